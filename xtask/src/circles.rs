@@ -45,7 +45,7 @@ pub(crate) fn main() -> Result<()> {
     let mut found = BTreeSet::new();
     for (name, files) in crates()? {
         for circle in Crate::parse(&files)?.circles() {
-            let names: Vec<String> = circle.iter().map(|module| shown(module)).collect();
+            let names: Vec<String> = circle.iter().map(|module| join_path(module)).collect();
             found.insert(format!("{name}: {}", names.join(", ")));
         }
     }
@@ -71,7 +71,7 @@ fn crates() -> Result<BTreeMap<String, Files>> {
     Ok(crates)
 }
 
-fn shown(module: &[String]) -> String {
+fn join_path(module: &[String]) -> String {
     if module.is_empty() { "lib".to_owned() } else { module.join("/") }
 }
 
@@ -88,7 +88,7 @@ impl Crate {
     /// Groups of more than two files that all reach each other, the largest first.
     fn circles(&self) -> Vec<Vec<Module>> {
         let reached: BTreeMap<&Module, BTreeSet<&Module>> =
-            self.modules.keys().map(|module| (module, self.reached_from(module))).collect();
+            self.modules.keys().map(|module| (module, self.reachable_from(module))).collect();
         let mut circles: BTreeSet<Vec<Module>> = BTreeSet::new();
         for (module, others) in &reached {
             let back = |other: &&Module| reached[*other].contains(*module);
@@ -102,7 +102,7 @@ impl Crate {
         circles
     }
 
-    fn reached_from(&self, module: &Module) -> BTreeSet<&Module> {
+    fn reachable_from(&self, module: &Module) -> BTreeSet<&Module> {
         let mut reached = BTreeSet::new();
         let mut waiting = self.arrows_of(module);
         while let Some(next) = waiting.pop() {
@@ -115,12 +115,12 @@ impl Crate {
 
     fn arrows_of(&self, module: &Module) -> Vec<&Module> {
         let Some(source) = self.modules.get(module) else { return Vec::new() };
-        let found = source.imports.iter().filter_map(|path| self.defined_in(path, 0));
+        let found = source.imports.iter().filter_map(|path| self.find_definition(path, 0));
         found.filter(|other| *other != module).collect()
     }
 
     /// The file that defines the item at a path.
-    fn defined_in(&self, path: &[String], hops: u32) -> Option<&Module> {
+    fn find_definition(&self, path: &[String], hops: u32) -> Option<&Module> {
         let whole = (0..=path.len()).rev().find(|end| self.modules.contains_key(&path[..*end]))?;
         let (module, source) = self.modules.get_key_value(&path[..whole])?;
         let exported = path.get(whole).and_then(|name| source.exports.get(name));
@@ -128,7 +128,7 @@ impl Crate {
             Some(origin) if hops < 8 && origin.as_slice() != path => {
                 let rest = path[whole + 1..].iter().cloned();
                 let next: Vec<String> = origin.iter().cloned().chain(rest).collect();
-                self.defined_in(&next, hops + 1)
+                self.find_definition(&next, hops + 1)
             }
             _ => Some(module),
         }
@@ -267,7 +267,8 @@ mod tests {
     fn circles(files: &[(&str, &str)]) -> Vec<String> {
         let files: Files = files.iter().map(|&(path, text)| (path.into(), text.into())).collect();
         let all = Crate::parse(&files).unwrap().circles();
-        let shown = |circle: &Vec<Module>| circle.iter().map(|it| shown(it)).collect::<Vec<_>>();
+        let shown =
+            |circle: &Vec<Module>| circle.iter().map(|it| join_path(it)).collect::<Vec<_>>();
         all.iter().map(|circle| shown(circle).join(" ")).collect()
     }
 

@@ -50,7 +50,7 @@ pub(crate) fn main() -> Result<()> {
     let mut metadata: Metadata = serde_json::from_str(&run::output(run::cargo().args(metadata))?)
         .context("cargo metadata")?;
     metadata.keep_own();
-    print!("{}", metadata.shown());
+    print!("{}", metadata.print());
     let wrong = table.forbidden(&metadata);
     if wrong.is_empty() {
         return Ok(());
@@ -68,7 +68,7 @@ impl Metadata {
         self.packages.sort_by(|one, other| one.name.cmp(&other.name));
     }
 
-    fn shown(&self) -> String {
+    fn print(&self) -> String {
         let width = self.packages.iter().map(|package| package.name.len()).max().unwrap_or(0);
         let line = |Package { name, dependencies }: &Package| {
             let used: BTreeSet<&str> = dependencies.iter().map(|it| it.name.as_str()).collect();
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn the_table_shows_who_uses_whom() {
         let lab = package("lab", &[("model", None), ("model", Some("dev"))]);
-        let shown = metadata(&[package("model", &[]), lab]).shown();
+        let shown = metadata(&[package("model", &[]), lab]).print();
         assert_eq!(shown, "lab   -> model\nmodel -> nothing of ours\n");
     }
 }

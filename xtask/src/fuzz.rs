@@ -64,8 +64,8 @@ impl Args {
 }
 
 pub(crate) fn main(args: &Args) -> Result<()> {
-    let fuzzer = Fuzzer::built()?;
-    let targets = chosen(fuzzer.targets()?, &args.targets)?;
+    let fuzzer = Fuzzer::build()?;
+    let targets = choose(fuzzer.targets()?, &args.targets)?;
     let lanes = std::thread::available_parallelism().map_or(1, usize::from).min(targets.len());
     let seconds = seconds_each(args.seconds, targets.len(), lanes);
     let todo = Mutex::new(targets.into_iter());
@@ -100,7 +100,7 @@ impl Target {
 }
 
 /// The named targets; all of them if none is named.
-fn chosen(mut all: Vec<Target>, named: &[String]) -> Result<Vec<Target>> {
+fn choose(mut all: Vec<Target>, named: &[String]) -> Result<Vec<Target>> {
     if let Some(unknown) = named.iter().find(|name| all.iter().all(|it| it.name != **name)) {
         let names: Vec<&str> = all.iter().map(|target| target.name.as_str()).collect();
         bail!("{unknown} is none of: {}", names.join(" "));
@@ -122,7 +122,7 @@ struct Fuzzer {
 }
 
 impl Fuzzer {
-    fn built() -> Result<Self> {
+    fn build() -> Result<Self> {
         let target = target()?;
         let mut build = run::cargo();
         build.args(["build", "--manifest-path", "fuzz/Cargo.toml", "--locked", "--release"]);
@@ -157,7 +157,7 @@ impl Fuzzer {
         let next = || todo.lock().ok().and_then(|mut targets| targets.next());
         let mut well = true;
         while let Some(target) = next() {
-            let (row, crash) = self.fuzzed(&target, args, seconds)?;
+            let (row, crash) = self.fuzz(&target, args, seconds)?;
             println!("{row}");
             if let Some(crash) = crash {
                 println!("  FAILED: {crash}");
@@ -168,12 +168,7 @@ impl Fuzzer {
     }
 
     /// Fuzzes a target; returns its row of the table, and the failure.
-    fn fuzzed(
-        &self,
-        target: &Target,
-        args: &Args,
-        seconds: u64,
-    ) -> Result<(String, Option<String>)> {
+    fn fuzz(&self, target: &Target, args: &Args, seconds: u64) -> Result<(String, Option<String>)> {
         let corpus = self.folder.join("corpus").join(&target.name);
         let artifacts = self.folder.join("artifacts").join(&target.name);
         fs::create_dir_all(&corpus)?;
@@ -308,7 +303,7 @@ stat::average_exec_per_sec:     20000
         let all = || vec![target("memory"), target("zone")];
         let chosen = |names: &[&str]| {
             let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
-            super::chosen(all(), &names)
+            super::choose(all(), &names)
         };
         assert_eq!(chosen(&["zone"]).unwrap(), [target("zone")]);
         assert_eq!(chosen(&["zone", "memory"]).unwrap(), all());

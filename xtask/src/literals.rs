@@ -196,11 +196,11 @@ fn pieces(literal: &Literal) -> Option<Vec<Piece>> {
         return Some(lines.map(|(at, text)| Piece::text(line + at, text)).collect());
     }
     let text = source.strip_prefix('"')?.strip_suffix('"')?;
-    Some(unescaped(text, line))
+    Some(unescape(text, line))
 }
 
 /// The lines of a literal as its reader sees them. Each line of the source is a separate piece.
-fn unescaped(text: &str, first_line: usize) -> Vec<Piece> {
+fn unescape(text: &str, first_line: usize) -> Vec<Piece> {
     let mut pieces = vec![Piece::text(first_line, String::new())];
     let mut line = first_line;
     let mut chars = text.chars().peekable();
@@ -243,7 +243,7 @@ fn unescaped(text: &str, first_line: usize) -> Vec<Piece> {
 mod tests {
     use super::*;
 
-    fn joined(lists: &[Vec<Piece>]) -> Vec<(usize, String)> {
+    fn join(lists: &[Vec<Piece>]) -> Vec<(usize, String)> {
         let join = |pieces: &Vec<Piece>| pieces.iter().map(|piece| piece.text.as_str()).collect();
         lists.iter().map(|pieces| (pieces[0].line, join(pieces))).collect()
     }
@@ -252,7 +252,7 @@ mod tests {
     fn literals_keep_their_lines_and_lose_their_escapes() {
         let said = read("fn f() {\n    say(\"one \\\n         two\\n\\u{d7} \\\"three\\\"\");\n    g(r#\"raw \"x\"\"#, 'c', b\"bytes\", 5);\n}\n").unwrap();
         let expected = [(2, "one two × \"three\"".to_owned()), (4, "raw \"x\"".to_owned())];
-        assert_eq!(joined(&said.literals), expected);
+        assert_eq!(join(&said.literals), expected);
         assert_eq!(said.literals[0].iter().map(|piece| piece.line).collect::<Vec<_>>(), [2, 3]);
     }
 
@@ -262,8 +262,8 @@ mod tests {
             "/// One\n/// two.\n#[arg(long, value_name = \"X\")]\nx: u8,\n/// Three.\ny: u8,\n",
         );
         let said = said.unwrap();
-        assert_eq!(joined(&said.docs), [(1, " One two.".to_owned()), (5, " Three.".to_owned())]);
-        assert_eq!(joined(&said.literals), [(3, "X".to_owned())]);
+        assert_eq!(join(&said.docs), [(1, " One two.".to_owned()), (5, " Three.".to_owned())]);
+        assert_eq!(join(&said.literals), [(3, "X".to_owned())]);
     }
 
     #[test]
@@ -273,7 +273,7 @@ mod tests {
                     #[cfg(test)]\nfn g<A, B>() { say(\"hidden\"); }\n\
                     #[cfg(not(test))]\nconst Y: &str = \"kept\";\n";
         let said = read(text).unwrap();
-        let texts: Vec<String> = joined(&said.literals).into_iter().map(|(_, text)| text).collect();
+        let texts: Vec<String> = join(&said.literals).into_iter().map(|(_, text)| text).collect();
         assert_eq!(texts, ["loud", "shown", "kept"]);
     }
 

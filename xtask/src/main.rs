@@ -83,7 +83,7 @@ enum Chore {
 }
 
 fn main() -> ExitCode {
-    match done(Chore::parse()) {
+    match run(Chore::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("xtask: {error:#}");
@@ -92,7 +92,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn done(chore: Chore) -> Result<()> {
+fn run(chore: Chore) -> Result<()> {
     match chore {
         Chore::Dag => dag::main().and_then(|()| rights::main(false)),
         Chore::Rights { write } => rights::main(write),

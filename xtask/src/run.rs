@@ -26,32 +26,32 @@ pub(crate) fn cargo() -> Command {
 
 /// Runs a command; anything but success is an error that names it.
 pub(crate) fn succeed(command: &mut Command) -> Result<()> {
-    let status = command.status().with_context(|| shown(command))?;
-    ensure!(status.success(), "{}: {status}", shown(command));
+    let status = command.status().with_context(|| show(command))?;
+    ensure!(status.success(), "{}: {status}", show(command));
     Ok(())
 }
 
 /// Returns what a command prints; anything but success is an error that names it.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     command.stderr(Stdio::inherit());
-    let output = command.output().with_context(|| shown(command))?;
-    ensure!(output.status.success(), "{}: {}", shown(command), output.status);
-    String::from_utf8(output.stdout).with_context(|| shown(command))
+    let output = command.output().with_context(|| show(command))?;
+    ensure!(output.status.success(), "{}: {}", show(command), output.status);
+    String::from_utf8(output.stdout).with_context(|| show(command))
 }
 
 /// The same for a command that reads `input`.
 pub(crate) fn output_of(command: &mut Command, input: &str) -> Result<String> {
     let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-    let mut child = spawned.with_context(|| shown(command))?;
+    let mut child = spawned.with_context(|| show(command))?;
     let (stdin, text) = (child.stdin.take(), input.to_owned());
     // in a thread, because the program may print before it has read everything
     let writer = std::thread::spawn(move || {
         stdin.map_or(Ok(()), |mut stdin| std::io::Write::write_all(&mut stdin, text.as_bytes()))
     });
-    let output = child.wait_with_output().with_context(|| shown(command))?;
-    ensure!(output.status.success(), "{}: {}", shown(command), output.status);
-    ensure!(matches!(writer.join(), Ok(Ok(()))), "{}: did not read its input", shown(command));
-    String::from_utf8(output.stdout).with_context(|| shown(command))
+    let output = child.wait_with_output().with_context(|| show(command))?;
+    ensure!(output.status.success(), "{}: {}", show(command), output.status);
+    ensure!(matches!(writer.join(), Ok(Ok(()))), "{}: did not read its input", show(command));
+    String::from_utf8(output.stdout).with_context(|| show(command))
 }
 
 /// Files of the project that match one of git's patterns and are not ignored; without patterns, all
@@ -93,7 +93,7 @@ fn program_in(message: &str) -> Option<PathBuf> {
     (is_ours && !is_test).then(|| message["executable"].as_str().map(PathBuf::from)).flatten()
 }
 
-fn shown(command: &Command) -> String {
+fn show(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }

@@ -147,7 +147,8 @@ fn help(program: &Path) -> Result<Vec<Sentence>> {
 fn collect_help(program: &Path, command: &mut Vec<String>, shown: &mut String) -> Result<()> {
     let text = run::output(run::program(program).args(&*command).arg("--help"))?;
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    *shown += &format!("{command:?} {words}\n", command = format!("pagewise{}", spaced(command)));
+    *shown +=
+        &format!("{command:?} {words}\n", command = format!("pagewise{}", join_words(command)));
     ensure!(command.len() <= DEEPEST_COMMAND, "commands nested deeper than {DEEPEST_COMMAND}");
     for name in commands_in(&text) {
         command.push(name);
@@ -157,7 +158,7 @@ fn collect_help(program: &Path, command: &mut Vec<String>, shown: &mut String) -
     Ok(())
 }
 
-fn spaced(command: &[String]) -> String {
+fn join_words(command: &[String]) -> String {
     command.iter().map(|name| format!(" {name}")).collect()
 }
 

@@ -34,7 +34,7 @@ fn is_switch(word: &[u8]) -> bool {
 
 /// Reports of the OOM killer, with aliases for names; nothing else of the kernel log.
 pub(super) fn kernel_log(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
-    Some(pagewise_observe::formats::kernel_log::renamed(bytes, names))
+    Some(pagewise_observe::formats::kernel_log::rename(bytes, names))
 }
 
 /// Like [`kernel_log`], for the kernel messages that journald stored.
@@ -76,7 +76,7 @@ pub(super) fn udev_rules(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     if !pagewise_settings::udev::is_of_interest(bytes) {
         return Some(Vec::new());
     }
-    lines(bytes, pagewise_settings::udev::kept)
+    lines(bytes, pagewise_settings::udev::keep_line)
 }
 
 /// Like [`udev_rules`], but drops a file without such rules.
@@ -214,7 +214,7 @@ pub(super) fn tuned_main(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
 
 /// Memory settings in a tuned profile, the profiles that it includes, and the names of its
 /// sections.
-pub(super) fn tuned(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn redact_tuned(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     let mut current = b"other".to_vec();
     lines(bytes, |line| {
         if let Some(section) = pagewise_settings::tuned::section(line) {
@@ -519,7 +519,7 @@ mod tests {
         let text = "# bob's\n[main]\nsummary=payroll\ninclude=payroll, virtual-guest\n[sysctl]\n\
                     vm.swappiness=10\nkernel.hostname=bob\n[bob]\nx=bob\n";
         let expected = "\n[main]\n\ninclude=profile-1 virtual-guest\n[sysctl]\nvm.swappiness=10\n\n[other]\n\n";
-        assert_eq!(kept(tuned, text).unwrap(), expected);
+        assert_eq!(kept(redact_tuned, text).unwrap(), expected);
         assert_eq!(kept(tuned_profiles, "payroll oracle\n").unwrap(), "profile-1 oracle\n");
         assert_eq!(
             kept(tuned_main, "a=bob\nreapply_sysctl = 0\n").unwrap(),

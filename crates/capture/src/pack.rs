@@ -20,7 +20,7 @@ impl Capture {
     /// A file of which only the existence is known is left out if there are files below its path:
     /// then it is a folder.
     pub fn entries(&self) -> impl Iterator<Item = (String, Vec<u8>)> + '_ {
-        let stored = self.stored().map(|(path, bytes)| (stored_path(path), bytes.clone()));
+        let stored = self.stored_files().map(|(path, bytes)| (stored_path(path), bytes.clone()));
         [self.description()].into_iter().chain(stored)
     }
 
@@ -28,7 +28,7 @@ impl Capture {
         ("host.toml".to_owned(), self.manifest.to_toml().into_bytes())
     }
 
-    fn stored(&self) -> impl Iterator<Item = (&String, &Vec<u8>)> {
+    fn stored_files(&self) -> impl Iterator<Item = (&String, &Vec<u8>)> {
         self.files.iter().filter(|(path, bytes)| !(bytes.is_empty() && self.has_below(path)))
     }
 
@@ -84,7 +84,7 @@ impl<'a> Stream<'a> {
         };
         let (path, text) = capture.description();
         stream.add_file(&path, text.as_slice())?;
-        for (path, bytes) in capture.stored() {
+        for (path, bytes) in capture.stored_files() {
             let at = stored_path(path);
             match capture.twin(path, bytes) {
                 Some(twin) => stream.add_link(&at, &stored_path(&twin))?,

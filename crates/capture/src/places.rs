@@ -4,7 +4,7 @@
 
 use super::aliases::Aliases;
 use super::words::{CONTROLLERS, FILE_SYSTEMS, MOUNT_OPTIONS, OVERLAYS, is_disk};
-use pagewise_hostfs::text::{unescaped, words};
+use pagewise_hostfs::text::{unescape, words};
 use pagewise_observe::Tape;
 use pagewise_observe::formats::mounts::Columns;
 
@@ -45,7 +45,7 @@ impl Places {
     }
 
     fn meet(&mut self, mount: &Columns<'_>) {
-        let point = unescaped(mount.point);
+        let point = unescape(mount.point);
         if let Some(below) = std::str::from_utf8(&point).ok().filter(|_| is_cgroup(mount)) {
             self.cgroups.push(below.trim_start_matches('/').to_owned());
         }
@@ -58,7 +58,7 @@ impl Places {
                 continue;
             };
             for line in swaps.split(|&byte| byte == b'\n').skip(1) {
-                let path = unescaped(words(line).next().unwrap_or_default());
+                let path = unescape(words(line).next().unwrap_or_default());
                 let point = self.point_of(&path).to_vec();
                 self.needed.push(point);
             }
@@ -119,7 +119,7 @@ impl Places {
         if first == b"Filename" {
             return Some(line.to_vec());
         }
-        let path = unescaped(first);
+        let path = unescape(first);
         let (path, deleted) = match path.strip_suffix(b" (deleted)") {
             Some(path) => (path, "\\040(deleted)"),
             None => (path.as_slice(), ""),
@@ -138,14 +138,14 @@ impl Places {
         group: impl FnOnce(&[u8]) -> String,
     ) -> Option<Vec<u8>> {
         let mount = Columns::parse(line)?;
-        let (point, source) = (unescaped(mount.point), unescaped(mount.source));
+        let (point, source) = (unescape(mount.point), unescape(mount.source));
         if !self.concerns_memory(&mount, &point, &source) || !mount.ids.iter().all(|id| is_id(id)) {
             return None;
         }
         let kind = known_kind(mount.file_system);
         let shown = [
             mount.ids.map(String::from_utf8_lossy).join(" "),
-            if is_cgroup(&mount) { group(&unescaped(mount.root)) } else { "/".to_owned() },
+            if is_cgroup(&mount) { group(&unescape(mount.root)) } else { "/".to_owned() },
             self.point(&point),
             known_options(mount.options),
             "-".to_owned(),
@@ -226,7 +226,7 @@ mod tests {
         Places::from_tape(&Tape { page_size: None, ends: vec![end] })
     }
 
-    fn redacted(mut line: impl FnMut(&[u8]) -> Option<Vec<u8>>, text: &str) -> Vec<String> {
+    fn redact(mut line: impl FnMut(&[u8]) -> Option<Vec<u8>>, text: &str) -> Vec<String> {
         let lines = text.lines().filter_map(|one| line(one.as_bytes()));
         lines.map(|one| String::from_utf8(one).unwrap()).collect()
     }
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn a_swap_file_stays_below_its_mount_point() {
         let mut places = places();
-        let mounts = redacted(|line| places.mount_line(line, |_| "/cg-1".to_owned()), MOUNTS);
+        let mounts = redact(|line| places.mount_line(line, |_| "/cg-1".to_owned()), MOUNTS);
         assert_eq!(
             mounts,
             [
@@ -243,7 +243,7 @@ mod tests {
                 "35 27 0:32 /cg-1 /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory",
             ]
         );
-        let swaps = redacted(|line| places.swap_line(line), SWAPS);
+        let swaps = redact(|line| places.swap_line(line), SWAPS);
         assert_eq!(swaps[1], "/mount-1/swap-1\t\tfile\t\t1048572\t\t0\t\t-2");
         assert_eq!(swaps[2], "/dev/zram0      partition\t1048572\t\t0\t\t100");
     }

@@ -155,7 +155,7 @@ fn group_row(root: &str, rest: &str, names: &mut Names) -> Option<(String, Keep)
 
 fn row(path: &str, names: &Names) -> Option<(String, Keep)> {
     let listed =
-        ROWS.iter().find_map(|(pattern, keep)| Some((matched(pattern, path, names)?, *keep)));
+        ROWS.iter().find_map(|(pattern, keep)| Some((match_pattern(pattern, path, names)?, *keep)));
     listed.or_else(|| knob_row(path, names))
 }
 
@@ -178,7 +178,10 @@ fn settings_row(path: &str, names: &mut Names) -> Option<(String, Keep)> {
     if let Some((place, profile)) = folder.rsplit_once('/').filter(|_| file == tuned::FILE) {
         let profile =
             tuned::plain(profile.as_bytes()).filter(|_| tuned::FOLDERS.contains(&place))?;
-        return Some((format!("{place}/{}/{file}", names.tuned_profile(profile)), by::tuned));
+        return Some((
+            format!("{place}/{}/{file}", names.tuned_profile(profile)),
+            by::redact_tuned,
+        ));
     }
     if let Some(unit) = unit_row(folder, file, names) {
         return Some(unit);
@@ -238,7 +241,10 @@ fn knob_row(path: &str, names: &Names) -> Option<(String, Keep)> {
     let knobs = KNOBS.iter().filter(|knob| !knob.path.contains("{cgroup}"));
     let mut found = knobs.filter_map(|knob| {
         let pattern = knob.path.replace("{N}", "{n}").replace("{node}", "{n}");
-        Some((matched(&pattern.replace("{size}", "{any}"), path, names)?, keep_of(knob.domain)))
+        Some((
+            match_pattern(&pattern.replace("{size}", "{any}"), path, names)?,
+            keep_of(knob.domain),
+        ))
     });
     found.next()
 }
@@ -252,7 +258,7 @@ fn keep_of(domain: Domain) -> Keep {
 }
 
 /// The redacted path, if it matches the pattern.
-fn matched(pattern: &str, path: &str, names: &Names) -> Option<String> {
+fn match_pattern(pattern: &str, path: &str, names: &Names) -> Option<String> {
     let mut parts = path.split('/');
     let shown: Option<Vec<String>> =
         pattern.split('/').map(|pattern| part(pattern, parts.next()?, names)).collect();

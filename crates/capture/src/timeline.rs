@@ -25,7 +25,7 @@ impl Timeline {
     pub fn begin(tape: &Tape) -> (Self, Capture) {
         let mut names = Names::from_tape(tape);
         let capture = Capture::with_names(tape, &mut names);
-        let files = tape.ends.last().map(|end| redacted(end, &mut names)).unwrap_or_default();
+        let files = tape.ends.last().map(|end| redact(end, &mut names)).unwrap_or_default();
         (Self { names, files, work: 0 }, capture)
     }
 
@@ -34,7 +34,7 @@ impl Timeline {
     pub fn step(&mut self, tape: &Tape) -> Option<Step> {
         let end = tape.ends.last()?;
         self.names.meet(tape);
-        let files = redacted(end, &mut self.names);
+        let files = redact(end, &mut self.names);
         let step = Step::between(&clock(end), &self.files, &files);
         self.work += step.work(&self.files);
         let before = std::mem::replace(&mut self.files, files);
@@ -44,7 +44,7 @@ impl Timeline {
 }
 
 /// The redacted files of a reading.
-fn redacted(end: &TapeEnd, names: &mut Names) -> Files {
+fn redact(end: &TapeEnd, names: &mut Names) -> Files {
     let kept = end.files.iter().filter_map(|(path, entry)| table::redact(path, entry, names));
     let kept = kept.map(|(path, entry)| match entry {
         Entry::Refused(refusal) => (path, Entry::Refused(plain(&refusal))),

@@ -94,7 +94,7 @@ fn reading_of(host: &HostRoot) -> Reading {
         line.split_whitespace().next()?.parse().ok()
     };
     let free = number("proc/meminfo", "MemFree:").unwrap();
-    let pids = host.numbered("proc", "").into_iter();
+    let pids = host.list_numbers("proc", "").into_iter();
     let size = |pid| number(&format!("proc/{pid}/status"), "VmRSS:");
     (free, pids.filter_map(|pid| Some((pid, size(pid)?))).collect())
 }

@@ -36,7 +36,9 @@ pub(crate) fn changes(interval: &Interval, matching: &Matching) -> (Vec<GroupCha
         }
     }
     let mut changes: Vec<GroupChange> = all.into_iter().flatten().filter(is_worth_it).collect();
-    changes.sort_by(|one, other| moved(other).cmp(&moved(one)).then(one.path.cmp(&other.path)));
+    changes.sort_by(|one, other| {
+        moved_bytes(other).cmp(&moved_bytes(one)).then(one.path.cmp(&other.path))
+    });
     (changes, unmatched)
 }
 
@@ -65,7 +67,7 @@ fn change(
         swap_before: size(before, |it| &it.swap_current),
         swap_after: size(after, |it| &it.swap_current),
         refaults: both.and_then(|((then, now), _)| refaults(then, now)),
-        waited: both.and_then(|((then, now), seconds)| waited(then, now, seconds)),
+        waited: both.and_then(|((then, now), seconds)| wait_share(then, now, seconds)),
     })
 }
 
@@ -75,14 +77,14 @@ fn refaults(then: &Cgroup, now: &Cgroup) -> Option<u64> {
     Some(grown(|it| &it.refault_file)?.saturating_add(grown(|it| &it.refault_anon)?))
 }
 
-fn waited(then: &Cgroup, now: &Cgroup, seconds: f64) -> Option<Percent> {
+fn wait_share(then: &Cgroup, now: &Cgroup, seconds: f64) -> Option<Percent> {
     let total = |group: &Cgroup| Some(group.pressure.some.total_us.get()?.get());
     let grown = total(now)?.checked_sub(total(then)?)?;
     Some(share_of_time(Micros::new(grown), seconds))
 }
 
 /// The number of bytes by which memory and swap changed.
-fn moved(change: &GroupChange) -> u64 {
+fn moved_bytes(change: &GroupChange) -> u64 {
     let moved = |before: &Reading<Bytes>, after: &Reading<Bytes>| {
         let size = |reading: &Reading<Bytes>| reading.get().unwrap_or_default().get();
         size(before).abs_diff(size(after))
@@ -92,5 +94,5 @@ fn moved(change: &GroupChange) -> u64 {
 }
 
 fn is_worth_it(change: &GroupChange) -> bool {
-    moved(change) >= LEAST || change.refaults.is_some_and(|refaults| refaults > 0)
+    moved_bytes(change) >= LEAST || change.refaults.is_some_and(|refaults| refaults > 0)
 }

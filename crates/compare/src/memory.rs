@@ -44,13 +44,13 @@ pub(crate) fn sizes(before: &Snapshot, after: &Snapshot) -> Vec<SizeChange> {
         before: pick(&before.memory),
         after: pick(&after.memory),
     });
-    let all = of_meminfo.chain(compressed(before, after));
+    let all = of_meminfo.chain(compare_compressed(before, after));
     let is_known = |it: &SizeChange| it.before.value().or(it.after.value()).is_some();
     all.filter(is_known).collect()
 }
 
 /// The data stored in zram and zswap, and the RAM that it uses.
-fn compressed(before: &Snapshot, after: &Snapshot) -> [SizeChange; 4] {
+fn compare_compressed(before: &Snapshot, after: &Snapshot) -> [SizeChange; 4] {
     let size = |name, pick: fn(&Snapshot) -> Reading<Bytes>| SizeChange {
         name,
         before: pick(before),

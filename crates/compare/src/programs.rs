@@ -24,7 +24,7 @@ pub(crate) fn changes(interval: &Interval, matching: &Matching) -> Vec<ProgramCh
     let mut changes: Vec<ProgramChange> = all.filter(is_worth_it).collect();
     changes.sort_by(|one, other| {
         let key = |it: &ProgramChange| (it.name.clone(), it.pid);
-        moved(other).cmp(&moved(one)).then_with(|| key(one).cmp(&key(other)))
+        moved_bytes(other).cmp(&moved_bytes(one)).then_with(|| key(one).cmp(&key(other)))
     });
     changes
 }
@@ -92,7 +92,7 @@ fn namesakes(name: &Name, before: &[&Process], after: &[&Process]) -> ProgramCha
 }
 
 /// The number of bytes by which resident memory and swap changed.
-fn moved(change: &ProgramChange) -> u64 {
+fn moved_bytes(change: &ProgramChange) -> u64 {
     let moved = |before: Option<Bytes>, after: Option<Bytes>| {
         before.unwrap_or_default().get().abs_diff(after.unwrap_or_default().get())
     };
@@ -101,5 +101,5 @@ fn moved(change: &ProgramChange) -> u64 {
 }
 
 fn is_worth_it(change: &ProgramChange) -> bool {
-    moved(change) >= LEAST || change.major_faults.is_some_and(|faults| faults > 0)
+    moved_bytes(change) >= LEAST || change.major_faults.is_some_and(|faults| faults > 0)
 }

@@ -88,7 +88,7 @@ pub(crate) fn uptime(host: &Snapshot) -> Option<f64> {
 }
 
 /// The time of the boot, in seconds since 1970.
-fn booted(host: &Snapshot) -> Option<f64> {
+fn boot_time(host: &Snapshot) -> Option<f64> {
     let now = Some(host.taken.unix_seconds).filter(|seconds| *seconds > 0.0)?;
     Some(now - uptime(host)?)
 }
@@ -162,7 +162,7 @@ fn another_start(before: &Snapshot, after: &Snapshot, shared: usize) -> Option<S
     if shared >= SHARED {
         return None;
     }
-    let (Some(one), Some(other)) = (booted(before), booted(after)) else {
+    let (Some(one), Some(other)) = (boot_time(before), boot_time(after)) else {
         return Some("when they were booted is not known for both".to_owned());
     };
     let between = (after.taken.unix_seconds - before.taken.unix_seconds).abs();

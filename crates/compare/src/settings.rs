@@ -21,9 +21,9 @@ pub(crate) fn changes(
     if let Some((from, to)) = other_kernel(before, after) {
         push(&mut changes, "kernel", None, Some(from.clone()), Some(to.clone()));
     }
-    listed(&mut changes, "boot parameter", &parameters(before), &parameters(after));
-    listed(&mut changes, "swap area", &swap_areas(before), &swap_areas(after));
-    listed(&mut changes, "zram device", &devices(before), &devices(after));
+    list_changes(&mut changes, "boot parameter", &parameters(before), &parameters(after));
+    list_changes(&mut changes, "swap area", &swap_areas(before), &swap_areas(after));
+    list_changes(&mut changes, "zram device", &devices(before), &devices(after));
     knobs(&mut changes, before, after, matching);
     changes
 }
@@ -41,7 +41,7 @@ fn push(
 }
 
 /// Compares two lists of entries by their names.
-fn listed(
+fn list_changes(
     changes: &mut Vec<SettingChange>,
     name: &str,
     before: &BTreeMap<String, Name>,

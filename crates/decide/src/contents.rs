@@ -113,7 +113,7 @@ fn bloat(interval: &Interval, estimates: &[Estimate]) -> Option<Finding> {
             .value(&host.thp.enabled)
             .value(&host.thp.shrink_underused)
             .value(&host.thp.khugepaged.max_ptes_none)
-            .done(),
+            .into_evidence(),
         next: vec![
             format!("sudo pagewise thp restrain --measure --pid {pid}"),
             put("madvise", "/sys/kernel/mm/transparent_hugepage/enabled"),

@@ -24,13 +24,13 @@ impl EvidenceList {
 
     /// Adds one line or column of a file, by the kernel's name for it.
     pub(crate) fn named<T: Quantity>(mut self, name: &str, reading: &Reading<T>) -> Self {
-        self.0.extend(reading.evidence().map(|evidence| prefixed(name, evidence)));
+        self.0.extend(reading.evidence().map(|evidence| prefix(name, evidence)));
         self
     }
 
     /// Adds the change of a counter.
     pub(crate) fn change(mut self, name: &str, change: &Change) -> Self {
-        self.0.push(prefixed(name, change.evidence()));
+        self.0.push(prefix(name, change.evidence()));
         self
     }
 
@@ -55,11 +55,11 @@ impl EvidenceList {
     }
 
     /// The list, for a finding.
-    pub(crate) fn done(self) -> Vec<Evidence> {
+    pub(crate) fn into_evidence(self) -> Vec<Evidence> {
         self.0
     }
 }
 
-fn prefixed(name: &str, evidence: Evidence) -> Evidence {
+fn prefix(name: &str, evidence: Evidence) -> Evidence {
     Evidence { value: format!("{name} {}", evidence.value), ..evidence }
 }

@@ -8,7 +8,7 @@ use pagewise_model::{Bytes, Target};
 pub(crate) use pagewise_model::{grouped as count, shell_quoted as quoted};
 
 /// `1 page`, `2 pages`.
-pub(crate) fn counted(number: u64, one: &str) -> String {
+pub(crate) fn count_of(number: u64, one: &str) -> String {
     format!("{} {one}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn short(name: &str) -> String {
 }
 
 /// Shortens a title to 80 columns by cutting off its end.
-pub(crate) fn cut(title: String) -> String {
+pub(crate) fn shorten_title(title: String) -> String {
     const COLUMNS: usize = 80;
     if title.chars().count() <= COLUMNS {
         return title;
@@ -109,7 +109,7 @@ mod tests {
     fn numbers_are_grouped_by_thousands() {
         let shown: Vec<String> = [0, 999, 1000, 78_112, 1_234_567].map(count).into();
         assert_eq!(shown, ["0", "999", "1,000", "78,112", "1,234,567"]);
-        assert_eq!(counted(1, "page"), "1 page");
+        assert_eq!(count_of(1, "page"), "1 page");
     }
 
     #[test]

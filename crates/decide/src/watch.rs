@@ -18,11 +18,11 @@ const LEAST: f64 = 0.05;
 /// The course of a program, from samples in order of time.
 #[must_use]
 pub fn course(samples: &[WatchSample]) -> WatchCourse {
-    let at = |sample: &WatchSample| Some((sample.seconds, covered(sample)?));
+    let at = |sample: &WatchSample| Some((sample.seconds, covered_share(sample)?));
     WatchCourse {
         phases: phases(samples),
         covered: samples.iter().filter_map(at).collect(),
-        used: used(samples),
+        used: used_series(samples),
         forks: forks(samples),
         counts_requests: is_counted(samples),
     }
@@ -67,7 +67,7 @@ fn phase(samples: Option<&[WatchSample]>, before: u64) -> Option<WatchPhase> {
         seconds: [samples.first()?.seconds, last.seconds],
         shared: is_shared(last),
         collapsed,
-        covered: covered(last),
+        covered: covered_share(last),
         most: samples.iter().filter_map(|sample| sample.memory).max(),
         used: used_after(samples),
     })
@@ -81,7 +81,7 @@ fn is_much(before: u64, now: &WatchSample) -> bool {
 
 /// For each group of joined samples the time at its middle and the CPU seconds used per request, or
 /// per second if requests are not counted.
-fn used(samples: &[WatchSample]) -> Vec<(f64, f64)> {
+fn used_series(samples: &[WatchSample]) -> Vec<(f64, f64)> {
     let counted = is_counted(samples);
     let (mut found, mut rest) = (Vec::new(), samples);
     while let Some(first) = rest.first() {
@@ -120,7 +120,7 @@ fn between(before: &WatchSample, after: &WatchSample, counted: bool) -> Option<f
 }
 
 /// The share of anonymous memory in huge pages, in percent.
-fn covered(sample: &WatchSample) -> Option<f64> {
+fn covered_share(sample: &WatchSample) -> Option<f64> {
     let (huge, all) = (sample.coverage.anon_huge.get(), sample.coverage.anon.get());
     (all > 0).then(|| huge as f64 / all as f64 * 100.0)
 }

@@ -57,7 +57,7 @@ impl GroupPair<'_> {
 
     /// How often the limits of this group were reached over the interval. In version 2 this
     /// includes its child groups, which the caller has to subtract.
-    pub fn reached(&self) -> Option<u64> {
+    pub fn reached_limit(&self) -> Option<u64> {
         let is_set = |limit: &Reading<Limit>| limit.get().is_some_and(is_limit);
         let max = is_set(&self.now.max).then(|| self.change(|group| &group.events.max));
         let high = is_set(&self.now.high).then(|| self.change(|group| &group.events.high));

@@ -42,7 +42,7 @@ pub enum Grower<'a> {
 
 impl Grower<'_> {
     /// Its name for a sentence: `postgres (pid 4121)`, `/system.slice/db.service`.
-    pub fn named(&self) -> String {
+    pub fn name(&self) -> String {
         match self {
             Self::Process(process) => format!("{} (pid {})", process.name, process.pid),
             Self::Group(group) => group.path.to_string(),
@@ -102,7 +102,7 @@ impl GrowthLimit<'_> {
 /// groups whose processes would do so only together; soonest first.
 pub fn growing(interval: &Interval) -> Vec<Growth<'_>> {
     let host = &interval.end;
-    let of_host = room::room(host).map(|room| room.left());
+    let of_host = room::room(host).map(|room| room.bytes_left());
     let changes = interval.process_changes();
     let mut growing: Vec<Growth<'_>> =
         changes.iter().filter_map(|change| of_process(host, change, of_host)).collect();

@@ -47,7 +47,7 @@ pub struct Rereading {
 /// Refaults of file pages, if the kernel continues to drop pages and tasks wait for the refaults.
 pub fn rereading(interval: &Interval) -> Option<Rereading> {
     let refaults = file_refaults(interval)?;
-    let dropped = dropped(interval)?;
+    let dropped = dropped_pages(interval)?;
     let major_faults = interval.vmstat("pgmajfault")?;
     let drops = dropped.change.delta as f64 >= refaults.change.delta as f64 * DROPPED_PER_REFAULT;
     (drops && hurts(&refaults.change, &major_faults)).then_some(Rereading {
@@ -103,7 +103,7 @@ pub fn thrashing(interval: &Interval) -> Option<Thrashing> {
 /// Pages that were reclaimed. Kernels before 5.9 do not count file pages separately; for these, the
 /// larger of the counters for kswapd and for direct reclaim is used, which include anonymous
 /// memory.
-fn dropped(interval: &Interval) -> Option<Named> {
+fn dropped_pages(interval: &Interval) -> Option<Named> {
     let taken = |name| Some(Named { name, change: interval.vmstat(name)? });
     let by_anyone = || {
         let both = [taken("pgsteal_kswapd"), taken("pgsteal_direct")];
@@ -141,13 +141,14 @@ pub struct Total {
 
 /// Pages scanned by kswapd and direct reclaim since boot, for the whole host: reclaim inside
 /// cgroups is not included, except in the newest kernels (7.2) that by tasks at a cgroup's limit.
-pub fn scanned(host: &Snapshot) -> Option<Total> {
+pub fn scanned_pages(host: &Snapshot) -> Option<Total> {
     sum(host, "pgscan_kswapd + pgscan_direct", ["pgscan_kswapd", "pgscan_direct"])
 }
 
 /// Pages scanned since boot, including reclaim inside cgroups; before Linux 5.8 as [`scanned`].
 pub fn scanned_anywhere(host: &Snapshot) -> Option<Total> {
-    sum(host, "pgscan_anon + pgscan_file", ["pgscan_anon", "pgscan_file"]).or_else(|| scanned(host))
+    sum(host, "pgscan_anon + pgscan_file", ["pgscan_anon", "pgscan_file"])
+        .or_else(|| scanned_pages(host))
 }
 
 fn sum(host: &Snapshot, names: &'static str, counters: [&str; 2]) -> Option<Total> {

@@ -34,7 +34,7 @@ pub fn room(host: &Snapshot) -> Option<Headroom> {
 
 impl Headroom {
     /// Memory that programs can still get: available memory, and RAM that swapping would free.
-    pub fn left(&self) -> Bytes {
+    pub fn bytes_left(&self) -> Bytes {
         self.available.saturating_add(self.swap.unwrap_or(Bytes::new(0)))
     }
 }

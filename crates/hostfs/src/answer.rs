@@ -38,7 +38,7 @@ impl Refusal {
     }
 
     /// Replaces the reason of an absence by `special` if it is `general`.
-    pub fn explained(self, general: &str, special: &'static str) -> Self {
+    pub fn explain(self, general: &str, special: &'static str) -> Self {
         match self {
             Self::Absent(why) if why == general => Self::Absent(special.into()),
             other => other,
@@ -62,7 +62,7 @@ impl Refusal {
 }
 
 /// Replaces the reason of an absent reading by `special` if it is `general`.
-pub fn explained<T>(reading: Reading<T>, general: &str, special: &'static str) -> Reading<T> {
+pub fn explain<T>(reading: Reading<T>, general: &str, special: &'static str) -> Reading<T> {
     match reading.outcome {
         Outcome::Absent(why) if why == general => Reading::absent(special, reading.source),
         outcome => Reading { outcome, source: reading.source },

@@ -49,7 +49,7 @@ impl Near {
                 self.learn(root, folder);
             }
         }
-        self.known(root, path)
+        self.find_known(root, path)
     }
 
     /// Opens `folder` because several of its files will be read.
@@ -57,7 +57,7 @@ impl Near {
         if self.held.iter().any(|held| held.path == folder) {
             return;
         }
-        let handle = self.known(root, folder).and_then(|(from, name)| {
+        let handle = self.find_known(root, folder).and_then(|(from, name)| {
             rustix::fs::openat(
                 from,
                 name,
@@ -88,7 +88,7 @@ impl Near {
     }
 
     /// The deepest open folder that contains the path, and the rest of the path.
-    fn known<'a>(
+    fn find_known<'a>(
         &'a mut self,
         root: &'a OwnedFd,
         path: &'a str,

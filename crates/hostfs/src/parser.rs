@@ -125,7 +125,7 @@ pub const fn bytes(name: &'static str, read: fn(&[u8]), sample: fn() -> Vec<u8>)
 /// The parsers of this crate: the parts of a recording.
 pub static PARSERS: &[Parser] = &[
     bytes("manifest", manifest, || MANIFEST.to_vec()),
-    bytes("archive", archive, || tarred("host.toml", MANIFEST)),
+    bytes("archive", archive, || make_tar("host.toml", MANIFEST)),
 ];
 
 const MANIFEST: &[u8] = br#"format = "pagewise-recording/1"
@@ -142,7 +142,7 @@ monotonic_seconds = 2.5
 "#;
 
 fn manifest(bytes: &[u8]) {
-    archive(&tarred("host.toml", bytes));
+    archive(&make_tar("host.toml", bytes));
 }
 
 /// Opens an archive and reads its problems. Its files have parsers of their own above.
@@ -153,7 +153,7 @@ fn archive(bytes: &[u8]) {
 }
 
 /// A tar archive with one file.
-fn tarred(path: &str, bytes: &[u8]) -> Vec<u8> {
+fn make_tar(path: &str, bytes: &[u8]) -> Vec<u8> {
     let mut header = tar::Header::new_gnu();
     header.set_size(bytes.len() as u64);
     header.set_mode(0o600);
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn the_sample_manifest_is_one() {
-        let ends = recording::unpack(&*tarred("host.toml", MANIFEST), "sample").unwrap();
+        let ends = recording::unpack(&*make_tar("host.toml", MANIFEST), "sample").unwrap();
         assert!(ends.end.take_problems().is_empty());
     }
 }

@@ -277,7 +277,7 @@ impl ReadHost for HostRoot {
 
     fn pieces(&self, path: &str) -> Result<Pieces<'_>, Refusal> {
         let opened = match &self.backing {
-            Backing::Memory(files) => return stored::borrowed(files, path).map(Pieces::of_bytes),
+            Backing::Memory(files) => return stored::borrow(files, path).map(Pieces::of_bytes),
             Backing::Live(root) => self.open_live(root, path, READ),
             Backing::Folder(root) => open_inside(root, path, READ),
         };
@@ -321,8 +321,8 @@ impl ReadHost for HostRoot {
 
     fn names(&self, folder: &str) -> Vec<String> {
         let mut names = match &self.backing {
-            Backing::Live(root) => listed(self.open_live(root, folder, LIST)),
-            Backing::Folder(root) => listed(open_inside(root, folder, LIST)),
+            Backing::Live(root) => list_names(self.open_live(root, folder, LIST)),
+            Backing::Folder(root) => list_names(open_inside(root, folder, LIST)),
             Backing::Memory(files) => stored::names(files, folder),
         };
         names.sort_unstable();
@@ -533,7 +533,7 @@ pub fn comes_whole(path: &str) -> bool {
     }
 }
 
-fn listed(folder: Result<OwnedFd, Errno>) -> Vec<String> {
+fn list_names(folder: Result<OwnedFd, Errno>) -> Vec<String> {
     let Ok(entries) = folder.and_then(Dir::new) else { return Vec::new() };
     let names =
         entries.flatten().filter_map(|entry| entry.file_name().to_str().map(str::to_owned).ok());

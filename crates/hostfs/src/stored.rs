@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 use crate::answer::{Entry, Files, NO_SUCH_FILE, Refusal};
 
 pub(crate) fn bytes(files: &Files, path: &str) -> Result<Vec<u8>, Refusal> {
-    borrowed(files, path).map(<[u8]>::to_vec)
+    borrow(files, path).map(<[u8]>::to_vec)
 }
 
-pub(crate) fn borrowed<'a>(files: &'a Files, path: &str) -> Result<&'a [u8], Refusal> {
+pub(crate) fn borrow<'a>(files: &'a Files, path: &str) -> Result<&'a [u8], Refusal> {
     match files.get(path) {
         Some(Entry::File(bytes)) => Ok(bytes),
         Some(Entry::Refused(refusal)) => Err(refusal.clone()),

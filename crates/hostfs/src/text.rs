@@ -92,7 +92,7 @@ impl<'a> Line<'a> {
     }
 
     /// Splits `Name: value`, the form of lines in most files.
-    pub fn named(&self, host: &HostRoot) -> Option<(&'a [u8], &'a [u8])> {
+    pub fn split_name(&self, host: &HostRoot) -> Option<(&'a [u8], &'a [u8])> {
         self.understood(host, "a name and a colon", self.split_once(b':'))
     }
 
@@ -132,7 +132,7 @@ pub fn only_lines(raw: &[u8], keep: impl Fn(&[u8]) -> bool) -> Vec<u8> {
 
 /// Decodes a path as the kernel prints it in `/proc/swaps` and mountinfo, with white space and
 /// backslashes as octal numbers.
-pub fn unescaped(mut word: &[u8]) -> Vec<u8> {
+pub fn unescape(mut word: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(word.len());
     while let Some((&first, rest)) = word.split_first() {
         let escape = rest.get(..3).filter(|_| first == b'\\').and_then(octal);
@@ -214,9 +214,9 @@ mod tests {
 
     #[test]
     fn octal_escapes_become_the_bytes_they_stand_for() {
-        assert_eq!(unescaped(br"/swap\040file\134x"), b"/swap file\\x");
-        assert_eq!(unescaped(br"/a\9zz\0"), br"/a\9zz\0");
-        assert_eq!(unescaped(br"\777\+12"), br"\777\+12");
+        assert_eq!(unescape(br"/swap\040file\134x"), b"/swap file\\x");
+        assert_eq!(unescape(br"/a\9zz\0"), br"/a\9zz\0");
+        assert_eq!(unescape(br"\777\+12"), br"\777\+12");
     }
 
     #[test]

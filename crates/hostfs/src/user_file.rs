@@ -98,7 +98,7 @@ impl UserFile {
     /// If it cannot be opened, is not a regular file, or is too long.
     pub fn open(path: &Path, limit: u64) -> Result<Self, UserFileError> {
         let opened = rustix::fs::open(path, FLAGS, Mode::empty());
-        Self::checked(path.to_owned(), limit, opened)
+        Self::check(path.to_owned(), limit, opened)
     }
 
     /// The same for a file in a folder that the user named. Links are not followed: they come from
@@ -115,10 +115,10 @@ impl UserFile {
         if opened.as_ref().is_err_and(|errno| *errno == Errno::LOOP) {
             return Err(UserFileError::WrongKind { path, found: "a symbolic link" });
         }
-        Self::checked(path, limit, opened)
+        Self::check(path, limit, opened)
     }
 
-    fn checked(
+    fn check(
         path: PathBuf,
         limit: u64,
         opened: Result<OwnedFd, Errno>,
@@ -178,7 +178,7 @@ mod tests {
 
     use super::*;
 
-    fn told(result: Result<UserFile, UserFileError>) -> String {
+    fn describe(result: Result<UserFile, UserFileError>) -> String {
         result.and_then(UserFile::into_bytes).unwrap_err().to_string()
     }
 
@@ -189,7 +189,7 @@ mod tests {
         std::fs::write(at("file"), "12345").unwrap();
         rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();
         assert_eq!(UserFile::open(&at("file"), 5).unwrap().into_text().unwrap(), "12345");
-        let found = |path: &Path| told(UserFile::open(path, 4));
+        let found = |path: &Path| describe(UserFile::open(path, 4));
         assert!(found(&at("file")).ends_with("expected a file of at most 4 B, found more"));
         assert!(found(&at("pipe")).ends_with("expected a file, found a pipe"));
         assert!(found(folder.path()).ends_with("expected a file, found a folder"));
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn a_file_that_is_longer_than_it_says_is_refused_too() {
         let status = UserFile::open(Path::new("/proc/self/status"), 10);
-        assert!(told(status).ends_with("expected a file of at most 10 B, found more"));
+        assert!(describe(status).ends_with("expected a file of at most 10 B, found more"));
     }
 
     #[test]
@@ -214,7 +214,7 @@ mod tests {
         let inside = |name: &str| UserFile::open_in(folder.path(), name, 4096);
         for link in ["link", "self/file"] {
             assert!(
-                told(inside(link)).ends_with("expected a file, found a symbolic link"),
+                describe(inside(link)).ends_with("expected a file, found a symbolic link"),
                 "{link}"
             );
         }

@@ -78,7 +78,7 @@ pub trait ReadValues: ReadHost {
 
     /// Entries named `prefix` followed by a number, in order of the number; other entries are left
     /// out.
-    fn numbered(&self, folder: &str, prefix: &str) -> Vec<u32> {
+    fn list_numbers(&self, folder: &str, prefix: &str) -> Vec<u32> {
         let names = self.names(folder);
         // the kernel does not create "node01", and node1 would not be found
         let plain = |digits: &str| digits == "0" || !digits.starts_with('0');
@@ -104,6 +104,6 @@ mod tests {
             ["node10/x", "node9/x", "node01/x", "nodes/x", "node-1/x"]
                 .map(|path| (path.to_owned(), Entry::File(Vec::new()))),
         );
-        assert_eq!(host.numbered("", "node"), [9, 10]);
+        assert_eq!(host.list_numbers("", "node"), [9, 10]);
     }
 }

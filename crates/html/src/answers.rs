@@ -6,7 +6,7 @@ use pagewise_report::text::{self, Block};
 use pagewise_report::{Answer, Benched, HugeSeen, ScanReport};
 
 use crate::blocks::Writer;
-use crate::page::{escaped, page};
+use crate::page::{escape, page};
 use crate::report::{findings, footer, verdict};
 use crate::{chart, figure};
 
@@ -57,7 +57,7 @@ fn head(title: &str, snapshot: &Snapshot) -> String {
     let machine = text::machine(snapshot).join(" · ");
     format!(
         "<header><h1>{}</h1>\n<p class=\"quiet\">{}</p></header>\n",
-        escaped(title),
-        escaped(&machine)
+        escape(title),
+        escape(&machine)
     )
 }

@@ -4,7 +4,7 @@
 use pagewise_report::text::{Block, Role, TextCell, TextTable};
 
 use crate::figure;
-use crate::page::{escaped, wide};
+use crate::page::{escape, wide};
 use crate::svg::{Svg, length};
 
 /// A section that is being written: its title is the label of its tables, its note the caption of
@@ -21,13 +21,13 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// A section whose title is already written.
-    pub(crate) fn titled(title: &str) -> Self {
+    pub(crate) fn with_title(title: &str) -> Self {
         Self { title: title.to_owned(), ..Self::default() }
     }
 
     /// A page whose title is already written.
     pub(crate) fn of_page(title: &str) -> Self {
-        Self { is_whole: true, ..Self::titled(title) }
+        Self { is_whole: true, ..Self::with_title(title) }
     }
 
     pub(crate) fn blocks(&mut self, blocks: &[Block]) {
@@ -71,7 +71,7 @@ impl Writer {
         self.flush();
         if !title.is_empty() && self.title != title {
             let element = if self.is_whole { "h2" } else { "h3" };
-            self.out += &format!("<{element}>{}</{element}>\n", escaped(title));
+            self.out += &format!("<{element}>{}</{element}>\n", escape(title));
             title.clone_into(&mut self.title);
         }
         note.clone_into(&mut self.note);
@@ -88,7 +88,7 @@ impl Writer {
             several => list(several.iter().map(|item| &item.text)),
         };
         let label = if label.is_empty() { &self.title } else { label };
-        self.out += &format!("<dt>{}</dt><dd>{shown}</dd>\n", escaped(label));
+        self.out += &format!("<dt>{}</dt><dd>{shown}</dd>\n", escape(label));
     }
 
     fn table(&mut self, table: &TextTable) {
@@ -114,34 +114,34 @@ impl Writer {
     fn note(&mut self) {
         let note = std::mem::take(&mut self.note);
         if !note.is_empty() {
-            self.out += &format!("<p class=\"quiet\">{}</p>\n", escaped(&note));
+            self.out += &format!("<p class=\"quiet\">{}</p>\n", escape(&note));
         }
     }
 }
 
 fn paragraph(text: &TextCell) -> String {
-    marked("p", class(text.role), &escaped(&text.text)) + "\n"
+    mark("p", class(text.role), &escape(&text.text)) + "\n"
 }
 
 /// An element with a class, which may be empty.
-pub(crate) fn marked(element: &str, class: &str, html: &str) -> String {
+pub(crate) fn mark(element: &str, class: &str, html: &str) -> String {
     let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
     format!("<{element}{class}>{html}</{element}>")
 }
 
 fn list(items: impl IntoIterator<Item = impl AsRef<str>>) -> String {
-    let item = |item| format!("<li>{}</li>", escaped(AsRef::as_ref(&item)));
+    let item = |item| format!("<li>{}</li>", escape(AsRef::as_ref(&item)));
     let items: String = items.into_iter().map(item).collect();
     format!("<ul class=\"items\">{items}</ul>\n")
 }
 
 /// A command that can be pasted, with its comment.
 pub(crate) fn pasteable(command: &str) -> String {
-    format!("<pre><code>{}</code></pre>\n", escaped(command))
+    format!("<pre><code>{}</code></pre>\n", escape(command))
 }
 
 fn rows(table: &TextTable, caption: &str) -> String {
-    let mut text = format!("<table><caption>{}</caption>\n", escaped(caption));
+    let mut text = format!("<table><caption>{}</caption>\n", escape(caption));
     if table.columns.iter().any(|(title, _)| !title.is_empty()) {
         text += "<thead><tr>";
         table.columns.iter().for_each(|(title, number)| text += &head(title, *number));
@@ -164,7 +164,7 @@ fn head(title: &str, number: bool) -> String {
     if title.is_empty() {
         "<td></td>".to_owned()
     } else {
-        format!("<th scope=\"col\"{class}>{}</th>", escaped(title))
+        format!("<th scope=\"col\"{class}>{}</th>", escape(title))
     }
 }
 
@@ -183,10 +183,10 @@ fn cell(content: &TextCell) -> String {
     if let Some([used, whole]) = content.fill {
         return meter(used, whole);
     }
-    let text = escaped(content.text.trim());
+    let text = escape(content.text.trim());
     match class(content.role) {
         "" => text,
-        class => marked("span", class, &text),
+        class => mark("span", class, &text),
     }
 }
 

@@ -18,12 +18,12 @@ pub(crate) fn page(title: &str, body: &str) -> String {
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>{}</title>\n\
          <style>\n{STYLE}</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">Skip to the content</a>\n\
          <main id=\"main\" tabindex=\"-1\">\n{body}</main>\n</body>\n</html>\n",
-        escaped(title)
+        escape(title)
     )
 }
 
 /// Escapes text, so that it stays text whatever it contains.
-pub(crate) fn escaped(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let safe = pagewise_model::Name::from(text);
     let mut shown = String::with_capacity(text.len());
     for letter in safe.as_str().chars() {
@@ -44,7 +44,7 @@ pub(crate) fn escaped(text: &str) -> String {
 pub(crate) fn wide(label: &str, table: &str) -> String {
     format!(
         "<div class=\"wide\" role=\"group\" aria-label=\"{}\" tabindex=\"0\">{table}</div>\n",
-        escaped(label)
+        escape(label)
     )
 }
 
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn text_stays_text() {
-        let page = page("a<b>", &escaped("</body><script>\"'&\u{1b}"));
+        let page = page("a<b>", &escape("</body><script>\"'&\u{1b}"));
         assert!(page.contains("<title>a&lt;b&gt;</title>"), "{page}");
         assert!(page.contains("&lt;/body&gt;&lt;script&gt;&quot;&#39;&amp;\\u{1b}"), "{page}");
         assert_eq!(page.matches("</body>").count(), 1);
@@ -65,7 +65,7 @@ mod tests {
         /// Escaped text cannot end a text or an attribute, and contains no control characters.
         #[test]
         fn no_text_leaves_its_place(text in any::<String>()) {
-            let escaped = escaped(&text);
+            let escaped = escape(&text);
             prop_assert!(!escaped.contains(['<', '>', '"', '\'']));
             prop_assert!(!escaped.contains(char::is_control));
             let ends = escaped.split('&').skip(1).all(|rest| {

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use crate::page::escaped;
+use crate::page::escape;
 
 /// The alignment of text at its position.
 #[derive(Clone, Copy)]
@@ -56,14 +56,14 @@ impl Svg {
         let _ = write!(
             self.body,
             "<text class=\"{class}\" text-anchor=\"{anchor}\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>",
-            escaped(text)
+            escape(text)
         );
     }
 
     /// The chart with its title below it, for a page.
     pub(crate) fn figure(self, height: f64, title: &str, description: &str) -> String {
         let svg = self.finish(height, title, description);
-        format!("<figure>\n{svg}<figcaption>{}</figcaption>\n</figure>\n", escaped(title))
+        format!("<figure>\n{svg}<figcaption>{}</figcaption>\n</figure>\n", escape(title))
     }
 
     /// The chart, with a title and a description that contains all its values as text.
@@ -72,8 +72,8 @@ impl Svg {
         format!(
             "<svg role=\"img\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" height=\"{height:.0}\">\
              <title>{}</title><desc>{}</desc>{body}</svg>\n",
-            escaped(title),
-            escaped(description)
+            escape(title),
+            escape(description)
         )
     }
 }

@@ -3,7 +3,7 @@
 
 use pagewise_model::WatchPhase;
 
-use crate::page::{escaped, page};
+use crate::page::{escape, page};
 use pagewise_report::text::machine;
 use pagewise_report::{WatchReport, phrases};
 
@@ -19,7 +19,7 @@ pub fn watched(watched: &WatchReport<'_>) -> String {
         .collect();
     let title = format!("Huge pages of {}", names.join(", "));
     let body = [
-        format!("<h1>{}</h1>\n", escaped(&title)),
+        format!("<h1>{}</h1>\n", escape(&title)),
         quiet(&machine(watched.done.snapshot).join(" · ")),
         summary(watched),
         pictures(watched),
@@ -30,7 +30,7 @@ pub fn watched(watched: &WatchReport<'_>) -> String {
 }
 
 fn quiet(text: &str) -> String {
-    format!("<p class=\"quiet\">{}</p>\n", escaped(text))
+    format!("<p class=\"quiet\">{}</p>\n", escape(text))
 }
 
 fn summary(watched: &WatchReport<'_>) -> String {
@@ -47,7 +47,7 @@ fn summary(watched: &WatchReport<'_>) -> String {
         collapse.memory_limit,
         collapse.stopped.as_deref().unwrap_or("all was done"),
     );
-    format!("<p>{}</p>\n", escaped(&text))
+    format!("<p>{}</p>\n", escape(&text))
 }
 
 fn pictures(watched: &WatchReport<'_>) -> String {
@@ -63,7 +63,7 @@ fn pictures(watched: &WatchReport<'_>) -> String {
         "Grey behind the lines: another process, as a fork that saves, maps its memory too. Lines from \
          top to bottom: blocks were collapsed. {counted}"
     );
-    let caption = escaped(&caption);
+    let caption = escape(&caption);
     format!("<figure>\n{}\n<figcaption>{caption}</figcaption>\n</figure>\n", all.join("\n"))
 }
 
@@ -87,8 +87,8 @@ fn row(phase: &WatchPhase, is_first: bool) -> String {
         phase.used.map_or_else(none, phrases::precise),
     ];
     let cells: String =
-        cells.iter().map(|cell| format!("<td class=\"number\">{}</td>", escaped(cell))).collect();
-    format!("<tr><td>{}</td>{cells}</tr>\n", escaped(&phase_name(phase, is_first)))
+        cells.iter().map(|cell| format!("<td class=\"number\">{}</td>", escape(cell))).collect();
+    format!("<tr><td>{}</td>{cells}</tr>\n", escape(&phase_name(phase, is_first)))
 }
 
 fn phase_name(phase: &WatchPhase, is_first: bool) -> String {

@@ -231,7 +231,7 @@ impl Arena {
             .ok_or(Error::Limit { limit })?;
         self.reserve()?;
         let mapped = Mapping::new(bytes, self.chunk, self.hint);
-        let mapping = mapped.map_err(|error| self.refused(&error))?;
+        let mapping = mapped.map_err(|error| self.refuse(&error))?;
         let backing = self.prepare(&mapping)?;
         let owner = Owner { pool: self.pool, entry: self.next_entry()? };
         if !index::enter(mapping.address(), bytes, owner) {
@@ -242,7 +242,7 @@ impl Arena {
         Ok((mapping, backing))
     }
 
-    fn refused(&mut self, error: &std::io::Error) -> Error {
+    fn refuse(&mut self, error: &std::io::Error) -> Error {
         self.counts.out_of_memory += 1;
         match error.raw_os_error() {
             Some(libc::EOVERFLOW) => Error::TooLarge,
@@ -285,7 +285,7 @@ impl Arena {
     /// Requests huge pages for a new mapping, according to the switch.
     fn prepare(&mut self, mapping: &Mapping) -> Result<Backing, Error> {
         if self.policy.fork == Fork::Exclude {
-            mapping.advise(Advice::Exclude).map_err(|error| self.refused(&error))?;
+            mapping.advise(Advice::Exclude).map_err(|error| self.refuse(&error))?;
         }
         match self.policy.switch {
             Switch::Off => {
@@ -318,7 +318,7 @@ impl Arena {
             Ok(()) => {}
             // Before Linux 5.14 this advice does not exist: page faults decide.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => return Ok(advised),
-            Err(error) => return Err(self.refused(&error)),
+            Err(error) => return Err(self.refuse(&error)),
         }
         if Scanner::open().and_then(|scanner| scanner.is_huge(mapping)).unwrap_or(false) {
             return Ok(Backing::Huge);
@@ -366,7 +366,7 @@ impl Arena {
         if let Some(freed) = put.freed {
             index::note_class(entry.mapping.address(), entry.mapping.bytes(), freed, None);
             self.open.insert(id);
-            self.emptied(id);
+            self.note_emptied(id);
         }
         Ok(put.size)
     }
@@ -385,7 +385,7 @@ impl Arena {
     }
 
     /// Retains a chunk that became empty, or returns it to the kernel.
-    fn emptied(&mut self, id: usize) {
+    fn note_emptied(&mut self, id: usize) {
         if !self.is_empty(id) {
             return;
         }

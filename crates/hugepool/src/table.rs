@@ -46,7 +46,7 @@ impl Table {
             return Err(Error::OutOfMemory { errno: libc::ENOMEM });
         }
         let free = Lock::new(BitSet::full(count)?);
-        let mapping = Mapping::new(bytes, chunk, 0).map_err(|error| refused(&error))?;
+        let mapping = Mapping::new(bytes, chunk, 0).map_err(|error| refuse(&error))?;
         advise(&mapping, switch)?;
         Ok(Self { mapping, block, count, free })
     }
@@ -134,14 +134,14 @@ fn advise(mapping: &Mapping, switch: Switch) -> Result<(), Error> {
         return Ok(());
     }
     match mapping.advise(Advice::Populate) {
-        Err(error) if error.raw_os_error() != Some(libc::EINVAL) => return Err(refused(&error)),
+        Err(error) if error.raw_os_error() != Some(libc::EINVAL) => return Err(refuse(&error)),
         _ => {}
     }
     let _ = mapping.advise(Advice::Collapse);
     Ok(())
 }
 
-fn refused(error: &std::io::Error) -> Error {
+fn refuse(error: &std::io::Error) -> Error {
     match error.raw_os_error() {
         Some(libc::EOVERFLOW) => Error::TooLarge,
         errno => Error::OutOfMemory { errno: errno.unwrap_or(libc::ENOMEM) },

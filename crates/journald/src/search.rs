@@ -92,12 +92,12 @@ impl Kernel<'_, '_> {
     fn windows(&mut self, reader: &dyn Reader) -> Vec<(u64, u64)> {
         let mut found = BTreeSet::new();
         for mark in MARKS {
-            for at in self.marked(mark, reader) {
+            for at in self.find_marked(mark, reader) {
                 found.insert((at.saturating_sub(TO_MARK), at.saturating_add(AFTER)));
             }
         }
         for trace in TRACES {
-            for at in self.marked(trace, reader) {
+            for at in self.find_marked(trace, reader) {
                 let begin = at.saturating_sub(TO_TRACE);
                 if (begin..at).any(|number| self.begins_report(number)) {
                     found.insert((begin, at.saturating_add(AFTER)));
@@ -115,7 +115,7 @@ impl Kernel<'_, '_> {
     }
 
     /// The numbers of the newest messages with this field that `reader` does not know.
-    fn marked(&mut self, field: &[u8], reader: &dyn Reader) -> Vec<u64> {
+    fn find_marked(&mut self, field: &[u8], reader: &dyn Reader) -> Vec<u64> {
         let Some(field) = self.file.find(field) else { return Vec::new() };
         let marked = self.file.entries(&field);
         let from = marked.count.saturating_sub(MOST_MARKS);

@@ -148,7 +148,7 @@ impl<'a> Writer<'a> {
         if let Some((object, _)) = self.fields.get(field) {
             return *object;
         }
-        let (flag, stored) = self.stored(field);
+        let (flag, stored) = self.store(field);
         let hash = self.hash.compute(field);
         let bucket = usize::try_from(self.table + hash % self.variant.buckets.max(1) * 16);
         let bucket = bucket.unwrap_or(HEADER);
@@ -164,7 +164,7 @@ impl<'a> Writer<'a> {
         at
     }
 
-    fn stored(&self, field: &[u8]) -> (u8, Vec<u8>) {
+    fn store(&self, field: &[u8]) -> (u8, Vec<u8>) {
         match self.variant.packing {
             Packing::Lz4 if field.len() >= LONG => {
                 let length = (field.len() as u64).to_le_bytes();

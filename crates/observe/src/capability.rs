@@ -123,7 +123,7 @@ impl ProbePaths<'_> {
     }
 
     /// The first option that provides the feature and is on.
-    fn built(&self, feature: &Feature) -> Option<(Built, Evidence)> {
+    fn find_build_option(&self, feature: &Feature) -> Option<(Built, Evidence)> {
         let config = kconfig::kconfig(self.host);
         let mut on = feature.options.iter().filter(|option| config.has(option));
         let (built, evidence) = config.get(on.next()?)?;
@@ -132,7 +132,7 @@ impl ProbePaths<'_> {
 
     /// The state according to the kernel configuration alone, for a feature that no file shows.
     fn as_built(&self, feature: &Feature) -> Verdict {
-        match self.built(feature) {
+        match self.find_build_option(feature) {
             Some((_, evidence)) => (FeatureState::Present, vec![evidence]),
             None => (FeatureState::Missing, Vec::new()),
         }
@@ -140,7 +140,7 @@ impl ProbePaths<'_> {
 
     fn why_not(&self, feature: &Feature, absence: Evidence) -> Verdict {
         let mut evidence = vec![absence];
-        let built = self.built(feature);
+        let built = self.find_build_option(feature);
         evidence.extend(built.iter().map(|(_, line)| line.clone()));
         if self.in_container {
             return (FeatureState::OutsideContainer, evidence);
@@ -205,7 +205,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::{denied, file};
+    use crate::testing::{denied_entry, file};
     use pagewise_hostfs::Entry;
 
     fn state_in(files: Vec<(String, Entry)>, feature: &str, container: bool) -> FeatureState {
@@ -290,7 +290,7 @@ mod tests {
         let refusal = Refusal::Absent("compiled in but switched off".into());
         let refused = ("proc/pressure/memory".to_owned(), Entry::Refused(refusal));
         assert!(matches!(state(vec![built(), refused], "psi"), FeatureState::Off { .. }));
-        assert_eq!(state(vec![denied("proc/pressure/memory")], "psi"), FeatureState::Denied);
+        assert_eq!(state(vec![denied_entry("proc/pressure/memory")], "psi"), FeatureState::Denied);
         assert_eq!(state(vec![], "psi"), FeatureState::Missing);
     }
 

@@ -21,14 +21,14 @@ pub(crate) fn read(host: &HostRoot, mounts: &Mounts) -> Reading<Name> {
     sign.or_else(|| files(host, mounts)).unwrap_or_else(none)
 }
 
-fn found(kind: &str, path: &str) -> Option<Reading<Name>> {
+fn read_kind(kind: &str, path: &str) -> Option<Reading<Name>> {
     Some(Reading::found(Name::from(kind), Source::file(absolute(path))))
 }
 
 /// An OpenVZ host has `/proc/vz` and `/proc/bc`; a container only `/proc/vz`.
 fn openvz(host: &HostRoot) -> Option<Reading<Name>> {
     if host.exists("proc/vz") && !host.exists("proc/bc") {
-        return found("openvz", "proc/vz");
+        return read_kind("openvz", "proc/vz");
     }
     None
 }
@@ -37,7 +37,7 @@ fn wsl(host: &HostRoot) -> Option<Reading<Name>> {
     const PATH: &str = "proc/sys/kernel/osrelease";
     let release = host.name_at(PATH);
     let name = release.value()?.as_str();
-    if name.contains("WSL") || name.contains("Microsoft") { found("wsl", PATH) } else { None }
+    if name.contains("WSL") || name.contains("Microsoft") { read_kind("wsl", PATH) } else { None }
 }
 
 fn told_by_systemd(host: &HostRoot) -> Option<Reading<Name>> {
@@ -71,7 +71,7 @@ fn cgroup_of_init(host: &HostRoot) -> Option<Reading<Name>> {
     const PATH: &str = "proc/1/cgroup";
     let text = String::from_utf8_lossy(&host.bytes(PATH).ok()?).into_owned();
     let (_, kind) = IN_CGROUP.iter().find(|(word, _)| text.contains(word))?;
-    found(kind, PATH)
+    read_kind(kind, PATH)
 }
 
 /// Substrings of the mount options of an overlay that is mounted at `/`.
@@ -85,7 +85,7 @@ fn files(host: &HostRoot, mounts: &Mounts) -> Option<Reading<Name>> {
     }
     let marks = [("run/.containerenv", "podman"), (".dockerenv", "docker")];
     if let Some((path, kind)) = marks.into_iter().find(|(path, _)| host.exists(path)) {
-        return found(kind, path);
+        return read_kind(kind, path);
     }
     let root = root.filter(|root| root.file_system == "overlay")?;
     let has = |(word, _): &&(&str, &str)| root.options().any(|option| option.contains(word));

@@ -38,7 +38,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::{denied, host, mangled};
+    use crate::testing::{denied_entry, host, mangle};
     use pagewise_hostfs::ReadHost;
 
     const VMSTAT: &str = "nr_free_pages 5930332\nnr_zone_inactive_anon 2621\nworkingset_refault_file 707966\npgfault 8146316\npgmajfault 5119\nzswpwb 0\n";
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn counters_of_a_file_that_is_not_ours_are_denied_and_not_absent() {
-        let host = HostRoot::memory([denied("proc/vmstat")]);
+        let host = HostRoot::memory([denied_entry("proc/vmstat")]);
         let faults = read(&host, "proc/vmstat").get("pgfault");
         assert!(faults.is_denied());
         assert_eq!(faults.source.to_string(), "/proc/vmstat");
@@ -103,7 +103,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_it_panic(bytes in mangled(VMSTAT)) {
+        fn no_bytes_make_it_panic(bytes in mangle(VMSTAT)) {
             read(&host([("f", &bytes)]), "f");
         }
     }

@@ -14,7 +14,7 @@ use pagewise_model::{Damon, DamonModule, Millis, Name, Percent, Reading, Source}
 
 use crate::limits::{self, DAMON_REGIONS, DAMON_TARGETS};
 use pagewise_hostfs::text::number;
-use pagewise_hostfs::{HostRoot, NO_SUCH_FILE, ReadValues, absolute, explained};
+use pagewise_hostfs::{HostRoot, NO_SUCH_FILE, ReadValues, absolute, explain};
 
 const MODULES: [&str; 3] = ["damon_reclaim", "damon_lru_sort", "damon_stat"];
 const KDAMONDS: &str = "sys/kernel/mm/damon/admin/kdamonds";
@@ -30,7 +30,7 @@ pub(crate) fn read(host: &HostRoot) -> Damon {
 
 /// The numbers of the kdamond folders; each is one kernel thread.
 fn kdamonds(host: &HostRoot) -> Vec<u32> {
-    limits::first(host, KDAMONDS, limits::KDAMONDS, host.numbered(KDAMONDS, ""))
+    limits::first(host, KDAMONDS, limits::KDAMONDS, host.list_numbers(KDAMONDS, ""))
 }
 
 fn module(host: &HostRoot, name: &str) -> DamonModule {
@@ -46,7 +46,7 @@ const IDLE: &str = "sys/module/damon_stat/parameters/memory_idle_ms_percentiles"
 /// that has been idle for at least `at_least`.
 pub fn idle_share(host: &HostRoot, at_least: Millis) -> Reading<Percent> {
     let read = host.value(IDLE, "101 numbers of milliseconds", percentiles);
-    let read = explained(read, NO_SUCH_FILE, "this kernel has no damon_stat");
+    let read = explain(read, NO_SUCH_FILE, "this kernel has no damon_stat");
     match read.value() {
         Some(idle) if idle.iter().all(|millis| *millis == 0) => {
             Reading::absent("damon_stat has measured nothing yet", Source::file(absolute(IDLE)))
@@ -69,7 +69,7 @@ fn share_of(idle: &[i64], at_least: Millis) -> Percent {
 }
 
 /// Ids of the processes that running threads watch, as configured through sysfs.
-pub fn watched(host: &HostRoot) -> Vec<u32> {
+pub fn read_targets(host: &HostRoot) -> Vec<u32> {
     let runs = |id: &u32| {
         let state = host.name_at(&format!("{KDAMONDS}/{id}/state"));
         state.value().is_some_and(|state| state.as_str() == "on")
@@ -79,7 +79,7 @@ pub fn watched(host: &HostRoot) -> Vec<u32> {
 
 fn targets(host: &HostRoot, kdamond: u32) -> Vec<u32> {
     let folder = format!("{KDAMONDS}/{kdamond}/contexts/0/targets");
-    let targets = limits::first(host, &folder, DAMON_TARGETS, host.numbered(&folder, ""));
+    let targets = limits::first(host, &folder, DAMON_TARGETS, host.list_numbers(&folder, ""));
     let pid = |target| host.number_at(&format!("{folder}/{target}/pid_target")).get();
     targets.into_iter().filter_map(pid).collect()
 }
@@ -104,7 +104,7 @@ pub fn regions(host: &HostRoot, kdamond: u32) -> Vec<Region> {
         let (start, end) = (number(id, "start")?, number(id, "end")?);
         Some(Region { start, end, accesses: number(id, "nr_accesses")? })
     };
-    let ids = limits::first(host, &folder, DAMON_REGIONS, host.numbered(&folder, ""));
+    let ids = limits::first(host, &folder, DAMON_REGIONS, host.list_numbers(&folder, ""));
     let mut regions: Vec<Region> = ids.into_iter().filter_map(region).collect();
     regions.sort_by_key(|region| region.start);
     regions

@@ -50,7 +50,7 @@ impl<'a> Disks<'a> {
 
     fn under_mount(&self, mount: &Mount) -> Disk {
         if mount.is_on_block_device() {
-            return described(self.host, &format!("sys/dev/block/{}", mount.device));
+            return describe_disk(self.host, &format!("sys/dev/block/{}", mount.device));
         }
         if mount.source.starts_with("/dev/") {
             return self.under(&mount.source);
@@ -61,13 +61,13 @@ impl<'a> Disks<'a> {
 
     fn under(&self, path: &str) -> Disk {
         let name = path.strip_prefix("/dev/").unwrap_or(path);
-        let mapped = name.strip_prefix("mapper/").and_then(|name| self.mapped(name));
+        let mapped = name.strip_prefix("mapper/").and_then(|name| self.mapper_name(name));
         let name = mapped.unwrap_or_else(|| in_sysfs(name));
-        described(self.host, &format!("sys/class/block/{name}"))
+        describe_disk(self.host, &format!("sys/class/block/{name}"))
     }
 
     /// The `dm-N` that device mapper calls `name`.
-    fn mapped(&self, name: &str) -> Option<String> {
+    fn mapper_name(&self, name: &str) -> Option<String> {
         self.mapped.get_or_init(|| self.read_mapped()).get(name).cloned()
     }
 
@@ -109,7 +109,7 @@ fn in_sysfs(name: &str) -> String {
     name.replace('/', "!")
 }
 
-fn described(host: &HostRoot, folder: &str) -> Disk {
+fn describe_disk(host: &HostRoot, folder: &str) -> Disk {
     match whole_disk(host, folder) {
         Ok((disk, at)) => {
             let rotational = format!("sys/block/{}/queue/rotational", in_sysfs(&disk));
@@ -189,7 +189,7 @@ mod tests {
         Disks::new(host, &Mounts::default()).of_device(path)
     }
 
-    fn shown(disk: &Disk) -> (Option<&str>, Option<bool>) {
+    fn parts_of(disk: &Disk) -> (Option<&str>, Option<bool>) {
         (disk.name.value().map(Name::as_str), disk.rotational.get())
     }
 
@@ -207,9 +207,9 @@ mod tests {
             ),
             ("sys/block/sda/queue/rotational", "1\n"),
         ]);
-        assert_eq!(shown(&of_device(&host, "/dev/nvme0n1p3")), (Some("nvme0n1"), Some(false)));
-        assert_eq!(shown(&of_device(&host, "/dev/sda12")), (Some("sda"), Some(true)));
-        assert_eq!(shown(&of_device(&host, "/dev/sdb1")), (None, None));
+        assert_eq!(parts_of(&of_device(&host, "/dev/nvme0n1p3")), (Some("nvme0n1"), Some(false)));
+        assert_eq!(parts_of(&of_device(&host, "/dev/sda12")), (Some("sda"), Some(true)));
+        assert_eq!(parts_of(&of_device(&host, "/dev/sdb1")), (None, None));
     }
 
     #[test]
@@ -222,8 +222,11 @@ mod tests {
             ("sys/class/block/cciss!c0d0p1/uevent", "DEVNAME=cciss/c0d0p1\nPARTN=1\n"),
             ("sys/block/cciss!c0d0/queue/rotational", "1\n"),
         ]);
-        assert_eq!(shown(&of_device(&host, "/dev/mapper/vg-swap")), (Some("dm-1"), Some(false)));
-        assert_eq!(shown(&of_device(&host, "/dev/cciss/c0d0p1")), (Some("cciss/c0d0"), Some(true)));
+        assert_eq!(parts_of(&of_device(&host, "/dev/mapper/vg-swap")), (Some("dm-1"), Some(false)));
+        assert_eq!(
+            parts_of(&of_device(&host, "/dev/cciss/c0d0p1")),
+            (Some("cciss/c0d0"), Some(true))
+        );
     }
 
     #[test]
@@ -265,14 +268,14 @@ mod tests {
         ]);
         let mounts = mounts::read(&host);
         assert_eq!(
-            shown(&Disks::new(&host, &mounts).of_file("/swapfile")),
+            parts_of(&Disks::new(&host, &mounts).of_file("/swapfile")),
             (Some("vda"), Some(true))
         );
         let on_btrfs = Disks::new(&host, &mounts).of_file("/swap/file");
-        assert_eq!(shown(&on_btrfs), (Some("sda"), Some(false)));
+        assert_eq!(parts_of(&on_btrfs), (Some("sda"), Some(false)));
         assert_eq!(on_btrfs.file_system.value().unwrap().as_str(), "btrfs");
         let on_tmpfs = Disks::new(&host, &mounts).of_file("/run/file");
-        assert_eq!(shown(&on_tmpfs), (None, None));
+        assert_eq!(parts_of(&on_tmpfs), (None, None));
         assert_eq!(on_tmpfs.file_system.source.to_string(), "/proc/self/mountinfo:3");
     }
 

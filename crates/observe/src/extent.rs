@@ -21,7 +21,7 @@ pub fn extent(host: &HostRoot) -> Extent {
         let mut words = words(line);
         (words.next()? == b"memory").then(|| number(words.nth(1)?)).flatten()
     });
-    Extent { processes: host.numbered("proc", "").len(), cgroups: cgroups.unwrap_or(0) }
+    Extent { processes: host.list_numbers("proc", "").len(), cgroups: cgroups.unwrap_or(0) }
 }
 
 #[cfg(test)]

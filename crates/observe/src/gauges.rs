@@ -99,7 +99,7 @@ impl HostGauges<'_> {
     /// Whether zswap is on.
     #[must_use]
     pub fn is_zswap_on(self) -> bool {
-        zswap::enabled(self.0).get() == Some(true)
+        zswap::is_enabled(self.0).get() == Some(true)
     }
 
     /// Total time in which all tasks were stalled on memory (PSI `full`).
@@ -142,7 +142,7 @@ impl HostGauges<'_> {
     #[must_use]
     pub fn governors(self) -> BTreeSet<String> {
         const PROCESSORS: &str = "sys/devices/system/cpu";
-        let processors = self.0.numbered(PROCESSORS, "cpu").into_iter();
+        let processors = self.0.list_numbers(PROCESSORS, "cpu").into_iter();
         let governor = |id| self.word(&format!("{PROCESSORS}/cpu{id}/cpufreq/scaling_governor"));
         processors.filter_map(governor).collect()
     }

@@ -10,7 +10,7 @@ use pagewise_model::{Generation, GroupGenerations, Millis, Name, Pages, Reading,
 
 use crate::limits::GENERATION_LINES;
 use pagewise_hostfs::text::{Line, number, words};
-use pagewise_hostfs::{HostRoot, NO_SUCH_FILE, ReadValues, absolute, explained};
+use pagewise_hostfs::{HostRoot, NO_SUCH_FILE, ReadValues, absolute, explain};
 
 const PATH: &str = "sys/kernel/debug/lru_gen";
 
@@ -26,7 +26,7 @@ pub fn generations(host: &HostRoot) -> Reading<Vec<GroupGenerations>> {
         }
         Err(refusal) => refusal.reading(source),
     };
-    explained(read, NO_SUCH_FILE, "this kernel has no multi-gen LRU, or debugfs is not mounted")
+    explain(read, NO_SUCH_FILE, "this kernel has no multi-gen LRU, or debugfs is not mounted")
 }
 
 fn take(host: &HostRoot, line: &Line<'_>, groups: &mut Vec<GroupGenerations>) {
@@ -69,7 +69,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::{host, mangled};
+    use crate::testing::{host, mangle};
 
     const TEXT: &str = "memcg     1 /\n node     0\n          0     900000       100         200 \n          1     300000        20          30 \nmemcg    39 /job one\n node     0\n          4      12000         7          -0 \n";
 
@@ -90,7 +90,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_make_it_panic(bytes in mangled(TEXT)) {
+        fn no_bytes_make_it_panic(bytes in mangle(TEXT)) {
             generations(&host([(PATH, bytes)]));
         }
     }

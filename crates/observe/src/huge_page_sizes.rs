@@ -10,13 +10,13 @@ use pagewise_model::text::number;
 /// The huge page sizes in a folder, each with the name of its subfolder.
 pub(crate) fn by_huge_page_size(host: &HostRoot, folder: &str) -> Vec<(Bytes, String)> {
     let mut sizes: Vec<(Bytes, String)> =
-        host.names(folder).into_iter().filter_map(sized).collect();
+        host.names(folder).into_iter().filter_map(parse_size).collect();
     sizes.sort_unstable();
     sizes.truncate(HUGE_PAGE_SIZES);
     sizes
 }
 
-fn sized(name: String) -> Option<(Bytes, String)> {
+fn parse_size(name: String) -> Option<(Bytes, String)> {
     let kib = name.strip_prefix("hugepages-")?.strip_suffix("kB")?;
     let bytes = Bytes::from_kib(number(kib.as_bytes())?)?;
     Some((bytes, name))

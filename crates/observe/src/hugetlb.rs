@@ -14,7 +14,7 @@ const NODES: &str = "sys/devices/system/node";
 
 pub(crate) fn read(host: &HostRoot) -> Vec<HugePool> {
     let mut pools = pools_of(host, "sys/kernel/mm/hugepages", None);
-    for node in limits::first(host, NODES, limits::NODES, host.numbered(NODES, "node")) {
+    for node in limits::first(host, NODES, limits::NODES, host.list_numbers(NODES, "node")) {
         pools.extend(pools_of(host, &format!("{NODES}/node{node}/hugepages"), Some(node)));
     }
     pools.sort_by_key(|pool| (pool.page_bytes, pool.node));
@@ -32,12 +32,12 @@ fn pool(host: &HostRoot, folder: &str, page_bytes: Bytes, node: Option<u32>) -> 
         node,
         total: host.number_at(&format!("{folder}/nr_hugepages")),
         free: host.number_at(&format!("{folder}/free_hugepages")),
-        reserved: reserved(host, &format!("{folder}/resv_hugepages"), node),
+        reserved: read_reserved(host, &format!("{folder}/resv_hugepages"), node),
         surplus: host.number_at(&format!("{folder}/surplus_hugepages")),
     }
 }
 
-fn reserved(host: &HostRoot, path: &str, node: Option<u32>) -> Reading<u64> {
+fn read_reserved(host: &HostRoot, path: &str, node: Option<u32>) -> Reading<u64> {
     match node {
         None => host.number_at(path),
         Some(_) => {

@@ -101,7 +101,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::{host, mangled};
+    use crate::testing::{host, mangle};
 
     const OS_RELEASE: &str = "PRETTY_NAME=\"Debian\"\nVERSION_ID=\"13\"\nID=debian\n";
 
@@ -137,7 +137,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_make_it_panic(text in mangled(OS_RELEASE)) {
+        fn no_bytes_make_it_panic(text in mangle(OS_RELEASE)) {
             let _ = installation(&host([("etc/os-release", text.clone()), ("etc/machine-id", text)]));
         }
     }

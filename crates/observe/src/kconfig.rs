@@ -148,7 +148,7 @@ fn excerpt(raw: &[u8]) -> Vec<u8> {
     } else {
         excerpt.take_all(raw);
     }
-    excerpt.finished()
+    excerpt.finish()
 }
 
 /// Unpacks piece by piece, because a complete configuration would be a large temporary allocation.
@@ -194,7 +194,7 @@ impl Excerpt {
     fn take(&mut self, line: &[u8]) {
         if let Some((name, _)) = option(line) {
             self.options += 1;
-            if let Some(at) = asked(name) {
+            if let Some(at) = option_index(name) {
                 self.seen[at] = true;
                 self.kept.extend_from_slice(line);
             }
@@ -202,7 +202,7 @@ impl Excerpt {
         self.kept.push(b'\n');
     }
 
-    fn finished(mut self) -> Vec<u8> {
+    fn finish(mut self) -> Vec<u8> {
         let speaks = self.is_complete && self.options >= WHOLE;
         for (name, _) in ASKED.iter().zip(self.seen).filter(|(_, seen)| !seen && speaks) {
             self.kept.extend_from_slice(&[b"# ", name.as_bytes(), b" ", MISSING, b"\n"].concat());
@@ -222,7 +222,7 @@ const PREFIX: &str = "CONFIG_";
 
 /// Index in [`ASKED`] of the option with this name. The first two letters rule out most of the
 /// thousands of other options.
-fn asked(name: &[u8]) -> Option<usize> {
+fn option_index(name: &[u8]) -> Option<usize> {
     let may_be = |at: usize, letters: u128| {
         name.get(at).is_some_and(|&letter| letters >> (letter & 127) & 1 == 1)
     };
@@ -247,7 +247,7 @@ const fn letters(at: usize) -> u128 {
 fn parse(text: &Text) -> Kconfig {
     let answers = text.lines().filter_map(|line| {
         let (name, rest) = option(line.bytes)?;
-        let name = ASKED[asked(name)?];
+        let name = ASKED[option_index(name)?];
         let (built, value, at) = match rest.trim_ascii() {
             b"=y" => (Built::In, format!("{name}=y"), line.source()),
             b"=m" => (Built::Module, format!("{name}=m"), line.source()),
@@ -275,7 +275,7 @@ mod tests {
     use crate::testing;
     use pagewise_hostfs::Entry;
 
-    fn packed(plain: &str) -> Vec<u8> {
+    fn gzip(plain: &str) -> Vec<u8> {
         let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
         gz.write_all(plain.as_bytes()).unwrap();
         gz.finish().unwrap()
@@ -300,16 +300,19 @@ mod tests {
         for (at, name) in ASKED.iter().enumerate() {
             let line = format!("{name}=y");
             let (bare, _) = option(line.as_bytes()).unwrap();
-            assert_eq!(asked(bare), Some(at), "{name}");
-            assert_eq!(asked(&[bare, b"X"].concat()), None, "{name}");
-            assert_eq!(asked(&bare[..bare.len() - 1]), None, "{name}");
+            assert_eq!(option_index(bare), Some(at), "{name}");
+            assert_eq!(option_index(&[bare, b"X"].concat()), None, "{name}");
+            assert_eq!(option_index(&bare[..bare.len() - 1]), None, "{name}");
         }
-        assert_eq!((asked(b""), asked(b"K"), asked(b"\xcb\xd3M")), (None, None, None));
+        assert_eq!(
+            (option_index(b""), option_index(b"K"), option_index(b"\xcb\xd3M")),
+            (None, None, None)
+        );
     }
 
     #[test]
     fn a_packed_configuration_answers_with_its_own_line_numbers() {
-        let host = host("proc/config.gz", packed(&whole()));
+        let host = host("proc/config.gz", gzip(&whole()));
         let (built, evidence) = kconfig(&host).get("CONFIG_ZRAM").unwrap();
         assert_eq!(built, Built::Module);
         assert_eq!(evidence.path, "/proc/config.gz");
@@ -345,7 +348,7 @@ mod tests {
     #[test]
     fn a_recording_answers_the_same_and_holds_nothing_else() {
         let secret = format!("{}CONFIG_DEFAULT_HOSTNAME=\"secret\"\n", whole());
-        let live = host("proc/config.gz", packed(&secret)).remembering();
+        let live = host("proc/config.gz", gzip(&secret)).remembering();
         let first = format!("{:?}", kconfig(&live));
         let stored = live.remembered();
         let Some(Entry::File(bytes)) = stored.get("proc/config.gz") else { panic!("not stored") };
@@ -380,7 +383,7 @@ mod tests {
         ) {
             let mut pieces = Excerpt::default();
             pieces.take_all(BufReader::with_capacity(size, plain.as_bytes()));
-            prop_assert_eq!(pieces.finished(), excerpt(plain.as_bytes()));
+            prop_assert_eq!(pieces.finish(), excerpt(plain.as_bytes()));
             let kept = excerpt(plain.as_bytes());
             prop_assert_eq!(lines(&kept).count(), plain.lines().count() + 1);
         }
@@ -388,7 +391,7 @@ mod tests {
         /// Broken gzip never panics.
         #[test]
         fn broken_packing_is_survived(cut in 0usize..600, flip in 0usize..600, bit in 0u8..8) {
-            let mut bytes = packed(&whole());
+            let mut bytes = gzip(&whole());
             if let Some(byte) = bytes.get_mut(flip) {
                 *byte ^= 1 << bit;
             }

@@ -38,7 +38,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::{host, mangled};
+    use crate::testing::{host, mangle};
 
     #[test]
     fn every_file_lands_in_its_field() {
@@ -75,7 +75,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_make_it_panic(number in mangled("-61440\n"), mode in mangled("[none] scan-time\n")) {
+        fn no_bytes_make_it_panic(number in mangle("-61440\n"), mode in mangle("[none] scan-time\n")) {
             let numbers = ["run", "pages_shared", "general_profit", "sleep_millisecs"].map(path);
             let files = numbers.iter().map(|path| (path.as_str(), &number));
             read(&host(files.chain([("sys/kernel/mm/ksm/advisor_mode", &mode)])));

@@ -68,7 +68,7 @@ pub use cgroup::memory_cgroups;
 pub use cgroup_counters::CgroupCounters;
 pub use charge::{Charge, Shortage, charge, shortage};
 pub use counters::read as counters;
-pub use damon::{Region as DamonRegion, idle_share, regions as damon_regions, watched};
+pub use damon::{Region as DamonRegion, idle_share, read_targets, regions as damon_regions};
 pub use extent::{Extent, extent};
 pub use gauges::{DeviceTraffic, HostGauges, PoolUse, ProcessorTicks};
 pub use generations::generations;

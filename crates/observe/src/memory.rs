@@ -44,7 +44,7 @@ fn mark(memory: &mut Memory, refusal: &Refusal) {
 }
 
 fn take(host: &HostRoot, memory: &mut Memory, line: &Line<'_>) {
-    let Some((name, rest)) = line.named(host) else { return };
+    let Some((name, rest)) = line.split_name(host) else { return };
     let known = fields(memory).into_iter().find(|(known, _)| known.as_bytes() == name);
     if let Some((_, field)) = known {
         *field = line.size(host, rest);
@@ -101,7 +101,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::{denied, host, mangled};
+    use crate::testing::{denied_entry, host, mangle};
     use pagewise_hostfs::ReadHost;
 
     /// Linux 6.18, 24 GiB.
@@ -201,7 +201,7 @@ DirectMap1G:    25165824 kB
 
     #[test]
     fn a_file_that_is_not_ours_is_denied_in_every_field() {
-        let memory = read(&HostRoot::memory([denied(PATH)]));
+        let memory = read(&HostRoot::memory([denied_entry(PATH)]));
         assert!(memory.total.is_denied() && memory.hugetlb.is_denied());
         assert!(other(&memory, "Zswap").is_denied());
     }
@@ -231,7 +231,7 @@ DirectMap1G:    25165824 kB
         }
 
         #[test]
-        fn no_bytes_make_it_panic(bytes in mangled(MEMINFO)) {
+        fn no_bytes_make_it_panic(bytes in mangle(MEMINFO)) {
             read(&host([(PATH, &bytes)]));
         }
     }

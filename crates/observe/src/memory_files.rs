@@ -217,7 +217,7 @@ fn search(host: &HostRoot, devices: HashSet<u64>, processes: &[Process], all: &m
                 }
                 None => {
                     known.insert(file.identity, found.len());
-                    found.push((deleted(process, &file), process.pid));
+                    found.push((describe_deleted(process, &file), process.pid));
                 }
             }
         }
@@ -228,7 +228,7 @@ fn search(host: &HostRoot, devices: HashSet<u64>, processes: &[Process], all: &m
     all.deleted = files;
 }
 
-fn deleted(process: &Process, file: &Found) -> DeletedFile {
+fn describe_deleted(process: &Process, file: &Found) -> DeletedFile {
     let (pid, bytes) = (process.pid, Bytes::new(file.blocks.saturating_mul(512)));
     let source = Source::file(format!("/proc/{pid}/fd/{}", file.descriptor));
     DeletedFile {
@@ -322,7 +322,7 @@ mod tests {
 
     use super::*;
     use crate::mounts;
-    use crate::testing::{denied, file, host, mangled};
+    use crate::testing::{denied_entry, file, host, mangle};
 
     const MOUNTS: &str = "22 1 0:21 / / rw - ext4 /dev/vda rw\n\
         23 22 0:24 / /dev/shm rw - tmpfs tmpfs rw\n\
@@ -393,7 +393,7 @@ mod tests {
             file("proc/7/fd", OPEN),
             file("proc/8/fd", "11 tmpfs 24 7 4096\n"),
             file("proc/9/fd", ""),
-            denied("proc/10/fd"),
+            denied_entry("proc/10/fd"),
         ];
         let files = read_of(&HostRoot::memory(entries), &memory(50), &[7, 8, 9, 10, 11]);
         let lines: Vec<_> = files
@@ -465,9 +465,9 @@ mod tests {
     proptest! {
         #[test]
         fn no_bytes_make_it_panic(
-            sizes in mangled("4096 1000 10 3\n"),
-            open in mangled(OPEN),
-            mountinfo in mangled(MOUNTS),
+            sizes in mangle("4096 1000 10 3\n"),
+            open in mangle(OPEN),
+            mountinfo in mangle(MOUNTS),
         ) {
             let entries = [
                 file("proc/self/mountinfo", mountinfo),

@@ -6,7 +6,7 @@
 
 use pagewise_model::{Mglru, Reading};
 
-use pagewise_hostfs::{HostRoot, NO_SUCH_FILE, ReadValues, explained};
+use pagewise_hostfs::{HostRoot, NO_SUCH_FILE, ReadValues, explain};
 
 pub(crate) fn read(host: &HostRoot) -> Mglru {
     let enabled = "sys/kernel/mm/lru_gen/enabled";
@@ -17,7 +17,7 @@ pub(crate) fn read(host: &HostRoot) -> Mglru {
 }
 
 fn or_no_mglru<T>(reading: Reading<T>) -> Reading<T> {
-    explained(reading, NO_SUCH_FILE, "this kernel has no multi-gen LRU")
+    explain(reading, NO_SUCH_FILE, "this kernel has no multi-gen LRU")
 }
 
 /// Parses `0x0007`.
@@ -34,7 +34,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::{host, mangled};
+    use crate::testing::{host, mangle};
     use pagewise_hostfs::ReadHost;
 
     const ENABLED: &str = "sys/kernel/mm/lru_gen/enabled";
@@ -69,7 +69,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_it_panic(enabled in mangled("0x0007\n"), ttl in mangled("1000\n")) {
+        fn no_bytes_make_it_panic(enabled in mangle("0x0007\n"), ttl in mangle("1000\n")) {
             read(&host([(ENABLED, enabled), ("sys/kernel/mm/lru_gen/min_ttl_ms", ttl)]));
         }
     }

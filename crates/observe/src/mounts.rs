@@ -12,7 +12,7 @@ use std::collections::HashSet;
 use pagewise_model::Source;
 
 use crate::limits::MOUNTS;
-use pagewise_hostfs::text::{Line, unescaped};
+use pagewise_hostfs::text::{Line, unescape};
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 
 /// One mount.
@@ -193,7 +193,7 @@ fn mount(line: &Line<'_>) -> Option<Mount> {
 }
 
 fn plain(column: &[u8]) -> String {
-    String::from_utf8_lossy(&unescaped(column)).into_owned()
+    String::from_utf8_lossy(&unescape(column)).into_owned()
 }
 
 #[cfg(test)]
@@ -271,7 +271,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_make_it_panic(bytes in testing::mangled(HYBRID)) {
+        fn no_bytes_make_it_panic(bytes in testing::mangle(HYBRID)) {
             read(&host(bytes));
         }
 

@@ -169,7 +169,10 @@ pub static PARSERS: &[Parser] = &[
         ],
         |host| {
             keep(damon::read(host));
-            keep((damon::idle_share(host, pagewise_model::Millis::new(1)), damon::watched(host)));
+            keep((
+                damon::idle_share(host, pagewise_model::Millis::new(1)),
+                damon::read_targets(host),
+            ));
             keep(damon::regions(host, 0));
         },
     ),

@@ -18,7 +18,7 @@ impl Processors {
     /// Reads both from the host.
     pub fn read(host: &HostRoot) -> Self {
         let told = host.bytes("proc/cpuinfo").unwrap_or_default();
-        let numbers = host.numbered("sys/devices/system/cpu", "cpu");
+        let numbers = host.list_numbers("sys/devices/system/cpu", "cpu");
         Self { numbers, intel_model: model(&told) }
     }
 }

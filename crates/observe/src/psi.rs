@@ -9,7 +9,7 @@
 use pagewise_model::{Micros, Percent, Pressure, Psi, Reading, Source, Stall};
 
 use pagewise_hostfs::text::{Line, NO_LINE, Text, number};
-use pagewise_hostfs::{HostRoot, ReadValues, Refusal, SWITCHED_OFF, absolute, explained};
+use pagewise_hostfs::{HostRoot, ReadValues, Refusal, SWITCHED_OFF, absolute, explain};
 
 /// Reads the pressure of the host.
 pub fn read(host: &HostRoot) -> Psi {
@@ -28,14 +28,17 @@ pub(crate) fn pressure(host: &HostRoot, path: &str) -> Pressure {
         }
         Err(refusal) => {
             let source = Source::file(absolute(path));
-            Pressure { some: refused(&refusal, &source), full: refused(&refusal, &source) }
+            Pressure {
+                some: refused_stall(&refusal, &source),
+                full: refused_stall(&refusal, &source),
+            }
         }
     }
 }
 
 fn stall(host: &HostRoot, text: &Text, which: &[u8]) -> Stall {
     let Some(line) = text.lines().find(|line| line.words().next() == Some(which)) else {
-        return refused(&Refusal::Absent(NO_LINE.into()), &text.source());
+        return refused_stall(&Refusal::Absent(NO_LINE.into()), &text.source());
     };
     let average = |key| field(host, &line, key, percent);
     Stall {
@@ -46,7 +49,7 @@ fn stall(host: &HostRoot, text: &Text, which: &[u8]) -> Stall {
     }
 }
 
-fn refused(refusal: &Refusal, source: &Source) -> Stall {
+fn refused_stall(refusal: &Refusal, source: &Source) -> Stall {
     Stall {
         avg10: refused_field(refusal, source),
         avg60: refused_field(refusal, source),
@@ -57,7 +60,7 @@ fn refused(refusal: &Refusal, source: &Source) -> Stall {
 
 fn refused_field<T>(refusal: &Refusal, source: &Source) -> Reading<T> {
     let why = "compiled in but switched off: boot with psi=1";
-    explained(refusal.clone().reading(source.clone()), SWITCHED_OFF, why)
+    explain(refusal.clone().reading(source.clone()), SWITCHED_OFF, why)
 }
 
 /// The value of `key=value` on a line.

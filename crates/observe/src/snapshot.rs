@@ -116,7 +116,7 @@ pub fn snapshot(host: &HostRoot, scope: &Scope) -> Snapshot {
 /// `an_interval_needs_nothing_but_counters_at_its_start` fails if it is missing.
 pub(crate) fn read_counters(host: &HostRoot, scope: &Scope) -> Snapshot {
     let mut snapshot = Snapshot {
-        taken: taken(host),
+        taken: read_taken(host),
         memory: memory::read(host),
         vmstat: counters::read(host, VMSTAT),
         zram: zram::read_counters(Driver::Zram, host),
@@ -144,7 +144,7 @@ fn finish(host: &HostRoot, mut snapshot: Snapshot) -> Snapshot {
 
 /// Reads what [`Scope::glance`] asks for; part of every scope.
 pub(crate) fn glance(host: &HostRoot, mounts: &Mounts) -> Snapshot {
-    let taken = Taken { kernel: host.name_at("proc/sys/kernel/osrelease"), ..taken(host) };
+    let taken = Taken { kernel: host.name_at("proc/sys/kernel/osrelease"), ..read_taken(host) };
     let memory = memory::read(host);
     let vmstat = counters::read(host, VMSTAT);
     let tiers = swap::read(host, mounts);
@@ -171,7 +171,7 @@ pub(crate) fn glance(host: &HostRoot, mounts: &Mounts) -> Snapshot {
 
 /// The time of this reading, and the boot: an interval needs both of its start. The time since
 /// boot distinguishes a process from a later one with the same id.
-pub(crate) fn taken(host: &HostRoot) -> Taken {
+pub(crate) fn read_taken(host: &HostRoot) -> Taken {
     let facts = host.facts();
     Taken {
         unix_seconds: facts.unix_seconds,

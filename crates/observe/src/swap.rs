@@ -10,7 +10,7 @@ use pagewise_model::{Bytes, Name, Reading, Tier, TierKind};
 use crate::disk::{self, Disks};
 use crate::limits;
 use crate::mounts::Mounts;
-use pagewise_hostfs::text::{Line, number, unescaped};
+use pagewise_hostfs::text::{Line, number, unescape};
 use pagewise_hostfs::{HostRoot, ReadValues};
 
 /// Maximum number of lines, with the heading. The kernel allows at most 32 areas (`MAX_SWAPFILES`);
@@ -36,7 +36,7 @@ fn tier(
     line: &Line<'_>,
 ) -> Option<Tier> {
     let mut words = line.words();
-    let path = words.next().map(unescaped).unwrap_or_default();
+    let path = words.next().map(unescape).unwrap_or_default();
     let path = String::from_utf8_lossy(&path).into_owned();
     let kind = words.next().and_then(|word| kind(&path, word));
     let kind = line.understood(host, "a path and partition or file", kind)?;
@@ -50,7 +50,7 @@ fn tier(
                 disk::nowhere("compressed RAM, no disk", &line.source())
             }
             TierKind::Partition => disks.of_device(&path),
-            TierKind::File => disks.of_file(undeleted(&path)),
+            TierKind::File => disks.of_file(strip_deleted(&path)),
         },
         zswap_in_front: zswap.clone(),
         path: Name::from_bytes(path.as_bytes()),
@@ -74,7 +74,7 @@ fn is_numbered(path: &str, device: &str) -> bool {
 }
 
 /// The path without the ` (deleted)` that the kernel appends for a deleted swap file.
-fn undeleted(path: &str) -> &str {
+fn strip_deleted(path: &str) -> &str {
     path.strip_suffix(" (deleted)").unwrap_or(path)
 }
 

@@ -16,13 +16,13 @@ pub(crate) fn file(path: impl Into<String>, bytes: impl AsRef<[u8]>) -> (String,
 }
 
 /// A file that only root may read.
-pub(crate) fn denied(path: impl Into<String>) -> (String, Entry) {
+pub(crate) fn denied_entry(path: impl Into<String>) -> (String, Entry) {
     (path.into(), Entry::Refused(Refusal::Denied("run as root".into())))
 }
 
 /// Malformed text: arbitrary bytes, or `text` with some bytes replaced and truncated, which gets
 /// further into a parser.
-pub(crate) fn mangled(text: &'static str) -> impl Strategy<Value = Vec<u8>> {
+pub(crate) fn mangle(text: &'static str) -> impl Strategy<Value = Vec<u8>> {
     let any_at_all = prop::collection::vec(any::<u8>(), 0..300);
     let replaced = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..12);
     let spoiled = (replaced, any::<prop::sample::Index>()).prop_map(move |(replaced, cut)| {

@@ -18,7 +18,7 @@ use pagewise_model::{
 
 use crate::limits::{self, HUGE_PAGE_STATS, KERNEL_THREADS};
 use pagewise_hostfs::text::{number, words};
-use pagewise_hostfs::{HostRoot, NO_SUCH_FILE, ReadHost, ReadValues, absolute, explained};
+use pagewise_hostfs::{HostRoot, NO_SUCH_FILE, ReadHost, ReadValues, absolute, explain};
 
 const FOLDER: &str = "sys/kernel/mm/transparent_hugepage";
 
@@ -74,7 +74,7 @@ fn forbids(policy: &Reading<Choice>) -> bool {
 }
 
 fn policy(host: &HostRoot, folder: &str, file: &str, why_none: &'static str) -> Reading<Choice> {
-    explained(host.choice_at(&format!("{folder}/{file}")), NO_SUCH_FILE, why_none)
+    explain(host.choice_at(&format!("{folder}/{file}")), NO_SUCH_FILE, why_none)
 }
 
 fn stats(host: &HostRoot, folder: &str, forbidden: bool) -> Counters {
@@ -137,7 +137,7 @@ fn after<A, B>(first: &Reading<A>, next: impl FnOnce(&A) -> Reading<B>) -> Readi
 
 /// khugepaged's process id.
 pub(crate) fn khugepaged_pid(host: &HostRoot) -> Reading<u32> {
-    let parent = explained(host.name_at("proc/2/comm"), NO_SUCH_FILE, NO_THREADS);
+    let parent = explain(host.name_at("proc/2/comm"), NO_SUCH_FILE, NO_THREADS);
     after(&parent, |name| match name.as_str() {
         "kthreadd" => khugepaged_among(host, &kernel_threads(host)),
         _ => Reading::absent(NO_THREADS, parent.source.clone()),
@@ -164,7 +164,7 @@ fn khugepaged_among(host: &HostRoot, threads: &[u32]) -> Reading<u32> {
 pub(crate) fn kernel_threads(host: &HostRoot) -> Vec<u32> {
     match host.bytes("proc/2/task/2/children") {
         Ok(children) => words(&children).filter_map(number).take(KERNEL_THREADS + 1).collect(),
-        Err(_) => host.numbered("proc", ""),
+        Err(_) => host.list_numbers("proc", ""),
     }
 }
 

@@ -21,7 +21,7 @@ impl ThreadCpu {
     /// kswapd, the kernel's reclaim threads: one for each node; none if a container hides them.
     #[must_use]
     pub fn kswapd(host: &HostRoot) -> Self {
-        Self::named(host, is_kswapd)
+        Self::read_named(host, is_kswapd)
     }
 
     /// khugepaged, which collapses pages. Some settings stop it and start a new thread.
@@ -31,7 +31,7 @@ impl ThreadCpu {
     }
 
     /// Kernel threads with a matching name; programs are excluded, because they may have any name.
-    fn named(host: &HostRoot, is_it: impl Fn(&[u8]) -> bool) -> Self {
+    fn read_named(host: &HostRoot, is_it: impl Fn(&[u8]) -> bool) -> Self {
         let name = |pid: u32| host.bytes(&format!("proc/{pid}/comm"));
         let is = |pid: &u32| {
             name(*pid).is_ok_and(|name| is_it(name.trim_ascii())) && is_kernel_thread(host, *pid)
@@ -84,7 +84,7 @@ pub fn process_usage(host: &HostRoot, pid: u32) -> (Option<Nanos>, Option<u64>) 
 /// ended and were waited for. CPU time has a resolution of 10 ms.
 #[must_use]
 pub fn family_usage(host: &HostRoot, processes: &[u32]) -> (Millis, u64) {
-    let all = host.numbered("proc", "").into_iter();
+    let all = host.list_numbers("proc", "").into_iter();
     let all: BTreeMap<u32, StatLine> =
         all.filter_map(|pid| Some((pid, StatLine::read(host, pid)?))).collect();
     let (mut cpu, mut major_faults) = (Millis::new(0), 0_u64);
@@ -106,7 +106,7 @@ pub fn family_usage(host: &HostRoot, processes: &[u32]) -> (Millis, u64) {
 pub fn children(host: &HostRoot, parent: u32) -> Vec<u32> {
     let is_child =
         |pid: &u32| StatLine::read(host, *pid).is_some_and(|stat| stat.parent == u64::from(parent));
-    host.numbered("proc", "").into_iter().filter(is_child).collect()
+    host.list_numbers("proc", "").into_iter().filter(is_child).collect()
 }
 
 #[cfg(test)]

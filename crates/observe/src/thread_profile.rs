@@ -71,7 +71,7 @@ impl ThreadProfile {
             reason = "longer than HostRoot reads, and never recorded"
         )]
         let read = || File::open("/proc/kallsyms").map(BufReader::new).ok();
-        named(&self.places, read)
+        name_addresses(&self.places, read)
     }
 }
 
@@ -97,7 +97,7 @@ fn drain(sampler: &mut Sampler, mut each: impl FnMut(u64)) {
 }
 
 /// Reads the symbols twice: first to find those that are needed, then to get their names.
-fn named<R: BufRead>(
+fn name_addresses<R: BufRead>(
     places: &BTreeMap<u64, u64>,
     symbols: impl Fn() -> Option<R>,
 ) -> Vec<(String, u64)> {
@@ -157,7 +157,7 @@ mod tests {
                            ffffffff81000180 D data\nffffffffa0000000 t of_module\t[zram]\n";
 
     fn count_places(places: &[(u64, u64)], symbols: &'static str) -> Vec<(String, u64)> {
-        named(&places.iter().copied().collect(), || Some(symbols.as_bytes()))
+        name_addresses(&places.iter().copied().collect(), || Some(symbols.as_bytes()))
     }
 
     #[test]

@@ -25,7 +25,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::{host, mangled};
+    use crate::testing::{host, mangle};
 
     #[test]
     fn the_first_number_is_seconds_with_two_decimals() {
@@ -39,7 +39,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_make_it_panic(text in mangled("11700.23 20118.90\n")) {
+        fn no_bytes_make_it_panic(text in mangle("11700.23 20118.90\n")) {
             let _ = read(&host([("proc/uptime", text)]));
         }
     }

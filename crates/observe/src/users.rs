@@ -35,7 +35,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::{host, mangled};
+    use crate::testing::{host, mangle};
 
     const PASSWD: &str = "root:x:0:0:root:/root:/bin/bash\n# comment\nalso-root:x:0:0::/:/bin/sh\nwww-data:x:33:33::/var/www:/bin/false\n:x:7:7::/:\n+::::::\n";
 
@@ -49,7 +49,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_make_it_panic(text in mangled(PASSWD)) {
+        fn no_bytes_make_it_panic(text in mangle(PASSWD)) {
             let _ = user_names(&host([("etc/passwd", text)]), &BTreeSet::from([0, 33]));
         }
     }

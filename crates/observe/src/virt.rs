@@ -22,7 +22,7 @@ pub(crate) fn read(host: &HostRoot) -> Reading<Name> {
         .or_else(|| firmware(host))
         .or_else(|| clocks(host))
         .or_else(|| device_tree(host))
-        .or_else(|| flag.filter(|&on| on).and_then(|_| found("vm-other", "proc/cpuinfo")))
+        .or_else(|| flag.filter(|&on| on).and_then(|_| read_kind("vm-other", "proc/cpuinfo")))
         .unwrap_or_else(none)
 }
 
@@ -30,7 +30,7 @@ fn none() -> Reading<Name> {
     Reading::absent("no hypervisor seen", Source::file("/proc/cpuinfo"))
 }
 
-fn found(kind: &str, path: &str) -> Option<Reading<Name>> {
+fn read_kind(kind: &str, path: &str) -> Option<Reading<Name>> {
     Some(Reading::found(Name::from(kind), Source::file(absolute(path))))
 }
 
@@ -54,7 +54,7 @@ fn xen(host: &HostRoot) -> Option<Reading<Name>> {
         return None;
     }
     let first = line(host, "proc/xen/capabilities").is_some_and(|all| all.contains("control_d"));
-    if first { None } else { found("xen", PATH) }
+    if first { None } else { read_kind("xen", PATH) }
 }
 
 /// Prefixes of the firmware's DMI strings, and the kind that they mean.
@@ -88,7 +88,11 @@ fn firmware(host: &HostRoot) -> Option<Reading<Name>> {
         return None;
     }
     // QEMU's DMI strings are the same with and without KVM
-    if kind == "qemu" { clocks(host).or_else(|| found(kind, &path)) } else { found(kind, &path) }
+    if kind == "qemu" {
+        clocks(host).or_else(|| read_kind(kind, &path))
+    } else {
+        read_kind(kind, &path)
+    }
 }
 
 fn kind_of(name: &str, file: &str) -> Option<&'static str> {
@@ -112,14 +116,14 @@ fn clocks(host: &HostRoot) -> Option<Reading<Name>> {
     let offered = host.bytes(PATH).ok()?;
     let is_offered = |clock: &[u8]| words(&offered).any(|word| word == clock);
     let (_, kind) = CLOCKS.into_iter().find(|(clock, _)| is_offered(clock))?;
-    found(kind, PATH)
+    read_kind(kind, PATH)
 }
 
 fn device_tree(host: &HostRoot) -> Option<Reading<Name>> {
     let says = |path: &str, words: &[(&str, &str)]| {
         let text = line(host, path)?;
         let (_, kind) = words.iter().find(|(word, _)| text.contains(word))?;
-        found(kind, path)
+        read_kind(kind, path)
     };
     let hypervisors = [("linux,kvm", "kvm"), ("xen", "xen"), ("vmware", "vmware")];
     let machines = [("linux,dummy-virt", "qemu"), ("qemu,pseries", "qemu")];

@@ -38,7 +38,7 @@ pub(crate) fn read_of(
     tiers: &[Tier],
     mounts: &Mounts,
 ) -> Vec<Zram> {
-    let mut ids = host.numbered("sys/block", driver.name());
+    let mut ids = host.list_numbers("sys/block", driver.name());
     if ids.len() > ZRAM_DEVICES {
         ids = most_used(host, driver, ids, tiers);
     }
@@ -53,7 +53,7 @@ pub(crate) fn read_again(
     tiers: &[Tier],
     mounts: &Mounts,
 ) -> Vec<Zram> {
-    let ids = host.numbered("sys/block", Driver::Zram.name()).into_iter().take(ZRAM_DEVICES);
+    let ids = host.list_numbers("sys/block", Driver::Zram.name()).into_iter().take(ZRAM_DEVICES);
     let again = |id: u32| {
         let file = |name: &str| format!("sys/block/zram{id}/{name}");
         let size = host.bytes_at(&file("disksize"));
@@ -80,7 +80,7 @@ fn stored_now(host: &HostRoot, zram: &Zram, file: impl Fn(&str) -> String) -> Zr
 /// Reads the values of a driver's devices from which rates are computed: failed requests. Of all
 /// devices, because it is one file for each and it is not known here which are swap.
 pub(crate) fn read_counters(driver: Driver, host: &HostRoot) -> Vec<Zram> {
-    let ids = host.numbered("sys/block", driver.name()).into_iter().take(MAX_COUNTED);
+    let ids = host.list_numbers("sys/block", driver.name()).into_iter().take(MAX_COUNTED);
     let counters = |id| Zram {
         driver,
         id,
@@ -136,7 +136,7 @@ fn device(host: &HostRoot, which: (Driver, u32), tiers: &[Tier], mounts: &Mounts
         used_as: Reading::not_read(),
         merging: None,
     };
-    zram.used_as = used_as(host, &zram, tiers, mounts);
+    zram.used_as = read_use(host, &zram, tiers, mounts);
     zram
 }
 
@@ -292,9 +292,11 @@ fn columns<const N: usize>(
     })
 }
 
-fn used_as(host: &HostRoot, zram: &Zram, tiers: &[Tier], mounts: &Mounts) -> Reading<ZramUse> {
+fn read_use(host: &HostRoot, zram: &Zram, tiers: &[Tier], mounts: &Mounts) -> Reading<ZramUse> {
     match zram.initialised.get() {
-        Some(true) => in_use(host, zram, tiers, mounts).unwrap_or_else(|| unused(host, zram)),
+        Some(true) => {
+            in_use(host, zram, tiers, mounts).unwrap_or_else(|| describe_unused(host, zram))
+        }
         _ => zram.initialised.clone().map(|_| ZramUse::NotInitialised),
     }
 }
@@ -335,7 +337,7 @@ fn device_number(host: &HostRoot, zram: &Zram) -> Option<String> {
 
 /// For a device without a user, whether `mkswap` was run on it. A device that stores nothing need
 /// not be read.
-fn unused(host: &HostRoot, zram: &Zram) -> Reading<ZramUse> {
+fn describe_unused(host: &HostRoot, zram: &Zram) -> Reading<ZramUse> {
     if let Some(known) = udev_says_swap(host, zram) {
         return known;
     }

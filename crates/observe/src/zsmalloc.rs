@@ -22,14 +22,14 @@ const NOT_SHOWN: &str = "only a kernel with CONFIG_ZSMALLOC_STAT shows it, in de
 pub(crate) fn size_classes(host: &HostRoot, id: u32) -> Reading<SizeClasses> {
     let path = format!("sys/kernel/debug/zsmalloc/zram{id}/classes");
     match host.text(&path) {
-        Ok(text) => parsed(host, &text),
+        Ok(text) => parse(host, &text),
         Err(refusal) => {
-            refusal.explained(NO_SUCH_FILE, NOT_SHOWN).reading(Source::file(absolute(&path)))
+            refusal.explain(NO_SUCH_FILE, NOT_SHOWN).reading(Source::file(absolute(&path)))
         }
     }
 }
 
-fn parsed(host: &HostRoot, text: &Text) -> Reading<SizeClasses> {
+fn parse(host: &HostRoot, text: &Text) -> Reading<SizeClasses> {
     let mut lines = text.first_lines(host, SIZE_CLASSES);
     let head = lines.next();
     let head_bytes = head.as_ref().map_or(&b""[..], |line| line.bytes);

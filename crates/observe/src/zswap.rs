@@ -13,7 +13,7 @@ use pagewise_hostfs::{HostRoot, ReadValues};
 
 pub(crate) fn read(host: &HostRoot, memory: &Memory, vmstat: &Counters) -> Zswap {
     Zswap {
-        enabled: enabled(host),
+        enabled: is_enabled(host),
         compressor: host.name_at(&parameter("compressor")),
         zpool: host.name_at(&parameter("zpool")),
         max_pool_percent: percent(host, "max_pool_percent"),
@@ -35,7 +35,7 @@ pub(crate) fn stored_now(memory: &Memory, vmstat: &Counters, parameters: &Zswap)
     }
 }
 
-pub(crate) fn enabled(host: &HostRoot) -> Reading<bool> {
+pub(crate) fn is_enabled(host: &HostRoot) -> Reading<bool> {
     host.flag_at(&parameter("enabled"))
 }
 

@@ -40,13 +40,13 @@ pub fn wear(pool: &Zsmalloc, stored: &ClassPages) -> f64 {
     let classes = spread(stored, total);
     let rounds = (PLAYED / classes.len().max(1)).clamp(1, ROUNDS);
     let mut draw = Draw(0x9e37_79b9_7f4a_7c15);
-    let most = (0..rounds).map(|_| played(pool, &classes, &mut draw)).fold(1.0, f64::max);
+    let most = (0..rounds).map(|_| play(pool, &classes, &mut draw)).fold(1.0, f64::max);
     let luck = 0.5 / (classes.len() as f64).sqrt();
     1.0 + MARGIN * (most - 1.0) + luck
 }
 
 /// The maximum memory of a simulated pool while it is used, relative to that of a fresh one.
-fn played(pool: &Zsmalloc, classes: &[usize], draw: &mut Draw) -> f64 {
+fn play(pool: &Zsmalloc, classes: &[usize], draw: &mut Draw) -> f64 {
     let mut worn = Pool::new(pool);
     let mut places: Vec<ObjectSlot> = classes.iter().map(|class| worn.store(*class)).collect();
     let fresh = worn.pages;

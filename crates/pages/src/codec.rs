@@ -107,13 +107,13 @@ pub struct NoSuchAlgorithm(String);
 
 impl fmt::Display for NoSuchAlgorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let known = DEFAULTS.map(Self::shown).join(", ");
+        let known = DEFAULTS.map(Self::display_name).join(", ");
         write!(f, "expected one of {known}, found {:?}", self.0)
     }
 }
 
 impl NoSuchAlgorithm {
-    fn shown(algorithm: Algorithm) -> String {
+    fn display_name(algorithm: Algorithm) -> String {
         match algorithm.level() {
             Some(_) => format!("{}[:LEVEL]", algorithm.name()),
             None => algorithm.name().to_owned(),

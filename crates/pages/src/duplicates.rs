@@ -127,7 +127,7 @@ impl Duplicates {
     }
 
     /// Number of marks, each of which takes eight bytes.
-    pub(crate) fn kept(&self) -> usize {
+    pub(crate) fn kept_hashes(&self) -> usize {
         self.streams.iter().map(|stream| stream.marks.len()).sum()
     }
 
@@ -235,7 +235,7 @@ impl Content {
         }
     }
 
-    fn named(&self) -> Repeated {
+    fn most_repeated(&self) -> Repeated {
         let all = [MemoryKind::Anonymous, MemoryKind::Shmem, MemoryKind::File, MemoryKind::Stored];
         let kinds = all.into_iter().filter(|kind| self.kinds & bit(*kind) != 0).collect();
         Repeated { contents: self.what, kinds, copies: self.copies, sources: self.sources }
@@ -248,7 +248,7 @@ fn bit(kind: MemoryKind) -> u8 {
 
 /// Counts duplicates over all sources; sorts the marks in place for that.
 #[must_use]
-pub fn found(sources: &mut [&mut Duplicates]) -> Found {
+pub fn count_found(sources: &mut [&mut Duplicates]) -> Found {
     let halvings = sources.iter().map(|source| source.halvings).max().unwrap_or(0);
     for source in &mut *sources {
         if halvings > 0 {
@@ -260,7 +260,7 @@ pub fn found(sources: &mut [&mut Duplicates]) -> Found {
     let mut count = Count::new(page, halvings);
     sources.iter().for_each(|source| count.source(source));
     each_content(sources, page, |content| count.content(content));
-    count.found()
+    count.count_found()
 }
 
 /// Passes every kept content to `take`; the streams must be sorted.
@@ -348,16 +348,16 @@ impl Count {
         self.most.truncate(NAMED);
     }
 
-    fn found(mut self) -> Found {
+    fn count_found(mut self) -> Found {
         self.note(self.zeros);
         let zeros = u64::from(self.zeros.private > 0);
         let different = self.seen.of_all(self.different_private) + zeros;
         Found {
             pages: self.seen.duplicates(),
-            bytes: self.seen.saved(),
+            bytes: self.seen.saved_bytes(),
             ksm_pages: self.private.saturating_sub(different),
             is_exact: self.seen.has_all(),
-            repeated: self.most.iter().map(Content::named).collect(),
+            repeated: self.most.iter().map(Content::most_repeated).collect(),
         }
     }
 }
@@ -419,7 +419,7 @@ mod tests {
                 one.merge(other);
                 one
             }).collect();
-            let found = found(&mut sources.iter_mut().collect::<Vec<_>>());
+            let found = count_found(&mut sources.iter_mut().collect::<Vec<_>>());
             let (pages, bytes, ksm, most) = oracle(&pages);
             prop_assert_eq!(found.pages, ValueRange { value: pages, ends: [pages, pages] });
             prop_assert_eq!(found.bytes, ValueRange { value: bytes, ends: [bytes, bytes] });
@@ -441,7 +441,7 @@ mod tests {
         (0..7).for_each(|_| other.add_filled(MemoryKind::Anonymous, 7));
         (0..5).for_each(|_| one.add(MemoryKind::Shmem, &[1; 4096], None));
         other.add(MemoryKind::Anonymous, &[1; 4096], Some(100));
-        let found = found(&mut [&mut one, &mut other]);
+        let found = count_found(&mut [&mut one, &mut other]);
         let named = |contents, kinds: &[MemoryKind], copies, sources| {
             let kinds = kinds.to_vec();
             Repeated { contents, kinds, copies, sources }
@@ -466,14 +466,14 @@ mod tests {
             (0..3).for_each(|_| all.mark(MemoryKind::Stored, hash, Some(100)));
         }
         all.thin(3);
-        let kept = all.kept();
+        let kept = all.kept_hashes();
         assert!(kept % 3 == 0 && (1200..1800).contains(&kept), "{kept} of 12,000");
         // more pages of the same contents, both kept and not kept ones
         for content in 0..4000u64 {
             all.mark(MemoryKind::Stored, hash(&content.to_ne_bytes()), None);
         }
-        assert_eq!(all.kept(), kept / 3 * 4);
-        let found = found(&mut [&mut all]);
+        assert_eq!(all.kept_hashes(), kept / 3 * 4);
+        let found = count_found(&mut [&mut all]);
         assert!(!found.is_exact);
         let [low, high] = found.pages.ends;
         assert!(low <= 12_000 && 12_000 <= high && high - low < 2000, "{:?}", found.pages);
@@ -483,9 +483,9 @@ mod tests {
 
     #[test]
     fn of_nothing_nothing_is_found() {
-        assert_eq!(found(&mut []), Found { is_exact: true, ..Found::default() });
+        assert_eq!(count_found(&mut []), Found { is_exact: true, ..Found::default() });
         let mut empty = Duplicates::new(4096);
         empty.thin(7);
-        assert_eq!(found(&mut [&mut empty]).pages, ValueRange::default());
+        assert_eq!(count_found(&mut [&mut empty]).pages, ValueRange::default());
     }
 }

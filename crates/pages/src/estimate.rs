@@ -38,9 +38,12 @@ pub struct Origin {
 #[must_use]
 pub fn estimate(question: &Question, origin: Origin, tallies: &mut [Tally]) -> Estimate {
     let tally = Tally::of_all(question, tallies.iter());
-    let all = Population::new(tally.sampled, origin.places.max(tally.sampled()));
-    let found =
-        if all.is_sample() { Reading::absent(NOT_ALL, Source::none()) } else { found(tallies) };
+    let all = Population::new(tally.sampled, origin.places.max(tally.sampled_pages()));
+    let found = if all.is_sample() {
+        Reading::absent(NOT_ALL, Source::none())
+    } else {
+        find_range(tallies)
+    };
     let bytes = |pages: u64| Bytes::new(pages * question.page as u64);
     let algorithms = question.algorithms.iter().zip(&tally.algorithms);
     Estimate {
@@ -49,7 +52,7 @@ pub fn estimate(question: &Question, origin: Origin, tallies: &mut [Tally]) -> E
         pages: all.pages,
         pages_interval: all.pages_interval,
         mapped_pages: all.places,
-        sampled_pages: tally.sampled(),
+        sampled_pages: tally.sampled_pages(),
         sized_pages: tally.sized,
         swapped_pages: origin.swapped_pages,
         partial: origin.partial,
@@ -80,13 +83,13 @@ pub fn estimate(question: &Question, origin: Origin, tallies: &mut [Tally]) -> E
 const NOT_ALL: &str = "a sample rarely meets both of a pair: --duplicates looks at every page";
 
 /// Duplicates among all sources.
-fn found(tallies: &mut [Tally]) -> Reading<Found> {
+fn find_range(tallies: &mut [Tally]) -> Reading<Found> {
     let mut sources: Vec<&mut Duplicates> =
         tallies.iter_mut().filter_map(|tally| tally.duplicates.as_mut()).collect();
     if sources.is_empty() {
         Reading::absent("pages were not told apart", Source::none())
     } else {
-        Reading::found(duplicates::found(&mut sources), Source::none())
+        Reading::found(duplicates::count_found(&mut sources), Source::none())
     }
 }
 
@@ -96,7 +99,7 @@ fn within(tallies: &mut [Tally], all: &Found) -> u64 {
         return all.pages.value;
     }
     let each = tallies.iter_mut().filter_map(|tally| tally.duplicates.as_mut());
-    each.map(|source| duplicates::found(&mut [source]).pages.value).sum()
+    each.map(|source| duplicates::count_found(&mut [source]).pages.value).sum()
 }
 
 fn all_known(found: &Reading<Found>) -> Option<Vec<Repeated>> {
@@ -111,7 +114,7 @@ fn becomes(
 ) -> AlgorithmEstimate {
     let pool = question.kernel.pool(question.page);
     let (compressed, compressed_interval) = Stores::total(&stores.compressed, all.places);
-    let (used, used_interval) = fill::used(&pool, &stores.stored, &stores.memory, all.places);
+    let (used, used_interval) = fill::used_pages(&pool, &stores.stored, &stores.memory, all.places);
     let (in_pool, _) = Stores::total(&stores.memory, all.places);
     let worn = used as f64 * wear(&pool, &stores.stored);
     let slots = all.pages * question.kernel.slot_bytes;

@@ -29,7 +29,12 @@ use crate::zsmalloc::{Class, ClassPages, ClassSample, Zsmalloc};
 /// Estimates zram's `mem_used_total` after the pages of `places` are stored, from the sampled ones
 /// in `stored`, whose shares of zspages are summed in `parts`.
 #[must_use]
-pub fn used(pool: &Zsmalloc, stored: &ClassPages, parts: &Sums, places: u64) -> (u64, Ends<u64>) {
+pub fn used_pages(
+    pool: &Zsmalloc,
+    stored: &ClassPages,
+    parts: &Sums,
+    places: u64,
+) -> (u64, Ends<u64>) {
     if parts.count() >= places {
         let exact = pool.used_after_fresh_fill(stored).get();
         return (exact, [exact, exact]);
@@ -84,7 +89,7 @@ impl UnusedSpace {
         let scale = if begun > 0.0 { (classes_not_met(&classes) / begun).min(1.0) } else { 0.0 };
         // the number of classes that occur once is random; its error enters with its square
         let mean = not_met.mean * scale;
-        let luck = (2.0 * mean).powi(2) / met(&classes, 1).max(1.0);
+        let luck = (2.0 * mean).powi(2) / met_classes(&classes, 1).max(1.0);
         rest.add(Self { mean, variance: not_met.variance * scale + luck });
         rest
     }
@@ -98,11 +103,11 @@ impl UnusedSpace {
 /// Estimated number of classes that do not occur in the sample, from those that occur once and
 /// twice (Chao).
 fn classes_not_met(classes: &[(Class, ClassSample)]) -> f64 {
-    met(classes, 1).powi(2) / (2.0 * (met(classes, 2) + 1.0))
+    met_classes(classes, 1).powi(2) / (2.0 * (met_classes(classes, 2) + 1.0))
 }
 
 /// Number of classes that occur this often in the sample.
-fn met(classes: &[(Class, ClassSample)], times: u64) -> f64 {
+fn met_classes(classes: &[(Class, ClassSample)], times: u64) -> f64 {
     classes.iter().filter(|(_, seen)| seen.objects == times).count() as f64
 }
 

@@ -109,7 +109,7 @@ mod tests {
     use crate::interval::Sums;
 
     /// A population of which this number of pages was sampled.
-    fn looked(sampled: u64, all: u64) -> Population {
+    fn sampled_population(sampled: u64, all: u64) -> Population {
         let mut sums = Sums::default();
         (0..sampled).for_each(|_| sums.add(1.0));
         Population::new(sums, all)
@@ -133,7 +133,7 @@ mod tests {
             |first: u64, count: u64| (first..first + count).map(|at| (at, Some(false), false));
         let mut huge = seen(pages(0, 256).chain(pages(512, 255)));
         huge.merge(&seen((1024..1536).map(|at| (at, Some(true), at % 4 == 0))));
-        let view = huge.view(&looked(1023, 1023), 512);
+        let view = huge.view(&sampled_population(1023, 1023), 512);
         assert_eq!(view.collapsible_ranges.get(), Some(1));
         assert_eq!((view.mapped_pages.get(), view.zero_pages.get()), (Some(512), Some(128)));
     }
@@ -146,19 +146,22 @@ mod tests {
         for source in [&one, &one, &large] {
             all.add_source(source, 512);
         }
-        assert_eq!(all.view(&looked(700, 700), 512).collapsible_ranges.get(), Some(1));
+        assert_eq!(all.view(&sampled_population(700, 700), 512).collapsible_ranges.get(), Some(1));
     }
 
     #[test]
     fn a_sample_knows_shares_and_no_ranges() {
-        let view =
-            seen([(0, Some(true), true), (1, Some(false), false)]).view(&looked(2, 1000), 512);
+        let view = seen([(0, Some(true), true), (1, Some(false), false)])
+            .view(&sampled_population(2, 1000), 512);
         assert_eq!((view.mapped_pages.get(), view.zero_pages.get()), (Some(500), Some(500)));
         assert_eq!(view.collapsible_ranges.get(), None);
     }
 
     #[test]
     fn what_the_kernel_does_not_tell_is_no_zero() {
-        assert_eq!(seen([(0, None, true)]).view(&looked(1, 1), 512).mapped_pages.get(), None);
+        assert_eq!(
+            seen([(0, None, true)]).view(&sampled_population(1, 1), 512).mapped_pages.get(),
+            None
+        );
     }
 }

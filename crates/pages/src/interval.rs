@@ -147,7 +147,7 @@ impl Sums {
     /// Number of places of `population` to sample in total, so that the mean has a relative error
     /// of at most `error` (0.02 for 2 %) in 95 of 100 samples. Estimated from the places so far.
     #[must_use]
-    pub fn needed(&self, error: f64, population: u64) -> u64 {
+    pub fn needed_sample(&self, error: f64, population: u64) -> u64 {
         let mean = self.mean();
         if self.count < 2 || mean <= 0.0 {
             return self.count;
@@ -193,11 +193,11 @@ fn strays(sampled: u64, powers: [f64; 3], population: u64) -> Ends<f64> {
     let skewed = third / spread.powf(1.5) / count.sqrt() * of_finite;
     let skewed = skewed.clamp(-MOST_SKEWED, MOST_SKEWED);
     let student = Z + (Z.powi(3) + Z) / (4.0 * (count - 1.0));
-    [error * unskewed(student, skewed), -error * unskewed(-student, skewed)]
+    [error * remove_skew(student, skewed), -error * remove_skew(-student, skewed)]
 }
 
 /// The inverse of Hall's transformation.
-fn unskewed(quantile: f64, skewed: f64) -> f64 {
+fn remove_skew(quantile: f64, skewed: f64) -> f64 {
     if skewed.abs() < 1e-6 {
         return quantile;
     }

@@ -45,7 +45,7 @@ pub struct KernelTraits {
 impl Kernel {
     /// The row with this name.
     #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         KERNELS.into_iter().find(|kernel| kernel.name == name)
     }
 

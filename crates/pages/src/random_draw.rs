@@ -22,7 +22,7 @@ impl RandomDraw {
     pub fn new(seed: u64, requested: u64, population: u64) -> Self {
         let share = requested as f64 / population.max(1) as f64;
         let most = if share < 1.0 { (share * u64::MAX as f64) as u64 } else { u64::MAX };
-        Self { seed: mixed(seed), most }
+        Self { seed: mix(seed), most }
     }
 
     /// Draws every page.
@@ -34,12 +34,12 @@ impl RandomDraw {
     /// Whether a page of a source is drawn.
     #[must_use]
     pub fn draws(&self, source: usize, page: u64) -> bool {
-        self.most == u64::MAX || mixed(page ^ mixed(self.seed ^ source as u64)) <= self.most
+        self.most == u64::MAX || mix(page ^ mix(self.seed ^ source as u64)) <= self.most
     }
 }
 
 /// Every bit of the result depends on every bit of the input (the finalizer of splitmix64).
-fn mixed(number: u64) -> u64 {
+fn mix(number: u64) -> u64 {
     let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -7,7 +7,7 @@
 ///
 /// The last word is compared first, since most pages that begin with zeros end differently.
 #[must_use]
-pub fn filled(page: &[u8]) -> Option<u64> {
+pub fn fill_word(page: &[u8]) -> Option<u64> {
     let words = page.chunks_exact(8);
     let (first, last) = (words.clone().next()?, words.clone().next_back()?);
     let whole = words.remainder().is_empty();
@@ -23,10 +23,10 @@ mod tests {
 
     #[test]
     fn a_page_is_filled_or_not() {
-        assert_eq!(filled(&[0; 4096]), Some(0));
-        assert_eq!(filled(&[7; 4096]), Some(0x0707_0707_0707_0707));
-        assert_eq!(filled(&[]), None);
-        assert_eq!(filled(&[0; 4095]), None, "no whole number of words");
+        assert_eq!(fill_word(&[0; 4096]), Some(0));
+        assert_eq!(fill_word(&[7; 4096]), Some(0x0707_0707_0707_0707));
+        assert_eq!(fill_word(&[]), None);
+        assert_eq!(fill_word(&[0; 4095]), None, "no whole number of words");
     }
 
     proptest! {
@@ -34,9 +34,9 @@ mod tests {
         #[test]
         fn a_byte_more_or_less_shows(word: u64, at in 0usize..4096, by in 1u8..) {
             let mut page: Vec<u8> = word.to_ne_bytes().repeat(512);
-            prop_assert_eq!(filled(&page), Some(word));
+            prop_assert_eq!(fill_word(&page), Some(word));
             page[at] = page[at].wrapping_add(by);
-            prop_assert_eq!(filled(&page), None);
+            prop_assert_eq!(fill_word(&page), None);
         }
     }
 }

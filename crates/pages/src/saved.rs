@@ -38,7 +38,7 @@ pub struct ValueRange {
 }
 
 impl ValueRange {
-    fn counted(value: u64) -> Self {
+    fn from_count(value: u64) -> Self {
         Self { value, ends: [value, value] }
     }
 
@@ -134,7 +134,7 @@ impl DrawCounts {
     pub(crate) fn duplicates(&self) -> ValueRange {
         let surely = self.copies - self.contents;
         if self.has_all() {
-            return ValueRange::counted(surely);
+            return ValueRange::from_count(surely);
         }
         let most = self.pages.saturating_sub(self.contents) as f64;
         let value = self.pages as f64 - self.different();
@@ -151,12 +151,12 @@ impl DrawCounts {
     }
 
     /// What storing duplicates once would save.
-    pub(crate) fn saved(&self) -> ValueRange {
+    pub(crate) fn saved_bytes(&self) -> ValueRange {
         let duplicates = self.duplicates();
         let sized = self.drawn.pages + self.left_out.count() as f64;
         let most = duplicates.ends[1] as f64 * self.page;
         match (self.has_all(), sized >= self.pages as f64) {
-            (true, true) => ValueRange::counted(self.bytes),
+            (true, true) => ValueRange::from_count(self.bytes),
             _ if sized < 2.0 => ValueRange::around(most / 2.0, most, [0.0, most]),
             (true, false) => {
                 let (value, error) = self.by_ratio(duplicates.value as f64, sized);

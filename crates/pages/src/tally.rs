@@ -59,7 +59,7 @@ impl Engine {
     /// page, such as the last one of a file, with zeros.
     pub fn add(&mut self, page: &[u8], place: PagePosition, tally: &mut Tally) {
         tally.sized += 1;
-        if self.filled(page, place, tally) {
+        if self.tally_filled(page, place, tally) {
             tally.algorithms.iter_mut().for_each(|stores| stores.nothing(place.share));
         } else {
             self.size(page, place, tally);
@@ -68,17 +68,17 @@ impl Engine {
 
     /// Adds a page without compressing it: it counts only for duplicates and same-filled pages.
     pub fn add_unsized(&mut self, page: &[u8], place: PagePosition, tally: &mut Tally) {
-        let filled = self.filled(page, place, tally);
+        let filled = self.tally_filled(page, place, tally);
         if let (false, Some(duplicates)) = (filled, &mut tally.duplicates) {
             duplicates.add(place.kind, page, None);
         }
     }
 
     /// Counts a page and returns whether it is same-filled.
-    fn filled(&self, page: &[u8], place: PagePosition, tally: &mut Tally) -> bool {
+    fn tally_filled(&self, page: &[u8], place: PagePosition, tally: &mut Tally) -> bool {
         debug_assert_eq!(page.len(), self.page);
         tally.sampled.add_share(1.0, place.share);
-        let filled = same::filled(page);
+        let filled = same::fill_word(page);
         tally.huge.add(place, filled == Some(0), self.pages_per_huge);
         let Some(word) = filled else { return false };
         tally.same_filled += place.share;
@@ -93,7 +93,7 @@ impl Engine {
         let mut first = None;
         for (sizer, stores) in self.sizers.iter_mut().zip(&mut tally.algorithms) {
             let size = sizer.size(page);
-            first.get_or_insert(self.pool.stored(size));
+            first.get_or_insert(self.pool.stored_size(size));
             stores.add(size, place.share, &self.pool);
         }
         if let Some(duplicates) = &mut tally.duplicates {
@@ -178,8 +178,8 @@ impl Tally {
 
     /// Number of pages for which eight bytes are stored.
     #[must_use]
-    pub fn kept(&self) -> usize {
-        self.duplicates.as_ref().map_or(0, Duplicates::kept)
+    pub fn kept_contents(&self) -> usize {
+        self.duplicates.as_ref().map_or(0, Duplicates::kept_hashes)
     }
 
     /// If duplicates are tracked, keeps only 1 / 2 to this power of all contents.
@@ -191,7 +191,7 @@ impl Tally {
 
     /// Number of places sampled.
     #[must_use]
-    pub fn sampled(&self) -> u64 {
+    pub fn sampled_pages(&self) -> u64 {
         self.sampled.count()
     }
 
@@ -210,9 +210,9 @@ impl Tally {
     /// Number of pages to sample in total, so that the compressed size of every algorithm has a
     /// relative error of at most `error` in 95 of 100 samples.
     #[must_use]
-    pub fn needed(&self, error: f64, population: u64) -> u64 {
-        let needed = |stores: &Stores| stores.compressed.needed(error, population);
-        self.algorithms.iter().map(needed).max().unwrap_or(self.sampled())
+    pub fn needed_sample(&self, error: f64, population: u64) -> u64 {
+        let needed = |stores: &Stores| stores.compressed.needed_sample(error, population);
+        self.algorithms.iter().map(needed).max().unwrap_or(self.sampled_pages())
     }
 }
 
@@ -233,7 +233,7 @@ impl Stores {
     }
 
     fn add(&mut self, size: usize, share: f64, pool: &Zsmalloc) {
-        let stored = pool.stored(size);
+        let stored = pool.stored_size(size);
         self.compressed.add_share(stored as f64, share);
         self.memory.add_share(pool.share_of_zspage(size), share);
         self.compressed_bytes += stored as u64;

@@ -55,7 +55,7 @@ pub struct Class {
 }
 
 impl Class {
-    fn cut(place: usize, page: usize, rule: Rule) -> Self {
+    fn split_at(place: usize, page: usize, rule: Rule) -> Self {
         let pages = rule.chain(place, page);
         Self { place, pages, objects: pages * page / place }
     }
@@ -100,7 +100,7 @@ impl Zsmalloc {
         let mut of_step = Vec::new();
         let mut huge = page;
         for place in (0..=steps).rev().map(|at| (SMALLEST + at * step).min(page)) {
-            let class = Class::cut(place, page, rule);
+            let class = Class::split_at(place, page, rule);
             if huge == page && class.pages != 1 && class.objects != 1 {
                 huge = place + 1 - HANDLE;
             }
@@ -129,14 +129,14 @@ impl Zsmalloc {
 
     /// What a page with this compressed size adds to zram's `compr_data_size`.
     #[must_use]
-    pub fn stored(&self, size: usize) -> usize {
+    pub fn stored_size(&self, size: usize) -> usize {
         if size >= self.huge { self.page } else { size }
     }
 
     /// The class for a page with this compressed size, as an index into [`Self::classes`].
     #[must_use]
     pub fn class_of(&self, size: usize) -> usize {
-        let needed = self.stored(size) + HANDLE;
+        let needed = self.stored_size(size) + HANDLE;
         let step = needed.saturating_sub(SMALLEST).div_ceil(self.page / STEPS);
         self.of_step[step.min(self.of_step.len() - 1)]
     }
@@ -235,7 +235,7 @@ mod tests {
     }
 
     /// A naive fill: objects are stored one by one, with a new zspage if none has room.
-    fn packed(pool: &Zsmalloc, sizes: &[usize]) -> u64 {
+    fn pack(pool: &Zsmalloc, sizes: &[usize]) -> u64 {
         let mut free = vec![0usize; pool.classes.len()];
         let mut pages = 0;
         for size in sizes {
@@ -266,14 +266,14 @@ mod tests {
         ) {
             let mut stored = pool.nothing_stored();
             sizes.iter().for_each(|size| stored.add(&pool, *size));
-            prop_assert_eq!(pool.used_after_fresh_fill(&stored).get(), packed(&pool, &sizes));
+            prop_assert_eq!(pool.used_after_fresh_fill(&stored).get(), pack(&pool, &sizes));
         }
 
         /// A place has room for the object and its handle, and is never larger than a page.
         #[test]
         fn every_size_has_a_place(pool in any_pool(), size in 1usize..70_000) {
             let class = pool.classes[pool.class_of(size)];
-            let room = pool.stored(size) + HANDLE;
+            let room = pool.stored_size(size) + HANDLE;
             prop_assert!(class.place >= room.min(pool.page), "{class:?} for {size}");
             prop_assert!(class.place <= pool.page);
             prop_assert_eq!(class.objects, class.pages * pool.page / class.place);

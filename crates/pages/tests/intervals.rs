@@ -13,8 +13,8 @@
 
 use pagewise_model::MemoryKind;
 use pagewise_pages::codec::Algorithm;
-use pagewise_pages::duplicates::{Duplicates, Found, found};
-use pagewise_pages::fill::used;
+use pagewise_pages::duplicates::{Duplicates, Found, count_found};
+use pagewise_pages::fill::used_pages;
 use pagewise_pages::huge::PagePosition;
 use pagewise_pages::interval::{Population, Sums, pages_interval};
 use pagewise_pages::kernel::KERNELS;
@@ -171,7 +171,7 @@ fn of_a_hundred_intervals_of_the_memory_used_ninety_five_hold_it() {
                 let population = all.len() as u64;
                 let truth = pool.used_after_fresh_fill(&pool_of(&pool, all).0).get();
                 let (stored, parts) = pool_of(&pool, &all[..drawn]);
-                let (value, ends) = used(&pool, &stored, &parts, population);
+                let (value, ends) = used_pages(&pool, &stored, &parts, population);
                 held += holds(ends, truth);
                 widths += (ends[1] - ends[0]) as f64 / truth as f64 / ROUNDS as f64;
                 off += (value as f64 / truth as f64 - 1.0) / ROUNDS as f64;
@@ -338,7 +338,7 @@ fn looked(pages: &[(u64, usize)], lot: RandomDraw, halvings: u32, round: u64) ->
         let hash = Draw(content * 2 + 1 + (round << 32)).next().rotate_left(29);
         seen.mark(MemoryKind::Anonymous, Draw(hash | 1).next(), lot.draws(0, at).then_some(*size));
     }
-    found(&mut [&mut seen])
+    count_found(&mut [&mut seen])
 }
 
 fn holds([low, high]: [u64; 2], truth: u64) -> usize {

@@ -84,7 +84,9 @@ mod tests {
     use super::*;
     use crate::cli::{Cli, Verb};
 
-    fn chosen(line: &[&str]) -> Result<impl Deref<Target = crate::cli::Report> + Debug, String> {
+    fn parse_report(
+        line: &[&str],
+    ) -> Result<impl Deref<Target = crate::cli::Report> + Debug, String> {
         let line = ["pagewise", "report"].iter().chain(line);
         match Cli::try_parse_from(line).map_err(|error| error.to_string())?.verb {
             Some(Verb::Report(report)) => Ok(report),
@@ -94,7 +96,8 @@ mod tests {
 
     #[test]
     fn lists_are_separated_by_commas_and_keep_their_order() {
-        let report = chosen(&["--only", "zram,memory", "-o", "swap,pid", "--sort", "cpu"]).unwrap();
+        let report =
+            parse_report(&["--only", "zram,memory", "-o", "swap,pid", "--sort", "cpu"]).unwrap();
         assert_eq!(report.only, [Section::Zram, Section::Memory]);
         assert_eq!(report.columns, [Field::Swap, Field::Pid]);
         assert_eq!(report.sort, Some(Sort::Cpu));
@@ -103,7 +106,7 @@ mod tests {
     #[test]
     fn a_word_that_there_is_not_is_refused_with_those_that_there_are() {
         for option in [["--only", "zam"], ["-o", "swapp"], ["--sort", "sizes"]] {
-            let refused = chosen(&option).unwrap_err();
+            let refused = parse_report(&option).unwrap_err();
             assert!(refused.contains("possible values"), "{refused}");
             assert!(refused.contains("tip: a similar value exists"), "{refused}");
         }

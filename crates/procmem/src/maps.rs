@@ -154,13 +154,13 @@ fn about(line: &[u8], totals: &mut SmapsTotals) {
         b"AnonHugePages" => totals.anon_huge = kib(rest),
         b"ShmemPmdMapped" | b"FilePmdMapped" => add(&mut totals.file_huge, rest),
         b"THPeligible" => totals.eligible = flag(rest),
-        b"VmFlags" => totals.advised = advised(rest),
+        b"VmFlags" => totals.advised = huge_page_advice(rest),
         _ => (),
     }
 }
 
 /// `hg` is MADV_HUGEPAGE, `nh` MADV_NOHUGEPAGE.
-fn advised(flags: &[u8]) -> Option<bool> {
+fn huge_page_advice(flags: &[u8]) -> Option<bool> {
     words(flags).find_map(|flag| match flag {
         b"hg" => Some(true),
         b"nh" => Some(false),

@@ -22,7 +22,7 @@ const MOST_TEXT: u64 = 8 << 20;
 /// # Errors
 /// If the process has exited or the kernel refuses.
 pub(crate) fn of_process(pid: u32, name: &str) -> io::Result<File> {
-    opened(&format!("/proc/{pid}/{name}"), OFlags::empty())
+    open_with(&format!("/proc/{pid}/{name}"), OFlags::empty())
 }
 
 /// Opens a file directly in `/proc`.
@@ -30,7 +30,7 @@ pub(crate) fn of_process(pid: u32, name: &str) -> io::Result<File> {
 /// # Errors
 /// If the kernel refuses.
 pub(crate) fn of_proc(name: &str) -> io::Result<File> {
-    opened(&format!("/proc/{name}"), OFlags::empty())
+    open_with(&format!("/proc/{name}"), OFlags::empty())
 }
 
 /// Reads a text file of `/proc/PID`, at most its first 8 MiB.
@@ -76,7 +76,7 @@ fn of_mapping(mapping: &Mapping) -> String {
 
 /// The ids of a process's threads, in order; empty if it has exited.
 pub(crate) fn threads(pid: u32) -> Vec<i32> {
-    let folder = opened(&format!("/proc/{pid}/task"), OFlags::DIRECTORY);
+    let folder = open_with(&format!("/proc/{pid}/task"), OFlags::DIRECTORY);
     let Ok(entries) = folder.and_then(|folder| Ok(Dir::read_from(folder)?)) else {
         return Vec::new();
     };
@@ -86,7 +86,7 @@ pub(crate) fn threads(pid: u32) -> Vec<i32> {
     threads
 }
 
-fn opened(path: &str, flags: OFlags) -> io::Result<File> {
+fn open_with(path: &str, flags: OFlags) -> io::Result<File> {
     let flags = flags | OFlags::RDONLY | OFlags::CLOEXEC;
     let file = rustix::fs::open(path, flags, Mode::empty())?;
     Ok(File::from(file))

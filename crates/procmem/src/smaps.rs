@@ -113,7 +113,7 @@ fn parse_proportions(smaps: &[u8], page_size: u64) -> Proportions {
 ///
 /// # Errors
 /// If the process has exited or the kernel refuses.
-pub fn unreferenced(pid: u32) -> std::io::Result<WatchedProcess> {
+pub fn read_unreferenced(pid: u32) -> std::io::Result<WatchedProcess> {
     Ok(WatchedProcess { pid, ..parse_unreferenced(&open::text_of_process(pid, "smaps")?) })
 }
 

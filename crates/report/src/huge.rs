@@ -30,7 +30,7 @@ pub(crate) struct MadeHugePages {
 }
 
 /// Reads both from the group's `memory.stat` (Linux: Documentation/admin-guide/cgroup-v2.rst).
-pub(crate) fn made(group: &Cgroup) -> MadeHugePages {
+pub(crate) fn count_made(group: &Cgroup) -> MadeHugePages {
     MadeHugePages {
         at_fault: group.stat.get("thp_fault_alloc"),
         by_collapse: group.stat.get("thp_collapse_alloc"),

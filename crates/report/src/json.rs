@@ -12,7 +12,7 @@ mod thp;
 
 use std::collections::BTreeMap;
 
-use head::{Head, printed};
+use head::{Head, print_document};
 use pagewise_model::knob::KnobReading;
 use pagewise_model::{
     Benchmark, Capability, Cgroups, Comparison, Cost, Counters, Damon, Effective, Estimate,
@@ -276,7 +276,7 @@ struct Knobs<'a> {
 
 /// What `trial --list-knobs --json` prints, with a trailing newline.
 pub fn settable_knobs(settings: &[SettableKnob<'_>], snapshot: &Snapshot, cost: Cost) -> String {
-    printed(&Knobs { head: Head::new(Noun::Knobs, snapshot, cost), settings })
+    print_document(&Knobs { head: Head::new(Noun::Knobs, snapshot, cost), settings })
 }
 
 /// The results of an experiment, on each machine.
@@ -330,7 +330,7 @@ pub fn lab<'a>(answered: &Experimented<'a>) -> String {
     };
     let head = Head::new(Noun::Lab, snapshot, cost);
     let cells = cells.iter().map(cell).collect();
-    printed(&Lab { head, experiment: name, about, claim, preview, stopped, cells })
+    print_document(&Lab { head, experiment: name, about, claim, preview, stopped, cells })
 }
 
 /// The result of a pass over zmerge devices.
@@ -354,32 +354,32 @@ struct Plan<'a> {
 /// What `plan --json` prints, with a trailing newline.
 pub fn plan(planned: &PlannedChanges<'_>) -> String {
     let head = Head::new(Noun::Plan, planned.snapshot, planned.cost);
-    printed(&Plan { head, plan: planned.plan })
+    print_document(&Plan { head, plan: planned.plan })
 }
 
 /// What `merge --json` prints, with a trailing newline.
 pub fn merge(merged: &Merged<'_>) -> String {
     let head = Head::new(Noun::Merge, merged.snapshot, merged.cost);
-    printed(&Merge { head, merge: merged.merge })
+    print_document(&Merge { head, merge: merged.merge })
 }
 
 /// What `trial --json` prints, with a trailing newline.
 pub fn trial(tried: &TrialReport<'_>) -> String {
     let head = Head::new(Noun::Trial, tried.snapshot, tried.cost);
-    printed(&Trial { head, trial: tried.trial, runs: tried.runs })
+    print_document(&Trial { head, trial: tried.trial, runs: tried.runs })
 }
 
 /// What `bench --json` prints, with a trailing newline.
 pub fn bench(benched: &Benched<'_>) -> String {
     let head = Head::new(Noun::Bench, benched.snapshot, benched.cost);
-    printed(&Bench { head, benchmark: benched.benchmark })
+    print_document(&Bench { head, benchmark: benched.benchmark })
 }
 
 /// What `scan --json` prints, with a trailing newline.
 pub fn scan(scanned: &ScanReport<'_>) -> String {
     let head = Head::new(Noun::Scan, scanned.snapshot, scanned.cost);
     let ScanReport { estimates, effective, notes, .. } = *scanned;
-    printed(&Scan { head, estimates, effective, notes })
+    print_document(&Scan { head, estimates, effective, notes })
 }
 
 /// What `report --json` prints, with a trailing newline.
@@ -387,12 +387,12 @@ pub fn report(answer: &Answer<'_>) -> String {
     let (head, facts) =
         (Head::of_answer(Noun::Report, answer), Facts::from_interval(answer.interval));
     let Answer { verdict, findings, estimates, owners, .. } = *answer;
-    printed(&Report { head, verdict, findings, estimates, owners, facts })
+    print_document(&Report { head, verdict, findings, estimates, owners, facts })
 }
 
 /// What `status --json` prints, with a trailing newline.
 pub fn status(answer: &Answer<'_>) -> String {
-    printed(&Status {
+    print_document(&Status {
         head: Head::of_answer(Noun::Status, answer),
         verdict: answer.verdict,
         facts: Facts::from_interval(answer.interval),
@@ -406,12 +406,12 @@ pub fn doctor(answer: &Answer<'_>) -> String {
 
 /// The same, with how many findings were left out because their rules are ignored.
 pub fn doctor_but(answer: &Answer<'_>, ignored: usize) -> String {
-    printed(&doctor_document(answer, ignored))
+    print_document(&doctor_document(answer, ignored))
 }
 
 /// What `doctor --oom --json` prints, with a trailing newline.
 pub fn oom(answer: &Answer<'_>, explained: &[OomExplanation], elsewhere: &[String]) -> String {
-    printed(&Doctor {
+    print_document(&Doctor {
         oom_kills: Some(&answer.interval.end.kernel_log),
         oom_explained: Some(explained),
         oom_elsewhere: Some(elsewhere),
@@ -433,14 +433,18 @@ fn doctor_document<'a>(answer: &Answer<'a>, ignored: usize) -> Doctor<'a> {
 
 /// What `doctor --list --json` and `doctor --explain ID --json` print, with a trailing newline.
 pub fn rules(rules: &[RuleExplanation]) -> String {
-    printed(&Rules { schema: "pagewise/rules/1", pagewise: env!("CARGO_PKG_VERSION"), rules })
+    print_document(&Rules {
+        schema: "pagewise/rules/1",
+        pagewise: env!("CARGO_PKG_VERSION"),
+        rules,
+    })
 }
 
 /// What `explain --json` prints without a subject: the name and the title of each, with a trailing
 /// newline.
 pub fn subjects(subjects: &[(&str, &str)]) -> String {
     let listed = subjects.iter().map(|&(subject, title)| Subject { subject, title });
-    printed(&Subjects {
+    print_document(&Subjects {
         schema: "pagewise/subjects/1",
         pagewise: env!("CARGO_PKG_VERSION"),
         subjects: listed.collect(),
@@ -449,28 +453,28 @@ pub fn subjects(subjects: &[(&str, &str)]) -> String {
 
 /// What `pin --json` prints, with a trailing newline.
 pub fn pin(pin: &PinnedCode, snapshot: &Snapshot, cost: Cost) -> String {
-    printed(&Pin { head: Head::new(Noun::Pin, snapshot, cost), pin })
+    print_document(&Pin { head: Head::new(Noun::Pin, snapshot, cost), pin })
 }
 
 /// What `capabilities --json` prints, with a trailing newline.
 pub fn capabilities(snapshot: &Snapshot, cost: Cost) -> String {
     let head = Head::new(Noun::Capabilities, snapshot, cost);
-    printed(&Capabilities { head, capabilities: &snapshot.capabilities })
+    print_document(&Capabilities { head, capabilities: &snapshot.capabilities })
 }
 
 /// What `explain SUBJECT --json` prints, with a trailing newline.
 pub fn explain(explanation: &Explanation, snapshot: &Snapshot, cost: Cost) -> String {
-    printed(&Explain { head: Head::new(Noun::Explain, snapshot, cost), explanation })
+    print_document(&Explain { head: Head::new(Noun::Explain, snapshot, cost), explanation })
 }
 
 /// What `compare --json` prints, with a trailing newline; the host is the second of the two.
 pub fn compare(comparison: &Comparison, snapshot: &Snapshot, cost: Cost) -> String {
-    printed(&Compare { head: Head::new(Noun::Compare, snapshot, cost), comparison })
+    print_document(&Compare { head: Head::new(Noun::Compare, snapshot, cost), comparison })
 }
 
 /// What `limits --json` prints, with a trailing newline.
 pub fn limits(survey: &LimitSurvey, snapshot: &Snapshot, cost: Cost) -> String {
-    printed(&Limits { head: Head::new(Noun::Limits, snapshot, cost), survey })
+    print_document(&Limits { head: Head::new(Noun::Limits, snapshot, cost), survey })
 }
 
 /// All results of [`schema`], as a JSON object with [`Noun::name`] as keys, compressed with zstd.
@@ -507,7 +511,7 @@ pub fn schema(noun: Noun) -> String {
         Noun::Undo => generator.into_root_schema_for::<plans::Undo<'_>>(),
     };
     name_version(&mut schema, noun);
-    printed(&schema)
+    print_document(&schema)
 }
 
 /// Sets the title and the one value that identifies the document, which a reader must check.

@@ -99,7 +99,11 @@ fn row<'a>(
         word: word.to_owned(),
         change,
         interval,
-        median: medians(trial).into_iter().next().and_then(|of| of.shown(arm)).unwrap_or_default(),
+        median: medians(trial)
+            .into_iter()
+            .next()
+            .and_then(|of| of.describe_arm(arm))
+            .unwrap_or_default(),
         ended: if failures.is_empty() { why } else { failures },
     }
 }
@@ -120,7 +124,7 @@ impl Medians<'_> {
     }
 
     /// The median with its unit.
-    pub fn shown(&self, arm: &TrialArm) -> Option<String> {
+    pub fn describe_arm(&self, arm: &TrialArm) -> Option<String> {
         self.value(arm).map(|value| phrases::value(self.metric, value))
     }
 }

@@ -117,7 +117,7 @@ pub fn shown_processes<'a>(sample: &'a LiveSample, view: &LiveView) -> Vec<&'a L
         LiveOrder::Swap => process.swap.map(size),
         LiveOrder::Faults => process.faults_per_second,
     };
-    sorted(&sample.processes, |process| process.name.as_str(), measure, &view.filter)
+    sort_rows(&sample.processes, |process| process.name.as_str(), measure, &view.filter)
 }
 
 /// The groups that match the filter, in the selected order.
@@ -129,7 +129,7 @@ pub fn shown_groups<'a>(sample: &'a LiveSample, view: &LiveView) -> Vec<&'a Live
         LiveOrder::Swap => group.swap.map(size),
         LiveOrder::Faults => group.refaults_per_second,
     };
-    sorted(&sample.groups, |group| group.path.as_str(), measure, &view.filter)
+    sort_rows(&sample.groups, |group| group.path.as_str(), measure, &view.filter)
 }
 
 /// The rows that can be selected, in the order in which they are shown.
@@ -149,7 +149,7 @@ pub fn rows_around<T>(all: &[T], selected: Option<usize>, rows: usize) -> &[T] {
 }
 
 /// Sorts in descending order; equal ones keep their order, and unknown values come last.
-fn sorted<'a, T>(
+fn sort_rows<'a, T>(
     all: &'a [T],
     name: impl Fn(&T) -> &str,
     measure: impl Fn(&T) -> Option<f64>,

@@ -20,7 +20,7 @@ pub(crate) fn timestamp(seconds: f64) -> Option<Timestamp> {
 mod tests {
     use super::*;
 
-    fn shown(seconds: f64) -> Option<String> {
+    fn format_seconds(seconds: f64) -> Option<String> {
         let mut snapshot = Snapshot::default();
         snapshot.taken.unix_seconds = seconds;
         time_of(&snapshot).map(|time| time.to_string())
@@ -28,9 +28,9 @@ mod tests {
 
     #[test]
     fn times_are_utc_and_impossible_ones_are_none() {
-        assert_eq!(shown(1_795_183_353.25).as_deref(), Some("2026-11-20T14:02:33.25Z"));
+        assert_eq!(format_seconds(1_795_183_353.25).as_deref(), Some("2026-11-20T14:02:33.25Z"));
         for seconds in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e300] {
-            assert_eq!(shown(seconds), None);
+            assert_eq!(format_seconds(seconds), None);
         }
     }
 }

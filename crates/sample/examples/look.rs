@@ -54,7 +54,7 @@ fn cpu() -> Duration {
 fn summary(sample: &Sample) {
     println!(
         "  swapped {} parts {} not read {} {:?} {:?} {:?}",
-        sample.swapped().get(),
+        sample.swapped_pages().get(),
         sample.parts.len(),
         sample.not_read.len(),
         sample.sharing,

@@ -375,7 +375,7 @@ impl<'a, T: RunSink> ProcessSearch<'a, T> {
             let most = usize::try_from(block - at % block).unwrap_or(usize::MAX);
             let (part, after) = rest.split_at(most.min(rest.len()));
             let length = part.len() as u64;
-            match self.finder.mapped_as(part) {
+            match self.finder.mapping_kind(part) {
                 MappedAs::HugeZero => self.counted.zero_page += length,
                 MappedAs::Huge => self.add(place, at, length, kind, Some(true))?,
                 MappedAs::Small => self.add(place, at, length, kind, Some(false))?,
@@ -407,7 +407,7 @@ impl Finder {
     /// How an aligned range of pages is mapped. It can be a huge page only if all its pages are
     /// present, in consecutive frames of one aligned range; only then the kernel's page flags are
     /// read.
-    fn mapped_as(&self, part: &[Entry]) -> MappedAs {
+    fn mapping_kind(&self, part: &[Entry]) -> MappedAs {
         let block = self.pages_of_huge();
         let Some(head) = part.first().and_then(|entry| entry.frame()) else {
             return MappedAs::Untold;

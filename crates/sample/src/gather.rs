@@ -399,7 +399,7 @@ mod tests {
     use pagewise_procmem::pagemap::{tells_frames, zero_frame};
     use pagewise_testkit::Target;
 
-    fn gathered(pids: &[u32], method: Method) -> GatheredRuns {
+    fn gather_all(pids: &[u32], method: Method) -> GatheredRuns {
         let page_size = rustix::param::page_size() as u64;
         let zero_frame = zero_frame(page_size);
         let kernel = Arc::new(Frames::open());
@@ -484,9 +484,9 @@ mod tests {
     /// target may still be working before it waits.
     fn both(pid: u32, method: Method) -> (GatheredRuns, GatheredRuns) {
         for _ in 0..100 {
-            let scan = gathered(&[pid], Method::ScanWithGuards);
-            let other = gathered(&[pid], method);
-            if places(&gathered(&[pid], Method::ScanWithGuards)) == places(&scan) {
+            let scan = gather_all(&[pid], Method::ScanWithGuards);
+            let other = gather_all(&[pid], method);
+            if places(&gather_all(&[pid], Method::ScanWithGuards)) == places(&scan) {
                 return (scan, other);
             }
         }
@@ -530,10 +530,10 @@ mod tests {
     #[test]
     fn without_the_scan_a_search_has_an_end() {
         let target = Target::start("sparse 100 200");
-        let found = gathered(&[target.pid()], Method::Plain);
+        let found = gather_all(&[target.pid()], Method::Plain);
         let problems: Vec<String> = found.problems.iter().map(ToString::to_string).collect();
         assert!(problems.iter().any(|problem| problem.contains("PAGEMAP_SCAN")), "{problems:?}");
-        let scan = gathered(&[target.pid()], Method::ScanWithGuards);
+        let scan = gather_all(&[target.pid()], Method::ScanWithGuards);
         assert!(scan.problems.is_empty());
         assert!(scan.parts[0].pages.get() >= found.parts[0].pages.get());
         assert!(scan.parts[0].pages.get() >= 200);
@@ -542,8 +542,8 @@ mod tests {
     #[test]
     fn shared_memory_of_two_processes_counts_once() {
         let (one, other) = (Target::start("hold 1"), Target::start("hold 1"));
-        let both = gathered(&[one.pid(), other.pid()], Method::ScanWithGuards);
-        let alone = gathered(&[other.pid()], Method::ScanWithGuards);
+        let both = gather_all(&[one.pid(), other.pid()], Method::ScanWithGuards);
+        let alone = gather_all(&[other.pid()], Method::ScanWithGuards);
         // the same program: its code is in the page cache once
         assert!(both.parts[1].pages < alone.parts[0].pages, "{:?} {:?}", both.parts, alone.parts);
     }
@@ -551,7 +551,7 @@ mod tests {
     #[test]
     fn who_cannot_be_read_is_listed_and_the_rest_goes_on() {
         let target = Target::start("hold 1");
-        let found = gathered(&[u32::MAX, target.pid(), 4_194_305], Method::ScanWithGuards);
+        let found = gather_all(&[u32::MAX, target.pid(), 4_194_305], Method::ScanWithGuards);
         assert_eq!(found.parts.len(), 1);
         let whys: Vec<(u32, WhyUnread)> =
             found.not_read.iter().map(|it| (it.pid, it.why)).collect();

@@ -13,21 +13,21 @@ use rustix::fs::{Mode, OFlags};
 
 /// The memory of a process.
 pub(crate) fn memory(pid: u32) -> io::Result<File> {
-    opened(Path::new(&format!("/proc/{pid}/mem")), OFlags::empty())
+    open_with(Path::new(&format!("/proc/{pid}/mem")), OFlags::empty())
 }
 
 /// A file that the user named. Opening a FIFO does not block.
-pub(crate) fn named(path: &Path) -> io::Result<File> {
-    opened(path, OFlags::NONBLOCK | OFlags::NOCTTY)
+pub(crate) fn open_named(path: &Path) -> io::Result<File> {
+    open_with(path, OFlags::NONBLOCK | OFlags::NOCTTY)
 }
 
 /// A device, opened with O_DIRECT: a copy in the page cache would take memory and, if the device is
 /// in use as swap, be out of date.
 pub(crate) fn direct(path: &Path) -> io::Result<File> {
-    opened(path, OFlags::DIRECT | OFlags::NOCTTY)
+    open_with(path, OFlags::DIRECT | OFlags::NOCTTY)
 }
 
-fn opened(path: &Path, flags: OFlags) -> io::Result<File> {
+fn open_with(path: &Path, flags: OFlags) -> io::Result<File> {
     let flags = flags | OFlags::RDONLY | OFlags::CLOEXEC;
     let file: OwnedFd = rustix::fs::open(path, flags, Mode::empty())?;
     Ok(File::from(file))

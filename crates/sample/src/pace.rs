@@ -28,7 +28,7 @@ impl Pace {
 
     /// Why sampling must end now; `None` if it can continue.
     pub(crate) fn is_over(&self) -> Option<Partial> {
-        let late = self.left().is_some_and(|left| left.is_zero());
+        let late = self.time_left().is_some_and(|left| left.is_zero());
         match (self.options.is_stopped(), late) {
             (true, _) => Some(Partial::Stopped),
             (_, true) => Some(Partial::Budget),
@@ -37,7 +37,7 @@ impl Pace {
     }
 
     /// Remaining time; `None` without a limit.
-    pub(crate) fn left(&self) -> Option<Duration> {
+    pub(crate) fn time_left(&self) -> Option<Duration> {
         self.options.budget.map(|budget| budget.saturating_sub(self.begun.elapsed()))
     }
 

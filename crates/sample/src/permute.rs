@@ -23,7 +23,7 @@ pub(crate) struct Permutation {
 impl Permutation {
     pub(crate) fn new(length: u64, seed: u64) -> Self {
         let bits = u64::BITS - length.saturating_sub(1).leading_zeros();
-        Self { length, half_bits: bits.div_ceil(2).max(1), seed: mixed(seed) }
+        Self { length, half_bits: bits.div_ceil(2).max(1), seed: mix(seed) }
     }
 
     /// The number at this place of the permutation; `None` from `length` on.
@@ -43,14 +43,14 @@ impl Permutation {
         let (mut left, mut right) = (number >> self.half_bits, number & mask);
         for round in 0..ROUNDS {
             let key = self.seed.wrapping_add(round.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-            (left, right) = (right, left ^ (mixed(right ^ key) & mask));
+            (left, right) = (right, left ^ (mix(right ^ key) & mask));
         }
         (left << self.half_bits) | right
     }
 }
 
 /// Every bit of the result depends on every bit of the input.
-fn mixed(number: u64) -> u64 {
+fn mix(number: u64) -> u64 {
     let number = (number ^ (number >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
     let number = (number ^ (number >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
     number ^ (number >> 32)

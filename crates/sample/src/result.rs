@@ -270,13 +270,13 @@ impl Sample {
 
     /// Number of pages shown, of all parts.
     #[must_use]
-    pub fn sampled(&self) -> Pages {
+    pub fn sampled_pages(&self) -> Pages {
         self.parts.iter().map(|part| part.sampled).sum()
     }
 
     /// Number of pages in swap, of all parts.
     #[must_use]
-    pub fn swapped(&self) -> Pages {
+    pub fn swapped_pages(&self) -> Pages {
         self.parts.iter().map(|part| part.swapped).sum()
     }
 }

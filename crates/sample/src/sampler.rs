@@ -12,14 +12,14 @@ use pagewise_procmem::pagemap::{tells_frames, zero_frame};
 use crate::candidate::Candidate;
 use crate::find::{Finder, Method};
 use crate::gather::{GatheredRuns, blank, gather};
-use crate::lock::locked;
+use crate::lock::lock;
 use crate::pace::Pace;
 use crate::permute::Permutation;
 use crate::plan::Plan;
 use crate::seen::SeenFrames;
 use crate::share::Sharers;
 use crate::spans::Spans;
-use crate::stored::{Flaws, Stored, shown};
+use crate::stored::{Flaws, Stored, display_name};
 use crate::visit::Visit;
 use crate::work::{Bench, FrameJudge, Ledger, Sources, work};
 use crate::{
@@ -76,7 +76,7 @@ pub fn open(host: &HostRoot, target: &Target, options: Options) -> Result<Sample
         }
         _ => of_processes(target, &who::candidates(host, target)?, pace)?,
     };
-    sampler.carried_by(host)
+    sampler.with_contents_of(host)
 }
 
 fn of_processes(
@@ -126,7 +126,7 @@ fn of_stored(target: &Target, path: &Path, pace: Pace) -> Result<Sampler, OpenEr
     };
     let mut spans = Spans::new(1 << 17);
     flaws.truncated = stored.find(pace.options().file_backed, |run| spans.push(run));
-    let mut part = blank(kind, shown(path));
+    let mut part = blank(kind, display_name(path));
     part.pages = Pages::new(spans.total());
     part.skipped.truncated = Pages::new(flaws.truncated);
     let mut sample = empty(&pace, page_size);
@@ -138,7 +138,7 @@ fn of_stored(target: &Target, path: &Path, pace: Pace) -> Result<Sampler, OpenEr
 
 fn problem_of(path: &Path, flaws: Flaws) -> Option<Problem> {
     let found = format!("{} that are not", flaws.garbled);
-    let at = Source::file(shown(path).as_str());
+    let at = Source::file(display_name(path).as_str());
     (flaws.garbled > 0).then(|| {
         Problem::new(&at, "stretches of whole pages, apart from each other", found.as_bytes())
     })
@@ -171,7 +171,7 @@ impl Sampler {
     }
 
     /// Refuses to read everything if the host has too little memory for that.
-    fn carried_by(self, host: &HostRoot) -> Result<Self, OpenError> {
+    fn with_contents_of(self, host: &HostRoot) -> Result<Self, OpenError> {
         if self.sample.choice != Choice::Exact || self.pace.options().bounded {
             return Ok(self);
         }
@@ -222,7 +222,7 @@ impl Sampler {
         if workers.is_empty() || more == 0 {
             return Drawn { shown: Pages::new(0), left: Pages::new(total - self.drawn), partial };
         }
-        let (ledger, partial, drawn) = self.shown(more, workers);
+        let (ledger, partial, drawn) = self.visit_more(more, workers);
         self.drawn = drawn;
         self.sample.parts = ledger.parts;
         self.sample.disturbed = ledger.disturbed;
@@ -232,7 +232,11 @@ impl Sampler {
 
     /// Runs the workers; returns their counts, why they ended early, and the number of pages drawn
     /// by now.
-    fn shown<V: Visit>(&mut self, more: u64, workers: &mut [V]) -> (Ledger, Option<Partial>, u64) {
+    fn visit_more<V: Visit>(
+        &mut self,
+        more: u64,
+        workers: &mut [V],
+    ) -> (Ledger, Option<Partial>, u64) {
         let ledger = Ledger {
             parts: std::mem::take(&mut self.sample.parts),
             disturbed: self.sample.disturbed,
@@ -262,10 +266,10 @@ impl Sampler {
         };
         run_all(&bench, workers);
         let (partial, at) = {
-            let plan = locked(&bench.plan);
+            let plan = lock(&bench.plan);
             (plan.partial, plan.next_place())
         };
-        let ledger = std::mem::take(&mut *locked(&bench.ledger));
+        let ledger = std::mem::take(&mut *lock(&bench.ledger));
         (ledger, partial, at.unwrap_or(until))
     }
 

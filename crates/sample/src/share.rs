@@ -25,7 +25,7 @@ use pagewise_procmem::pagemap::{Entry, Pagemap};
 use pagewise_procmem::smaps::{self, Proportions};
 
 use crate::identity::Identity;
-use crate::lock::locked;
+use crate::lock::lock;
 use crate::spans::Spans;
 use crate::{PageKind, Sharing};
 
@@ -164,7 +164,7 @@ impl<'a> Sharers<'a> {
     /// `smaps`.
     fn proportion(&self, part: usize, page: u64) -> Option<f64> {
         let identity = self.identities.get(part)?;
-        let mut known = locked(self.proportions);
+        let mut known = lock(self.proportions);
         if !known.of_parts.contains_key(&part) {
             let pages = self.spans.get(part).map_or(0, Spans::total);
             if self.budget.is_some_and(|budget| known.spent + cost(pages) > budget / 4) {

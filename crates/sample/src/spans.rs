@@ -113,7 +113,7 @@ impl Spans {
         let mut merged: Vec<Span> = Vec::with_capacity(self.most);
         let mut open = false;
         for span in self.list.drain(..) {
-            let both = merged.last().filter(|_| open).and_then(|last| joined(last, &span));
+            let both = merged.last().filter(|_| open).and_then(|last| join(last, &span));
             open = both.is_none();
             match (both, merged.last_mut()) {
                 (Some(both), Some(last)) => *last = both,
@@ -145,7 +145,7 @@ impl Spans {
     }
 }
 
-fn joined(a: &Span, b: &Span) -> Option<Span> {
+fn join(a: &Span, b: &Span) -> Option<Span> {
     if b.apart || a.kind != b.kind {
         return None;
     }

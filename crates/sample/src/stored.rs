@@ -50,13 +50,13 @@ pub(crate) struct Flaws {
 
 impl Stored {
     pub(crate) fn file(path: &Path, page_size: u64) -> Result<Self, OpenError> {
-        Self::flat(path, PartKind::File, open::named(path), page_size)
+        Self::flat(path, PartKind::File, open::open_named(path), page_size)
     }
 
     pub(crate) fn device(path: &Path, page_size: u64) -> Result<Self, OpenError> {
         // opened normally first: opening something else than a device with O_DIRECT may fail with a
         // misleading error
-        Self::flat(path, PartKind::Device, open::named(path), page_size)?;
+        Self::flat(path, PartKind::Device, open::open_named(path), page_size)?;
         Self::flat(path, PartKind::Device, open::direct(path), page_size)
     }
 
@@ -66,17 +66,16 @@ impl Stored {
         file: io::Result<File>,
         page_size: u64,
     ) -> Result<Self, OpenError> {
-        let file = file.map_err(|source| refused(path, source))?;
+        let file = file.map_err(|source| refuse(path, source))?;
         of_kind(path, kind, &file)?;
-        let size =
-            rustix::fs::seek(&file, SeekFrom::End(0)).map_err(|e| refused(path, e.into()))?;
+        let size = rustix::fs::seek(&file, SeekFrom::End(0)).map_err(|e| refuse(path, e.into()))?;
         Ok(Self { file, size, page_size, layout: Layout::Flat })
     }
 
     pub(crate) fn core(path: &Path, page_size: u64) -> Result<(Self, Flaws), OpenError> {
-        let mut stored = Self::flat(path, PartKind::Core, open::named(path), page_size)?;
+        let mut stored = Self::flat(path, PartKind::Core, open::open_named(path), page_size)?;
         let core = Core::parse(&stored.file, page_size)
-            .map_err(|why| OpenError::Core { path: shown(path), why })?;
+            .map_err(|why| OpenError::Core { path: display_name(path), why })?;
         stored.layout = Layout::Core(core.stretches);
         Ok((stored, Flaws { garbled: core.garbled, truncated: 0 }))
     }
@@ -231,16 +230,16 @@ fn fate(there: bool) -> ReadOutcome {
 }
 
 /// A path, escaped for printing.
-pub(crate) fn shown(path: &Path) -> Name {
+pub(crate) fn display_name(path: &Path) -> Name {
     Name::from_bytes(path.as_os_str().as_encoded_bytes())
 }
 
-fn refused(path: &Path, source: io::Error) -> OpenError {
-    OpenError::File { path: shown(path), source }
+fn refuse(path: &Path, source: io::Error) -> OpenError {
+    OpenError::File { path: display_name(path), source }
 }
 
 fn of_kind(path: &Path, kind: PartKind, file: &File) -> Result<(), OpenError> {
-    let stat = rustix::fs::fstat(file).map_err(|error| refused(path, error.into()))?;
+    let stat = rustix::fs::fstat(file).map_err(|error| refuse(path, error.into()))?;
     let found = FileType::from_raw_mode(stat.st_mode);
     let (wanted, expected) = match kind {
         PartKind::Device => (FileType::BlockDevice, "a block device"),
@@ -258,7 +257,7 @@ fn of_kind(path: &Path, kind: PartKind, file: &File) -> Result<(), OpenError> {
         FileType::Socket => "a socket",
         _ => "something else",
     };
-    Err(OpenError::Kind { path: shown(path), expected, found })
+    Err(OpenError::Kind { path: display_name(path), expected, found })
 }
 
 #[cfg(test)]
@@ -268,7 +267,7 @@ mod tests {
 
     const PAGE: usize = 4096;
 
-    fn wanted(pages: &[u64]) -> Vec<PageRequest> {
+    fn request_pages(pages: &[u64]) -> Vec<PageRequest> {
         let one = |&page| PageRequest { page, kind: PageKind::Stored, huge: None };
         pages.iter().map(one).collect()
     }
@@ -286,7 +285,7 @@ mod tests {
         let stored = Stored::file(file.path(), PAGE as u64).unwrap();
         assert_eq!(runs(&stored), (vec![(0, 3)], 0));
         let (mut buffer, mut fates) = (vec![9; 4 * PAGE], Vec::new());
-        stored.read(&wanted(&[0, 2]), &mut buffer, &mut fates);
+        stored.read(&request_pages(&[0, 2]), &mut buffer, &mut fates);
         assert_eq!(fates, [ReadOutcome::Read { exclusive: false, frame: None }; 2]);
         assert_eq!(buffer[..PAGE + 5], [7; PAGE + 5]);
         assert_eq!(buffer[PAGE + 5..2 * PAGE], [0; PAGE - 5]);
@@ -299,7 +298,7 @@ mod tests {
         let stored = Stored::file(file.path(), PAGE as u64).unwrap();
         file.as_file().set_len(PAGE as u64).unwrap();
         let (mut buffer, mut fates) = (vec![9; 4 * PAGE], Vec::new());
-        stored.read(&wanted(&[0, 1, 2, 3]), &mut buffer, &mut fates);
+        stored.read(&request_pages(&[0, 1, 2, 3]), &mut buffer, &mut fates);
         assert_eq!(fates[0], ReadOutcome::Read { exclusive: false, frame: None });
         assert_eq!(fates[1..], [ReadOutcome::Truncated; 3]);
     }
@@ -358,7 +357,7 @@ mod tests {
         assert_eq!(flaws, Flaws::default());
         assert_eq!(runs(&stored), (vec![(0x100, 2), (0x100 + hole + 2, 2)], 0));
         let (mut buffer, mut fates) = (vec![9; 4 * PAGE], Vec::new());
-        let all = wanted(&[0x100, 0x101, 0x100 + hole + 2, 0x100 + hole + 3]);
+        let all = request_pages(&[0x100, 0x101, 0x100 + hole + 2, 0x100 + hole + 3]);
         stored.read(&all, &mut buffer, &mut fates);
         assert_eq!(fates, [ReadOutcome::Read { exclusive: false, frame: None }; 4]);
         assert!(

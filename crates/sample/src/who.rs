@@ -13,8 +13,10 @@ pub(crate) fn candidates(host: &HostRoot, target: &Target) -> Result<Vec<Candida
     match target {
         Target::Process(pid) => Ok(vec![by_id(pid)]),
         Target::Processes(pids) => Ok(once(pids).iter().map(by_id).collect()),
-        Target::Cgroup(path) => in_cgroup(&looked(host, true), path),
-        Target::Host => Ok(looked(host, false).processes.list.iter().map(known).collect()),
+        Target::Cgroup(path) => in_cgroup(&read_candidates(host, true), path),
+        Target::Host => {
+            Ok(read_candidates(host, false).processes.list.iter().map(candidate_of).collect())
+        }
         Target::File(_) | Target::Device(_) | Target::Core(_) => Ok(Vec::new()),
     }
 }
@@ -27,36 +29,36 @@ fn once(pids: &[u32]) -> Vec<u32> {
     pids
 }
 
-fn looked(host: &HostRoot, cgroups: bool) -> Snapshot {
+fn read_candidates(host: &HostRoot, cgroups: bool) -> Snapshot {
     let smaps_budget = Duration::ZERO;
     let scope =
         Scope { settings: false, kernel_log: false, cgroups, ..Scope::everything(smaps_budget) };
     snapshot(host, &scope)
 }
 
-fn known(process: &Process) -> Candidate {
+fn candidate_of(process: &Process) -> Candidate {
     let cgroup = process.cgroup.value().cloned();
     Candidate { pid: process.pid, name: process.name.clone(), cgroup }
 }
 
 /// Processes of a cgroup and its descendants.
 fn in_cgroup(snapshot: &Snapshot, path: &str) -> Result<Vec<Candidate>, OpenError> {
-    let group = resolved(snapshot, path).ok_or_else(|| OpenError::NoCgroup(Name::from(path)))?;
+    let group = resolve(snapshot, path).ok_or_else(|| OpenError::NoCgroup(Name::from(path)))?;
     let inside = |process: &&Process| {
         process.cgroup.value().is_some_and(|cgroup| is_below(cgroup.as_str(), &group))
     };
-    Ok(snapshot.processes.list.iter().filter(inside).map(known).collect())
+    Ok(snapshot.processes.list.iter().filter(inside).map(candidate_of).collect())
 }
 
 /// The cgroup's path as in the snapshot. Also accepts a folder below `/sys/fs/cgroup`, where v1 has
 /// the controller's name before the cgroup's path.
-fn resolved(snapshot: &Snapshot, path: &str) -> Option<String> {
+fn resolve(snapshot: &Snapshot, path: &str) -> Option<String> {
     let path = Name::from(path);
     let below = path.as_str().strip_prefix("/sys/fs/cgroup");
     let controller = below.and_then(|below| below.strip_prefix("/memory"));
     let candidates = [Some(path.as_str()), below, controller];
     let exists = |path: &str| {
-        let group = |group: &pagewise_model::Cgroup| trimmed(group.path.as_str()) == trimmed(path);
+        let group = |group: &pagewise_model::Cgroup| trim(group.path.as_str()) == trim(path);
         let process = |process: &Process| {
             process.cgroup.value().is_some_and(|cgroup| is_below(cgroup.as_str(), path))
         };
@@ -66,12 +68,12 @@ fn resolved(snapshot: &Snapshot, path: &str) -> Option<String> {
     candidates.into_iter().flatten().find(|path| exists(path)).map(str::to_owned)
 }
 
-fn trimmed(path: &str) -> &str {
+fn trim(path: &str) -> &str {
     path.trim_matches('/')
 }
 
 fn is_below(path: &str, group: &str) -> bool {
-    let (path, group) = (trimmed(path), trimmed(group));
+    let (path, group) = (trim(path), trim(group));
     let rest = path.strip_prefix(group);
     group.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

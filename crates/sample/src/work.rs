@@ -11,7 +11,7 @@ use pagewise_procmem::pagemap::Entry;
 use pagewise_sandbox::Buffer;
 
 use crate::identity::Identity;
-use crate::lock::locked;
+use crate::lock::lock;
 use crate::pace::Pace;
 use crate::plan::{BATCH, Batch, Plan};
 use crate::process::{Judge, Opened, PageRequest, ReadEffects, ReadOutcome, Scratch, how_ended};
@@ -65,7 +65,7 @@ impl Judge for FrameJudge<'_> {
     }
 
     fn is_duplicate(&self, frame: u64) -> bool {
-        self.seen.is_some_and(|seen| !locked(seen).is_new(frame))
+        self.seen.is_some_and(|seen| !lock(seen).is_new(frame))
     }
 }
 
@@ -85,13 +85,13 @@ struct Worker<'a, 'b, V> {
 pub(crate) fn work<V: Visit>(bench: &Bench<'_>, visit: &mut V) {
     // filled with bytes that are not zero, so that the pages are allocated now: our own page faults
     // would otherwise be counted as faults of the target
-    let mut buffer = Buffer::zeroed((BATCH + 1) * bench.page_size);
+    let mut buffer = Buffer::new_zeroed((BATCH + 1) * bench.page_size);
     buffer.get_mut().fill(0xff);
     let (scratch, fates) = (Scratch::default(), Vec::with_capacity(BATCH));
     let neighbours = Neighbours::default();
     let mut worker = Worker { bench, visit, open: None, buffer, scratch, fates, neighbours };
     loop {
-        let batch = locked(&bench.plan).next();
+        let batch = lock(&bench.plan).next();
         let Some(batch) = batch else { break };
         worker.batch(batch);
         bench.pace.rest();
@@ -125,7 +125,7 @@ impl<V: Visit> Worker<'_, '_, V> {
             }
         };
         let gone = expected.saturating_sub(found.len() as u64);
-        if let Some(part) = locked(&self.bench.ledger).parts.get_mut(part) {
+        if let Some(part) = lock(&self.bench.ledger).parts.get_mut(part) {
             part.skipped.gone = part.skipped.gone.saturating_add(Pages::new(gone));
         }
         found
@@ -134,7 +134,7 @@ impl<V: Visit> Worker<'_, '_, V> {
     fn pages_of(&mut self, part: usize, span: &Span) -> Vec<u64> {
         const ENTRIES: u64 = 1 << 14;
         let (mut pages, mut entries, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
-        let Ok(opened) = self.opened(part) else { return pages };
+        let Ok(opened) = self.open_part(part) else { return pages };
         let mut at = span.first;
         while at < span.end() {
             entries.clear();
@@ -153,7 +153,7 @@ impl<V: Visit> Worker<'_, '_, V> {
     }
 
     /// Opens the process of a part, or returns the open one.
-    fn opened(&mut self, part: usize) -> Result<&Opened, ProcessEnd> {
+    fn open_part(&mut self, part: usize) -> Result<&Opened, ProcessEnd> {
         if self.open.as_ref().is_none_or(|(open, _)| *open != part) {
             self.open = None;
             let identity = match self.bench.sources {
@@ -168,7 +168,7 @@ impl<V: Visit> Worker<'_, '_, V> {
     fn pages(&mut self, part: usize, requests: &[PageRequest]) {
         let read = match self.bench.sources {
             Sources::Stored(stored) => {
-                let from = aligned(self.buffer.get(), self.bench.page_size);
+                let from = align_start(self.buffer.get(), self.bench.page_size);
                 let buffer = self.buffer.get_mut().get_mut(from..).unwrap_or_default();
                 stored.read(requests, buffer, &mut self.fates);
                 Ok(ReadEffects::default())
@@ -194,16 +194,16 @@ impl<V: Visit> Worker<'_, '_, V> {
         part: usize,
         requests: &[PageRequest],
     ) -> Result<ReadEffects, Option<ProcessEnd>> {
-        self.opened(part).map_err(Some)?;
+        self.open_part(part).map_err(Some)?;
         let Self { bench, open, buffer, scratch, fates, .. } = self;
         let Some((_, opened)) = open else { return Err(None) };
-        let from = aligned(buffer.get(), bench.page_size);
+        let from = align_start(buffer.get(), bench.page_size);
         let buffer = buffer.get_mut().get_mut(from..).unwrap_or_default();
         opened.read(requests, buffer, scratch, &bench.judge, fates).map_err(|_| None)
     }
 
     fn show(&mut self, part: usize, requests: &[PageRequest]) {
-        let from = aligned(self.buffer.get(), self.bench.page_size);
+        let from = align_start(self.buffer.get(), self.bench.page_size);
         let bytes = self.buffer.get().get(from..).unwrap_or_default();
         let pages = bytes.chunks_exact(self.bench.page_size);
         for ((wanted, fate), page) in requests.iter().zip(&self.fates).zip(pages) {
@@ -221,7 +221,7 @@ impl<V: Visit> Worker<'_, '_, V> {
     }
 
     fn note(&self, part: usize, requests: &[PageRequest], caused: ReadEffects) {
-        let mut ledger = locked(&self.bench.ledger);
+        let mut ledger = lock(&self.bench.ledger);
         let disturbed = &mut ledger.disturbed;
         add(&mut disturbed.referenced_pages, caused.referenced);
         add(&mut disturbed.unshared_pages, caused.unshared);
@@ -238,7 +238,7 @@ impl<V: Visit> Worker<'_, '_, V> {
 
     fn note_gone(&mut self, part: usize, requests: &[PageRequest], ended: ProcessEnd) {
         self.open = None;
-        let mut ledger = locked(&self.bench.ledger);
+        let mut ledger = lock(&self.bench.ledger);
         ledger.partial.get_or_insert(Partial::Ended);
         if let Some(part) = ledger.parts.get_mut(part) {
             part.ended.get_or_insert(ended);
@@ -267,6 +267,6 @@ fn count(part: &mut Part, fate: ReadOutcome) {
 }
 
 /// Offset of the first page boundary in a buffer: O_DIRECT needs aligned memory.
-fn aligned(buffer: &[u8], page_size: usize) -> usize {
+fn align_start(buffer: &[u8], page_size: usize) -> usize {
     buffer.as_ptr().align_offset(page_size).min(page_size)
 }

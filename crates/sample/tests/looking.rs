@@ -101,7 +101,7 @@ fn drawing_on_shows_other_pages_until_none_is_left() {
     complete(&sample);
     pages.sort_unstable();
     pages.dedup();
-    assert_eq!(pages.len() as u64, sample.sampled().get());
+    assert_eq!(pages.len() as u64, sample.sampled_pages().get());
 }
 
 #[test]

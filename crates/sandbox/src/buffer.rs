@@ -24,7 +24,7 @@ impl Buffer {
     /// # Panics
     /// If there is no address space left, as for any allocation.
     #[must_use]
-    pub fn zeroed(length: usize) -> Self {
+    pub fn new_zeroed(length: usize) -> Self {
         let mapping = Mapping::new(length.max(1));
         let mapping = mapping.unwrap_or_else(|error| panic!("memory of {length} bytes: {error}"));
         mapping.keep_private();
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_buffer_is_in_no_dump_and_no_child_and_stays_in_ram() {
-        let mut buffer = Buffer::zeroed(10_000);
+        let mut buffer = Buffer::new_zeroed(10_000);
         assert!(buffer.get().iter().all(|byte| *byte == 0));
         assert_eq!(buffer.get().as_ptr().addr() % 4096, 0);
         buffer.get_mut()[9_999] = 7;
@@ -90,6 +90,6 @@ mod tests {
 
     #[test]
     fn an_empty_buffer_is_none_of_the_above_and_no_trouble() {
-        assert!(Buffer::zeroed(0).get().is_empty());
+        assert!(Buffer::new_zeroed(0).get().is_empty());
     }
 }

@@ -105,7 +105,8 @@ pub(crate) fn keep_capabilities(bits: u64) -> io::Result<()> {
     let first = CapabilityData { effective: kept, permitted: kept, inheritable: 0 };
     let data = [first, CapabilityData::default()];
     // SAFETY: as above; it only reads.
-    done(unsafe { libc::syscall(libc::SYS_capset, &raw const header, data.as_ptr()) }).map(drop)
+    check_result(unsafe { libc::syscall(libc::SYS_capset, &raw const header, data.as_ptr()) })
+        .map(drop)
 }
 
 /// Applies a filter of system calls to all threads of this process.
@@ -120,7 +121,7 @@ pub(crate) fn filter(program: &[Instruction]) -> io::Result<()> {
     let filter = libc::sock_fprog { len: length, filter: program.as_ptr().cast_mut().cast() };
     // SAFETY: the kernel copies `length` instructions from `program`, which have the layout of its
     // struct sock_filter, and checks them; it writes nothing.
-    let result = done(unsafe {
+    let result = check_result(unsafe {
         libc::syscall(libc::SYS_seccomp, SET_MODE_FILTER, FLAGS, &raw const filter)
     })?;
     match result {
@@ -137,8 +138,9 @@ pub(crate) fn landlock_version() -> io::Result<u32> {
     const VERSION: libc::c_ulong = 1;
     let none = std::ptr::null::<Ruleset>();
     // SAFETY: with this flag, no ruleset and a size of 0, the kernel reads nothing.
-    let version =
-        done(unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, none, 0usize, VERSION) })?;
+    let version = check_result(unsafe {
+        libc::syscall(libc::SYS_landlock_create_ruleset, none, 0usize, VERSION)
+    })?;
     u32::try_from(version).map_err(io::Error::other)
 }
 
@@ -150,7 +152,7 @@ pub(crate) fn landlock_version() -> io::Result<u32> {
 pub(crate) fn landlock(rules: &Ruleset) -> io::Result<()> {
     // SAFETY: the kernel reads the given number of bytes. A kernel with an older interface requires
     // the rest to be zero, which it is: only fields of its version are set.
-    let made = done(unsafe {
+    let made = check_result(unsafe {
         libc::syscall(
             libc::SYS_landlock_create_ruleset,
             std::ptr::from_ref(rules),
@@ -165,10 +167,10 @@ pub(crate) fn landlock(rules: &Ruleset) -> io::Result<()> {
     let entered = unsafe {
         libc::syscall(libc::SYS_landlock_restrict_self, made.as_raw_fd(), 0 as libc::c_ulong)
     };
-    done(entered).map(drop)
+    check_result(entered).map(drop)
 }
 
-fn done(result: libc::c_long) -> io::Result<libc::c_long> {
+fn check_result(result: libc::c_long) -> io::Result<libc::c_long> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 

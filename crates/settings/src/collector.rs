@@ -38,7 +38,7 @@ impl<'h> Collector<'h> {
         line: &Line<'_>,
         effect: &Effect,
     ) {
-        let value = Reading::found(Name::from_bytes(&folded(value)), line.source());
+        let value = Reading::found(Name::from_bytes(&fold_spaces(value)), line.source());
         let effect = effect.clone();
         // limits memory, whatever a file contains; the later settings are kept, because they win
         if self.all.len() >= 4 * CONFIG_SETTINGS {
@@ -79,24 +79,24 @@ impl<'h> Collector<'h> {
     }
 
     /// The settings in the order in which they are applied.
-    pub(crate) fn done(self) -> Vec<PersistentSetting> {
-        self.placed().into_iter().map(|(_, setting)| setting).collect()
+    pub(crate) fn finish(self) -> Vec<PersistentSetting> {
+        self.into_placed().into_iter().map(|(_, setting)| setting).collect()
     }
 
     /// The same with their places.
-    pub(crate) fn placed(mut self) -> Vec<(usize, PersistentSetting)> {
+    pub(crate) fn into_placed(mut self) -> Vec<(usize, PersistentSetting)> {
         self.all.sort_by_key(|(place, _)| *place);
         last(self.host, self.mechanism.name(), CONFIG_SETTINGS, self.all)
     }
 }
 
 /// The text with all white space reduced to single spaces.
-pub(crate) fn folded(text: &[u8]) -> Vec<u8> {
+pub(crate) fn fold_spaces(text: &[u8]) -> Vec<u8> {
     words(text).collect::<Vec<&[u8]>>().join(&b' ')
 }
 
 /// Parses `name=value`, both trimmed; `None` for comments.
-pub(crate) fn assigned(line: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(crate) fn split_assignment(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let line = line.trim_ascii();
     if line.starts_with(b"#") || line.starts_with(b";") {
         return None;

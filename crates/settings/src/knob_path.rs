@@ -29,14 +29,14 @@ pub(crate) fn targets(path: &str) -> Vec<Target> {
     let folder = path.split('/').next().unwrap_or_default();
     let may_match = |knob: &&Knob| knob.path.starts_with(folder) && can_be_set(knob);
     let rows = KNOBS.iter().filter(may_match);
-    rows.filter_map(|knob| matched(knob, path)).collect()
+    rows.filter_map(|knob| match_path(knob, path)).collect()
 }
 
 fn can_be_set(knob: &Knob) -> bool {
     matches!(knob.access, Access::ReadWrite | Access::WriteOnly) && knob.domain != Domain::Trigger
 }
 
-fn matched(knob: &'static Knob, path: &str) -> Option<Target> {
+fn match_path(knob: &'static Knob, path: &str) -> Option<Target> {
     let mut given = path.split('/');
     let mut filled = Vec::new();
     for part in knob.path.split('/') {
@@ -68,35 +68,35 @@ fn fits(pattern: &str, text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn named(path: &str) -> Vec<String> {
+    fn names_in(path: &str) -> Vec<String> {
         targets(path).iter().map(Target::to_string).collect()
     }
 
     #[test]
     fn paths_are_rows_of_the_table() {
-        assert_eq!(named("proc/sys/vm/swappiness"), ["vm.swappiness"]);
-        assert_eq!(named("sys/module/zswap/parameters/enabled"), ["zswap.enabled"]);
-        assert_eq!(named("sys/block/zram3/disksize"), ["zram.disksize[3]"]);
+        assert_eq!(names_in("proc/sys/vm/swappiness"), ["vm.swappiness"]);
+        assert_eq!(names_in("sys/module/zswap/parameters/enabled"), ["zswap.enabled"]);
+        assert_eq!(names_in("sys/block/zram3/disksize"), ["zram.disksize[3]"]);
         let thp = "sys/kernel/mm/transparent_hugepage";
-        assert_eq!(named(&format!("{thp}/hugepages-64kB/enabled")), ["thp.size.enabled[64kB]"]);
-        assert_eq!(named(&format!("{thp}/hugepages-*/enabled")), ["thp.size.enabled[*]"]);
-        assert_eq!(named(&format!("{thp}/huge*/enabled")), ["thp.size.enabled[*]"]);
+        assert_eq!(names_in(&format!("{thp}/hugepages-64kB/enabled")), ["thp.size.enabled[64kB]"]);
+        assert_eq!(names_in(&format!("{thp}/hugepages-*/enabled")), ["thp.size.enabled[*]"]);
+        assert_eq!(names_in(&format!("{thp}/huge*/enabled")), ["thp.size.enabled[*]"]);
         let node = "sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages";
-        assert_eq!(named(node), ["hugetlb.node.nr_hugepages[0/2048kB]"]);
+        assert_eq!(names_in(node), ["hugetlb.node.nr_hugepages[0/2048kB]"]);
         assert_eq!(
-            named("proc/sys/vm/dirty_*ratio"),
+            names_in("proc/sys/vm/dirty_*ratio"),
             ["vm.dirty_ratio", "vm.dirty_background_ratio"]
         );
         for none in
             ["proc/sys/vm", "proc/sys/vm/swappiness/x", "etc/passwd", "", "sys/block/zram/disksize"]
         {
-            assert_eq!(named(none), [""; 0], "{none}");
+            assert_eq!(names_in(none), [""; 0], "{none}");
         }
     }
 
     #[test]
     fn what_only_informs_cannot_be_set() {
-        assert_eq!(named("sys/kernel/mm/transparent_hugepage/hpage_pmd_size"), [""; 0]);
-        assert_eq!(named("proc/sys/vm/[x"), [""; 0]);
+        assert_eq!(names_in("sys/kernel/mm/transparent_hugepage/hpage_pmd_size"), [""; 0]);
+        assert_eq!(names_in("proc/sys/vm/[x"), [""; 0]);
     }
 }

@@ -36,8 +36,8 @@ pub(crate) fn read(host: &HostRoot) -> Vec<PersistentSetting> {
         let effect = file.effect();
         options.lines(&file.path, |all, line| add_options(all, line, &effect));
     }
-    let mut all = loaded.done();
-    all.extend(options.done());
+    let mut all = loaded.finish();
+    all.extend(options.finish());
     all.extend(command_line(host));
     all
 }
@@ -108,7 +108,7 @@ fn command_line(host: &HostRoot) -> Vec<PersistentSetting> {
             }
         }
     });
-    all.done()
+    all.finish()
 }
 
 /// The hugetlb pool that `hugepages=` applies to: that of the `hugepagesz=` before it, or of the
@@ -151,7 +151,7 @@ fn parameters(key: &str, value: &str) -> Vec<(Target, String)> {
         key if PLAIN.contains(&key) => one(Target::Parameter(Name::from(key))),
         key => match key.split_once('.') {
             Some(("sysctl", name)) => {
-                sysctl::named(name).into_iter().map(|it| (it, value.to_owned())).collect()
+                sysctl::targets_of(name).into_iter().map(|it| (it, value.to_owned())).collect()
             }
             Some((module, name)) if MODULES.contains(&module.replace('-', "_").as_str()) => {
                 one(parameter(&module.replace('-', "_"), &name.replace('-', "_")))
@@ -185,7 +185,7 @@ fn kib(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{host, shown};
+    use crate::testing::{host, show_all};
 
     #[test]
     fn options_of_modules_and_of_what_is_none() {
@@ -197,7 +197,7 @@ mod tests {
             ("etc/modules-load.d/zram.conf", "zram\nloop\n"),
         ]);
         assert_eq!(
-            shown(&read(&host)),
+            show_all(&read(&host)),
             [
                 "module zram loaded /etc/modules-load.d/zram.conf:1",
                 "zram.num_devices 2 /etc/modprobe.d/zram.conf:2",
@@ -213,7 +213,7 @@ mod tests {
                     hugepages=8 hugepagesz=1G hugepages=2 psi=1 sysctl.vm.swappiness=10 zram.num_devices=3 \
                     systemd.zram=0 quiet\n";
         let host = host([("proc/cmdline", line)]);
-        let all = shown(&read(&host));
+        let all = show_all(&read(&host));
         let at = |text: &str| format!("{text} /proc/cmdline:1");
         let expected = [
             "zswap.enabled 1",

@@ -6,11 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use pagewise_hostfs::text::{unescaped, words};
+use pagewise_hostfs::text::{unescape, words};
 use pagewise_hostfs::{HostRoot, ReadHost};
 use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Target};
 
-use crate::collector::{Collector, assigned, section};
+use crate::collector::{Collector, section, split_assignment};
 use crate::units;
 
 /// The table of file systems and swap areas.
@@ -31,7 +31,7 @@ pub(crate) fn read_fstab(host: &HostRoot) -> Vec<PersistentSetting> {
         let area = Target::SwapArea(Name::from_bytes(&swap.area));
         all.add(area, swap.priority.as_bytes(), line, &effect);
     });
-    all.done()
+    all.finish()
 }
 
 /// A swap area in `/etc/fstab`.
@@ -54,7 +54,7 @@ pub fn fstab_line(line: &[u8]) -> Option<FstabSwap> {
     fields.next().filter(|kind| *kind == b"swap")?;
     let options = std::str::from_utf8(fields.next().unwrap_or_default()).ok()?;
     Some(FstabSwap {
-        area: unescaped(area),
+        area: unescape(area),
         priority: priority_in(options).unwrap_or("default").to_owned(),
         is_automatic: !options.split(',').any(|option| option == "noauto"),
     })
@@ -84,7 +84,7 @@ pub(crate) fn read_units(host: &HostRoot) -> Vec<PersistentSetting> {
         };
         read_unit(&mut all, &path, &effect);
     }
-    all.done()
+    all.finish()
 }
 
 fn read_unit(all: &mut Collector<'_>, path: &str, effect: &Effect) {
@@ -119,7 +119,7 @@ fn read_unit(all: &mut Collector<'_>, path: &str, effect: &Effect) {
 /// The key and value of a line in a `.swap` unit, if it matters here.
 #[must_use]
 pub fn unit_key(line: &[u8]) -> Option<(&'static str, &[u8])> {
-    let (key, value) = assigned(line)?;
+    let (key, value) = split_assignment(line)?;
     let key = ["What", "Priority", "Options"].into_iter().find(|it| it.as_bytes() == key)?;
     (!value.is_empty()).then_some((key, value))
 }
@@ -127,7 +127,7 @@ pub fn unit_key(line: &[u8]) -> Option<(&'static str, &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{host, shown};
+    use crate::testing::{host, show_all};
 
     #[test]
     fn lines_of_fstab_are_swap_areas_with_their_priority() {
@@ -135,7 +135,7 @@ mod tests {
                     /swap\\040file none swap defaults,pri=5,discard 0 0\n\
                     UUID=1-2 none swap sw,noauto,pri=x 0 0\nLABEL=a none swap\n";
         assert_eq!(
-            shown(&read_fstab(&host([(FSTAB, text)]))),
+            show_all(&read_fstab(&host([(FSTAB, text)]))),
             [
                 "swap /swap file 5 /etc/fstab:3",
                 "swap UUID=1-2 default /etc/fstab:4 ignored: noauto leaves it off at boot",
@@ -151,11 +151,11 @@ mod tests {
         let path = "etc/systemd/system/dev-zram0.swap";
         let off = host([(path, unit)]);
         assert_eq!(
-            shown(&read_units(&off)),
+            show_all(&read_units(&off)),
             [format!("swap /dev/zram0 100 /{path}:5 ignored: dev-zram0.swap is not enabled")]
         );
         let on =
             host([(path, unit), ("etc/systemd/system/swap.target.wants/dev-zram0.swap", unit)]);
-        assert_eq!(shown(&read_units(&on)), [format!("swap /dev/zram0 100 /{path}:5")]);
+        assert_eq!(show_all(&read_units(&on)), [format!("swap /dev/zram0 100 /{path}:5")]);
     }
 }

@@ -16,7 +16,7 @@ use pagewise_hostfs::text::Line;
 use pagewise_hostfs::{HostRoot, ReadHost};
 use pagewise_model::{Effect, Mechanism, PersistentSetting, Target};
 
-use crate::collector::{Collector, folded};
+use crate::collector::{Collector, fold_spaces};
 use crate::conf_files::{ConfFile, in_order};
 use crate::knob_path;
 
@@ -53,7 +53,7 @@ pub(crate) fn read(host: &HostRoot) -> Sysctl {
     if let Some(effect) = conf {
         explicit.lines(CONF, |all, line| reader.line(all, line, &effect));
     }
-    Sysctl { settings: reader.without_excluded(explicit.placed()), files: count }
+    Sysctl { settings: reader.without_excluded(explicit.into_placed()), files: count }
 }
 
 /// Whether the lines of `/etc/sysctl.conf` are applied if no link points to it.
@@ -146,14 +146,14 @@ pub fn assignment(line: &[u8]) -> Option<Assignment> {
     }
     let at = line.iter().position(|&byte| byte == b'=');
     let (key, value) = match at {
-        Some(at) => (line[..at].trim_ascii(), Some(folded(&line[at + 1..]))),
+        Some(at) => (line[..at].trim_ascii(), Some(fold_spaces(&line[at + 1..]))),
         None => (line.strip_prefix(b"-").map(|_| line)?, None),
     };
     if value.as_ref().is_some_and(Vec::is_empty) {
         return None;
     }
     let key = std::str::from_utf8(key.strip_prefix(b"-").unwrap_or(key)).ok()?;
-    let targets = named(key);
+    let targets = targets_of(key);
     let is_pattern = knob_path::has_pattern(key);
     (!targets.is_empty()).then_some(Assignment { targets, value, is_pattern })
 }
@@ -161,7 +161,7 @@ pub fn assignment(line: &[u8]) -> Option<Assignment> {
 /// The settings that a sysctl name refers to. The first separator in it (`.` or `/`) is the
 /// separator of its parts.
 #[must_use]
-pub fn named(key: &str) -> Vec<Target> {
+pub fn targets_of(key: &str) -> Vec<Target> {
     let swap = |c| match c {
         '.' => '/',
         '/' => '.',
@@ -175,7 +175,7 @@ pub fn named(key: &str) -> Vec<Target> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{host, shown};
+    use crate::testing::{host, show_all};
 
     #[test]
     fn files_apply_in_the_order_of_their_names_and_etc_hides_the_vendors() {
@@ -189,7 +189,7 @@ mod tests {
         ]);
         let read = read(&host);
         assert_eq!(
-            shown(&read.settings),
+            show_all(&read.settings),
             [
                 "vm.swappiness 60 /usr/lib/sysctl.d/10-vendor.conf:1",
                 "vm.swappiness 180 /run/sysctl.d/70-run.conf:3",
@@ -214,7 +214,7 @@ mod tests {
         ]);
         let why = "ignored: a line with a leading - and no value excludes this setting";
         assert_eq!(
-            shown(&read(&host).settings),
+            show_all(&read(&host).settings),
             [
                 "vm.dirty_ratio 30 /etc/sysctl.d/20.conf:1".to_owned(),
                 format!("vm.dirty_background_ratio 30 /etc/sysctl.d/20.conf:1 {why}"),
@@ -231,12 +231,12 @@ mod tests {
         let text = "vm.swappiness=1\n";
         let linked = host([("etc/sysctl.d/99-sysctl.conf", text), ("etc/sysctl.conf", text)]);
         assert_eq!(
-            shown(&read(&linked).settings),
+            show_all(&read(&linked).settings),
             ["vm.swappiness 1 /etc/sysctl.d/99-sysctl.conf:1"]
         );
         let unlinked = host([("etc/sysctl.conf", text), (BOOTED_BY_SYSTEMD, "")]);
         assert_eq!(
-            shown(&read(&unlinked).settings),
+            show_all(&read(&unlinked).settings),
             [
                 "vm.swappiness 1 /etc/sysctl.conf:1 ignored: systemd does not read /etc/sysctl.conf at boot; \
               only sysctl --system does"
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn names_have_two_spellings() {
-        let one = |key| named(key).iter().map(ToString::to_string).collect::<Vec<_>>();
+        let one = |key| targets_of(key).iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(one("vm.swappiness"), ["vm.swappiness"]);
         assert_eq!(one("vm/swappiness"), ["vm.swappiness"]);
         assert_eq!(one("vm"), [""; 0]);

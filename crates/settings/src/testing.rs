@@ -14,7 +14,7 @@ pub(crate) fn host<'a, B: AsRef<[u8]>>(files: impl IntoIterator<Item = (&'a str,
 }
 
 /// Prints `vm.swappiness 60 /etc/sysctl.d/1.conf:1`, followed by the reason if it is not applied.
-pub(crate) fn shown(settings: &[PersistentSetting]) -> Vec<String> {
+pub(crate) fn show_all(settings: &[PersistentSetting]) -> Vec<String> {
     let line = |setting: &PersistentSetting| {
         let effect = match &setting.effect {
             Effect::Applied => String::new(),
@@ -27,7 +27,7 @@ pub(crate) fn shown(settings: &[PersistentSetting]) -> Vec<String> {
 }
 
 /// A valid text with some bytes replaced and its end cut off, or random bytes.
-pub(crate) fn mangled(text: &'static str) -> impl Strategy<Value = Vec<u8>> {
+pub(crate) fn mangle(text: &'static str) -> impl Strategy<Value = Vec<u8>> {
     let any_at_all = prop::collection::vec(any::<u8>(), 0..300);
     let replaced = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..12);
     let spoiled = (replaced, any::<prop::sample::Index>()).prop_map(move |(replaced, cut)| {

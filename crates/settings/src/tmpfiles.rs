@@ -33,7 +33,7 @@ pub(crate) fn read(host: &HostRoot) -> Vec<PersistentSetting> {
             add(all, &mut known, line, &effect, release.as_str());
         });
     }
-    all.done()
+    all.finish()
 }
 
 /// Paths in lines so far, with the first line for each.
@@ -55,7 +55,7 @@ fn add(
     release: &str,
 ) {
     let Some(item) = item(line.bytes) else { return };
-    let resolved = resolved(&item.path, release).zip(resolved(&item.value, release));
+    let resolved = resolve(&item.path, release).zip(resolve(&item.value, release));
     let Some((path, value)) = resolved else {
         let target = Target::Parameter(Name::from(item.path.as_str()));
         let why = "it has a specifier that pagewise does not resolve";
@@ -134,7 +134,7 @@ pub fn item(line: &[u8]) -> Option<Item> {
     } else {
         Effect::Applied
     };
-    let value = String::from_utf8_lossy(&unescaped(argument)).into_owned();
+    let value = String::from_utf8_lossy(&unescape(argument)).into_owned();
     let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
     Some(Item { path, value, is_forced: modifiers.contains('+'), effect })
 }
@@ -166,12 +166,12 @@ fn next_field(rest: &mut &[u8]) -> Option<String> {
         at += 1;
     }
     *rest = text.get(at..).unwrap_or_default();
-    let word = String::from_utf8(unescaped(&word)).ok()?;
+    let word = String::from_utf8(unescape(&word)).ok()?;
     (!word.is_empty()).then_some(word)
 }
 
 /// Resolves C escapes, as far as they occur in settings.
-fn unescaped(text: &[u8]) -> Vec<u8> {
+fn unescape(text: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(text.len());
     let mut bytes = text.iter().copied();
     while let Some(byte) = bytes.next() {
@@ -191,7 +191,7 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
 }
 
 /// Resolves specifiers; `None` if one is not known here.
-fn resolved(text: &str, release: &str) -> Option<String> {
+fn resolve(text: &str, release: &str) -> Option<String> {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text.chars();
     while let Some(c) = rest.next() {
@@ -224,7 +224,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::{host, shown};
+    use crate::testing::{host, show_all};
 
     #[test]
     fn the_first_line_for_a_path_wins() {
@@ -246,7 +246,7 @@ mod tests {
             ),
         ]);
         assert_eq!(
-            shown(&read(&host)),
+            show_all(&read(&host)),
             [
                 "ksm.run 1 /etc/tmpfiles.d/10.conf:3",
                 "ksm.run 0 /usr/lib/tmpfiles.d/20.conf:1 ignored: systemd-tmpfiles ignores it: \
@@ -268,7 +268,7 @@ mod tests {
                     w+ /proc/sys/vm/dirty_ratio - - - - 3\nw /proc/sys/vm/dirty_ratio - - - - 4\n";
         let at = "/etc/tmpfiles.d/1.conf";
         assert_eq!(
-            shown(&read(&host([("etc/tmpfiles.d/1.conf", text)]))),
+            show_all(&read(&host([("etc/tmpfiles.d/1.conf", text)]))),
             [
                 format!("vm.dirty_ratio 1 {at}:1"),
                 format!("vm.dirty_ratio 3 {at}:3"),
@@ -283,11 +283,8 @@ mod tests {
 
     #[test]
     fn specifiers_that_are_known_are_resolved() {
-        assert_eq!(resolved("50%% of %v", "6.12.1").as_deref(), Some("50% of 6.12.1"));
-        assert_eq!(
-            (resolved("%m", "6"), resolved("%", "6"), resolved("%v", "")),
-            (None, None, None)
-        );
+        assert_eq!(resolve("50%% of %v", "6.12.1").as_deref(), Some("50% of 6.12.1"));
+        assert_eq!((resolve("%m", "6"), resolve("%", "6"), resolve("%v", "")), (None, None, None));
     }
 
     #[test]

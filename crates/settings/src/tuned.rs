@@ -12,7 +12,7 @@ use pagewise_hostfs::text::{Line, Text, words};
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Reading, Target, Tuned};
 
-use crate::collector::{Collector, assigned};
+use crate::collector::{Collector, split_assignment};
 use crate::limits::{CONFIG_LINES, TUNED_PROFILES};
 use crate::{knob_path, sysctl};
 
@@ -38,7 +38,7 @@ pub(crate) fn read(host: &HostRoot) -> Option<(Tuned, Vec<PersistentSetting>)> {
     let all = Collector::new(host, Mechanism::Tuned);
     let mut reader = Reader { host, read: Vec::new(), all };
     named.iter().for_each(|name| reader.add(name));
-    Some((Tuned { profile, reapplies_sysctl: reapplies(host) }, reader.all.done()))
+    Some((Tuned { profile, reapplies_sysctl: reapplies(host) }, reader.all.finish()))
 }
 
 /// Whether sysctl files are applied again after the profile, which is the default.
@@ -70,7 +70,7 @@ impl Reader<'_> {
         let Some(text) = paths.into_iter().find_map(|path| self.host.text(&path).ok()) else {
             return;
         };
-        for included in included(&text) {
+        for included in list_included(&text) {
             self.add(&included);
         }
         for (section, line) in in_sections(&text) {
@@ -108,7 +108,7 @@ pub fn section(line: &[u8]) -> Option<&[u8]> {
 }
 
 /// The profile names after `include=` in `[main]`, in order.
-fn included(text: &Text) -> Vec<Vec<u8>> {
+fn list_included(text: &Text) -> Vec<Vec<u8>> {
     let of_main = in_sections(text).filter(|(section, _)| section == b"main");
     let names = of_main.filter_map(|(_, line)| include(line.bytes).map(<[u8]>::to_vec));
     let names: Vec<Vec<u8>> = names.collect();
@@ -130,10 +130,10 @@ pub fn include(line: &[u8]) -> Option<&[u8]> {
 /// the profile is applied.
 #[must_use]
 pub fn setting(section: &[u8], line: &[u8]) -> Option<(Vec<Target>, Vec<u8>)> {
-    let (key, value) = assigned(line)?;
+    let (key, value) = split_assignment(line)?;
     let key = std::str::from_utf8(key).ok()?;
     let targets = match section {
-        b"sysctl" => sysctl::named(key),
+        b"sysctl" => sysctl::targets_of(key),
         b"sysfs" => knob_path::targets(key.trim_start_matches('/')),
         b"vm" => match key {
             "transparent_hugepages" | "transparent_hugepage" => {
@@ -144,7 +144,7 @@ pub fn setting(section: &[u8], line: &[u8]) -> Option<(Vec<Target>, Vec<u8>)> {
         },
         _ => Vec::new(),
     };
-    let value = crate::collector::folded(value);
+    let value = crate::collector::fold_spaces(value);
     (!targets.is_empty() && is_fixed(&value)).then_some((targets, value))
 }
 
@@ -158,7 +158,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::{host, mangled, shown};
+    use crate::testing::{host, mangle, show_all};
 
     // as in Debian's package 2.20.0, without comments
     const THROUGHPUT: &str = "[main]\nsummary=Broadly applicable tuning\n\n[variables]\n\
@@ -189,7 +189,7 @@ mod tests {
             format!("{setting} /usr/lib/tuned/{profile}/tuned.conf:{line}")
         };
         assert_eq!(
-            shown(&settings),
+            show_all(&settings),
             [
                 at("vm.dirty_ratio 40", "throughput-performance", 19),
                 at("vm.dirty_background_ratio 10", "throughput-performance", 20),
@@ -208,7 +208,7 @@ mod tests {
         let (_, settings) = read(&machine("virtual-guest\n", &own)).unwrap();
         let path = "/etc/tuned/virtual-guest/tuned.conf";
         assert_eq!(
-            shown(&settings),
+            show_all(&settings),
             [format!("thp.enabled never {path}:2"), format!("ksm.run 0 {path}:4")]
         );
     }
@@ -248,7 +248,7 @@ mod tests {
             ),
         ];
         let (_, settings) = read(&machine("a b\n", &own)).unwrap();
-        assert_eq!(settings.len(), 1, "{:?}", shown(&settings));
+        assert_eq!(settings.len(), 1, "{:?}", show_all(&settings));
         assert_eq!(
             (plain(b"../x"), plain(b".."), plain(b"a/b"), plain(b"")),
             (None, None, None, None)
@@ -257,7 +257,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_make_it_panic(active in mangled("virtual-guest oracle\n"), profile in mangled(THROUGHPUT)) {
+        fn no_bytes_make_it_panic(active in mangle("virtual-guest oracle\n"), profile in mangle(THROUGHPUT)) {
             let files = [
                 (UNIT, Vec::new()),
                 (ACTIVE, active),

@@ -30,7 +30,7 @@ pub(crate) fn read(host: &HostRoot) -> Vec<PersistentSetting> {
             rule.clear();
         });
     }
-    all.done()
+    all.finish()
 }
 
 /// A rule that matters contains one of these.
@@ -98,7 +98,7 @@ pub fn rule(text: &[u8]) -> Option<Rule> {
     let mut rule = Rule { effect: conditions(&tokens), ..Rule::default() };
     for token in &tokens {
         if token.sets("SYSCTL") {
-            let targets = sysctl::named(token.attribute).into_iter();
+            let targets = sysctl::targets_of(token.attribute).into_iter();
             rule.sets.extend(targets.map(|target| (target, token.value.clone())));
         } else if token.sets("ATTR") {
             for device in &devices {
@@ -176,12 +176,12 @@ fn token(text: &str) -> Option<(Token<'_>, &str)> {
     let operator = operators.into_iter().find(|operator| rest.starts_with(operator))?;
     rest = rest[operator.len()..].trim_start();
     rest = rest.strip_prefix(['e', 'i']).filter(|it| it.starts_with('"')).unwrap_or(rest);
-    let (value, rest) = quoted(rest)?;
+    let (value, rest) = parse_quoted(rest)?;
     (!key.is_empty()).then_some((Token { key, attribute, operator, value }, rest))
 }
 
 /// Parses `"text"`, in which `\"` stands for a quotation mark.
-fn quoted(text: &str) -> Option<(String, &str)> {
+fn parse_quoted(text: &str) -> Option<(String, &str)> {
     let inner = text.strip_prefix('"')?;
     let mut value = String::new();
     let mut chars = inner.char_indices();
@@ -201,7 +201,7 @@ fn quoted(text: &str) -> Option<(String, &str)> {
 /// The parts of a rule that a recording may contain: assignments to settings of the knob table, and
 /// conditions of zram devices.
 #[must_use]
-pub fn kept(line: &[u8]) -> Option<Vec<u8>> {
+pub fn keep_line(line: &[u8]) -> Option<Vec<u8>> {
     let continues = line.trim_ascii_end().ends_with(b"\\");
     let text =
         std::str::from_utf8(line.trim_ascii_end().trim_ascii()).ok()?.trim_end_matches('\\').trim();
@@ -216,7 +216,7 @@ pub fn kept(line: &[u8]) -> Option<Vec<u8>> {
     };
     let mut all = Vec::new();
     for token in tokens(text) {
-        let is_sysctl = token.key == "SYSCTL" && !sysctl::named(token.attribute).is_empty();
+        let is_sysctl = token.key == "SYSCTL" && !sysctl::targets_of(token.attribute).is_empty();
         let path = || format!("sys/block/zram0/{}", token.attribute);
         let is_attribute = token.key == "ATTR"
             && (token.attribute == "initstate" || !knob_path::targets(&path()).is_empty());
@@ -257,7 +257,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::{host, shown};
+    use crate::testing::{host, show_all};
 
     const ZRAM: &str = "KERNEL==\"zram0\", SUBSYSTEM==\"block\", ACTION==\"add\", \\\n  \
         ATTR{comp_algorithm}=\"zstd\", ATTR{disksize}=\"4G\", RUN+=\"/sbin/mkswap /dev/%k\"\n";
@@ -275,7 +275,7 @@ mod tests {
             ),
         ]);
         assert_eq!(
-            shown(&read(&host)),
+            show_all(&read(&host)),
             [
                 "vm.swappiness 150 /usr/lib/udev/rules.d/30-zram.rules:1",
                 "vm.page-cluster 0 /usr/lib/udev/rules.d/30-zram.rules:1",
@@ -290,7 +290,8 @@ mod tests {
 
     #[test]
     fn a_recording_keeps_what_the_rule_sets_and_no_command() {
-        let keep = |line: &str| kept(line.as_bytes()).map(|line| String::from_utf8(line).unwrap());
+        let keep =
+            |line: &str| keep_line(line.as_bytes()).map(|line| String::from_utf8(line).unwrap());
         let line = "KERNEL==\"zram0\", ENV{SERIAL}==\"bob\", ATTR{disksize}=\"4G\", RUN+=\"/home/bob\", \\";
         assert_eq!(
             keep(line).unwrap(),
@@ -305,7 +306,7 @@ mod tests {
         #[test]
         fn no_line_makes_it_panic(line in "[A-Z{}=\"\\\\,! a-z0-9*|]{0,80}") {
             let _ = rule(format!("KERNEL==\"zram0\", {line}").as_bytes());
-            let _ = kept(line.as_bytes());
+            let _ = keep_line(line.as_bytes());
         }
     }
 }

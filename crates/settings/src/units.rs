@@ -13,7 +13,7 @@ use pagewise_hostfs::limits::last;
 use pagewise_hostfs::{HostRoot, ReadHost};
 use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Target};
 
-use crate::collector::{Collector, assigned, section};
+use crate::collector::{Collector, section, split_assignment};
 use crate::conf_files::in_order;
 use crate::limits::UNIT_FILES;
 
@@ -80,7 +80,7 @@ pub(crate) fn read(host: &HostRoot) -> Vec<PersistentSetting> {
             read_file(&mut all, &unit, &file.path, &file.effect());
         }
     }
-    all.done()
+    all.finish()
 }
 
 /// Whether this is the name of a unit that has a cgroup.
@@ -106,7 +106,7 @@ fn read_file(all: &mut Collector<'_>, unit: &str, path: &str, effect: &Effect) {
 /// A property that limits memory, the cgroup setting that it sets, and its value.
 #[must_use]
 pub fn property(line: &[u8]) -> Option<(&'static str, Option<&'static str>, &[u8])> {
-    let (key, value) = assigned(line)?;
+    let (key, value) = split_assignment(line)?;
     let (name, knob) = PROPERTIES.into_iter().find(|(name, _)| name.as_bytes() == key)?;
     (!value.is_empty()).then_some((name, knob, value))
 }
@@ -114,7 +114,7 @@ pub fn property(line: &[u8]) -> Option<(&'static str, Option<&'static str>, &[u8
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{host, shown};
+    use crate::testing::{host, show_all};
 
     #[test]
     fn drop_ins_come_after_the_unit_in_the_order_of_their_names() {
@@ -137,7 +137,7 @@ mod tests {
         ]);
         let etc = "/etc/systemd/system/db.service";
         assert_eq!(
-            shown(&read(&host)),
+            show_all(&read(&host)),
             [
                 format!("cgroup.memory.max[db.service] 1G {etc}:3"),
                 format!("db.service MemoryTHP madvise {etc}:4"),

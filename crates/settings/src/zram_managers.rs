@@ -13,7 +13,7 @@ use pagewise_hostfs::text::{Line, Text};
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Target};
 
-use crate::collector::{Collector, assigned, section};
+use crate::collector::{Collector, section, split_assignment};
 use crate::conf_files::in_order;
 
 /// Folders with zram-generator's files; earlier ones win.
@@ -62,7 +62,7 @@ pub(crate) fn read_generator(host: &HostRoot) -> Vec<PersistentSetting> {
         let why = format!("/{} is read instead", main.map_or("", String::as_str));
         read_generator_file(&mut all, hidden, &worse(&general, Effect::Ignored(why.into())));
     }
-    all.done()
+    all.finish()
 }
 
 /// A reason that concerns all files takes precedence over one that concerns this file.
@@ -114,7 +114,7 @@ pub fn zram_section(name: &[u8]) -> Option<&str> {
 /// A known key in a line of zram-generator's files, and its value.
 #[must_use]
 pub fn generator_key(line: &[u8]) -> Option<(&'static str, &[u8])> {
-    let (key, value) = assigned(line)?;
+    let (key, value) = split_assignment(line)?;
     let known =
         ["zram-size", "zram-fraction", "max-zram-size", "compression-algorithm", "swap-priority"]
             .into_iter()
@@ -174,7 +174,7 @@ pub(crate) fn read_zram_tools(host: &HostRoot) -> Vec<PersistentSetting> {
         };
         all.add(target, &value, line, &effect);
     });
-    let mut all = all.done();
+    let mut all = all.finish();
     // the percentage overrides the size, in whatever order they are given
     all.sort_by_key(|setting| setting.wanted().ends_with("% of RAM"));
     if is_on {
@@ -189,7 +189,7 @@ pub(crate) fn read_zram_tools(host: &HostRoot) -> Vec<PersistentSetting> {
 /// Parses `ALGO=zstd` as the shell does.
 #[must_use]
 pub fn zram_tools_key(line: &[u8]) -> Option<(&'static str, &[u8])> {
-    let (key, value) = assigned(line)?;
+    let (key, value) = split_assignment(line)?;
     let key = key.strip_prefix(b"export ").unwrap_or(key).trim_ascii();
     let key =
         ["ALGO", "SIZE", "PERCENT", "PRIORITY"].into_iter().find(|it| it.as_bytes() == key)?;
@@ -203,7 +203,7 @@ pub fn zram_tools_key(line: &[u8]) -> Option<(&'static str, &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{host, shown};
+    use crate::testing::{host, show_all};
 
     #[test]
     fn all_keys_of_all_sections_and_the_folder_of_run_comes_first() {
@@ -225,7 +225,7 @@ mod tests {
         let hidden = "/etc/systemd/zram-generator.conf";
         let ignored = format!("ignored: {main} is read instead");
         assert_eq!(
-            shown(&read_generator(&host)),
+            show_all(&read_generator(&host)),
             [
                 format!("zram0 set up {main}:1"),
                 format!("zram.disksize[0] ram / 2 {main}:2"),
@@ -254,7 +254,7 @@ mod tests {
         );
         let why = "ignored: zramswap.service is not enabled";
         assert_eq!(
-            shown(&read_zram_tools(&host)),
+            show_all(&read_zram_tools(&host)),
             [
                 format!("zram.disksize[0] 256M /etc/default/zramswap:3 {why}"),
                 format!("swap /dev/zram0 10 /etc/default/zramswap:4 {why}"),
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn an_enabled_service_owns_its_device_without_any_line() {
         let host = host([(ZRAMSWAP, "")]);
-        assert_eq!(shown(&read_zram_tools(&host)), [format!("zram0 set up /{ZRAMSWAP}")]);
+        assert_eq!(show_all(&read_zram_tools(&host)), [format!("zram0 set up /{ZRAMSWAP}")]);
     }
 
     #[test]

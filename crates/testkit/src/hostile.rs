@@ -107,7 +107,7 @@ impl Corpus {
         let (what, changed) = change(bytes, if path == "host.toml" { TOML } else { LINES }, rng);
         let mut files = self.host.clone();
         files.insert(path.clone(), changed);
-        let files = [(FILE.to_owned(), packed(&files, rng.bool()))].into();
+        let files = [(FILE.to_owned(), pack(&files, rng.bool()))].into();
         Hostile { name: format!("{path}: {what}"), kind: Kind::Recording, files }
     }
 
@@ -179,24 +179,24 @@ fn change(bytes: &[u8], form: Form, rng: &mut Rng) -> (String, Vec<u8>) {
     let at = rng.usize(..=bytes.len());
     match rng.u8(..10) {
         0 => (format!("cut at {at}"), bytes[..at].to_vec()),
-        1 | 2 => flipped(bytes, rng),
+        1 | 2 => flip_byte(bytes, rng),
         3 | 4 => number(bytes, rng),
         5 => {
             let controls = CONTROLS[rng.usize(..CONTROLS.len())];
-            (format!("{controls:?} at {at}"), spliced(bytes, at, controls))
+            (format!("{controls:?} at {at}"), splice(bytes, at, controls))
         }
         6 => {
             let times = [10_000, 300_000, 2_000_000][rng.usize(..3)];
             let many = form.unit.repeat(times / form.unit.len());
             (
                 format!("{:?} to {times} bytes at {at}", form.unit),
-                spliced(bytes, at, many.as_bytes()),
+                splice(bytes, at, many.as_bytes()),
             )
         }
         7 => {
             let deep = [50, 127, 5000, 200_000][rng.usize(..4)];
             let nested = form.open.repeat(deep) + &form.close.repeat(deep);
-            (format!("{deep} deep at {at}"), spliced(bytes, at, nested.as_bytes()))
+            (format!("{deep} deep at {at}"), splice(bytes, at, nested.as_bytes()))
         }
         8 => repeated_line(bytes, rng),
         _ => {
@@ -204,17 +204,17 @@ fn change(bytes: &[u8], form: Form, rng: &mut Rng) -> (String, Vec<u8>) {
             let length = [5000, 100_000, 7 << 20][rng.usize(..3)];
             (
                 format!("{length} times {letters:?} at {at}"),
-                spliced(bytes, at, &letters.repeat(length)),
+                splice(bytes, at, &letters.repeat(length)),
             )
         }
     }
 }
 
-fn spliced(bytes: &[u8], at: usize, more: &[u8]) -> Vec<u8> {
+fn splice(bytes: &[u8], at: usize, more: &[u8]) -> Vec<u8> {
     [&bytes[..at], more, &bytes[at..]].concat()
 }
 
-fn flipped(bytes: &[u8], rng: &mut Rng) -> (String, Vec<u8>) {
+fn flip_byte(bytes: &[u8], rng: &mut Rng) -> (String, Vec<u8>) {
     let mut changed = bytes.to_vec();
     let times = rng.usize(1..8);
     for _ in 0..times {
@@ -254,7 +254,7 @@ fn repeated_line(bytes: &[u8], rng: &mut Rng) -> (String, Vec<u8>) {
     (format!("line {} {times} times", at + 1), changed)
 }
 
-fn packed(files: &BTreeMap<String, Vec<u8>>, compressed: bool) -> Vec<u8> {
+fn pack(files: &BTreeMap<String, Vec<u8>>, compressed: bool) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
     for (path, bytes) in files {
         let mut header = Header::new_gnu();
@@ -274,14 +274,14 @@ fn packed(files: &BTreeMap<String, Vec<u8>>, compressed: bool) -> Vec<u8> {
 fn archive(rng: &mut Rng, host: &BTreeMap<String, Vec<u8>>) -> Hostile {
     let compressed = rng.bool();
     let (name, bytes) = match rng.u8(..8) {
-        0 => change(&packed(host, compressed), LINES, rng),
-        1 => flipped(&packed(host, compressed), rng),
+        0 => change(&pack(host, compressed), LINES, rng),
+        1 => flip_byte(&pack(host, compressed), rng),
         2 | 3 => head(rng, host),
         4 => long_name(rng, host),
         5 => bomb(rng, host),
         6 => many_files(rng, host),
         _ => {
-            let whole = packed(host, compressed);
+            let whole = pack(host, compressed);
             let at = rng.usize(..whole.len());
             (format!("archive cut at {at}"), whole[..at].to_vec())
         }
@@ -307,7 +307,7 @@ fn head(rng: &mut Rng, host: &BTreeMap<String, Vec<u8>>) -> (String, Vec<u8>) {
     header.set_cksum();
     let mut bytes = header.as_bytes().to_vec();
     bytes.extend(vec![b'7'; usize::try_from(size.min(2 << 20)).unwrap_or(0).next_multiple_of(512)]);
-    bytes.extend(packed(host, false));
+    bytes.extend(pack(host, false));
     (format!("a head of kind {:#x}, {path:?}, {size} bytes", kind.as_byte()), bytes)
 }
 
@@ -322,7 +322,7 @@ fn long_name(rng: &mut Rng, host: &BTreeMap<String, Vec<u8>>) -> (String, Vec<u8
     let mut bytes = header.as_bytes().to_vec();
     bytes.extend(format!("{length} path=").into_bytes());
     bytes.resize(512 + length.next_multiple_of(512), b'n');
-    bytes.extend(packed(host, false));
+    bytes.extend(pack(host, false));
     let bytes = zstd::encode_all(bytes.as_slice(), 1).expect("memory is enough");
     (format!("a long name of kind {:?}, {length} bytes", char::from(kind)), bytes)
 }
@@ -334,7 +334,7 @@ fn bomb(rng: &mut Rng, host: &BTreeMap<String, Vec<u8>>) -> (String, Vec<u8>) {
     let path = ["end/proc/vmstat", "end/dev/kmsg", "end/proc/swaps", "end/none"][rng.usize(..4)];
     let mut files = host.clone();
     files.insert(path.to_owned(), vec![byte; length]);
-    (format!("{path} of {length} times {byte:#x}"), packed(&files, true))
+    (format!("{path} of {length} times {byte:#x}"), pack(&files, true))
 }
 
 fn many_files(rng: &mut Rng, host: &BTreeMap<String, Vec<u8>>) -> (String, Vec<u8>) {
@@ -347,5 +347,5 @@ fn many_files(rng: &mut Rng, host: &BTreeMap<String, Vec<u8>>) -> (String, Vec<u
     let times = [300, 5000, 20_000][rng.usize(..3)];
     let mut files = host.clone();
     files.extend((0..times).map(|at| (folder.replace("{}", &at.to_string()), b"1\n".to_vec())));
-    (format!("{times} times {folder}"), packed(&files, true))
+    (format!("{times} times {folder}"), pack(&files, true))
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::made;
+use crate::note_made;
 use crate::thing::Thing;
 
 /// The loans of runs whose journals are in one folder.
@@ -30,7 +30,7 @@ impl Lent {
     pub fn by_runs_in(state: &Path) -> Self {
         let mut private = fs::DirBuilder::new();
         private.recursive(true).mode(0o700).create(state.join("ended")).expect("a folder of state");
-        made(&Thing::Journals(state.to_owned()));
+        note_made(&Thing::Journals(state.to_owned()));
         Self { state: state.to_owned() }
     }
 
@@ -79,7 +79,7 @@ impl Lent {
 /// gone.
 impl Drop for Lent {
     fn drop(&mut self) {
-        self.all().iter().for_each(made);
+        self.all().iter().for_each(note_made);
     }
 }
 

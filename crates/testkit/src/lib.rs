@@ -24,7 +24,7 @@ mod turn;
 mod work;
 
 pub use lent::Lent;
-pub use loans::{Loans, made, read, run, take_turn, write};
+pub use loans::{Loans, note_made, read, run, take_turn, write};
 pub use program::{ProgramRun, empty_folder, finish, folder_on_disk};
 pub use target::{Target, read_process, rollup, target_program};
 pub use thing::Thing;

@@ -39,7 +39,7 @@ pub fn take_turn() -> &'static Option<Turn> {
 
 /// Lists a thing that was made, for `xtask`, which checks at the end of all tests that nothing is
 /// left.
-pub fn made(thing: &Thing) {
+pub fn note_made(thing: &Thing) {
     take_turn();
     let list = OpenOptions::new().append(true).create(true).open(Path::new(FOLDER).join("made"));
     // only root can write the list; what other users make ends with their processes
@@ -88,7 +88,7 @@ impl Loans {
         self.promise(&format!("! {is_own} || echo {id} > /sys/class/zram-control/hot_remove"));
         let reset = format!("! {is_own} || echo 1 > /sys/block/zram{id}/reset");
         self.promise(&format!("for i in $(seq 1200); do {reset} && break; sleep 0.05; done"));
-        made(&own);
+        note_made(&own);
         write(&format!("/sys/block/zram{id}/disksize"), disksize);
         id
     }
@@ -98,7 +98,7 @@ impl Loans {
         let path = folder.join("swapfile");
         let shown = path.display().to_string();
         self.promise(&format!("rm -f '{shown}'"));
-        made(&Thing::Path(path.clone()));
+        note_made(&Thing::Path(path.clone()));
         run(
             "dd",
             &["if=/dev/zero", &format!("of={shown}"), "bs=1M", &format!("count={megabytes}")],
@@ -111,7 +111,7 @@ impl Loans {
     /// Switches a swap area on.
     pub fn swap_on(&mut self, area: &str, priority: i32) {
         self.promise(&format!("swapoff '{area}'"));
-        made(&Thing::swap(area));
+        note_made(&Thing::swap(area));
         run("swapon", &["--priority", &priority.to_string(), area]);
     }
 

@@ -160,10 +160,10 @@ impl Scene {
 
     /// The opened recording, with this label.
     pub fn recording(&self, label: &str) -> Recording {
-        Recording::from_archive(self.packed().as_slice(), label).expect("a recording")
+        Recording::from_archive(self.pack().as_slice(), label).expect("a recording")
     }
 
-    fn packed(&self) -> Vec<u8> {
+    fn pack(&self) -> Vec<u8> {
         archive::pack(&self.files).expect("memory is enough")
     }
 }

@@ -18,11 +18,11 @@ pub struct Target {
 impl Target {
     /// Starts it; returns when it has arranged its memory.
     pub fn start(arguments: &str) -> Self {
-        Self::started(Command::new(target_program()).args(arguments.split(' ')))
+        Self::from_command(Command::new(target_program()).args(arguments.split(' ')))
     }
 
     /// Starts it with this command; returns when it has arranged its memory.
-    pub fn started(command: &mut Command) -> Self {
+    pub fn from_command(command: &mut Command) -> Self {
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the target");
         let orders = child.stdin.take();

@@ -35,13 +35,13 @@ pub(crate) struct Used {
 }
 
 /// Runs a program once, with a parent of its own.
-pub(crate) fn used(command: &[&str]) -> Result<Used> {
+pub(crate) fn measure(command: &[&str]) -> Result<Used> {
     let mut parent = run::program(std::env::current_exe()?);
-    used_by(parent.arg("measure").arg("--").args(command))
+    measure_child(parent.arg("measure").arg("--").args(command))
 }
 
 /// Runs a command that ends with `measure` of this program, and parses its output.
-pub(super) fn used_by(parent: &mut Command) -> Result<Used> {
+pub(super) fn measure_child(parent: &mut Command) -> Result<Used> {
     let answer = run::output(parent)?;
     let answer: Value = serde_json::from_str(&answer)?;
     let number = |key: &str| answer[key].as_f64().with_context(|| format!("measure: no {key}"));

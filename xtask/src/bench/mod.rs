@@ -130,7 +130,7 @@ fn promises(args: &Args, program: &Path) -> Result<()> {
         args.runs, args.processes, args.groups
     ))?;
     let load = Load::start(args.processes, args.groups)?;
-    let rounds = measured(args, program, &cost, &stop);
+    let rounds = measure(args, program, &cost, &stop);
     load.end()?;
     table::print(&machine, rows(&rounds?, size))
 }
@@ -145,7 +145,7 @@ fn example(package: &str, name: &str) -> Result<PathBuf> {
     Ok(program.parent().context("no target folder")?.join("examples").join(name))
 }
 
-fn measured(args: &Args, program: &Path, cost: &Path, stop: &AtomicBool) -> Result<Rounds> {
+fn measure(args: &Args, program: &Path, cost: &Path, stop: &AtomicBool) -> Result<Rounds> {
     let mut rounds = Rounds::default();
     for _ in 0..args.runs {
         let taken = rounds.take(args, program, cost);
@@ -166,12 +166,12 @@ impl Rounds {
         self.log.push(log_cost(run::program(cost).arg("log"))?);
         let program = program.to_str().context("the program's path is not UTF-8")?;
         let glance = [program, "report", "--no-contents", "--interval", "0", "--smaps-budget", "0"];
-        self.glance.push(measure::used(&glance)?.cpu_seconds);
-        let Used { cpu_seconds, peak_bytes, .. } = measure::used(&[program, "report"])?;
+        self.glance.push(measure::measure(&glance)?.cpu_seconds);
+        let Used { cpu_seconds, peak_bytes, .. } = measure::measure(&[program, "report"])?;
         self.report.push(cpu_seconds);
         self.report_peak.push(peak_bytes);
-        self.status.push(measure::used(&[program, "status"])?.cpu_seconds);
-        self.peer.push(measure::used(PEER)?.cpu_seconds);
+        self.status.push(measure::measure(&[program, "status"])?.cpu_seconds);
+        self.peer.push(measure::measure(PEER)?.cpu_seconds);
         Ok(())
     }
 }

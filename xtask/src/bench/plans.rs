@@ -13,7 +13,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
-use super::measure::{Used, used_by};
+use super::measure::{Used, measure_child};
 use super::table::{self, Promise, Row, Unit};
 use super::way_back::WayBack;
 use crate::run;
@@ -119,7 +119,7 @@ impl Bench<'_> {
     fn run(&self, arguments: &[&str]) -> Result<Used> {
         let own = std::env::current_exe()?;
         let own = own.to_str().context("a path that is not UTF-8")?;
-        used_by(&mut self.in_copy(&[own, "measure", "--"], arguments))
+        measure_child(&mut self.in_copy(&[own, "measure", "--"], arguments))
     }
 
     fn apply(&self) -> Result<Used> {

@@ -62,7 +62,7 @@ impl Row {
     }
 
     /// Whether the promise was met; true if there is none.
-    fn kept(&self) -> bool {
+    fn is_kept(&self) -> bool {
         match self.promise {
             Promise::Nothing => true,
             Promise::AtMost(most) => self.spread.median <= most,
@@ -84,7 +84,7 @@ impl Row {
         };
         let verdict = match self.promise {
             Promise::Nothing => "–",
-            _ if self.kept() => "yes",
+            _ if self.is_kept() => "yes",
             _ => "no",
         };
         [
@@ -103,7 +103,7 @@ pub(crate) fn print(machine: &str, rows: impl IntoIterator<Item = Option<Row>>) 
     let rows: Vec<Row> =
         rows.into_iter().collect::<Option<_>>().context("no round was measured")?;
     println!("{machine}\n\n{}", markdown(&rows));
-    ensure!(rows.iter().all(Row::kept), "a promise is not kept");
+    ensure!(rows.iter().all(Row::is_kept), "a promise is not kept");
     Ok(())
 }
 
@@ -135,7 +135,7 @@ mod tests {
             (Promise::AtLeast(0.021), false),
         ] {
             let row = Row::new("cpu", Unit::Milliseconds, &[0.010, 0.020, 0.040], promise).unwrap();
-            assert_eq!(row.kept(), kept, "{promise:?}");
+            assert_eq!(row.is_kept(), kept, "{promise:?}");
         }
         assert!(Row::new("cpu", Unit::Milliseconds, &[], Promise::Nothing).is_none());
         assert!(print("", [None]).is_err());

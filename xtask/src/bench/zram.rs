@@ -101,7 +101,7 @@ pub(super) fn main(rounds: u16, machine: &str) -> Result<()> {
         "kept",
     ];
     println!("{machine}\n\n{}", table::lines(head, cells.iter().map(Cell::cells)));
-    ensure!(cells.iter().all(Cell::kept), "a promise is not kept");
+    ensure!(cells.iter().all(Cell::is_kept), "a promise is not kept");
     Ok(())
 }
 
@@ -141,9 +141,9 @@ impl Bench {
     /// may be over by the time fio fills its buffer, which it then writes at once.
     fn pair(&self, shape: Shape, ours_first: bool) -> Result<(Cost, Cost)> {
         for _ in 0..TRIES {
-            let before = self.stored()?;
-            let pair = self.taken(shape, ours_first)?;
-            if (self.stored()? / before - 1.0).abs() < 0.01 {
+            let before = self.stored_size()?;
+            let pair = self.measure_pair(shape, ours_first)?;
+            if (self.stored_size()? / before - 1.0).abs() < 0.01 {
                 return Ok(pair);
             }
             self.fill(shape.write.then_some(shape.block))?;
@@ -151,7 +151,7 @@ impl Bench {
         bail!("{shape:?}: contents changed {TRIES} times")
     }
 
-    fn taken(&self, shape: Shape, ours_first: bool) -> Result<(Cost, Cost)> {
+    fn measure_pair(&self, shape: Shape, ours_first: bool) -> Result<(Cost, Cost)> {
         if ours_first {
             let ours = self.ours(shape)?;
             return Ok((ours, self.fio(shape)?));
@@ -161,7 +161,7 @@ impl Bench {
     }
 
     /// `compr_data_size` of the device.
-    fn stored(&self) -> Result<f64> {
+    fn stored_size(&self) -> Result<f64> {
         let text = fs::read_to_string(format!("/sys/block/zram{}/mm_stat", self.device.id))?;
         Ok(text.split_whitespace().nth(1).context("mm_stat")?.parse()?)
     }
@@ -262,7 +262,7 @@ impl Cell {
         Spread::of(&ratios.collect::<Vec<f64>>())
     }
 
-    fn kept(&self) -> bool {
+    fn is_kept(&self) -> bool {
         let median = |of| self.ratio(of).map(|spread: Spread| spread.median);
         let near = |ratio: f64| (ratio - 1.0).abs() <= 0.05;
         let [p50, kernel, cpu] =
@@ -292,7 +292,7 @@ impl Cell {
             ratio(|cost| cost.kernel),
             both(|cost| cost.cpu),
             ratio(|cost| cost.cpu),
-            if self.kept() { "yes" } else { "no" }.to_owned(),
+            if self.is_kept() { "yes" } else { "no" }.to_owned(),
         ]
     }
 }
@@ -314,11 +314,11 @@ mod tests {
 
     #[test]
     fn a_promise_is_held_against_the_median_of_the_rounds() {
-        assert!(cell(&[(1.0, 1.0, 0.9), (1.04, 0.96, 0.99), (9.0, 9.0, 9.0)]).kept());
-        assert!(!cell(&[(1.06, 1.0, 0.9)]).kept());
-        assert!(!cell(&[(1.0, 0.94, 0.9)]).kept());
-        assert!(!cell(&[(1.0, 1.0, 1.01)]).kept());
-        assert!(!cell(&[]).kept());
+        assert!(cell(&[(1.0, 1.0, 0.9), (1.04, 0.96, 0.99), (9.0, 9.0, 9.0)]).is_kept());
+        assert!(!cell(&[(1.06, 1.0, 0.9)]).is_kept());
+        assert!(!cell(&[(1.0, 0.94, 0.9)]).is_kept());
+        assert!(!cell(&[(1.0, 1.0, 1.01)]).is_kept());
+        assert!(!cell(&[]).is_kept());
     }
 
     #[test]

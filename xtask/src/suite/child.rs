@@ -56,7 +56,7 @@ pub(super) struct Ended {
 }
 
 impl Ended {
-    pub(super) fn succeeded(&self) -> bool {
+    pub(super) fn has_succeeded(&self) -> bool {
         self.status.success() && self.cut.is_none()
     }
 
@@ -144,7 +144,7 @@ mod check {
         let ended = ended.unwrap();
         assert_eq!((ended.status.code(), ended.cut), (Some(3), None));
         assert_eq!(ended.output().unwrap(), "a\nb\n");
-        assert!(!ended.succeeded() && ended.log.ends_with("check-a-b.log"));
+        assert!(!ended.has_succeeded() && ended.log.ends_with("check-a-b.log"));
     }
 
     #[test]

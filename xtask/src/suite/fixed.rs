@@ -63,7 +63,7 @@ pub(super) struct Setting {
 
 impl Setting {
     /// The paths for a group's tests in guests.
-    pub(super) fn given_to(&self, group: &Group) -> ForGuests {
+    pub(super) fn inputs_for(&self, group: &Group) -> ForGuests {
         if group.runs_program(Program::Lean) {
             ForGuests { static_program: self.lean.clone(), ..self.given.clone() }
         } else {
@@ -132,7 +132,7 @@ pub(super) fn command(
 
 pub(super) fn ran(name: &str, command: &mut Command) -> Result<Outcome> {
     let ended = child::run_logged(command, name, child::DEADLINE)?;
-    if ended.succeeded() {
+    if ended.has_succeeded() {
         return Ok(Outcome::new(State::Passed, String::new()));
     }
     Ok(Outcome::new(State::Failed, format!("{}{}", ended.output()?, ended.why())))
@@ -142,7 +142,7 @@ pub(super) fn ran(name: &str, command: &mut Command) -> Result<Outcome> {
 fn ran_with_notes(name: &str, command: &mut Command) -> Result<Outcome> {
     let ended = child::run_logged(command, name, child::DEADLINE)?;
     let output = ended.output()?;
-    if !ended.succeeded() {
+    if !ended.has_succeeded() {
         return Ok(Outcome::new(State::Failed, output + &ended.why()));
     }
     let notes: Vec<&str> = output.lines().filter(|line| line.starts_with(NOT_CHECKED)).collect();
@@ -276,7 +276,7 @@ pub(super) fn quick_program(after: &[&'static str]) -> Job {
 pub(super) fn tests_anywhere(setting: &Arc<Setting>, after: &[&'static str]) -> Job {
     let setting = Arc::clone(setting);
     let work = move || {
-        let (outcome, programs) = built("build unit tests", Targets::Anywhere)?;
+        let (outcome, programs) = build("build unit tests", Targets::Anywhere)?;
         let mut jobs = Vec::new();
         for program in programs {
             jobs.extend(unit_job(&setting, program)?);
@@ -287,16 +287,16 @@ pub(super) fn tests_anywhere(setting: &Arc<Setting>, after: &[&'static str]) -> 
 }
 
 /// Builds test programs; cargo's messages about an error are the outcome's text.
-pub(super) fn built(name: &str, targets: Targets) -> Result<(Outcome, Vec<TestProgram>)> {
+pub(super) fn build(name: &str, targets: Targets) -> Result<(Outcome, Vec<TestProgram>)> {
     let ended = child::run_logged(&mut programs::build_command(targets), name, child::DEADLINE)?;
     let output = ended.output()?;
-    if !ended.succeeded() {
+    if !ended.has_succeeded() {
         let messages = output.lines().filter(|line| !line.starts_with('{'));
         let why = ended.why();
         let text = messages.chain([why.as_str()]).collect::<Vec<_>>().join("\n");
         return Ok((Outcome::new(State::Failed, text), Vec::new()));
     }
-    Ok((Outcome::new(State::Passed, String::new()), programs::built(&output)?))
+    Ok((Outcome::new(State::Passed, String::new()), programs::parse_built(&output)?))
 }
 
 /// The job for a program's tests, if any of them are requested.
@@ -354,7 +354,7 @@ pub(super) fn built_root_tests() -> Result<(Outcome, Vec<TestProgram>)> {
     if !examples.state.is_good() {
         return Ok((examples, Vec::new()));
     }
-    built("build root tests", Targets::Root)
+    build("build root tests", Targets::Root)
 }
 
 fn root_jobs(setting: &Arc<Setting>, programs: &[TestProgram]) -> Result<Vec<Job>> {

@@ -43,13 +43,13 @@ pub(super) fn lean_program() -> Result<PathBuf> {
     let script = run::project().join("xtask/scripts/build-static.sh");
     let log = "lean program";
     let ended = child::run_logged(run::program(&script).arg("--lean"), log, child::DEADLINE)?;
-    ensure!(ended.succeeded(), "{log}: {}{}", ended.output()?, ended.why());
+    ensure!(ended.has_succeeded(), "{log}: {}{}", ended.output()?, ended.why());
     let path = run::output(run::program(script).args(["--lean", "--where"]))?;
     Ok(run::project().join(path.trim()))
 }
 
 /// All groups with their keys for the working tree.
-pub(super) fn keyed(passes: &Passes, lean: &Path) -> Result<Vec<Keyed>> {
+pub(super) fn compute_keys(passes: &Passes, lean: &Path) -> Result<Vec<Keyed>> {
     let bytes = std::fs::read(lean).with_context(|| lean.display().to_string())?;
     let tree = Tree::of_work_tree(run::project())?;
     let keys = Keys::new(tree, toolchain()?, Lean::Bytes(hash_of_bytes(&bytes)))?;
@@ -120,7 +120,7 @@ pub(super) fn jobs(
         let (setting, passes) = (Arc::clone(setting), passes.clone());
         let work = move || {
             let (outcome, programs) = match targets {
-                Targets::Anywhere => fixed::built(name, targets)?,
+                Targets::Anywhere => fixed::build(name, targets)?,
                 Targets::Root => fixed::built_root_tests()?,
             };
             let followers = wanted.iter().filter(|_| outcome.state.is_good());
@@ -166,13 +166,13 @@ fn run_group(
     let group = one.group;
     let mut command = command_of(setting, group, programs)?;
     if is_traced {
-        command = trace::traced(&command, &trace::log(group.name)?);
+        command = trace::trace(&command, &trace::log(group.name)?);
     }
     let started = Instant::now();
     let ended = child::run_logged(&mut command, group.name, child::DEADLINE)?;
     let mut outcome = match group.runs {
         Runs::Guests { .. } | Runs::Tests { .. } => programs::outcome(&ended)?,
-        _ if ended.succeeded() => Outcome::new(State::Passed, String::new()),
+        _ if ended.has_succeeded() => Outcome::new(State::Passed, String::new()),
         _ => Outcome::new(State::Failed, format!("{}{}", ended.output()?, ended.why())),
     };
     if is_traced && outcome.state == State::Passed {
@@ -186,7 +186,7 @@ fn run_group(
     }
     if let Runs::Guests { .. } = group.runs {
         let guest = programs::find(programs, GUEST)?;
-        let given = setting.given_to(group);
+        let given = setting.inputs_for(group);
         return Ok(programs::again_alone(outcome, group.name, PHASE, guest, &given, false));
     }
     Ok((outcome, Vec::new()))
@@ -199,7 +199,7 @@ fn remember(
     passes: &Passes,
     pass: &Pass,
 ) -> Result<Option<String>> {
-    let now = match keyed(passes, &setting.lean) {
+    let now = match compute_keys(passes, &setting.lean) {
         Ok(now) => now,
         Err(error) => return Ok(Some(format!("this pass is not remembered: {error:#}"))),
     };
@@ -234,7 +234,7 @@ fn command_of(setting: &Setting, group: &Group, built: &[TestProgram]) -> Result
             );
             let mut arguments = vec!["--test-threads=1", "--exact"];
             arguments.extend(tests.iter().map(String::as_str));
-            guest.command(&arguments, Some(&setting.given_to(group)))
+            guest.command(&arguments, Some(&setting.inputs_for(group)))
         }
         Runs::Tests { program, module } => {
             programs::find(built, program)?.command(&["--include-ignored", module], None)
@@ -247,7 +247,7 @@ fn today() -> Result<String> {
 }
 
 /// The groups that have not passed with their current inputs; all of them with `regardless`.
-pub(super) fn chosen(all: Vec<Keyed>, names: &[String], regardless: bool) -> Result<Vec<Keyed>> {
+pub(super) fn choose(all: Vec<Keyed>, names: &[String], regardless: bool) -> Result<Vec<Keyed>> {
     for name in names {
         let known = || GROUPS.iter().map(|group| group.name).collect::<Vec<_>>().join(", ");
         let is_known = all.iter().any(|one| one.group.name == name);
@@ -273,7 +273,7 @@ pub(super) fn table(all: &[Keyed]) -> String {
             (Some(pass), _) => format!("passed on {}", pass.passed),
             _ if ONLY_IN_ALL.contains(&group.name) => "only in make test-all".to_owned(),
             (None, Some(last)) => {
-                format!("to run: changed since {}: {}", last.passed, changed(one, last))
+                format!("to run: changed since {}: {}", last.passed, describe_change(one, last))
             }
             (None, None) => "to run: no pass on this machine".to_owned(),
         };
@@ -283,7 +283,7 @@ pub(super) fn table(all: &[Keyed]) -> String {
     text
 }
 
-fn changed(one: &Keyed, last: &Pass) -> String {
+fn describe_change(one: &Keyed, last: &Pass) -> String {
     in_words(&differing(&last.inputs, &one.inputs)).unwrap_or_else(|| "its description".to_owned())
 }
 
@@ -343,7 +343,7 @@ pub(super) fn replay(count: usize, passes: &Passes) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn keyed(at: usize, pass: bool) -> Keyed {
+    fn compute_keys(at: usize, pass: bool) -> Keyed {
         let of = |inputs: &[(&str, &str)]| -> Parts {
             inputs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
         };
@@ -367,21 +367,21 @@ mod tests {
 
     #[test]
     fn only_groups_without_a_pass_run_unless_all_are_wanted() {
-        let all = || vec![keyed(0, true), keyed(1, false), keyed(2, true)];
+        let all = || vec![compute_keys(0, true), compute_keys(1, false), compute_keys(2, true)];
         let names =
             |chosen: Vec<Keyed>| chosen.iter().map(|one| one.group.name).collect::<Vec<_>>();
-        assert_eq!(names(chosen(all(), &[], false).unwrap()), [GROUPS[1].name]);
-        assert_eq!(chosen(all(), &[], true).unwrap().len(), 3);
+        assert_eq!(names(choose(all(), &[], false).unwrap()), [GROUPS[1].name]);
+        assert_eq!(choose(all(), &[], true).unwrap().len(), 3);
         let first = [GROUPS[0].name.to_owned()];
-        assert_eq!(chosen(all(), &first, false).unwrap().len(), 0, "it has passed");
-        assert_eq!(names(chosen(all(), &first, true).unwrap()), [GROUPS[0].name]);
-        let unknown = chosen(all(), &["nonesuch".to_owned()], false).unwrap_err().to_string();
+        assert_eq!(choose(all(), &first, false).unwrap().len(), 0, "it has passed");
+        assert_eq!(names(choose(all(), &first, true).unwrap()), [GROUPS[0].name]);
+        let unknown = choose(all(), &["nonesuch".to_owned()], false).unwrap_err().to_string();
         assert!(unknown.starts_with("no group nonesuch: there are simulations, "), "{unknown}");
     }
 
     #[test]
     fn the_table_says_what_changed_since_the_last_pass() {
-        let text = table(&[keyed(0, true), keyed(1, false)]);
+        let text = table(&[compute_keys(0, true), compute_keys(1, false)]);
         assert!(text.contains("k                 passed on 2026-11-26\n"), "{text}");
         assert!(text.contains("k                 to run: changed since 2026-11-26: a\n"), "{text}");
     }

@@ -188,7 +188,7 @@ fn work_off(queue: &Mutex<Queue>, changed: &Condvar, times: &Times, begun: Insta
             state.guest_cpus += guest_cpus;
             state.is_borrowed |= borrows;
             drop(state);
-            let finished = done(job, begun);
+            let finished = finish(job, begun);
             state = lock(queue);
             let (finished, stops_all, added) = finished;
             state.running -= 1;
@@ -215,14 +215,14 @@ fn say(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
-fn done(job: Job, begun: Instant) -> (Finished, bool, Vec<Job>) {
+fn finish(job: Job, begun: Instant) -> (Finished, bool, Vec<Job>) {
     let Job { name, phase, stops_all, work, .. } = job;
     let started = Instant::now();
     say(&format!("  start   {name}"));
     let (outcome, added) = work()
         .unwrap_or_else(|error| (Outcome::new(State::Failed, format!("{error:#}")), Vec::new()));
     let seconds = started.elapsed().as_secs_f64();
-    say(&outcome.told(&name, seconds));
+    say(&outcome.describe(&name, seconds));
     let ended_at = begun.elapsed().as_secs_f64();
     (Finished { name, phase, seconds, ended_at, outcome }, stops_all, added)
 }

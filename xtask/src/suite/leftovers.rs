@@ -48,7 +48,7 @@ impl Machine {
     }
 
     /// The new things that remain after waiting.
-    fn left(&self, look: impl Fn() -> Self, patience: Duration) -> Vec<String> {
+    fn find_left(&self, look: impl Fn() -> Self, patience: Duration) -> Vec<String> {
         let until = Instant::now() + patience;
         loop {
             let left: Vec<String> = look().0.difference(&self.0).cloned().collect();
@@ -61,7 +61,7 @@ impl Machine {
 
     /// The outcome of tests that started in this state: they fail if they left something behind.
     pub(super) fn judge(&self, outcome: Outcome) -> Outcome {
-        let left = self.left(Self::look, PATIENCE);
+        let left = self.find_left(Self::look, PATIENCE);
         if left.is_empty() {
             return outcome;
         }
@@ -84,7 +84,7 @@ mod check {
     #[test]
     fn only_what_is_new_and_stays_is_left() {
         let before = machine(&["/sys/block/zram0", "swap on /a"]);
-        let left = |now: Machine| before.left(|| now.clone(), Duration::ZERO);
+        let left = |now: Machine| before.find_left(|| now.clone(), Duration::ZERO);
         assert_eq!(left(machine(&["/sys/block/zram0"])), [""; 0]);
         assert_eq!(left(machine(&["/sys/block/zram0", "/sys/block/zram1"])), ["/sys/block/zram1"]);
         let looks = std::cell::Cell::new(0);
@@ -92,7 +92,7 @@ mod check {
             looks.set(looks.get() + 1);
             if looks.get() < 3 { machine(&["/sys/fs/cgroup/pagewise-x"]) } else { machine(&[]) }
         };
-        assert_eq!(before.left(goes, Duration::from_secs(60)), [""; 0]);
+        assert_eq!(before.find_left(goes, Duration::from_secs(60)), [""; 0]);
         assert_eq!(looks.get(), 3);
     }
 

@@ -28,7 +28,7 @@ impl Results {
             self.passed += number_before(sums, "passed");
             self.failed += number_before(sums, "failed");
         } else if let Some(test) = line.strip_prefix("test ") {
-            self.seconds.extend(timed(test));
+            self.seconds.extend(parse_timed(test));
         }
     }
 
@@ -49,7 +49,7 @@ fn failures(output: &str) -> Vec<String> {
 }
 
 /// Name and seconds of `a::b ... ok <1.234s>`.
-fn timed(line: &str) -> Option<(String, f64)> {
+fn parse_timed(line: &str) -> Option<(String, f64)> {
     let (name, rest) = line.split_once(" ... ")?;
     let (seconds, _) = rest.split_once('<')?.1.split_once("s>")?;
     Some((name.to_owned(), seconds.parse().ok()?))

@@ -118,14 +118,14 @@ pub(crate) fn groups(args: &GroupsArgs) -> Result<()> {
         return group_run::replay(count as usize, &passes);
     }
     let lean = group_run::lean_program()?;
-    let all = group_run::keyed(&passes, &lean)?;
+    let all = group_run::compute_keys(&passes, &lean)?;
     if !args.run {
-        let listed = group_run::chosen(all, &args.names, true)?;
+        let listed = group_run::choose(all, &args.names, true)?;
         print!("{}", group_run::table(&listed));
         return Ok(());
     }
     print!("{}", group_run::table(&all));
-    let chosen = group_run::chosen(all, &args.names, args.regardless)?;
+    let chosen = group_run::choose(all, &args.names, args.regardless)?;
     let names: Vec<&str> = chosen.iter().map(|one| one.group.name).collect();
     let minutes: f64 = chosen.iter().map(|one| one.minutes).sum();
     println!("\n{} groups to run, {minutes:.0} minutes of jobs: {}", names.len(), names.join(", "));
@@ -186,14 +186,14 @@ fn run_jobs(jobs: Vec<Job>, budgets: &Budgets, part: &str, since: Option<u64>) -
     child::listen_to_signals()?;
     let prepared = since.map(seconds_since).transpose()?;
     let shared = shared_cache(&[])?;
-    let mut times = Times::kept(&shared);
+    let mut times = Times::read_kept(&shared);
     let processors = std::thread::available_parallelism().map_or(2, usize::from);
     let finished = jobs::run_all(jobs, processors, &times, part == "groups");
     let tests = remember_times(&finished, &mut times);
     if let Err(error) = times.keep(&shared) {
         println!("run times are not kept: {error:#}");
     }
-    print!("{}", table::shown(&finished, budgets, &tests));
+    print!("{}", table::print_table(&finished, budgets, &tests));
     if let Some(seconds) = prepared {
         let all = finished.iter().map(|one| one.ended_at).fold(0.0, f64::max) + seconds;
         println!("\nall of it took {}, {} of it before the first job", span(all), span(seconds));

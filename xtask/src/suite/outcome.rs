@@ -43,7 +43,7 @@ impl Outcome {
     }
 
     /// A line for a job that passed; for one that did not, also its output.
-    pub(super) fn told(&self, name: &str, seconds: f64) -> String {
+    pub(super) fn describe(&self, name: &str, seconds: f64) -> String {
         let word = self.state.word();
         let text = self.text.trim_end();
         match self.state {
@@ -71,14 +71,15 @@ mod check {
 
     #[test]
     fn a_failure_shows_what_was_printed_and_ends_with_its_name() {
-        let told = Outcome::new(State::Failed, "error: x\n\n".to_owned()).told("clippy", 100.0);
+        let told = Outcome::new(State::Failed, "error: x\n\n".to_owned()).describe("clippy", 100.0);
         assert_eq!(told, "  FAILED    clippy, 1.7 min\nerror: x\n  ^ clippy");
-        let told = Outcome::new(State::Passed, String::new()).told("clippy", 2.34);
+        let told = Outcome::new(State::Passed, String::new()).describe("clippy", 2.34);
         assert_eq!(told, "  ok        clippy, 2.3 s");
-        let told = Outcome::new(State::Passed, "44 tests".to_owned()).told("fuzz", 0.0);
+        let told = Outcome::new(State::Passed, "44 tests".to_owned()).describe("fuzz", 0.0);
         assert_eq!(told, "  ok        fuzz, 0.0 s: 44 tests");
         // the failed test will run again, and reports its own result
-        let told = Outcome::new(State::FailedOnce, "error: x\n".to_owned()).told("guest a", 1.0);
+        let told =
+            Outcome::new(State::FailedOnce, "error: x\n".to_owned()).describe("guest a", 1.0);
         assert_eq!(told, "  once more guest a, 1.0 s\nerror: x\n  ^ guest a");
     }
 }

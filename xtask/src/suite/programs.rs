@@ -61,7 +61,7 @@ pub(super) fn examples_command() -> Command {
 }
 
 /// The test programs that cargo's messages name.
-pub(super) fn built(messages: &str) -> Result<Vec<TestProgram>> {
+pub(super) fn parse_built(messages: &str) -> Result<Vec<TestProgram>> {
     let lines = messages.lines().filter(|line| line.starts_with('{'));
     let programs: Vec<TestProgram> = lines.filter_map(program).collect();
     ensure!(!programs.is_empty(), "cargo named no test program");
@@ -194,14 +194,14 @@ pub(super) fn outcome(ended: &Ended) -> Result<Outcome> {
     let output = ended.output()?;
     let tests = Results::read(&output);
     let text = match (ended.cut, tests.passed) {
-        _ if !ended.succeeded() => {
+        _ if !ended.has_succeeded() => {
             format!("{output}{}", ended.why())
         }
         (_, 0) => "no test ran".to_owned(),
         (_, 1) => String::new(),
         (_, passed) => format!("{passed} tests"),
     };
-    let passed = ended.succeeded() && tests.passed > 0;
+    let passed = ended.has_succeeded() && tests.passed > 0;
     let state = if passed { State::Passed } else { State::Failed };
     Ok(Outcome { state, text, tests })
 }
@@ -233,12 +233,12 @@ mod check {
             artifact("example", "hold", false),
             "{\"reason\":\"build-finished\",\"success\":true}".to_owned(),
         ];
-        let programs = built(&messages.join("\n")).unwrap();
+        let programs = parse_built(&messages.join("\n")).unwrap();
         let names: Vec<&str> = programs.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(names, ["lab", "lab experiment"]);
         assert_eq!(programs[0].folder, Path::new("/p/crates/lab"));
         assert!(find(&programs, "lab").is_ok() && find(&programs, "la").is_err());
-        assert!(built("Finished\n").is_err());
+        assert!(parse_built("Finished\n").is_err());
     }
 
     #[test]

@@ -47,7 +47,11 @@ struct Phase {
 /// Where the time went: a line for each phase, and the slowest tests.
 ///
 /// Phases overlap, so their minutes add up to more than the run took.
-pub(super) fn shown(finished: &[Finished], budgets: &Budgets, tests: &[(String, f64)]) -> String {
+pub(super) fn print_table(
+    finished: &[Finished],
+    budgets: &Budgets,
+    tests: &[(String, f64)],
+) -> String {
     let bold = std::io::stdout().is_terminal();
     let mut phases: Vec<(&str, Phase)> = Vec::new();
     for one in finished {
@@ -121,7 +125,7 @@ mod check {
         ];
         let budgets = Budgets([("unit tests".to_owned(), 1.0), ("fuzz".to_owned(), 1.0)].into());
         let tests: Vec<(String, f64)> = (0..12).map(|n| (format!("t{n}"), f64::from(n))).collect();
-        let text = shown(&jobs, &budgets, &tests);
+        let text = print_table(&jobs, &budgets, &tests);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[2], "unit tests                 2       70 s       80 s    1 min  FAILED");
         assert!(lines[3].ends_with("once more"), "{text}");

@@ -17,7 +17,7 @@ pub(super) struct Times(BTreeMap<String, f64>);
 
 impl Times {
     /// The times of this clone's last run, or else of the last run of any clone.
-    pub(super) fn kept(shared: &Path) -> Self {
+    pub(super) fn read_kept(shared: &Path) -> Self {
         [own(), shared.join(FILE)].iter().find_map(|path| Self::read(path)).unwrap_or_default()
     }
 

@@ -27,7 +27,7 @@ pub(super) fn log(name: &str) -> Result<PathBuf> {
 
 /// The command under strace, which follows child processes and stops only at system calls that open
 /// files.
-pub(super) fn traced(command: &Command, log: &Path) -> Command {
+pub(super) fn trace(command: &Command, log: &Path) -> Command {
     let mut strace = run::program("strace");
     strace.args(["--follow-forks", "--seccomp-bpf", "--successful-only", "--decode-fds=path"]);
     strace.args(["--quiet=all", "--signal=none", "--trace=open,openat,openat2", "--output"]);
@@ -47,7 +47,7 @@ pub(super) fn traced(command: &Command, log: &Path) -> Command {
 /// The outcome of a group that passed under strace: failed if it opened files that are not among
 /// its inputs.
 pub(super) fn judge(group: &Group, outcome: Outcome) -> Result<Outcome> {
-    let outside = undeclared(group.name, group.inputs)?;
+    let outside = find_undeclared(group.name, group.inputs)?;
     if outside.is_empty() {
         return Ok(outcome);
     }
@@ -59,11 +59,11 @@ pub(super) fn judge(group: &Group, outcome: Outcome) -> Result<Outcome> {
     Ok(Outcome { state: State::Failed, text, ..outcome })
 }
 
-fn undeclared(name: &str, inputs: &[Input]) -> Result<BTreeSet<String>> {
+fn find_undeclared(name: &str, inputs: &[Input]) -> Result<BTreeSet<String>> {
     let path = log(name)?;
     let calls = fs::read(&path).with_context(|| path.display().to_string())?;
     let project = run::project().canonicalize()?;
-    let opened = opened(&String::from_utf8_lossy(&calls), &project);
+    let opened = parse_opened(&String::from_utf8_lossy(&calls), &project);
     let ours: BTreeSet<String> = run::files(&[])?.into_iter().collect();
     let keys = Keys::new(Tree::of_work_tree(&project)?, String::new(), Lean::Sources)?;
     let inputs = keys.parts(inputs);
@@ -95,7 +95,7 @@ fn is_compiled(path: &str) -> bool {
 ///
 /// In a chroot with its own mount namespace, the project is mounted at its usual path, which strace
 /// prints after the chroot's folder.
-fn opened(calls: &str, project: &Path) -> BTreeSet<String> {
+fn parse_opened(calls: &str, project: &Path) -> BTreeSet<String> {
     let path = |line: &str| {
         let (_, path) = line.trim_end().strip_suffix('>')?.rsplit_once(" = ")?.1.split_once('<')?;
         let project = format!("{}/", project.display());
@@ -110,8 +110,8 @@ pub(super) fn check_itself() -> Result<()> {
     let found = |inputs: &[Input]| -> Result<Vec<String>> {
         let mut reads = run::program("cat");
         reads.args(["README.md", "Makefile", "/proc/version"]);
-        run::output(&mut traced(&reads, &log("trace")?))?;
-        Ok(undeclared("trace", inputs)?.into_iter().collect())
+        run::output(&mut trace(&reads, &log("trace")?))?;
+        Ok(find_undeclared("trace", inputs)?.into_iter().collect())
     };
     let one = found(&[Input::Paths(&["README.md"])])?;
     let both = found(&[Input::Paths(&["README.md", "Makefile"])])?;
@@ -129,7 +129,7 @@ mod check {
             12 openat(AT_FDCWD</p>, \"/etc/passwd\", O_RDONLY) = 3</etc/passwd>\n\
             13 openat(4</p/x>, \"y\", O_RDONLY) = 5</chroot/p/x/y>\n\
             13 +++ exited with 0 +++\n";
-        let found: Vec<String> = opened(calls, Path::new("/p")).into_iter().collect();
+        let found: Vec<String> = parse_opened(calls, Path::new("/p")).into_iter().collect();
         assert_eq!(found, ["a b", "x/y"]);
     }
 

@@ -202,7 +202,7 @@ impl Manifests {
             if !self.crates.contains_key(&name) || !crates.insert((name.clone(), tests)) {
                 continue;
             }
-            let ours = self.used_by(&name, tests).filter_map(|(used, _)| used.strip_prefix(OURS));
+            let ours = self.users_of(&name, tests).filter_map(|(used, _)| used.strip_prefix(OURS));
             open.extend(ours.map(|used| (used.to_owned(), false)));
         }
         self.with_others(&crates)
@@ -215,7 +215,7 @@ impl Manifests {
     }
 
     /// Dependencies of a crate, by name, as in its manifest.
-    fn used_by(
+    fn users_of(
         &self,
         name: &str,
         with_tests: bool,
@@ -232,7 +232,7 @@ impl Manifests {
         let mut found = Closure::default();
         let mut direct = BTreeSet::new();
         for (name, tests) in crates {
-            for (used, how) in self.used_by(name, *tests) {
+            for (used, how) in self.users_of(name, *tests) {
                 let is_ours = used.starts_with(OURS);
                 let has_features = how.get("features").or(how.get("default-features")).is_some();
                 if !is_ours || has_features {
@@ -251,13 +251,13 @@ impl Manifests {
         let is_used = |name: &&String| ["dev", "library"].contains(&name.as_str());
         let profiles = self.root.profile.keys().filter(is_used);
         found.others.extend(profiles.map(|name| format!("{name} = {}", self.root.profile[name])));
-        found.others.extend(self.locked(direct));
+        found.others.extend(self.locked_packages(direct));
         found
     }
 
     /// External packages with all that they use, from the lock file. If it has several versions of
     /// one, each is included: the lock file does not say which one a manifest means.
-    fn locked(&self, names: BTreeSet<String>) -> BTreeSet<String> {
+    fn locked_packages(&self, names: BTreeSet<String>) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
         let mut seen = BTreeSet::new();
         let mut open: Vec<String> = names.into_iter().collect();

@@ -68,10 +68,10 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     let (mut bound, mut wrong, mut unmarked) = (0, Vec::new(), Vec::new());
     let mut shown = BTreeSet::new();
     for (path, text) in run::texts(DOCUMENTS)? {
-        let update = updated(&text, &replay).with_context(|| path.clone())?;
+        let update = update_tables(&text, &replay).with_context(|| path.clone())?;
         bound += update.tables;
         unmarked.extend(unmarked_tables(&path, &text));
-        shown.extend(pictures::shown(&text));
+        shown.extend(pictures::find_shown(&text));
         if update.text == text {
             continue;
         }
@@ -179,13 +179,13 @@ struct Updated {
     differing: Vec<usize>,
 }
 
-fn updated(text: &str, replay: &dyn Fn(&str) -> Result<String>) -> Result<Updated> {
+fn update_tables(text: &str, replay: &dyn Fn(&str) -> Result<String>) -> Result<Updated> {
     let lines: Vec<&str> = text.lines().collect();
     let bound = bound_tables(&lines)?;
     let joined = |lines: &[&str]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
     let (mut new, mut next, mut differing) = (String::new(), 0, Vec::new());
     for table in &bound {
-        let computed = computed(table, replay).with_context(|| format!("line {}", table.line))?;
+        let computed = compute(table, replay).with_context(|| format!("line {}", table.line))?;
         if joined(&lines[table.content.clone()]) != computed {
             differing.push(table.line);
         }
@@ -197,7 +197,7 @@ fn updated(text: &str, replay: &dyn Fn(&str) -> Result<String>) -> Result<Update
     Ok(Updated { text: new, tables: bound.len(), differing })
 }
 
-fn computed(table: &Bound, replay: &dyn Fn(&str) -> Result<String>) -> Result<String> {
+fn compute(table: &Bound, replay: &dyn Fn(&str) -> Result<String>) -> Result<String> {
     let cells = trial::parse(&replay(&table.source)?)?;
     let metrics: Vec<&str> = table.metrics.iter().map(String::as_str).collect();
     // A blank line on either side, or Markdown would read the table as part of the comment.
@@ -286,7 +286,7 @@ mod tests {
                         | cpu (decides) | 1.00 s | 2.00 s | +100 % | **worse** |\n";
 
     fn update(text: &str) -> Result<Updated> {
-        updated(text, &|source| {
+        update_tables(text, &|source| {
             assert_eq!(source, "2026-01-01-x-y");
             Ok(REPLAY.to_owned())
         })

@@ -20,7 +20,7 @@ const TITLES: [&str; 2] = ["<title>Every arm</title>", "<title>Every metric</tit
 const NAME_SPACE: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\"";
 
 /// The folders whose pictures a document shows.
-pub(super) fn shown(text: &str) -> BTreeSet<String> {
+pub(super) fn find_shown(text: &str) -> BTreeSet<String> {
     let links = text.split(LINK).skip(1).filter_map(|rest| rest.split(')').next());
     links.filter_map(|name| name.strip_suffix(ENDING)).map(str::to_owned).collect()
 }
@@ -29,7 +29,7 @@ pub(super) fn shown(text: &str) -> BTreeSet<String> {
 /// document shows is an error.
 pub(super) fn draw(program: &Path, folders: &BTreeSet<String>, check: bool) -> Result<Vec<String>> {
     let place = run::project().join(PLACE);
-    let drawn = drawn(&place)?;
+    let drawn = find_drawn(&place)?;
     let left: Vec<&String> = drawn.difference(folders).collect();
     ensure!(left.is_empty(), "{PLACE}: pictures that no document shows: {left:?}");
     let mut differing = Vec::new();
@@ -47,7 +47,7 @@ pub(super) fn draw(program: &Path, folders: &BTreeSet<String>, check: bool) -> R
     Ok(differing)
 }
 
-fn drawn(place: &Path) -> Result<BTreeSet<String>> {
+fn find_drawn(place: &Path) -> Result<BTreeSet<String>> {
     let entries = fs::read_dir(place).with_context(|| place.display().to_string())?;
     let paths: Vec<PathBuf> = entries.map(|it| Ok(it?.path())).collect::<Result<_>>()?;
     let names = paths.iter().filter_map(|path| path.file_name()?.to_str()?.strip_suffix(ENDING));
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn documents_name_their_pictures() {
         let text = "![a](pictures/2026-01-01-x-y.svg) and [b](pictures/b.png), ![c](other/c.svg)";
-        assert_eq!(shown(text), BTreeSet::from(["2026-01-01-x-y".to_owned()]));
+        assert_eq!(find_shown(text), BTreeSet::from(["2026-01-01-x-y".to_owned()]));
     }
 
     #[test]

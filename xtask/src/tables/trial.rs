@@ -93,7 +93,7 @@ impl Metric {
             .map_or_else(|| UNKNOWN.to_owned(), |ratio| numbers::change(ratio, self.interval))
     }
 
-    fn shown(&self, value: Option<f64>) -> String {
+    fn format_value(&self, value: Option<f64>) -> String {
         value.map_or_else(|| UNKNOWN.to_owned(), |value| numbers::value(&self.unit, value))
     }
 
@@ -148,7 +148,7 @@ fn rows_of_metrics(trial: &Trial, chosen: &[&str]) -> Result<String> {
     let mut table = Markdown::new(vec![pairs, first.into(), second.into(), against, String::new()]);
     for name in trial.names(chosen) {
         let metric = find(&trial.metrics, name)?;
-        let (a, b) = (metric.shown(metric.a), metric.shown(metric.b));
+        let (a, b) = (metric.format_value(metric.a), metric.format_value(metric.b));
         let verdict = metric.verdict(&trial.primary);
         table.row(vec![trial.label(name), a, b, metric.change(), verdict]);
     }
@@ -173,7 +173,8 @@ fn rows_of_arms(trial: &Trial, chosen: &[&str]) -> Result<String> {
         // Every comparison contains the first arm's medians.
         let metrics = if is_first { Some(trial.metrics.as_slice()) } else { trial.metrics_of(arm) };
         let metrics = metrics.with_context(|| format!("no comparison of arm {arm}"))?;
-        let median = |metric: &Metric| metric.shown(if is_first { metric.a } else { metric.b });
+        let median =
+            |metric: &Metric| metric.format_value(if is_first { metric.a } else { metric.b });
         let primary = find(metrics, &trial.primary)?;
         let (change, verdict) =
             if is_first { Default::default() } else { (primary.change(), primary.verdict.clone()) };
@@ -199,7 +200,7 @@ fn columns_of_cells(cells: &[Cell], chosen: &[&str]) -> Result<String> {
         let mut row = vec![first.label(name)];
         for cell in cells {
             let metric = find(&cell.trial.metrics, name)?;
-            let (a, b) = (metric.shown(metric.a), metric.shown(metric.b));
+            let (a, b) = (metric.format_value(metric.a), metric.format_value(metric.b));
             let verdict = metric.verdict(&first.primary);
             row.push(format!("{a} → {b}, {}, {verdict}", metric.change()));
         }
@@ -252,7 +253,7 @@ mod tests {
             "metrics": [metric("cpu", "seconds", (1.0, 2.0), 2.0), metric("refaults", "pages", (10.0, 50.0), 5.0)]}})
     }
 
-    fn rendered(document: &Value, metrics: &[&str]) -> String {
+    fn render_document(document: &Value, metrics: &[&str]) -> String {
         render(&parse(&document.to_string()).unwrap(), metrics).unwrap()
     }
 
@@ -261,8 +262,8 @@ mod tests {
         let expected = "| 7 pairs | off | on | on against off | |\n|---|---|---|---|---|\n\
                         | cpu (decides) | 1.00 s | 2.00 s | +100 % (+80.0 to +120 %) | **worse** |\n\
                         | refaults | 10 | 50 | 5 × (4.50 to 5.50 ×) | worse |\n";
-        assert_eq!(rendered(&cell(), &[]), expected);
-        assert_eq!(rendered(&cell(), &["cpu"]).lines().count(), 3);
+        assert_eq!(render_document(&cell(), &[]), expected);
+        assert_eq!(render_document(&cell(), &["cpu"]).lines().count(), 3);
     }
 
     #[test]
@@ -278,7 +279,7 @@ mod tests {
                         | on | 2.00 s | +100 % (+80.0 to +120 %) | worse | 50 |\n\
                         | full | 3.00 s | 3 × (2.70 to 3.30 ×) | worse | 7 |\n\
                         | bad | – | – | given up: killed \\| twice | |\n";
-        assert_eq!(rendered(&document, &[]), expected);
+        assert_eq!(render_document(&document, &[]), expected);
     }
 
     #[test]
@@ -291,7 +292,7 @@ mod tests {
         let expected = "| off → on, 7 pairs | bookworm-512M | sid-512M |\n|---|---|---|\n\
                         | cpu (decides) | 1.00 s → 2.00 s, +100 % (+80.0 to +120 %), **worse** \
                         | 1.00 s → 2.00 s, –, **worse** |\n";
-        assert_eq!(rendered(&document, &["cpu"]), expected);
+        assert_eq!(render_document(&document, &["cpu"]), expected);
     }
 
     #[test]

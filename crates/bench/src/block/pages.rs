@@ -35,7 +35,7 @@ impl Pages {
     #[must_use]
     pub fn with_room(most: usize) -> Self {
         let page = rustix::param::page_size();
-        Self { image: Aligned::zeroed(most * page), page, len: 0, left_over: 0 }
+        Self { image: Aligned::new_zeroed(most * page), page, len: 0, left_over: 0 }
     }
 
     /// Adds a page; returns `false` if there is no room or the length is not one page.

@@ -47,7 +47,7 @@ pub(super) struct Runner<'a> {
 
 impl<'a> Runner<'a> {
     pub(super) fn new(jobs: u32, largest: usize, seed: u64, stop: &'a AtomicBool) -> Self {
-        let buffers = (0..jobs).map(|_| Aligned::zeroed(largest)).collect();
+        let buffers = (0..jobs).map(|_| Aligned::new_zeroed(largest)).collect();
         Self { stop, buffers, clock_ns: clock::reading_takes(), random: Rng::with_seed(seed) }
     }
 

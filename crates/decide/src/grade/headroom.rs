@@ -24,7 +24,7 @@ pub(crate) fn level_of_host(host: &Snapshot) -> Option<Level> {
 /// kernel is already reclaiming.
 pub(crate) fn level(room: &Headroom) -> Level {
     let level = grade(room.available, room.total);
-    if grade(room.left(), room.total) > Level::Calm {
+    if grade(room.bytes_left(), room.total) > Level::Calm {
         return level;
     }
     match level {

@@ -38,7 +38,7 @@ impl<'a> Circumstances<'a> {
     pub(super) fn new(interval: &'a Interval) -> Self {
         Self {
             interval,
-            troubled: verdict::troubled(interval),
+            troubled: verdict::find_troubled(interval),
             growing: growth::growing(interval),
             host: verdict::judge(interval).host,
         }
@@ -50,7 +50,7 @@ impl<'a> Circumstances<'a> {
 
     /// Why the usage of this group does not show its needs: the limit of an ancestor or descendant
     /// restricts it.
-    fn disturbed(&self, group: &Cgroup) -> Option<String> {
+    fn describe_disturbance(&self, group: &Cgroup) -> Option<String> {
         self.troubled.iter().find_map(|trouble| {
             let limited = trouble.limited;
             let place = match () {
@@ -73,7 +73,7 @@ impl<'a> Circumstances<'a> {
 /// A limit that is sufficient for the memory that the group holds, or held when a process in it was
 /// killed: everything in RAM and in swap plus a tenth. After a kill, plus half of the limit,
 /// because the size of the allocation that failed is unknown.
-pub(crate) fn raised(group: &Cgroup, limit: Bytes, was_killed: bool) -> Option<Bytes> {
+pub(crate) fn raised_limit(group: &Cgroup, limit: Bytes, was_killed: bool) -> Option<Bytes> {
     let swapped = group.swap_current.get().unwrap_or_default();
     let held = group.current.get()?.get().checked_add(swapped.get())?;
     let more = if was_killed { (limit.get() / 2).max(held / 10) } else { held / 10 };
@@ -137,7 +137,10 @@ fn was_killed(circumstances: &Circumstances<'_>, group: &Cgroup) -> Option<Limit
         return None;
     }
     let reasons = vec![
-        format!("{} since it was created, and its peak of {peak} is its limit", killed(kills)),
+        format!(
+            "{} since it was created, and its peak of {peak} is its limit",
+            describe_kills(kills)
+        ),
         "when that was is not known: `pagewise doctor --oom` shows kills that the kernel log has"
             .to_owned(),
         HOLDS_NO_MORE.to_owned(),
@@ -145,7 +148,7 @@ fn was_killed(circumstances: &Circumstances<'_>, group: &Cgroup) -> Option<Limit
     too_low(circumstances, group, &group.max, true, Confidence::Low, reasons)
 }
 
-fn killed(kills: u64) -> String {
+fn describe_kills(kills: u64) -> String {
     match kills {
         1 => "1 process in it was killed for lack of memory".to_owned(),
         more => format!("{} processes in it were killed for lack of memory", count(more)),
@@ -161,7 +164,7 @@ fn too_low(
     mut reasons: Vec<String>,
 ) -> Option<LimitAdvice> {
     let limit = file.get()?.bytes()?;
-    let size = raised(group, limit, was_killed)?;
+    let size = raised_limit(group, limit, was_killed)?;
     let more = if was_killed { "half of the limit" } else { "a tenth" };
     reasons.insert(
         1,
@@ -201,7 +204,7 @@ fn unknowable<'a>(
     if group.current.get().is_some_and(|current| current < LEAST) {
         return Err(format!("it holds less than {LEAST}, which says nothing about what it needs"));
     }
-    if let Some(why) = circumstances.disturbed(group) {
+    if let Some(why) = circumstances.describe_disturbance(group) {
         return Err(why);
     }
     if let Some(growth) = growth(circumstances, pair) {
@@ -210,7 +213,7 @@ fn unknowable<'a>(
     match group.events.oom_kill.get() {
         Some(kills) if kills > 0 => Err(format!(
             "{} since it was created; at which limit is not known (`pagewise doctor --oom`)",
-            killed(kills)
+            describe_kills(kills)
         )),
         _ => Ok(used),
     }
@@ -226,7 +229,7 @@ fn growth(circumstances: &Circumstances<'_>, pair: &GroupPair<'_>) -> Option<Str
     };
     if let Some(growth) = circumstances.growing.iter().find(is_it) {
         let rate = rate(growth.per_second);
-        return Some(format!("{} grows by {rate}", growth.grower.named()));
+        return Some(format!("{} grows by {rate}", growth.grower.name()));
     }
     let grown = Bytes::new(u64::try_from(pair.growth()?).ok()?);
     let is_much = grown.percent_of(groups::anonymous(pair.now)?)?.get() >= GROWN_PERCENT;
@@ -285,7 +288,7 @@ fn size(pair: &GroupPair<'_>, used: &Used, confidence: Confidence) -> (Bytes, Ve
     }
     let word = confidence.word();
     parts.push(format!("plus a margin of {percent} %, as the confidence is {word}"));
-    let mut size = with_margin(used.needed(), percent);
+    let mut size = with_margin(used.needed_memory(), percent);
     let peak = never_exceeded(group).map(|peak| with_margin(peak, margin(Confidence::High)));
     if let Some(peak) = peak.filter(|&peak| peak < size) {
         size = peak;
@@ -365,7 +368,7 @@ fn confidence(
         }
         Some(_) => (),
     }
-    if pair.reached().is_some_and(|reached| reached > 0) {
+    if pair.reached_limit().is_some_and(|reached| reached > 0) {
         lower(
             Confidence::Low,
             "it, or a group below it, was at its limit over the interval".to_owned(),

@@ -21,7 +21,7 @@ use pagewise_model::{
 };
 
 use advise::Circumstances;
-pub(crate) use advise::raised;
+pub(crate) use advise::raised_limit;
 pub use inputs::LimitInputs;
 
 /// Surveys every group that holds memory, except the root; or only the selected one.

@@ -29,7 +29,7 @@ impl Used {
     /// The RAM that the group needs: what is in use, its peak anonymous memory instead of the
     /// current size, and pages that were reclaimed although they were in use. A page that refaults
     /// several times counts each time, so that part is limited to the amount in use.
-    pub(super) fn needed(&self) -> Bytes {
+    pub(super) fn needed_memory(&self) -> Bytes {
         self.hot.saturating_add(self.spike).saturating_add(self.refaulted.min(self.hot))
     }
 }
@@ -60,7 +60,7 @@ pub(super) fn measure(
         swappable,
         hot,
         spike: peak.unwrap_or_default().saturating_sub(anon),
-        refaulted: refaulted(host, pair),
+        refaulted: refaulted_bytes(host, pair),
     })
 }
 
@@ -161,7 +161,7 @@ pub(super) fn refaults(pair: &GroupPair<'_>) -> Option<Change> {
     })
 }
 
-fn refaulted(host: &Snapshot, pair: &GroupPair<'_>) -> Bytes {
+fn refaulted_bytes(host: &Snapshot, pair: &GroupPair<'_>) -> Bytes {
     let pages = refaults(pair).map_or(0, |refaults| refaults.delta);
     Pages::new(pages).to_bytes(host.page_size())
 }

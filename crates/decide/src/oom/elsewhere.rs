@@ -43,7 +43,7 @@ mod tests {
 
     use super::*;
     use crate::testing::kills::by_host;
-    use crate::testing::{file, host, set, word};
+    use crate::testing::{file, host, set_knob, word};
 
     fn commands(change: impl FnOnce(&mut Snapshot)) -> Vec<String> {
         let mut host = host();
@@ -70,7 +70,7 @@ mod tests {
         let without = commands(|host| host.kernel_log.wrapped = true);
         assert_eq!(without, Vec::<String>::new(), "journald has no files here");
         let lost = commands(|host| {
-            set(host, "oom_kill", 3);
+            set_knob(host, "oom_kill", 3);
             host.kernel_log.journal = word("/run/log/journal", "volatile");
         });
         assert!(lost[0].ends_with("# this boot, as far back as journald keeps it"), "{lost:?}");

@@ -16,10 +16,10 @@ use pagewise_model::{
     RecentKills, Snapshot,
 };
 
-use crate::text::{count, counted};
+use crate::text::{count, count_of};
 pub use elsewhere::elsewhere;
 pub(crate) use words::ago;
-use words::{listed, names, or_unknown};
+use words::{join_words, names, or_unknown};
 
 /// The rule whose findings are about kills.
 pub const RULE: &str = "oom-kills";
@@ -56,11 +56,11 @@ fn explain_one(interval: &Interval, kill: &OomKill) -> OomExplanation {
     let now = Some(host).filter(|_| kill.earlier_boot.is_none());
     let facts = [
         ("when", Some(when(kill))),
-        ("the group held", held(kill)),
+        ("the group held", describe_held(kill)),
         ("memory was", memory(kill)),
         ("victim", victim(kill)),
         ("who held it", who(kill)),
-        ("asked for by", asked(kill)),
+        ("asked for by", describe_request(kill)),
         ("why no swap", Some(swap::why_not(host, kill))),
         ("alive now", now.and_then(|host| alive(host, kill))),
         ("since boot", now.and_then(|host| since_boot(host, kill))),
@@ -121,7 +121,7 @@ fn nobody(kill: &OomKill) -> String {
     let again = match kill.repeats {
         0 => String::new(),
         repeats => {
-            let earlier = counted(repeats, "earlier report");
+            let earlier = count_of(repeats, "earlier report");
             format!("; the kernel log contains {earlier} of the same kind")
         }
     };
@@ -159,7 +159,7 @@ pub(crate) fn after_boot(kill: &OomKill) -> String {
 }
 
 /// The memory of the group whose limit was reached.
-fn held(kill: &OomKill) -> Option<String> {
+fn describe_held(kill: &OomKill) -> Option<String> {
     let group = kill.group_memory.as_ref()?;
     let parts = [
         ("anon", group.anon),
@@ -243,7 +243,7 @@ fn task(task: &OomTask) -> String {
 }
 
 /// The task that requested memory, if it is not the victim or requested more than one page.
-fn asked(kill: &OomKill) -> Option<String> {
+fn describe_request(kill: &OomKill) -> Option<String> {
     let invoker = kill.invoker.as_ref().filter(|invoker| invoker.order != -1)?;
     let same = kill.victim.as_ref().is_some_and(|victim| victim.name == invoker.name);
     let pages = match u32::try_from(invoker.order).ok().and_then(|order| 1u64.checked_shl(order)) {
@@ -271,14 +271,15 @@ fn since_boot(host: &Snapshot, kill: &OomKill) -> Option<String> {
     if let (Some(memory), Some(_)) =
         (kill.group_memory.as_ref().and_then(|it| it.memory), &kill.group)
     {
-        lines.push(format!("the cgroup had reached its limit {}", counted(memory.reached, "time")));
+        lines
+            .push(format!("the cgroup had reached its limit {}", count_of(memory.reached, "time")));
     }
     let group = kill.group.as_ref().and_then(|path| find_group(host, path));
     let in_group = group.and_then(|group| group.events.oom_kill.get());
     lines.extend(in_group.map(|kills| format!("{} killed in it until now", were(kills))));
     let all = host.vmstat.get("oom_kill").get();
     lines.extend(all.map(|kills| format!("{} killed on this machine", were(kills))));
-    (!lines.is_empty()).then(|| listed(&lines))
+    (!lines.is_empty()).then(|| join_words(&lines))
 }
 
 fn were(processes: u64) -> String {

@@ -33,10 +33,10 @@ fn group(host: &Snapshot, kill: &OomKill, memory: &OomGroup) -> Option<String> {
         .or_else(|| now.and_then(|group| by_limit_above(host, group)))
         .or_else(|| none_now(host))
         .or_else(|| now.and_then(by_swappiness))
-        .or_else(|| locked(memory.unevictable, memory.anon, memory.shmem))
+        .or_else(|| describe_locked(memory.unevictable, memory.anon, memory.shmem))
         .or_else(|| full_now(host))
         .or_else(|| refusing(host))
-        .or_else(|| taken(memory))
+        .or_else(|| describe_swapped(memory))
 }
 
 /// The group's own swap limit, in either version of cgroups.
@@ -93,7 +93,7 @@ fn machine(host: &Snapshot, kill: &OomKill, memory: &OomHost) -> Option<String> 
         let poorly = poorly_compressed(host, memory, used).unwrap_or_default();
         return Some(format!(
             "swap was full: {used} of {total} were in use{poorly}{}",
-            compressed(host)
+            describe_compressed(host)
         ));
     }
     let order = kill.invoker.as_ref().map_or(0, |invoker| invoker.order);
@@ -102,7 +102,7 @@ fn machine(host: &Snapshot, kill: &OomKill, memory: &OomHost) -> Option<String> 
                  swapping does not create")
     });
     contiguous
-        .or_else(|| locked(memory.unevictable, memory.anon, memory.shmem))
+        .or_else(|| describe_locked(memory.unevictable, memory.anon, memory.shmem))
         .or_else(|| refusing(host))
         .or_else(|| {
             let set = settings::number(host, "vm.swappiness")?;
@@ -132,7 +132,11 @@ fn poorly_compressed(host: &Snapshot, memory: &OomHost, used: Bytes) -> Option<S
 }
 
 /// Locked memory, if it is at least half of the memory that could have been swapped.
-fn locked(unevictable: Option<Bytes>, anon: Option<Bytes>, shmem: Option<Bytes>) -> Option<String> {
+fn describe_locked(
+    unevictable: Option<Bytes>,
+    anon: Option<Bytes>,
+    shmem: Option<Bytes>,
+) -> Option<String> {
     let swappable = anon?.saturating_add(shmem.unwrap_or_default());
     let locked =
         unevictable.filter(|locked| locked.get() > 0 && locked.get() >= swappable.get() / 2)?;
@@ -154,7 +158,7 @@ fn room_now(host: &Snapshot) -> Option<Bytes> {
 
 fn full_now(host: &Snapshot) -> Option<String> {
     let full = !host.tiers.is_empty() && host.tiers.iter().all(|tier| tier.is_full() == Some(true));
-    full.then(|| format!("all swap of the machine is full now{}", compressed(host)))
+    full.then(|| format!("all swap of the machine is full now{}", describe_compressed(host)))
 }
 
 /// A device in compressed RAM that accepts no more pages.
@@ -182,7 +186,7 @@ fn refusing(host: &Snapshot) -> Option<String> {
 
 /// The compression ratios of the devices in RAM: one that hardly compresses uses as much memory as
 /// it frees.
-fn compressed(host: &Snapshot) -> String {
+fn describe_compressed(host: &Snapshot) -> String {
     let listed = tiers::in_ram(host).filter_map(|tier| {
         let device = tiers::device_of(host, tier)?;
         let (stored, used) = (device.mm_stat.original.get()?, device.mm_stat.memory_used.get()?);
@@ -195,7 +199,7 @@ fn compressed(host: &Snapshot) -> String {
 }
 
 /// How much of the group was swapped out.
-fn taken(memory: &OomGroup) -> Option<String> {
+fn describe_swapped(memory: &OomGroup) -> Option<String> {
     let swapped = memory.swap.map(|swap| swap.usage).or(memory.swapped)?;
     Some(match swapped.get() {
         0 => "no page of the cgroup was swapped out; the kernel's report does not show why"

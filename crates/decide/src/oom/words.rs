@@ -3,7 +3,7 @@
 
 use pagewise_model::Bytes;
 
-use crate::text::counted;
+use crate::text::count_of;
 
 /// `42 seconds`, `3 minutes`, `5 hours`, `2 days`
 pub(crate) fn ago(seconds: f64) -> String {
@@ -11,10 +11,10 @@ pub(crate) fn ago(seconds: f64) -> String {
     #[expect(clippy::cast_sign_loss, reason = "clamped to what a boot can last")]
     let whole = seconds.clamp(0.0, 1e12) as u64;
     match whole {
-        0..=119 => counted(whole, "second"),
-        120..=7199 => counted(whole / 60, "minute"),
-        7200..=172_799 => counted(whole / 3600, "hour"),
-        _ => counted(whole / 86_400, "day"),
+        0..=119 => count_of(whole, "second"),
+        120..=7199 => count_of(whole / 60, "minute"),
+        7200..=172_799 => count_of(whole / 3600, "hour"),
+        _ => count_of(whole / 86_400, "day"),
     }
 }
 
@@ -29,7 +29,7 @@ pub(super) fn names(parts: &[(&str, Option<Bytes>)]) -> Vec<String> {
 }
 
 /// `a, b and c`
-pub(super) fn listed(parts: &[String]) -> String {
+pub(super) fn join_words(parts: &[String]) -> String {
     match parts {
         [] => String::new(),
         [only] => only.clone(),

@@ -50,12 +50,12 @@ fn finding(host: &Snapshot) -> Option<Finding> {
         return None;
     }
     let stuck = tiers::swap_is_off(host);
-    let held = held_by(host);
+    let held = find_holder(host);
     Some(Finding {
         id: RULE.id,
         severity: if stuck && is_low { Severity::Warning } else { Severity::Info },
         title: format!("{shmem} of the {cache} in buff/cache cannot be dropped"),
-        what: describe(host, shmem, cache, stuck) + &named(shmem, &held),
+        what: describe(host, shmem, cache, stuck) + &name_holder(shmem, &held),
         why:
             "Shared memory and files in tmpfs are part of the page cache, but no disk has a copy of them, so \
               the kernel can swap them out but not drop them. The command `free` counts them under buff/cache \
@@ -70,13 +70,13 @@ fn finding(host: &Snapshot) -> Option<Finding> {
             .named("MemAvailable", &memory.available)
             .named("SwapTotal", &memory.swap_total)
             .all(proof(&held))
-            .done(),
+            .into_evidence(),
         next: next(host, &held),
     })
 }
 
 /// A sentence with the mounts and processes that hold it; empty if none is known.
-fn named(shmem: Bytes, held: &ShmemHolder<'_>) -> String {
+fn name_holder(shmem: Bytes, held: &ShmemHolder<'_>) -> String {
     let mounts = held
         .mounts
         .iter()
@@ -100,7 +100,7 @@ fn proof(held: &ShmemHolder<'_>) -> Vec<Evidence> {
         .iter()
         .fold(EvidenceList::new(), |proof, mount| proof.named("used (statfs)", &mount.used));
     let files = held.holders.iter().filter_map(|holder| holder.files.first());
-    files.fold(mounts, |proof, file| proof.named("open file of", &file.bytes)).done()
+    files.fold(mounts, |proof, file| proof.named("open file of", &file.bytes)).into_evidence()
 }
 
 fn next(host: &Snapshot, held: &ShmemHolder<'_>) -> Vec<String> {
@@ -139,7 +139,7 @@ struct ShmemHolder<'a> {
 
 /// Mounts, and processes with files that never had a path (memfd); deleted files count for their
 /// mount.
-fn held_by(host: &Snapshot) -> ShmemHolder<'_> {
+fn find_holder(host: &Snapshot) -> ShmemHolder<'_> {
     let shmem = host.memory.shmem.get().unwrap_or_default();
     let is_part = |bytes: Bytes| {
         bytes > Bytes::default()

@@ -43,7 +43,7 @@ fn finding(host: &Snapshot, near: &NearLimit<'_>) -> Finding {
             .named("CommitLimit", &host.memory.commit_limit)
             .value(near.mode)
             .named("MemAvailable", &host.memory.available)
-            .done(),
+            .into_evidence(),
         next: vec![
             "grep -E 'Commit|MemAvailable|SwapTotal' /proc/meminfo".to_owned(),
             writes_and(

@@ -9,7 +9,7 @@ use pagewise_model::{DeletedKind, Finding, Interval, Level, Severity, Snapshot};
 use crate::Rule;
 use crate::grade::headroom;
 use crate::proof::EvidenceList;
-use crate::text::{counted, process};
+use crate::text::{count_of, process};
 
 pub(super) const RULE: Rule = Rule {
     id: "deleted-files",
@@ -54,7 +54,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
             .fold(EvidenceList::new(), |proof, file| proof.named("deleted file of", &file.bytes))
             .named("MemTotal", &host.memory.total)
             .named("MemAvailable", &host.memory.available)
-            .done(),
+            .into_evidence(),
         next: vec![
             format!("sudo ls -l /proc/{pid}/fd | grep deleted"),
             format!("systemctl status {pid}  # names its unit; restarting the unit closes the files"),
@@ -63,7 +63,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
 }
 
 fn describe(holder: &Holder<'_>, name: &str, percent: f64) -> String {
-    let files = counted(holder.files.len() as u64, "deleted file");
+    let files = count_of(holder.files.len() as u64, "deleted file");
     let (take, them) = if holder.files.len() == 1 { ("takes", "it") } else { ("take", "them") };
     let others = holder.files.iter().map(|file| file.others).max().unwrap_or_default();
     let others = match others {

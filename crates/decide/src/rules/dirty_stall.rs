@@ -110,7 +110,7 @@ fn proof(host: &Snapshot, limit: &Limit<'_>) -> Vec<Evidence> {
         .named("MemAvailable", &host.memory.available)
         .value(limit.set.live)
         .named("some avg60", &host.psi.io.some.avg60)
-        .done()
+        .into_evidence()
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
         evidence: EvidenceList::new()
             .value(set.live)
             .named("compact_stall", &host.vmstat.get("compact_stall"))
-            .done(),
+            .into_evidence(),
         next: vec![
             writes_and(
                 format!("sudo sysctl {KNOB}={USUAL}"),
@@ -69,17 +69,17 @@ pub(super) mod tests {
     use super::*;
     use crate::testing::{assert_silent, calm, knob, only, with};
 
-    fn set(value: &str) -> Interval {
+    fn interval_with(value: &str) -> Interval {
         with(|host| knob(host, KNOB, value))
     }
 
     pub(crate) fn firing() -> Interval {
-        set("1000")
+        interval_with("1000")
     }
 
     #[test]
     fn each_side_has_its_effect() {
-        let title = |value| only(&RULE, &set(value)).title;
+        let title = |value| only(&RULE, &interval_with(value)).title;
         assert_eq!(
             title("1000"),
             "vm.extfrag_threshold is 1000: allocations never start compaction"
@@ -91,6 +91,6 @@ pub(super) mod tests {
     #[test]
     fn the_kernels_own_is_silent() {
         assert_silent(&RULE, &calm());
-        assert_silent(&RULE, &set("500"));
+        assert_silent(&RULE, &interval_with("500"));
     }
 }

@@ -61,7 +61,7 @@ fn finding(interval: &Interval) -> Option<Finding> {
             .change("compact_stall", &stalls)
             .changed("compact_fail", failed.as_ref())
             .named("free blocks by order:", &zone.blocks)
-            .done(),
+            .into_evidence(),
         next: vec![
             trigger(1, "/proc/sys/vm/compact_memory"),
             writes("sudo sysctl vm.compaction_proactiveness=40"),

@@ -47,7 +47,7 @@ fn finding(line: &PersistentSetting) -> Option<Finding> {
              before the device has a size, and the kernel refuses this write. As a result, the device uses \
              these algorithms with their default level and without a dictionary."
         ),
-        evidence: EvidenceList::new().named("compression-algorithm", &line.value).done(),
+        evidence: EvidenceList::new().named("compression-algorithm", &line.value).into_evidence(),
         next: vec![
             format!("journalctl -b -u systemd-zram-setup@{device}.service"),
             "dpkg -s systemd-zram-generator | grep Version".to_owned(),
@@ -83,7 +83,7 @@ pub(super) mod tests {
     use super::*;
     use crate::testing::{assert_silent, calm, line, only, with};
 
-    fn asked(algorithms: &str) -> Interval {
+    fn interval_with(algorithms: &str) -> Interval {
         with(|host| {
             let value = line("/etc/systemd/zram-generator.conf", 3, Name::from(algorithms));
             let target = Target::instance_of("zram.comp_algorithm", "0");
@@ -94,7 +94,7 @@ pub(super) mod tests {
     }
 
     pub(crate) fn firing() -> Interval {
-        asked("lzo-rle zstd(level=9, dict=/etc/dict) (type=idle)")
+        interval_with("lzo-rle zstd(level=9, dict=/etc/dict) (type=idle)")
     }
 
     #[test]
@@ -108,9 +108,9 @@ pub(super) mod tests {
 
     #[test]
     fn those_of_the_first_and_of_all_are_not() {
-        assert_silent(&RULE, &asked("zstd(level=3) lzo-rle (type=idle)"));
-        assert_silent(&RULE, &asked("zstd(level=3)"));
-        assert_silent(&RULE, &asked(")( ("));
+        assert_silent(&RULE, &interval_with("zstd(level=3) lzo-rle (type=idle)"));
+        assert_silent(&RULE, &interval_with("zstd(level=3)"));
+        assert_silent(&RULE, &interval_with(")( ("));
         assert_silent(&RULE, &calm());
     }
 }

@@ -22,7 +22,7 @@ pub(super) const RULE: Rule = Rule {
 const TOLD: usize = 5;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
-    let troubled = verdict::troubled(interval);
+    let troubled = verdict::find_troubled(interval);
     troubled.iter().take(TOLD).filter_map(|group| finding(interval, group)).collect()
 }
 
@@ -87,7 +87,7 @@ fn finding(interval: &Interval, group: &GroupTrouble<'_>) -> Option<Finding> {
         evidence: kept
             .iter()
             .fold(proof(host, group), |proof, _| proof.value(&host.mglru.enabled))
-            .done(),
+            .into_evidence(),
         next: kept
             .iter()
             .map(|_| put("n", "/sys/kernel/mm/lru_gen/enabled"))
@@ -190,7 +190,7 @@ fn proof(host: &Snapshot, group: &GroupTrouble<'_>) -> EvidenceList {
 fn raise(host: &Snapshot, group: &GroupTrouble<'_>, limit: Bytes) -> Option<String> {
     let limited = group.limited;
     let was_killed = group.troubles.iter().any(|(_, it)| matches!(it, Trouble::Kills(_)));
-    let requested = limits::raised(limited, limit, was_killed)?.get();
+    let requested = limits::raised_limit(limited, limit, was_killed)?.get();
     let more = requested.checked_sub(limit.get())?;
     host.memory.available.get().filter(|available| more <= available.get() / 2)?;
     let mebibytes = requested >> 20;

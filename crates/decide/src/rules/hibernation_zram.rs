@@ -38,7 +38,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
         why: "Hibernation writes the memory in use to a swap area on a disk, because RAM loses its contents \
               while the machine is off. Without a swap area on a disk, hibernation fails."
             .to_owned(),
-        evidence: EvidenceList::new().value(resume).named("size", &first.size).done(),
+        evidence: EvidenceList::new().value(resume).named("size", &first.size).into_evidence(),
         next: vec![
             "cat /sys/power/resume /proc/swaps; lsblk -o NAME,MAJ:MIN,FSTYPE".to_owned(),
             "cat /sys/power/state  # if the word disk is missing, this kernel cannot hibernate".to_owned(),

@@ -5,7 +5,7 @@ use pagewise_model::{Bytes, Finding, HugePool, Interval, Severity, Snapshot};
 
 use crate::Rule;
 use crate::proof::EvidenceList;
-use crate::text::{counted, put};
+use crate::text::{count_of, put};
 
 pub(super) const RULE: Rule = Rule {
     id: "hugetlb-unused",
@@ -38,7 +38,7 @@ fn finding(host: &Snapshot, pool: &HugePool) -> Option<Finding> {
         title: format!("{bytes} in the hugetlb pool of {} huge pages are unused", pool.page_bytes),
         what: format!(
             "{unused} of the pool's {} of {} are neither in use nor reserved; they take {percent:.0} % of RAM.",
-            counted(total, "huge page"),
+            count_of(total, "huge page"),
             pool.page_bytes
         ),
         why: "When a hugetlb pool is set up, its memory is set aside: nothing but hugetlb mappings can use \
@@ -51,7 +51,7 @@ fn finding(host: &Snapshot, pool: &HugePool) -> Option<Finding> {
             .named("reserved", &pool.reserved)
             .named("surplus", &pool.surplus)
             .named("MemTotal", &host.memory.total)
-            .done(),
+            .into_evidence(),
         next: next(pool, total, unused),
     })
 }

@@ -169,8 +169,8 @@ fn proof(host: &Snapshot, excess: &Excess, owner: Option<(&Process, Bytes)>) -> 
         .named(excess.purpose.key, (excess.purpose.pick)(&host.memory))
         .named("MemTotal", &host.memory.total);
     match owner {
-        Some((process, _)) => proof.named("VmPTE", &process.page_tables).done(),
-        None => proof.done(),
+        Some((process, _)) => proof.named("VmPTE", &process.page_tables).into_evidence(),
+        None => proof.into_evidence(),
     }
 }
 

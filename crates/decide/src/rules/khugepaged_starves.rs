@@ -48,7 +48,7 @@ fn finding(interval: &Interval) -> Option<Finding> {
             .change("run-queue wait ns", &wait)
             .change("CPU time ns", &cpu)
             .value(&host.thp.khugepaged.pages_collapsed)
-            .done(),
+            .into_evidence(),
         next: vec![
             writes(format!("sudo renice -n 0 -p {pid}")),
             format!("cat /proc/{pid}/schedstat"),

@@ -34,7 +34,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     let ksm = &host.ksm;
     let runs = ksm.run.get()? == 1 && ksm.full_scans.get()? >= SETTLED_SCANS;
     let loss = loss(ksm, host.page_size()).filter(|&loss| runs && loss >= WORTH)?;
-    let (merged, tracked) = (ksm.pages_sharing.get()?, tracked(ksm)?);
+    let (merged, tracked) = (ksm.pages_sharing.get()?, tracked_pages(ksm)?);
     Some(Finding {
         id: RULE.id,
         severity: Severity::Warning,
@@ -65,7 +65,7 @@ fn loss(ksm: &Ksm, page: Bytes) -> Option<Bytes> {
 
 /// Pages of which KSM keeps a record: shared, unshared, and volatile (changing too fast to be
 /// merged).
-fn tracked(ksm: &Ksm) -> Option<Pages> {
+fn tracked_pages(ksm: &Ksm) -> Option<Pages> {
     let others = [&ksm.pages_shared, &ksm.pages_unshared, &ksm.pages_volatile];
     let others: Pages = others.into_iter().filter_map(pagewise_model::Reading::get).sum();
     Some(others.saturating_add(ksm.pages_sharing.get()?))
@@ -73,7 +73,7 @@ fn tracked(ksm: &Ksm) -> Option<Pages> {
 
 fn computed_profit(ksm: &Ksm, page: Bytes) -> Option<i128> {
     let sharing = ksm.pages_sharing.get()?;
-    let records = tracked(ksm)?.to_bytes(RECORD);
+    let records = tracked_pages(ksm)?.to_bytes(RECORD);
     Some(i128::from(sharing.to_bytes(page).get()) - i128::from(records.get()))
 }
 
@@ -85,7 +85,7 @@ fn proof(ksm: &Ksm) -> Vec<Evidence> {
         .named("pages_sharing", &ksm.pages_sharing)
         .named("pages_unshared", &ksm.pages_unshared)
         .named("pages_volatile", &ksm.pages_volatile)
-        .done()
+        .into_evidence()
 }
 
 fn next(ksm: &Ksm) -> Vec<String> {

@@ -62,7 +62,7 @@ fn one_device(host: &Snapshot) -> Option<Finding> {
               in use. Which one comes first can differ between boots. If a swap unit depends on the one that \
               fails, the host then runs without this swap."
             .to_owned(),
-        evidence: owned.applied().fold(EvidenceList::new(), |all, it| all.value(&it.value)).done(),
+        evidence: owned.applied().fold(EvidenceList::new(), |all, it| all.value(&it.value)).into_evidence(),
         next: disable.into_iter().chain([look]).collect(),
     })
 }
@@ -107,7 +107,10 @@ fn finding(host: &Snapshot, purpose: Purpose) -> Option<Finding> {
             second.found.source.path()
         ),
         why: why.to_owned(),
-        evidence: all.iter().fold(EvidenceList::new(), |proof, it| proof.value(&it.found)).done(),
+        evidence: all
+            .iter()
+            .fold(EvidenceList::new(), |proof, it| proof.value(&it.found))
+            .into_evidence(),
         next: next(second),
     })
 }

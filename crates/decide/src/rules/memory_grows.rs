@@ -67,7 +67,7 @@ fn describe(growth: &Growth<'_>) -> String {
     };
     let at_that_rate = format!("at this rate, {into} in about {}", roughly(growth.lasts_seconds));
     let (named, added, seconds, held) =
-        (growth.grower.named(), growth.added, growth.seconds, growth.held);
+        (growth.grower.name(), growth.added, growth.seconds, growth.held);
     let age = roughly(growth.age_seconds.max(10.0));
     match growth.grower {
         Grower::Process(_) => format!(
@@ -103,7 +103,7 @@ fn proof(host: &Snapshot, growth: &Growth<'_>) -> Vec<pagewise_model::Evidence> 
             .named("current", &group.current)
             .named("anon", &group.anon),
     }
-    .done()
+    .into_evidence()
 }
 
 fn next(host: &Snapshot, growth: &Growth<'_>) -> Vec<String> {

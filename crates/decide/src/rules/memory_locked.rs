@@ -65,8 +65,8 @@ fn proof(host: &Snapshot, owner: Option<(&Process, Bytes)>) -> Vec<Evidence> {
         .named("Mlocked", &host.memory.mlocked)
         .named("MemTotal", &host.memory.total);
     match owner {
-        Some((process, _)) => proof.named("VmLck", &process.locked).done(),
-        None => proof.done(),
+        Some((process, _)) => proof.named("VmLck", &process.locked).into_evidence(),
+        None => proof.into_evidence(),
     }
 }
 
@@ -75,7 +75,7 @@ pub(super) mod tests {
     use super::*;
     use crate::testing::{assert_silent, calm, gib, line, mib, only, with};
 
-    fn locked(held: Bytes) -> Interval {
+    fn interval_with(held: Bytes) -> Interval {
         with(|host| {
             host.memory.unevictable = line("/proc/meminfo", 12, held);
             host.memory.mlocked = line("/proc/meminfo", 13, held);
@@ -84,7 +84,7 @@ pub(super) mod tests {
     }
 
     pub(crate) fn firing() -> Interval {
-        locked(gib(5))
+        interval_with(gib(5))
     }
 
     #[test]
@@ -93,7 +93,7 @@ pub(super) mod tests {
         assert_eq!(finding.title, "31 % of RAM is locked and cannot be reclaimed");
         assert_eq!(finding.severity, Severity::Info);
         assert!(finding.what.contains("; postgres (pid 4121) locked the most: 4.9 GiB"));
-        assert_eq!(only(&RULE, &locked(gib(8))).severity, Severity::Warning);
+        assert_eq!(only(&RULE, &interval_with(gib(8))).severity, Severity::Warning);
     }
 
     #[test]
@@ -106,6 +106,6 @@ pub(super) mod tests {
     #[test]
     fn a_little_is_usual() {
         assert_silent(&RULE, &calm());
-        assert_silent(&RULE, &locked(gib(3)));
+        assert_silent(&RULE, &interval_with(gib(3)));
     }
 }

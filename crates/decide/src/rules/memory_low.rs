@@ -98,8 +98,8 @@ fn proof(host: &Snapshot, largest: Option<&Process>) -> Vec<pagewise_model::Evid
         .named("SwapTotal", &host.memory.swap_total)
         .named("SwapFree", &host.memory.swap_free);
     match largest {
-        Some(process) => proof.named("RssAnon", &process.rss_anon).done(),
-        None => proof.done(),
+        Some(process) => proof.named("RssAnon", &process.rss_anon).into_evidence(),
+        None => proof.into_evidence(),
     }
 }
 

@@ -39,7 +39,7 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
         title: title(&interval.end, level, most),
         what: describe(interval, level, thrashing.as_ref()),
         why: WHY.to_owned(),
-        evidence: proof(interval, thrashing.as_ref()).done(),
+        evidence: proof(interval, thrashing.as_ref()).into_evidence(),
         next: next(&interval.end),
     });
     finding.into_iter().collect()
@@ -68,13 +68,13 @@ fn title(host: &Snapshot, level: Option<Severity>, thrashes: Option<&Thrashing>)
 }
 
 fn describe(interval: &Interval, level: Option<Severity>, thrashing: Option<&Thrashing>) -> String {
-    let waited = level.and_then(|_| waited(&interval.end));
+    let waited = level.and_then(|_| describe_waits(&interval.end));
     let reread = thrashing.map(|thrashing| reread(&interval.end, thrashing));
     let lines: Vec<String> = [waited, reread].into_iter().flatten().collect();
     lines.join(" ")
 }
 
-fn waited(host: &Snapshot) -> Option<String> {
+fn describe_waits(host: &Snapshot) -> Option<String> {
     let memory = &host.psi.memory;
     let shown = |name: &str, ten: Option<f64>, sixty: Option<f64>| match (ten, sixty) {
         (Some(ten), Some(sixty)) => {

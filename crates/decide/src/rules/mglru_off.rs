@@ -46,7 +46,7 @@ fn finding(interval: &Interval) -> Option<Finding> {
               only a third to a half as many pages as the classic LRU for each page that it reclaimed. These \
               trials did not show that programs run faster, so measure the effect on your own workload."
             .to_owned(),
-        evidence: proof.done(),
+        evidence: proof.into_evidence(),
         next: vec![
             put("y", "/sys/kernel/mm/lru_gen/enabled"),
             "grep -E 'pgscan|pgsteal' /proc/vmstat".to_owned(),
@@ -57,7 +57,7 @@ fn finding(interval: &Interval) -> Option<Finding> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::testing::{assert_silent, calm, erase, file, only, set, with};
+    use crate::testing::{assert_silent, calm, erase, file, only, set_knob, with};
 
     pub(crate) fn firing() -> Interval {
         with(|host| host.mglru.enabled = file("/sys/kernel/mm/lru_gen/enabled", 0))
@@ -77,8 +77,8 @@ pub(super) mod tests {
     fn what_cgroups_scanned_counts_too() {
         let interval = with(|host| {
             host.mglru.enabled = file("/sys/kernel/mm/lru_gen/enabled", 0);
-            set(host, "pgscan_anon", 1_000_000);
-            set(host, "pgscan_file", 234);
+            set_knob(host, "pgscan_anon", 1_000_000);
+            set_knob(host, "pgscan_file", 234);
         });
         assert!(only(&RULE, &interval).what.contains("scanned 1,000,234 pages"));
     }

@@ -42,7 +42,7 @@ fn finding(interval: &Interval) -> Option<Finding> {
               a short burst of work can cause a kill while swap still has room; the kernel's documentation \
               warns of premature OOM kills with values such as 3000."
             .to_owned(),
-        evidence: EvidenceList::new().value(&mglru.min_ttl).value(&mglru.enabled).done(),
+        evidence: EvidenceList::new().value(&mglru.min_ttl).value(&mglru.enabled).into_evidence(),
         next: vec![
             format!(
                 "{}; undo with {milliseconds}",
@@ -58,7 +58,7 @@ pub(super) mod tests {
     use super::*;
     use crate::testing::{assert_silent, calm, file, only, with};
 
-    fn protected(milliseconds: u64) -> Interval {
+    fn interval_with(milliseconds: u64) -> Interval {
         with(|host| {
             host.mglru.min_ttl =
                 file("/sys/kernel/mm/lru_gen/min_ttl_ms", Millis::new(milliseconds));
@@ -66,7 +66,7 @@ pub(super) mod tests {
     }
 
     pub(crate) fn firing() -> Interval {
-        protected(1_000)
+        interval_with(1_000)
     }
 
     #[test]
@@ -77,14 +77,14 @@ pub(super) mod tests {
             "the kernel kills a process rather than evict pages used in the last 1000 ms"
         );
         assert_eq!(finding.severity, Severity::Info);
-        assert_eq!(only(&RULE, &protected(3_000)).severity, Severity::Info);
-        assert_eq!(only(&RULE, &protected(3_001)).severity, Severity::Warning);
+        assert_eq!(only(&RULE, &interval_with(3_000)).severity, Severity::Info);
+        assert_eq!(only(&RULE, &interval_with(3_001)).severity, Severity::Warning);
     }
 
     #[test]
     fn off_is_silent_and_so_is_a_kernel_that_does_not_use_it() {
         assert_silent(&RULE, &calm());
-        assert_silent(&RULE, &protected(0));
+        assert_silent(&RULE, &interval_with(0));
         let mut classic = firing();
         classic.end.mglru.enabled = file("/sys/kernel/mm/lru_gen/enabled", 0);
         assert_silent(&RULE, &classic);

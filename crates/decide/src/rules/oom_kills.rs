@@ -19,7 +19,7 @@ use pagewise_model::{
 use crate::Rule;
 use crate::oom::{self, change};
 use crate::proof::EvidenceList;
-use crate::text::{count, counted, short, short_group};
+use crate::text::{count, count_of, short, short_group};
 
 pub(super) const RULE: Rule = Rule {
     id: oom::RULE,
@@ -159,7 +159,7 @@ fn describe(host: &Snapshot, kills: &[&OomKill], last: &OomKill) -> String {
     let reports = match kills.len() as u64 {
         1 => String::new(),
         several => {
-            format!(". This is the last of {} in the kernel log", counted(several, "such report"))
+            format!(". This is the last of {} in the kernel log", count_of(several, "such report"))
         }
     };
     let available = host.memory.available.get().filter(|_| is_of_group(kills));
@@ -219,11 +219,11 @@ fn counted_only(interval: &Interval) -> Option<Finding> {
             "{} killed for lack of memory since boot",
             if killed == 1 { "1 process was".to_owned() } else { format!("{} processes were", count(killed)) }
         ),
-        what: sentence(&format!("{}{}", no_report(host), told(now.as_ref(), &by_groups))) + ".",
+        what: sentence(&format!("{}{}", no_report(host), describe_kills(now.as_ref(), &by_groups))) + ".",
         why: "The kernel's counters show how many processes it killed, but neither which ones nor why. The kernel \
               log shows both, but only until newer messages overwrite them, and only to users who may read it."
             .to_owned(),
-        evidence: proof.done(),
+        evidence: proof.into_evidence(),
         next: next_without_report(host),
     })
 }
@@ -266,9 +266,9 @@ fn no_report(host: &Snapshot) -> String {
     }
 }
 
-fn told(now: Option<&Change>, groups: &[&Cgroup]) -> String {
+fn describe_kills(now: Option<&Change>, groups: &[&Cgroup]) -> String {
     let now = now.map_or_else(String::new, |change| {
-        format!("; {} in the last {:.1} s", counted(change.delta, "kill"), change.seconds)
+        format!("; {} in the last {:.1} s", count_of(change.delta, "kill"), change.seconds)
     });
     let named = groups.iter().take(GROUPS).filter_map(|group| {
         Some(format!("{} in {}", count(group.events.oom_kill.get()?), group.path))

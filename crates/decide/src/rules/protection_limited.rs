@@ -35,7 +35,7 @@ struct Limited<'a> {
 
 impl Limited<'_> {
     /// How much of the memory in use lacks the protection that is configured for it.
-    fn lost(&self) -> Bytes {
+    fn lost_protection(&self) -> Bytes {
         let used = self.group.current.get().unwrap_or_default();
         self.wanted.min(used).saturating_sub(self.left)
     }
@@ -44,13 +44,14 @@ impl Limited<'_> {
 fn diagnose(interval: &Interval) -> Vec<Finding> {
     let host = &interval.end;
     let groups = host.cgroups.groups.iter();
-    let limited = groups.flat_map(|group| [LOW, MIN].map(|kind| limited(host, group, kind)));
-    let limited: Vec<Limited<'_>> = limited.flatten().filter(|it| it.lost() >= WORTH).collect();
-    let worst = limited.iter().max_by_key(|it| it.lost());
+    let limited = groups.flat_map(|group| [LOW, MIN].map(|kind| find_limited(host, group, kind)));
+    let limited: Vec<Limited<'_>> =
+        limited.flatten().filter(|it| it.lost_protection() >= WORTH).collect();
+    let worst = limited.iter().max_by_key(|it| it.lost_protection());
     worst.map(|worst| finding(host, worst, limited.len() - 1)).into_iter().collect()
 }
 
-fn limited<'a>(host: &'a Snapshot, group: &'a Cgroup, kind: Kind) -> Option<Limited<'a>> {
+fn find_limited<'a>(host: &'a Snapshot, group: &'a Cgroup, kind: Kind) -> Option<Limited<'a>> {
     let wanted = kind.claim(group).filter(|wanted| *wanted > Bytes::new(0))?;
     let is_above = |it: &&Cgroup| it.path.as_str() != "/" && is_below(group, it);
     let above: Vec<&Cgroup> = host.cgroups.groups.iter().filter(is_above).collect();
@@ -94,7 +95,7 @@ fn finding(host: &Snapshot, worst: &Limited<'_>, others: usize) -> Finding {
             .named(name, (kind.reading)(group))
             .named(name, (kind.reading)(above))
             .named("current", &group.current)
-            .done(),
+            .into_evidence(),
         next: raise.chain([look]).collect(),
     }
 }

@@ -12,7 +12,7 @@ use pagewise_model::{
 
 use crate::Rule;
 use crate::proof::EvidenceList;
-use crate::text::{cut, quoted, setting, writes_and};
+use crate::text::{quoted, setting, shorten_title, writes_and};
 
 pub(super) const RULE: Rule = Rule {
     id: "setting-unread",
@@ -58,7 +58,7 @@ fn finding(unread: &[Unread]) -> Option<Finding> {
     Some(Finding {
         id: RULE.id,
         severity: Severity::Info,
-        title: cut(format!("nothing reads {} in {}", setting(&line.target), place.path())),
+        title: shorten_title(format!("nothing reads {} in {}", setting(&line.target), place.path())),
         what: format!(
             "{place} sets {} to {}, but {}{others}.",
             setting(&line.target),
@@ -74,7 +74,7 @@ fn finding(unread: &[Unread]) -> Option<Finding> {
             .fold(EvidenceList::new(), |all, it| {
                 all.named(&it.line.target.to_string(), &it.line.value)
             })
-            .done(),
+            .into_evidence(),
         next: next(line),
     })
 }

@@ -13,7 +13,7 @@ use pagewise_model::{
 
 use crate::Rule;
 use crate::proof::EvidenceList;
-use crate::text::{counted, cut, quoted, setting, writes_and};
+use crate::text::{count_of, quoted, setting, shorten_title, writes_and};
 
 pub(super) const RULE: Rule = Rule {
     id: "settings-differ",
@@ -32,7 +32,7 @@ const CONF: &str = "/etc/sysctl.conf";
 fn diagnose(interval: &Interval) -> Vec<Finding> {
     let host = &interval.end;
     let owned = ownership(host);
-    [not_in_force(&owned), lost(host, &owned), set_twice(&owned), overruled(host, &owned)]
+    [not_in_force(&owned), find_lost(host, &owned), set_twice(&owned), find_overruled(host, &owned)]
         .into_iter()
         .flatten()
         .collect()
@@ -49,7 +49,7 @@ impl Difference<'_> {
         self.owned.running.value().map_or("", |name| name.as_str())
     }
 
-    fn shown(&self) -> String {
+    fn describe(&self) -> String {
         let (live, wanted) = (self.live(), self.setting.wanted());
         let (name, place) = (setting(&self.owned.target), &self.setting.value.source);
         format!("{name} is {live}, but {place} sets it to {wanted}")
@@ -108,8 +108,8 @@ fn not_in_force(owned: &[KnobOwnership]) -> Option<Finding> {
     Some(Finding {
         id: RULE.id,
         severity: Severity::Info,
-        title: cut(format!("{name} is {live}, but a file sets it to {wanted}{others}")),
-        what: format!("{}.", named(differing.iter().map(Difference::shown))),
+        title: shorten_title(format!("{name} is {live}, but a file sets it to {wanted}{others}")),
+        what: format!("{}.", join_names(differing.iter().map(Difference::describe))),
         why: why_not(&differing),
         evidence: differing
             .iter()
@@ -118,7 +118,7 @@ fn not_in_force(owned: &[KnobOwnership]) -> Option<Finding> {
                 let name = it.owned.target.to_string();
                 proof.value(&it.owned.running).named(&name, &it.setting.value)
             })
-            .done(),
+            .into_evidence(),
         next: first.next(),
     })
 }
@@ -150,7 +150,7 @@ fn why_not(differing: &[Difference<'_>]) -> String {
     )
 }
 
-fn lost(host: &Snapshot, owned: &[KnobOwnership]) -> Option<Finding> {
+fn find_lost(host: &Snapshot, owned: &[KnobOwnership]) -> Option<Finding> {
     if host.configuration.sysctl_files == 0 {
         return None;
     }
@@ -170,7 +170,7 @@ fn lost(host: &Snapshot, owned: &[KnobOwnership]) -> Option<Finding> {
         id: RULE.id,
         severity: Severity::Info,
         title: format!("{} in no sysctl file", counted_changed(lost.len())),
-        what: format!("{}.", named(shown)),
+        what: format!("{}.", join_names(shown)),
         why: "A value that somebody set by hand is lost at the next boot, and the host then behaves \
               differently. If a service such as kubelet sets the value again at boot, nothing is lost."
             .to_owned(),
@@ -178,7 +178,7 @@ fn lost(host: &Snapshot, owned: &[KnobOwnership]) -> Option<Finding> {
             .iter()
             .take(NAMED)
             .fold(EvidenceList::new(), |proof, it| proof.value(&it.live))
-            .done(),
+            .into_evidence(),
         next: vec![writes_and(
             format!("echo '{line}' | sudo tee -a /etc/sysctl.d/90-memory.conf"),
             "permanent; undo by deleting the line",
@@ -193,7 +193,7 @@ fn value(reading: &KnobReading) -> &str {
 fn counted_changed(number: usize) -> String {
     match number {
         1 => "1 setting differs from its default and is".to_owned(),
-        more => format!("{} differ from their defaults and are", counted(more as u64, "setting")),
+        more => format!("{} differ from their defaults and are", count_of(more as u64, "setting")),
     }
 }
 
@@ -224,7 +224,7 @@ fn set_twice(owned: &[KnobOwnership]) -> Option<Finding> {
     Some(Finding {
         id: RULE.id,
         severity: Severity::Info,
-        title: cut(format!(
+        title: shorten_title(format!(
             "two files set {knob} to different values: {} and {}",
             first.wanted(),
             last.wanted()
@@ -240,13 +240,13 @@ fn set_twice(owned: &[KnobOwnership]) -> Option<Finding> {
               file names; sysctl --system then applies /etc/sysctl.conf. The value that is applied last takes \
               effect, so the value in the other file is never used."
             .to_owned(),
-        evidence: EvidenceList::new().named(knob, &first.value).named(knob, &last.value).done(),
+        evidence: EvidenceList::new().named(knob, &first.value).named(knob, &last.value).into_evidence(),
         next: vec![format!("grep -n {knob} {} {}", first.value.source.path(), last.value.source.path())],
     })
 }
 
 /// A file of the administrator that a tuned profile overrides.
-fn overruled(host: &Snapshot, owned: &[KnobOwnership]) -> Option<Finding> {
+fn find_overruled(host: &Snapshot, owned: &[KnobOwnership]) -> Option<Finding> {
     let tuned = host.configuration.tuned.as_ref()?;
     let (knob, wins, file) = owned.iter().find_map(|it| {
         let wins = it.winning().filter(|wins| wins.mechanism == Mechanism::Tuned)?;
@@ -257,7 +257,7 @@ fn overruled(host: &Snapshot, owned: &[KnobOwnership]) -> Option<Finding> {
     Some(Finding {
         id: RULE.id,
         severity: Severity::Info,
-        title: cut(format!("tuned overrides the sysctl file: {knob} = {}", wins.wanted())),
+        title: shorten_title(format!("tuned overrides the sysctl file: {knob} = {}", wins.wanted())),
         what: format!(
             "{} sets {knob} to {}, but the tuned profile {profile} ({}) is applied later and sets it to {}.",
             file.value.source,
@@ -273,7 +273,7 @@ fn overruled(host: &Snapshot, owned: &[KnobOwnership]) -> Option<Finding> {
             .named(knob, &file.value)
             .named(knob, &wins.value)
             .named("active profile", &tuned.profile)
-            .done(),
+            .into_evidence(),
         next: vec!["tuned-adm active".to_owned(), "grep reapply_sysctl /etc/tuned/tuned-main.conf".to_owned()],
     })
 }
@@ -283,7 +283,7 @@ fn is_sysctl(setting: &PersistentSetting) -> bool {
     setting.mechanism == Mechanism::Sysctl && setting.is_local()
 }
 
-fn named(all: impl Iterator<Item = String>) -> String {
+fn join_names(all: impl Iterator<Item = String>) -> String {
     let all: Vec<String> = all.collect();
     let shown = all.iter().take(NAMED).cloned().collect::<Vec<_>>().join("; ");
     match all.len().saturating_sub(NAMED) {

@@ -98,7 +98,7 @@ fn proof(avoids: &Avoids<'_>, rereading: &Rereading, host: &Snapshot) -> Vec<Evi
         Avoids::SwapOff => proof.named("SwapTotal", &host.memory.swap_total),
         Avoids::Swappiness(swappiness) => proof.value(swappiness.live),
     }
-    .done()
+    .into_evidence()
 }
 
 fn next(avoids: &Avoids<'_>, host: &Snapshot) -> Vec<String> {

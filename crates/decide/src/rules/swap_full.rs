@@ -43,7 +43,7 @@ fn finding(host: &Snapshot, level: Level, filled: Percent) -> Option<Finding> {
             .named("SwapTotal", &host.memory.swap_total)
             .named("SwapFree", &host.memory.swap_free)
             .named("MemAvailable", &host.memory.available)
-            .done(),
+            .into_evidence(),
         next: vec![
             "swapon --show=NAME,TYPE,SIZE,USED,PRIO".to_owned(),
             "grep VmSwap /proc/[0-9]*/status | sort -k2 -n | tail".to_owned(),

@@ -49,7 +49,7 @@ impl Heavy<'_> {
 }
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
-    let troubled = verdict::troubled(interval);
+    let troubled = verdict::find_troubled(interval);
     let limited: HashSet<&str> =
         troubled.iter().map(|trouble| trouble.limited.path.as_str()).collect();
     let above: HashSet<&str> = limited.iter().copied().flat_map(itself_and_above).collect();
@@ -129,7 +129,7 @@ fn finding(host: &Snapshot, heavy: &Heavy<'_>) -> Finding {
             .named("current", &group.current)
             .change("refaults", &heavy.refaults)
             .named("some avg60", &group.pressure.some.avg60)
-            .done(),
+            .into_evidence(),
         next: protect.chain([look]).collect(),
     }
 }
@@ -148,7 +148,7 @@ pub(super) mod tests {
         [start, &mut interval.end].map(|host| &mut host.cgroups.groups[2])
     }
 
-    fn swapped(swapped: u64, refaults: u64) -> Interval {
+    fn interval_with(swapped: u64, refaults: u64) -> Interval {
         let mut interval = with(|host| {
             for group in &mut host.cgroups.groups {
                 let path = format!("/sys/fs/cgroup{}/memory.low", group.path);
@@ -166,7 +166,7 @@ pub(super) mod tests {
     }
 
     pub(crate) fn firing() -> Interval {
-        swapped(900, 8_000)
+        interval_with(900, 8_000)
     }
 
     #[test]
@@ -196,8 +196,8 @@ pub(super) mod tests {
     #[test]
     fn cold_memory_in_swap_is_where_it_belongs() {
         assert_silent(&RULE, &calm());
-        assert_silent(&RULE, &swapped(900, 50));
-        assert_silent(&RULE, &swapped(200, 8_000));
+        assert_silent(&RULE, &interval_with(900, 50));
+        assert_silent(&RULE, &interval_with(200, 8_000));
         let mut patient = firing();
         stall(&mut db(&mut patient)[1].pressure.some, 0.0, 0.9);
         assert_silent(&RULE, &patient);

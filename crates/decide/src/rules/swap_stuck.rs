@@ -33,7 +33,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     let cached = memory.swap_cached.get().unwrap_or(Bytes::new(0));
     let used = memory.swap_total.get()?.saturating_sub(memory.swap_free.get()?);
     let back = used.saturating_sub(cached);
-    let room = memory.available.get()?.saturating_add(compressed(host));
+    let room = memory.available.get()?.saturating_add(compressed_bytes(host));
     if back <= room || back.percent_of(memory.total.get()?)?.get() < WORTH_PERCENT {
         return None;
     }
@@ -60,7 +60,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
 }
 
 /// RAM used by the swap tiers in compressed RAM.
-fn compressed(host: &Snapshot) -> Bytes {
+fn compressed_bytes(host: &Snapshot) -> Bytes {
     let devices = tiers::in_ram(host).filter_map(|tier| tiers::device_of(host, tier));
     devices.filter_map(|device| device.mm_stat.memory_used.get()).sum()
 }
@@ -74,7 +74,7 @@ fn proof(host: &Snapshot) -> Vec<Evidence> {
     let devices = tiers::in_ram(host).filter_map(|tier| tiers::device_of(host, tier));
     devices
         .fold(proof, |proof, device| proof.named("memory used", &device.mm_stat.memory_used))
-        .done()
+        .into_evidence()
 }
 
 #[cfg(test)]
@@ -85,7 +85,7 @@ pub(super) mod tests {
     use crate::testing::{assert_silent, calm, gib, line, mib, only, tier, with};
 
     /// This amount in a swap file of 32 GiB, and 9 GiB available.
-    fn swapped(used: Bytes) -> Interval {
+    fn interval_with(used: Bytes) -> Interval {
         with(|host| {
             host.tiers = vec![tier("/swap", TierKind::File, used, -2)];
             host.tiers[0].size = line("/proc/swaps", 2, gib(32));
@@ -96,7 +96,7 @@ pub(super) mod tests {
     }
 
     pub(crate) fn firing() -> Interval {
-        swapped(gib(10))
+        interval_with(gib(10))
     }
 
     #[test]
@@ -109,7 +109,7 @@ pub(super) mod tests {
     #[test]
     fn what_fits_is_silent() {
         assert_silent(&RULE, &calm());
-        assert_silent(&RULE, &swapped(gib(8)));
+        assert_silent(&RULE, &interval_with(gib(8)));
     }
 
     #[test]

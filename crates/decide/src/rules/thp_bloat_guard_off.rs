@@ -58,7 +58,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
             .value(&thp.shrink_underused)
             .named("AnonHugePages", &host.memory.anon_huge_pages)
             .named("thp_underused_split_page", &host.vmstat.get("thp_underused_split_page"))
-            .done(),
+            .into_evidence(),
         next: vec![
             put(64, "/sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none"),
             "grep thp_underused_split_page /proc/vmstat".to_owned(),

@@ -77,7 +77,7 @@ fn processes(host: &Snapshot) -> Option<Finding> {
               huge page after a fork, copy-on-write replaces this page by small pages. A database that saves \
               snapshots in a child process can therefore lose nearly all of its huge pages."
                 .to_owned(),
-        evidence: low.iter().take(NAMED).fold(proof(host), process_proof).done(),
+        evidence: low.iter().take(NAMED).fold(proof(host), process_proof).into_evidence(),
         next: next(host, worst),
     })
 }
@@ -149,7 +149,7 @@ fn faults(interval: &Interval) -> Option<Finding> {
             .value(&host.thp.enabled)
             .value(&host.thp.defrag)
             .named("AnonHugePages", &host.memory.anon_huge_pages)
-            .done(),
+            .into_evidence(),
         next: vec![
             trigger(1, "/proc/sys/vm/compact_memory"),
             "grep -E 'thp_fault|compact_(stall|fail|success)' /proc/vmstat".to_owned(),
@@ -191,7 +191,8 @@ fn enough(requests: Requests) -> Option<Requests> {
 pub(super) mod tests {
     use super::*;
     use crate::testing::{
-        assert_silent, calm, choice, file, gib, grow, line, mib, only, process, proof_of, set, with,
+        assert_silent, calm, choice, file, gib, grow, line, mib, only, process, proof_of, set_knob,
+        with,
     };
 
     fn always(host: &mut Snapshot) {
@@ -256,7 +257,7 @@ pub(super) mod tests {
         let finding = only(&RULE, &firing_on_faults());
         let what = "Of 1,000 page faults that requested a huge page in 10.0 s, 900 got a small page instead.";
         assert_eq!(finding.what, what);
-        let since_boot = with(|host| set(host, "thp_fault_fallback", 9_000));
+        let since_boot = with(|host| set_knob(host, "thp_fault_fallback", 9_000));
         let what = only(&RULE, &since_boot).what;
         assert!(
             what.starts_with("Of 9,900 page faults that requested a huge page since boot, "),
@@ -266,7 +267,7 @@ pub(super) mod tests {
 
     #[test]
     fn recent_faults_count_before_old_ones() {
-        let mut better = with(|host| set(host, "thp_fault_fallback", 9_000));
+        let mut better = with(|host| set_knob(host, "thp_fault_fallback", 9_000));
         grow(&mut better, "thp_fault_alloc", 500);
         assert_silent(&RULE, &better);
     }

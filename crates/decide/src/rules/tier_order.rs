@@ -76,7 +76,7 @@ fn finding(interval: &Interval, inversion: &Inversion<'_>) -> Finding {
             .named(&format!("{} size", slow.path), &slow.size)
             .named(&format!("{} priority", fast.path), &fast.priority)
             .named(&format!("{} used", fast.path), &fast.used)
-            .done(),
+            .into_evidence(),
         next: next(&interval.end, inversion),
     }
 }

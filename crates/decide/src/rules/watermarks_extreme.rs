@@ -117,7 +117,7 @@ fn gap(host: &Snapshot, total: Bytes) -> Option<Finding> {
 }
 
 fn proof(host: &Snapshot, set: &Setting<'_>) -> Vec<Evidence> {
-    EvidenceList::new().value(set.live).named("MemTotal", &host.memory.total).done()
+    EvidenceList::new().value(set.live).named("MemTotal", &host.memory.total).into_evidence()
 }
 
 fn set_where(knob: &str) -> String {

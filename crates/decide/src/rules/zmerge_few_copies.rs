@@ -56,7 +56,7 @@ fn finding(device: &Zram) -> Option<Finding> {
             .named("merge_misses", &merging.misses)
             .value(&merging.index_bytes)
             .value(&merging.merged_bytes)
-            .done(),
+            .into_evidence(),
         next: vec![
             put("adaptive", &format!("/sys/block/{name}/merge_mode")),
             format!("sudo pagewise scan --device /dev/{name} --duplicates"),
@@ -70,7 +70,7 @@ pub(super) mod tests {
     use crate::testing::{assert_silent, file, only, with, zmerge};
 
     /// A swap tier in this mode that found this many duplicates among 100,000 pages.
-    fn found(mode: &str, hits: u64) -> Interval {
+    fn interval_with(mode: &str, hits: u64) -> Interval {
         with(|host| {
             host.zram.clear();
             host.tiers[0].path = pagewise_model::Name::from("/dev/zmerge0");
@@ -80,7 +80,7 @@ pub(super) mod tests {
     }
 
     pub(crate) fn firing() -> Interval {
-        found("inline", 120)
+        interval_with("inline", 120)
     }
 
     #[test]
@@ -103,9 +103,9 @@ pub(super) mod tests {
 
     #[test]
     fn copies_enough_other_modes_and_few_pages_are_silent() {
-        assert_silent(&RULE, &found("inline", 1_000));
+        assert_silent(&RULE, &interval_with("inline", 1_000));
         for mode in ["off", "request", "adaptive"] {
-            assert_silent(&RULE, &found(mode, 0));
+            assert_silent(&RULE, &interval_with(mode, 0));
         }
         let mut few = firing();
         let merging = few.end.zmerge[0].merging.as_mut().unwrap();

@@ -81,7 +81,7 @@ fn size_proof(tier: &Tier, device: Option<&Zram>) -> Vec<Evidence> {
         Some(device) => proof.named("memory used", &device.mm_stat.memory_used),
         None => proof,
     }
-    .done()
+    .into_evidence()
 }
 
 /// The next tier with free space, if there is one.
@@ -141,7 +141,7 @@ fn limit_proof(device: &Zram, failing: Option<&Change>) -> Vec<Evidence> {
         Some(failing) => proof.change("failed_writes", failing),
         None => proof.named("failed_writes", &device.io_stat.failed_writes),
     }
-    .done()
+    .into_evidence()
 }
 
 /// Failed writes over the interval, if any.

@@ -50,7 +50,7 @@ fn finding(host: &Snapshot, device: &Zram) -> Option<Finding> {
             .named("memory used", &stat.memory_used)
             .named("original", &stat.original)
             .named("backing_dev", &device.backing_device)
-            .done(),
+            .into_evidence(),
         next: next(host, device),
     })
 }

@@ -8,7 +8,7 @@ use pagewise_model::{Bytes, Driver, Evidence, Finding, Interval, Severity, Snaps
 use crate::Rule;
 use crate::commands;
 use crate::proof::EvidenceList;
-use crate::text::{counted, writes};
+use crate::text::{count_of, writes};
 
 pub(super) const RULE: Rule = Rule {
     id: "zram-oversized",
@@ -25,22 +25,22 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
 }
 
 /// The devices that have a size; others use no memory.
-fn sized(host: &Snapshot) -> impl Iterator<Item = (&Zram, Bytes)> {
+fn sized_devices(host: &Snapshot) -> impl Iterator<Item = (&Zram, Bytes)> {
     let known = host.compressed().filter_map(|device| Some((device, device.disksize.get()?)));
     known.filter(|&(_, size)| size > Bytes::new(0))
 }
 
 fn finding(host: &Snapshot) -> Option<Finding> {
     let ram = host.memory.total.get()?;
-    let promised: Bytes = sized(host).map(|(_, size)| size).sum();
+    let promised: Bytes = sized_devices(host).map(|(_, size)| size).sum();
     let ratio = ratio::ratio(host);
     let when_full = promised.get() as f64 / ratio;
     if when_full <= ram.get() as f64 || ram == Bytes::new(0) {
         return None;
     }
-    let largest = sized(host).max_by_key(|&(_, size)| size).map(|(device, _)| device)?;
+    let largest = sized_devices(host).max_by_key(|&(_, size)| size).map(|(device, _)| device)?;
     let times = promised.get() as f64 / ram.get() as f64;
-    let tables: Bytes = sized(host).filter_map(|(device, _)| device.slot_table.get()).sum();
+    let tables: Bytes = sized_devices(host).filter_map(|(device, _)| device.slot_table.get()).sum();
     let heavy = tables.percent_of(ram).is_some_and(|percent| percent.get() >= TABLE_PERCENT);
     Some(Finding {
         id: RULE.id,
@@ -59,7 +59,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
 
 /// What kind of devices have a size: zram, zmerge or both.
 fn maker(host: &Snapshot) -> &'static str {
-    let of = |driver| sized(host).any(|(device, _)| device.driver == driver);
+    let of = |driver| sized_devices(host).any(|(device, _)| device.driver == driver);
     match (of(Driver::Zram), of(Driver::Zmerge)) {
         (true, true) => "compressed RAM",
         (false, true) => Driver::Zmerge.name(),
@@ -68,7 +68,7 @@ fn maker(host: &Snapshot) -> &'static str {
 }
 
 fn describe(host: &Snapshot, promised: Bytes, ram: Bytes, tables: Bytes, ratio: f64) -> String {
-    let (maker, devices) = (maker(host), sized(host).count());
+    let (maker, devices) = (maker(host), sized_devices(host).count());
     let known =
         if ratio::measured_ratio(host).is_some() { "measured on this host" } else { "assumed" };
     let take = match devices {
@@ -83,7 +83,7 @@ fn describe(host: &Snapshot, promised: Bytes, ram: Bytes, tables: Bytes, ratio: 
     let promise = match devices {
         1 => format!("The disksize of the {maker} device is"),
         more => {
-            let devices = counted(more as u64, &format!("{maker} device"));
+            let devices = count_of(more as u64, &format!("{maker} device"));
             format!("The disksize of {devices} adds up to")
         }
     };
@@ -98,7 +98,7 @@ fn proof(host: &Snapshot) -> Vec<Evidence> {
     let each = |proof: EvidenceList, (device, _): (&Zram, Bytes)| {
         proof.value(&device.disksize).named("slot table", &device.slot_table)
     };
-    sized(host).fold(first, each).done()
+    sized_devices(host).fold(first, each).into_evidence()
 }
 
 /// A new size needs a reset, which discards the content: it is suggested only for an empty swap

@@ -48,7 +48,7 @@ fn finding(interval: &Interval) -> Option<Finding> {
             .named("Zswap", &zswap.pool)
             .named(&format!("{} used", tier.path), &tier.used)
             .named("priority", &tier.priority)
-            .done(),
+            .into_evidence(),
         next: [
             put("N", "/sys/module/zswap/parameters/enabled"),
             "grep -r . /sys/module/zswap/parameters".to_owned(),

@@ -54,7 +54,7 @@ fn off(interval: &Interval, decision: &SwapDecision) -> Option<Finding> {
             .value(&host.zswap.enabled)
             .named(&format!("{} used", tier.path), &tier.used)
             .named("some avg60", &host.psi.memory.some.avg60)
-            .done(),
+            .into_evidence(),
         next: [
             put("Y", &format!("{FOLDER}/shrinker_enabled")),
             put(quoted(decision.zswap.compressor.as_str()), &format!("{FOLDER}/compressor")),
@@ -98,7 +98,7 @@ fn full(interval: &Interval, decision: &SwapDecision) -> Option<Finding> {
             .named("Zswap", &zswap.pool)
             .value(&zswap.max_pool_percent)
             .change("pswpin", &reads)
-            .done(),
+            .into_evidence(),
         next: std::iter::once(put("Y", &format!("{FOLDER}/shrinker_enabled")))
             .chain(decision.trial.clone())
             .collect(),

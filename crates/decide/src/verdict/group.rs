@@ -66,7 +66,7 @@ impl GroupTrouble<'_> {
 }
 
 /// Every group with a problem caused by its own limit, worst first.
-pub(crate) fn troubled(interval: &Interval) -> Vec<GroupTrouble<'_>> {
+pub(crate) fn find_troubled(interval: &Interval) -> Vec<GroupTrouble<'_>> {
     let pairs = groups::pairs(interval);
     let growing = growth::growing(interval);
     let limited: Vec<&GroupPair<'_>> = pairs.iter().filter(|pair| has_limit(pair.now)).collect();
@@ -118,7 +118,7 @@ fn trouble<'a>(
 fn reached_itself<'a>(pair: &GroupPair<'a>, after: &[&GroupPair<'a>]) -> Option<AtLimit<'a>> {
     let at = groups::own_limit(pair)?;
     let below = after.iter().take_while(|other| groups::is_below(other.now, pair.now));
-    let explained: u64 = below.filter_map(|other| other.reached()).sum();
+    let explained: u64 = below.filter_map(|other| other.reached_limit()).sum();
     let hierarchical = pair.now.events.max.source.path().ends_with("memory.events");
     (!hierarchical || at.reached.delta > explained).then_some(at)
 }
@@ -167,7 +167,7 @@ fn fills(growing: &[Growth<'_>], group: &Cgroup) -> Option<(Level, Trouble)> {
     let level = grade::growth::level(growth)?;
     let who = match growth.grower {
         Grower::Group(grower) if grower.path == group.path => "it".to_owned(),
-        other => other.named(),
+        other => other.name(),
     };
     let (per_second, lasts_seconds) = (growth.per_second, growth.lasts_seconds);
     Some((level, Trouble::Fills { who, per_second, lasts_seconds }))

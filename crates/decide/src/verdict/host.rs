@@ -46,7 +46,7 @@ pub(crate) enum Cause<'a> {
 pub(crate) fn signals(interval: &Interval) -> Vec<Signal<'_>> {
     let host = &interval.end;
     let room = room::room(host);
-    let troubled = group::troubled(interval);
+    let troubled = group::find_troubled(interval);
     let is_groups = is_spared(host)
         && (troubled.iter().any(GroupTrouble::waits) || !oom::recent(interval).groups.is_empty());
     let mut signals = vec![
@@ -91,7 +91,7 @@ fn kills(interval: &Interval) -> Option<(Level, Cause<'_>)> {
         return Some((Level::Critical, Cause::RecentKill(Box::new(last))));
     }
     let mut kills = interval.vmstat("oom_kill").filter(|kills| kills.delta > 0)?;
-    let troubled = group::troubled(interval);
+    let troubled = group::find_troubled(interval);
     let in_group = troubled.iter().flat_map(|group| &group.troubles).map(|(_, trouble)| {
         if let group::Trouble::Kills(kills) = trouble { kills.delta } else { 0 }
     });

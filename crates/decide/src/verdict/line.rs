@@ -11,7 +11,7 @@ use super::group::{GroupTrouble, Trouble};
 use super::host::{Cause, Signal};
 use crate::grade::spared::is_spared;
 use crate::oom;
-use crate::text::{counted, rate, roughly, short};
+use crate::text::{count_of, rate, roughly, short};
 
 /// A trend is reported if memory lasts no longer than this at the present rate.
 const FORESEEN_SECONDS: f64 = 30.0 * 60.0;
@@ -118,7 +118,7 @@ fn worst_of_host(host: &Snapshot, worst: &Signal<'_>, signals: &[Signal<'_>]) ->
         Cause::Growth(growth) => format!(
             "Memory is filling: {} grows by {}, and the memory that is still available ({}) lasts about {} at \
              that rate.",
-            growth.grower.named(),
+            growth.grower.name(),
             rate(growth.per_second),
             available().trim_end_matches(" are available"),
             roughly(growth.lasts_seconds)
@@ -212,7 +212,7 @@ fn of_groups(groups: &[GroupVerdict]) -> Option<String> {
     let (worst, others) = groups.split_first()?;
     let more = match others.len() {
         0 => String::new(),
-        more => format!(" (and {} more)", counted(more as u64, "group")),
+        more => format!(" (and {} more)", count_of(more as u64, "group")),
     };
     let state = match worst.level {
         Level::Critical => "critically short of memory",

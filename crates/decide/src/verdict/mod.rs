@@ -18,14 +18,14 @@ use crate::oom;
 
 pub use host::only_nodes_are_short;
 
-pub(crate) use group::{GroupTrouble, ROOM_PERCENT, Trouble, troubled};
+pub(crate) use group::{GroupTrouble, ROOM_PERCENT, Trouble, find_troubled};
 pub(crate) use host::{Cause, pressed_groups, signals};
 pub(crate) use line::of_group;
 
 /// How short of memory this host and its cgroups are.
 pub fn judge(interval: &Interval) -> HostVerdict {
     let signals = host::signals(interval);
-    let troubled = group::troubled(interval);
+    let troubled = group::find_troubled(interval);
     let groups = with_killed(&troubled, oom::recent(interval));
     let host = match signals.first() {
         Some(worst) => worst.level,
@@ -45,7 +45,7 @@ pub fn judge(interval: &Interval) -> HostVerdict {
 /// The groups with a problem, worst first, and those with a recent kill even if the group no longer
 /// exists.
 fn with_killed(troubled: &[GroupTrouble<'_>], recent: RecentKills) -> Vec<GroupVerdict> {
-    let mut groups: Vec<GroupVerdict> = troubled.iter().map(named).collect();
+    let mut groups: Vec<GroupVerdict> = troubled.iter().map(name_group).collect();
     for kill in recent.groups {
         let Some(path) = kill.group.clone() else { continue };
         let line = line::of_kill(&kill);
@@ -58,7 +58,7 @@ fn with_killed(troubled: &[GroupTrouble<'_>], recent: RecentKills) -> Vec<GroupV
     groups
 }
 
-fn named(trouble: &GroupTrouble<'_>) -> GroupVerdict {
+fn name_group(trouble: &GroupTrouble<'_>) -> GroupVerdict {
     GroupVerdict {
         group: trouble.limited.path.clone(),
         level: trouble.level,

@@ -6,7 +6,7 @@ use pagewise_decide::{diagnose, judge};
 use pagewise_model::{Bytes, Interval, Level, Limit, Percent, Severity, Snapshot};
 use proptest::prelude::*;
 
-use pagewise_testkit::made_host::{calm, file, grow, knob, line, set, stall};
+use pagewise_testkit::made_host::{calm, file, grow, knob, line, set_knob, stall};
 
 /// How bad each value is, from 0 (as on a calm host) to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -125,8 +125,8 @@ fn group_of(host: &mut Snapshot, bad: Badness, folder: &str) {
 
 fn counters_of(interval: &mut Interval, bad: Badness) {
     let before = interval.end.vmstat.get("oom_kill").get().unwrap_or(0);
-    set(interval.start.as_deref_mut().unwrap(), "oom_kill", before);
-    set(&mut interval.end, "oom_kill", before + bad.kills + bad.group_kills);
+    set_knob(interval.start.as_deref_mut().unwrap(), "oom_kill", before);
+    set_knob(&mut interval.end, "oom_kill", before + bad.kills + bad.group_kills);
     let pages = share_of(100_000, bad.refaults);
     grow(interval, "workingset_refault_file", pages);
     grow(interval, "pgsteal_file", pages);

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::testing::kills::{by_host, by_limit};
-use crate::testing::{assert_silent, calm, file, grow, line, only, proof_of, set, with};
+use crate::testing::{assert_silent, calm, file, grow, line, only, proof_of, set_knob, with};
 
 fn ago(seconds: f64, mut kill: OomKill) -> OomKill {
     kill.seconds_ago = Some(seconds);
@@ -28,7 +28,7 @@ pub(crate) fn firing_by_a_limit() -> Interval {
 }
 
 pub(crate) fn firing_without_a_log() -> Interval {
-    let mut interval = with(|host| set(host, "oom_kill", 3));
+    let mut interval = with(|host| set_knob(host, "oom_kill", 3));
     let at = Source::file("/dev/kmsg");
     interval.end.kernel_log.records = Reading::denied("run as root", at);
     grow(&mut interval, "oom_kill", 2);
@@ -247,7 +247,7 @@ fn a_kill_that_no_log_has_names_who_holds_memory_now() {
 
 #[test]
 fn old_kills_that_the_log_lost_are_worth_knowing() {
-    let mut interval = with(|host| set(host, "oom_kill", 1));
+    let mut interval = with(|host| set_knob(host, "oom_kill", 1));
     interval.end.kernel_log.wrapped = true;
     interval.end.kernel_log.oldest_boot_seconds = Some(812.0);
     let finding = only(&RULE, &interval);

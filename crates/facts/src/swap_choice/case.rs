@@ -48,7 +48,7 @@ type PickLimit = fn(&Cgroup) -> &Reading<Limit>;
 type PickCount = fn(&Cgroup) -> &Reading<u64>;
 
 /// The value; `None` if the kernel does not have it.
-fn asked<'a, T>(reading: &'a Reading<T>, what: &str) -> Result<Option<&'a T>, Missing> {
+fn read_asked<'a, T>(reading: &'a Reading<T>, what: &str) -> Result<Option<&'a T>, Missing> {
     match &reading.outcome {
         Outcome::Value(value) => Ok(Some(value)),
         Outcome::Absent(_) => Ok(None),
@@ -57,23 +57,23 @@ fn asked<'a, T>(reading: &'a Reading<T>, what: &str) -> Result<Option<&'a T>, Mi
 }
 
 /// A value that is required for an answer.
-fn needed<T: Copy>(reading: &Reading<T>, what: &str) -> Result<T, Missing> {
-    asked(reading, what)?.copied().ok_or_else(|| Missing(what.to_owned()))
+fn read_needed<T: Copy>(reading: &Reading<T>, what: &str) -> Result<T, Missing> {
+    read_asked(reading, what)?.copied().ok_or_else(|| Missing(what.to_owned()))
 }
 
 /// The cgroup file that keeps zswap from storing the group's memory, if there is one.
 fn closing_file(group: &Cgroup) -> Result<Option<&'static str>, Missing> {
     let what = || format!("whether {} lets zswap have its memory", group.path);
-    if asked(&group.zswap_writeback, &what())? == Some(&false) {
+    if read_asked(&group.zswap_writeback, &what())? == Some(&false) {
         return Ok(Some("memory.zswap.writeback"));
     }
-    let is_closed = asked(&group.zswap_max, &what())? == Some(&Limit::Bytes(Bytes::new(0)));
+    let is_closed = read_asked(&group.zswap_max, &what())? == Some(&Limit::Bytes(Bytes::new(0)));
     Ok(is_closed.then_some("memory.zswap.max"))
 }
 
 impl<'a> Case<'a> {
     pub(crate) fn container(&self) -> Result<Option<&'a str>, Missing> {
-        let kind = asked(&self.host.host.container, "whether this is a container")?;
+        let kind = read_asked(&self.host.host.container, "whether this is a container")?;
         Ok(kind.map(pagewise_model::Name::as_str))
     }
 
@@ -88,8 +88,8 @@ impl<'a> Case<'a> {
     /// The compression ratio of the memory in use, if it was measured.
     pub(crate) fn ratio(&self) -> Result<Option<f64>, Missing> {
         for device in self.host.compressed() {
-            asked(&device.mm_stat.original, "what zram holds")?;
-            asked(&device.mm_stat.memory_used, "how much memory zram uses")?;
+            read_asked(&device.mm_stat.original, "what zram holds")?;
+            read_asked(&device.mm_stat.memory_used, "how much memory zram uses")?;
         }
         let measured = || ratio::measured_ratio(self.host).map(pagewise_model::Ratio::get);
         Ok(self.evidence.ratio.or_else(measured))
@@ -98,7 +98,7 @@ impl<'a> Case<'a> {
     /// The device from which the machine resumes after hibernation; `None` if there is none.
     pub(crate) fn resume_device(&self) -> Result<Option<String>, Missing> {
         let device =
-            asked(&self.host.configuration.resume_device, "whether hibernation is set up")?;
+            read_asked(&self.host.configuration.resume_device, "whether hibernation is set up")?;
         Ok(device.map(ToString::to_string).filter(|device| device != "0:0"))
     }
 
@@ -116,16 +116,16 @@ impl<'a> Case<'a> {
     }
 
     pub(crate) fn has_zswap(&self) -> Result<bool, Missing> {
-        Ok(asked(&self.host.zswap.enabled, "whether this kernel has zswap")?.is_some())
+        Ok(read_asked(&self.host.zswap.enabled, "whether this kernel has zswap")?.is_some())
     }
 
     pub(crate) fn has_shrinker(&self) -> Result<bool, Missing> {
         let shrinker = &self.host.zswap.shrinker_enabled;
-        Ok(asked(shrinker, "whether zswap has a shrinker")?.is_some())
+        Ok(read_asked(shrinker, "whether zswap has a shrinker")?.is_some())
     }
 
     pub(crate) fn has_mglru(&self) -> Result<bool, Missing> {
-        let bits = asked(&self.host.mglru.enabled, "whether the multi-gen LRU is on")?;
+        let bits = read_asked(&self.host.mglru.enabled, "whether the multi-gen LRU is on")?;
         Ok(bits.is_some_and(|bits| bits & 1 == 1))
     }
 
@@ -148,7 +148,7 @@ impl<'a> Case<'a> {
             let what = format!("whether {} reached its memory limit", pair.now.path);
             let is_new = pair.before.is_none() && self.interval.start.is_some();
             for (limit, reached) in LIMITS {
-                let Some(Limit::Bytes(_)) = asked(limit(pair.now), &what)? else { continue };
+                let Some(Limit::Bytes(_)) = read_asked(limit(pair.now), &what)? else { continue };
                 match pair.change(reached) {
                     Some(change) if change.delta > 0 => return Ok(Some(pair.now)),
                     None if !is_new => return Err(Missing(what)),
@@ -179,16 +179,18 @@ impl<'a> Case<'a> {
             }
             let Some(file) = closing_file(group)? else { continue };
             let what = format!("how much memory {} holds", group.path);
-            let swapped = asked(&group.swap_current, &what)?.copied().unwrap_or_default();
-            closed.push((group, file, needed(&group.anon, &what)?.saturating_add(swapped)));
+            let swapped = read_asked(&group.swap_current, &what)?.copied().unwrap_or_default();
+            closed.push((group, file, read_needed(&group.anon, &what)?.saturating_add(swapped)));
         }
         let Some(&(group, file, _)) = closed.iter().max_by_key(|(.., held)| *held) else {
             return Ok(None);
         };
         let held: Bytes = closed.iter().map(|(.., held)| *held).sum();
-        let mut all = needed(&self.host.memory.anon_pages, "how much anonymous memory there is")?;
+        let mut all =
+            read_needed(&self.host.memory.anon_pages, "how much anonymous memory there is")?;
         for tier in disks {
-            all = all.saturating_add(needed(&tier.used, &format!("how full {} is", tier.path))?);
+            all =
+                all.saturating_add(read_needed(&tier.used, &format!("how full {} is", tier.path))?);
         }
         let all = all.max(held);
         let is_most = held.get() >= all.get().div_ceil(2);
@@ -201,15 +203,15 @@ impl<'a> Case<'a> {
         let mut free = Bytes::new(0);
         for tier in disks {
             let what = format!("how much room {} has", tier.path);
-            let (size, used) = (needed(&tier.size, &what)?, needed(&tier.used, &what)?);
+            let (size, used) = (read_needed(&tier.size, &what)?, read_needed(&tier.used, &what)?);
             free = free.saturating_add(size.saturating_sub(used));
         }
         let zswap = &self.host.zswap;
         if zswap.enabled.get() == Some(true) {
-            free = free.saturating_add(needed(&zswap.stored, "how much zswap holds")?);
+            free = free.saturating_add(read_needed(&zswap.stored, "how much zswap holds")?);
         }
-        needed(&zswap.max_pool_percent, "how large zswap's pool may be")?;
-        let ram = needed(&self.host.memory.total, "how much memory there is")?;
+        read_needed(&zswap.max_pool_percent, "how large zswap's pool may be")?;
+        let ram = read_needed(&self.host.memory.total, "how much memory there is")?;
         Ok(Slots { free, wanted: self.pool_holds(ram, percent).max(Bytes::new(1 << 20)) })
     }
 

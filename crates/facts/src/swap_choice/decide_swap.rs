@@ -97,7 +97,7 @@ fn with_disk(case: &Case<'_>, disks: &[&Tier]) -> Result<Settled, Missing> {
     let kinds: Vec<Option<DiskKind>> = disks.iter().map(|tier| case.kind(tier)).collect();
     for kind in [DiskKind::Network, DiskKind::Card] {
         if let Some(at) = kinds.iter().position(|&it| it == Some(kind)) {
-            return Ok(words::unsuited(kind, disks[at], case.has_zram()?));
+            return Ok(words::explain_unsuited(kind, disks[at], case.has_zram()?));
         }
     }
     if let Some(settled) = in_use(case, disks)? {

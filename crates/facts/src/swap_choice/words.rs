@@ -150,7 +150,7 @@ pub(crate) fn no_shrinker(case: &Case<'_>, disk: &Tier, is_open: bool) -> Settle
     zram(why, BY_SHRINKER)
 }
 
-pub(crate) fn unsuited(kind: DiskKind, disk: &Tier, has_zram: bool) -> Settled {
+pub(crate) fn explain_unsuited(kind: DiskKind, disk: &Tier, has_zram: bool) -> Settled {
     let path = &disk.path;
     let (fact, other) = if kind == DiskKind::Card {
         let fact = format!(

@@ -25,7 +25,7 @@ type Peeked<R> = Chain<Cursor<Vec<u8>>, R>;
 pub(super) fn unpack(bytes: impl Read, mut parts: Parts) -> Parts {
     let outcome = match peek(bytes) {
         Ok((true, stream)) => unpack_zstd(stream, &mut parts),
-        Ok((false, stream)) => unpack_tar(limited(stream), &mut parts),
+        Ok((false, stream)) => unpack_tar(limit(stream), &mut parts),
         Err(error) => Err(error),
     };
     if let Err(error) = outcome {
@@ -68,14 +68,14 @@ fn peek<R: Read>(mut bytes: R) -> std::io::Result<(bool, Peeked<R>)> {
     }
 }
 
-fn limited<R: Read>(stream: R) -> Take<R> {
+fn limit<R: Read>(stream: R) -> Take<R> {
     stream.take(MAX_SUM as u64)
 }
 
 fn unpack_zstd(stream: impl Read, parts: &mut Parts) -> std::io::Result<()> {
     let mut decoder = zstd::Decoder::with_buffer(BufReader::new(stream))?;
     decoder.window_log_max(MAX_WINDOW_LOG)?;
-    unpack_tar(limited(decoder), parts)
+    unpack_tar(limit(decoder), parts)
 }
 
 fn unpack_tar<R: Read>(stream: Take<R>, parts: &mut Parts) -> std::io::Result<()> {

@@ -60,15 +60,15 @@ impl Manifest {
     pub(super) fn parse(bytes: &[u8], troubles: &mut Vec<PartProblem>) -> Self {
         let text = String::from_utf8_lossy(bytes);
         match toml::from_str::<Self>(&text) {
-            Ok(manifest) => manifest.checked(troubles),
+            Ok(manifest) => manifest.check(troubles),
             Err(error) => {
-                troubles.push(garbled(&text, &error));
+                troubles.push(garbled_part(&text, &error));
                 Self::default()
             }
         }
     }
 
-    fn checked(mut self, troubles: &mut Vec<PartProblem>) -> Self {
+    fn check(mut self, troubles: &mut Vec<PartProblem>) -> Self {
         if self.format != FORMAT {
             let expected = format!("format = \"{FORMAT}\"");
             troubles.push(PartProblem::file(FILE, expected, self.format.as_bytes()));
@@ -134,7 +134,7 @@ pub(super) fn refusal(text: &str) -> Refusal {
 }
 
 /// The first error in `host.toml`, with its line.
-fn garbled(text: &str, error: &toml::de::Error) -> PartProblem {
+fn garbled_part(text: &str, error: &toml::de::Error) -> PartProblem {
     let at = error.span().map_or(0, |span| span.start.min(text.len()));
     let before = text.as_bytes().get(..at).unwrap_or_default();
     let line = before.iter().filter(|&&byte| byte == b'\n').count();

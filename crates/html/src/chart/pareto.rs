@@ -7,7 +7,7 @@ use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::colours::{GOOD, GRID, INK, PAPER, REST, styled};
+use super::colours::{GOOD, GRID, INK, PAPER, REST, add_style};
 
 const SIZE: (u32, u32) = (820, 520);
 const FONT: &str = "sans-serif";
@@ -18,9 +18,9 @@ type Plane<'a> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<RangedCoordf64, Ra
 pub fn pareto(title: &str, points: &[ParetoPoint]) -> Option<String> {
     let mut svg = String::new();
     // drawing into memory only fails for an empty range, and these ranges are not empty
-    (!points.is_empty()).then(|| drawn(title, points, &mut svg).ok()).flatten()?;
+    (!points.is_empty()).then(|| draw(title, points, &mut svg).ok()).flatten()?;
     let names: Vec<String> = points.iter().map(in_words).collect();
-    Some(styled(&svg, title, &names.join("; ")))
+    Some(add_style(&svg, title, &names.join("; ")))
 }
 
 /// A point as text: `lz4: 3.1 µs, ratio 2.60`.
@@ -28,7 +28,7 @@ fn in_words(point: &ParetoPoint) -> String {
     format!("{}: {:.1} µs, ratio {:.2}", point.contender, micros(point), ratio(point))
 }
 
-fn drawn(title: &str, points: &[ParetoPoint], into: &mut String) -> Drawn {
+fn draw(title: &str, points: &[ParetoPoint], into: &mut String) -> Drawn {
     let root = SVGBackend::with_string(into, SIZE).into_drawing_area();
     root.fill(&PAPER.light)?;
     let mut plane: Plane<'_> = ChartBuilder::on(&root)

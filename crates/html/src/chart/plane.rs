@@ -9,7 +9,7 @@ use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::colours::{GRID, INK, PAPER, REST, Role, styled};
+use super::colours::{GRID, INK, PAPER, REST, Role, add_style};
 use pagewise_report::phrases;
 
 const WIDTH: u32 = 860;
@@ -56,14 +56,18 @@ pub(super) struct Axes<'a> {
 pub(super) fn draw(axes: &Axes<'_>, fill: impl FnOnce(&mut Plane<'_>) -> Drawn) -> Option<String> {
     let mut svg = String::new();
     // drawing into memory only fails for an empty range, and these ranges are not empty
-    drawn(axes, fill, &mut svg).ok()?;
+    draw_into(axes, fill, &mut svg).ok()?;
     let names: Vec<&str> = axes.names.iter().map(|(name, _)| *name).collect();
     let across = format!("across: {}; up: {}", axes.across.title, axes.up.title);
     let shown = if names.is_empty() { across } else { format!("{across}; {}", names.join(", ")) };
-    Some(styled(&svg, axes.title, &shown))
+    Some(add_style(&svg, axes.title, &shown))
 }
 
-fn drawn(axes: &Axes<'_>, fill: impl FnOnce(&mut Plane<'_>) -> Drawn, into: &mut String) -> Drawn {
+fn draw_into(
+    axes: &Axes<'_>,
+    fill: impl FnOnce(&mut Plane<'_>) -> Drawn,
+    into: &mut String,
+) -> Drawn {
     let names = if axes.names.is_empty() { 0 } else { NAMES };
     let root = SVGBackend::with_string(into, (WIDTH, axes.height + names)).into_drawing_area();
     root.fill(&PAPER.light)?;
@@ -72,7 +76,7 @@ fn drawn(axes: &Axes<'_>, fill: impl FnOnce(&mut Plane<'_>) -> Drawn, into: &mut
     let style = (FONT, 16).into_font().color(&INK.light).pos(Pos::new(HPos::Center, VPos::Center));
     head.draw(&Text::new(axes.title, (middle, 20), style))?;
     let (legend, body) = body.split_vertically(names);
-    named(&legend, &axes.names)?;
+    name_axes(&legend, &axes.names)?;
     let mut plane: Plane<'_> = ChartBuilder::on(&body)
         .margin(10)
         .margin_top(2)
@@ -88,7 +92,7 @@ fn drawn(axes: &Axes<'_>, fill: impl FnOnce(&mut Plane<'_>) -> Drawn, into: &mut
 }
 
 /// Draws the legend: names in a row, each after its colour.
-fn named(
+fn name_axes(
     area: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>,
     names: &[(&str, &Role)],
 ) -> Drawn {
@@ -209,7 +213,7 @@ pub(super) fn faint(plane: &mut Plane<'_>, points: Vec<Point>, role: &Role) -> D
 }
 
 /// A dashed line, for a bound of an interval.
-pub(super) fn dashed(plane: &mut Plane<'_>, height: f64, last: f64, role: &Role) -> Drawn {
+pub(super) fn draw_dashed(plane: &mut Plane<'_>, height: f64, last: f64, role: &Role) -> Drawn {
     const DASHES: u32 = 60;
     let at = |dash: f64| (last * dash / f64::from(2 * DASHES), height);
     for dash in 0..DASHES {

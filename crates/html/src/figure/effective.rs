@@ -11,7 +11,7 @@ pub(crate) fn effective(memory: &EffectiveMemory) -> Option<String> {
     if memory.stored.get() == 0 {
         return None;
     }
-    let most = memory.uncompressed().max(memory.ram).get();
+    let most = memory.uncompressed_size().max(memory.ram).get();
     let scaled = |bytes: Bytes| length(bytes.get(), most, ROOM);
     let plain = memory.in_use.saturating_sub(memory.pool);
     let mut rows = Rows::default();
@@ -27,7 +27,7 @@ pub(crate) fn effective(memory: &EffectiveMemory) -> Option<String> {
     row(
         "uncompressed",
         vec![("f-anon", scaled(plain)), ("f-compressed", scaled(memory.stored))],
-        format!("{}, stored {}", memory.uncompressed(), memory.stored),
+        format!("{}, stored {}", memory.uncompressed_size(), memory.stored),
     );
     rows.draw("Memory in use, with and without compression")
 }

@@ -4,7 +4,7 @@
 use pagewise_model::Bytes;
 use pagewise_report::text::{MemoryPart, Role, share};
 
-use crate::page::{escaped, wide};
+use crate::page::{escape, wide};
 use crate::svg::{Anchor, Svg, length};
 
 const WIDTH: f64 = 960.0;
@@ -44,14 +44,14 @@ fn table(parts: &[MemoryPart], total: Bytes) -> String {
          <th scope=\"col\">what it is</th></tr></thead>\n<tbody>\n"
     );
     for part in parts {
-        let share = escaped(&share(part.bytes.get(), total.get()).unwrap_or_default());
+        let share = escape(&share(part.bytes.get(), total.get()).unwrap_or_default());
         text += &format!(
             "<tr><th scope=\"row\"><span class=\"swatch {}\"></span>{}</th>\
              <td class=\"number\">{}</td><td class=\"number\">{share}</td><td>{}</td></tr>\n",
             class(part),
-            escaped(part.name),
+            escape(part.name),
             part.bytes,
-            escaped(&part.meaning)
+            escape(&part.meaning)
         );
     }
     text + "</tbody></table>"

@@ -50,7 +50,7 @@ impl Rows {
 
 fn draw(svg: &mut Svg, bar: &Bar, y: f64) {
     let base = y + BAR - 3.0;
-    svg.text("", Anchor::End, [LEFT - 10.0, base], &shortened(&bar.name, 22));
+    svg.text("", Anchor::End, [LEFT - 10.0, base], &shorten(&bar.name, 22));
     svg.area("track", [LEFT, y], [ROOM, BAR]);
     let mut x = LEFT;
     for &(class, length) in bar.pieces.iter().filter(|(_, length)| *length > 0.0) {
@@ -61,7 +61,7 @@ fn draw(svg: &mut Svg, bar: &Bar, y: f64) {
 }
 
 /// A name short enough to fit next to a bar; the table below the chart contains it in full.
-pub(super) fn shortened(name: &str, letters: usize) -> String {
+pub(super) fn shorten(name: &str, letters: usize) -> String {
     if name.chars().count() <= letters {
         return name.to_owned();
     }

@@ -15,7 +15,7 @@ const TITLE: &str =
 const STEP: f64 = 44.0;
 
 pub(crate) fn zones(snapshot: &Snapshot) -> Option<String> {
-    let shown: Vec<Marks<'_>> = snapshot.zones.iter().filter_map(Marks::known).collect();
+    let shown: Vec<Marks<'_>> = snapshot.zones.iter().filter_map(Marks::from_known).collect();
     if shown.is_empty() {
         return None;
     }
@@ -40,7 +40,7 @@ struct Marks<'a> {
 }
 
 impl<'a> Marks<'a> {
-    fn known(zone: &'a Zone) -> Option<Self> {
+    fn from_known(zone: &'a Zone) -> Option<Self> {
         let marks = [
             ("min", zone.min_pages.get()?),
             ("low", zone.low_pages.get()?),

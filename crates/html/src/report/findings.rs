@@ -5,7 +5,7 @@ use pagewise_model::{Evidence, Finding};
 use pagewise_report::text::severity;
 
 use crate::blocks::{class, pasteable};
-use crate::page::{escaped, wide};
+use crate::page::{escape, wide};
 
 pub(crate) fn findings(all: &[Finding]) -> String {
     (1..).zip(all).map(|(number, finding)| article(number, finding)).collect()
@@ -17,9 +17,9 @@ fn article(number: u32, finding: &Finding) -> String {
     format!(
         "<article class=\"{class}\" id=\"finding-{number}\"><h3><span class=\"{class} tag\">{label}</span> {}</h3>\n\
          <p>{}</p>\n<p><strong>Why:</strong> {}</p>\n{}{}</article>\n",
-        escaped(&finding.title),
-        escaped(&finding.what),
-        escaped(&finding.why),
+        escape(&finding.title),
+        escape(&finding.what),
+        escape(&finding.why),
         next(&finding.next),
         evidence(finding.id, &finding.evidence)
     )
@@ -38,7 +38,7 @@ fn evidence(id: &str, all: &[Evidence]) -> String {
     if all.is_empty() {
         return String::new();
     }
-    let id = escaped(id);
+    let id = escape(id);
     let mut text = format!(
         "<table><caption>Readings that prove {id}</caption>\n<thead><tr><th scope=\"col\">file and line</th>\
          <th scope=\"col\">value</th></tr></thead>\n<tbody>\n"
@@ -47,8 +47,8 @@ fn evidence(id: &str, all: &[Evidence]) -> String {
         let line = evidence.line.map(|line| format!(":{line}")).unwrap_or_default();
         text += &format!(
             "<tr><th scope=\"row\"><code>{}{line}</code></th><td>{}</td></tr>\n",
-            escaped(&evidence.path),
-            escaped(&evidence.value)
+            escape(&evidence.path),
+            escape(&evidence.value)
         );
     }
     let table = wide(&format!("Evidence of {id}"), &(text + "</tbody></table>"));

@@ -15,9 +15,9 @@ use pagewise_report::Answer;
 use pagewise_report::text::{self, Block};
 use pagewise_report::view::{Field, ProcessView, Section, Sort, View};
 
-use crate::blocks::{Writer, class, marked};
+use crate::blocks::{Writer, class, mark};
 use crate::figure;
-use crate::page::{escaped, page};
+use crate::page::{escape, page};
 
 /// A complete report as a page. From `view` only the number of rows is used, and the reason why no
 /// page contents were read.
@@ -27,8 +27,8 @@ pub fn report(answer: &Answer<'_>, view: &View) -> String {
     let name = snapshot.host.name.value().map_or("this machine", |name| name.as_str());
     let title = format!("Memory of {name}");
     let chapters: Vec<Chapter> = chapters(answer, view);
-    let mut body = format!("<header><h1>{}</h1>\n", escaped(&title));
-    body += &format!("<p class=\"quiet\">{}</p></header>\n", escaped(&machine.join(" · ")));
+    let mut body = format!("<header><h1>{}</h1>\n", escape(&title));
+    body += &format!("<p class=\"quiet\">{}</p></header>\n", escape(&machine.join(" · ")));
     body += &verdict(&text::verdict(answer));
     body += &contents(&chapters);
     chapters.iter().for_each(|chapter| body += &chapter.html());
@@ -68,7 +68,7 @@ pub(crate) fn verdict(blocks: &[Block]) -> String {
             "" => String::new(),
             role => format!("verdict {role}"),
         };
-        text += &marked("p", &class, &escaped(&line.text));
+        text += &mark("p", &class, &escape(&line.text));
     }
     text
 }
@@ -82,7 +82,7 @@ fn contents(chapters: &[Chapter]) -> String {
 }
 
 pub(crate) fn footer(verb: &str, answer: &Answer<'_>) -> String {
-    let mut writer = Writer::titled("");
+    let mut writer = Writer::with_title("");
     writer.blocks(&text::circumstances(verb, answer));
     format!("<footer class=\"quiet\">\n{}</footer>\n", writer.finish())
 }
@@ -151,7 +151,7 @@ fn section_with_charts(
     section: Section,
     title: &'static str,
 ) -> String {
-    let mut writer = Writer::titled(title);
+    let mut writer = Writer::with_title(title);
     let blocks = text::section(answer, view, section);
     let (heading, rest) =
         blocks.split_at(usize::from(matches!(blocks.first(), Some(Block::Heading { .. }))));
@@ -188,7 +188,7 @@ fn effective(snapshot: &Snapshot) -> String {
         Outcome::Absent(why) => why,
         Outcome::Denied(help) => help,
     };
-    format!("<p>Not known: {}.</p>\n", escaped(&why))
+    format!("<p>Not known: {}.</p>\n", escape(&why))
 }
 
 fn effective_known(memory: &EffectiveMemory) -> String {
@@ -207,14 +207,14 @@ fn effective_known(memory: &EffectiveMemory) -> String {
         memory.stored,
         memory.pool,
         ratio.get(),
-        memory.uncompressed(),
+        memory.uncompressed_size(),
         percent.unwrap_or_default(),
         memory.in_use
     )
 }
 
 fn kills(snapshot: &Snapshot) -> String {
-    let mut writer = Writer::titled("OOM kills");
+    let mut writer = Writer::with_title("OOM kills");
     for block in text::oom_kills(snapshot) {
         if let (Block::Table(_), Some(svg)) = (&block, figure::kills(&snapshot.kernel_log)) {
             writer.figure(&svg);
@@ -242,12 +242,13 @@ fn tables(
 ) -> Chapter {
     let mut body = section_with_charts(answer, view, section, title);
     for (sort, order) in ORDERS {
-        let view = View { rows: view.rows, processes: Some(sorted(sort)), ..View::default() };
+        let view =
+            View { rows: view.rows, processes: Some(view_sorted_by(sort)), ..View::default() };
         // for cgroups the order by CPU time is that by size
         let is_new = section == Section::Processes || sort != Sort::Cpu;
         let blocks = text::section(answer, &view, section);
         if is_new && blocks.iter().any(|block| matches!(block, Block::Table(_))) {
-            let mut writer = Writer::titled(&format!("{title} {order}"));
+            let mut writer = Writer::with_title(&format!("{title} {order}"));
             writer.blocks(&without_title(blocks, &body));
             body += &format!("<h3>{title} {order}</h3>\n{}", writer.finish());
         }
@@ -259,7 +260,7 @@ fn tables(
 /// already contains.
 fn without_title(mut blocks: Vec<Block>, before: &str) -> Vec<Block> {
     blocks.retain(|block| match block {
-        Block::Prose(text) => !before.contains(&escaped(&text.text)),
+        Block::Prose(text) => !before.contains(&escape(&text.text)),
         _ => true,
     });
     for block in &mut blocks {
@@ -270,7 +271,7 @@ fn without_title(mut blocks: Vec<Block>, before: &str) -> Vec<Block> {
     blocks
 }
 
-fn sorted(sort: Sort) -> ProcessView {
+fn view_sorted_by(sort: Sort) -> ProcessView {
     use Field::{Command, Cpu, Faults, Growth, Pid, Pss, Resident, Swap, Unit};
     let mut fields = vec![Pid, Command, Unit, Resident, Pss, Swap, Growth];
     match sort {

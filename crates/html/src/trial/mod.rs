@@ -10,7 +10,7 @@ mod runs;
 
 use pagewise_model::{Bytes, Trial};
 
-use crate::page::{escaped, page};
+use crate::page::{escape, page};
 use pagewise_report::text::machine;
 use pagewise_report::{TrialReport, lineup, phrases};
 
@@ -18,7 +18,10 @@ use pagewise_report::{TrialReport, lineup, phrases};
 pub fn trial(tried: &TrialReport<'_>) -> String {
     let trial = tried.trial;
     let body = if lineup::is_wide(trial) { several(tried) } else { two(tried) };
-    page(&phrases::named(tried.name, &title(trial)), &(body + &method(tried) + &runs::table(tried)))
+    page(
+        &phrases::prefix_name(tried.name, &title(trial)),
+        &(body + &method(tried) + &runs::table(tried)),
+    )
 }
 
 fn title(trial: &Trial) -> String {
@@ -56,10 +59,10 @@ fn several(tried: &TrialReport<'_>) -> String {
 }
 
 fn paragraph(text: &str) -> String {
-    if text.is_empty() { String::new() } else { format!("<p>{}</p>\n", escaped(text)) }
+    if text.is_empty() { String::new() } else { format!("<p>{}</p>\n", escape(text)) }
 }
 
-fn stopped(trial: &Trial) -> String {
+fn describe_stop(trial: &Trial) -> String {
     let stopped = trial.stopped.as_ref().map(|why| format!("Stopped early: {why}."));
     paragraph(&stopped.unwrap_or_default())
 }
@@ -70,9 +73,9 @@ fn heading(tried: &TrialReport<'_>) -> String {
     format!(
         "<h1>{}: <span class=\"verdict {word}\">{word}</span></h1>\n\
          <p class=\"quiet\">on <code>{}</code></p>\n{}{}",
-        escaped(&phrases::named(tried.name, &phrases::arms(trial))),
-        escaped(&phrases::command(trial)),
-        stopped(trial),
+        escape(&phrases::prefix_name(tried.name, &phrases::arms(trial))),
+        escape(&phrases::command(trial)),
+        describe_stop(trial),
         paragraph(&phrases::meaning(trial))
     )
 }

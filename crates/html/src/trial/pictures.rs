@@ -3,7 +3,7 @@
 
 use pagewise_model::Trial;
 
-use crate::page::escaped;
+use crate::page::escape;
 use pagewise_report::{TrialReport, phrases};
 
 use crate::chart;
@@ -11,9 +11,8 @@ use crate::chart;
 const STEPS: &str = "A slope or a step is the machine's: pairs do not feel it.";
 
 fn figure(svg: Option<String>, caption: &str) -> String {
-    let wrapped = |svg| {
-        format!("<figure>\n{svg}\n<figcaption>{}</figcaption>\n</figure>\n", escaped(caption))
-    };
+    let wrapped =
+        |svg| format!("<figure>\n{svg}\n<figcaption>{}</figcaption>\n</figure>\n", escape(caption));
     svg.map(wrapped).unwrap_or_default()
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use pagewise_model::{TrialMetric, TrialRun};
 
-use crate::page::escaped;
+use crate::page::escape;
 use pagewise_report::{TrialReport, lineup, phrases};
 
 pub(super) fn table(tried: &TrialReport<'_>) -> String {
@@ -21,7 +21,7 @@ pub(super) fn table(tried: &TrialReport<'_>) -> String {
          <th scope=\"col\">pair</th><th scope=\"col\">arm</th>",
     );
     for metric in &metrics {
-        let _ = write!(text, "<th scope=\"col\" class=\"number\">{}</th>", escaped(&metric.name));
+        let _ = write!(text, "<th scope=\"col\" class=\"number\">{}</th>", escape(&metric.name));
     }
     text += "<td></td></tr>\n";
     tried.runs.iter().for_each(|run| text += &row(run, &metrics));
@@ -31,10 +31,10 @@ pub(super) fn table(tried: &TrialReport<'_>) -> String {
 fn row(run: &TrialRun, metrics: &[&TrialMetric]) -> String {
     let pair = run.pair.map_or_else(|| "warm-up".to_owned(), |pair| pair.to_string());
     let mut row =
-        format!("<tr><td>{}</td><td>{pair}</td><td>{}</td>", run.number, escaped(&run.arm));
+        format!("<tr><td>{}</td><td>{pair}</td><td>{}</td>", run.number, escape(&run.arm));
     for metric in metrics {
         let value = run.values.get(&metric.name).map(|it| phrases::value(metric, *it));
         let _ = write!(row, "<td class=\"number\">{}</td>", value.unwrap_or_default());
     }
-    row + &format!("<td>{}</td></tr>\n", escaped(&phrases::ended(run)))
+    row + &format!("<td>{}</td></tr>\n", escape(&phrases::describe_end(run)))
 }

@@ -144,7 +144,7 @@ fn effective_memory_counts_what_is_stored_compressed_uncompressed() {
     let memory = interval.end.effective_memory().get().expect("all of it is known");
     let shown = page(&interval, host::verdict(), &[]);
     assert!(shown.contains(&format!("{} of RAM)", memory.of_ram().unwrap().of_time())), "{shown}");
-    assert!(shown.contains(&format!("{}, stored {}", memory.uncompressed(), memory.stored)));
+    assert!(shown.contains(&format!("{}, stored {}", memory.uncompressed_size(), memory.stored)));
     interval.end.memory.available = Reading::absent("older kernel", Source::file("/proc/meminfo"));
     let shown = page(&interval, host::verdict(), &[]);
     assert!(shown.contains("<p>Not known: /proc/meminfo: older kernel.</p>"), "{shown}");

@@ -189,7 +189,7 @@ pub(crate) fn of_ranges(mut ranges: Vec<(u64, u64)>) -> io::Result<(Coverage, Me
         smaps::count(&text, &ranges, &mut coverage);
         return Ok((coverage, Method::Smaps));
     };
-    for (start, end) in joined(&ranges) {
+    for (start, end) in join(&ranges) {
         scanner.count(start, end, &mut coverage, |_, _| {})?;
     }
     Ok((coverage, Method::PagemapScan))
@@ -197,7 +197,7 @@ pub(crate) fn of_ranges(mut ranges: Vec<(u64, u64)>) -> io::Result<(Coverage, Me
 
 /// The ranges in ascending order, with adjacent ones joined, as first and last address.
 #[cfg(feature = "pool")]
-fn joined(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
+fn join(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut joined: Vec<(u64, u64)> = Vec::new();
     for (start, bytes) in ranges {
         match joined.last_mut() {
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     #[cfg(feature = "pool")]
     fn ranges_that_touch_are_read_in_one_call() {
-        assert_eq!(joined(&[(0, 2), (2, 3), (7, 1)]), [(0, 5), (7, 8)]);
+        assert_eq!(join(&[(0, 2), (2, 3), (7, 1)]), [(0, 5), (7, 8)]);
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub(super) fn text(mappings: &[Mapping]) -> String {
         let _ = writeln!(text, "# HELP {metric} {help}\n# TYPE {metric} gauge");
         for (mapping, coverage) in &sums {
             if let Some(value) = value(coverage) {
-                let _ = writeln!(text, "{metric}{{mapping=\"{}\"}} {value}", escaped(mapping));
+                let _ = writeln!(text, "{metric}{{mapping=\"{}\"}} {value}", escape(mapping));
             }
         }
     }
@@ -37,7 +37,7 @@ pub(super) fn text(mappings: &[Mapping]) -> String {
 }
 
 /// A program chooses the names of its mappings, so characters that would end the label are escaped.
-fn escaped(name: &str) -> String {
+fn escape(name: &str) -> String {
     name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 

@@ -21,14 +21,14 @@ pub struct EffectiveMemory {
 impl EffectiveMemory {
     /// RAM that would be in use without compression: [`Self::in_use`] minus the pool, plus the
     /// uncompressed size of what it stores.
-    pub fn uncompressed(&self) -> Bytes {
+    pub fn uncompressed_size(&self) -> Bytes {
         self.in_use.saturating_sub(self.pool).saturating_add(self.stored)
     }
 
     /// The same in percent of RAM. Above 100 %, more memory is in use than RAM could hold without
     /// compression.
     pub fn of_ram(&self) -> Option<Percent> {
-        self.uncompressed().percent_of(self.ram)
+        self.uncompressed_size().percent_of(self.ram)
     }
 
     /// Stored bytes per byte of the pool; `None` if the pool is empty.
@@ -49,16 +49,16 @@ impl Snapshot {
     }
 
     fn measured_use(&self) -> Result<EffectiveMemory, Outcome<EffectiveMemory>> {
-        let ram = known(&self.memory.total)?;
-        let in_use = ram.saturating_sub(known(&self.memory.available)?);
+        let ram = read_known(&self.memory.total)?;
+        let in_use = ram.saturating_sub(read_known(&self.memory.available)?);
         let mut all = EffectiveMemory { ram, in_use, stored: Bytes::new(0), pool: Bytes::new(0) };
         let in_zram = self.compressed().filter(|zram| zram.initialised.get() != Some(false));
         for zram in in_zram {
-            all.add(stored_in_ram(zram)?, known(&zram.mm_stat.memory_used)?);
+            all.add(stored_in_ram(zram)?, read_known(&zram.mm_stat.memory_used)?);
         }
         let has_zswap = !matches!(self.zswap.enabled.outcome, Outcome::Absent(_));
         if has_zswap {
-            all.add(known(&self.zswap.stored)?, known(&self.zswap.pool)?);
+            all.add(read_known(&self.zswap.stored)?, read_known(&self.zswap.pool)?);
         }
         Ok(all)
     }
@@ -74,14 +74,14 @@ impl EffectiveMemory {
 /// Uncompressed size of the pages in RAM. The kernel's `orig_data_size` includes pages that were
 /// written to the backing device.
 fn stored_in_ram(zram: &Zram) -> Result<Bytes, Outcome<EffectiveMemory>> {
-    let stored = known(&zram.mm_stat.original)?;
+    let stored = read_known(&zram.mm_stat.original)?;
     let has_backing = zram.backing_device.value().is_some_and(|it| it.as_str() != "none");
-    let on_disk = if has_backing { known(&zram.bd_stat.held)? } else { Bytes::new(0) };
+    let on_disk = if has_backing { read_known(&zram.bd_stat.held)? } else { Bytes::new(0) };
     Ok(stored.saturating_sub(on_disk))
 }
 
 /// The value, or why there is none and which file would contain it.
-fn known(size: &Reading<Bytes>) -> Result<Bytes, Outcome<EffectiveMemory>> {
+fn read_known(size: &Reading<Bytes>) -> Result<Bytes, Outcome<EffectiveMemory>> {
     let at = |why: &str| format!("{}: {why}", Name::from(size.source.to_string().as_str()));
     match &size.outcome {
         Outcome::Value(size) => Ok(*size),
@@ -125,7 +125,7 @@ mod tests {
         (host.zswap.stored, host.zswap.pool) = (size(40), size(30));
         let memory = host.effective_memory().get().unwrap();
         assert_eq!([memory.stored, memory.pool], [400, 150].map(|mib| Bytes::new(mib * MIB)));
-        assert_eq!(memory.uncompressed(), Bytes::new((600 - 150 + 400) * MIB));
+        assert_eq!(memory.uncompressed_size(), Bytes::new((600 - 150 + 400) * MIB));
         assert_eq!(memory.of_ram().unwrap().get(), 85.0);
     }
 
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn nothing_compressed_is_not_the_same_as_not_known() {
         let none = host(Vec::new()).effective_memory().get().unwrap();
-        assert_eq!((none.uncompressed(), none.stored_per_pool()), (none.in_use, None));
+        assert_eq!((none.uncompressed_size(), none.stored_per_pool()), (none.in_use, None));
         let unset = Zram { initialised: Reading::found(false, Source::none()), ..Zram::default() };
         assert!(host(vec![unset]).effective_memory().value().is_some());
         assert!(matches!(outcome(&host(vec![Zram::default()])), Outcome::Absent(_)));

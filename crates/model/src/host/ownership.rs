@@ -82,19 +82,19 @@ pub fn ownership(host: &Snapshot) -> Vec<KnobOwnership> {
     let instances = Instances::of(&host.knobs);
     let mut by_target: BTreeMap<Target, Vec<PersistentSetting>> = BTreeMap::new();
     for setting in &host.configuration.settings {
-        for target in instances.meant_by(&setting.target) {
+        for target in instances.targets_of(&setting.target) {
             let owner = PersistentSetting { target: target.clone(), ..setting.clone() };
             by_target.entry(target).or_default().push(owner);
         }
     }
     let owned: Vec<(Target, Vec<PersistentSetting>)> = by_target.into_iter().collect();
     let judge = |(target, owners): &(Target, Vec<PersistentSetting>)| {
-        judged(host, &instances, &owned, target, owners)
+        judge(host, &instances, &owned, target, owners)
     };
     owned.iter().map(judge).collect()
 }
 
-fn judged(
+fn judge(
     host: &Snapshot,
     instances: &Instances<'_>,
     all: &[(Target, Vec<PersistentSetting>)],
@@ -299,7 +299,7 @@ impl<'a> Instances<'a> {
 
     /// All targets on this host that a target stands for: a pattern, or the name of a unit, can
     /// match several. If nothing matches, the target itself.
-    fn meant_by(&self, target: &Target) -> Vec<Target> {
+    fn targets_of(&self, target: &Target) -> Vec<Target> {
         let Target::Knob { knob, instance: Some(wanted) } = target else {
             return vec![target.clone()];
         };

@@ -37,6 +37,6 @@ impl KillsSince {
         let _ = read_records(&self.file, |raw| {
             records(raw).for_each(|record| drop(reports.take(&record)));
         });
-        reports.done().0
+        reports.finish().0
     }
 }

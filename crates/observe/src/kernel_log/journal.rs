@@ -62,7 +62,7 @@ pub(super) fn complete(
     let journal = kind(host);
     let kept = match answer {
         Err(refusal) => {
-            let refusal = refusal.explained(NO_SUCH_FILE, "no files of journald here");
+            let refusal = refusal.explain(NO_SUCH_FILE, "no files of journald here");
             return KernelLog { journal, journal_files: refusal.reading(source), ..log };
         }
         Ok(kept) => kept,
@@ -221,7 +221,7 @@ struct Kills {
 
 impl Kills {
     fn extend(&mut self, section: &Section, reports: Reports, taken: &Taken) {
-        let (kills, left_out) = dated(section, reports, taken);
+        let (kills, left_out) = add_dates(section, reports, taken);
         self.left_out += left_out;
         self.newest.extend(kills);
         while self.newest.len() > OOM_KILLS {
@@ -254,8 +254,8 @@ fn understand(kept: &[u8], page_size: u64, taken: &Taken) -> (Searched, Kills) {
 }
 
 /// The kills of a section, with their time.
-fn dated(section: &Section, reports: Reports, taken: &Taken) -> (Vec<OomKill>, u64) {
-    let (mut kills, left_out) = reports.done();
+fn add_dates(section: &Section, reports: Reports, taken: &Taken) -> (Vec<OomKill>, u64) {
+    let (mut kills, left_out) = reports.finish();
     let is_now = taken.boot_id.value().is_some_and(|boot| boot.as_str() == section.boot);
     for kill in &mut kills {
         if is_now {
@@ -277,7 +277,7 @@ fn date_earlier(kill: &mut OomKill, section: &Section, taken: &Taken) {
 }
 
 /// Replaces names and boot ids in an excerpt.
-pub fn renamed(excerpt: &[u8], to: &mut dyn Rename) -> Vec<u8> {
+pub fn rename(excerpt: &[u8], to: &mut dyn Rename) -> Vec<u8> {
     let mut kept = Vec::new();
     let mut reports = Reports::new(4096, SHOWN);
     for line in lines(excerpt) {

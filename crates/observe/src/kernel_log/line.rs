@@ -159,10 +159,10 @@ const REAPED_SIZES: &[&str] = &["anon-rss", "file-rss", "shmem-rss"];
 impl OomLine {
     /// `columns`: those of the task table to which the line may belong.
     pub(super) fn parse(text: &[u8], columns: &[&'static str]) -> Option<Self> {
-        invoked(text).or_else(|| match text.first()? {
+        parse_invoked(text).or_else(|| match text.first()? {
             b'[' => header(text).or_else(|| task(text, columns)),
             _ if text == NONE_KILLABLE.as_bytes() => Some(Self::NoneKillable),
-            _ => fixed(text),
+            _ => parse_fixed(text),
         })
     }
 
@@ -182,14 +182,14 @@ impl OomLine {
                 format!(", order={order}, oom_score_adj={oom_score_adj}").as_bytes(),
             ]
             .concat(),
-            Self::MemInfo(values) => joined(values, ":", " "),
+            Self::MemInfo(values) => join(values, ":", " "),
             Self::Pages(of, pages) => format!("{pages} {of}").into_bytes(),
             Self::Swap(of, kib) => format!("{of:<10} = {kib}kB").into_bytes(),
             Self::Usage(Usage { of, usage, limit, failures }) => {
                 format!("{of}: usage {usage}kB, limit {limit}kB, failcnt {failures}").into_bytes()
             }
             Self::StatsOf(path) => [STATS_OF.as_bytes(), path, b":"].concat(),
-            Self::Stats(values) => joined(values, " ", "\n"),
+            Self::Stats(values) => join(values, " ", "\n"),
             Self::TaskHeader(columns) => format!("{TASKS} {} name", columns.join(" ")).into_bytes(),
             Self::Task { pid, values, name } => {
                 let mut row = format!("[{pid:>7}]");
@@ -319,13 +319,13 @@ impl Killed {
     }
 }
 
-fn joined(values: &Values, between: &str, after: &str) -> Vec<u8> {
+fn join(values: &Values, between: &str, after: &str) -> Vec<u8> {
     let all = values.iter().map(|(name, value)| format!("{name}{between}{value}"));
     all.collect::<Vec<_>>().join(after).into_bytes()
 }
 
 /// The entry of the table that equals `word`.
-fn known(table: &[&'static str], word: &[u8]) -> Option<&'static str> {
+fn find_known(table: &[&'static str], word: &[u8]) -> Option<&'static str> {
     table.iter().find(|known| known.as_bytes() == word).copied()
 }
 
@@ -358,13 +358,13 @@ fn kib(word: &[u8]) -> Option<u64> {
 }
 
 /// Parses lines that begin with fixed text of the kernel.
-fn fixed(text: &[u8]) -> Option<OomLine> {
+fn parse_fixed(text: &[u8]) -> Option<OomLine> {
     match text[0] {
         b'a' => mem_info(text).or_else(|| stats(text)),
         b'm' | b's' | b'k' => usage(text).or_else(|| stats(text)),
-        b'M' => killed(text).or_else(|| stats_of(text)),
-        b'O' => killed(text),
-        b'o' => choice(text).or_else(|| reaped(text)),
+        b'M' => parse_killed(text).or_else(|| stats_of(text)),
+        b'O' => parse_killed(text),
+        b'o' => choice(text).or_else(|| parse_reaped(text)),
         b'T' => whole_group(text).or_else(|| swap(text)),
         b'F' => swap(text),
         b'0'..=b'9' => pages(text),
@@ -374,7 +374,7 @@ fn fixed(text: &[u8]) -> Option<OomLine> {
 
 /// Parses the one line that begins with a name. A process can have any name, but no name is as long
 /// as the text that follows it here, and no other line ends like this one.
-fn invoked(text: &[u8]) -> Option<OomLine> {
+fn parse_invoked(text: &[u8]) -> Option<OomLine> {
     let (name, rest) = split(text, INVOKED)?;
     let (gfp_mask, rest) = split(rest, ", ")?;
     let (_, rest) = split(rest, "order=").filter(|_| gfp_mask.len() < 400)?;
@@ -392,19 +392,19 @@ fn mem_info(text: &[u8]) -> Option<OomLine> {
     after(text, "active_anon:")?;
     let values = words(text).filter_map(|word| {
         let (name, value) = split(word, ":")?;
-        Some((known(MEM_INFO, name)?, number(value)?))
+        Some((find_known(MEM_INFO, name)?, number(value)?))
     });
     Some(OomLine::MemInfo(values.collect()))
 }
 
 fn pages(text: &[u8]) -> Option<OomLine> {
     let (count, of) = split(text, " ")?;
-    Some(OomLine::Pages(known(PAGES, of)?, number(count)?))
+    Some(OomLine::Pages(find_known(PAGES, of)?, number(count)?))
 }
 
 fn swap(text: &[u8]) -> Option<OomLine> {
     let (of, size) = split(text, "=")?;
-    Some(OomLine::Swap(known(SWAP, of.trim_ascii())?, kib(size.trim_ascii())?))
+    Some(OomLine::Swap(find_known(SWAP, of.trim_ascii())?, kib(size.trim_ascii())?))
 }
 
 fn usage(text: &[u8]) -> Option<OomLine> {
@@ -412,7 +412,7 @@ fn usage(text: &[u8]) -> Option<OomLine> {
     let (usage, rest) = split(rest, ", limit ")?;
     let (limit, failures) = split(rest, ", failcnt ")?;
     Some(OomLine::Usage(Usage {
-        of: known(USAGES, of)?,
+        of: find_known(USAGES, of)?,
         usage: kib(usage)?,
         limit: kib(limit)?,
         failures: number(failures)?,
@@ -429,7 +429,7 @@ fn stats(text: &[u8]) -> Option<OomLine> {
     let values: Values = lines(text)
         .filter_map(|line| {
             let (name, value) = split(line, " ")?;
-            Some((known(STATS, name)?, number(value)?))
+            Some((find_known(STATS, name)?, number(value)?))
         })
         .collect();
     (!values.is_empty()).then_some(OomLine::Stats(values))
@@ -439,7 +439,7 @@ fn header(text: &[u8]) -> Option<OomLine> {
     let rest = after(text, TASKS)?;
     let mut columns: Vec<&[u8]> = words(rest).collect();
     let columns = columns.pop().filter(|last| *last == b"name").map(|_| columns)?;
-    let known = columns.into_iter().map(|column| known(COLUMNS, column));
+    let known = columns.into_iter().map(|column| find_known(COLUMNS, column));
     known.collect::<Option<Vec<_>>>().map(OomLine::TaskHeader)
 }
 
@@ -466,7 +466,7 @@ fn choice(text: &[u8]) -> Option<OomLine> {
     let (rest, pid) = split_last(rest, ",pid=")?;
     let (rest, name) = before_name(rest)?;
     let (constraint, rest) = split(rest, ",")?;
-    let constraint = known(CONSTRAINTS, constraint)?;
+    let constraint = find_known(CONSTRAINTS, constraint)?;
     let (group, victim_group) = match split(rest, ",oom_memcg=") {
         Some((_, paths)) if constraint == "CONSTRAINT_MEMCG" => {
             let (group, victim_group) = two_paths(paths)?;
@@ -506,9 +506,9 @@ fn two_paths(paths: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// `MESSAGE: Killed process 7 (name) total-vm:…kB, anon-rss:…kB, … UID:0 pgtables:…kB oom_score_adj:0`
-fn killed(text: &[u8]) -> Option<OomLine> {
+fn parse_killed(text: &[u8]) -> Option<OomLine> {
     let (message, rest) = split(text, ": Killed process ")?;
-    let message = known(KILLED, message)?;
+    let message = find_known(KILLED, message)?;
     let (pid, rest) = split(rest, " (")?;
     let (name, _) = split_last(rest, ") total-vm:")?;
     let words = words(&rest[name.len() + 1..]).filter_map(|word| {
@@ -520,7 +520,7 @@ fn killed(text: &[u8]) -> Option<OomLine> {
         match of {
             b"UID" => uid = number(value),
             b"oom_score_adj" => oom_score_adj = number(value),
-            _ => sizes.extend(known(KILLED_SIZES, of).zip(kib(value))),
+            _ => sizes.extend(find_known(KILLED_SIZES, of).zip(kib(value))),
         }
     }
     sizes.iter().find(|(of, _)| *of == "total-vm")?;
@@ -533,12 +533,12 @@ fn whole_group(text: &[u8]) -> Option<OomLine> {
     Some(OomLine::WholeGroup(path.to_vec()))
 }
 
-fn reaped(text: &[u8]) -> Option<OomLine> {
+fn parse_reaped(text: &[u8]) -> Option<OomLine> {
     let (pid, rest) = split(after(text, REAPED)?, " (")?;
     let (name, sizes) = split_last(rest, "), now ")?;
     let sizes = words(sizes).filter_map(|word| {
         let (of, value) = split(word.strip_suffix(b",").unwrap_or(word), ":")?;
-        Some((known(REAPED_SIZES, of)?, kib(value)?))
+        Some((find_known(REAPED_SIZES, of)?, kib(value)?))
     });
     Some(OomLine::Reaped { pid: number(pid)?, name: name.to_vec(), sizes: sizes.collect() })
 }

@@ -32,7 +32,7 @@ use record::{Head, Record, records, unread};
 use report::Reports;
 
 pub use follow::KillsSince;
-pub use journal::renamed as renamed_journal;
+pub use journal::rename as renamed_journal;
 pub use line::Rename;
 
 const PATH: &str = "dev/kmsg";
@@ -49,7 +49,7 @@ pub fn read(host: &HostRoot, taken: &Taken) -> KernelLog {
     let answer = host.records(PATH, |raw| excerpt.take(raw));
     let missing = "no /dev/kmsg here (a container, or not in this recording)";
     let answer = answer.map(|()| excerpt.finish());
-    let answer = answer.map_err(|refusal| refusal.explained(NO_SUCH_FILE, missing));
+    let answer = answer.map_err(|refusal| refusal.explain(NO_SUCH_FILE, missing));
     host.remember(PATH, || Entry::from_answer(&answer));
     let source = Source::file(SHOWN);
     let boot = taken.boot_id.value().cloned();
@@ -118,7 +118,7 @@ fn understand(kept: &[u8], source: Source, page_size: u64, taken: &Taken) -> Ker
         let why = "empty: the log holds no record that could be understood";
         return KernelLog { records: Reading::absent(why, source), ..KernelLog::default() };
     };
-    let (mut kills, left_out) = reports.done();
+    let (mut kills, left_out) = reports.finish();
     kills.iter_mut().for_each(|kill| date(kill, taken));
     let count = newest.saturating_sub(first).saturating_add(1);
     KernelLog {
@@ -175,7 +175,7 @@ impl Excerpt {
 }
 
 /// Replaces names in an excerpt.
-pub fn renamed(excerpt: &[u8], to: &mut dyn Rename) -> Vec<u8> {
+pub fn rename(excerpt: &[u8], to: &mut dyn Rename) -> Vec<u8> {
     let mut reports = Reports::new(4096, SHOWN);
     records(excerpt).flat_map(|record| renamed_record(&mut reports, &record, to)).collect()
 }

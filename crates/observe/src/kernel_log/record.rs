@@ -77,7 +77,7 @@ impl<'a> Raw<'a> {
         let continues = fields.next().is_some_and(|flags| flags.contains(&b'c'));
         let caller = fields.find_map(|field| field.strip_prefix(b"caller="));
         let caller = caller.unwrap_or_default().to_vec();
-        Record { head: self.head, continues, caller, text: unescaped(self.text) }
+        Record { head: self.head, continues, caller, text: unescape(self.text) }
     }
 }
 
@@ -100,7 +100,7 @@ fn escape(text: &[u8], line: &mut Vec<u8>) {
     }
 }
 
-fn unescaped(mut text: &[u8]) -> Vec<u8> {
+fn unescape(mut text: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(text.len());
     while let Some(at) = memchr::memchr(b'\\', text) {
         plain.extend_from_slice(&text[..at]);

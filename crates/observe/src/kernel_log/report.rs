@@ -55,7 +55,7 @@ impl Reports {
     }
 
     /// The reports, oldest first, and the number of older ones that were dropped.
-    pub(super) fn done(self) -> (Vec<OomKill>, u64) {
+    pub(super) fn finish(self) -> (Vec<OomKill>, u64) {
         (self.kills.into(), self.left_out)
     }
 
@@ -90,7 +90,7 @@ impl Reports {
     }
 
     fn line(&mut self, record: &Record) -> Option<OomLine> {
-        let joined = record.continues.then(|| self.continued(record)).flatten();
+        let joined = record.continues.then(|| self.continue_report(record)).flatten();
         let text = joined.as_deref().unwrap_or(&record.text);
         let line = OomLine::parse(text, self.columns());
         if line.is_none() && OomLine::may_continue(text) {
@@ -100,7 +100,7 @@ impl Reports {
     }
 
     /// The complete line, if this record continues the interrupted one.
-    fn continued(&mut self, record: &Record) -> Option<Vec<u8>> {
+    fn continue_report(&mut self, record: &Record) -> Option<Vec<u8>> {
         const LONGEST: usize = 16 << 10;
         let (caller, begin) = self.interrupted.as_ref()?;
         if *caller != record.caller || begin.len() > LONGEST {
@@ -126,17 +126,17 @@ impl Reports {
                 true
             }
             OomLine::Killed(killed) => {
-                self.killed(record, killed);
+                self.add_kill(record, killed);
                 true
             }
             OomLine::WholeGroup(_) => self.whole_group(),
             OomLine::NoneKillable => self.none_killable(record),
-            OomLine::Reaped { pid, sizes, .. } => self.reaped(*pid, sizes),
+            OomLine::Reaped { pid, sizes, .. } => self.add_reaped(*pid, sizes),
             line => self.open.as_mut().is_some_and(|open| open.add(line, self.page_size)),
         }
     }
 
-    fn killed(&mut self, record: &Record, killed: &Killed) {
+    fn add_kill(&mut self, record: &Record, killed: &Killed) {
         let victim = victim(killed);
         let chosen =
             |open: &Open| open.choice.as_ref().is_none_or(|choice| choice.pid == killed.pid);
@@ -149,7 +149,8 @@ impl Reports {
             }
             return;
         }
-        let mut kill = open.map_or_else(|| bare(killed), |open| open.named(&killed.name).close());
+        let mut kill =
+            open.map_or_else(|| bare(killed), |open| open.with_name(&killed.name).close());
         kill.victim = Some(victim);
         self.push(record, kill);
     }
@@ -175,7 +176,7 @@ impl Reports {
         true
     }
 
-    fn reaped(&mut self, pid: u32, sizes: &Values) -> bool {
+    fn add_reaped(&mut self, pid: u32, sizes: &Values) -> bool {
         let is_victim =
             |kill: &&mut OomKill| kill.victim.as_ref().is_some_and(|victim| victim.pid == pid);
         let Some(kill) = self.kills.iter_mut().rev().find(is_victim) else { return false };
@@ -270,7 +271,7 @@ impl Open {
     }
 
     /// Resolves the victim's cgroup with the name from the line that reports the kill.
-    fn named(mut self, name: &[u8]) -> Self {
+    fn with_name(mut self, name: &[u8]) -> Self {
         if let Some(choice) = &mut self.choice {
             choice.victim_group = choice.victim_group(name);
         }

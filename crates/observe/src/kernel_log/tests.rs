@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::line::tests::{any_line, any_name, any_path};
 use super::*;
-use crate::testing::{host, mangled};
+use crate::testing::{host, mangle};
 
 /// 400 seconds after boot, time suspended not included.
 fn taken() -> Taken {
@@ -120,14 +120,14 @@ proptest! {
         // the result must equal a naive parse of every record of the whole log
         let mut reports = Reports::new(4096, SHOWN);
         records(&raw).for_each(|record| drop(reports.take(&record)));
-        let (naive, _) = reports.done();
+        let (naive, _) = reports.finish();
         let known = |kill: &OomKill| (kill.source.clone(), kill.victim.clone(), kill.tasks.clone());
         let read = log_of(&raw).kills;
         prop_assert!(naive.iter().map(known).eq(read.iter().map(known)));
     }
 
     #[test]
-    fn a_spoilt_log_never_panics(raw in mangled(SPOILT)) {
+    fn a_spoilt_log_never_panics(raw in mangle(SPOILT)) {
         let kept = excerpt(&raw);
         drop(log_of(&kept));
         prop_assert_eq!(&excerpt(&kept), &kept);
@@ -152,7 +152,7 @@ proptest! {
             }
         }
         let kept = excerpt(&raw);
-        let other = renamed(&kept, &mut Letters);
+        let other = rename(&kept, &mut Letters);
         let (here, there) = (log_of(&kept).kills, log_of(&other).kills);
         prop_assert_eq!(here.len(), there.len());
         for (here, there) in here.iter().zip(&there) {

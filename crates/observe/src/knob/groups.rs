@@ -10,7 +10,7 @@
 use pagewise_model::knob::{Knob, KnobReading};
 use pagewise_model::{Bytes, Cgroup, Cgroups, Hierarchy, Limit, Name, Reading, Source};
 
-use super::{live, nowhere, told};
+use super::{live, make_reading, nowhere};
 use crate::limits::CGROUPS_WITH_LIMITS;
 use pagewise_hostfs::{HostRoot, absolute};
 
@@ -28,8 +28,9 @@ pub(super) fn read(host: &HostRoot, cgroups: &Cgroups, rows: &[&'static Knob]) -
             .enumerate()
             .filter_map(|(rank, group)| {
                 let look = || read_live(host, knob, group, is_version_1);
-                let live = held(knob, group).or_else(|| (rank < MAX_READ).then(look)?)?;
-                Some(told(knob, Some(group.path.clone()), live))
+                let live =
+                    read_from_group(knob, group).or_else(|| (rank < MAX_READ).then(look)?)?;
+                Some(make_reading(knob, Some(group.path.clone()), live))
             })
             .collect();
         if readings.is_empty() {
@@ -70,7 +71,7 @@ fn read_live(
 }
 
 /// The value of a setting that was already read with the group.
-fn held(knob: &Knob, group: &Cgroup) -> Option<Reading<Name>> {
+fn read_from_group(knob: &Knob, group: &Cgroup) -> Option<Reading<Name>> {
     let limit = match knob.name {
         "cgroup.memory.min" => &group.min,
         "cgroup.memory.low" => &group.low,
@@ -78,13 +79,13 @@ fn held(knob: &Knob, group: &Cgroup) -> Option<Reading<Name>> {
         "cgroup.memory.max" => &group.max,
         "cgroup.memory.swap.max" => &group.swap_max,
         "cgroup.memory.zswap.max" => &group.zswap_max,
-        "cgroup.memory.peak" => return Some(group.peak.clone().map(spelled)),
+        "cgroup.memory.peak" => return Some(group.peak.clone().map(spell)),
         _ => return None,
     };
-    Some(limit.clone().map(|limit| limit.bytes().map_or_else(|| Name::from("max"), spelled)))
+    Some(limit.clone().map(|limit| limit.bytes().map_or_else(|| Name::from("max"), spell)))
 }
 
-fn spelled(bytes: Bytes) -> Name {
+fn spell(bytes: Bytes) -> Name {
     Name::from(bytes.get().to_string().as_str())
 }
 
@@ -159,7 +160,7 @@ mod tests {
     #[test]
     fn seven_rows_need_no_read() {
         let group = group("/a", Limit::Max);
-        let held = rows().into_iter().filter(|knob| held(knob, &group).is_some());
+        let held = rows().into_iter().filter(|knob| read_from_group(knob, &group).is_some());
         assert_eq!(held.count(), 7);
     }
 }

@@ -64,30 +64,35 @@ fn everywhere(
     if found.is_empty() {
         return vec![nowhere(knob)];
     }
-    let reading = |KnobFile { path, instance }| told(knob, instance, live(host, knob, &path));
+    let reading =
+        |KnobFile { path, instance }| make_reading(knob, instance, live(host, knob, &path));
     found.into_iter().map(reading).collect()
 }
 
-fn told(knob: &'static Knob, instance: Option<Name>, live: Reading<Name>) -> KnobReading {
+fn make_reading(knob: &'static Knob, instance: Option<Name>, live: Reading<Name>) -> KnobReading {
     KnobReading { knob, instance, live, default: knob.default }
 }
 
 /// The reading of a row whose placeholders match nothing on this host.
 fn nowhere(knob: &'static Knob) -> KnobReading {
-    told(knob, None, Reading::absent("this host has none", Source::file(absolute(knob.path))))
+    make_reading(
+        knob,
+        None,
+        Reading::absent("this host has none", Source::file(absolute(knob.path))),
+    )
 }
 
 fn live(host: &HostRoot, knob: &Knob, path: &str) -> Reading<Name> {
     match knob.access {
         Access::ReadWrite | Access::ReadOnly => {
-            host.value(path, expected(knob.domain), |text| shown(knob.domain, text))
+            host.value(path, expected_format(knob.domain), |text| parse_shown(knob.domain, text))
         }
-        Access::WriteOnly => looked_for(host, path, "write-only: the kernel does not tell"),
-        Access::ReadActs => looked_for(host, path, "not read: reading it does something"),
+        Access::WriteOnly => find_path(host, path, "write-only: the kernel does not tell"),
+        Access::ReadActs => find_path(host, path, "not read: reading it does something"),
     }
 }
 
-fn looked_for(host: &HostRoot, path: &str, why: &'static str) -> Reading<Name> {
+fn find_path(host: &HostRoot, path: &str, why: &'static str) -> Reading<Name> {
     let source = Source::file(absolute(path));
     match host.presence(path) {
         Ok(()) => Reading::absent(why, source),
@@ -95,8 +100,8 @@ fn looked_for(host: &HostRoot, path: &str, why: &'static str) -> Reading<Name> {
     }
 }
 
-fn shown(domain: Domain, text: &[u8]) -> Option<Name> {
-    has_shape(domain, text).then(|| Name::from_bytes(&folded(text)))
+fn parse_shown(domain: Domain, text: &[u8]) -> Option<Name> {
+    has_shape(domain, text).then(|| Name::from_bytes(&fold_spaces(text)))
 }
 
 fn has_shape(domain: Domain, text: &[u8]) -> bool {
@@ -116,7 +121,7 @@ fn is_whole(word: &[u8]) -> bool {
     number::<i64>(word).is_some() || number::<u64>(word).is_some()
 }
 
-fn expected(domain: Domain) -> &'static str {
+fn expected_format(domain: Domain) -> &'static str {
     match domain {
         Domain::Int { .. } => "a whole number",
         Domain::Ints => "whole numbers",
@@ -130,7 +135,7 @@ fn expected(domain: Domain) -> &'static str {
 }
 
 /// Folds white space to single spaces and truncates to [`MAX_SHOWN`] bytes.
-fn folded(text: &[u8]) -> Vec<u8> {
+fn fold_spaces(text: &[u8]) -> Vec<u8> {
     let mut folded = Vec::new();
     for word in words(text) {
         if !folded.is_empty() {

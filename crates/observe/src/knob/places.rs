@@ -38,7 +38,7 @@ impl<'h> KnobFiles<'h> {
         }
         let mut open = vec![(path.to_owned(), Vec::new())];
         while open.first().is_some_and(|(path, _)| path.contains('{')) {
-            open = open.iter().flat_map(|(path, filled)| self.filled(path, filled)).collect();
+            open = open.iter().flat_map(|(path, filled)| self.fill(path, filled)).collect();
             open = self.first(path, open);
         }
         let place = |(path, filled): (String, Vec<String>)| KnobFile {
@@ -61,7 +61,7 @@ impl<'h> KnobFiles<'h> {
     }
 
     /// `path` with its first placeholder replaced by each possible value.
-    fn filled(&mut self, path: &str, before: &[String]) -> Vec<(String, Vec<String>)> {
+    fn fill(&mut self, path: &str, before: &[String]) -> Vec<(String, Vec<String>)> {
         let Some((head, tail)) = path.split_once('{') else { return Vec::new() };
         let Some((placeholder, tail)) = tail.split_once('}') else { return Vec::new() };
         // one more than the maximum, to detect that there are more
@@ -84,7 +84,7 @@ impl<'h> KnobFiles<'h> {
 }
 
 fn numbers(host: &HostRoot, folder: &str, prefix: &str) -> Vec<String> {
-    host.numbered(folder, prefix).iter().map(ToString::to_string).collect()
+    host.list_numbers(folder, prefix).iter().map(ToString::to_string).collect()
 }
 
 /// Huge page sizes, spelled as in the kernel's folder names, smallest first.
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
     use crate::testing::host;
 
-    fn found_in(host: &HostRoot, path: &str) -> Vec<(String, String)> {
+    fn find_in(host: &HostRoot, path: &str) -> Vec<(String, String)> {
         let describe = |place: KnobFile| {
             (place.path, place.instance.map_or_else(String::new, |i| i.to_string()))
         };
@@ -109,7 +109,7 @@ mod tests {
     fn placeholders_are_filled_from_left_to_right() {
         let host =
             host(["k/0/c/0/s/0/a", "k/0/c/0/s/1/a", "k/1/c/nr", "k/2/c/0/s/4/a"].map(|p| (p, "")));
-        let found = found_in(&host, "k/{N}/c/{N}/s/{N}/a");
+        let found = find_in(&host, "k/{N}/c/{N}/s/{N}/a");
         let instances: Vec<&str> = found.iter().map(|(_, instance)| instance.as_str()).collect();
         assert_eq!(instances, ["0/0/0", "0/0/1", "2/0/4"]);
         assert_eq!(found[2].0, "k/2/c/0/s/4/a");
@@ -118,15 +118,15 @@ mod tests {
     #[test]
     fn a_path_without_placeholder_is_itself() {
         let host = host::<&str>([]);
-        assert_eq!(found_in(&host, "proc/x"), [("proc/x".to_owned(), String::new())]);
-        assert!(found_in(&host, "proc/x{N}/y").is_empty());
+        assert_eq!(find_in(&host, "proc/x"), [("proc/x".to_owned(), String::new())]);
+        assert!(find_in(&host, "proc/x{N}/y").is_empty());
     }
 
     #[test]
     fn a_host_of_a_million_things_does_not_multiply() {
         let paths: Vec<String> = (0..300).map(|n| format!("k/{n}/c/{n}/a")).collect();
         let host = host(paths.iter().map(|path| (path.as_str(), "")));
-        assert_eq!(found_in(&host, "k/{N}/c/{N}/a").len(), SETTING_PLACES);
+        assert_eq!(find_in(&host, "k/{N}/c/{N}/a").len(), SETTING_PLACES);
         let problems = host.take_problems();
         assert!(
             problems.iter().any(|it| it.to_string().contains("at most 256 files")),

@@ -14,7 +14,7 @@ use pagewise_model::{
 
 use crate::mounts::{self, Mounts};
 use crate::process::{self, LiveProcesses};
-use crate::snapshot::{VMSTAT, glance, taken};
+use crate::snapshot::{VMSTAT, glance, read_taken};
 use crate::thread_cpu::ThreadCpu;
 use crate::{cgroup, counters, kernel_log, memory, psi, swap, zmerge, zone, zram, zswap};
 use groups::LiveGroups;
@@ -79,7 +79,7 @@ impl LiveReader {
     }
 
     fn host_facts(&mut self, host: &HostRoot) -> Snapshot {
-        let now = taken(host);
+        let now = read_taken(host);
         let age = self.full_read.map(|then| now.monotonic_seconds - then);
         if age.is_none_or(|age| age > SLOW_SECONDS) || !host.is_live() {
             self.full_read = Some(now.monotonic_seconds);

@@ -84,7 +84,7 @@ impl LiveProcesses {
         host.hold("proc");
         let mut list = Vec::with_capacity(before.len());
         self.open = 0;
-        for pid in host.numbered("proc", "") {
+        for pid in host.list_numbers("proc", "") {
             let is_turn = pid % TURNS == self.turn;
             let known = match before.remove(&pid) {
                 Some(Known::WithoutMemory) if !is_turn => Some(Known::WithoutMemory),
@@ -108,8 +108,8 @@ impl LiveProcesses {
     fn read_recorded(&mut self, host: &HostRoot, at: &Snapshot) -> Vec<LiveProcess> {
         let mut before = std::mem::take(&mut self.known);
         let mut list = Vec::with_capacity(before.len());
-        for pid in host.numbered("proc", "") {
-            let Some((process, resident)) = recorded(host, at, pid) else { continue };
+        for pid in host.list_numbers("proc", "") {
+            let Some((process, resident)) = read_recorded(host, at, pid) else { continue };
             let mut tracked = match before.remove(&pid) {
                 Some(Known::Process(known)) if known.started == process.start_time.get() => known,
                 _ => Box::default(),
@@ -126,7 +126,7 @@ impl LiveProcesses {
 
 /// A process and its resident size. The first reading of a recording may contain `statm` instead of
 /// `status`.
-fn recorded(host: &HostRoot, at: &Snapshot, pid: u32) -> Option<(Process, Bytes)> {
+fn read_recorded(host: &HostRoot, at: &Snapshot, pid: u32) -> Option<(Process, Bytes)> {
     let (mut process, resident) = match status::read_sizes(host, pid) {
         Task::Process(process, resident) => (*process, resident?),
         Task::KernelThread => return None,

@@ -38,7 +38,7 @@ pub(crate) fn read(host: &HostRoot, budget: Duration, enough: usize) -> Processe
     let mut sizes = Vec::new();
     host.hold("proc");
     let skipped = if host.is_live() { helper::left_behind() } else { Vec::new() };
-    for pid in host.numbered("proc", "").into_iter().filter(|pid| !skipped.contains(pid)) {
+    for pid in host.list_numbers("proc", "").into_iter().filter(|pid| !skipped.contains(pid)) {
         match status::read(host, pid) {
             Task::Process(mut process, resident) => {
                 stat::read_times(host, &mut process);
@@ -67,7 +67,7 @@ pub(crate) fn read_earlier(host: &HostRoot, at: &Snapshot, times: bool) -> Proce
     let page = at.page_size();
     host.hold("proc");
     let skipped = if host.is_live() { helper::left_behind() } else { Vec::new() };
-    let pids = host.numbered("proc", "").into_iter().filter(|pid| !skipped.contains(pid));
+    let pids = host.list_numbers("proc", "").into_iter().filter(|pid| !skipped.contains(pid));
     let mut found: Vec<(Bytes, Process)> = pids
         .filter_map(|pid| stat::read_sizes(host, pid, page))
         .map(|(process, resident)| (resident, process))
@@ -92,7 +92,7 @@ pub fn process_names(host: &HostRoot) -> Vec<(u32, Name)> {
         let name = host.name_at(&format!("proc/{pid}/comm"));
         name.value().cloned().map(|name| (pid, name))
     };
-    host.numbered("proc", "").into_iter().filter_map(named).collect()
+    host.list_numbers("proc", "").into_iter().filter_map(named).collect()
 }
 
 /// One process without proportional sizes (PSS); `None` if it has ended or has no memory.

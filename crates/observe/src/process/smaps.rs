@@ -56,10 +56,10 @@ pub(super) fn read(
     if budget.is_zero() {
         fill_all(host, &mut candidates, |_| Err(absent(NOT_READ)));
     } else if !host.is_live() {
-        fill_all(host, &mut candidates, |path| recorded(host, path));
+        fill_all(host, &mut candidates, |path| read_recorded(host, path));
     } else if rustix::fs::access("/proc/self/smaps_rollup", rustix::fs::Access::EXISTS).is_err() {
         // A recording does not distinguish an ended process from a file that was not read.
-        fill_all(host, &mut candidates, |path| noted(host, path, Err(absent(NO_FILE))));
+        fill_all(host, &mut candidates, |path| note_answer(host, path, Err(absent(NO_FILE))));
     } else {
         read_largest(host, &mut candidates, budget, enough);
     }
@@ -157,16 +157,16 @@ fn read_live(host: &HostRoot, batch: &mut [Candidate<'_>], budget: Duration) {
     let answers = helper::read_all(&jobs, budget);
     for (candidate, answer) in batch.iter_mut().zip(answers) {
         let path = candidate.path();
-        let noted = noted(host, &path, answered(answer));
+        let noted = note_answer(host, &path, parse_answer(answer));
         fill(host, candidate.process, &absolute(&path), noted);
     }
 }
 
-fn answered(answer: FileAnswer) -> Answered {
+fn parse_answer(answer: FileAnswer) -> Answered {
     match answer {
         FileAnswer::Read(bytes) if bytes.is_empty() => Err(absent(GONE)),
         FileAnswer::Read(bytes) => Ok(bytes),
-        FileAnswer::Refused(errno) => Err(Refusal::from_errno(errno).explained(NO_SUCH_FILE, GONE)),
+        FileAnswer::Refused(errno) => Err(Refusal::from_errno(errno).explain(NO_SUCH_FILE, GONE)),
         FileAnswer::NotRead => Err(absent(NOT_READ)),
         FileAnswer::Stuck => Err(absent(STUCK)),
         FileAnswer::HelperEnded => Err(absent(HELPER_ENDED)),
@@ -174,7 +174,7 @@ fn answered(answer: FileAnswer) -> Answered {
 }
 
 /// Passes the helper's answer to a recorder. A read that was not started is not recorded.
-fn noted(host: &HostRoot, path: &str, answer: Answered) -> Answered {
+fn note_answer(host: &HostRoot, path: &str, answer: Answered) -> Answered {
     if answer != Err(absent(NOT_READ)) {
         host.note(path, &answer);
     }
@@ -182,9 +182,9 @@ fn noted(host: &HostRoot, path: &str, answer: Answered) -> Answered {
 }
 
 /// A file that the recording lacks was not read at the time.
-fn recorded(host: &HostRoot, path: &str) -> Answered {
+fn read_recorded(host: &HostRoot, path: &str) -> Answered {
     let answer = host.bytes(path);
-    answer.map_err(|refusal| refusal.explained(NO_SUCH_FILE, NOT_READ))
+    answer.map_err(|refusal| refusal.explain(NO_SUCH_FILE, NOT_READ))
 }
 
 fn absent(why: &'static str) -> Refusal {
@@ -242,13 +242,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::{host, mangled};
+    use crate::testing::{host, mangle};
     use pagewise_hostfs::Entry;
 
     /// From Linux 6.18, with sizes changed so that no two are equal.
     const ROLLUP: &str = "5653552b6000-7ffc16d8d000 ---p 00000000 00:00 0                          [rollup]\nRss:                1688 kB\nPss:                 291 kB\nPss_Dirty:           116 kB\nPss_Anon:            117 kB\nPss_File:            175 kB\nPss_Shmem:             0 kB\nAnonymous:           118 kB\nKSM:                   0 kB\nLazyFree:              0 kB\nAnonHugePages:      2048 kB\nShmemPmdMapped:     4096 kB\nFilePmdMapped:         0 kB\nSwap:                  9 kB\nSwapPss:               3 kB\nLocked:                0 kB\n";
 
-    fn parsed(bytes: &[u8]) -> Process {
+    fn process_of(bytes: &[u8]) -> Process {
         let mut process = Process::default();
         let text = Text::new("/proc/7/smaps_rollup", bytes.to_vec());
         parse(&host([("x", "")]), &mut process, &text);
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn sizes_come_from_their_lines() {
-        let process = parsed(ROLLUP.as_bytes());
+        let process = process_of(ROLLUP.as_bytes());
         let kib = |kib, line| {
             let source = Source::line("/proc/7/smaps_rollup", line);
             Reading::found(Bytes::from_kib(kib).unwrap(), source)
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_missing_line_is_absent_and_not_zero() {
-        let process = parsed(&ROLLUP.as_bytes()[..150]);
+        let process = process_of(&ROLLUP.as_bytes()[..150]);
         assert_eq!(process.proportional.get(), Bytes::from_kib(291));
         assert_eq!(process.anon_huge.get(), None);
     }
@@ -382,7 +382,7 @@ mod tests {
     #[test]
     fn answers_of_the_kernel_become_outcomes() {
         use rustix::io::Errno;
-        let of = |answer| outcome(&answered(answer));
+        let of = |answer| outcome(&parse_answer(answer));
         assert_eq!(of(FileAnswer::Refused(Errno::ACCESS)), SmapsOutcome::Denied);
         assert_eq!(of(FileAnswer::Refused(Errno::SRCH)), SmapsOutcome::Gone);
         assert_eq!(of(FileAnswer::Refused(Errno::IO)), SmapsOutcome::NotRead);
@@ -392,8 +392,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_rollup_panics(bytes in mangled(ROLLUP)) {
-            let _ = parsed(&bytes);
+        fn no_rollup_panics(bytes in mangle(ROLLUP)) {
+            let _ = process_of(&bytes);
         }
     }
 }

@@ -151,12 +151,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::{denied, host, mangled};
+    use crate::testing::{denied_entry, host, mangle};
 
     /// From Linux 6.18; the name was replaced.
     const STAT: &str = "42 (a) S 9 (b) S 1 42 42 0 -1 4194560 201133 8840 171 13 7006 2381 60 24 20 0 1 0 5 23916544 3151 18446744073709551615 1 1 0 0 0 0\n";
 
-    fn timed(host: &HostRoot) -> Process {
+    fn process_with_times(host: &HostRoot) -> Process {
         let mut process = Process { pid: 42, ..Process::default() };
         read_times(host, &mut process);
         process
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn times_are_counted_behind_the_last_parenthesis() {
-        let process = timed(&host([("proc/42/stat", STAT)]));
+        let process = process_with_times(&host([("proc/42/stat", STAT)]));
         assert_eq!(process.start_time.get(), Some(Millis::new(50)));
         assert_eq!(process.cpu_time.get(), Some(Millis::new(93_870)));
         assert_eq!(process.major_faults.get(), Some(171));
@@ -186,11 +186,11 @@ mod tests {
 
     #[test]
     fn a_stat_that_cannot_be_read_is_denied_and_a_garbled_one_a_problem() {
-        let process = timed(&HostRoot::memory([denied("proc/42/stat")]));
+        let process = process_with_times(&HostRoot::memory([denied_entry("proc/42/stat")]));
         assert!(process.start_time.is_denied() && process.cpu_time.is_denied());
         for garbled in ["42 (a S 1", "42 (a) S 1 42", "", &STAT.replace("171", "-171")] {
             let host = host([("proc/42/stat", garbled)]);
-            assert_eq!(timed(&host).start_time.get(), None, "{garbled}");
+            assert_eq!(process_with_times(&host).start_time.get(), None, "{garbled}");
             assert_eq!(host.take_problems().len(), 1, "{garbled}");
         }
     }
@@ -230,9 +230,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_make_it_panic(stat in mangled(STAT), statm in mangled("5839 3151 2003 249 0 681 0\n")) {
+        fn no_bytes_make_it_panic(stat in mangle(STAT), statm in mangle("5839 3151 2003 249 0 681 0\n")) {
             let host = host([("proc/42/stat", stat), ("proc/42/statm", statm)]);
-            let _ = timed(&host);
+            let _ = process_with_times(&host);
             let _ = read_sizes(&host, 42, Bytes::new(4096));
         }
     }

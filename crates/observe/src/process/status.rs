@@ -114,7 +114,7 @@ fn parse(host: &HostRoot, pid: u32, text: &Text) -> Found {
 }
 
 fn take(host: &HostRoot, found: &mut Found, line: &Line<'_>) {
-    let Some((key, rest)) = line.named(host) else { return };
+    let Some((key, rest)) = line.split_name(host) else { return };
     // about a dozen of fifty lines are used, and this file is read for every process
     if !matches!(key.first(), Some(b'K' | b'N' | b'R' | b'S' | b'T' | b'U' | b'V')) {
         return;
@@ -184,7 +184,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::{denied, host, mangled};
+    use crate::testing::{denied_entry, host, mangle};
 
     /// From Linux 6.18, shortened.
     const STATUS: &str = "Name:\tredis-server\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t42\nUid:\t1000\t105\t105\t105\nGroups:\t \nKthread:\t0\nVmPeak:\t    3060 kB\nVmSize:\t    3060 kB\nVmRSS:\t    1722 kB\nRssAnon:\t     112 kB\nRssFile:\t    1608 kB\nRssShmem:\t       2 kB\nVmSwap:\t       8 kB\nTHP_enabled:\t1\nThreads:\t1\n";
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_process_that_we_may_not_read_is_still_a_process() {
-        let host = HostRoot::memory([denied("proc/42/status")]);
+        let host = HostRoot::memory([denied_entry("proc/42/status")]);
         let Task::Process(found, None) = read(&host, 42) else { panic!() };
         assert!(found.uid.is_denied() && found.swap.is_denied() && found.rss_anon.is_denied());
     }
@@ -297,8 +297,8 @@ mod tests {
     proptest! {
         #[test]
         fn no_status_and_no_cgroup_file_panics(
-            status in mangled(STATUS),
-            cgroup in mangled(CGROUP),
+            status in mangle(STATUS),
+            cgroup in mangle(CGROUP),
         ) {
             let host = host([("proc/42/status", status), ("proc/42/cgroup", cgroup)]);
             let _ = read(&host, 42);

@@ -7,7 +7,7 @@ use pagewise_observe::{Scope, snapshot};
 use proptest::prelude::*;
 
 use crate::limit;
-use crate::testing::{file, mangled};
+use crate::testing::{file, mangle};
 
 const MOUNT_2: &str = "29 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n";
 const MOUNT_1: &str = "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
@@ -291,10 +291,10 @@ fn the_live_tree_is_read_without_a_problem() {
 proptest! {
     #[test]
     fn no_file_of_a_group_panics(
-        stat in mangled(STAT_1),
-        events in mangled(EVENTS_2),
-        control in mangled(CONTROL_1),
-        limit in mangled("9223372036854771712\n"),
+        stat in mangle(STAT_1),
+        events in mangle(EVENTS_2),
+        control in mangle(CONTROL_1),
+        limit in mangle("9223372036854771712\n"),
     ) {
         for mut tree in [unified(), version_1_tree(MOUNT_1)] {
             let top = tree.iter().find(|(path, _)| path.ends_with("memory.stat")).unwrap();

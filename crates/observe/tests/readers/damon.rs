@@ -3,10 +3,10 @@
 
 use pagewise_hostfs::HostRoot;
 use pagewise_model::{Damon, Millis, Percent};
-use pagewise_observe::{DamonRegion as Region, damon_regions as regions, idle_share, watched};
+use pagewise_observe::{DamonRegion as Region, damon_regions as regions, idle_share, read_targets};
 use proptest::prelude::*;
 
-use crate::testing::{denied, host, mangled};
+use crate::testing::{denied_entry, host, mangle};
 use crate::{glance, limit};
 
 const KDAMONDS: &str = "sys/kernel/mm/damon/admin/kdamonds";
@@ -34,7 +34,7 @@ fn modules_and_threads_say_whether_they_run() {
 #[test]
 fn a_plain_user_sees_threads_without_their_state() {
     let state = "sys/kernel/mm/damon/admin/kdamonds/0/state";
-    let damon = read(&HostRoot::memory([denied(state)]));
+    let damon = read(&HostRoot::memory([denied_entry(state)]));
     assert!(damon.kdamond_states[0].is_denied());
     assert_eq!(damon.kdamond_states.len(), 1);
 }
@@ -73,7 +73,7 @@ fn only_a_thread_that_runs_watches() {
         (format!("{threads}/1/contexts/0/targets/0/pid_target"), "43\n"),
     ];
     let files = files.iter().map(|(path, text)| (path.as_str(), *text));
-    assert_eq!(watched(&host(files)), [41, 42]);
+    assert_eq!(read_targets(&host(files)), [41, 42]);
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn regions_come_in_order_of_address_and_those_without_numbers_not_at_all() {
 
 proptest! {
     #[test]
-    fn no_bytes_make_it_panic(flag in mangled("Y\n"), nr in mangled("1\n"), state in mangled("on\n")) {
+    fn no_bytes_make_it_panic(flag in mangle("Y\n"), nr in mangle("1\n"), state in mangle("on\n")) {
         read(&host([
             ("sys/module/damon_reclaim/parameters/enabled", flag),
             ("sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds", nr),
@@ -101,13 +101,13 @@ proptest! {
     }
 
     #[test]
-    fn no_numbers_make_it_panic(idle in mangled("-5,0,120000\n"), pid in mangled("41\n")) {
+    fn no_numbers_make_it_panic(idle in mangle("-5,0,120000\n"), pid in mangle("41\n")) {
         let host = host([
             (IDLE, idle),
             ("sys/kernel/mm/damon/admin/kdamonds/0/state", b"on".to_vec()),
             ("sys/kernel/mm/damon/admin/kdamonds/0/contexts/0/targets/0/pid_target", pid),
         ]);
         idle_share(&host, Millis::new(1));
-        watched(&host);
+        read_targets(&host);
     }
 }

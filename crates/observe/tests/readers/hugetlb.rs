@@ -6,7 +6,7 @@ use pagewise_model::{HugePool, Reading};
 use proptest::prelude::*;
 
 use crate::glance;
-use crate::testing::{host, mangled};
+use crate::testing::{host, mangle};
 
 fn read(host: &HostRoot) -> Vec<HugePool> {
     glance(host).hugetlb
@@ -52,7 +52,7 @@ fn a_kernel_without_pools_has_none() {
 
 proptest! {
     #[test]
-    fn no_bytes_and_no_names_make_it_panic(count in mangled("8\n"), size in "[0-9a-z]{0,24}", node in "[0-9]{0,12}") {
+    fn no_bytes_and_no_names_make_it_panic(count in mangle("8\n"), size in "[0-9a-z]{0,24}", node in "[0-9]{0,12}") {
         let all = format!("{ALL}{size}kB/nr_hugepages");
         let one = format!("{NODE}{node}/hugepages/hugepages-{size}kB/free_hugepages");
         read(&host([(all.as_str(), &count), (one.as_str(), &count)]));

@@ -9,7 +9,7 @@ use pagewise_observe::kernel_log as read;
 use proptest::prelude::*;
 
 use crate::kernel_log::BY_LIMIT;
-use crate::testing::{denied, file, host};
+use crate::testing::{denied_entry, file, host};
 
 /// The path in a recording.
 const PATH: &str = "journal/kernel";
@@ -143,7 +143,7 @@ fn kills_of_all_boots_are_in_order() {
 
 #[test]
 fn files_that_may_not_be_read_say_what_would_help() {
-    let files = HostRoot::memory([file("dev/kmsg", "6,0,0,-;x\n"), denied(FILE)]);
+    let files = HostRoot::memory([file("dev/kmsg", "6,0,0,-;x\n"), denied_entry(FILE)]);
     let log = read(&files, &taken());
     assert!(format!("{:?}", log.journal_files).contains("the group systemd-journal"));
     assert_eq!(log.journal.value().unwrap().as_str(), "persistent");

@@ -5,7 +5,7 @@ use pagewise_hostfs::HostRoot;
 use pagewise_model::{Bytes, KernelLog, Limit, OomConstraint, OomKill, Reading, Source, Taken};
 use pagewise_observe::kernel_log as read;
 
-use crate::testing::{denied, host};
+use crate::testing::{denied_entry, host};
 
 const PATH: &str = "dev/kmsg";
 const SHOWN: &str = "/dev/kmsg";
@@ -163,7 +163,7 @@ fn a_log_says_how_far_back_it_goes() {
 
 #[test]
 fn a_log_that_cannot_be_read_says_what_would_help() {
-    let log = read(&HostRoot::memory([denied(PATH)]), &taken());
+    let log = read(&HostRoot::memory([denied_entry(PATH)]), &taken());
     assert_eq!(log.records, Reading::denied("run as root", Source::file(SHOWN)));
     let none: [(&str, &str); 0] = [];
     let log = read(&host(none), &taken());

@@ -6,7 +6,7 @@ use pagewise_model::{Micros, Outcome, Percent, Reading, Source};
 use pagewise_observe::psi as read;
 use proptest::prelude::*;
 
-use crate::testing::{host, mangled};
+use crate::testing::{host, mangle};
 
 const MEMORY: &str = "\
 some avg10=0.24 avg60=0.37 avg300=0.16 total=5769559
@@ -73,7 +73,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_it_panic(bytes in mangled(MEMORY)) {
+    fn no_bytes_make_it_panic(bytes in mangle(MEMORY)) {
         read(&host([("proc/pressure/memory", &bytes)]));
     }
 }

@@ -12,7 +12,7 @@ use pagewise_hostfs::{Entry, HostRoot};
 use pagewise_model::{Bytes, Pages, Problem, Reading, SizeClass, SizeClasses};
 
 use crate::glance;
-use crate::testing::{denied, file};
+use crate::testing::{denied_entry, file};
 
 const PATH: &str = "sys/kernel/debug/zsmalloc/zram1/classes";
 
@@ -96,7 +96,7 @@ fn an_empty_device_has_no_class_and_that_is_no_absence() {
 
 #[test]
 fn what_is_not_there_or_refused_is_not_zero() {
-    let (reading, _) = read(denied(PATH));
+    let (reading, _) = read(denied_entry(PATH));
     assert!(reading.is_denied(), "{reading:?}");
     let (reading, problems) = read(file("sys/block/zram1/dev", "253:1\n"));
     assert!(reading.value().is_none() && problems.is_empty(), "{reading:?}");

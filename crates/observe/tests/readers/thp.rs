@@ -6,7 +6,7 @@ use pagewise_model::{Bytes, Khugepaged, Millis, Nanos, Outcome, Reading, Source,
 use proptest::prelude::*;
 
 use crate::glance;
-use crate::testing::{host, mangled};
+use crate::testing::{host, mangle};
 
 const STAT: &str = "38 (khugepaged) S 2 0 0 0 -1 2097216 0 0 0 0 0 0 0 0 39 19 1 0 30 0 0\n";
 
@@ -216,10 +216,10 @@ fn the_search_ends_and_says_that_it_did() {
 proptest! {
     #[test]
     fn no_bytes_make_it_panic(
-        words in mangled("always [madvise] never\n"),
-        children in mangled("3 37 38 "),
-        stat in mangled(STAT),
-        times in mangled("6640 200371 2\n"),
+        words in mangle("always [madvise] never\n"),
+        children in mangle("3 37 38 "),
+        stat in mangle(STAT),
+        times in mangle("6640 200371 2\n"),
     ) {
         let mut files: Vec<(&str, Vec<u8>)> =
             threads().into_iter().map(|(path, text)| (path, text.into())).collect();

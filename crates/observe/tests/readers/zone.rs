@@ -4,7 +4,7 @@
 use pagewise_model::{Pages, Reading, Source, Zone};
 use proptest::prelude::*;
 
-use crate::testing::{host, mangled};
+use crate::testing::{host, mangle};
 use crate::{glance, limit};
 
 /// From Linux 6.18; some statistics and CPUs are removed.
@@ -224,14 +224,14 @@ fn a_file_of_headings_stays_small() {
 
 proptest! {
     #[test]
-    fn no_bytes_make_it_panic(info in mangled(ZONEINFO), buddy in mangled(BUDDYINFO)) {
+    fn no_bytes_make_it_panic(info in mangle(ZONEINFO), buddy in mangle(BUDDYINFO)) {
         let host = host([("proc/zoneinfo", info), ("proc/buddyinfo", buddy)]);
         glance(&host);
     }
 
     /// In a damaged file, every value that is still read is present in the text.
     #[test]
-    fn no_number_is_invented(bytes in mangled(ZONEINFO)) {
+    fn no_number_is_invented(bytes in mangle(ZONEINFO)) {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         for mut zone in glance(&host([("proc/zoneinfo", &bytes)])).zones {
             for (_, field) in fields(&mut zone) {

@@ -5,7 +5,7 @@ use pagewise_hostfs::{Entry, HostRoot, ReadHost};
 use pagewise_model::{Bytes, Name, Pages, Problem, Reading, Zram, ZramUse};
 use proptest::prelude::*;
 
-use crate::testing::{denied, file};
+use crate::testing::{denied_entry, file};
 use crate::{glance, limit};
 
 type Files = Vec<(String, Entry)>;
@@ -209,7 +209,7 @@ fn a_swap_signature_is_found_by_udev_or_on_the_device() {
     other.push(file("dev/zram1", [7; 8192]));
     assert_eq!(used(other).value(), Some(&ZramUse::Nothing));
     let mut refused = device_files();
-    refused.push(denied("dev/zram1"));
+    refused.push(denied_entry("dev/zram1"));
     assert!(used(refused).is_denied());
 }
 

@@ -6,7 +6,7 @@ use pagewise_model::{Bytes, Name, Percent, Reading, Source, Zswap};
 use proptest::prelude::*;
 
 use crate::glance;
-use crate::testing::{host, mangled};
+use crate::testing::{host, mangle};
 
 fn zswap(host: &HostRoot) -> Zswap {
     glance(host).zswap
@@ -45,7 +45,7 @@ fn a_kernel_without_zswap_has_no_pool_rather_than_an_empty_one() {
 
 proptest! {
     #[test]
-    fn no_bytes_make_it_panic(flag in mangled("Y\n"), word in mangled("lzo\n"), share in mangled("20\n")) {
+    fn no_bytes_make_it_panic(flag in mangle("Y\n"), word in mangle("lzo\n"), share in mangle("20\n")) {
         zswap(&host([
             ("sys/module/zswap/parameters/enabled", flag),
             ("sys/module/zswap/parameters/compressor", word),

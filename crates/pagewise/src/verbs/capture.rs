@@ -30,7 +30,7 @@ pub(super) fn run(global: &Global, args: &cli::Capture) -> anyhow::Result<Outcom
     }
     let (_, tape) = input::record(global)?;
     let capture = Capture::from_tape(&tape);
-    let packed = packed(&capture)?;
+    let packed = pack(&capture)?;
     let place = place(args, &capture);
     let text = match (global.json, global.quiet) {
         (true, _) => json(&place, &capture, packed.len()),
@@ -124,7 +124,7 @@ fn from_child(global: &Global, args: &cli::Capture) -> anyhow::Result<Outcome> {
 const NOT_HANDED: &str = "the process that read the recording handed over something else";
 
 /// The compressed archive, after checking that it can be opened.
-fn packed(capture: &Capture) -> anyhow::Result<Vec<u8>> {
+fn pack(capture: &Capture) -> anyhow::Result<Vec<u8>> {
     let mut packed = Vec::new();
     capture.pack(&mut packed).context("packing the recording")?;
     let again = Recording::from_archive(packed.as_slice(), "the new recording")?;

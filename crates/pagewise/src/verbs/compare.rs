@@ -34,7 +34,7 @@ pub(super) fn run(
         (Second::Live(_), Some(first)) => (first, before),
         (Second::Live(live), None) => (before, *live),
     };
-    let Compared { comparison, interval } = compared(before, after);
+    let Compared { comparison, interval } = compare_judged(before, after);
     let shown = if global.json {
         json::compare(&comparison, &interval.end, cost::so_far(started, &interval))
     } else {
@@ -66,7 +66,7 @@ fn scope() -> Scope {
     }
 }
 
-fn compared(before: Interval, after: Interval) -> Compared {
+fn compare_judged(before: Interval, after: Interval) -> Compared {
     let verdicts = [&before, &after].map(|interval| pagewise_decide::judge(interval).line);
     compare(before, after, verdicts)
 }
@@ -120,7 +120,7 @@ mod tests {
     fn comparisons_fit_into_80_and_120_columns() {
         for pair in slugs().windows(2) {
             let [before, after] = [&pair[0], &pair[1]].map(|slug| Scene::load(slug).replay());
-            let comparison = compared(before, after).comparison;
+            let comparison = compare_judged(before, after).comparison;
             for width in [80, 120] {
                 let text = text::comparison(&comparison, TextStyle { width, colour: false });
                 let widest = text.lines().map(|line| line.chars().count()).max();

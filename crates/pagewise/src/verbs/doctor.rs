@@ -27,7 +27,7 @@ pub(super) fn run(
     if args.list || args.explain.is_some() {
         return explain(global, args.explain.as_deref());
     }
-    let accepted = accepted(global, args)?;
+    let accepted = read_accepted(global, args)?;
     let page = NewPage::start(args.html.as_deref())?;
     let host = input::open(global)?;
     let interval = input::interval(&host, global)?;
@@ -86,7 +86,7 @@ pub(super) fn run(
         output::message(format_args!("not known: {unknown}"));
     }
     if chosen.findings.is_empty() && printed == Printed::Whole {
-        examined(&interval.end)?;
+        check_readings(&interval.end)?;
     }
     Ok(outcome(printed, chosen.findings.is_empty()))
 }
@@ -109,7 +109,7 @@ fn explain(global: &Global, id: Option<&str>) -> anyhow::Result<Outcome> {
 /// Combines the command line and the file: the severity of the command line wins, and both lists of
 /// ignored rules apply. /etc/pagewise/doctor.toml is about this machine, so it does not apply to a
 /// recording.
-fn accepted(global: &Global, args: &cli::Doctor) -> anyhow::Result<Accepted> {
+fn read_accepted(global: &Global, args: &cli::Doctor) -> anyhow::Result<Accepted> {
     let file = match (&args.config, &global.root) {
         (None, Some(_)) => Accepted::default(),
         (named, _) => accepted::read(named.as_deref())?,
@@ -143,7 +143,7 @@ impl ShownFindings {
 }
 
 /// An error if the snapshot does not even have the size of memory.
-fn examined(host: &Snapshot) -> anyhow::Result<()> {
+fn check_readings(host: &Snapshot) -> anyhow::Result<()> {
     if host.memory.total.value().is_some() {
         return Ok(());
     }
@@ -208,9 +208,9 @@ mod tests {
     #[test]
     fn what_could_not_be_examined_is_not_healthy() {
         let mut host = Snapshot::default();
-        assert!(examined(&host).is_err());
+        assert!(check_readings(&host).is_err());
         let at = pagewise_model::Source::line("/proc/meminfo", 1);
         host.memory.total = pagewise_model::Reading::found(pagewise_model::Bytes::new(1), at);
-        assert!(examined(&host).is_ok());
+        assert!(check_readings(&host).is_ok());
     }
 }

@@ -28,7 +28,7 @@ pub(super) fn run(
         return Err(Refusal::advised(what, "leave --for out, or leave --root out").into());
     }
     let host = input::open(global)?;
-    let selected = selected(&host, args)?;
+    let selected = select_group(&host, args)?;
     let read = generations_of(&host);
     let (interval, watched) = interval(&host, global, args, selected.as_ref())?;
     let survey = survey(&interval, args, selected.as_ref(), &read, watched.as_ref());
@@ -91,7 +91,7 @@ fn interval(
 }
 
 /// The path of the requested cgroup, as the host spells it.
-fn selected(host: &Recording, args: &cli::Limits) -> anyhow::Result<Option<Name>> {
+fn select_group(host: &Recording, args: &cli::Limits) -> anyhow::Result<Option<Name>> {
     if args.cgroup.is_none() && args.unit.is_none() && args.pid.is_none() {
         return Ok(None);
     }

@@ -8,7 +8,7 @@ use pagewise_apply::{Conflicts, forget, recover, state_folder};
 use pagewise_model::undo::{InForce, Outcome as Ended, Recovered, Return};
 use pagewise_model::{Interval, Name, Refusal};
 use pagewise_observe::{HostRoot, Scope, snapshot};
-use pagewise_report::text::{recovered, unsettled};
+use pagewise_report::text::{describe_unsettled, recovered};
 use pagewise_report::{UndoReport, json};
 use pagewise_terminal::cost::{self, CostMeter};
 use pagewise_terminal::{Global, Outcome, output};
@@ -90,7 +90,7 @@ pub(super) fn moment(unix_seconds: u64) -> String {
 fn forgotten(run: &Recovered) -> String {
     let mut all = if run.skipped.is_some() { Vec::new() } else { recovered(run) };
     all.push(format!("{}: removed", Name::from(run.journal.as_str())));
-    let stays = unsettled(run);
+    let stays = describe_unsettled(run);
     if stays.is_empty() {
         all.push("nothing of it stays on the machine".to_owned());
     } else {

@@ -63,7 +63,7 @@ fn guest_zram_of_every_suite_stores_what_scan_says() {
             let message = Said::read(&std::fs::read_to_string(entry.path()).unwrap());
             let is_named = |image: &&(&str, Vec<u8>)| image.0.replace(' ', "-") == name;
             let (image_name, image) = images.iter().find(is_named).unwrap();
-            let apart = apart(image, Kernel::named(kernel).unwrap(), algorithm, &message);
+            let apart = apart(image, Kernel::from_name(kernel).unwrap(), algorithm, &message);
             let what = format!("{kernel} | {algorithm} | {name}");
             let compared = compared.entry(algorithm).or_default();
             worn += message.worn.len();

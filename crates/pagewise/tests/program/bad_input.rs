@@ -22,7 +22,7 @@ fn sum(estimates: &[Value], key: &str) -> u64 {
 /// exist, and is labelled partial if a process ended while it was read.
 #[test]
 fn in_a_storm_of_forks_totals_are_of_what_was_there() {
-    let mut storm = Target::started(Command::new(program()).args(["storm", "600"]));
+    let mut storm = Target::from_command(Command::new(program()).args(["storm", "600"]));
     let name = format!("storm-{}", storm.pid());
     let mut ended = 0;
     for round in 0..300 {

@@ -14,7 +14,7 @@ use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
-use crate::machine::{Place, Thing, made, read, said, write};
+use crate::machine::{Place, Thing, note_made, read, said, write};
 
 /// A setting that can be changed for a moment without any effect on programs.
 pub(crate) const KNOB: &str = "/proc/sys/vm/extfrag_threshold";
@@ -369,11 +369,11 @@ impl TheirSwap {
             "swapoff /dev/zram{number}; echo 1 > /sys/block/zram{number}/reset; \
              echo {number} > /sys/class/zram-control/hot_remove"
         ));
-        made(&Thing::zram(number).unwrap());
+        note_made(&Thing::zram(number).unwrap());
         write(&format!("/sys/block/zram{number}/comp_algorithm"), "lz4");
         write(&format!("/sys/block/zram{number}/disksize"), "33554432");
         let device = format!("/dev/zram{number}");
-        made(&Thing::swap(&device));
+        note_made(&Thing::swap(&device));
         crate::machine::run("mkswap", &[&device]);
         crate::machine::run("swapon", &["-p", "7", &device]);
         Self { number }
@@ -492,7 +492,7 @@ impl Holder {
         fs::write(&data, bytes).unwrap();
         let script = "mkfifo \"$1\"; sha256sum < \"$0\"";
         let made = Command::new("sh").args(["-c", script]).args([&data, &pipe]).output().unwrap();
-        let sum = String::from_utf8(made.stdout).unwrap();
+        let sum = String::from_utf8(note_made.stdout).unwrap();
         let group = crate::held::Group::with_limit(24 << 20);
         let held = bytes.len();
         let script = format!("cat \"$0\" \"$1\" | tail -c {held} | sha256sum");

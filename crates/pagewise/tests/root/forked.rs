@@ -46,7 +46,7 @@ fn at_same_addresses(program: impl AsRef<std::ffi::OsStr>) -> Command {
 }
 
 fn family(words: [&str; 3]) -> Target {
-    Target::started(at_same_addresses(target_program()).args(words))
+    Target::start(at_same_addresses(target_program()).args(words))
 }
 
 fn question() -> Question {
@@ -179,7 +179,7 @@ fn intervals_of_python_hold_what_every_page_says() {
         print('ready', *children, flush=True)\n\
         sys.stdin.read()\n";
     let mut python = at_same_addresses("python3");
-    let target = Target::started(python.args(["-c", script]).env("PYTHONHASHSEED", "0"));
+    let target = Target::start(python.args(["-c", script]).env("PYTHONHASHSEED", "0"));
     let what = "python and 6 that read a part each";
     is_honest(what, coverage(what, &pids_of(&target)));
 }

@@ -127,7 +127,7 @@ impl Group {
         let v1 = PathBuf::from("/sys/fs/cgroup/memory");
         let root = if v1.exists() { v1 } else { PathBuf::from("/sys/fs/cgroup") };
         let folder = root.join(name);
-        crate::machine::made(&crate::machine::Thing::Path(folder.clone()));
+        crate::machine::note_made(&crate::machine::Thing::Path(folder.clone()));
         std::fs::create_dir(&folder).expect("a cgroup");
         Self { folder, path: format!("/{name}") }
     }

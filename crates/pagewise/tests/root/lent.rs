@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use pagewise_model::lend::{Lender, LoanId, ZramDevice, ZramSpec};
 use pagewise_model::{Compressor, Refusal};
 
-use crate::machine::{Loans, Thing, made, read};
+use crate::machine::{Loans, Thing, note_made, read};
 
 /// Provides zram devices and nothing else.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl Lender for ZramLender {
         self.loans
             .promise(&format!("! {is_own} || echo {number} > /sys/class/zram-control/hot_remove"));
         self.loans.promise(&format!("! {is_own} || echo 1 > {}/reset", sysfs.display()));
-        made(&own);
+        note_made(&own);
         self.out.lock().expect("unpoisoned").push(number);
         if let Err(refused) = set_up(number, spec) {
             self.return_loan(LoanId(number.into()))?;

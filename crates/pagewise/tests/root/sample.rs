@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::machine::{Loans, Thing, made, output_as_nobody, run, write};
+use crate::machine::{Loans, Thing, note_made, output_as_nobody, run, write};
 use pagewise_observe::HostRoot;
 use pagewise_sample::{
     Choice, OpenError, Options, Origin, Sample, Sharing, Target as Source, WhyUnread, open,
@@ -93,7 +93,7 @@ fn limited_group(loans: &mut Loans, limit: &str) -> (String, String) {
     let folder = format!("{mount}{path}");
     // processes that were in it may take a moment to vanish
     loans.promise(&format!("for i in $(seq 600); do rmdir '{folder}' && break; sleep 0.1; done"));
-    made(&Thing::Path(folder.clone().into()));
+    note_made(&Thing::Path(folder.clone().into()));
     run("mkdir", &[&folder]);
     write(&format!("{folder}/{file}"), limit);
     (folder, path)
@@ -107,7 +107,7 @@ fn swapped_pages_stay_swapped() {
     loans.swap_on(&device, 100);
     let (folder, group) = limited_group(&mut loans, "32M");
     let script = format!("echo $$ > {folder}/cgroup.procs && exec \"$0\" hold 64");
-    let target = Target::started(Command::new("sh").arg("-c").arg(script).arg(program()));
+    let target = Target::start(Command::new("sh").arg("-c").arg(script).arg(program()));
 
     let swap = || rollup(target.pid(), "Swap");
     let before = swap();
@@ -117,7 +117,7 @@ fn swapped_pages_stay_swapped() {
         assert_eq!(sample.parts.len(), 1, "{:?}", sample.parts);
         assert_eq!(sample.parts[0].pid, Some(target.pid()));
         assert_eq!(sample.partial, None);
-        let swapped = sample.swapped().get() + sample.parts[0].skipped.swapped.get();
+        let swapped = sample.swapped_pages().get() + sample.parts[0].skipped.swapped.get();
         assert!((swapped * 4).abs_diff(before) < 1024, "{swapped} pages, {before} KiB");
         assert!(swap().abs_diff(before) < 1024, "KiB in swap: {before} to {}", swap());
         assert_eq!(bytes.len() as u64, sample.sampled().get() * 4096);
@@ -199,7 +199,7 @@ fn a_device_of_odd_size_is_shown_to_its_end() {
     let device = run("losetup", &["--find", "--show", "--read-only", file.to_str().unwrap()]);
     let device = device.trim();
     loans.promise(&format!("losetup --detach '{device}'"));
-    made(&Thing::Loop { device: device.to_owned(), file: file.clone() });
+    note_made(&Thing::Loop { device: device.to_owned(), file: file.clone() });
     let (bytes, sample) = looked(&Source::Device(device.into()), Choice::Exact);
     assert_eq!(sample.sampled().get(), 11);
     assert_eq!(bytes[..contents.len()], contents);
@@ -222,7 +222,7 @@ fn a_live_zram_device_is_shown_as_it_is() {
 
 #[test]
 fn other_users_are_read_on_request_only() {
-    let target = Target::started(
+    let target = Target::start(
         Command::new("setpriv")
             .args(["--reuid", "65534", "--clear-groups"])
             .arg(program())
@@ -249,7 +249,7 @@ fn who_may_not_look_is_told_why() {
     let of_nobody = |what: &str| {
         let mut command = Command::new("setpriv");
         command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
-        Target::started(command.arg(program()).args([what, "1"]))
+        Target::start(command.arg(program()).args([what, "1"]))
     };
     let (open, secretive, of_root) =
         (of_nobody("hold"), of_nobody("secretive"), Target::start("hold 1"));
@@ -281,7 +281,7 @@ fn a_frozen_process_is_looked_at() {
     let folder = format!("{mount}/pagewise-test-{}", std::process::id());
     loans.promise(&format!("for i in $(seq 300); do rmdir '{folder}' && break; sleep 0.2; done"));
     loans.promise(&format!("kill {}", target.pid()));
-    made(&Thing::Path(folder.clone().into()));
+    note_made(&Thing::Path(folder.clone().into()));
     run("mkdir", &[&folder]);
     write(&format!("{folder}/cgroup.procs"), &target.pid().to_string());
     loans.promise(&format!("echo {thawed} > {folder}/{file}"));
@@ -328,7 +328,7 @@ fn processes_of_another_user_are_refused_by_name() {
     let name = format!("pw-{}", std::process::id());
     let script = format!("printf {name} > /proc/self/comm; echo ready; read line");
     let others: Vec<Target> = (0..2)
-        .map(|_| Target::started(Command::new("sh").args(["-c", &script]).uid(NOBODY)))
+        .map(|_| Target::start(Command::new("sh").args(["-c", &script]).uid(NOBODY)))
         .collect();
     let pids: Vec<String> = others.iter().map(|other| other.pid().to_string()).collect();
     let [one, two] = [&pids[0], &pids[1]];

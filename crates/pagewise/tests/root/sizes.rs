@@ -35,7 +35,7 @@ fn zram_stores_what_scan_says() {
             write(&format!("/sys/block/zram{id}/disksize"), "64M");
             let arguments = [&id.to_string(), path.to_str().unwrap(), "3"];
             let message = Said::read(&run(tool.to_str().unwrap(), &arguments));
-            let apart = apart(image, Kernel::named("7.2").unwrap(), algorithm, &message);
+            let apart = apart(image, Kernel::from_name("7.2").unwrap(), algorithm, &message);
             compared.add(&format!("here | {algorithm} | {name}"), &apart, within);
             for worn in message.worn {
                 assert!(

@@ -19,7 +19,7 @@ use pagewise_stats::{Experiment, Metric, judge};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::machine::{Place, Thing, made, read, said};
+use crate::machine::{Place, Thing, note_made, read, said};
 
 /// A setting that can be changed for a moment without any effect on programs.
 const KNOB: &str = "/proc/sys/vm/extfrag_threshold";
@@ -267,7 +267,7 @@ fn neighbours_that_are_killed_meanwhile_are_no_victims() {
     place
         .loans
         .promise(&format!("for i in $(seq 600); do rmdir '{shown}' && break; sleep 0.1; done"));
-    made(&Thing::Path(neighbour.clone()));
+    note_made(&Thing::Path(neighbour.clone()));
     std::fs::create_dir(&neighbour).unwrap();
     crate::machine::write(&format!("{shown}/{limit}"), "8M");
     let status = place.folder.path().join("status");

@@ -216,12 +216,12 @@ pub(crate) fn apart(image: &[u8], kernel: Kernel, algorithm: Algorithm, said: &S
     let mut sizer = Sizer::new(algorithm, kernel.zstd);
     let (mut differ, mut ours, mut theirs) = (0, 0, 0);
     for (page, said) in image.chunks_exact(PAGE).zip(&said.sizes) {
-        let size = match same::filled(page) {
+        let size = match same::fill_word(page) {
             Some(_) => 0,
             None => {
                 let size = sizer.size(page);
                 stored.add(&pool, size);
-                pool.stored(size)
+                pool.stored_size(size)
             }
         };
         differ += usize::from(size != *said);

@@ -7,7 +7,7 @@ use pagewise_plan::{Measured, Request, make_plan};
 use pagewise_testkit::scene::Scene;
 
 use super::{declined, ids, plain, plan_for, plan_of};
-use pagewise_testkit::made_host::{calm, file, gib, knob, line, mib, set, stall, tier, with};
+use pagewise_testkit::made_host::{calm, file, gib, knob, line, mib, set_knob, stall, tier, with};
 
 fn value<'a>(plan: &'a Plan, id: &str) -> &'a str {
     match &plan.step(id).unwrap_or_else(|| panic!("no step {id}: {plan:#?}")).change {
@@ -91,8 +91,8 @@ fn page_cluster_follows_the_kernels_counters_the_goal_or_bench() {
     let mut interval = calm();
     let host = &mut interval.end;
     knob(host, "vm.page-cluster", "3");
-    set(host, "swap_ra", 8_000);
-    set(host, "swap_ra_hit", 1_040);
+    set_knob(host, "swap_ra", 8_000);
+    set_knob(host, "swap_ra_hit", 1_040);
     let plan = plan_of(&interval);
     assert_eq!(value(&plan, "page-cluster"), "0");
     assert!(
@@ -100,7 +100,7 @@ fn page_cluster_follows_the_kernels_counters_the_goal_or_bench() {
             .reason
             .contains("of 8,000 pages that were read ahead since boot, 13 % were used")
     );
-    set(&mut interval.end, "swap_ra_hit", 7_000);
+    set_knob(&mut interval.end, "swap_ra_hit", 7_000);
     assert!(declined(&plan_of(&interval), "page-cluster").contains("88 % were used"));
     assert_eq!(value(&plan_for(&interval, &plain(), Goal::Latency), "page-cluster"), "0");
     let chosen = |implied: &str| {

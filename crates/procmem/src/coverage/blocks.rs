@@ -8,7 +8,7 @@ use std::io;
 
 use pagewise_model::{Blocks, Bytes, Coverage, MappingKind};
 
-use super::memory::{LookError, Memory, refused};
+use super::memory::{LookError, Memory, refuse};
 use super::walk::{PageState, Run};
 use crate::maps::Mapping;
 
@@ -78,7 +78,7 @@ impl Memory {
         let most = usize::try_from(self.block / self.page).unwrap_or(usize::MAX);
         let mut entries = Vec::with_capacity(most);
         let read = self.entries(address, most, &mut entries);
-        match read.map_err(|error| refused(self.pid, "pagemap", error))? {
+        match read.map_err(|error| refuse(self.pid, "pagemap", error))? {
             read if read < most => return Err(LookError::Gone(self.pid)),
             _ => (),
         }
@@ -104,7 +104,7 @@ impl Memory {
         } else {
             self.read(range, |run| filler.run(run))
         };
-        walked.map_err(|error| refused(self.pid, "pagemap", error))?;
+        walked.map_err(|error| refuse(self.pid, "pagemap", error))?;
         let empty = Block { address, ..Block::default() };
         Ok(filler.summed.blocks.first().copied().unwrap_or(empty))
     }
@@ -121,7 +121,7 @@ impl Memory {
         } else {
             self.each_read(mappings, &mut see)
         };
-        walked.map_err(|error| refused(self.pid, "pagemap", error))
+        walked.map_err(|error| refuse(self.pid, "pagemap", error))
     }
 
     /// Scans adjacent mappings of the same kind together.
@@ -181,7 +181,9 @@ impl Memory {
             self.read([mapping.start, mapping.end], |run| filler.run(run))?;
             filler.summed.coverage.anon_huge = mapping.totals.anon_huge.unwrap_or_default();
             filler.summed.coverage.file_huge = mapping.totals.file_huge.unwrap_or_default();
-            if filler.summed.coverage.anon_huge.get() >= filler.aligned() && filler.aligned() > 0 {
+            if filler.summed.coverage.anon_huge.get() >= filler.aligned_bytes()
+                && filler.aligned_bytes() > 0
+            {
                 filler.summed.blocks.iter_mut().for_each(|block| block.huge = true);
             }
             see(mapping, &mut filler.summed);
@@ -212,7 +214,7 @@ impl Filler {
     }
 
     /// Size of its whole blocks in bytes.
-    fn aligned(&self) -> u64 {
+    fn aligned_bytes(&self) -> u64 {
         let first = self.range[0].next_multiple_of(self.block);
         (self.range[1] / self.block * self.block).saturating_sub(first)
     }
@@ -276,7 +278,7 @@ impl Filler {
 }
 
 /// Numbers of blocks by how full they are.
-pub(super) fn counted(blocks: &[Block], pages: u32, page: u64) -> Blocks {
+pub(super) fn count_blocks(blocks: &[Block], pages: u32, page: u64) -> Blocks {
     let mut counted = Blocks::default();
     for block in blocks {
         let size = Bytes::new(u64::from(block.missing(pages)) * page);
@@ -370,7 +372,7 @@ mod tests {
             block(64, false),
             block(1, false),
         ];
-        let counted = counted(&blocks, 512, PAGE);
+        let counted = count_blocks(&blocks, 512, PAGE);
         assert_eq!((counted.huge, counted.full, counted.half), (1, 1, 1));
         assert_eq!((counted.eighth, counted.sparse), (1, 1));
         assert_eq!(counted.growth_of_half, Bytes::new(212 * PAGE));

@@ -55,7 +55,7 @@ impl Memory {
     /// # Errors
     /// If the process is gone or belongs to another user.
     pub fn open(pid: u32, block: u64) -> Result<Self, LookError> {
-        let pagemap = Pagemap::open(pid).map_err(|error| refused(pid, "pagemap", error))?;
+        let pagemap = Pagemap::open(pid).map_err(|error| refuse(pid, "pagemap", error))?;
         let page = rustix::param::page_size() as u64;
         let block = block.max(page).next_power_of_two();
         let memory = Self { pid, pagemap, page, block };
@@ -109,8 +109,8 @@ impl Memory {
         most: usize,
         see: impl FnMut(&[u8]),
     ) -> Result<(), LookError> {
-        let file = opened(self.pid, name)?;
-        match read(file, most, see).map_err(|error| refused(self.pid, name, error))? {
+        let file = open_file(self.pid, name)?;
+        match read(file, most, see).map_err(|error| refuse(self.pid, name, error))? {
             0 if !self.is_alive() => Err(LookError::Gone(self.pid)),
             _ => Ok(()),
         }
@@ -132,11 +132,11 @@ fn read(file: File, most: usize, mut see: impl FnMut(&[u8])) -> io::Result<usize
 }
 
 /// Opens a file of `/proc/PID`.
-pub(super) fn opened(pid: u32, name: &'static str) -> Result<File, LookError> {
-    open::of_process(pid, name).map_err(|error| refused(pid, name, error))
+pub(super) fn open_file(pid: u32, name: &'static str) -> Result<File, LookError> {
+    open::of_process(pid, name).map_err(|error| refuse(pid, name, error))
 }
 
-pub(super) fn refused(pid: u32, what: &'static str, source: io::Error) -> LookError {
+pub(super) fn refuse(pid: u32, what: &'static str, source: io::Error) -> LookError {
     use rustix::io::Errno;
     match Errno::from_io_error(&source) {
         Some(Errno::NOENT | Errno::SRCH) => LookError::Gone(pid),

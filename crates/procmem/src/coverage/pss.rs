@@ -7,7 +7,7 @@ use std::io::Read;
 use pagewise_model::Bytes;
 use pagewise_model::text::{flag, kib, lines};
 
-use super::memory::{LookError, opened, refused};
+use super::memory::{LookError, open_file, refuse};
 
 /// Longest smaps_rollup or status that is read.
 const MOST_TEXT: u64 = 1 << 14;
@@ -29,8 +29,8 @@ pub fn thp_allowed(pid: u32) -> Option<bool> {
 
 pub(super) fn text(pid: u32, name: &'static str) -> Result<Vec<u8>, LookError> {
     let mut text = Vec::new();
-    let read = opened(pid, name)?.take(MOST_TEXT).read_to_end(&mut text);
-    read.map_err(|error| refused(pid, name, error))?;
+    let read = open_file(pid, name)?.take(MOST_TEXT).read_to_end(&mut text);
+    read.map_err(|error| refuse(pid, name, error))?;
     Ok(text)
 }
 

@@ -9,7 +9,7 @@ use pagewise_model::{
     ScanMethod, Source,
 };
 
-use super::blocks::counted;
+use super::blocks::count_blocks;
 use super::memory::{LookError, Memory};
 use crate::maps::Mapping;
 
@@ -36,7 +36,7 @@ pub fn process(pid: u32, block: u64, detailed: bool) -> Result<ProcessCoverage, 
     };
     let mut largest = Vec::new();
     memory.each(&mappings, scans, |mapping, summed| {
-        let of_mapping = counted(&summed.blocks, pages, memory.page);
+        let of_mapping = count_blocks(&summed.blocks, pages, memory.page);
         found.coverage = found.coverage.plus(summed.coverage);
         found.blocks = found.blocks.plus(of_mapping);
         let held = summed.coverage.anon.saturating_add(summed.coverage.file);
@@ -50,7 +50,7 @@ pub fn process(pid: u32, block: u64, detailed: bool) -> Result<ProcessCoverage, 
         }
     })?;
     keep_largest(&mut largest);
-    found.largest = largest.iter().map(|large| shown(pid, large)).collect();
+    found.largest = largest.iter().map(|large| describe_mapping(pid, large)).collect();
     found.seconds = began.elapsed().as_secs_f64();
     Ok(found)
 }
@@ -69,7 +69,7 @@ fn keep_largest(largest: &mut Vec<LargeMapping<'_>>) {
     largest.truncate(LARGEST);
 }
 
-fn shown(pid: u32, large: &LargeMapping<'_>) -> MappingCoverage {
+fn describe_mapping(pid: u32, large: &LargeMapping<'_>) -> MappingCoverage {
     let mapping = large.mapping;
     let source = Source::file(format!("/proc/{pid}/smaps"));
     let reading = |value: Option<bool>, why: &'static str| match value {

@@ -166,7 +166,7 @@ impl Count {
             let Ok(read) = counter.read_count_and_time() else { continue };
             times[0] += read.time_enabled;
             times[1] += read.time_running;
-            sum += scaled(read.count, read.time_enabled, read.time_running);
+            sum += scale(read.count, read.time_enabled, read.time_running);
         }
         let never_ran = times[0] > 0 && times[1] == 0;
         if never_ran || self.counters.is_empty() {
@@ -201,7 +201,7 @@ fn add(sum: &mut Option<Reading<u64>>, more: Reading<u64>) {
 }
 
 /// The count extrapolated to the whole time, because counters are multiplexed.
-fn scaled(count: u64, enabled: u64, running: u64) -> u64 {
+fn scale(count: u64, enabled: u64, running: u64) -> u64 {
     let all = u128::from(count) * u128::from(enabled) / u128::from(running.max(1));
     u64::try_from(all).unwrap_or(u64::MAX)
 }
@@ -311,9 +311,9 @@ mod tests {
 
     #[test]
     fn what_took_turns_is_scaled() {
-        assert_eq!(scaled(10, 100, 50), 20);
-        assert_eq!(scaled(u64::MAX, 2, 1), u64::MAX);
-        assert_eq!(scaled(0, 5, 0), 0);
+        assert_eq!(scale(10, 100, 50), 20);
+        assert_eq!(scale(u64::MAX, 2, 1), u64::MAX);
+        assert_eq!(scale(0, 5, 0), 0);
     }
 
     #[test]

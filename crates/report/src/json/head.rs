@@ -174,7 +174,7 @@ impl<'a> Head<'a> {
 }
 
 /// Serializes a document, with a trailing newline.
-pub(super) fn printed(document: &impl Serialize) -> String {
+pub(super) fn print_document(document: &impl Serialize) -> String {
     match serde_json::to_string_pretty(document) {
         Ok(text) => text + "\n",
         // serialization can only fail for a map with keys that are not text, and no document has

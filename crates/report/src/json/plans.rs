@@ -7,7 +7,7 @@ use pagewise_model::undo::{InForce, Recovered};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::head::{Head, Noun, printed};
+use super::head::{Head, Noun, print_document};
 use crate::{
     AppliedPlan, ApplyOutcome, LedgerReport, LedgerUpdate, TuneTrial, TunedPlan, UndoReport,
     VerifiedPlans,
@@ -80,21 +80,27 @@ pub(super) struct Undo<'a> {
 /// What `undo --json` prints, with a trailing newline.
 pub fn undo(undone: &UndoReport<'_>) -> String {
     let UndoReport { snapshot, runs, plans, cost } = *undone;
-    printed(&Undo { head: Head::new(Noun::Undo, snapshot, cost), runs, plans })
+    print_document(&Undo { head: Head::new(Noun::Undo, snapshot, cost), runs, plans })
 }
 
 /// What `tune --json` prints, with a trailing newline.
 pub fn tune(tuned: &TunedPlan<'_>) -> String {
     let TunedPlan { snapshot, plan, before: verdict, trial, cost } = *tuned;
     let kept = trial.map(|trial| trial.against.is_empty());
-    printed(&Tune { head: Head::new(Noun::Tune, snapshot, cost), verdict, plan, kept, trial })
+    print_document(&Tune {
+        head: Head::new(Noun::Tune, snapshot, cost),
+        verdict,
+        plan,
+        kept,
+        trial,
+    })
 }
 
 /// What `apply --json` prints, with a trailing newline.
 pub fn apply(done: &AppliedPlan<'_>) -> String {
     let head = Head::new(Noun::Apply, done.snapshot, done.cost);
     let none = Apply { head, plan: None, applied: None, refused: None, confirmed: None };
-    printed(&match done.outcome {
+    print_document(&match done.outcome {
         ApplyOutcome::Applied { plan, applied } => {
             Apply { plan: Some(plan), applied: Some(applied), ..none }
         }
@@ -109,11 +115,16 @@ pub fn apply(done: &AppliedPlan<'_>) -> String {
 pub fn verify(verified: &VerifiedPlans<'_>) -> String {
     let VerifiedPlans { snapshot, plans, ledger, cost } = *verified;
     let drifted = plans.iter().any(Verified::has_drifted);
-    printed(&Verify { head: Head::new(Noun::Verify, snapshot, cost), drifted, plans, ledger })
+    print_document(&Verify {
+        head: Head::new(Noun::Verify, snapshot, cost),
+        drifted,
+        plans,
+        ledger,
+    })
 }
 
 /// What `ledger --json` prints, with a trailing newline.
 pub fn ledger(report: &LedgerReport<'_>) -> String {
     let head = Head::new(Noun::Ledger, report.snapshot, report.cost);
-    printed(&Ledger { head, ledger: report.ledger })
+    print_document(&Ledger { head, ledger: report.ledger })
 }

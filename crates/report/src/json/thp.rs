@@ -7,7 +7,7 @@ use pagewise_model::{Bytes, Cgroup, Memory, Name, PageWalks, Process, ProcessCov
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::head::{Head, Noun, printed};
+use super::head::{Head, Noun, print_document};
 use crate::{Collapsed, HugeSeen, Restrained, huge};
 
 /// Where huge pages are used.
@@ -75,7 +75,7 @@ pub(super) struct Collapse<'a> {
 pub fn thp(seen: &HugeSeen<'_>) -> String {
     let end = &seen.interval.end;
     let about_thp = |(name, _): &(&Name, &Reading<u64>)| name.as_str().starts_with("thp_");
-    printed(&Thp {
+    print_document(&Thp {
         head: Head::new(Noun::Thp, end, seen.cost),
         thp: &end.thp,
         memory: &end.memory,
@@ -97,7 +97,7 @@ fn khugepaged(seen: &HugeSeen<'_>) -> Option<Khugepaged> {
 
 impl<'a> Group<'a> {
     fn from_group(group: &'a Cgroup) -> Self {
-        let made = huge::made(group);
+        let made = huge::count_made(group);
         Self {
             path: &group.path,
             anon: &group.anon,
@@ -111,7 +111,7 @@ impl<'a> Group<'a> {
 /// What `thp collapse --json` prints, with a trailing newline.
 pub fn collapse(done: &Collapsed<'_>) -> String {
     let head = Head::new(Noun::Collapse, done.snapshot, done.cost);
-    printed(&Collapse { head, collapse: done.collapse })
+    print_document(&Collapse { head, collapse: done.collapse })
 }
 
 /// Huge pages that are mostly empty.
@@ -126,5 +126,5 @@ pub(super) struct Restrain<'a> {
 /// What `thp restrain --json` prints, with a trailing newline.
 pub fn restrain(done: &Restrained<'_>) -> String {
     let head = Head::new(Noun::Restrain, done.snapshot, done.cost);
-    printed(&Restrain { head, restrain: done.restrain })
+    print_document(&Restrain { head, restrain: done.restrain })
 }

@@ -86,7 +86,7 @@ fn size(bytes: u64) -> String {
 /// What an arm runs differently from the others.
 fn other(usual: &Program, own: &Program) -> String {
     let (Some(usual), Some(own_keys)) = (usual.workload(), own.workload()) else {
-        return format!("runs {}", typed(own));
+        return format!("runs {}", command_line(own));
     };
     let differs = own_keys.iter().filter(|(key, value)| usual.get(*key) != Some(*value));
     let words: Vec<String> =
@@ -106,7 +106,7 @@ pub fn workload(program: &Program) -> String {
 }
 
 /// The command as it could be typed; for a built-in workload its kind.
-pub fn typed(program: &Program) -> String {
+pub fn command_line(program: &Program) -> String {
     let kind = program.workload().and_then(|keys| keys.get("kind")).and_then(Value::as_str);
     if let Some(kind) = kind {
         return format!("the workload {kind}");
@@ -178,10 +178,10 @@ mod tests {
         let own =
             ours(json!({"kind": "swap", "data": "224M", "contents": "random:100", "parts": 3}));
         let none = Program::of_words(&["true"]);
-        assert_eq!(typed(&usual), "the workload swap");
+        assert_eq!(command_line(&usual), "the workload swap");
         assert_eq!(other(&usual, &own), "contents = random:100, parts = 3");
         assert_eq!(other(&usual, &none), "runs true");
         assert!(workload(&usual).contains("data = 224M") && workload(&none).is_empty());
-        assert_eq!(typed(&ours(json!({"data": "224M"}))), "/init");
+        assert_eq!(command_line(&ours(json!({"data": "224M"}))), "/init");
     }
 }

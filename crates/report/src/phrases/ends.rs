@@ -19,7 +19,7 @@ fn end(end: RunEnd) -> String {
 pub fn failures(runs: &[TrialRun], arm: &str) -> String {
     let mut ends: Vec<(String, usize, Vec<&str>)> = Vec::new();
     for run in runs.iter().filter(|run| run.arm == arm && !run.end.is_good()) {
-        let words = ended(run);
+        let words = describe_end(run);
         let victims = run.victims.iter().map(String::as_str);
         match ends.iter_mut().find(|(known, ..)| *known == words) {
             Some((_, count, names)) => {
@@ -34,7 +34,7 @@ pub fn failures(runs: &[TrialRun], arm: &str) -> String {
 }
 
 /// How a run ended; if it was never started, with the reason.
-pub fn ended(run: &TrialRun) -> String {
+pub fn describe_end(run: &TrialRun) -> String {
     match &run.refused {
         Some(why) => format!("{}: {why}", end(run.end)),
         None => end(run.end),

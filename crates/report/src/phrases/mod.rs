@@ -7,8 +7,8 @@ mod numbers;
 
 use pagewise_model::{Clock, MetricKind, Trial, TrialMetric, Verdict};
 
-pub use arms::{arm, arms, typed, workload};
-pub use ends::{ended, failures};
+pub use arms::{arm, arms, command_line, workload};
+pub use ends::{describe_end, failures};
 pub use numbers::{change_and_interval, effect, total, value};
 pub use pagewise_model::duration::{precise, rough};
 
@@ -26,13 +26,13 @@ pub fn verdict(verdict: Verdict) -> &'static str {
 }
 
 /// Puts the experiment's name in front, if it has one.
-pub fn named(name: Option<&str>, text: &str) -> String {
+pub fn prefix_name(name: Option<&str>, text: &str) -> String {
     name.map_or_else(|| text.to_owned(), |name| format!("{name}: {text}"))
 }
 
 /// The command as it could be typed.
 pub fn command(trial: &Trial) -> String {
-    typed(&trial.program)
+    command_line(&trial.program)
 }
 
 /// Whether the metric can be judged with this clock; other metrics are shown without a judgement.
@@ -79,12 +79,12 @@ pub fn meaning(trial: &Trial) -> String {
             primary.name,
             effect(trial.min_effect)
         ),
-        (Verdict::Undecided, interval, _) => undecided(trial, primary, interval),
+        (Verdict::Undecided, interval, _) => describe_undecided(trial, primary, interval),
         _ => String::new(),
     }
 }
 
-fn undecided(trial: &Trial, primary: &TrialMetric, interval: Option<String>) -> String {
+fn describe_undecided(trial: &Trial, primary: &TrialMetric, interval: Option<String>) -> String {
     let shown = match interval {
         Some(interval) => format!("No difference shown in {}: {interval}", primary.name),
         None => format!("{} pairs decide nothing", trial.pairs),

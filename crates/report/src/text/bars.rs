@@ -6,7 +6,7 @@ const EMPTY: &str = "░";
 
 /// The number of `cells` for `part` of `whole`: at least one if the part is not zero, and at most
 /// all but one if the part is smaller than the whole.
-fn filled(part: u64, whole: u64, cells: usize) -> usize {
+fn filled_cells(part: u64, whole: u64, cells: usize) -> usize {
     if whole == 0 || part == 0 {
         return 0;
     }
@@ -17,7 +17,7 @@ fn filled(part: u64, whole: u64, cells: usize) -> usize {
 
 /// A bar filled from the left.
 pub(super) fn fill(part: u64, whole: u64, cells: usize) -> String {
-    let full = filled(part, whole, cells);
+    let full = filled_cells(part, whole, cells);
     FULL.repeat(full) + &EMPTY.repeat(cells - full)
 }
 

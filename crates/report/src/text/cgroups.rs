@@ -7,9 +7,9 @@ use pagewise_model::{Bytes, Cgroup, Cgroups, Hierarchy, Interval, Limit, Percent
 
 use super::kit::{Page, Role};
 use super::movement::per_second;
-use super::process_table::grown_by;
+use super::process_table::describe_growth;
 use super::table::{Cell, Column, NONE, Table};
-use super::words::{cell, cell_as, count, plural, shown, stalled};
+use super::words::{cell, cell_as, count, describe_stall, format_reading, plural};
 use crate::view::{Sort, View};
 
 pub(super) fn print(page: &mut Page, interval: &Interval, view: &View) {
@@ -35,7 +35,7 @@ pub(super) fn print(page: &mut Page, interval: &Interval, view: &View) {
     let mut table = Table::new(4, columns);
     for group in groups {
         let growth = match view.sort() {
-            Sort::Growth => start.growth(interval, group).map(grown_by),
+            Sort::Growth => start.growth(interval, group).map(describe_growth),
             _ => None,
         };
         let mut cells = row(interval, group, &start);
@@ -172,7 +172,7 @@ fn row(interval: &Interval, group: &Cgroup, start: &Start<'_>) -> Vec<Cell> {
         cell(&group.swap_current),
         cell_as(&group.swap_max, limit),
         refaults(interval, group, start),
-        waited(&group.pressure.some.avg60),
+        wait_cell(&group.pressure.some.avg60),
         oom_kills(&group.events.oom_kill),
     ]
 }
@@ -190,7 +190,7 @@ fn refaults(interval: &Interval, group: &Cgroup, start: &Start<'_>) -> Cell {
     if interval.seconds().is_none() {
         let both = group.refault_file.get().zip(group.refault_anon.get());
         return both.map_or_else(
-            || shown(&group.refault_file).into(),
+            || format_reading(&group.refault_file).into(),
             |(file, anon)| count(file.saturating_add(anon)).into(),
         );
     }
@@ -203,8 +203,8 @@ fn refaults(interval: &Interval, group: &Cgroup, start: &Start<'_>) -> Cell {
 
 /// Share of the last minute in which a task of the group was stalled on memory; version 1 does not
 /// measure it.
-fn waited(some: &Reading<Percent>) -> Cell {
-    some.get().map_or_else(Cell::default, |some| stalled(some.get()).into())
+fn wait_cell(some: &Reading<Percent>) -> Cell {
+    some.get().map_or_else(Cell::default, |some| describe_stall(some.get()).into())
 }
 
 fn oom_kills(kills: &Reading<u64>) -> Cell {

@@ -113,11 +113,11 @@ fn print_effect(page: &mut Page, comparison: &Comparison) {
         (Role::Strong, "after", comparison.after.verdict.clone()),
     ];
     for (role, label, text) in rows {
-        page.hang(Line::indented(INDENT).span(role, label).pad_to(12), 12, Role::Plain, &text);
+        page.hang(Line::indent(INDENT).span(role, label).pad_to(12), 12, Role::Plain, &text);
     }
     page.prose(INDENT, Role::Quiet, &effect.caveat);
     if let Some(command) = &effect.trial {
-        let start = Line::indented(INDENT).span(Role::Quiet, "next");
+        let start = Line::indent(INDENT).span(Role::Quiet, "next");
         let what = "runs CMD with each setting in turn, and says how certain a difference is";
         page.command(start, 12, &format!("{command}  # {what}"));
     }
@@ -128,7 +128,7 @@ fn print_memory(page: &mut Page, sizes: &[SizeChange]) {
     let mut table = table_of(["before", "after", "change"]);
     let is_used = |it: &&SizeChange| [&it.before, &it.after].iter().any(|size| size.get() != ZERO);
     for SizeChange { name, before, after } in sizes.iter().filter(is_used) {
-        let change = signed(before.get(), after.get());
+        let change = signed_difference(before.get(), after.get());
         table.row(vec![(*name).into(), cell(before), cell(after), change.into()]);
     }
     table.print(page);
@@ -137,7 +137,7 @@ fn print_memory(page: &mut Page, sizes: &[SizeChange]) {
 const ZERO: Option<Bytes> = Some(Bytes::new(0));
 
 /// The change of a size with its sign; empty if it is zero or unknown.
-fn signed(before: Option<Bytes>, after: Option<Bytes>) -> String {
+fn signed_difference(before: Option<Bytes>, after: Option<Bytes>) -> String {
     let (Some(before), Some(after)) = (before, after) else { return String::new() };
     let sign = match () {
         () if before < after => "+",
@@ -266,7 +266,7 @@ fn print_programs(page: &mut Page, programs: &[ProgramChange]) {
     }
     page.heading("Processes", "resident memory; pages that processes share count in each of them");
     let rows = programs.iter().map(|program| {
-        let mut cells = vec![Cell::from(named(program)), presence(program.presence)];
+        let mut cells = vec![Cell::from(name_of(program)), presence(program.presence)];
         cells.extend(change_of(program.resident_before, program.resident_after));
         cells.push(signed_swap(program.swap_before, program.swap_after));
         cells.push(program.cpu_seconds.map(seconds).unwrap_or_default().into());
@@ -310,17 +310,17 @@ fn presence(presence: Presence) -> Cell {
 
 fn change_of(before: Option<Bytes>, after: Option<Bytes>) -> [Cell; 3] {
     let shown = |size: Option<Bytes>| size.map_or(NONE.to_owned(), |size| size.shown());
-    [shown(before).into(), shown(after).into(), signed(before, after).into()]
+    [shown(before).into(), shown(after).into(), signed_difference(before, after).into()]
 }
 
 /// A size that is missing on one side counts as 0, so that all swap of a new or ended one is the
 /// change.
 fn signed_swap(before: Option<Bytes>, after: Option<Bytes>) -> Cell {
-    signed(before.or(ZERO), after.or(ZERO)).into()
+    signed_difference(before.or(ZERO), after.or(ZERO)).into()
 }
 
 /// `nginx (7)` for a process that exists at both times; `nginx × 4 → 6` for several.
-fn named(program: &ProgramChange) -> String {
+fn name_of(program: &ProgramChange) -> String {
     let ProgramChange { name, pid, count_before, count_after, .. } = program;
     match (pid, count_before, count_after) {
         (Some(pid), _, _) => format!("{name} ({pid})"),

@@ -26,17 +26,17 @@ pub(super) fn summary(page: &mut Page, answer: &Answer<'_>, ignored: usize) {
     {
         return findings::none(page);
     }
-    let counted = counted(answer, ignored);
+    let counted = count_findings(answer, ignored);
     if !counted.is_empty() {
         page.prose(2, Role::Plain, &counted);
     }
 }
 
 /// The number of findings, and of those that the user's options exclude.
-fn counted(answer: &Answer<'_>, ignored: usize) -> String {
+fn count_findings(answer: &Answer<'_>, ignored: usize) -> String {
     let mut sentences = Vec::new();
     if !answer.findings.is_empty() {
-        sentences.push(format!("{}.", verdict::counted(answer.findings)));
+        sentences.push(format!("{}.", verdict::count_findings(answer.findings)));
     }
     if answer.hidden > 0 {
         let hidden = plural(answer.hidden as u64, "finding");

@@ -37,7 +37,7 @@ pub(super) fn print(page: &mut Page, whole: &Estimate) {
     }
     let repeated = whole.most_repeated.as_deref().unwrap_or_default();
     if !repeated.is_empty() {
-        let named: Vec<String> = repeated.iter().map(|one| named(whole, one)).collect();
+        let named: Vec<String> = repeated.iter().map(|one| name_contents(whole, one)).collect();
         page.prose(2, Role::Plain, &format!("most repeated: {}", named.join("; ")));
     }
 }
@@ -67,7 +67,7 @@ fn between([low, high]: Ends<Bytes>) -> String {
 }
 
 /// `zeros 20 times in 2 processes (anonymous)`.
-fn named(whole: &Estimate, repeated: &Repeated) -> String {
+fn name_contents(whole: &Estimate, repeated: &Repeated) -> String {
     let what = match repeated.contents {
         Contents::Zeros => "zeros",
         Contents::SameFilled => "a same-filled page",

@@ -25,15 +25,15 @@ pub(super) fn elide(names: &[&str], width: usize, keep: NamePart) -> Vec<String>
     let mut distinct: Vec<&str> = names.to_vec();
     distinct.sort_unstable();
     distinct.dedup();
-    let mut short = shortened(&distinct, width, keep);
+    let mut short = shorten_all(&distinct, width, keep);
     number_equals(&mut short, width);
     let by_name: BTreeMap<&str, String> = distinct.into_iter().zip(short).collect();
     names.iter().map(|name| by_name.get(name).cloned().unwrap_or_default()).collect()
 }
 
 /// Shortens different names; some of the results may still be equal.
-fn shortened(names: &[&str], width: usize, keep: NamePart) -> Vec<String> {
-    let mut short: Vec<String> = names.iter().map(|name| clipped(name, width, keep)).collect();
+fn shorten_all(names: &[&str], width: usize, keep: NamePart) -> Vec<String> {
+    let mut short: Vec<String> = names.iter().map(|name| clip_name(name, width, keep)).collect();
     let mut alike: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     // a name that fits is never cut, even if a shortened one becomes equal to it: then both are
     // numbered
@@ -51,7 +51,7 @@ fn shortened(names: &[&str], width: usize, keep: NamePart) -> Vec<String> {
     short
 }
 
-fn clipped(name: &str, width: usize, keep: NamePart) -> String {
+fn clip_name(name: &str, width: usize, keep: NamePart) -> String {
     match keep {
         NamePart::Start => clip(name, width).into_owned(),
         NamePart::End => clip_start(name, width).into_owned(),
@@ -63,7 +63,7 @@ fn from_difference(names: &[&str], width: usize, keep: NamePart) -> Vec<String> 
     let start = common_start(names);
     let end = common_end(names, start);
     if start == 0 && end == 0 {
-        return names.iter().map(|name| clipped(name, width, keep)).collect();
+        return names.iter().map(|name| clip_name(name, width, keep)).collect();
     }
     let parts: Vec<&str> = names.iter().map(|name| &name[start..name.len() - end]).collect();
     let marks = usize::from(start > 0) + usize::from(end > 0);
@@ -71,24 +71,25 @@ fn from_difference(names: &[&str], width: usize, keep: NamePart) -> Vec<String> 
     // a third of the width shows the common part, if the rest is sufficient for the difference
     let room = width.saturating_sub(marks);
     let head = (width / 3).min(room.saturating_sub(longest));
-    let head = if start > 0 { taken(names[0], head.min(names[0][..start].width())) } else { "" };
+    let head =
+        if start > 0 { prefix_of(names[0], head.min(names[0][..start].width())) } else { "" };
     let room = room - head.width();
     let middles = if longest <= room {
-        names.iter().map(|name| grown(name, start, end, room)).collect()
+        names.iter().map(|name| grow(name, start, end, room)).collect()
     } else {
-        shortened(&parts, room, keep)
+        shorten_all(&parts, room, keep)
     };
-    middles.into_iter().map(|middle| framed(head, start, &middle, end)).collect()
+    middles.into_iter().map(|middle| frame(head, start, &middle, end)).collect()
 }
 
 /// The differing part of a name, and as much of what follows as fits.
-fn grown(name: &str, start: usize, end: usize, room: usize) -> String {
+fn grow(name: &str, start: usize, end: usize, room: usize) -> String {
     let differs = &name[start..name.len() - end];
-    let behind = taken(&name[name.len() - end..], room - differs.width());
+    let behind = prefix_of(&name[name.len() - end..], room - differs.width());
     format!("{differs}{behind}")
 }
 
-fn framed(head: &str, start: usize, middle: &str, end: usize) -> String {
+fn frame(head: &str, start: usize, middle: &str, end: usize) -> String {
     let mark = |there: bool| if there { "…" } else { "" };
     let left = mark(start > head.len() && !middle.starts_with('…'));
     let right = mark(end > 0 && !middle.ends_with('…'));
@@ -96,7 +97,7 @@ fn framed(head: &str, start: usize, middle: &str, end: usize) -> String {
 }
 
 /// The start of a text, in at most `width` columns.
-fn taken(text: &str, width: usize) -> &str {
+fn prefix_of(text: &str, width: usize) -> &str {
     let mut used = 0;
     let fits = |c: &char| {
         used += c.width().unwrap_or(1);

@@ -21,7 +21,7 @@ pub(super) fn list(page: &mut Page, subjects: &[(&str, &str)]) {
     }
     table.print(page);
     page.gap();
-    page.command(Line::indented(0), 0, "pagewise explain SUBJECT");
+    page.command(Line::indent(0), 0, "pagewise explain SUBJECT");
 }
 
 pub(super) fn print(page: &mut Page, explanation: &Explanation) {
@@ -37,13 +37,8 @@ pub(super) fn print(page: &mut Page, explanation: &Explanation) {
             Section::Bars { title, whole, bars } => print_bars(page, title, *whole, bars),
             Section::Correction { claim, fact } => {
                 page.gap();
-                page.hang(
-                    Line::indented(2).span(Role::Warning, "not so  "),
-                    10,
-                    Role::Plain,
-                    claim,
-                );
-                page.hang(Line::indented(2).span(Role::Good, "but     "), 10, Role::Plain, fact);
+                page.hang(Line::indent(2).span(Role::Warning, "not so  "), 10, Role::Plain, claim);
+                page.hang(Line::indent(2).span(Role::Good, "but     "), 10, Role::Plain, fact);
             }
         }
     }
@@ -75,7 +70,7 @@ fn print_bars(page: &mut Page, title: &str, whole: Option<u64>, bars: &[Bar]) {
     for bar in bars {
         let cells = bars::fill(bar.amount, whole, room.min(LONGEST));
         let space = " ".repeat(amounts.saturating_sub(bar.shown.width()));
-        let line = Line::indented(INDENT).plain(bar.name.as_str()).pad_to(INDENT + names + 2);
+        let line = Line::indent(INDENT).plain(bar.name.as_str()).pad_to(INDENT + names + 2);
         let line = line.plain(space).plain(bar.shown.as_str()).plain("  ");
         page.line(&line.span(Role::Info, cells.trim_end_matches('░')));
     }
@@ -85,7 +80,7 @@ fn print_next(page: &mut Page, next: &[NextCommand]) {
     page.gap();
     for (index, NextCommand { command, shows }) in next.iter().enumerate() {
         let label = if index == 0 { "next" } else { "" };
-        let start = Line::indented(2).span(Role::Quiet, label);
+        let start = Line::indent(2).span(Role::Quiet, label);
         page.command(start, 10, &format!("{command}  # {shows}"));
     }
 }

@@ -45,14 +45,14 @@ pub(super) fn short(page: &mut Page, findings: &[Finding]) {
         let some_info = rest.iter().any(|finding| finding.severity == Severity::Info);
         let command =
             if some_info { "pagewise doctor --min-severity info" } else { "pagewise doctor" };
-        let start = Line::indented(2).plain(format!("and {} more:", count(rest.len() as u64)));
+        let start = Line::indent(2).plain(format!("and {} more:", count(rest.len() as u64)));
         page.gap();
         page.command(start, TITLE, command);
     }
 }
 
 fn head(page: &mut Page, number: u32, finding: &Finding) {
-    let start = Line::indented(2)
+    let start = Line::indent(2)
         .plain(format!("{number}  "))
         .span(role(finding.severity), label(finding.severity))
         .pad_to(TITLE);
@@ -60,13 +60,13 @@ fn head(page: &mut Page, number: u32, finding: &Finding) {
 }
 
 fn labelled_prose(page: &mut Page, label: &str, text: &str) {
-    let start = Line::indented(TITLE).span(Role::Quiet, label);
+    let start = Line::indent(TITLE).span(Role::Quiet, label);
     page.hang(start, TITLE + 6, Role::Plain, text);
 }
 
 fn command(page: &mut Page, finding: &Finding) {
     if let Some(command) = finding.next.first() {
-        page.command(Line::indented(TITLE).span(Role::Quiet, "next  "), TITLE + 6, command);
+        page.command(Line::indent(TITLE).span(Role::Quiet, "next  "), TITLE + 6, command);
     }
 }
 
@@ -95,19 +95,19 @@ pub(super) fn full(page: &mut Page, finding: &Finding) {
         .span(Role::Strong, finding.id)
         .plain("   ");
     page.hang(start, BODY, Role::Strong, &finding.title);
-    page.hang(labelled("what"), BODY, Role::Plain, &finding.what);
-    page.hang(labelled("why"), BODY, Role::Plain, &finding.why);
+    page.hang(label_line("what"), BODY, Role::Plain, &finding.what);
+    page.hang(label_line("why"), BODY, Role::Plain, &finding.why);
     proof(page, &finding.evidence);
     next(page, &finding.next);
 }
 
-fn labelled(label: &str) -> Line {
-    Line::indented(2).span(Role::Quiet, label).pad_to(BODY)
+fn label_line(label: &str) -> Line {
+    Line::indent(2).span(Role::Quiet, label).pad_to(BODY)
 }
 
 /// The source of each number, one line each.
 fn proof(page: &mut Page, evidence: &[Evidence]) {
-    let mut start = labelled("proof");
+    let mut start = label_line("proof");
     for evidence in evidence {
         let line = evidence.line.map(|line| format!(":{line}")).unwrap_or_default();
         page.hang(
@@ -116,15 +116,15 @@ fn proof(page: &mut Page, evidence: &[Evidence]) {
             Role::Plain,
             &format!("{}{line}  {}", evidence.path, evidence.value),
         );
-        start = Line::indented(BODY);
+        start = Line::indent(BODY);
     }
 }
 
 fn next(page: &mut Page, commands: &[String]) {
-    let mut start = labelled("next");
+    let mut start = label_line("next");
     for command in commands {
         page.command(start, BODY, command);
-        start = Line::indented(BODY);
+        start = Line::indent(BODY);
     }
 }
 

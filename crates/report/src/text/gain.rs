@@ -13,7 +13,7 @@ pub(super) fn label(metric: &str) -> &str {
 }
 
 /// A value, in the unit that the metric's name contains.
-fn shown(metric: &str, value: f64) -> String {
+fn format_value(metric: &str, value: f64) -> String {
     match size(metric, value) {
         Some(size) => size.to_string(),
         None => format!("{value:.2}"),
@@ -27,26 +27,31 @@ fn size(metric: &str, value: f64) -> Option<Bytes> {
 }
 
 /// The predicted value, its interval and the value before.
-pub(super) fn predicted(
+pub(super) fn describe_prediction(
     metric: &str,
     value: f64,
     [low, high]: Ends<f64>,
     before: Option<f64>,
 ) -> String {
     let interval = if low < high {
-        format!(" ({} to {})", shown(metric, low), shown(metric, high))
+        format!(" ({} to {})", format_value(metric, low), format_value(metric, high))
     } else {
         String::new()
     };
-    let before = before.map(|before| format!(", {} before", shown(metric, before)));
-    format!("{}{interval}{}", shown(metric, value), before.unwrap_or_default())
+    let before = before.map(|before| format!(", {} before", format_value(metric, before)));
+    format!("{}{interval}{}", format_value(metric, value), before.unwrap_or_default())
 }
 
 /// The measured value. A miss that would look equal to the prediction is printed with all digits.
-pub(super) fn measured(metric: &str, measured: f64, predicted: f64, is_hit: bool) -> String {
-    let text = shown(metric, measured);
+pub(super) fn describe_measurement(
+    metric: &str,
+    measured: f64,
+    predicted: f64,
+    is_hit: bool,
+) -> String {
+    let text = format_value(metric, measured);
     match (size(metric, measured), size(metric, predicted)) {
-        (Some(size), Some(planned)) if !is_hit && text == shown(metric, predicted) => {
+        (Some(size), Some(planned)) if !is_hit && text == format_value(metric, predicted) => {
             let (sign, bytes) = if size > planned {
                 ('+', size.saturating_sub(planned))
             } else {
@@ -64,9 +69,9 @@ pub(super) fn verdict(is_hit: bool) -> Cell {
 }
 
 /// The prediction of a step in a plan.
-pub(super) fn expected(expected: &Expected) -> String {
+pub(super) fn describe_expected(expected: &Expected) -> String {
     let Expected { metric, value, interval, before, source } = expected;
-    let predicted = predicted(metric, *value, *interval, *before);
+    let predicted = describe_prediction(metric, *value, *interval, *before);
     format!("{}: {predicted}. Source: {source}", label(metric))
 }
 
@@ -84,8 +89,8 @@ pub(super) fn print(page: &mut Page, gains: &[GainMeasured]) {
         table.row(vec![
             format!("  {}", label(&gain.metric)).into(),
             verdict(hit),
-            predicted(&gain.metric, gain.predicted, gain.interval, gain.before).into(),
-            measured(&gain.metric, found, gain.predicted, hit).into(),
+            describe_prediction(&gain.metric, gain.predicted, gain.interval, gain.before).into(),
+            describe_measurement(&gain.metric, found, gain.predicted, hit).into(),
             gain.step.clone().into(),
         ]);
     }
@@ -98,7 +103,7 @@ pub(super) fn print(page: &mut Page, gains: &[GainMeasured]) {
             "{} (step {}): predicted {}, not measured: {why}",
             label(&gain.metric),
             gain.step,
-            predicted(&gain.metric, gain.predicted, gain.interval, gain.before)
+            describe_prediction(&gain.metric, gain.predicted, gain.interval, gain.before)
         );
         page.prose(4, Role::Plain, &text);
     }

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use pagewise_model::{Bytes, Name, Snapshot};
 
 use super::kit::{Line, Page, Role};
-use super::words::{listed, plural, seconds};
+use super::words::{join_words, plural, seconds};
 use crate::{Answer, time};
 
 /// `pagewise report · web-07 · Linux 6.12.107 · 62.8 GiB RAM · …`
@@ -67,5 +67,5 @@ pub(super) fn cost(page: &mut Page, answer: &Answer<'_>) {
     let peak = cost.peak_memory_bytes;
     parts.extend((peak.get() > 0).then(|| format!("{peak} of memory at most")));
     page.gap();
-    page.prose(2, Role::Quiet, &format!("This look cost {}.", listed(&parts)));
+    page.prose(2, Role::Quiet, &format!("This look cost {}.", join_words(&parts)));
 }

@@ -85,7 +85,7 @@ impl Span {
         Self { text: harmless(text.into()), role }
     }
 
-    fn styled(&self, text: &str, colour: bool) -> String {
+    fn style(&self, text: &str, colour: bool) -> String {
         let style = style(self.role);
         if colour && style != Style::new() && !text.trim().is_empty() {
             format!("{style}{text}{style:#}")
@@ -107,7 +107,7 @@ pub(super) struct Line(Vec<Span>);
 
 impl Line {
     /// A line that starts with this number of spaces.
-    pub(super) fn indented(columns: usize) -> Self {
+    pub(super) fn indent(columns: usize) -> Self {
         Self::default().plain(" ".repeat(columns))
     }
 
@@ -145,7 +145,7 @@ impl Line {
         for span in &self.0 {
             let part = &span.text[..left.min(span.text.len())];
             left -= part.len();
-            shown.push_str(&span.styled(part, colour));
+            shown.push_str(&span.style(part, colour));
         }
         shown + cut
     }
@@ -303,7 +303,7 @@ impl Page {
                 .keep(Block::Heading { title: title.to_owned(), note: harmless(note.to_owned()) });
         }
         self.gap();
-        let line = Line::indented(2).span(Role::Strong, title);
+        let line = Line::indent(2).span(Role::Strong, title);
         if note.is_empty() {
             return self.line(&line);
         }
@@ -312,7 +312,7 @@ impl Page {
 
     /// A paragraph.
     pub(super) fn prose(&mut self, indent: usize, role: Role, text: &str) {
-        self.hang(Line::indented(indent), indent, role, text);
+        self.hang(Line::indent(indent), indent, role, text);
     }
 
     /// A bold label, and its content to the right.
@@ -325,13 +325,13 @@ impl Page {
         if self.keeps_blocks() {
             return self.keep(Block::fact(label, role, [text]));
         }
-        let start = Line::indented(2).span(Role::Strong, label).pad_to(FACTS - 1).plain(" ");
+        let start = Line::indent(2).span(Role::Strong, label).pad_to(FACTS - 1).plain(" ");
         self.hang(start, FACTS, role, text);
     }
 
     /// Short facts in a row, separated by dots; each stays on one line if possible.
     pub(super) fn items(&mut self, indent: usize, items: &[String]) {
-        self.row_of_items(Line::indented(indent), indent, false, items);
+        self.row_of_items(Line::indent(indent), indent, false, items);
     }
 
     /// As [`Page::items`], after `start`, which counts as one of the items.
@@ -344,7 +344,7 @@ impl Page {
         if self.keeps_blocks() {
             return self.keep(Block::fact(label, Role::Plain, items));
         }
-        let start = Line::indented(2).span(Role::Strong, label).pad_to(FACTS - 1).plain(" ");
+        let start = Line::indent(2).span(Role::Strong, label).pad_to(FACTS - 1).plain(" ");
         self.row_of_items(start, FACTS, false, items);
     }
 
@@ -362,7 +362,7 @@ impl Page {
             } else {
                 if follows {
                     self.line(&line);
-                    line = Line::indented(indent);
+                    line = Line::indent(indent);
                 }
                 line = self.long_item(line, indent, &item);
             }
@@ -379,7 +379,7 @@ impl Page {
             line = line.plain(part);
             if parts.peek().is_some() {
                 self.line(&line);
-                line = Line::indented(indent);
+                line = Line::indent(indent);
             }
         }
         line
@@ -401,7 +401,7 @@ impl Page {
         for line in textwrap::wrap(&glued, options) {
             let (indent, head) = match start.take() {
                 Some(start) => (first.len(), start),
-                None => (rest.len(), Line::indented(rest.len())),
+                None => (rest.len(), Line::indent(rest.len())),
             };
             let text = line.get(indent..).unwrap_or_default();
             self.line(&head.span(role, text.replace(GLUE, " ")));
@@ -429,14 +429,14 @@ impl Page {
         let mut head = start.pad_to(indent);
         for text in lines {
             self.line(&head.span(Role::Command, text));
-            head = Line::indented(indent);
+            head = Line::indent(indent);
         }
         for text in wrap(
             comment.filter(|_| !listed).unwrap_or_default(),
             self.width.saturating_sub(indent + 2),
         ) {
             if !text.is_empty() {
-                self.line(&Line::indented(indent).span(Role::Quiet, format!("# {text}")));
+                self.line(&Line::indent(indent).span(Role::Quiet, format!("# {text}")));
             }
         }
     }
@@ -474,7 +474,7 @@ mod tests {
             Kernel, Compressed,
         ];
         for role in all {
-            let text = format!("a\n{}\tb", Span::new(role, "word").styled("word", true));
+            let text = format!("a\n{}\tb", Span::new(role, "word").style("word", true));
             assert_eq!(escape_all_but_colours(&text), text);
         }
         let foreign = "\x1b[1mbold\x1b[8mhidden\x1b]0;title\x07\x1b[2J\x1b[31\u{202e}";
@@ -484,7 +484,7 @@ mod tests {
         );
     }
 
-    fn printed(width: usize, print: impl FnOnce(&mut Page)) -> String {
+    fn render(width: usize, print: impl FnOnce(&mut Page)) -> String {
         let mut page = Page::new(TextStyle { width, colour: false });
         print(&mut page);
         page.finish()
@@ -501,7 +501,7 @@ mod tests {
 
     #[test]
     fn a_number_keeps_its_unit() {
-        let wrapped = |text: &str| printed(40, |page| page.prose(0, Role::Plain, text));
+        let wrapped = |text: &str| render(40, |page| page.prose(0, Role::Plain, text));
         assert_eq!(
             wrapped("this sentence breaks before 47.3 GiB, see"),
             "this sentence breaks before 47.3 GiB,\nsee\n"
@@ -516,17 +516,17 @@ mod tests {
     fn items_break_between_them_and_long_ones_inside() {
         let items = ["one fact of some length", "another fact", "third"].map(String::from);
         assert_eq!(
-            printed(40, |page| page.items(2, &items)),
+            render(40, |page| page.items(2, &items)),
             "  one fact of some length · another fact\n  third\n"
         );
         let long = ["a b ".repeat(15)];
-        assert!(printed(40, |page| page.items(2, &long)).lines().count() == 2);
+        assert!(render(40, |page| page.items(2, &long)).lines().count() == 2);
     }
 
     #[test]
     fn a_long_command_can_be_pasted() {
         let command = "pagewise trial --a vm.swappiness=0 --b vm.swappiness=60";
-        let text = printed(40, |page| page.command(Line::indented(2), 2, command));
+        let text = render(40, |page| page.command(Line::indent(2), 2, command));
         assert_eq!(text, "  pagewise trial --a vm.swappiness=0 \\\n  --b vm.swappiness=60\n");
     }
 
@@ -534,13 +534,13 @@ mod tests {
     fn a_comment_that_does_not_fit_has_lines_that_begin_with_a_hash() {
         let command =
             "sudo systemctl set-property a.service X=1  # writes; lasts; undo: the same with X=2";
-        let text = printed(46, |page| page.command(Line::indented(2), 2, command));
+        let text = render(46, |page| page.command(Line::indent(2), 2, command));
         assert_eq!(
             text,
             "  sudo systemctl set-property a.service X=1\n  # writes; lasts; undo: the same with X=2\n"
         );
-        let text = printed(40, |page| {
-            page.command(Line::indented(2), 2, "true  # a b c d e f g h i j k l m n o p q r s t u");
+        let text = render(40, |page| {
+            page.command(Line::indent(2), 2, "true  # a b c d e f g h i j k l m n o p q r s t u");
         });
         assert_eq!(text, "  true\n  # a b c d e f g h i j k l m n o p q r\n  # s t u\n");
     }
@@ -548,7 +548,7 @@ mod tests {
     #[test]
     fn a_command_breaks_between_its_steps() {
         let command = "sudo mkswap /dev/zram0 && sudo swapon -p 100 /dev/zram0  # writes";
-        let text = printed(46, |page| page.command(Line::indented(2), 2, command));
+        let text = render(46, |page| page.command(Line::indent(2), 2, command));
         assert_eq!(
             text,
             "  sudo mkswap /dev/zram0 && \\\n  sudo swapon -p 100 /dev/zram0  # writes\n"
@@ -557,7 +557,7 @@ mod tests {
 
     #[test]
     fn a_line_never_shows_what_a_terminal_would_obey() {
-        let text = printed(40, |page| page.line(&Line::default().plain("a\x1b[2Jb\nc")));
+        let text = render(40, |page| page.line(&Line::default().plain("a\x1b[2Jb\nc")));
         assert_eq!(text, "a\\u{1b}[2Jb c\n");
     }
 }

@@ -4,7 +4,7 @@
 use pagewise_model::{KnobScope, KnobValue, Name, SettableKnob};
 
 use super::kit::{Line, Page, Role};
-use super::words::spelled;
+use super::words::spell_reading;
 
 /// The columns at which the value and the accepted values begin.
 const VALUE: usize = 38;
@@ -43,15 +43,15 @@ fn entry(page: &mut Page, knob: &SettableKnob<'_>) {
     let default = knob.default.map(|default| format!("; default {default}")).unwrap_or_default();
     let accepts = format!("{}{default}", knob.accepts);
     let place = knob.place.map(Name::from);
-    let start = Line::indented(2).span(Role::Strong, knob.typed(place.as_ref()));
+    let start = Line::indent(2).span(Role::Strong, knob.typed(place.as_ref()));
     match knob.values.as_slice() {
-        [] => page.hang(padded(start, ACCEPTS), ACCEPTS, Role::Quiet, &accepts),
+        [] => page.hang(pad(start, ACCEPTS), ACCEPTS, Role::Quiet, &accepts),
         [only @ KnobValue { instance: None, .. }] => {
-            let start = padded(start, VALUE).plain(shown(only));
-            page.hang(padded(start, ACCEPTS), ACCEPTS, Role::Quiet, &accepts);
+            let start = pad(start, VALUE).plain(format_value(only));
+            page.hang(pad(start, ACCEPTS), ACCEPTS, Role::Quiet, &accepts);
         }
         several => {
-            page.hang(padded(start, ACCEPTS), ACCEPTS, Role::Quiet, &accepts);
+            page.hang(pad(start, ACCEPTS), ACCEPTS, Role::Quiet, &accepts);
             page.items(ABOUT, &places(several));
         }
     }
@@ -59,21 +59,21 @@ fn entry(page: &mut Page, knob: &SettableKnob<'_>) {
 }
 
 /// Pads to the column, with at least two spaces.
-fn padded(line: Line, column: usize) -> Line {
+fn pad(line: Line, column: usize) -> Line {
     let least = line.width() + 2;
     line.pad_to(column.max(least))
 }
 
 /// The active word of a choice, or why there is no value.
-fn shown(value: &KnobValue<'_>) -> String {
-    spelled(value.now, |text| value.active.unwrap_or(text.as_str()).to_owned())
+fn format_value(value: &KnobValue<'_>) -> String {
+    spell_reading(value.now, |text| value.active.unwrap_or(text.as_str()).to_owned())
 }
 
 /// `never in 16kB, 32kB` for each value, with the instances that have it.
 fn places(values: &[KnobValue<'_>]) -> Vec<String> {
     let mut by_value: Vec<(String, Vec<&str>)> = Vec::new();
     for value in values {
-        let text = shown(value);
+        let text = format_value(value);
         let place = value.instance.map_or("", Name::as_str);
         match by_value.iter_mut().find(|(known, _)| *known == text) {
             Some((_, places)) => places.push(place),

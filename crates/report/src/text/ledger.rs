@@ -45,12 +45,7 @@ pub(super) fn print(page: &mut Page, report: &LedgerReport<'_>) {
     }
     table.print(page);
     for metric in ledger.metrics.iter().filter_map(|it| GainMetric::find(&it.metric)) {
-        page.hang(
-            Line::indented(2).plain(format!("{}: ", metric.label)),
-            4,
-            Role::Quiet,
-            metric.doc,
-        );
+        page.hang(Line::indent(2).plain(format!("{}: ", metric.label)), 4, Role::Quiet, metric.doc);
     }
     page.heading("Measurements", "the oldest first");
     let columns = vec![
@@ -107,8 +102,8 @@ fn row(table: &mut Table, entry: &LedgerEntry) {
         time.replace('T', " ").into(),
         gain::verdict(*hit),
         gain::label(metric).into(),
-        gain::predicted(metric, *predicted, *interval, *before).into(),
-        gain::measured(metric, *measured, *predicted, *hit).into(),
+        gain::describe_prediction(metric, *predicted, *interval, *before).into(),
+        gain::describe_measurement(metric, *measured, *predicted, *hit).into(),
         entry.step.clone().into(),
         format!("{} (journal {})", entry.plan, entry.journal).into(),
     ]);

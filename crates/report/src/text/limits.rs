@@ -24,7 +24,7 @@ pub(super) fn problems(page: &mut Page, snapshot: &Snapshot) {
     let number = plural(problems.len() as u64, "place");
     page.heading("Not understood", &format!("{number}; what stands there counts as absent"));
     for problem in problems.iter().take(SHOWN) {
-        page.hang(Line::indented(4), 6, Role::Plain, &problem.to_string());
+        page.hang(Line::indent(4), 6, Role::Plain, &problem.to_string());
     }
     if problems.len() > SHOWN {
         let rest = count((problems.len() - SHOWN) as u64);
@@ -33,7 +33,7 @@ pub(super) fn problems(page: &mut Page, snapshot: &Snapshot) {
 }
 
 /// What a run as root would add; prints nothing if nothing was denied.
-pub(super) fn denied(page: &mut Page, snapshot: &Snapshot) {
+pub(super) fn print_denied(page: &mut Page, snapshot: &Snapshot) {
     let sections = denied_sections(snapshot);
     if !sections.is_empty() {
         page.gap();

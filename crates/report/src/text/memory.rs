@@ -39,7 +39,7 @@ pub(super) fn print(page: &mut Page, snapshot: &Snapshot) {
 pub(super) fn bar(page: &mut Page, indent: usize, parts: &[MemoryPart], total: Bytes) {
     let cells = page.width().saturating_sub(indent + 4).min(80);
     let sizes: Vec<u64> = parts.iter().map(|part| part.bytes.get()).collect();
-    let mut line = Line::indented(indent);
+    let mut line = Line::indent(indent);
     for (part, width) in parts.iter().zip(bars::split(&sizes, total.get(), cells)) {
         line = line.span(part.role, part.glyph.repeat(width));
     }
@@ -117,7 +117,7 @@ pub(super) fn parts(snapshot: &Snapshot, total: Bytes) -> Vec<MemoryPart> {
             "compressed",
             "▞",
             Role::Compressed,
-            compressed(snapshot),
+            compressed_bytes(snapshot),
             compressed_meaning(snapshot),
         ),
         part(
@@ -190,7 +190,7 @@ fn kernel_meaning(memory: &Memory) -> String {
     largest.map(|(size, name)| format!("{name} {size}")).collect::<Vec<_>>().join(", ")
 }
 
-fn compressed(snapshot: &Snapshot) -> Option<Bytes> {
+fn compressed_bytes(snapshot: &Snapshot) -> Option<Bytes> {
     let zram = snapshot.compressed().map(|zram| &zram.mm_stat.memory_used);
     zram.chain([&snapshot.zswap.pool]).filter_map(Reading::get).reduce(Bytes::saturating_add)
 }

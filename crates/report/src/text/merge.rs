@@ -6,7 +6,7 @@
 use pagewise_model::{Bytes, MergedDevice, Merging, Zram};
 
 use super::kit::{Line, Page, Role};
-use super::words::{plural, seconds, shown};
+use super::words::{format_reading, plural, seconds};
 use crate::Merged;
 
 pub(super) fn print(page: &mut Page, merged: &Merged<'_>) {
@@ -23,7 +23,7 @@ pub(super) fn print(page: &mut Page, merged: &Merged<'_>) {
             page.fact_items("  merged", &in_all(after));
         }
         if let Some(pages) = device.predicted_pages {
-            page.fact("  predicted", &predicted(pages, device));
+            page.fact("  predicted", &describe_prediction(pages, device));
         }
     }
     for left in &merge.left_out {
@@ -57,8 +57,8 @@ fn outcome(device: &MergedDevice) -> String {
 fn memory(before: &Zram, after: &Zram) -> Vec<String> {
     let mut items = Vec::new();
     if let Some((was, is)) = before.mm_stat.memory_used.get().zip(after.mm_stat.memory_used.get()) {
-        items.push(freed(was, is));
-        items.push(format!("{was} → {is} for {} stored", shown(&after.mm_stat.original)));
+        items.push(describe_freed(was, is));
+        items.push(format!("{was} → {is} for {} stored", format_reading(&after.mm_stat.original)));
     }
     let compacted = before.mm_stat.compacted_pages.get().zip(after.mm_stat.compacted_pages.get());
     let compacted = compacted.map(|(before, after)| after.get().saturating_sub(before.get()));
@@ -70,7 +70,7 @@ fn memory(before: &Zram, after: &Zram) -> Vec<String> {
     items
 }
 
-fn freed(was: Bytes, is: Bytes) -> String {
+fn describe_freed(was: Bytes, is: Bytes) -> String {
     if is > was {
         format!("{} more, written meanwhile", is.saturating_sub(was))
     } else {
@@ -85,14 +85,14 @@ fn in_all(after: &Zram) -> Vec<String> {
         let pages = plural(pages.get(), "page");
         Some(vec![
             format!("{pages} in all share an object, which saves {bytes}"),
-            format!("{} to count them", shown(&merging.index_bytes)),
+            format!("{} to count them", format_reading(&merging.index_bytes)),
         ])
     };
     after.merging.as_ref().and_then(of).unwrap_or_default()
 }
 
 /// The number of duplicates counted before, next to the number merged now.
-fn predicted(pages: u64, device: &MergedDevice) -> String {
+fn describe_prediction(pages: u64, device: &MergedDevice) -> String {
     let mut counted =
         format!("{} with a copy, counted on the device before", plural(pages, "page"));
     if device.before.merging.as_ref().is_some_and(Merging::is_within_cgroups) {

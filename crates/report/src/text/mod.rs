@@ -80,7 +80,7 @@ use pagewise_model::{
     RuleExplanation, SelfTest, SettableKnob, Severity, Snapshot, ThpProfile, Trial,
 };
 pub use process_table::shown_processes;
-pub use recovered::{recovered, returned, unsettled};
+pub use recovered::{describe_unsettled, recovered, returned};
 pub use role::Role;
 pub use style::TextStyle;
 pub use words::share;
@@ -92,7 +92,7 @@ pub fn report(answer: &Answer<'_>, look: TextStyle) -> String {
 
 /// The sections of the report that were selected.
 pub fn report_in_view(answer: &Answer<'_>, view: &View, look: TextStyle) -> String {
-    printed(look, |page| report::print(page, answer, view))
+    render(look, |page| report::print(page, answer, view))
 }
 
 /// One section of the report as blocks, even if the view excludes it.
@@ -146,12 +146,12 @@ pub fn circumstances(verb: &str, answer: &Answer<'_>) -> Vec<Block> {
 
 /// The output of `status`.
 pub fn status(answer: &Answer<'_>, look: TextStyle) -> String {
-    printed(look, |page| status::print(page, answer))
+    render(look, |page| status::print(page, answer))
 }
 
 /// The output of `bench`: the cost of each algorithm, and the best one for each goal.
 pub fn bench(benched: &Benched<'_>, look: TextStyle) -> String {
-    printed(look, |page| bench::print(page, benched))
+    render(look, |page| bench::print(page, benched))
 }
 
 /// The output of `doctor`: findings in full.
@@ -161,7 +161,7 @@ pub fn doctor(answer: &Answer<'_>, look: TextStyle) -> String {
 
 /// As [`doctor()`], with the number of findings of ignored rules.
 pub fn doctor_but(answer: &Answer<'_>, ignored: usize, look: TextStyle) -> String {
-    printed(look, |page| doctor::print(page, answer, ignored))
+    render(look, |page| doctor::print(page, answer, ignored))
 }
 
 /// One line per finding.
@@ -171,43 +171,43 @@ pub fn doctor_in_lines(findings: &[Finding]) -> String {
 
 /// The list of rules.
 pub fn rules(rules: &[RuleExplanation], look: TextStyle) -> String {
-    printed(look, |page| rules::list(page, rules))
+    render(look, |page| rules::list(page, rules))
 }
 
 /// One rule in full, and the related subject of `pagewise explain`.
 pub fn rule(rule: &RuleExplanation, subject: Option<&str>, look: TextStyle) -> String {
-    printed(look, |page| rules::explain(page, rule, subject))
+    render(look, |page| rules::explain(page, rule, subject))
 }
 
 /// The features of the kernel, and what would provide the missing ones.
 pub fn capabilities(snapshot: &Snapshot, look: TextStyle) -> String {
-    printed(look, |page| capabilities::all(page, snapshot))
+    render(look, |page| capabilities::all(page, snapshot))
 }
 
 /// The output of `pin`: locked code.
 pub fn pin(pinned: &PinnedCode, look: TextStyle) -> String {
-    printed(look, |page| pin::print(page, pinned))
+    render(look, |page| pin::print(page, pinned))
 }
 
 /// The explanation of a subject.
 pub fn explanation(explanation: &Explanation, look: TextStyle) -> String {
-    printed(look, |page| explanation::print(page, explanation))
+    render(look, |page| explanation::print(page, explanation))
 }
 
 /// The comparison of two hosts, or of one at two times.
 pub fn comparison(comparison: &Comparison, look: TextStyle) -> String {
-    printed(look, |page| comparison::print(page, comparison))
+    render(look, |page| comparison::print(page, comparison))
 }
 
 /// The limit that each cgroup needs; with `is_selected` a single one in full.
 pub fn limits(survey: &LimitSurvey, is_selected: bool, look: TextStyle) -> String {
     let print = if is_selected { working_sets::print } else { working_sets::list };
-    printed(look, |page| print(page, survey))
+    render(look, |page| print(page, survey))
 }
 
 /// The subjects of `explain`: name and title.
 pub fn subjects(subjects: &[(&str, &str)], look: TextStyle) -> String {
-    printed(look, |page| explanation::list(page, subjects))
+    render(look, |page| explanation::list(page, subjects))
 }
 
 /// Processes killed for lack of memory, and commands that may show more kills.
@@ -217,22 +217,22 @@ pub fn oom(
     elsewhere: &[String],
     look: TextStyle,
 ) -> String {
-    printed(look, |page| oom::print(page, answer, explained, elsewhere))
+    render(look, |page| oom::print(page, answer, explained, elsewhere))
 }
 
 /// The output of `scan`: estimates for memory.
 pub fn scan(scanned: &ScanReport<'_>, look: TextStyle) -> String {
-    printed(look, |page| scan::print(page, scanned))
+    render(look, |page| scan::print(page, scanned))
 }
 
 /// The output of `trial`: a comparison of arms.
 pub fn trial(tried: &TrialReport<'_>, look: TextStyle) -> String {
-    printed(look, |page| trial::print(page, tried))
+    render(look, |page| trial::print(page, tried))
 }
 
 /// The output of `plan`, before anything is changed.
 pub fn plan(planned: &PlannedChanges<'_>, look: TextStyle) -> String {
-    printed(look, |page| plan::print(page, planned))
+    render(look, |page| plan::print(page, planned))
 }
 
 /// A plan as differences: files as by `diff -u`, settings with old and new value.
@@ -242,68 +242,68 @@ pub fn plan_diff(plan: &Plan) -> String {
 
 /// The measurements of predicted gains; empty if there are none.
 pub fn gains(gains: &[GainMeasured], look: TextStyle) -> String {
-    if gains.is_empty() { String::new() } else { printed(look, |page| gain::print(page, gains)) }
+    if gains.is_empty() { String::new() } else { render(look, |page| gain::print(page, gains)) }
 }
 
 /// The output of `ledger`: the hit rate of predictions, and every measurement.
 pub fn ledger(report: &LedgerReport<'_>, look: TextStyle) -> String {
-    printed(look, |page| ledger::print(page, report))
+    render(look, |page| ledger::print(page, report))
 }
 
 /// The output of `tune`: whether a plan on trial was kept, and the measurements of its gains.
 pub fn tune(tuned: &TunedPlan<'_>, look: TextStyle) -> String {
-    printed(look, |page| tune::print(page, tuned))
+    render(look, |page| tune::print(page, tuned))
 }
 
 /// An experiment that has not run yet.
 pub fn planned(planned: &PlannedExperiment, look: TextStyle) -> String {
-    printed(look, |page| planned::print(page, planned))
+    render(look, |page| planned::print(page, planned))
 }
 
 /// Names of experiments, and the question of each.
 pub fn experiments(listed: &[(String, String)], look: TextStyle) -> String {
-    printed(look, |page| planned::list(page, listed))
+    render(look, |page| planned::list(page, listed))
 }
 
 /// The settings that an arm of a trial may change.
 pub fn settable_knobs(all: &[SettableKnob<'_>], look: TextStyle) -> String {
-    printed(look, |page| knobs::list(page, all))
+    render(look, |page| knobs::list(page, all))
 }
 
 /// The output of `thp`: where huge pages are used.
 pub fn thp(seen: &HugeSeen<'_>, look: TextStyle) -> String {
-    printed(look, |page| huge::print(page, seen))
+    render(look, |page| huge::print(page, seen))
 }
 
 /// The result of a collapse.
 pub fn collapse(done: &Collapsed<'_>, look: TextStyle) -> String {
-    printed(look, |page| huge::collapse::print(page, done))
+    render(look, |page| huge::collapse::print(page, done))
 }
 
 /// The result of a pass over zmerge devices.
 pub fn merge(merged: &Merged<'_>, look: TextStyle) -> String {
-    printed(look, |page| merge::print(page, merged))
+    render(look, |page| merge::print(page, merged))
 }
 
 /// The output of `thp restrain`: huge pages that are mostly empty.
 pub fn restrain(done: &Restrained<'_>, look: TextStyle) -> String {
-    printed(look, |page| huge::restrain::print(page, done))
+    render(look, |page| huge::restrain::print(page, done))
 }
 
 /// Sets of settings that belong together, next to the values of this host.
 pub fn thp_profiles(profiles: &[ThpProfile], knobs: &[KnobReading], look: TextStyle) -> String {
-    printed(look, |page| huge::profiles::print(page, profiles, knobs))
+    render(look, |page| huge::profiles::print(page, profiles, knobs))
 }
 
 /// Two trials side by side.
 pub fn compare(trials: (&Trial, &Trial), metrics: &[Replicated], look: TextStyle) -> String {
-    printed(look, |page| compare::print(page, trials, metrics))
+    render(look, |page| compare::print(page, trials, metrics))
 }
 
 /// The result of experiments with identical arms: false positives and detectable effects on this
 /// machine.
 pub fn selftest(found: &SelfTest, look: TextStyle) -> String {
-    printed(look, |page| selftest::print(page, found))
+    render(look, |page| selftest::print(page, found))
 }
 
 /// The number of terminal columns of a line without colours.
@@ -317,7 +317,7 @@ fn in_blocks(print: impl FnOnce(&mut Page)) -> Vec<Block> {
     page.into_blocks()
 }
 
-fn printed(look: TextStyle, print: impl FnOnce(&mut Page)) -> String {
+fn render(look: TextStyle, print: impl FnOnce(&mut Page)) -> String {
     let mut page = Page::new(look);
     print(&mut page);
     page.finish()

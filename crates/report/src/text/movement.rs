@@ -62,7 +62,7 @@ struct Move {
 
 /// Growth of the memory used by programs, from `/proc/meminfo`: none of the counters above shows
 /// it.
-fn taken(interval: &Interval) -> Option<Move> {
+fn find_reclaimed(interval: &Interval) -> Option<Move> {
     /// A smaller share of RAM per second is noise.
     const NOISE_PER_SECOND: f64 = 1.0 / 10_000.0;
     let held = |host: &Snapshot| {
@@ -138,7 +138,7 @@ fn moves(interval: &Interval) -> Vec<Move> {
         };
         Some(Move { rate, name, meaning })
     };
-    taken(interval).into_iter().chain(MOVES.iter().filter_map(moved)).collect()
+    find_reclaimed(interval).into_iter().chain(MOVES.iter().filter_map(moved)).collect()
 }
 
 /// A rate above zero is never printed as 0.

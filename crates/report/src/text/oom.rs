@@ -32,10 +32,10 @@ pub(super) fn print(
     }
     // the findings already contain these commands
     if !explained.is_empty() || answer.findings.is_empty() {
-        let mut start = Line::indented(2).span(Role::Quiet, "next").pad_to(LABEL + 4);
+        let mut start = Line::indent(2).span(Role::Quiet, "next").pad_to(LABEL + 4);
         for command in elsewhere {
             page.command(start, LABEL + 4, command);
-            start = Line::indented(LABEL + 4);
+            start = Line::indent(LABEL + 4);
         }
     }
     let today = time::time_of(snapshot);
@@ -157,7 +157,7 @@ fn reports(number: u64) -> String {
 fn full(page: &mut Page, kill: &OomExplanation, today: Option<Timestamp>) {
     page.gap();
     let when = kill.unix_seconds.and_then(time::timestamp).map(|at| clock(at, today));
-    let start = Line::indented(2).span(Role::Critical, when.unwrap_or_else(|| "killed".to_owned()));
+    let start = Line::indent(2).span(Role::Critical, when.unwrap_or_else(|| "killed".to_owned()));
     page.hang(start.plain("  "), LABEL, Role::Strong, &kill.title);
     for fact in &kill.facts {
         page.hang(label(fact.label), FACT, Role::Plain, &fact.text);
@@ -166,12 +166,12 @@ fn full(page: &mut Page, kill: &OomExplanation, today: Option<Timestamp>) {
     let mut start = label("change");
     for command in &kill.change {
         page.command(start, FACT, command);
-        start = Line::indented(FACT);
+        start = Line::indent(FACT);
     }
 }
 
 fn label(label: &str) -> Line {
-    Line::indented(LABEL).span(Role::Quiet, label).pad_to(FACT)
+    Line::indent(LABEL).span(Role::Quiet, label).pad_to(FACT)
 }
 
 /// Only the time if it is on the day of the reading.

@@ -46,7 +46,7 @@ fn is_disputed(owned: &KnobOwnership) -> bool {
 
 fn row(owned: &KnobOwnership, at: usize, line: &PersistentSetting) -> Vec<Cell> {
     let (name, running) = match at {
-        0 => (owned.target.to_string(), shown(&owned.running)),
+        0 => (owned.target.to_string(), format_reading(&owned.running)),
         _ => (String::new(), String::new()),
     };
     let (role, outcome) = outcome(owned, at, line);
@@ -63,7 +63,7 @@ fn row(owned: &KnobOwnership, at: usize, line: &PersistentSetting) -> Vec<Cell> 
     ]
 }
 
-fn shown(reading: &Reading<Name>) -> String {
+fn format_reading(reading: &Reading<Name>) -> String {
     reading.value().map_or_else(|| NONE.to_owned(), Name::to_string)
 }
 

@@ -31,7 +31,7 @@ pub(super) fn print(page: &mut Page, planned: &PlannedChanges<'_>) {
         page.gap();
         page.prose(2, Role::Good, "Nothing to change.");
     }
-    declined(page, &plan.declined);
+    print_declined(page, &plan.declined);
     if !plan.steps.is_empty() {
         page.gap();
         let text = "Nothing was changed. To see the files: pagewise plan --diff. To carry the plan out: \
@@ -50,26 +50,25 @@ const fn goal(goal: Goal) -> &'static str {
 }
 
 fn print_step(page: &mut Page, number: u32, step: &Step) {
-    let start =
-        Line::indented(2).plain(format!("{number:<3} ")).span(Role::Strong, step.id.clone());
+    let start = Line::indent(2).plain(format!("{number:<3} ")).span(Role::Strong, step.id.clone());
     let lost = if is_lost(step) { " (until the next boot)" } else { "" };
     let text = format!("{}{lost}", what(&step.change));
     page.hang(start.plain("   "), BODY, Role::Plain, &text);
-    labelled(page, "why", &step.reason);
+    print_labelled(page, "why", &step.reason);
     if let Some(expected) = &step.expected {
-        labelled(page, "gain", &gain::expected(expected));
+        print_labelled(page, "gain", &gain::describe_expected(expected));
     }
     if !step.risk.starts_with(NONE) {
-        labelled(page, "risk", &step.risk);
+        print_labelled(page, "risk", &step.risk);
     }
-    step.cost.iter().for_each(|cost| labelled(page, "cost", cost));
+    step.cost.iter().for_each(|cost| print_labelled(page, "cost", cost));
     if !step.needs.is_empty() {
-        labelled(page, "needs", &step.needs.join(", "));
+        print_labelled(page, "needs", &step.needs.join(", "));
     }
     match &step.undo {
-        StepUndo::Restore { what } => labelled(page, "undo", what),
+        StepUndo::Restore { what } => print_labelled(page, "undo", what),
         StepUndo::Never { because } => {
-            labelled(
+            print_labelled(
                 page,
                 "undo",
                 &format!("not possible (apply requires --yes-irreversible): {because}"),
@@ -88,8 +87,8 @@ fn is_lost(step: &Step) -> bool {
     is_running && !step.survives_reboot
 }
 
-fn labelled(page: &mut Page, label: &str, text: &str) {
-    let start = Line::indented(BODY).span(Role::Quiet, label).pad_to(BODY + LABEL);
+fn print_labelled(page: &mut Page, label: &str, text: &str) {
+    let start = Line::indent(BODY).span(Role::Quiet, label).pad_to(BODY + LABEL);
     page.hang(start, BODY + LABEL, Role::Plain, text);
 }
 
@@ -127,13 +126,13 @@ fn zram(zram: &ZramSwap) -> String {
     )
 }
 
-fn declined(page: &mut Page, declined: &[Declined]) {
+fn print_declined(page: &mut Page, declined: &[Declined]) {
     if declined.is_empty() {
         return;
     }
     page.heading("Considered and left out", "");
     for left_out in declined {
-        let start = Line::indented(2).span(Role::Strong, left_out.what.clone()).plain(": ");
+        let start = Line::indent(2).span(Role::Strong, left_out.what.clone()).plain(": ");
         page.hang(start, 4, Role::Plain, &left_out.why);
     }
 }

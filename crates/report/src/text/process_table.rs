@@ -10,17 +10,17 @@ use pagewise_model::{Bytes, Interval, Millis, Process, ProcessChange, unit_of};
 use super::kit::{Page, Role};
 use super::processes::proportional;
 use super::table::{Cell, Column, NONE, Table};
-use super::words::{cell, count, plural, seconds, stalled};
+use super::words::{cell, count, describe_stall, plural, seconds};
 use crate::view::{Field, ProcessView, Sort, View};
 
 /// The processes of a view in its order; also used to find out which processes will be shown.
 pub fn shown_processes<'a>(interval: &'a Interval, view: &View) -> Vec<&'a Process> {
-    let rows = sorted(interval, view.sort()).into_iter().take(view.most_rows());
+    let rows = sort_rows(interval, view.sort()).into_iter().take(view.most_rows());
     rows.map(|row| row.process).collect()
 }
 
 pub(super) fn print(page: &mut Page, interval: &Interval, view: &View, chosen: &ProcessView) {
-    let all = sorted(interval, chosen.sort);
+    let all = sort_rows(interval, chosen.sort);
     let shown = &all[..all.len().min(view.most_rows())];
     if shown.is_empty() {
         return nothing(page, interval, chosen.sort);
@@ -50,7 +50,7 @@ fn nothing(page: &mut Page, interval: &Interval, sort: Sort) {
             let deed = match sort {
                 Sort::Swap => "has memory in swap".to_owned(),
                 Sort::Size => "has a known size".to_owned(),
-                Sort::Growth | Sort::Refaults | Sort::Cpu => deed(interval, sort),
+                Sort::Growth | Sort::Refaults | Sort::Cpu => verb_of(interval, sort),
             };
             format!("none of {all} {deed}")
         }
@@ -66,7 +66,7 @@ struct Row<'a> {
     change: Option<ProcessChange<'a>>,
 }
 
-fn sorted(interval: &Interval, sort: Sort) -> Vec<Row<'_>> {
+fn sort_rows(interval: &Interval, sort: Sort) -> Vec<Row<'_>> {
     let list = interval.end.processes.list.iter();
     let mut rows: Vec<(f64, Row<'_>)> = list
         .map(|process| Row { process, change: interval.process_change(process) })
@@ -126,11 +126,11 @@ fn summary(interval: &Interval, sort: Sort, shown: usize, found: usize) -> Strin
         Sort::Swap | Sort::Refaults | Sort::Cpu => "the most first",
     };
     let part = if shown < found { format!("; {shown} shown") } else { String::new() };
-    format!("{} of {all} {}; {order}{part}", count(found as u64), deed(interval, sort))
+    format!("{} of {all} {}; {order}{part}", count(found as u64), verb_of(interval, sort))
 }
 
 /// What the processes in a table of this order have in common, as text.
-fn deed(interval: &Interval, sort: Sort) -> String {
+fn verb_of(interval: &Interval, sort: Sort) -> String {
     let over = interval.seconds().map_or_else(String::new, |time| format!(" in {}", seconds(time)));
     match sort {
         Sort::Size => "with a known size".to_owned(),
@@ -171,23 +171,25 @@ fn value(field: Field, row: &Row<'_>, interval: &Interval, chosen: &ProcessView)
             let name = chosen.command_lines.get(&process.pid).unwrap_or(&process.name);
             Cell::new(Role::Strong, name.as_str())
         }
-        Field::Unit => known(process.cgroup.value().and_then(unit_of)),
+        Field::Unit => known_cell(process.cgroup.value().and_then(unit_of)),
         Field::Virtual => cell(&process.virtual_size),
-        Field::Resident => known(process.resident().map(|size| size.to_string())),
+        Field::Resident => known_cell(process.resident().map(|size| size.to_string())),
         Field::Pss => proportional(process),
         Field::Anon => cell(&process.rss_anon),
         Field::File => cell(&process.rss_file),
         Field::Shmem => cell(&process.rss_shmem),
         Field::Swap => cell(&process.swap),
-        Field::Growth => known(growth_shown(interval, row)),
-        Field::Faults => known(faults_per_second(row).map(|rate| format!("{rate:.0}"))),
-        Field::Cpu => known(row.change.and_then(|change| change.cpu_percent()).map(stalled)),
-        Field::Age => known(interval.end.age(process).map(age)),
+        Field::Growth => known_cell(growth_shown(interval, row)),
+        Field::Faults => known_cell(faults_per_second(row).map(|rate| format!("{rate:.0}"))),
+        Field::Cpu => {
+            known_cell(row.change.and_then(|change| change.cpu_percent()).map(describe_stall))
+        }
+        Field::Age => known_cell(interval.end.age(process).map(age)),
         Field::Huge => cell(&process.anon_huge),
     }
 }
 
-fn known(text: Option<String>) -> Cell {
+fn known_cell(text: Option<String>) -> Cell {
     text.map_or_else(|| Cell::new(Role::Quiet, NONE), Cell::from)
 }
 
@@ -200,11 +202,11 @@ fn user(process: &Process, chosen: &ProcessView) -> Cell {
 fn growth_shown(interval: &Interval, row: &Row<'_>) -> Option<String> {
     let rate = growth(interval, row)?;
     let new = if row.change.is_none() { " new" } else { "" };
-    Some(grown_by(rate) + new)
+    Some(describe_growth(rate) + new)
 }
 
 /// Bytes per second, with a sign.
-pub(super) fn grown_by(rate: f64) -> String {
+pub(super) fn describe_growth(rate: f64) -> String {
     match rate {
         up if up >= 1.0 => format!("+{}", whole_bytes(up)),
         down if down <= -1.0 => format!("-{}", whole_bytes(-down)),

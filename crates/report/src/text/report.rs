@@ -46,7 +46,7 @@ pub(super) fn print_section(page: &mut Page, answer: &Answer<'_>, view: &View, s
         Section::Features => capabilities::print(page, &snapshot.capabilities),
         Section::Missing => {
             limits::problems(page, snapshot);
-            limits::denied(page, snapshot);
+            limits::print_denied(page, snapshot);
         }
     }
 }

@@ -17,7 +17,7 @@ pub(super) fn list(page: &mut Page, rules: &[RuleExplanation]) {
     }
     table.print(page);
     page.gap();
-    page.command(Line::indented(0), 0, "pagewise doctor --explain ID");
+    page.command(Line::indent(0), 0, "pagewise doctor --explain ID");
 }
 
 /// `WARNING`, or `INFO to CRITICAL`.
@@ -43,5 +43,5 @@ pub(super) fn explain(page: &mut Page, rule: &RuleExplanation, subject: Option<&
 }
 
 fn part(page: &mut Page, label: &str, text: &str) {
-    page.hang(Line::indented(2).span(Role::Quiet, label).pad_to(9), 9, Role::Plain, text);
+    page.hang(Line::indent(2).span(Role::Quiet, label).pad_to(9), 9, Role::Plain, text);
 }

@@ -3,7 +3,7 @@
 
 use pagewise_model::{Damon, Ksm, Mglru, Ratio, Snapshot, Zswap};
 
-use super::words::{count, lack, plural, shown, sized, to_one};
+use super::words::{count, format_pages, format_reading, lack, plural, to_one};
 
 /// Label and text of each that was read.
 pub(super) fn facts(snapshot: &Snapshot) -> Vec<(&'static str, String)> {
@@ -25,8 +25,12 @@ pub(super) fn zswap(zswap: &Zswap) -> Option<String> {
             .max_pool_percent
             .get()
             .map(|most| format!(", {:.0} % of RAM at most", most.get()));
-        parts.push(format!("{}{allocator}{}", shown(&zswap.compressor), most.unwrap_or_default()));
-        parts.push(format!("shrinker {}", shown(&zswap.shrinker_enabled)));
+        parts.push(format!(
+            "{}{allocator}{}",
+            format_reading(&zswap.compressor),
+            most.unwrap_or_default()
+        ));
+        parts.push(format!("shrinker {}", format_reading(&zswap.shrinker_enabled)));
     }
     if let Some((stored, pool)) = zswap.stored.get().zip(zswap.pool.get()).filter(|_| on) {
         let gain = Ratio::from_sizes(stored, pool).map(|ratio| format!(" ({})", to_one(ratio)));
@@ -50,23 +54,29 @@ pub(super) fn ksm(snapshot: &Snapshot) -> Option<String> {
         _ => "in a state this program does not know",
     };
     let mut parts = vec![state.to_owned()];
-    parts.extend(merged(ksm, snapshot));
+    parts.extend(describe_merged(ksm, snapshot));
     parts.extend(ksm.general_profit_bytes.get().filter(|&profit| profit != 0).map(profit));
     if run == 1 {
         parts.push(format!(
             "{} full scans",
-            ksm.full_scans.get().map_or_else(|| shown(&ksm.full_scans), count)
+            ksm.full_scans.get().map_or_else(|| format_reading(&ksm.full_scans), count)
         ));
     }
     Some(parts.join("; "))
 }
 
-fn merged(ksm: &Ksm, snapshot: &Snapshot) -> Option<String> {
+fn describe_merged(ksm: &Ksm, snapshot: &Snapshot) -> Option<String> {
     let saved = ksm.pages_sharing.get().filter(|pages| pages.get() > 0)?;
     let size = snapshot.page_size();
-    let kept =
-        ksm.pages_shared.get().map(|pages| format!(" by keeping {} once", sized(pages, size)));
-    Some(format!("{} of duplicates merged away{}", sized(saved, size), kept.unwrap_or_default()))
+    let kept = ksm
+        .pages_shared
+        .get()
+        .map(|pages| format!(" by keeping {} once", format_pages(pages, size)));
+    Some(format!(
+        "{} of duplicates merged away{}",
+        format_pages(saved, size),
+        kept.unwrap_or_default()
+    ))
 }
 
 /// The saving after subtracting metadata; the only number that may be negative.
@@ -93,8 +103,9 @@ pub(super) fn damon(damon: &Damon) -> Option<String> {
         .modules
         .iter()
         .filter(|module| module.enabled.value().is_some() || module.enabled.is_denied());
-    let mut parts: Vec<String> =
-        there.map(|module| format!("{} {}", module.name, shown(&module.enabled))).collect();
+    let mut parts: Vec<String> = there
+        .map(|module| format!("{} {}", module.name, format_reading(&module.enabled)))
+        .collect();
     parts.extend(
         damon.kdamonds.get().filter(|&threads| threads > 0).map(|threads| by_hand(threads, damon)),
     );
@@ -107,7 +118,7 @@ pub(super) fn damon(damon: &Damon) -> Option<String> {
 
 /// `2 threads set up by hand (on, off)`
 fn by_hand(threads: u32, damon: &Damon) -> String {
-    let states: Vec<String> = damon.kdamond_states.iter().take(8).map(shown).collect();
+    let states: Vec<String> = damon.kdamond_states.iter().take(8).map(format_reading).collect();
     let states =
         if states.is_empty() { String::new() } else { format!(" ({})", states.join(", ")) };
     format!("{} set up by hand{states}", plural(threads.into(), "thread"))

@@ -29,7 +29,7 @@ pub(super) fn print(page: &mut Page, knobs: &[KnobReading]) {
     let (of_damon, all): (Vec<_>, Vec<_>) =
         differences(knobs).into_iter().partition(|difference| difference.name.starts_with(DAMON));
     if all.is_empty() {
-        return unchanged(page, known.count() as u64 - of_damon.len() as u64, of_damon.len());
+        return print_unchanged(page, known.count() as u64 - of_damon.len() as u64, of_damon.len());
     }
     page.heading("Settings", "that differ from the kernel's default");
     let columns = vec![
@@ -60,7 +60,7 @@ fn set_up(number: usize) -> String {
     format!("{} of the DAMON that somebody set up", count(number as u64))
 }
 
-fn unchanged(page: &mut Page, known: u64, of_damon: usize) {
+fn print_unchanged(page: &mut Page, known: u64, of_damon: usize) {
     let mut parts = Vec::new();
     parts.extend((known > 0).then(|| format!("{} have the kernel's default", count(known))));
     parts.extend((of_damon > 0).then(|| format!("but not {} ({LISTED})", set_up(of_damon))));
@@ -137,13 +137,13 @@ fn row(difference: &Difference<'_>) -> Vec<Cell> {
     vec![
         Cell::new(Role::Strong, difference.name),
         Cell::new(Role::Quiet, place),
-        spelled(difference.domain, difference.live).into(),
-        Cell::new(Role::Quiet, spelled(difference.domain, difference.default)),
+        spell(difference.domain, difference.live).into(),
+        Cell::new(Role::Quiet, spell(difference.domain, difference.default)),
     ]
 }
 
 /// Prints sizes with their unit.
-fn spelled(domain: &Domain, value: &str) -> String {
+fn spell(domain: &Domain, value: &str) -> String {
     let is_size = matches!(domain, Domain::Size | Domain::Limit);
     let bytes = value.parse().ok().filter(|_| is_size).map(Bytes::new);
     bytes.map_or_else(|| value.to_owned(), |bytes| bytes.to_string())

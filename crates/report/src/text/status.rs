@@ -5,7 +5,7 @@ use pagewise_model::{Pressure, Snapshot, Tier};
 
 use super::block::MemoryPart;
 use super::kit::{FACTS, Page, Role};
-use super::words::{lack, part_of, share, shown, stalled};
+use super::words::{describe_stall, format_reading, lack, part_of, share};
 use super::{header, memory, movement, oom, pressure, savers, thp, verdict, zones, zram};
 use crate::Answer;
 
@@ -31,7 +31,10 @@ pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
         page.fact("OOM kills", &killed);
     }
     if !answer.findings.is_empty() {
-        page.fact("Findings", &format!("{} (pagewise doctor)", verdict::counted(answer.findings)));
+        page.fact(
+            "Findings",
+            &format!("{} (pagewise doctor)", verdict::count_findings(answer.findings)),
+        );
     }
 }
 
@@ -60,10 +63,10 @@ fn swap(page: &mut Page, snapshot: &Snapshot) {
 
 fn tier(tier: &Tier) -> String {
     let fill = tier.used.get().zip(tier.size.get());
-    let used = fill.map_or_else(|| shown(&tier.used), |(used, size)| part_of(used, size));
+    let used = fill.map_or_else(|| format_reading(&tier.used), |(used, size)| part_of(used, size));
     let share = fill.and_then(|(used, size)| share(used.get(), size.get()));
     let share = share.map(|share| format!(" ({share})")).unwrap_or_default();
-    format!("{} {used}{share}, priority {}", tier.path, shown(&tier.priority))
+    format!("{} {used}{share}, priority {}", tier.path, format_reading(&tier.priority))
 }
 
 fn zram_devices(page: &mut Page, snapshot: &Snapshot) {
@@ -81,7 +84,7 @@ fn waiting(page: &mut Page, snapshot: &Snapshot) {
     let psi = &snapshot.psi;
     let resources = [("memory", &psi.memory), ("io", &psi.io), ("cpu", &psi.cpu)];
     let items: Vec<String> =
-        resources.iter().filter_map(|(name, pressure)| waited(name, pressure)).collect();
+        resources.iter().filter_map(|(name, pressure)| describe_wait(name, pressure)).collect();
     if !items.is_empty() {
         let text = format!("in the last 10 s somebody waited for {}", items.join(", "));
         page.fact("Pressure", &text);
@@ -89,10 +92,10 @@ fn waiting(page: &mut Page, snapshot: &Snapshot) {
 }
 
 /// `memory 14 % (everybody 3.9 %)`
-fn waited(name: &str, pressure: &Pressure) -> Option<String> {
-    let some = stalled(pressure.some.avg10.get()?.get());
+fn describe_wait(name: &str, pressure: &Pressure) -> Option<String> {
+    let some = describe_stall(pressure.some.avg10.get()?.get());
     let full = pressure.full.avg10.get().filter(|full| full.get() > 0.0);
-    let full = full.map(|full| format!(" (everybody {})", stalled(full.get())));
+    let full = full.map(|full| format!(" (everybody {})", describe_stall(full.get())));
     Some(format!("{name} {some}{}", full.unwrap_or_default()))
 }
 
@@ -118,7 +121,7 @@ fn huge_pages(page: &mut Page, snapshot: &Snapshot) {
     if let Some(why) = lack(&thp.enabled) {
         page.fact("Huge pages", &why);
     } else if thp.enabled.value().is_some() {
-        let mut items = vec![shown(&thp.enabled)];
+        let mut items = vec![format_reading(&thp.enabled)];
         items.extend(Some(thp::in_use(&snapshot.memory)).filter(|in_use| !in_use.is_empty()));
         page.fact("Huge pages", &items.join(": "));
     }

@@ -146,7 +146,7 @@ impl Table {
             return page.keep(Block::Table(self.without_width()));
         }
         let plan = self.plan(page.table_width().saturating_sub(self.indent));
-        let rows = self.shortened(&plan);
+        let rows = self.shorten(&plan);
         if self.columns.iter().any(|column| !column.title.is_empty()) {
             let titles: Vec<Cell> = self.columns.iter().map(title).collect();
             self.print_row(page, &plan, &titles);
@@ -173,7 +173,7 @@ impl Table {
 
     /// The rows with their names shortened to the widths in `plan`; column by column, because the
     /// result for a name depends on the other names.
-    fn shortened(&self, plan: &[(usize, usize)]) -> Vec<Vec<Cell>> {
+    fn shorten(&self, plan: &[(usize, usize)]) -> Vec<Vec<Cell>> {
         let mut rows = self.rows.clone();
         for &(at, width) in plan {
             let Some(keep) = self.columns[at].keep() else { continue };
@@ -243,7 +243,7 @@ impl Table {
     }
 
     fn print_row(&self, page: &mut Page, plan: &[(usize, usize)], row: &[Cell]) {
-        let mut line = Line::indented(self.indent);
+        let mut line = Line::indent(self.indent);
         let mut edge = self.indent;
         let mut more = Vec::new();
         for &(at, width) in plan {
@@ -258,7 +258,7 @@ impl Table {
         }
         page.line(&line);
         for (edge, role, text) in more {
-            page.line(&Line::indented(edge).span(role, text));
+            page.line(&Line::indent(edge).span(role, text));
         }
     }
 }
@@ -299,7 +299,7 @@ mod tests {
     use super::*;
     use crate::text::TextStyle;
 
-    fn printed(width: usize, table: Table) -> String {
+    fn render(width: usize, table: Table) -> String {
         let mut page = Page::new(TextStyle { width, colour: false });
         table.print(&mut page);
         page.finish()
@@ -314,7 +314,7 @@ mod tests {
     #[test]
     fn numbers_stand_at_the_right_and_wide_characters_count_twice() {
         let columns = vec![Column::left("name"), Column::right("size")];
-        let text = printed(80, table(columns, &[&["漢字", "1"], &["abcdef", "1000"]]));
+        let text = render(80, table(columns, &[&["漢字", "1"], &["abcdef", "1000"]]));
         assert_eq!(text, "  name    size\n  漢字       1\n  abcdef  1000\n");
     }
 
@@ -324,16 +324,16 @@ mod tests {
             || vec![Column::path("path"), Column::right("a").spare(1), Column::right("b").spare(2)];
         let path = "/one/two/three/four/five/six/payload";
         let row: &[&str] = &[path, "11111111", "22222222"];
-        let text = printed(52, table(columns(), &[row]));
+        let text = render(52, table(columns(), &[row]));
         assert!(text.ends_with("  …o/three/four/five/six/payload  11111111  22222222\n"), "{text}");
-        let text = printed(44, table(columns(), &[row]));
+        let text = render(44, table(columns(), &[row]));
         assert!(text.contains("11111111") && !text.contains("22222222"), "{text}");
     }
 
     #[test]
     fn a_column_without_content_is_not_shown() {
         let columns = vec![Column::left("name"), Column::right("node"), Column::right("size")];
-        let text = printed(80, table(columns, &[&["a", "–", "1"], &["b", "", "2"]]));
+        let text = render(80, table(columns, &[&["a", "–", "1"], &["b", "", "2"]]));
         assert_eq!(text, "  name  size\n  a        1\n  b        2\n");
     }
 
@@ -341,7 +341,7 @@ mod tests {
     fn words_go_on_below_themselves() {
         let columns = vec![Column::left(""), Column::words("")];
         let words = "a sentence that has to go on in the next line";
-        let text = printed(40, table(columns, &[&["x", words]]));
+        let text = render(40, table(columns, &[&["x", words]]));
         assert_eq!(text, "  x  a sentence that has to go on in the\n     next line\n");
     }
 }

@@ -7,7 +7,7 @@ use pagewise_model::{
 
 use super::kit::Page;
 use super::table::{Cell, Column, Table};
-use super::words::{cell, cell_as, count, lack, plural, seconds, share, shown, was_asked};
+use super::words::{cell, cell_as, count, format_reading, lack, plural, seconds, share, was_asked};
 
 pub(super) fn print(page: &mut Page, snapshot: &Snapshot) {
     let thp = &snapshot.thp;
@@ -46,18 +46,18 @@ fn of_kind(name: &str, huge: &Reading<Bytes>, all: Option<Bytes>) -> String {
     let part = huge.get().zip(all).filter(|(huge, _)| huge.get() > 0);
     let part = part.and_then(|(huge, all)| share(huge.get(), all.get()));
     let part = part.map(|share| format!(" ({share})")).unwrap_or_default();
-    format!("{name} {}{part}", shown(huge))
+    format!("{name} {}{part}", format_reading(huge))
 }
 
 fn policy(thp: &Thp) -> Vec<String> {
     let mut items = vec![
-        format!("enabled {}", shown(&thp.enabled)),
-        format!("defrag {}", shown(&thp.defrag)),
-        format!("shmem {}", shown(&thp.shmem_enabled)),
+        format!("enabled {}", format_reading(&thp.enabled)),
+        format!("defrag {}", format_reading(&thp.defrag)),
+        format!("shmem {}", format_reading(&thp.shmem_enabled)),
     ];
     let switches = [("zero page", &thp.use_zero_page), ("shrink underused", &thp.shrink_underused)];
     let known = switches.iter().filter(|(_, switch)| switch.value().is_some());
-    items.extend(known.map(|(name, switch)| format!("{name} {}", shown(switch))));
+    items.extend(known.map(|(name, switch)| format!("{name} {}", format_reading(switch))));
     items
 }
 

@@ -5,7 +5,7 @@ use pagewise_model::{Name, Snapshot, Tier, TierKind, Zram};
 
 use super::kit::{Page, Role};
 use super::table::{Cell, Column, Table};
-use super::words::{part_of, share, shown};
+use super::words::{format_reading, part_of, share};
 
 /// Number of cells of a bar: few, so that the text next to it fits into one line.
 const BAR: usize = 8;
@@ -47,8 +47,8 @@ fn row(order: u64, tier: &Tier, snapshot: &Snapshot) -> Vec<Cell> {
         Cell::new(Role::Quiet, order.to_string()),
         Cell::new(Role::Strong, short(tier)),
         kind(tier, snapshot.host.virtualization.value().is_some()).into(),
-        shown(&tier.priority).into(),
-        fill.map_or_else(|| shown(&tier.used), |(used, size)| part_of(used, size)).into(),
+        format_reading(&tier.priority).into(),
+        fill.map_or_else(|| format_reading(&tier.used), |(used, size)| part_of(used, size)).into(),
         fill.map_or_else(Cell::default, |_| Cell::bar(role, used, size, BAR)),
         fill.and_then(|_| share(used, size)).unwrap_or_default().into(),
         Cell::new(Role::Quiet, note(tier, snapshot)),

@@ -14,7 +14,7 @@ pub(super) fn print(page: &mut Page, tuned: &TunedPlan<'_>) {
     page.hang_items(start, 2, &machine(tuned.snapshot));
     page.gap();
     match tuned.trial {
-        Some(trial) => ended(page, tuned, &trial),
+        Some(trial) => print_end(page, tuned, &trial),
         None if tuned.plan.steps.is_empty() => nothing(page, &tuned.plan.declined),
         None => {
             page.prose(2, Role::Good, "Nothing to do: every step of the plan is in place already.");
@@ -32,12 +32,12 @@ fn nothing(page: &mut Page, declined: &[Declined]) {
     if !declined.is_empty() {
         page.heading("Considered and left out", "");
         for Declined { what, why } in declined {
-            page.hang(Line::indented(2).plain(format!("{what}: ")), 4, Role::Plain, why);
+            page.hang(Line::indent(2).plain(format!("{what}: ")), 4, Role::Plain, why);
         }
     }
 }
 
-fn ended(page: &mut Page, tuned: &TunedPlan<'_>, trial: &TuneTrial<'_>) {
+fn print_end(page: &mut Page, tuned: &TunedPlan<'_>, trial: &TuneTrial<'_>) {
     let steps = plural(tuned.plan.steps.len() as u64, "step");
     let (id, journal) = (&tuned.plan.id, trial.journal);
     if trial.against.is_empty() {
@@ -46,7 +46,7 @@ fn ended(page: &mut Page, tuned: &TunedPlan<'_>, trial: &TuneTrial<'_>) {
     } else {
         page.prose(2, Role::Warning, &format!("Undone: plan {id} ({steps})."));
         for why in trial.against {
-            page.hang(Line::indented(2).plain("because "), 4, Role::Plain, why);
+            page.hang(Line::indent(2).plain("because "), 4, Role::Plain, why);
         }
     }
     for plan in trial.verified.iter().filter(|plan| !plan.gains.is_empty()) {

@@ -5,7 +5,7 @@ use pagewise_model::{Finding, Level, Psi, Severity, Snapshot};
 
 use super::kit::{Page, Role};
 use super::pressure;
-use super::words::{MISSING, absence, lack, listed, plural};
+use super::words::{MISSING, absence, join_words, lack, plural};
 use crate::Answer;
 
 pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
@@ -52,7 +52,7 @@ pub(super) fn role(level: Level) -> Role {
 fn second(findings: &[Finding], psi: &Psi) -> String {
     let mut sentences = vec![match findings.len() {
         0 => "No rule found anything to improve.".to_owned(),
-        _ => format!("{}.", counted(findings)),
+        _ => format!("{}.", count_findings(findings)),
     }];
     if let Some(why) = pressure::unknown(psi) {
         sentences.push(format!("How long programs wait for memory is not known: {why}."));
@@ -62,7 +62,7 @@ fn second(findings: &[Finding], psi: &Psi) -> String {
 
 /// `3 findings: 1 critical, 1 warning and 1 worth knowing`, or `2 warnings` if all have the same
 /// severity.
-pub(super) fn counted(findings: &[Finding]) -> String {
+pub(super) fn count_findings(findings: &[Finding]) -> String {
     let of =
         |severity| findings.iter().filter(|finding| finding.severity == severity).count() as u64;
     let all = findings.len() as u64;
@@ -89,5 +89,5 @@ pub(super) fn counted(findings: &[Finding]) -> String {
             },
         )
         .collect();
-    format!("{}: {}", plural(findings.len() as u64, "finding"), listed(&parts))
+    format!("{}: {}", plural(findings.len() as u64, "finding"), join_words(&parts))
 }

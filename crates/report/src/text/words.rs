@@ -21,12 +21,12 @@ pub(super) fn priority(priority: Option<i16>) -> String {
 pub(super) const MISSING: &str = "no such file";
 
 /// A value, `–`, `needs root` or `refused`.
-pub(super) fn shown<T: Quantity>(reading: &Reading<T>) -> String {
-    spelled(reading, Quantity::shown)
+pub(super) fn format_reading<T: Quantity>(reading: &Reading<T>) -> String {
+    spell_reading(reading, Quantity::shown)
 }
 
 /// As [`shown`], with a spelling of the caller's choice.
-pub(super) fn spelled<T>(reading: &Reading<T>, spell: impl FnOnce(&T) -> String) -> String {
+pub(super) fn spell_reading<T>(reading: &Reading<T>, spell: impl FnOnce(&T) -> String) -> String {
     match &reading.outcome {
         Outcome::Value(value) => spell(value),
         Outcome::Absent(_) => NONE.to_owned(),
@@ -48,7 +48,7 @@ pub(super) fn cell<T: Quantity>(reading: &Reading<T>) -> Cell {
 /// As [`cell`], with a spelling of the caller's choice.
 pub(super) fn cell_as<T>(reading: &Reading<T>, spell: impl FnOnce(&T) -> String) -> Cell {
     let role = if reading.value().is_some() { Role::Plain } else { Role::Quiet };
-    Cell::new(role, spelled(reading, spell))
+    Cell::new(role, spell_reading(reading, spell))
 }
 
 /// Why there is no value, in words; `None` if there is one or it was not read.
@@ -97,7 +97,7 @@ pub fn share(part: u64, whole: u64) -> Option<String> {
 }
 
 /// [`Percent::of_time`].
-pub(super) fn stalled(percent: f64) -> String {
+pub(super) fn describe_stall(percent: f64) -> String {
     Percent::new(percent).of_time()
 }
 
@@ -121,12 +121,12 @@ pub(super) fn to_one(ratio: Ratio) -> String {
 }
 
 /// A number of pages as a size.
-pub(super) fn sized(pages: Pages, page_size: Bytes) -> String {
+pub(super) fn format_pages(pages: Pages, page_size: Bytes) -> String {
     pages.to_bytes(page_size).to_string()
 }
 
 /// A list in prose: `a, b and c`; a very long one is cut, with the number of the others.
-pub(super) fn listed(words: &[String]) -> String {
+pub(super) fn join_words(words: &[String]) -> String {
     const MOST: usize = 20;
     match words {
         [] => String::new(),
@@ -179,9 +179,12 @@ mod tests {
     #[test]
     fn what_is_not_there_says_so_and_is_never_zero() {
         let at = || Source::file("/sys/x");
-        assert_eq!(shown(&Reading::<Bytes>::absent("no such file", at())), "–");
-        assert_eq!(shown(&Reading::<Bytes>::denied(AS_ROOT, at())), "needs root");
-        assert_eq!(shown(&Reading::<Bytes>::denied("refused even to root", at())), "refused");
+        assert_eq!(format_reading(&Reading::<Bytes>::absent("no such file", at())), "–");
+        assert_eq!(format_reading(&Reading::<Bytes>::denied(AS_ROOT, at())), "needs root");
+        assert_eq!(
+            format_reading(&Reading::<Bytes>::denied("refused even to root", at())),
+            "refused"
+        );
         let lacking = Reading::<u64>::absent("no such file", at());
         assert_eq!(lack(&lacking).as_deref(), Some("none here (no /sys/x)"));
         assert_eq!(lack(&Reading::<u64>::not_read()), None);

@@ -9,7 +9,7 @@ use pagewise_model::{
 use super::kit::{Line, Page, Role};
 use super::movement::per_second;
 use super::table::{Cell, Column, NONE, Table};
-use super::words::{cell, cell_as, count, plural, seconds, stalled};
+use super::words::{cell, cell_as, count, describe_stall, plural, seconds};
 
 /// Maximum number of rows of cgroups and of processes; JSON has all.
 const SHOWN: usize = 20;
@@ -46,7 +46,7 @@ pub(super) fn list(page: &mut Page, survey: &LimitSurvey) {
     print_unknown(page, &survey.unknown);
     page.gap();
     page.command(
-        Line::indented(0),
+        Line::indent(0),
         0,
         "pagewise limits --cgroup PATH  # one cgroup, with reasons and commands",
     );
@@ -70,9 +70,9 @@ fn row(group: &WorkingSet) -> Vec<Cell> {
         cell(&group.peak),
         cell_as(&group.limit, limit),
         group.refaults_per_second.map_or_else(nothing, |rate| refaults(rate).into()),
-        cell_as(&group.waited, |waited| stalled(waited.get())),
+        cell_as(&group.waited, |waited| describe_stall(waited.get())),
         group.idle.as_ref().map_or_else(nothing, |idle| idle_size(idle).into()),
-        advised(advice),
+        advice_cell(advice),
         advice.confidence.map_or_else(nothing, |confidence| confidence.word().into()),
     ]
 }
@@ -93,7 +93,7 @@ fn idle_size(idle: &IdleMemory) -> String {
     idle.anon.unwrap_or_default().saturating_add(idle.file).to_string()
 }
 
-fn advised(advice: &LimitAdvice) -> Cell {
+fn advice_cell(advice: &LimitAdvice) -> Cell {
     match (advice.verdict, advice.size) {
         (LimitVerdict::TooLow, Some(size)) => Cell::new(Role::Warning, format!("at least {size}")),
         (LimitVerdict::CouldBe, Some(size)) => Cell::new(Role::Good, size.to_string()),
@@ -111,7 +111,7 @@ pub(super) fn print(page: &mut Page, survey: &LimitSurvey) {
     let (role, text) = headline(group);
     page.prose(2, role, &text);
     for reason in &group.advice.reasons {
-        page.hang(Line::indented(2).span(Role::Quiet, "· "), 4, Role::Plain, reason);
+        page.hang(Line::indent(2).span(Role::Quiet, "· "), 4, Role::Plain, reason);
     }
     print_readings(page, group);
     print_processes(page, &survey.processes, survey.watched.is_some());
@@ -154,23 +154,30 @@ fn print_readings(page: &mut Page, group: &WorkingSet) {
     value(&mut table, "peak", &group.peak);
     spelled_value(&mut table, "limit", &group.limit, limit);
     let headroom = group.headroom.map(|it| it.to_string());
-    computed(&mut table, "left under the limit", headroom, "");
+    add_computed(&mut table, "left under the limit", headroom, "");
     value(&mut table, "in swap", &group.swap);
     let rate = group.refaults_per_second.map(refaults);
-    computed(&mut table, "refaults/s", rate, "of files and from swap, over the interval");
-    spelled_value(&mut table, "waited (60 s)", &group.waited, |waited| stalled(waited.get()));
+    add_computed(&mut table, "refaults/s", rate, "of files and from swap, over the interval");
+    spelled_value(&mut table, "waited (60 s)", &group.waited, |waited| {
+        describe_stall(waited.get())
+    });
     value(&mut table, "times at the limit", &group.max_events);
     value(&mut table, "OOM kills", &group.oom_kills);
     value(&mut table, "unevictable", &group.unevictable);
     if let Some(idle) = &group.idle {
         // the inactive list that is used contains only file pages: idle anonymous memory is unknown
         if let Some(anon) = idle.anon {
-            computed(&mut table, "idle anonymous", Some(anon.to_string()), &method(idle));
+            add_computed(&mut table, "idle anonymous", Some(anon.to_string()), &method(idle));
         }
-        computed(&mut table, "idle file cache", Some(idle.file.to_string()), &method(idle));
+        add_computed(&mut table, "idle file cache", Some(idle.file.to_string()), &method(idle));
     }
     let hot = group.hot.map(|hot| hot.to_string());
-    computed(&mut table, "in use", hot, "without what is idle and can be dropped or swapped out");
+    add_computed(
+        &mut table,
+        "in use",
+        hot,
+        "without what is idle and can be dropped or swapped out",
+    );
     table.print(page);
 }
 
@@ -187,7 +194,7 @@ fn spelled_value<T>(table: &mut Table, name: &str, reading: &Reading<T>, spell: 
     table.row(vec![name.into(), shown.into(), Cell::new(Role::Quiet, beside)]);
 }
 
-fn computed(table: &mut Table, name: &str, value: Option<String>, beside: &str) {
+fn add_computed(table: &mut Table, name: &str, value: Option<String>, beside: &str) {
     if let Some(value) = value {
         table.row(vec![name.into(), value.into(), Cell::new(Role::Quiet, beside)]);
     }
@@ -259,6 +266,6 @@ fn print_commands(page: &mut Page, commands: &[String]) {
     page.gap();
     for (index, command) in commands.iter().enumerate() {
         let label = if index == 0 { "next" } else { "" };
-        page.command(Line::indented(2).span(Role::Quiet, label), 10, command);
+        page.command(Line::indent(2).span(Role::Quiet, label), 10, command);
     }
 }

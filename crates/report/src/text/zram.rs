@@ -9,7 +9,7 @@ use pagewise_model::{Bytes, Driver, Merging, Pages, Ratio, Reading, SizeBand, Sn
 
 use super::kit::{Page, Role};
 use super::table::{Cell, Column, Table};
-use super::words::{cell, cell_as, count, lack, listed, plural, share, shown, to_one};
+use super::words::{cell, cell_as, count, format_reading, join_words, lack, plural, share, to_one};
 
 pub(super) fn print(page: &mut Page, snapshot: &Snapshot) {
     section(page, Driver::Zram, &snapshot.zram, snapshot.page_size());
@@ -31,7 +31,7 @@ fn section(page: &mut Page, driver: Driver, devices: &[Zram], page_size: Bytes) 
     unknown.iter().for_each(|zram| page.prose(4, Role::Quiet, &glance(zram)));
     if !empty.is_empty() {
         let names: Vec<String> = empty.iter().map(|zram| zram.name()).collect();
-        let text = format!("{}: no size set yet, so nothing can be stored", listed(&names));
+        let text = format!("{}: no size set yet, so nothing can be stored", join_words(&names));
         page.prose(4, Role::Quiet, &text);
     }
 }
@@ -135,7 +135,7 @@ fn measures() -> &'static [(&'static str, &'static str, Measure)] {
             of_merging(zram, |merging| cell(&merging.merged_bytes))
         }),
         ("found", "share of the pages searched when written that had a copy", |zram, _| {
-            of_merging(zram, found)
+            of_merging(zram, found_cell)
         }),
         ("index", "RAM for finding and counting copies; in no number above", |zram, _| {
             of_merging(zram, |merging| cell(&merging.index_bytes))
@@ -144,7 +144,7 @@ fn measures() -> &'static [(&'static str, &'static str, Measure)] {
             cell(&zram.slot_table)
         }),
         ("written to disk", "held by the backing device", |zram, _| backing(zram)),
-        ("failed writes", "writes that the device refused", |zram, _| failed(zram)),
+        ("failed writes", "writes that the device refused", |zram, _| failed_cell(zram)),
     ]
 }
 
@@ -171,13 +171,13 @@ fn pages(pages: &Reading<Pages>, zram: &Zram, page_size: Bytes) -> Cell {
 fn backing(zram: &Zram) -> Cell {
     match zram.backing_device.value() {
         Some(device) if device.as_str() != "none" => {
-            format!("{} on {device}", shown(&zram.bd_stat.held)).into()
+            format!("{} on {device}", format_reading(&zram.bd_stat.held)).into()
         }
         _ => Cell::default(),
     }
 }
 
-fn failed(zram: &Zram) -> Cell {
+fn failed_cell(zram: &Zram) -> Cell {
     match zram.io_stat.failed_writes.get() {
         Some(0) | None => Cell::default(),
         Some(failed) => Cell::new(Role::Warning, count(failed)),
@@ -194,10 +194,11 @@ fn mode(zram: &Zram) -> Cell {
         let domain = if merging.is_within_cgroups() { ", within cgroups" } else { "" };
         match merging.slots_left.get().filter(|&left| left > 0) {
             Some(left) => {
-                format!("{}{domain}, {} slots to go", shown(&merging.mode), count(left)).into()
+                format!("{}{domain}, {} slots to go", format_reading(&merging.mode), count(left))
+                    .into()
             }
             None if domain.is_empty() => cell(&merging.mode),
-            None => format!("{}{domain}", shown(&merging.mode)).into(),
+            None => format!("{}{domain}", format_reading(&merging.mode)).into(),
         }
     })
 }
@@ -212,7 +213,7 @@ fn pass(merging: &Merging) -> Cell {
 
 /// The share of duplicates among the pages for which inline merging searched one; empty if it
 /// searched none.
-fn found(merging: &Merging) -> Cell {
+fn found_cell(merging: &Merging) -> Cell {
     let found = merging.hits.get().zip(merging.looked_for().filter(|&all| all > 0));
     found.and_then(|(hits, all)| share(hits, all)).unwrap_or_default().into()
 }
@@ -229,18 +230,26 @@ pub(super) fn glance(zram: &Zram) -> String {
     if zram.mm_stat.original.get() == Some(Bytes::new(0)) {
         return format!(
             "{name} ({}) is empty, {} fit",
-            shown(&zram.algorithm),
-            shown(&zram.disksize)
+            format_reading(&zram.algorithm),
+            format_reading(&zram.disksize)
         );
     }
-    let held = format!("{} in {}", shown(&zram.mm_stat.original), shown(&zram.mm_stat.memory_used));
+    let held = format!(
+        "{} in {}",
+        format_reading(&zram.mm_stat.original),
+        format_reading(&zram.mm_stat.memory_used)
+    );
     let gain = zram.original_per_memory_used.map(|ratio| format!(", {}", to_one(ratio)));
-    let merged = zram.merging.as_ref().and_then(merged).unwrap_or_default();
-    format!("{name} ({}) holds {held}{}{merged}", shown(&zram.algorithm), gain.unwrap_or_default())
+    let merged = zram.merging.as_ref().and_then(describe_merged).unwrap_or_default();
+    format!(
+        "{name} ({}) holds {held}{}{merged}",
+        format_reading(&zram.algorithm),
+        gain.unwrap_or_default()
+    )
 }
 
 /// `; merging inline, 8,192 pages merged save 10.2 MiB, 24 % of 33,000 found`
-fn merged(merging: &Merging) -> Option<String> {
+fn describe_merged(merging: &Merging) -> Option<String> {
     let mode = &merging.mode.value()?.active;
     let mut text = match merging.slots_left.get().filter(|&left| left > 0) {
         Some(left) => format!("; merging now, {} slots to go", count(left)),

@@ -46,7 +46,7 @@ pub fn choice(path: &str, active: &str) -> Reading<Choice> {
 }
 
 /// Sets a counter of `/proc/vmstat`.
-pub fn set(host: &mut Snapshot, name: &str, value: u64) {
+pub fn set_knob(host: &mut Snapshot, name: &str, value: u64) {
     let others = host.vmstat.iter().filter(|(known, _)| known.as_str() != name);
     let others: Vec<_> = others.map(|(name, reading)| (name.clone(), reading.clone())).collect();
     let this =
@@ -64,9 +64,9 @@ pub fn unset(host: &mut Snapshot, name: &str) {
 pub fn grow(interval: &mut Interval, name: &str, by: u64) {
     let before = interval.end.vmstat.get(name).get().unwrap_or(0);
     if let Some(start) = &mut interval.start {
-        set(start, name, before);
+        set_knob(start, name, before);
     }
-    set(&mut interval.end, name, before + by);
+    set_knob(&mut interval.end, name, before + by);
 }
 
 /// Sets `vm.swappiness`.
@@ -311,7 +311,7 @@ fn fill_counters(host: &mut Snapshot) {
         ("thp_underused_split_page", 0),
         ("workingset_refault_file", 5_000),
     ] {
-        set(host, name, value);
+        set_knob(host, name, value);
     }
 }
 

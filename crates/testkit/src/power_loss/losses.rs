@@ -260,7 +260,7 @@ mod tests {
     }
 
     /// The disk's sectors, each as one character.
-    fn shown(bytes: &[u8]) -> String {
+    fn show_bytes(bytes: &[u8]) -> String {
         bytes.chunks(SECTOR).skip(AT).map(|sector| char::from(sector[0])).collect()
     }
 
@@ -271,7 +271,7 @@ mod tests {
         let mut disks = Vec::new();
         let sampling = Sampling { count, seed: 1 };
         let taken = replay(&recording, &span, sampling, &mut |loss, bytes| {
-            disks.push((loss.clone(), shown(bytes)));
+            disks.push((loss.clone(), show_bytes(bytes)));
         });
         assert_eq!(taken, disks.len());
         disks

@@ -38,8 +38,8 @@ impl Drop for Held {
 /// `cost` reads the coverage in `rounds` rounds; the promise is for reading block by block, and
 /// reading every page is measured for comparison.
 pub(super) fn rows(cost: &Path, held: &Path, rounds: u16) -> Result<[Option<Row>; 4]> {
-    let small = looked(cost, &Held::start(held, "map 512 1 1")?, rounds, "median_ms_per_gib")?;
-    let many = looked(cost, &Held::start(held, "cut 10000")?, rounds, "median_ms")?;
+    let small = run_rounds(cost, &Held::start(held, "map 512 1 1")?, rounds, "median_ms_per_gib")?;
+    let many = run_rounds(cost, &Held::start(held, "cut 10000")?, rounds, "median_ms")?;
     let rows = [
         ("coverage of 1 GiB in small pages, CPU", small.share, Promise::AtMost(0.002)),
         ("coverage of 10,000 mappings, CPU", many.share, Promise::AtMost(0.005)),
@@ -57,7 +57,7 @@ struct Looked {
 }
 
 /// In each round a new process reads the coverage five times in both ways, and prints the medians.
-fn looked(cost: &Path, held: &Held, rounds: u16, key: &str) -> Result<Looked> {
+fn run_rounds(cost: &Path, held: &Held, rounds: u16, key: &str) -> Result<Looked> {
     let pid = held.0.id().to_string();
     let mut looked = Looked::default();
     for _ in 0..rounds {

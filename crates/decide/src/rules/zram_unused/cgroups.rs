@@ -8,7 +8,7 @@ use pagewise_model::{Bytes, Cgroup, Finding, Limit, Quantity, Snapshot};
 
 use super::{Case, RULE, holds_nothing, severity};
 use crate::proof::EvidenceList;
-use crate::text::{counted, put, quoted, short_group, writes_and};
+use crate::text::{count_of, put, quoted, short_group, writes_and};
 
 /// Groups without swap explain an empty device if they hold at least this share of all anonymous
 /// memory: half of the memory that could be swapped is barred from it.
@@ -41,7 +41,7 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
               has free swap. If the cgroup could swap, the kernel would swap out anonymous pages that no \
               process uses, and keep code and page cache in RAM."
             .to_owned(),
-        evidence: groups.iter().take(NAMED).fold(holds_nothing(case), proof).done(),
+        evidence: groups.iter().take(NAMED).fold(holds_nothing(case), proof).into_evidence(),
         next: next(first),
     })
 }
@@ -69,7 +69,7 @@ fn hit_limit(group: &Cgroup) -> bool {
 }
 
 fn was_short(host: &Snapshot) -> bool {
-    reclaim::scanned(host).is_some_and(|scanned| scanned.count > 0)
+    reclaim::scanned_pages(host).is_some_and(|scanned| scanned.count > 0)
 }
 
 fn anon_of(groups: &[&Cgroup]) -> Bytes {
@@ -85,14 +85,14 @@ fn describe(host: &Snapshot, groups: &[&Cgroup]) -> String {
     let hits: u64 = groups.iter().filter_map(|group| group.events.max.get()).sum();
     let all = host.memory.anon_pages.get();
     let of = all.map_or_else(String::new, |all| format!(" (of {} on this host)", all.shown()));
-    let times = counted(hits, "time");
+    let times = count_of(hits, "time");
     let (named, reached) = match groups {
         [only] => (
             format!("the cgroup {}", only.path),
             format!("This cgroup has reached its memory limit {times} since it was created"),
         ),
         all => (
-            counted(all.len() as u64, "cgroup"),
+            count_of(all.len() as u64, "cgroup"),
             format!("These cgroups have reached their limits {times} since they were created"),
         ),
     };
@@ -137,7 +137,7 @@ pub(super) mod tests {
     use super::*;
     use crate::testing::{file, gib, line, only, proof_of, still};
 
-    fn barred(hits: u64) -> Snapshot {
+    fn host_with(hits: u64) -> Snapshot {
         let mut host = empty_tier();
         let no_swap = Limit::Bytes(Bytes::new(0));
         let folder = "/sys/fs/cgroup/system.slice/db.service";
@@ -148,7 +148,7 @@ pub(super) mod tests {
     }
 
     pub(crate) fn firing() -> Interval {
-        still(barred(212))
+        still(host_with(212))
     }
 
     #[test]
@@ -169,7 +169,7 @@ pub(super) mod tests {
 
     #[test]
     fn groups_that_hold_most_of_what_could_be_swapped() {
-        let mut most = barred(0);
+        let mut most = host_with(0);
         most.cgroups.groups[2].anon = line("/sys/fs/cgroup/x/memory.stat", 1, gib(3));
         assert!(only(&RULE, &still(most)).title.contains("is not allowed to swap"));
     }
@@ -190,7 +190,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_group_below_a_barred_one_is_not_counted_again() {
-        let mut nested = barred(212);
+        let mut nested = host_with(212);
         nested.cgroups.groups[1].swap_max = nested.cgroups.groups[2].swap_max.clone();
         nested.cgroups.groups[1].events.max = line("/sys/fs/cgroup/x/memory.events", 3, 212);
         assert!(only(&RULE, &still(nested)).what.contains("for the cgroup /system.slice, so"));
@@ -198,7 +198,7 @@ pub(super) mod tests {
 
     #[test]
     fn it_is_not_the_reason_where_groups_never_hit_a_limit() {
-        let title = only(&RULE, &still(barred(0))).title;
+        let title = only(&RULE, &still(host_with(0))).title;
         assert!(title.contains("page cache has been enough"), "{title}");
     }
 }

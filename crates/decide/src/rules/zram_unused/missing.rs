@@ -57,7 +57,7 @@ fn in_container(host: &Snapshot, zram: &Capability) -> Finding {
         evidence: EvidenceList::new()
             .all(evidence(host, zram))
             .named("container", &host.host.container)
-            .done(),
+            .into_evidence(),
         next: vec!["pagewise report  # on the host of the container".to_owned()],
     }
 }

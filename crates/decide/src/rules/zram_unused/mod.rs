@@ -144,7 +144,7 @@ fn holds_nothing(case: Case<'_>) -> EvidenceList {
 fn with_disk(proof: EvidenceList, host: &Snapshot) -> Vec<Evidence> {
     let used =
         |proof: EvidenceList, tier: &Tier| proof.named(&format!("{} used", tier.path), &tier.used);
-    tiers::on_disk(host).fold(proof, used).done()
+    tiers::on_disk(host).fold(proof, used).into_evidence()
 }
 
 #[cfg(test)]
@@ -152,7 +152,7 @@ pub(super) mod tests {
     use pagewise_model::{Driver, Name, TierKind};
 
     use super::*;
-    use crate::testing::{assert_silent, calm, host, mib, only, set, still, tier, zram};
+    use crate::testing::{assert_silent, calm, host, mib, only, set_knob, still, tier, zram};
 
     pub(crate) use super::cgroups::tests::firing as cgroups;
     pub(crate) use super::missing::tests::{firing as not_loaded, firing_in_container};
@@ -173,7 +173,7 @@ pub(super) mod tests {
     pub(super) fn empty_tier() -> Snapshot {
         let mut host = device(ZramUse::Swap { priority: 5 }, Bytes::new(4096));
         host.tiers = vec![tier("/dev/zram0", TierKind::Zram, Bytes::new(0), 5)];
-        set(&mut host, "pswpout", 0);
+        set_knob(&mut host, "pswpout", 0);
         host
     }
 

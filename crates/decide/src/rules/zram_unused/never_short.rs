@@ -18,7 +18,7 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
         return None;
     }
     let name = case.device.name();
-    let (scanned, stalls) = (reclaim::scanned(host), stalls(host));
+    let (scanned, stalls) = (reclaim::scanned_pages(host), stalls(host));
     Some(Finding {
         id: RULE.id,
         severity: Severity::Info,
@@ -34,7 +34,7 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
              memory of its slot table (one entry for each page that the device can hold).",
             case.device.driver.name()
         ),
-        evidence: proof(case, scanned, stalls).all(distances(host)).done(),
+        evidence: proof(case, scanned, stalls).all(distances(host)).into_evidence(),
         next: vec!["pagewise status".to_owned(), "cat /proc/pressure/memory".to_owned()],
     })
 }
@@ -76,12 +76,12 @@ pub(super) mod tests {
 
     use super::super::tests::empty_tier;
     use super::*;
-    use crate::testing::{assert_silent, only, proof_of, set, still, unset, zone};
+    use crate::testing::{assert_silent, only, proof_of, set_knob, still, unset, zone};
 
     fn never() -> Snapshot {
         let mut host = empty_tier();
         for name in ["pgscan_kswapd", "pgscan_direct", "allocstall_normal", "allocstall_movable"] {
-            set(&mut host, name, 0);
+            set_knob(&mut host, name, 0);
         }
         host
     }
@@ -121,7 +121,7 @@ pub(super) mod tests {
         short.zones = vec![zone("DMA32", 300_000), zone("Normal", 14_000)];
         assert_silent(&RULE, &still(short));
         let mut swapped = never();
-        set(&mut swapped, "pswpout", 9);
+        set_knob(&mut swapped, "pswpout", 9);
         assert_silent(&RULE, &still(swapped));
     }
 }

@@ -74,7 +74,7 @@ fn sized_and_empty(case: Case<'_>) -> EvidenceList {
     } else {
         proof.named("used as", &device.used_as)
     };
-    proof.all(holds_nothing(case).done())
+    proof.all(holds_nothing(case).into_evidence())
 }
 
 fn no_signature(case: Case<'_>) -> Option<Step> {

@@ -38,7 +38,7 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
             .named(&format!("{} priority", disk.path), &disk.priority)
             .named(&format!("{} used", disk.path), &disk.used)
             .named("some avg60", &host.psi.memory.some.avg60)
-            .done(),
+            .into_evidence(),
         next: next(&name, priority),
     })
 }

@@ -30,7 +30,7 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
         return None;
     }
     let swappiness = settings::number(host, "vm.swappiness")?;
-    let explained = explained(host, swappiness)?;
+    let explained = explain_swappiness(host, swappiness)?;
     let proof = holds_nothing(case)
         .value(swappiness.live)
         .named("pswpout", &swapped_out(host))
@@ -53,7 +53,7 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
               suits swap on a disk, but swapping to compressed RAM is far cheaper. With a very low vm.swappiness, \
               the kernel drops code and page cache and keeps anonymous pages in RAM even if no program uses them."
             .to_owned(),
-        evidence: proof.done(),
+        evidence: proof.into_evidence(),
         next: vec![
             writes("sudo sysctl vm.swappiness=100"),
             "grep -E 'refault|pswpout|pgscan' /proc/vmstat".to_owned(),
@@ -63,12 +63,12 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
 
 /// Whether reclaim has ever scanned pages, or has to now.
 fn was_short(host: &Snapshot) -> bool {
-    let scanned = reclaim::scanned(host).is_some_and(|scanned| scanned.count > 0);
+    let scanned = reclaim::scanned_pages(host).is_some_and(|scanned| scanned.count > 0);
     scanned || zones::all_above_low(host) == Some(false)
 }
 
 /// What the setting does here; `None` if it is not low.
-fn explained(host: &Snapshot, swappiness: Setting<'_>) -> Option<String> {
+fn explain_swappiness(host: &Snapshot, swappiness: Setting<'_>) -> Option<String> {
     let value = swappiness.value;
     match lru(host) {
         Lru::Classic => {
@@ -155,7 +155,7 @@ pub(super) mod tests {
     use super::super::tests::empty_tier;
     use super::*;
     use crate::testing::{
-        erase, file, line, mib, only, proof_of, set, still, swappiness as set_swappiness,
+        erase, file, line, mib, only, proof_of, set_knob, still, swappiness as set_swappiness,
     };
 
     fn low(value: &str, generations: u32) -> Snapshot {
@@ -220,8 +220,8 @@ pub(super) mod tests {
         let at_60 = only(&RULE, &still(low("60", 0)));
         assert!(at_60.title.contains("page cache has been enough"), "{}", at_60.title);
         let mut never = low("0", 0);
-        set(&mut never, "pgscan_kswapd", 0);
-        set(&mut never, "pgscan_direct", 0);
+        set_knob(&mut never, "pgscan_kswapd", 0);
+        set_knob(&mut never, "pgscan_direct", 0);
         assert!(only(&RULE, &still(never)).title.contains("never short since boot"));
     }
     #[test]

@@ -6,7 +6,7 @@ use pagewise_model::{MetricKind, Trial, TrialMetric, TrialRun};
 use plotters::prelude::*;
 
 use super::super::colours::{GRID, REST};
-use super::super::plane::{Axes, Axis, HEIGHT, LOW, Point, Scale, dashed, draw, line, room};
+use super::super::plane::{Axes, Axis, HEIGHT, LOW, Point, Scale, draw, draw_dashed, line, room};
 use super::arms::{colour, percent};
 use pagewise_report::lineup::{self, ArmPair};
 
@@ -44,7 +44,7 @@ fn of_arm(trial: &Trial, other: &ArmPair<'_>, runs: &[TrialRun]) -> Option<Strin
         plane.draw_series([band])?;
         line(plane, [(0.0, 0.0), (last, 0.0)], &REST, 1)?;
         for end in ends.into_iter().flatten() {
-            dashed(plane, end, last, role)?;
+            draw_dashed(plane, end, last, role)?;
         }
         plane
             .draw_series(points.iter().map(|at| Circle::new(*at, 4, role.light.filled())))

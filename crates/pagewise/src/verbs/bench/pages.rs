@@ -131,7 +131,7 @@ impl Drawn {
     }
 
     fn add(&mut self, page: &[u8]) {
-        if same::filled(page).is_some() {
+        if same::fill_word(page).is_some() {
             self.same_filled += 1;
         } else {
             self.pages.push(page);

@@ -42,7 +42,7 @@ pub(super) fn run(
     let ended = readings.take(timeline, &mut file, &progress)?;
     let done = file.finish(&ended)?;
     drop(progress);
-    output::answer(global, &done.shown(global, &capture))?;
+    output::answer(global, &done.describe(global, &capture))?;
     Ok(Outcome::Done)
 }
 
@@ -191,13 +191,13 @@ impl GrowingFile {
                 Ok(true)
             }
             Ok(false) => Ok(false),
-            Err(error) => Err(self.cut(&error)),
+            Err(error) => Err(self.cut_error(&error)),
         }
     }
 
     /// Truncates the file to its complete readings, and describes the write error.
-    fn cut(&self, error: &std::io::Error) -> anyhow::Error {
-        let path = shown(&self.path);
+    fn cut_error(&self, error: &std::io::Error) -> anyhow::Error {
+        let path = describe(&self.path);
         let left = match self.file.set_len(self.whole) {
             Ok(()) => format!("the file was cut after its {} whole readings", self.readings),
             Err(_) => format!("the file has {} whole readings and part of another", self.readings),
@@ -218,7 +218,7 @@ impl GrowingFile {
             let _ = file.set_len(whole);
             let what = format!(
                 "{}: {error}; all {readings} readings are in the file, without its end",
-                shown(&path)
+                describe(&path)
             );
             anyhow::bail!(Refusal::advised(
                 what,
@@ -244,17 +244,17 @@ struct Written {
 }
 
 impl Written {
-    fn shown(&self, global: &Global, capture: &Capture) -> String {
+    fn describe(&self, global: &Global, capture: &Capture) -> String {
         match (global.json, global.quiet) {
             (true, _) => self.json(capture),
-            (false, true) => format!("{}\n", shown(&self.path)),
+            (false, true) => format!("{}\n", describe(&self.path)),
             (false, false) => self.summary(capture),
         }
     }
 
     fn summary(&self, capture: &Capture) -> String {
         let Self { path, size, readings, ended } = self;
-        let path = shown(path);
+        let path = describe(path);
         let early = match ended {
             Ended::Whole => "",
             Ended::Stopped => ", ended early by Ctrl-C",
@@ -290,7 +290,7 @@ impl Written {
     }
 }
 
-fn shown(path: &Path) -> Name {
+fn describe(path: &Path) -> Name {
     Name::from(path.to_string_lossy().as_ref())
 }
 

@@ -16,7 +16,7 @@ use pagewise_apply::clear_accessed;
 use pagewise_facts::groups;
 use pagewise_model::{Bytes, Millis, Name, Process, Refusal, WatchCost, WatchedMemory};
 use pagewise_observe::{CgroupCounters, HostRoot, ProcessScope, Scope, memory_cgroups, snapshot};
-use pagewise_procmem::smaps::unreferenced;
+use pagewise_procmem::smaps::read_unreferenced;
 use pagewise_terminal::Global;
 use pagewise_terminal::interrupt;
 use pagewise_terminal::progress::Spinner;
@@ -57,7 +57,7 @@ pub(super) fn watch(
     let seconds = began.elapsed().as_secs_f64();
     let same = still_the_same(&before, &processes(&host, group), &kept);
     let reading = Instant::now();
-    let read = each(&same, unreferenced);
+    let read = each(&same, read_unreferenced);
     calls += reading.elapsed();
     let processes: Vec<_> = read.into_iter().filter_map(|(_, read)| read.ok()).collect();
     let cost = WatchCost {

@@ -22,7 +22,11 @@ pub(super) fn select<'a>(
     if snapshot.zmerge.is_empty() {
         anyhow::bail!(no_device(zmerge_is_loaded(host)));
     }
-    if requested.is_empty() { all(&snapshot.zmerge) } else { named(requested, &snapshot.zmerge) }
+    if requested.is_empty() {
+        all(&snapshot.zmerge)
+    } else {
+        find_named(requested, &snapshot.zmerge)
+    }
 }
 
 /// The named devices (without names, all) on which a merge pass is running.
@@ -58,7 +62,7 @@ fn no_device(loaded: bool) -> Refusal {
     }
 }
 
-fn named<'a>(requested: &[String], devices: &'a [Zram]) -> anyhow::Result<MergeTarget<'a>> {
+fn find_named<'a>(requested: &[String], devices: &'a [Zram]) -> anyhow::Result<MergeTarget<'a>> {
     let mut chosen: Vec<&Zram> = Vec::new();
     for name in requested {
         let device = find(name, devices)?;
@@ -146,7 +150,7 @@ mod tests {
         Zram { initialised: found(false), ..device(id, "request", 0) }
     }
 
-    fn said(chosen: anyhow::Result<MergeTarget<'_>>) -> String {
+    fn describe(chosen: anyhow::Result<MergeTarget<'_>>) -> String {
         chosen.unwrap_err().to_string()
     }
 
@@ -166,8 +170,8 @@ mod tests {
 
     #[test]
     fn where_none_can_be_the_first_reason_is_an_error() {
-        assert_eq!(said(all(&[device(1, "off", 0), raw(2)])), "zmerge1: its merge_mode is off");
-        let running = said(all(&[device(0, "request", 12_000)]));
+        assert_eq!(describe(all(&[device(1, "off", 0), raw(2)])), "zmerge1: its merge_mode is off");
+        let running = describe(all(&[device(0, "request", 12_000)]));
         assert_eq!(running, "zmerge0: a pass is running already");
     }
 
@@ -177,10 +181,10 @@ mod tests {
         let names =
             |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let twice = names(&["zmerge0", "/dev/zmerge0"]);
-        assert_eq!(named(&twice, &devices).unwrap().devices.len(), 1);
-        let no_size = said(named(&names(&["zmerge0", "zmerge1"]), &devices));
+        assert_eq!(find_named(&twice, &devices).unwrap().devices.len(), 1);
+        let no_size = describe(find_named(&names(&["zmerge0", "zmerge1"]), &devices));
         assert_eq!(no_size, "zmerge1: it has no disksize, so it stores nothing to merge");
-        let unknown = said(named(&names(&["zram0"]), &devices));
+        let unknown = describe(find_named(&names(&["zram0"]), &devices));
         let expected = "--device zram0: expected a device of zmerge (zmerge0, zmerge1), \
                         found none of that name";
         assert_eq!(unknown, expected);
@@ -203,12 +207,12 @@ mod tests {
     #[test]
     fn no_module_is_told_from_no_device() {
         let none = Snapshot::default();
-        let module = said(select(&[], &none, &nothing()));
+        let module = describe(select(&[], &none, &nothing()));
         assert!(module.starts_with("the module zmerge is not loaded"), "{module}");
         let empty = pagewise_observe::Entry::File(Vec::new());
         let loaded = HostRoot::memory([("sys/class/zmerge-control/hot_add".to_owned(), empty)]);
         assert_eq!(
-            said(select(&[], &none, &loaded)),
+            describe(select(&[], &none, &loaded)),
             "the module zmerge is loaded and has no device"
         );
     }

@@ -133,5 +133,5 @@ impl std::str::FromStr for Amount {
 
 pub(super) fn kernel(text: &str) -> Result<Kernel, String> {
     let names = KERNELS.map(|kernel| kernel.name).join(", ");
-    Kernel::named(text).ok_or_else(|| format!("expected one of {names}, found {text:?}"))
+    Kernel::from_name(text).ok_or_else(|| format!("expected one of {names}, found {text:?}"))
 }

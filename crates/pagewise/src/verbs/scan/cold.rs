@@ -11,7 +11,7 @@
 use pagewise_model::{
     GroupGenerations, Millis, Outcome, Pages, Percent, Reading, Snapshot, Source,
 };
-use pagewise_observe::{HostRoot, generations, idle_share, watched};
+use pagewise_observe::{HostRoot, generations, idle_share, read_targets};
 
 use crate::cli::Sources;
 
@@ -54,7 +54,7 @@ fn of_all(host: &HostRoot) -> String {
 /// Why cold memory of processes is unknown.
 fn of_process(host: &HostRoot, snapshot: &Snapshot, source: &Sources) -> String {
     const NOT: &str = "the kernel shows it for cgroups (--cgroup, --host), not for processes";
-    let is_watched = watched(host).iter().any(|pid| source.pid.contains(pid));
+    let is_watched = read_targets(host).iter().any(|pid| source.pid.contains(pid));
     match snapshot.damon.kdamonds.outcome {
         _ if is_watched => {
             "DAMON watches this process, but shows the result only to programs that write to its files: \

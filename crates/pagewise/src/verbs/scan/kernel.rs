@@ -33,7 +33,7 @@ fn is_present(snapshot: &Snapshot, feature: &str) -> bool {
 
 /// The algorithms of the first compressed RAM device, the active one first; without a device, all
 /// that any supported kernel offers.
-pub(super) fn offered(snapshot: &Snapshot) -> Vec<Algorithm> {
+pub(super) fn offered_algorithms(snapshot: &Snapshot) -> Vec<Algorithm> {
     let Some(device) = snapshot.compressed().find_map(|zram| zram.algorithm.value()) else {
         return DEFAULTS.to_vec();
     };
@@ -46,7 +46,7 @@ pub(super) fn offered(snapshot: &Snapshot) -> Vec<Algorithm> {
 
 /// The algorithms that are fast enough for the short sample of a report: always the active one.
 pub(super) fn cheap(snapshot: &Snapshot) -> Vec<Algorithm> {
-    let mut all = offered(snapshot);
+    let mut all = offered_algorithms(snapshot);
     let first = all.first().copied();
     all.retain(|algorithm| {
         let is_fast = matches!(algorithm, Algorithm::Lz4 | Algorithm::LzoRle | Algorithm::Zstd(_));

@@ -51,7 +51,7 @@ fn own_question(snapshot: &Snapshot) -> Question {
         page: usize::try_from(page).unwrap_or(4096),
         pages_per_huge: huge / page.max(1),
         kernel: kernel::own(snapshot),
-        algorithms: kernel::offered(snapshot),
+        algorithms: kernel::offered_algorithms(snapshot),
         duplicates: true,
     }
 }

@@ -53,7 +53,7 @@ pub(super) fn scan(
 ) -> anyhow::Result<ScanOutcome> {
     let (target, kind) = target::resolve(&args.source, snapshot)?;
     let options = target::options(args, Stop::listen()?.shared());
-    let mut sampler = pagewise_sample::open(host, &target, options).map_err(advised)?;
+    let mut sampler = pagewise_sample::open(host, &target, options).map_err(add_advice)?;
     refuse_nothing(sampler.so_far())?;
     let dump = args.dump.as_deref().map(Dump::new).transpose()?;
     confine(&target);
@@ -68,7 +68,7 @@ pub(super) fn scan(
         shown: &shown,
         lot: RandomDraw::new(
             args.seed,
-            target::sized(args, sampler.pages()),
+            target::sample_size(args, sampler.pages()),
             sampler.pages().get(),
         ),
         most_kept: if args.duplicates { worker::room(snapshot) / threads } else { usize::MAX },
@@ -76,16 +76,16 @@ pub(super) fn scan(
     let mut workers: Vec<Worker<'_>> = (0..threads).map(|_| Worker::new(rules)).collect();
     draw(&mut sampler, &mut workers, args, &shown);
     let sample = sampler.finish();
-    let tallies = merged(question, workers, sample.parts.len());
+    let tallies = merge_workers(question, workers, sample.parts.len());
     drop(shown);
     if let Some(dump) = dump {
         dump.finish()?;
     }
-    Ok(looked(question, kind, &sample, tallies))
+    Ok(run_workers(question, kind, &sample, tallies))
 }
 
 /// Adds advice to the error if a process was refused.
-fn advised(error: OpenError) -> anyhow::Error {
+fn add_advice(error: OpenError) -> anyhow::Error {
     match error {
         OpenError::Process { why, .. } if why.is_refused() => {
             Refusal::advised(error.to_string(), IF_REFUSED).into()
@@ -132,11 +132,11 @@ pub(super) fn glance(
     let mut workers = [Worker::new(Rules { question, dump: None, shown: &shown, lot, most_kept })];
     sampler.run(&mut workers);
     let sample = sampler.finish();
-    let tallies = merged(question, workers, sample.parts.len());
-    if sample.sampled().get() == 0 {
+    let tallies = merge_workers(question, workers, sample.parts.len());
+    if sample.sampled_pages().get() == 0 {
         anyhow::bail!(nothing_read(&sample));
     }
-    Ok(looked(question, "processes", &sample, tallies).estimates)
+    Ok(run_workers(question, "processes", &sample, tallies).estimates)
 }
 
 /// Why no page of the largest processes could be read, and what would help.
@@ -171,7 +171,7 @@ fn draw(sampler: &mut Sampler, workers: &mut [Worker<'_>], args: &Scan, shown: &
     // twice, because the variance estimated from the first pages is itself uncertain
     for _ in 0..2 {
         let Some(all) = tally_of_all(workers) else { return };
-        let needed = all.needed(PRECISE, population).saturating_sub(all.sampled());
+        let needed = all.needed_sample(PRECISE, population).saturating_sub(all.sampled_pages());
         if needed == 0 || drawn.partial.is_some() {
             return;
         }
@@ -186,7 +186,7 @@ fn tally_of_all(workers: &[Worker<'_>]) -> Option<Tally> {
 }
 
 /// The tally of each part, merged from all threads.
-fn merged<'a>(
+fn merge_workers<'a>(
     question: &Question,
     workers: impl IntoIterator<Item = Worker<'a>>,
     parts: usize,
@@ -200,7 +200,7 @@ fn merged<'a>(
     merged
 }
 
-fn looked(
+fn run_workers(
     question: &Question,
     kind: &str,
     sample: &Sample,
@@ -220,7 +220,7 @@ fn looked(
     ScanOutcome {
         estimates,
         notes: notes(sample),
-        bytes_read: sample.sampled().get() * sample.page_size.get(),
+        bytes_read: sample.sampled_pages().get() * sample.page_size.get(),
     }
 }
 
@@ -250,8 +250,11 @@ fn whole(kind: &str, sample: &Sample) -> Origin {
     Origin {
         source: EstimateSource { kind: kind.into(), name, pid },
         places: sample.parts.iter().map(|part| population(sample, part)).sum(),
-        swapped_pages: sample.swapped().get(),
-        partial: sample.partial.map(|why| partial(why, sample)).or_else(|| refused(kind, sample)),
+        swapped_pages: sample.swapped_pages().get(),
+        partial: sample
+            .partial
+            .map(|why| partial(why, sample))
+            .or_else(|| describe_refusal(kind, sample)),
         disturbed: Disturbed {
             referenced_pages: disturbed.referenced_pages.get(),
             unshared_pages: disturbed.unshared_pages.get(),
@@ -261,7 +264,7 @@ fn whole(kind: &str, sample: &Sample) -> Origin {
 }
 
 /// Says how many of the named processes were refused. For `--host` that is expected.
-fn refused(kind: &str, sample: &Sample) -> Option<String> {
+fn describe_refusal(kind: &str, sample: &Sample) -> Option<String> {
     let refused = sample.not_read.iter().filter(|unread| unread.why.is_refused()).count();
     let all = processes(sample.parts.len() + sample.not_read.len());
     (refused > 0 && kind != "host")
@@ -282,7 +285,7 @@ fn partial(why: Partial, sample: &Sample) -> String {
         (_, Partial::Ended) => return format!("{why}; what was left of it is not counted"),
         _ => return why.to_string(),
     }
-    let (shown, all) = (grouped(sample.sampled().get()), grouped(sample.pages().get()));
+    let (shown, all) = (grouped(sample.sampled_pages().get()), grouped(sample.pages().get()));
     format!("{why} after {shown} of {all} pages; what follows is of those alone")
 }
 

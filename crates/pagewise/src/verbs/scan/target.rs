@@ -17,7 +17,9 @@ pub(in crate::verbs) fn resolve(
 ) -> anyhow::Result<(Target, &'static str)> {
     Ok(match source {
         _ if source.host => (Target::Host, "host"),
-        _ if source.name.is_some() => (Target::Processes(named(source, snapshot)?), "processes"),
+        _ if source.name.is_some() => {
+            (Target::Processes(find_processes(source, snapshot)?), "processes")
+        }
         _ => match (&source.cgroup, &source.file, &source.device, &source.core) {
             (Some(path), ..) => (Target::Cgroup(path.clone()), "cgroup"),
             (_, Some(path), ..) => (Target::File(path.clone()), "file"),
@@ -36,7 +38,7 @@ fn processes(pids: &[u32]) -> (Target, &'static str) {
 }
 
 /// The processes whose command name matches the glob.
-fn named(source: &Sources, snapshot: &Snapshot) -> anyhow::Result<Vec<u32>> {
+fn find_processes(source: &Sources, snapshot: &Snapshot) -> anyhow::Result<Vec<u32>> {
     let glob = source.name.as_deref().unwrap_or_default();
     let pattern = Pattern::new(glob)?;
     let all = &snapshot.processes.list;
@@ -75,7 +77,7 @@ pub(super) fn largest(snapshot: &Snapshot) -> Target {
 pub(super) fn choice(args: &Scan) -> Choice {
     match (args.exact || args.duplicates, args.sample) {
         (true, _) => Choice::Exact,
-        (false, Some(amount)) => asked(amount),
+        (false, Some(amount)) => choice_of(amount),
         (false, None) => Choice::Precise,
     }
 }
@@ -85,16 +87,16 @@ pub(super) fn choice(args: &Scan) -> Choice {
 const SIZED: u64 = 20_000;
 
 /// How many of `population` pages to compress.
-pub(super) fn sized(args: &Scan, population: Pages) -> u64 {
+pub(super) fn sample_size(args: &Scan, population: Pages) -> u64 {
     let choice = match args.sample {
         _ if !args.duplicates => Choice::Exact,
-        Some(amount) => asked(amount),
+        Some(amount) => choice_of(amount),
         None => Choice::Count(SIZED),
     };
     choice.pages_of(population).get()
 }
 
-fn asked(amount: Amount) -> Choice {
+fn choice_of(amount: Amount) -> Choice {
     match amount {
         Amount::Pages(pages) => Choice::Count(pages),
         Amount::Percent(percent) => Choice::Share(percent / 100.0),

@@ -56,7 +56,7 @@ impl<'a> Worker<'a> {
         while self.kept > self.rules.most_kept && self.halvings < 32 {
             self.halvings += 1;
             self.tallies.iter_mut().for_each(|tally| tally.thin(self.halvings));
-            self.kept = self.tallies.iter().map(Tally::kept).sum();
+            self.kept = self.tallies.iter().map(Tally::kept_contents).sum();
         }
     }
 }
@@ -67,14 +67,14 @@ impl Visit for Worker<'_> {
         let place =
             PagePosition { number: origin.page, kind, huge: origin.huge, share: origin.share };
         let Rules { lot, dump, shown, .. } = self.rules;
-        let before = self.tally(origin.part).kept();
+        let before = self.tally(origin.part).kept_contents();
         let tally = &mut self.tallies[origin.part];
         if lot.draws(origin.part, origin.page) {
             self.engine.add(page, place, tally);
         } else {
             self.engine.add_unsized(page, place, tally);
         }
-        self.kept += tally.kept() - before;
+        self.kept += tally.kept_contents() - before;
         self.make_room();
         if let Some(dump) = dump {
             dump.page(page);
@@ -137,7 +137,7 @@ mod tests {
             let origin =
                 Origin { part, page: number, kind, exclusive: true, share: 1.0, huge: None };
             worker.page(&origin, &page);
-            assert!(worker.tallies.iter().map(Tally::kept).sum::<usize>() <= 5000);
+            assert!(worker.tallies.iter().map(Tally::kept_contents).sum::<usize>() <= 5000);
         }
         assert_eq!(worker.halvings, 4);
         let origin = super::super::sampling::nowhere(40_000);

@@ -29,7 +29,7 @@ pub(super) fn run(
     refuse_recording(global, "thp collapse")?;
     let host = input::open(global)?.without_start();
     if args.opted_in {
-        return opted_in(global, args, &host, started);
+        return collapse_opted_in(global, args, &host, started);
     }
     let interval = host.interval(&scope(), || anyhow::Ok(()))?;
     let found = targets::resolve(&args.whose, &interval.end)?.unwrap_or_default();
@@ -77,7 +77,7 @@ pub(super) fn scope() -> Scope {
     Scope { settings: false, ..Scope::everything(Duration::ZERO) }
 }
 
-fn opted_in(
+fn collapse_opted_in(
     global: &Global,
     args: &CollapseArgs,
     host: &Recording,

@@ -13,8 +13,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const MOST: u64 = 1 << 16;
 
 /// Runs the command once before anything else, and returns an error if it prints no number.
-pub(super) fn tried(counter: &str) -> anyhow::Result<()> {
-    if asked(counter).is_some() {
+pub(super) fn try_counter(counter: &str) -> anyhow::Result<()> {
+    if read_counter(counter).is_some() {
         return Ok(());
     }
     let what = format!("--counter {counter}: expected a number within a second, found none");
@@ -23,8 +23,8 @@ pub(super) fn tried(counter: &str) -> anyhow::Result<()> {
 }
 
 /// The current count; `None` if the command fails or takes too long.
-pub(super) fn asked(counter: &str) -> Option<u64> {
-    let mut child = started(counter).ok()?;
+pub(super) fn read_counter(counter: &str) -> Option<u64> {
+    let mut child = start_counter(counter).ok()?;
     let answered = until_it_ends(&mut child);
     if !answered {
         let _ = child.kill();
@@ -37,7 +37,7 @@ pub(super) fn asked(counter: &str) -> Option<u64> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the user's own command")]
-fn started(counter: &str) -> std::io::Result<Child> {
+fn start_counter(counter: &str) -> std::io::Result<Child> {
     let mut shell = Command::new("sh");
     shell.args(["-c", counter]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     shell.spawn()
@@ -74,10 +74,10 @@ mod tests {
 
     #[test]
     fn a_command_is_asked_and_one_that_fails_is_refused() {
-        assert_eq!(asked("echo served: 42"), Some(42));
-        assert_eq!(asked("echo 42; exit 1"), None);
-        assert!(tried("echo 7").is_ok());
-        let error = tried("true").unwrap_err().to_string();
+        assert_eq!(read_counter("echo served: 42"), Some(42));
+        assert_eq!(read_counter("echo 42; exit 1"), None);
+        assert!(try_counter("echo 7").is_ok());
+        let error = try_counter("true").unwrap_err().to_string();
         assert!(error.contains("--counter true: expected a number"), "{error}");
     }
 }

@@ -128,12 +128,12 @@ fn drop_in(unit: &Unit, switch: Switch) -> Option<String> {
         let program = inspect(&unit.program.clone().into_iter().collect::<Vec<_>>());
         set.extend(variables(switch, program.allocator, has));
     }
-    lines.extend(set.iter().map(|(name, value)| format!("Environment={}", quoted(name, value))));
+    lines.extend(set.iter().map(|(name, value)| format!("Environment={}", quote(name, value))));
     Some(lines.join("\n") + "\n")
 }
 
 /// Quotes an assignment: `%` would begin a specifier, and quotes keep spaces.
-fn quoted(name: &str, value: &str) -> String {
+fn quote(name: &str, value: &str) -> String {
     let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%");
     format!("\"{name}={value}\"")
 }
@@ -181,6 +181,6 @@ mod tests {
         assert!(!drop_in(&new, Switch::On).unwrap().contains("MemoryTHP"));
         assert!(drop_in(&new, Switch::Off).unwrap().contains("\nMemoryTHP=disable\n"));
         assert!(drop_in(&old, Switch::Off).unwrap().contains("GODEBUG=disablethp=1"));
-        assert_eq!(quoted("A", "50% \"x\""), "\"A=50%% \\\"x\\\"\"");
+        assert_eq!(quote("A", "50% \"x\""), "\"A=50%% \\\"x\\\"\"");
     }
 }

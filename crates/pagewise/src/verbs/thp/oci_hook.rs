@@ -29,7 +29,7 @@ pub(super) fn run() -> anyhow::Result<Outcome> {
     }
     let mut given = Vec::new();
     stdin.read_to_end(&mut given)?;
-    let changed = changed(&given).unwrap_or_else(|why| {
+    let changed = change_config(&given).unwrap_or_else(|why| {
         output::message(format_args!("the container's configuration stays as it is: {why}"));
         None
     });
@@ -38,7 +38,7 @@ pub(super) fn run() -> anyhow::Result<Outcome> {
 }
 
 /// The changed configuration; `None` if the container did not request huge pages.
-fn changed(given: &[u8]) -> Result<Option<Vec<u8>>, String> {
+fn change_config(given: &[u8]) -> Result<Option<Vec<u8>>, String> {
     let mut config: Value = serde_json::from_slice(given).map_err(|error| error.to_string())?;
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let labelled = config["annotations"].get(ANNOTATION).and_then(text);
@@ -85,7 +85,7 @@ mod tests {
 
     fn environment(config: &str) -> Vec<String> {
         let changed: Value =
-            serde_json::from_slice(&changed(config.as_bytes()).unwrap().unwrap()).unwrap();
+            serde_json::from_slice(&change_config(config.as_bytes()).unwrap().unwrap()).unwrap();
         assert_eq!(changed["root"]["path"], "rootfs", "what is not ours stays");
         serde_json::from_value(changed["process"]["env"].clone()).unwrap()
     }
@@ -116,7 +116,7 @@ mod tests {
         for config in
             ["{}", r#"{"process":{"env":[]}}"#, r#"{"process":{"env":["PAGEWISE_THPX=on"]}}"#]
         {
-            assert_eq!(changed(config.as_bytes()), Ok(None), "{config}");
+            assert_eq!(change_config(config.as_bytes()), Ok(None), "{config}");
         }
     }
 
@@ -127,7 +127,7 @@ mod tests {
             (r#"{"process":{"env":7}}"#, "no list"),
             (r#"{"process":{"env":["PAGEWISE_THP=yes"]}}"#, "expected on, off or advised"),
         ] {
-            let error = changed(config.as_bytes()).unwrap_err();
+            let error = change_config(config.as_bytes()).unwrap_err();
             assert!(error.contains(why), "{error}");
         }
     }

@@ -75,7 +75,7 @@ impl OptedIn {
             let earlier = self.units.get(&cgroup);
             let spent = earlier.map_or(Bytes::new(0), |earlier| earlier.collapse.growth);
             let once = CollapseWish { watch: None, spent, ..*wish };
-            match collapsed(global, host, &targets, &once, stop) {
+            match collapse(global, host, &targets, &once, stop) {
                 Ok(pass) => self.keep(global, cgroup, pass, wish),
                 Err(error) => self.tell(cgroup, error.to_string()),
             }
@@ -83,9 +83,9 @@ impl OptedIn {
     }
 
     fn keep(&mut self, global: &Global, cgroup: String, pass: Collapse, wish: &CollapseWish) {
-        let unit = named(&cgroup);
+        let unit = name_of(&cgroup);
         if wish.watch.is_some() && is_told(global, &pass) {
-            output::message(format_args!("{unit}: {}", told(&pass)));
+            output::message(format_args!("{unit}: {}", describe_pass(&pass)));
         }
         match self.units.get_mut(&cgroup) {
             Some(earlier) => earlier.collapse.follow(pass),
@@ -100,7 +100,7 @@ impl OptedIn {
     /// seconds.
     fn tell(&mut self, cgroup: String, why: String) {
         if self.troubled.get(&cgroup) != Some(&why) {
-            output::message(format_args!("{}: {why}", named(&cgroup)));
+            output::message(format_args!("{}: {why}", name_of(&cgroup)));
             self.troubled.insert(cgroup, why);
         }
     }
@@ -157,7 +157,7 @@ impl OptedIn {
     }
 }
 
-fn collapsed(
+fn collapse(
     global: &Global,
     host: &Recording,
     targets: &CollapseTargets,
@@ -175,7 +175,7 @@ fn is_told(global: &Global, pass: &Collapse) -> bool {
     !global.quiet && !global.json && pass.collapsed > 0
 }
 
-fn told(pass: &Collapse) -> String {
+fn describe_pass(pass: &Collapse) -> String {
     let (huge, anon) = (pass.huge_after, pass.anon_after);
     format!(
         "{} huge pages made, {huge} of {anon} are in huge pages, {} added",
@@ -191,6 +191,6 @@ fn wait(time: Duration, stop: &Stop) {
 }
 
 /// The name of the container or unit in its own tools, or else the path of the cgroup.
-fn named(cgroup: &str) -> String {
+fn name_of(cgroup: &str) -> String {
     unit_of(&Name::from(cgroup)).unwrap_or_else(|| cgroup.to_owned())
 }

@@ -44,7 +44,7 @@ impl Evidence {
     ) -> anyhow::Result<Self> {
         output::empty_folder(folder)?;
         if let Some(counter) = counter {
-            counter::tried(counter)?;
+            counter::try_counter(counter)?;
         }
         let (end, collapsed) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let look = WatchRound {
@@ -119,11 +119,11 @@ impl WatchRound {
             let Ok(Some(moment)) = coverage::moment(&self.pids, self.block) else { break };
             moments.push(WatchSample {
                 seconds: began.elapsed().as_secs_f64(),
-                requests: self.counter.as_deref().and_then(counter::asked),
+                requests: self.counter.as_deref().and_then(counter::read_counter),
                 collapsed: self.collapsed.load(Ordering::Relaxed),
                 ..moment
             });
-            if thinned(&mut moments, MOST) {
+            if thin_out(&mut moments, MOST) {
                 every *= 2;
             }
             while looked.elapsed() < every && !self.end.load(Ordering::Relaxed) {
@@ -135,7 +135,7 @@ impl WatchRound {
 }
 
 /// Drops every second record if there are too many.
-fn thinned(moments: &mut Vec<WatchSample>, most: usize) -> bool {
+fn thin_out(moments: &mut Vec<WatchSample>, most: usize) -> bool {
     if moments.len() < most {
         return false;
     }
@@ -156,7 +156,7 @@ mod tests {
         let mut moments = Vec::new();
         for second in 0..1000 {
             moments.push(WatchSample { seconds: f64::from(second), ..WatchSample::default() });
-            thinned(&mut moments, 64);
+            thin_out(&mut moments, 64);
             assert!(moments.len() < 64 && moments[0].seconds == 0.0);
         }
         assert!(moments.len() >= 31 && moments.is_sorted_by(|a, b| a.seconds < b.seconds));

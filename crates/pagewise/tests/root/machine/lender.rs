@@ -15,7 +15,7 @@ use pagewise_model::lend::{
 };
 use pagewise_model::{Bytes, Compressor, Refusal};
 
-use pagewise_testkit::{Loans, Thing, made};
+use pagewise_testkit::{Loans, Thing, note_made};
 
 /// The mount points of memory cgroups in v1, and of all cgroups in v2.
 const HIERARCHIES: [(&str, &str); 2] =
@@ -55,7 +55,7 @@ impl LoansLender {
         let mut options = std::fs::OpenOptions::new();
         let list = options.append(true).create(true).open(self.tokens.join("lent"));
         writeln!(list.expect("a folder for tokens"), "{thing}").expect("room for a line");
-        made(thing);
+        note_made(thing);
     }
 
     fn promised(&mut self, way_back: String, take: &str) -> Result<LoanId, Refusal> {

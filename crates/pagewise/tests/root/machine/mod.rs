@@ -6,7 +6,7 @@ mod place;
 
 use std::process::{Command, Output};
 
-pub(crate) use pagewise_testkit::{Lent, Loans, Thing, made, read, run, take_turn, write};
+pub(crate) use pagewise_testkit::{Lent, Loans, Thing, note_made, read, run, take_turn, write};
 pub(crate) use place::{Place, said};
 
 /// Runs pagewise, with any exit status.

@@ -25,12 +25,12 @@ fn print_one(page: &mut Page, collapse: &Collapse, unit: &str) {
     let targets = whom(&collapse.processes);
     let what = if collapse.dry_run { "would collapse in" } else { "collapse of" };
     let start = Line::default().span(Role::Strong, format!("{unit}{what} {targets}"));
-    page.hang_items(start, 2, &made(collapse));
+    page.hang_items(start, 2, &describe_made(collapse));
     page.fact_items("  memory", &memory(collapse));
     if let Some(by_access) = &collapse.by_access {
         page.fact_items("  first", &[first(by_access)]);
     }
-    let left = left(collapse);
+    let left = describe_left(collapse);
     if !left.is_empty() {
         page.fact_items("  left alone", &left);
     }
@@ -52,7 +52,7 @@ fn whom(processes: &[CollapsedProcess]) -> String {
     }
 }
 
-fn made(collapse: &Collapse) -> Vec<String> {
+fn describe_made(collapse: &Collapse) -> Vec<String> {
     let of = |huge: Bytes, all: Bytes| share(huge.get(), all.get()).unwrap_or("0 %".to_owned());
     let before = of(collapse.huge_before, collapse.anon_before);
     let after = of(collapse.huge_after, collapse.anon_after);
@@ -101,7 +101,7 @@ fn first(by_access: &ByAccess) -> String {
     }
 }
 
-fn left(collapse: &Collapse) -> Vec<String> {
+fn describe_left(collapse: &Collapse) -> Vec<String> {
     let left = &collapse.left_alone;
     let kinds = [
         (left.shared, "shared with another process"),

@@ -177,7 +177,7 @@ fn advice(page: &mut Page, process: &ProcessCoverage) {
     );
     page.prose(2, Role::Plain, &listed);
     let command = format!("pagewise thp collapse --pid {}", process.pid);
-    page.command(Line::indented(4), 4, &command);
+    page.command(Line::indent(4), 4, &command);
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use coverage::Allowed;
 
 use super::kit::{Line, Page, Role};
 use super::table::{Cell, Column, NONE, Table};
-use super::words::{cell, count, seconds, share, shown};
+use super::words::{cell, count, format_reading, seconds, share};
 use crate::{HugeSeen, huge};
 
 /// Maximum number of rows of a table.
@@ -80,7 +80,7 @@ fn groups(page: &mut Page, groups: &[&Cgroup]) {
     // cgroup version 1 has no such counters
     let is_counted = groups
         .iter()
-        .map(|group| huge::made(group))
+        .map(|group| huge::count_made(group))
         .any(|made| made.at_fault.get().is_some() || made.by_collapse.get().is_some());
     let about = if is_counted { ", and how many were made" } else { "" };
     let about = format!("anonymous memory, how much of it is in huge pages{about}");
@@ -95,7 +95,7 @@ fn groups(page: &mut Page, groups: &[&Cgroup]) {
     ];
     let mut table = Table::new(4, columns);
     for group in groups.iter().take(MOST) {
-        let made = huge::made(group);
+        let made = huge::count_made(group);
         table.row(vec![
             Cell::new(Role::Plain, group.path.as_str()),
             cell(&group.anon),
@@ -160,7 +160,7 @@ fn some(size: &Reading<Bytes>) -> Cell {
     match size.get() {
         Some(size) if size > Bytes::new(0) => size.to_string().into(),
         Some(_) => Cell::default(),
-        None => Cell::new(Role::Quiet, shown(size)),
+        None => Cell::new(Role::Quiet, format_reading(size)),
     }
 }
 
@@ -178,8 +178,6 @@ fn coverage(huge: &Reading<Bytes>, all: Option<Bytes>) -> Cell {
 
 fn more(page: &mut Page, all: usize) {
     if all > MOST {
-        page.line(
-            &Line::indented(4).span(Role::Quiet, format!("and {} more (--json)", all - MOST)),
-        );
+        page.line(&Line::indent(4).span(Role::Quiet, format!("and {} more (--json)", all - MOST)));
     }
 }

@@ -14,7 +14,7 @@ pub(in crate::text) fn print(page: &mut Page, done: &Restrained<'_>) {
         many => plural(many.len() as u64, "process"),
     };
     let start = Line::default().span(Role::Strong, format!("huge pages of {targets}"));
-    page.hang_items(start, 2, &found(restrain));
+    page.hang_items(start, 2, &describe_found(restrain));
     let split = split(restrain);
     if !split.is_empty() {
         page.fact_items("  split", &split);
@@ -32,7 +32,7 @@ pub(in crate::text) fn print(page: &mut Page, done: &Restrained<'_>) {
     }
 }
 
-fn found(restrain: &Restrain) -> Vec<String> {
+fn describe_found(restrain: &Restrain) -> Vec<String> {
     vec![
         format!("{} read", count(restrain.huge_pages)),
         format!("{} are zeros for more than half", count(restrain.bloated)),
@@ -76,7 +76,7 @@ fn advice(page: &mut Page, done: &Restrained<'_>) {
         let folder = "/sys/kernel/mm/transparent_hugepage";
         let none = format!("echo 64 | sudo tee {folder}/khugepaged/max_ptes_none");
         let shrink = format!("echo 1 | sudo tee {folder}/shrink_underused");
-        page.command(Line::indented(4), 4, &none);
-        page.command(Line::indented(4), 4, &shrink);
+        page.command(Line::indent(4), 4, &none);
+        page.command(Line::indent(4), 4, &shrink);
     }
 }

@@ -4,7 +4,7 @@
 use unicode_width::UnicodeWidthChar;
 
 /// Each character as ASCII; `?` for one without an equivalent.
-pub(super) fn spelled(text: &str) -> String {
+pub(super) fn spell(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match counterpart(c) {
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn ascii_is_as_wide_as_the_text() {
-        assert_eq!(spelled("\x1b[1ma█░…\x1b[0m"), "\x1b[1ma@.~\x1b[0m");
-        assert_eq!(spelled("漢é"), "???");
+        assert_eq!(spell("\x1b[1ma█░…\x1b[0m"), "\x1b[1ma@.~\x1b[0m");
+        assert_eq!(spell("漢é"), "???");
     }
 }

@@ -5,10 +5,10 @@ use pagewise_model::{Bytes, Percent, Reading, Snapshot, Tier, Zone};
 
 use super::super::kit::{Line, Page, Role, wrap};
 use super::super::movement::{per_second, speed};
-use super::super::words::{lack, part_of, share, sized, stalled, to_one};
+use super::super::words::{describe_stall, format_pages, lack, part_of, share, to_one};
 use super::super::{MemoryPart, memory};
 use super::super::{bars, pressure, thp};
-use super::{FACTS, fact, fact_line, printed};
+use super::{FACTS, fact, fact_line, render};
 use crate::live::{LiveFrame, LiveWindow};
 
 /// Number of cells of a bar next to numbers.
@@ -24,16 +24,16 @@ const TIERS: usize = 4;
 pub(super) fn sections(frame: &LiveFrame<'_>, window: LiveWindow) -> Vec<Vec<String>> {
     let snapshot = &frame.interval.end;
     let mut all = vec![
-        printed(window, |page| memory_left(page, snapshot)),
-        printed(window, |page| swap(page, snapshot, window)),
-        printed(window, |page| waiting(page, frame, window)),
-        printed(window, |page| kswapd(page, frame)),
-        printed(window, |page| effective(page, snapshot)),
-        printed(window, |page| rates(page, frame, window)),
-        printed(window, |page| huge_pages(page, snapshot)),
+        render(window, |page| memory_left(page, snapshot)),
+        render(window, |page| swap(page, snapshot, window)),
+        render(window, |page| waiting(page, frame, window)),
+        render(window, |page| kswapd(page, frame)),
+        render(window, |page| effective(page, snapshot)),
+        render(window, |page| rates(page, frame, window)),
+        render(window, |page| huge_pages(page, snapshot)),
     ];
     if window.height > HIGH {
-        all.insert(1, printed(window, |page| bar(page, snapshot, window)));
+        all.insert(1, render(window, |page| bar(page, snapshot, window)));
     }
     all
 }
@@ -56,7 +56,7 @@ fn bar(page: &mut Page, snapshot: &Snapshot, window: LiveWindow) {
     memory::bar(page, FACTS, &parts, total);
     if window.height > 2 * HIGH - 10 {
         let legend: Vec<String> = parts.iter().map(MemoryPart::glance).collect();
-        wrapped(page, "", &legend.join(" · "), window);
+        print_wrapped(page, "", &legend.join(" · "), window);
     }
 }
 
@@ -76,7 +76,7 @@ fn effective(page: &mut Page, snapshot: &Snapshot) {
         "Effective",
         format!(
             "{} without compression{}: {} stored in {}, {}",
-            known.uncompressed(),
+            known.uncompressed_size(),
             of_ram.unwrap_or_default(),
             known.stored,
             known.pool,
@@ -97,7 +97,7 @@ fn swap(page: &mut Page, snapshot: &Snapshot, window: LiveWindow) {
     let zswap = &snapshot.zswap;
     let stored = zswap.stored.get().zip(zswap.pool.get()).filter(|(stored, _)| stored.get() > 0);
     if let Some((stored, pool)) = stored {
-        fact(page, "zswap", stored_in(stored, pool));
+        fact(page, "zswap", describe_stored(stored, pool));
     }
 }
 
@@ -110,7 +110,7 @@ fn tier_line(page: &mut Page, label: &str, tier: &Tier, snapshot: &Snapshot, win
     let device = snapshot.compressed().find(|zram| tier.kind.is_ram() && zram.name() == name);
     let held = device.and_then(|zram| {
         let (stored, pool) = zram.mm_stat.original.get().zip(zram.mm_stat.memory_used.get())?;
-        (stored.get() > 0).then(|| stored_in(stored, pool))
+        (stored.get() > 0).then(|| describe_stored(stored, pool))
     });
     fact_line(page, label, |mut line| {
         line = line.plain(name).plain(" ");
@@ -126,7 +126,7 @@ fn tier_line(page: &mut Page, label: &str, tier: &Tier, snapshot: &Snapshot, win
 }
 
 /// `3.0 GiB in 1.0 GiB (3.00 to 1)`
-fn stored_in(stored: Bytes, pool: Bytes) -> String {
+fn describe_stored(stored: Bytes, pool: Bytes) -> String {
     let ratio = pagewise_model::Ratio::from_sizes(stored, pool);
     let ratio = ratio.map(|ratio| format!(" ({})", to_one(ratio))).unwrap_or_default();
     format!("stores {stored} in {pool}{ratio}")
@@ -138,7 +138,7 @@ fn waiting(page: &mut Page, frame: &LiveFrame<'_>, window: LiveWindow) {
         return fact(page, "Pressure", why);
     }
     let share = |reading: &Reading<Percent>| {
-        reading.get().map_or_else(|| "–".to_owned(), |share| stalled(share.get()))
+        reading.get().map_or_else(|| "–".to_owned(), |share| describe_stall(share.get()))
     };
     let text =
         format!("some {}, all {}", share(&psi.memory.some.avg10), share(&psi.memory.full.avg10));
@@ -178,7 +178,7 @@ fn kswapd(page: &mut Page, frame: &LiveFrame<'_>) {
     let mut parts = Vec::new();
     parts.extend(frame.sample.kswapd_percent.map(|percent| match percent {
         none if none <= 0.0 => "asleep".to_owned(),
-        some => format!("awake, {} CPU", stalled(some)),
+        some => format!("awake, {} CPU", describe_stall(some)),
     }));
     let size = snapshot.page_size();
     parts.extend(snapshot.tightest_zone().and_then(|zone| marks(zone, size)));
@@ -193,9 +193,9 @@ fn marks(zone: &Zone, page_size: Bytes) -> Option<String> {
     Some(format!(
         "{}: {} free, low {}, high {}",
         zone.name,
-        sized(free?, page_size),
-        sized(low?, page_size),
-        sized(high?, page_size)
+        format_pages(free?, page_size),
+        format_pages(low?, page_size),
+        format_pages(high?, page_size)
     ))
 }
 
@@ -224,7 +224,7 @@ fn rates(page: &mut Page, frame: &LiveFrame<'_>, window: LiveWindow) {
     });
     items.splice(1.min(items.len())..1.min(items.len()), faults);
     items.extend(frame.kills.map(|kills| format!("OOM kills {kills} since start")));
-    wrapped(page, "Rates", &items.join(", "), window);
+    print_wrapped(page, "Rates", &items.join(", "), window);
 }
 
 fn huge_pages(page: &mut Page, snapshot: &Snapshot) {
@@ -235,7 +235,7 @@ fn huge_pages(page: &mut Page, snapshot: &Snapshot) {
 }
 
 /// A fact of at most two lines.
-fn wrapped(page: &mut Page, label: &str, text: &str, window: LiveWindow) {
+fn print_wrapped(page: &mut Page, label: &str, text: &str, window: LiveWindow) {
     let mut lines = wrap(text, window.width.saturating_sub(FACTS).max(1));
     if lines.len() > 2 {
         let rest = lines.split_off(1).join(" ");

@@ -35,13 +35,13 @@ pub fn live_with_rows(frame: &LiveFrame<'_>, window: LiveWindow) -> (Vec<String>
     let room = window.height - 1;
     let mut lines = Vec::new();
     if let Some(replay) = frame.replay {
-        lines.extend(printed(window, |page| page.line(&replay::first_line(replay, window.width))));
+        lines.extend(render(window, |page| page.line(&replay::first_line(replay, window.width))));
     }
     lines.extend(verdict_lines(frame, window));
     lines.truncate(room.max(1));
     let wanted = table_lines(frame.view, window.height).min(room.saturating_sub(lines.len()));
     if frame.view.shows_help {
-        lines.extend(printed(window, |page| match frame.replay {
+        lines.extend(render(window, |page| match frame.replay {
             Some(_) => help(page, &replay::KEYS),
             None => help(page, &LIVE_KEYS),
         }));
@@ -52,7 +52,7 @@ pub fn live_with_rows(frame: &LiveFrame<'_>, window: LiveWindow) -> (Vec<String>
             }
         }
         let left = room.saturating_sub(lines.len());
-        lines.extend(printed(window, |page| match &frame.sample.detail {
+        lines.extend(render(window, |page| match &frame.sample.detail {
             Some(detail) if frame.view.open.is_some() => details::print(page, detail),
             _ => {
                 rows = left.saturating_sub(1);
@@ -62,9 +62,9 @@ pub fn live_with_rows(frame: &LiveFrame<'_>, window: LiveWindow) -> (Vec<String>
     }
     lines.truncate(room);
     lines.resize(room, String::new());
-    lines.extend(printed(window, |page| page.line(&last_line(frame))).into_iter().take(1));
+    lines.extend(render(window, |page| page.line(&last_line(frame))).into_iter().take(1));
     if !window.unicode {
-        lines = lines.iter().map(|line| ascii::spelled(line)).collect();
+        lines = lines.iter().map(|line| ascii::spell(line)).collect();
     }
     (lines, rows)
 }
@@ -79,7 +79,7 @@ fn table_lines(view: &LiveView, height: usize) -> usize {
     }
 }
 
-fn printed(window: LiveWindow, print: impl FnOnce(&mut Page)) -> Vec<String> {
+fn render(window: LiveWindow, print: impl FnOnce(&mut Page)) -> Vec<String> {
     let look = TextStyle { width: window.width, colour: window.colour };
     let mut page = Page::for_window(look);
     print(&mut page);
@@ -100,7 +100,7 @@ fn verdict_lines(frame: &LiveFrame<'_>, window: LiveWindow) -> Vec<String> {
         let rest = lines.split_off(most - 1).join(" ");
         lines.push(rest);
     }
-    printed(window, |page| {
+    render(window, |page| {
         lines.into_iter().for_each(|line| page.line(&Line::default().span(role, line)));
     })
 }

@@ -4,9 +4,9 @@
 use pagewise_model::{Bytes, LiveGroup, LiveProcess, LiveSubject};
 
 use super::super::kit::{Page, Role};
-use super::super::process_table::grown_by;
+use super::super::process_table::describe_growth;
 use super::super::table::{Cell, Column, NONE, Table};
-use super::super::words::stalled;
+use super::super::words::describe_stall;
 use crate::live::{LiveFrame, LiveView, rows_around, shown_groups, shown_processes};
 
 /// The title and at most `rows` rows.
@@ -58,9 +58,9 @@ fn print_processes(page: &mut Page, shown: &[&LiveProcess], view: &LiveView) {
             process.resident.to_string().into(),
             process.anon.to_string().into(),
             size(process.swap),
-            known(process.growth_per_second.map(grown_by)),
-            known(process.faults_per_second.map(|rate| format!("{rate:.0}"))),
-            known(process.cpu_percent.map(stalled)),
+            known_cell(process.growth_per_second.map(describe_growth)),
+            known_cell(process.faults_per_second.map(|rate| format!("{rate:.0}"))),
+            known_cell(process.cpu_percent.map(describe_stall)),
         ]);
     }
     rows(page, table, view);
@@ -83,10 +83,10 @@ fn print_groups(page: &mut Page, shown: &[&LiveGroup], view: &LiveView) {
             mark(is_selected),
             name(group.path.as_str(), is_selected),
             group.current.to_string().into(),
-            known(group.limit.map(|limit| limit.to_string())),
+            known_cell(group.limit.map(|limit| limit.to_string())),
             size(group.swap),
-            known(group.growth_per_second.map(grown_by)),
-            known(group.refaults_per_second.map(|rate| format!("{rate:.0}"))),
+            known_cell(group.growth_per_second.map(describe_growth)),
+            known_cell(group.refaults_per_second.map(|rate| format!("{rate:.0}"))),
         ]);
     }
     rows(page, table, view);
@@ -114,9 +114,9 @@ fn name(text: &str, is_selected: bool) -> Cell {
 }
 
 fn size(size: Option<Bytes>) -> Cell {
-    known(size.map(|size| size.to_string()))
+    known_cell(size.map(|size| size.to_string()))
 }
 
-fn known(text: Option<String>) -> Cell {
+fn known_cell(text: Option<String>) -> Cell {
     text.map_or_else(|| Cell::new(Role::Quiet, NONE), Cell::from)
 }

@@ -4,20 +4,20 @@
 
 use pagewise_model::{Trial, TrialMetric, Verdict};
 
-use super::{metrics, role, stopped};
+use super::{metrics, print_stopped, role};
 use crate::lineup::{self, ArmPair, Medians, Row};
 use crate::text::kit::{Line, Page, Role};
 use crate::text::table::{Cell, Column, NONE, Table};
-use crate::text::words::listed;
+use crate::text::words::join_words;
 use crate::{TrialReport, phrases};
 
 /// The number of arms, and their settings.
 pub(super) fn heading(page: &mut Page, tried: &TrialReport<'_>) {
     let trial = tried.trial;
-    let arms = phrases::named(tried.name, &format!("{} arms on", trial.arms.len()));
+    let arms = phrases::prefix_name(tried.name, &format!("{} arms on", trial.arms.len()));
     let start = Line::default().span(Role::Strong, arms);
     page.hang(start.plain(" "), 2, Role::Plain, &phrases::command(trial));
-    stopped(page, trial);
+    print_stopped(page, trial);
     let mut table = Table::new(2, vec![Column::left(""), Column::words("")]);
     for arm in &trial.arms {
         table.row(vec![
@@ -67,8 +67,9 @@ fn medians(page: &mut Page, trial: &Trial) {
         lineup::medians(trial).into_iter().partition(lineup::is_nothing);
     let names: Vec<&str> = trial.arms.iter().map(|arm| arm.name.as_str()).collect();
     let rows = told.iter().map(|of| {
-        let shown = trial.arms.iter().map(|arm| of.shown(arm).unwrap_or_else(|| NONE.to_owned()));
-        (of.metric.name.clone(), shown.collect())
+        let describe_arm =
+            trial.arms.iter().map(|arm| of.describe_arm(arm).unwrap_or_else(|| NONE.to_owned()));
+        (of.metric.name.clone(), describe_arm.collect())
     });
     beside(page, "median", &names, &rows.collect::<Vec<_>>());
     if !nothing.is_empty() {
@@ -125,7 +126,7 @@ pub(super) fn differences(page: &mut Page, trial: &Trial, other: &ArmPair<'_>) {
         let of = rest.iter().filter(|metric| metric.verdict == verdict);
         let names: Vec<String> = of.map(|metric| metric.name.clone()).collect();
         if !names.is_empty() {
-            page.prose(2, Role::Quiet, &format!("{words}: {}.", listed(&names)));
+            page.prose(2, Role::Quiet, &format!("{words}: {}.", join_words(&names)));
         }
     }
 }

@@ -42,7 +42,7 @@ fn role(verdict: Verdict) -> Role {
 
 fn heading(page: &mut Page, tried: &TrialReport<'_>) {
     let trial = tried.trial;
-    let arms = phrases::named(tried.name, &phrases::arms(trial));
+    let arms = phrases::prefix_name(tried.name, &phrases::arms(trial));
     let line = Line::default()
         .span(Role::Strong, arms.clone())
         .plain(format!(" on {}: ", phrases::command(trial)))
@@ -51,11 +51,11 @@ fn heading(page: &mut Page, tried: &TrialReport<'_>) {
         page.line(&line);
     } else {
         page.hang(Line::default(), 2, Role::Strong, &format!("{arms} on"));
-        page.hang(Line::indented(2), 4, Role::Plain, &phrases::command(trial));
+        page.hang(Line::indent(2), 4, Role::Plain, &phrases::command(trial));
         let verdict = phrases::verdict(trial.verdict).to_uppercase();
-        page.line(&Line::indented(2).span(role(trial.verdict), verdict));
+        page.line(&Line::indent(2).span(role(trial.verdict), verdict));
     }
-    stopped(page, trial);
+    print_stopped(page, trial);
     let meaning = phrases::meaning(trial);
     if !meaning.is_empty() {
         page.prose(2, Role::Plain, &meaning);
@@ -63,7 +63,7 @@ fn heading(page: &mut Page, tried: &TrialReport<'_>) {
     page.gap();
 }
 
-fn stopped(page: &mut Page, trial: &Trial) {
+fn print_stopped(page: &mut Page, trial: &Trial) {
     if let Some(stopped) = &trial.stopped {
         page.prose(2, Role::Warning, &format!("stopped early: {stopped}"));
     }

@@ -52,12 +52,12 @@ impl Check {
         let found = coverage::share(pid, self.block).ok()?;
         let came = found.percent().map(Percent::get).is_some_and(|share| share >= ENOUGH);
         if self.switch != Switch::On || came {
-            return self.said(pid, &found, "");
+            return self.describe(pid, &found, "");
         }
         match self.collapse(pid) {
-            Ok(after) => self.said(pid, &after, ", collapsed from outside"),
+            Ok(after) => self.describe(pid, &after, ", collapsed from outside"),
             Err(error) => {
-                let listed = self.said(pid, &found, "")?;
+                let listed = self.describe(pid, &found, "")?;
                 Some(format!("{listed}; it could not be collapsed from outside: {error:#}"))
             }
         }
@@ -108,7 +108,7 @@ impl Check {
     }
 
     /// The message, if there is enough memory to be worth one.
-    fn said(&self, pid: u32, found: &Share, how: &str) -> Option<String> {
+    fn describe(&self, pid: u32, found: &Share, how: &str) -> Option<String> {
         if found.anon < LEAST {
             return None;
         }

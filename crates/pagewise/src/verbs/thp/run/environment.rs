@@ -98,7 +98,7 @@ fn value(row: &Row, switch: Switch, had: Option<String>) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn set(
+    fn set_variable(
         switch: Switch,
         allocator: Allocator,
         had: &[(&str, &str)],
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn what_the_user_has_set_stays() {
         let had = [("MALLOC_CONF", "narenas:2"), ("GLIBC_TUNABLES", "glibc.malloc.hugetlb=2")];
-        let set = set(Switch::On, Allocator::Glibc, &had);
+        let set = set_variable(Switch::On, Allocator::Glibc, &had);
         let conf = get(&set, "MALLOC_CONF").unwrap();
         assert_eq!(conf, "narenas:2,thp:always,metadata_thp:auto");
         assert_eq!(get(&set, "GLIBC_TUNABLES"), None, "the user has decided");
@@ -124,16 +124,16 @@ mod tests {
 
     #[test]
     fn only_a_jvm_gets_what_a_jvm_announces() {
-        let java = |allocator| get(&set(Switch::On, allocator, &[]), "JAVA_TOOL_OPTIONS");
+        let java = |allocator| get(&set_variable(Switch::On, allocator, &[]), "JAVA_TOOL_OPTIONS");
         assert_eq!(java(Allocator::Glibc), None);
         assert_eq!(java(Allocator::Jvm).as_deref(), Some("-XX:+UseTransparentHugePages"));
     }
 
     #[test]
     fn off_reaches_go_and_advised_changes_nothing() {
-        let off = set(Switch::Off, Allocator::Go, &[]);
+        let off = set_variable(Switch::Off, Allocator::Go, &[]);
         assert_eq!(get(&off, "GODEBUG").as_deref(), Some("disablethp=1"));
-        assert_eq!(get(&set(Switch::On, Allocator::Go, &[]), "GODEBUG"), None);
-        assert_eq!(set(Switch::Advised, Allocator::Jvm, &[]), []);
+        assert_eq!(get(&set_variable(Switch::On, Allocator::Go, &[]), "GODEBUG"), None);
+        assert_eq!(set_variable(Switch::Advised, Allocator::Jvm, &[]), []);
     }
 }

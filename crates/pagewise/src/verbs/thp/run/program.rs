@@ -50,14 +50,14 @@ pub(in super::super) struct Program {
 
 pub(in super::super) fn inspect(command: &[String]) -> Program {
     let preloaded = std::env::var("LD_PRELOAD").unwrap_or_default();
-    let file = command.first().and_then(|name| found(name)).and_then(|path| head(&path));
-    let allocator = named(preloaded.as_bytes());
-    let allocator = allocator.or_else(|| file.as_deref().map(judged));
+    let file = command.first().and_then(|name| find(name)).and_then(|path| head(&path));
+    let allocator = find_name(preloaded.as_bytes());
+    let allocator = allocator.or_else(|| file.as_deref().map(judge));
     Program { allocator: allocator.unwrap_or(Allocator::Glibc) }
 }
 
 /// The file that a shell would start for this name.
-fn found(name: &str) -> Option<PathBuf> {
+fn find(name: &str) -> Option<PathBuf> {
     if name.contains('/') {
         return Some(PathBuf::from(name));
     }
@@ -78,7 +78,7 @@ fn head(path: &Path) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-fn judged(file: &[u8]) -> Allocator {
+fn judge(file: &[u8]) -> Allocator {
     if !file.starts_with(b"\x7fELF") {
         return Allocator::Glibc;
     }
@@ -86,7 +86,7 @@ fn judged(file: &[u8]) -> Allocator {
     match () {
         () if has(b"\xff Go buildinf:") => Allocator::Go,
         () if has(b"libjli.so") || has(b"libjvm.so\0") => Allocator::Jvm,
-        () => named(file).unwrap_or(if has(b"ld-linux") || has(b"ld-musl") {
+        () => find_name(file).unwrap_or(if has(b"ld-linux") || has(b"ld-musl") {
             Allocator::Glibc
         } else {
             Allocator::Static
@@ -95,7 +95,7 @@ fn judged(file: &[u8]) -> Allocator {
 }
 
 /// Recognises an allocator by names of libraries and symbols that no other allocator has.
-fn named(bytes: &[u8]) -> Option<Allocator> {
+fn find_name(bytes: &[u8]) -> Option<Allocator> {
     const MARKS: [(&[u8], Allocator); 6] = [
         (b"libjemalloc.so", Allocator::Jemalloc),
         (b"libmimalloc.so", Allocator::Mimalloc),
@@ -113,13 +113,13 @@ mod tests {
 
     #[test]
     fn marks_tell_allocators_apart() {
-        let elf = |text: &[u8]| judged(&[b"\x7fELF...", text].concat());
+        let elf = |text: &[u8]| judge(&[b"\x7fELF...", text].concat());
         assert_eq!(elf(b"/lib64/ld-linux-x86-64.so.2\0libc.so.6\0"), Allocator::Glibc);
         assert_eq!(elf(b"ld-linux-x86-64.so.2\0libjemalloc.so.2\0"), Allocator::Jemalloc);
         assert_eq!(elf(b"nothing"), Allocator::Static);
         assert_eq!(elf(b"\xff Go buildinf:"), Allocator::Go);
         assert_eq!(elf(b"ld-linux libjli.so"), Allocator::Jvm);
-        assert_eq!(judged(b"#!/bin/sh\n"), Allocator::Glibc);
+        assert_eq!(judge(b"#!/bin/sh\n"), Allocator::Glibc);
     }
 
     #[test]
@@ -129,6 +129,6 @@ mod tests {
         // this test program contains every mark as text, so any of them may be found: it must not
         // panic
         assert!(!program.allocator.name().is_empty());
-        assert!(found("sh").is_some() && found("no-such-program-anywhere").is_none());
+        assert!(find("sh").is_some() && find("no-such-program-anywhere").is_none());
     }
 }
