@@ -33,7 +33,7 @@
 //! let visit = |_: &Origin, page: &[u8]| zeros += u64::from(page.iter().all(|&byte| byte == 0));
 //! sampler.run(&mut [visit]);
 //! let sample = sampler.finish();
-//! println!("{zeros} of {} pages sampled, {} in all", sample.sampled().get(), sample.pages().get());
+//! println!("{zeros} of {} pages sampled, {} in all", sample.sampled_pages().get(), sample.pages().get());
 //! # Ok(()) }
 //! ```
 

@@ -144,22 +144,8 @@ pub(crate) const GROUPS: &[Group] = &[
         proves: "every parser withstands what a fuzzer thinks of in 60 s",
         inputs: &[
             Crates(&[
-                "apply",
-                "bench",
-                "capture",
-                "decide",
-                "experiments",
-                "explain",
-                "files",
-                "html",
-                "lab",
-                "model",
-                "observe",
-                "pages",
-                "plan",
-                "report",
-                "settings",
-                "terminal",
+                "apply", "bench", "capture", "decide", "explain", "guest", "hostfs", "html", "lab",
+                "model", "observe", "pages", "plan", "report", "settings", "stats", "terminal",
                 "workload",
             ]),
             Paths(&[
@@ -375,7 +361,7 @@ pub(crate) const GROUPS: &[Group] = &[
         name: "plan-documents",
         proves: "plan makes the plans in files that the groups of reboots apply, with zram-generator and with zswap",
         inputs: &[
-            Alone(&["choose", "facts", "plan"]),
+            Alone(&["facts", "plan"]),
             GUEST_TESTS,
             Paths(&[
                 "crates/pagewise/tests/guest/documents",
@@ -424,7 +410,7 @@ pub(crate) const GROUPS: &[Group] = &[
         name: "ledger",
         proves: "gains that plans predicted are measured, and most come true",
         inputs: &[
-            Alone(&["apply", "choose", "facts", "pages", "plan"]),
+            Alone(&["apply", "facts", "pages", "plan"]),
             GUEST_TESTS,
             Paths(&["crates/pagewise/tests/guest/ledger.rs"]),
         ],
@@ -475,7 +461,7 @@ pub(crate) const GROUPS: &[Group] = &[
         name: "huge-pages",
         proves: "other processes' memory is collapsed into huge pages on 6.1, 6.12 and 7.2, what is in use first",
         inputs: &[
-            Alone(&["collapse", "procmem", "workload"]),
+            Alone(&["hugepages", "procmem", "workload"]),
             GUEST_TESTS,
             Paths(&[
                 "crates/pagewise/tests/guest/thp.rs",

@@ -53,10 +53,12 @@ impl<'a> Circumstances<'a> {
     fn describe_disturbance(&self, group: &Cgroup) -> Option<String> {
         self.troubled.iter().find_map(|trouble| {
             let limited = trouble.limited;
-            let place = match () {
-                () if groups::is_below(limited, group) => "below",
-                () if groups::is_below(group, limited) => "above",
-                () => return None,
+            let place = if groups::is_below(limited, group) {
+                "below"
+            } else if groups::is_below(group, limited) {
+                "above"
+            } else {
+                return None;
             };
             let path = &limited.path;
             Some(format!(

@@ -89,8 +89,7 @@ fn name_holder(shmem: Bytes, held: &ShmemHolder<'_>) -> String {
         )
     });
     let all: Vec<String> = mounts.chain(holders).collect();
-    // names of mounts may contain full stops
-    let all = all.join(", ").replace(". ", ".");
+    let all = all.join(", ");
     if all.is_empty() { all } else { format!(" Of the {shmem} of Shmem, {all}.") }
 }
 

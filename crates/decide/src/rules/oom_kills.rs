@@ -150,11 +150,6 @@ fn title(kills: &[&OomKill], last: &OomKill) -> String {
     format!("{who}{place}")
 }
 
-/// Names may contain full stops, which would look like the end of a sentence.
-fn sentence(text: &str) -> String {
-    text.replace(". ", ".")
-}
-
 fn describe(host: &Snapshot, kills: &[&OomKill], last: &OomKill) -> String {
     let reports = match kills.len() as u64 {
         1 => String::new(),
@@ -167,7 +162,7 @@ fn describe(host: &Snapshot, kills: &[&OomKill], last: &OomKill) -> String {
         .map_or_else(String::new, |size| format!(". The host has {size} of memory available now"));
     let gone = if is_group_gone(host, last) { ". This cgroup no longer exists" } else { "" };
     let boot = if last.earlier_boot.is_some() { ", before this boot" } else { "" };
-    let text = sentence(&format!("{}{boot}, {}", oom::how_long_ago(last), oom::title(last)));
+    let text = format!("{}{boot}, {}", oom::how_long_ago(last), oom::title(last));
     format!("{text}{reports}{available}{gone}.")
 }
 
@@ -219,7 +214,7 @@ fn counted_only(interval: &Interval) -> Option<Finding> {
             "{} killed for lack of memory since boot",
             if killed == 1 { "1 process was".to_owned() } else { format!("{} processes were", count(killed)) }
         ),
-        what: sentence(&format!("{}{}", no_report(host), describe_kills(now.as_ref(), &by_groups))) + ".",
+        what: format!("{}{}.", no_report(host), describe_kills(now.as_ref(), &by_groups)),
         why: "The kernel's counters show how many processes it killed, but neither which ones nor why. The kernel \
               log shows both, but only until newer messages overwrite them, and only to users who may read it."
             .to_owned(),

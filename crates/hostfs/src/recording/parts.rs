@@ -355,15 +355,18 @@ fn tell(troubles: &[PartProblem], host: &HostRoot) {
 
 /// Why a path cannot be that of a file in a recording; `None` if it can.
 pub(super) fn refused_path(path: &str) -> Option<&'static str> {
-    match () {
-        () if path.len() > MAX_PATH => Some("a path longer than 1024 bytes"),
-        () if path.starts_with('/') => Some("an absolute path"),
-        () if path.split('/').any(|part| part == "..") => Some("a path with .. in it"),
-        () if path.split('/').any(|part| part.is_empty() || part == ".") => {
-            Some("a path with an empty part")
-        }
-        () if path.chars().any(char::is_control) => Some("a path with control characters"),
-        () => None,
+    if path.len() > MAX_PATH {
+        Some("a path longer than 1024 bytes")
+    } else if path.starts_with('/') {
+        Some("an absolute path")
+    } else if path.split('/').any(|part| part == "..") {
+        Some("a path with .. in it")
+    } else if path.split('/').any(|part| part.is_empty() || part == ".") {
+        Some("a path with an empty part")
+    } else if path.chars().any(char::is_control) {
+        Some("a path with control characters")
+    } else {
+        None
     }
 }
 

@@ -35,10 +35,12 @@ pub fn kib(text: &[u8]) -> Option<Bytes> {
 pub fn flag(word: &[u8]) -> Option<bool> {
     let is_one_of =
         |words: &[&str]| words.iter().any(|one| word.eq_ignore_ascii_case(one.as_bytes()));
-    match () {
-        () if is_one_of(&["1", "y", "true"]) => Some(true),
-        () if is_one_of(&["0", "n", "false"]) => Some(false),
-        () => None,
+    if is_one_of(&["1", "y", "true"]) {
+        Some(true)
+    } else if is_one_of(&["0", "n", "false"]) {
+        Some(false)
+    } else {
+        None
     }
 }
 

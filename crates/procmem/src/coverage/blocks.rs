@@ -283,13 +283,18 @@ pub(super) fn count_blocks(blocks: &[Block], pages: u32, page: u64) -> Blocks {
     for block in blocks {
         let size = Bytes::new(u64::from(block.missing(pages)) * page);
         let held = block.present;
-        match () {
-            () if block.huge => counted.huge += 1,
-            () if held >= pages => counted.full += 1,
-            () if held >= pages / 2 => counted.half += 1,
-            () if held >= pages / 8 => counted.eighth += 1,
-            () if held > 0 => counted.sparse += 1,
-            () => continue,
+        if block.huge {
+            counted.huge += 1;
+        } else if held >= pages {
+            counted.full += 1;
+        } else if held >= pages / 2 {
+            counted.half += 1;
+        } else if held >= pages / 8 {
+            counted.eighth += 1;
+        } else if held > 0 {
+            counted.sparse += 1;
+        } else {
+            continue;
         }
         if !block.huge && held >= pages / 2 {
             counted.growth_of_half = counted.growth_of_half.saturating_add(size);

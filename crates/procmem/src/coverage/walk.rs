@@ -120,20 +120,26 @@ impl Memory {
 fn page_state(categories: u64) -> PageState {
     let is = |category| categories & category != 0;
     let huge = is(category::HUGE);
-    match () {
-        () if !is(category::PRESENT) => PageState::Swapped,
-        () if is(category::ZERO_PAGE) => PageState::Zero,
-        () if is(category::FILE) => PageState::File { huge },
-        () => PageState::Anonymous { huge },
+    if !is(category::PRESENT) {
+        PageState::Swapped
+    } else if is(category::ZERO_PAGE) {
+        PageState::Zero
+    } else if is(category::FILE) {
+        PageState::File { huge }
+    } else {
+        PageState::Anonymous { huge }
     }
 }
 
 /// Decodes an entry of pagemap; `None` for a page that is neither in RAM nor in swap.
 pub(super) fn what_is(entry: Entry) -> Option<PageState> {
-    match () {
-        () if entry.is_present() && entry.is_of_file() => Some(PageState::File { huge: false }),
-        () if entry.is_present() => Some(PageState::Anonymous { huge: false }),
-        () if entry.is_swapped() => Some(PageState::Swapped),
-        () => None,
+    if entry.is_present() && entry.is_of_file() {
+        Some(PageState::File { huge: false })
+    } else if entry.is_present() {
+        Some(PageState::Anonymous { huge: false })
+    } else if entry.is_swapped() {
+        Some(PageState::Swapped)
+    } else {
+        None
     }
 }

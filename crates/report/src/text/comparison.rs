@@ -139,10 +139,12 @@ const ZERO: Option<Bytes> = Some(Bytes::new(0));
 /// The change of a size with its sign; empty if it is zero or unknown.
 fn signed_difference(before: Option<Bytes>, after: Option<Bytes>) -> String {
     let (Some(before), Some(after)) = (before, after) else { return String::new() };
-    let sign = match () {
-        () if before < after => "+",
-        () if before > after => "−",
-        () => return String::new(),
+    let sign = if before < after {
+        "+"
+    } else if before > after {
+        "−"
+    } else {
+        return String::new();
     };
     format!("{sign}{}", Bytes::new(before.get().abs_diff(after.get())))
 }

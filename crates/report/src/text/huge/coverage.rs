@@ -37,13 +37,18 @@ impl<'a> Allowed<'a> {
     /// Why the kernel gives a mapping no huge pages; `None` if that is unknown.
     fn why_not(self, mapping: &MappingCoverage, block: Bytes) -> Option<&'static str> {
         let advised = mapping.advised.get();
-        match () {
-            () if self.switched_off => Some("switched off"),
-            () if advised == Some(false) => Some("advised against"),
-            () if self.host == Some("never") => Some("enabled is never"),
-            () if self.host == Some("madvise") && advised.is_none() => Some("not advised"),
-            () if mapping.size < block => Some("too small"),
-            () => None,
+        if self.switched_off {
+            Some("switched off")
+        } else if advised == Some(false) {
+            Some("advised against")
+        } else if self.host == Some("never") {
+            Some("enabled is never")
+        } else if self.host == Some("madvise") && advised.is_none() {
+            Some("not advised")
+        } else if mapping.size < block {
+            Some("too small")
+        } else {
+            None
         }
     }
 }

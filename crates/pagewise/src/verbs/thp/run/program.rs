@@ -83,14 +83,16 @@ fn judge(file: &[u8]) -> Allocator {
         return Allocator::Glibc;
     }
     let has = |mark: &[u8]| memmem::find(file, mark).is_some();
-    match () {
-        () if has(b"\xff Go buildinf:") => Allocator::Go,
-        () if has(b"libjli.so") || has(b"libjvm.so\0") => Allocator::Jvm,
-        () => find_name(file).unwrap_or(if has(b"ld-linux") || has(b"ld-musl") {
+    if has(b"\xff Go buildinf:") {
+        Allocator::Go
+    } else if has(b"libjli.so") || has(b"libjvm.so\0") {
+        Allocator::Jvm
+    } else {
+        find_name(file).unwrap_or(if has(b"ld-linux") || has(b"ld-musl") {
             Allocator::Glibc
         } else {
             Allocator::Static
-        }),
+        })
     }
 }
 
