@@ -12,7 +12,7 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::Duration;
 
-use pagewise_guest::wire::{self, Event, JobExit, Stream};
+use pagewise_guest::wire::{Event, JobExit, Stream};
 use pagewise_model::{
     Clock, Course, Program, Refusal, RunEnd, Trial, TrialArm, TrialForecast, TrialRun, TrialSetting,
 };
@@ -20,7 +20,7 @@ use pagewise_stats::{Experiment, Metric, judge};
 use serde_json::Value;
 
 use crate::experiment::{Described, Recorded, TrialEvent};
-use crate::library::{self, BUILT_IN, Choice, Lines};
+use crate::library::{self, BUILT_IN, Choice};
 
 const BETWEEN: u8 = 0xff;
 
@@ -45,7 +45,7 @@ pub static TARGETS: &[Target] = &[
         seeds: evidences,
         longest: LONGEST_EVIDENCE,
     },
-    Target { name: "guest-events", run: events, seeds: heard, longest: 1536 },
+    Target { name: "guest-events", run: read_events, seeds: event_streams, longest: 1536 },
     Target { name: "experiment", run: experiment, seeds: built_in, longest: 3072 },
 ];
 
@@ -63,21 +63,16 @@ pub fn judged(input: &[u8]) -> Option<(Recorded, Trial, Vec<String>)> {
     Some((recorded, trial, differences))
 }
 
-/// Lines as the runner receives them: output of the command in the guest is parsed as events of the
-/// conductor.
-fn events(input: &[u8]) {
-    let mut lines = Lines::default();
+/// Lines as the runner receives them: messages of the job are parsed as events of the conductor.
+fn read_events(input: &[u8]) {
     for line in input.split(|&byte| byte == b'\n') {
-        match wire::event(line) {
-            Some(Event::Output { bytes, .. } | Event::File { bytes, .. }) => {
-                let bytes = wire::unpacked(&bytes).unwrap_or_default();
-                black_box(lines.add(&bytes));
-            }
+        match Event::decode(line) {
+            Some(Event::Message(message)) => drop(black_box(TrialEvent::from_message(&message))),
             other => drop(black_box(other)),
         }
+        // and the same line as a message: mutations of a frame rarely leave its length right
+        black_box(TrialEvent::from_message(line));
     }
-    // and the same input as output of the command
-    black_box(lines.add(input));
 }
 
 fn experiment(input: &[u8]) {
@@ -185,13 +180,16 @@ fn files(experiment: &Experiment, runs: &[TrialRun], with_summary: bool) -> Vec<
     files.join(&BETWEEN)
 }
 
-fn said() -> Vec<u8> {
-    let listed = TrialEvent::Trouble(Refusal::new("zram", "no such module")).line();
-    let events = [
+/// One event of each kind.
+fn guest_events() -> [Event; 9] {
+    let trouble = TrialEvent::Trouble(Refusal::new("zram", "no such module"));
+    [
         Event::Up { release: "6.12.1".to_owned() },
         Event::Started,
-        Event::Output { stream: Stream::Out, bytes: wire::packed(listed.as_bytes()) },
-        Event::File { path: "a/b".to_owned(), bytes: wire::packed(b"x") },
+        Event::Output { stream: Stream::Out, bytes: b"a\\b\n".to_vec() },
+        Event::Output { stream: Stream::Err, bytes: b"\0\xff\r\n".to_vec() },
+        Event::Message(trouble.to_message()),
+        Event::File { path: "a/b".to_owned(), bytes: b"x".to_vec() },
         Event::Trouble { what: "no clock".to_owned() },
         Event::Ended {
             how: JobExit::Exited(0),
@@ -202,14 +200,11 @@ fn said() -> Vec<u8> {
             milliseconds: 3,
         },
         Event::Done,
-    ];
-    let line = |event: &Event| serde_json::to_vec(event).unwrap_or_default();
-    events.iter().flat_map(|event| [line(event), vec![b'\n']].concat()).collect()
+    ]
 }
 
-/// Messages of a guest, events of its conductor, and those events as the guest passes them on.
-fn heard() -> Vec<Vec<u8>> {
-    let lines = [
+fn conductor_messages() -> [Vec<u8>; 4] {
+    [
         TrialEvent::Begins { arm: "a".to_owned(), pair: None, run: 1, of: 3 },
         TrialEvent::Ran(Box::new(TrialRun::not_yet(1, None, "a"))),
         TrialEvent::Forecast(Some(TrialForecast {
@@ -220,10 +215,15 @@ fn heard() -> Vec<Vec<u8>> {
         })),
         TrialEvent::Done,
     ]
-    .map(|told| told.line())
-    .concat();
-    let output = Event::Output { stream: Stream::Err, bytes: wire::packed(lines.as_bytes()) };
-    vec![said(), lines.into_bytes(), serde_json::to_vec(&output).unwrap_or_default()]
+    .map(|event| event.to_message())
+}
+
+/// Frames of a guest, messages of its conductor, and those messages as frames.
+fn event_streams() -> Vec<Vec<u8>> {
+    let frames = guest_events().map(|event| event.encode()).concat();
+    let messages = conductor_messages();
+    let sent = messages.clone().map(|message| Event::Message(message).encode());
+    vec![frames, messages.join(&b'\n'), sent.concat()]
 }
 
 fn built_in() -> Vec<Vec<u8>> {
@@ -249,8 +249,17 @@ mod tests {
         let (recorded, trial, differences) = judged(&evidence()).unwrap();
         assert_eq!((recorded.runs.len(), trial.pairs), (14, 7));
         assert_eq!(differences, [""; 0]);
-        assert!(said().split(|&byte| byte == b'\n').filter_map(wire::event).count() == 7);
-        assert_eq!(Lines::default().add(&heard()[1]).len(), 4);
+        let [frames, messages, sent] = event_streams().try_into().unwrap();
+        let lines = |stream: Vec<u8>| -> Vec<Vec<u8>> {
+            stream.split(|&byte| byte == b'\n').map(<[u8]>::to_vec).collect()
+        };
+        let decoded =
+            |stream| lines(stream).iter().filter_map(|line| Event::decode(line)).collect();
+        let found: Vec<Event> = decoded(frames);
+        assert_eq!(found, guest_events());
+        let parse = |message: &Vec<u8>| TrialEvent::from_message(message);
+        assert_eq!(lines(messages).iter().filter_map(parse).count(), 4);
+        assert_eq!(decoded(sent), conductor_messages().map(Event::Message));
         for text in built_in() {
             let text = String::from_utf8(text).unwrap();
             let file = library::File::read("x", "x", &text).unwrap();

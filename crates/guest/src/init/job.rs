@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 use super::channel::Channel;
 use super::failure::{ErrorContext, Failure};
 use super::system::{self, Groups};
-use crate::wire::{self, CHUNK, Event, Job, JobExit, Stream};
+use crate::wire::{CHUNK, Event, Job, JobExit, Stream};
 
 /// How long to wait for killed processes to end.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -103,7 +103,7 @@ fn start(job: &Job, groups: &Groups) -> Result<std::process::Child, Failure> {
 fn pass_on(mut pipe: impl Read, stream: Stream, channel: &Channel) {
     let mut buffer = vec![0; CHUNK];
     while let Ok(length @ 1..) = pipe.read(&mut buffer) {
-        channel.tell(&Event::Output { stream, bytes: wire::packed(&buffer[..length]) });
+        channel.tell(&Event::Output { stream, bytes: buffer[..length].to_vec() });
     }
 }
 

@@ -26,7 +26,7 @@ use std::time::Duration;
 use rustix::system::RebootCommand;
 
 use crate::wire::{Event, JOB, Job, MARK};
-use channel::Channel;
+pub use channel::Channel;
 use failure::{ErrorContext, Failure};
 use system::Groups;
 

@@ -62,21 +62,21 @@ impl<'a> InstalledGuest<'a> {
         kernel: &'a Kernel,
         cache: &Cache,
         stop: &AtomicBool,
-        hear: Listener<'_>,
+        on_event: Listener<'_>,
     ) -> Result<Self, Error> {
         Self::check(guest)?;
         let qemu = find_qemu()?;
         let item = guest.userland.item().ok_or(Error::NoRootDisk)?;
         let mut guest = guest.clone();
         let mut note = |line: &str| {
-            let _ = hear(GuestEvent::Note(line));
+            let _ = on_event(GuestEvent::Note(line));
         };
         let kept = cache.get(&item, stop, &mut note)?;
         let removed = unwanted(&kept, &guest.packages)?;
         guest.boot = Some(DiskBoot { number: 0, removed });
         let emulator = Emulator::choose(qemu, &guest, (kernel, cache), stop)?;
-        let _ = hear(GuestEvent::Chosen(emulator.accelerator));
-        let slot = take_slot(&guest, kernel, cache, stop, hear)?;
+        let _ = on_event(GuestEvent::Chosen(emulator.accelerator));
+        let slot = take_slot(&guest, kernel, cache, stop, on_event)?;
         let root = slot.folder.join("root");
         root_disk::copy(&kept.open(&kept.path(userland::DISK))?, &root)?;
         guest.disks = keep_empty(&guest.disks, &slot.folder)?;
@@ -99,7 +99,7 @@ impl<'a> InstalledGuest<'a> {
         &mut self,
         argv: Option<&[String]>,
         stop: &AtomicBool,
-        hear: Listener<'_>,
+        on_event: Listener<'_>,
     ) -> Result<Run, Error> {
         let mut guest = self.guest.clone();
         guest.argv = argv.map_or(guest.argv, <[String]>::to_vec);
@@ -111,7 +111,7 @@ impl<'a> InstalledGuest<'a> {
         let folder = self.slot.folder.join("boot");
         DirBuilder::new().mode(0o700).create(&folder).with_path(&folder)?;
         let place = BootPlace { slot: &self.slot, folder: &folder, root: None };
-        let run = boot(&guest, images, &self.emulator, place, stop, hear);
+        let run = boot(&guest, images, &self.emulator, place, stop, on_event);
         files::remove_folder(&folder)?;
         let mut run = run?;
         if let Some(disk) = &mut run.disk {

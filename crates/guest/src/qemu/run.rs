@@ -46,8 +46,8 @@ use crate::wire::{self, Event, JobExit, Stream};
 const LOG: &str = "kernel.log";
 /// At most this many bytes of QEMU's error output are read.
 const COMPLAINTS: u64 = 1 << 20;
-/// Capacity of the queue of lines; if it is full, the guest waits.
-const LINES: usize = 64;
+/// Capacity of the queue of events; if it is full, the guest waits.
+const EVENTS: usize = 64;
 /// Interval for checking the deadline and whether the user stopped the run.
 const LOOK: Duration = Duration::from_millis(50);
 /// How long to wait for QEMU's error output after it has ended.
@@ -71,6 +71,8 @@ pub enum GuestEvent<'a> {
     Output(Stream, Vec<u8>),
     /// The next piece of a file in `/out`, with the file's name.
     File(&'a str, Vec<u8>),
+    /// The program of the job sent this with [`Channel::send`](crate::init::Channel::send).
+    Message(Vec<u8>),
     /// A message for the user.
     Note(&'a str),
 }
@@ -78,7 +80,7 @@ pub enum GuestEvent<'a> {
 /// The answer to an event: `Break` ends the guest as if the user stopped it.
 pub(super) type Answer = ControlFlow<()>;
 
-/// Runs a job in a guest to its end, or until `hear` returns `Break`.
+/// Runs a job in a guest to its end, or until `on_event` returns `Break`.
 ///
 /// # Errors
 /// If no guest could be started. The outcome of a started guest is in the [`Run`].
@@ -87,23 +89,23 @@ pub fn run(
     kernel: &Kernel,
     cache: &Cache,
     stop: &AtomicBool,
-    hear: &mut dyn FnMut(GuestEvent<'_>) -> Answer,
+    on_event: &mut dyn FnMut(GuestEvent<'_>) -> Answer,
 ) -> Result<Run, Error> {
     let qemu = find_qemu()?;
     let mut note = |line: &str| {
         // a break in reply to a note is ignored; the next event asks again
-        let _ = hear(GuestEvent::Note(line));
+        let _ = on_event(GuestEvent::Note(line));
     };
     let (guest, kept) = &with_root(guest, cache, stop, &mut note)?;
     let images = Images::of(guest, kernel)?;
     let emulator = Emulator::choose(qemu, guest, (kernel, cache), stop)?;
-    if hear(GuestEvent::Chosen(emulator.accelerator)).is_break() {
+    if on_event(GuestEvent::Chosen(emulator.accelerator)).is_break() {
         return Ok(emulator.nothing_yet());
     }
-    let slot = take_slot(guest, kernel, cache, stop, hear)?;
+    let slot = take_slot(guest, kernel, cache, stop, on_event)?;
     let root = kept.as_ref().map(|kept| kept.open(&kept.path(userland::DISK))).transpose()?;
     let place = BootPlace { slot: &slot, folder: &slot.folder, root };
-    boot(guest, images, &emulator, place, stop, hear)
+    boot(guest, images, &emulator, place, stop, on_event)
 }
 
 pub(super) fn find_qemu() -> Result<PathBuf, Error> {
@@ -116,10 +118,10 @@ pub(super) fn take_slot(
     kernel: &Kernel,
     cache: &Cache,
     stop: &AtomicBool,
-    hear: &mut dyn FnMut(GuestEvent<'_>) -> Answer,
+    on_event: &mut dyn FnMut(GuestEvent<'_>) -> Answer,
 ) -> Result<RunSlot, Error> {
     let mut note = |line: &str| {
-        let _ = hear(GuestEvent::Note(line));
+        let _ = on_event(GuestEvent::Note(line));
     };
     let request = SlotRequest {
         label: &format!("{}: {}", kernel.name, guest.label()),
@@ -192,14 +194,14 @@ pub(super) fn boot(
     emulator: &Emulator,
     place: BootPlace<'_>,
     stop: &AtomicBool,
-    hear: &mut dyn FnMut(GuestEvent<'_>) -> Answer,
+    on_event: &mut dyn FnMut(GuestEvent<'_>) -> Answer,
 ) -> Result<Run, Error> {
     let (qemu, folder) = (&emulator.qemu, place.folder);
     let user = User::without_rights();
     if user == User::BareRoot {
         let note =
             "QEMU runs as root without capabilities: this user namespace knows no other user";
-        let _ = hear(GuestEvent::Note(note));
+        let _ = on_event(GuestEvent::Note(note));
     }
     let mut files = OpenFiles::default();
     let disks = disk::back(&guest.disks, place.root, folder, &mut files)?;
@@ -225,7 +227,7 @@ pub(super) fn boot(
     let (accelerator, mark) = (emulator.accelerator, &place.slot.folder);
     command.args(machine::arguments(guest, accelerator, &disks, machine, places, mark));
     let watch = Watch::start(command, told.into(), log, guest)?;
-    let run = watch.finish(guest, stop, hear);
+    let run = watch.finish(guest, stop, on_event);
     let initramfs_bytes = images.initramfs.len() as u64;
     Ok(Run { initramfs_bytes, why_emulated: emulator.why_emulated.clone(), accelerator, ..run })
 }
@@ -322,7 +324,7 @@ struct Watch {
     log: File,
     /// Time limit for QEMU to end after the job has ended.
     patience: Duration,
-    lines: Receiver<Vec<u8>>,
+    events: Receiver<Event>,
     errors: Receiver<String>,
     started: Instant,
     /// When the command started, by the first event that says so. Later ones are ignored, as the
@@ -359,16 +361,16 @@ impl Watch {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
         let started = Instant::now();
         let mut qemu = command.spawn().with_path(Path::new(command.get_program()))?;
-        let (say, lines) = sync_channel(LINES);
+        let (sender, received) = sync_channel(EVENTS);
         let (complain, errors) = channel();
         let err = qemu.stderr.take();
-        std::thread::spawn(move || read_lines(events, &say));
+        std::thread::spawn(move || read_events(events, &sender));
         std::thread::spawn(move || err.map(|err| complain.send(read_errors(err))));
         Ok(Self {
             qemu,
             log,
             patience: guest.patience(),
-            lines,
+            events: received,
             errors,
             started,
             command: None,
@@ -384,9 +386,9 @@ impl Watch {
         mut self,
         guest: &Guest,
         stop: &AtomicBool,
-        hear: &mut dyn FnMut(GuestEvent<'_>) -> Answer,
+        on_event: &mut dyn FnMut(GuestEvent<'_>) -> Answer,
     ) -> Run {
-        let why = self.listen(guest, stop, hear);
+        let why = self.listen(guest, stop, on_event);
         if !matches!(why, StopReason::Over) {
             let _ = self.qemu.kill();
         }
@@ -420,14 +422,14 @@ impl Watch {
         &mut self,
         guest: &Guest,
         stop: &AtomicBool,
-        hear: &mut dyn FnMut(GuestEvent<'_>) -> Answer,
+        on_event: &mut dyn FnMut(GuestEvent<'_>) -> Answer,
     ) -> StopReason {
         let mut until = self.started + guest.start_deadline;
         let mut looked = Instant::now();
         loop {
-            match self.lines.recv_timeout(self.power.wait(Instant::now(), LOOK)) {
-                Ok(line) => {
-                    if self.take(&line, guest.deadline, &mut until, hear).is_break() {
+            match self.events.recv_timeout(self.power.wait(Instant::now(), LOOK)) {
+                Ok(event) => {
+                    if self.handle(event, guest.deadline, &mut until, on_event).is_break() {
                         return StopReason::Stopped;
                     }
                 }
@@ -465,52 +467,51 @@ impl Watch {
         let _ = log::limit(&self.log, LONGEST_LOG);
     }
 
-    fn reach(&mut self, phase: Phase, hear: &mut dyn FnMut(GuestEvent<'_>) -> Answer) -> Answer {
+    fn reach(
+        &mut self,
+        phase: Phase,
+        on_event: &mut dyn FnMut(GuestEvent<'_>) -> Answer,
+    ) -> Answer {
         self.phase = self.phase.max(phase);
-        hear(GuestEvent::Reached(phase))
+        on_event(GuestEvent::Reached(phase))
     }
 
-    fn take(
+    fn handle(
         &mut self,
-        line: &[u8],
+        event: Event,
         deadline: Duration,
         until: &mut Instant,
-        hear: &mut dyn FnMut(GuestEvent<'_>) -> Answer,
+        on_event: &mut dyn FnMut(GuestEvent<'_>) -> Answer,
     ) -> Answer {
-        match wire::event(line) {
-            Some(Event::Up { release }) => {
+        match event {
+            Event::Up { release } => {
                 self.check_guest();
                 self.run.boot_cpu_seconds = Some(self.run.cpu_seconds);
                 self.run.boot_seconds = Some(self.started.elapsed().as_secs_f64());
                 self.run.release = Some(printable_line(&release));
-                return self.reach(Phase::System, hear);
+                return self.reach(Phase::System, on_event);
             }
-            Some(Event::Started) => {
+            Event::Started => {
                 if self.command.is_none() {
                     let now = Instant::now();
                     self.command = Some(now);
                     *until = now + deadline;
                 }
-                return self.reach(Phase::Job, hear);
+                return self.reach(Phase::Job, on_event);
             }
-            Some(Event::Output { stream, bytes }) => {
-                if let Some(bytes) = wire::unpacked(&bytes) {
-                    self.power.hear(stream, &bytes, Instant::now());
-                    return hear(GuestEvent::Output(stream, bytes));
-                }
+            Event::Output { stream, bytes } => {
+                self.power.search(stream, &bytes, Instant::now());
+                return on_event(GuestEvent::Output(stream, bytes));
             }
-            Some(Event::File { path, bytes }) => {
-                if let Some(bytes) = wire::unpacked(&bytes) {
-                    return hear(GuestEvent::File(&path, bytes));
-                }
-            }
-            Some(Event::Trouble { what }) => {
+            Event::Message(bytes) => return on_event(GuestEvent::Message(bytes)),
+            Event::File { path, bytes } => return on_event(GuestEvent::File(&path, bytes)),
+            Event::Trouble { what } => {
                 wire::add_trouble(&mut self.run.troubles, printable_line(&what));
             }
-            Some(Event::Repaired { line }) => {
+            Event::Repaired { line } => {
                 wire::add_trouble(&mut self.repairs, printable_line(&line));
             }
-            Some(Event::Ended { how, left, oom_kills, ticks, idle_milliseconds, .. }) => {
+            Event::Ended { how, left, oom_kills, ticks, idle_milliseconds, .. } => {
                 let how = match how {
                     JobExit::NotStarted(why) => JobExit::NotStarted(printable_line(&why)),
                     how => how,
@@ -519,11 +520,10 @@ impl Watch {
                 self.run.left = left;
                 self.run.counted = ticks.map(|ticks| InstructionClock { ticks, idle_milliseconds });
             }
-            Some(Event::Done) => {
+            Event::Done => {
                 *until = (*until).min(Instant::now() + self.patience);
-                return self.reach(Phase::End, hear);
+                return self.reach(Phase::End, on_event);
             }
-            None => {}
         }
         Answer::Continue(())
     }
@@ -563,11 +563,14 @@ fn nothing_yet() -> Run {
     }
 }
 
-fn read_lines(out: File, say: &SyncSender<Vec<u8>>) {
-    let mut out = BufReader::new(out);
-    while let Ok(Some(line)) = wire::read_line(&mut out) {
-        if say.send(line).is_err() {
-            return;
+/// Reads frames until the pipe is closed; other lines are ignored.
+fn read_events(pipe: File, sender: &SyncSender<Event>) {
+    let mut pipe = BufReader::new(pipe);
+    while let Ok(Some(line)) = wire::read_line(&mut pipe) {
+        if let Some(event) = Event::decode(&line) {
+            if sender.send(event).is_err() {
+                return;
+            }
         }
     }
 }

@@ -35,7 +35,7 @@ pub struct Control<'a> {
     /// Set by another thread to stop the experiment.
     pub stop: &'a AtomicBool,
     /// Receives each event; [`ControlFlow::Break`] stops the experiment.
-    pub hear: &'a mut dyn FnMut(&TrialEvent) -> ControlFlow<()>,
+    pub on_event: &'a mut dyn FnMut(&TrialEvent) -> ControlFlow<()>,
 }
 
 impl std::fmt::Debug for Control<'_> {
@@ -188,7 +188,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
     }
 
     fn tell(&mut self, event: &TrialEvent) -> Result<(), ExperimentError> {
-        match (self.control.hear)(event) {
+        match (self.control.on_event)(event) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(ExperimentError::Stopped),
         }

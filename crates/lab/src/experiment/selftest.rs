@@ -46,13 +46,13 @@ pub fn selftest(
             break;
         }
         let experiment = nothing_differs(program, arguments, fastrand::u64(..));
-        let mut hear = |event: &TrialEvent| {
+        let mut on_event = |event: &TrialEvent| {
             if let TrialEvent::Begins { run, .. } = event {
                 progress(number * runs + run, most * runs);
             }
             ControlFlow::Continue(())
         };
-        let conducted = conduct(&experiment, None, &mut Control { stop, hear: &mut hear });
+        let conducted = conduct(&experiment, None, &mut Control { stop, on_event: &mut on_event });
         match conducted.trouble {
             None => {
                 trials.push(judge(&experiment, &conducted.runs));

@@ -52,8 +52,8 @@ pub(super) fn run(
         let folder = args.out.as_deref().map(|folder| boots.folder(folder, boot));
         let mut brought = OutputFiles::new(folder);
         let mut passed = Passed { raw: args.raw, json: global.json, ..Passed::default() };
-        let mut hear = |event: GuestEvent<'_>| {
-            reader_is_gone |= hear(event, &shown, &mut brought, &mut passed) == Printed::Cut;
+        let mut on_event = |event: GuestEvent<'_>| {
+            reader_is_gone |= show_event(event, &shown, &mut brought, &mut passed) == Printed::Cut;
             // The user may still want the files of --out.
             if reader_is_gone && args.out.is_none() {
                 ControlFlow::Break(())
@@ -61,7 +61,7 @@ pub(super) fn run(
                 ControlFlow::Continue(())
             }
         };
-        let mut run = machine.run(&guest, &kernel, (cache, stop), &mut hear)?;
+        let mut run = machine.run(&guest, &kernel, (cache, stop), &mut on_event)?;
         passed.end();
         if let (Some(file), Some(log)) = (&args.kernel_log, run.whole_log.take()) {
             output::new_file(&boots.log(file, boot), &log)?;
@@ -186,16 +186,16 @@ impl<'a> Machine<'a> {
         guest: &Guest,
         kernel: &Kernel,
         (cache, stop): (&Cache, &AtomicBool),
-        hear: &mut dyn FnMut(GuestEvent<'_>) -> ControlFlow<()>,
+        on_event: &mut dyn FnMut(GuestEvent<'_>) -> ControlFlow<()>,
     ) -> Result<Run, pagewise_guest::Error> {
         match self {
-            Self::New => qemu::run(guest, kernel, cache, stop, hear),
-            Self::Installed(installed) => installed.boot(None, stop, hear),
+            Self::New => qemu::run(guest, kernel, cache, stop, on_event),
+            Self::Installed(installed) => installed.boot(None, stop, on_event),
         }
     }
 }
 
-fn hear(
+fn show_event(
     event: GuestEvent<'_>,
     shown: &StepSpinner,
     brought: &mut OutputFiles,
@@ -209,7 +209,7 @@ fn hear(
         GuestEvent::File(path, bytes) => brought.piece(path, &bytes),
         GuestEvent::Note(line) => shown.note(line),
         GuestEvent::Reached(phase) => shown.step(doing(phase)),
-        GuestEvent::Chosen(_) => {}
+        GuestEvent::Chosen(_) | GuestEvent::Message(_) => {}
     }
     Printed::Whole
 }

@@ -82,12 +82,12 @@ fn conducted(
     mut folder: Option<&mut Folder>,
 ) -> ExperimentRuns {
     let shown = Measuring::start(global, "trial");
-    let mut hear = |event: &TrialEvent| {
+    let mut on_event = |event: &TrialEvent| {
         match event {
             TrialEvent::Begins { run, of, .. } => shown.show_count(run - 1, *of),
             TrialEvent::Ran(run) => {
                 if let Some(folder) = &mut folder {
-                    folder.run(run);
+                    folder.add_run(run);
                 }
             }
             TrialEvent::Forecast(Some(forecast)) if !global.quiet => {
@@ -97,7 +97,7 @@ fn conducted(
         }
         ControlFlow::Continue(())
     };
-    conduct(experiment, lender, &mut Control { stop: stop.flag(), hear: &mut hear })
+    conduct(experiment, lender, &mut Control { stop: stop.flag(), on_event: &mut on_event })
 }
 
 /// What the warm-up runs show about the expected precision, as text.
