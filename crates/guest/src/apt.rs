@@ -83,9 +83,9 @@ impl Apt {
     pub(crate) fn for_suite(suite: &str, ours: &Path) -> Result<Self, Error> {
         program::find("apt-get", "apt")?;
         program::find("dpkg-deb", "dpkg")?;
-        let fetcher = Fetcher::here()?;
+        let fetcher = Fetcher::detect()?;
         let folder = match fetcher {
-            Fetcher::Sandboxed(_) => reachable(ours)?,
+            Fetcher::Sandboxed(_) => make_reachable(ours)?,
             Fetcher::Ourselves | Fetcher::Root => ours.join(NAME),
         };
         let compared = ours.join("archives");
@@ -241,7 +241,7 @@ fn parse_line(line: &str) -> Option<Listed> {
 }
 
 impl Fetcher {
-    fn here() -> Result<Self, Error> {
+    fn detect() -> Result<Self, Error> {
         if !rustix::process::geteuid().is_root() {
             return Ok(Self::Ourselves);
         }
@@ -265,7 +265,7 @@ const PREFIX: &str = "pagewise-apt-";
 
 /// Makes a world-readable folder on disk, and a link to it in the private folder. The link is made
 /// first, so that a kill between the two leaves no folder that nothing points to.
-fn reachable(ours: &Path) -> Result<PathBuf, Error> {
+fn make_reachable(ours: &Path) -> Result<PathBuf, Error> {
     let Some(parent) = files::on_disk() else { return Ok(ours.join(NAME)) };
     let folder = parent.join(format!("{PREFIX}{:016x}", fastrand::u64(..)));
     let link = ours.join(NAME);
@@ -378,7 +378,7 @@ mod tests {
         discard(ours.path()).unwrap();
         assert!(other.path().exists());
         fs::remove_file(ours.path().join(NAME)).unwrap();
-        let made = reachable(ours.path()).unwrap();
+        let made = make_reachable(ours.path()).unwrap();
         assert!(made.is_dir() && ours.path().join(NAME).join(".").is_dir());
         discard(ours.path()).unwrap();
         assert!(!made.exists());

@@ -191,7 +191,7 @@ impl Cache {
         stop: &AtomicBool,
         tell: &mut dyn FnMut(&str),
     ) -> Result<CacheEntry, Error> {
-        match self.kept(item, stop)? {
+        match self.find_entry(item, stop)? {
             Some(kept) if kept.manifest.recipe != recipe(item) => {
                 let noun = item.noun();
                 tell(&format!("{item}: the cached {noun} was made otherwise and is fetched again"));
@@ -205,11 +205,11 @@ impl Cache {
         }
         self.fetch(item, stop, tell)?;
         let removed = "it was removed from the cache while it was fetched";
-        self.kept(item, stop)?.ok_or_else(|| item.unusable(removed.to_owned()))
+        self.find_entry(item, stop)?.ok_or_else(|| item.unusable(removed.to_owned()))
     }
 
     /// The cached entry of an item; its files are not verified.
-    fn kept(&self, item: &Item, stop: &AtomicBool) -> Result<Option<CacheEntry>, Error> {
+    fn find_entry(&self, item: &Item, stop: &AtomicBool) -> Result<Option<CacheEntry>, Error> {
         let lock = Lock::wait(&self.lock_of(item), Kind::Shared, stop)?;
         let Ok(folder) = self.shelf(item).child(&item.folder_name()) else { return Ok(None) };
         let mut bytes = Vec::new();
@@ -231,7 +231,9 @@ impl Cache {
         let mut found = Vec::new();
         for item in self.items()? {
             let Item::Kernel(kernel) = &item else { continue };
-            if let Some(kept) = self.kept(&item, &stop)?.filter(|kept| matches(kept.release())) {
+            if let Some(kept) =
+                self.find_entry(&item, &stop)?.filter(|kept| matches(kept.release()))
+            {
                 found.push((kernel.flavour() == Flavour::Cloud, kept));
             }
         }
@@ -283,7 +285,7 @@ impl Cache {
         let item = Item::Kernel(kernel.clone());
         let aside = self.folder().join("new").join(item.file_name());
         let _one_fetches = Lock::wait(&aside.with_extension("lock"), Kind::Alone, stop)?;
-        let kept = self.kept(&item, stop)?;
+        let kept = self.find_entry(&item, stop)?;
         let kept = kept.ok_or_else(|| item.unusable("it is not in the cache".to_owned()))?;
         remove_aside(&aside)?;
         files::make_folder(&aside)?;
@@ -328,7 +330,7 @@ impl Cache {
     pub fn list(&self) -> Result<Vec<Listed>, Error> {
         let stop = AtomicBool::new(false);
         let listed = |item: Item| {
-            let kept = self.kept(&item, &stop)?.filter(CacheEntry::is_whole);
+            let kept = self.find_entry(&item, &stop)?.filter(CacheEntry::is_whole);
             let size = Bytes::new(size(&self.entry(&item)));
             let release = kept.as_ref().map(|kept| kept.manifest.release.clone());
             let packages = kept.map_or_else(Vec::new, |kept| kept.manifest.packages);

@@ -80,7 +80,7 @@ pub(crate) fn build(
     let (release, archives) = match item {
         Item::Kernel(kernel) => build_kernel(kernel, aside, &entry, tell)?,
         Item::Userland(suite) => {
-            userland::make(suite, aside, &entry, tell).map_err(|error| named(item, error))?
+            userland::make(suite, aside, &entry, tell).map_err(|error| name_item(item, error))?
         }
     };
     let suite = item.suite().to_owned();
@@ -95,7 +95,7 @@ pub(crate) fn build(
 
 /// Rewrites an error of apt about a suite without the requested packages, or no longer available,
 /// so that it names the item.
-fn named(item: &Item, error: Error) -> Error {
+fn name_item(item: &Item, error: Error) -> Error {
     match error {
         Error::Failed { program, message: said } if program.starts_with("apt") => {
             item.unusable(format!("{program}: {said}"))
@@ -111,7 +111,7 @@ fn build_kernel(
     tell: &mut dyn FnMut(&str),
 ) -> Result<(String, Vec<Archive>), Error> {
     let archives = debian::fetch(kernel, aside, tell)?;
-    let places = debian::places(&aside.join("root")).ok_or_else(|| Error::NoKernel {
+    let places = debian::package_files(&aside.join("root")).ok_or_else(|| Error::NoKernel {
         requested: kernel.to_string(),
         why: format!("its packages hold no image, modules or busybox: {}", names(&archives)),
     })?;

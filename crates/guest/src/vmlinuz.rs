@@ -27,7 +27,7 @@ pub(crate) fn release(image: &[u8]) -> Option<String> {
 
 /// The kernel in the image, decompressed.
 pub(crate) fn plain(image: &[u8]) -> Option<Vec<u8>> {
-    let found = unpacked(payload(image)?)?;
+    let found = unpack(payload(image)?)?;
     elf::read(&found).filter(|elf| elf.is_kernel).map(|_| found)
 }
 
@@ -50,19 +50,19 @@ fn payload(image: &[u8]) -> Option<&[u8]> {
 
 /// Decompresses by the signature. The uncompressed size that follows the compressed bytes is
 /// ignored.
-fn unpacked(packed: &[u8]) -> Option<Vec<u8>> {
+fn unpack(packed: &[u8]) -> Option<Vec<u8>> {
     match packed {
-        [0x1f, 0x8b, ..] => all(flate2::read::GzDecoder::new(packed)),
+        [0x1f, 0x8b, ..] => read_all(flate2::read::GzDecoder::new(packed)),
         [0x28, 0xb5, 0x2f, 0xfd, ..] => {
-            all(zstd::Decoder::with_buffer(packed).ok()?.single_frame())
+            read_all(zstd::Decoder::with_buffer(packed).ok()?.single_frame())
         }
-        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => all(XzReader::new(packed, false)),
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => read_all(XzReader::new(packed, false)),
         [0x02, 0x21, 0x4c, 0x18, rest @ ..] => lz4(rest),
         _ => None,
     }
 }
 
-fn all(reader: impl Read) -> Option<Vec<u8>> {
+fn read_all(reader: impl Read) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(LARGEST).read_to_end(&mut bytes).ok()?;
     Some(bytes)
@@ -88,9 +88,9 @@ fn lz4(mut rest: &[u8]) -> Option<Vec<u8>> {
 pub(crate) fn module(name: &str, bytes: Vec<u8>) -> Option<Vec<u8>> {
     let packed = bytes.as_slice();
     match name.rsplit('.').next()? {
-        "xz" => all(XzReader::new(packed, false)),
-        "zst" => all(zstd::Decoder::with_buffer(packed).ok()?),
-        "gz" => all(flate2::read::GzDecoder::new(packed)),
+        "xz" => read_all(XzReader::new(packed, false)),
+        "zst" => read_all(zstd::Decoder::with_buffer(packed).ok()?),
+        "gz" => read_all(flate2::read::GzDecoder::new(packed)),
         _ => Some(bytes),
     }
 }

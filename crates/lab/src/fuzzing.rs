@@ -41,12 +41,12 @@ pub struct Target {
 pub static TARGETS: &[Target] = &[
     Target {
         name: "evidence",
-        run: |input| drop(black_box(judged(input))),
-        seeds: evidences,
+        run: |input| drop(black_box(judge_evidence(input))),
+        seeds: evidence_seeds,
         longest: LONGEST_EVIDENCE,
     },
     Target { name: "guest-events", run: read_events, seeds: event_streams, longest: 1536 },
-    Target { name: "experiment", run: experiment, seeds: built_in, longest: 3072 },
+    Target { name: "experiment", run: read_experiment, seeds: built_in, longest: 3072 },
 ];
 
 /// Maximum length of an input of evidence, in bytes.
@@ -54,7 +54,7 @@ pub const LONGEST_EVIDENCE: usize = 4096;
 
 /// The parsed evidence, the verdict, and the differences from its summary; `None` if it is invalid.
 #[must_use]
-pub fn judged(input: &[u8]) -> Option<(Recorded, Trial, Vec<String>)> {
+pub fn judge_evidence(input: &[u8]) -> Option<(Recorded, Trial, Vec<String>)> {
     let mut parts = input.split(|&byte| byte == BETWEEN);
     let (described, runs) = (parts.next()?, parts.next().unwrap_or_default());
     let recorded = Recorded::parse(Path::new("fuzz"), described, runs, parts.next()).ok()?;
@@ -75,7 +75,7 @@ fn read_events(input: &[u8]) {
     }
 }
 
-fn experiment(input: &[u8]) {
+fn read_experiment(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     let Ok(file) = library::File::read("fuzz", "fuzz", text) else { return };
     black_box((file.about(), file.claim(), file.place()));
@@ -97,7 +97,7 @@ pub fn evidence() -> Vec<u8> {
 /// Seeds: a trial that was killed before its summary, short trials with every field of a run, and
 /// one with three arms of which one was dropped.
 #[must_use]
-pub fn evidences() -> Vec<Vec<u8>> {
+pub fn evidence_seeds() -> Vec<Vec<u8>> {
     let two = trial(&["a", "b"]);
     let mut killed = runs(&["a", "b"], 2);
     killed[2].end = RunEnd::OutOfMemory { kills: 1 };
@@ -242,11 +242,11 @@ mod tests {
                 (target.run)(&seed);
             }
         }
-        for seed in evidences() {
-            let (recorded, trial, differences) = judged(&seed).unwrap();
+        for seed in evidence_seeds() {
+            let (recorded, trial, differences) = judge_evidence(&seed).unwrap();
             assert!(!recorded.runs.is_empty() && differences.is_empty(), "{trial:?}");
         }
-        let (recorded, trial, differences) = judged(&evidence()).unwrap();
+        let (recorded, trial, differences) = judge_evidence(&evidence()).unwrap();
         assert_eq!((recorded.runs.len(), trial.pairs), (14, 7));
         assert_eq!(differences, [""; 0]);
         let [frames, messages, sent] = event_streams().try_into().unwrap();
@@ -269,7 +269,8 @@ mod tests {
 
     #[test]
     fn the_seeds_of_evidence_hold_an_arm_given_up_and_one_out_of_memory() {
-        let judged: Vec<_> = evidences().iter().map(|seed| judged(seed).unwrap()).collect();
+        let judged: Vec<_> =
+            evidence_seeds().iter().map(|seed| judge_evidence(seed).unwrap()).collect();
         assert!(judged.iter().any(|(_, trial, _)| !trial.dropped.is_empty()));
         assert!(judged.iter().any(|(_, trial, _)| trial.metrics[0].interval.is_some()));
         let ends = judged.iter().flat_map(|(recorded, ..)| &recorded.runs).map(|run| run.end);

@@ -9,7 +9,7 @@ use pagewise_model::{Agreement, Ends, Replicated, Trial, TrialMetric};
 
 /// The metrics that both have and that at least one could estimate, in the order of the first.
 #[must_use]
-pub fn replicated(first: &Trial, second: &Trial) -> Vec<Replicated> {
+pub fn replicate_all(first: &Trial, second: &Trial) -> Vec<Replicated> {
     let both = |one: &TrialMetric| {
         let other = second.metrics.iter().find(|other| other.name == one.name)?;
         (one.b_per_a.is_some() || other.b_per_a.is_some()).then(|| replicate(one, other))
@@ -45,13 +45,13 @@ fn half([low, high]: Ends<f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::{Series, compared};
+    use crate::compare::{Series, compare_metric};
     use crate::metric::Metric;
 
     fn metric(effect: f64, noise: f64) -> TrialMetric {
         let b = [-1.0, -0.6, -0.2, 0.0, 0.2, 0.6, 1.0].map(|step| effect * (1.0 + noise * step));
         let series = Series { a: vec![1.0; 7], b: b.to_vec(), ..Series::default() };
-        compared(&Metric::time(), false, &series, Some(3), 0.02)
+        compare_metric(&Metric::time(), false, &series, Some(3), 0.02)
     }
 
     /// The intervals of the third pair overlap, although they differ significantly.

@@ -7,7 +7,7 @@ use fastrand::Rng;
 use pagewise_model::{TrialMetric, Verdict};
 
 use crate::boundary::looks_until;
-use crate::compare::{Series, compared, detectable_effect};
+use crate::compare::{Series, compare_metric, detectable_effect};
 use crate::metric::Metric;
 use crate::order::rounds;
 
@@ -63,7 +63,7 @@ fn runs(machine: Machine, effect: f64, pairs: u32, seed: u64) -> Series {
 }
 
 /// Runs an experiment, which ends at the first look with a verdict.
-fn concluded(machine: Machine, effect: f64, pairs: u32, seed: u64) -> TrialMetric {
+fn simulate(machine: Machine, effect: f64, pairs: u32, seed: u64) -> TrialMetric {
     let all = runs(machine, effect, pairs, seed);
     let mut last = None;
     for look in looks_until(pairs, pairs) {
@@ -75,7 +75,8 @@ fn concluded(machine: Machine, effect: f64, pairs: u32, seed: u64) -> TrialMetri
             a_runs: all.a_runs[..seen].to_vec(),
             b_runs: all.b_runs[..seen].to_vec(),
         };
-        let metric = compared(&Metric::time(), false, &series, look.bound, machine.min_effect);
+        let metric =
+            compare_metric(&Metric::time(), false, &series, look.bound, machine.min_effect);
         let clear = metric.verdict != Verdict::Undecided;
         last = Some(metric);
         if clear {
@@ -89,7 +90,7 @@ const TRIALS: u64 = 2000;
 
 /// The share of all trials for which `holds` is true.
 fn share(machine: Machine, effect: f64, pairs: u32, holds: impl Fn(&TrialMetric) -> bool) -> f64 {
-    let held = (0..TRIALS).filter(|seed| holds(&concluded(machine, effect, pairs, *seed)));
+    let held = (0..TRIALS).filter(|seed| holds(&simulate(machine, effect, pairs, *seed)));
     held.count() as f64 / TRIALS as f64
 }
 

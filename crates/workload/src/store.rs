@@ -69,7 +69,7 @@ pub(super) struct MappedStore {
 impl MappedStore {
     pub(super) fn new(pages: usize, seed: u64, progress: &mut Progress<'_>) -> Result<Self, Error> {
         let folder = folder();
-        let file = written(&folder, pages, seed, progress)
+        let file = write_file(&folder, pages, seed, progress)
             .about(|| format!("a file of {pages} pages in {}", folder.display()))?;
         let map = Region::file(&file, pages).about(|| "mapping it".to_owned())?;
         let stored = Self { file, map };
@@ -98,7 +98,7 @@ fn folder() -> PathBuf {
     named.or_else(on_disk).unwrap_or_else(|| "/var/tmp".into())
 }
 
-fn written(
+fn write_file(
     folder: &Path,
     pages: usize,
     seed: u64,
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn a_folder_in_memory_is_refused() {
         let refused = |folder: &str| {
-            let file = written(folder.as_ref(), 64, 1, &mut |_, _| {}).unwrap();
+            let file = write_file(folder.as_ref(), 64, 1, &mut |_, _| {}).unwrap();
             let map = Region::file(&file, 64).unwrap();
             MappedStore { file, map }.drop_from_memory(folder.as_ref(), 64).unwrap_err().to_string()
         };

@@ -56,7 +56,7 @@ pub(super) fn run(
         operations += done;
     }
     operations += touches.of_the_last;
-    let (course, mut values) = record.concluded();
+    let (course, mut values) = record.conclude();
     values.insert("operations".to_owned(), operations as f64);
     Ok(WorkloadSummary { workload: "swap".to_owned(), values, course })
 }

@@ -53,19 +53,19 @@ pub fn measure(
     calm: usize,
     watch: &mut Watch<'_>,
 ) -> ContestResults {
-    let mut cells = laid_out(contestants);
+    let mut cells = lay_out_cells(contestants);
     let before = noise::Baseline::now();
     let mut runner = runner(&cells, plan, watch.stop);
-    let mut pace = Pace::new(plan, measurable(&cells));
+    let mut pace = Pace::new(plan, count_measurable(&cells));
     let mut rounds_left_out = 0;
     'rounds: for round in 0..=plan.rounds {
         if round > plan.fewest && pace.is_over() {
             rounds_left_out = plan.rounds + 1 - round;
             break;
         }
-        pace.begin(plan.rounds - round, round == 0, measurable(&cells));
+        pace.begin(plan.rounds - round, round == 0, count_measurable(&cells));
         for at in order(&cells, plan.seed, round) {
-            if runner.stopped() {
+            if runner.is_stopped() {
                 break 'rounds;
             }
             let cell = &mut cells[at];
@@ -75,14 +75,14 @@ pub fn measure(
             pace.step(cell.ended.is_some());
         }
     }
-    let named = |cell: &Cell| format!("{}, {}", contestants[cell.contestant].label, cell.shown());
+    let named = |cell: &Cell| format!("{}, {}", contestants[cell.contestant].label, cell.label());
     let calm = cells.get(calm).map(|cell| (named(cell), cell.rounds.as_slice()));
     let noise = before.until_now(calm);
-    ContestResults { stopped: runner.stopped(), noise, cells, rounds_left_out }
+    ContestResults { stopped: runner.is_stopped(), noise, cells, rounds_left_out }
 }
 
 /// A cell for each contestant and shape; cells that cannot be measured have the reason in `ended`.
-fn laid_out(contestants: &[Contestant<'_>]) -> Vec<Cell> {
+fn lay_out_cells(contestants: &[Contestant<'_>]) -> Vec<Cell> {
     let shapes = contestants.iter().enumerate();
     let shapes = shapes.flat_map(|(at, one)| one.shapes.iter().map(move |shape| (at, one, shape)));
     let cell = |(at, contestant, shape): (usize, &Contestant<'_>, &Shape)| Cell {
@@ -108,7 +108,7 @@ fn order(cells: &[Cell], seed: u64, round: u32) -> Vec<usize> {
 }
 
 /// Number of measurable cells.
-fn measurable(cells: &[Cell]) -> u32 {
+fn count_measurable(cells: &[Cell]) -> u32 {
     let measurable = cells.iter().filter(|cell| cell.ended.is_none());
     u32::try_from(measurable.count()).unwrap_or(u32::MAX)
 }

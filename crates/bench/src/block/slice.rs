@@ -51,7 +51,7 @@ impl<'a> Runner<'a> {
         Self { stop, buffers, clock_ns: clock::reading_takes(), random: Rng::with_seed(seed) }
     }
 
-    pub(super) fn stopped(&self) -> bool {
+    pub(super) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
@@ -75,7 +75,7 @@ impl<'a> Runner<'a> {
             };
             jobs.into_iter().map(ended).collect::<io::Result<_>>()
         })?;
-        if self.stopped() {
+        if self.is_stopped() {
             return Ok(None);
         }
         let in_kernel = contestant.store.in_kernel();
@@ -108,16 +108,16 @@ impl Task<'_> {
         };
         let latencies = latencies();
         let ready = self.contestant.store.for_one_job().and_then(|store| {
-            self.warm(|| request(&*store, offset()))?;
+            self.warm_up(|| request(&*store, offset()))?;
             Ok(store)
         });
         // the other jobs wait at the barrier, even if this one failed
         self.start.wait();
         let store = ready?;
-        self.timed(latencies, offset, |at| request(&*store, at))
+        self.time_requests(latencies, offset, |at| request(&*store, at))
     }
 
-    fn warm(self, mut request: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+    fn warm_up(self, mut request: impl FnMut() -> io::Result<()>) -> io::Result<()> {
         let began = clock::now();
         for _ in 0..WARMING {
             request()?;
@@ -129,7 +129,7 @@ impl Task<'_> {
         Ok(())
     }
 
-    fn timed(
+    fn time_requests(
         self,
         mut latencies: Latencies,
         mut offset: impl FnMut() -> u64,

@@ -56,7 +56,7 @@ pub(super) fn is_notable(backing_share: f64) -> bool {
 }
 
 /// The values of rounds that both have.
-pub(super) fn paired<'a, A, B>(
+pub(super) fn pair_rounds<'a, A, B>(
     one: &'a BTreeMap<u32, A>,
     other: &'a BTreeMap<u32, B>,
 ) -> impl Iterator<Item = (&'a A, &'a B)> {
@@ -84,7 +84,7 @@ fn effect(spec: &FaultSpec, all: &[Done], key: Key) -> Option<ClusterEffect> {
     if is_notable(backing_share(with.iter().flat_map(BTreeMap::values))) {
         return None;
     }
-    let ratio = paired(&with[0], &with[1]).map(|(a, b)| undisturbed_ns(b) / undisturbed_ns(a));
+    let ratio = pair_rounds(&with[0], &with[1]).map(|(a, b)| undisturbed_ns(b) / undisturbed_ns(a));
     let ratios: Vec<f64> = ratio.collect();
     let ratio = Middle::from_numbers(ratios.iter().copied())?;
     let mean =
@@ -188,7 +188,7 @@ fn candidates(clusters: &[u32], times: &[BTreeMap<u32, f64>]) -> Vec<ClusterTime
     let best = both.min_by(|a, b| a.1.median.total_cmp(&b.1.median)).map(|(times, _)| times);
     let Some(best) = best else { return Vec::new() };
     let as_good = |time: &BTreeMap<u32, f64>| {
-        let ratios: Vec<f64> = paired(best, time).map(|(best, one)| one / best).collect();
+        let ratios: Vec<f64> = pair_rounds(best, time).map(|(best, one)| one / best).collect();
         verdict(&ratios) != ClusterVerdict::Slower
     };
     let all = clusters.iter().zip(times).zip(&middles);
@@ -238,7 +238,7 @@ fn ratio(
     let key = Key { store, memory: SwappedKind::Private, access: Access::Random, cluster };
     let swap = rounds_of(all, key);
     let files: BTreeMap<u32, Round> = files.iter().copied().collect();
-    let both: Vec<(f64, f64)> = paired(&files, &swap)
+    let both: Vec<(f64, f64)> = pair_rounds(&files, &swap)
         .map(|(file, swap)| (undisturbed_ns(file), undisturbed_ns(swap)))
         .collect();
     let ratio = Middle::from_numbers(both.iter().map(|(file, swap)| file / swap))?;
@@ -267,11 +267,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::task::PastPool;
-    use super::super::testing::{any_rounds, wanted};
+    use super::super::testing::{any_rounds, fault_spec};
     use super::*;
 
     /// A round whose touches took this long each, with this many pages per fault.
-    fn touched(undisturbed_ns: f64, pages_per_fault: u64) -> Round {
+    fn round_with_touches(undisturbed_ns: f64, pages_per_fault: u64) -> Round {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small")]
         let own_ns = (8.0 * undisturbed_ns) as u64;
         let swapped_in = 8 * pages_per_fault;
@@ -285,14 +285,15 @@ mod tests {
     }
 
     /// Rounds with these times per touch, by memory, order, cluster and round.
-    fn made(rounds: u32, time: impl Fn(SwappedKind, Access, u32, u32) -> f64) -> Vec<Done> {
-        let spec = wanted();
+    fn make_rounds(rounds: u32, time: impl Fn(SwappedKind, Access, u32, u32) -> f64) -> Vec<Done> {
+        let spec = fault_spec();
         let mut all = Vec::new();
         for &cluster in &spec.page_clusters {
             for key in keys(0, &spec.memory, &spec.access, cluster) {
                 for round in 1..=rounds {
                     let pages = window(key.memory, key.access, cluster);
-                    let figures = touched(time(key.memory, key.access, cluster, round), pages);
+                    let figures =
+                        round_with_touches(time(key.memory, key.access, cluster, round), pages);
                     all.push(Done { round, key, figures });
                 }
             }
@@ -309,31 +310,31 @@ mod tests {
     }
 
     fn verdicts(all: &[Done], memory: SwappedKind) -> Vec<ClusterVerdict> {
-        let effects = effects(&wanted(), all).into_iter();
+        let effects = effects(&fault_spec(), all).into_iter();
         effects.filter(|effect| effect.memory == memory).map(|effect| effect.verdict).collect()
     }
 
     #[test]
     fn drift_over_rounds_hides_no_difference_within_them() {
-        let all = made(5, |_, access, cluster, round| {
+        let all = make_rounds(5, |_, access, cluster, round| {
             let ahead = if access == Access::Sequential { f64::from(cluster) } else { 0.0 };
             1000.0 * f64::from(round * round) * (1.0 - 0.1 * ahead)
         });
         let [none, faster] = [ClusterVerdict::NoDifferenceShown, ClusterVerdict::Faster];
         assert_eq!(verdicts(&all, SwappedKind::Private), [none, none], "nothing is read ahead");
         assert_eq!(verdicts(&all, SwappedKind::Forked), [faster, none]);
-        let choice = &choices(&wanted(), &all)[0];
+        let choice = &choices(&fault_spec(), &all)[0];
         assert_eq!(choice.memory, [SwappedKind::Forked, SwappedKind::Shmem]);
         assert_eq!((choice.implied, choice.rounds), (Some(3), 5));
     }
 
     #[test]
     fn what_is_good_in_order_and_bad_at_random_is_weighed() {
-        let all = made(5, |_, access, cluster, _| match access {
+        let all = make_rounds(5, |_, access, cluster, _| match access {
             Access::Sequential => 4000.0 / f64::from(1 << cluster),
             Access::Random => 4000.0 * f64::from(1 << cluster),
         });
-        let choice = &choices(&wanted(), &all)[0];
+        let choice = &choices(&fault_spec(), &all)[0];
         assert_eq!(choice.implied, Some(0));
         assert_eq!(choice.candidates[3].undisturbed_ns, (500.0 + 32_000.0) / 2.0);
     }
@@ -341,45 +342,45 @@ mod tests {
     #[test]
     fn little_few_rounds_and_rounds_that_disagree_show_no_difference() {
         let much = |cluster| 100.0 * f64::from(cluster);
-        let few = made(4, |_, _, cluster, _| 1000.0 + much(cluster));
-        let little = made(9, |_, _, cluster, _| 1000.0 + 0.1 * much(cluster));
-        let torn = made(9, |_, _, cluster, round| {
+        let few = make_rounds(4, |_, _, cluster, _| 1000.0 + much(cluster));
+        let little = make_rounds(9, |_, _, cluster, _| 1000.0 + 0.1 * much(cluster));
+        let torn = make_rounds(9, |_, _, cluster, round| {
             1000.0 + if round == 4 { -much(cluster) } else { much(cluster) }
         });
         for all in [few, little, torn] {
-            assert_eq!(choices(&wanted(), &all)[0].implied, None);
+            assert_eq!(choices(&fault_spec(), &all)[0].implied, None);
             let all = verdicts(&all, SwappedKind::Forked);
             assert_eq!(all, [ClusterVerdict::NoDifferenceShown; 2]);
         }
-        assert!(choices(&wanted(), &[]).is_empty() && effects(&wanted(), &[]).is_empty());
+        assert!(choices(&fault_spec(), &[]).is_empty() && effects(&fault_spec(), &[]).is_empty());
     }
 
     #[test]
     fn where_nothing_is_read_ahead_nothing_is_to_choose() {
-        let mut all = made(5, |_, _, cluster, _| 1000.0 + 100.0 * f64::from(cluster));
+        let mut all = make_rounds(5, |_, _, cluster, _| 1000.0 + 100.0 * f64::from(cluster));
         all.retain(|done| done.key.memory == SwappedKind::Private);
-        let choice = &choices(&wanted(), &all)[0];
+        let choice = &choices(&fault_spec(), &all)[0];
         assert!(choice.memory.is_empty() && choice.candidates.is_empty());
         assert_eq!(choice.implied, None);
     }
 
     #[test]
     fn swap_and_file_are_compared_within_a_round() {
-        let all = made(3, |_, _, _, round| 1000.0 * f64::from(round));
-        let file = |round: u32| (round, touched(3000.0 * f64::from(round), 1));
-        let ratio = &ratios(&wanted(), &all, &[file(2), file(3), file(9)])[0];
+        let all = make_rounds(3, |_, _, _, round| 1000.0 * f64::from(round));
+        let file = |round: u32| (round, round_with_touches(3000.0 * f64::from(round), 1));
+        let ratio = &ratios(&fault_spec(), &all, &[file(2), file(3), file(9)])[0];
         assert_eq!((ratio.rounds, ratio.swappiness, ratio.swappiness_spread), (2, 150, [150, 150]));
         assert_eq!((ratio.file_per_swap, ratio.file_faults_per_page), (3.0, 1.0));
-        assert!(ratios(&wanted(), &all, &[]).is_empty());
+        assert!(ratios(&fault_spec(), &all, &[]).is_empty());
     }
 
     /// Twice: private memory with zswap as on 6.18, and the same with some pages that bypassed the
     /// pool.
     #[test]
     fn zswap_has_an_effect_unless_pages_went_past_its_pool_and_never_a_choice() {
-        let mut spec = wanted();
+        let mut spec = fault_spec();
         spec.stores = vec![SwapStore::zswap(Compressor::new("lzo"))];
-        let mut all = made(5, |_, _, cluster, _| 1000.0 * f64::from(1 << cluster));
+        let mut all = make_rounds(5, |_, _, cluster, _| 1000.0 * f64::from(1 << cluster));
         for done in &mut all {
             done.figures.out = 100;
             done.figures.swapped_in = 8 << done.key.cluster;
@@ -400,7 +401,7 @@ mod tests {
         /// them, and ranges are in order.
         #[test]
         fn any_rounds_can_be_judged(all in any_rounds()) {
-            let spec = wanted();
+            let spec = fault_spec();
             for effect in effects(&spec, &all) {
                 prop_assert!(effect.time_ratio_spread[0] <= effect.time_ratio_spread[1]);
             }

@@ -80,8 +80,8 @@ fn row(spec: &FaultSpec, key: Key, rounds: &[Round], on_zram: bool) -> Option<Fa
         major_faults,
         swapped_in_pages,
         pages_per_fault: (major_faults > 0).then(|| per(swapped_in_pages, major_faults)),
-        read_ahead_pages: counted(rounds, "swap_ra", |one| one.read_ahead),
-        read_ahead_hits: counted(rounds, "swap_ra_hit", |one| one.read_ahead_hits),
+        read_ahead_pages: sum_counter(rounds, "swap_ra", |one| one.read_ahead),
+        read_ahead_hits: sum_counter(rounds, "swap_ra_hit", |one| one.read_ahead_hits),
         mean_ns: mean.median,
         mean_spread: mean.ends,
         undisturbed_ns: undisturbed.median,
@@ -102,14 +102,14 @@ fn backing(rounds: &[Round], is_zram: bool) -> Option<BackingTraffic> {
     let refused = |one: &Round| one.backing.and_then(|past| past.refused);
     Some(BackingTraffic {
         written_pages: past.iter().map(|past| past.written).sum(),
-        refused_pages: counted(rounds, "zswpwb", refused),
+        refused_pages: sum_counter(rounds, "zswpwb", refused),
         read_pages: past.iter().map(|past| past.read).sum(),
         is_zram,
     })
 }
 
 /// The sum of a counter that this kernel may not have.
-fn counted(rounds: &[Round], name: &str, pick: fn(&Round) -> Option<u64>) -> Reading<u64> {
+fn sum_counter(rounds: &[Round], name: &str, pick: fn(&Round) -> Option<u64>) -> Reading<u64> {
     let source = Source::file("/proc/vmstat");
     match rounds.iter().map(pick).sum::<Option<u64>>() {
         Some(sum) => Reading::found(sum, source),
@@ -169,7 +169,7 @@ pub(super) fn writebacks(spec: &FaultSpec, all: &[(usize, Round)]) -> Vec<Writeb
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::testing::{any_rounds, wanted};
+    use super::super::testing::{any_rounds, fault_spec};
     use super::*;
 
     proptest! {
@@ -188,7 +188,7 @@ mod tests {
         /// Every round is counted exactly once, whichever combinations were measured.
         #[test]
         fn rows_hold_every_round_once(all in any_rounds()) {
-            let spec = wanted();
+            let spec = fault_spec();
             let rows = rows(&spec, &all, false);
             let rounds: u32 = rows.iter().map(|row| row.rounds).sum();
             prop_assert_eq!(usize::try_from(rounds).unwrap(), all.len());
@@ -207,8 +207,8 @@ mod tests {
     fn a_counter_that_is_missing_once_is_absent_and_not_zero() {
         let with = Round { read_ahead: Some(3), ..Round::default() };
         let pick = |one: &Round| one.read_ahead;
-        assert_eq!(counted(&[with, with], "swap_ra", pick).get(), Some(6));
-        assert_eq!(counted(&[with, Round::default()], "swap_ra", pick).get(), None);
+        assert_eq!(sum_counter(&[with, with], "swap_ra", pick).get(), Some(6));
+        assert_eq!(sum_counter(&[with, Round::default()], "swap_ra", pick).get(), None);
     }
 
     #[test]
@@ -231,7 +231,7 @@ mod tests {
         let lz4 = pagewise_model::Compressor::new("lz4");
         let spec = FaultSpec {
             stores: vec![SwapStore::zram(lz4.clone()), SwapStore::zswap(lz4)],
-            ..wanted()
+            ..fault_spec()
         };
         let round = |out, written_back, writeback_cpu_ns| {
             (1, Round { out, written_back, writeback_cpu_ns, ..Round::default() })

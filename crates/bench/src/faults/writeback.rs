@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::failure::{ErrorContext, Failure};
-use super::worker::{grown, thread_cpu_ns, vmstat};
+use super::worker::{growth, thread_cpu_ns, vmstat};
 
 /// The cgroup file that requests reclaim.
 const RECLAIM: &str = "memory.reclaim";
@@ -56,7 +56,7 @@ pub(super) fn request(group: &Path, pages: u64) -> Result<(u64, u64), Failure> {
             }
             _ => {}
         }
-        let now = grown(&before, &vmstat()?, "zswpwb")?;
+        let now = growth(&before, &vmstat()?, "zswpwb")?;
         since_written_ns += taken_ns;
         idle += 1;
         if now > 0 {

@@ -45,8 +45,8 @@ pub fn picks(bench: &Bench) -> Picks {
         throughput: best(throughput, "bytes_per_second", |cost| largest / cost),
         latency: best(latency, "ns", |cost| cost),
         iops: best(iops, "iops", |cost| 1.0 / cost),
-        ratio: best(field.memory(), "original_per_memory_used", |cost| 1.0 / cost),
-        balanced: best(field.balanced(), "times_ideal", |cost| cost),
+        ratio: best(field.memory_costs(), "original_per_memory_used", |cost| 1.0 / cost),
+        balanced: best(field.balanced_costs(), "times_ideal", |cost| cost),
     }
 }
 
@@ -120,7 +120,7 @@ impl<'a> Field<'a> {
         algorithms.map(cost).collect()
     }
 
-    fn memory(&self) -> Vec<Cost> {
+    fn memory_costs(&self) -> Vec<Cost> {
         let exact = |(_, contender, memory): (_, _, Option<f64>)| {
             Some(Cost { contender, rounds: BTreeMap::from([(0, memory?)]) })
         };
@@ -128,10 +128,10 @@ impl<'a> Field<'a> {
     }
 
     /// The geometric mean of three costs, each relative to the median of the best algorithm.
-    fn balanced(&self) -> Vec<Cost> {
+    fn balanced_costs(&self) -> Vec<Cost> {
         let read = self.per_round(|shapes| shapes.one_read, self.typical());
         let write = self.per_round(|shapes| shapes.one_write, self.typical());
-        let memory = self.memory();
+        let memory = self.memory_costs();
         let Some(ideal) = ideal(&read).zip(ideal(&write)).zip(ideal(&memory)) else {
             return Vec::new();
         };

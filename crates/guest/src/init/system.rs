@@ -167,7 +167,7 @@ pub(super) fn missing_disks(requested: usize) -> Option<String> {
 /// Waits until the CPUs are idle, at most twenty steps of half a second. Otherwise work that the
 /// boot left in the background (above all self-tests of compression modules) would be counted with
 /// the job, in amounts that vary.
-pub(super) fn quiet() {
+pub(super) fn wait_until_idle() {
     const STEP: u64 = 500;
     for _ in 0..20 {
         let before = idle_milliseconds();

@@ -29,10 +29,10 @@ pub(super) fn main(channel: &Channel) -> Result<(), Failure> {
     }
     let ended = match groups() {
         Ok(groups) => job::run(&job, &groups, channel),
-        Err(failure) => job::not_started(failure.to_string()),
+        Err(failure) => job::not_started_event(failure.to_string()),
     };
     channel.tell(&ended);
-    bring::everything(channel)
+    bring::send_files(channel)
 }
 
 /// Waits until systemd has finished starting; returns what is wrong with the system, as text.
@@ -67,28 +67,29 @@ fn state(limit: Duration) -> Option<String> {
 }
 
 fn failed_units() -> Vec<String> {
-    let listed = ask("systemctl", &["list-units", "--failed", "--plain", "--no-legend", "--full"]);
+    let listed =
+        output_of("systemctl", &["list-units", "--failed", "--plain", "--no-legend", "--full"]);
     let names = listed.lines().filter_map(|line| line.split_whitespace().next());
-    names.map(failed).collect()
+    names.map(describe_failure).collect()
 }
 
-fn failed(unit: &str) -> String {
-    let result = ask("systemctl", &["show", "--property=Result", "--value", unit]);
-    let output = ask("journalctl", &["--unit", unit, "--lines=1", "--output=cat", "--quiet"]);
+fn describe_failure(unit: &str) -> String {
+    let result = output_of("systemctl", &["show", "--property=Result", "--value", unit]);
+    let output = output_of("journalctl", &["--unit", unit, "--lines=1", "--output=cat", "--quiet"]);
     let message = output.trim();
     let message = if message.is_empty() { String::new() } else { format!(": {message}") };
     format!("{unit} failed ({}){message}", result.trim())
 }
 
 fn still_starting(limit: Duration) -> String {
-    let listed = ask("systemctl", &["list-jobs", "--plain", "--no-legend", "--full"]);
+    let listed = output_of("systemctl", &["list-jobs", "--plain", "--no-legend", "--full"]);
     let names: Vec<&str> =
         listed.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
     let names = if names.is_empty() { "nothing it names".to_owned() } else { names.join(", ") };
     format!("systemd is still starting after {} s: {names}", limit.as_secs())
 }
 
-fn ask(program: &str, arguments: &[&str]) -> String {
+fn output_of(program: &str, arguments: &[&str]) -> String {
     let asked = Command::new(program).args(arguments).stdin(Stdio::null()).output();
     asked.map_or_else(|_| String::new(), |said| String::from_utf8_lossy(&said.stdout).into_owned())
 }

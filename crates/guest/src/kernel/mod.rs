@@ -102,7 +102,7 @@ impl Kernel {
     pub(crate) fn modules(&self, usual: &[&str], asked: &[String]) -> Result<Vec<Module>, Error> {
         let modules = self.modules.as_deref().map(Modules::below).transpose()?.unwrap_or_default();
         if let Some(name) = asked.iter().find(|name| !modules.has(name)) {
-            return Err(self.without(name));
+            return Err(self.no_module(name));
         }
         let asked = asked.iter().map(String::as_str);
         let names: Vec<&str> = usual.iter().copied().chain(asked).collect();
@@ -118,7 +118,7 @@ impl Kernel {
         there.map(|name| Ok((name, self.read(&folder.join(name))?))).collect()
     }
 
-    fn without(&self, module: &str) -> Error {
+    fn no_module(&self, module: &str) -> Error {
         let (path, what) = match &self.modules {
             Some(folder) => (folder, format!("no module {module} here, and none built in")),
             None => {

@@ -113,10 +113,10 @@ fn back_disk(
     };
     let driver = check(&file, path, disk)?;
     let to_write = match access {
-        Access::Write => Some(again(&file, true).with_path(path)?),
+        Access::Write => Some(reopen(&file, true).with_path(path)?),
         Access::CopyOnWrite | Access::Read => None,
     };
-    let to_read = again(&file, false).with_path(path)?;
+    let to_read = reopen(&file, false).with_path(path)?;
     let both = [Some(to_read), to_write].into_iter().flatten().map(OwnedFd::from);
     let path = files.add(both);
     let log = match disk {
@@ -130,12 +130,12 @@ fn back_disk(
 fn open_log(path: &Path, files: &mut OpenFiles) -> std::io::Result<String> {
     let mut open = OpenOptions::new();
     let log = open.read(true).write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    let both = [again(&log, false)?, again(&log, true)?];
+    let both = [reopen(&log, false)?, reopen(&log, true)?];
     Ok(files.add(both.map(OwnedFd::from)))
 }
 
 /// Opens the same file once more, by its descriptor: the path may refer to another file by now.
-fn again(file: &File, to_write: bool) -> std::io::Result<File> {
+fn reopen(file: &File, to_write: bool) -> std::io::Result<File> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     OpenOptions::new().read(true).write(to_write).open(path)
 }
@@ -196,7 +196,7 @@ pub(super) fn arguments(disks: &[Backed]) -> Vec<OsString> {
 }
 
 /// Doubles commas, as QEMU requires in the value of an option.
-pub(super) fn comma_doubled(path: &Path) -> OsString {
+pub(super) fn double_commas(path: &Path) -> OsString {
     let bytes = path.as_os_str().as_bytes().iter();
     let doubled = bytes.flat_map(|byte| std::iter::repeat_n(*byte, 1 + usize::from(*byte == b',')));
     OsString::from_vec(doubled.collect())
@@ -263,6 +263,6 @@ mod tests {
 
     #[test]
     fn commas_in_names_stay_part_of_them() {
-        assert_eq!(comma_doubled(Path::new("/a,b,,c")), "/a,,b,,,,c");
+        assert_eq!(double_commas(Path::new("/a,b,,c")), "/a,,b,,,,c");
     }
 }

@@ -38,10 +38,10 @@ pub(super) fn build(guest: &Guest, kernel: &Kernel) -> Result<Vec<u8>, Error> {
         Userland::Systemd(_) => None,
     };
     let modules = match &guest.boot {
-        None => kernel.modules(&wanted(guest), &guest.modules)?,
+        None => kernel.modules(&needed_modules(guest), &guest.modules)?,
         Some(_) => kernel.modules(&[disk::MODULES, userland::ROOT_MODULES].concat(), &[])?,
     };
-    let mut bytes = system(&pid_1(&guest.program)?, busybox, &modules)?;
+    let mut bytes = system(&read_pid_1(&guest.program)?, busybox, &modules)?;
     if guest.is_first_boot() {
         bytes.extend(disk_modules(guest, kernel)?);
     }
@@ -52,7 +52,7 @@ pub(super) fn build(guest: &Guest, kernel: &Kernel) -> Result<Vec<u8>, Error> {
 /// The archive of modules that become `/lib/modules/RELEASE` on a root disk that is kept across
 /// boots.
 fn disk_modules(guest: &Guest, kernel: &Kernel) -> Result<Vec<u8>, Error> {
-    let names = [&wanted(guest)[..], userland::DISK_MODULES].concat();
+    let names = [&needed_modules(guest)[..], userland::DISK_MODULES].concat();
     let mut archive = Archive::default();
     archive.folder(DISK_MODULES);
     for module in kernel.modules(&names, &guest.modules)? {
@@ -64,7 +64,7 @@ fn disk_modules(guest: &Guest, kernel: &Kernel) -> Result<Vec<u8>, Error> {
     Ok(archive.finish())
 }
 
-fn wanted(guest: &Guest) -> Vec<&'static str> {
+fn needed_modules(guest: &Guest) -> Vec<&'static str> {
     let disks = if guest.disks.is_empty() { &[] } else { disk::MODULES };
     let systemd = match guest.userland {
         Userland::Minimal => &[],
@@ -74,7 +74,7 @@ fn wanted(guest: &Guest) -> Vec<&'static str> {
 }
 
 /// Reads the executable for PID 1. It must be static, because a guest has no libraries.
-fn pid_1(path: &Path) -> Result<Vec<u8>, Error> {
+fn read_pid_1(path: &Path) -> Result<Vec<u8>, Error> {
     let bytes = fs::read(path).with_path(path)?;
     match elf::read(&bytes) {
         Some(elf) if !elf.needs_loader => Ok(bytes),
@@ -120,7 +120,8 @@ fn system(
 fn applets(path: &Path, bytes: &[u8]) -> Result<Vec<String>, Error> {
     let copy = in_memory(bytes).with_path(path)?;
     let place = PathBuf::from(format!("/proc/self/fd/{}", copy.as_raw_fd()));
-    let mut command = program::confined(&place, User::without_rights(), None, vec![copy.into()]);
+    let mut command =
+        program::confined_command(&place, User::without_rights(), None, vec![copy.into()]);
     // busybox lists its applets only if it is started under its own name.
     let listed = program::answer("busybox", command.arg0("busybox").arg("--list"))?;
     let plain = |name: &&str| !name.is_empty() && !name.contains('/') && *name != "busybox";

@@ -42,7 +42,7 @@ const SMALL: Machine = Machine("microvm,isa-serial=off,acpi=off");
 const USUAL: Machine = Machine("q35,usb=off");
 
 /// The smallest machine that this QEMU has and that fits the guest.
-pub(super) fn machine(
+pub(super) fn choose_machine(
     qemu: &Path,
     guest: &Guest,
     image: &Image,
@@ -51,7 +51,7 @@ pub(super) fn machine(
     if !image.plain || !disks.is_empty() || guest.cpus > 1 {
         return Ok(USUAL);
     }
-    let mut command = program::confined(qemu, User::without_rights(), None, Vec::new());
+    let mut command = program::confined_command(qemu, User::without_rights(), None, Vec::new());
     let listed = program::answer("qemu-system-x86_64", command.args(["-M", "help"]))?;
     let has_small = listed.lines().any(|line| line.starts_with("microvm "));
     Ok(if has_small { SMALL } else { USUAL })

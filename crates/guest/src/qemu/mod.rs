@@ -17,7 +17,7 @@ mod root_disk;
 mod run;
 mod run_slot;
 
-pub use accelerator::{Accelerator, kvm};
+pub use accelerator::{Accelerator, check_kvm};
 pub use disk::{Access, Disk, MOST as MOST_DISKS};
 pub use guest::{DiskBoot, Guest};
 pub use installed::InstalledGuest;

@@ -16,12 +16,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::disk::comma_doubled;
+use super::disk::double_commas;
 
 /// The argument that identifies this guest's QEMU.
 pub(super) fn mark(folder: &Path) -> OsString {
     let mut name = OsString::from("guest=");
-    name.push(comma_doubled(folder));
+    name.push(double_commas(folder));
     name
 }
 
@@ -103,7 +103,7 @@ pub(super) fn age(start_ticks: u64) -> Option<Duration> {
 }
 
 /// Resident memory in bytes.
-pub(super) fn resident(pid: Pid) -> Option<u64> {
+pub(super) fn resident_bytes(pid: Pid) -> Option<u64> {
     let statm = fs::read_to_string(file(pid, "statm")).ok()?;
     let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
     Some(pages.saturating_mul(rustix::param::page_size() as u64))
@@ -167,7 +167,7 @@ mod tests {
             std::hint::black_box((0..100_000_u64).sum::<u64>());
         }
         assert!(spent().1 > demand);
-        assert!(resident(own).unwrap() > 1 << 20);
+        assert!(resident_bytes(own).unwrap() > 1 << 20);
         let ticks = start_ticks(own).unwrap();
         let boot = clock_gettime(ClockId::Boottime).tv_sec;
         assert!(i128::from(age(ticks).unwrap().as_secs()) <= i128::from(boot));
@@ -177,6 +177,6 @@ mod tests {
     #[test]
     fn a_process_that_is_gone_has_no_readings() {
         let gone = Pid::from_raw(i32::MAX).unwrap();
-        assert_eq!((cpu_demand(gone), resident(gone), start_ticks(gone)), (None, None, None));
+        assert_eq!((cpu_demand(gone), resident_bytes(gone), start_ticks(gone)), (None, None, None));
     }
 }

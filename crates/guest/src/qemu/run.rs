@@ -25,11 +25,11 @@ use pagewise_model::Bytes;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Pid;
 
-use super::accelerator::{Accelerator, DEVICE, NoKvm, kvm};
+use super::accelerator::{Accelerator, DEVICE, NoKvm, check_kvm};
 use super::disk::{Access, Disk};
 use super::files::OpenFiles;
 use super::guest::Guest;
-use super::outcome::{DiskAfter, DiskState, InstructionClock, JobEnd, Outcome, Phase, Run, judged};
+use super::outcome::{DiskAfter, DiskState, InstructionClock, JobEnd, Outcome, Phase, Run, judge};
 use super::power::PowerCut;
 use super::proof::comes_up;
 use super::run_slot::{RunSlot, SlotRequest};
@@ -97,7 +97,7 @@ pub fn run(
         let _ = on_event(GuestEvent::Note(line));
     };
     let (guest, kept) = &with_root(guest, cache, stop, &mut note)?;
-    let images = Images::of(guest, kernel)?;
+    let images = Images::load(guest, kernel)?;
     let emulator = Emulator::choose(qemu, guest, (kernel, cache), stop)?;
     if on_event(GuestEvent::Chosen(emulator.accelerator)).is_break() {
         return Ok(emulator.nothing_yet());
@@ -140,7 +140,7 @@ pub(super) struct Images {
 }
 
 impl Images {
-    pub(super) fn of(guest: &Guest, kernel: &Kernel) -> Result<Self, Error> {
+    pub(super) fn load(guest: &Guest, kernel: &Kernel) -> Result<Self, Error> {
         let image = kernel.image()?;
         let initramfs = initramfs::build(guest, kernel)?;
         let needed = image.memory.saturating_add(initramfs.len() as u64 * 2);
@@ -167,7 +167,7 @@ impl Emulator {
         stop: &AtomicBool,
     ) -> Result<Self, Error> {
         let (accelerator, why_emulated) =
-            chosen(guest, &qemu, || comes_up(guest, kernel, cache, stop))?;
+            choose_accelerator(guest, &qemu, || comes_up(guest, kernel, cache, stop))?;
         Ok(Self { qemu, accelerator, why_emulated })
     }
 
@@ -205,10 +205,10 @@ pub(super) fn boot(
     }
     let mut files = OpenFiles::default();
     let disks = disk::back(&guest.disks, place.root, folder, &mut files)?;
-    let machine = machine::machine(qemu, guest, &images.kernel, &disks)?;
+    let machine = machine::choose_machine(qemu, guest, &images.kernel, &disks)?;
     let own = OwnFolder::new(folder, user)?;
     let (told, channel) = pipe_with(PipeFlags::CLOEXEC).with_path(folder)?;
-    let (log, to_log) = log(folder)?;
+    let (log, to_log) = open_log(folder)?;
     let places = machine::MachineFiles {
         kernel: own.kernel(&mut images.kernel)?,
         initramfs: own.file("initramfs", &images.initramfs)?,
@@ -220,7 +220,7 @@ pub(super) fn boot(
         Accelerator::Kvm => user.group_for(Path::new(DEVICE)).unwrap_or(None),
         Accelerator::Tcg => None,
     };
-    let mut command = program::confined(qemu, user, group, files);
+    let mut command = program::confined_command(qemu, user, group, files);
     // QEMU keeps the changes to a copy-on-write disk in TMPDIR. This is its own folder, which it
     // cannot reach by an absolute path.
     command.current_dir(&own.folder).env("TMPDIR", "/proc/self/cwd").args(options);
@@ -233,7 +233,7 @@ pub(super) fn boot(
 }
 
 /// Opens the kernel's log twice: for the runner to read and shorten it, and for QEMU to append.
-fn log(folder: &Path) -> Result<(File, File), Error> {
+fn open_log(folder: &Path) -> Result<(File, File), Error> {
     let path = folder.join(LOG);
     let to_write =
         File::options().append(true).create_new(true).mode(0o600).open(&path).with_path(&path)?;
@@ -301,7 +301,7 @@ fn with_root(
 }
 
 /// Chooses the accelerator. Instructions can be counted only by the emulator.
-fn chosen(
+fn choose_accelerator(
     guest: &Guest,
     qemu: &Path,
     comes_up: impl FnOnce() -> Result<bool, Error>,
@@ -309,7 +309,7 @@ fn chosen(
     Ok(match (guest.count, guest.accelerator) {
         (true, _) => (Accelerator::Tcg, None),
         (false, Some(accelerator)) => (accelerator, None),
-        (false, None) => match kvm(qemu) {
+        (false, None) => match check_kvm(qemu) {
             Err(why) => (Accelerator::Tcg, Some(why.to_string())),
             Ok(()) if comes_up()? => (Accelerator::Kvm, None),
             Ok(()) => (Accelerator::Tcg, Some(NoKvm::NoKernel.to_string())),
@@ -396,10 +396,10 @@ impl Watch {
         self.run.seconds = self.started.elapsed().as_secs_f64();
         self.run.command_seconds = self.command.map(|start| start.elapsed().as_secs_f64());
         let output = self.errors.recv_timeout(PATIENCE).unwrap_or_default();
-        let log = self.log();
+        let log = self.last_log_lines();
         self.run.whole_log = guest.whole_log.then(|| self.whole_log());
         self.run.outcome = match why {
-            StopReason::Over => judged(self.ended.as_ref(), &log, &output, guest.boot.is_some()),
+            StopReason::Over => judge(self.ended.as_ref(), &log, &output, guest.boot.is_some()),
             StopReason::TimedOut => Outcome::TimedOut { phase: self.phase },
             StopReason::PowerCut => Outcome::PowerLost,
             StopReason::Stopped => Outcome::Stopped,
@@ -446,21 +446,21 @@ impl Watch {
                 // If the job is done but the machine does not end, it is killed, and that is not a
                 // timeout. A disk that is kept must be unmounted, so there it is one.
                 let may_end = self.phase == Phase::End && guest.boot.is_none();
-                return if may_end { self.end() } else { StopReason::TimedOut };
+                return if may_end { self.kill_after_job() } else { StopReason::TimedOut };
             }
             if looked.elapsed() >= LOOK {
                 looked = Instant::now();
-                self.check_guest();
+                self.read_usage();
             }
         }
     }
 
-    fn end(&mut self) -> StopReason {
+    fn kill_after_job(&mut self) -> StopReason {
         let _ = self.qemu.kill();
         StopReason::Over
     }
 
-    fn check_guest(&mut self) {
+    fn read_usage(&mut self) {
         if let Some(seconds) = process::cpu_seconds(Pid::from_child(&self.qemu)) {
             self.run.cpu_seconds = seconds;
         }
@@ -485,7 +485,7 @@ impl Watch {
     ) -> Answer {
         match event {
             Event::Up { release } => {
-                self.check_guest();
+                self.read_usage();
                 self.run.boot_cpu_seconds = Some(self.run.cpu_seconds);
                 self.run.boot_seconds = Some(self.started.elapsed().as_secs_f64());
                 self.run.release = Some(printable_line(&release));
@@ -531,12 +531,12 @@ impl Watch {
     /// The whole log; if the guest wrote more than is kept, the end of it after a line that says
     /// so.
     fn whole_log(&self) -> Vec<u8> {
-        log::end(&self.log, LONGEST_LOG).unwrap_or_default()
+        log::read_end(&self.log, LONGEST_LOG).unwrap_or_default()
     }
 
     /// The last lines of the kernel's log.
-    fn log(&self) -> Vec<String> {
-        let bytes = log::end(&self.log, TAIL).unwrap_or_default();
+    fn last_log_lines(&self) -> Vec<String> {
+        let bytes = log::read_end(&self.log, TAIL).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         last_lines(&text, SEARCHED)
     }

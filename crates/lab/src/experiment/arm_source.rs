@@ -65,20 +65,20 @@ pub fn swap(text: &str) -> Result<Vec<TrialSwap>, String> {
     if text == "off" {
         return Ok(Vec::new());
     }
-    text.split('+').map(area).collect()
+    text.split('+').map(parse_area).collect()
 }
 
 /// Parses `zram:512M:lz4` or `file:512M`. Block devices are not offered: their contents would be
 /// lost.
-fn area(text: &str) -> Result<TrialSwap, String> {
+fn parse_area(text: &str) -> Result<TrialSwap, String> {
     let mut parts = text.split(':');
     let (kind, first) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let rest: Vec<&str> = parts.collect();
     let read = match kind {
-        "zram" => zram(first, &rest),
-        "zswap" => zswap(first, &rest).map(TrialSwap::Zswap),
-        "file" => only_priority(&rest)
-            .and_then(|priority| Ok(TrialSwap::File { size_bytes: size(first)?, priority })),
+        "zram" => parse_zram(first, &rest),
+        "zswap" => parse_zswap(first, &rest).map(TrialSwap::Zswap),
+        "file" => parse_only_priority(&rest)
+            .and_then(|priority| Ok(TrialSwap::File { size_bytes: parse_size(first)?, priority })),
         _ => Err("a kind that is not known".to_owned()),
     };
     read.map_err(|why| format!("swap area {text:?}: {why}; {FORMS}"))
@@ -89,13 +89,13 @@ const FORMS: &str = "expected off, zram:SIZE, zram:SIZE:ALGORITHM or file:SIZE, 
     which they are used, as zram:512M:lz4+file:1G; zswap in front of them as \
     zswap:ALGORITHM:PERCENT:shrinker+file:1G";
 
-fn zram(first: &str, rest: &[&str]) -> Result<TrialSwap, String> {
-    let size_bytes = size(first)?;
+fn parse_zram(first: &str, rest: &[&str]) -> Result<TrialSwap, String> {
+    let size_bytes = parse_size(first)?;
     let (mut algorithm, mut mem_limit_bytes, mut priority) = (None, None, None);
     for part in rest {
         let again = match part.split_once('=') {
-            Some(("limit", limit)) => mem_limit_bytes.replace(size(limit)?).is_some(),
-            Some(("priority", number)) => priority.replace(self::priority(number)?).is_some(),
+            Some(("limit", limit)) => mem_limit_bytes.replace(parse_size(limit)?).is_some(),
+            Some(("priority", number)) => priority.replace(self::parse_priority(number)?).is_some(),
             Some((name, _)) => return Err(format!("{name} is not known")),
             None => algorithm.replace(word(part)?).is_some(),
         };
@@ -107,14 +107,14 @@ fn zram(first: &str, rest: &[&str]) -> Result<TrialSwap, String> {
 }
 
 /// Parses `lz4`, `lz4:20`, `zstd:15:accept=80:shrinker`.
-fn zswap(first: &str, rest: &[&str]) -> Result<ZswapSpec, String> {
+fn parse_zswap(first: &str, rest: &[&str]) -> Result<ZswapSpec, String> {
     let mut spec = ZswapSpec::new(word(first)?);
     for part in rest {
         let again = match part.split_once('=') {
             None if *part == "shrinker" => std::mem::replace(&mut spec.shrinker, true),
-            None => spec.max_pool_percent.replace(percentage(part)?).is_some(),
+            None => spec.max_pool_percent.replace(parse_percentage(part)?).is_some(),
             Some(("accept", threshold)) => {
-                spec.accept_threshold_percent.replace(percentage(threshold)?).is_some()
+                spec.accept_threshold_percent.replace(parse_percentage(threshold)?).is_some()
             }
             Some((name, _)) => return Err(format!("{name} is not known")),
         };
@@ -125,7 +125,7 @@ fn zswap(first: &str, rest: &[&str]) -> Result<ZswapSpec, String> {
     Ok(spec)
 }
 
-fn percentage(text: &str) -> Result<u8, String> {
+fn parse_percentage(text: &str) -> Result<u8, String> {
     let percent = Percent::parse_within(text, 1.0..=100.0).map_err(|error| error.to_string())?;
     whole_percent(percent)
 }
@@ -138,22 +138,22 @@ pub(crate) fn whole_percent(percent: Percent) -> Result<u8, String> {
     })
 }
 
-fn only_priority(rest: &[&str]) -> Result<Option<i16>, String> {
+fn parse_only_priority(rest: &[&str]) -> Result<Option<i16>, String> {
     match rest {
         [] => Ok(None),
         [one] => {
             let number = one.strip_prefix("priority=").ok_or(format!("{one:?} is too much"))?;
-            priority(number).map(Some)
+            parse_priority(number).map(Some)
         }
         [_, more, ..] => Err(format!("{more:?} is too much")),
     }
 }
 
-fn size(text: &str) -> Result<u64, String> {
+fn parse_size(text: &str) -> Result<u64, String> {
     large_enough(text.parse().map_err(|error: NotASize| error.to_string())?)
 }
 
-fn priority(text: &str) -> Result<i16, String> {
+fn parse_priority(text: &str) -> Result<i16, String> {
     text.parse().ok().and_then(|number| in_range(number).ok()).ok_or_else(|| no_priority(&text))
 }
 

@@ -36,14 +36,14 @@ impl LineFinder {
             self.begun.extend(part.iter().take(room));
             if part.ends_with(b"\n") {
                 if self.begun == self.line {
-                    self.tell();
+                    self.signal();
                 }
                 self.begun.clear();
             }
         }
     }
 
-    fn tell(&mut self) {
+    fn signal(&mut self) {
         if let Some(found) = self.found.take() {
             // writing to an eventfd with a small counter never blocks
             let _ = rustix::io::write(&found, &1_u64.to_ne_bytes());

@@ -87,7 +87,7 @@ impl Swapped<'_> {
         }
         if self.swap.has_zswap {
             let refused = count(self.vmstat.refused());
-            let share = refused.zip(self.grown("zswpout")).and_then(|(refused, stored)| {
+            let share = refused.zip(self.growth("zswpout")).and_then(|(refused, stored)| {
                 let all = refused + stored;
                 (all > 0.0).then(|| refused / all)
             });
@@ -104,7 +104,7 @@ impl Swapped<'_> {
             Some(bytes as f64 / page_size() as f64)
         };
         let others =
-            |counter: &str, zram: Option<f64>| Some((self.grown(counter)? - zram?).max(0.0));
+            |counter: &str, zram: Option<f64>| Some((self.growth(counter)? - zram?).max(0.0));
         let [reads, writes] = if self.swap.has_files {
             let zram = [grown(|it| it.zram.read), grown(|it| it.zram.written)];
             [others("pswpin", zram[0]), others("pswpout", zram[1])]
@@ -116,7 +116,7 @@ impl Swapped<'_> {
         [both(reads, behind[0]), both(writes, behind[1])]
     }
 
-    fn grown(self, name: &str) -> Option<f64> {
+    fn growth(self, name: &str) -> Option<f64> {
         self.vmstat.grown(name).map(|pages| pages as f64)
     }
 }

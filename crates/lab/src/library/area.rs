@@ -43,7 +43,7 @@ struct Writeback {
 }
 
 impl Writeback {
-    fn wanted(self) -> Result<ZramWriteback, String> {
+    fn to_writeback(self) -> Result<ZramWriteback, String> {
         let every = self.every.0;
         if every.subsec_nanos() > 0 {
             return Err(format!("writeback: expected whole seconds, found {every:?}"));
@@ -57,7 +57,7 @@ const ZSWAP: &str = "percent, accept and shrinker are of zswap, which has no oth
 
 impl Area {
     /// Checks and converts the area.
-    pub(super) fn wanted(&self) -> Result<TrialSwap, String> {
+    pub(super) fn to_swap(&self) -> Result<TrialSwap, String> {
         let of_zram = self.algorithm.is_some() || self.limit.is_some() || self.writeback.is_some();
         let of_zswap = self.percent.is_some() || self.accept.is_some() || self.shrinker;
         if let Some(algorithm) = &self.zswap {
@@ -83,7 +83,7 @@ impl Area {
                     size_bytes: large_enough(size.0)?,
                     algorithm: self.algorithm.as_deref().map(word).transpose()?,
                     mem_limit_bytes: self.limit.map(|limit| large_enough(limit.0)).transpose()?,
-                    writeback: self.writeback.map(Writeback::wanted).transpose()?,
+                    writeback: self.writeback.map(Writeback::to_writeback).transpose()?,
                     priority,
                 });
             }
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     fn area(text: &str) -> Result<TrialSwap, String> {
-        toml::from_str::<Area>(text).map_err(|error| error.to_string())?.wanted()
+        toml::from_str::<Area>(text).map_err(|error| error.to_string())?.to_swap()
     }
 
     #[test]

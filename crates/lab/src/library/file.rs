@@ -183,13 +183,13 @@ impl File {
     }
 
     /// An error at the line of `part`.
-    pub(super) fn wrong<T>(&self, part: &Spanned<T>, what: impl Into<String>) -> FileError {
+    pub(super) fn error_at<T>(&self, part: &Spanned<T>, what: impl Into<String>) -> FileError {
         let line = Some(line(&self.text, part.span().start));
         FileError { name: self.place.clone(), line, what: what.into() }
     }
 
     /// An error that belongs to no single line.
-    pub(super) fn wrong_in_all(&self, what: impl Into<String>) -> FileError {
+    pub(super) fn error_in_file(&self, what: impl Into<String>) -> FileError {
         FileError { name: self.place.clone(), line: None, what: what.into() }
     }
 }

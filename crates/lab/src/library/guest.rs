@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pagewise_guest::Error;
-use pagewise_guest::carried::carried;
+use pagewise_guest::carried::files_of_program;
 use pagewise_guest::program::printable_line;
 use pagewise_guest::qemu::{self, Accelerator, Disk, Guest, GuestEvent};
 use pagewise_guest::wire::Stream;
@@ -64,7 +64,7 @@ impl GuestTask {
     /// # Errors
     /// If a step failed.
     pub fn prepare(&self) -> Result<(), NotReady> {
-        scratch::loopback()?;
+        scratch::raise_loopback()?;
         self.scratch.mount()
     }
 }
@@ -184,12 +184,12 @@ pub fn guest_for(
     now: bool,
 ) -> Result<Guest, Error> {
     let mut disks: Vec<Disk> = machine.disk.into_iter().map(Disk::Empty).collect();
-    let size = scratch::size(cell);
+    let size = scratch::size_for(cell);
     let scratch = if machine.count {
         Scratch::Zram(size.get())
     } else {
         disks.push(Disk::Empty(size));
-        Scratch::Disk(scratch::disk(disks.len() - 1))
+        Scratch::Disk(scratch::disk_after(disks.len() - 1))
     };
     let inside = GuestTask { experiment: cell.experiment.clone(), scratch };
     let text = serde_json::to_vec(&inside).unwrap_or_default();
@@ -224,8 +224,8 @@ fn programs(cell: &Cell) -> Result<Vec<(PathBuf, String)>, Error> {
     if !matches!(cell.workload, Workload::Redis(_)) {
         return Ok(Vec::new());
     }
-    let mut files = carried("redis-server", "redis-server")?;
-    files.extend(carried("redis-benchmark", "redis-tools")?);
+    let mut files = files_of_program("redis-server", "redis-server")?;
+    files.extend(files_of_program("redis-benchmark", "redis-tools")?);
     files.sort();
     files.dedup();
     Ok(files)

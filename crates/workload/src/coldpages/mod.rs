@@ -69,7 +69,7 @@ pub(super) fn run(
             looks.sample(operations, &mut sets)?;
         }
     }
-    let (course, mut values) = record.concluded();
+    let (course, mut values) = record.conclude();
     values.insert("operations".to_owned(), operations as f64);
     values.extend(looks.means(operations / 2));
     Ok(WorkloadSummary { workload: "coldpages".to_owned(), values, course })

@@ -38,11 +38,11 @@ pub(super) fn run(
     progress: &mut Progress<'_>,
 ) -> Result<WorkloadSummary, Error> {
     check::hugepages(settings)?;
-    let _holes = fragmented(check::pages("fragment", settings.fragment)?, progress)?;
-    let mut neighbour = memory(check::pages("neighbour", settings.neighbour)?, Advise::Never)?;
+    let _holes = fragment_memory(check::pages("fragment", settings.fragment)?, progress)?;
+    let mut neighbour = map_memory(check::pages("neighbour", settings.neighbour)?, Advise::Never)?;
     neighbour.fill(1, &mut |_| ());
     let before = khugepaged::processor_time();
-    let mut data = memory(check::pages("data", settings.data)?, settings.advise)?;
+    let mut data = map_memory(check::pages("data", settings.data)?, settings.advise)?;
     let touch_each = usize::try_from(settings.touch_each).unwrap_or(1);
     data.fill(touch_each, &mut |share| progress("filling", share));
     if settings.advise == Advise::After {
@@ -60,7 +60,7 @@ pub(super) fn run(
     Ok(WorkloadSummary { workload: "hugepages".to_owned(), values, course: data.course() })
 }
 
-fn memory(pages: usize, advise: Advise) -> Result<Filled, Error> {
+fn map_memory(pages: usize, advise: Advise) -> Result<Filled, Error> {
     let filled = Filled::new(pages).about(|| "memory".to_owned())?;
     if advise == Advise::Before {
         filled.region.advise(Advice::Huge).about(|| "MADV_HUGEPAGE".to_owned())?;
@@ -69,7 +69,7 @@ fn memory(pages: usize, advise: Advise) -> Result<Filled, Error> {
 }
 
 /// Allocates small pages and frees every second one of them.
-fn fragmented(pages: usize, progress: &mut Progress<'_>) -> Result<Option<Region>, Error> {
+fn fragment_memory(pages: usize, progress: &mut Progress<'_>) -> Result<Option<Region>, Error> {
     if pages == 0 {
         return Ok(None);
     }

@@ -36,7 +36,7 @@ pub(super) fn fill(
         batch += 1;
         if sent.len() >= BATCH || record + 1 == settings.records {
             stream.write_all(&sent)?;
-            answered(stream, batch)?;
+            read_answers(stream, batch)?;
             sent.clear();
             batch = 0;
             let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
@@ -54,7 +54,7 @@ fn set(to: &mut Vec<u8>, record: u64, value: &[u8]) -> io::Result<()> {
 }
 
 /// Reads this number of `+OK` replies.
-fn answered(stream: &mut impl Read, times: usize) -> io::Result<()> {
+fn read_answers(stream: &mut impl Read, times: usize) -> io::Result<()> {
     const WELL: &[u8] = b"+OK\r\n";
     let mut output = vec![0; WELL.len() * times];
     for start in (0..output.len()).step_by(WELL.len()) {
@@ -85,10 +85,10 @@ mod tests {
 
     #[test]
     fn a_refusal_is_told_and_an_end_too() {
-        assert!(answered(&mut &b"+OK\r\n+OK\r\n"[..], 2).is_ok());
+        assert!(read_answers(&mut &b"+OK\r\n+OK\r\n"[..], 2).is_ok());
         let full = &b"+OK\r\n-OOM command not allowed\r\n+OK\r\n"[..];
-        let why = answered(&mut { full }, 3).unwrap_err().to_string();
+        let why = read_answers(&mut { full }, 3).unwrap_err().to_string();
         assert_eq!(why, "it answered \"-OOM command not allowed\"");
-        assert!(answered(&mut &b"+OK\r\n"[..], 2).is_err());
+        assert!(read_answers(&mut &b"+OK\r\n"[..], 2).is_err());
     }
 }

@@ -44,7 +44,7 @@ pub(super) fn run(
     let (point, done, faults) = (record.points(), sets.done, major_faults());
     sets.iterate(SLICES / 2 + 1..=SLICES, &mut record, progress);
     let faults = major_faults().saturating_sub(faults) as f64;
-    let (course, mut values) = record.concluded_from(point);
+    let (course, mut values) = record.conclude_from(point);
     let mut say = |name: &str, value: f64| values.insert(name.to_owned(), value);
     say("operations", sets.done as f64);
     say("cold-accesses", sets.cold_done as f64);

@@ -80,7 +80,7 @@ fn line(requested: &RunNote, running: &[Running], reason: &Reason) -> String {
         Reason::Ahead(place) => (place.ahead.len(), place.behind),
         Reason::Short(_, behind) => (0, *behind),
     };
-    let mut named: Vec<String> = running.iter().map(|run| run.note.described()).collect();
+    let mut named: Vec<String> = running.iter().map(|run| run.note.describe()).collect();
     let others = named.len().saturating_sub(NAMED);
     named.truncate(NAMED);
     if others > 0 {
@@ -90,7 +90,7 @@ fn line(requested: &RunNote, running: &[Running], reason: &Reason) -> String {
     let waits = match reason {
         Reason::Ahead(place) => {
             let first = place.ahead.first().and_then(Option::as_ref);
-            let first = first.map_or_else(String::new, |it| format!(": {}", it.described()));
+            let first = first.map_or_else(String::new, |it| format!(": {}", it.describe()));
             format!("the first in the queue has not started yet{first}")
         }
         Reason::Short(shortage, _) => {

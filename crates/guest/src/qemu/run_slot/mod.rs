@@ -142,7 +142,7 @@ impl RunSlot {
         let folder = new_folder(&places::runs(cache))?;
         let lock = Lock::attempt(&folder.join(places::LOCK), Kind::Alone)?.ok_or(Error::Stopped)?;
         let slot = Self { folder, _lock: lock };
-        let note = serde_json::to_vec(&note.renewed()).unwrap_or_default();
+        let note = serde_json::to_vec(&note.renew()).unwrap_or_default();
         files::write(&slot.folder.join(places::NOTE), &note, 0o600)?;
         Ok(slot)
     }

@@ -201,7 +201,7 @@ impl<'a> Measurement<'a> {
     }
 
     fn counters(&self) -> HostAtStart<'a> {
-        host::before(self.host, self.setup.command.group, self.setup.swap)
+        host::read_at_start(self.host, self.setup.command.group, self.setup.swap)
     }
 
     fn on_event(&mut self, event: RunEvent) {
@@ -214,7 +214,7 @@ impl<'a> Measurement<'a> {
                 // until all counters are read, so that they are of the same moment
                 let _stopped = Stopped::new(leader);
                 let group = self.setup.command.group;
-                let used = Usage::of_families(self.host, &self.reaper.started(), group);
+                let used = Usage::of_families(self.host, &self.reaper.processes(), group);
                 self.mark = Some(Mark { counters: self.counters(), used });
                 self.gauges.restart();
             }

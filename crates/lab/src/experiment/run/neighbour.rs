@@ -12,7 +12,7 @@ use rustix::process::{
 
 use super::super::host::Changed;
 use super::super::output::Output;
-use super::super::trouble::quoted;
+use super::super::trouble::quote;
 use super::gate::{Gate, StartedProgram};
 use super::wait::{LOOK, Waited, wait};
 use super::{NotRun, RunSetup, line_finder, not_run};
@@ -58,7 +58,7 @@ impl Neighbour {
                     // its remaining processes may hold its output open
                     self.end_group();
                     let output = self.output.take().map_or_else(String::new, Output::into_text);
-                    let why = format!("it ended before it printed {line:?}{}", quoted(&output));
+                    let why = format!("it ended before it printed {line:?}{}", quote(&output));
                     return Err(broken(&why));
                 }
                 None if stop.load(Ordering::SeqCst) => return Err(NotRun::Stopped),
@@ -87,7 +87,7 @@ impl Neighbour {
         let output = self.output.take().map_or_else(String::new, Output::into_text);
         let status =
             status.exit_status().map_or_else(String::new, |it| format!(" with status {it}"));
-        let why = format!("it ended before the command did{status}{}", quoted(&output));
+        let why = format!("it ended before the command did{status}{}", quote(&output));
         Err(not_run("the neighbour", &why))
     }
 

@@ -75,9 +75,9 @@ fn draw_and_measure(setting: &Setting<'_>) -> anyhow::Result<(pages::Drawn, Benc
     let Setting { global, args, host, snapshot, stop } = *setting;
     let drawn = pages::draw(global, args, host, snapshot, stop)?;
     if !global.quiet {
-        output::message(times::Times::estimate(args).expected());
+        output::message(times::Times::estimate(args).announcement());
     }
-    let measured = measured(setting, &drawn)?;
+    let measured = measure(setting, &drawn)?;
     Ok((drawn, measured))
 }
 
@@ -113,14 +113,14 @@ struct BenchResults {
 }
 
 /// Measures on zram devices if that is possible, otherwise with the libraries.
-fn measured(setting: &Setting<'_>, drawn: &pages::Drawn) -> anyhow::Result<BenchResults> {
+fn measure(setting: &Setting<'_>, drawn: &pages::Drawn) -> anyhow::Result<BenchResults> {
     if setting.args.codecs {
-        return codecs::measured(setting, drawn, Vec::new());
+        return codecs::measure(setting, drawn, Vec::new());
     }
-    match devices::measured(setting, drawn) {
+    match devices::measure(setting, drawn) {
         Err(error) => {
             let devices::NoDevices(why) = error.downcast()?;
-            codecs::measured(setting, drawn, vec![why])
+            codecs::measure(setting, drawn, vec![why])
         }
         measured => measured,
     }
@@ -128,7 +128,7 @@ fn measured(setting: &Setting<'_>, drawn: &pages::Drawn) -> anyhow::Result<Bench
 
 impl Setting<'_> {
     /// Calls `work`, and shows its progress meanwhile.
-    fn watched<T>(&self, what: &str, work: impl FnOnce(&mut Watch<'_>) -> T) -> T {
+    fn with_progress<T>(&self, what: &str, work: impl FnOnce(&mut Watch<'_>) -> T) -> T {
         let shown = Measuring::start(self.global, what);
         let mut progress = |at: &Progress| shown.show_step(at.done, at.total, at.left, &at.what);
         work(&mut Watch { stop: self.stop.flag(), progress: &mut progress })

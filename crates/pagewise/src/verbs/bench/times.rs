@@ -65,7 +65,7 @@ impl Times {
     }
 
     /// The sentence that announces how long the measurement takes.
-    pub(super) fn expected(&self) -> String {
+    pub(super) fn announcement(&self) -> String {
         let time = match self.seconds {
             ..120 => format!("{} s", self.seconds),
             more => format!("{} minutes", more / 60),

@@ -28,16 +28,16 @@ pub(super) fn run(
     cache: &Cache,
     stop: &AtomicBool,
 ) -> anyhow::Result<Outcome> {
-    let guest = described(args)?;
+    let guest = guest_for(args)?;
     if args.reboots.is_some() {
         InstalledGuest::check(&guest)?;
     }
-    let boots = Boots::of(args);
+    let boots = Boots::from_args(args);
     if let Some(folder) = &args.out {
         output::empty_folder(folder)?;
     }
     if let Some(log) = &args.kernel_log {
-        out::no_file(&boots.log(log, boots.first))?;
+        out::refuse_existing(&boots.log(log, boots.first))?;
     }
     let shown = StepSpinner::start(global, "looking for the kernel");
     let kernel = kernel::find(&args.kernel, cache, stop, &mut |line| shown.note(line))?;
@@ -62,7 +62,7 @@ pub(super) fn run(
             }
         };
         let mut run = machine.run(&guest, &kernel, (cache, stop), &mut on_event)?;
-        passed.end();
+        passed.finish();
         if let (Some(file), Some(log)) = (&args.kernel_log, run.whole_log.take()) {
             output::new_file(&boots.log(file, boot), &log)?;
         }
@@ -73,7 +73,7 @@ pub(super) fn run(
                 tell(global, &line);
             }
         }
-        let go_on = status(&run.outcome) == 0;
+        let go_on = exit_status(&run.outcome) == 0;
         runs.push(run);
         if !go_on {
             break;
@@ -87,17 +87,18 @@ pub(super) fn run(
     if args.lose_power.is_some() && !runs.iter().any(is_lost) {
         tell(global, &format!("no power was lost: no command printed the line {LOSE_POWER}"));
     }
-    told(global, &kernel, &runs)?;
-    Ok(runs.last().map_or(Outcome::Done, |run| Outcome::Status(status(&run.outcome))))
+    report_runs(global, &kernel, &runs)?;
+    Ok(runs.last().map_or(Outcome::Done, |run| Outcome::Status(exit_status(&run.outcome))))
 }
 
 /// The guest for the command line. Its PID 1 is the executable of this process.
-fn described(args: &args::Guest) -> anyhow::Result<Guest> {
+fn guest_for(args: &args::Guest) -> anyhow::Result<Guest> {
     let program = std::env::current_exe().context("finding this program's own file")?;
     if args.disk.len() > MOST_DISKS {
         bail!("expected at most {MOST_DISKS} disks, found {}", args.disk.len());
     }
-    let files = args.file.iter().map(|text| out::file(text)).collect::<anyhow::Result<_>>()?;
+    let files =
+        args.file.iter().map(|text| out::parse_file(text)).collect::<anyhow::Result<_>>()?;
     let usual = args.userland.deadline();
     Ok(Guest {
         userland: args.userland.clone(),
@@ -128,7 +129,7 @@ struct Boots {
 }
 
 impl Boots {
-    fn of(args: &args::Guest) -> Self {
+    fn from_args(args: &args::Guest) -> Self {
         match args.reboots {
             Some(last) => Self { first: 0, last },
             None => Self { first: 1, last: args.boots.unwrap_or(if args.count { 5 } else { 1 }) },
@@ -204,9 +205,9 @@ fn show_event(
     match event {
         GuestEvent::Output(stream, bytes) => {
             shown.end();
-            return passed.piece(stream, &bytes);
+            return passed.pass_on(stream, &bytes);
         }
-        GuestEvent::File(path, bytes) => brought.piece(path, &bytes),
+        GuestEvent::File(path, bytes) => brought.add_piece(path, &bytes),
         GuestEvent::Note(line) => shown.note(line),
         GuestEvent::Reached(phase) => shown.step(doing(phase)),
         GuestEvent::Chosen(_) | GuestEvent::Message(_) => {}
@@ -226,7 +227,7 @@ struct Passed {
 }
 
 impl Passed {
-    fn piece(&mut self, stream: Stream, bytes: &[u8]) -> Printed {
+    fn pass_on(&mut self, stream: Stream, bytes: &[u8]) -> Printed {
         if self.raw {
             return self.write(stream, bytes);
         }
@@ -247,14 +248,14 @@ impl Passed {
         Printed::Whole
     }
 
-    fn end(mut self) {
+    fn finish(mut self) {
         let (out, error) = (std::mem::take(&mut self.out), std::mem::take(&mut self.error));
         self.write(Stream::Out, out.end().as_bytes());
         self.write(Stream::Err, error.end().as_bytes());
     }
 }
 
-fn status(outcome: &qemu::Outcome) -> u8 {
+fn exit_status(outcome: &qemu::Outcome) -> u8 {
     match outcome {
         qemu::Outcome::Exited { status } => u8::try_from(*status & 0xff).unwrap_or(1),
         qemu::Outcome::Crashed { signal } => {
@@ -271,7 +272,7 @@ fn status(outcome: &qemu::Outcome) -> u8 {
 }
 
 /// Reports the outcomes of the guests, on standard error or as the document.
-fn told(global: &Global, kernel: &Kernel, runs: &[Run]) -> anyhow::Result<()> {
+fn report_runs(global: &Global, kernel: &Kernel, runs: &[Run]) -> anyhow::Result<()> {
     if global.json {
         let document = serde_json::json!({
             "schema": "pagewise/guest/1",
@@ -319,7 +320,7 @@ fn state_in_words(state: DiskState) -> &'static str {
 
 fn run_lines(global: &Global, kernel: &Kernel, run: &Run) -> Vec<String> {
     let mut lines: Vec<String> = run.troubles.iter().map(|what| format!("guest: {what}")).collect();
-    let ended = in_words(run);
+    let ended = outcome_in_words(run);
     if let Some(ended) = &ended {
         let log = if is_expected(&run.outcome) { &[][..] } else { &run.log };
         lines.extend(log.iter().map(|line| format!("kernel: {line}")));
@@ -359,7 +360,7 @@ fn summary(kernel: &Kernel, run: &Run) -> String {
 }
 
 /// The outcome as text; `None` if the exit status of the command already shows it.
-pub(super) fn in_words(run: &Run) -> Option<String> {
+pub(super) fn outcome_in_words(run: &Run) -> Option<String> {
     Some(match &run.outcome {
         qemu::Outcome::Exited { .. } => return None,
         qemu::Outcome::Crashed { signal } => format!("the command was ended by signal {signal}"),

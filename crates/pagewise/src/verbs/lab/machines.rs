@@ -19,7 +19,7 @@ use pagewise_terminal::progress::Measuring;
 use serde_json::Value;
 
 use super::evidence::Folder;
-use super::guest::in_words;
+use super::guest::outcome_in_words;
 use super::refusal;
 use crate::cli::lab::LabRun;
 use crate::host_loans::HostLoans;
@@ -131,7 +131,7 @@ impl<'a> Machines<'a> {
         let ExperimentRuns { runs, trouble, .. } =
             conduct(&cell.experiment, Some(&mut loans.session), &mut control);
         let evidence = recorder.finish();
-        let is_all_back = loans.end_told();
+        let is_all_back = loans.end_with_messages();
         let stopped = matches!(trouble, Some(ExperimentError::Stopped));
         Ok(CellOutcome {
             experiment: cell.experiment.clone(),
@@ -217,7 +217,7 @@ fn why_incomplete(run: &GuestRun) -> Option<Refusal> {
     if run.done {
         return None;
     }
-    let how = in_words(&run.guest);
+    let how = outcome_in_words(&run.guest);
     let how = how.unwrap_or_else(|| "the conductor in the guest ended early".to_owned());
     let last = run.errors.lines().chain(run.guest.log.iter().map(String::as_str)).last();
     let message =
@@ -249,7 +249,7 @@ impl<'a> RunRecorder<'a> {
                 }
             }
             TrialEvent::Forecast(Some(forecast)) if !self.cell.preview => {
-                self.note(&crate::verbs::trial::said(&self.cell.experiment, forecast));
+                self.note(&crate::verbs::trial::forecast_in_words(&self.cell.experiment, forecast));
             }
             TrialEvent::Note(line) => self.note(line),
             TrialEvent::Forecast(_)

@@ -18,14 +18,14 @@ use serde_json::{Value, json};
 
 use super::evidence::Folder;
 use super::machines::{self, CellOutcome, EvidencePlan, Machines};
-use super::picked::picked;
+use super::picked::pick;
 use super::tell;
 use crate::cli::lab::LabRun;
 use crate::host_loans::NOT_ALL_BACK;
 
 pub(super) fn run(global: &Global, wanted: &LabRun, started: CostMeter) -> anyhow::Result<Outcome> {
     refuse_recording(global)?;
-    let (file, cells) = picked(&wanted.picked)?;
+    let (file, cells) = pick(&wanted.picked)?;
     let host = HostRoot::live().context("/")?;
     let machine = Interval::single(pagewise_observe::snapshot(&host, &Scope::glance()));
     machines::check(&cells, wanted.now)?;
@@ -49,9 +49,9 @@ pub(super) fn run(global: &Global, wanted: &LabRun, started: CostMeter) -> anyho
         }
     }
     if global.json {
-        document(&file, &machine, &done, cells.len(), started)?;
+        print_document(&file, &machine, &done, cells.len(), started)?;
     }
-    ended(&done)
+    outcome_of(&done)
 }
 
 fn refuse_recording(global: &Global) -> anyhow::Result<()> {
@@ -174,7 +174,7 @@ fn say_time(global: &Global, file: &File, cells: &[Cell]) {
     );
 }
 
-fn document(
+fn print_document(
     file: &File,
     machine: &Interval,
     done: &[Done],
@@ -217,7 +217,7 @@ impl Done {
     }
 }
 
-fn ended(done: &[Done]) -> anyhow::Result<Outcome> {
+fn outcome_of(done: &[Done]) -> anyhow::Result<Outcome> {
     if let Some(stopped) = done.iter().find(|one| one.outcome.stopped) {
         let (pairs, of) = (stopped.trial.pairs, stopped.trial.planned_pairs);
         output::message(format_args!(
