@@ -99,7 +99,7 @@ pub(crate) fn output_of(name: &str, command: &Command, input: Stdio) -> Result<S
     answer(name, put_on_leash(command)?.stdin(input))
 }
 
-/// Runs a command that is already wrapped by [`leashed`].
+/// Runs a command that is already wrapped by [`leashed_command`].
 pub(crate) fn answer(name: &str, command: &mut Command) -> Result<String, Error> {
     let failed = |message: String| Error::Failed { program: name.to_owned(), message };
     let ended = command.output().map_err(|error| failed(error.to_string()))?;

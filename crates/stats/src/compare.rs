@@ -94,11 +94,20 @@ fn lack(a: &[f64], b: &[f64]) -> String {
 fn verdict(interval: Option<[f64; 2]>, min_effect: f64, higher_is_better: bool) -> Verdict {
     let Some([low, high]) = interval else { return Verdict::Undecided };
     let most = 1.0 + min_effect;
-    match (low > 1.0, high < 1.0) {
-        _ if low >= 1.0 / most && high <= most => Verdict::Equivalent,
-        (false, false) => Verdict::Undecided,
-        (more, _) if more == higher_is_better => Verdict::Better,
-        _ => Verdict::Worse,
+    if low >= 1.0 / most && high <= most {
+        return Verdict::Equivalent;
+    }
+    let [if_more, if_less] = if higher_is_better {
+        [Verdict::Better, Verdict::Worse]
+    } else {
+        [Verdict::Worse, Verdict::Better]
+    };
+    if low > 1.0 {
+        if_more
+    } else if high < 1.0 {
+        if_less
+    } else {
+        Verdict::Undecided
     }
 }
 

@@ -209,14 +209,14 @@ mod tests {
         rounds: u32,
         stop_at: Option<u32>,
     ) -> (ContestResults, Vec<Progress>) {
-        let (stop, mut told) = (AtomicBool::new(false), Vec::new());
+        let (stop, mut reported) = (AtomicBool::new(false), Vec::new());
         let mut progress = |step: &Progress| {
-            told.push(step.clone());
+            reported.push(step.clone());
             stop.store(stop_at.is_some_and(|at| step.done >= at), Ordering::SeqCst);
         };
         let plan = Plan { rounds, fewest: rounds, budget: Duration::ZERO, seed: 3 };
         let mut watch = Watch { stop: &stop, progress: &mut progress };
-        (measure(contestants, &plan, 0, &mut watch), told)
+        (measure(contestants, &plan, 0, &mut watch), reported)
     }
 
     #[test]
@@ -229,7 +229,7 @@ mod tests {
             .flatten()
             .collect();
         let memory = Memory::failing_after(&pages, usize::MAX);
-        let (measured, told) = run(&[contestant(&memory, &pages, shapes.clone())], 3, None);
+        let (measured, reported) = run(&[contestant(&memory, &pages, shapes.clone())], 3, None);
         assert_eq!(measured.cells.iter().map(|cell| cell.shape).collect::<Vec<_>>(), shapes);
         for cell in &measured.cells {
             let numbers: Vec<u32> = cell.rounds.iter().map(|round| round.number).collect();
@@ -243,8 +243,8 @@ mod tests {
                 "the round that warms does not count"
             );
         }
-        assert_eq!(told.len(), shapes.len() * 4);
-        assert!(told.iter().enumerate().all(|(at, step)| step.done as usize == at));
+        assert_eq!(reported.len(), shapes.len() * 4);
+        assert!(reported.iter().enumerate().all(|(at, step)| step.done as usize == at));
         assert!(measured.noise.calm_p50_spread.is_some());
         assert_eq!(measured.noise.calm.unwrap().as_str(), "memory, 4.0 KiB read by 1");
         assert_eq!(*memory.bytes.lock().unwrap(), pages.bytes());
@@ -262,12 +262,12 @@ mod tests {
             (Memory::failing_after(&pages, usize::MAX), Memory::failing_after(&pages, 40));
         let read = vec![shape(PAGE, 2, Direction::Read)];
         let both = [contestant(&bad, &pages, read.clone()), contestant(&good, &pages, read)];
-        let (measured, told) = run(&both, 4, None);
+        let (measured, reported) = run(&both, 4, None);
         let [failed, went_on] = &measured.cells[..] else { panic!("two cells") };
         assert_eq!(failed.ended.as_deref(), Some("the device is gone"));
         assert!(failed.rounds.len() < 4);
         assert_eq!((went_on.ended.as_deref(), went_on.rounds.len()), (None, 4));
-        assert_eq!(told.last().unwrap().total, 10);
+        assert_eq!(reported.last().unwrap().total, 10);
         assert!(!measured.stopped);
     }
 
@@ -276,9 +276,9 @@ mod tests {
         let pages = pages(16);
         let memory = Memory::failing_after(&pages, usize::MAX);
         let shapes = vec![shape(PAGE, 1, Direction::Read), shape(2 * PAGE, 1, Direction::Read)];
-        let (measured, told) = run(&[contestant(&memory, &pages, shapes)], 9, Some(7));
+        let (measured, reported) = run(&[contestant(&memory, &pages, shapes)], 9, Some(7));
         assert!(measured.stopped);
-        assert_eq!(told.len(), 8);
+        assert_eq!(reported.len(), 8);
         // two slices of warm-up, five that count; the last one was cut short
         assert_eq!(measured.cells.iter().map(|cell| cell.rounds.len()).sum::<usize>(), 5);
     }
@@ -314,11 +314,11 @@ mod tests {
         all[2].pages = Some(&empty);
         assert!(all[2].refuses(&two).is_some());
         all[2].pages = Some(&pages);
-        let (measured, told) = run(&all, 2, None);
+        let (measured, reported) = run(&all, 2, None);
         let ended: Vec<_> = measured.cells.iter().map(|cell| cell.ended.clone().unwrap()).collect();
         assert!(ended[0].contains("too few for blocks of 32.0 KiB"), "{ended:?}");
         assert!(ended[1].contains("only read") && ended[2].contains("no multiple"), "{ended:?}");
-        assert!(told.is_empty() && memory.requests.lock().unwrap().is_empty());
+        assert!(reported.is_empty() && memory.requests.lock().unwrap().is_empty());
     }
 
     proptest! {

@@ -175,9 +175,19 @@ impl<'a> Field<'a> {
         if fill(&device, noise, span, watch.stop).map_err(|error| refusal(who, &error))? {
             let what = "zram with data that does not compress: the way without an algorithm when \
                         read; when written, the algorithm tries";
-            self.add_reference((who, "block", what), device, Some(noise), span);
+            self.add_reference(
+                ReferenceLabel { name: who, layer: "block", what },
+                device,
+                Some(noise),
+                span,
+            );
             let what = "blocks of zram that were never written: the way without data";
-            self.add_reference(("zram hole", "block", what), hole, None, span);
+            self.add_reference(
+                ReferenceLabel { name: "zram hole", layer: "block", what },
+                hole,
+                None,
+                span,
+            );
         }
         Ok(())
     }
@@ -199,7 +209,12 @@ impl<'a> Field<'a> {
         let device = reference::tmpfs(span.get()).map_err(|error| refusal(who, &error))?;
         if fill(&device, pages, span, watch.stop).map_err(|error| refusal(who, &error))? {
             let what = "a file in memory: a file system instead of a block device";
-            self.add_reference((who, "file", what), device, Some(pages), span);
+            self.add_reference(
+                ReferenceLabel { name: who, layer: "file", what },
+                device,
+                Some(pages),
+                span,
+            );
         }
         Ok(())
     }
@@ -207,7 +222,12 @@ impl<'a> Field<'a> {
     fn add_copy(&mut self) {
         let what = "a copy from memory to memory, without any request";
         let copy = reference::Copy(self.pages);
-        self.add_reference(("memory copy", "memory", what), copy, None, self.span);
+        self.add_reference(
+            ReferenceLabel { name: "memory copy", layer: "memory", what },
+            copy,
+            None,
+            self.span,
+        );
     }
 
     fn add_disk(
@@ -228,14 +248,14 @@ impl<'a> Field<'a> {
             pages = Some(stand_in);
         }
         let what = "the disk that swap would go to";
-        self.add_reference((who, "block", what), device, pages, span);
+        self.add_reference(ReferenceLabel { name: who, layer: "block", what }, device, pages, span);
         Ok(())
     }
 
     /// Adds a reference: it is read, and also written if it has contents to write.
     fn add_reference(
         &mut self,
-        (name, layer, what): (&'static str, &'static str, &'static str),
+        label: ReferenceLabel,
         store: impl Store + 'a,
         pages: Option<&'a Pages>,
         span: Bytes,
@@ -244,6 +264,7 @@ impl<'a> Field<'a> {
         let can = |way: &&Direction| pages.is_some() || **way == Direction::Read;
         let ways: Vec<Direction> = self.spec.directions.iter().filter(can).copied().collect();
         let shapes = self.spec.shapes(&fewest, &ways);
+        let ReferenceLabel { name, layer, what } = label;
         self.entrants.push(Entrant::Reference { name, layer, what });
         let (label, store) = (name.to_owned(), Box::new(store));
         self.contestants.push(Contestant { label, store, pages, span, shapes });
@@ -264,6 +285,15 @@ impl<'a> Field<'a> {
         }
         (self.entrants, self.failures)
     }
+}
+
+/// What a reference is called in the results.
+struct ReferenceLabel {
+    name: &'static str,
+    /// What is measured: a block device, a file or memory.
+    layer: &'static str,
+    /// What it shows.
+    what: &'static str,
 }
 
 fn refusal(who: &str, error: &io::Error) -> Refusal {

@@ -78,8 +78,8 @@ fn start(program: &Path, task: &Task, pages: &File) -> Result<Worker, Failure> {
 /// Reads the worker's output until it closes the pipe.
 fn read_answer(mut pipe: ChildStdout, control: &Control<'_>) -> Result<Vec<u8>, NoAnswer> {
     let started = Instant::now();
-    let (mut told, mut buffer) = (Vec::new(), [0; 4096]);
-    while told.len() < MAX_ANSWER {
+    let (mut answer, mut buffer) = (Vec::new(), [0; 4096]);
+    while answer.len() < MAX_ANSWER {
         if let Some(ended) = control.why_over() {
             return Err(NoAnswer::Over(ended));
         }
@@ -92,10 +92,10 @@ fn read_answer(mut pipe: ChildStdout, control: &Control<'_>) -> Result<Vec<u8>, 
         }
         match pipe.read(&mut buffer) {
             Ok(0) | Err(_) => break,
-            Ok(length) => told.extend_from_slice(&buffer[..length]),
+            Ok(length) => answer.extend_from_slice(&buffer[..length]),
         }
     }
-    Ok(told)
+    Ok(answer)
 }
 
 fn without_answer(status: ExitStatus) -> String {

@@ -91,7 +91,8 @@ fn still_starting(limit: Duration) -> String {
 
 fn output_of(program: &str, arguments: &[&str]) -> String {
     let asked = Command::new(program).args(arguments).stdin(Stdio::null()).output();
-    asked.map_or_else(|_| String::new(), |said| String::from_utf8_lossy(&said.stdout).into_owned())
+    asked
+        .map_or_else(|_| String::new(), |ended| String::from_utf8_lossy(&ended.stdout).into_owned())
 }
 
 /// Makes two cgroups below the unit's own, and moves this process into one, so that the unit's

@@ -179,14 +179,14 @@ mod tests {
 
     #[test]
     fn what_cannot_outlive_a_boot_is_refused() {
-        let told = |error: Option<String>, text: &str| error.is_some_and(|it| it.contains(text));
+        let says = |error: Option<String>, text: &str| error.is_some_and(|it| it.contains(text));
         assert_eq!(refusal(|_| {}), None);
-        assert!(told(refusal(|guest| guest.userland = "minimal".parse().unwrap()), "no root disk"));
+        assert!(says(refusal(|guest| guest.userland = "minimal".parse().unwrap()), "no root disk"));
         let package = |name: &str| refusal(|guest| guest.packages = vec![name.to_owned()]);
         assert_eq!(package(OPTIONAL[0]), None);
-        assert!(told(package("bash"), "expected systemd-zram-generator"));
+        assert!(says(package("bash"), "expected systemd-zram-generator"));
         let disk = |access| refusal(|guest| guest.disks = vec![Disk::Image("/i".into(), access)]);
-        assert!(told(disk(Access::CopyOnWrite), "/i: what the guest writes"));
+        assert!(says(disk(Access::CopyOnWrite), "/i: what the guest writes"));
         assert_eq!((disk(Access::Read), disk(Access::Write)), (None, None));
     }
 

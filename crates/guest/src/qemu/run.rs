@@ -207,7 +207,7 @@ pub(super) fn boot(
     let disks = disk::back(&guest.disks, place.root, folder, &mut files)?;
     let machine = machine::choose_machine(qemu, guest, &images.kernel, &disks)?;
     let own = OwnFolder::new(folder, user)?;
-    let (told, channel) = pipe_with(PipeFlags::CLOEXEC).with_path(folder)?;
+    let (events, channel) = pipe_with(PipeFlags::CLOEXEC).with_path(folder)?;
     let (log, to_log) = open_log(folder)?;
     let places = machine::MachineFiles {
         kernel: own.kernel(&mut images.kernel)?,
@@ -226,7 +226,7 @@ pub(super) fn boot(
     command.current_dir(&own.folder).env("TMPDIR", "/proc/self/cwd").args(options);
     let (accelerator, mark) = (emulator.accelerator, &place.slot.folder);
     command.args(machine::arguments(guest, accelerator, &disks, machine, places, mark));
-    let watch = Watch::start(command, told.into(), log, guest)?;
+    let watch = Watch::start(command, events.into(), log, guest)?;
     let run = watch.finish(guest, stop, on_event);
     let initramfs_bytes = images.initramfs.len() as u64;
     Ok(Run { initramfs_bytes, why_emulated: emulator.why_emulated.clone(), accelerator, ..run })

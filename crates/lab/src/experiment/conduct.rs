@@ -74,8 +74,8 @@ pub fn conduct<'a>(
         runs: Vec::new(),
     };
     let ended = conductor.run_all();
-    let given = conductor.give_back_files();
-    ExperimentRuns { runs: conductor.runs, trouble: ended.and(given).err() }
+    let returned = conductor.give_back_files();
+    ExperimentRuns { runs: conductor.runs, trouble: ended.and(returned).err() }
 }
 
 fn find_program(program: &Program) -> Result<PathBuf, ExperimentError> {
@@ -170,21 +170,21 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         if !kept.contains(&arm) {
             return Ok(());
         }
-        let begun = self.announce(arm, pair)?;
-        let (run, said, marked) = match self.run_with_loans(at) {
-            Ok(ran) => (self.with_results(begun, &ran), ran.message, ran.marked),
+        let announced = self.announce(arm, pair)?;
+        let (run, output, marked) = match self.run_with_loans(at) {
+            Ok(result) => (self.with_results(announced, &result), result.message, result.marked),
             Err(ExperimentError::Refused { source, .. }) if kept.len() > 2 => {
-                (TrialRun { refused: Some(source.to_string()), ..begun }, String::new(), false)
+                (TrialRun { refused: Some(source.to_string()), ..announced }, String::new(), false)
             }
             Err(trouble) => return Err(trouble),
         };
-        let told = self.report(&TrialEvent::Ran(Box::new(run.clone())));
+        let reported = self.report(&TrialEvent::Ran(Box::new(run.clone())));
         let usable = match pair {
-            None => self.check_usable(&run, &said, marked, kept.len() > 2),
+            None => self.check_usable(&run, &output, marked, kept.len() > 2),
             Some(_) => Ok(()),
         };
         self.runs.push(run);
-        told.and(usable)
+        reported.and(usable)
     }
 
     fn report(&mut self, event: &TrialEvent) -> Result<(), ExperimentError> {
@@ -206,14 +206,14 @@ impl<'a> Conductor<'a, '_, '_, '_> {
 
     /// Fills in the record of a run. If a workload was killed before it printed its results, they
     /// are missing.
-    fn with_results(&self, begun: TrialRun, run: &RunResult) -> TrialRun {
+    fn with_results(&self, announced: TrialRun, run: &RunResult) -> TrialRun {
         let message = |(name, pattern): &(String, Pattern)| {
             Some((name.clone(), pattern.number(&run.message)?))
         };
         let mut values = run.changed.values.clone();
         values.extend(self.patterns.iter().filter_map(message));
         let workload = pagewise_workload::parse_summary(&run.message);
-        values.extend(workload.iter().flat_map(|said| said.values.clone()));
+        values.extend(workload.iter().flat_map(|summary| summary.values.clone()));
         TrialRun {
             end: run.end,
             left: run.left,
@@ -223,9 +223,9 @@ impl<'a> Conductor<'a, '_, '_, '_> {
             stolen_seconds: run.changed.stolen_seconds,
             slept_seconds: run.changed.slept_seconds,
             victims: run.victims.clone(),
-            course: workload.map(|said| said.course),
+            course: workload.map(|summary| summary.course),
             profile: run.profile.clone(),
-            ..begun
+            ..announced
         }
     }
 
@@ -289,14 +289,14 @@ impl<'a> Conductor<'a, '_, '_, '_> {
             Ok(()) => self.run_command(at, &lent),
             Err(refused) => Err(refused),
         };
-        let given = self.give_back(&arm.name, std::mem::take(&mut lent.loans));
+        let returned = self.give_back(&arm.name, std::mem::take(&mut lent.loans));
         // a failed return is reported instead of a refusal, as it is the more serious error
         if let Err(ExperimentError::Refused { .. }) = &ran {
-            given?;
+            returned?;
             return ran;
         }
         let ran = ran?;
-        given.map(|()| ran)
+        returned.map(|()| ran)
     }
 
     fn borrow_settings(
@@ -339,8 +339,8 @@ impl<'a> Conductor<'a, '_, '_, '_> {
     /// Returns loans in reverse order. A failure does not stop the others from being returned.
     fn give_back(&mut self, arm: &str, loans: Vec<LoanId>) -> Result<(), ExperimentError> {
         let Some(lender) = self.lender.as_deref_mut() else { return Ok(()) };
-        let given = loans.into_iter().rev().map(|loan| lender.return_loan(loan));
-        let kept: Vec<_> = given.filter_map(Result::err).collect();
+        let returned = loans.into_iter().rev().map(|loan| lender.return_loan(loan));
+        let kept: Vec<_> = returned.filter_map(Result::err).collect();
         kept.into_iter()
             .next()
             .map_or(Ok(()), |source| Err(ExperimentError::Kept { arm: arm.to_owned(), source }))

@@ -67,8 +67,8 @@ pub(super) fn borrow(
     }
     let areas = arm.swap.as_deref().unwrap_or_default();
     borrow_zswap(lender, arm, areas, lent)?;
-    for (at, (area, priority)) in areas.iter().zip(priorities(areas)).enumerate() {
-        borrow_swap(lender, arm, (at, area, priority), files, lent)?;
+    for (index, (area, priority)) in areas.iter().zip(priorities(areas)).enumerate() {
+        borrow_swap(lender, arm, &PlacedArea { index, area, priority }, files, lent)?;
     }
     if let Some(neighbour) = &experiment.neighbour {
         let lent_group = lender.lend_group(&neighbour_spec(arm, neighbour)?)?;
@@ -157,14 +157,23 @@ fn has_swap() -> bool {
     HostRoot::live().is_ok_and(|host| HostGauges(&host).has_swap())
 }
 
+/// A swap area of an arm.
+struct PlacedArea<'a> {
+    /// Its place among the arm's areas, from 0.
+    index: usize,
+    area: &'a TrialSwap,
+    /// The priority for swapon; `None`: the kernel chooses it.
+    priority: Option<i16>,
+}
+
 fn borrow_swap(
     lender: &mut dyn Lender,
     arm: &TrialArm,
-    (at, area, priority): (usize, &TrialSwap, Option<i16>),
+    placed: &PlacedArea<'_>,
     files: &mut Files,
     lent: &mut RunLoans,
 ) -> Result<(), Refusal> {
-    let area = match area {
+    let area = match placed.area {
         TrialSwap::Zram { size_bytes, algorithm, mem_limit_bytes, writeback, .. } => {
             let made = lender.lend_zram(&ZramSpec {
                 compressor: algorithm.as_deref().map(Compressor::new),
@@ -180,7 +189,7 @@ fn borrow_swap(
         }
         TrialSwap::File { size_bytes, .. } => {
             lent.swap.has_files = true;
-            SwapArea::Lent(borrow_file(lender, (at, *size_bytes), files)?)
+            SwapArea::Lent(borrow_file(lender, (placed.index, *size_bytes), files)?)
         }
         TrialSwap::Device { path, .. } => {
             lent.swap.disks.push(path.into());
@@ -189,7 +198,7 @@ fn borrow_swap(
         // not an area of its own; already switched on
         TrialSwap::Zswap(_) => return Ok(()),
     };
-    lent.loans.push(lender.lend_swap(&SwapSpec { area, priority })?);
+    lent.loans.push(lender.lend_swap(&SwapSpec { area, priority: placed.priority })?);
     Ok(())
 }
 

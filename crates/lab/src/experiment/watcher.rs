@@ -43,8 +43,8 @@ impl Watcher {
     /// Reports that this group runs; `None` between two runs.
     pub(super) fn watch(&mut self, group: Option<u32>) {
         let line = group.map_or_else(String::new, |group| group.to_string()) + "\n";
-        if let Some(told) = self.0.as_mut().and_then(|child| child.stdin.as_mut()) {
-            let _ = told.write_all(line.as_bytes());
+        if let Some(input) = self.0.as_mut().and_then(|child| child.stdin.as_mut()) {
+            let _ = input.write_all(line.as_bytes());
         }
     }
 }
