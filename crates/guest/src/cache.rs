@@ -166,15 +166,15 @@ impl Cache {
         self.folder.path()
     }
 
-    fn shelf(&self, item: &Item) -> &Folder {
+    fn folder_of_kind(&self, item: &Item) -> &Folder {
         match item {
             Item::Kernel(_) => &self.kernels,
             Item::Userland(_) => &self.userlands,
         }
     }
 
-    fn entry(&self, item: &Item) -> PathBuf {
-        self.shelf(item).path().join(item.folder_name())
+    fn entry_path(&self, item: &Item) -> PathBuf {
+        self.folder_of_kind(item).path().join(item.folder_name())
     }
 
     fn lock_of(&self, item: &Item) -> PathBuf {
@@ -211,7 +211,9 @@ impl Cache {
     /// The cached entry of an item; its files are not verified.
     fn find_entry(&self, item: &Item, stop: &AtomicBool) -> Result<Option<CacheEntry>, Error> {
         let lock = Lock::wait(&self.lock_of(item), Kind::Shared, stop)?;
-        let Ok(folder) = self.shelf(item).child(&item.folder_name()) else { return Ok(None) };
+        let Ok(folder) = self.folder_of_kind(item).child(&item.folder_name()) else {
+            return Ok(None);
+        };
         let mut bytes = Vec::new();
         let manifest = folder.open(Path::new(MANIFEST)).and_then(|file| {
             file.take(LARGEST_MANIFEST).read_to_end(&mut bytes)?;
@@ -262,7 +264,7 @@ impl Cache {
         let built = if stop.load(Ordering::SeqCst) { Err(Error::Stopped) } else { built };
         let placed = built.and_then(|built| {
             let _lock = Lock::wait(&self.lock_of(item), Kind::Alone, stop)?;
-            let entry = self.entry(item);
+            let entry = self.entry_path(item);
             files::remove_folder(&entry)?;
             fs::rename(&built, &entry).with_path(&entry)
         });
@@ -303,7 +305,7 @@ impl Cache {
         for entry in fs::read_dir(&new).with_path(&new)?.flatten().filter(is_folder) {
             let aside = entry.path();
             let fetching = aside.with_extension("lock");
-            let Some(_lock) = Lock::attempt(&fetching, Kind::Alone)? else { continue };
+            let Some(_lock) = Lock::try_take(&fetching, Kind::Alone)? else { continue };
             remove_aside(&aside)?;
             lines.push(format!("removed {}, left by a fetch that was killed", aside.display()));
         }
@@ -331,7 +333,7 @@ impl Cache {
         let stop = AtomicBool::new(false);
         let listed = |item: Item| {
             let kept = self.find_entry(&item, &stop)?.filter(CacheEntry::is_whole);
-            let size = Bytes::new(size(&self.entry(&item)));
+            let size = Bytes::new(size(&self.entry_path(&item)));
             let release = kept.as_ref().map(|kept| kept.manifest.release.clone());
             let packages = kept.map_or_else(Vec::new, |kept| kept.manifest.packages);
             Ok(Listed { suite: item.suite().to_owned(), item, release, packages, size })
@@ -348,7 +350,7 @@ impl Cache {
         items.retain(|item| chosen.is_empty() || chosen.contains(item));
         for item in &items {
             let _lock = Lock::wait(&self.lock_of(item), Kind::Alone, stop)?;
-            files::remove_folder(&self.entry(item))?;
+            files::remove_folder(&self.entry_path(item))?;
         }
         Ok(items)
     }
@@ -391,7 +393,7 @@ fn is_folder(entry: &fs::DirEntry) -> bool {
 
 /// Blocks used on disk, in bytes: less than the lengths if a file has holes.
 fn size(folder: &Path) -> u64 {
-    let files = files::below(folder).unwrap_or_default();
+    let files = files::files_below(folder).unwrap_or_default();
     files.iter().filter_map(|path| path.metadata().ok()).map(|data| data.blocks() * 512).sum()
 }
 
@@ -420,7 +422,7 @@ mod tests {
     }
 
     fn keep(cache: &Cache, item: &Item, release: &str) {
-        let entry = cache.entry(item);
+        let entry = cache.entry_path(item);
         fs::create_dir_all(entry.join("modules")).unwrap();
         fs::write(entry.join("image"), b"kernel").unwrap();
         fs::write(entry.join("modules/a.ko"), b"module").unwrap();
@@ -445,7 +447,7 @@ mod tests {
     fn damage_is_noticed_whatever_it_is() {
         for damage in [&b"kernal"[..], b"kernel and more", b""] {
             let (_folder, cache) = kept_once();
-            fs::write(cache.entry(&item()).join("image"), damage).unwrap();
+            fs::write(cache.entry_path(&item()).join("image"), damage).unwrap();
             let kept = cache.newest(|_| true).unwrap().unwrap();
             assert!(!kept.is_whole());
             assert!(kept.read(&kept.path("image")).unwrap_err().to_string().contains("damaged"));
@@ -459,7 +461,7 @@ mod tests {
     fn a_kept_entry_is_compared_with_one_made_of_the_packages() {
         let (_one, cache) = kept_once();
         let (_other, made) = kept_once();
-        let (entry, made) = (cache.entry(&item()), made.entry(&item()));
+        let (entry, made) = (cache.entry_path(&item()), made.entry_path(&item()));
         let verdict = || compare(&cache.newest(|_| true).unwrap().unwrap(), &made).unwrap();
         assert_eq!(verdict(), Verdict::Same);
         files::write(&entry.join("image"), b"kernal", 0o644).unwrap();
@@ -547,10 +549,10 @@ mod tests {
     fn userlands_stand_beside_kernels_of_the_same_suite() {
         let (_folder, cache) = kept_once();
         let userland = Item::Userland("test".to_owned());
-        fs::create_dir_all(cache.entry(&userland)).unwrap();
+        fs::create_dir_all(cache.entry_path(&userland)).unwrap();
         fs::copy(
-            cache.entry(&item()).join("manifest.json"),
-            cache.entry(&userland).join("manifest.json"),
+            cache.entry_path(&item()).join("manifest.json"),
+            cache.entry_path(&userland).join("manifest.json"),
         )
         .unwrap();
         let listed = cache.list().unwrap();
@@ -559,7 +561,7 @@ mod tests {
         assert!(listed[0].release.is_some() && listed[1].release.is_none());
         let go_on = AtomicBool::new(false);
         assert_eq!(cache.prune(std::slice::from_ref(&userland), &go_on).unwrap(), [userland]);
-        assert!(cache.entry(&item()).exists());
+        assert!(cache.entry_path(&item()).exists());
     }
 
     #[test]

@@ -120,7 +120,7 @@ fn build_kernel(
         path: places.image.clone(),
         what: "expected a Linux image for x86".to_owned(),
     })?;
-    let image = vmlinuz::plain(&image).unwrap_or(image);
+    let image = vmlinuz::unpack_image(&image).unwrap_or(image);
     // Readable by everybody: QEMU may run as an unprivileged user.
     files::write(&entry.join("image"), &image, 0o644)?;
     fs::rename(&places.busybox, entry.join("busybox")).with_path(&places.busybox)?;
@@ -135,7 +135,7 @@ fn names(archives: &[Archive]) -> String {
 /// Every file below an entry, with its size and hash.
 pub(crate) fn sums(entry: &Path) -> Result<BTreeMap<String, Sum>, Error> {
     let mut sums = BTreeMap::new();
-    for path in files::below(entry)? {
+    for path in files::files_below(entry)? {
         let name = path.strip_prefix(entry).unwrap_or(&path).to_string_lossy().into_owned();
         let sum =
             fs::File::open(&path).and_then(|mut file| Sum::of_file(&mut file)).with_path(&path)?;

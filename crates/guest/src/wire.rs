@@ -220,9 +220,9 @@ fn decode_file(mut payload: Vec<u8>) -> Option<Event> {
 fn decode_json(json: &[u8]) -> Option<Event> {
     let mut event = serde_json::from_slice(json).ok()?;
     match &mut event {
-        Event::Up { release } => cut(release),
-        Event::Trouble { what } | Event::Repaired { line: what } => cut(what),
-        Event::Ended { how: JobExit::NotStarted(why), .. } => cut(why),
+        Event::Up { release } => truncate(release),
+        Event::Trouble { what } | Event::Repaired { line: what } => truncate(what),
+        Event::Ended { how: JobExit::NotStarted(why), .. } => truncate(why),
         _ => {}
     }
     Some(event)
@@ -274,7 +274,7 @@ fn payload(line: &[u8]) -> Option<(u8, Vec<u8>)> {
     (bytes.len() == length).then_some((*kind, bytes))
 }
 
-fn cut(text: &mut String) {
+fn truncate(text: &mut String) {
     if text.len() > LONGEST_TEXT {
         let end = (0..=LONGEST_TEXT).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
         text.truncate(end);

@@ -82,7 +82,8 @@ fn read_experiment(input: &[u8]) {
     for preview in [false, true] {
         let choice = Choice { preview, seed: 1, ..Choice::default() };
         if let Ok(cells) = library::cells(&file, &choice, Path::new("/proc/self/exe")) {
-            let describe = |cell: &library::Cell| (cell.experiment.runs(), library::seconds(cell));
+            let describe =
+                |cell: &library::Cell| (cell.experiment.runs(), library::estimate_seconds(cell));
             black_box(cells.iter().map(describe).collect::<Vec<_>>());
         }
     }

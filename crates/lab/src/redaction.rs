@@ -122,13 +122,13 @@ impl Redaction {
         if let Some(place) = source["place"].as_str().map(base_name) {
             source["place"] = json!(place);
         }
-        source["command_line"] = json!(self.own_command_line());
+        source["command_line"] = json!(self.command_line());
         source
     }
 
     /// The command line of this process, redacted.
     #[must_use]
-    pub fn own_command_line(&self) -> Vec<String> {
+    pub fn command_line(&self) -> Vec<String> {
         let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
         self.redact_words(&words.collect::<Vec<_>>())
     }

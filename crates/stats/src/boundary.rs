@@ -141,14 +141,14 @@ impl NullExperiments {
         let mut rng = Rng::with_seed(1);
         let mut lesser_sums = vec![Vec::with_capacity(PLAYED); planned];
         for _ in 0..PLAYED {
-            play(&mut rng, &mut lesser_sums);
+            simulate_one(&mut rng, &mut lesser_sums);
         }
         Self { planned, lesser_sums }
     }
 }
 
 /// Simulates one more experiment.
-fn play(rng: &mut Rng, lesser_sums: &mut [Vec<u32>]) {
+fn simulate_one(rng: &mut Rng, lesser_sums: &mut [Vec<u32>]) {
     let mut drawn: Vec<f64> = Vec::with_capacity(lesser_sums.len());
     let (mut above, mut all) = (0, 0);
     for (seen, sums) in (1..).zip(lesser_sums) {

@@ -54,7 +54,7 @@ pub(crate) fn compare_metric(
     bound: Option<u32>,
     min_effect: f64,
 ) -> TrialMetric {
-    let [a, b] = [&series.a, &series.b].map(|values| comparable(metric, values));
+    let [a, b] = [&series.a, &series.b].map(|values| with_half_event(metric, values));
     let ratio = PairedRatio::bounded_by(&a, &b, bound.map(|bound| bound as usize));
     let interval = ratio.and_then(|ratio| ratio.interval);
     let verdict = verdict(interval, min_effect, metric.higher_is_better);
@@ -73,17 +73,17 @@ pub(crate) fn compare_metric(
         more_pairs: ratio.filter(|_| !decided).and_then(|ratio| more_pairs(&ratio, min_effect)),
         detectable_effect: interval.map(|ends| (half_width(ends) * PROBABLY).exp_m1()),
         outliers: [outliers(&a, &series.a_runs), outliers(&b, &series.b_runs)].concat(),
-        lack: ratio.is_none().then(|| lack(&series.a, &series.b)),
+        lack: ratio.is_none().then(|| why_no_ratio(&series.a, &series.b)),
     }
 }
 
 /// Adds half an event to the values of a count, so that zero events have a ratio too.
-pub(crate) fn comparable(metric: &Metric, values: &[f64]) -> Vec<f64> {
+pub(crate) fn with_half_event(metric: &Metric, values: &[f64]) -> Vec<f64> {
     let more = if metric.is_whole() { 0.5 } else { 0.0 };
     values.iter().map(|value| value + more).collect()
 }
 
-fn lack(a: &[f64], b: &[f64]) -> String {
+fn why_no_ratio(a: &[f64], b: &[f64]) -> String {
     if a.is_empty() || b.is_empty() {
         "no pair of it is complete".to_owned()
     } else {

@@ -21,7 +21,7 @@ fn replicate(first: &TrialMetric, second: &TrialMetric) -> Replicated {
     let ratio = second.b_per_a.zip(first.b_per_a).map(|(second, first)| second / first);
     let ends = first.interval.zip(second.interval).zip(ratio);
     let interval = ends.map(|((first, second), ratio)| {
-        let half = (half(first).powi(2) + half(second).powi(2)).sqrt();
+        let half = (half_width(first).powi(2) + half_width(second).powi(2)).sqrt();
         [(ratio.ln() - half).exp(), (ratio.ln() + half).exp()]
     });
     let agreement = match interval {
@@ -38,7 +38,7 @@ fn replicate(first: &TrialMetric, second: &TrialMetric) -> Replicated {
     }
 }
 
-fn half([low, high]: Ends<f64>) -> f64 {
+fn half_width([low, high]: Ends<f64>) -> f64 {
     (high / low).ln() / 2.0
 }
 

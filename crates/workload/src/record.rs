@@ -59,12 +59,12 @@ impl Record {
     }
 
     /// Records the latency of one operation of the present iteration.
-    pub(super) fn latency(&mut self, nanoseconds: u64) {
+    pub(super) fn add_latency(&mut self, nanoseconds: u64) {
         self.open.latency.saturating_record(nanoseconds);
     }
 
     /// Ends an iteration.
-    pub(super) fn iteration(&mut self, seconds: f64, operations: u64) {
+    pub(super) fn add_iteration(&mut self, seconds: f64, operations: u64) {
         self.open.iterations += 1;
         self.open.operations += operations;
         self.open.seconds += seconds;
@@ -163,8 +163,8 @@ mod tests {
         let mut record = Record::new();
         for at in 0..60u8 {
             let slow = at < 10;
-            (0..100).for_each(|_| record.latency(if slow { 1_000_000 } else { 1000 }));
-            record.iteration(if slow { 5.0 } else { 1.0 + f64::from(at % 3) * 0.01 }, 100);
+            (0..100).for_each(|_| record.add_latency(if slow { 1_000_000 } else { 1000 }));
+            record.add_iteration(if slow { 5.0 } else { 1.0 + f64::from(at % 3) * 0.01 }, 100);
         }
         let (course, values) = record.conclude();
         assert_eq!((course.settled_at, course.iteration_seconds.len()), (Some(10), 60));
@@ -180,8 +180,8 @@ mod tests {
     fn where_the_steady_state_is_known_it_begins_there() {
         let mut record = Record::new();
         for second in [1.0, 1.0, 9.0, 5.0] {
-            record.latency(1000);
-            record.iteration(second, 10);
+            record.add_latency(1000);
+            record.add_iteration(second, 10);
         }
         assert_eq!(record.points(), 4);
         let (course, values) = record.conclude_from(2);
@@ -199,8 +199,8 @@ mod tests {
     #[test]
     fn latencies_of_any_length_are_kept() {
         let mut record = Record::new();
-        [0, 1, 2, 3, 1023, 1024, u64::MAX].into_iter().for_each(|ns| record.latency(ns));
-        record.iteration(1.0, 7);
+        [0, 1, 2, 3, 1023, 1024, u64::MAX].into_iter().for_each(|ns| record.add_latency(ns));
+        record.add_iteration(1.0, 7);
         let (course, values) = record.conclude();
         assert_eq!(course.latency_ns.iter().map(|(_, count)| count).sum::<u64>(), 7);
         assert_eq!(course.latency_ns.last().unwrap(), &(1 << 34, 1));
@@ -215,8 +215,8 @@ mod tests {
         fn a_long_course_is_kept_short(count in 0u32..1500) {
             let mut record = Record::new();
             for at in 0..count {
-                record.latency(u64::from(at) + 1);
-                record.iteration(2.0, 1);
+                record.add_latency(u64::from(at) + 1);
+                record.add_iteration(2.0, 1);
             }
             let width = record.width;
             let (course, _) = record.conclude();

@@ -20,7 +20,7 @@ impl Workload {
             Error::Unsound(format!("expected {}, found {kind:?}", KINDS.join(", ")))
         })?;
         for setting in settings {
-            set(kind, &mut message, setting)?;
+            apply_setting(kind, &mut message, setting)?;
         }
         let workload = read(&message).map_err(Error::Unsound)?;
         workload.check()?;
@@ -88,7 +88,7 @@ fn read(summary: &Map<String, Value>) -> Result<Workload, String> {
 }
 
 /// Sets one parameter; checked at once, so that the error can name it.
-fn set(kind: &str, summary: &mut Map<String, Value>, setting: &str) -> Result<(), Error> {
+fn apply_setting(kind: &str, summary: &mut Map<String, Value>, setting: &str) -> Result<(), Error> {
     let wrong = |why: String| Err(Error::Unsound(why));
     let Some((key, text)) = setting.split_once('=') else {
         return wrong(format!("expected KEY=VALUE, found {setting:?}"));

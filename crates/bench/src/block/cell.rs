@@ -55,12 +55,12 @@ impl Cell {
             rounds: u32::try_from(self.rounds.len()).unwrap_or(u32::MAX),
             requests: self.rounds.iter().map(|round| round.requests).sum(),
             iops,
-            iops_spread: ends(&over(|round| round.iops))?,
+            iops_spread: lowest_and_highest(&over(|round| round.iops))?,
             bytes_per_second: iops * block,
             mean_ns: median(|round| round.mean_ns)?,
-            mean_spread: ends(&over(|round| round.mean_ns))?,
+            mean_spread: lowest_and_highest(&over(|round| round.mean_ns))?,
             p50_ns: median(|round| round.p50_ns)?,
-            p50_spread: ends(&over(|round| round.p50_ns))?,
+            p50_spread: lowest_and_highest(&over(|round| round.p50_ns))?,
             p99_ns: median(|round| round.p99_ns)?,
             p999_ns: quantile(&self.latencies, 0.999),
             cpu_ns_per_io,
@@ -76,7 +76,7 @@ fn collect_sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
     values
 }
 
-fn ends(sorted: &[f64]) -> Option<Ends<f64>> {
+fn lowest_and_highest(sorted: &[f64]) -> Option<Ends<f64>> {
     Some([*sorted.first()?, *sorted.last()?])
 }
 

@@ -64,7 +64,7 @@ pub fn measure(
             break;
         }
         pace.begin(plan.rounds - round, round == 0, count_measurable(&cells));
-        for at in order(&cells, plan.seed, round) {
+        for at in slice_order(&cells, plan.seed, round) {
             if runner.is_stopped() {
                 break 'rounds;
             }
@@ -86,7 +86,7 @@ fn lay_out_cells(contestants: &[Contestant<'_>]) -> Vec<Cell> {
     let shapes = contestants.iter().enumerate();
     let shapes = shapes.flat_map(|(at, one)| one.shapes.iter().map(move |shape| (at, one, shape)));
     let cell = |(at, contestant, shape): (usize, &Contestant<'_>, &Shape)| Cell {
-        ended: contestant.refuses(shape),
+        ended: contestant.why_refused(shape),
         ..Cell::new(at, *shape)
     };
     shapes.map(cell).collect()
@@ -100,7 +100,7 @@ fn runner<'a>(cells: &[Cell], plan: &Plan, stop: &'a AtomicBool) -> Runner<'a> {
 }
 
 /// The indices of the measurable cells, in a different order for each round.
-fn order(cells: &[Cell], seed: u64, round: u32) -> Vec<usize> {
+fn slice_order(cells: &[Cell], seed: u64, round: u32) -> Vec<usize> {
     let measured = cells.iter().enumerate().filter(|(_, cell)| cell.ended.is_none());
     let mut order: Vec<usize> = measured.map(|(at, _)| at).collect();
     fastrand::Rng::with_seed(seed ^ (u64::from(round) << 32)).shuffle(&mut order);
@@ -312,7 +312,7 @@ mod tests {
         all[1].pages = None;
         all[2].span = Bytes::new(6 * PAGE as u64);
         all[2].pages = Some(&empty);
-        assert!(all[2].refuses(&two).is_some());
+        assert!(all[2].why_refused(&two).is_some());
         all[2].pages = Some(&pages);
         let (measured, reported) = run(&all, 2, None);
         let ended: Vec<_> = measured.cells.iter().map(|cell| cell.ended.clone().unwrap()).collect();
@@ -330,7 +330,7 @@ mod tests {
                 ..Cell::new(0, shape(PAGE, 1, Direction::Read))
             };
             let cells: Vec<Cell> = ended.iter().map(cell).collect();
-            let orders: Vec<_> = (0..8).map(|round| order(&cells, seed, round)).collect();
+            let orders: Vec<_> = (0..8).map(|round| slice_order(&cells, seed, round)).collect();
             let naive: Vec<usize> = (0..ended.len()).filter(|&at| !ended[at]).collect();
             for one in &orders {
                 let mut sorted = one.clone();

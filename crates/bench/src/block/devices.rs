@@ -97,7 +97,7 @@ impl<'a> Field<'a> {
             if watch.stop.load(Ordering::Relaxed) {
                 return;
             }
-            self.tell(watch, format!("filling {candidate}"));
+            self.report(watch, format!("filling {candidate}"));
             if let Err(failure) = self.add_candidate(candidate, watch) {
                 self.failures.push(failure);
             }
@@ -150,14 +150,14 @@ impl<'a> Field<'a> {
         watch: &mut Watch<'_>,
     ) {
         if self.spec.references {
-            self.tell(watch, "filling references".to_owned());
+            self.report(watch, "filling references".to_owned());
             self.add_block_path(noise, watch).unwrap_or_else(|failure| self.failures.push(failure));
             let pages = stand_in.get_or_init(|| self.stand_in());
             self.add_tmpfs(pages, watch).unwrap_or_else(|failure| self.failures.push(failure));
             self.add_copy();
         }
         if let Some(disk) = &self.spec.disk {
-            self.tell(watch, "filling the disk's file".to_owned());
+            self.report(watch, "filling the disk's file".to_owned());
             let pages = stand_in.get_or_init(|| self.stand_in());
             self.add_disk(disk, pages, watch).unwrap_or_else(|failure| self.failures.push(failure));
         }
@@ -271,7 +271,7 @@ impl<'a> Field<'a> {
     }
 
     /// Reports progress before the first slice, when only the budget is known.
-    fn tell(&self, watch: &mut Watch<'_>, what: String) {
+    fn report(&self, watch: &mut Watch<'_>, what: String) {
         (watch.progress)(&Progress { done: 0, total: 0, left: self.spec.budget, what });
     }
 

@@ -60,10 +60,10 @@ pub(super) fn stand_in(made: &StandIn, count: u64) -> Pages {
 pub(super) fn tmpfs(size: u64) -> io::Result<Device> {
     let file = memfd_create("pagewise-bench", MemfdFlags::CLOEXEC)?;
     rustix::fs::ftruncate(&file, size)?;
-    Device::open_file(&through_proc(&file))
+    Device::open_file(&proc_path(&file))
 }
 
-fn through_proc(file: &OwnedFd) -> PathBuf {
+fn proc_path(file: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
@@ -137,5 +137,5 @@ pub(super) fn disk(disk: &Disk, span: u64) -> io::Result<(Bounded, u64)> {
 fn create_unnamed(folder: &Path) -> io::Result<Device> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let file = open(folder, flags, Mode::RUSR | Mode::WUSR)?;
-    Device::open_file(&through_proc(&file))
+    Device::open_file(&proc_path(&file))
 }

@@ -68,8 +68,9 @@ impl<'a> Runner<'a> {
         let done: Vec<Done> = std::thread::scope(|scope| {
             let buffers = self.buffers.iter_mut().take(jobs);
             let seeded = buffers.map(|buffer| (buffer, random.fork()));
-            let jobs: Vec<_> =
-                seeded.map(|(buffer, random)| scope.spawn(|| task.work(buffer, random))).collect();
+            let jobs: Vec<_> = seeded
+                .map(|(buffer, random)| scope.spawn(|| task.run_job(buffer, random)))
+                .collect();
             let ended = |job: std::thread::ScopedJoinHandle<'_, io::Result<Done>>| {
                 job.join().unwrap_or_else(|_| Err(io::Error::other("its thread panicked")))
             };
@@ -79,7 +80,7 @@ impl<'a> Runner<'a> {
             return Ok(None);
         }
         let in_kernel = contestant.store.in_kernel();
-        Ok(Some(round(done, in_kernel.then_some(self.clock_ns), &mut cell.latencies)))
+        Ok(Some(summarize(done, in_kernel.then_some(self.clock_ns), &mut cell.latencies)))
     }
 }
 
@@ -93,7 +94,7 @@ struct Task<'t> {
 }
 
 impl Task<'_> {
-    fn work(self, buffer: &mut Aligned, mut random: Rng) -> io::Result<Done> {
+    fn run_job(self, buffer: &mut Aligned, mut random: Rng) -> io::Result<Done> {
         let block = self.cell.block();
         let slots = self.contestant.span.get() / block as u64;
         let buffer = &mut buffer.get_mut()[..block];
@@ -153,7 +154,7 @@ impl Task<'_> {
 }
 
 /// Combines all jobs; `clock_ns` is given if the time of a request is the kernel's.
-fn round(done: Vec<Done>, clock_ns: Option<f64>, all: &mut Latencies) -> Round {
+fn summarize(done: Vec<Done>, clock_ns: Option<f64>, all: &mut Latencies) -> Round {
     let mut latencies = latencies();
     let (mut requests, mut iops, mut inside, mut cpu, mut kernel) = (0, 0.0, 0, 0, 0.0);
     for job in done {
@@ -215,7 +216,7 @@ mod tests {
                 Done { requests, wall_ns: inside_ns, cpu_ns: inside_ns, inside_ns, latencies }
             };
             let mut all = latencies();
-            let round = round(jobs.iter().map(done).collect(), Some(25.0), &mut all);
+            let round = summarize(jobs.iter().map(done).collect(), Some(25.0), &mut all);
             let flat: Vec<u64> = jobs.iter().flatten().copied().collect();
             let mean = flat.iter().sum::<u64>() as f64 / flat.len() as f64;
             let iops: f64 = jobs.iter().map(|job| {

@@ -62,12 +62,12 @@ fn results(spec: &FaultSpec, kept: RoundSamples, ended: FaultsEnd) -> FaultResul
     let RoundSamples { swap, files, writebacks, is_zswap_on_zram, troubles } = kept;
     FaultResults {
         rows: rows::rows(spec, &swap, is_zswap_on_zram),
-        out: rows::out(spec, &swap),
-        writebacks: rows::writebacks(spec, &writebacks),
+        out: rows::swap_out_costs(spec, &swap),
+        writebacks: rows::writeback_costs(spec, &writebacks),
         comparisons: compare::comparisons(spec, &swap),
-        effects: judge::effects(spec, &swap),
-        choices: judge::choices(spec, &swap),
-        ratios: judge::ratios(spec, &swap, &files),
+        effects: judge::cluster_effects(spec, &swap),
+        choices: judge::cluster_choices(spec, &swap),
+        ratios: judge::cost_ratios(spec, &swap, &files),
         troubles,
         ended,
     }

@@ -80,7 +80,7 @@ fn measure(task: &Task) -> Result<Round, Failure> {
     fs::write(&members, pid).context(members.display())?;
     match &task.what {
         TaskKind::Swap { memory, access, pool } => {
-            swap(task, &read_pages()?, (*memory, *access), *pool)
+            swap_and_touch(task, &read_pages()?, (*memory, *access), *pool)
         }
         TaskKind::Writeback => write_back(task, &read_pages()?, &home?),
         TaskKind::File { folder, pages } => measure_file(task, pages, folder),
@@ -106,15 +106,15 @@ struct SwappedOut {
 fn fill_and_page_out(task: &Task, pages: &Pages, shared: bool) -> Result<SwappedOut, Failure> {
     let mut region = Region::memory(task.pages, shared).context("memory")?;
     region.advise(Advice::Small).context("MADV_NOHUGEPAGE")?;
-    let start = vmstat()?;
+    let start = read_vmstat()?;
     let here = OneProcessor::pin();
     let origin = pages.each(task.pages, |at, page| {
         region.fill(at, page);
         Ok(())
     })?;
-    let filled = vmstat()?;
+    let filled = read_vmstat()?;
     let early = swapped_out(&start, &filled)?;
-    if early > count(task.pages / 100) {
+    if early > to_u64(task.pages / 100) {
         return Err(Failure::SwappedEarly(early));
     }
     let cpu_ns = page_out(&region)?;
@@ -126,16 +126,16 @@ fn fill_and_page_out(task: &Task, pages: &Pages, shared: bool) -> Result<Swapped
 fn write_back(task: &Task, pages: &Pages, home: &Path) -> Result<Round, Failure> {
     let SwappedOut { region, filled, cpu_ns: out_cpu_ns, .. } =
         fill_and_page_out(task, pages, false)?;
-    let gone = count(task.pages - resident_pages(&region)?);
-    let out = growth(&filled, &vmstat()?, "zswpout")?;
+    let gone = to_u64(task.pages - resident_pages(&region)?);
+    let out = growth(&filled, &read_vmstat()?, "zswpout")?;
     // Leave the cgroup, so that this process' own memory is not reclaimed with the region.
     let pid = std::process::id().to_string();
     fs::write(home, pid).context(home.display())?;
-    let (written_back, writeback_cpu_ns) = writeback::request(&task.group, out)?;
+    let (written_back, writeback_cpu_ns) = writeback::request_writeback(&task.group, out)?;
     Ok(Round { gone, out, out_cpu_ns, written_back, writeback_cpu_ns, ..Round::default() })
 }
 
-fn swap(
+fn swap_and_touch(
     task: &Task,
     pages: &Pages,
     (memory, access): (SwappedKind, Access),
@@ -145,7 +145,7 @@ fn swap(
     let SwappedOut { region, origin, filled, cpu_ns: out_cpu_ns } =
         fill_and_page_out(task, pages, shared)?;
     let gone = task.pages - resident_pages(&region)?;
-    let gone_counts = vmstat()?;
+    let gone_counts = read_vmstat()?;
     let out = match pool {
         // only pages in this store count, not those that another store took
         Pool::Zram(_) => growth(&filled, &gone_counts, "pswpout")?,
@@ -160,10 +160,10 @@ fn swap(
     let touched = touch(&region, &order)?;
     let backing = match pool {
         Pool::Zram(_) => None,
-        Pool::Zswap => Some(past_pool([&filled, &gone_counts, &vmstat()?])?),
+        Pool::Zswap => Some(traffic_past_pool([&filled, &gone_counts, &read_vmstat()?])?),
     };
     let wrong = pages.count_wrong(&region, &order, &origin)?;
-    let gone = count(gone);
+    let gone = to_u64(gone);
     Ok(Round { gone, out, backing, pool_bytes_per_page, out_cpu_ns, wrong, ..touched })
 }
 
@@ -231,7 +231,7 @@ fn measure_file(task: &Task, pages: &StandIn, folder: &Path) -> Result<Round, Fa
     let region = Region::file(&file, task.pages).context(&place)?;
     region.advise(Advice::Random).context(&place)?;
     rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).context(&place)?;
-    let gone = count(task.pages - resident_pages(&region)?);
+    let gone = to_u64(task.pages - resident_pages(&region)?);
     let order = order::shuffle_pages(Access::Random, task.pages, task.seed);
     let touched = touch(&region, &order)?;
     let wrong = count_wrong(&region, pages, task.pages);
@@ -264,7 +264,7 @@ fn touch(region: &Region, order: &[usize]) -> Result<Round, Failure> {
     // Filled with ones, so that storing the times causes no page fault.
     let mut times = vec![1u32; order.len()];
     let queue = Queue::open();
-    let (before, faults_before) = (vmstat()?, OwnUsage::of_ourselves());
+    let (before, faults_before) = (read_vmstat()?, OwnUsage::of_ourselves());
     let (cpu, started, queued) = (thread_cpu_ns(), Instant::now(), queue.waited_ns());
     let (mut last, mut sum) = (Instant::now(), 0u8);
     for (time, &page) in times.iter_mut().zip(order) {
@@ -276,10 +276,10 @@ fn touch(region: &Region, order: &[usize]) -> Result<Round, Failure> {
     std::hint::black_box(sum);
     let queued = queue.waited_ns() - queued;
     let (taken, in_cpu_ns) = (started.elapsed(), thread_cpu_ns() - cpu);
-    let (after, faults_after) = (vmstat()?, OwnUsage::of_ourselves());
+    let (after, faults_after) = (read_vmstat()?, OwnUsage::of_ourselves());
     let swapped = SwappedPages([&before, &after]);
     Ok(Round {
-        touches: count(order.len()),
+        touches: to_u64(order.len()),
         in_cpu_ns,
         times: Times::from_touches(times),
         own_ns: u64::try_from(taken.as_nanos()).unwrap_or(u64::MAX).saturating_sub(queued),
@@ -316,7 +316,7 @@ fn resident_pages(region: &Region) -> Result<usize, Failure> {
     region.resident().context("mincore")
 }
 
-pub(super) fn count(number: usize) -> u64 {
+pub(super) fn to_u64(number: usize) -> u64 {
     u64::try_from(number).unwrap_or(u64::MAX)
 }
 
@@ -327,7 +327,7 @@ pub(super) fn thread_cpu_ns() -> u64 {
 }
 
 /// The host's counters from /proc/vmstat.
-pub(super) fn vmstat() -> Result<Counters, Failure> {
+pub(super) fn read_vmstat() -> Result<Counters, Failure> {
     let host = HostRoot::live().context("/")?;
     Ok(pagewise_observe::counters(&host, "proc/vmstat"))
 }
@@ -342,7 +342,7 @@ fn swapped_out(from: &Counters, to: &Counters) -> Result<u64, Failure> {
 
 /// From the counters before swapping out, after it, and after touching. Fails if the kernel does
 /// not count `zswpout`, as then all pages would appear lost.
-fn past_pool([filled, gone, touched]: [&Counters; 3]) -> Result<PastPool, Failure> {
+fn traffic_past_pool([filled, gone, touched]: [&Counters; 3]) -> Result<PastPool, Failure> {
     growth(filled, gone, "zswpout")?;
     Ok(PastPool {
         written: growth(filled, gone, "pswpout")?,
@@ -367,11 +367,11 @@ mod tests {
         let filled = counters(&[("pswpin", 1), ("pswpout", 10), ("zswpout", 50), ("zswpwb", 0)]);
         let gone = counters(&[("pswpin", 2), ("pswpout", 40), ("zswpout", 130), ("zswpwb", 20)]);
         let touched = counters(&[("pswpin", 9), ("pswpout", 45), ("zswpout", 130), ("zswpwb", 20)]);
-        let found = past_pool([&filled, &gone, &touched]).unwrap();
+        let found = traffic_past_pool([&filled, &gone, &touched]).unwrap();
         assert_eq!(found, PastPool { written: 30, refused: Some(10), read: 7 });
         assert_eq!(swapped_out(&filled, &gone).unwrap(), 80 + 10);
         let without = counters(&[("pswpin", 1), ("pswpout", 10)]);
-        let refused = past_pool([&without, &without, &without]).unwrap_err();
+        let refused = traffic_past_pool([&without, &without, &without]).unwrap_err();
         assert!(matches!(refused, Failure::NoCounter("zswpout")), "{refused}");
     }
 
@@ -380,7 +380,7 @@ mod tests {
         let pool = |taken, original| {
             bytes_per_page(PoolUse { taken: Bytes::new(taken), original: Bytes::new(original) })
         };
-        let page = count(rustix::param::page_size());
+        let page = to_u64(rustix::param::page_size());
         assert_eq!(pool(3 * page, 6 * page), Some(page as f64 / 2.0));
         assert_eq!(pool(page, 0), None);
     }

@@ -26,8 +26,12 @@ impl Channel {
     /// Opens the port in raw mode, so that the terminal layer does not change the bytes.
     #[must_use]
     pub fn open() -> Self {
-        let port =
-            OpenOptions::new().read(true).write(true).custom_flags(not_ours()).open(PORT).ok();
+        let port = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(no_controlling_terminal())
+            .open(PORT)
+            .ok();
         if let Some(port) = &port {
             if let Ok(mut settings) = termios::tcgetattr(port) {
                 settings.make_raw();
@@ -66,6 +70,6 @@ impl Channel {
 }
 
 /// The port is a terminal: `O_NOCTTY` keeps it from becoming this process' controlling terminal.
-fn not_ours() -> i32 {
+fn no_controlling_terminal() -> i32 {
     i32::try_from(OFlags::NOCTTY.bits()).unwrap_or(0)
 }

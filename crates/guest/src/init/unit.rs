@@ -24,10 +24,10 @@ pub(super) fn main(channel: &Channel) -> Result<(), Failure> {
     let path = Path::new("/").join(hand_over::FOLDER).join(JOB);
     let text = fs::read(&path).at_path(&path)?;
     let job: Job = serde_json::from_slice(&text).at_path(&path)?;
-    for what in settle(Duration::from_secs(job.settle_seconds)) {
+    for what in wait_until_started(Duration::from_secs(job.settle_seconds)) {
         channel.tell(&Event::Trouble { what });
     }
-    let ended = match groups() {
+    let ended = match make_groups() {
         Ok(groups) => job::run(&job, &groups, channel),
         Err(failure) => job::not_started_event(failure.to_string()),
     };
@@ -36,8 +36,8 @@ pub(super) fn main(channel: &Channel) -> Result<(), Failure> {
 }
 
 /// Waits until systemd has finished starting; returns what is wrong with the system, as text.
-fn settle(limit: Duration) -> Vec<String> {
-    let state = state(limit);
+fn wait_until_started(limit: Duration) -> Vec<String> {
+    let state = wait_for_state(limit);
     let mut troubles = failed_units();
     match state.as_deref() {
         Some("running") => {}
@@ -49,7 +49,7 @@ fn settle(limit: Duration) -> Vec<String> {
 }
 
 /// The state that systemd reports once it has started; `None` if the time limit is reached first.
-fn state(limit: Duration) -> Option<String> {
+fn wait_for_state(limit: Duration) -> Option<String> {
     let until = Instant::now() + limit;
     let mut command = Command::new("systemctl");
     command.args(["is-system-running", "--wait"]).stdin(Stdio::null()).stdout(Stdio::piped());
@@ -97,7 +97,7 @@ fn output_of(program: &str, arguments: &[&str]) -> String {
 
 /// Makes two cgroups below the unit's own, and moves this process into one, so that the unit's
 /// cgroup is free to enable every controller for its children.
-fn groups() -> Result<Groups, Failure> {
+fn make_groups() -> Result<Groups, Failure> {
     let path = "/proc/self/cgroup";
     let text = fs::read_to_string(path).context(path)?;
     let unit = text.lines().find_map(|line| line.strip_prefix("0::"));

@@ -12,7 +12,7 @@ use pagewise_observe::UserFile;
 use crate::cache::CacheEntry;
 use crate::elf;
 use crate::error::Error;
-use crate::vmlinuz::{plain, release};
+use crate::vmlinuz::{release, unpack_image};
 
 pub(crate) use modules::{Module, Modules};
 pub use request::{KernelRequest, find};
@@ -91,7 +91,7 @@ impl Kernel {
         if let Some(elf) = elf::read(&bytes).filter(|elf| elf.is_kernel) {
             return Ok(Image { path, unpacked: None, plain: true, memory: elf.memory });
         }
-        let unpacked = plain(&bytes);
+        let unpacked = unpack_image(&bytes);
         let elf = unpacked.as_deref().and_then(elf::read);
         let memory = elf.map_or(bytes.len() as u64, |elf| elf.memory);
         Ok(Image { path, plain: unpacked.is_some(), unpacked, memory })
@@ -100,7 +100,8 @@ impl Kernel {
     /// Modules to load, with their dependencies: those of `usual` that this kernel has, and all of
     /// `asked`.
     pub(crate) fn modules(&self, usual: &[&str], asked: &[String]) -> Result<Vec<Module>, Error> {
-        let modules = self.modules.as_deref().map(Modules::below).transpose()?.unwrap_or_default();
+        let modules =
+            self.modules.as_deref().map(Modules::list_below).transpose()?.unwrap_or_default();
         if let Some(name) = asked.iter().find(|name| !modules.has(name)) {
             return Err(self.no_module(name));
         }

@@ -118,7 +118,7 @@ fn system(
 /// `busybox --list`, which saves starting it in each guest. It runs a copy of the bytes that were
 /// read and verified, not the file at the path, and as an unprivileged user.
 fn applets(path: &Path, bytes: &[u8]) -> Result<Vec<String>, Error> {
-    let copy = in_memory(bytes).with_path(path)?;
+    let copy = memory_file(bytes).with_path(path)?;
     let place = PathBuf::from(format!("/proc/self/fd/{}", copy.as_raw_fd()));
     let mut command =
         program::confined_command(&place, User::without_rights(), None, vec![copy.into()]);
@@ -130,7 +130,7 @@ fn applets(path: &Path, bytes: &[u8]) -> Result<Vec<String>, Error> {
 
 /// Puts a program into a memfd that nobody else can write to. The file is opened again read-only,
 /// because a file that is open for writing cannot be executed (ETXTBSY).
-fn in_memory(bytes: &[u8]) -> std::io::Result<File> {
+fn memory_file(bytes: &[u8]) -> std::io::Result<File> {
     let flags = MemfdFlags::CLOEXEC;
     // Kernels before 6.3 do not know MFD_EXEC: there every memfd is executable.
     let file = memfd_create("busybox", flags | MemfdFlags::EXEC)
@@ -161,7 +161,7 @@ fn job(guest: &Guest, modules: &[Module]) -> Result<Vec<u8>, Error> {
         environment,
         modules,
         disks,
-        root: root(guest),
+        root: root_device(guest),
         files: permissions(guest)?,
         boot: boot.map(|boot| boot.number),
         removed: boot.map(|boot| boot.removed.clone()).unwrap_or_default(),
@@ -182,7 +182,7 @@ fn job(guest: &Guest, modules: &[Module]) -> Result<Vec<u8>, Error> {
 }
 
 /// The device of the userland's root disk, which is the last disk.
-fn root(guest: &Guest) -> Option<String> {
+fn root_device(guest: &Guest) -> Option<String> {
     guest.userland.item()?;
     let letter = ('a'..='z').nth(guest.disks.len().checked_sub(1)?)?;
     Some(format!("/dev/vd{letter}"))

@@ -24,7 +24,7 @@ pub(super) fn read_end(mut file: &File, most: u64) -> std::io::Result<Vec<u8>> {
 /// Limits the disk space of the log, as a guest may write to its console without end: if the file
 /// uses more than twice `most` bytes, all but the last `most` are freed as a hole. QEMU keeps its
 /// file position, so the length stays the number of bytes written. `file` must be open for writing.
-pub(super) fn limit(file: &File, most: u64) -> std::io::Result<()> {
+pub(super) fn shorten(file: &File, most: u64) -> std::io::Result<()> {
     let data = file.metadata()?;
     if data.blocks().saturating_mul(512) <= 2 * most {
         return Ok(());
@@ -55,10 +55,10 @@ mod tests {
         for line in 0..100_000 {
             writeln!(log, "line {line:06}").unwrap();
             if line % 1000 == 0 {
-                limit(&seen, most).unwrap();
+                shorten(&seen, most).unwrap();
             }
         }
-        limit(&seen, most).unwrap();
+        shorten(&seen, most).unwrap();
         let data = seen.metadata().unwrap();
         assert_eq!(data.len(), 1_200_000);
         assert!(data.blocks() * 512 <= 2 * most + 4096, "{} blocks", data.blocks());

@@ -14,7 +14,7 @@ use std::path::Path;
 use super::accelerator::{Accelerator, SANDBOX};
 use super::disk::{self, Backed};
 use super::guest::Guest;
-use super::process::mark;
+use super::process::name_argument;
 use crate::error::Error;
 use crate::kernel::Image;
 use crate::program;
@@ -69,7 +69,7 @@ pub(super) fn arguments(
     let mut line: Vec<OsString> = accelerator.arguments(guest.count).map(Into::into).into();
     line.extend(["-M", machine.0, "-nodefaults", "-no-user-config"].map(Into::into));
     line.extend(["-nic", "none", "-name"].map(Into::into));
-    line.push(mark(folder));
+    line.push(name_argument(folder));
     line.extend(SANDBOX.map(Into::into));
     line.extend(["-display", "none", "-no-reboot", "-monitor", "none"].map(Into::into));
     let megabytes = guest.memory.get().div_ceil(1 << 20);

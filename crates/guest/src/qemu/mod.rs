@@ -23,4 +23,4 @@ pub use guest::{DiskBoot, Guest};
 pub use installed::InstalledGuest;
 pub use outcome::{DiskAfter, DiskState, InstructionClock, Outcome, Phase, Run};
 pub use run::{GuestEvent, run};
-pub use run_slot::{Budget, clean};
+pub use run_slot::{Budget, remove_leftovers};

@@ -100,7 +100,7 @@ pub fn run(
     let images = Images::load(guest, kernel)?;
     let emulator = Emulator::choose(qemu, guest, (kernel, cache), stop)?;
     if on_event(GuestEvent::Chosen(emulator.accelerator)).is_break() {
-        return Ok(emulator.nothing_yet());
+        return Ok(emulator.run_not_started());
     }
     let slot = take_slot(guest, kernel, cache, stop, on_event)?;
     let root = kept.as_ref().map(|kept| kept.open(&kept.path(userland::DISK))).transpose()?;
@@ -172,9 +172,9 @@ impl Emulator {
     }
 
     /// The result of a guest that was not started.
-    pub(super) fn nothing_yet(&self) -> Run {
+    pub(super) fn run_not_started(&self) -> Run {
         let why_emulated = self.why_emulated.clone();
-        Run { accelerator: self.accelerator, why_emulated, ..nothing_yet() }
+        Run { accelerator: self.accelerator, why_emulated, ..run_before_start() }
     }
 }
 
@@ -204,14 +204,14 @@ pub(super) fn boot(
         let _ = on_event(GuestEvent::Note(note));
     }
     let mut files = OpenFiles::default();
-    let disks = disk::back(&guest.disks, place.root, folder, &mut files)?;
+    let disks = disk::open_disks(&guest.disks, place.root, folder, &mut files)?;
     let machine = machine::choose_machine(qemu, guest, &images.kernel, &disks)?;
     let own = OwnFolder::new(folder, user)?;
     let (events, channel) = pipe_with(PipeFlags::CLOEXEC).with_path(folder)?;
     let (log, to_log) = open_log(folder)?;
     let places = machine::MachineFiles {
-        kernel: own.kernel(&mut images.kernel)?,
-        initramfs: own.file("initramfs", &images.initramfs)?,
+        kernel: own.place_kernel(&mut images.kernel)?,
+        initramfs: own.write_file("initramfs", &images.initramfs)?,
         log: files.add([to_log.into()]),
         channel: files.add([channel]),
     };
@@ -256,7 +256,7 @@ impl OwnFolder {
     }
 
     /// Writes a file in it; returns its name.
-    fn file(&self, name: &str, bytes: &[u8]) -> Result<OsString, Error> {
+    fn write_file(&self, name: &str, bytes: &[u8]) -> Result<OsString, Error> {
         let path = self.folder.join(name);
         let mut open = File::options();
         let mut file =
@@ -268,10 +268,10 @@ impl OwnFolder {
 
     /// Path of the kernel. For a user who cannot reach the image, it is linked into the folder or,
     /// if it cannot be linked or is not readable by everybody, copied.
-    fn kernel(&self, image: &mut Image) -> Result<OsString, Error> {
+    fn place_kernel(&self, image: &mut Image) -> Result<OsString, Error> {
         const NAME: &str = "kernel";
         if let Some(bytes) = image.unpacked.take() {
-            return self.file(NAME, &bytes);
+            return self.write_file(NAME, &bytes);
         }
         if self.user.number().is_none() {
             return Ok(image.path.canonicalize().with_path(&image.path)?.into());
@@ -280,7 +280,7 @@ impl OwnFolder {
         if may_read && fs::hard_link(&image.path, self.folder.join(NAME)).is_ok() {
             return Ok(NAME.into());
         }
-        self.file(NAME, &fs::read(&image.path).with_path(&image.path)?)
+        self.write_file(NAME, &fs::read(&image.path).with_path(&image.path)?)
     }
 }
 
@@ -378,7 +378,7 @@ impl Watch {
             repairs: Vec::new(),
             phase: Phase::Kernel,
             ended: None,
-            run: nothing_yet(),
+            run: run_before_start(),
         })
     }
 
@@ -464,10 +464,10 @@ impl Watch {
         if let Some(seconds) = process::cpu_seconds(Pid::from_child(&self.qemu)) {
             self.run.cpu_seconds = seconds;
         }
-        let _ = log::limit(&self.log, LONGEST_LOG);
+        let _ = log::shorten(&self.log, LONGEST_LOG);
     }
 
-    fn reach(
+    fn report_phase(
         &mut self,
         phase: Phase,
         on_event: &mut dyn FnMut(GuestEvent<'_>) -> Answer,
@@ -489,7 +489,7 @@ impl Watch {
                 self.run.boot_cpu_seconds = Some(self.run.cpu_seconds);
                 self.run.boot_seconds = Some(self.started.elapsed().as_secs_f64());
                 self.run.release = Some(printable_line(&release));
-                return self.reach(Phase::System, on_event);
+                return self.report_phase(Phase::System, on_event);
             }
             Event::Started => {
                 if self.command.is_none() {
@@ -497,7 +497,7 @@ impl Watch {
                     self.command = Some(now);
                     *until = now + deadline;
                 }
-                return self.reach(Phase::Job, on_event);
+                return self.report_phase(Phase::Job, on_event);
             }
             Event::Output { stream, bytes } => {
                 self.power.search(stream, &bytes, Instant::now());
@@ -522,7 +522,7 @@ impl Watch {
             }
             Event::Done => {
                 *until = (*until).min(Instant::now() + self.patience);
-                return self.reach(Phase::End, on_event);
+                return self.report_phase(Phase::End, on_event);
             }
         }
         Answer::Continue(())
@@ -542,7 +542,7 @@ impl Watch {
     }
 }
 
-fn nothing_yet() -> Run {
+fn run_before_start() -> Run {
     Run {
         outcome: Outcome::Stopped,
         release: None,

@@ -84,7 +84,7 @@ pub(super) fn prepare(root: &Path) -> Result<(), Error> {
     for name in MERGED {
         let folder = root.join("usr").join(name);
         fs::create_dir_all(&folder).with_path(&folder)?;
-        link(&root.join(name), &format!("usr/{name}"))?;
+        make_link(&root.join(name), &format!("usr/{name}"))?;
     }
     Ok(())
 }
@@ -97,7 +97,7 @@ pub(super) fn complete(root: &Path) -> Result<Vec<Owned>, Error> {
     let accounts = make_accounts(root)?;
     for (path, target) in LINKS {
         if root.join("usr/bin").join(target).exists() || target.starts_with("..") {
-            link(&root.join(path), target)?;
+            make_link(&root.join(path), target)?;
         }
     }
     enable_units(root)?;
@@ -119,7 +119,7 @@ fn mark_updated(root: &Path) -> Result<(), Error> {
     let time = usr.metadata().and_then(|data| data.modified()).with_path(&usr)?;
     for name in ["etc/.updated", "var/.updated"] {
         let path = root.join(name);
-        put(&path, "")?;
+        write_text(&path, "")?;
         let file = fs::File::options().write(true).open(&path).with_path(&path)?;
         file.set_modified(time).with_path(&path)?;
     }
@@ -144,15 +144,15 @@ fn set_owned(root: &Path, accounts: &Accounts) -> Result<Vec<Owned>, Error> {
 }
 
 fn make_accounts(root: &Path) -> Result<Accounts, Error> {
-    let master = |name: &str| text(&root.join("usr/share/base-passwd").join(name));
-    let mut accounts = Accounts::masters(&master("passwd.master")?, &master("group.master")?);
+    let master = |name: &str| read_text(&root.join("usr/share/base-passwd").join(name));
+    let mut accounts = Accounts::from_masters(&master("passwd.master")?, &master("group.master")?);
     for path in list_sorted(&root.join("usr/lib/sysusers.d"))? {
-        accounts.declare(&text(&path)?);
+        accounts.declare(&read_text(&path)?);
     }
     accounts.declare(ACCOUNTS);
     for (name, mode, contents) in accounts.files() {
         let path = root.join("etc").join(name);
-        put(&path, &contents)?;
+        write_text(&path, &contents)?;
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).with_path(&path)?;
     }
     Ok(accounts)
@@ -161,20 +161,20 @@ fn make_accounts(root: &Path) -> Result<Accounts, Error> {
 fn enable_units(root: &Path) -> Result<(), Error> {
     let etc = root.join("etc/systemd/system");
     for unit in MASKED {
-        link(&etc.join(unit), "/dev/null")?;
+        make_link(&etc.join(unit), "/dev/null")?;
     }
     for unit in ENABLED {
-        link(
+        make_link(
             &etc.join("multi-user.target.wants").join(unit),
             &format!("/lib/systemd/system/{unit}"),
         )?;
     }
-    link(&etc.join("default.target"), "/lib/systemd/system/multi-user.target")
+    make_link(&etc.join("default.target"), "/lib/systemd/system/multi-user.target")
 }
 
 /// Writes configuration files. With an empty machine-id, systemd makes a new one at each boot.
 fn write_files(root: &Path) -> Result<(), Error> {
-    let names = text(&root.join("usr/share/libc-bin/nsswitch.conf")).unwrap_or_default();
+    let names = read_text(&root.join("usr/share/libc-bin/nsswitch.conf")).unwrap_or_default();
     for (path, contents) in [
         ("etc/machine-id", ""),
         ("etc/hostname", "guest\n"),
@@ -182,16 +182,16 @@ fn write_files(root: &Path) -> Result<(), Error> {
         ("etc/nsswitch.conf", names.as_str()),
         ("etc/systemd/system.conf.d/pagewise.conf", MANAGER),
     ] {
-        put(&root.join(path), contents)?;
+        write_text(&root.join(path), contents)?;
     }
     Ok(())
 }
 
-fn text(path: &Path) -> Result<String, Error> {
+fn read_text(path: &Path) -> Result<String, Error> {
     fs::read_to_string(path).with_path(path)
 }
 
-fn put(path: &Path, contents: &str) -> Result<(), Error> {
+fn write_text(path: &Path, contents: &str) -> Result<(), Error> {
     make_parent(path)?;
     fs::write(path, contents).with_path(path)
 }
@@ -201,7 +201,7 @@ fn make_parent(path: &Path) -> Result<(), Error> {
 }
 
 /// Makes a symbolic link; keeps an existing file.
-fn link(path: &Path, target: &str) -> Result<(), Error> {
+fn make_link(path: &Path, target: &str) -> Result<(), Error> {
     make_parent(path)?;
     match symlink(target, path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
@@ -241,7 +241,7 @@ mod tests {
             ("etc/redis/redis.conf", "x"),
             ("bin/dash", "x"),
         ] {
-            put(&root.join(path), contents).unwrap();
+            write_text(&root.join(path), contents).unwrap();
         }
         folder
     }
@@ -253,8 +253,8 @@ mod tests {
         let owned = complete(root).unwrap();
         assert!(root.join("usr/bin/dash").is_file() && root.join("bin/sh").is_file());
         assert!(!root.join("usr/share/doc").exists() && !root.join("usr/bin/awk").exists());
-        assert_eq!(text(&root.join("etc/machine-id")).unwrap(), "");
-        assert!(text(&root.join("etc/group")).unwrap().contains("input:x:999:\n"));
+        assert_eq!(read_text(&root.join("etc/machine-id")).unwrap(), "");
+        assert!(read_text(&root.join("etc/group")).unwrap().contains("input:x:999:\n"));
         let enabled = root.join("etc/systemd/system/multi-user.target.wants/redis-server.service");
         assert!(enabled.symlink_metadata().is_ok());
         let redis = Owned { path: "etc/redis/redis.conf".to_owned(), user: 998, group: 998 };

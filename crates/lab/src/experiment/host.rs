@@ -97,10 +97,10 @@ impl HostAtStart<'_> {
     ) -> Changed {
         let vmstat = pagewise_observe::counters(host, "proc/vmstat");
         let in_group = group.map(|group| counters_of(group).stat(host));
-        let mut changed = self.noise(host);
+        let mut changed = self.noise_until_now(host);
         let own = self.group.as_ref().zip(in_group.as_ref());
         let own = own.map(|(from, to)| CounterGrowth { from, to });
-        changed.count(own, CounterGrowth { from: &self.vmstat, to: &vmstat }, limited);
+        changed.add_growth(own, CounterGrowth { from: &self.vmstat, to: &vmstat }, limited);
         let traffic = [self.traffic, self.swap.traffic(host)];
         let counted = SwappedPages([&self.vmstat, &vmstat]);
         let swapped = Swapped { swap: self.swap, vmstat: counted, traffic };
@@ -117,7 +117,7 @@ impl HostAtStart<'_> {
         changed
     }
 
-    fn noise(&self, host: &HostRoot) -> Changed {
+    fn noise_until_now(&self, host: &HostRoot) -> Changed {
         let grown = self.ticks.zip(HostGauges(host).processor_ticks()).and_then(|(from, to)| {
             Some((to.busy.checked_sub(from.busy)?, to.stolen.checked_sub(from.stolen)?))
         });
@@ -139,7 +139,12 @@ struct CounterGrowth<'a> {
 }
 
 impl Changed {
-    fn count(&mut self, own: Option<CounterGrowth<'_>>, host: CounterGrowth<'_>, limited: bool) {
+    fn add_growth(
+        &mut self,
+        own: Option<CounterGrowth<'_>>,
+        host: CounterGrowth<'_>,
+        limited: bool,
+    ) {
         for (name, of_group, of_host) in SUMS {
             let counted = own.and_then(|own| own.sum(of_group));
             let is_hidden = limited && OF_LIMIT.contains(&name);
@@ -230,7 +235,7 @@ mod tests {
         let group = group.map(|texts| texts.map(read));
         let mut changed = Changed::default();
         let own = group.as_ref().map(|[from, to]| CounterGrowth { from, to });
-        changed.count(own, CounterGrowth { from: &from, to: &to }, limited);
+        changed.add_growth(own, CounterGrowth { from: &from, to: &to }, limited);
         changed
     }
 

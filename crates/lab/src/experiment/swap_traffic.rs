@@ -45,7 +45,11 @@ impl LentSwap {
         let zram = self.zram.iter().map(of_zram).collect::<Option<Vec<_>>>()?;
         let of_disks = |disks: &[PathBuf]| disks.iter().map(of_disk).collect::<Option<Vec<_>>>();
         let (disks, behind_zram) = (of_disks(&self.disks)?, of_disks(&self.behind_zram)?);
-        Some(SwapTraffic { zram: sum(&zram), disks: sum(&disks), behind_zram: sum(&behind_zram) })
+        Some(SwapTraffic {
+            zram: sum_traffic(&zram),
+            disks: sum_traffic(&disks),
+            behind_zram: sum_traffic(&behind_zram),
+        })
     }
 }
 
@@ -53,7 +57,7 @@ fn name(device: &Path) -> Option<&str> {
     device.file_name()?.to_str()
 }
 
-fn sum(all: &[DeviceTraffic]) -> DeviceTraffic {
+fn sum_traffic(all: &[DeviceTraffic]) -> DeviceTraffic {
     DeviceTraffic {
         read: all.iter().map(|one| one.read).sum(),
         written: all.iter().map(|one| one.written).sum(),

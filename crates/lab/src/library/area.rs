@@ -8,7 +8,7 @@ use pagewise_workload::Size;
 use serde::Deserialize;
 
 use super::quantity::Time;
-use crate::experiment::{in_range, large_enough, whole_percent, word};
+use crate::experiment::{check_priority, check_size, check_word, whole_percent};
 
 /// The first disk of a guest.
 const DISK: &str = "/dev/vda";
@@ -67,7 +67,7 @@ impl Area {
             }
             let percent = |number: u8| whole_percent(Percent::new(number.into()));
             return Ok(TrialSwap::Zswap(ZswapSpec {
-                algorithm: word(algorithm)?,
+                algorithm: check_word(algorithm)?,
                 max_pool_percent: self.percent.map(percent).transpose()?,
                 accept_threshold_percent: self.accept.map(percent).transpose()?,
                 shrinker: self.shrinker,
@@ -76,19 +76,19 @@ impl Area {
         if of_zswap {
             return Err(ZSWAP.to_owned());
         }
-        let priority = self.priority.map(in_range).transpose()?;
+        let priority = self.priority.map(check_priority).transpose()?;
         let area = match (self.zram, self.file, self.disk) {
             (Some(size), None, false) => {
                 return Ok(TrialSwap::Zram {
-                    size_bytes: large_enough(size.0)?,
-                    algorithm: self.algorithm.as_deref().map(word).transpose()?,
-                    mem_limit_bytes: self.limit.map(|limit| large_enough(limit.0)).transpose()?,
+                    size_bytes: check_size(size.0)?,
+                    algorithm: self.algorithm.as_deref().map(check_word).transpose()?,
+                    mem_limit_bytes: self.limit.map(|limit| check_size(limit.0)).transpose()?,
                     writeback: self.writeback.map(Writeback::to_writeback).transpose()?,
                     priority,
                 });
             }
             (None, Some(size), false) => {
-                TrialSwap::File { size_bytes: large_enough(size.0)?, priority }
+                TrialSwap::File { size_bytes: check_size(size.0)?, priority }
             }
             (None, None, true) => TrialSwap::Device { path: DISK.to_owned(), priority },
             _ => {

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use toml::{Spanned, Table, Value};
 
 use super::area::Area;
-use super::file::{Arm, DefaultRunner, File, FileError, Measure, entry};
+use super::file::{Arm, DefaultRunner, File, FileError, Measure, parse_setting};
 
 /// Number of pairs in a preview, which gives a first impression and no verdicts.
 pub const PREVIEW_PAIRS: u32 = 3;
@@ -98,7 +98,7 @@ pub fn cells(file: &File, choice: &Choice, program: &Path) -> Result<Vec<Cell>, 
     let runners = runners(file, choice)?;
     let inside = |runner: &Runner| matches!(runner, Runner::Guest(_));
     let program = if runners.iter().all(inside) { Path::new(INSIDE) } else { program };
-    let table = table(file, choice)?;
+    let table = workload_table(file, choice)?;
     let workload = parse_workload(&table)
         .map_err(|error| file.error_at(&file.parts.workload, error.to_string()))?;
     let arms = arms(file, choice, &table, program)?;
@@ -184,10 +184,10 @@ fn memory_for(limit: Option<Bytes>) -> Bytes {
 }
 
 /// The workload's parameters in the file, changed by those on the command line.
-fn table(file: &File, choice: &Choice) -> Result<Table, FileError> {
+fn workload_table(file: &File, choice: &Choice) -> Result<Table, FileError> {
     let mut table = file.parts.workload.get_ref().clone();
     for text in &choice.set {
-        let (key, value) = entry(text).map_err(|what| file.error_in_file(what))?;
+        let (key, value) = parse_setting(text).map_err(|what| file.error_in_file(what))?;
         table.insert(key, value);
     }
     Ok(table)

@@ -32,4 +32,4 @@ pub use guest::{GuestReport, GuestRun, GuestTask, guest_for};
 pub use result_file::{Index, cells_in};
 pub use scratch::{NotReady, Scratch};
 pub use shelf::{all_files, find, own_folder};
-pub use takes::seconds;
+pub use takes::estimate_seconds;

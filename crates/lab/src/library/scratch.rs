@@ -50,7 +50,7 @@ impl Scratch {
         let device = self.device()?;
         let mut make = Command::new("mke2fs");
         make.args(["-F", "-b", "4096", "-m", "0"]).arg(&device);
-        succeed(&mut make)?;
+        run_to_success(&mut make)?;
         fs::create_dir_all(FOLDER).with_path(Path::new(FOLDER))?;
         // discard: deleted files free zram's memory at once
         let options: Option<&CStr> = matches!(self, Self::Zram(_)).then_some(c"discard");
@@ -95,7 +95,7 @@ fn file_bytes(area: &TrialSwap) -> u64 {
 
 /// Brings up the loopback interface, where redis-server listens.
 pub(super) fn raise_loopback() -> Result<(), NotReady> {
-    succeed(Command::new("ip").args(["link", "set", "lo", "up"]))
+    run_to_success(Command::new("ip").args(["link", "set", "lo", "up"]))
 }
 
 /// Why a guest could not be prepared for its workload.
@@ -109,7 +109,7 @@ pub enum NotReady {
     NotMounted(std::io::Error),
 }
 
-fn succeed(command: &mut Command) -> Result<(), NotReady> {
+fn run_to_success(command: &mut Command) -> Result<(), NotReady> {
     let program = command.get_program().to_string_lossy().into_owned();
     let message = match command.output() {
         Ok(ended) if ended.status.success() => return Ok(()),

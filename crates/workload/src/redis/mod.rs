@@ -46,7 +46,7 @@ pub(super) fn run(settings: &Redis, progress: &mut Progress<'_>) -> Result<Workl
     let end = Instant::now() + Duration::from_secs_f64(settings.seconds);
     let mut server = Server::start(settings.thp, end)?;
     fill_server(&mut server, settings, end, progress)?;
-    let seed = knows_seed(&benchmark).then_some(settings.seed);
+    let seed = supports_seed(&benchmark).then_some(settings.seed);
     let mut values = BTreeMap::new();
     for (number, test) in ["GET", "SET"].into_iter().enumerate() {
         progress(test, number as f64 / 2.0);
@@ -82,7 +82,7 @@ fn fill_server(
         stream.set_write_timeout(Some(left))?;
         fill::fill(&mut stream, settings, progress)
     };
-    fill(progress).about(|| "filling redis".to_owned()).map_err(|error| server.cause(error))
+    fill(progress).about(|| "filling redis".to_owned()).map_err(|error| server.cause_or(error))
 }
 
 fn arguments(settings: &Redis, test: &str, seed: Option<u64>) -> Vec<String> {
@@ -100,7 +100,7 @@ fn arguments(settings: &Redis, test: &str, seed: Option<u64>) -> Vec<String> {
 }
 
 /// Whether this version of redis-benchmark has the option --seed for drawing keys.
-fn knows_seed(benchmark: &Path) -> bool {
+fn supports_seed(benchmark: &Path) -> bool {
     let mut command = Command::new(benchmark);
     leash(&mut command);
     let help = command.arg("--help").stdin(Stdio::null()).output();
@@ -137,7 +137,7 @@ fn run_for_output(
         return Ok(out);
     }
     let output = last_lines(&format!("{out}\n{err}"), 2).join("; ");
-    Err(server.cause(Error::Ended(format!("{BENCHMARK}: {output} ({status})"))))
+    Err(server.cause_or(Error::Ended(format!("{BENCHMARK}: {output} ({status})"))))
 }
 
 /// A child process that is killed when this is dropped.

@@ -68,7 +68,7 @@ impl Server {
         let child = command.spawn().about(|| "starting redis-server".to_owned())?;
         prefer_for_oom(child.id());
         let mut server = Self { child, socket: None, _spared: OomProtection::new() };
-        while !server.listens(&folder.0) {
+        while !server.is_listening(&folder.0) {
             if let Some(why) = server.why_ended()? {
                 return Err(why);
             }
@@ -80,7 +80,7 @@ impl Server {
         Ok(server)
     }
 
-    fn listens(&mut self, folder: &Path) -> bool {
+    fn is_listening(&mut self, folder: &Path) -> bool {
         let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         self.socket = rustix::fs::openat(CWD, folder.join(NAME), flags, Mode::empty()).ok();
         self.socket.is_some() && self.connect().is_ok()
@@ -109,7 +109,7 @@ impl Server {
     }
 
     /// The server's end as the cause of another error, if it ends within a short time.
-    pub(super) fn cause(&mut self, otherwise: Error) -> Error {
+    pub(super) fn cause_or(&mut self, otherwise: Error) -> Error {
         let until = Instant::now() + DYING;
         while Instant::now() < until {
             match self.why_ended() {

@@ -256,7 +256,7 @@ impl EndedRun<'_> {
             prepared;
         let (host, setup) = (measurement.host, measurement.setup);
         let all = Usage::since(accounted, changed.cpu_seconds);
-        let counted = all.less(measurement.mark.as_ref().map_or(at_gate, |mark| mark.used));
+        let counted = all.subtract(measurement.mark.as_ref().map_or(at_gate, |mark| mark.used));
         changed.values.insert(CPU.to_owned(), counted.cpu_seconds());
         changed.values.insert(MAJOR_FAULTS.to_owned(), counted.major_faults as f64);
         let marked = setup.counted_from.is_none() || measurement.mark.is_some();
@@ -267,7 +267,7 @@ impl EndedRun<'_> {
         changed.values.insert(TIME.to_owned(), time.as_nanos() as f64 / 1e9);
         let neighbour_cpu = setup.neighbour_group().and_then(|group| counters_of(group).cpu(host));
         let neighbour_seconds = neighbour_cpu.map_or(0.0, |micros| micros.get() as f64 / 1e6);
-        let own_seconds = all.less(at_gate).cpu_seconds() + neighbour_seconds;
+        let own_seconds = all.subtract(at_gate).cpu_seconds() + neighbour_seconds;
         let others = changed.busy_seconds.map(|busy| (busy - own_seconds).max(0.0));
         if let Some(neighbour) = &mut neighbour {
             neighbour.check(&changed)?;

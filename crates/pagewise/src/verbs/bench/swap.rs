@@ -39,7 +39,7 @@ pub(super) fn measure(
         write_stand_in(&StandIn::new(ratio(measured), setting.args.seed), times.swap_pages)?
     };
     let devices = devices(measured);
-    let Some(best) = best(measured, &devices) else { return Ok(()) };
+    let Some(best) = best_device(measured, &devices) else { return Ok(()) };
     let every_kind = if setting.args.full { devices.clone() } else { vec![best] };
     for spec in [
         every_algorithm(setting, devices, ratio(measured), times),
@@ -175,7 +175,7 @@ fn ratio(measured: &BenchResults) -> Option<f64> {
 }
 
 /// The winner of the balanced goal, or else the first algorithm.
-fn best(measured: &BenchResults, devices: &[Compressor]) -> Option<Compressor> {
+fn best_device(measured: &BenchResults, devices: &[Compressor]) -> Option<Compressor> {
     let balanced = pagewise_bench::picks::picks(&measured.block).balanced;
     let is_best =
         |device: &&Compressor| balanced.as_ref().is_some_and(|pick| pick.winner == **device);

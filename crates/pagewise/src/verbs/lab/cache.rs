@@ -21,7 +21,7 @@ pub(super) fn run(
     match what {
         LabCache::List => list(global, cache)?,
         LabCache::Prune { items } => {
-            for line in qemu::clean(cache, stop)? {
+            for line in qemu::remove_leftovers(cache, stop)? {
                 tell(global, &line);
             }
             for item in cache.prune(items, stop)? {

@@ -48,7 +48,7 @@ pub(super) fn run(
         if !boots.is_one() {
             shown.restart(&format!("boot {boot} of {} to {}: ", boots.first, boots.last));
         }
-        shown.step(doing(Phase::Kernel));
+        shown.step(phase_in_words(Phase::Kernel));
         let folder = args.out.as_deref().map(|folder| boots.folder(folder, boot));
         let mut brought = OutputFiles::new(folder);
         let mut passed = Passed { raw: args.raw, json: global.json, ..Passed::default() };
@@ -209,7 +209,7 @@ fn show_event(
         }
         GuestEvent::File(path, bytes) => brought.add_piece(path, &bytes),
         GuestEvent::Note(line) => shown.note(line),
-        GuestEvent::Reached(phase) => shown.step(doing(phase)),
+        GuestEvent::Reached(phase) => shown.step(phase_in_words(phase)),
         GuestEvent::Chosen(_) | GuestEvent::Message(_) => {}
     }
     Printed::Whole
@@ -289,7 +289,7 @@ fn report_runs(global: &Global, kernel: &Kernel, runs: &[Run]) -> anyhow::Result
             tell(global, &line);
         }
     }
-    if let Some(line) = counts(runs) {
+    if let Some(line) = counts_in_words(runs) {
         tell(global, &line);
     }
     Ok(())
@@ -375,7 +375,7 @@ pub(super) fn outcome_in_words(run: &Run) -> Option<String> {
                 Some(seconds) => (seconds, "--deadline"),
                 None => (run.seconds, "--start-deadline"),
             };
-            format!("still {} after {seconds:.0} s: ended by {option}", doing(*phase))
+            format!("still {} after {seconds:.0} s: ended by {option}", phase_in_words(*phase))
         }
         qemu::Outcome::Failed { message: said } => format!("the machine ended early: {said}"),
         qemu::Outcome::Restarted => "the command restarted the guest or switched it off".to_owned(),
@@ -388,7 +388,7 @@ pub(super) fn outcome_in_words(run: &Run) -> Option<String> {
     })
 }
 
-fn doing(phase: Phase) -> &'static str {
+fn phase_in_words(phase: Phase) -> &'static str {
     match phase {
         Phase::Kernel => "starting the kernel",
         Phase::System => "preparing the guest",
@@ -398,7 +398,7 @@ fn doing(phase: Phase) -> &'static str {
 }
 
 /// The instruction counts of several boots, and their spread.
-fn counts(runs: &[Run]) -> Option<String> {
+fn counts_in_words(runs: &[Run]) -> Option<String> {
     let counted: Vec<u64> = runs.iter().filter_map(|run| Some(run.counted?.ticks)).collect();
     let (least, most) = (*counted.iter().min()?, *counted.iter().max()?);
     let each: Vec<String> = counted.iter().map(|ticks| millions(*ticks)).collect();

@@ -155,7 +155,7 @@ fn folders(
 
 fn say_time(global: &Global, file: &File, cells: &[Cell]) {
     let runs: u32 = cells.iter().map(|cell| cell.experiment.runs()).sum();
-    let seconds: f64 = cells.iter().map(library::seconds).sum();
+    let seconds: f64 = cells.iter().map(library::estimate_seconds).sum();
     let arms = cells.first().map_or(0, |cell| cell.experiment.arms.len());
     let guests = cells.iter().filter(|cell| matches!(cell.runner, Runner::Guest(_))).count();
     let places = match guests {

@@ -24,7 +24,7 @@ pub(super) fn run(global: &Global, wanted: &Picked) -> anyhow::Result<Outcome> {
         measured: measurement_lines(&file, first),
         arms: first.experiment.arms.iter().map(|arm| row(arm, &first.workload)).collect(),
         runs: cells.iter().map(|cell| cell.experiment.runs()).sum(),
-        seconds: cells.iter().map(library::seconds).sum(),
+        seconds: cells.iter().map(library::estimate_seconds).sum(),
     };
     let shown = if global.json {
         document(&planned, &cells)?

@@ -2,7 +2,7 @@
 //! The command line → an experiment, and its lender.
 
 use anyhow::bail;
-use pagewise_lab::experiment::arm;
+use pagewise_lab::experiment::build_arm;
 use pagewise_model::arm::alike;
 use pagewise_model::{Bytes, Clock, Refusal};
 use pagewise_stats::{Experiment, Metric, prefer_more};
@@ -17,7 +17,7 @@ pub(super) fn experiment(global: &Global, args: &Trial) -> anyhow::Result<Experi
         let what = "trial runs a command on this machine; a recording runs nothing".to_owned();
         bail!(Refusal::advised(what, "omit --root"));
     }
-    let arm = |name: &str, given: &[_]| arm(name, given);
+    let arm = |name: &str, given: &[_]| build_arm(name, given);
     let arms = vec![arm("a", &args.a)?, arm("b", &args.b)?];
     if alike(&arms[0], &arms[1]) && !args.aa {
         let what = "A and B are the same: there is nothing to compare".to_owned();
