@@ -12,11 +12,11 @@
     reason = "PID 1 of a guest sets the machine up, writes its settings and starts the job"
 )]
 
-mod bring;
 mod channel;
 mod failure;
 mod hand_over;
 mod job;
+mod out_files;
 mod system;
 mod unit;
 
@@ -93,7 +93,7 @@ fn run(channel: &Channel) -> Result<(), Failure> {
         }
     };
     channel.tell(&ended);
-    bring::send_files(channel)
+    out_files::send_all(channel)
 }
 
 fn run_here(job: &Job, channel: &Channel) -> Event {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use super::channel::Channel;
 use super::failure::{ErrorContext, Failure};
 use super::system::Groups;
-use super::{bring, hand_over, job};
+use super::{hand_over, job, out_files};
 use crate::wire::{Event, JOB, Job};
 
 const LOOK: Duration = Duration::from_millis(50);
@@ -32,7 +32,7 @@ pub(super) fn main(channel: &Channel) -> Result<(), Failure> {
         Err(failure) => job::not_started_event(failure.to_string()),
     };
     channel.tell(&ended);
-    bring::send_files(channel)
+    out_files::send_all(channel)
 }
 
 /// Waits until systemd has finished starting; returns what is wrong with the system, as text.

@@ -50,9 +50,7 @@ pub fn build_arm(name: &str, given: &[ArmSource]) -> Result<TrialArm, SwapTwice>
     for given in given {
         match given {
             ArmSource::Setting(set) => arm.settings.push(set.clone()),
-            ArmSource::Swap(areas) if arm.swap.is_none() => {
-                arm.swap = Some(areas.clone())
-            }
+            ArmSource::Swap(areas) if arm.swap.is_none() => arm.swap = Some(areas.clone()),
             ArmSource::Swap(_) => {
                 return Err(SwapTwice(name.to_owned()));
             }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pagewise_guest::Error;
-use pagewise_guest::carried::files_of_program;
+use pagewise_guest::host_programs::files_of_program;
 use pagewise_guest::program::printable_line;
 use pagewise_guest::qemu::{self, Accelerator, Disk, Guest, GuestEvent};
 use pagewise_guest::wire::Stream;

@@ -15,21 +15,21 @@
 mod area;
 mod built_in;
 mod cells;
+mod estimate;
 mod file;
 mod guest;
 mod quantity;
 mod result_file;
 mod scratch;
 mod shelf;
-mod takes;
 #[cfg(test)]
 mod tests;
 
 pub use built_in::BUILT_IN;
 pub use cells::{Cell, Choice, Machine, PREVIEW_PAIRS, Runner, cells};
+pub use estimate::estimate_seconds;
 pub use file::{DefaultRunner, File, FileError};
 pub use guest::{GuestReport, GuestRun, GuestTask, guest_for};
 pub use result_file::{Index, cells_in};
 pub use scratch::{NotReady, Scratch};
 pub use shelf::{all_files, find, own_folder};
-pub use takes::estimate_seconds;

@@ -10,7 +10,7 @@ use super::failure::{ErrorContext, Failure};
 use crate::wire::{CHUNK, Event, OUT};
 
 /// Sends every regular file; skips links and devices.
-pub(super) fn send_files(channel: &Channel) -> Result<(), Failure> {
+pub(super) fn send_all(channel: &Channel) -> Result<(), Failure> {
     let mut folders = vec![Path::new(OUT).to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).at_path(&folder)?.flatten() {
