@@ -29,7 +29,7 @@ use std::{env, fs};
 
 use libfuzzer_sys::fuzz_target;
 use pagewise_hostfs::parser::{self, Parser};
-use pagewise_lab::fuzzing::{LONGEST_EVIDENCE, TARGETS, evidences, judged};
+use pagewise_lab::fuzzing::{LONGEST_EVIDENCE, TARGETS, evidence_seeds, judge_evidence};
 use pagewise_model::{Cost, Snapshot};
 use pagewise_observe::HostRoot;
 use pagewise_report::text::TextStyle;
@@ -76,7 +76,7 @@ fn targets() -> impl Iterator<Item = Target> {
     let ours = [
         other("journal", LONGEST_JOURNAL, pagewise_apply::fuzzing::run, journals),
         // like `lab replay`: read, evaluated, printed
-        other("replay", LONGEST_EVIDENCE, replay, evidences),
+        other("replay", LONGEST_EVIDENCE, replay, evidence_seeds),
         other("command-line", command_line::LONGEST, command_line::run, command_line::seeds),
     ];
     let lab = TARGETS.iter().map(move |it| other(it.name, it.longest, it.run, it.seeds));
@@ -93,7 +93,7 @@ static CHOSEN: LazyLock<Target> =
     LazyLock::new(|| named(&env::var("PAGEWISE_PARSER").unwrap_or_default()));
 
 fn replay(input: &[u8]) {
-    let Some((recorded, trial, _)) = judged(input) else { return };
+    let Some((recorded, trial, _)) = judge_evidence(input) else { return };
     let tried = TrialReport {
         name: recorded.name.as_deref(),
         snapshot: &Snapshot::default(),

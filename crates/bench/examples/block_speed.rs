@@ -32,11 +32,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let shape = Shape { block_bytes: Bytes::new(block.parse()?), jobs: jobs.parse()?, direction };
     let budget = Duration::from_secs_f64(seconds.parse()?);
-    println!("{}", measured(device, &pages, shape, budget)?);
+    println!("{}", measure_shape(device, &pages, shape, budget)?);
     Ok(())
 }
 
-fn measured(
+fn measure_shape(
     device: &str,
     pages: &Pages,
     shape: Shape,
@@ -49,9 +49,9 @@ fn measured(
     let stop = AtomicBool::new(false);
     let mut watch = Watch { stop: &stop, progress: &mut |_| {} };
     let plan = Plan { rounds: 1, fewest: 1, budget, seed: u64::from(std::process::id()) };
-    let before = ticked()?;
+    let before = read_cpu_ticks()?;
     let cells = measure(&[contestant], &plan, 0, &mut watch).cells;
-    let after = ticked()?;
+    let after = read_cpu_ticks()?;
     let round = match (&cells[0].rounds[..], &cells[0].ended) {
         ([round], None) => round,
         (_, ended) => return Err(ended.clone().unwrap_or_default().into()),
@@ -65,7 +65,7 @@ fn measured(
 }
 
 /// User and system time of this process, in clock ticks.
-fn ticked() -> Result<(f64, f64), Box<dyn Error>> {
+fn read_cpu_ticks() -> Result<(f64, f64), Box<dyn Error>> {
     let stat = read_to_string("/proc/self/stat")?;
     let (_, rest) = stat.rsplit_once(')').ok_or("no name in /proc/self/stat")?;
     let mut words = rest.split_whitespace().skip(11).map(str::parse);

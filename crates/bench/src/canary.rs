@@ -60,13 +60,13 @@ pub fn measure<E: From<Errno>>(
     progress: &mut dyn FnMut(u32, u32),
 ) -> Result<ChaseResult, E> {
     // allocated and collapsed first, while there is no other memory that could be collapsed
-    let huge = chain(1);
+    let huge = random_ring(1);
     progress(1, ROUNDS + 2);
     let coverage = collapse()?;
     disable_transparent_huge_pages(true)?;
-    let small = chain(2);
+    let small = random_ring(2);
     for (at, pool) in pools.iter_mut().enumerate() {
-        let ring = chain(3 + at as u64);
+        let ring = random_ring(3 + at as u64);
         pool.1.words_mut().iter_mut().zip(ring).for_each(|(word, next)| *word = next);
     }
     disable_transparent_huge_pages(false)?;
@@ -74,9 +74,12 @@ pub fn measure<E: From<Errno>>(
     let mut turns = vec![Vec::new(); pools.len()];
     for round in 0..ROUNDS {
         progress(round + 2, ROUNDS + 2);
-        smalls.push(chase(&small));
-        huges.push(chase(&huge));
-        pools.iter().zip(&mut turns).for_each(|((_, pool), turns)| turns.push(chase(pool.words())));
+        smalls.push(measure_chase(&small));
+        huges.push(measure_chase(&huge));
+        pools
+            .iter()
+            .zip(&mut turns)
+            .for_each(|((_, pool), turns)| turns.push(measure_chase(pool.words())));
     }
     let sizes = pools.iter().map(|(size, _)| *size);
     let against = turns.into_iter().map(|turns| SmallPages::compare(turns, &smalls));
@@ -95,7 +98,7 @@ impl SmallPages {
 
 /// Builds a ring: each slot holds the index of the next one, in random order (Sattolo's algorithm).
 /// One slot of each cache line is used.
-fn chain(seed: u64) -> Vec<u64> {
+fn random_ring(seed: u64) -> Vec<u64> {
     let lines = SIZE / LINE;
     let mut order: Vec<u32> = (0..lines).map(|line| u32::try_from(line).unwrap_or(0)).collect();
     let mut state = seed;
@@ -121,7 +124,7 @@ fn random(state: &mut u64) -> u64 {
 }
 
 /// Nanoseconds per step.
-fn chase(ring: &[u64]) -> f64 {
+fn measure_chase(ring: &[u64]) -> f64 {
     let began = Instant::now();
     let mut at = 0;
     for _ in 0..STEPS {
@@ -150,7 +153,7 @@ mod tests {
 
     #[test]
     fn the_chain_is_one_ring() {
-        let ring = chain(3);
+        let ring = random_ring(3);
         let per_line = LINE / size_of::<u64>();
         let (mut at, mut steps) = (0, 0);
         loop {

@@ -83,9 +83,9 @@ impl Apt {
     pub(crate) fn for_suite(suite: &str, ours: &Path) -> Result<Self, Error> {
         program::find("apt-get", "apt")?;
         program::find("dpkg-deb", "dpkg")?;
-        let fetcher = Fetcher::here()?;
+        let fetcher = Fetcher::detect()?;
         let folder = match fetcher {
-            Fetcher::Sandboxed(_) => reachable(ours)?,
+            Fetcher::Sandboxed(_) => make_reachable(ours)?,
             Fetcher::Ourselves | Fetcher::Root => ours.join(NAME),
         };
         let compared = ours.join("archives");
@@ -101,7 +101,7 @@ impl Apt {
         let apt = Self { folder, compared, fetcher };
         let source = format!("deb [signed-by={}] {} {suite} main\n", keyring()?, mirror()?);
         for (name, text) in
-            [("status", String::new()), ("sources.list", source), ("apt.conf", apt.settings())]
+            [("status", String::new()), ("sources.list", source), ("apt.conf", apt.configuration())]
         {
             files::write(&apt.folder.join(name), text.as_bytes(), 0o644)?;
         }
@@ -113,7 +113,7 @@ impl Apt {
     /// the folder, and no hooks run afterwards. Lists that cannot be fetched are an error; by
     /// default apt would treat them as empty. `install --print-uris` prints an MD5 sum if the lists
     /// have one, unless `ForceHash` names another.
-    fn settings(&self) -> String {
+    fn configuration(&self) -> String {
         let user = match self.fetcher {
             Fetcher::Root => "APT::Sandbox::User \"root\";\n",
             Fetcher::Ourselves | Fetcher::Sandboxed(_) => "",
@@ -145,17 +145,17 @@ impl Apt {
     pub(crate) fn download(&self, packages: &[String]) -> Result<Vec<Archive>, Error> {
         let names = packages.iter().map(String::as_str);
         let words: Vec<&str> = ["--quiet=2", "download"].into_iter().chain(names).collect();
-        self.fetch(&words, "fetched")
+        self.run_download(&words, "fetched")
     }
 
     /// Downloads these packages and everything they depend on, as a system without any package
     /// needs.
     pub(crate) fn download_closure(&self, packages: &[&str]) -> Result<Vec<Archive>, Error> {
         let how = ["--quiet=2", "--yes", "--no-install-recommends", "--download-only", "install"];
-        self.fetch(&[&how[..], packages].concat(), "archives")
+        self.run_download(&[&how[..], packages].concat(), "archives")
     }
 
-    fn fetch(&self, words: &[&str], folder: &str) -> Result<Vec<Archive>, Error> {
+    fn run_download(&self, words: &[&str], folder: &str) -> Result<Vec<Archive>, Error> {
         let listed = self.run("apt-get", &[&["--print-uris"], words].concat())?;
         let listed = parse_listed(&listed)?;
         self.run("apt-get", words)?;
@@ -179,7 +179,7 @@ impl Apt {
         let size = std::io::copy(&mut source.take(listed.size.saturating_add(1)), &mut copy)
             .with_path(&to)?;
         let sha256 = files::hex_digits(&copy.hash.finalize());
-        let name = package(&from).filter(|_| size == listed.size && sha256 == listed.sha256);
+        let name = package_name(&from).filter(|_| size == listed.size && sha256 == listed.sha256);
         let name = name.ok_or_else(|| Error::Unusable {
             path: from,
             what: format!(
@@ -241,7 +241,7 @@ fn parse_line(line: &str) -> Option<Listed> {
 }
 
 impl Fetcher {
-    fn here() -> Result<Self, Error> {
+    fn detect() -> Result<Self, Error> {
         if !rustix::process::geteuid().is_root() {
             return Ok(Self::Ourselves);
         }
@@ -265,7 +265,7 @@ const PREFIX: &str = "pagewise-apt-";
 
 /// Makes a world-readable folder on disk, and a link to it in the private folder. The link is made
 /// first, so that a kill between the two leaves no folder that nothing points to.
-fn reachable(ours: &Path) -> Result<PathBuf, Error> {
+fn make_reachable(ours: &Path) -> Result<PathBuf, Error> {
     let Some(parent) = files::on_disk() else { return Ok(ours.join(NAME)) };
     let folder = parent.join(format!("{PREFIX}{:016x}", fastrand::u64(..)));
     let link = ours.join(NAME);
@@ -284,7 +284,7 @@ pub(crate) fn discard(ours: &Path) -> Result<(), Error> {
 }
 
 /// `…/name_version_amd64.deb` → `name_version`.
-fn package(path: &Path) -> Option<String> {
+fn package_name(path: &Path) -> Option<String> {
     let name = path.file_name()?.to_str()?.strip_suffix(".deb")?;
     name.rsplit_once('_').map(|(name, _)| name.replace("%3a", ":"))
 }
@@ -319,8 +319,8 @@ mod tests {
     #[test]
     fn packages_are_named_with_their_version() {
         let path = Path::new("/x/busybox-static_1%3a1.35.0-4_amd64.deb");
-        assert_eq!(package(path).as_deref(), Some("busybox-static_1:1.35.0-4"));
-        assert_eq!(package(Path::new("/x/partial")), None);
+        assert_eq!(package_name(path).as_deref(), Some("busybox-static_1:1.35.0-4"));
+        assert_eq!(package_name(Path::new("/x/partial")), None);
     }
 
     #[test]
@@ -378,7 +378,7 @@ mod tests {
         discard(ours.path()).unwrap();
         assert!(other.path().exists());
         fs::remove_file(ours.path().join(NAME)).unwrap();
-        let made = reachable(ours.path()).unwrap();
+        let made = make_reachable(ours.path()).unwrap();
         assert!(made.is_dir() && ours.path().join(NAME).join(".").is_dir());
         discard(ours.path()).unwrap();
         assert!(!made.exists());

@@ -166,15 +166,15 @@ impl Cache {
         self.folder.path()
     }
 
-    fn shelf(&self, item: &Item) -> &Folder {
+    fn folder_of_kind(&self, item: &Item) -> &Folder {
         match item {
             Item::Kernel(_) => &self.kernels,
             Item::Userland(_) => &self.userlands,
         }
     }
 
-    fn entry(&self, item: &Item) -> PathBuf {
-        self.shelf(item).path().join(item.folder_name())
+    fn entry_path(&self, item: &Item) -> PathBuf {
+        self.folder_of_kind(item).path().join(item.folder_name())
     }
 
     fn lock_of(&self, item: &Item) -> PathBuf {
@@ -191,7 +191,7 @@ impl Cache {
         stop: &AtomicBool,
         tell: &mut dyn FnMut(&str),
     ) -> Result<CacheEntry, Error> {
-        match self.kept(item, stop)? {
+        match self.find_entry(item, stop)? {
             Some(kept) if kept.manifest.recipe != recipe(item) => {
                 let noun = item.noun();
                 tell(&format!("{item}: the cached {noun} was made otherwise and is fetched again"));
@@ -205,13 +205,15 @@ impl Cache {
         }
         self.fetch(item, stop, tell)?;
         let removed = "it was removed from the cache while it was fetched";
-        self.kept(item, stop)?.ok_or_else(|| item.unusable(removed.to_owned()))
+        self.find_entry(item, stop)?.ok_or_else(|| item.unusable(removed.to_owned()))
     }
 
     /// The cached entry of an item; its files are not verified.
-    fn kept(&self, item: &Item, stop: &AtomicBool) -> Result<Option<CacheEntry>, Error> {
+    fn find_entry(&self, item: &Item, stop: &AtomicBool) -> Result<Option<CacheEntry>, Error> {
         let lock = Lock::wait(&self.lock_of(item), Kind::Shared, stop)?;
-        let Ok(folder) = self.shelf(item).child(&item.folder_name()) else { return Ok(None) };
+        let Ok(folder) = self.folder_of_kind(item).child(&item.folder_name()) else {
+            return Ok(None);
+        };
         let mut bytes = Vec::new();
         let manifest = folder.open(Path::new(MANIFEST)).and_then(|file| {
             file.take(LARGEST_MANIFEST).read_to_end(&mut bytes)?;
@@ -231,7 +233,9 @@ impl Cache {
         let mut found = Vec::new();
         for item in self.items()? {
             let Item::Kernel(kernel) = &item else { continue };
-            if let Some(kept) = self.kept(&item, &stop)?.filter(|kept| matches(kept.release())) {
+            if let Some(kept) =
+                self.find_entry(&item, &stop)?.filter(|kept| matches(kept.release()))
+            {
                 found.push((kernel.flavour() == Flavour::Cloud, kept));
             }
         }
@@ -260,7 +264,7 @@ impl Cache {
         let built = if stop.load(Ordering::SeqCst) { Err(Error::Stopped) } else { built };
         let placed = built.and_then(|built| {
             let _lock = Lock::wait(&self.lock_of(item), Kind::Alone, stop)?;
-            let entry = self.entry(item);
+            let entry = self.entry_path(item);
             files::remove_folder(&entry)?;
             fs::rename(&built, &entry).with_path(&entry)
         });
@@ -283,7 +287,7 @@ impl Cache {
         let item = Item::Kernel(kernel.clone());
         let aside = self.folder().join("new").join(item.file_name());
         let _one_fetches = Lock::wait(&aside.with_extension("lock"), Kind::Alone, stop)?;
-        let kept = self.kept(&item, stop)?;
+        let kept = self.find_entry(&item, stop)?;
         let kept = kept.ok_or_else(|| item.unusable("it is not in the cache".to_owned()))?;
         remove_aside(&aside)?;
         files::make_folder(&aside)?;
@@ -301,7 +305,7 @@ impl Cache {
         for entry in fs::read_dir(&new).with_path(&new)?.flatten().filter(is_folder) {
             let aside = entry.path();
             let fetching = aside.with_extension("lock");
-            let Some(_lock) = Lock::attempt(&fetching, Kind::Alone)? else { continue };
+            let Some(_lock) = Lock::try_take(&fetching, Kind::Alone)? else { continue };
             remove_aside(&aside)?;
             lines.push(format!("removed {}, left by a fetch that was killed", aside.display()));
         }
@@ -328,8 +332,8 @@ impl Cache {
     pub fn list(&self) -> Result<Vec<Listed>, Error> {
         let stop = AtomicBool::new(false);
         let listed = |item: Item| {
-            let kept = self.kept(&item, &stop)?.filter(CacheEntry::is_whole);
-            let size = Bytes::new(size(&self.entry(&item)));
+            let kept = self.find_entry(&item, &stop)?.filter(CacheEntry::is_whole);
+            let size = Bytes::new(size(&self.entry_path(&item)));
             let release = kept.as_ref().map(|kept| kept.manifest.release.clone());
             let packages = kept.map_or_else(Vec::new, |kept| kept.manifest.packages);
             Ok(Listed { suite: item.suite().to_owned(), item, release, packages, size })
@@ -346,7 +350,7 @@ impl Cache {
         items.retain(|item| chosen.is_empty() || chosen.contains(item));
         for item in &items {
             let _lock = Lock::wait(&self.lock_of(item), Kind::Alone, stop)?;
-            files::remove_folder(&self.entry(item))?;
+            files::remove_folder(&self.entry_path(item))?;
         }
         Ok(items)
     }
@@ -389,7 +393,7 @@ fn is_folder(entry: &fs::DirEntry) -> bool {
 
 /// Blocks used on disk, in bytes: less than the lengths if a file has holes.
 fn size(folder: &Path) -> u64 {
-    let files = files::below(folder).unwrap_or_default();
+    let files = files::files_below(folder).unwrap_or_default();
     files.iter().filter_map(|path| path.metadata().ok()).map(|data| data.blocks() * 512).sum()
 }
 
@@ -418,7 +422,7 @@ mod tests {
     }
 
     fn keep(cache: &Cache, item: &Item, release: &str) {
-        let entry = cache.entry(item);
+        let entry = cache.entry_path(item);
         fs::create_dir_all(entry.join("modules")).unwrap();
         fs::write(entry.join("image"), b"kernel").unwrap();
         fs::write(entry.join("modules/a.ko"), b"module").unwrap();
@@ -443,7 +447,7 @@ mod tests {
     fn damage_is_noticed_whatever_it_is() {
         for damage in [&b"kernal"[..], b"kernel and more", b""] {
             let (_folder, cache) = kept_once();
-            fs::write(cache.entry(&item()).join("image"), damage).unwrap();
+            fs::write(cache.entry_path(&item()).join("image"), damage).unwrap();
             let kept = cache.newest(|_| true).unwrap().unwrap();
             assert!(!kept.is_whole());
             assert!(kept.read(&kept.path("image")).unwrap_err().to_string().contains("damaged"));
@@ -457,7 +461,7 @@ mod tests {
     fn a_kept_entry_is_compared_with_one_made_of_the_packages() {
         let (_one, cache) = kept_once();
         let (_other, made) = kept_once();
-        let (entry, made) = (cache.entry(&item()), made.entry(&item()));
+        let (entry, made) = (cache.entry_path(&item()), made.entry_path(&item()));
         let verdict = || compare(&cache.newest(|_| true).unwrap().unwrap(), &made).unwrap();
         assert_eq!(verdict(), Verdict::Same);
         files::write(&entry.join("image"), b"kernal", 0o644).unwrap();
@@ -545,10 +549,10 @@ mod tests {
     fn userlands_stand_beside_kernels_of_the_same_suite() {
         let (_folder, cache) = kept_once();
         let userland = Item::Userland("test".to_owned());
-        fs::create_dir_all(cache.entry(&userland)).unwrap();
+        fs::create_dir_all(cache.entry_path(&userland)).unwrap();
         fs::copy(
-            cache.entry(&item()).join("manifest.json"),
-            cache.entry(&userland).join("manifest.json"),
+            cache.entry_path(&item()).join("manifest.json"),
+            cache.entry_path(&userland).join("manifest.json"),
         )
         .unwrap();
         let listed = cache.list().unwrap();
@@ -557,7 +561,7 @@ mod tests {
         assert!(listed[0].release.is_some() && listed[1].release.is_none());
         let go_on = AtomicBool::new(false);
         assert_eq!(cache.prune(std::slice::from_ref(&userland), &go_on).unwrap(), [userland]);
-        assert!(cache.entry(&item()).exists());
+        assert!(cache.entry_path(&item()).exists());
     }
 
     #[test]

@@ -27,36 +27,36 @@ impl Archive {
         for end in ends.filter(|end| *end > 0) {
             let folder = path[..end].to_owned();
             if self.folders.insert(folder.clone()) {
-                self.entry(&folder, FOLDER, &[]);
+                self.write_entry(&folder, FOLDER, &[]);
             }
         }
     }
 
     /// Adds an executable file. All files are executable: inside a guest everything runs as root.
     pub(crate) fn file(&mut self, path: &str, bytes: &[u8]) {
-        self.place(path, PROGRAM, bytes);
+        self.add_with_parents(path, PROGRAM, bytes);
     }
 
     /// Adds a symbolic link.
     pub(crate) fn link(&mut self, path: &str, target: &str) {
-        self.place(path, LINK, target.as_bytes());
+        self.add_with_parents(path, LINK, target.as_bytes());
     }
 
     /// Ends the archive and returns its bytes.
     pub(crate) fn finish(mut self) -> Vec<u8> {
-        self.entry("TRAILER!!!", 0, &[]);
+        self.write_entry("TRAILER!!!", 0, &[]);
         self.bytes
     }
 
-    fn place(&mut self, path: &str, mode: u32, bytes: &[u8]) {
+    fn add_with_parents(&mut self, path: &str, mode: u32, bytes: &[u8]) {
         let path = path.trim_matches('/');
         if let Some((folder, _)) = path.rsplit_once('/') {
             self.folder(folder);
         }
-        self.entry(path, mode, bytes);
+        self.write_entry(path, mode, bytes);
     }
 
-    fn entry(&mut self, name: &str, mode: u32, bytes: &[u8]) {
+    fn write_entry(&mut self, name: &str, mode: u32, bytes: &[u8]) {
         self.entries += 1;
         // inode, mode, uid, gid, links, mtime, size, four device numbers, length of the name,
         // checksum (unused)

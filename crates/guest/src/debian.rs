@@ -43,7 +43,7 @@ fn kernel_packages(apt: &Apt, meta: &str) -> Result<Vec<String>, Error> {
     let mut waiting = vec![meta.to_owned()];
     while let Some(package) = waiting.pop() {
         let stanza = apt.run("apt-cache", &["show", "--no-all-versions", &package])?;
-        let exact = exact(&stanza);
+        let exact = exact_dependencies(&stanza);
         waiting.extend(exact.into_iter().filter(|name| *name != meta && !found.contains(name)));
         if package != meta && !found.contains(&package) {
             found.push(package);
@@ -61,7 +61,7 @@ fn unpack(archives: &[Archive], root: &Path) -> Result<(), Error> {
 }
 
 /// The `linux-*` packages that a stanza depends on in exactly one version.
-fn exact(stanza: &str) -> Vec<String> {
+fn exact_dependencies(stanza: &str) -> Vec<String> {
     let fields = stanza.lines().filter_map(|line| line.strip_prefix("Depends: "));
     let wants = fields.flat_map(|field| field.split(", "));
     let exact = wants.filter_map(|want| want.split_once(" (= ").map(|(name, _)| name));
@@ -76,17 +76,18 @@ pub(crate) struct PackageFiles {
 }
 
 /// Finds them below the root; suites use different folders.
-pub(crate) fn places(root: &Path) -> Option<PackageFiles> {
+pub(crate) fn package_files(root: &Path) -> Option<PackageFiles> {
     let modules = ["usr/lib/modules", "lib/modules"].map(|path| root.join(path));
-    let modules = modules.iter().find_map(|folder| only(folder, ""))?;
-    let image = only(&root.join("boot"), "vmlinuz-").or_else(|| only(&modules, "vmlinuz"))?;
+    let modules = modules.iter().find_map(|folder| only_file(folder, ""))?;
+    let image =
+        only_file(&root.join("boot"), "vmlinuz-").or_else(|| only_file(&modules, "vmlinuz"))?;
     let busybox = ["bin/busybox", "usr/bin/busybox"].map(|path| root.join(path));
     let busybox = busybox.into_iter().find(|path| path.is_file())?;
     Some(PackageFiles { image, modules, busybox })
 }
 
 /// The first entry, by name, that begins with this text.
-fn only(folder: &Path, beginning: &str) -> Option<PathBuf> {
+fn only_file(folder: &Path, beginning: &str) -> Option<PathBuf> {
     let mut found: Vec<PathBuf> = fs::read_dir(folder)
         .ok()?
         .flatten()
@@ -104,10 +105,10 @@ mod tests {
     #[test]
     fn only_the_kernels_own_packages_are_followed() {
         let old = "Package: linux-image-cloud-amd64\nDepends: linux-image-6.1.0-50 (= 6.1.176-1)\n";
-        assert_eq!(exact(old), ["linux-image-6.1.0-50"]);
+        assert_eq!(exact_dependencies(old), ["linux-image-6.1.0-50"]);
         let new = "Depends: dracut | initramfs-tools (>= 0.120), linux-base-7 (= 7-1), \
                    linux-modules-7 (= 7-1)\nPre-Depends: linux-base (>= 4.17~)\n";
-        assert_eq!(exact(new), ["linux-base-7", "linux-modules-7"]);
+        assert_eq!(exact_dependencies(new), ["linux-base-7", "linux-modules-7"]);
     }
 
     #[test]
@@ -118,13 +119,13 @@ mod tests {
             ("new", ["usr/lib/modules/7/vmlinuz", "usr/lib/modules/7/kernel/a", "usr/bin/busybox"]),
         ] {
             let root = folder.path().join(root);
-            assert!(places(&root).is_none());
+            assert!(package_files(&root).is_none());
             for file in files {
                 let path = root.join(file);
                 fs::create_dir_all(path.parent().unwrap()).unwrap();
                 fs::write(path, b"").unwrap();
             }
-            assert!(places(&root).is_some_and(|found| found.image.is_file()));
+            assert!(package_files(&root).is_some_and(|found| found.image.is_file()));
         }
     }
 }

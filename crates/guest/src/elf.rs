@@ -24,13 +24,15 @@ pub(crate) fn read(bytes: &[u8]) -> Option<Elf> {
     if !bytes.starts_with(b"\x7fELF\x02\x01") {
         return None;
     }
-    let start = usize::try_from(number(bytes, 32, 8)?).ok()?;
-    let size = usize::try_from(number(bytes, 54, 2)?).ok()?;
+    let start = usize::try_from(read_number(bytes, 32, 8)?).ok()?;
+    let size = usize::try_from(read_number(bytes, 54, 2)?).ok()?;
     let mut elf = Elf { needs_loader: false, is_kernel: false, memory: 0 };
-    for index in 0..usize::try_from(number(bytes, 56, 2)?).ok()? {
+    for index in 0..usize::try_from(read_number(bytes, 56, 2)?).ok()? {
         let at = start.checked_add(index.checked_mul(size)?)?;
-        match number(bytes, at, 4)? {
-            LOAD => elf.memory = elf.memory.saturating_add(number(bytes, at.checked_add(40)?, 8)?),
+        match read_number(bytes, at, 4)? {
+            LOAD => {
+                elf.memory = elf.memory.saturating_add(read_number(bytes, at.checked_add(40)?, 8)?)
+            }
             INTERPRETER => elf.needs_loader = true,
             NOTE => elf.is_kernel |= has_entry(notes(bytes, at).unwrap_or_default()),
             _ => {}
@@ -40,17 +42,17 @@ pub(crate) fn read(bytes: &[u8]) -> Option<Elf> {
 }
 
 fn notes(bytes: &[u8], header: usize) -> Option<&[u8]> {
-    let start = usize::try_from(number(bytes, header.checked_add(8)?, 8)?).ok()?;
-    let length = usize::try_from(number(bytes, header.checked_add(32)?, 8)?).ok()?;
+    let start = usize::try_from(read_number(bytes, header.checked_add(8)?, 8)?).ok()?;
+    let length = usize::try_from(read_number(bytes, header.checked_add(32)?, 8)?).ok()?;
     bytes.get(start..start.checked_add(length)?)
 }
 
 /// Whether the notes have a PVH entry. Name and description of a note are aligned to four bytes.
 fn has_entry(mut notes: &[u8]) -> bool {
     let next = |notes: &[u8]| {
-        let size = |at| usize::try_from(number(notes, at, 4)?).ok();
+        let size = |at| usize::try_from(read_number(notes, at, 4)?).ok();
         let name = notes.get(12..size(0)?.checked_add(12)?)?;
-        let found = name == b"Xen\0" && number(notes, 8, 4)? == ENTRY;
+        let found = name == b"Xen\0" && read_number(notes, 8, 4)? == ENTRY;
         let end = size(0)?.next_multiple_of(4).checked_add(size(4)?.next_multiple_of(4))?;
         Some((found, end.checked_add(12)?))
     };
@@ -64,7 +66,7 @@ fn has_entry(mut notes: &[u8]) -> bool {
 }
 
 /// Reads a little-endian number of at most eight bytes.
-pub(crate) fn number(bytes: &[u8], at: usize, length: usize) -> Option<u64> {
+pub(crate) fn read_number(bytes: &[u8], at: usize, length: usize) -> Option<u64> {
     let bytes = bytes.get(at..at.checked_add(length)?)?;
     Some(bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
 }

@@ -80,7 +80,7 @@ pub(crate) fn build(
     let (release, archives) = match item {
         Item::Kernel(kernel) => build_kernel(kernel, aside, &entry, tell)?,
         Item::Userland(suite) => {
-            userland::make(suite, aside, &entry, tell).map_err(|error| named(item, error))?
+            userland::make(suite, aside, &entry, tell).map_err(|error| name_item(item, error))?
         }
     };
     let suite = item.suite().to_owned();
@@ -95,7 +95,7 @@ pub(crate) fn build(
 
 /// Rewrites an error of apt about a suite without the requested packages, or no longer available,
 /// so that it names the item.
-fn named(item: &Item, error: Error) -> Error {
+fn name_item(item: &Item, error: Error) -> Error {
     match error {
         Error::Failed { program, message: said } if program.starts_with("apt") => {
             item.unusable(format!("{program}: {said}"))
@@ -111,7 +111,7 @@ fn build_kernel(
     tell: &mut dyn FnMut(&str),
 ) -> Result<(String, Vec<Archive>), Error> {
     let archives = debian::fetch(kernel, aside, tell)?;
-    let places = debian::places(&aside.join("root")).ok_or_else(|| Error::NoKernel {
+    let places = debian::package_files(&aside.join("root")).ok_or_else(|| Error::NoKernel {
         requested: kernel.to_string(),
         why: format!("its packages hold no image, modules or busybox: {}", names(&archives)),
     })?;
@@ -120,7 +120,7 @@ fn build_kernel(
         path: places.image.clone(),
         what: "expected a Linux image for x86".to_owned(),
     })?;
-    let image = vmlinuz::plain(&image).unwrap_or(image);
+    let image = vmlinuz::unpack_image(&image).unwrap_or(image);
     // Readable by everybody: QEMU may run as an unprivileged user.
     files::write(&entry.join("image"), &image, 0o644)?;
     fs::rename(&places.busybox, entry.join("busybox")).with_path(&places.busybox)?;
@@ -135,7 +135,7 @@ fn names(archives: &[Archive]) -> String {
 /// Every file below an entry, with its size and hash.
 pub(crate) fn sums(entry: &Path) -> Result<BTreeMap<String, Sum>, Error> {
     let mut sums = BTreeMap::new();
-    for path in files::below(entry)? {
+    for path in files::files_below(entry)? {
         let name = path.strip_prefix(entry).unwrap_or(&path).to_string_lossy().into_owned();
         let sum =
             fs::File::open(&path).and_then(|mut file| Sum::of_file(&mut file)).with_path(&path)?;

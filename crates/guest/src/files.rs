@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, ErrorContext};
 
 /// The regular files below a folder. Links are not followed.
-pub(crate) fn below(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+pub(crate) fn files_below(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {

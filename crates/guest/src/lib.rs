@@ -19,7 +19,6 @@
 mod apt;
 pub mod cache;
 mod calls;
-pub mod carried;
 mod cpio;
 mod debian;
 mod elf;
@@ -27,6 +26,7 @@ mod entry;
 mod error;
 pub mod files;
 mod folder;
+pub mod host_programs;
 pub mod init;
 pub mod item;
 pub mod kernel;

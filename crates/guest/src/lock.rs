@@ -41,7 +41,7 @@ pub(crate) enum Held {
 
 impl Lock {
     /// Takes the lock if it is free; makes the file if it is missing.
-    pub(crate) fn attempt(path: &Path, kind: Kind) -> Result<Option<Self>, Error> {
+    pub(crate) fn try_take(path: &Path, kind: Kind) -> Result<Option<Self>, Error> {
         let mut options = OpenOptions::new();
         let file = options
             .read(true)
@@ -78,7 +78,7 @@ impl Lock {
     /// Waits for the lock, until the user stops the program.
     pub(crate) fn wait(path: &Path, kind: Kind, stop: &AtomicBool) -> Result<Self, Error> {
         loop {
-            if let Some(lock) = Self::attempt(path, kind)? {
+            if let Some(lock) = Self::try_take(path, kind)? {
                 return Ok(lock);
             }
             if stop.load(Ordering::SeqCst) {
@@ -97,13 +97,13 @@ mod tests {
     fn readers_share_and_a_writer_is_alone() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
-        let one = Lock::attempt(&path, Kind::Shared).unwrap();
-        let two = Lock::attempt(&path, Kind::Shared).unwrap();
+        let one = Lock::try_take(&path, Kind::Shared).unwrap();
+        let two = Lock::try_take(&path, Kind::Shared).unwrap();
         assert!(one.is_some() && two.is_some());
-        assert!(Lock::attempt(&path, Kind::Alone).unwrap().is_none());
+        assert!(Lock::try_take(&path, Kind::Alone).unwrap().is_none());
         drop((one, two));
-        let alone = Lock::attempt(&path, Kind::Alone).unwrap();
-        assert!(alone.is_some() && Lock::attempt(&path, Kind::Shared).unwrap().is_none());
+        let alone = Lock::try_take(&path, Kind::Alone).unwrap();
+        assert!(alone.is_some() && Lock::try_take(&path, Kind::Shared).unwrap().is_none());
         let stop = AtomicBool::new(true);
         assert!(matches!(Lock::wait(&path, Kind::Alone, &stop), Err(Error::Stopped)));
     }
@@ -113,11 +113,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
         assert!(matches!(Lock::probe(&path).unwrap(), Held::Gone) && !path.exists());
-        let alone = Lock::attempt(&path, Kind::Alone).unwrap();
+        let alone = Lock::try_take(&path, Kind::Alone).unwrap();
         assert!(matches!(Lock::probe(&path).unwrap(), Held::ByOther));
         drop(alone);
         let taken = Lock::probe(&path).unwrap();
         assert!(matches!(taken, Held::ByNobody(_)));
-        assert!(Lock::attempt(&path, Kind::Alone).unwrap().is_none());
+        assert!(Lock::try_take(&path, Kind::Alone).unwrap().is_none());
     }
 }

@@ -47,7 +47,7 @@ pub fn is_program(path: &Path) -> bool {
 }
 
 /// A command for a program that ends with the thread that starts it, even if that thread is killed.
-pub(crate) fn leashed(program: &OsStr) -> Result<Command, Error> {
+pub(crate) fn leashed_command(program: &OsStr) -> Result<Command, Error> {
     let mut command = Command::new(find("setpriv", "util-linux")?);
     command.args(["--pdeathsig", "KILL", "--"]).arg(find("sh", "dash")?);
     command.args(["-c", r#"umask 022; [ "$PPID" = "$0" ] && exec "$@""#]);
@@ -58,7 +58,7 @@ pub(crate) fn leashed(program: &OsStr) -> Result<Command, Error> {
 /// A command for a program without privileges that ends with the thread that starts it: it runs as
 /// this user, with these files open. It gets only those environment variables that say where
 /// programs and libraries are.
-pub(crate) fn confined(
+pub(crate) fn confined_command(
     program: &Path,
     user: User,
     group: Option<u32>,
@@ -74,8 +74,8 @@ pub(crate) fn confined(
 }
 
 /// Wraps a command so that it ends with the thread that starts it.
-fn on_leash(command: &Command) -> Result<Command, Error> {
-    let mut leashed = leashed(command.get_program())?;
+fn put_on_leash(command: &Command) -> Result<Command, Error> {
+    let mut leashed = leashed_command(command.get_program())?;
     leashed.args(command.get_args());
     for (name, value) in command.get_envs() {
         match value {
@@ -96,10 +96,10 @@ pub fn output(name: &str, command: &mut Command) -> Result<String, Error> {
 
 /// Like [`output`], with this standard input.
 pub(crate) fn output_of(name: &str, command: &Command, input: Stdio) -> Result<String, Error> {
-    answer(name, on_leash(command)?.stdin(input))
+    answer(name, put_on_leash(command)?.stdin(input))
 }
 
-/// Runs a command that is already wrapped by [`leashed`].
+/// Runs a command that is already wrapped by [`leashed_command`].
 pub(crate) fn answer(name: &str, command: &mut Command) -> Result<String, Error> {
     let failed = |message: String| Error::Failed { program: name.to_owned(), message };
     let ended = command.output().map_err(|error| failed(error.to_string()))?;
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_parent_that_is_gone_gets_no_child() {
-        let mut command = leashed("echo".as_ref()).unwrap();
+        let mut command = leashed_command("echo".as_ref()).unwrap();
         assert_eq!(command.arg("here").output().unwrap().stdout, b"here\n");
         let other = command.get_args().map(|word| match word.to_str() {
             Some(word) if word == std::process::id().to_string() => "1",

@@ -9,7 +9,7 @@ use std::io::Read;
 
 use lzma_rust2::XzReader;
 
-use crate::elf::{self, number};
+use crate::elf::{self, read_number};
 
 /// Larger results are refused, in bytes.
 const LARGEST: u64 = 512 << 20;
@@ -19,15 +19,15 @@ const MAGIC: &[u8] = b"HdrS";
 /// The release (as `uname -r` prints it) in the image's header.
 pub(crate) fn release(image: &[u8]) -> Option<String> {
     is_image(image).then_some(())?;
-    let at = usize::try_from(number(image, 0x20e, 2)?).ok()? + 0x200;
+    let at = usize::try_from(read_number(image, 0x20e, 2)?).ok()? + 0x200;
     let text = image.get(at..at + 128)?;
     let text = text.split(|byte| *byte == 0 || *byte == b' ').next()?;
     std::str::from_utf8(text).ok().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
 /// The kernel in the image, decompressed.
-pub(crate) fn plain(image: &[u8]) -> Option<Vec<u8>> {
-    let found = unpacked(payload(image)?)?;
+pub(crate) fn unpack_image(image: &[u8]) -> Option<Vec<u8>> {
+    let found = unpack(payload(image)?)?;
     elf::read(&found).filter(|elf| elf.is_kernel).map(|_| found)
 }
 
@@ -38,31 +38,31 @@ fn is_image(image: &[u8]) -> bool {
 /// The compressed kernel. Its offset in the header counts from the end of the setup sectors.
 fn payload(image: &[u8]) -> Option<&[u8]> {
     is_image(image).then_some(())?;
-    let sectors = match number(image, 0x1f1, 1)? {
+    let sectors = match read_number(image, 0x1f1, 1)? {
         0 => 4,
         sectors => sectors,
     };
-    let start = (sectors + 1) * 512 + number(image, 0x248, 4)?;
-    let length = usize::try_from(number(image, 0x24c, 4)?).ok()?;
+    let start = (sectors + 1) * 512 + read_number(image, 0x248, 4)?;
+    let length = usize::try_from(read_number(image, 0x24c, 4)?).ok()?;
     let start = usize::try_from(start).ok()?;
     image.get(start..start.checked_add(length)?)
 }
 
 /// Decompresses by the signature. The uncompressed size that follows the compressed bytes is
 /// ignored.
-fn unpacked(packed: &[u8]) -> Option<Vec<u8>> {
+fn unpack(packed: &[u8]) -> Option<Vec<u8>> {
     match packed {
-        [0x1f, 0x8b, ..] => all(flate2::read::GzDecoder::new(packed)),
+        [0x1f, 0x8b, ..] => read_all(flate2::read::GzDecoder::new(packed)),
         [0x28, 0xb5, 0x2f, 0xfd, ..] => {
-            all(zstd::Decoder::with_buffer(packed).ok()?.single_frame())
+            read_all(zstd::Decoder::with_buffer(packed).ok()?.single_frame())
         }
-        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => all(XzReader::new(packed, false)),
-        [0x02, 0x21, 0x4c, 0x18, rest @ ..] => lz4(rest),
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => read_all(XzReader::new(packed, false)),
+        [0x02, 0x21, 0x4c, 0x18, rest @ ..] => unpack_lz4(rest),
         _ => None,
     }
 }
 
-fn all(reader: impl Read) -> Option<Vec<u8>> {
+fn read_all(reader: impl Read) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(LARGEST).read_to_end(&mut bytes).ok()?;
     Some(bytes)
@@ -70,10 +70,10 @@ fn all(reader: impl Read) -> Option<Vec<u8>> {
 
 /// The legacy lz4 frame: blocks of at most 8 MiB (uncompressed), each preceded by its compressed
 /// size.
-fn lz4(mut rest: &[u8]) -> Option<Vec<u8>> {
+fn unpack_lz4(mut rest: &[u8]) -> Option<Vec<u8>> {
     const BLOCK: usize = 8 << 20;
     let mut bytes = Vec::new();
-    while let (Some(size), true) = (number(rest, 0, 4), bytes.len() as u64 <= LARGEST) {
+    while let (Some(size), true) = (read_number(rest, 0, 4), bytes.len() as u64 <= LARGEST) {
         let Some(block) = rest.get(4..).and_then(|rest| rest.get(..usize::try_from(size).ok()?))
         else {
             break;
@@ -85,12 +85,12 @@ fn lz4(mut rest: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Decompresses a module file by its extension.
-pub(crate) fn module(name: &str, bytes: Vec<u8>) -> Option<Vec<u8>> {
+pub(crate) fn unpack_module(name: &str, bytes: Vec<u8>) -> Option<Vec<u8>> {
     let packed = bytes.as_slice();
     match name.rsplit('.').next()? {
-        "xz" => all(XzReader::new(packed, false)),
-        "zst" => all(zstd::Decoder::with_buffer(packed).ok()?),
-        "gz" => all(flate2::read::GzDecoder::new(packed)),
+        "xz" => read_all(XzReader::new(packed, false)),
+        "zst" => read_all(zstd::Decoder::with_buffer(packed).ok()?),
+        "gz" => read_all(flate2::read::GzDecoder::new(packed)),
         _ => Some(bytes),
     }
 }
@@ -139,7 +139,7 @@ mod tests {
         for packed in [gzip.finish().unwrap(), lz4, zstd, xz(&kernel)] {
             let image = image(&behind_its_size(packed));
             assert_eq!(release(&image).as_deref(), Some("6.1.0-test"));
-            assert!(plain(&image) == Some(kernel.clone()));
+            assert!(unpack_image(&image) == Some(kernel.clone()));
         }
     }
 
@@ -157,24 +157,24 @@ mod tests {
     #[test]
     fn modules_are_unpacked_whichever_way_they_are_packed() {
         let module = b"\x7fELF module".repeat(1000);
-        assert_eq!(self::module("a.ko.xz", xz(&module)).as_ref(), Some(&module));
+        assert_eq!(self::unpack_module("a.ko.xz", xz(&module)).as_ref(), Some(&module));
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         gzip.write_all(&module).unwrap();
-        assert_eq!(self::module("a.ko.gz", gzip.finish().unwrap()).as_ref(), Some(&module));
+        assert_eq!(self::unpack_module("a.ko.gz", gzip.finish().unwrap()).as_ref(), Some(&module));
         let zstd = zstd::encode_all(module.as_slice(), 1).unwrap();
-        assert_eq!(self::module("a.ko.zst", zstd).as_ref(), Some(&module));
-        assert_eq!(self::module("a.ko", module.clone()).as_ref(), Some(&module));
+        assert_eq!(self::unpack_module("a.ko.zst", zstd).as_ref(), Some(&module));
+        assert_eq!(self::unpack_module("a.ko", module.clone()).as_ref(), Some(&module));
         let mut cut = xz(&module);
         cut.truncate(cut.len() / 2);
-        assert_eq!(self::module("a.ko.xz", cut), None);
+        assert_eq!(self::unpack_module("a.ko.xz", cut), None);
     }
 
     #[test]
     fn a_method_that_we_have_not_is_left_packed() {
-        assert_eq!(plain(&image(b"BZh91AY&SY")), None);
-        assert_eq!(plain(b"no image"), None);
+        assert_eq!(unpack_image(&image(b"BZh91AY&SY")), None);
+        assert_eq!(unpack_image(b"no image"), None);
         let other = zstd::encode_all(&b"\x7fELF\x02\x01 and no entry"[..], 1).unwrap();
-        assert_eq!(plain(&image(&behind_its_size(other))), None);
+        assert_eq!(unpack_image(&image(&behind_its_size(other))), None);
     }
 
     proptest! {
@@ -185,7 +185,7 @@ mod tests {
             for magic in [&[0x1f, 0x8b][..], &[0x28, 0xb5, 0x2f, 0xfd], &[2, 0x21, 0x4c, 0x18], xz] {
                 let mut image = image(&[magic, &packed].concat());
                 image[at] = byte;
-                let _ = (plain(&image), release(&image));
+                let _ = (unpack_image(&image), release(&image));
             }
         }
     }

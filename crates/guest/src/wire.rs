@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The messages between the runner and PID 1.
 //!
-//! The job is one JSON file in the initramfs. Events are JSON lines on the second serial port. The
-//! job can write to that port too, so the runner ignores a line that is not an [`Event`] or is
-//! longer than any event; it also limits the length of texts in events and the number of troubles.
-//! Output of the job is not limited: it is passed on as it arrives and not stored.
+//! The job is one JSON file in the initramfs. Events are frames on the second serial port: one line
+//! each, `KIND LENGTH PAYLOAD` (see [`Event::encode`]). Output, files and messages of the job are
+//! sent as they are; only newline, carriage return and backslash are escaped. A line is used rather
+//! than a binary frame, because the runner must find the next frame after bytes that are not ours:
+//! the job can write to that port too, and `console=ttyS1` makes the kernel do so. The length
+//! detects a frame with such bytes inside, or with bytes missing.
+//!
+//! The runner ignores a line that is not an [`Event`] or is longer than any event; it also limits
+//! the length of texts in events and the number of troubles. Output of the job is not limited: it
+//! is passed on as it arrives and not stored.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Read};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
 /// Path of the job in the initramfs.
@@ -84,12 +88,16 @@ pub enum Event {
     /// The job runs.
     Started,
     /// The job wrote to its output.
+    #[serde(skip)]
     Output {
         /// Standard output or standard error.
         stream: Stream,
-        /// The bytes, as base64.
-        bytes: String,
+        /// The bytes.
+        bytes: Vec<u8>,
     },
+    /// The program of the job sent a message to the program that started the guest.
+    #[serde(skip)]
+    Message(Vec<u8>),
     /// The job's own process ended.
     Ended {
         /// Exit status or signal.
@@ -106,19 +114,19 @@ pub enum Event {
         milliseconds: u64,
     },
     /// A piece of a file that the job left.
+    #[serde(skip)]
     File {
         /// Path below [`OUT`].
         path: String,
-        /// The piece, as base64.
-        bytes: String,
+        /// The piece.
+        bytes: Vec<u8>,
     },
     /// The last message.
     Done,
 }
 
 /// A standard stream of the job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
     /// Standard output.
     Out,
@@ -138,41 +146,135 @@ pub enum JobExit {
     NotStarted(String),
 }
 
-/// Encodes bytes for a line of JSON (base64).
-#[must_use]
-pub fn packed(bytes: &[u8]) -> String {
-    STANDARD.encode(bytes)
+/// The first byte of a frame: what its payload is.
+mod kind {
+    /// JSON of an event that has no bytes of the job.
+    pub(super) const EVENT: u8 = b'e';
+    /// Standard output of the job.
+    pub(super) const OUT: u8 = b'o';
+    /// Standard error of the job.
+    pub(super) const ERR: u8 = b'r';
+    /// A file's path, a zero byte, and a piece of the file.
+    pub(super) const FILE: u8 = b'f';
+    /// A message of the job.
+    pub(super) const MESSAGE: u8 = b'm';
 }
 
-/// Decodes [`packed`]; `None` if the text is not base64.
-#[must_use]
-pub fn unpacked(text: &str) -> Option<Vec<u8>> {
-    STANDARD.decode(text).ok()
-}
-
-/// Longest line of an event, in bytes: a chunk as base64, and a name.
+/// Longest line of a frame, in bytes: a chunk of which every byte is escaped, and a name.
 pub(crate) const LONGEST_LINE: usize = 64 << 10;
+/// Longest message of the job, in bytes: evidence with a longer line for a run is refused, too.
+pub const LONGEST_MESSAGE: usize = 256 << 10;
+/// Longest line of a frame with a message, in bytes.
+const LONGEST_MESSAGE_LINE: usize = 2 * LONGEST_MESSAGE + 64;
 /// Longest text in an event, in bytes; names of files are not longer.
 const LONGEST_TEXT: usize = 4096;
 /// Maximum number of troubles that are kept of one guest.
 const TROUBLES: usize = 256;
 
-/// Parses a line as an event, and truncates its texts.
-#[must_use]
-pub fn event(line: &[u8]) -> Option<Event> {
-    let mut event = serde_json::from_slice(line).ok()?;
+impl Event {
+    /// The event as a frame, with its newline.
+    ///
+    /// ```
+    /// use pagewise_guest::wire::{Event, Stream};
+    /// let output = Event::Output { stream: Stream::Out, bytes: b"a\\b\n".to_vec() };
+    /// assert_eq!(output.encode(), b"o4 a\\\\b\\n\n");
+    /// assert_eq!(Event::Done.encode(), b"e16 {\"event\":\"done\"}\n");
+    /// ```
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        match self {
+            Self::Output { stream: Stream::Out, bytes } => frame(kind::OUT, &[bytes]),
+            Self::Output { stream: Stream::Err, bytes } => frame(kind::ERR, &[bytes]),
+            Self::Message(bytes) => frame(kind::MESSAGE, &[bytes]),
+            Self::File { path, bytes } => frame(kind::FILE, &[path.as_bytes(), b"\0", bytes]),
+            // numbers and texts can always be written as JSON
+            event => frame(kind::EVENT, &[&serde_json::to_vec(event).unwrap_or_default()]),
+        }
+    }
+
+    /// Parses a line as a frame, and truncates the texts in it; `None` if it is not an event. The
+    /// line may end in a carriage return, which a terminal adds that is not in raw mode.
+    #[must_use]
+    pub fn decode(line: &[u8]) -> Option<Self> {
+        let (kind, bytes) = payload(line)?;
+        match kind {
+            kind::OUT => Some(Self::Output { stream: Stream::Out, bytes }),
+            kind::ERR => Some(Self::Output { stream: Stream::Err, bytes }),
+            kind::MESSAGE => Some(Self::Message(bytes)),
+            kind::FILE => decode_file(bytes),
+            kind::EVENT => decode_json(&bytes),
+            _ => None,
+        }
+    }
+}
+
+fn decode_file(mut payload: Vec<u8>) -> Option<Event> {
+    let end = payload.iter().position(|byte| *byte == 0)?;
+    let bytes = payload.split_off(end + 1);
+    payload.truncate(end);
+    let path = String::from_utf8(payload).ok()?;
+    // A truncated name could be that of another file.
+    (path.len() <= LONGEST_TEXT).then_some(Event::File { path, bytes })
+}
+
+fn decode_json(json: &[u8]) -> Option<Event> {
+    let mut event = serde_json::from_slice(json).ok()?;
     match &mut event {
-        Event::Up { release } => cut(release),
-        Event::Trouble { what } | Event::Repaired { line: what } => cut(what),
-        Event::Ended { how: JobExit::NotStarted(why), .. } => cut(why),
-        // A truncated name could be that of another file.
-        Event::File { path, .. } if path.len() > LONGEST_TEXT => return None,
+        Event::Up { release } => truncate(release),
+        Event::Trouble { what } | Event::Repaired { line: what } => truncate(what),
+        Event::Ended { how: JobExit::NotStarted(why), .. } => truncate(why),
         _ => {}
     }
     Some(event)
 }
 
-fn cut(text: &mut String) {
+fn frame(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
+    let length: usize = parts.iter().map(|part| part.len()).sum();
+    let mut line = Vec::with_capacity(length + length / 8 + 16);
+    line.push(kind);
+    line.extend_from_slice(length.to_string().as_bytes());
+    line.push(b' ');
+    for byte in parts.iter().copied().flatten() {
+        match byte {
+            b'\n' => line.extend(br"\n"),
+            b'\r' => line.extend(br"\r"),
+            b'\\' => line.extend(br"\\"),
+            other => line.push(*other),
+        }
+    }
+    line.push(b'\n');
+    line
+}
+
+/// The kind and the payload of a frame; `None` if the payload does not have the length that the
+/// frame announces.
+fn payload(line: &[u8]) -> Option<(u8, Vec<u8>)> {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let (kind, rest) = line.strip_suffix(b"\r").unwrap_or(line).split_first()?;
+    let space = rest.iter().position(|byte| *byte == b' ')?;
+    let length: usize = std::str::from_utf8(&rest[..space]).ok()?.parse().ok()?;
+    let escaped = &rest[space + 1..];
+    // before anything is allocated: escaping only adds bytes
+    if length > escaped.len() {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(length);
+    let mut left = escaped.iter();
+    while let Some(byte) = left.next() {
+        bytes.push(match byte {
+            b'\\' => match left.next()? {
+                b'n' => b'\n',
+                b'r' => b'\r',
+                b'\\' => b'\\',
+                _ => return None,
+            },
+            other => *other,
+        });
+    }
+    (bytes.len() == length).then_some((*kind, bytes))
+}
+
+fn truncate(text: &mut String) {
     if text.len() > LONGEST_TEXT {
         let end = (0..=LONGEST_TEXT).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
         text.truncate(end);
@@ -189,16 +291,18 @@ pub(crate) fn add_trouble(troubles: &mut Vec<String>, what: String) {
     }
 }
 
-/// Reads the next line, with its newline, that is not too long; longer ones are skipped. `None` at
-/// the end of the stream.
+/// Reads the next line, with its newline, that is not longer than a frame of its kind; longer ones
+/// are skipped. `None` at the end of the stream.
 pub(crate) fn read_line(from: &mut impl BufRead) -> std::io::Result<Option<Vec<u8>>> {
-    let longest = LONGEST_LINE as u64;
     loop {
+        let longest = match from.fill_buf()?.first() {
+            None => return Ok(None),
+            Some(&kind::MESSAGE) => LONGEST_MESSAGE_LINE,
+            Some(_) => LONGEST_LINE,
+        };
         let mut line = Vec::new();
-        if from.by_ref().take(longest).read_until(b'\n', &mut line)? == 0 {
-            return Ok(None);
-        }
-        if line.len() < LONGEST_LINE || line.ends_with(b"\n") {
+        from.by_ref().take(longest as u64).read_until(b'\n', &mut line)?;
+        if line.len() < longest || line.ends_with(b"\n") {
             return Ok(Some(line));
         }
         skip_line(from)?;
@@ -231,18 +335,55 @@ mod tests {
             idle_milliseconds: 0,
             milliseconds: 7,
         };
-        for sent in [Event::Up { release: "6.1".into() }, Event::Started, ended, Event::Done] {
-            let line = serde_json::to_vec(&sent).unwrap();
-            assert_eq!(event(&line), Some(sent));
+        let (path, bytes) = ("a/b".to_owned(), b"\0\xff \r\n\\n".to_vec());
+        let output = |stream| Event::Output { stream, bytes: bytes.clone() };
+        for sent in [
+            Event::Up { release: "6.1".into() },
+            Event::Trouble { what: "a\nb\\".into() },
+            Event::Repaired { line: String::new() },
+            Event::Started,
+            output(Stream::Out),
+            output(Stream::Err),
+            Event::Message(bytes.clone()),
+            ended,
+            Event::File { path, bytes: bytes.clone() },
+            Event::Done,
+        ] {
+            let line = sent.encode();
+            assert_eq!(line.iter().position(|byte| *byte == b'\n'), Some(line.len() - 1));
+            assert_eq!(Event::decode(&line).as_ref(), Some(&sent));
+            // a terminal that is not in raw mode
+            let cooked = [&line[..line.len() - 1], b"\r\n"].concat();
+            assert_eq!(Event::decode(&cooked), Some(sent));
         }
+    }
+
+    /// Every line below is one byte away from a frame.
+    #[test]
+    fn a_line_that_is_not_whole_is_no_event() {
+        let whole = b"o5 a\\nb c\n";
+        assert!(Event::decode(whole).is_some());
+        let kernel = [&whole[..5], b"[    1.2] a message of the kernel"].concat();
+        for line in [&kernel, &whole[1..], &whole[..whole.len() - 2], b"o5 a\\xb c", b"o5 a\\"] {
+            assert_eq!(Event::decode(line), None, "{}", line.escape_ascii());
+        }
+        for line in ["", "\n", "o", "o ", "o-1 ", "x1 a", "f1 a", "f2 \u{fe}\0", "e2 {}", "m"] {
+            assert_eq!(Event::decode(line.as_bytes()), None, "{line:?}");
+        }
+        // bytes of the job are never in JSON
+        let json = r#"{"event":"output","stream":"out","bytes":"a"}"#;
+        assert_eq!(Event::decode(format!("e{} {json}", json.len()).as_bytes()), None);
     }
 
     #[test]
     fn every_line_of_ours_is_short_enough() {
-        let (path, bytes) = ("\u{1}".repeat(LONGEST_TEXT), packed(&vec![0xff; CHUNK]));
-        let line = serde_json::to_vec(&Event::File { path, bytes }).unwrap();
+        let (path, bytes) = ("\n".repeat(LONGEST_TEXT), vec![b'\\'; CHUNK]);
+        let line = Event::File { path, bytes }.encode();
         assert!(line.len() < LONGEST_LINE, "{}", line.len());
-        assert!(event(&line).is_some());
+        assert!(Event::decode(&line).is_some());
+        let line = Event::Message(vec![b'\n'; LONGEST_MESSAGE]).encode();
+        assert!(line.len() < LONGEST_MESSAGE_LINE, "{}", line.len());
+        assert!(Event::decode(&line).is_some());
     }
 
     #[test]
@@ -253,20 +394,22 @@ mod tests {
             Some(Event::Ended { how: JobExit::NotStarted(text), .. }) => text,
             other => panic!("{other:?}"),
         };
-        let ended = format!(
-            "{{\"event\":\"ended\",\"how\":{{\"not_started\":\"{long}\"}},\"left\":0,\"oom_kills\":0,\
-             \"ticks\":null,\"idle_milliseconds\":0,\"milliseconds\":0}}"
-        );
-        for line in [
-            format!("{{\"event\":\"up\",\"release\":\"{long}\"}}"),
-            format!("{{\"event\":\"trouble\",\"what\":\"{long}\"}}"),
-            ended,
-        ] {
-            let text = text(event(line.as_bytes()));
+        let ended = Event::Ended {
+            how: JobExit::NotStarted(long.clone()),
+            left: 0,
+            oom_kills: 0,
+            ticks: None,
+            idle_milliseconds: 0,
+            milliseconds: 0,
+        };
+        for event in
+            [Event::Up { release: long.clone() }, Event::Trouble { what: long.clone() }, ended]
+        {
+            let text = text(Event::decode(&event.encode()));
             assert!(text.len() <= LONGEST_TEXT + 3 && text.ends_with("ä…"), "{}", text.len());
         }
-        let file = format!("{{\"event\":\"file\",\"path\":\"{long}\",\"bytes\":\"\"}}");
-        assert_eq!(event(file.as_bytes()), None);
+        let file = Event::File { path: long, bytes: Vec::new() };
+        assert_eq!(Event::decode(&file.encode()), None);
     }
 
     #[test]
@@ -293,18 +436,21 @@ mod tests {
 
     #[test]
     fn lines_that_are_too_long_are_passed_over() {
-        let done = b"{\"event\":\"done\"}\n";
-        for length in [LONGEST_LINE - 1, LONGEST_LINE, LONGEST_LINE + 1, 100 * LONGEST_LINE] {
-            let mut stream =
-                std::io::BufReader::new(EndlessReader(length).chain(&b"\n"[..]).chain(&done[..]));
-            let first = read_line(&mut stream).unwrap().unwrap();
-            if length < LONGEST_LINE {
-                assert_eq!(first.len(), length + 1);
-                assert_eq!(read_line(&mut stream).unwrap().as_deref(), Some(&done[..]));
-            } else {
-                assert_eq!(first, done, "{length}");
+        let done = Event::Done.encode();
+        let (message, other) = (&b"m"[..], &b"x"[..]);
+        for (first, longest) in [(other, LONGEST_LINE), (message, LONGEST_MESSAGE_LINE)] {
+            for length in [longest - 1, longest, longest + 1, 100 * longest] {
+                let rest = EndlessReader(length - 1).chain(&b"\n"[..]).chain(&done[..]);
+                let mut stream = std::io::BufReader::new(first.chain(rest));
+                let first = read_line(&mut stream).unwrap().unwrap();
+                if length < longest {
+                    assert_eq!(first.len(), length + 1);
+                    assert_eq!(read_line(&mut stream).unwrap().as_deref(), Some(&done[..]));
+                } else {
+                    assert_eq!(first, done, "{length}");
+                }
+                assert_eq!(read_line(&mut stream).unwrap(), None);
             }
-            assert_eq!(read_line(&mut stream).unwrap(), None);
         }
         // A line that was not complete when the guest ended.
         let mut stream = &b"a\n\nb"[..];
@@ -312,13 +458,37 @@ mod tests {
         assert_eq!(lines.collect::<Vec<_>>(), [&b"a\n"[..], b"\n", b"b"]);
     }
 
+    /// However the pipe cuts the stream into pieces, and whatever else is written between frames.
+    #[test]
+    fn frames_come_whole_whatever_the_pieces_are() {
+        let sent = [
+            Event::Started,
+            Event::Message(b"{\"begins\":{\"arm\":\"a\"}}".to_vec()),
+            Event::Output { stream: Stream::Err, bytes: b"a\nb".to_vec() },
+            Event::Done,
+        ];
+        let frames: Vec<Vec<u8>> = sent.iter().map(Event::encode).collect();
+        let bytes = frames.join(&b"[    1.2] what the kernel prints\n"[..]);
+        for length in 1..bytes.len() {
+            let mut stream = std::io::BufReader::with_capacity(length, &bytes[..]);
+            let lines = std::iter::from_fn(|| read_line(&mut stream).unwrap());
+            let found = lines.filter_map(|line| Event::decode(&line));
+            assert_eq!(found.collect::<Vec<_>>(), sent);
+        }
+    }
+
     proptest! {
         /// Any bytes survive encoding and decoding, and random bytes as an event never cause a
         /// panic.
         #[test]
-        fn bytes_come_through(bytes: Vec<u8>) {
-            prop_assert_eq!(unpacked(&packed(&bytes)), Some(bytes.clone()));
-            let _ = event(&bytes);
+        fn bytes_come_through(bytes: Vec<u8>, at: proptest::sample::Index) {
+            let sent = Event::Message(bytes.clone());
+            let mut line = sent.encode();
+            prop_assert_eq!(Event::decode(&line), Some(sent.clone()));
+            let _ = Event::decode(&bytes);
+            // a byte that is lost is noticed, wherever it was before the newline
+            line.remove(at.index(line.len() - 1));
+            prop_assert_ne!(Event::decode(&line), Some(sent));
         }
     }
 }

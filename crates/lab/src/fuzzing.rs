@@ -12,7 +12,7 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::Duration;
 
-use pagewise_guest::wire::{self, Event, JobExit, Stream};
+use pagewise_guest::wire::{Event, JobExit, Stream};
 use pagewise_model::{
     Clock, Course, Program, Refusal, RunEnd, Trial, TrialArm, TrialForecast, TrialRun, TrialSetting,
 };
@@ -20,7 +20,7 @@ use pagewise_stats::{Experiment, Metric, judge};
 use serde_json::Value;
 
 use crate::experiment::{Described, Recorded, TrialEvent};
-use crate::library::{self, BUILT_IN, Choice, Lines};
+use crate::library::{self, BUILT_IN, Choice};
 
 const BETWEEN: u8 = 0xff;
 
@@ -41,12 +41,12 @@ pub struct Target {
 pub static TARGETS: &[Target] = &[
     Target {
         name: "evidence",
-        run: |input| drop(black_box(judged(input))),
-        seeds: evidences,
+        run: |input| drop(black_box(judge_evidence(input))),
+        seeds: evidence_seeds,
         longest: LONGEST_EVIDENCE,
     },
-    Target { name: "guest-events", run: events, seeds: heard, longest: 1536 },
-    Target { name: "experiment", run: experiment, seeds: built_in, longest: 3072 },
+    Target { name: "guest-events", run: read_events, seeds: event_streams, longest: 1536 },
+    Target { name: "experiment", run: read_experiment, seeds: built_in, longest: 3072 },
 ];
 
 /// Maximum length of an input of evidence, in bytes.
@@ -54,7 +54,7 @@ pub const LONGEST_EVIDENCE: usize = 4096;
 
 /// The parsed evidence, the verdict, and the differences from its summary; `None` if it is invalid.
 #[must_use]
-pub fn judged(input: &[u8]) -> Option<(Recorded, Trial, Vec<String>)> {
+pub fn judge_evidence(input: &[u8]) -> Option<(Recorded, Trial, Vec<String>)> {
     let mut parts = input.split(|&byte| byte == BETWEEN);
     let (described, runs) = (parts.next()?, parts.next().unwrap_or_default());
     let recorded = Recorded::parse(Path::new("fuzz"), described, runs, parts.next()).ok()?;
@@ -63,31 +63,27 @@ pub fn judged(input: &[u8]) -> Option<(Recorded, Trial, Vec<String>)> {
     Some((recorded, trial, differences))
 }
 
-/// Lines as the runner receives them: output of the command in the guest is parsed as events of the
-/// conductor.
-fn events(input: &[u8]) {
-    let mut lines = Lines::default();
+/// Lines as the runner receives them: messages of the job are parsed as events of the conductor.
+fn read_events(input: &[u8]) {
     for line in input.split(|&byte| byte == b'\n') {
-        match wire::event(line) {
-            Some(Event::Output { bytes, .. } | Event::File { bytes, .. }) => {
-                let bytes = wire::unpacked(&bytes).unwrap_or_default();
-                black_box(lines.add(&bytes));
-            }
+        match Event::decode(line) {
+            Some(Event::Message(message)) => drop(black_box(TrialEvent::from_message(&message))),
             other => drop(black_box(other)),
         }
+        // and the same line as a message: mutations of a frame rarely leave its length right
+        black_box(TrialEvent::from_message(line));
     }
-    // and the same input as output of the command
-    black_box(lines.add(input));
 }
 
-fn experiment(input: &[u8]) {
+fn read_experiment(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     let Ok(file) = library::File::read("fuzz", "fuzz", text) else { return };
     black_box((file.about(), file.claim(), file.place()));
     for preview in [false, true] {
         let choice = Choice { preview, seed: 1, ..Choice::default() };
         if let Ok(cells) = library::cells(&file, &choice, Path::new("/proc/self/exe")) {
-            let describe = |cell: &library::Cell| (cell.experiment.runs(), library::seconds(cell));
+            let describe =
+                |cell: &library::Cell| (cell.experiment.runs(), library::estimate_seconds(cell));
             black_box(cells.iter().map(describe).collect::<Vec<_>>());
         }
     }
@@ -102,7 +98,7 @@ pub fn evidence() -> Vec<u8> {
 /// Seeds: a trial that was killed before its summary, short trials with every field of a run, and
 /// one with three arms of which one was dropped.
 #[must_use]
-pub fn evidences() -> Vec<Vec<u8>> {
+pub fn evidence_seeds() -> Vec<Vec<u8>> {
     let two = trial(&["a", "b"]);
     let mut killed = runs(&["a", "b"], 2);
     killed[2].end = RunEnd::OutOfMemory { kills: 1 };
@@ -185,13 +181,16 @@ fn files(experiment: &Experiment, runs: &[TrialRun], with_summary: bool) -> Vec<
     files.join(&BETWEEN)
 }
 
-fn said() -> Vec<u8> {
-    let listed = TrialEvent::Trouble(Refusal::new("zram", "no such module")).line();
-    let events = [
+/// One event of each kind.
+fn guest_events() -> [Event; 9] {
+    let trouble = TrialEvent::Trouble(Refusal::new("zram", "no such module"));
+    [
         Event::Up { release: "6.12.1".to_owned() },
         Event::Started,
-        Event::Output { stream: Stream::Out, bytes: wire::packed(listed.as_bytes()) },
-        Event::File { path: "a/b".to_owned(), bytes: wire::packed(b"x") },
+        Event::Output { stream: Stream::Out, bytes: b"a\\b\n".to_vec() },
+        Event::Output { stream: Stream::Err, bytes: b"\0\xff\r\n".to_vec() },
+        Event::Message(trouble.to_message()),
+        Event::File { path: "a/b".to_owned(), bytes: b"x".to_vec() },
         Event::Trouble { what: "no clock".to_owned() },
         Event::Ended {
             how: JobExit::Exited(0),
@@ -202,14 +201,11 @@ fn said() -> Vec<u8> {
             milliseconds: 3,
         },
         Event::Done,
-    ];
-    let line = |event: &Event| serde_json::to_vec(event).unwrap_or_default();
-    events.iter().flat_map(|event| [line(event), vec![b'\n']].concat()).collect()
+    ]
 }
 
-/// Messages of a guest, events of its conductor, and those events as the guest passes them on.
-fn heard() -> Vec<Vec<u8>> {
-    let lines = [
+fn conductor_messages() -> [Vec<u8>; 4] {
+    [
         TrialEvent::Begins { arm: "a".to_owned(), pair: None, run: 1, of: 3 },
         TrialEvent::Ran(Box::new(TrialRun::not_yet(1, None, "a"))),
         TrialEvent::Forecast(Some(TrialForecast {
@@ -220,10 +216,15 @@ fn heard() -> Vec<Vec<u8>> {
         })),
         TrialEvent::Done,
     ]
-    .map(|told| told.line())
-    .concat();
-    let output = Event::Output { stream: Stream::Err, bytes: wire::packed(lines.as_bytes()) };
-    vec![said(), lines.into_bytes(), serde_json::to_vec(&output).unwrap_or_default()]
+    .map(|event| event.to_message())
+}
+
+/// Frames of a guest, messages of its conductor, and those messages as frames.
+fn event_streams() -> Vec<Vec<u8>> {
+    let frames = guest_events().map(|event| event.encode()).concat();
+    let messages = conductor_messages();
+    let sent = messages.clone().map(|message| Event::Message(message).encode());
+    vec![frames, messages.join(&b'\n'), sent.concat()]
 }
 
 fn built_in() -> Vec<Vec<u8>> {
@@ -242,15 +243,24 @@ mod tests {
                 (target.run)(&seed);
             }
         }
-        for seed in evidences() {
-            let (recorded, trial, differences) = judged(&seed).unwrap();
+        for seed in evidence_seeds() {
+            let (recorded, trial, differences) = judge_evidence(&seed).unwrap();
             assert!(!recorded.runs.is_empty() && differences.is_empty(), "{trial:?}");
         }
-        let (recorded, trial, differences) = judged(&evidence()).unwrap();
+        let (recorded, trial, differences) = judge_evidence(&evidence()).unwrap();
         assert_eq!((recorded.runs.len(), trial.pairs), (14, 7));
         assert_eq!(differences, [""; 0]);
-        assert!(said().split(|&byte| byte == b'\n').filter_map(wire::event).count() == 7);
-        assert_eq!(Lines::default().add(&heard()[1]).len(), 4);
+        let [frames, messages, sent] = event_streams().try_into().unwrap();
+        let lines = |stream: Vec<u8>| -> Vec<Vec<u8>> {
+            stream.split(|&byte| byte == b'\n').map(<[u8]>::to_vec).collect()
+        };
+        let decoded =
+            |stream| lines(stream).iter().filter_map(|line| Event::decode(line)).collect();
+        let found: Vec<Event> = decoded(frames);
+        assert_eq!(found, guest_events());
+        let parse = |message: &Vec<u8>| TrialEvent::from_message(message);
+        assert_eq!(lines(messages).iter().filter_map(parse).count(), 4);
+        assert_eq!(decoded(sent), conductor_messages().map(Event::Message));
         for text in built_in() {
             let text = String::from_utf8(text).unwrap();
             let file = library::File::read("x", "x", &text).unwrap();
@@ -260,7 +270,8 @@ mod tests {
 
     #[test]
     fn the_seeds_of_evidence_hold_an_arm_given_up_and_one_out_of_memory() {
-        let judged: Vec<_> = evidences().iter().map(|seed| judged(seed).unwrap()).collect();
+        let judged: Vec<_> =
+            evidence_seeds().iter().map(|seed| judge_evidence(seed).unwrap()).collect();
         assert!(judged.iter().any(|(_, trial, _)| !trial.dropped.is_empty()));
         assert!(judged.iter().any(|(_, trial, _)| trial.metrics[0].interval.is_some()));
         let ends = judged.iter().flat_map(|(recorded, ..)| &recorded.runs).map(|run| run.end);

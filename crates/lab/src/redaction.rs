@@ -13,7 +13,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use pagewise_model::{Name, Program, Reading, Snapshot, Trial, TrialArm};
 use pagewise_stats::Experiment;
-use pagewise_workload::recognised;
+use pagewise_workload::recognise;
 use serde_json::{Value, json};
 
 /// Replaces each word that is removed.
@@ -55,7 +55,7 @@ impl Redaction {
     /// Redacts a user's command.
     #[must_use]
     pub fn command(&self, words: &[String]) -> Vec<String> {
-        self.program(&recognised(words.to_vec())).argv().to_vec()
+        self.program(&recognise(words.to_vec())).argv().to_vec()
     }
 
     fn program(&self, program: &Program) -> Program {
@@ -122,18 +122,18 @@ impl Redaction {
         if let Some(place) = source["place"].as_str().map(base_name) {
             source["place"] = json!(place);
         }
-        source["command_line"] = json!(self.own_command_line());
+        source["command_line"] = json!(self.command_line());
         source
     }
 
     /// The command line of this process, redacted.
     #[must_use]
-    pub fn own_command_line(&self) -> Vec<String> {
+    pub fn command_line(&self) -> Vec<String> {
         let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
-        self.own(&words.collect::<Vec<_>>())
+        self.redact_words(&words.collect::<Vec<_>>())
     }
 
-    fn own(&self, words: &[String]) -> Vec<String> {
+    fn redact_words(&self, words: &[String]) -> Vec<String> {
         if self.keeps_names {
             return words.to_vec();
         }
@@ -141,7 +141,7 @@ impl Redaction {
         let (ours, command) = words.split_at(end);
         let ours = ours.iter().enumerate().map(|(at, word)| match at {
             0 => base_name(word),
-            _ => kept(word),
+            _ => redact_word(word),
         });
         let mut all: Vec<String> = ours.collect();
         if let Some((dashes, command)) = command.split_first() {
@@ -154,9 +154,9 @@ impl Redaction {
 
 /// Keeps a word if it is an option, a verb, a number with a unit, or a kernel setting; replaces all
 /// others.
-fn kept(word: &str) -> String {
+fn redact_word(word: &str) -> String {
     if let Some((option, value)) = word.strip_prefix("--").and_then(|it| it.split_once('=')) {
-        return format!("--{option}={}", kept(value));
+        return format!("--{option}={}", redact_word(value));
     }
     let is_option = word.starts_with('-');
     let is_size = word.bytes().next().is_some_and(|it| it.is_ascii_digit())
@@ -206,8 +206,8 @@ mod tests {
                     --evidence /home/bob/e --pairs 6 -- /bin/psql secret";
         let shown = "pagewise trial --b vm.swappiness=10 --memory=64M --metric … --evidence … --pairs 6 \
                      -- psql …";
-        assert_eq!(Redaction::new(false).own(&words(line)), words(shown));
-        assert_eq!(Redaction::new(true).own(&words(line)), words(line));
+        assert_eq!(Redaction::new(false).redact_words(&words(line)), words(shown));
+        assert_eq!(Redaction::new(true).redact_words(&words(line)), words(line));
     }
 
     #[test]

@@ -131,8 +131,8 @@ fn run(experiment: &Experiment) -> ExperimentRuns {
 }
 
 fn run_with(experiment: &Experiment, noting: &mut Noting, stop: &AtomicBool) -> ExperimentRuns {
-    let mut hear = |_: &TrialEvent| ControlFlow::Continue(());
-    conduct(experiment, Some(noting), &mut Control { stop, hear: &mut hear })
+    let mut on_event = |_: &TrialEvent| ControlFlow::Continue(());
+    conduct(experiment, Some(noting), &mut Control { stop, on_event: &mut on_event })
 }
 
 fn sh(script: &str) -> Experiment {
@@ -231,7 +231,7 @@ fn time_is_not_what_starting_takes() {
         (0..number).map(join).collect::<Vec<Instant>>()
     });
     let mut ended = Vec::new();
-    let mut hear = |event: &TrialEvent| {
+    let mut on_event = |event: &TrialEvent| {
         if let TrialEvent::Ran(_) = event {
             ended.push(Instant::now());
         }
@@ -239,7 +239,7 @@ fn time_is_not_what_starting_takes() {
     };
     let mut noting = Noting { group: Some(group), ..Noting::default() };
     let stop = AtomicBool::new(false);
-    let mut control = Control { stop: &stop, hear: &mut hear };
+    let mut control = Control { stop: &stop, on_event: &mut on_event };
     let runs = good(conduct(&one, Some(&mut noting), &mut control));
     let joined = joined.join().unwrap();
     assert_eq!((runs.len(), ended.len()), (number, number));
@@ -354,14 +354,14 @@ fn who_stops_it_keeps_the_runs_and_nothing_stays_lent() {
     let _alone = alone();
     let (stop, mut noting) = (AtomicBool::new(false), Noting::default());
     let log = noting.log.clone();
-    let mut hear = |event: &TrialEvent| {
+    let mut on_event = |event: &TrialEvent| {
         if let TrialEvent::Begins { pair: Some(2), .. } = event {
             stop.store(true, Ordering::SeqCst);
         }
         ControlFlow::Continue(())
     };
     let experiment = sh("sleep 0.3");
-    let mut control = Control { stop: &stop, hear: &mut hear };
+    let mut control = Control { stop: &stop, on_event: &mut on_event };
     let conducted = conduct(&experiment, Some(&mut noting), &mut control);
     assert!(matches!(conducted.trouble, Some(ExperimentError::Stopped)));
     assert_eq!(conducted.runs.len(), 1 + 2 + 2);
@@ -375,11 +375,11 @@ fn who_hears_of_a_run_can_end_it_without_the_users_flag() {
     let _alone = alone();
     let (stop, mut noting) = (AtomicBool::new(false), Noting::default());
     let log = noting.log.clone();
-    let mut hear = |event: &TrialEvent| match event {
+    let mut on_event = |event: &TrialEvent| match event {
         TrialEvent::Ran(run) if run.pair == Some(1) => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
     };
-    let mut control = Control { stop: &stop, hear: &mut hear };
+    let mut control = Control { stop: &stop, on_event: &mut on_event };
     let conducted = conduct(&sh("true"), Some(&mut noting), &mut control);
     assert!(matches!(conducted.trouble, Some(ExperimentError::Stopped)));
     assert_eq!(conducted.runs.len(), 1 + 2 + 1, "the run that was told is kept");

@@ -80,7 +80,7 @@ impl HostLoans {
 
     /// Returns everything, and reports on standard error what was not restored, with advice.
     /// Returns whether everything was restored.
-    pub(crate) fn end_told(self) -> bool {
+    pub(crate) fn end_with_messages(self) -> bool {
         let left = self.end();
         left.iter().for_each(output::message);
         if !left.is_empty() {

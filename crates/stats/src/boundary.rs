@@ -40,7 +40,7 @@ pub(crate) fn looks_until(planned: u32, pairs: u32) -> Vec<TrialLook> {
         Mutex::new(KnownBoundaries { looks: BTreeMap::new(), plays: None });
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let KnownBoundaries { looks, plays } = &mut *known;
-    looks.entry((planned, pairs)).or_insert_with(|| played(planned, pairs, plays)).clone()
+    looks.entry((planned, pairs)).or_insert_with(|| simulate_looks(planned, pairs, plays)).clone()
 }
 
 /// Cached results. Evidence may have arms with different numbers of pairs, whose experiments are
@@ -51,8 +51,12 @@ struct KnownBoundaries {
     plays: Option<NullExperiments>,
 }
 
-fn played(planned: usize, pairs: usize, plays: &mut Option<NullExperiments>) -> Vec<TrialLook> {
-    let mut after = after(planned);
+fn simulate_looks(
+    planned: usize,
+    pairs: usize,
+    plays: &mut Option<NullExperiments>,
+) -> Vec<TrialLook> {
+    let mut after = look_points(planned);
     after.retain(|look| *look < pairs);
     after.push(pairs.min(planned));
     let bounds = match after.as_slice() {
@@ -60,7 +64,7 @@ fn played(planned: usize, pairs: usize, plays: &mut Option<NullExperiments>) -> 
         several => {
             let plays = match plays.take() {
                 Some(known) if known.planned == planned => plays.insert(known),
-                _ => plays.insert(NullExperiments::planned(planned)),
+                _ => plays.insert(NullExperiments::simulate(planned)),
             };
             bounds(several, plays)
         }
@@ -74,14 +78,14 @@ fn played(planned: usize, pairs: usize, plays: &mut Option<NullExperiments>) -> 
 }
 
 /// After half, three quarters and all of the pairs; each further look would cost power.
-fn after(pairs: usize) -> Vec<usize> {
+fn look_points(pairs: usize) -> Vec<usize> {
     let early = [pairs.div_ceil(2), (pairs * 3).div_ceil(4)];
     let early = early.into_iter().filter(|look| (FIRST..pairs).contains(look));
     early.chain([pairs]).collect()
 }
 
 /// The error probability that may be spent until this fraction of the pairs.
-fn spent(share: f64) -> f64 {
+fn spending(share: f64) -> f64 {
     2.0 * upper_tail(1.959_964 / share.sqrt())
 }
 
@@ -100,8 +104,8 @@ fn upper_tail(z: f64) -> f64 {
     clippy::cast_sign_loss,
     reason = "a share of those played"
 )]
-fn allowed(share: f64) -> usize {
-    (spent(share) * PLAYED as f64) as usize
+fn max_crossings(share: f64) -> usize {
+    (spending(share) * PLAYED as f64) as usize
 }
 
 /// The bound at each look: of the experiments that are still running, as many may cross it as the
@@ -111,7 +115,7 @@ fn bounds(after: &[usize], plays: &NullExperiments) -> Vec<Option<usize>> {
     let mut bounds = Vec::new();
     for &seen in after {
         let sum = |experiment: usize| plays.lesser_sums[seen - 1][experiment] as usize;
-        let allowed = allowed(seen as f64 / plays.planned as f64);
+        let allowed = max_crossings(seen as f64 / plays.planned as f64);
         let room = allowed.saturating_sub(PLAYED - running.len());
         let mut sums: Vec<usize> = running.iter().copied().map(sum).collect();
         sums.sort_unstable();
@@ -133,18 +137,18 @@ struct NullExperiments {
 }
 
 impl NullExperiments {
-    fn planned(planned: usize) -> Self {
+    fn simulate(planned: usize) -> Self {
         let mut rng = Rng::with_seed(1);
         let mut lesser_sums = vec![Vec::with_capacity(PLAYED); planned];
         for _ in 0..PLAYED {
-            play(&mut rng, &mut lesser_sums);
+            simulate_one(&mut rng, &mut lesser_sums);
         }
         Self { planned, lesser_sums }
     }
 }
 
 /// Simulates one more experiment.
-fn play(rng: &mut Rng, lesser_sums: &mut [Vec<u32>]) {
+fn simulate_one(rng: &mut Rng, lesser_sums: &mut [Vec<u32>]) {
     let mut drawn: Vec<f64> = Vec::with_capacity(lesser_sums.len());
     let (mut above, mut all) = (0, 0);
     for (seen, sums) in (1..).zip(lesser_sums) {
@@ -203,8 +207,8 @@ mod tests {
         let mut plays = None;
         for (planned, pairs) in [(20_u32, 13_u32), (20, 17), (12, 12), (20, 13), (20, 20), (12, 10)]
         {
-            let again = played(planned as usize, pairs as usize, &mut None);
-            let kept = played(planned as usize, pairs as usize, &mut plays);
+            let again = simulate_looks(planned as usize, pairs as usize, &mut None);
+            let kept = simulate_looks(planned as usize, pairs as usize, &mut plays);
             assert_eq!(kept, again, "{pairs} of {planned}");
             assert_eq!(looks_until(planned, pairs), again, "{pairs} of {planned}");
         }
@@ -213,7 +217,7 @@ mod tests {
     /// The published boundaries for four equally spaced looks are 4.05, 2.86, 2.34 and 2.02.
     #[test]
     fn what_is_spent_is_what_lan_and_de_mets_published() {
-        let all = [0.25, 0.5, 0.75, 1.0].map(spent);
+        let all = [0.25, 0.5, 0.75, 1.0].map(spending);
         for (spent, published) in all.into_iter().zip([0.0001, 0.0056, 0.0236, 0.05]) {
             assert!((spent - published).abs() < 0.0001, "{spent} {published}");
         }

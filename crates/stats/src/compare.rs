@@ -29,7 +29,7 @@ pub(crate) struct Series {
 }
 
 /// The comparison; if the metric cannot be judged for the given reason, without a verdict.
-pub(crate) fn compared_unless(
+pub(crate) fn compare_unless(
     not_judged: Option<&str>,
     metric: &Metric,
     host_wide: bool,
@@ -37,7 +37,7 @@ pub(crate) fn compared_unless(
     bound: Option<u32>,
     min_effect: f64,
 ) -> TrialMetric {
-    let mut found = compared(metric, host_wide, series, bound, min_effect);
+    let mut found = compare_metric(metric, host_wide, series, bound, min_effect);
     if let Some(why) = not_judged {
         found.verdict = Verdict::Undecided;
         (found.interval, found.more_pairs, found.detectable_effect) = (None, None, None);
@@ -47,21 +47,21 @@ pub(crate) fn compared_unless(
 }
 
 /// Compares the pairs of a metric.
-pub(crate) fn compared(
+pub(crate) fn compare_metric(
     metric: &Metric,
     host_wide: bool,
     series: &Series,
     bound: Option<u32>,
     min_effect: f64,
 ) -> TrialMetric {
-    let [a, b] = [&series.a, &series.b].map(|values| comparable(metric, values));
+    let [a, b] = [&series.a, &series.b].map(|values| with_half_event(metric, values));
     let ratio = PairedRatio::bounded_by(&a, &b, bound.map(|bound| bound as usize));
     let interval = ratio.and_then(|ratio| ratio.interval);
     let verdict = verdict(interval, min_effect, metric.higher_is_better);
     let decided = verdict != Verdict::Undecided;
     TrialMetric {
         name: metric.name.clone(),
-        unit: metric.known().map_or("said", |known| known.unit).to_owned(),
+        unit: metric.standard().map_or("said", |known| known.unit).to_owned(),
         kind: metric.kind(),
         higher_is_better: metric.higher_is_better,
         host_wide,
@@ -73,17 +73,17 @@ pub(crate) fn compared(
         more_pairs: ratio.filter(|_| !decided).and_then(|ratio| more_pairs(&ratio, min_effect)),
         detectable_effect: interval.map(|ends| (half_width(ends) * PROBABLY).exp_m1()),
         outliers: [outliers(&a, &series.a_runs), outliers(&b, &series.b_runs)].concat(),
-        lack: ratio.is_none().then(|| lack(&series.a, &series.b)),
+        lack: ratio.is_none().then(|| why_no_ratio(&series.a, &series.b)),
     }
 }
 
 /// Adds half an event to the values of a count, so that zero events have a ratio too.
-pub(crate) fn comparable(metric: &Metric, values: &[f64]) -> Vec<f64> {
+pub(crate) fn with_half_event(metric: &Metric, values: &[f64]) -> Vec<f64> {
     let more = if metric.is_whole() { 0.5 } else { 0.0 };
     values.iter().map(|value| value + more).collect()
 }
 
-fn lack(a: &[f64], b: &[f64]) -> String {
+fn why_no_ratio(a: &[f64], b: &[f64]) -> String {
     if a.is_empty() || b.is_empty() {
         "no pair of it is complete".to_owned()
     } else {
@@ -94,11 +94,20 @@ fn lack(a: &[f64], b: &[f64]) -> String {
 fn verdict(interval: Option<[f64; 2]>, min_effect: f64, higher_is_better: bool) -> Verdict {
     let Some([low, high]) = interval else { return Verdict::Undecided };
     let most = 1.0 + min_effect;
-    match (low > 1.0, high < 1.0) {
-        _ if low >= 1.0 / most && high <= most => Verdict::Equivalent,
-        (false, false) => Verdict::Undecided,
-        (more, _) if more == higher_is_better => Verdict::Better,
-        _ => Verdict::Worse,
+    if low >= 1.0 / most && high <= most {
+        return Verdict::Equivalent;
+    }
+    let [if_more, if_less] = if higher_is_better {
+        [Verdict::Better, Verdict::Worse]
+    } else {
+        [Verdict::Worse, Verdict::Better]
+    };
+    if low > 1.0 {
+        if_more
+    } else if high < 1.0 {
+        if_less
+    } else {
+        Verdict::Undecided
     }
 }
 
@@ -159,7 +168,7 @@ mod tests {
         let runs = |from: u32, values: &[f64]| (from..).take(values.len()).collect();
         let series =
             Series { a: a.to_vec(), b: b.to_vec(), a_runs: runs(1, a), b_runs: runs(100, b) };
-        compared(&Metric::time(), false, &series, bound, 0.02)
+        compare_metric(&Metric::time(), false, &series, bound, 0.02)
     }
 
     #[test]
@@ -189,10 +198,10 @@ mod tests {
     fn counts_may_be_zero_and_times_may_not() {
         let faults = Metric::parse("major-faults").unwrap();
         let series = Series { a: vec![0.0; 7], b: vec![0.0; 7], ..Series::default() };
-        let none = compared(&faults, false, &series, Some(3), 0.02);
+        let none = compare_metric(&faults, false, &series, Some(3), 0.02);
         assert_eq!((none.verdict, none.b_per_a), (Verdict::Equivalent, Some(1.0)));
         let series = Series { b: vec![40.0; 7], ..series };
-        let some = compared(&faults, false, &series, Some(3), 0.02);
+        let some = compare_metric(&faults, false, &series, Some(3), 0.02);
         assert_eq!((some.verdict, some.b), (Verdict::Worse, Some(40.0)));
         let time = compare(&[0.0; 7], &[1.0; 7], Some(3));
         assert!(time.lack.unwrap().contains("above zero") && time.interval.is_none());
@@ -203,7 +212,7 @@ mod tests {
     fn shares_are_compared_as_they_are() {
         let efficiency = Metric::parse("scan-efficiency").unwrap();
         let series = Series { a: vec![0.2; 7], b: vec![0.9; 7], ..Series::default() };
-        let found = compared(&efficiency, false, &series, Some(3), 0.02);
+        let found = compare_metric(&efficiency, false, &series, Some(3), 0.02);
         assert!((found.b_per_a.unwrap() - 4.5).abs() < 1e-9 && found.verdict == Verdict::Better);
     }
 
@@ -213,7 +222,7 @@ mod tests {
         let judged = |clock, name: &str| {
             let metric = Metric::parse(name).unwrap();
             let why = not_judged(metric.kind(), clock);
-            compared_unless(why, &metric, false, &series, Some(3), 0.02)
+            compare_unless(why, &metric, false, &series, Some(3), 0.02)
         };
         for (clock, name, verdict) in [
             (Clock::Real, "time", Verdict::Worse),

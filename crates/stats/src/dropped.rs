@@ -31,7 +31,7 @@ pub fn dropped_arms(experiment: &Experiment, runs: &[TrialRun]) -> Vec<TrialDrop
         }
         let is_new = !dropped.iter().any(|gone| gone.arm == run.arm);
         let is_known = experiment.arms.iter().any(|arm| arm.name == run.arm);
-        if let Some(why) = why(experiment, &runs[..=at]).filter(|_| is_new && is_known) {
+        if let Some(why) = why_dropped(experiment, &runs[..=at]).filter(|_| is_new && is_known) {
             let bad = runs.iter().filter(|other| other.arm == run.arm && !other.end.is_good());
             let failed_runs = u32::try_from(bad.count()).unwrap_or(u32::MAX);
             dropped.push(TrialDropped { arm: run.arm.clone(), why, failed_runs });
@@ -47,7 +47,7 @@ pub fn kept_arms<'a>(experiment: &'a Experiment, dropped: &[TrialDropped]) -> Ve
 }
 
 /// Why the arm of the last run is dropped after it; `None` if it is not.
-fn why(experiment: &Experiment, runs: &[TrialRun]) -> Option<String> {
+fn why_dropped(experiment: &Experiment, runs: &[TrialRun]) -> Option<String> {
     let last = runs.last()?;
     if last.end == RunEnd::NotRun {
         return Some(last.refused.clone().unwrap_or_else(|| "it was refused".to_owned()));
@@ -63,10 +63,10 @@ fn why(experiment: &Experiment, runs: &[TrialRun]) -> Option<String> {
     let warm_ups = experiment.warm_up as usize + usize::from(is_first);
     let never_warm = last.pair.is_none() && in_a_row >= warm_ups;
     let is_enough = in_a_row >= IN_A_ROW || in_pairs >= ALTOGETHER || never_warm;
-    is_enough.then(|| format!("{} in {bad} of {} runs", how(last.end), of_arm.len()))
+    is_enough.then(|| format!("{} in {bad} of {} runs", failure_in_words(last.end), of_arm.len()))
 }
 
-fn how(end: RunEnd) -> &'static str {
+fn failure_in_words(end: RunEnd) -> &'static str {
     match end {
         RunEnd::TimedOut => "it took too long",
         _ => "killed for lack of memory",
@@ -86,7 +86,7 @@ mod tests {
         numbered.map(|(number, (arm, pair, end))| run(number, arm, *pair, *end)).collect()
     }
 
-    fn gone(arms: &[&str], of: &[(&str, Option<u32>, RunEnd)]) -> Vec<(String, String)> {
+    fn dropped_names(arms: &[&str], of: &[(&str, Option<u32>, RunEnd)]) -> Vec<(String, String)> {
         let found = super::dropped_arms(&experiment(arms), &runs(of));
         found.into_iter().map(|gone| (gone.arm, gone.why)).collect()
     }
@@ -95,9 +95,9 @@ mod tests {
     fn an_arm_whose_warm_up_is_killed_is_given_up() {
         let warm = [("a", None, OUT), ("a", None, OUT), ("b", None, GOOD), ("c", None, GOOD)];
         let expected = ("a".to_owned(), "killed for lack of memory in 2 of 2 runs".to_owned());
-        assert_eq!(gone(&["a", "b", "c"], &warm), [expected]);
-        assert!(gone(&["a", "b", "c"], &warm[..1]).is_empty(), "its warm-up is not over");
-        assert!(gone(&["a", "b"], &warm).is_empty(), "two are always kept");
+        assert_eq!(dropped_names(&["a", "b", "c"], &warm), [expected]);
+        assert!(dropped_names(&["a", "b", "c"], &warm[..1]).is_empty(), "its warm-up is not over");
+        assert!(dropped_names(&["a", "b"], &warm).is_empty(), "two are always kept");
     }
 
     #[test]
@@ -105,7 +105,7 @@ mod tests {
         let of = |ends: &[RunEnd]| {
             let warm = ["a", "a", "b", "c"].map(|arm| (arm, None, GOOD));
             let pairs = (1..).zip(ends).map(|(pair, end)| ("c", Some(pair), *end));
-            gone(&["a", "b", "c"], &warm.into_iter().chain(pairs).collect::<Vec<_>>())
+            dropped_names(&["a", "b", "c"], &warm.into_iter().chain(pairs).collect::<Vec<_>>())
         };
         assert!(of(&[OUT, OUT, GOOD, OUT]).is_empty());
         let late = RunEnd::TimedOut;

@@ -91,7 +91,7 @@ impl Experiment {
         }
         for metric in &self.metrics {
             let again = Metric::parse(&metric.name)?;
-            let requested = again.known().map(|known| known.higher_is_better);
+            let requested = again.standard().map(|known| known.higher_is_better);
             if requested.is_some_and(|wanted| wanted != metric.higher_is_better) {
                 let less = if metric.higher_is_better { "more" } else { "less" };
                 return Err(Unsound::NeverWanted { less, metric: metric.name.clone() });
@@ -110,10 +110,10 @@ impl Experiment {
         if let Some(line) = self.counted_from.iter().chain(ready).find(|line| !is_line(line)) {
             return Err(Unsound::Line(line.clone()));
         }
-        self.arms.iter().try_for_each(checked_arm)?;
-        self.checked_neighbour()?;
-        self.checked_swap()?;
-        self.checked_clock()
+        self.arms.iter().try_for_each(check_arm)?;
+        self.check_neighbour()?;
+        self.check_swap()?;
+        self.check_clock()
     }
 
     /// The program of an arm.
@@ -145,7 +145,7 @@ impl Experiment {
         is_limited || self.arms.iter().any(of_arm)
     }
 
-    fn checked_neighbour(&self) -> Result<(), Unsound> {
+    fn check_neighbour(&self) -> Result<(), Unsound> {
         match &self.neighbour {
             Some(neighbour) if neighbour.program.argv().is_empty() => Err(Unsound::Empty),
             Some(_) => Ok(()),
@@ -159,7 +159,7 @@ impl Experiment {
         }
     }
 
-    fn checked_swap(&self) -> Result<(), Unsound> {
+    fn check_swap(&self) -> Result<(), Unsound> {
         let primary = &self.primary().name;
         let others = self.arms.iter().skip(1);
         let why = others.filter_map(|arm| not_comparable(primary, &self.arms[0], arm)).next();
@@ -168,7 +168,7 @@ impl Experiment {
         })
     }
 
-    fn checked_clock(&self) -> Result<(), Unsound> {
+    fn check_clock(&self) -> Result<(), Unsound> {
         let primary = self.primary();
         let Some(why) = not_judged(primary.kind(), self.clock) else { return Ok(()) };
         let instead = match self.clock {
@@ -261,7 +261,7 @@ pub enum Unsound {
 const ZSWAP_ALONE: &str =
     "zswap in the wrong place: expected it first, with a swap area after it, as zswap:lz4+file:1G";
 
-fn checked_arm(arm: &TrialArm) -> Result<(), Unsound> {
+fn check_arm(arm: &TrialArm) -> Result<(), Unsound> {
     let name = || arm.name.clone();
     if arm.program.as_ref().is_some_and(|program| program.argv().is_empty()) {
         return Err(Unsound::Lacking { arm: name(), what: "an empty command" });

@@ -6,7 +6,7 @@
 
 use pagewise_model::{TrialForecast, TrialRun};
 
-use crate::compare::{comparable, detectable_effect};
+use crate::compare::{detectable_effect, with_half_event};
 use crate::experiment::Experiment;
 use crate::name::TIME;
 
@@ -40,7 +40,7 @@ fn spread(experiment: &Experiment, warm: &[&TrialRun]) -> Option<f64> {
         let of_arm = warm.iter().filter(|run| run.arm == arm.name);
         let values: Vec<f64> =
             of_arm.filter_map(|run| run.values.get(&metric.name).copied()).collect();
-        let values = comparable(metric, &values);
+        let values = with_half_event(metric, &values);
         squares.extend(values.windows(2).map(|two| (two[1] / two[0]).ln().powi(2)));
     }
     let mean = squares.iter().sum::<f64>() / squares.len() as f64;

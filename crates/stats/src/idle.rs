@@ -45,7 +45,7 @@ const PART: f64 = 0.75;
 
 /// A note that the arms could not differ, with advice; `None` if they could, or if that is unknown.
 pub(crate) fn note(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
-    let acting = acting(trial)?;
+    let acting = reclaim_settings(trial)?;
     let compared = || runs.iter().filter(|run| run.pair.is_some() && run.end.is_good());
     if compared().count() == 0 || !compared().all(|run| nothing_reclaimed(run, trial)) {
         return None;
@@ -61,7 +61,7 @@ pub(crate) fn note(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
 }
 
 /// The settings of the arms that act through reclaim only; `None` if there are others, too.
-fn acting(trial: &Trial) -> Option<String> {
+fn reclaim_settings(trial: &Trial) -> Option<String> {
     let mut names: Vec<&str> = Vec::new();
     for arm in &trial.arms {
         names.extend(arm.swap.iter().map(|_| "swap"));

@@ -11,7 +11,7 @@ use pagewise_model::{
 
 use crate::boundary::{looks, looks_until};
 use crate::clock::not_judged;
-use crate::compare::{Series, compared_unless, deviation};
+use crate::compare::{Series, compare_unless, deviation};
 use crate::experiment::Experiment;
 use crate::forecast::forecast;
 use crate::metric::Metric;
@@ -51,14 +51,14 @@ pub fn judge(experiment: &Experiment, runs: &[TrialRun]) -> Trial {
         memory_limit_bytes: experiment.memory_limit_bytes,
         min_effect: experiment.min_effect,
         seed: experiment.seed,
-        warm_up_runs: counted(runs.iter().filter(|run| run.pair.is_none()).count()),
+        warm_up_runs: count(runs.iter().filter(|run| run.pair.is_none()).count()),
         forecast: forecast(experiment, runs),
         noise: noise(experiment, runs),
         notes: Vec::new(),
         stopped: None,
         seconds: runs.iter().map(|run| run.started_seconds + seconds(run)).fold(0.0, f64::max),
     };
-    trial.stopped = stopped(&trial);
+    trial.stopped = why_stopped(&trial);
     let idle = idle::note(&trial, runs);
     if idle.is_some() {
         advise_no_pairs(&mut trial);
@@ -74,7 +74,7 @@ fn advise_no_pairs(trial: &mut Trial) {
     trial.metrics.iter_mut().chain(others).for_each(|metric| metric.more_pairs = None);
 }
 
-fn counted(number: usize) -> u32 {
+fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn seconds(run: &TrialRun) -> f64 {
     run.values.get(TIME).copied().unwrap_or(0.0)
 }
 
-fn stopped(trial: &Trial) -> Option<String> {
+fn why_stopped(trial: &Trial) -> Option<String> {
     let ran = trial.pairs + trial.failed_pairs;
     let is_look = trial.looks.iter().any(|look| look.pairs == trial.pairs);
     let decided = is_look && trial.verdict != Verdict::Undecided;
@@ -108,10 +108,10 @@ fn comparison(experiment: &Experiment, runs: &[TrialRun], arm: &str) -> TrialCom
     let (good, failed): (Vec<_>, Vec<_>) = pairs(experiment, runs, arm)
         .into_iter()
         .partition(|(a, b)| a.end.is_good() && b.end.is_good());
-    let bound = looks_until(experiment.pairs, counted(good.len())).last().and_then(|it| it.bound);
+    let bound = looks_until(experiment.pairs, count(good.len())).last().and_then(|it| it.bound);
     let named = |name: &str| experiment.arms.iter().find(|arm| arm.name == name);
     let between = experiment.arms.first().zip(named(arm));
-    let metrics: Vec<TrialMetric> = wanted(experiment, &good)
+    let metrics: Vec<TrialMetric> = metrics_to_compare(experiment, &good)
         .into_iter()
         .map(|metric| {
             let series = series(&metric, &good);
@@ -119,20 +119,20 @@ fn comparison(experiment: &Experiment, runs: &[TrialRun], arm: &str) -> TrialCom
             let least = experiment.min_effect;
             let why = not_judged(metric.kind(), experiment.clock)
                 .or_else(|| between.and_then(|(a, b)| not_comparable(&metric.name, a, b)));
-            compared_unless(why, &metric, host_wide, &series, bound, least)
+            compare_unless(why, &metric, host_wide, &series, bound, least)
         })
         .collect();
     TrialComparison {
         arm: arm.to_owned(),
         verdict: metrics.first().map_or(Verdict::Undecided, |primary| primary.verdict),
-        pairs: counted(good.len()),
-        failed_pairs: counted(failed.len()),
+        pairs: count(good.len()),
+        failed_pairs: count(failed.len()),
         metrics,
     }
 }
 
 /// The requested metrics, and all others that every run has, the most reliable kind first.
-fn wanted(experiment: &Experiment, good: &[Pair<'_>]) -> Vec<Metric> {
+fn metrics_to_compare(experiment: &Experiment, good: &[Pair<'_>]) -> Vec<Metric> {
     let asked = |name: &str| experiment.metrics.iter().any(|metric| metric.name == name);
     let runs = || good.iter().flat_map(|(a, b)| [a, b]);
     let describe = |known: &StandardMetric| {

@@ -42,6 +42,6 @@ pub use judge::judge;
 pub use metric::{Metric, NotAMetric, Pattern, prefer_more};
 pub use notes::end_in_words;
 pub use paired::{PairedRatio, median};
-pub use replication::replicated;
+pub use replication::replicate_all;
 pub use standard_metrics::{KNOWN, StandardMetric};
 pub use workload_metrics::SAID;

@@ -10,7 +10,7 @@ use crate::standard_metrics::{KNOWN, SHARE, StandardMetric};
 use crate::workload_metrics::SAID;
 
 /// The row of the table with this name.
-pub(crate) fn known(name: &str) -> Option<&'static StandardMetric> {
+pub(crate) fn find_standard(name: &str) -> Option<&'static StandardMetric> {
     KNOWN.iter().chain(SAID).find(|known| known.name == name)
 }
 
@@ -29,10 +29,10 @@ impl Metric {
     /// # Errors
     /// If it is neither.
     pub fn parse(text: &str) -> Result<Self, NotAMetric> {
-        if known(text).is_none() {
+        if find_standard(text).is_none() {
             Pattern::new(text)?;
         }
-        let higher_is_better = known(text).is_some_and(|known| known.higher_is_better);
+        let higher_is_better = find_standard(text).is_some_and(|known| known.higher_is_better);
         Ok(Self { name: text.to_owned(), higher_is_better })
     }
 
@@ -45,25 +45,25 @@ impl Metric {
     /// What kind of quantity it measures.
     #[must_use]
     pub fn kind(&self) -> MetricKind {
-        self.known().map_or(MetricKind::Said, |known| known.kind)
+        self.standard().map_or(MetricKind::Said, |known| known.kind)
     }
 
     /// Whether it counts whole events or bytes.
     pub(crate) fn is_whole(&self) -> bool {
-        self.known().is_some_and(|known| known.kind == MetricKind::Count && known.unit != SHARE)
+        self.standard().is_some_and(|known| known.kind == MetricKind::Count && known.unit != SHARE)
     }
 
     /// Its row in the table; `None` for a regular expression.
     #[must_use]
-    pub fn known(&self) -> Option<&'static StandardMetric> {
-        known(&self.name)
+    pub fn standard(&self) -> Option<&'static StandardMetric> {
+        find_standard(&self.name)
     }
 }
 
 /// Sets "higher is better" for all metrics that are regular expressions, since only the user knows
 /// their direction; `false` if there are none.
 pub fn prefer_more(metrics: &mut [Metric]) -> bool {
-    let mut message = metrics.iter_mut().filter(|metric| metric.known().is_none()).peekable();
+    let mut message = metrics.iter_mut().filter(|metric| metric.standard().is_none()).peekable();
     let any = message.peek().is_some();
     message.for_each(|metric| metric.higher_is_better = true);
     any
@@ -73,14 +73,14 @@ pub fn prefer_more(metrics: &mut [Metric]) -> bool {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum NotAMetric {
     /// Neither a name nor a valid regular expression.
-    #[error("{what}: {0}", what = expected())]
+    #[error("{what}: {0}", what = expected_names())]
     Unreadable(Box<regex_lite::Error>),
     /// A regular expression without a group.
-    #[error("{what}: {0:?} has no group in parentheses", what = expected())]
+    #[error("{what}: {0:?} has no group in parentheses", what = expected_names())]
     NoGroup(String),
 }
 
-fn expected() -> String {
+fn expected_names() -> String {
     let names: Vec<&str> = KNOWN.iter().map(|known| known.name).collect();
     let names = names.join(", ");
     format!("expected {names}, or a regular expression with a group around a number")
@@ -129,7 +129,7 @@ mod tests {
         assert!(KNOWN.is_sorted_by(|a, b| a.kind <= b.kind));
         for known in KNOWN {
             assert_eq!(KNOWN.iter().filter(|other| other.name == known.name).count(), 1);
-            assert_eq!(Metric::parse(known.name).unwrap().known(), Some(known));
+            assert_eq!(Metric::parse(known.name).unwrap().standard(), Some(known));
         }
     }
 

@@ -22,37 +22,37 @@ pub(crate) fn compose(
     experiment: &Experiment,
 ) -> Vec<String> {
     let all = [
-        dropped(trial),
-        baseline(trial, first),
-        failures(trial, runs),
-        clock(trial),
-        contradiction(trial),
-        pool(trial, runs),
-        stolen(trial),
-        others(trial),
-        slept(trial),
-        host_wide(trial),
-        experiment.counted_from.as_deref().map(counted_from),
-        left(runs),
-        experiment.profile.then(|| without_profile(runs)).flatten(),
-        guards(trial),
+        dropped_note(trial),
+        baseline_note(trial, first),
+        failures_note(trial, runs),
+        clock_note(trial),
+        contradiction_note(trial),
+        pool_note(trial, runs),
+        stolen_note(trial),
+        others_note(trial),
+        suspended_note(trial),
+        host_wide_note(trial),
+        experiment.counted_from.as_deref().map(counted_from_note),
+        left_note(runs),
+        experiment.profile.then(|| profile_note(runs)).flatten(),
+        guards_note(trial),
     ];
     all.into_iter().flatten().collect()
 }
 
-fn dropped(trial: &Trial) -> Option<String> {
+fn dropped_note(trial: &Trial) -> Option<String> {
     let all: Vec<String> =
         trial.dropped.iter().map(|gone| format!("{}: {}", gone.arm, gone.why)).collect();
     (!all.is_empty()).then(|| format!("given up: {}", all.join("; ")))
 }
 
-fn baseline(trial: &Trial, first: Option<&str>) -> Option<String> {
+fn baseline_note(trial: &Trial, first: Option<&str>) -> Option<String> {
     let now = &trial.arms.first()?.name;
     let first = first.filter(|first| first != now)?;
     Some(format!("{first} was given up, so the others are compared with {now}"))
 }
 
-fn clock(trial: &Trial) -> Option<String> {
+fn clock_note(trial: &Trial) -> Option<String> {
     let what = match trial.clock {
         Clock::Real => return None,
         Clock::Emulated => "neither time nor processor time is judged, only counts",
@@ -66,7 +66,7 @@ fn clock(trial: &Trial) -> Option<String> {
 }
 
 /// A note if samples were requested, but no run has any.
-fn without_profile(runs: &[TrialRun]) -> Option<String> {
+fn profile_note(runs: &[TrialRun]) -> Option<String> {
     if runs.iter().any(|run| !run.profile.is_empty()) {
         return None;
     }
@@ -82,7 +82,7 @@ fn without_profile(runs: &[TrialRun]) -> Option<String> {
 }
 
 /// A note such as `a 0 and b 2 of 7 runs failed (b: killed for lack of memory)`.
-fn failures(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
+fn failures_note(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
     let of_arm = |name: &str| {
         let failed = runs.iter().filter(|run| run.arm == name && !run.end.is_good());
         let failed: Vec<&TrialRun> = failed.collect();
@@ -113,11 +113,11 @@ pub fn end_in_words(end: RunEnd) -> String {
 }
 
 /// A note if another metric contradicts the primary one.
-fn contradiction(trial: &Trial) -> Option<String> {
+fn contradiction_note(trial: &Trial) -> Option<String> {
     let opposite = match trial.verdict {
         Verdict::Better => Verdict::Worse,
         Verdict::Worse => Verdict::Better,
-        Verdict::Equivalent | Verdict::Undecided => return hidden(trial),
+        Verdict::Equivalent | Verdict::Undecided => return hidden_note(trial),
     };
     let against = trial.metrics.iter().skip(1).filter(|guard| guard.verdict == opposite);
     let names: Vec<&str> = against.map(|guard| guard.name.as_str()).collect();
@@ -126,7 +126,7 @@ fn contradiction(trial: &Trial) -> Option<String> {
 }
 
 /// A note if counts or CPU time differ, but the time does not.
-fn hidden(trial: &Trial) -> Option<String> {
+fn hidden_note(trial: &Trial) -> Option<String> {
     let primary = trial.metrics.first().filter(|primary| primary.kind == MetricKind::Time)?;
     let differs = trial.metrics.iter().skip(1).filter(|guard| {
         guard.kind < MetricKind::Time && matches!(guard.verdict, Verdict::Better | Verdict::Worse)
@@ -142,7 +142,7 @@ fn hidden(trial: &Trial) -> Option<String> {
 
 /// A note with the RAM that compressed pages took in the arms, if one arm is better and they differ
 /// in it: a gain may merely be due to more memory.
-fn pool(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
+fn pool_note(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
     if !matches!(trial.verdict, Verdict::Better | Verdict::Worse) {
         return None;
     }
@@ -163,39 +163,39 @@ fn pool(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
     Some(format!("compressed pages took RAM besides what the command used: {}", lines.join(", ")))
 }
 
-fn stolen(trial: &Trial) -> Option<String> {
+fn stolen_note(trial: &Trial) -> Option<String> {
     let kept = trial.noise.stolen_processors.filter(|kept| *kept >= STOLEN)?;
     Some(format!(
         "the host of this virtual machine kept {kept:.2} processors meanwhile: times say less than counts"
     ))
 }
 
-fn others(trial: &Trial) -> Option<String> {
+fn others_note(trial: &Trial) -> Option<String> {
     let busy = trial.noise.others_processors.filter(|busy| *busy >= OTHERS)?;
     Some(format!(
         "others kept {busy:.1} processors busy meanwhile: times vary more than they need to"
     ))
 }
 
-fn slept(trial: &Trial) -> Option<String> {
+fn suspended_note(trial: &Trial) -> Option<String> {
     let slept = trial.noise.slept_seconds;
     (slept >= 0.1).then(|| format!("the machine slept for {slept:.1} s meanwhile"))
 }
 
-fn host_wide(trial: &Trial) -> Option<String> {
+fn host_wide_note(trial: &Trial) -> Option<String> {
     let wide = trial.metrics.iter().filter(|metric| metric.host_wide);
     let names: Vec<&str> = wide.map(|metric| metric.name.as_str()).collect();
     (!names.is_empty()).then(|| format!("counted for the whole host: {}", names.join(", ")))
 }
 
-fn counted_from(line: &str) -> String {
+fn counted_from_note(line: &str) -> String {
     format!(
         "events, CPU time and memory-stall are counted from the command's line {line:?} on; time, \
          and the peaks swap-used, pool and peak-memory, are those of the whole run"
     )
 }
 
-fn left(runs: &[TrialRun]) -> Option<String> {
+fn left_note(runs: &[TrialRun]) -> Option<String> {
     let with = runs.iter().filter(|run| run.left > 0).count();
     let what = || {
         format!(
@@ -206,7 +206,7 @@ fn left(runs: &[TrialRun]) -> Option<String> {
     (with > 0).then(what)
 }
 
-fn guards(trial: &Trial) -> Option<String> {
+fn guards_note(trial: &Trial) -> Option<String> {
     let guards = trial.metrics.iter().skip(1).filter(|metric| metric.interval.is_some()).count();
     (guards > 0).then(|| {
         "the first metric decides; each of the others is judged alone, so that of 20 that do not \

@@ -9,7 +9,7 @@ use pagewise_model::{Agreement, Ends, Replicated, Trial, TrialMetric};
 
 /// The metrics that both have and that at least one could estimate, in the order of the first.
 #[must_use]
-pub fn replicated(first: &Trial, second: &Trial) -> Vec<Replicated> {
+pub fn replicate_all(first: &Trial, second: &Trial) -> Vec<Replicated> {
     let both = |one: &TrialMetric| {
         let other = second.metrics.iter().find(|other| other.name == one.name)?;
         (one.b_per_a.is_some() || other.b_per_a.is_some()).then(|| replicate(one, other))
@@ -21,7 +21,7 @@ fn replicate(first: &TrialMetric, second: &TrialMetric) -> Replicated {
     let ratio = second.b_per_a.zip(first.b_per_a).map(|(second, first)| second / first);
     let ends = first.interval.zip(second.interval).zip(ratio);
     let interval = ends.map(|((first, second), ratio)| {
-        let half = (half(first).powi(2) + half(second).powi(2)).sqrt();
+        let half = (half_width(first).powi(2) + half_width(second).powi(2)).sqrt();
         [(ratio.ln() - half).exp(), (ratio.ln() + half).exp()]
     });
     let agreement = match interval {
@@ -38,20 +38,20 @@ fn replicate(first: &TrialMetric, second: &TrialMetric) -> Replicated {
     }
 }
 
-fn half([low, high]: Ends<f64>) -> f64 {
+fn half_width([low, high]: Ends<f64>) -> f64 {
     (high / low).ln() / 2.0
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::{Series, compared};
+    use crate::compare::{Series, compare_metric};
     use crate::metric::Metric;
 
     fn metric(effect: f64, noise: f64) -> TrialMetric {
         let b = [-1.0, -0.6, -0.2, 0.0, 0.2, 0.6, 1.0].map(|step| effect * (1.0 + noise * step));
         let series = Series { a: vec![1.0; 7], b: b.to_vec(), ..Series::default() };
-        compared(&Metric::time(), false, &series, Some(3), 0.02)
+        compare_metric(&Metric::time(), false, &series, Some(3), 0.02)
     }
 
     /// The intervals of the third pair overlap, although they differ significantly.

@@ -7,7 +7,7 @@ use fastrand::Rng;
 use pagewise_model::{TrialMetric, Verdict};
 
 use crate::boundary::looks_until;
-use crate::compare::{Series, compared, detectable_effect};
+use crate::compare::{Series, compare_metric, detectable_effect};
 use crate::metric::Metric;
 use crate::order::rounds;
 
@@ -29,14 +29,14 @@ const CALM: Machine = Machine { noise: 0.02, drift: 0.0, bursts: (0.0, 0.0), min
 const ROUGH: Machine = Machine { drift: 0.3, bursts: (0.05, 0.8), ..CALM };
 
 /// Normally distributed with mean 0 and deviation 1 (Box-Muller).
-fn normal(rng: &mut Rng) -> f64 {
+fn draw_normal(rng: &mut Rng) -> f64 {
     let (radius, angle) =
         ((-2.0 * (1.0 - rng.f64()).ln()).sqrt(), std::f64::consts::TAU * rng.f64());
     radius * angle.cos()
 }
 
 /// The runs of all pairs, in which B takes `effect` times A's time.
-fn runs(machine: Machine, effect: f64, pairs: u32, seed: u64) -> Series {
+fn simulate_runs(machine: Machine, effect: f64, pairs: u32, seed: u64) -> Series {
     let mut rng = Rng::with_seed(seed ^ 0x5eed);
     let (mut burst_left, mut slowed) = (0_u32, 0.0);
     let mut series = Series::default();
@@ -50,7 +50,7 @@ fn runs(machine: Machine, effect: f64, pairs: u32, seed: u64) -> Series {
             let burst = if burst_left > 0 { slowed * rng.f64() } else { 0.0 };
             burst_left = burst_left.saturating_sub(1);
             let drift = machine.drift * f64::from(number) / (2.0 * f64::from(pairs));
-            let time = (machine.noise * normal(&mut rng) + drift + burst).exp();
+            let time = (machine.noise * draw_normal(&mut rng) + drift + burst).exp();
             let (values, numbers, factor) = match arm {
                 0 => (&mut series.a, &mut series.a_runs, 1.0),
                 _ => (&mut series.b, &mut series.b_runs, effect),
@@ -63,8 +63,8 @@ fn runs(machine: Machine, effect: f64, pairs: u32, seed: u64) -> Series {
 }
 
 /// Runs an experiment, which ends at the first look with a verdict.
-fn concluded(machine: Machine, effect: f64, pairs: u32, seed: u64) -> TrialMetric {
-    let all = runs(machine, effect, pairs, seed);
+fn simulate(machine: Machine, effect: f64, pairs: u32, seed: u64) -> TrialMetric {
+    let all = simulate_runs(machine, effect, pairs, seed);
     let mut last = None;
     for look in looks_until(pairs, pairs) {
         let seen = look.pairs as usize;
@@ -75,7 +75,8 @@ fn concluded(machine: Machine, effect: f64, pairs: u32, seed: u64) -> TrialMetri
             a_runs: all.a_runs[..seen].to_vec(),
             b_runs: all.b_runs[..seen].to_vec(),
         };
-        let metric = compared(&Metric::time(), false, &series, look.bound, machine.min_effect);
+        let metric =
+            compare_metric(&Metric::time(), false, &series, look.bound, machine.min_effect);
         let clear = metric.verdict != Verdict::Undecided;
         last = Some(metric);
         if clear {
@@ -88,8 +89,13 @@ fn concluded(machine: Machine, effect: f64, pairs: u32, seed: u64) -> TrialMetri
 const TRIALS: u64 = 2000;
 
 /// The share of all trials for which `holds` is true.
-fn share(machine: Machine, effect: f64, pairs: u32, holds: impl Fn(&TrialMetric) -> bool) -> f64 {
-    let held = (0..TRIALS).filter(|seed| holds(&concluded(machine, effect, pairs, *seed)));
+fn share_of_trials(
+    machine: Machine,
+    effect: f64,
+    pairs: u32,
+    holds: impl Fn(&TrialMetric) -> bool,
+) -> f64 {
+    let held = (0..TRIALS).filter(|seed| holds(&simulate(machine, effect, pairs, *seed)));
     held.count() as f64 / TRIALS as f64
 }
 
@@ -103,7 +109,7 @@ fn differs(metric: &TrialMetric) -> bool {
 fn nothing_is_called_a_difference_in_at_most_6_of_100() {
     let noisy = Machine { noise: 0.2, ..ROUGH };
     for (machine, pairs) in [(CALM, 7), (ROUGH, 7), (noisy, 9), (noisy, 12), (ROUGH, 20)] {
-        let false_alarms = share(machine, 1.0, pairs, differs);
+        let false_alarms = share_of_trials(machine, 1.0, pairs, differs);
         println!("A/A {machine:?}, {pairs} pairs: {false_alarms}");
         assert!(false_alarms <= 0.06, "{machine:?}, {pairs} pairs: {false_alarms}");
     }
@@ -114,7 +120,7 @@ fn nothing_is_called_a_difference_in_at_most_6_of_100() {
 fn looking_after_every_pair_would_be_wrong_far_more_often() {
     let machine = Machine { noise: 0.2, ..ROUGH };
     let wrong = (0..TRIALS).filter(|seed| {
-        let all = runs(machine, 1.0, 20, *seed);
+        let all = simulate_runs(machine, 1.0, 20, *seed);
         (7..=20).any(|seen| {
             let [a, b] = [&all.a, &all.b].map(|values| &values[..seen]);
             crate::paired::PairedRatio::from_runs(a, b).unwrap().differs()
@@ -134,7 +140,7 @@ fn five_percent_are_found_with_7_pairs_and_two_with_20() {
     {
         let right = if effect < 1.0 { Verdict::Better } else { Verdict::Worse };
         let asked = Machine { min_effect: 0.01, ..CALM };
-        let found = share(asked, effect, pairs, |metric| metric.verdict == right);
+        let found = share_of_trials(asked, effect, pairs, |metric| metric.verdict == right);
         println!("{effect} with {pairs} pairs: {right:?} in {found}");
         assert!(found >= wanted, "{effect}: {found}");
     }
@@ -148,7 +154,7 @@ fn the_interval_holds_the_truth_in_at_least_94_of_100() {
                 let [low, high] = metric.interval.unwrap();
                 (low..=high).contains(&effect)
             };
-            let covered = share(machine, effect, pairs, holds);
+            let covered = share_of_trials(machine, effect, pairs, holds);
             println!("{machine:?}, {effect} with {pairs} pairs: {covered}");
             assert!(covered >= 0.94, "{machine:?}, {effect}, {pairs}: {covered}");
         }
@@ -160,11 +166,12 @@ fn the_interval_holds_the_truth_in_at_least_94_of_100() {
 fn what_matters_is_called_equivalent_in_at_most_4_of_100() {
     for pairs in [7, 20] {
         let machine = Machine { noise: 0.005, ..CALM };
-        let wrong = share(machine, 1.0201, pairs, |it| it.verdict == Verdict::Equivalent);
+        let wrong = share_of_trials(machine, 1.0201, pairs, |it| it.verdict == Verdict::Equivalent);
         assert!(wrong <= 0.04, "{pairs}: {wrong}");
     }
-    let same =
-        share(Machine { noise: 0.005, ..CALM }, 1.0, 7, |it| it.verdict == Verdict::Equivalent);
+    let same = share_of_trials(Machine { noise: 0.005, ..CALM }, 1.0, 7, |it| {
+        it.verdict == Verdict::Equivalent
+    });
     assert!(same >= 0.95, "{same}");
 }
 
@@ -173,7 +180,7 @@ fn what_matters_is_called_equivalent_in_at_most_4_of_100() {
 fn the_least_effect_forecast_is_found_in_about_80_of_100() {
     for pairs in [7_u32, 9, 20] {
         let effect = 1.0 + detectable_effect(CALM.noise, pairs);
-        let found = share(CALM, effect, pairs, differs);
+        let found = share_of_trials(CALM, effect, pairs, differs);
         println!("{pairs} pairs find {effect} in {found}");
         assert!((0.7..=0.92).contains(&found), "{pairs}: {effect} {found}");
     }

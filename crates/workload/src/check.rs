@@ -6,7 +6,7 @@ use super::{ColdPages, HugePages, Redis, Size, Swap, Tiers};
 use crate::contents::Mix;
 
 /// Refuses if `holds` is false, naming what was expected and what was found.
-fn must(
+fn require(
     holds: bool,
     key: &str,
     expected: &str,
@@ -16,37 +16,37 @@ fn must(
     if holds { Ok(()) } else { Err(wrong()) }
 }
 
-fn share(key: &str, value: f64) -> Result<(), Error> {
-    must((0.0..=1.0).contains(&value), key, "a share from 0 to 1", value)
+fn check_share(key: &str, value: f64) -> Result<(), Error> {
+    require((0.0..=1.0).contains(&value), key, "a share from 0 to 1", value)
 }
 
-fn rate(key: &str, value: f64) -> Result<(), Error> {
-    must((0.0..=1000.0).contains(&value), key, "a rate from 0 to 1000", value)
+fn check_rate(key: &str, value: f64) -> Result<(), Error> {
+    require((0.0..=1000.0).contains(&value), key, "a rate from 0 to 1000", value)
 }
 
-fn seconds(value: f64) -> Result<(), Error> {
+fn check_seconds(value: f64) -> Result<(), Error> {
     let sane = value > 0.0 && value <= 86_400.0;
-    must(sane, "seconds", "a time above 0 and up to 86400", value)
+    require(sane, "seconds", "a time above 0 and up to 86400", value)
 }
 
-fn exponent(value: f64) -> Result<(), Error> {
-    must((0.0..=5.0).contains(&value), "exponent", "a number from 0 to 5", value)
+fn check_exponent(value: f64) -> Result<(), Error> {
+    require((0.0..=5.0).contains(&value), "exponent", "a number from 0 to 5", value)
 }
 
 /// The number of pages of a size, at least one.
 fn some_pages(key: &str, size: Size) -> Result<usize, Error> {
     let pages = pages(key, size)?;
-    must(pages > 0, key, "a page at least", size)?;
+    require(pages > 0, key, "a page at least", size)?;
     Ok(pages)
 }
 
 pub(super) fn pages(key: &str, size: Size) -> Result<usize, Error> {
     let page = u64::try_from(rustix::param::page_size()).unwrap_or(u64::MAX);
     let bytes = size.0.get();
-    must(bytes % page == 0, key, &format!("whole pages of {page} bytes"), size)?;
+    require(bytes % page == 0, key, &format!("whole pages of {page} bytes"), size)?;
     // Page numbers are stored in 32 bits.
     let number = u32::try_from(bytes / page).ok().and_then(|number| usize::try_from(number).ok());
-    must(number.is_some(), key, "fewer pages", size)?;
+    require(number.is_some(), key, "fewer pages", size)?;
     Ok(number.unwrap_or_default())
 }
 
@@ -61,7 +61,7 @@ pub(super) fn swap(settings: &Swap) -> Result<(), Error> {
     let code = pages("code", settings.code)?;
     pages("step", settings.step)?;
     contents(&settings.contents)?;
-    must(
+    require(
         window <= data,
         "window",
         &format!("no more than data={}", settings.data),
@@ -69,18 +69,18 @@ pub(super) fn swap(settings: &Swap) -> Result<(), Error> {
     )?;
     let parts = usize::try_from(settings.parts).unwrap_or(usize::MAX);
     let all = format!("from 1 part to the {window} pages of the window");
-    must((1..=window).contains(&parts), "parts", &all, parts)?;
-    share("code_hot_share", settings.code_hot_share)?;
-    rate("code_per_data", settings.code_per_data)?;
-    must(
+    require((1..=window).contains(&parts), "parts", &all, parts)?;
+    check_share("code_hot_share", settings.code_hot_share)?;
+    check_rate("code_per_data", settings.code_per_data)?;
+    require(
         code > 0 || settings.code_per_data == 0.0,
         "code",
         "a page, or code_per_data=0",
         "neither",
     )?;
-    share("write_share", settings.write_share)?;
-    must(settings.iterations > 0, "iterations", "one at least", settings.iterations)?;
-    seconds(settings.seconds)
+    check_share("write_share", settings.write_share)?;
+    require(settings.iterations > 0, "iterations", "one at least", settings.iterations)?;
+    check_seconds(settings.seconds)
 }
 
 pub(super) fn coldpages(settings: &ColdPages) -> Result<(), Error> {
@@ -88,34 +88,34 @@ pub(super) fn coldpages(settings: &ColdPages) -> Result<(), Error> {
     some_pages("library", settings.library)?;
     some_pages("stream", settings.stream)?;
     contents(&settings.contents)?;
-    exponent(settings.exponent)?;
-    rate("library_per_data", settings.library_per_data)?;
-    rate("stream_per_data", settings.stream_per_data)?;
-    share("write_share", settings.write_share)?;
-    must((1..=1024).contains(&settings.sharers), "sharers", "from 1 to 1024", settings.sharers)?;
+    check_exponent(settings.exponent)?;
+    check_rate("library_per_data", settings.library_per_data)?;
+    check_rate("stream_per_data", settings.stream_per_data)?;
+    check_share("write_share", settings.write_share)?;
+    require((1..=1024).contains(&settings.sharers), "sharers", "from 1 to 1024", settings.sharers)?;
     let copies = settings.sharers > 1 && settings.write_share > 0.0;
     let expected =
         "0 with more than one of sharers, as a written page is copied and shared no more";
-    must(!copies, "write_share", expected, settings.write_share)?;
-    must(settings.operations > 0, "operations", "one at least", settings.operations)?;
-    seconds(settings.seconds)
+    require(!copies, "write_share", expected, settings.write_share)?;
+    require(settings.operations > 0, "operations", "one at least", settings.operations)?;
+    check_seconds(settings.seconds)
 }
 
 pub(super) fn tiers(settings: &Tiers) -> Result<(), Error> {
     some_pages("hot", settings.hot)?;
     let cold = pages("cold", settings.cold)?;
     contents(&settings.contents)?;
-    share("cold_share", settings.cold_share)?;
-    must(
+    check_share("cold_share", settings.cold_share)?;
+    require(
         cold > 0 || settings.cold_share == 0.0,
         "cold_share",
         "0 where cold has no page",
         settings.cold_share,
     )?;
-    exponent(settings.exponent)?;
-    share("write_share", settings.write_share)?;
+    check_exponent(settings.exponent)?;
+    check_share("write_share", settings.write_share)?;
     let halves = settings.operations >= 2;
-    must(halves, "operations", "two at least, as they have two halves", settings.operations)
+    require(halves, "operations", "two at least, as they have two halves", settings.operations)
 }
 
 pub(super) fn hugepages(settings: &HugePages) -> Result<(), Error> {
@@ -123,23 +123,23 @@ pub(super) fn hugepages(settings: &HugePages) -> Result<(), Error> {
     pages("fragment", settings.fragment)?;
     pages("neighbour", settings.neighbour)?;
     let each = settings.touch_each;
-    must((1..=512).contains(&each), "touch_each", "from 1 to 512", each)?;
-    seconds(settings.seconds)
+    require((1..=512).contains(&each), "touch_each", "from 1 to 512", each)?;
+    check_seconds(settings.seconds)
 }
 
 pub(super) fn redis(settings: &Redis) -> Result<(), Error> {
     let records = (1..=1_000_000_000).contains(&settings.records);
-    must(records, "records", "from 1 to 1000000000", settings.records)?;
+    require(records, "records", "from 1 to 1000000000", settings.records)?;
     let bytes = (1..=1 << 20).contains(&settings.value_bytes);
-    must(bytes, "value_bytes", "from 1 to 1048576", settings.value_bytes)?;
+    require(bytes, "value_bytes", "from 1 to 1048576", settings.value_bytes)?;
     let requests = (1..=1_000_000_000).contains(&settings.requests);
-    must(requests, "requests", "from 1 to 1000000000", settings.requests)?;
-    must((1..=1000).contains(&settings.clients), "clients", "from 1 to 1000", settings.clients)?;
-    must(
+    require(requests, "requests", "from 1 to 1000000000", settings.requests)?;
+    require((1..=1000).contains(&settings.clients), "clients", "from 1 to 1000", settings.clients)?;
+    require(
         (1..=10_000).contains(&settings.pipeline),
         "pipeline",
         "from 1 to 10000",
         settings.pipeline,
     )?;
-    seconds(settings.seconds)
+    check_seconds(settings.seconds)
 }

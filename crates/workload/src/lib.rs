@@ -40,10 +40,10 @@ mod zipf;
 pub use error::Error;
 pub use progress::Progress;
 pub use settings::{
-    Advise, ColdPages, HugePages, Pattern, Readahead, Redis, Swap, Tiers, Workload, recognised,
+    Advise, ColdPages, HugePages, Pattern, Readahead, Redis, Swap, Tiers, Workload, recognise,
 };
 pub use size::Size;
-pub use summary::{WorkloadSummary, said};
+pub use summary::{WorkloadSummary, parse_summary};
 pub use typed::KINDS;
 
 /// The line that is printed before the second half of a workload ([`Workload::is_marked`]): an

@@ -7,7 +7,7 @@ pub(super) struct Pace(f64);
 
 impl Pace {
     /// Number of operations that are due after one more step.
-    pub(super) fn due(&mut self, rate: f64) -> u32 {
+    pub(super) fn operations_due(&mut self, rate: f64) -> u32 {
         self.0 += rate;
         let mut due = 0;
         while self.0 >= 1.0 {
@@ -28,7 +28,7 @@ mod tests {
         #[test]
         fn on_the_whole_it_is_the_rate(rate in 0.0f64..5.0, steps in 1u32..2000) {
             let mut pace = Pace::default();
-            let all: u32 = (0..steps).map(|_| pace.due(rate)).sum();
+            let all: u32 = (0..steps).map(|_| pace.operations_due(rate)).sum();
             prop_assert!((f64::from(all) - rate * f64::from(steps)).abs() < 1.001);
         }
     }

@@ -5,6 +5,6 @@
 pub type Progress<'a> = dyn FnMut(&str, f64) + 'a;
 
 /// The fraction that is done.
-pub(super) fn part(done: usize, all: usize) -> f64 {
+pub(super) fn share(done: usize, all: usize) -> f64 {
     if all == 0 { 1.0 } else { done as f64 / all as f64 }
 }

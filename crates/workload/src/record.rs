@@ -11,7 +11,7 @@ use hdrhistogram::Histogram;
 use pagewise_model::Course;
 use pagewise_stats::median;
 
-use super::settle::settled;
+use super::settle::find_settled;
 
 /// Maximum number of points of a course.
 const MOST: usize = 200;
@@ -59,12 +59,12 @@ impl Record {
     }
 
     /// Records the latency of one operation of the present iteration.
-    pub(super) fn latency(&mut self, nanoseconds: u64) {
+    pub(super) fn add_latency(&mut self, nanoseconds: u64) {
         self.open.latency.saturating_record(nanoseconds);
     }
 
     /// Ends an iteration.
-    pub(super) fn iteration(&mut self, seconds: f64, operations: u64) {
+    pub(super) fn add_iteration(&mut self, seconds: f64, operations: u64) {
         self.open.iterations += 1;
         self.open.operations += operations;
         self.open.seconds += seconds;
@@ -98,13 +98,13 @@ impl Record {
     /// The final result. Iterations at the end that do not fill a point are left out, and so is an
     /// iteration that was cut short. If the workload did not settle, the values are those of the
     /// second half.
-    pub(super) fn concluded(self) -> (Course, BTreeMap<String, f64>) {
-        let settled = settled(&self.seconds_each());
+    pub(super) fn conclude(self) -> (Course, BTreeMap<String, f64>) {
+        let settled = find_settled(&self.seconds_each());
         self.steady_from(settled)
     }
 
     /// The final result if the first point of the steady state is known.
-    pub(super) fn concluded_from(self, point: usize) -> (Course, BTreeMap<String, f64>) {
+    pub(super) fn conclude_from(self, point: usize) -> (Course, BTreeMap<String, f64>) {
         self.steady_from(Some(point))
     }
 
@@ -163,10 +163,10 @@ mod tests {
         let mut record = Record::new();
         for at in 0..60u8 {
             let slow = at < 10;
-            (0..100).for_each(|_| record.latency(if slow { 1_000_000 } else { 1000 }));
-            record.iteration(if slow { 5.0 } else { 1.0 + f64::from(at % 3) * 0.01 }, 100);
+            (0..100).for_each(|_| record.add_latency(if slow { 1_000_000 } else { 1000 }));
+            record.add_iteration(if slow { 5.0 } else { 1.0 + f64::from(at % 3) * 0.01 }, 100);
         }
-        let (course, values) = record.concluded();
+        let (course, values) = record.conclude();
         assert_eq!((course.settled_at, course.iteration_seconds.len()), (Some(10), 60));
         assert_eq!(values["settling"], 50.0);
         assert_eq!(values["steady-iteration"], 1.01);
@@ -180,11 +180,11 @@ mod tests {
     fn where_the_steady_state_is_known_it_begins_there() {
         let mut record = Record::new();
         for second in [1.0, 1.0, 9.0, 5.0] {
-            record.latency(1000);
-            record.iteration(second, 10);
+            record.add_latency(1000);
+            record.add_iteration(second, 10);
         }
         assert_eq!(record.points(), 4);
-        let (course, values) = record.concluded_from(2);
+        let (course, values) = record.conclude_from(2);
         assert_eq!((course.settled_at, values["settling"]), (Some(2), 2.0));
         assert_eq!(values["steady-iteration"], 7.0);
         assert!((values["operations-per-second"] - 20.0 / 14.0).abs() < 1e-9);
@@ -193,15 +193,15 @@ mod tests {
 
     #[test]
     fn nothing_is_said_of_nothing() {
-        assert_eq!(Record::new().concluded(), Default::default());
+        assert_eq!(Record::new().conclude(), Default::default());
     }
 
     #[test]
     fn latencies_of_any_length_are_kept() {
         let mut record = Record::new();
-        [0, 1, 2, 3, 1023, 1024, u64::MAX].into_iter().for_each(|ns| record.latency(ns));
-        record.iteration(1.0, 7);
-        let (course, values) = record.concluded();
+        [0, 1, 2, 3, 1023, 1024, u64::MAX].into_iter().for_each(|ns| record.add_latency(ns));
+        record.add_iteration(1.0, 7);
+        let (course, values) = record.conclude();
         assert_eq!(course.latency_ns.iter().map(|(_, count)| count).sum::<u64>(), 7);
         assert_eq!(course.latency_ns.last().unwrap(), &(1 << 34, 1));
         assert!(values["p99"] > 17.0 && !values.contains_key("settling"));
@@ -215,11 +215,11 @@ mod tests {
         fn a_long_course_is_kept_short(count in 0u32..1500) {
             let mut record = Record::new();
             for at in 0..count {
-                record.latency(u64::from(at) + 1);
-                record.iteration(2.0, 1);
+                record.add_latency(u64::from(at) + 1);
+                record.add_iteration(2.0, 1);
             }
             let width = record.width;
-            let (course, _) = record.concluded();
+            let (course, _) = record.conclude();
             prop_assert!(course.iteration_seconds.len() < MOST);
             let kept = u32::try_from(course.iteration_seconds.len()).unwrap() * width;
             prop_assert!(count - kept < width && course.iteration_seconds.iter().all(|s| *s == 2.0));

@@ -41,7 +41,7 @@ impl Workload {
         let own = own.to_string_lossy().into_owned();
         let words = LINE.map(str::to_owned);
         let argv = [own].into_iter().chain(words).chain([described]).collect();
-        recognised(argv)
+        recognise(argv)
     }
 
     /// Whether it prints [`STEADY`](super::STEADY).
@@ -66,7 +66,7 @@ const LINE: [&str; 3] = ["lab", "workload", "--described"];
 /// makes. Used for commands that a user typed, and for evidence of versions that did not record the
 /// parameters of workloads.
 #[must_use]
-pub fn recognised(argv: Vec<String>) -> Program {
+pub fn recognise(argv: Vec<String>) -> Program {
     let keys = match argv.as_slice() {
         [_, lab, workload, option, text] if [lab, workload, option] == LINE => {
             serde_json::from_str(text).ok()

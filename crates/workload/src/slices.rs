@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Divides operations into iterations of equal length, so that a course can be recorded.
 
-use super::progress::part;
+use super::progress::share;
 
 /// Number of iterations.
 pub(super) const SLICES: u64 = 160;
@@ -13,9 +13,9 @@ pub(super) fn slice_end(slice: u64, operations: u64) -> u64 {
 }
 
 /// The fraction of operations that is done.
-pub(super) fn part_of(done: u64, operations: u64) -> f64 {
+pub(super) fn share_of(done: u64, operations: u64) -> f64 {
     let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-    part(number(done), number(operations))
+    share(number(done), number(operations))
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use pagewise_guest::files::on_disk;
 use pagewise_mappings::{Advice, Region};
 
 use super::error::{Error, ErrorContext};
-use super::progress::{Progress, part};
+use super::progress::{Progress, share};
 use crate::contents::Mix;
 
 /// Bytes that are generated at a time.
@@ -29,7 +29,7 @@ const PIECE: usize = 4 << 20;
 const WORD: usize = size_of::<usize>();
 
 /// Allocates and fills memory, without huge pages.
-pub(super) fn memory(
+pub(super) fn map_filled(
     pages: usize,
     shared: bool,
     contents: &Mix,
@@ -42,7 +42,7 @@ pub(super) fn memory(
     let piece = PIECE / page;
     let mut made = contents.pages(piece.min(pages), page, seed);
     for (number, start) in (0..pages).step_by(piece).enumerate() {
-        progress("filling memory", part(start, pages));
+        progress("filling memory", share(start, pages));
         made.truncate(piece.min(pages - start) * page);
         for (at, bytes) in made.chunks_exact_mut(page).enumerate() {
             if !is_one_word(bytes) {
@@ -69,7 +69,7 @@ pub(super) struct MappedStore {
 impl MappedStore {
     pub(super) fn new(pages: usize, seed: u64, progress: &mut Progress<'_>) -> Result<Self, Error> {
         let folder = folder();
-        let file = written(&folder, pages, seed, progress)
+        let file = write_file(&folder, pages, seed, progress)
             .about(|| format!("a file of {pages} pages in {}", folder.display()))?;
         let map = Region::file(&file, pages).about(|| "mapping it".to_owned())?;
         let stored = Self { file, map };
@@ -98,7 +98,7 @@ fn folder() -> PathBuf {
     named.or_else(on_disk).unwrap_or_else(|| "/var/tmp".into())
 }
 
-fn written(
+fn write_file(
     folder: &Path,
     pages: usize,
     seed: u64,
@@ -110,7 +110,7 @@ fn written(
     let mut made = text.pages(piece.min(pages), page, seed);
     let mut file = tempfile::tempfile_in(folder)?;
     for start in (0..pages).step_by(piece) {
-        progress("writing files", part(start, pages));
+        progress("writing files", share(start, pages));
         made.truncate(piece.min(pages - start) * page);
         for (at, bytes) in made.chunks_exact_mut(page).enumerate() {
             bytes[..WORD].copy_from_slice(&(start + at).to_ne_bytes());
@@ -130,7 +130,7 @@ mod tests {
         let (page, piece) = (rustix::param::page_size(), PIECE / rustix::param::page_size());
         let mix: Mix = "text:50,random:50".parse().unwrap();
         let first_of_each = |seed| {
-            let region = memory(piece + 2, false, &mix, seed, &mut |_, _| {}).unwrap();
+            let region = map_filled(piece + 2, false, &mix, seed, &mut |_, _| {}).unwrap();
             [0, piece, piece + 1].map(|at| {
                 let mut bytes = vec![0; page];
                 region.copy(at, &mut bytes);
@@ -148,7 +148,7 @@ mod tests {
     fn a_number_in_a_page_changes_no_share() {
         let (page, piece) = (rustix::param::page_size(), PIECE / rustix::param::page_size());
         let mix: Mix = "zero:30,text:70,duplicates:20".parse().unwrap();
-        let region = memory(3 * piece, false, &mix, 5, &mut |_, _| {}).unwrap();
+        let region = map_filled(3 * piece, false, &mix, 5, &mut |_, _| {}).unwrap();
         let copied = |at: usize| {
             let mut bytes = vec![0; page];
             region.copy(at, &mut bytes);
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn a_folder_in_memory_is_refused() {
         let refused = |folder: &str| {
-            let file = written(folder.as_ref(), 64, 1, &mut |_, _| {}).unwrap();
+            let file = write_file(folder.as_ref(), 64, 1, &mut |_, _| {}).unwrap();
             let map = Region::file(&file, 64).unwrap();
             MappedStore { file, map }.drop_from_memory(folder.as_ref(), 64).unwrap_err().to_string()
         };

@@ -19,7 +19,7 @@ pub struct WorkloadSummary {
 
 /// Parses the result in the output of a command; `None` if it is not a workload.
 #[must_use]
-pub fn said(output: &str) -> Option<WorkloadSummary> {
+pub fn parse_summary(output: &str) -> Option<WorkloadSummary> {
     let line = output.lines().rev().find(|line| line.starts_with("{\"workload\":"))?;
     serde_json::from_str(line).ok()
 }

@@ -36,7 +36,7 @@ pub(super) fn run(
     let contents = check::contents(&settings.contents)?;
     let mut code = Code::new(settings, progress)?;
     let pages = check::pages("data", settings.data)?;
-    let mut data = store::memory(pages, settings.shared, &contents, settings.seed, progress)?;
+    let mut data = store::map_filled(pages, settings.shared, &contents, settings.seed, progress)?;
     let mut rng = Rng::with_seed(settings.seed);
     let mut touches = TouchPattern::new(settings, &mut rng)?;
     let end = Instant::now() + Duration::from_secs_f64(settings.seconds);
@@ -52,11 +52,11 @@ pub(super) fn run(
         let Some(done) = touches.iteration(&mut data, &mut code, &mut record, &mut rng, end) else {
             break;
         };
-        record.iteration(began.elapsed().as_secs_f64(), done);
+        record.add_iteration(began.elapsed().as_secs_f64(), done);
         operations += done;
     }
     operations += touches.of_the_last;
-    let (course, mut values) = record.concluded();
+    let (course, mut values) = record.conclude();
     values.insert("operations".to_owned(), operations as f64);
     Ok(WorkloadSummary { workload: "swap".to_owned(), values, course })
 }
@@ -93,7 +93,7 @@ impl Code {
     /// Touches as many pages as are due with one touch of data.
     fn touch(&mut self, rng: &mut Rng) {
         let Some(stored) = &self.map else { return };
-        for _ in 0..self.pace.due(self.per_data) {
+        for _ in 0..self.pace.operations_due(self.per_data) {
             let hot = self.hot_share > 0.0 && rng.f64() < self.hot_share;
             let among = if hot { self.pages.div_ceil(HOT) } else { self.pages };
             std::hint::black_box(stored.map.touch(rng.usize(0..among)));
@@ -163,7 +163,7 @@ impl TouchPattern {
                 std::hint::black_box(data.touch(page));
             }
             let ended = Instant::now();
-            record.latency(nanoseconds(ended - began));
+            record.add_latency(nanoseconds(ended - began));
             self.of_the_last += 1;
             if ended >= end {
                 return None;

@@ -15,12 +15,12 @@ impl Workload {
     ///
     /// # Errors
     /// If a key or value is not valid for this workload, or the parameters are inconsistent.
-    pub fn typed(kind: &str, settings: &[String]) -> Result<Self, Error> {
+    pub fn from_words(kind: &str, settings: &[String]) -> Result<Self, Error> {
         let mut message = defaults(kind).ok_or_else(|| {
             Error::Unsound(format!("expected {}, found {kind:?}", KINDS.join(", ")))
         })?;
         for setting in settings {
-            set(kind, &mut message, setting)?;
+            apply_setting(kind, &mut message, setting)?;
         }
         let workload = read(&message).map_err(Error::Unsound)?;
         workload.check()?;
@@ -31,7 +31,7 @@ impl Workload {
     ///
     /// # Errors
     /// If it does not describe a workload, or the parameters are inconsistent.
-    pub fn described(text: &str) -> Result<Self, Error> {
+    pub fn from_description(text: &str) -> Result<Self, Error> {
         let wrong = |error| Error::Unsound(format!("expected a workload as JSON: {error}"));
         let workload: Self = serde_json::from_str(text).map_err(wrong)?;
         workload.check()?;
@@ -60,11 +60,14 @@ impl Workload {
     #[must_use]
     pub fn keys(kind: &str) -> Vec<(String, String)> {
         let message = defaults(kind).unwrap_or_default().into_iter();
-        message.filter(|(key, _)| key != "kind").map(|(key, value)| (key, shown(&value))).collect()
+        message
+            .filter(|(key, _)| key != "kind")
+            .map(|(key, value)| (key, format_value(&value)))
+            .collect()
     }
 }
 
-fn shown(value: &Value) -> String {
+fn format_value(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
@@ -85,7 +88,7 @@ fn read(summary: &Map<String, Value>) -> Result<Workload, String> {
 }
 
 /// Sets one parameter; checked at once, so that the error can name it.
-fn set(kind: &str, summary: &mut Map<String, Value>, setting: &str) -> Result<(), Error> {
+fn apply_setting(kind: &str, summary: &mut Map<String, Value>, setting: &str) -> Result<(), Error> {
     let wrong = |why: String| Err(Error::Unsound(why));
     let Some((key, text)) = setting.split_once('=') else {
         return wrong(format!("expected KEY=VALUE, found {setting:?}"));
@@ -107,14 +110,14 @@ mod tests {
     use pagewise_model::Program;
 
     use super::super::Size;
-    use super::super::recognised;
+    use super::super::recognise;
     use super::*;
 
-    fn typed(line: &str) -> Result<Workload, String> {
+    fn parse_line(line: &str) -> Result<Workload, String> {
         let mut words = line.split(' ');
         let kind = words.next().unwrap();
         let settings: Vec<String> = words.map(str::to_owned).collect();
-        Workload::typed(kind, &settings).map_err(|error| error.to_string())
+        Workload::from_words(kind, &settings).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -128,27 +131,27 @@ mod tests {
             code_per_data: 2.0,
             ..Swap::default()
         };
-        assert_eq!(typed(published), Ok(Workload::Swap(expected)));
+        assert_eq!(parse_line(published), Ok(Workload::Swap(expected)));
         for kind in KINDS {
-            assert!(typed(kind).is_ok() && !Workload::keys(kind).is_empty(), "{kind}");
+            assert!(parse_line(kind).is_ok() && !Workload::keys(kind).is_empty(), "{kind}");
         }
     }
 
     #[test]
     fn a_described_workload_is_what_its_command_says() {
-        let workload = typed("coldpages sharers=16 write_share=0 data=8M").unwrap();
+        let workload = parse_line("coldpages sharers=16 write_share=0 data=8M").unwrap();
         let program = workload.program("/bin/pagewise".as_ref());
-        assert_eq!(Workload::described(program.argv().last().unwrap()).unwrap(), workload);
+        assert_eq!(Workload::from_description(program.argv().last().unwrap()).unwrap(), workload);
         assert_eq!(Workload::of_program(&program), Some(workload));
-        assert_eq!(recognised(program.argv().to_vec()), program);
+        assert_eq!(recognise(program.argv().to_vec()), program);
         for other in
             ["pagewise lab workload --described [", "sudo pagewise lab workload --described {}"]
         {
             let argv: Vec<String> = other.split(' ').map(str::to_owned).collect();
-            assert_eq!(recognised(argv.clone()), Program::Argv(argv));
+            assert_eq!(recognise(argv.clone()), Program::Argv(argv));
         }
-        assert!(Workload::described("{\"kind\":\"swap\",\"data\":\"0M\"}").is_err());
-        assert!(Workload::described("{\"kind\":\"swap\",\"x\":1}").is_err());
+        assert!(Workload::from_description("{\"kind\":\"swap\",\"data\":\"0M\"}").is_err());
+        assert!(Workload::from_description("{\"kind\":\"swap\",\"x\":1}").is_err());
     }
 
     #[test]
@@ -184,7 +187,7 @@ mod tests {
             ("tiers seconds=5", "expected a key of tiers, found \"seconds\": cold, cold_share,"),
             ("redis clients=0", "clients: expected from 1 to 1000, found 0"),
         ] {
-            let message = typed(line).unwrap_err();
+            let message = parse_line(line).unwrap_err();
             assert!(message.starts_with(why), "{line}: {message}");
         }
     }

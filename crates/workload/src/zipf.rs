@@ -62,7 +62,7 @@ impl ZipfPages {
     }
 
     /// The access frequency of each page.
-    pub(crate) fn wanted(&self) -> impl Iterator<Item = (usize, f64)> {
+    pub(crate) fn frequencies(&self) -> impl Iterator<Item = (usize, f64)> {
         let page = |rank: usize| usize::try_from(self.order[rank]).unwrap_or(usize::MAX);
         (0..self.order.len()).map(move |rank| (page(rank), self.zipf.probability(rank)))
     }

@@ -27,7 +27,7 @@ impl Cell {
     }
 
     /// For progress messages, as `4.0 KiB read by 2`.
-    pub(super) fn shown(&self) -> String {
+    pub(super) fn label(&self) -> String {
         let Shape { block_bytes, jobs, direction } = self.shape;
         let direction = match direction {
             Direction::Read => "read",
@@ -45,7 +45,7 @@ impl Cell {
     /// Medians over the rounds; `None` if no round was completed.
     #[must_use]
     pub fn figures(&self, page: Bytes) -> Option<Figures> {
-        let over = |pick: fn(&Round) -> f64| sorted(self.rounds.iter().map(pick));
+        let over = |pick: fn(&Round) -> f64| collect_sorted(self.rounds.iter().map(pick));
         let median = |pick| middle(&over(pick));
         let cpu_ns_per_io = median(|round| round.cpu_ns_per_io)?;
         let kernel: Option<Vec<f64>> = self.rounds.iter().map(|r| r.kernel_ns_per_io).collect();
@@ -55,28 +55,28 @@ impl Cell {
             rounds: u32::try_from(self.rounds.len()).unwrap_or(u32::MAX),
             requests: self.rounds.iter().map(|round| round.requests).sum(),
             iops,
-            iops_spread: ends(&over(|round| round.iops))?,
+            iops_spread: lowest_and_highest(&over(|round| round.iops))?,
             bytes_per_second: iops * block,
             mean_ns: median(|round| round.mean_ns)?,
-            mean_spread: ends(&over(|round| round.mean_ns))?,
+            mean_spread: lowest_and_highest(&over(|round| round.mean_ns))?,
             p50_ns: median(|round| round.p50_ns)?,
-            p50_spread: ends(&over(|round| round.p50_ns))?,
+            p50_spread: lowest_and_highest(&over(|round| round.p50_ns))?,
             p99_ns: median(|round| round.p99_ns)?,
             p999_ns: quantile(&self.latencies, 0.999),
             cpu_ns_per_io,
-            kernel_ns_per_io: kernel.and_then(|all| middle(&sorted(all.into_iter()))),
+            kernel_ns_per_io: kernel.and_then(|all| middle(&collect_sorted(all.into_iter()))),
             cpu_ns_per_page: cpu_ns_per_io * page.get() as f64 / block,
         })
     }
 }
 
-fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+fn collect_sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     values
 }
 
-fn ends(sorted: &[f64]) -> Option<Ends<f64>> {
+fn lowest_and_highest(sorted: &[f64]) -> Option<Ends<f64>> {
     Some([*sorted.first()?, *sorted.last()?])
 }
 

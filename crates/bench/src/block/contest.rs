@@ -53,19 +53,19 @@ pub fn measure(
     calm: usize,
     watch: &mut Watch<'_>,
 ) -> ContestResults {
-    let mut cells = laid_out(contestants);
+    let mut cells = lay_out_cells(contestants);
     let before = noise::Baseline::now();
     let mut runner = runner(&cells, plan, watch.stop);
-    let mut pace = Pace::new(plan, measurable(&cells));
+    let mut pace = Pace::new(plan, count_measurable(&cells));
     let mut rounds_left_out = 0;
     'rounds: for round in 0..=plan.rounds {
         if round > plan.fewest && pace.is_over() {
             rounds_left_out = plan.rounds + 1 - round;
             break;
         }
-        pace.begin(plan.rounds - round, round == 0, measurable(&cells));
-        for at in order(&cells, plan.seed, round) {
-            if runner.stopped() {
+        pace.begin(plan.rounds - round, round == 0, count_measurable(&cells));
+        for at in slice_order(&cells, plan.seed, round) {
+            if runner.is_stopped() {
                 break 'rounds;
             }
             let cell = &mut cells[at];
@@ -75,18 +75,18 @@ pub fn measure(
             pace.step(cell.ended.is_some());
         }
     }
-    let named = |cell: &Cell| format!("{}, {}", contestants[cell.contestant].label, cell.shown());
+    let named = |cell: &Cell| format!("{}, {}", contestants[cell.contestant].label, cell.label());
     let calm = cells.get(calm).map(|cell| (named(cell), cell.rounds.as_slice()));
     let noise = before.until_now(calm);
-    ContestResults { stopped: runner.stopped(), noise, cells, rounds_left_out }
+    ContestResults { stopped: runner.is_stopped(), noise, cells, rounds_left_out }
 }
 
 /// A cell for each contestant and shape; cells that cannot be measured have the reason in `ended`.
-fn laid_out(contestants: &[Contestant<'_>]) -> Vec<Cell> {
+fn lay_out_cells(contestants: &[Contestant<'_>]) -> Vec<Cell> {
     let shapes = contestants.iter().enumerate();
     let shapes = shapes.flat_map(|(at, one)| one.shapes.iter().map(move |shape| (at, one, shape)));
     let cell = |(at, contestant, shape): (usize, &Contestant<'_>, &Shape)| Cell {
-        ended: contestant.refuses(shape),
+        ended: contestant.why_refused(shape),
         ..Cell::new(at, *shape)
     };
     shapes.map(cell).collect()
@@ -100,7 +100,7 @@ fn runner<'a>(cells: &[Cell], plan: &Plan, stop: &'a AtomicBool) -> Runner<'a> {
 }
 
 /// The indices of the measurable cells, in a different order for each round.
-fn order(cells: &[Cell], seed: u64, round: u32) -> Vec<usize> {
+fn slice_order(cells: &[Cell], seed: u64, round: u32) -> Vec<usize> {
     let measured = cells.iter().enumerate().filter(|(_, cell)| cell.ended.is_none());
     let mut order: Vec<usize> = measured.map(|(at, _)| at).collect();
     fastrand::Rng::with_seed(seed ^ (u64::from(round) << 32)).shuffle(&mut order);
@@ -108,7 +108,7 @@ fn order(cells: &[Cell], seed: u64, round: u32) -> Vec<usize> {
 }
 
 /// Number of measurable cells.
-fn measurable(cells: &[Cell]) -> u32 {
+fn count_measurable(cells: &[Cell]) -> u32 {
     let measurable = cells.iter().filter(|cell| cell.ended.is_none());
     u32::try_from(measurable.count()).unwrap_or(u32::MAX)
 }
@@ -209,14 +209,14 @@ mod tests {
         rounds: u32,
         stop_at: Option<u32>,
     ) -> (ContestResults, Vec<Progress>) {
-        let (stop, mut told) = (AtomicBool::new(false), Vec::new());
+        let (stop, mut reported) = (AtomicBool::new(false), Vec::new());
         let mut progress = |step: &Progress| {
-            told.push(step.clone());
+            reported.push(step.clone());
             stop.store(stop_at.is_some_and(|at| step.done >= at), Ordering::SeqCst);
         };
         let plan = Plan { rounds, fewest: rounds, budget: Duration::ZERO, seed: 3 };
         let mut watch = Watch { stop: &stop, progress: &mut progress };
-        (measure(contestants, &plan, 0, &mut watch), told)
+        (measure(contestants, &plan, 0, &mut watch), reported)
     }
 
     #[test]
@@ -229,7 +229,7 @@ mod tests {
             .flatten()
             .collect();
         let memory = Memory::failing_after(&pages, usize::MAX);
-        let (measured, told) = run(&[contestant(&memory, &pages, shapes.clone())], 3, None);
+        let (measured, reported) = run(&[contestant(&memory, &pages, shapes.clone())], 3, None);
         assert_eq!(measured.cells.iter().map(|cell| cell.shape).collect::<Vec<_>>(), shapes);
         for cell in &measured.cells {
             let numbers: Vec<u32> = cell.rounds.iter().map(|round| round.number).collect();
@@ -243,8 +243,8 @@ mod tests {
                 "the round that warms does not count"
             );
         }
-        assert_eq!(told.len(), shapes.len() * 4);
-        assert!(told.iter().enumerate().all(|(at, step)| step.done as usize == at));
+        assert_eq!(reported.len(), shapes.len() * 4);
+        assert!(reported.iter().enumerate().all(|(at, step)| step.done as usize == at));
         assert!(measured.noise.calm_p50_spread.is_some());
         assert_eq!(measured.noise.calm.unwrap().as_str(), "memory, 4.0 KiB read by 1");
         assert_eq!(*memory.bytes.lock().unwrap(), pages.bytes());
@@ -262,12 +262,12 @@ mod tests {
             (Memory::failing_after(&pages, usize::MAX), Memory::failing_after(&pages, 40));
         let read = vec![shape(PAGE, 2, Direction::Read)];
         let both = [contestant(&bad, &pages, read.clone()), contestant(&good, &pages, read)];
-        let (measured, told) = run(&both, 4, None);
+        let (measured, reported) = run(&both, 4, None);
         let [failed, went_on] = &measured.cells[..] else { panic!("two cells") };
         assert_eq!(failed.ended.as_deref(), Some("the device is gone"));
         assert!(failed.rounds.len() < 4);
         assert_eq!((went_on.ended.as_deref(), went_on.rounds.len()), (None, 4));
-        assert_eq!(told.last().unwrap().total, 10);
+        assert_eq!(reported.last().unwrap().total, 10);
         assert!(!measured.stopped);
     }
 
@@ -276,9 +276,9 @@ mod tests {
         let pages = pages(16);
         let memory = Memory::failing_after(&pages, usize::MAX);
         let shapes = vec![shape(PAGE, 1, Direction::Read), shape(2 * PAGE, 1, Direction::Read)];
-        let (measured, told) = run(&[contestant(&memory, &pages, shapes)], 9, Some(7));
+        let (measured, reported) = run(&[contestant(&memory, &pages, shapes)], 9, Some(7));
         assert!(measured.stopped);
-        assert_eq!(told.len(), 8);
+        assert_eq!(reported.len(), 8);
         // two slices of warm-up, five that count; the last one was cut short
         assert_eq!(measured.cells.iter().map(|cell| cell.rounds.len()).sum::<usize>(), 5);
     }
@@ -312,13 +312,13 @@ mod tests {
         all[1].pages = None;
         all[2].span = Bytes::new(6 * PAGE as u64);
         all[2].pages = Some(&empty);
-        assert!(all[2].refuses(&two).is_some());
+        assert!(all[2].why_refused(&two).is_some());
         all[2].pages = Some(&pages);
-        let (measured, told) = run(&all, 2, None);
+        let (measured, reported) = run(&all, 2, None);
         let ended: Vec<_> = measured.cells.iter().map(|cell| cell.ended.clone().unwrap()).collect();
         assert!(ended[0].contains("too few for blocks of 32.0 KiB"), "{ended:?}");
         assert!(ended[1].contains("only read") && ended[2].contains("no multiple"), "{ended:?}");
-        assert!(told.is_empty() && memory.requests.lock().unwrap().is_empty());
+        assert!(reported.is_empty() && memory.requests.lock().unwrap().is_empty());
     }
 
     proptest! {
@@ -330,7 +330,7 @@ mod tests {
                 ..Cell::new(0, shape(PAGE, 1, Direction::Read))
             };
             let cells: Vec<Cell> = ended.iter().map(cell).collect();
-            let orders: Vec<_> = (0..8).map(|round| order(&cells, seed, round)).collect();
+            let orders: Vec<_> = (0..8).map(|round| slice_order(&cells, seed, round)).collect();
             let naive: Vec<usize> = (0..ended.len()).filter(|&at| !ended[at]).collect();
             for one in &orders {
                 let mut sorted = one.clone();

@@ -29,7 +29,7 @@ impl std::fmt::Debug for Contestant<'_> {
 
 impl Contestant<'_> {
     /// Why it cannot take requests of this shape; `None` if it can.
-    pub(super) fn refuses(&self, shape: &Shape) -> Option<String> {
+    pub(super) fn why_refused(&self, shape: &Shape) -> Option<String> {
         let block = shape.block_bytes;
         let fits = |pages: &Pages| {
             let length = pages.bytes().len() as u64;

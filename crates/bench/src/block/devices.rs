@@ -21,7 +21,7 @@ use super::reference::{self, Disk};
 use super::room::{self, MemoryNeeds};
 use super::spec::BlockSpec;
 use super::store::{Device, Store};
-use super::zram::{fill, filled};
+use super::zram::{fill, read_filled};
 use crate::stand_in::StandIn;
 
 /// Measures zram devices of `lender`, all filled with `pages`, and returns them.
@@ -48,17 +48,17 @@ pub fn measure_devices(
     let span = room::span(host, all, needs)?;
     let (noise, stand_in) = (reference::noise(spec.seed), OnceCell::new());
     let mut field = Field::new(lender, host, pages, spec, span);
-    field.candidates(watch);
+    field.add_candidates(watch);
     if !field.contestants.is_empty() {
-        field.references(&noise, &stand_in, watch);
+        field.add_references(&noise, &stand_in, watch);
     }
     let budget = spec.budget.saturating_sub(began.elapsed());
     let plan = Plan { budget, ..spec.plan() };
-    let calm = field.calm();
+    let calm = field.first_calm_cell();
     let stopped = watch.stop.load(Ordering::Relaxed);
     let contestants = if stopped { &[] } else { field.contestants.as_slice() };
     let measured = measure(contestants, &plan, calm, watch);
-    let (entrants, failures) = field.given_back();
+    let (entrants, failures) = field.give_back();
     let page = pages.page_size();
     let shortened = span < all;
     let ContestResults { cells, rounds_left_out, noise, stopped } = measured;
@@ -91,29 +91,29 @@ impl<'a> Field<'a> {
         Self { lender, host, pages, spec, span, loans, entrants, contestants, failures }
     }
 
-    fn candidates(&mut self, watch: &mut Watch<'_>) {
+    fn add_candidates(&mut self, watch: &mut Watch<'_>) {
         let requested = self.spec;
         for candidate in &requested.candidates {
             if watch.stop.load(Ordering::Relaxed) {
                 return;
             }
-            self.tell(watch, format!("filling {candidate}"));
-            if let Err(failure) = self.candidate(candidate, watch) {
+            self.report(watch, format!("filling {candidate}"));
+            if let Err(failure) = self.add_candidate(candidate, watch) {
                 self.failures.push(failure);
             }
         }
     }
 
-    fn candidate(&mut self, candidate: &Compressor, watch: &Watch<'_>) -> Result<(), Refusal> {
+    fn add_candidate(&mut self, candidate: &Compressor, watch: &Watch<'_>) -> Result<(), Refusal> {
         let who = candidate.to_string();
-        let (zram, device) = self.lent(&who, Some(candidate.clone()), self.span)?;
+        let (zram, device) = self.lend_device(&who, Some(candidate.clone()), self.span)?;
         let began = Instant::now();
         let done =
-            fill(&device, self.pages, self.span, watch.stop).map_err(|e| failed(&who, &e))?;
+            fill(&device, self.pages, self.span, watch.stop).map_err(|e| refusal(&who, &e))?;
         if !done {
             return Ok(());
         }
-        let filled = filled(self.host, &zram, began, self.pages.page_size());
+        let filled = read_filled(self.host, &zram, began, self.pages.page_size());
         self.entrants.push(Entrant::Algorithm { candidate: candidate.clone(), filled });
         let shapes = self.spec.shapes(&self.spec.jobs, &self.spec.directions);
         let (store, pages) = (Box::new(device), Some(self.pages));
@@ -121,7 +121,7 @@ impl<'a> Field<'a> {
         Ok(())
     }
 
-    fn lent(
+    fn lend_device(
         &mut self,
         who: &str,
         compressor: Option<Compressor>,
@@ -130,12 +130,12 @@ impl<'a> Field<'a> {
         let spec = ZramSpec { compressor, ..ZramSpec::new(disksize) };
         let zram = self.lender.lend_zram(&spec).map_err(|refused| refused.within(who))?;
         self.loans.push(zram.loan);
-        let device = Device::open(&zram.device).map_err(|error| failed(who, &error))?;
+        let device = Device::open(&zram.device).map_err(|error| refusal(who, &error))?;
         Ok((zram, device))
     }
 
     /// Index of the first cell of the block path if it is measured, otherwise 0.
-    fn calm(&self) -> usize {
+    fn first_calm_cell(&self) -> usize {
         let references = |one: &Entrant| matches!(one, Entrant::Reference { .. });
         let before = self.entrants.iter().position(references).unwrap_or(0);
         self.contestants.iter().take(before).map(|one| one.shapes.len()).sum()
@@ -143,41 +143,51 @@ impl<'a> Field<'a> {
 
     /// Adds the references. The real contents stay in memory and on zram: a file on a disk gets
     /// stand-in pages.
-    fn references(
+    fn add_references(
         &mut self,
         noise: &'a Pages,
         stand_in: &'a OnceCell<Pages>,
         watch: &mut Watch<'_>,
     ) {
         if self.spec.references {
-            self.tell(watch, "filling references".to_owned());
-            self.block_path(noise, watch).unwrap_or_else(|failure| self.failures.push(failure));
+            self.report(watch, "filling references".to_owned());
+            self.add_block_path(noise, watch).unwrap_or_else(|failure| self.failures.push(failure));
             let pages = stand_in.get_or_init(|| self.stand_in());
-            self.tmpfs(pages, watch).unwrap_or_else(|failure| self.failures.push(failure));
-            self.copy();
+            self.add_tmpfs(pages, watch).unwrap_or_else(|failure| self.failures.push(failure));
+            self.add_copy();
         }
         if let Some(disk) = &self.spec.disk {
-            self.tell(watch, "filling the disk's file".to_owned());
+            self.report(watch, "filling the disk's file".to_owned());
             let pages = stand_in.get_or_init(|| self.stand_in());
-            self.disk(disk, pages, watch).unwrap_or_else(|failure| self.failures.push(failure));
+            self.add_disk(disk, pages, watch).unwrap_or_else(|failure| self.failures.push(failure));
         }
     }
 
     /// Adds a zram device with incompressible data, and after it a range of the same size that is
     /// never written.
-    fn block_path(&mut self, noise: &'a Pages, watch: &Watch<'_>) -> Result<(), Refusal> {
+    fn add_block_path(&mut self, noise: &'a Pages, watch: &Watch<'_>) -> Result<(), Refusal> {
         let who = "block path";
         let span = Bytes::new(self.span.get().min(reference::MOST));
         let has_lz4 = self.spec.candidates.iter().any(|one| one.algorithm.as_str() == "lz4");
         let lz4 = has_lz4.then(|| Compressor::new("lz4"));
-        let (_, device) = self.lent(who, lz4, span.saturating_add(span))?;
-        let hole = device.behind(span.get()).map_err(|error| failed(who, &error))?;
-        if fill(&device, noise, span, watch.stop).map_err(|error| failed(who, &error))? {
+        let (_, device) = self.lend_device(who, lz4, span.saturating_add(span))?;
+        let hole = device.at_offset(span.get()).map_err(|error| refusal(who, &error))?;
+        if fill(&device, noise, span, watch.stop).map_err(|error| refusal(who, &error))? {
             let what = "zram with data that does not compress: the way without an algorithm when \
                         read; when written, the algorithm tries";
-            self.beside((who, "block", what), device, Some(noise), span);
+            self.add_reference(
+                ReferenceLabel { name: who, layer: "block", what },
+                device,
+                Some(noise),
+                span,
+            );
             let what = "blocks of zram that were never written: the way without data";
-            self.beside(("zram hole", "block", what), hole, None, span);
+            self.add_reference(
+                ReferenceLabel { name: "zram hole", layer: "block", what },
+                hole,
+                None,
+                span,
+            );
         }
         Ok(())
     }
@@ -193,48 +203,59 @@ impl<'a> Field<'a> {
         reference::stand_in(&StandIn::new(ratio, self.spec.seed), count)
     }
 
-    fn tmpfs(&mut self, pages: &'a Pages, watch: &Watch<'_>) -> Result<(), Refusal> {
+    fn add_tmpfs(&mut self, pages: &'a Pages, watch: &Watch<'_>) -> Result<(), Refusal> {
         let who = "tmpfs";
         let span = Bytes::new(self.span.get().min(reference::MOST));
-        let device = reference::tmpfs(span.get()).map_err(|error| failed(who, &error))?;
-        if fill(&device, pages, span, watch.stop).map_err(|error| failed(who, &error))? {
+        let device = reference::tmpfs(span.get()).map_err(|error| refusal(who, &error))?;
+        if fill(&device, pages, span, watch.stop).map_err(|error| refusal(who, &error))? {
             let what = "a file in memory: a file system instead of a block device";
-            self.beside((who, "file", what), device, Some(pages), span);
+            self.add_reference(
+                ReferenceLabel { name: who, layer: "file", what },
+                device,
+                Some(pages),
+                span,
+            );
         }
         Ok(())
     }
 
-    fn copy(&mut self) {
+    fn add_copy(&mut self) {
         let what = "a copy from memory to memory, without any request";
         let copy = reference::Copy(self.pages);
-        self.beside(("memory copy", "memory", what), copy, None, self.span);
+        self.add_reference(
+            ReferenceLabel { name: "memory copy", layer: "memory", what },
+            copy,
+            None,
+            self.span,
+        );
     }
 
-    fn disk(
+    fn add_disk(
         &mut self,
         disk: &'a Disk,
         stand_in: &'a Pages,
         watch: &Watch<'_>,
     ) -> Result<(), Refusal> {
         let who = "disk";
-        let (device, span) = reference::disk(disk, self.span.get()).map_err(|e| failed(who, &e))?;
+        let (device, span) =
+            reference::disk(disk, self.span.get()).map_err(|e| refusal(who, &e))?;
         let (span, mut pages) = (Bytes::new(span), None);
         if matches!(disk, Disk::Write(_)) {
-            let done = fill(&device, stand_in, span, watch.stop).map_err(|e| failed(who, &e))?;
+            let done = fill(&device, stand_in, span, watch.stop).map_err(|e| refusal(who, &e))?;
             if !done {
                 return Ok(());
             }
             pages = Some(stand_in);
         }
         let what = "the disk that swap would go to";
-        self.beside((who, "block", what), device, pages, span);
+        self.add_reference(ReferenceLabel { name: who, layer: "block", what }, device, pages, span);
         Ok(())
     }
 
     /// Adds a reference: it is read, and also written if it has contents to write.
-    fn beside(
+    fn add_reference(
         &mut self,
-        (name, layer, what): (&'static str, &'static str, &'static str),
+        label: ReferenceLabel,
         store: impl Store + 'a,
         pages: Option<&'a Pages>,
         span: Bytes,
@@ -243,18 +264,19 @@ impl<'a> Field<'a> {
         let can = |way: &&Direction| pages.is_some() || **way == Direction::Read;
         let ways: Vec<Direction> = self.spec.directions.iter().filter(can).copied().collect();
         let shapes = self.spec.shapes(&fewest, &ways);
+        let ReferenceLabel { name, layer, what } = label;
         self.entrants.push(Entrant::Reference { name, layer, what });
         let (label, store) = (name.to_owned(), Box::new(store));
         self.contestants.push(Contestant { label, store, pages, span, shapes });
     }
 
     /// Reports progress before the first slice, when only the budget is known.
-    fn tell(&self, watch: &mut Watch<'_>, what: String) {
+    fn report(&self, watch: &mut Watch<'_>, what: String) {
         (watch.progress)(&Progress { done: 0, total: 0, left: self.spec.budget, what });
     }
 
     /// Returns the devices. All are closed first, because an open zram device cannot be reset.
-    fn given_back(mut self) -> (Vec<Entrant>, Vec<Refusal>) {
+    fn give_back(mut self) -> (Vec<Entrant>, Vec<Refusal>) {
         self.contestants.clear();
         for loan in self.loans {
             if let Err(refused) = self.lender.return_loan(loan) {
@@ -265,6 +287,15 @@ impl<'a> Field<'a> {
     }
 }
 
-fn failed(who: &str, error: &io::Error) -> Refusal {
+/// What a reference is called in the results.
+struct ReferenceLabel {
+    name: &'static str,
+    /// What is measured: a block device, a file or memory.
+    layer: &'static str,
+    /// What it shows.
+    what: &'static str,
+}
+
+fn refusal(who: &str, error: &io::Error) -> Refusal {
     Refusal::new(who, error.to_string())
 }

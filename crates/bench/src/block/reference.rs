@@ -60,10 +60,10 @@ pub(super) fn stand_in(made: &StandIn, count: u64) -> Pages {
 pub(super) fn tmpfs(size: u64) -> io::Result<Device> {
     let file = memfd_create("pagewise-bench", MemfdFlags::CLOEXEC)?;
     rustix::fs::ftruncate(&file, size)?;
-    Device::open_file(&through_proc(&file))
+    Device::open_file(&proc_path(&file))
 }
 
-fn through_proc(file: &OwnedFd) -> PathBuf {
+fn proc_path(file: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
@@ -112,7 +112,7 @@ impl Store for Bounded {
     }
 
     fn for_one_job(&self) -> io::Result<Box<dyn Store + '_>> {
-        Ok(Box::new(Self { device: self.device.again()?, left: Arc::clone(&self.left) }))
+        Ok(Box::new(Self { device: self.device.reopen()?, left: Arc::clone(&self.left) }))
     }
 
     fn in_kernel(&self) -> bool {
@@ -128,14 +128,14 @@ pub(super) fn disk(disk: &Disk, span: u64) -> io::Result<(Bounded, u64)> {
             let size = device.size()?;
             (device, size.min(MOST))
         }
-        Disk::Write(folder) => (unnamed(folder)?, span.min(MOST)),
+        Disk::Write(folder) => (create_unnamed(folder)?, span.min(MOST)),
     };
     Ok((Bounded { device, left: Arc::new(AtomicU64::new(WEAR)) }, size))
 }
 
 /// A file without a name: the kernel deletes it when this process ends, in whatever way.
-fn unnamed(folder: &Path) -> io::Result<Device> {
+fn create_unnamed(folder: &Path) -> io::Result<Device> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let file = open(folder, flags, Mode::RUSR | Mode::WUSR)?;
-    Device::open_file(&through_proc(&file))
+    Device::open_file(&proc_path(&file))
 }

@@ -38,12 +38,12 @@ impl MemoryNeeds {
 /// The largest span up to `requested` that fits; a multiple of 32 KiB if it had to be shortened.
 pub(super) fn span(host: &HostRoot, requested: Bytes, needs: MemoryNeeds) -> Result<Bytes, Error> {
     match snapshot(host, &Scope::glance()).memory.available.get() {
-        Some(available) => fit(available, requested, needs),
+        Some(available) => fit_to_memory(available, requested, needs),
         None => Ok(requested),
     }
 }
 
-fn fit(available: Bytes, requested: Bytes, needs: MemoryNeeds) -> Result<Bytes, Error> {
+fn fit_to_memory(available: Bytes, requested: Bytes, needs: MemoryNeeds) -> Result<Bytes, Error> {
     let room = available.get() - available.get() / LEFT;
     let fits = |span: &u64| needs.bytes_for(*span) <= room;
     if fits(&requested.get()) {
@@ -83,7 +83,7 @@ mod tests {
             let requested = wanted * 4096;
             let needs = MemoryNeeds { devices, references };
             let room = available - available / LEFT;
-            let found = fit(Bytes::new(available), Bytes::new(requested), needs);
+            let found = fit_to_memory(Bytes::new(available), Bytes::new(requested), needs);
             let least = LEAST.min(requested);
             match found {
                 Err(_) => prop_assert!(needs.bytes_for(least) > room * 3 / 4),
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn a_machine_that_is_short_of_memory_holds_fewer_pages() {
         let needs = MemoryNeeds { devices: 3, references: 2 };
-        let fit = |mib: u64| fit(Bytes::new(mib * MIB), Bytes::new(256 * MIB), needs);
+        let fit = |mib: u64| fit_to_memory(Bytes::new(mib * MIB), Bytes::new(256 * MIB), needs);
         assert_eq!(fit(2048).unwrap(), Bytes::new(256 * MIB));
         assert!(fit(400).unwrap() < Bytes::new(100 * MIB));
         let error = fit(8).unwrap_err().to_string();

@@ -51,7 +51,7 @@ impl<'a> Runner<'a> {
         Self { stop, buffers, clock_ns: clock::reading_takes(), random: Rng::with_seed(seed) }
     }
 
-    pub(super) fn stopped(&self) -> bool {
+    pub(super) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
@@ -68,18 +68,19 @@ impl<'a> Runner<'a> {
         let done: Vec<Done> = std::thread::scope(|scope| {
             let buffers = self.buffers.iter_mut().take(jobs);
             let seeded = buffers.map(|buffer| (buffer, random.fork()));
-            let jobs: Vec<_> =
-                seeded.map(|(buffer, random)| scope.spawn(|| task.work(buffer, random))).collect();
+            let jobs: Vec<_> = seeded
+                .map(|(buffer, random)| scope.spawn(|| task.run_job(buffer, random)))
+                .collect();
             let ended = |job: std::thread::ScopedJoinHandle<'_, io::Result<Done>>| {
                 job.join().unwrap_or_else(|_| Err(io::Error::other("its thread panicked")))
             };
             jobs.into_iter().map(ended).collect::<io::Result<_>>()
         })?;
-        if self.stopped() {
+        if self.is_stopped() {
             return Ok(None);
         }
         let in_kernel = contestant.store.in_kernel();
-        Ok(Some(round(done, in_kernel.then_some(self.clock_ns), &mut cell.latencies)))
+        Ok(Some(summarize(done, in_kernel.then_some(self.clock_ns), &mut cell.latencies)))
     }
 }
 
@@ -93,7 +94,7 @@ struct Task<'t> {
 }
 
 impl Task<'_> {
-    fn work(self, buffer: &mut Aligned, mut random: Rng) -> io::Result<Done> {
+    fn run_job(self, buffer: &mut Aligned, mut random: Rng) -> io::Result<Done> {
         let block = self.cell.block();
         let slots = self.contestant.span.get() / block as u64;
         let buffer = &mut buffer.get_mut()[..block];
@@ -108,16 +109,16 @@ impl Task<'_> {
         };
         let latencies = latencies();
         let ready = self.contestant.store.for_one_job().and_then(|store| {
-            self.warm(|| request(&*store, offset()))?;
+            self.warm_up(|| request(&*store, offset()))?;
             Ok(store)
         });
         // the other jobs wait at the barrier, even if this one failed
         self.start.wait();
         let store = ready?;
-        self.timed(latencies, offset, |at| request(&*store, at))
+        self.time_requests(latencies, offset, |at| request(&*store, at))
     }
 
-    fn warm(self, mut request: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+    fn warm_up(self, mut request: impl FnMut() -> io::Result<()>) -> io::Result<()> {
         let began = clock::now();
         for _ in 0..WARMING {
             request()?;
@@ -129,7 +130,7 @@ impl Task<'_> {
         Ok(())
     }
 
-    fn timed(
+    fn time_requests(
         self,
         mut latencies: Latencies,
         mut offset: impl FnMut() -> u64,
@@ -153,7 +154,7 @@ impl Task<'_> {
 }
 
 /// Combines all jobs; `clock_ns` is given if the time of a request is the kernel's.
-fn round(done: Vec<Done>, clock_ns: Option<f64>, all: &mut Latencies) -> Round {
+fn summarize(done: Vec<Done>, clock_ns: Option<f64>, all: &mut Latencies) -> Round {
     let mut latencies = latencies();
     let (mut requests, mut iops, mut inside, mut cpu, mut kernel) = (0, 0.0, 0, 0, 0.0);
     for job in done {
@@ -215,7 +216,7 @@ mod tests {
                 Done { requests, wall_ns: inside_ns, cpu_ns: inside_ns, inside_ns, latencies }
             };
             let mut all = latencies();
-            let round = round(jobs.iter().map(done).collect(), Some(25.0), &mut all);
+            let round = summarize(jobs.iter().map(done).collect(), Some(25.0), &mut all);
             let flat: Vec<u64> = jobs.iter().flatten().copied().collect();
             let mean = flat.iter().sum::<u64>() as f64 / flat.len() as f64;
             let iops: f64 = jobs.iter().map(|job| {

@@ -60,20 +60,20 @@ impl Device {
     /// # Errors
     /// If the system refuses, for example because direct I/O is not supported.
     pub fn open(path: &Path) -> io::Result<Self> {
-        Self::opened(path, true, true)
+        Self::open_with(path, true, true)
     }
 
     /// Opens it read-only, with O_DIRECT.
     pub(super) fn open_to_read(path: &Path) -> io::Result<Self> {
-        Self::opened(path, false, true)
+        Self::open_with(path, false, true)
     }
 
     /// Opens a file with O_DIRECT if its file system supports that, otherwise without.
     pub(super) fn open_file(path: &Path) -> io::Result<Self> {
-        Self::opened(path, true, true).or_else(|_| Self::opened(path, true, false))
+        Self::open_with(path, true, true).or_else(|_| Self::open_with(path, true, false))
     }
 
-    fn opened(path: &Path, write: bool, direct: bool) -> io::Result<Self> {
+    fn open_with(path: &Path, write: bool, direct: bool) -> io::Result<Self> {
         let flags = if direct { OFlags::DIRECT } else { OFlags::empty() };
         let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
         let file = OpenOptions::new().read(true).write(write).custom_flags(flags).open(path)?;
@@ -81,14 +81,14 @@ impl Device {
     }
 
     /// The part after the first `base` bytes.
-    pub(super) fn behind(&self, base: u64) -> io::Result<Self> {
-        Ok(Self { base: self.base + base, ..self.again()? })
+    pub(super) fn at_offset(&self, base: u64) -> io::Result<Self> {
+        Ok(Self { base: self.base + base, ..self.reopen()? })
     }
 
     /// Opens it again, so that only the underlying file is shared.
-    pub(super) fn again(&self) -> io::Result<Self> {
+    pub(super) fn reopen(&self) -> io::Result<Self> {
         let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
-        Ok(Self { base: self.base, ..Self::opened(path.as_ref(), self.write, self.direct)? })
+        Ok(Self { base: self.base, ..Self::open_with(path.as_ref(), self.write, self.direct)? })
     }
 
     /// Its size in bytes.
@@ -104,15 +104,15 @@ impl Device {
 impl Store for Device {
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         let requested = into.len();
-        whole(requested, || pread(&self.file, &mut *into, self.base + offset))
+        repeat_until_whole(requested, || pread(&self.file, &mut *into, self.base + offset))
     }
 
     fn write_at(&self, offset: u64, from: &[u8]) -> io::Result<()> {
-        whole(from.len(), || pwrite(&self.file, from, self.base + offset))
+        repeat_until_whole(from.len(), || pwrite(&self.file, from, self.base + offset))
     }
 
     fn for_one_job(&self) -> io::Result<Box<dyn Store + '_>> {
-        Ok(Box::new(self.again()?))
+        Ok(Box::new(self.reopen()?))
     }
 
     fn in_kernel(&self) -> bool {
@@ -121,7 +121,10 @@ impl Store for Device {
 }
 
 /// Treats a short read or write as an error: devices do not return any.
-fn whole(requested: usize, mut call: impl FnMut() -> rustix::io::Result<usize>) -> io::Result<()> {
+fn repeat_until_whole(
+    requested: usize,
+    mut call: impl FnMut() -> rustix::io::Result<usize>,
+) -> io::Result<()> {
     loop {
         match call() {
             Ok(done) if done == requested => return Ok(()),

@@ -53,7 +53,12 @@ pub(super) fn fill(
 }
 
 /// Reads the device's counters now.
-pub(super) fn filled(host: &HostRoot, zram: &ZramDevice, began: Instant, page: Bytes) -> Filled {
+pub(super) fn read_filled(
+    host: &HostRoot,
+    zram: &ZramDevice,
+    began: Instant,
+    page: Bytes,
+) -> Filled {
     let seconds = began.elapsed().as_secs_f64();
     let devices = snapshot(host, &Scope::glance()).zram;
     let Some(device) = devices.into_iter().find(|device| device.id == zram.number) else {

@@ -9,8 +9,8 @@ use std::cmp::Ordering;
 
 use pagewise_model::{CostVerdict, RelativeCost, StoreComparison, StoreKind};
 
-use super::judge::{against_one, backing_share, is_notable, paired, rounds_of};
-use super::rows::{Done, Key, Middle, per, undisturbed_ns};
+use super::judge::{backing_share, compare_with_one, is_notable, pair_rounds, rounds_of};
+use super::rows::{Done, Key, Middle, divide, undisturbed_ns};
 use super::spec::FaultSpec;
 use super::task::Round;
 
@@ -33,10 +33,10 @@ fn comparison(spec: &FaultSpec, all: &[Done], zram: Key) -> Option<StoreComparis
     };
     let store = (0..spec.stores.len()).find(is_other)?;
     let (of_zram, of_zswap) = (rounds_of(all, zram), rounds_of(all, Key { store, ..zram }));
-    let pairs: Vec<(&Round, &Round)> = paired(&of_zram, &of_zswap).collect();
+    let pairs: Vec<(&Round, &Round)> = pair_rounds(&of_zram, &of_zswap).collect();
     let backing_share = backing_share(pairs.iter().map(|(_, zswap)| *zswap));
     // at least 1 ns: a clock that did not advance would give a ratio with zero
-    let of_one = |ns, count| Some(f64::max(per(ns, count), 1.0));
+    let of_one = |ns, count| Some(f64::max(divide(ns, count), 1.0));
     let relative = |cost: &dyn Fn(&Round) -> Option<f64>| {
         let ratio = |(zram, zswap): &(&Round, &Round)| Some(cost(zswap)? / cost(zram)?);
         relative(&pairs.iter().map(ratio).collect::<Option<Vec<f64>>>()?, backing_share)
@@ -57,7 +57,7 @@ fn comparison(spec: &FaultSpec, all: &[Done], zram: Key) -> Option<StoreComparis
 
 fn relative(ratios: &[f64], backing_share: f64) -> Option<RelativeCost> {
     let middle = Middle::from_numbers(ratios.iter().copied())?;
-    let verdict = match against_one(ratios) {
+    let verdict = match compare_with_one(ratios) {
         _ if is_notable(backing_share) => CostVerdict::NotJudged,
         Ordering::Less => CostVerdict::Less,
         Ordering::Greater => CostVerdict::More,
@@ -71,7 +71,7 @@ mod tests {
     use pagewise_model::{Access, Compressor, SwapStore, SwappedKind};
 
     use super::super::task::PastPool;
-    use super::super::testing::wanted;
+    use super::super::testing::fault_spec;
     use super::*;
 
     /// Three stores: zram with lz4, zswap with lz4, and zswap with zstd.
@@ -79,7 +79,7 @@ mod tests {
         let [lz4, zstd] = ["lz4", "zstd"].map(Compressor::new);
         let stores =
             vec![SwapStore::zram(lz4.clone()), SwapStore::zswap(lz4), SwapStore::zswap(zstd)];
-        FaultSpec { stores, ..wanted() }
+        FaultSpec { stores, ..fault_spec() }
     }
 
     fn done(store: usize, round: u32, cost_ns: u64, written: u64) -> Done {

@@ -18,7 +18,7 @@ use pagewise_model::{
     SwappedKind,
 };
 
-use super::rows::{Done, Key, Middle, per, undisturbed_ns};
+use super::rows::{Done, Key, Middle, divide, undisturbed_ns};
 use super::spec::FaultSpec;
 use super::task::Round;
 use crate::picks::swappiness;
@@ -47,7 +47,7 @@ pub(super) fn backing_share<'a>(rounds: impl IntoIterator<Item = &'a Round>) -> 
         (written + one.backing.map_or(0, |past| past.written), out + one.out)
     };
     let (written, out) = rounds.into_iter().fold((0, 0), add);
-    per(written, out)
+    divide(written, out)
 }
 
 /// Whether that share is too large for a conclusion.
@@ -56,7 +56,7 @@ pub(super) fn is_notable(backing_share: f64) -> bool {
 }
 
 /// The values of rounds that both have.
-pub(super) fn paired<'a, A, B>(
+pub(super) fn pair_rounds<'a, A, B>(
     one: &'a BTreeMap<u32, A>,
     other: &'a BTreeMap<u32, B>,
 ) -> impl Iterator<Item = (&'a A, &'a B)> {
@@ -65,26 +65,26 @@ pub(super) fn paired<'a, A, B>(
 
 /// One effect for each store, kind of memory and order of which the smallest and largest
 /// page-cluster were measured.
-pub(super) fn effects(spec: &FaultSpec, all: &[Done]) -> Vec<ClusterEffect> {
+pub(super) fn cluster_effects(spec: &FaultSpec, all: &[Done]) -> Vec<ClusterEffect> {
     let mut found = Vec::new();
     for store in 0..spec.stores.len() {
         for &memory in &spec.memory {
             for &access in &spec.access {
-                found.extend(effect(spec, all, Key { store, memory, access, cluster: 0 }));
+                found.extend(cluster_effect(spec, all, Key { store, memory, access, cluster: 0 }));
             }
         }
     }
     found
 }
 
-fn effect(spec: &FaultSpec, all: &[Done], key: Key) -> Option<ClusterEffect> {
+fn cluster_effect(spec: &FaultSpec, all: &[Done], key: Key) -> Option<ClusterEffect> {
     let least = *spec.page_clusters.iter().min()?;
     let largest = *spec.page_clusters.iter().max().filter(|largest| **largest > least)?;
     let with = [least, largest].map(|cluster| rounds_of(all, Key { cluster, ..key }));
     if is_notable(backing_share(with.iter().flat_map(BTreeMap::values))) {
         return None;
     }
-    let ratio = paired(&with[0], &with[1]).map(|(a, b)| undisturbed_ns(b) / undisturbed_ns(a));
+    let ratio = pair_rounds(&with[0], &with[1]).map(|(a, b)| undisturbed_ns(b) / undisturbed_ns(a));
     let ratios: Vec<f64> = ratio.collect();
     let ratio = Middle::from_numbers(ratios.iter().copied())?;
     let mean =
@@ -107,11 +107,11 @@ fn effect(spec: &FaultSpec, all: &[Done], key: Key) -> Option<ClusterEffect> {
 
 fn pages_per_fault(rounds: &BTreeMap<u32, Round>) -> f64 {
     let sum = |pick: fn(&Round) -> u64| rounds.values().map(pick).sum();
-    per(sum(|one| one.swapped_in), sum(|one| one.major_faults))
+    divide(sum(|one| one.swapped_in), sum(|one| one.major_faults))
 }
 
 fn verdict(ratios: &[f64]) -> ClusterVerdict {
-    match against_one(ratios) {
+    match compare_with_one(ratios) {
         Ordering::Less => ClusterVerdict::Faster,
         Ordering::Greater => ClusterVerdict::Slower,
         Ordering::Equal => ClusterVerdict::NoDifferenceShown,
@@ -119,7 +119,7 @@ fn verdict(ratios: &[f64]) -> ClusterVerdict {
 }
 
 /// What the ratios of costs show, one for each round; `Equal` if there is no difference.
-pub(super) fn against_one(ratios: &[f64]) -> Ordering {
+pub(super) fn compare_with_one(ratios: &[f64]) -> Ordering {
     let median = Middle::from_numbers(ratios.iter().copied()).map_or(1.0, |middle| middle.median);
     if ratios.len() < ENOUGH {
         Ordering::Equal
@@ -133,9 +133,9 @@ pub(super) fn against_one(ratios: &[f64]) -> Ordering {
 }
 
 /// One choice for each zram device.
-pub(super) fn choices(spec: &FaultSpec, all: &[Done]) -> Vec<ClusterChoice> {
+pub(super) fn cluster_choices(spec: &FaultSpec, all: &[Done]) -> Vec<ClusterChoice> {
     let measured = |store: &usize| all.iter().any(|done| done.key.store == *store);
-    devices(spec).filter(measured).map(|store| choice(spec, all, store)).collect()
+    devices(spec).filter(measured).map(|store| cluster_choice(spec, all, store)).collect()
 }
 
 /// Indices of the zram devices.
@@ -143,15 +143,15 @@ fn devices(spec: &FaultSpec) -> impl Iterator<Item = usize> {
     (0..spec.stores.len()).filter(|store| spec.stores[*store].kind == StoreKind::Zram)
 }
 
-fn choice(spec: &FaultSpec, all: &[Done], store: usize) -> ClusterChoice {
+fn cluster_choice(spec: &FaultSpec, all: &[Done], store: usize) -> ClusterChoice {
     let memory: Vec<SwappedKind> = (spec.memory.iter().copied())
         .filter(|memory| is_read_ahead(spec, all, store, *memory))
         .collect();
     let mut clusters = spec.page_clusters.clone();
     clusters.sort_unstable();
     clusters.dedup();
-    let times = |cluster: &u32| means(all, &keys(store, &memory, &spec.access, *cluster));
-    let times = common(clusters.iter().map(times).collect());
+    let times = |cluster: &u32| mean_times(all, &keys(store, &memory, &spec.access, *cluster));
+    let times = common_rounds(clusters.iter().map(times).collect());
     let candidates = candidates(&clusters, &times);
     let alike = candidates.iter().all(|one| one.as_good_as_best);
     let best = candidates.iter().min_by(|a, b| a.undisturbed_ns.total_cmp(&b.undisturbed_ns));
@@ -172,7 +172,7 @@ fn is_read_ahead(spec: &FaultSpec, all: &[Done], store: usize, memory: SwappedKi
 }
 
 /// Keeps only the rounds that all have.
-fn common(mut times: Vec<BTreeMap<u32, f64>>) -> Vec<BTreeMap<u32, f64>> {
+fn common_rounds(mut times: Vec<BTreeMap<u32, f64>>) -> Vec<BTreeMap<u32, f64>> {
     let everywhere = |round: &u32| times.iter().all(|time| time.contains_key(round));
     let rounds = times.first().map(|first| first.keys().copied().filter(everywhere).collect());
     let rounds: Vec<u32> = rounds.unwrap_or_default();
@@ -188,7 +188,7 @@ fn candidates(clusters: &[u32], times: &[BTreeMap<u32, f64>]) -> Vec<ClusterTime
     let best = both.min_by(|a, b| a.1.median.total_cmp(&b.1.median)).map(|(times, _)| times);
     let Some(best) = best else { return Vec::new() };
     let as_good = |time: &BTreeMap<u32, f64>| {
-        let ratios: Vec<f64> = paired(best, time).map(|(best, one)| one / best).collect();
+        let ratios: Vec<f64> = pair_rounds(best, time).map(|(best, one)| one / best).collect();
         verdict(&ratios) != ClusterVerdict::Slower
     };
     let all = clusters.iter().zip(times).zip(&middles);
@@ -210,7 +210,7 @@ fn keys(store: usize, memory: &[SwappedKind], access: &[Access], cluster: u32) -
 
 /// Mean time of a touch over all these combinations with equal weight, for each round that has them
 /// all.
-fn means(all: &[Done], keys: &[Key]) -> BTreeMap<u32, f64> {
+fn mean_times(all: &[Done], keys: &[Key]) -> BTreeMap<u32, f64> {
     let mut rounds: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     for key in keys {
         for (round, figures) in rounds_of(all, *key) {
@@ -224,11 +224,15 @@ fn means(all: &[Done], keys: &[Key]) -> BTreeMap<u32, f64> {
 
 /// One ratio for each zram device for which private memory was touched in random order in a round
 /// that also read the file.
-pub(super) fn ratios(spec: &FaultSpec, all: &[Done], files: &[(u32, Round)]) -> Vec<CostRatio> {
-    devices(spec).filter_map(|store| ratio(spec, all, files, store)).collect()
+pub(super) fn cost_ratios(
+    spec: &FaultSpec,
+    all: &[Done],
+    files: &[(u32, Round)],
+) -> Vec<CostRatio> {
+    devices(spec).filter_map(|store| cost_ratio(spec, all, files, store)).collect()
 }
 
-fn ratio(
+fn cost_ratio(
     spec: &FaultSpec,
     all: &[Done],
     files: &[(u32, Round)],
@@ -238,7 +242,7 @@ fn ratio(
     let key = Key { store, memory: SwappedKind::Private, access: Access::Random, cluster };
     let swap = rounds_of(all, key);
     let files: BTreeMap<u32, Round> = files.iter().copied().collect();
-    let both: Vec<(f64, f64)> = paired(&files, &swap)
+    let both: Vec<(f64, f64)> = pair_rounds(&files, &swap)
         .map(|(file, swap)| (undisturbed_ns(file), undisturbed_ns(swap)))
         .collect();
     let ratio = Middle::from_numbers(both.iter().map(|(file, swap)| file / swap))?;
@@ -253,7 +257,7 @@ fn ratio(
         swap_spread: swap.ends,
         file_ns_per_page: file.median,
         file_spread: file.ends,
-        file_faults_per_page: per(sum(|one| one.major_faults), sum(|one| one.touches)),
+        file_faults_per_page: divide(sum(|one| one.major_faults), sum(|one| one.touches)),
         file_per_swap: ratio.median,
         file_per_swap_spread: ratio.ends,
         swappiness: swappiness(ratio.median),
@@ -267,11 +271,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::task::PastPool;
-    use super::super::testing::{any_rounds, wanted};
+    use super::super::testing::{any_rounds, fault_spec};
     use super::*;
 
     /// A round whose touches took this long each, with this many pages per fault.
-    fn touched(undisturbed_ns: f64, pages_per_fault: u64) -> Round {
+    fn round_with_touches(undisturbed_ns: f64, pages_per_fault: u64) -> Round {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small")]
         let own_ns = (8.0 * undisturbed_ns) as u64;
         let swapped_in = 8 * pages_per_fault;
@@ -285,14 +289,15 @@ mod tests {
     }
 
     /// Rounds with these times per touch, by memory, order, cluster and round.
-    fn made(rounds: u32, time: impl Fn(SwappedKind, Access, u32, u32) -> f64) -> Vec<Done> {
-        let spec = wanted();
+    fn make_rounds(rounds: u32, time: impl Fn(SwappedKind, Access, u32, u32) -> f64) -> Vec<Done> {
+        let spec = fault_spec();
         let mut all = Vec::new();
         for &cluster in &spec.page_clusters {
             for key in keys(0, &spec.memory, &spec.access, cluster) {
                 for round in 1..=rounds {
                     let pages = window(key.memory, key.access, cluster);
-                    let figures = touched(time(key.memory, key.access, cluster, round), pages);
+                    let figures =
+                        round_with_touches(time(key.memory, key.access, cluster, round), pages);
                     all.push(Done { round, key, figures });
                 }
             }
@@ -309,31 +314,31 @@ mod tests {
     }
 
     fn verdicts(all: &[Done], memory: SwappedKind) -> Vec<ClusterVerdict> {
-        let effects = effects(&wanted(), all).into_iter();
+        let effects = cluster_effects(&fault_spec(), all).into_iter();
         effects.filter(|effect| effect.memory == memory).map(|effect| effect.verdict).collect()
     }
 
     #[test]
     fn drift_over_rounds_hides_no_difference_within_them() {
-        let all = made(5, |_, access, cluster, round| {
+        let all = make_rounds(5, |_, access, cluster, round| {
             let ahead = if access == Access::Sequential { f64::from(cluster) } else { 0.0 };
             1000.0 * f64::from(round * round) * (1.0 - 0.1 * ahead)
         });
         let [none, faster] = [ClusterVerdict::NoDifferenceShown, ClusterVerdict::Faster];
         assert_eq!(verdicts(&all, SwappedKind::Private), [none, none], "nothing is read ahead");
         assert_eq!(verdicts(&all, SwappedKind::Forked), [faster, none]);
-        let choice = &choices(&wanted(), &all)[0];
+        let choice = &cluster_choices(&fault_spec(), &all)[0];
         assert_eq!(choice.memory, [SwappedKind::Forked, SwappedKind::Shmem]);
         assert_eq!((choice.implied, choice.rounds), (Some(3), 5));
     }
 
     #[test]
     fn what_is_good_in_order_and_bad_at_random_is_weighed() {
-        let all = made(5, |_, access, cluster, _| match access {
+        let all = make_rounds(5, |_, access, cluster, _| match access {
             Access::Sequential => 4000.0 / f64::from(1 << cluster),
             Access::Random => 4000.0 * f64::from(1 << cluster),
         });
-        let choice = &choices(&wanted(), &all)[0];
+        let choice = &cluster_choices(&fault_spec(), &all)[0];
         assert_eq!(choice.implied, Some(0));
         assert_eq!(choice.candidates[3].undisturbed_ns, (500.0 + 32_000.0) / 2.0);
     }
@@ -341,58 +346,63 @@ mod tests {
     #[test]
     fn little_few_rounds_and_rounds_that_disagree_show_no_difference() {
         let much = |cluster| 100.0 * f64::from(cluster);
-        let few = made(4, |_, _, cluster, _| 1000.0 + much(cluster));
-        let little = made(9, |_, _, cluster, _| 1000.0 + 0.1 * much(cluster));
-        let torn = made(9, |_, _, cluster, round| {
+        let few = make_rounds(4, |_, _, cluster, _| 1000.0 + much(cluster));
+        let little = make_rounds(9, |_, _, cluster, _| 1000.0 + 0.1 * much(cluster));
+        let torn = make_rounds(9, |_, _, cluster, round| {
             1000.0 + if round == 4 { -much(cluster) } else { much(cluster) }
         });
         for all in [few, little, torn] {
-            assert_eq!(choices(&wanted(), &all)[0].implied, None);
+            assert_eq!(cluster_choices(&fault_spec(), &all)[0].implied, None);
             let all = verdicts(&all, SwappedKind::Forked);
             assert_eq!(all, [ClusterVerdict::NoDifferenceShown; 2]);
         }
-        assert!(choices(&wanted(), &[]).is_empty() && effects(&wanted(), &[]).is_empty());
+        assert!(
+            cluster_choices(&fault_spec(), &[]).is_empty()
+                && cluster_effects(&fault_spec(), &[]).is_empty()
+        );
     }
 
     #[test]
     fn where_nothing_is_read_ahead_nothing_is_to_choose() {
-        let mut all = made(5, |_, _, cluster, _| 1000.0 + 100.0 * f64::from(cluster));
+        let mut all = make_rounds(5, |_, _, cluster, _| 1000.0 + 100.0 * f64::from(cluster));
         all.retain(|done| done.key.memory == SwappedKind::Private);
-        let choice = &choices(&wanted(), &all)[0];
+        let choice = &cluster_choices(&fault_spec(), &all)[0];
         assert!(choice.memory.is_empty() && choice.candidates.is_empty());
         assert_eq!(choice.implied, None);
     }
 
     #[test]
     fn swap_and_file_are_compared_within_a_round() {
-        let all = made(3, |_, _, _, round| 1000.0 * f64::from(round));
-        let file = |round: u32| (round, touched(3000.0 * f64::from(round), 1));
-        let ratio = &ratios(&wanted(), &all, &[file(2), file(3), file(9)])[0];
+        let all = make_rounds(3, |_, _, _, round| 1000.0 * f64::from(round));
+        let file = |round: u32| (round, round_with_touches(3000.0 * f64::from(round), 1));
+        let ratio = &cost_ratios(&fault_spec(), &all, &[file(2), file(3), file(9)])[0];
         assert_eq!((ratio.rounds, ratio.swappiness, ratio.swappiness_spread), (2, 150, [150, 150]));
         assert_eq!((ratio.file_per_swap, ratio.file_faults_per_page), (3.0, 1.0));
-        assert!(ratios(&wanted(), &all, &[]).is_empty());
+        assert!(cost_ratios(&fault_spec(), &all, &[]).is_empty());
     }
 
     /// Twice: private memory with zswap as on 6.18, and the same with some pages that bypassed the
     /// pool.
     #[test]
     fn zswap_has_an_effect_unless_pages_went_past_its_pool_and_never_a_choice() {
-        let mut spec = wanted();
+        let mut spec = fault_spec();
         spec.stores = vec![SwapStore::zswap(Compressor::new("lzo"))];
-        let mut all = made(5, |_, _, cluster, _| 1000.0 * f64::from(1 << cluster));
+        let mut all = make_rounds(5, |_, _, cluster, _| 1000.0 * f64::from(1 << cluster));
         for done in &mut all {
             done.figures.out = 100;
             done.figures.swapped_in = 8 << done.key.cluster;
             done.figures.backing = Some(PastPool { written: 1, ..PastPool::default() });
         }
-        let found = effects(&spec, &all);
+        let found = cluster_effects(&spec, &all);
         assert_eq!(found.len(), 6);
         assert!(found.iter().all(|one| one.verdict == ClusterVerdict::Slower), "{found:?}");
-        assert!(choices(&spec, &all).is_empty() && ratios(&spec, &all, &[]).is_empty());
+        assert!(
+            cluster_choices(&spec, &all).is_empty() && cost_ratios(&spec, &all, &[]).is_empty()
+        );
         for done in &mut all {
             done.figures.backing = Some(PastPool { written: 2, ..PastPool::default() });
         }
-        assert!(effects(&spec, &all).is_empty());
+        assert!(cluster_effects(&spec, &all).is_empty());
     }
 
     proptest! {
@@ -400,11 +410,11 @@ mod tests {
         /// them, and ranges are in order.
         #[test]
         fn any_rounds_can_be_judged(all in any_rounds()) {
-            let spec = wanted();
-            for effect in effects(&spec, &all) {
+            let spec = fault_spec();
+            for effect in cluster_effects(&spec, &all) {
                 prop_assert!(effect.time_ratio_spread[0] <= effect.time_ratio_spread[1]);
             }
-            for choice in choices(&spec, &all) {
+            for choice in cluster_choices(&spec, &all) {
                 let least = choice.candidates.iter().map(|one| one.undisturbed_ns).fold(f64::MAX, f64::min);
                 if let Some(implied) = choice.implied {
                     let best = choice.candidates.iter().find(|one| one.page_cluster == implied);

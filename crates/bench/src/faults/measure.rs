@@ -11,7 +11,7 @@ use fastrand::Rng;
 use pagewise_model::lend::{GroupSpec, KnobSetting, Lender, LoanId, MemoryGroup};
 use pagewise_model::{Access, Refusal, StoreKind, SwappedKind};
 
-use super::order::shuffled;
+use super::order::shuffle;
 use super::rows::{Done, Key};
 use super::run::{NoAnswer, run};
 use super::spec::{Control, FaultResults, FaultSpec, FaultsEnd, Progress, Unmeasured};
@@ -48,26 +48,26 @@ pub fn measure(
         progress: Progress { done: 0, of: measurements(spec) },
         kept: RoundSamples::default(),
     };
-    let ended = round.all().err().unwrap_or(FaultsEnd::Complete);
+    let ended = round.measure_all().err().unwrap_or(FaultsEnd::Complete);
     round.give_back("the cgroup", group.loan);
     let Rounds { kept, mut progress, control, .. } = round;
     if ended == FaultsEnd::Complete {
         progress.done = progress.of;
     }
     (control.progress)(progress);
-    Ok(measured(spec, kept, ended))
+    Ok(results(spec, kept, ended))
 }
 
-fn measured(spec: &FaultSpec, kept: RoundSamples, ended: FaultsEnd) -> FaultResults {
+fn results(spec: &FaultSpec, kept: RoundSamples, ended: FaultsEnd) -> FaultResults {
     let RoundSamples { swap, files, writebacks, is_zswap_on_zram, troubles } = kept;
     FaultResults {
         rows: rows::rows(spec, &swap, is_zswap_on_zram),
-        out: rows::out(spec, &swap),
-        writebacks: rows::writebacks(spec, &writebacks),
+        out: rows::swap_out_costs(spec, &swap),
+        writebacks: rows::writeback_costs(spec, &writebacks),
         comparisons: compare::comparisons(spec, &swap),
-        effects: judge::effects(spec, &swap),
-        choices: judge::choices(spec, &swap),
-        ratios: judge::ratios(spec, &swap, &files),
+        effects: judge::cluster_effects(spec, &swap),
+        choices: judge::cluster_choices(spec, &swap),
+        ratios: judge::cost_ratios(spec, &swap, &files),
         troubles,
         ended,
     }
@@ -96,7 +96,7 @@ struct RoundSamples {
 }
 
 impl RoundSamples {
-    fn trouble(&mut self, what: impl Into<String>, why: impl Into<String>) {
+    fn add_trouble(&mut self, what: impl Into<String>, why: impl Into<String>) {
         let (what, why) = (what.into(), why.into());
         let same = |known: &&mut Unmeasured| known.what == what && known.why == why;
         match self.troubles.iter_mut().find(same) {
@@ -119,11 +119,11 @@ struct Rounds<'a, 'b> {
 
 impl Rounds<'_, '_> {
     /// Runs all rounds; round 0 is the warm-up.
-    fn all(&mut self) -> Result<(), FaultsEnd> {
+    fn measure_all(&mut self) -> Result<(), FaultsEnd> {
         let LentStores { stores, is_zswap_on_zram, refused, loans } =
             stores::lend(self.lender, self.spec);
         self.kept.is_zswap_on_zram = is_zswap_on_zram;
-        refused.into_iter().for_each(|(what, why)| self.kept.trouble(what, why));
+        refused.into_iter().for_each(|(what, why)| self.kept.add_trouble(what, why));
         let mut ended = Ok(());
         let until = self.control.until.take();
         for round in 0..=self.spec.rounds {
@@ -143,12 +143,12 @@ impl Rounds<'_, '_> {
 
     fn round(&mut self, round: u32, stores: &[LentStore]) -> Result<(), FaultsEnd> {
         if round > 0 {
-            self.file(round)?;
+            self.measure_file(round)?;
         }
-        for store in shuffled(&mut self.rng, stores.iter().collect()) {
-            self.with_store(store, |rounds| rounds.clusters(round, store))?;
+        for store in shuffle(&mut self.rng, stores.iter().collect()) {
+            self.with_store(store, |rounds| rounds.measure_clusters(round, store))?;
             if round > 0 {
-                self.writeback(store)?;
+                self.measure_writeback(store)?;
             }
         }
         Ok(())
@@ -164,13 +164,13 @@ impl Rounds<'_, '_> {
             Ok(loans) => {
                 let ended = measure(self);
                 if let Err(refused) = stores::give_back(self.lender, loans) {
-                    self.kept.trouble("swap, given back", refused.to_string());
+                    self.kept.add_trouble("swap, given back", refused.to_string());
                 }
                 ended
             }
             Err(refused) => {
                 let what = stores::label(&self.spec.stores[store.number]);
-                self.kept.trouble(what, refused.to_string());
+                self.kept.add_trouble(what, refused.to_string());
                 Ok(())
             }
         }
@@ -178,7 +178,7 @@ impl Rounds<'_, '_> {
 
     /// Measures zswap's writeback. Not possible if a zram device is behind zswap instead of a disk:
     /// what is written there is compressed again.
-    fn writeback(&mut self, store: &LentStore) -> Result<(), FaultsEnd> {
+    fn measure_writeback(&mut self, store: &LentStore) -> Result<(), FaultsEnd> {
         let Some(shrinking) = stores::with_shrinker(store) else { return Ok(()) };
         let why = if self.kept.is_zswap_on_zram {
             "no disk stands behind zswap here"
@@ -188,44 +188,44 @@ impl Rounds<'_, '_> {
             return self.with_store(&shrinking, |rounds| rounds.write_back(store.number));
         };
         self.progress.done += 1;
-        self.kept.trouble(WRITEBACK, why);
+        self.kept.add_trouble(WRITEBACK, why);
         Ok(())
     }
 
     fn write_back(&mut self, number: usize) -> Result<(), FaultsEnd> {
         let figures = self.measure_round(TaskKind::Writeback, self.spec.pages);
-        match figures.and_then(written) {
+        match figures.and_then(check_written_back) {
             Ok(figures) => self.kept.writebacks.push((number, figures)),
             Err(NoAnswer::Over(ended)) => return Err(ended),
             Err(NoAnswer::Failed(why)) => {
                 let store = stores::label(&self.spec.stores[number]);
-                self.kept.trouble(format!("{store}, {WRITEBACK}"), why);
+                self.kept.add_trouble(format!("{store}, {WRITEBACK}"), why);
             }
         }
         Ok(())
     }
 
-    fn clusters(&mut self, round: u32, store: &LentStore) -> Result<(), FaultsEnd> {
-        let mut clusters = shuffled(&mut self.rng, self.spec.page_clusters.clone());
+    fn measure_clusters(&mut self, round: u32, store: &LentStore) -> Result<(), FaultsEnd> {
+        let mut clusters = shuffle(&mut self.rng, self.spec.page_clusters.clone());
         if round == 0 {
             clusters.truncate(1);
         }
         for cluster in clusters {
             match self.lender.lend_knob(&KnobSetting::new(CLUSTER, cluster.to_string())) {
                 Ok(loan) => {
-                    let ended = self.combinations(round, store, cluster);
+                    let ended = self.measure_combinations(round, store, cluster);
                     self.give_back(CLUSTER, loan);
                     ended?;
                 }
                 Err(refused) => {
-                    self.kept.trouble(format!("{CLUSTER} {cluster}"), refused.to_string());
+                    self.kept.add_trouble(format!("{CLUSTER} {cluster}"), refused.to_string());
                 }
             }
         }
         Ok(())
     }
 
-    fn combinations(
+    fn measure_combinations(
         &mut self,
         round: u32,
         store: &LentStore,
@@ -236,7 +236,7 @@ impl Rounds<'_, '_> {
             self.spec.access.iter().map(move |access| (memory, *access))
         };
         let all: Vec<(SwappedKind, Access)> = self.spec.memory.iter().flat_map(orders).collect();
-        let mut all = shuffled(&mut self.rng, all);
+        let mut all = shuffle(&mut self.rng, all);
         if round == 0 {
             all.truncate(1);
         }
@@ -248,32 +248,32 @@ impl Rounds<'_, '_> {
                 key,
                 figures,
             });
-            match done.and_then(|done| usable(done, self.spec.pages)) {
+            match done.and_then(|done| check_usable(done, self.spec.pages)) {
                 Ok(done) if round > 0 => self.kept.swap.push(done),
                 Ok(_) => {}
                 Err(NoAnswer::Over(ended)) => return Err(ended),
-                Err(NoAnswer::Failed(why)) => self.kept.trouble(self.named(key), why),
+                Err(NoAnswer::Failed(why)) => self.kept.add_trouble(self.describe(key), why),
             }
         }
         Ok(())
     }
 
-    fn file(&mut self, round: u32) -> Result<(), FaultsEnd> {
+    fn measure_file(&mut self, round: u32) -> Result<(), FaultsEnd> {
         let Some(folder) = self.spec.file_folder.clone() else { return Ok(()) };
         let what = format!("a file in {}", folder.display());
         let pages = StandIn::new(self.spec.file_ratio, self.spec.seed);
         let figures = self.measure_round(TaskKind::File { folder, pages }, self.spec.file_pages);
-        match figures.and_then(|figures| dropped(figures, self.spec.file_pages)) {
+        match figures.and_then(|figures| check_dropped(figures, self.spec.file_pages)) {
             Ok(figures) => self.kept.files.push((round, figures)),
             Err(NoAnswer::Over(ended)) => return Err(ended),
-            Err(NoAnswer::Failed(why)) => self.kept.trouble(what, why),
+            Err(NoAnswer::Failed(why)) => self.kept.add_trouble(what, why),
         }
         Ok(())
     }
 
     /// Runs one worker.
     fn measure_round(&mut self, what: TaskKind, pages: usize) -> Result<Round, NoAnswer> {
-        if let Some(ended) = self.control.over() {
+        if let Some(ended) = self.control.why_over() {
             return Err(NoAnswer::Over(ended));
         }
         (self.control.progress)(self.progress);
@@ -283,7 +283,7 @@ impl Rounds<'_, '_> {
         run(&self.spec.program, &task, self.pages, self.control)
     }
 
-    fn named(&self, key: Key) -> String {
+    fn describe(&self, key: Key) -> String {
         let memory = match key.memory {
             SwappedKind::Private => "private",
             SwappedKind::Forked => "forked",
@@ -299,27 +299,27 @@ impl Rounds<'_, '_> {
 
     fn give_back(&mut self, what: &str, loan: LoanId) {
         if let Err(refused) = self.lender.return_loan(loan) {
-            self.kept.trouble(format!("{what}, given back"), refused.to_string());
+            self.kept.add_trouble(format!("{what}, given back"), refused.to_string());
         }
     }
 }
 
 /// Whether `part` is at least 99 % of the pages; some may remain in the kernel's per-CPU lists.
-fn nearly(part: u64, pages: u64) -> bool {
+fn is_nearly_all(part: u64, pages: u64) -> bool {
     part >= pages - pages / 100
 }
 
 /// Whether a round is valid. Some pages of other processes are tolerated.
-fn usable(done: Done, pages: usize) -> Result<Done, NoAnswer> {
+fn check_usable(done: Done, pages: usize) -> Result<Done, NoAnswer> {
     let Round { gone, out, swapped_in, major_faults, backing, .. } = done.figures;
     let pages = u64::try_from(pages).unwrap_or(u64::MAX);
     // pages that were written to a disk stay in the swap cache until the write is complete
     let in_cache = backing.map_or(0, |backing| backing.written);
-    let why = if !nearly(gone + in_cache, pages) {
+    let why = if !is_nearly_all(gone + in_cache, pages) {
         format!("only {gone} of {pages} pages left memory: the device is full or took no more")
-    } else if !nearly(out, pages) {
+    } else if !is_nearly_all(out, pages) {
         format!("only {out} of {gone} pages that left memory reached the device (zswap?)")
-    } else if !nearly(pages, out.max(swapped_in)) {
+    } else if !is_nearly_all(pages, out.max(swapped_in)) {
         let counted = format!("{out} pages out and {swapped_in} in");
         format!("something else on this machine swapped too: {counted}, and {pages} are ours")
     } else if major_faults == 0 {
@@ -331,7 +331,7 @@ fn usable(done: Done, pages: usize) -> Result<Done, NoAnswer> {
 }
 
 /// Whether enough was written back to determine its cost.
-fn written(figures: Round) -> Result<Round, NoAnswer> {
+fn check_written_back(figures: Round) -> Result<Round, NoAnswer> {
     let Round { out, written_back, .. } = figures;
     if written_back >= (out / 10).max(1) {
         return Ok(figures);
@@ -341,8 +341,8 @@ fn written(figures: Round) -> Result<Round, NoAnswer> {
     )))
 }
 
-fn dropped(figures: Round, pages: usize) -> Result<Round, NoAnswer> {
-    if nearly(figures.gone, u64::try_from(pages).unwrap_or(u64::MAX)) {
+fn check_dropped(figures: Round, pages: usize) -> Result<Round, NoAnswer> {
+    if is_nearly_all(figures.gone, u64::try_from(pages).unwrap_or(u64::MAX)) {
         return Ok(figures);
     }
     let gone = figures.gone;

@@ -5,7 +5,7 @@ use fastrand::Rng;
 use pagewise_model::Access;
 
 /// Shuffles the items.
-pub(super) fn shuffled<T>(rng: &mut Rng, mut items: Vec<T>) -> Vec<T> {
+pub(super) fn shuffle<T>(rng: &mut Rng, mut items: Vec<T>) -> Vec<T> {
     rng.shuffle(&mut items);
     items
 }
@@ -23,7 +23,7 @@ pub(super) fn shuffle_pages(access: Access, pages: usize, seed: u64) -> Vec<usiz
             let mut rng = Rng::with_seed(seed);
             let one = |start| start + rng.usize(..BLOCK.min(pages - start));
             let chosen = (0..pages).step_by(BLOCK).map(one).collect();
-            shuffled(&mut rng, chosen)
+            shuffle(&mut rng, chosen)
         }
     }
 }

@@ -59,7 +59,7 @@ impl Pages {
     }
 
     /// Number of these pages of the region whose contents are not those that they were filled with.
-    pub(super) fn wrong(
+    pub(super) fn count_wrong(
         &self,
         region: &Region,
         order: &[usize],
@@ -129,9 +129,9 @@ mod tests {
             Ok(())
         });
         let origin = filled.unwrap();
-        assert_eq!(source.wrong(&region, &[2, 0, 1], &origin).unwrap(), 0);
+        assert_eq!(source.count_wrong(&region, &[2, 0, 1], &origin).unwrap(), 0);
         region.fill(1, &page(9));
-        assert_eq!(source.wrong(&region, &[2, 0, 1], &origin).unwrap(), 1);
-        assert_eq!(source.wrong(&region, &[2, 0], &origin).unwrap(), 0);
+        assert_eq!(source.count_wrong(&region, &[2, 0, 1], &origin).unwrap(), 1);
+        assert_eq!(source.count_wrong(&region, &[2, 0], &origin).unwrap(), 0);
     }
 }

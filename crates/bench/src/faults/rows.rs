@@ -64,8 +64,8 @@ fn row(spec: &FaultSpec, key: Key, rounds: &[Round], on_zram: bool) -> Option<Fa
     let (major_faults, swapped_in_pages) = (sum(|one| one.major_faults), sum(|one| one.swapped_in));
     let mean = middle(|one| one.times.mean_ns)?;
     let undisturbed = middle(undisturbed_ns)?;
-    let cpu_in = middle(|one| per(one.in_cpu_ns, one.touches))?;
-    let cpu_out = middle(|one| per(one.out_cpu_ns, one.out))?;
+    let cpu_in = middle(|one| divide(one.in_cpu_ns, one.touches))?;
+    let cpu_out = middle(|one| divide(one.out_cpu_ns, one.out))?;
     Some(FaultRow {
         store: spec.stores[key.store].clone(),
         memory: key.memory,
@@ -79,9 +79,9 @@ fn row(spec: &FaultSpec, key: Key, rounds: &[Round], on_zram: bool) -> Option<Fa
         wrong_pages: sum(|one| one.wrong),
         major_faults,
         swapped_in_pages,
-        pages_per_fault: (major_faults > 0).then(|| per(swapped_in_pages, major_faults)),
-        read_ahead_pages: counted(rounds, "swap_ra", |one| one.read_ahead),
-        read_ahead_hits: counted(rounds, "swap_ra_hit", |one| one.read_ahead_hits),
+        pages_per_fault: (major_faults > 0).then(|| divide(swapped_in_pages, major_faults)),
+        read_ahead_pages: sum_counter(rounds, "swap_ra", |one| one.read_ahead),
+        read_ahead_hits: sum_counter(rounds, "swap_ra_hit", |one| one.read_ahead_hits),
         mean_ns: mean.median,
         mean_spread: mean.ends,
         undisturbed_ns: undisturbed.median,
@@ -102,14 +102,14 @@ fn backing(rounds: &[Round], is_zram: bool) -> Option<BackingTraffic> {
     let refused = |one: &Round| one.backing.and_then(|past| past.refused);
     Some(BackingTraffic {
         written_pages: past.iter().map(|past| past.written).sum(),
-        refused_pages: counted(rounds, "zswpwb", refused),
+        refused_pages: sum_counter(rounds, "zswpwb", refused),
         read_pages: past.iter().map(|past| past.read).sum(),
         is_zram,
     })
 }
 
 /// The sum of a counter that this kernel may not have.
-fn counted(rounds: &[Round], name: &str, pick: fn(&Round) -> Option<u64>) -> Reading<u64> {
+fn sum_counter(rounds: &[Round], name: &str, pick: fn(&Round) -> Option<u64>) -> Reading<u64> {
     let source = Source::file("/proc/vmstat");
     match rounds.iter().map(pick).sum::<Option<u64>>() {
         Some(sum) => Reading::found(sum, source),
@@ -118,23 +118,23 @@ fn counted(rounds: &[Round], name: &str, pick: fn(&Round) -> Option<u64>) -> Rea
 }
 
 #[expect(clippy::cast_precision_loss, reason = "no count or time here comes near 2⁵³")]
-pub(super) fn per(sum: u64, count: u64) -> f64 {
+pub(super) fn divide(sum: u64, count: u64) -> f64 {
     sum as f64 / count.max(1) as f64
 }
 
 /// Mean time of a touch without waiting for a CPU; at least a nanosecond, as times are compared by
 /// ratios.
 pub(super) fn undisturbed_ns(one: &Round) -> f64 {
-    per(one.own_ns, one.touches).max(1.0)
+    divide(one.own_ns, one.touches).max(1.0)
 }
 
 /// The cost of swapping out with each store. It does not depend on page-cluster or the order of
 /// touching, so all rounds of a store count.
-pub(super) fn out(spec: &FaultSpec, all: &[Done]) -> Vec<SwapOutCost> {
+pub(super) fn swap_out_costs(spec: &FaultSpec, all: &[Done]) -> Vec<SwapOutCost> {
     let cost = |(number, store): (usize, &SwapStore)| {
         let rounds: Vec<Round> =
             all.iter().filter(|done| done.key.store == number).map(|done| done.figures).collect();
-        let cpu = Middle::from_numbers(rounds.iter().map(|one| per(one.out_cpu_ns, one.out)))?;
+        let cpu = Middle::from_numbers(rounds.iter().map(|one| divide(one.out_cpu_ns, one.out)))?;
         Some(SwapOutCost {
             store: store.clone(),
             swapped_out_pages: rounds.iter().map(|one| one.out).sum(),
@@ -146,18 +146,18 @@ pub(super) fn out(spec: &FaultSpec, all: &[Done]) -> Vec<SwapOutCost> {
 }
 
 /// The cost of writing back from zswap's pool, for each of its algorithms.
-pub(super) fn writebacks(spec: &FaultSpec, all: &[(usize, Round)]) -> Vec<WritebackCost> {
+pub(super) fn writeback_costs(spec: &FaultSpec, all: &[(usize, Round)]) -> Vec<WritebackCost> {
     let cost = |(number, store): (usize, &SwapStore)| {
         let rounds: Vec<Round> =
             all.iter().filter(|(of, _)| *of == number).map(|(_, figures)| *figures).collect();
-        let cost = |one: &Round| per(one.writeback_cpu_ns, one.written_back);
+        let cost = |one: &Round| divide(one.writeback_cpu_ns, one.written_back);
         let cpu = Middle::from_numbers(rounds.iter().map(cost))?;
         let written_pages = rounds.iter().map(|one| one.written_back).sum();
         Some(WritebackCost {
             compressor: store.compressor.clone(),
             rounds: u32::try_from(rounds.len()).unwrap_or(u32::MAX),
             written_pages,
-            written_share: per(written_pages, rounds.iter().map(|one| one.out).sum()).min(1.0),
+            written_share: divide(written_pages, rounds.iter().map(|one| one.out).sum()).min(1.0),
             cpu_ns_per_page: cpu.median,
             cpu_spread: cpu.ends,
         })
@@ -169,7 +169,7 @@ pub(super) fn writebacks(spec: &FaultSpec, all: &[(usize, Round)]) -> Vec<Writeb
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::testing::{any_rounds, wanted};
+    use super::super::testing::{any_rounds, fault_spec};
     use super::*;
 
     proptest! {
@@ -188,13 +188,13 @@ mod tests {
         /// Every round is counted exactly once, whichever combinations were measured.
         #[test]
         fn rows_hold_every_round_once(all in any_rounds()) {
-            let spec = wanted();
+            let spec = fault_spec();
             let rows = rows(&spec, &all, false);
             let rounds: u32 = rows.iter().map(|row| row.rounds).sum();
             prop_assert_eq!(usize::try_from(rounds).unwrap(), all.len());
             let faults: u64 = rows.iter().map(|row| row.major_faults).sum();
             prop_assert_eq!(faults, all.iter().map(|done| done.figures.major_faults).sum::<u64>());
-            let out: u64 = out(&spec, &all).iter().map(|cost| cost.swapped_out_pages).sum();
+            let out: u64 = swap_out_costs(&spec, &all).iter().map(|cost| cost.swapped_out_pages).sum();
             prop_assert_eq!(out, rows.iter().map(|row| row.swapped_out_pages).sum::<u64>());
             for row in rows {
                 prop_assert!(row.mean_spread[0] <= row.mean_ns && row.mean_ns <= row.mean_spread[1]);
@@ -207,8 +207,8 @@ mod tests {
     fn a_counter_that_is_missing_once_is_absent_and_not_zero() {
         let with = Round { read_ahead: Some(3), ..Round::default() };
         let pick = |one: &Round| one.read_ahead;
-        assert_eq!(counted(&[with, with], "swap_ra", pick).get(), Some(6));
-        assert_eq!(counted(&[with, Round::default()], "swap_ra", pick).get(), None);
+        assert_eq!(sum_counter(&[with, with], "swap_ra", pick).get(), Some(6));
+        assert_eq!(sum_counter(&[with, Round::default()], "swap_ra", pick).get(), None);
     }
 
     #[test]
@@ -231,16 +231,16 @@ mod tests {
         let lz4 = pagewise_model::Compressor::new("lz4");
         let spec = FaultSpec {
             stores: vec![SwapStore::zram(lz4.clone()), SwapStore::zswap(lz4)],
-            ..wanted()
+            ..fault_spec()
         };
         let round = |out, written_back, writeback_cpu_ns| {
             (1, Round { out, written_back, writeback_cpu_ns, ..Round::default() })
         };
         let all = [round(100, 50, 500), round(100, 100, 3000), round(100, 90, 1800)];
-        let [cost] = &writebacks(&spec, &all)[..] else { panic!("one of zswap") };
+        let [cost] = &writeback_costs(&spec, &all)[..] else { panic!("one of zswap") };
         assert_eq!((cost.rounds, cost.written_pages, cost.written_share), (3, 240, 0.8));
         assert_eq!((cost.cpu_ns_per_page, cost.cpu_spread), (20.0, [10.0, 30.0]));
-        assert_eq!(writebacks(&spec, &[]), []);
+        assert_eq!(writeback_costs(&spec, &[]), []);
     }
 
     #[test]

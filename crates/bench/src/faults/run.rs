@@ -42,7 +42,7 @@ pub(super) fn run(
     let mut worker =
         start(program, task, pages).map_err(|failure| NoAnswer::Failed(failure.to_string()))?;
     let text = match worker.0.stdout.take() {
-        Some(pipe) => listen(pipe, control),
+        Some(pipe) => read_answer(pipe, control),
         None => Err(NoAnswer::Failed("the worker has no output".to_owned())),
     };
     if text.is_err() {
@@ -76,11 +76,11 @@ fn start(program: &Path, task: &Task, pages: &File) -> Result<Worker, Failure> {
 }
 
 /// Reads the worker's output until it closes the pipe.
-fn listen(mut pipe: ChildStdout, control: &Control<'_>) -> Result<Vec<u8>, NoAnswer> {
+fn read_answer(mut pipe: ChildStdout, control: &Control<'_>) -> Result<Vec<u8>, NoAnswer> {
     let started = Instant::now();
-    let (mut told, mut buffer) = (Vec::new(), [0; 4096]);
-    while told.len() < MAX_ANSWER {
-        if let Some(ended) = control.over() {
+    let (mut answer, mut buffer) = (Vec::new(), [0; 4096]);
+    while answer.len() < MAX_ANSWER {
+        if let Some(ended) = control.why_over() {
             return Err(NoAnswer::Over(ended));
         }
         if started.elapsed() > PATIENCE {
@@ -92,10 +92,10 @@ fn listen(mut pipe: ChildStdout, control: &Control<'_>) -> Result<Vec<u8>, NoAns
         }
         match pipe.read(&mut buffer) {
             Ok(0) | Err(_) => break,
-            Ok(length) => told.extend_from_slice(&buffer[..length]),
+            Ok(length) => answer.extend_from_slice(&buffer[..length]),
         }
     }
-    Ok(told)
+    Ok(answer)
 }
 
 fn without_answer(status: ExitStatus) -> String {
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     /// Runs a shell script in place of a worker.
-    fn lost(script: &str, stop: bool, until: Option<Instant>) -> NoAnswer {
+    fn no_answer(script: &str, stop: bool, until: Option<Instant>) -> NoAnswer {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("worker");
         // written by another process: if this one had it open for writing while another thread
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_worker_that_does_not_answer_is_told_of() {
-        let failed = |script| match lost(script, false, None) {
+        let failed = |script| match no_answer(script, false, None) {
             NoAnswer::Failed(why) => why,
             NoAnswer::Over(ended) => panic!("{ended:?}"),
         };
@@ -153,9 +153,9 @@ mod tests {
     #[test]
     fn a_worker_is_not_waited_for_when_it_is_over() {
         let forever = "exec sleep 1000";
-        assert_eq!(lost(forever, true, None), NoAnswer::Over(FaultsEnd::Stopped));
+        assert_eq!(no_answer(forever, true, None), NoAnswer::Over(FaultsEnd::Stopped));
         assert_eq!(
-            lost(forever, false, Some(Instant::now())),
+            no_answer(forever, false, Some(Instant::now())),
             NoAnswer::Over(FaultsEnd::OutOfTime)
         );
     }

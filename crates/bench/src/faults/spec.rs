@@ -114,7 +114,7 @@ impl std::fmt::Debug for Control<'_> {
 
 impl Control<'_> {
     /// Why it must end now; `None` if it can continue.
-    pub(super) fn over(&self) -> Option<FaultsEnd> {
+    pub(super) fn why_over(&self) -> Option<FaultsEnd> {
         if self.stop.load(Ordering::SeqCst) {
             return Some(FaultsEnd::Stopped);
         }

@@ -8,7 +8,7 @@ use super::rows::{Done, Key};
 use super::spec::FaultSpec;
 use super::task::{Round, Times};
 
-pub(super) fn wanted() -> FaultSpec {
+pub(super) fn fault_spec() -> FaultSpec {
     FaultSpec::usual(vec![Compressor::new("lz4")], 100)
 }
 

@@ -48,7 +48,7 @@ pub fn is_worker() -> bool {
 /// Entry point of a worker.
 pub fn worker_main() -> ! {
     pagewise_sandbox::forbid_dumps();
-    let answer = match task().and_then(|task| measured(&task)) {
+    let answer = match read_task().and_then(|task| measure(&task)) {
         Ok(round) => TaskAnswer::Measured(round),
         Err(failure) => TaskAnswer::Failed(failure.to_string()),
     };
@@ -58,7 +58,7 @@ pub fn worker_main() -> ! {
     std::process::exit(0)
 }
 
-fn task() -> Result<Task, Failure> {
+fn read_task() -> Result<Task, Failure> {
     let no_task = |error: &dyn std::error::Error| Failure::NoTask(format!("{TASK}: {error}"));
     let text = std::env::var(TASK).map_err(|error| no_task(&error))?;
     let task: Task = serde_json::from_str(&text).map_err(|error| no_task(&error))?;
@@ -73,21 +73,21 @@ fn task() -> Result<Task, Failure> {
     }
 }
 
-fn measured(task: &Task) -> Result<Round, Failure> {
+fn measure(task: &Task) -> Result<Round, Failure> {
     let home = writeback::home(&task.group);
     let members = task.group.join("cgroup.procs");
     let pid = std::process::id().to_string();
     fs::write(&members, pid).context(members.display())?;
     match &task.what {
         TaskKind::Swap { memory, access, pool } => {
-            swap(task, &given_pages()?, (*memory, *access), *pool)
+            swap_and_touch(task, &read_pages()?, (*memory, *access), *pool)
         }
-        TaskKind::Writeback => write_back(task, &given_pages()?, &home?),
-        TaskKind::File { folder, pages } => file(task, pages, folder),
+        TaskKind::Writeback => write_back(task, &read_pages()?, &home?),
+        TaskKind::File { folder, pages } => measure_file(task, pages, folder),
     }
 }
 
-fn given_pages() -> Result<Pages, Failure> {
+fn read_pages() -> Result<Pages, Failure> {
     let input = std::io::stdin().as_fd().try_clone_to_owned().context("standard input")?;
     Pages::new(input.into())
 }
@@ -106,15 +106,15 @@ struct SwappedOut {
 fn fill_and_page_out(task: &Task, pages: &Pages, shared: bool) -> Result<SwappedOut, Failure> {
     let mut region = Region::memory(task.pages, shared).context("memory")?;
     region.advise(Advice::Small).context("MADV_NOHUGEPAGE")?;
-    let start = vmstat()?;
-    let here = OneProcessor::stay();
+    let start = read_vmstat()?;
+    let here = OneProcessor::pin();
     let origin = pages.each(task.pages, |at, page| {
         region.fill(at, page);
         Ok(())
     })?;
-    let filled = vmstat()?;
+    let filled = read_vmstat()?;
     let early = swapped_out(&start, &filled)?;
-    if early > count(task.pages / 100) {
+    if early > to_u64(task.pages / 100) {
         return Err(Failure::SwappedEarly(early));
     }
     let cpu_ns = page_out(&region)?;
@@ -126,16 +126,16 @@ fn fill_and_page_out(task: &Task, pages: &Pages, shared: bool) -> Result<Swapped
 fn write_back(task: &Task, pages: &Pages, home: &Path) -> Result<Round, Failure> {
     let SwappedOut { region, filled, cpu_ns: out_cpu_ns, .. } =
         fill_and_page_out(task, pages, false)?;
-    let gone = count(task.pages - resident(&region)?);
-    let out = grown(&filled, &vmstat()?, "zswpout")?;
+    let gone = to_u64(task.pages - resident_pages(&region)?);
+    let out = growth(&filled, &read_vmstat()?, "zswpout")?;
     // Leave the cgroup, so that this process' own memory is not reclaimed with the region.
     let pid = std::process::id().to_string();
     fs::write(home, pid).context(home.display())?;
-    let (written_back, writeback_cpu_ns) = writeback::request(&task.group, out)?;
+    let (written_back, writeback_cpu_ns) = writeback::request_writeback(&task.group, out)?;
     Ok(Round { gone, out, out_cpu_ns, written_back, writeback_cpu_ns, ..Round::default() })
 }
 
-fn swap(
+fn swap_and_touch(
     task: &Task,
     pages: &Pages,
     (memory, access): (SwappedKind, Access),
@@ -144,11 +144,11 @@ fn swap(
     let shared = memory == SwappedKind::Shmem;
     let SwappedOut { region, origin, filled, cpu_ns: out_cpu_ns } =
         fill_and_page_out(task, pages, shared)?;
-    let gone = task.pages - resident(&region)?;
-    let gone_counts = vmstat()?;
+    let gone = task.pages - resident_pages(&region)?;
+    let gone_counts = read_vmstat()?;
     let out = match pool {
         // only pages in this store count, not those that another store took
-        Pool::Zram(_) => grown(&filled, &gone_counts, "pswpout")?,
+        Pool::Zram(_) => growth(&filled, &gone_counts, "pswpout")?,
         Pool::Zswap => swapped_out(&filled, &gone_counts)?,
     };
     let pool_bytes_per_page = pool_use(pool)?.and_then(bytes_per_page);
@@ -160,10 +160,10 @@ fn swap(
     let touched = touch(&region, &order)?;
     let backing = match pool {
         Pool::Zram(_) => None,
-        Pool::Zswap => Some(past_pool([&filled, &gone_counts, &vmstat()?])?),
+        Pool::Zswap => Some(traffic_past_pool([&filled, &gone_counts, &read_vmstat()?])?),
     };
-    let wrong = pages.wrong(&region, &order, &origin)?;
-    let gone = count(gone);
+    let wrong = pages.count_wrong(&region, &order, &origin)?;
+    let gone = to_u64(gone);
     Ok(Round { gone, out, backing, pool_bytes_per_page, out_cpu_ns, wrong, ..touched })
 }
 
@@ -189,7 +189,7 @@ fn bytes_per_page(pool: PoolUse) -> Option<f64> {
 struct OneProcessor(Option<CpuSet>);
 
 impl OneProcessor {
-    fn stay() -> Self {
+    fn pin() -> Self {
         let before = rustix::thread::sched_getaffinity(None).ok();
         let mut here = CpuSet::new();
         here.set(rustix::thread::sched_getcpu());
@@ -214,7 +214,7 @@ fn page_out(region: &Region) -> Result<u64, Failure> {
         let before = thread_cpu_ns();
         region.advise(Advice::PageOut).context("MADV_PAGEOUT")?;
         cpu_ns += thread_cpu_ns() - before;
-        if resident(region)? == 0 {
+        if resident_pages(region)? == 0 {
             break;
         }
     }
@@ -223,7 +223,7 @@ fn page_out(region: &Region) -> Result<u64, Failure> {
 
 /// Writes an unnamed file in the folder, drops it from memory, and reads it through a mapping. It
 /// contains stand-in pages only.
-fn file(task: &Task, pages: &StandIn, folder: &Path) -> Result<Round, Failure> {
+fn measure_file(task: &Task, pages: &StandIn, folder: &Path) -> Result<Round, Failure> {
     let place = folder.display();
     let mut file = tempfile::tempfile_in(folder).context(&place)?;
     write(&mut file, pages, task.pages).context(&place)?;
@@ -231,10 +231,10 @@ fn file(task: &Task, pages: &StandIn, folder: &Path) -> Result<Round, Failure> {
     let region = Region::file(&file, task.pages).context(&place)?;
     region.advise(Advice::Random).context(&place)?;
     rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).context(&place)?;
-    let gone = count(task.pages - resident(&region)?);
+    let gone = to_u64(task.pages - resident_pages(&region)?);
     let order = order::shuffle_pages(Access::Random, task.pages, task.seed);
     let touched = touch(&region, &order)?;
-    let wrong = wrong(&region, pages, task.pages);
+    let wrong = count_wrong(&region, pages, task.pages);
     Ok(Round { gone, out: gone, wrong, ..touched })
 }
 
@@ -249,7 +249,7 @@ fn write(file: &mut File, pages: &StandIn, count: usize) -> std::io::Result<()> 
 }
 
 /// Number of pages of the file with wrong contents.
-fn wrong(region: &Region, pages: &StandIn, count: usize) -> u64 {
+fn count_wrong(region: &Region, pages: &StandIn, count: usize) -> u64 {
     let (mut at, mut wrong, mut found) = (0, 0, vec![0; rustix::param::page_size()]);
     pages.each(count, rustix::param::page_size(), |page| {
         region.copy(at, &mut found);
@@ -264,7 +264,7 @@ fn touch(region: &Region, order: &[usize]) -> Result<Round, Failure> {
     // Filled with ones, so that storing the times causes no page fault.
     let mut times = vec![1u32; order.len()];
     let queue = Queue::open();
-    let (before, faults_before) = (vmstat()?, OwnUsage::of_ourselves());
+    let (before, faults_before) = (read_vmstat()?, OwnUsage::of_ourselves());
     let (cpu, started, queued) = (thread_cpu_ns(), Instant::now(), queue.waited_ns());
     let (mut last, mut sum) = (Instant::now(), 0u8);
     for (time, &page) in times.iter_mut().zip(order) {
@@ -276,10 +276,10 @@ fn touch(region: &Region, order: &[usize]) -> Result<Round, Failure> {
     std::hint::black_box(sum);
     let queued = queue.waited_ns() - queued;
     let (taken, in_cpu_ns) = (started.elapsed(), thread_cpu_ns() - cpu);
-    let (after, faults_after) = (vmstat()?, OwnUsage::of_ourselves());
+    let (after, faults_after) = (read_vmstat()?, OwnUsage::of_ourselves());
     let swapped = SwappedPages([&before, &after]);
     Ok(Round {
-        touches: count(order.len()),
+        touches: to_u64(order.len()),
         in_cpu_ns,
         times: Times::from_touches(times),
         own_ns: u64::try_from(taken.as_nanos()).unwrap_or(u64::MAX).saturating_sub(queued),
@@ -312,11 +312,11 @@ impl Queue {
     }
 }
 
-fn resident(region: &Region) -> Result<usize, Failure> {
+fn resident_pages(region: &Region) -> Result<usize, Failure> {
     region.resident().context("mincore")
 }
 
-pub(super) fn count(number: usize) -> u64 {
+pub(super) fn to_u64(number: usize) -> u64 {
     u64::try_from(number).unwrap_or(u64::MAX)
 }
 
@@ -327,12 +327,12 @@ pub(super) fn thread_cpu_ns() -> u64 {
 }
 
 /// The host's counters from /proc/vmstat.
-pub(super) fn vmstat() -> Result<Counters, Failure> {
+pub(super) fn read_vmstat() -> Result<Counters, Failure> {
     let host = HostRoot::live().context("/")?;
     Ok(pagewise_observe::counters(&host, "proc/vmstat"))
 }
 
-pub(super) fn grown(from: &Counters, to: &Counters, name: &'static str) -> Result<u64, Failure> {
+pub(super) fn growth(from: &Counters, to: &Counters, name: &'static str) -> Result<u64, Failure> {
     SwappedPages([from, to]).grown(name).ok_or(Failure::NoCounter(name))
 }
 
@@ -342,12 +342,12 @@ fn swapped_out(from: &Counters, to: &Counters) -> Result<u64, Failure> {
 
 /// From the counters before swapping out, after it, and after touching. Fails if the kernel does
 /// not count `zswpout`, as then all pages would appear lost.
-fn past_pool([filled, gone, touched]: [&Counters; 3]) -> Result<PastPool, Failure> {
-    grown(filled, gone, "zswpout")?;
+fn traffic_past_pool([filled, gone, touched]: [&Counters; 3]) -> Result<PastPool, Failure> {
+    growth(filled, gone, "zswpout")?;
     Ok(PastPool {
-        written: grown(filled, gone, "pswpout")?,
+        written: growth(filled, gone, "pswpout")?,
         refused: SwappedPages([filled, gone]).refused(),
-        read: grown(gone, touched, "pswpin")?,
+        read: growth(gone, touched, "pswpin")?,
     })
 }
 
@@ -367,11 +367,11 @@ mod tests {
         let filled = counters(&[("pswpin", 1), ("pswpout", 10), ("zswpout", 50), ("zswpwb", 0)]);
         let gone = counters(&[("pswpin", 2), ("pswpout", 40), ("zswpout", 130), ("zswpwb", 20)]);
         let touched = counters(&[("pswpin", 9), ("pswpout", 45), ("zswpout", 130), ("zswpwb", 20)]);
-        let found = past_pool([&filled, &gone, &touched]).unwrap();
+        let found = traffic_past_pool([&filled, &gone, &touched]).unwrap();
         assert_eq!(found, PastPool { written: 30, refused: Some(10), read: 7 });
         assert_eq!(swapped_out(&filled, &gone).unwrap(), 80 + 10);
         let without = counters(&[("pswpin", 1), ("pswpout", 10)]);
-        let refused = past_pool([&without, &without, &without]).unwrap_err();
+        let refused = traffic_past_pool([&without, &without, &without]).unwrap_err();
         assert!(matches!(refused, Failure::NoCounter("zswpout")), "{refused}");
     }
 
@@ -380,7 +380,7 @@ mod tests {
         let pool = |taken, original| {
             bytes_per_page(PoolUse { taken: Bytes::new(taken), original: Bytes::new(original) })
         };
-        let page = count(rustix::param::page_size());
+        let page = to_u64(rustix::param::page_size());
         assert_eq!(pool(3 * page, 6 * page), Some(page as f64 / 2.0));
         assert_eq!(pool(page, 0), None);
     }

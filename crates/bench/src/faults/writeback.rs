@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::failure::{ErrorContext, Failure};
-use super::worker::{grown, thread_cpu_ns, vmstat};
+use super::worker::{growth, read_vmstat, thread_cpu_ns};
 
 /// The cgroup file that requests reclaim.
 const RECLAIM: &str = "memory.reclaim";
@@ -40,12 +40,12 @@ pub(super) fn home(group: &Path) -> Result<PathBuf, Failure> {
 
 /// Returns how many of `pages` were written back, and the CPU time of all requests up to the last
 /// one that had an effect.
-pub(super) fn request(group: &Path, pages: u64) -> Result<(u64, u64), Failure> {
+pub(super) fn request_writeback(group: &Path, pages: u64) -> Result<(u64, u64), Failure> {
     let file = group.join(RECLAIM);
     let bytes = pages.saturating_mul(rustix::param::page_size() as u64);
     let (mut written, mut cpu_ns, mut since_written_ns, mut idle) = (0, 0, 0, 0);
     for _ in 0..MOST_REQUESTS {
-        let (before, cpu) = (vmstat()?, thread_cpu_ns());
+        let (before, cpu) = (read_vmstat()?, thread_cpu_ns());
         let asked = fs::write(&file, bytes.to_string());
         let taken_ns = thread_cpu_ns() - cpu;
         // EAGAIN: less than requested was reclaimed, because none of the cgroup's pages are in
@@ -56,7 +56,7 @@ pub(super) fn request(group: &Path, pages: u64) -> Result<(u64, u64), Failure> {
             }
             _ => {}
         }
-        let now = grown(&before, &vmstat()?, "zswpwb")?;
+        let now = growth(&before, &read_vmstat()?, "zswpwb")?;
         since_written_ns += taken_ns;
         idle += 1;
         if now > 0 {

@@ -6,7 +6,7 @@ use pagewise_model::{BenchRow, Bytes, Direction, ParetoPoint};
 /// A point for each algorithm that was read by a single job; `span` is the size of its device's
 /// contents.
 #[must_use]
-pub fn front(rows: &[BenchRow], span: Bytes) -> Vec<ParetoPoint> {
+pub fn pareto_front(rows: &[BenchRow], span: Bytes) -> Vec<ParetoPoint> {
     let reads = || rows.iter().filter(|row| row.shape.direction == Direction::Read);
     let Some(shape) = reads().map(|row| row.shape).min() else { return Vec::new() };
     let point = |row: &BenchRow| {

@@ -17,7 +17,7 @@ use crate::block::{Bench, Entrant, Round};
 
 pub(crate) use cost::swappiness;
 pub use cost::{break_even, tier_mixes};
-pub use front::front;
+pub use front::pareto_front;
 
 /// Two ratios of the same pages differ if one is at least this many times the other.
 const SAME_RATIO: f64 = 1.01;
@@ -40,13 +40,13 @@ pub fn picks(bench: &Bench) -> Picks {
     let throughput = field.per_round(|shapes| shapes.most_bytes, |round| 1.0 / round.iops);
     let largest = field.shapes.map_or(0.0, |shapes| shapes.most_bytes.block_bytes.get() as f64);
     let iops = field.per_round(|shapes| shapes.most_requests, |round| 1.0 / round.iops);
-    let latency = field.per_round(|shapes| shapes.one_read, field.typical());
+    let latency = field.per_round(|shapes| shapes.one_read, field.typical_cost());
     Picks {
-        throughput: best(throughput, "bytes_per_second", |cost| largest / cost),
-        latency: best(latency, "ns", |cost| cost),
-        iops: best(iops, "iops", |cost| 1.0 / cost),
-        ratio: best(field.memory(), "original_per_memory_used", |cost| 1.0 / cost),
-        balanced: best(field.balanced(), "times_ideal", |cost| cost),
+        throughput: pick_best(throughput, "bytes_per_second", |cost| largest / cost),
+        latency: pick_best(latency, "ns", |cost| cost),
+        iops: pick_best(iops, "iops", |cost| 1.0 / cost),
+        ratio: pick_best(field.memory_costs(), "original_per_memory_used", |cost| 1.0 / cost),
+        balanced: pick_best(field.balanced_costs(), "times_ideal", |cost| cost),
     }
 }
 
@@ -88,7 +88,7 @@ impl<'a> Field<'a> {
     }
 
     /// The median time of a request, or the mean if the clock is too coarse.
-    fn typical(&self) -> fn(&Round) -> f64 {
+    fn typical_cost(&self) -> fn(&Round) -> f64 {
         if self.bench.noise.clock_step_ns.is_none_or(|step| step > COARSE_NS) {
             |round| round.mean_ns
         } else {
@@ -101,7 +101,7 @@ impl<'a> Field<'a> {
         let span = self.bench.span;
         self.bench.entrants.iter().enumerate().filter_map(move |(at, entrant)| {
             let Entrant::Algorithm { candidate, filled } = entrant else { return None };
-            let memory = filled.memory_used.and_then(|used| per(used, span));
+            let memory = filled.memory_used.and_then(|used| ratio(used, span));
             Some((at, candidate.clone(), memory))
         })
     }
@@ -120,7 +120,7 @@ impl<'a> Field<'a> {
         algorithms.map(cost).collect()
     }
 
-    fn memory(&self) -> Vec<Cost> {
+    fn memory_costs(&self) -> Vec<Cost> {
         let exact = |(_, contender, memory): (_, _, Option<f64>)| {
             Some(Cost { contender, rounds: BTreeMap::from([(0, memory?)]) })
         };
@@ -128,11 +128,11 @@ impl<'a> Field<'a> {
     }
 
     /// The geometric mean of three costs, each relative to the median of the best algorithm.
-    fn balanced(&self) -> Vec<Cost> {
-        let read = self.per_round(|shapes| shapes.one_read, self.typical());
-        let write = self.per_round(|shapes| shapes.one_write, self.typical());
-        let memory = self.memory();
-        let Some(ideal) = ideal(&read).zip(ideal(&write)).zip(ideal(&memory)) else {
+    fn balanced_costs(&self) -> Vec<Cost> {
+        let read = self.per_round(|shapes| shapes.one_read, self.typical_cost());
+        let write = self.per_round(|shapes| shapes.one_write, self.typical_cost());
+        let memory = self.memory_costs();
+        let Some(ideal) = ideal_cost(&read).zip(ideal_cost(&write)).zip(ideal_cost(&memory)) else {
             return Vec::new();
         };
         let ((best_read, best_write), best_memory) = ideal;
@@ -150,11 +150,11 @@ impl<'a> Field<'a> {
     }
 }
 
-fn per(part: Bytes, whole: Bytes) -> Option<f64> {
+fn ratio(part: Bytes, whole: Bytes) -> Option<f64> {
     (part.get() > 0 && whole.get() > 0).then(|| part.get() as f64 / whole.get() as f64)
 }
 
-fn ideal(costs: &[Cost]) -> Option<f64> {
+fn ideal_cost(costs: &[Cost]) -> Option<f64> {
     costs.iter().filter_map(Cost::median).min_by(f64::total_cmp)
 }
 
@@ -165,7 +165,7 @@ impl Cost {
 }
 
 /// The cheapest and the runner-up.
-fn best(costs: Vec<Cost>, unit: &str, value: impl Fn(f64) -> f64) -> Option<Pick> {
+fn pick_best(costs: Vec<Cost>, unit: &str, value: impl Fn(f64) -> f64) -> Option<Pick> {
     let with_median = |cost: Cost| Some((cost.median()?, cost));
     let mut ranked: Vec<(f64, Cost)> = costs.into_iter().filter_map(with_median).collect();
     ranked.sort_by(|(a, _), (b, _)| a.total_cmp(b));
@@ -202,13 +202,13 @@ mod tests {
     fn a_difference_in_every_round_is_real_and_one_in_the_median_alone_is_not() {
         let steady = cost("lz4", &[10.0, 20.0, 30.0, 10.0, 20.0, 30.0, 10.0]);
         let behind = cost("lzo", &[11.0, 22.0, 33.0, 11.0, 22.0, 33.0, 11.0]);
-        let pick = best(vec![behind.clone(), steady.clone()], "ns", |cost| cost).unwrap();
+        let pick = pick_best(vec![behind.clone(), steady.clone()], "ns", |cost| cost).unwrap();
         let next = pick.runner_up.unwrap();
         assert_eq!((pick.winner.algorithm.as_str(), pick.value), ("lz4", 20.0));
         assert!(next.is_real && (next.cost_per_winner - 1.1).abs() < 1e-9, "{next:?}");
 
         let noisy = cost("lzo", &[12.0, 17.0, 31.0, 9.0, 23.0, 27.0, 12.0]);
-        let next = best(vec![steady, noisy], "ns", |cost| cost).unwrap().runner_up.unwrap();
+        let next = pick_best(vec![steady, noisy], "ns", |cost| cost).unwrap().runner_up.unwrap();
         assert!(!next.is_real, "{next:?}");
     }
 
@@ -216,7 +216,7 @@ mod tests {
     fn what_is_exact_needs_no_rounds() {
         let pick = |a: f64, b: f64| {
             let both = vec![cost("zstd", &[a]), cost("lz4", &[b])];
-            best(both, "original_per_memory_used", |cost| 1.0 / cost).unwrap()
+            pick_best(both, "original_per_memory_used", |cost| 1.0 / cost).unwrap()
         };
         assert!(pick(0.3, 0.4).runner_up.unwrap().is_real);
         assert!(!pick(0.3, 0.3001).runner_up.unwrap().is_real);
@@ -226,9 +226,10 @@ mod tests {
     #[test]
     fn few_rounds_show_no_difference_and_one_alone_wins() {
         let both = vec![cost("lz4", &[1.0, 1.0, 1.0]), cost("lzo", &[2.0, 2.0, 2.0])];
-        assert!(!best(both, "ns", |cost| cost).unwrap().runner_up.unwrap().is_real);
-        let alone = best(vec![cost("lz4", &[1.0]), cost("lzo", &[])], "ns", |cost| cost).unwrap();
+        assert!(!pick_best(both, "ns", |cost| cost).unwrap().runner_up.unwrap().is_real);
+        let alone =
+            pick_best(vec![cost("lz4", &[1.0]), cost("lzo", &[])], "ns", |cost| cost).unwrap();
         assert_eq!(alone.runner_up, None);
-        assert_eq!(best(Vec::new(), "ns", |cost| cost), None);
+        assert_eq!(pick_best(Vec::new(), "ns", |cost| cost), None);
     }
 }

@@ -1,29 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Events, as lines of JSON on the second serial port → the runner.
+//! Events, as frames on the second serial port → the runner.
+//!
+//! PID 1, the job's runner under systemd and a job that is this program write to the same port. The
+//! kernel does not mix the bytes of two calls of `write` to one terminal.
 
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Mutex;
 
 use rustix::fs::OFlags;
 use rustix::termios::{self, OptionalActions};
 
-use crate::wire::Event;
+use crate::wire::{Event, LONGEST_MESSAGE};
 
 const PORT: &str = "/dev/ttyS1";
 
 /// The connection to the runner. It has a mutex because threads send the job's output.
 #[derive(Debug)]
-pub(super) struct Channel {
+pub struct Channel {
     port: Option<Mutex<File>>,
 }
 
 impl Channel {
     /// Opens the port in raw mode, so that the terminal layer does not change the bytes.
-    pub(super) fn open() -> Self {
-        let port =
-            OpenOptions::new().read(true).write(true).custom_flags(not_ours()).open(PORT).ok();
+    #[must_use]
+    pub fn open() -> Self {
+        let port = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(no_controlling_terminal())
+            .open(PORT)
+            .ok();
         if let Some(port) = &port {
             if let Ok(mut settings) = termios::tcgetattr(port) {
                 settings.make_raw();
@@ -33,14 +41,24 @@ impl Channel {
         Self { port: port.map(Mutex::new) }
     }
 
-    /// Sends one event as one line. Errors are ignored, as there is no other way to report them.
-    pub(super) fn tell(&self, event: &Event) {
-        let Some(port) = &self.port else { return };
-        let Ok(mut line) = serde_json::to_vec(event) else { return };
-        line.push(b'\n');
-        if let Ok(mut port) = port.lock() {
-            let _ = port.write_all(&line);
+    /// Sends one event as one frame.
+    ///
+    /// # Errors
+    /// If there is no such port, it cannot be written, or a message is longer than the runner
+    /// accepts.
+    pub fn send(&self, event: &Event) -> io::Result<()> {
+        if matches!(event, Event::Message(bytes) if bytes.len() > LONGEST_MESSAGE) {
+            return Err(io::ErrorKind::FileTooLarge.into());
         }
+        let Some(Ok(mut port)) = self.port.as_ref().map(Mutex::lock) else {
+            return Err(io::ErrorKind::NotConnected.into());
+        };
+        port.write_all(&event.encode())
+    }
+
+    /// Sends one event. Errors are ignored, as PID 1 has no other way to report them.
+    pub(super) fn tell(&self, event: &Event) {
+        let _ = self.send(event);
     }
 
     /// Waits until the port has sent everything.
@@ -52,6 +70,6 @@ impl Channel {
 }
 
 /// The port is a terminal: `O_NOCTTY` keeps it from becoming this process' controlling terminal.
-fn not_ours() -> i32 {
+fn no_controlling_terminal() -> i32 {
     i32::try_from(OFlags::NOCTTY.bits()).unwrap_or(0)
 }

@@ -52,21 +52,21 @@ pub(super) fn to_systemd(
     mount(disk, NEW, "ext4", MountFlags::empty(), None::<&CStr>)
         .context(format!("{disk}: the root disk cannot be mounted"))?;
     if job.boot.is_some() {
-        system::repairs().into_iter().for_each(|line| tell(&Event::Repaired { line }));
+        system::repair_messages().into_iter().for_each(|line| tell(&Event::Repaired { line }));
         // otherwise files of an earlier boot would be sent again
-        empty(&new.join(OUT.trim_start_matches('/')), Path::new(""));
+        remove_contents(&new.join(OUT.trim_start_matches('/')), Path::new(""));
     }
     let is_first = job.boot.is_none_or(|boot| boot == 0);
     if is_first {
-        furnish(job, new)?;
+        copy_files(job, new)?;
     }
-    announce(job, new)?;
+    write_unit(job, new)?;
     let modules = modules_folder(new).filter(|folder| folder.is_dir());
     system::unmount_all();
-    empty(Path::new("/"), new);
-    switch().context("the root cannot be changed")?;
+    remove_contents(Path::new("/"), new);
+    switch_root().context("the root cannot be changed")?;
     if let (true, Some(_)) = (is_first, modules) {
-        list_modules()?;
+        run_depmod()?;
     }
     // so that a power loss in this boot cannot lose what the next boot needs
     rustix::fs::sync();
@@ -76,7 +76,7 @@ pub(super) fn to_systemd(
 }
 
 /// Copies the program, the user's files and, for a disk that is used for several boots, modules.
-fn furnish(job: &Job, new: &Path) -> Result<(), Failure> {
+fn copy_files(job: &Job, new: &Path) -> Result<(), Failure> {
     copy(Path::new("/init"), &new.join(PROGRAM), 0o755)?;
     for (path, mode) in &job.files {
         let path = path.trim_start_matches('/');
@@ -115,7 +115,7 @@ fn copy_all(from: &Path, to: &Path) -> Result<(), Failure> {
 
 /// Runs depmod on the modules on the disk, which is the root by now. Standard input is inherited
 /// because there is no /dev/null here.
-fn list_modules() -> Result<(), Failure> {
+fn run_depmod() -> Result<(), Failure> {
     let ran = Command::new(DEPMOD).env_clear().stdin(Stdio::inherit()).output().context(DEPMOD)?;
     if ran.status.success() {
         return Ok(());
@@ -125,7 +125,7 @@ fn list_modules() -> Result<(), Failure> {
 }
 
 /// Writes the job and its unit to a new tmpfs, which systemd then uses as /run.
-fn announce(job: &Job, new: &Path) -> Result<(), Failure> {
+fn write_unit(job: &Job, new: &Path) -> Result<(), Failure> {
     let run = new.join("run");
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::STRICTATIME;
     mount("tmpfs", &run, "tmpfs", flags, Some(c"mode=0755,size=20%,nr_inodes=800k"))
@@ -151,7 +151,7 @@ fn copy(from: &Path, to: &Path, mode: u32) -> Result<(), Failure> {
 }
 
 /// Removes what lies in the folder, except `spared` and what is below it.
-fn empty(folder: &Path, spared: &Path) {
+fn remove_contents(folder: &Path, spared: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         match entry.file_type() {
@@ -166,7 +166,7 @@ fn empty(folder: &Path, spared: &Path) {
     }
 }
 
-fn switch() -> rustix::io::Result<()> {
+fn switch_root() -> rustix::io::Result<()> {
     rustix::process::chdir(NEW)?;
     mount_move(".", "/")?;
     rustix::process::chroot(".")?;

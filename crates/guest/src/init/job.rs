@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 use super::channel::Channel;
 use super::failure::{ErrorContext, Failure};
 use super::system::{self, Groups};
-use crate::wire::{self, CHUNK, Event, Job, JobExit, Stream};
+use crate::wire::{CHUNK, Event, Job, JobExit, Stream};
 
 /// How long to wait for killed processes to end.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -43,7 +43,7 @@ pub(super) fn run(job: &Job, groups: &Groups, channel: &Channel) -> Event {
         };
         let after = StartCounters::now();
         let left = kill_everything(groups);
-        ended(how, left, &before, &after)
+        end_event(how, left, &before, &after)
     })
 }
 
@@ -66,7 +66,7 @@ impl StartCounters {
     }
 }
 
-fn ended(how: JobExit, left: u64, before: &StartCounters, after: &StartCounters) -> Event {
+fn end_event(how: JobExit, left: u64, before: &StartCounters, after: &StartCounters) -> Event {
     let time = after.time.duration_since(before.time).as_millis();
     Event::Ended {
         how,
@@ -79,9 +79,9 @@ fn ended(how: JobExit, left: u64, before: &StartCounters, after: &StartCounters)
 }
 
 /// The event for a job that could not be started.
-pub(super) fn not_started(why: String) -> Event {
+pub(super) fn not_started_event(why: String) -> Event {
     let now = StartCounters::now();
-    ended(JobExit::NotStarted(why), 0, &now, &now)
+    end_event(JobExit::NotStarted(why), 0, &now, &now)
 }
 
 /// Starts the job in its own cgroup and folder, with exactly the environment that it names.
@@ -103,7 +103,7 @@ fn start(job: &Job, groups: &Groups) -> Result<std::process::Child, Failure> {
 fn pass_on(mut pipe: impl Read, stream: Stream, channel: &Channel) {
     let mut buffer = vec![0; CHUNK];
     while let Ok(length @ 1..) = pipe.read(&mut buffer) {
-        channel.tell(&Event::Output { stream, bytes: wire::packed(&buffer[..length]) });
+        channel.tell(&Event::Output { stream, bytes: buffer[..length].to_vec() });
     }
 }
 
@@ -111,18 +111,18 @@ fn pass_on(mut pipe: impl Read, stream: Stream, channel: &Channel) {
 fn wait_for(requested: u32) -> JobExit {
     loop {
         match rustix::process::wait(WaitOptions::empty()) {
-            Ok(Some((pid, status))) if is(pid, requested) => return how(status),
+            Ok(Some((pid, status))) if is_pid(pid, requested) => return job_exit(status),
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(errno) => return JobExit::NotStarted(format!("the job was lost: {errno}")),
         }
     }
 }
 
-fn is(pid: Pid, requested: u32) -> bool {
+fn is_pid(pid: Pid, requested: u32) -> bool {
     u32::try_from(pid.as_raw_nonzero().get()) == Ok(requested)
 }
 
-fn how(status: WaitStatus) -> JobExit {
+fn job_exit(status: WaitStatus) -> JobExit {
     match (status.exit_status(), status.terminating_signal()) {
         (Some(code), _) => JobExit::Exited(code),
         (None, Some(signal)) => JobExit::Signalled(signal),
@@ -150,13 +150,13 @@ fn kill_everything(groups: &Groups) -> u64 {
 /// one or, in a guest with nothing but the job, every process. Kernel threads ignore the signal.
 fn kill_each(groups: &Groups) {
     let _ = fs::write(format!("{}/cgroup.kill", groups.job), "1");
-    let numbers = if groups.alone { everybody() } else { members(&groups.job) };
+    let numbers = if groups.alone { all_pids() } else { members(&groups.job) };
     for pid in numbers.into_iter().filter(|pid| *pid > 1).filter_map(Pid::from_raw) {
         let _ = rustix::process::kill_process(pid, Signal::KILL);
     }
 }
 
-fn everybody() -> Vec<i32> {
+fn all_pids() -> Vec<i32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }

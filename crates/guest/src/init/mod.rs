@@ -12,11 +12,11 @@
     reason = "PID 1 of a guest sets the machine up, writes its settings and starts the job"
 )]
 
-mod bring;
 mod channel;
 mod failure;
 mod hand_over;
 mod job;
+mod out_files;
 mod system;
 mod unit;
 
@@ -26,7 +26,7 @@ use std::time::Duration;
 use rustix::system::RebootCommand;
 
 use crate::wire::{Event, JOB, Job, MARK};
-use channel::Channel;
+pub use channel::Channel;
 use failure::{ErrorContext, Failure};
 use system::Groups;
 
@@ -71,7 +71,7 @@ pub fn main() -> ! {
     rustix::fs::sync();
     channel.tell(&Event::Done);
     channel.drain();
-    end()
+    restart_machine()
 }
 
 fn run(channel: &Channel) -> Result<(), Failure> {
@@ -82,27 +82,27 @@ fn run(channel: &Channel) -> Result<(), Failure> {
         channel.tell(&Event::Trouble { what });
     }
     let ended = match (system::missing_disks(job.disks), &job.root) {
-        (Some(why), _) => job::not_started(why),
-        (None, None) => here(&job, channel),
+        (Some(why), _) => job::not_started_event(why),
+        (None, None) => run_here(&job, channel),
         (None, Some(disk)) => {
             channel.drain();
             match hand_over::to_systemd(&job, disk, |event| channel.tell(event)) {
                 Ok(never) => match never {},
-                Err(failure) => job::not_started(failure.to_string()),
+                Err(failure) => job::not_started_event(failure.to_string()),
             }
         }
     };
     channel.tell(&ended);
-    bring::everything(channel)
+    out_files::send_all(channel)
 }
 
-fn here(job: &Job, channel: &Channel) -> Event {
+fn run_here(job: &Job, channel: &Channel) -> Event {
     let groups = Groups::of_pid_1();
     for what in groups.make() {
         channel.tell(&Event::Trouble { what });
     }
     if job.quiet {
-        system::quiet();
+        system::wait_until_idle();
     }
     job::run(job, &groups, channel)
 }
@@ -125,7 +125,7 @@ pub fn unit_main() -> ! {
 }
 
 /// Restarts the machine; QEMU exits instead (see the module's documentation).
-fn end() -> ! {
+fn restart_machine() -> ! {
     loop {
         let _ = rustix::system::reboot(RebootCommand::Restart);
         std::thread::sleep(Duration::from_secs(1));

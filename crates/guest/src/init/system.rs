@@ -76,7 +76,7 @@ pub(super) fn unmount_all() {
 
 /// Kernel messages about the repair of an ext4 file system: replay of the journal, and removal of
 /// files that were deleted but still open. Reads the log up to the last message so far.
-pub(super) fn repairs() -> Vec<String> {
+pub(super) fn repair_messages() -> Vec<String> {
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
     let log = File::options().read(true).custom_flags(flags).open("/dev/kmsg");
     let Ok(mut log) = log else { return Vec::new() };
@@ -85,14 +85,14 @@ pub(super) fn repairs() -> Vec<String> {
     // each read gives one record
     while let Ok(length @ 1..) = log.read(&mut record) {
         let text = String::from_utf8_lossy(&record[..length]);
-        found.extend(repair(&text).map(str::to_owned));
+        found.extend(repair_message(&text).map(str::to_owned));
     }
     found
 }
 
 /// Whether a record is about a repair, such as `6,339,1202143,-;EXT4-fs (vda): recovery complete`;
 /// returns its text.
-fn repair(record: &str) -> Option<&str> {
+fn repair_message(record: &str) -> Option<&str> {
     let text = record.split_once(';')?.1.lines().next()?;
     let is_repair = ["recovery", "orphan"].iter().any(|word| text.contains(word));
     (text.starts_with("EXT4-fs") && is_repair).then_some(text)
@@ -145,12 +145,12 @@ impl Groups {
 
     /// Moves this process into the job's cgroup, so that a child starts there.
     pub(super) fn enter_job(&self) {
-        enter(&self.job);
+        enter_group(&self.job);
     }
 
     /// Moves this process back into its own cgroup.
     pub(super) fn enter_own(&self) {
-        enter(&self.own);
+        enter_group(&self.own);
     }
 }
 
@@ -167,7 +167,7 @@ pub(super) fn missing_disks(requested: usize) -> Option<String> {
 /// Waits until the CPUs are idle, at most twenty steps of half a second. Otherwise work that the
 /// boot left in the background (above all self-tests of compression modules) would be counted with
 /// the job, in amounts that vary.
-pub(super) fn quiet() {
+pub(super) fn wait_until_idle() {
     const STEP: u64 = 500;
     for _ in 0..20 {
         let before = idle_milliseconds();
@@ -178,7 +178,7 @@ pub(super) fn quiet() {
     }
 }
 
-fn enter(group: &str) {
+fn enter_group(group: &str) {
     let _ = fs::write(format!("{group}/cgroup.procs"), "0");
 }
 
@@ -208,11 +208,11 @@ mod tests {
         let repaired =
             ["EXT4-fs (vda): recovery complete", "EXT4-fs (vda): 2 orphan inodes deleted"];
         for text in repaired {
-            assert_eq!(repair(&record(text)), Some(text));
+            assert_eq!(repair_message(&record(text)), Some(text));
         }
         let mounted =
             "EXT4-fs (vda): mounted filesystem 1-2 r/w with ordered data mode. Quota mode: none.";
-        assert_eq!(repair(&record(mounted)), None);
-        assert_eq!(repair(&record("systemd[1]: recovery")), None);
+        assert_eq!(repair_message(&record(mounted)), None);
+        assert_eq!(repair_message(&record("systemd[1]: recovery")), None);
     }
 }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use super::channel::Channel;
 use super::failure::{ErrorContext, Failure};
 use super::system::Groups;
-use super::{bring, hand_over, job};
+use super::{hand_over, job, out_files};
 use crate::wire::{Event, JOB, Job};
 
 const LOOK: Duration = Duration::from_millis(50);
@@ -24,20 +24,20 @@ pub(super) fn main(channel: &Channel) -> Result<(), Failure> {
     let path = Path::new("/").join(hand_over::FOLDER).join(JOB);
     let text = fs::read(&path).at_path(&path)?;
     let job: Job = serde_json::from_slice(&text).at_path(&path)?;
-    for what in settle(Duration::from_secs(job.settle_seconds)) {
+    for what in wait_until_started(Duration::from_secs(job.settle_seconds)) {
         channel.tell(&Event::Trouble { what });
     }
-    let ended = match groups() {
+    let ended = match make_groups() {
         Ok(groups) => job::run(&job, &groups, channel),
-        Err(failure) => job::not_started(failure.to_string()),
+        Err(failure) => job::not_started_event(failure.to_string()),
     };
     channel.tell(&ended);
-    bring::everything(channel)
+    out_files::send_all(channel)
 }
 
 /// Waits until systemd has finished starting; returns what is wrong with the system, as text.
-fn settle(limit: Duration) -> Vec<String> {
-    let state = state(limit);
+fn wait_until_started(limit: Duration) -> Vec<String> {
+    let state = wait_for_state(limit);
     let mut troubles = failed_units();
     match state.as_deref() {
         Some("running") => {}
@@ -49,7 +49,7 @@ fn settle(limit: Duration) -> Vec<String> {
 }
 
 /// The state that systemd reports once it has started; `None` if the time limit is reached first.
-fn state(limit: Duration) -> Option<String> {
+fn wait_for_state(limit: Duration) -> Option<String> {
     let until = Instant::now() + limit;
     let mut command = Command::new("systemctl");
     command.args(["is-system-running", "--wait"]).stdin(Stdio::null()).stdout(Stdio::piped());
@@ -67,35 +67,37 @@ fn state(limit: Duration) -> Option<String> {
 }
 
 fn failed_units() -> Vec<String> {
-    let listed = ask("systemctl", &["list-units", "--failed", "--plain", "--no-legend", "--full"]);
+    let listed =
+        output_of("systemctl", &["list-units", "--failed", "--plain", "--no-legend", "--full"]);
     let names = listed.lines().filter_map(|line| line.split_whitespace().next());
-    names.map(failed).collect()
+    names.map(describe_failure).collect()
 }
 
-fn failed(unit: &str) -> String {
-    let result = ask("systemctl", &["show", "--property=Result", "--value", unit]);
-    let output = ask("journalctl", &["--unit", unit, "--lines=1", "--output=cat", "--quiet"]);
+fn describe_failure(unit: &str) -> String {
+    let result = output_of("systemctl", &["show", "--property=Result", "--value", unit]);
+    let output = output_of("journalctl", &["--unit", unit, "--lines=1", "--output=cat", "--quiet"]);
     let message = output.trim();
     let message = if message.is_empty() { String::new() } else { format!(": {message}") };
     format!("{unit} failed ({}){message}", result.trim())
 }
 
 fn still_starting(limit: Duration) -> String {
-    let listed = ask("systemctl", &["list-jobs", "--plain", "--no-legend", "--full"]);
+    let listed = output_of("systemctl", &["list-jobs", "--plain", "--no-legend", "--full"]);
     let names: Vec<&str> =
         listed.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
     let names = if names.is_empty() { "nothing it names".to_owned() } else { names.join(", ") };
     format!("systemd is still starting after {} s: {names}", limit.as_secs())
 }
 
-fn ask(program: &str, arguments: &[&str]) -> String {
+fn output_of(program: &str, arguments: &[&str]) -> String {
     let asked = Command::new(program).args(arguments).stdin(Stdio::null()).output();
-    asked.map_or_else(|_| String::new(), |said| String::from_utf8_lossy(&said.stdout).into_owned())
+    asked
+        .map_or_else(|_| String::new(), |ended| String::from_utf8_lossy(&ended.stdout).into_owned())
 }
 
 /// Makes two cgroups below the unit's own, and moves this process into one, so that the unit's
 /// cgroup is free to enable every controller for its children.
-fn groups() -> Result<Groups, Failure> {
+fn make_groups() -> Result<Groups, Failure> {
     let path = "/proc/self/cgroup";
     let text = fs::read_to_string(path).context(path)?;
     let unit = text.lines().find_map(|line| line.strip_prefix("0::"));

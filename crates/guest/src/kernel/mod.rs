@@ -12,7 +12,7 @@ use pagewise_observe::UserFile;
 use crate::cache::CacheEntry;
 use crate::elf;
 use crate::error::Error;
-use crate::vmlinuz::{plain, release};
+use crate::vmlinuz::{release, unpack_image};
 
 pub(crate) use modules::{Module, Modules};
 pub use request::{KernelRequest, find};
@@ -91,7 +91,7 @@ impl Kernel {
         if let Some(elf) = elf::read(&bytes).filter(|elf| elf.is_kernel) {
             return Ok(Image { path, unpacked: None, plain: true, memory: elf.memory });
         }
-        let unpacked = plain(&bytes);
+        let unpacked = unpack_image(&bytes);
         let elf = unpacked.as_deref().and_then(elf::read);
         let memory = elf.map_or(bytes.len() as u64, |elf| elf.memory);
         Ok(Image { path, plain: unpacked.is_some(), unpacked, memory })
@@ -100,9 +100,10 @@ impl Kernel {
     /// Modules to load, with their dependencies: those of `usual` that this kernel has, and all of
     /// `asked`.
     pub(crate) fn modules(&self, usual: &[&str], asked: &[String]) -> Result<Vec<Module>, Error> {
-        let modules = self.modules.as_deref().map(Modules::below).transpose()?.unwrap_or_default();
+        let modules =
+            self.modules.as_deref().map(Modules::list_below).transpose()?.unwrap_or_default();
         if let Some(name) = asked.iter().find(|name| !modules.has(name)) {
-            return Err(self.without(name));
+            return Err(self.no_module(name));
         }
         let asked = asked.iter().map(String::as_str);
         let names: Vec<&str> = usual.iter().copied().chain(asked).collect();
@@ -118,7 +119,7 @@ impl Kernel {
         there.map(|name| Ok((name, self.read(&folder.join(name))?))).collect()
     }
 
-    fn without(&self, module: &str) -> Error {
+    fn no_module(&self, module: &str) -> Error {
         let (path, what) = match &self.modules {
             Some(folder) => (folder, format!("no module {module} here, and none built in")),
             None => {

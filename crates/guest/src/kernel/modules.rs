@@ -32,11 +32,11 @@ pub(crate) struct Modules {
 
 impl Modules {
     /// Lists the modules below a folder such as `/lib/modules/<release>`.
-    pub(crate) fn below(folder: &Path) -> Result<Self, Error> {
+    pub(crate) fn list_below(folder: &Path) -> Result<Self, Error> {
         let built_in = fs::read_to_string(folder.join("modules.builtin")).unwrap_or_default();
         let built_in = built_in.lines().filter_map(|line| name(Path::new(line))).collect();
         let mut modules = Self { built_in, ..Self::default() };
-        for path in files::below(folder)? {
+        for path in files::files_below(folder)? {
             if let Some(name) = name(&path) {
                 modules.files.insert(name, path);
             }
@@ -77,11 +77,11 @@ impl Modules {
         }
         let packed = read(path)?;
         let file = path.to_string_lossy();
-        let bytes = vmlinuz::module(&file, packed).ok_or_else(|| Error::Unusable {
+        let bytes = vmlinuz::unpack_module(&file, packed).ok_or_else(|| Error::Unusable {
             path: path.clone(),
             what: "expected a module, packed with xz, zstd or gzip or not at all".to_owned(),
         })?;
-        for needed in needs(&bytes) {
+        for needed in dependencies(&bytes) {
             self.add(&needed, read, seen, found)?;
         }
         found.push(Module { name: name.clone(), bytes });
@@ -111,7 +111,7 @@ fn canonical(name: &str) -> String {
 
 /// The dependencies in `.modinfo`: `depends=` (required) and `softdep=pre:` (used if the kernel has
 /// it).
-fn needs(module: &[u8]) -> Vec<String> {
+fn dependencies(module: &[u8]) -> Vec<String> {
     let strings = module.split(|byte| *byte == 0).filter_map(|text| std::str::from_utf8(text).ok());
     let mut needs = Vec::new();
     for text in strings {
@@ -143,7 +143,7 @@ mod tests {
 
     fn order(folder: &Path, names: &[&str]) -> Vec<String> {
         let read = |path: &Path| fs::read(path).with_path(path);
-        let found = Modules::below(folder).unwrap().closure(names, read).unwrap();
+        let found = Modules::list_below(folder).unwrap().closure(names, read).unwrap();
         found.into_iter().map(|module| module.name).collect()
     }
 
@@ -179,7 +179,7 @@ mod tests {
     fn what_is_built_in_is_had_and_not_loaded() {
         let folder = folder(&[("kernel/a.ko.xz", "")]);
         fs::write(folder.path().join("modules.builtin"), "kernel/fs/x-y/x-y.ko\n").unwrap();
-        let modules = Modules::below(folder.path()).unwrap();
+        let modules = Modules::list_below(folder.path()).unwrap();
         assert!(modules.has("a") && modules.has("x_y") && modules.has("x-y"));
         assert!(!modules.has("kernel") && !modules.has("b"));
         assert_eq!(order(folder.path(), &["x-y"]), Vec::<String>::new());
@@ -195,7 +195,7 @@ mod tests {
     fn a_damaged_module_is_named() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("a.ko.xz"), b"no xz").unwrap();
-        let modules = Modules::below(folder.path()).unwrap();
+        let modules = Modules::list_below(folder.path()).unwrap();
         let error = modules.closure(&["a"], |path| fs::read(path).with_path(path)).unwrap_err();
         assert!(error.to_string().contains("a.ko.xz"), "{error}");
     }

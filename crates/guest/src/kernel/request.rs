@@ -81,15 +81,18 @@ pub fn find(
         }
         KernelRequest::Host => {
             let release = rustix::system::uname().release().to_string_lossy().into_owned();
-            host(&release, |found| found == release).ok_or_else(|| absent("host", &release))?
+            find_on_host(&release, |found| found == release)
+                .ok_or_else(|| no_kernel("host", &release))?
         }
-        KernelRequest::Version(version) => match host(version, |found| is_of(found, version)) {
-            Some(kernel) => kernel,
-            None => match cache.newest(|release| is_of(release, version))? {
-                Some(kept) => Ok(Kernel::from_kept(kept)),
-                None => Err(absent(version, version)),
-            },
-        },
+        KernelRequest::Version(version) => {
+            match find_on_host(version, |found| is_of(found, version)) {
+                Some(kernel) => kernel,
+                None => match cache.newest(|release| is_of(release, version))? {
+                    Some(kept) => Ok(Kernel::from_kept(kept)),
+                    None => Err(no_kernel(version, version)),
+                },
+            }
+        }
     }
 }
 
@@ -100,7 +103,7 @@ fn is_like_a_flavour(path: &Path) -> bool {
     parts.is_some_and(|(suite, flavour)| is_suite(suite) && is_suite(flavour))
 }
 
-fn absent(requested: &str, release: &str) -> Error {
+fn no_kernel(requested: &str, release: &str) -> Error {
     let why = format!(
         "no such file in /boot or /lib/modules, and {release} is not in the cache (lab cache list)"
     );
@@ -116,7 +119,7 @@ fn is_of(release: &str, version: &str) -> bool {
 
 /// The newest matching kernel of this host: `/boot/vmlinuz-RELEASE`, or
 /// `/lib/modules/RELEASE/vmlinuz`.
-fn host(name: &str, matches: impl Fn(&str) -> bool) -> Option<Result<Kernel, Error>> {
+fn find_on_host(name: &str, matches: impl Fn(&str) -> bool) -> Option<Result<Kernel, Error>> {
     let names = |folder: &str| -> Vec<String> {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
         entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()

@@ -52,11 +52,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// The reason why it does not.
-pub fn kvm(qemu: &Path) -> Result<(), NoKvm> {
+pub fn check_kvm(qemu: &Path) -> Result<(), NoKvm> {
     OpenOptions::new().read(true).write(true).open(DEVICE).map_err(NoKvm::Closed)?;
     let user = User::without_rights();
     let group = user.group_for(Path::new(DEVICE))?;
-    starts(program::confined(qemu, user, group, Vec::new()))
+    check_starts(program::confined_command(qemu, user, group, Vec::new()))
 }
 
 /// Why KVM cannot be used.
@@ -94,7 +94,7 @@ impl From<NoAccess> for NoKvm {
 }
 
 /// Sets up a paused machine, and has QEMU quit.
-fn starts(mut command: Command) -> Result<(), NoKvm> {
+fn check_starts(mut command: Command) -> Result<(), NoKvm> {
     command.args(SANDBOX);
     command.args(Accelerator::Kvm.arguments(false)).args(["-M", "q35", "-S", "-m", "64"]);
     command.args(["-nodefaults", "-no-user-config", "-display", "none", "-monitor", "stdio"]);
@@ -103,7 +103,7 @@ fn starts(mut command: Command) -> Result<(), NoKvm> {
     if let Some(mut input) = child.stdin.take() {
         let _ = input.write_all(b"quit\n");
     }
-    match in_time(&mut child) {
+    match wait_in_time(&mut child) {
         Some(true) => Ok(()),
         Some(false) => Err(NoKvm::Unusable),
         None => Err(NoKvm::Hangs),
@@ -111,7 +111,7 @@ fn starts(mut command: Command) -> Result<(), NoKvm> {
 }
 
 /// Whether QEMU exited with success; `None` if it had to be killed.
-fn in_time(child: &mut Child) -> Option<bool> {
+fn wait_in_time(child: &mut Child) -> Option<bool> {
     let until = Instant::now() + PATIENCE;
     while Instant::now() < until {
         if let Ok(Some(status)) = child.try_wait() {

@@ -67,7 +67,7 @@ pub(super) struct Backed {
 
 /// Makes the empty disks, and opens and checks the images. `root` is the last disk, if it is open
 /// already.
-pub(super) fn back(
+pub(super) fn open_disks(
     disks: &[Disk],
     mut root: Option<File>,
     folder: &Path,
@@ -76,12 +76,12 @@ pub(super) fn back(
     let mut backed = Vec::new();
     for (number, disk) in disks.iter().enumerate() {
         let opened = if number + 1 == disks.len() { root.take() } else { None };
-        backed.push(back_disk(disk, opened, &folder.join(format!("disk{number}")), files)?);
+        backed.push(open_disk(disk, opened, &folder.join(format!("disk{number}")), files)?);
     }
     Ok(backed)
 }
 
-fn back_disk(
+fn open_disk(
     disk: &Disk,
     opened: Option<File>,
     empty: &Path,
@@ -113,10 +113,10 @@ fn back_disk(
     };
     let driver = check(&file, path, disk)?;
     let to_write = match access {
-        Access::Write => Some(again(&file, true).with_path(path)?),
+        Access::Write => Some(reopen(&file, true).with_path(path)?),
         Access::CopyOnWrite | Access::Read => None,
     };
-    let to_read = again(&file, false).with_path(path)?;
+    let to_read = reopen(&file, false).with_path(path)?;
     let both = [Some(to_read), to_write].into_iter().flatten().map(OwnedFd::from);
     let path = files.add(both);
     let log = match disk {
@@ -130,12 +130,12 @@ fn back_disk(
 fn open_log(path: &Path, files: &mut OpenFiles) -> std::io::Result<String> {
     let mut open = OpenOptions::new();
     let log = open.read(true).write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    let both = [again(&log, false)?, again(&log, true)?];
+    let both = [reopen(&log, false)?, reopen(&log, true)?];
     Ok(files.add(both.map(OwnedFd::from)))
 }
 
 /// Opens the same file once more, by its descriptor: the path may refer to another file by now.
-fn again(file: &File, to_write: bool) -> std::io::Result<File> {
+fn reopen(file: &File, to_write: bool) -> std::io::Result<File> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     OpenOptions::new().read(true).write(to_write).open(path)
 }
@@ -196,7 +196,7 @@ pub(super) fn arguments(disks: &[Backed]) -> Vec<OsString> {
 }
 
 /// Doubles commas, as QEMU requires in the value of an option.
-pub(super) fn comma_doubled(path: &Path) -> OsString {
+pub(super) fn double_commas(path: &Path) -> OsString {
     let bytes = path.as_os_str().as_bytes().iter();
     let doubled = bytes.flat_map(|byte| std::iter::repeat_n(*byte, 1 + usize::from(*byte == b',')));
     OsString::from_vec(doubled.collect())
@@ -212,7 +212,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let size = Bytes::new(1 << 40);
         let mut files = OpenFiles::default();
-        let backed = back(&[Disk::Empty(size)], None, folder.path(), &mut files).unwrap();
+        let backed = open_disks(&[Disk::Empty(size)], None, folder.path(), &mut files).unwrap();
         let data = folder.path().join("disk0").metadata().unwrap();
         assert_eq!((data.len(), data.blocks(), data.mode() & 0o777), (size.get(), 0, 0o600));
         // One open file for reading, one for writing.
@@ -227,7 +227,7 @@ mod tests {
         std::fs::write(&log, "of an earlier guest").unwrap();
         let mut files = OpenFiles::default();
         let disk = Disk::Recorded { image, log: log.clone() };
-        let backed = back(&[disk], None, folder.path(), &mut files).unwrap();
+        let backed = open_disks(&[disk], None, folder.path(), &mut files).unwrap();
         assert_eq!((log.metadata().unwrap().len(), files.into_parts().1.len()), (0, 4));
         let line = arguments(&backed);
         let line = line[1].to_str().unwrap();
@@ -240,7 +240,7 @@ mod tests {
     fn what_is_no_image_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("image");
-        let backed = |disk| back(&[disk], None, folder.path(), &mut OpenFiles::default());
+        let backed = |disk| open_disks(&[disk], None, folder.path(), &mut OpenFiles::default());
         for (bytes, told) in [(&b""[..], "empty"), (b"QFI\xfb\0\0\0\x03", "qcow2")] {
             std::fs::write(&path, bytes).unwrap();
             let disk = Disk::Image(path.clone(), Access::Read);
@@ -263,6 +263,6 @@ mod tests {
 
     #[test]
     fn commas_in_names_stay_part_of_them() {
-        assert_eq!(comma_doubled(Path::new("/a,b,,c")), "/a,,b,,,,c");
+        assert_eq!(double_commas(Path::new("/a,b,,c")), "/a,,b,,,,c");
     }
 }

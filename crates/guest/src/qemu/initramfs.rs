@@ -38,10 +38,10 @@ pub(super) fn build(guest: &Guest, kernel: &Kernel) -> Result<Vec<u8>, Error> {
         Userland::Systemd(_) => None,
     };
     let modules = match &guest.boot {
-        None => kernel.modules(&wanted(guest), &guest.modules)?,
+        None => kernel.modules(&needed_modules(guest), &guest.modules)?,
         Some(_) => kernel.modules(&[disk::MODULES, userland::ROOT_MODULES].concat(), &[])?,
     };
-    let mut bytes = system(&pid_1(&guest.program)?, busybox, &modules)?;
+    let mut bytes = system(&read_pid_1(&guest.program)?, busybox, &modules)?;
     if guest.is_first_boot() {
         bytes.extend(disk_modules(guest, kernel)?);
     }
@@ -52,7 +52,7 @@ pub(super) fn build(guest: &Guest, kernel: &Kernel) -> Result<Vec<u8>, Error> {
 /// The archive of modules that become `/lib/modules/RELEASE` on a root disk that is kept across
 /// boots.
 fn disk_modules(guest: &Guest, kernel: &Kernel) -> Result<Vec<u8>, Error> {
-    let names = [&wanted(guest)[..], userland::DISK_MODULES].concat();
+    let names = [&needed_modules(guest)[..], userland::DISK_MODULES].concat();
     let mut archive = Archive::default();
     archive.folder(DISK_MODULES);
     for module in kernel.modules(&names, &guest.modules)? {
@@ -64,7 +64,7 @@ fn disk_modules(guest: &Guest, kernel: &Kernel) -> Result<Vec<u8>, Error> {
     Ok(archive.finish())
 }
 
-fn wanted(guest: &Guest) -> Vec<&'static str> {
+fn needed_modules(guest: &Guest) -> Vec<&'static str> {
     let disks = if guest.disks.is_empty() { &[] } else { disk::MODULES };
     let systemd = match guest.userland {
         Userland::Minimal => &[],
@@ -74,7 +74,7 @@ fn wanted(guest: &Guest) -> Vec<&'static str> {
 }
 
 /// Reads the executable for PID 1. It must be static, because a guest has no libraries.
-fn pid_1(path: &Path) -> Result<Vec<u8>, Error> {
+fn read_pid_1(path: &Path) -> Result<Vec<u8>, Error> {
     let bytes = fs::read(path).with_path(path)?;
     match elf::read(&bytes) {
         Some(elf) if !elf.needs_loader => Ok(bytes),
@@ -118,9 +118,10 @@ fn system(
 /// `busybox --list`, which saves starting it in each guest. It runs a copy of the bytes that were
 /// read and verified, not the file at the path, and as an unprivileged user.
 fn applets(path: &Path, bytes: &[u8]) -> Result<Vec<String>, Error> {
-    let copy = in_memory(bytes).with_path(path)?;
+    let copy = memory_file(bytes).with_path(path)?;
     let place = PathBuf::from(format!("/proc/self/fd/{}", copy.as_raw_fd()));
-    let mut command = program::confined(&place, User::without_rights(), None, vec![copy.into()]);
+    let mut command =
+        program::confined_command(&place, User::without_rights(), None, vec![copy.into()]);
     // busybox lists its applets only if it is started under its own name.
     let listed = program::answer("busybox", command.arg0("busybox").arg("--list"))?;
     let plain = |name: &&str| !name.is_empty() && !name.contains('/') && *name != "busybox";
@@ -129,7 +130,7 @@ fn applets(path: &Path, bytes: &[u8]) -> Result<Vec<String>, Error> {
 
 /// Puts a program into a memfd that nobody else can write to. The file is opened again read-only,
 /// because a file that is open for writing cannot be executed (ETXTBSY).
-fn in_memory(bytes: &[u8]) -> std::io::Result<File> {
+fn memory_file(bytes: &[u8]) -> std::io::Result<File> {
     let flags = MemfdFlags::CLOEXEC;
     // Kernels before 6.3 do not know MFD_EXEC: there every memfd is executable.
     let file = memfd_create("busybox", flags | MemfdFlags::EXEC)
@@ -160,7 +161,7 @@ fn job(guest: &Guest, modules: &[Module]) -> Result<Vec<u8>, Error> {
         environment,
         modules,
         disks,
-        root: root(guest),
+        root: root_device(guest),
         files: permissions(guest)?,
         boot: boot.map(|boot| boot.number),
         removed: boot.map(|boot| boot.removed.clone()).unwrap_or_default(),
@@ -181,7 +182,7 @@ fn job(guest: &Guest, modules: &[Module]) -> Result<Vec<u8>, Error> {
 }
 
 /// The device of the userland's root disk, which is the last disk.
-fn root(guest: &Guest) -> Option<String> {
+fn root_device(guest: &Guest) -> Option<String> {
     guest.userland.item()?;
     let letter = ('a'..='z').nth(guest.disks.len().checked_sub(1)?)?;
     Some(format!("/dev/vd{letter}"))

@@ -62,21 +62,21 @@ impl<'a> InstalledGuest<'a> {
         kernel: &'a Kernel,
         cache: &Cache,
         stop: &AtomicBool,
-        hear: Listener<'_>,
+        on_event: Listener<'_>,
     ) -> Result<Self, Error> {
         Self::check(guest)?;
         let qemu = find_qemu()?;
         let item = guest.userland.item().ok_or(Error::NoRootDisk)?;
         let mut guest = guest.clone();
         let mut note = |line: &str| {
-            let _ = hear(GuestEvent::Note(line));
+            let _ = on_event(GuestEvent::Note(line));
         };
         let kept = cache.get(&item, stop, &mut note)?;
-        let removed = unwanted(&kept, &guest.packages)?;
+        let removed = unwanted_files(&kept, &guest.packages)?;
         guest.boot = Some(DiskBoot { number: 0, removed });
         let emulator = Emulator::choose(qemu, &guest, (kernel, cache), stop)?;
-        let _ = hear(GuestEvent::Chosen(emulator.accelerator));
-        let slot = take_slot(&guest, kernel, cache, stop, hear)?;
+        let _ = on_event(GuestEvent::Chosen(emulator.accelerator));
+        let slot = take_slot(&guest, kernel, cache, stop, on_event)?;
         let root = slot.folder.join("root");
         root_disk::copy(&kept.open(&kept.path(userland::DISK))?, &root)?;
         guest.disks = keep_empty(&guest.disks, &slot.folder)?;
@@ -99,7 +99,7 @@ impl<'a> InstalledGuest<'a> {
         &mut self,
         argv: Option<&[String]>,
         stop: &AtomicBool,
-        hear: Listener<'_>,
+        on_event: Listener<'_>,
     ) -> Result<Run, Error> {
         let mut guest = self.guest.clone();
         guest.argv = argv.map_or(guest.argv, <[String]>::to_vec);
@@ -107,11 +107,11 @@ impl<'a> InstalledGuest<'a> {
             boot.number = self.boots;
         }
         self.boots += 1;
-        let images = Images::of(&guest, self.kernel)?;
+        let images = Images::load(&guest, self.kernel)?;
         let folder = self.slot.folder.join("boot");
         DirBuilder::new().mode(0o700).create(&folder).with_path(&folder)?;
         let place = BootPlace { slot: &self.slot, folder: &folder, root: None };
-        let run = boot(&guest, images, &self.emulator, place, stop, hear);
+        let run = boot(&guest, images, &self.emulator, place, stop, on_event);
         files::remove_folder(&folder)?;
         let mut run = run?;
         if let Some(disk) = &mut run.disk {
@@ -130,7 +130,7 @@ fn check_packages(wanted: &[String]) -> Result<(), Error> {
 }
 
 /// The files of the optional packages that were not requested.
-fn unwanted(kept: &CacheEntry, wanted: &[String]) -> Result<Vec<String>, Error> {
+fn unwanted_files(kept: &CacheEntry, wanted: &[String]) -> Result<Vec<String>, Error> {
     let mut found = Vec::new();
     for name in OPTIONAL.iter().filter(|name| wanted.iter().all(|wanted| wanted != *name)) {
         let list = kept.read(&kept.path(userland::LISTS).join(name))?;
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
     use pagewise_model::Bytes;
 
-    fn refused(change: impl FnOnce(&mut Guest)) -> Option<String> {
+    fn refusal(change: impl FnOnce(&mut Guest)) -> Option<String> {
         let mut guest = Guest::new("/init".into(), vec!["true".to_owned()]);
         guest.userland = "systemd".parse().unwrap();
         change(&mut guest);
@@ -179,14 +179,14 @@ mod tests {
 
     #[test]
     fn what_cannot_outlive_a_boot_is_refused() {
-        let told = |error: Option<String>, text: &str| error.is_some_and(|it| it.contains(text));
-        assert_eq!(refused(|_| {}), None);
-        assert!(told(refused(|guest| guest.userland = "minimal".parse().unwrap()), "no root disk"));
-        let package = |name: &str| refused(|guest| guest.packages = vec![name.to_owned()]);
+        let says = |error: Option<String>, text: &str| error.is_some_and(|it| it.contains(text));
+        assert_eq!(refusal(|_| {}), None);
+        assert!(says(refusal(|guest| guest.userland = "minimal".parse().unwrap()), "no root disk"));
+        let package = |name: &str| refusal(|guest| guest.packages = vec![name.to_owned()]);
         assert_eq!(package(OPTIONAL[0]), None);
-        assert!(told(package("bash"), "expected systemd-zram-generator"));
-        let disk = |access| refused(|guest| guest.disks = vec![Disk::Image("/i".into(), access)]);
-        assert!(told(disk(Access::CopyOnWrite), "/i: what the guest writes"));
+        assert!(says(package("bash"), "expected systemd-zram-generator"));
+        let disk = |access| refusal(|guest| guest.disks = vec![Disk::Image("/i".into(), access)]);
+        assert!(says(disk(Access::CopyOnWrite), "/i: what the guest writes"));
         assert_eq!((disk(Access::Read), disk(Access::Write)), (None, None));
     }
 

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 /// The last `most` bytes of the log. If bytes before them were left out, a first line says how
 /// many.
-pub(super) fn end(mut file: &File, most: u64) -> std::io::Result<Vec<u8>> {
+pub(super) fn read_end(mut file: &File, most: u64) -> std::io::Result<Vec<u8>> {
     let left_out = file.metadata()?.len().saturating_sub(most);
     file.seek(SeekFrom::Start(left_out))?;
     let mut bytes = Vec::new();
@@ -24,7 +24,7 @@ pub(super) fn end(mut file: &File, most: u64) -> std::io::Result<Vec<u8>> {
 /// Limits the disk space of the log, as a guest may write to its console without end: if the file
 /// uses more than twice `most` bytes, all but the last `most` are freed as a hole. QEMU keeps its
 /// file position, so the length stays the number of bytes written. `file` must be open for writing.
-pub(super) fn limit(file: &File, most: u64) -> std::io::Result<()> {
+pub(super) fn shorten(file: &File, most: u64) -> std::io::Result<()> {
     let data = file.metadata()?;
     if data.blocks().saturating_mul(512) <= 2 * most {
         return Ok(());
@@ -55,16 +55,16 @@ mod tests {
         for line in 0..100_000 {
             writeln!(log, "line {line:06}").unwrap();
             if line % 1000 == 0 {
-                limit(&seen, most).unwrap();
+                shorten(&seen, most).unwrap();
             }
         }
-        limit(&seen, most).unwrap();
+        shorten(&seen, most).unwrap();
         let data = seen.metadata().unwrap();
         assert_eq!(data.len(), 1_200_000);
         assert!(data.blocks() * 512 <= 2 * most + 4096, "{} blocks", data.blocks());
-        let kept = String::from_utf8(end(&seen, most).unwrap()).unwrap();
+        let kept = String::from_utf8(read_end(&seen, most).unwrap()).unwrap();
         assert!(kept.starts_with("[1134464 bytes before this are left out]\n"), "{kept:.60}");
         assert!(kept.ends_with("line 099999\n") && !kept.contains('\0'));
-        assert_eq!(end(&seen, 2_000_000).unwrap().len(), 1_200_000);
+        assert_eq!(read_end(&seen, 2_000_000).unwrap().len(), 1_200_000);
     }
 }

@@ -14,7 +14,7 @@ use std::path::Path;
 use super::accelerator::{Accelerator, SANDBOX};
 use super::disk::{self, Backed};
 use super::guest::Guest;
-use super::process::mark;
+use super::process::name_argument;
 use crate::error::Error;
 use crate::kernel::Image;
 use crate::program;
@@ -42,7 +42,7 @@ const SMALL: Machine = Machine("microvm,isa-serial=off,acpi=off");
 const USUAL: Machine = Machine("q35,usb=off");
 
 /// The smallest machine that this QEMU has and that fits the guest.
-pub(super) fn machine(
+pub(super) fn choose_machine(
     qemu: &Path,
     guest: &Guest,
     image: &Image,
@@ -51,7 +51,7 @@ pub(super) fn machine(
     if !image.plain || !disks.is_empty() || guest.cpus > 1 {
         return Ok(USUAL);
     }
-    let mut command = program::confined(qemu, User::without_rights(), None, Vec::new());
+    let mut command = program::confined_command(qemu, User::without_rights(), None, Vec::new());
     let listed = program::answer("qemu-system-x86_64", command.args(["-M", "help"]))?;
     let has_small = listed.lines().any(|line| line.starts_with("microvm "));
     Ok(if has_small { SMALL } else { USUAL })
@@ -69,7 +69,7 @@ pub(super) fn arguments(
     let mut line: Vec<OsString> = accelerator.arguments(guest.count).map(Into::into).into();
     line.extend(["-M", machine.0, "-nodefaults", "-no-user-config"].map(Into::into));
     line.extend(["-nic", "none", "-name"].map(Into::into));
-    line.push(mark(folder));
+    line.push(name_argument(folder));
     line.extend(SANDBOX.map(Into::into));
     line.extend(["-display", "none", "-no-reboot", "-monitor", "none"].map(Into::into));
     let megabytes = guest.memory.get().div_ceil(1 << 20);

@@ -150,7 +150,7 @@ pub(super) struct JobEnd {
 }
 
 /// The outcome of a guest that ended by itself.
-pub(super) fn judged(
+pub(super) fn judge(
     ended: Option<&JobEnd>,
     log: &[String],
     qemu_said: &str,
@@ -171,13 +171,13 @@ pub(super) fn judged(
         Some((_, said)) if said.contains("memory") => Outcome::OutOfMemory { kills: 0 },
         Some((_, said)) => Outcome::Panicked { message: said.to_owned() },
         None if reboots && was_restarted(log) => Outcome::Restarted,
-        None if qemu_said.is_empty() => Outcome::Failed { message: left_by(log).to_owned() },
+        None if qemu_said.is_empty() => Outcome::Failed { message: why_it_ended(log).to_owned() },
         None => Outcome::Failed { message: qemu_said.to_owned() },
     }
 }
 
 /// Why a guest ended without a reported outcome, by the end of the log.
-fn left_by(log: &[String]) -> &'static str {
+fn why_it_ended(log: &[String]) -> &'static str {
     if was_restarted(log) {
         "the command restarted it or switched it off"
     } else {
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     fn from_exit(how: JobExit, oom_kills: u64) -> Outcome {
-        judged(Some(&JobEnd { how, oom_kills }), &[], "", false)
+        judge(Some(&JobEnd { how, oom_kills }), &[], "", false)
     }
 
     #[test]
@@ -210,20 +210,20 @@ mod tests {
         let line = |text: &str| vec!["[ 1.0] boot".to_owned(), format!("[    1.7] {text}")];
         let panic = line("Kernel panic - not syncing: sysrq triggered crash");
         assert_eq!(
-            judged(None, &panic, "x", true),
+            judge(None, &panic, "x", true),
             Outcome::Panicked { message: "sysrq triggered crash".to_owned() }
         );
         let deadlock = line("Kernel panic - not syncing: System is deadlocked on memory");
-        assert_eq!(judged(None, &deadlock, "", true), Outcome::OutOfMemory { kills: 0 });
-        let left = |log: &[String]| match judged(None, log, "", false) {
+        assert_eq!(judge(None, &deadlock, "", true), Outcome::OutOfMemory { kills: 0 });
+        let left = |log: &[String]| match judge(None, log, "", false) {
             Outcome::Failed { message: said } => said,
             other => panic!("{other:?}"),
         };
         assert!(left(&line("reboot: Restarting system")).contains("restarted"));
         assert!(left(&[]).contains("neither"));
         let failed = Outcome::Failed { message: "no kvm".to_owned() };
-        assert_eq!(judged(None, &[], "no kvm", true), failed);
+        assert_eq!(judge(None, &[], "no kvm", true), failed);
         let restarted = line("reboot: Restarting system");
-        assert_eq!(judged(None, &restarted, "", true), Outcome::Restarted);
+        assert_eq!(judge(None, &restarted, "", true), Outcome::Restarted);
     }
 }

@@ -26,7 +26,7 @@ impl PowerCut {
     }
 
     /// Searches the command's output for the line.
-    pub(super) fn hear(&mut self, stream: Stream, bytes: &[u8], now: Instant) {
+    pub(super) fn search(&mut self, stream: Stream, bytes: &[u8], now: Instant) {
         let Some(delay) = self.delay else { return };
         let line = match stream {
             Stream::Out => &mut self.out,
@@ -75,7 +75,7 @@ mod tests {
         let mut power = PowerCut::after(delay.map(Duration::from_millis));
         let now = Instant::now();
         for (stream, text) in pieces {
-            power.hear(*stream, text.as_bytes(), now);
+            power.search(*stream, text.as_bytes(), now);
         }
         power.at.map(|at| at - now)
     }
@@ -101,10 +101,10 @@ mod tests {
         let mut power = PowerCut::after(Some(Duration::from_millis(30)));
         let (look, long) = (Duration::from_millis(50), Duration::from_secs(1));
         assert!(!power.is_due(now + long) && power.wait(now, look) == look);
-        power.hear(Stream::Out, b"lose-power\n", now);
+        power.search(Stream::Out, b"lose-power\n", now);
         assert_eq!(power.wait(now, look), Duration::from_millis(30));
         // a second request does not move the time
-        power.hear(Stream::Out, b"lose-power\n", now + long);
+        power.search(Stream::Out, b"lose-power\n", now + long);
         assert!(!power.is_due(now) && power.is_due(now + Duration::from_millis(30)));
         assert_eq!(power.wait(now + long, look), Duration::ZERO);
     }

@@ -16,12 +16,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::disk::comma_doubled;
+use super::disk::double_commas;
 
 /// The argument that identifies this guest's QEMU.
-pub(super) fn mark(folder: &Path) -> OsString {
+pub(super) fn name_argument(folder: &Path) -> OsString {
     let mut name = OsString::from("guest=");
-    name.push(comma_doubled(folder));
+    name.push(double_commas(folder));
     name
 }
 
@@ -30,7 +30,7 @@ pub(super) fn qemus_of<'a>(
     folders: impl IntoIterator<Item = &'a PathBuf>,
 ) -> HashMap<&'a PathBuf, Pid> {
     let marks: Vec<(OsString, &PathBuf)> =
-        folders.into_iter().map(|folder| (mark(folder), folder)).collect();
+        folders.into_iter().map(|folder| (name_argument(folder), folder)).collect();
     let mut found = HashMap::new();
     if marks.is_empty() {
         return found;
@@ -64,7 +64,7 @@ fn file(pid: Pid, name: &str) -> String {
 
 /// Kills the QEMU with this folder's mark, after its runner has died; whether there was one.
 pub(super) fn kill_qemu(folder: &Path) -> bool {
-    let mark = mark(folder);
+    let mark = name_argument(folder);
     pids().any(|pid| kill_marked(pid, mark.as_encoded_bytes()) == Some(()))
 }
 
@@ -84,7 +84,7 @@ fn kill_marked(pid: Pid, mark: &[u8]) -> Option<()> {
 /// User and system time of a process in seconds.
 pub(super) fn cpu_seconds(pid: Pid) -> Option<f64> {
     let stat = Stat::read(pid)?;
-    Some((stat.number(UTIME)? + stat.number(STIME)?) / hertz()?)
+    Some((stat.number(UTIME)? + stat.number(STIME)?) / ticks_per_second()?)
 }
 
 /// Start time in clock ticks since boot: with the pid, it identifies a process even if the pid is
@@ -98,12 +98,12 @@ pub(super) fn age(start_ticks: u64) -> Option<Duration> {
     let now = clock_gettime(ClockId::Boottime);
     let now = Duration::new(now.tv_sec.try_into().ok()?, now.tv_nsec.try_into().ok()?);
     #[expect(clippy::cast_precision_loss, reason = "ticks of 10 ms since boot")]
-    let started = Duration::try_from_secs_f64(start_ticks as f64 / hertz()?).ok()?;
+    let started = Duration::try_from_secs_f64(start_ticks as f64 / ticks_per_second()?).ok()?;
     Some(now.saturating_sub(started))
 }
 
 /// Resident memory in bytes.
-pub(super) fn resident(pid: Pid) -> Option<u64> {
+pub(super) fn resident_bytes(pid: Pid) -> Option<u64> {
     let statm = fs::read_to_string(file(pid, "statm")).ok()?;
     let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
     Some(pages.saturating_mul(rustix::param::page_size() as u64))
@@ -149,7 +149,7 @@ impl Stat {
     }
 }
 
-fn hertz() -> Option<f64> {
+fn ticks_per_second() -> Option<f64> {
     u32::try_from(rustix::param::clock_ticks_per_second()).ok().map(f64::from)
 }
 
@@ -167,7 +167,7 @@ mod tests {
             std::hint::black_box((0..100_000_u64).sum::<u64>());
         }
         assert!(spent().1 > demand);
-        assert!(resident(own).unwrap() > 1 << 20);
+        assert!(resident_bytes(own).unwrap() > 1 << 20);
         let ticks = start_ticks(own).unwrap();
         let boot = clock_gettime(ClockId::Boottime).tv_sec;
         assert!(i128::from(age(ticks).unwrap().as_secs()) <= i128::from(boot));
@@ -177,6 +177,6 @@ mod tests {
     #[test]
     fn a_process_that_is_gone_has_no_readings() {
         let gone = Pid::from_raw(i32::MAX).unwrap();
-        assert_eq!((cpu_demand(gone), resident(gone), start_ticks(gone)), (None, None, None));
+        assert_eq!((cpu_demand(gone), resident_bytes(gone), start_ticks(gone)), (None, None, None));
     }
 }

@@ -25,13 +25,13 @@ use pagewise_model::Bytes;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Pid;
 
-use super::accelerator::{Accelerator, DEVICE, NoKvm, kvm};
+use super::accelerator::{Accelerator, DEVICE, NoKvm, check_kvm};
 use super::disk::{Access, Disk};
 use super::files::OpenFiles;
 use super::guest::Guest;
-use super::outcome::{DiskAfter, DiskState, InstructionClock, JobEnd, Outcome, Phase, Run, judged};
+use super::kvm_test::comes_up;
+use super::outcome::{DiskAfter, DiskState, InstructionClock, JobEnd, Outcome, Phase, Run, judge};
 use super::power::PowerCut;
-use super::proof::comes_up;
 use super::run_slot::{RunSlot, SlotRequest};
 use super::{disk, initramfs, log, machine, process};
 use crate::cache::{Cache, CacheEntry};
@@ -46,8 +46,8 @@ use crate::wire::{self, Event, JobExit, Stream};
 const LOG: &str = "kernel.log";
 /// At most this many bytes of QEMU's error output are read.
 const COMPLAINTS: u64 = 1 << 20;
-/// Capacity of the queue of lines; if it is full, the guest waits.
-const LINES: usize = 64;
+/// Capacity of the queue of events; if it is full, the guest waits.
+const EVENTS: usize = 64;
 /// Interval for checking the deadline and whether the user stopped the run.
 const LOOK: Duration = Duration::from_millis(50);
 /// How long to wait for QEMU's error output after it has ended.
@@ -71,6 +71,8 @@ pub enum GuestEvent<'a> {
     Output(Stream, Vec<u8>),
     /// The next piece of a file in `/out`, with the file's name.
     File(&'a str, Vec<u8>),
+    /// The program of the job sent this with [`Channel::send`](crate::init::Channel::send).
+    Message(Vec<u8>),
     /// A message for the user.
     Note(&'a str),
 }
@@ -78,7 +80,7 @@ pub enum GuestEvent<'a> {
 /// The answer to an event: `Break` ends the guest as if the user stopped it.
 pub(super) type Answer = ControlFlow<()>;
 
-/// Runs a job in a guest to its end, or until `hear` returns `Break`.
+/// Runs a job in a guest to its end, or until `on_event` returns `Break`.
 ///
 /// # Errors
 /// If no guest could be started. The outcome of a started guest is in the [`Run`].
@@ -87,23 +89,23 @@ pub fn run(
     kernel: &Kernel,
     cache: &Cache,
     stop: &AtomicBool,
-    hear: &mut dyn FnMut(GuestEvent<'_>) -> Answer,
+    on_event: &mut dyn FnMut(GuestEvent<'_>) -> Answer,
 ) -> Result<Run, Error> {
     let qemu = find_qemu()?;
     let mut note = |line: &str| {
         // a break in reply to a note is ignored; the next event asks again
-        let _ = hear(GuestEvent::Note(line));
+        let _ = on_event(GuestEvent::Note(line));
     };
     let (guest, kept) = &with_root(guest, cache, stop, &mut note)?;
-    let images = Images::of(guest, kernel)?;
+    let images = Images::load(guest, kernel)?;
     let emulator = Emulator::choose(qemu, guest, (kernel, cache), stop)?;
-    if hear(GuestEvent::Chosen(emulator.accelerator)).is_break() {
-        return Ok(emulator.nothing_yet());
+    if on_event(GuestEvent::Chosen(emulator.accelerator)).is_break() {
+        return Ok(emulator.run_not_started());
     }
-    let slot = take_slot(guest, kernel, cache, stop, hear)?;
+    let slot = take_slot(guest, kernel, cache, stop, on_event)?;
     let root = kept.as_ref().map(|kept| kept.open(&kept.path(userland::DISK))).transpose()?;
     let place = BootPlace { slot: &slot, folder: &slot.folder, root };
-    boot(guest, images, &emulator, place, stop, hear)
+    boot(guest, images, &emulator, place, stop, on_event)
 }
 
 pub(super) fn find_qemu() -> Result<PathBuf, Error> {
@@ -116,10 +118,10 @@ pub(super) fn take_slot(
     kernel: &Kernel,
     cache: &Cache,
     stop: &AtomicBool,
-    hear: &mut dyn FnMut(GuestEvent<'_>) -> Answer,
+    on_event: &mut dyn FnMut(GuestEvent<'_>) -> Answer,
 ) -> Result<RunSlot, Error> {
     let mut note = |line: &str| {
-        let _ = hear(GuestEvent::Note(line));
+        let _ = on_event(GuestEvent::Note(line));
     };
     let request = SlotRequest {
         label: &format!("{}: {}", kernel.name, guest.label()),
@@ -138,7 +140,7 @@ pub(super) struct Images {
 }
 
 impl Images {
-    pub(super) fn of(guest: &Guest, kernel: &Kernel) -> Result<Self, Error> {
+    pub(super) fn load(guest: &Guest, kernel: &Kernel) -> Result<Self, Error> {
         let image = kernel.image()?;
         let initramfs = initramfs::build(guest, kernel)?;
         let needed = image.memory.saturating_add(initramfs.len() as u64 * 2);
@@ -165,14 +167,14 @@ impl Emulator {
         stop: &AtomicBool,
     ) -> Result<Self, Error> {
         let (accelerator, why_emulated) =
-            chosen(guest, &qemu, || comes_up(guest, kernel, cache, stop))?;
+            choose_accelerator(guest, &qemu, || comes_up(guest, kernel, cache, stop))?;
         Ok(Self { qemu, accelerator, why_emulated })
     }
 
     /// The result of a guest that was not started.
-    pub(super) fn nothing_yet(&self) -> Run {
+    pub(super) fn run_not_started(&self) -> Run {
         let why_emulated = self.why_emulated.clone();
-        Run { accelerator: self.accelerator, why_emulated, ..nothing_yet() }
+        Run { accelerator: self.accelerator, why_emulated, ..run_before_start() }
     }
 }
 
@@ -192,24 +194,24 @@ pub(super) fn boot(
     emulator: &Emulator,
     place: BootPlace<'_>,
     stop: &AtomicBool,
-    hear: &mut dyn FnMut(GuestEvent<'_>) -> Answer,
+    on_event: &mut dyn FnMut(GuestEvent<'_>) -> Answer,
 ) -> Result<Run, Error> {
     let (qemu, folder) = (&emulator.qemu, place.folder);
     let user = User::without_rights();
     if user == User::BareRoot {
         let note =
             "QEMU runs as root without capabilities: this user namespace knows no other user";
-        let _ = hear(GuestEvent::Note(note));
+        let _ = on_event(GuestEvent::Note(note));
     }
     let mut files = OpenFiles::default();
-    let disks = disk::back(&guest.disks, place.root, folder, &mut files)?;
-    let machine = machine::machine(qemu, guest, &images.kernel, &disks)?;
+    let disks = disk::open_disks(&guest.disks, place.root, folder, &mut files)?;
+    let machine = machine::choose_machine(qemu, guest, &images.kernel, &disks)?;
     let own = OwnFolder::new(folder, user)?;
-    let (told, channel) = pipe_with(PipeFlags::CLOEXEC).with_path(folder)?;
-    let (log, to_log) = log(folder)?;
+    let (events, channel) = pipe_with(PipeFlags::CLOEXEC).with_path(folder)?;
+    let (log, to_log) = open_log(folder)?;
     let places = machine::MachineFiles {
-        kernel: own.kernel(&mut images.kernel)?,
-        initramfs: own.file("initramfs", &images.initramfs)?,
+        kernel: own.place_kernel(&mut images.kernel)?,
+        initramfs: own.write_file("initramfs", &images.initramfs)?,
         log: files.add([to_log.into()]),
         channel: files.add([channel]),
     };
@@ -218,20 +220,20 @@ pub(super) fn boot(
         Accelerator::Kvm => user.group_for(Path::new(DEVICE)).unwrap_or(None),
         Accelerator::Tcg => None,
     };
-    let mut command = program::confined(qemu, user, group, files);
+    let mut command = program::confined_command(qemu, user, group, files);
     // QEMU keeps the changes to a copy-on-write disk in TMPDIR. This is its own folder, which it
     // cannot reach by an absolute path.
     command.current_dir(&own.folder).env("TMPDIR", "/proc/self/cwd").args(options);
     let (accelerator, mark) = (emulator.accelerator, &place.slot.folder);
     command.args(machine::arguments(guest, accelerator, &disks, machine, places, mark));
-    let watch = Watch::start(command, told.into(), log, guest)?;
-    let run = watch.finish(guest, stop, hear);
+    let watch = Watch::start(command, events.into(), log, guest)?;
+    let run = watch.finish(guest, stop, on_event);
     let initramfs_bytes = images.initramfs.len() as u64;
     Ok(Run { initramfs_bytes, why_emulated: emulator.why_emulated.clone(), accelerator, ..run })
 }
 
 /// Opens the kernel's log twice: for the runner to read and shorten it, and for QEMU to append.
-fn log(folder: &Path) -> Result<(File, File), Error> {
+fn open_log(folder: &Path) -> Result<(File, File), Error> {
     let path = folder.join(LOG);
     let to_write =
         File::options().append(true).create_new(true).mode(0o600).open(&path).with_path(&path)?;
@@ -254,7 +256,7 @@ impl OwnFolder {
     }
 
     /// Writes a file in it; returns its name.
-    fn file(&self, name: &str, bytes: &[u8]) -> Result<OsString, Error> {
+    fn write_file(&self, name: &str, bytes: &[u8]) -> Result<OsString, Error> {
         let path = self.folder.join(name);
         let mut open = File::options();
         let mut file =
@@ -266,10 +268,10 @@ impl OwnFolder {
 
     /// Path of the kernel. For a user who cannot reach the image, it is linked into the folder or,
     /// if it cannot be linked or is not readable by everybody, copied.
-    fn kernel(&self, image: &mut Image) -> Result<OsString, Error> {
+    fn place_kernel(&self, image: &mut Image) -> Result<OsString, Error> {
         const NAME: &str = "kernel";
         if let Some(bytes) = image.unpacked.take() {
-            return self.file(NAME, &bytes);
+            return self.write_file(NAME, &bytes);
         }
         if self.user.number().is_none() {
             return Ok(image.path.canonicalize().with_path(&image.path)?.into());
@@ -278,7 +280,7 @@ impl OwnFolder {
         if may_read && fs::hard_link(&image.path, self.folder.join(NAME)).is_ok() {
             return Ok(NAME.into());
         }
-        self.file(NAME, &fs::read(&image.path).with_path(&image.path)?)
+        self.write_file(NAME, &fs::read(&image.path).with_path(&image.path)?)
     }
 }
 
@@ -299,7 +301,7 @@ fn with_root(
 }
 
 /// Chooses the accelerator. Instructions can be counted only by the emulator.
-fn chosen(
+fn choose_accelerator(
     guest: &Guest,
     qemu: &Path,
     comes_up: impl FnOnce() -> Result<bool, Error>,
@@ -307,7 +309,7 @@ fn chosen(
     Ok(match (guest.count, guest.accelerator) {
         (true, _) => (Accelerator::Tcg, None),
         (false, Some(accelerator)) => (accelerator, None),
-        (false, None) => match kvm(qemu) {
+        (false, None) => match check_kvm(qemu) {
             Err(why) => (Accelerator::Tcg, Some(why.to_string())),
             Ok(()) if comes_up()? => (Accelerator::Kvm, None),
             Ok(()) => (Accelerator::Tcg, Some(NoKvm::NoKernel.to_string())),
@@ -322,7 +324,7 @@ struct Watch {
     log: File,
     /// Time limit for QEMU to end after the job has ended.
     patience: Duration,
-    lines: Receiver<Vec<u8>>,
+    events: Receiver<Event>,
     errors: Receiver<String>,
     started: Instant,
     /// When the command started, by the first event that says so. Later ones are ignored, as the
@@ -359,16 +361,16 @@ impl Watch {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
         let started = Instant::now();
         let mut qemu = command.spawn().with_path(Path::new(command.get_program()))?;
-        let (say, lines) = sync_channel(LINES);
+        let (sender, received) = sync_channel(EVENTS);
         let (complain, errors) = channel();
         let err = qemu.stderr.take();
-        std::thread::spawn(move || read_lines(events, &say));
+        std::thread::spawn(move || read_events(events, &sender));
         std::thread::spawn(move || err.map(|err| complain.send(read_errors(err))));
         Ok(Self {
             qemu,
             log,
             patience: guest.patience(),
-            lines,
+            events: received,
             errors,
             started,
             command: None,
@@ -376,7 +378,7 @@ impl Watch {
             repairs: Vec::new(),
             phase: Phase::Kernel,
             ended: None,
-            run: nothing_yet(),
+            run: run_before_start(),
         })
     }
 
@@ -384,9 +386,9 @@ impl Watch {
         mut self,
         guest: &Guest,
         stop: &AtomicBool,
-        hear: &mut dyn FnMut(GuestEvent<'_>) -> Answer,
+        on_event: &mut dyn FnMut(GuestEvent<'_>) -> Answer,
     ) -> Run {
-        let why = self.listen(guest, stop, hear);
+        let why = self.listen(guest, stop, on_event);
         if !matches!(why, StopReason::Over) {
             let _ = self.qemu.kill();
         }
@@ -394,10 +396,10 @@ impl Watch {
         self.run.seconds = self.started.elapsed().as_secs_f64();
         self.run.command_seconds = self.command.map(|start| start.elapsed().as_secs_f64());
         let output = self.errors.recv_timeout(PATIENCE).unwrap_or_default();
-        let log = self.log();
+        let log = self.last_log_lines();
         self.run.whole_log = guest.whole_log.then(|| self.whole_log());
         self.run.outcome = match why {
-            StopReason::Over => judged(self.ended.as_ref(), &log, &output, guest.boot.is_some()),
+            StopReason::Over => judge(self.ended.as_ref(), &log, &output, guest.boot.is_some()),
             StopReason::TimedOut => Outcome::TimedOut { phase: self.phase },
             StopReason::PowerCut => Outcome::PowerLost,
             StopReason::Stopped => Outcome::Stopped,
@@ -420,14 +422,14 @@ impl Watch {
         &mut self,
         guest: &Guest,
         stop: &AtomicBool,
-        hear: &mut dyn FnMut(GuestEvent<'_>) -> Answer,
+        on_event: &mut dyn FnMut(GuestEvent<'_>) -> Answer,
     ) -> StopReason {
         let mut until = self.started + guest.start_deadline;
         let mut looked = Instant::now();
         loop {
-            match self.lines.recv_timeout(self.power.wait(Instant::now(), LOOK)) {
-                Ok(line) => {
-                    if self.take(&line, guest.deadline, &mut until, hear).is_break() {
+            match self.events.recv_timeout(self.power.wait(Instant::now(), LOOK)) {
+                Ok(event) => {
+                    if self.handle(event, guest.deadline, &mut until, on_event).is_break() {
                         return StopReason::Stopped;
                     }
                 }
@@ -444,73 +446,72 @@ impl Watch {
                 // If the job is done but the machine does not end, it is killed, and that is not a
                 // timeout. A disk that is kept must be unmounted, so there it is one.
                 let may_end = self.phase == Phase::End && guest.boot.is_none();
-                return if may_end { self.end() } else { StopReason::TimedOut };
+                return if may_end { self.kill_after_job() } else { StopReason::TimedOut };
             }
             if looked.elapsed() >= LOOK {
                 looked = Instant::now();
-                self.check_guest();
+                self.read_usage();
             }
         }
     }
 
-    fn end(&mut self) -> StopReason {
+    fn kill_after_job(&mut self) -> StopReason {
         let _ = self.qemu.kill();
         StopReason::Over
     }
 
-    fn check_guest(&mut self) {
+    fn read_usage(&mut self) {
         if let Some(seconds) = process::cpu_seconds(Pid::from_child(&self.qemu)) {
             self.run.cpu_seconds = seconds;
         }
-        let _ = log::limit(&self.log, LONGEST_LOG);
+        let _ = log::shorten(&self.log, LONGEST_LOG);
     }
 
-    fn reach(&mut self, phase: Phase, hear: &mut dyn FnMut(GuestEvent<'_>) -> Answer) -> Answer {
-        self.phase = self.phase.max(phase);
-        hear(GuestEvent::Reached(phase))
-    }
-
-    fn take(
+    fn report_phase(
         &mut self,
-        line: &[u8],
+        phase: Phase,
+        on_event: &mut dyn FnMut(GuestEvent<'_>) -> Answer,
+    ) -> Answer {
+        self.phase = self.phase.max(phase);
+        on_event(GuestEvent::Reached(phase))
+    }
+
+    fn handle(
+        &mut self,
+        event: Event,
         deadline: Duration,
         until: &mut Instant,
-        hear: &mut dyn FnMut(GuestEvent<'_>) -> Answer,
+        on_event: &mut dyn FnMut(GuestEvent<'_>) -> Answer,
     ) -> Answer {
-        match wire::event(line) {
-            Some(Event::Up { release }) => {
-                self.check_guest();
+        match event {
+            Event::Up { release } => {
+                self.read_usage();
                 self.run.boot_cpu_seconds = Some(self.run.cpu_seconds);
                 self.run.boot_seconds = Some(self.started.elapsed().as_secs_f64());
                 self.run.release = Some(printable_line(&release));
-                return self.reach(Phase::System, hear);
+                return self.report_phase(Phase::System, on_event);
             }
-            Some(Event::Started) => {
+            Event::Started => {
                 if self.command.is_none() {
                     let now = Instant::now();
                     self.command = Some(now);
                     *until = now + deadline;
                 }
-                return self.reach(Phase::Job, hear);
+                return self.report_phase(Phase::Job, on_event);
             }
-            Some(Event::Output { stream, bytes }) => {
-                if let Some(bytes) = wire::unpacked(&bytes) {
-                    self.power.hear(stream, &bytes, Instant::now());
-                    return hear(GuestEvent::Output(stream, bytes));
-                }
+            Event::Output { stream, bytes } => {
+                self.power.search(stream, &bytes, Instant::now());
+                return on_event(GuestEvent::Output(stream, bytes));
             }
-            Some(Event::File { path, bytes }) => {
-                if let Some(bytes) = wire::unpacked(&bytes) {
-                    return hear(GuestEvent::File(&path, bytes));
-                }
-            }
-            Some(Event::Trouble { what }) => {
+            Event::Message(bytes) => return on_event(GuestEvent::Message(bytes)),
+            Event::File { path, bytes } => return on_event(GuestEvent::File(&path, bytes)),
+            Event::Trouble { what } => {
                 wire::add_trouble(&mut self.run.troubles, printable_line(&what));
             }
-            Some(Event::Repaired { line }) => {
+            Event::Repaired { line } => {
                 wire::add_trouble(&mut self.repairs, printable_line(&line));
             }
-            Some(Event::Ended { how, left, oom_kills, ticks, idle_milliseconds, .. }) => {
+            Event::Ended { how, left, oom_kills, ticks, idle_milliseconds, .. } => {
                 let how = match how {
                     JobExit::NotStarted(why) => JobExit::NotStarted(printable_line(&why)),
                     how => how,
@@ -519,11 +520,10 @@ impl Watch {
                 self.run.left = left;
                 self.run.counted = ticks.map(|ticks| InstructionClock { ticks, idle_milliseconds });
             }
-            Some(Event::Done) => {
+            Event::Done => {
                 *until = (*until).min(Instant::now() + self.patience);
-                return self.reach(Phase::End, hear);
+                return self.report_phase(Phase::End, on_event);
             }
-            None => {}
         }
         Answer::Continue(())
     }
@@ -531,18 +531,18 @@ impl Watch {
     /// The whole log; if the guest wrote more than is kept, the end of it after a line that says
     /// so.
     fn whole_log(&self) -> Vec<u8> {
-        log::end(&self.log, LONGEST_LOG).unwrap_or_default()
+        log::read_end(&self.log, LONGEST_LOG).unwrap_or_default()
     }
 
     /// The last lines of the kernel's log.
-    fn log(&self) -> Vec<String> {
-        let bytes = log::end(&self.log, TAIL).unwrap_or_default();
+    fn last_log_lines(&self) -> Vec<String> {
+        let bytes = log::read_end(&self.log, TAIL).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         last_lines(&text, SEARCHED)
     }
 }
 
-fn nothing_yet() -> Run {
+fn run_before_start() -> Run {
     Run {
         outcome: Outcome::Stopped,
         release: None,
@@ -563,11 +563,14 @@ fn nothing_yet() -> Run {
     }
 }
 
-fn read_lines(out: File, say: &SyncSender<Vec<u8>>) {
-    let mut out = BufReader::new(out);
-    while let Ok(Some(line)) = wire::read_line(&mut out) {
-        if say.send(line).is_err() {
-            return;
+/// Reads frames until the pipe is closed; other lines are ignored.
+fn read_events(pipe: File, sender: &SyncSender<Event>) {
+    let mut pipe = BufReader::new(pipe);
+    while let Ok(Some(line)) = wire::read_line(&mut pipe) {
+        if let Some(event) = Event::decode(&line) {
+            if sender.send(event).is_err() {
+                return;
+            }
         }
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn make(root: &Path, disk: &Path, others: &[Owned]) -> Result<(), Err
 /// Sets the owner of all files to root, except those in `others`.
 fn give_away(root: &Path, disk: &Path, others: &[Owned]) -> Result<(), Error> {
     let script = disk.with_extension("owners");
-    fs::write(&script, commands(root, others)?).with_path(&script)?;
+    fs::write(&script, debugfs_commands(root, others)?).with_path(&script)?;
     let mut command = Command::new(program::find_for_root("debugfs", PACKAGE)?);
     command.arg("-w").arg("-f").arg(&script).arg(disk);
     program::output("debugfs", &mut command)?;
@@ -63,9 +63,9 @@ fn words(line: &str) -> Vec<&str> {
 }
 
 /// The debugfs commands that set user and group of each file and folder.
-fn commands(root: &Path, others: &[Owned]) -> Result<String, Error> {
+fn debugfs_commands(root: &Path, others: &[Owned]) -> Result<String, Error> {
     let mut script = String::new();
-    for path in below(root)? {
+    for path in list_below(root)? {
         let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
         if name.contains(['"', '\n', char::REPLACEMENT_CHARACTER]) {
             let what = "a name that debugfs cannot take".to_owned();
@@ -80,7 +80,7 @@ fn commands(root: &Path, others: &[Owned]) -> Result<String, Error> {
     Ok(script)
 }
 
-fn below(root: &Path) -> Result<Vec<PathBuf>, Error> {
+fn list_below(root: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
     let mut folders = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -129,6 +129,6 @@ mod tests {
     fn a_name_that_could_end_a_command_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("a\"\nquit"), b"").unwrap();
-        assert!(commands(folder.path(), &[]).is_err());
+        assert!(debugfs_commands(folder.path(), &[]).is_err());
     }
 }

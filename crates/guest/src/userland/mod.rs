@@ -183,11 +183,11 @@ fn unpack(archive: &Path, root: &Path) -> Result<(), Error> {
         program: "dpkg-deb".to_owned(),
         message: error.to_string(),
     };
-    let mut deb = program::leashed("dpkg-deb".as_ref())?;
+    let mut deb = program::leashed_command("dpkg-deb".as_ref())?;
     deb.arg("--fsys-tarfile").arg(archive).stdin(Stdio::null()).stdout(Stdio::piped());
     let mut deb = deb.stderr(Stdio::null()).spawn().map_err(failed)?;
     let unpacked = match deb.stdout.take() {
-        Some(pipe) => tar(root, pipe.into()),
+        Some(pipe) => run_tar(root, pipe.into()),
         None => Ok(()),
     };
     let ended = deb.wait().map_err(failed)?;
@@ -202,7 +202,7 @@ fn unpack(archive: &Path, root: &Path) -> Result<(), Error> {
     Err(Error::Unusable { path: archive.to_owned(), what })
 }
 
-fn tar(root: &Path, input: Stdio) -> Result<(), Error> {
+fn run_tar(root: &Path, input: Stdio) -> Result<(), Error> {
     let mut tar = Command::new("tar");
     tar.args(["--extract", "--file=-", "--preserve-permissions", "--no-same-owner"]);
     tar.arg("--keep-directory-symlink").arg("--directory").arg(root);

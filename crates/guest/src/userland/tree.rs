@@ -84,7 +84,7 @@ pub(super) fn prepare(root: &Path) -> Result<(), Error> {
     for name in MERGED {
         let folder = root.join("usr").join(name);
         fs::create_dir_all(&folder).with_path(&folder)?;
-        link(&root.join(name), &format!("usr/{name}"))?;
+        make_link(&root.join(name), &format!("usr/{name}"))?;
     }
     Ok(())
 }
@@ -94,19 +94,19 @@ pub(super) fn complete(root: &Path) -> Result<Vec<Owned>, Error> {
     for path in TRIMMED {
         remove(&root.join(path))?;
     }
-    let accounts = accounts(root)?;
+    let accounts = make_accounts(root)?;
     for (path, target) in LINKS {
         if root.join("usr/bin").join(target).exists() || target.starts_with("..") {
-            link(&root.join(path), target)?;
+            make_link(&root.join(path), target)?;
         }
     }
-    units(root)?;
+    enable_units(root)?;
     for folder in ["dev", "proc", "sys", "run", "tmp", "root", "out", "var/log/journal"] {
         let folder = root.join(folder);
         fs::create_dir_all(&folder).with_path(&folder)?;
     }
-    files(root)?;
-    let owned = owned(root, &accounts)?;
+    write_files(root)?;
+    let owned = set_owned(root, &accounts)?;
     mark_updated(root)?;
     Ok(owned)
 }
@@ -119,7 +119,7 @@ fn mark_updated(root: &Path) -> Result<(), Error> {
     let time = usr.metadata().and_then(|data| data.modified()).with_path(&usr)?;
     for name in ["etc/.updated", "var/.updated"] {
         let path = root.join(name);
-        put(&path, "")?;
+        write_text(&path, "")?;
         let file = fs::File::options().write(true).open(&path).with_path(&path)?;
         file.set_modified(time).with_path(&path)?;
     }
@@ -127,7 +127,7 @@ fn mark_updated(root: &Path) -> Result<(), Error> {
 }
 
 /// The entries of OWNED that exist in this suite; sets their modes.
-fn owned(root: &Path, accounts: &Accounts) -> Result<Vec<Owned>, Error> {
+fn set_owned(root: &Path, accounts: &Accounts) -> Result<Vec<Owned>, Error> {
     let mut found = Vec::new();
     for &(name, mode, user, group) in OWNED {
         let path = root.join(name);
@@ -143,38 +143,38 @@ fn owned(root: &Path, accounts: &Accounts) -> Result<Vec<Owned>, Error> {
     Ok(found)
 }
 
-fn accounts(root: &Path) -> Result<Accounts, Error> {
-    let master = |name: &str| text(&root.join("usr/share/base-passwd").join(name));
-    let mut accounts = Accounts::masters(&master("passwd.master")?, &master("group.master")?);
-    for path in sorted(&root.join("usr/lib/sysusers.d"))? {
-        accounts.declare(&text(&path)?);
+fn make_accounts(root: &Path) -> Result<Accounts, Error> {
+    let master = |name: &str| read_text(&root.join("usr/share/base-passwd").join(name));
+    let mut accounts = Accounts::from_masters(&master("passwd.master")?, &master("group.master")?);
+    for path in list_sorted(&root.join("usr/lib/sysusers.d"))? {
+        accounts.declare(&read_text(&path)?);
     }
     accounts.declare(ACCOUNTS);
     for (name, mode, contents) in accounts.files() {
         let path = root.join("etc").join(name);
-        put(&path, &contents)?;
+        write_text(&path, &contents)?;
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).with_path(&path)?;
     }
     Ok(accounts)
 }
 
-fn units(root: &Path) -> Result<(), Error> {
+fn enable_units(root: &Path) -> Result<(), Error> {
     let etc = root.join("etc/systemd/system");
     for unit in MASKED {
-        link(&etc.join(unit), "/dev/null")?;
+        make_link(&etc.join(unit), "/dev/null")?;
     }
     for unit in ENABLED {
-        link(
+        make_link(
             &etc.join("multi-user.target.wants").join(unit),
             &format!("/lib/systemd/system/{unit}"),
         )?;
     }
-    link(&etc.join("default.target"), "/lib/systemd/system/multi-user.target")
+    make_link(&etc.join("default.target"), "/lib/systemd/system/multi-user.target")
 }
 
 /// Writes configuration files. With an empty machine-id, systemd makes a new one at each boot.
-fn files(root: &Path) -> Result<(), Error> {
-    let names = text(&root.join("usr/share/libc-bin/nsswitch.conf")).unwrap_or_default();
+fn write_files(root: &Path) -> Result<(), Error> {
+    let names = read_text(&root.join("usr/share/libc-bin/nsswitch.conf")).unwrap_or_default();
     for (path, contents) in [
         ("etc/machine-id", ""),
         ("etc/hostname", "guest\n"),
@@ -182,27 +182,27 @@ fn files(root: &Path) -> Result<(), Error> {
         ("etc/nsswitch.conf", names.as_str()),
         ("etc/systemd/system.conf.d/pagewise.conf", MANAGER),
     ] {
-        put(&root.join(path), contents)?;
+        write_text(&root.join(path), contents)?;
     }
     Ok(())
 }
 
-fn text(path: &Path) -> Result<String, Error> {
+fn read_text(path: &Path) -> Result<String, Error> {
     fs::read_to_string(path).with_path(path)
 }
 
-fn put(path: &Path, contents: &str) -> Result<(), Error> {
-    parent(path)?;
+fn write_text(path: &Path, contents: &str) -> Result<(), Error> {
+    make_parent(path)?;
     fs::write(path, contents).with_path(path)
 }
 
-fn parent(path: &Path) -> Result<(), Error> {
+fn make_parent(path: &Path) -> Result<(), Error> {
     path.parent().map_or(Ok(()), |folder| fs::create_dir_all(folder).with_path(folder))
 }
 
 /// Makes a symbolic link; keeps an existing file.
-fn link(path: &Path, target: &str) -> Result<(), Error> {
-    parent(path)?;
+fn make_link(path: &Path, target: &str) -> Result<(), Error> {
+    make_parent(path)?;
     match symlink(target, path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
         made => made.with_path(path),
@@ -216,7 +216,7 @@ fn remove(path: &Path) -> Result<(), Error> {
     }
 }
 
-fn sorted(folder: &Path) -> Result<Vec<std::path::PathBuf>, Error> {
+fn list_sorted(folder: &Path) -> Result<Vec<std::path::PathBuf>, Error> {
     let entries = fs::read_dir(folder).with_path(folder)?.flatten();
     let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
     paths.retain(|path| path.extension().is_some_and(|ending| ending == "conf"));
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     /// A small version of what packages contain.
-    fn unpacked() -> tempfile::TempDir {
+    fn unpacked_tree() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         prepare(root).unwrap();
@@ -241,20 +241,20 @@ mod tests {
             ("etc/redis/redis.conf", "x"),
             ("bin/dash", "x"),
         ] {
-            put(&root.join(path), contents).unwrap();
+            write_text(&root.join(path), contents).unwrap();
         }
         folder
     }
 
     #[test]
     fn a_system_is_made_of_what_was_unpacked() {
-        let folder = unpacked();
+        let folder = unpacked_tree();
         let root = folder.path();
         let owned = complete(root).unwrap();
         assert!(root.join("usr/bin/dash").is_file() && root.join("bin/sh").is_file());
         assert!(!root.join("usr/share/doc").exists() && !root.join("usr/bin/awk").exists());
-        assert_eq!(text(&root.join("etc/machine-id")).unwrap(), "");
-        assert!(text(&root.join("etc/group")).unwrap().contains("input:x:999:\n"));
+        assert_eq!(read_text(&root.join("etc/machine-id")).unwrap(), "");
+        assert!(read_text(&root.join("etc/group")).unwrap().contains("input:x:999:\n"));
         let enabled = root.join("etc/systemd/system/multi-user.target.wants/redis-server.service");
         assert!(enabled.symlink_metadata().is_ok());
         let redis = Owned { path: "etc/redis/redis.conf".to_owned(), user: 998, group: 998 };

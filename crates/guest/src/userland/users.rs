@@ -29,7 +29,7 @@ pub(super) type Files = [(&'static str, u32, String); 4];
 
 impl Accounts {
     /// Reads passwd and group of base-passwd.
-    pub(super) fn masters(passwd: &str, group: &str) -> Self {
+    pub(super) fn from_masters(passwd: &str, group: &str) -> Self {
         let mut accounts = Self::default();
         for line in group.lines() {
             let mut fields = line.split(':');
@@ -55,18 +55,18 @@ impl Accounts {
             let words = words(line);
             let word = |at: usize| words.get(at).map_or("-", String::as_str);
             match word(0).trim_end_matches('!') {
-                "u" => self.user(word(1), word(2), word(4), word(5)),
+                "u" => self.add_user(word(1), word(2), word(4), word(5)),
                 "g" => {
                     let number = word(2).parse().ok();
-                    self.group(word(1), number);
+                    self.find_or_add_group(word(1), number);
                 }
-                "m" => self.member(word(1), word(2)),
+                "m" => self.add_member(word(1), word(2)),
                 _ => {}
             }
         }
     }
 
-    fn user(&mut self, name: &str, id: &str, home: &str, shell: &str) {
+    fn add_user(&mut self, name: &str, id: &str, home: &str, shell: &str) {
         if !is_name(name) || self.users.contains_key(name) {
             return;
         }
@@ -74,22 +74,25 @@ impl Accounts {
             id.split_once(':').map_or((id, None), |(user, group)| (user, Some(group)));
         let requested: Option<u32> = user.parse().ok();
         let group = match group {
-            Some(group) => group.parse().ok().unwrap_or_else(|| self.group(group, None)),
-            None => self.group(name, requested),
+            Some(group) => {
+                group.parse().ok().unwrap_or_else(|| self.find_or_add_group(group, None))
+            }
+            None => self.find_or_add_group(name, requested),
         };
         // An account without a declared uid gets the gid of the group of its name, if there is one.
-        let number = requested.or_else(|| self.group_number(name)).unwrap_or_else(|| self.free());
+        let number =
+            requested.or_else(|| self.group_number(name)).unwrap_or_else(|| self.free_number());
         self.taken.push(number);
         let home = if is_path(home) { home } else { "/" };
         let shell = if is_path(shell) { shell } else { "/usr/sbin/nologin" };
         self.users.insert(name.to_owned(), format!("{name}:x:{number}:{group}::{home}:{shell}"));
     }
 
-    fn group(&mut self, name: &str, requested: Option<u32>) -> u32 {
+    fn find_or_add_group(&mut self, name: &str, requested: Option<u32>) -> u32 {
         if let Some((number, _)) = self.groups.get(name) {
             return *number;
         }
-        let number = requested.unwrap_or_else(|| self.free());
+        let number = requested.unwrap_or_else(|| self.free_number());
         if is_name(name) {
             self.add_group(name, number);
         }
@@ -101,14 +104,14 @@ impl Accounts {
         self.groups.insert(name.to_owned(), (number, Vec::new()));
     }
 
-    fn member(&mut self, user: &str, group: &str) {
-        self.group(group, None);
+    fn add_member(&mut self, user: &str, group: &str) {
+        self.find_or_add_group(group, None);
         if let Some((_, members)) = self.groups.get_mut(group).filter(|_| is_name(user)) {
             members.push(user.to_owned());
         }
     }
 
-    fn free(&self) -> u32 {
+    fn free_number(&self) -> u32 {
         let mut numbers = (LOWEST..=HIGHEST).rev();
         numbers.find(|number| !self.taken.contains(number)).unwrap_or(HIGHEST)
     }
@@ -181,7 +184,7 @@ mod tests {
 
     #[test]
     fn what_is_the_same_everywhere_stays() {
-        let accounts = Accounts::masters(PASSWD, GROUP);
+        let accounts = Accounts::from_masters(PASSWD, GROUP);
         let passwd = file(&accounts, "passwd");
         assert!(passwd.contains("root:x:0:0:root:/root:/bin/bash\n"), "{passwd}");
         assert!(file(&accounts, "group").contains("shadow:x:42:\n"));
@@ -190,7 +193,7 @@ mod tests {
 
     #[test]
     fn declared_accounts_get_numbers_of_their_own() {
-        let mut accounts = Accounts::masters(PASSWD, GROUP);
+        let mut accounts = Accounts::from_masters(PASSWD, GROUP);
         accounts.declare(
             "# comment\nu redis - \"Redis, the store\" /var/lib/redis\ng input -\ng kvm 78\n\
              u! net - \"Network\"\nu apt 42:65534 - /nonexistent /bin/false\n\
@@ -209,7 +212,7 @@ mod tests {
         /// once.
         #[test]
         fn files_stay_files(text in "([ugmr!]{1,2}[ \t][a-z:\"\\-0-9/ ]{0,20}\n|.{0,20}\n){0,12}") {
-            let mut accounts = Accounts::masters(PASSWD, GROUP);
+            let mut accounts = Accounts::from_masters(PASSWD, GROUP);
             accounts.declare(&text);
             for (name, fields) in [("passwd", 7), ("group", 4), ("shadow", 9), ("gshadow", 4)] {
                 let text = file(&accounts, name);

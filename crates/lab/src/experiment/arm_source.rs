@@ -25,7 +25,9 @@ impl FromStr for ArmSource {
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text.split_once('=') {
-            Some((name, areas)) if name.trim() == "swap" => swap(areas.trim()).map(Self::Swap),
+            Some((name, areas)) if name.trim() == "swap" => {
+                parse_swap(areas.trim()).map(Self::Swap)
+            }
             _ => setting(text).map(Self::Setting),
         }
     }
@@ -43,7 +45,7 @@ pub struct SwapTwice(String);
 ///
 /// # Errors
 /// If its swap is given twice.
-pub fn arm(name: &str, given: &[ArmSource]) -> Result<TrialArm, SwapTwice> {
+pub fn build_arm(name: &str, given: &[ArmSource]) -> Result<TrialArm, SwapTwice> {
     let mut arm = TrialArm { name: name.to_owned(), ..TrialArm::default() };
     for given in given {
         match given {
@@ -61,24 +63,24 @@ pub fn arm(name: &str, given: &[ArmSource]) -> Result<TrialArm, SwapTwice> {
 ///
 /// # Errors
 /// What is wrong, and the valid forms.
-pub fn swap(text: &str) -> Result<Vec<TrialSwap>, String> {
+pub fn parse_swap(text: &str) -> Result<Vec<TrialSwap>, String> {
     if text == "off" {
         return Ok(Vec::new());
     }
-    text.split('+').map(area).collect()
+    text.split('+').map(parse_area).collect()
 }
 
 /// Parses `zram:512M:lz4` or `file:512M`. Block devices are not offered: their contents would be
 /// lost.
-fn area(text: &str) -> Result<TrialSwap, String> {
+fn parse_area(text: &str) -> Result<TrialSwap, String> {
     let mut parts = text.split(':');
     let (kind, first) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let rest: Vec<&str> = parts.collect();
     let read = match kind {
-        "zram" => zram(first, &rest),
-        "zswap" => zswap(first, &rest).map(TrialSwap::Zswap),
-        "file" => only_priority(&rest)
-            .and_then(|priority| Ok(TrialSwap::File { size_bytes: size(first)?, priority })),
+        "zram" => parse_zram(first, &rest),
+        "zswap" => parse_zswap(first, &rest).map(TrialSwap::Zswap),
+        "file" => parse_only_priority(&rest)
+            .and_then(|priority| Ok(TrialSwap::File { size_bytes: parse_size(first)?, priority })),
         _ => Err("a kind that is not known".to_owned()),
     };
     read.map_err(|why| format!("swap area {text:?}: {why}; {FORMS}"))
@@ -89,15 +91,15 @@ const FORMS: &str = "expected off, zram:SIZE, zram:SIZE:ALGORITHM or file:SIZE, 
     which they are used, as zram:512M:lz4+file:1G; zswap in front of them as \
     zswap:ALGORITHM:PERCENT:shrinker+file:1G";
 
-fn zram(first: &str, rest: &[&str]) -> Result<TrialSwap, String> {
-    let size_bytes = size(first)?;
+fn parse_zram(first: &str, rest: &[&str]) -> Result<TrialSwap, String> {
+    let size_bytes = parse_size(first)?;
     let (mut algorithm, mut mem_limit_bytes, mut priority) = (None, None, None);
     for part in rest {
         let again = match part.split_once('=') {
-            Some(("limit", limit)) => mem_limit_bytes.replace(size(limit)?).is_some(),
-            Some(("priority", number)) => priority.replace(self::priority(number)?).is_some(),
+            Some(("limit", limit)) => mem_limit_bytes.replace(parse_size(limit)?).is_some(),
+            Some(("priority", number)) => priority.replace(self::parse_priority(number)?).is_some(),
             Some((name, _)) => return Err(format!("{name} is not known")),
-            None => algorithm.replace(word(part)?).is_some(),
+            None => algorithm.replace(check_word(part)?).is_some(),
         };
         if again {
             return Err(format!("{part} comes after another of its kind"));
@@ -107,14 +109,14 @@ fn zram(first: &str, rest: &[&str]) -> Result<TrialSwap, String> {
 }
 
 /// Parses `lz4`, `lz4:20`, `zstd:15:accept=80:shrinker`.
-fn zswap(first: &str, rest: &[&str]) -> Result<ZswapSpec, String> {
-    let mut spec = ZswapSpec::new(word(first)?);
+fn parse_zswap(first: &str, rest: &[&str]) -> Result<ZswapSpec, String> {
+    let mut spec = ZswapSpec::new(check_word(first)?);
     for part in rest {
         let again = match part.split_once('=') {
             None if *part == "shrinker" => std::mem::replace(&mut spec.shrinker, true),
-            None => spec.max_pool_percent.replace(percentage(part)?).is_some(),
+            None => spec.max_pool_percent.replace(parse_percentage(part)?).is_some(),
             Some(("accept", threshold)) => {
-                spec.accept_threshold_percent.replace(percentage(threshold)?).is_some()
+                spec.accept_threshold_percent.replace(parse_percentage(threshold)?).is_some()
             }
             Some((name, _)) => return Err(format!("{name} is not known")),
         };
@@ -125,7 +127,7 @@ fn zswap(first: &str, rest: &[&str]) -> Result<ZswapSpec, String> {
     Ok(spec)
 }
 
-fn percentage(text: &str) -> Result<u8, String> {
+fn parse_percentage(text: &str) -> Result<u8, String> {
     let percent = Percent::parse_within(text, 1.0..=100.0).map_err(|error| error.to_string())?;
     whole_percent(percent)
 }
@@ -138,43 +140,46 @@ pub(crate) fn whole_percent(percent: Percent) -> Result<u8, String> {
     })
 }
 
-fn only_priority(rest: &[&str]) -> Result<Option<i16>, String> {
+fn parse_only_priority(rest: &[&str]) -> Result<Option<i16>, String> {
     match rest {
         [] => Ok(None),
         [one] => {
             let number = one.strip_prefix("priority=").ok_or(format!("{one:?} is too much"))?;
-            priority(number).map(Some)
+            parse_priority(number).map(Some)
         }
         [_, more, ..] => Err(format!("{more:?} is too much")),
     }
 }
 
-fn size(text: &str) -> Result<u64, String> {
-    large_enough(text.parse().map_err(|error: NotASize| error.to_string())?)
+fn parse_size(text: &str) -> Result<u64, String> {
+    check_size(text.parse().map_err(|error: NotASize| error.to_string())?)
 }
 
-fn priority(text: &str) -> Result<i16, String> {
-    text.parse().ok().and_then(|number| in_range(number).ok()).ok_or_else(|| no_priority(&text))
+fn parse_priority(text: &str) -> Result<i16, String> {
+    text.parse()
+        .ok()
+        .and_then(|number| check_priority(number).ok())
+        .ok_or_else(|| expected_priority(&text))
 }
 
-fn no_priority(found: &dyn std::fmt::Display) -> String {
+fn expected_priority(found: &dyn std::fmt::Display) -> String {
     format!("expected a priority from 0 to 32767, found {found}")
 }
 
 /// The size of an area in bytes, at least 1 MiB.
-pub(crate) fn large_enough(size: Bytes) -> Result<u64, String> {
+pub(crate) fn check_size(size: Bytes) -> Result<u64, String> {
     let is_large = size.get() >= 1 << 20;
     let found = || format!("expected at least 1M, found {}", size.typed());
     is_large.then_some(size.get()).ok_or_else(found)
 }
 
 /// A priority that swapon may set; negative ones are assigned by the kernel itself.
-pub(crate) fn in_range(priority: i16) -> Result<i16, String> {
-    (priority >= 0).then_some(priority).ok_or_else(|| no_priority(&priority))
+pub(crate) fn check_priority(priority: i16) -> Result<i16, String> {
+    (priority >= 0).then_some(priority).ok_or_else(|| expected_priority(&priority))
 }
 
 /// The name of an algorithm. Other text is refused, since the name is written to files in sysfs.
-pub(crate) fn word(text: &str) -> Result<String, String> {
+pub(crate) fn check_word(text: &str) -> Result<String, String> {
     match text.parse() {
         Ok(Compressor { algorithm, level: None }) => Ok(algorithm.as_str().to_owned()),
         _ => Err(format!("{text:?} names no algorithm: expected the name of an algorithm as lz4")),
@@ -205,9 +210,9 @@ mod tests {
 
     #[test]
     fn areas_stand_in_the_order_in_which_they_are_used() {
-        assert_eq!(swap("off"), Ok(vec![]));
-        assert_eq!(swap("zram:512M:lz4"), Ok(vec![zram(512, Some("lz4"))]));
-        assert_eq!(swap("zram:100M+file:1G"), Ok(vec![zram(100, None), file(1024)]));
+        assert_eq!(parse_swap("off"), Ok(vec![]));
+        assert_eq!(parse_swap("zram:512M:lz4"), Ok(vec![zram(512, Some("lz4"))]));
+        assert_eq!(parse_swap("zram:100M+file:1G"), Ok(vec![zram(100, None), file(1024)]));
         let limited = TrialSwap::Zram {
             size_bytes: 64 * MIB,
             algorithm: Some("zstd".to_owned()),
@@ -215,22 +220,22 @@ mod tests {
             writeback: None,
             priority: Some(5),
         };
-        assert_eq!(swap("zram:64M:limit=16M:zstd:priority=5"), Ok(vec![limited]));
+        assert_eq!(parse_swap("zram:64M:limit=16M:zstd:priority=5"), Ok(vec![limited]));
         let first = TrialSwap::File { size_bytes: MIB, priority: Some(0) };
-        assert_eq!(swap("file:1M:priority=0"), Ok(vec![first]));
+        assert_eq!(parse_swap("file:1M:priority=0"), Ok(vec![first]));
     }
 
     #[test]
     fn zswap_stands_in_front_of_areas() {
         let lz4 = ZswapSpec::new("lz4");
-        assert_eq!(swap("zswap:lz4+file:1G"), Ok(vec![TrialSwap::Zswap(lz4), file(1024)]));
+        assert_eq!(parse_swap("zswap:lz4+file:1G"), Ok(vec![TrialSwap::Zswap(lz4), file(1024)]));
         let all = ZswapSpec {
             max_pool_percent: Some(15),
             accept_threshold_percent: Some(80),
             shrinker: true,
             ..ZswapSpec::new("zstd")
         };
-        let parsed = swap("zswap:zstd:shrinker:15%:accept=80+zram:1M").unwrap();
+        let parsed = parse_swap("zswap:zstd:shrinker:15%:accept=80+zram:1M").unwrap();
         assert_eq!(parsed[0], TrialSwap::Zswap(all));
     }
 
@@ -257,7 +262,7 @@ mod tests {
             ("zswap:lz4:shrinker:shrinker", "comes after another"),
             ("zswap:lz4:limit=1M", "limit is not known"),
         ] {
-            let why = swap(bad).unwrap_err();
+            let why = parse_swap(bad).unwrap_err();
             assert!(why.contains(says) && why.contains(FORMS), "{bad}: {why}");
         }
     }
@@ -267,10 +272,10 @@ mod tests {
         let given = |text: &[&str]| -> Vec<ArmSource> {
             text.iter().map(|text| text.parse().unwrap()).collect()
         };
-        let made = arm("b", &given(&["vm.swappiness=60", "swap=off"])).unwrap();
+        let made = build_arm("b", &given(&["vm.swappiness=60", "swap=off"])).unwrap();
         assert_eq!((made.settings.len(), made.swap), (1, Some(Vec::new())));
-        assert_eq!(arm("a", &[]).unwrap().swap, None);
-        let why = arm("b", &given(&["swap=off", "swap=file:1G"])).unwrap_err();
+        assert_eq!(build_arm("a", &[]).unwrap().swap, None);
+        let why = build_arm("b", &given(&["swap=off", "swap=file:1G"])).unwrap_err();
         assert!(why.to_string().contains("arm b says twice"), "{why}");
         let why = "swapp=off".parse::<ArmSource>().unwrap_err();
         assert!(why.contains("no setting"), "{why}");
@@ -284,12 +289,12 @@ mod tests {
                 .into_iter()
                 .map(|(mib, is_file)| if is_file { (format!("file:{mib}M"), file(mib)) } else { (format!("zram:{mib}M:lzo-rle"), zram(mib, Some("lzo-rle"))) })
                 .unzip();
-            prop_assert_eq!(swap(&texts.join("+")), Ok(areas));
+            prop_assert_eq!(parse_swap(&texts.join("+")), Ok(areas));
         }
 
         #[test]
         fn no_text_is_a_panic(text in "[a-z:=+0-9MG/]{0,40}") {
-            let _ = swap(&text);
+            let _ = parse_swap(&text);
         }
     }
 }

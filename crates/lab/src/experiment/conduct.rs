@@ -24,7 +24,7 @@ use pagewise_stats::{Experiment, Pattern, SAID, end_in_words, forecast, judge, o
 use super::event::TrialEvent;
 use super::lend::{Files, RunLoans, borrow};
 use super::run::{self, NotRun, RunResult, RunSetup, StartedProgram};
-use super::trouble::{ExperimentError, failed, quoted};
+use super::trouble::{ExperimentError, failure, quote};
 use super::watcher::Watcher;
 
 /// Number of runs with pairs that may fail; one more ends the experiment.
@@ -35,7 +35,7 @@ pub struct Control<'a> {
     /// Set by another thread to stop the experiment.
     pub stop: &'a AtomicBool,
     /// Receives each event; [`ControlFlow::Break`] stops the experiment.
-    pub hear: &'a mut dyn FnMut(&TrialEvent) -> ControlFlow<()>,
+    pub on_event: &'a mut dyn FnMut(&TrialEvent) -> ControlFlow<()>,
 }
 
 impl std::fmt::Debug for Control<'_> {
@@ -73,14 +73,14 @@ pub fn conduct<'a>(
         watcher: Watcher::new(),
         runs: Vec::new(),
     };
-    let ended = conductor.all();
-    let given = conductor.give_back_files();
-    ExperimentRuns { runs: conductor.runs, trouble: ended.and(given).err() }
+    let ended = conductor.run_all();
+    let returned = conductor.give_back_files();
+    ExperimentRuns { runs: conductor.runs, trouble: ended.and(returned).err() }
 }
 
-fn found(program: &Program) -> Result<PathBuf, ExperimentError> {
+fn find_program(program: &Program) -> Result<PathBuf, ExperimentError> {
     let name = program.argv().first().map_or("", String::as_str);
-    run::find(name).ok_or_else(|| ExperimentError::NoProgram(name.to_owned()))
+    run::find_program(name).ok_or_else(|| ExperimentError::NoProgram(name.to_owned()))
 }
 
 struct Conductor<'a, 'b, 'c, 'd> {
@@ -100,7 +100,7 @@ struct Conductor<'a, 'b, 'c, 'd> {
 }
 
 impl<'a> Conductor<'a, '_, '_, '_> {
-    fn all(&mut self) -> Result<(), ExperimentError> {
+    fn run_all(&mut self) -> Result<(), ExperimentError> {
         self.prepare()?;
         self.warm_up()?;
         let looks = looks(self.experiment.pairs);
@@ -110,8 +110,8 @@ impl<'a> Conductor<'a, '_, '_, '_> {
             for arm in round {
                 self.run_one(arm, Some(pair))?;
             }
-            self.too_often(pair)?;
-            if self.is_clear(&looks) {
+            self.check_failures(pair)?;
+            if self.may_end(&looks) {
                 break;
             }
         }
@@ -120,11 +120,11 @@ impl<'a> Conductor<'a, '_, '_, '_> {
 
     fn prepare(&mut self) -> Result<(), ExperimentError> {
         for arm in &self.experiment.arms {
-            self.programs.push(found(self.experiment.program_of(arm))?);
+            self.programs.push(find_program(self.experiment.program_of(arm))?);
         }
         let beside = self.experiment.neighbour.as_ref();
-        self.beside = beside.map(|beside| found(&beside.program)).transpose()?;
-        for metric in self.experiment.metrics.iter().filter(|metric| metric.known().is_none()) {
+        self.beside = beside.map(|beside| find_program(&beside.program)).transpose()?;
+        for metric in self.experiment.metrics.iter().filter(|metric| metric.standard().is_none()) {
             let pattern = Pattern::new(&metric.name)
                 .map_err(|error| ExperimentError::NotRun(error.to_string()))?;
             self.patterns.push((metric.name.clone(), pattern));
@@ -141,19 +141,19 @@ impl<'a> Conductor<'a, '_, '_, '_> {
             }
         }
         let forecast = forecast(self.experiment, &self.runs);
-        self.tell(&TrialEvent::Forecast(forecast))
+        self.report(&TrialEvent::Forecast(forecast))
     }
 
     /// Arms that are not dropped.
-    fn kept(&self) -> Vec<&'a TrialArm> {
+    fn kept_arms(&self) -> Vec<&'a TrialArm> {
         dropped::kept_arms(self.experiment, &dropped::dropped_arms(self.experiment, &self.runs))
     }
 
     /// Whether the experiment can end now: this number of pairs is a planned interim look, and the
     /// verdict is decided.
-    fn is_clear(&self, looks: &[TrialLook]) -> bool {
+    fn may_end(&self, looks: &[TrialLook]) -> bool {
         let first = looks.first().map_or(0, |look| look.pairs as usize);
-        if self.kept().len() != 2 || looks.len() < 2 || self.runs.len() < 2 * first {
+        if self.kept_arms().len() != 2 || looks.len() < 2 || self.runs.len() < 2 * first {
             return false;
         }
         let trial = judge(self.experiment, &self.runs);
@@ -166,54 +166,54 @@ impl<'a> Conductor<'a, '_, '_, '_> {
             return Err(ExperimentError::Stopped);
         }
         let arm = &self.experiment.arms[at];
-        let kept = self.kept();
+        let kept = self.kept_arms();
         if !kept.contains(&arm) {
             return Ok(());
         }
-        let begun = self.begun(arm, pair)?;
-        let (run, said, marked) = match self.treated(at) {
-            Ok(ran) => (self.told(begun, &ran), ran.message, ran.marked),
+        let announced = self.announce(arm, pair)?;
+        let (run, output, marked) = match self.run_with_loans(at) {
+            Ok(result) => (self.with_results(announced, &result), result.message, result.marked),
             Err(ExperimentError::Refused { source, .. }) if kept.len() > 2 => {
-                (TrialRun { refused: Some(source.to_string()), ..begun }, String::new(), false)
+                (TrialRun { refused: Some(source.to_string()), ..announced }, String::new(), false)
             }
             Err(trouble) => return Err(trouble),
         };
-        let told = self.tell(&TrialEvent::Ran(Box::new(run.clone())));
+        let reported = self.report(&TrialEvent::Ran(Box::new(run.clone())));
         let usable = match pair {
-            None => self.is_usable(&run, &said, marked, kept.len() > 2),
+            None => self.check_usable(&run, &output, marked, kept.len() > 2),
             Some(_) => Ok(()),
         };
         self.runs.push(run);
-        told.and(usable)
+        reported.and(usable)
     }
 
-    fn tell(&mut self, event: &TrialEvent) -> Result<(), ExperimentError> {
-        match (self.control.hear)(event) {
+    fn report(&mut self, event: &TrialEvent) -> Result<(), ExperimentError> {
+        match (self.control.on_event)(event) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(ExperimentError::Stopped),
         }
     }
 
     /// Announces a run, and returns its record without results.
-    fn begun(&mut self, arm: &TrialArm, pair: Option<u32>) -> Result<TrialRun, ExperimentError> {
+    fn announce(&mut self, arm: &TrialArm, pair: Option<u32>) -> Result<TrialRun, ExperimentError> {
         let experiment = self.experiment;
         let number = u32::try_from(self.runs.len() + 1).unwrap_or(u32::MAX);
         let of = experiment.runs();
-        self.tell(&TrialEvent::Begins { arm: arm.name.clone(), pair, run: number, of })?;
+        self.report(&TrialEvent::Begins { arm: arm.name.clone(), pair, run: number, of })?;
         let started_seconds = self.began.elapsed().as_micros() as f64 / 1e6;
         Ok(TrialRun { started_seconds, ..TrialRun::not_yet(number, pair, &arm.name) })
     }
 
     /// Fills in the record of a run. If a workload was killed before it printed its results, they
     /// are missing.
-    fn told(&self, begun: TrialRun, run: &RunResult) -> TrialRun {
+    fn with_results(&self, announced: TrialRun, run: &RunResult) -> TrialRun {
         let message = |(name, pattern): &(String, Pattern)| {
             Some((name.clone(), pattern.number(&run.message)?))
         };
         let mut values = run.changed.values.clone();
         values.extend(self.patterns.iter().filter_map(message));
-        let workload = pagewise_workload::said(&run.message);
-        values.extend(workload.iter().flat_map(|said| said.values.clone()));
+        let workload = pagewise_workload::parse_summary(&run.message);
+        values.extend(workload.iter().flat_map(|summary| summary.values.clone()));
         TrialRun {
             end: run.end,
             left: run.left,
@@ -223,15 +223,15 @@ impl<'a> Conductor<'a, '_, '_, '_> {
             stolen_seconds: run.changed.stolen_seconds,
             slept_seconds: run.changed.slept_seconds,
             victims: run.victims.clone(),
-            course: workload.map(|said| said.course),
+            course: workload.map(|summary| summary.course),
             profile: run.profile.clone(),
-            ..begun
+            ..announced
         }
     }
 
     /// During the warm-up a run must succeed and print everything that is measured. Excepted are
     /// failures that count as the result of an arm, while more than two arms are left.
-    fn is_usable(
+    fn check_usable(
         &self,
         run: &TrialRun,
         message: &str,
@@ -242,32 +242,29 @@ impl<'a> Conductor<'a, '_, '_, '_> {
             return Ok(());
         }
         if !run.end.is_good() {
-            return Err(failed(&run.arm, run.end, message));
+            return Err(failure(&run.arm, run.end, message));
         }
         if let Some(line) = self.experiment.counted_from.as_ref().filter(|_| !marked) {
-            return Err(ExperimentError::NotMarked {
-                line: line.clone(),
-                message: quoted(message),
-            });
+            return Err(ExperimentError::NotMarked { line: line.clone(), message: quote(message) });
         }
         let missing = |name: &String| !run.values.contains_key(name);
         if let Some((name, _)) = self.patterns.iter().find(|(name, _)| missing(name)) {
             return Err(ExperimentError::NoMatch {
                 pattern: name.clone(),
-                message: quoted(message),
+                message: quote(message),
             });
         }
         let primary = self.experiment.primary();
         let is_said = SAID.iter().any(|known| known.name == primary.name);
         if is_said && missing(&primary.name) {
             let metric = primary.name.clone();
-            return Err(ExperimentError::NotTold { metric, message: quoted(message) });
+            return Err(ExperimentError::NotTold { metric, message: quote(message) });
         }
         Ok(())
     }
 
-    fn too_often(&self, pairs: u32) -> Result<(), ExperimentError> {
-        let kept = self.kept();
+    fn check_failures(&self, pairs: u32) -> Result<(), ExperimentError> {
+        let kept = self.kept_arms();
         let is_kept = |run: &&TrialRun| kept.iter().any(|arm| arm.name == run.arm);
         let bad = self.runs.iter().filter(|run| run.pair.is_some() && !run.end.is_good());
         let bad: Vec<&TrialRun> = bad.filter(is_kept).collect();
@@ -285,30 +282,34 @@ impl<'a> Conductor<'a, '_, '_, '_> {
     }
 
     /// Borrows the settings of an arm, runs the command, and returns what was borrowed.
-    fn treated(&mut self, at: usize) -> Result<RunResult, ExperimentError> {
+    fn run_with_loans(&mut self, at: usize) -> Result<RunResult, ExperimentError> {
         let arm = &self.experiment.arms[at];
         let mut lent = RunLoans::default();
-        let ran = match self.borrowed(arm, &mut lent) {
-            Ok(()) => self.started(at, &lent),
+        let ran = match self.borrow_settings(arm, &mut lent) {
+            Ok(()) => self.run_command(at, &lent),
             Err(refused) => Err(refused),
         };
-        let given = self.give_back(&arm.name, std::mem::take(&mut lent.loans));
+        let returned = self.give_back(&arm.name, std::mem::take(&mut lent.loans));
         // a failed return is reported instead of a refusal, as it is the more serious error
         if let Err(ExperimentError::Refused { .. }) = &ran {
-            given?;
+            returned?;
             return ran;
         }
         let ran = ran?;
-        given.map(|()| ran)
+        returned.map(|()| ran)
     }
 
-    fn borrowed(&mut self, arm: &TrialArm, lent: &mut RunLoans) -> Result<(), ExperimentError> {
+    fn borrow_settings(
+        &mut self,
+        arm: &TrialArm,
+        lent: &mut RunLoans,
+    ) -> Result<(), ExperimentError> {
         let Some(lender) = self.lender.as_deref_mut() else { return Ok(()) };
         borrow(lender, arm, self.experiment, &mut self.files, lent)
             .map_err(|source| ExperimentError::Refused { arm: arm.name.clone(), source })
     }
 
-    fn started(&mut self, at: usize, lent: &RunLoans) -> Result<RunResult, ExperimentError> {
+    fn run_command(&mut self, at: usize, lent: &RunLoans) -> Result<RunResult, ExperimentError> {
         let beside = self.experiment.neighbour.as_ref().zip(self.beside.as_deref());
         let start = RunSetup {
             command: StartedProgram {
@@ -338,8 +339,8 @@ impl<'a> Conductor<'a, '_, '_, '_> {
     /// Returns loans in reverse order. A failure does not stop the others from being returned.
     fn give_back(&mut self, arm: &str, loans: Vec<LoanId>) -> Result<(), ExperimentError> {
         let Some(lender) = self.lender.as_deref_mut() else { return Ok(()) };
-        let given = loans.into_iter().rev().map(|loan| lender.return_loan(loan));
-        let kept: Vec<_> = given.filter_map(Result::err).collect();
+        let returned = loans.into_iter().rev().map(|loan| lender.return_loan(loan));
+        let kept: Vec<_> = returned.filter_map(Result::err).collect();
         kept.into_iter()
             .next()
             .map_or(Ok(()), |source| Err(ExperimentError::Kept { arm: arm.to_owned(), source }))

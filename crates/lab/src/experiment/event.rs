@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Events of a running experiment, for the user interface and for recording.
 //!
-//! The events come from a conductor in this process or from one in a guest, which prints each as a
-//! line of JSON. Each run is an event as soon as it ends, so that a guest that dies loses only its
-//! current run. The events that only the runner can know are never read from a guest.
+//! The events come from a conductor in this process, or from one in a guest, which sends each as a
+//! message of JSON to the runner. Each run is an event as soon as it ends, so that a guest that dies
+//! loses only its current run. The events that only the runner can know are never read from a guest.
 
 use pagewise_model::{Clock, Refusal, TrialForecast, TrialRun};
 use serde::{Deserialize, Serialize};
@@ -40,15 +40,15 @@ pub enum TrialEvent {
 }
 
 impl TrialEvent {
-    /// The event as a line of JSON, with a newline.
+    /// The event as a message of a conductor, which is JSON.
     #[must_use]
-    pub fn line(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default() + "\n"
+    pub fn to_message(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// Parses a line; `None` if it is not an event of a conductor.
-    pub(crate) fn parse(line: &str) -> Option<Self> {
-        serde_json::from_str(line).ok()
+    /// Parses a message; `None` if it is not an event of a conductor.
+    pub(crate) fn from_message(message: &[u8]) -> Option<Self> {
+        serde_json::from_slice(message).ok()
     }
 }
 
@@ -58,11 +58,14 @@ mod tests {
 
     /// A guest cannot claim a clock, nor send messages to the user.
     #[test]
-    fn a_line_is_an_event_of_a_conductor() {
-        let done = TrialEvent::Done;
-        assert_eq!(TrialEvent::parse(done.line().trim_end()), Some(done));
-        for line in ["{\"clock\":\"real\"}", "{\"note\":\"x\"}", "\"clock\"", "x"] {
-            assert_eq!(TrialEvent::parse(line), None, "{line}");
+    fn a_message_is_an_event_of_a_conductor() {
+        let trouble = TrialEvent::Trouble(Refusal::new("zram", "no such module"));
+        let begins = TrialEvent::Begins { arm: "a".to_owned(), pair: None, run: 1, of: 3 };
+        for event in [begins, trouble, TrialEvent::Done] {
+            assert_eq!(TrialEvent::from_message(&event.to_message()), Some(event));
+        }
+        for text in ["{\"clock\":\"real\"}", "{\"note\":\"x\"}", "\"clock\"", "x"] {
+            assert_eq!(TrialEvent::from_message(text.as_bytes()), None, "{text}");
         }
     }
 }

@@ -47,7 +47,7 @@ impl NeighbourGauges {
         Self { faults: faults(host, &group), group, most_zswap: None }
     }
 
-    fn told(&self, host: &HostRoot, changed: &mut Changed) {
+    fn add_to(&self, host: &HostRoot, changed: &mut Changed) {
         let float = |bytes: Bytes| bytes.get() as f64;
         let now = faults(host, &self.group).zip(self.faults);
         let values = [
@@ -56,8 +56,8 @@ impl NeighbourGauges {
             (NEIGHBOUR_POOL, self.most_zswap.map(float)),
             (NEIGHBOUR_KILLS, Some(self.group.oom_kills(host) as f64)),
         ];
-        let told = values.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-        changed.values.extend(told);
+        let read = values.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        changed.values.extend(read);
     }
 }
 
@@ -128,7 +128,7 @@ impl<'h> Gauges<'h> {
     }
 
     /// Adds the results. Call it when the command has ended, before anything is returned.
-    pub(super) fn told(&self, changed: &mut Changed) {
+    pub(super) fn add_to(&self, changed: &mut Changed) {
         let float = |bytes: Bytes| bytes.get() as f64;
         let peak = self.group.as_ref().and_then(|group| group.swap_peak(self.host));
         let own = peak.max(self.most_swap).map(float);
@@ -152,7 +152,7 @@ impl<'h> Gauges<'h> {
         let wide = || seconds(now.host, self.stall.host);
         changed.add(MEMORY_STALL, seconds(now.group, self.stall.group), wide);
         if let Some(neighbour) = &self.neighbour {
-            neighbour.told(self.host, changed);
+            neighbour.add_to(self.host, changed);
         }
     }
 }
@@ -184,7 +184,7 @@ mod tests {
         let mut gauges = Gauges::new(&host, [None; 2], &swap, &kswapd);
         let used = |gauges: &Gauges<'_>| {
             let mut changed = Changed::default();
-            gauges.told(&mut changed);
+            gauges.add_to(&mut changed);
             changed.values[KSWAPD_CPU]
         };
         let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
@@ -213,7 +213,7 @@ mod tests {
         write("memory.peak", "123456\n");
         write("memory.events", "max 5\noom_kill 1\n");
         let mut changed = Changed::default();
-        gauges.told(&mut changed);
+        gauges.add_to(&mut changed);
         for (name, value) in [
             (NEIGHBOUR_FAULTS, 7.0),
             (NEIGHBOUR_PEAK, 123_456.0),
@@ -239,7 +239,7 @@ mod tests {
             gauges.sample();
         }
         let mut changed = Changed::default();
-        gauges.told(&mut changed);
+        gauges.add_to(&mut changed);
         assert_eq!(changed.values[SWAP_USED], 8000.0);
         assert!(!changed.host_wide.iter().any(|name| name == SWAP_USED));
         assert!(!changed.values.contains_key(KSWAPD_CPU) && !changed.values.contains_key(POOL));

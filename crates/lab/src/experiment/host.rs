@@ -72,7 +72,7 @@ pub(super) struct Changed {
     pub(super) cpu_seconds: Option<f64>,
 }
 
-pub(super) fn before<'s>(
+pub(super) fn read_at_start<'s>(
     host: &HostRoot,
     group: Option<&MemoryGroup>,
     swap: &'s LentSwap,
@@ -82,7 +82,7 @@ pub(super) fn before<'s>(
         traffic: swap.traffic(host),
         group: group.map(|group| counters_of(group).stat(host)),
         ticks: HostGauges(host).processor_ticks(),
-        slept: slept(),
+        slept: suspended_time(),
         vmstat: pagewise_observe::counters(host, "proc/vmstat"),
     }
 }
@@ -97,10 +97,10 @@ impl HostAtStart<'_> {
     ) -> Changed {
         let vmstat = pagewise_observe::counters(host, "proc/vmstat");
         let in_group = group.map(|group| counters_of(group).stat(host));
-        let mut changed = self.noise(host);
+        let mut changed = self.noise_until_now(host);
         let own = self.group.as_ref().zip(in_group.as_ref());
         let own = own.map(|(from, to)| CounterGrowth { from, to });
-        changed.count(own, CounterGrowth { from: &self.vmstat, to: &vmstat }, limited);
+        changed.add_growth(own, CounterGrowth { from: &self.vmstat, to: &vmstat }, limited);
         let traffic = [self.traffic, self.swap.traffic(host)];
         let counted = SwappedPages([&self.vmstat, &vmstat]);
         let swapped = Swapped { swap: self.swap, vmstat: counted, traffic };
@@ -117,7 +117,7 @@ impl HostAtStart<'_> {
         changed
     }
 
-    fn noise(&self, host: &HostRoot) -> Changed {
+    fn noise_until_now(&self, host: &HostRoot) -> Changed {
         let grown = self.ticks.zip(HostGauges(host).processor_ticks()).and_then(|(from, to)| {
             Some((to.busy.checked_sub(from.busy)?, to.stolen.checked_sub(from.stolen)?))
         });
@@ -125,7 +125,7 @@ impl HostAtStart<'_> {
         Changed {
             busy_seconds: grown.map(|(busy, _)| seconds(busy)),
             stolen_seconds: grown.map(|(_, stolen)| seconds(stolen)),
-            slept_seconds: slept().saturating_sub(self.slept).as_millis() as f64 / 1000.0,
+            slept_seconds: suspended_time().saturating_sub(self.slept).as_millis() as f64 / 1000.0,
             ..Changed::default()
         }
     }
@@ -139,16 +139,21 @@ struct CounterGrowth<'a> {
 }
 
 impl Changed {
-    fn count(&mut self, own: Option<CounterGrowth<'_>>, host: CounterGrowth<'_>, limited: bool) {
+    fn add_growth(
+        &mut self,
+        own: Option<CounterGrowth<'_>>,
+        host: CounterGrowth<'_>,
+        limited: bool,
+    ) {
         for (name, of_group, of_host) in SUMS {
-            let counted = own.and_then(|own| own.by(of_group));
+            let counted = own.and_then(|own| own.sum(of_group));
             let is_hidden = limited && OF_LIMIT.contains(&name);
-            let wide = || host.by(of_host).filter(|_| !is_hidden);
+            let wide = || host.sum(of_host).filter(|_| !is_hidden);
             self.add(name, counted, wide);
         }
         let shares = |grown: CounterGrowth<'_>, at: fn(&Sum) -> &'static [&'static str]| {
             let sum =
-                |name| SUMS.iter().find(|sum| sum.0 == name).and_then(|sum| grown.by(at(sum)));
+                |name| SUMS.iter().find(|sum| sum.0 == name).and_then(|sum| grown.sum(at(sum)));
             let (scanned, stolen, refaults) = (sum(SCANNED)?, sum(STOLEN)?, sum(REFAULTS)?);
             let efficiency = (scanned > 0.0).then(|| (stolen / scanned).min(1.0));
             let kept_out = (stolen > 0.0).then(|| (1.0 - refaults / stolen).max(0.0));
@@ -175,7 +180,7 @@ impl CounterGrowth<'_> {
     /// The increase of the sum of these counters; `None` if one of them does not exist. Counters
     /// that only some kernels have, such as `pgscan_khugepaged`, are therefore not in the host's
     /// lists.
-    fn by(&self, names: &[&str]) -> Option<f64> {
+    fn sum(&self, names: &[&str]) -> Option<f64> {
         let one = |name: &&str| self.to.get(name).get()?.checked_sub(self.from.get(name).get()?);
         names.iter().map(one).sum::<Option<u64>>().map(|sum| sum as f64)
     }
@@ -187,7 +192,7 @@ pub(super) fn counters_of(group: &MemoryGroup) -> CgroupCounters {
 }
 
 /// Time that this machine was suspended since boot.
-fn slept() -> Duration {
+fn suspended_time() -> Duration {
     let [since_boot, awake] = [ClockId::Boottime, ClockId::Monotonic].map(|clock| {
         let time = clock_gettime(clock);
         let nanos = u32::try_from(time.tv_nsec).unwrap_or(0);
@@ -220,7 +225,7 @@ mod tests {
     ];
 
     /// The changes between two files of counters, read one after the other.
-    fn counted(group: Option<[&str; 2]>, limited: bool) -> Changed {
+    fn count_growth(group: Option<[&str; 2]>, limited: bool) -> Changed {
         let read = |text: &str| {
             let folder = tempfile::tempdir().unwrap();
             std::fs::write(folder.path().join("counters"), text).unwrap();
@@ -230,13 +235,13 @@ mod tests {
         let group = group.map(|texts| texts.map(read));
         let mut changed = Changed::default();
         let own = group.as_ref().map(|[from, to]| CounterGrowth { from, to });
-        changed.count(own, CounterGrowth { from: &from, to: &to }, limited);
+        changed.add_growth(own, CounterGrowth { from: &from, to: &to }, limited);
         changed
     }
 
     #[test]
     fn a_group_of_version_2_counts_all_itself() {
-        let changed = counted(Some(V2), true);
+        let changed = count_growth(Some(V2), true);
         assert!(changed.host_wide.is_empty(), "{:?}", changed.host_wide);
         for (name, value) in [
             (REFAULTS, 40.0),
@@ -258,20 +263,20 @@ mod tests {
     /// pages of the host.
     #[test]
     fn a_group_of_version_1_leaves_out_what_nobody_knows() {
-        let limited = counted(Some(V1), true);
+        let limited = count_growth(Some(V1), true);
         assert_eq!((limited.values[REFAULTS], limited.values[REFAULTS_ANON]), (5.0, 4.0));
         for name in [SCANNED, STOLEN, DIRECT_SCANS, SCAN_EFFICIENCY, KEPT_OUT] {
             assert!(!limited.values.contains_key(name), "{name}");
         }
         assert_eq!(limited.host_wide, [SWAPPED_IN, SWAPPED_OUT]);
-        let free = counted(Some(V1), false);
+        let free = count_growth(Some(V1), false);
         assert_eq!((free.values[SCAN_EFFICIENCY], free.values[KEPT_OUT]), (0.5, 0.8));
         assert!(free.host_wide.iter().any(|name| name == KEPT_OUT));
     }
 
     #[test]
     fn where_nothing_was_scanned_there_is_no_share() {
-        let same = counted(Some([V2[0], V2[0]]), true);
+        let same = count_growth(Some([V2[0], V2[0]]), true);
         assert!(!same.values.contains_key(SCAN_EFFICIENCY) && !same.values.contains_key(KEPT_OUT));
         assert_eq!(same.values[SCANNED], 0.0);
     }
@@ -280,7 +285,8 @@ mod tests {
     #[test]
     fn counters_of_this_host_are_found_and_said_to_be_the_hosts() {
         let host = HostRoot::live().unwrap();
-        let changed = before(&host, None, &LentSwap::default()).until_now(&host, None, false);
+        let changed =
+            read_at_start(&host, None, &LentSwap::default()).until_now(&host, None, false);
         for name in [REFAULTS, SCANNED, STOLEN, SWAPPED_IN, SWAPPED_OUT] {
             assert!(changed.values[name] >= 0.0);
             assert!(changed.host_wide.iter().any(|wide| wide == name));

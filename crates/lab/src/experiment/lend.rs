@@ -66,16 +66,16 @@ pub(super) fn borrow(
         })?);
     }
     let areas = arm.swap.as_deref().unwrap_or_default();
-    zswap(lender, arm, areas, lent)?;
-    for (at, (area, priority)) in areas.iter().zip(priorities(areas)).enumerate() {
-        swap(lender, arm, (at, area, priority), files, lent)?;
+    borrow_zswap(lender, arm, areas, lent)?;
+    for (index, (area, priority)) in areas.iter().zip(priorities(areas)).enumerate() {
+        borrow_swap(lender, arm, &PlacedArea { index, area, priority }, files, lent)?;
     }
     if let Some(neighbour) = &experiment.neighbour {
         let lent_group = lender.lend_group(&neighbour_spec(arm, neighbour)?)?;
         lent.loans.push(lent_group.loan);
         lent.neighbour = Some(lent_group);
     }
-    lent.group = group(lender, arm, experiment.memory_limit_bytes)?;
+    lent.group = borrow_group(lender, arm, experiment.memory_limit_bytes)?;
     lent.loans.extend(lent.group.as_ref().map(|group| group.loan));
     Ok(())
 }
@@ -108,7 +108,7 @@ fn neighbour_spec(arm: &TrialArm, neighbour: &Neighbour) -> Result<GroupSpec, Re
 /// Switches zswap on if an area uses it. For areas without zswap it is switched off: if the host's
 /// zswap is on, it would compress their pages too. If the arm has the zswap setting, that is left
 /// alone.
-fn zswap(
+fn borrow_zswap(
     lender: &mut dyn Lender,
     arm: &TrialArm,
     areas: &[TrialSwap],
@@ -131,7 +131,7 @@ fn is_zswap_on() -> bool {
     HostRoot::live().is_ok_and(|host| HostGauges(&host).is_zswap_on())
 }
 
-fn group(
+fn borrow_group(
     lender: &mut dyn Lender,
     arm: &TrialArm,
     limit: Option<u64>,
@@ -157,14 +157,23 @@ fn has_swap() -> bool {
     HostRoot::live().is_ok_and(|host| HostGauges(&host).has_swap())
 }
 
-fn swap(
+/// A swap area of an arm.
+struct PlacedArea<'a> {
+    /// Its place among the arm's areas, from 0.
+    index: usize,
+    area: &'a TrialSwap,
+    /// The priority for swapon; `None`: the kernel chooses it.
+    priority: Option<i16>,
+}
+
+fn borrow_swap(
     lender: &mut dyn Lender,
     arm: &TrialArm,
-    (at, area, priority): (usize, &TrialSwap, Option<i16>),
+    placed: &PlacedArea<'_>,
     files: &mut Files,
     lent: &mut RunLoans,
 ) -> Result<(), Refusal> {
-    let area = match area {
+    let area = match placed.area {
         TrialSwap::Zram { size_bytes, algorithm, mem_limit_bytes, writeback, .. } => {
             let made = lender.lend_zram(&ZramSpec {
                 compressor: algorithm.as_deref().map(Compressor::new),
@@ -180,7 +189,7 @@ fn swap(
         }
         TrialSwap::File { size_bytes, .. } => {
             lent.swap.has_files = true;
-            SwapArea::Lent(file(lender, (at, *size_bytes), files)?)
+            SwapArea::Lent(borrow_file(lender, (placed.index, *size_bytes), files)?)
         }
         TrialSwap::Device { path, .. } => {
             lent.swap.disks.push(path.into());
@@ -189,7 +198,7 @@ fn swap(
         // not an area of its own; already switched on
         TrialSwap::Zswap(_) => return Ok(()),
     };
-    lent.loans.push(lender.lend_swap(&SwapSpec { area, priority })?);
+    lent.loans.push(lender.lend_swap(&SwapSpec { area, priority: placed.priority })?);
     Ok(())
 }
 
@@ -208,7 +217,7 @@ fn set_up(
     Ok(())
 }
 
-fn file(
+fn borrow_file(
     lender: &mut dyn Lender,
     which: (usize, u64),
     files: &mut Files,

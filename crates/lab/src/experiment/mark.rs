@@ -25,9 +25,9 @@ impl LineFinder {
     /// Returns the finder and an eventfd that becomes readable when the line is found.
     pub(super) fn new(line: &str) -> std::io::Result<(Self, OwnedFd)> {
         let found = eventfd(0, EventfdFlags::CLOEXEC)?;
-        let heard = found.try_clone()?;
+        let signal = found.try_clone()?;
         let line = [line.as_bytes(), b"\n"].concat();
-        Ok((Self { begun: Vec::with_capacity(line.len()), line, found: Some(found) }, heard))
+        Ok((Self { begun: Vec::with_capacity(line.len()), line, found: Some(found) }, signal))
     }
 
     pub(super) fn read(&mut self, piece: &[u8]) {
@@ -36,14 +36,14 @@ impl LineFinder {
             self.begun.extend(part.iter().take(room));
             if part.ends_with(b"\n") {
                 if self.begun == self.line {
-                    self.tell();
+                    self.signal();
                 }
                 self.begun.clear();
             }
         }
     }
 
-    fn tell(&mut self) {
+    fn signal(&mut self) {
         if let Some(found) = self.found.take() {
             // writing to an eventfd with a small counter never blocks
             let _ = rustix::io::write(&found, &1_u64.to_ne_bytes());
@@ -80,12 +80,12 @@ mod tests {
 
     /// Whether the line is found in these pieces of output.
     fn is_found(line: &str, pieces: &[&[u8]]) -> bool {
-        let (mut finder, heard) = LineFinder::new(line).unwrap();
+        let (mut finder, signal) = LineFinder::new(line).unwrap();
         pieces.iter().for_each(|piece| finder.read(piece));
         // with the finder dropped, nothing more will be written
         drop(finder);
-        rustix::io::ioctl_fionbio(&heard, true).unwrap();
-        rustix::io::read(&heard, &mut [0; 8]).is_ok()
+        rustix::io::ioctl_fionbio(&signal, true).unwrap();
+        rustix::io::read(&signal, &mut [0; 8]).is_ok()
     }
 
     #[test]

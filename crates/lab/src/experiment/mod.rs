@@ -40,8 +40,8 @@ mod usage;
 mod victims;
 mod watcher;
 
-pub use arm_source::{ArmSource, arm, swap};
-pub(crate) use arm_source::{in_range, large_enough, whole_percent, word};
+pub use arm_source::{ArmSource, build_arm, parse_swap};
+pub(crate) use arm_source::{check_priority, check_size, check_word, whole_percent};
 pub use conduct::{Control, ExperimentRuns, conduct};
 pub use event::TrialEvent;
 pub(crate) use recorded::LONGEST_DOCUMENT;

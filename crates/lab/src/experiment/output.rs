@@ -22,7 +22,7 @@ impl Output {
     }
 
     /// Waits for the end of the output and returns it.
-    pub(super) fn said(self) -> String {
+    pub(super) fn into_text(self) -> String {
         let end = self.0.join().unwrap_or_default();
         String::from_utf8_lossy(&end).into_owned()
     }
@@ -56,9 +56,9 @@ mod tests {
 
     #[test]
     fn the_end_is_kept_and_memory_is_bounded() {
-        assert_eq!(Output::follow(&b"short"[..], None).said(), "short");
+        assert_eq!(Output::follow(&b"short"[..], None).into_text(), "short");
         let long = std::io::repeat(b'x').take(10 * KEPT as u64).chain(&b"end"[..]);
-        let output = Output::follow(long, None).said();
+        let output = Output::follow(long, None).into_text();
         assert!(output.len() == KEPT && output.ends_with("xend"));
     }
 }

@@ -35,7 +35,7 @@ impl Reaper {
     }
 
     /// The command while it runs, and orphans of its child processes.
-    pub(super) fn started(&self) -> Vec<u32> {
+    pub(super) fn processes(&self) -> Vec<u32> {
         let ours = children();
         ours.difference(&self.others).filter_map(|pid| u32::try_from(*pid).ok()).collect()
     }
@@ -51,7 +51,7 @@ impl Reaper {
                 break;
             }
             for pid in left.into_iter().filter_map(Pid::from_raw) {
-                if self.end(pid) {
+                if self.kill_and_reap(pid) {
                     ended.insert(pid.as_raw_nonzero().get());
                 }
             }
@@ -61,7 +61,7 @@ impl Reaper {
     }
 
     /// Kills and reaps a process; returns whether it was still running (not already a zombie).
-    fn end(&self, pid: Pid) -> bool {
+    fn kill_and_reap(&self, pid: Pid) -> bool {
         if matches!(waitpid(Some(pid), WaitOptions::NOHANG), Ok(Some(_))) {
             return false;
         }

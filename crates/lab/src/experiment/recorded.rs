@@ -12,7 +12,7 @@ use pagewise_guest::{Error, ErrorContext};
 use pagewise_model::{Program, TrialArm, TrialRun};
 use pagewise_observe::UserFile;
 use pagewise_stats::Experiment;
-use pagewise_workload::recognised;
+use pagewise_workload::recognise;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -104,7 +104,7 @@ impl Recorded {
         runs: impl Read,
         summary: Option<&[u8]>,
     ) -> Result<Self, Error> {
-        let described: Described = parsed(folder, EXPERIMENT, described)?;
+        let described: Described = parse_document(folder, EXPERIMENT, described)?;
         if described.schema != SCHEMA {
             let what = format!("expected {SCHEMA}, found {:?}", described.schema);
             return Err(Error::Unusable { path: folder.join(EXPERIMENT), what });
@@ -115,8 +115,8 @@ impl Recorded {
             path: folder.join(EXPERIMENT),
             what: error.to_string(),
         })?;
-        let runs = parsed_runs(folder, runs)?;
-        let summary = summary.map(|text| parsed(folder, SUMMARY, text)).transpose()?;
+        let runs = parse_runs(folder, runs)?;
+        let summary = summary.map(|text| parse_document(folder, SUMMARY, text)).transpose()?;
         Ok(Self { name, experiment, runs, summary })
     }
 
@@ -142,7 +142,7 @@ impl Recorded {
 /// them.
 fn with_workloads(experiment: Experiment) -> Experiment {
     let typed = |program: Program| match program {
-        Program::Argv(argv) => recognised(argv),
+        Program::Argv(argv) => recognise(argv),
         workload @ Program::Workload { .. } => workload,
     };
     let of_arm = |arm: TrialArm| TrialArm { program: arm.program.map(typed), ..arm };
@@ -165,14 +165,18 @@ fn without_new_keys(said: &Map<String, Value>, found: &mut Map<String, Value>) {
     }
 }
 
-fn parsed<T: for<'a> Deserialize<'a>>(folder: &Path, name: &str, text: &[u8]) -> Result<T, Error> {
+fn parse_document<T: for<'a> Deserialize<'a>>(
+    folder: &Path,
+    name: &str,
+    text: &[u8],
+) -> Result<T, Error> {
     serde_json::from_slice(text)
         .map_err(|error| Error::Unusable { path: folder.join(name), what: error.to_string() })
 }
 
 /// Parses line by line, so that only the runs are in memory, and of their values at most
 /// [`MOST_VALUES`]. An incomplete last line is ignored: the writer was killed while it wrote it.
-fn parsed_runs(folder: &Path, text: impl Read) -> Result<Vec<TrialRun>, Error> {
+fn parse_runs(folder: &Path, text: impl Read) -> Result<Vec<TrialRun>, Error> {
     let unusable = |what: String| Error::Unusable { path: folder.join(RUNS), what };
     let mut text = BufReader::new(text);
     let (mut runs, mut values, mut line) = (Vec::new(), 0, Vec::new());
@@ -227,7 +231,7 @@ mod tests {
         folder
     }
 
-    fn refused(folder: &tempfile::TempDir) -> String {
+    fn refusal(folder: &tempfile::TempDir) -> String {
         Recorded::read(folder.path()).unwrap_err().to_string()
     }
 
@@ -244,11 +248,11 @@ mod tests {
             let path = folder.path().join(name);
             fs::remove_file(&path).unwrap();
             std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
-            assert!(refused(&folder).ends_with("expected a file, found a symbolic link"), "{name}");
+            assert!(refusal(&folder).ends_with("expected a file, found a symbolic link"), "{name}");
             fs::remove_file(&path).unwrap();
             let fifo = rustix::fs::FileType::Fifo;
             rustix::fs::mknodat(rustix::fs::CWD, &path, fifo, rustix::fs::Mode::RUSR, 0).unwrap();
-            assert!(refused(&folder).ends_with("expected a file, found a pipe"), "{name}");
+            assert!(refusal(&folder).ends_with("expected a file, found a pipe"), "{name}");
         }
     }
 
@@ -259,7 +263,7 @@ mod tests {
             let file = File::options().write(true).open(folder.path().join(name)).unwrap();
             file.set_len(200 << 20).unwrap();
             let expected = format!("expected a file of at most {limit}, found more");
-            assert!(refused(&folder).ends_with(&expected), "{}", refused(&folder));
+            assert!(refusal(&folder).ends_with(&expected), "{}", refusal(&folder));
         }
     }
 
@@ -268,7 +272,7 @@ mod tests {
         let with = |more: &dyn Fn(&mut File)| {
             let folder = folder();
             more(&mut File::options().append(true).open(folder.path().join(RUNS)).unwrap());
-            refused(&folder)
+            refusal(&folder)
         };
         let long = with(&|file| file.write_all(&vec![b' '; 300 << 10]).unwrap());
         assert!(long.ends_with("line 15: expected at most 256 KiB, found more"), "{long}");
@@ -286,7 +290,7 @@ mod tests {
     /// Evidence of versions that wrote the command line of a workload but not its parameters.
     #[test]
     fn a_workload_of_old_evidence_is_recognised_and_its_summary_still_agrees() {
-        let workload = pagewise_workload::Workload::typed("swap", &[]).unwrap();
+        let workload = pagewise_workload::Workload::from_words("swap", &[]).unwrap();
         let program = workload.program("/init".as_ref());
         let own = TrialArm { program: Some(program.clone()), ..TrialArm::default() };
         let arms = ["a", "b"].map(|name| TrialArm { name: name.to_owned(), ..own.clone() });

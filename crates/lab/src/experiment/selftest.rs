@@ -46,13 +46,13 @@ pub fn selftest(
             break;
         }
         let experiment = nothing_differs(program, arguments, fastrand::u64(..));
-        let mut hear = |event: &TrialEvent| {
+        let mut on_event = |event: &TrialEvent| {
             if let TrialEvent::Begins { run, .. } = event {
                 progress(number * runs + run, most * runs);
             }
             ControlFlow::Continue(())
         };
-        let conducted = conduct(&experiment, None, &mut Control { stop, hear: &mut hear });
+        let conducted = conduct(&experiment, None, &mut Control { stop, on_event: &mut on_event });
         match conducted.trouble {
             None => {
                 trials.push(judge(&experiment, &conducted.runs));
@@ -65,7 +65,7 @@ pub fn selftest(
             Some(trouble) => return Err(trouble),
         }
     }
-    Ok(concluded(&trials, stopped, began.elapsed()))
+    Ok(summarize(&trials, stopped, began.elapsed()))
 }
 
 /// An experiment with identical arms. Each has a seed of its own: with the same order of runs a
@@ -95,7 +95,7 @@ fn nothing_differs(program: &Path, arguments: &[&str], seed: u64) -> Experiment 
     }
 }
 
-fn concluded(trials: &[Trial], stopped: bool, time: Duration) -> SelfTest {
+fn summarize(trials: &[Trial], stopped: bool, time: Duration) -> SelfTest {
     let metrics: Vec<SelfTestMetric> =
         [TIME, CPU, MAJOR_FAULTS].iter().map(|name| of_metric(trials, name)).collect();
     let trials_made = u32::try_from(trials.len()).unwrap_or(u32::MAX);
@@ -180,7 +180,7 @@ mod tests {
     fn made_up_selftest(effect: f64, seed: u64) -> SelfTest {
         let trials: Vec<Trial> =
             (0..u64::from(TRIALS)).map(|number| made_up(effect, seed * 1000 + number)).collect();
-        super::concluded(&trials, false, Duration::ZERO)
+        super::summarize(&trials, false, Duration::ZERO)
     }
 
     /// A machine without a difference between arms is found sound, in all but about one of a

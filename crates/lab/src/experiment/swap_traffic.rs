@@ -45,7 +45,11 @@ impl LentSwap {
         let zram = self.zram.iter().map(of_zram).collect::<Option<Vec<_>>>()?;
         let of_disks = |disks: &[PathBuf]| disks.iter().map(of_disk).collect::<Option<Vec<_>>>();
         let (disks, behind_zram) = (of_disks(&self.disks)?, of_disks(&self.behind_zram)?);
-        Some(SwapTraffic { zram: sum(&zram), disks: sum(&disks), behind_zram: sum(&behind_zram) })
+        Some(SwapTraffic {
+            zram: sum_traffic(&zram),
+            disks: sum_traffic(&disks),
+            behind_zram: sum_traffic(&behind_zram),
+        })
     }
 }
 
@@ -53,7 +57,7 @@ fn name(device: &Path) -> Option<&str> {
     device.file_name()?.to_str()
 }
 
-fn sum(all: &[DeviceTraffic]) -> DeviceTraffic {
+fn sum_traffic(all: &[DeviceTraffic]) -> DeviceTraffic {
     DeviceTraffic {
         read: all.iter().map(|one| one.read).sum(),
         written: all.iter().map(|one| one.written).sum(),
@@ -87,7 +91,7 @@ impl Swapped<'_> {
         }
         if self.swap.has_zswap {
             let refused = count(self.vmstat.refused());
-            let share = refused.zip(self.grown("zswpout")).and_then(|(refused, stored)| {
+            let share = refused.zip(self.growth("zswpout")).and_then(|(refused, stored)| {
                 let all = refused + stored;
                 (all > 0.0).then(|| refused / all)
             });
@@ -104,7 +108,7 @@ impl Swapped<'_> {
             Some(bytes as f64 / page_size() as f64)
         };
         let others =
-            |counter: &str, zram: Option<f64>| Some((self.grown(counter)? - zram?).max(0.0));
+            |counter: &str, zram: Option<f64>| Some((self.growth(counter)? - zram?).max(0.0));
         let [reads, writes] = if self.swap.has_files {
             let zram = [grown(|it| it.zram.read), grown(|it| it.zram.written)];
             [others("pswpin", zram[0]), others("pswpout", zram[1])]
@@ -116,7 +120,7 @@ impl Swapped<'_> {
         [both(reads, behind[0]), both(writes, behind[1])]
     }
 
-    fn grown(self, name: &str) -> Option<f64> {
+    fn growth(self, name: &str) -> Option<f64> {
         self.vmstat.grown(name).map(|pages| pages as f64)
     }
 }

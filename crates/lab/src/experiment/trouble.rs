@@ -98,15 +98,11 @@ impl Advice for ExperimentError {
     }
 }
 
-pub(super) fn failed(arm: &str, end: RunEnd, message: &str) -> ExperimentError {
-    ExperimentError::Failed {
-        arm: arm.to_owned(),
-        how: end_in_words(end),
-        message: quoted(message),
-    }
+pub(super) fn failure(arm: &str, end: RunEnd, message: &str) -> ExperimentError {
+    ExperimentError::Failed { arm: arm.to_owned(), how: end_in_words(end), message: quote(message) }
 }
 
-pub(super) fn quoted(message: &str) -> String {
+pub(super) fn quote(message: &str) -> String {
     let last = last_lines(message, 3).join("; ");
     if last.is_empty() { "; it said nothing".to_owned() } else { format!("; it said: {last}") }
 }

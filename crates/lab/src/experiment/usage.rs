@@ -50,7 +50,7 @@ impl Usage {
         }
     }
 
-    pub(super) fn less(self, other: Self) -> Self {
+    pub(super) fn subtract(self, other: Self) -> Self {
         Self {
             cpu_nanos: self.cpu_nanos.saturating_sub(other.cpu_nanos),
             major_faults: self.major_faults.saturating_sub(other.major_faults),

@@ -43,8 +43,8 @@ impl Watcher {
     /// Reports that this group runs; `None` between two runs.
     pub(super) fn watch(&mut self, group: Option<u32>) {
         let line = group.map_or_else(String::new, |group| group.to_string()) + "\n";
-        if let Some(told) = self.0.as_mut().and_then(|child| child.stdin.as_mut()) {
-            let _ = told.write_all(line.as_bytes());
+        if let Some(input) = self.0.as_mut().and_then(|child| child.stdin.as_mut()) {
+            let _ = input.write_all(line.as_bytes());
         }
     }
 }
@@ -63,7 +63,7 @@ impl Drop for Watcher {
 mod tests {
     use super::*;
 
-    fn ends(mut child: Child) -> bool {
+    fn has_ended(mut child: Child) -> bool {
         let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
         while std::time::Instant::now() < until {
             if child.try_wait().unwrap().is_some() {
@@ -85,7 +85,7 @@ mod tests {
         watcher.watch(None);
         watcher.watch(Some(ours.id()));
         drop(watcher.0.as_mut().unwrap().stdin.take());
-        assert!(ends(ours));
+        assert!(has_ended(ours));
         watcher.0.take().unwrap().wait().unwrap();
         assert!(others.try_wait().unwrap().is_none(), "its run was over");
         let mut calm = Watcher::new();

@@ -8,7 +8,7 @@ use pagewise_workload::Size;
 use serde::Deserialize;
 
 use super::quantity::Time;
-use crate::experiment::{in_range, large_enough, whole_percent, word};
+use crate::experiment::{check_priority, check_size, check_word, whole_percent};
 
 /// The first disk of a guest.
 const DISK: &str = "/dev/vda";
@@ -43,7 +43,7 @@ struct Writeback {
 }
 
 impl Writeback {
-    fn wanted(self) -> Result<ZramWriteback, String> {
+    fn to_writeback(self) -> Result<ZramWriteback, String> {
         let every = self.every.0;
         if every.subsec_nanos() > 0 {
             return Err(format!("writeback: expected whole seconds, found {every:?}"));
@@ -57,7 +57,7 @@ const ZSWAP: &str = "percent, accept and shrinker are of zswap, which has no oth
 
 impl Area {
     /// Checks and converts the area.
-    pub(super) fn wanted(&self) -> Result<TrialSwap, String> {
+    pub(super) fn to_swap(&self) -> Result<TrialSwap, String> {
         let of_zram = self.algorithm.is_some() || self.limit.is_some() || self.writeback.is_some();
         let of_zswap = self.percent.is_some() || self.accept.is_some() || self.shrinker;
         if let Some(algorithm) = &self.zswap {
@@ -67,7 +67,7 @@ impl Area {
             }
             let percent = |number: u8| whole_percent(Percent::new(number.into()));
             return Ok(TrialSwap::Zswap(ZswapSpec {
-                algorithm: word(algorithm)?,
+                algorithm: check_word(algorithm)?,
                 max_pool_percent: self.percent.map(percent).transpose()?,
                 accept_threshold_percent: self.accept.map(percent).transpose()?,
                 shrinker: self.shrinker,
@@ -76,19 +76,19 @@ impl Area {
         if of_zswap {
             return Err(ZSWAP.to_owned());
         }
-        let priority = self.priority.map(in_range).transpose()?;
+        let priority = self.priority.map(check_priority).transpose()?;
         let area = match (self.zram, self.file, self.disk) {
             (Some(size), None, false) => {
                 return Ok(TrialSwap::Zram {
-                    size_bytes: large_enough(size.0)?,
-                    algorithm: self.algorithm.as_deref().map(word).transpose()?,
-                    mem_limit_bytes: self.limit.map(|limit| large_enough(limit.0)).transpose()?,
-                    writeback: self.writeback.map(Writeback::wanted).transpose()?,
+                    size_bytes: check_size(size.0)?,
+                    algorithm: self.algorithm.as_deref().map(check_word).transpose()?,
+                    mem_limit_bytes: self.limit.map(|limit| check_size(limit.0)).transpose()?,
+                    writeback: self.writeback.map(Writeback::to_writeback).transpose()?,
                     priority,
                 });
             }
             (None, Some(size), false) => {
-                TrialSwap::File { size_bytes: large_enough(size.0)?, priority }
+                TrialSwap::File { size_bytes: check_size(size.0)?, priority }
             }
             (None, None, true) => TrialSwap::Device { path: DISK.to_owned(), priority },
             _ => {
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     fn area(text: &str) -> Result<TrialSwap, String> {
-        toml::from_str::<Area>(text).map_err(|error| error.to_string())?.wanted()
+        toml::from_str::<Area>(text).map_err(|error| error.to_string())?.to_swap()
     }
 
     #[test]

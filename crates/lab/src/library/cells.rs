@@ -15,7 +15,7 @@ use serde::Deserialize;
 use toml::{Spanned, Table, Value};
 
 use super::area::Area;
-use super::file::{Arm, DefaultRunner, File, FileError, Measure, entry};
+use super::file::{Arm, DefaultRunner, File, FileError, Measure, parse_setting};
 
 /// Number of pairs in a preview, which gives a first impression and no verdicts.
 pub const PREVIEW_PAIRS: u32 = 3;
@@ -98,9 +98,9 @@ pub fn cells(file: &File, choice: &Choice, program: &Path) -> Result<Vec<Cell>, 
     let runners = runners(file, choice)?;
     let inside = |runner: &Runner| matches!(runner, Runner::Guest(_));
     let program = if runners.iter().all(inside) { Path::new(INSIDE) } else { program };
-    let table = table(file, choice)?;
-    let workload =
-        workload(&table).map_err(|error| file.wrong(&file.parts.workload, error.to_string()))?;
+    let table = workload_table(file, choice)?;
+    let workload = parse_workload(&table)
+        .map_err(|error| file.error_at(&file.parts.workload, error.to_string()))?;
     let arms = arms(file, choice, &table, program)?;
     check_places(file, &runners[0], &arms, &workload)?;
     check_mark(file, &workload)?;
@@ -109,7 +109,7 @@ pub fn cells(file: &File, choice: &Choice, program: &Path) -> Result<Vec<Cell>, 
         ..experiment(file, choice, workload.program(program), arms)?
     };
     let unsound =
-        |error: Unsound| file.wrong(&file.parts.measure, Mistake::from(error).to_string());
+        |error: Unsound| file.error_at(&file.parts.measure, Mistake::from(error).to_string());
     experiment.check().map_err(unsound)?;
     let cell = |(name, runner)| Cell {
         name,
@@ -118,10 +118,10 @@ pub fn cells(file: &File, choice: &Choice, program: &Path) -> Result<Vec<Cell>, 
         experiment: experiment.clone(),
         preview: choice.preview,
     };
-    Ok(runners.into_iter().map(|runner| (named(&runner), runner)).map(cell).collect())
+    Ok(runners.into_iter().map(|runner| (cell_name(&runner), runner)).map(cell).collect())
 }
 
-fn named(runner: &Runner) -> String {
+fn cell_name(runner: &Runner) -> String {
     let Runner::Guest(machine) = runner else { return "host".to_owned() };
     let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
     let kernel = match &machine.kernel {
@@ -137,13 +137,13 @@ fn runners(file: &File, choice: &Choice) -> Result<Vec<Runner>, FileError> {
     let usual = super::file::Machine::default();
     let machine = file.parts.machine.as_ref().map_or(&usual, Spanned::get_ref);
     let wrong = |what: String| match &file.parts.machine {
-        Some(part) => file.wrong(part, what),
-        None => file.wrong_in_all(what),
+        Some(part) => file.error_at(part, what),
+        None => file.error_in_file(what),
     };
     if choice.place.unwrap_or(machine.runner) == DefaultRunner::Host {
         let of_guests = !choice.kernels.is_empty() || !choice.memory.is_empty();
         let what = "kernels and memory sizes are those of guests: add --runner guest";
-        return if of_guests { Err(file.wrong_in_all(what)) } else { Ok(vec![Runner::Host]) };
+        return if of_guests { Err(file.error_in_file(what)) } else { Ok(vec![Runner::Host]) };
     }
     let (cpus, count) = (machine.cpus.unwrap_or(1), machine.count && !choice.no_count);
     if !(1..=64).contains(&cpus) || (count && cpus > 1) {
@@ -153,22 +153,22 @@ fn runners(file: &File, choice: &Choice) -> Result<Vec<Runner>, FileError> {
         return Err(wrong("count: a disk takes no instructions, only time: leave one away".into()));
     }
     let mut runners = Vec::new();
-    for typed in &chosen(&choice.kernels, &machine.kernels, "trixie".to_owned()) {
+    for typed in &choose(&choice.kernels, &machine.kernels, "trixie".to_owned()) {
         let kernel: KernelRequest = typed.parse().map_err(&wrong)?;
         let sizes: Vec<Bytes> = machine.memory.iter().map(|size| size.0).collect();
-        for memory in chosen(&choice.memory, &sizes, memory_for(machine.limit.map(|it| it.0))) {
+        for memory in choose(&choice.memory, &sizes, memory_for(machine.limit.map(|it| it.0))) {
             let disk = machine.disk.map(|size| size.0);
             let machine = Machine { kernel: kernel.clone(), memory, cpus, count, disk };
             runners.push(Runner::Guest(machine));
         }
     }
     let twice = (1..runners.len()).find(|&at| runners[..at].contains(&runners[at]));
-    let what = |at: usize| wrong(format!("{} is asked for twice", named(&runners[at])));
+    let what = |at: usize| wrong(format!("{} is asked for twice", cell_name(&runners[at])));
     twice.map_or(Ok(()), |at| Err(what(at)))?;
     Ok(runners)
 }
 
-fn chosen<T: Clone>(typed: &[T], written: &[T], usual: T) -> Vec<T> {
+fn choose<T: Clone>(typed: &[T], written: &[T], usual: T) -> Vec<T> {
     match (typed.is_empty(), written.is_empty()) {
         (false, _) => typed.to_vec(),
         (true, false) => written.to_vec(),
@@ -184,10 +184,10 @@ fn memory_for(limit: Option<Bytes>) -> Bytes {
 }
 
 /// The workload's parameters in the file, changed by those on the command line.
-fn table(file: &File, choice: &Choice) -> Result<Table, FileError> {
+fn workload_table(file: &File, choice: &Choice) -> Result<Table, FileError> {
     let mut table = file.parts.workload.get_ref().clone();
     for text in &choice.set {
-        let (key, value) = entry(text).map_err(|what| file.wrong_in_all(what))?;
+        let (key, value) = parse_setting(text).map_err(|what| file.error_in_file(what))?;
         table.insert(key, value);
     }
     Ok(table)
@@ -196,14 +196,14 @@ fn table(file: &File, choice: &Choice) -> Result<Table, FileError> {
 /// The workload beside the command, with the limit of its cgroup. It has no scratch file system.
 fn neighbour(file: &File, program: &Path) -> Result<Option<Neighbour>, FileError> {
     let Some(part) = &file.parts.neighbour else { return Ok(None) };
-    let wrong = |what: String| file.wrong(part, format!("neighbour: {what}"));
+    let wrong = |what: String| file.error_at(part, format!("neighbour: {what}"));
     let mut table = part.get_ref().clone();
     let limit = table.remove("limit").ok_or_else(|| wrong("expected a limit".to_owned()))?;
     let limit: Size =
         limit.try_into().map_err(|error: toml::de::Error| wrong(error.message().to_owned()))?;
     let ready = table.remove("ready").map(String::deserialize).transpose();
     let ready = ready.map_err(|error| wrong(format!("ready: {}", error.message())))?;
-    let workload = workload(&table).map_err(|mistake| wrong(mistake.to_string()))?;
+    let workload = parse_workload(&table).map_err(|mistake| wrong(mistake.to_string()))?;
     match (&workload, ready.as_deref()) {
         (Workload::Command { .. }, _) | (Workload::Tiers(_), None | Some(FILLED | STEADY)) => {}
         (Workload::Tiers(_), Some(line)) => {
@@ -216,7 +216,7 @@ fn neighbour(file: &File, program: &Path) -> Result<Option<Neighbour>, FileError
     Ok(Some(Neighbour { program: workload.program(program), memory_limit_bytes, ready }))
 }
 
-fn workload(table: &Table) -> Result<Workload, Mistake> {
+fn parse_workload(table: &Table) -> Result<Workload, Mistake> {
     let workload = Workload::deserialize(Value::Table(table.clone()))
         .map_err(|error| Mistake::Text(error.message().trim_end().replace('\n', "; ")))?;
     workload.check()?;
@@ -266,26 +266,26 @@ fn arms(
     for written in &file.parts.arms {
         let arm = arm(written.get_ref(), table, program);
         let arm = arm.map_err(|what| {
-            file.wrong(written, format!("arm {:?}: {what}", written.get_ref().name))
+            file.error_at(written, format!("arm {:?}: {what}", written.get_ref().name))
         })?;
         if let Some((_, other)) = arms.iter().find(|(_, other)| other.name == arm.name) {
-            return Err(file.wrong(written, format!("two arms are called {:?}", other.name)));
+            return Err(file.error_at(written, format!("two arms are called {:?}", other.name)));
         }
         if let Some((_, other)) = arms.iter().find(|(_, other)| alike(other, &arm)) {
             let what = format!("arms {:?} and {:?} are the same", other.name, arm.name);
-            return Err(file.wrong(written, what));
+            return Err(file.error_at(written, what));
         }
         arms.push((written, arm));
     }
     if !(2..=MOST_ARMS).contains(&arms.len()) {
         let what = format!("expected 2 to {MOST_ARMS} arms ([[arm]]), found {}", arms.len());
-        return Err(file.wrong_in_all(what));
+        return Err(file.error_in_file(what));
     }
-    picked(file, choice, arms)
+    pick_arms(file, choice, arms)
 }
 
 /// The chosen arms, in the file's order: the first is the one that the others are compared with.
-fn picked(
+fn pick_arms(
     file: &File,
     choice: &Choice,
     arms: Vec<(&Spanned<Arm>, TrialArm)>,
@@ -293,7 +293,7 @@ fn picked(
     let names: Vec<String> = arms.iter().map(|(_, arm)| arm.name.clone()).collect();
     if let Some(name) = choice.arms.iter().find(|name| !names.contains(name)) {
         let what = format!("no arm {name:?}; its arms are {}", names.join(", "));
-        return Err(file.wrong_in_all(what));
+        return Err(file.error_in_file(what));
     }
     let marked = arms.iter().any(|(written, _)| written.get_ref().preview);
     let matches = |at: usize, written: &Arm| match (choice.arms.is_empty(), choice.preview) {
@@ -306,7 +306,7 @@ fn picked(
     let kept = all.filter(|(at, (written, _))| matches(*at, written.get_ref()));
     let kept: Vec<TrialArm> = kept.map(|(_, (_, arm))| arm).collect();
     match kept.len() {
-        0 | 1 => Err(file.wrong_in_all("expected two arms to compare: name another with --arm")),
+        0 | 1 => Err(file.error_in_file("expected two arms to compare: name another with --arm")),
         _ => Ok(kept),
     }
 }
@@ -317,8 +317,8 @@ fn arm(written: &Arm, table: &Table, program: &Path) -> Result<TrialArm, Mistake
         return Err(Mistake::Name);
     }
     let set = written.set.iter().map(|(knob, value)| setting(&format!("{knob}={value}")));
-    let areas = |areas: &Vec<Area>| areas.iter().map(Area::wanted).collect::<Result<_, String>>();
-    let own = (!written.workload.is_empty()).then(|| overridden(table, &written.workload));
+    let areas = |areas: &Vec<Area>| areas.iter().map(Area::to_swap).collect::<Result<_, String>>();
+    let own = (!written.workload.is_empty()).then(|| override_workload(table, &written.workload));
     Ok(TrialArm {
         name: written.name.clone(),
         settings: set.collect::<Result<_, String>>()?,
@@ -327,10 +327,10 @@ fn arm(written: &Arm, table: &Table, program: &Path) -> Result<TrialArm, Mistake
     })
 }
 
-fn overridden(table: &Table, over: &Table) -> Result<Workload, Mistake> {
+fn override_workload(table: &Table, over: &Table) -> Result<Workload, Mistake> {
     let mut table = table.clone();
     table.extend(over.iter().map(|(key, value)| (key.clone(), value.clone())));
-    workload(&table).map_err(|mistake| Mistake::OfArm(Box::new(mistake)))
+    parse_workload(&table).map_err(|mistake| Mistake::OfArm(Box::new(mistake)))
 }
 
 /// Checks that this kind of machine has what the arms and the workload need.
@@ -360,7 +360,7 @@ fn check_places(
         }
         _ => return Ok(()),
     };
-    Err(file.wrong_in_all(what))
+    Err(file.error_in_file(what))
 }
 
 /// Checks that a workload prints the line from which on it is measured; unknown for a user's
@@ -374,7 +374,7 @@ fn check_mark(file: &File, workload: &Workload) -> Result<(), FileError> {
             "from: expected \"{STEADY}\" with a workload that prints it (swap, coldpages, tiers), or any line \
              with kind = \"command\", found {line:?}"
         );
-        return Err(file.wrong(measure, what));
+        return Err(file.error_at(measure, what));
     }
     Ok(())
 }
@@ -386,7 +386,7 @@ fn experiment(
     arms: Vec<TrialArm>,
 ) -> Result<Experiment, FileError> {
     let measure = file.parts.measure.get_ref();
-    let wrong = |mistake: Mistake| file.wrong(&file.parts.measure, mistake.to_string());
+    let wrong = |mistake: Mistake| file.error_at(&file.parts.measure, mistake.to_string());
     let limit = file.parts.machine.as_ref().and_then(|machine| machine.get_ref().limit);
     let (pairs, warm_up) = if choice.preview {
         (PREVIEW_PAIRS, 0)

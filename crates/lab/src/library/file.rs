@@ -157,7 +157,7 @@ impl File {
     pub fn read(name: &str, place: &str, text: &str) -> Result<Self, FileError> {
         let parts: Parts = toml::from_str(text).map_err(|error| FileError {
             name: place.to_owned(),
-            line: error.span().map(|span| line(text, span.start)),
+            line: error.span().map(|span| line_number(text, span.start)),
             what: error.message().trim_end().replace('\n', "; "),
         })?;
         let (name, place, text) = (name.to_owned(), place.to_owned(), text.to_owned());
@@ -183,26 +183,26 @@ impl File {
     }
 
     /// An error at the line of `part`.
-    pub(super) fn wrong<T>(&self, part: &Spanned<T>, what: impl Into<String>) -> FileError {
-        let line = Some(line(&self.text, part.span().start));
+    pub(super) fn error_at<T>(&self, part: &Spanned<T>, what: impl Into<String>) -> FileError {
+        let line = Some(line_number(&self.text, part.span().start));
         FileError { name: self.place.clone(), line, what: what.into() }
     }
 
     /// An error that belongs to no single line.
-    pub(super) fn wrong_in_all(&self, what: impl Into<String>) -> FileError {
+    pub(super) fn error_in_file(&self, what: impl Into<String>) -> FileError {
         FileError { name: self.place.clone(), line: None, what: what.into() }
     }
 }
 
 /// The line number of an offset in a text, from 1.
-fn line(text: &str, at: usize) -> usize {
+fn line_number(text: &str, at: usize) -> usize {
     let before = text.as_bytes().get(..at).unwrap_or(text.as_bytes());
     1 + before.iter().filter(|byte| **byte == b'\n').count()
 }
 
 /// Parses `KEY=VALUE` as an entry of a table: a number or boolean if it reads as one, otherwise
 /// text.
-pub(super) fn entry(text: &str) -> Result<(String, Value), String> {
+pub(super) fn parse_setting(text: &str) -> Result<(String, Value), String> {
     let wrong = || format!("expected workload.KEY=VALUE, found {text:?}");
     let (key, value) = text.split_once('=').ok_or_else(wrong)?;
     let key = key.strip_prefix("workload.").filter(|key| !key.is_empty()).ok_or_else(wrong)?;

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A cell → its runs, conducted in a guest by this same program.
+//! A cell → the guest that conducts it, and the events of that guest → the cell's runs.
 //!
-//! The guest reads the experiment from a file and reports each run as it ends ([`TrialEvent`]); the
-//! runs are judged outside. Which clock applies is known only after the start, as it depends on the
-//! accelerator.
+//! In the guest, this same program reads the experiment from a file and sends a message for each
+//! event ([`TrialEvent`]); the runs are judged outside. Which clock applies is known only after the
+//! start, as it depends on the accelerator.
 
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use pagewise_guest::Error;
-use pagewise_guest::cache::Cache;
-use pagewise_guest::carried::carried;
-use pagewise_guest::kernel::Kernel;
+use pagewise_guest::host_programs::files_of_program;
 use pagewise_guest::program::printable_line;
 use pagewise_guest::qemu::{self, Accelerator, Disk, Guest, GuestEvent};
 use pagewise_guest::wire::Stream;
@@ -23,10 +19,13 @@ use pagewise_stats::Experiment;
 use pagewise_workload::Workload;
 use serde::{Deserialize, Serialize};
 
-use super::lines::{EXPERIMENT, Lines, words};
 use super::{Cell, Machine, NotReady, Scratch, scratch};
 use crate::experiment::TrialEvent;
 
+/// Path of the task in the guest.
+const TASK: &str = "/experiment.json";
+/// The conductor's command line in the guest.
+const CONDUCTOR: [&str; 4] = ["/init", "lab", "conduct", TASK];
 /// A replacement for setpriv, because busybox's has no `--pdeathsig`. In a guest no process
 /// outlives the command anyway.
 const SETPRIV: &str = "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift\nexec \"$@\"\n";
@@ -65,7 +64,7 @@ impl GuestTask {
     /// # Errors
     /// If a step failed.
     pub fn prepare(&self) -> Result<(), NotReady> {
-        scratch::loopback()?;
+        scratch::raise_loopback()?;
         self.scratch.mount()
     }
 }
@@ -87,43 +86,82 @@ pub struct GuestRun {
     pub errors: String,
 }
 
-/// Runs a cell in a guest. `program` is the static executable; with `now` the guest does not wait
-/// for others; `hear` receives each event, and ends the guest with [`ControlFlow::Break`].
-///
-/// # Errors
-/// If no guest could be started.
-pub fn run_in_guest(
-    (cell, machine): (&Cell, &Machine),
-    (kernel, cache): (&Kernel, &Cache),
-    program: &Path,
-    now: bool,
-    stop: &AtomicBool,
-    hear: &mut dyn FnMut(&TrialEvent) -> ControlFlow<()>,
-) -> Result<GuestRun, Error> {
-    let guest = described(cell, machine, program, now)?;
-    let mut message = GuestMessages::default();
-    let run = qemu::run(&guest, kernel, cache, stop, &mut |what| match what {
-        GuestEvent::Chosen(accelerator) => hear(&TrialEvent::Clock(clock(machine, accelerator))),
-        GuestEvent::Output(Stream::Out, bytes) => {
-            for event in message.lines.add(&bytes) {
-                if message.expects(&event, cell.experiment.runs()) {
-                    hear(&event)?;
-                    message.take(event);
-                }
+/// What a guest has reported of its cell so far.
+#[derive(Debug)]
+pub struct GuestReport<'a> {
+    cell: &'a Cell,
+    machine: &'a Machine,
+    runs: Vec<TrialRun>,
+    trouble: Option<Refusal>,
+    done: bool,
+    errors: String,
+}
+
+/// Maximum number of bytes of error output that are kept.
+const ERRORS: usize = 4096;
+
+impl<'a> GuestReport<'a> {
+    /// The report of a guest that was not started yet.
+    #[must_use]
+    pub fn new(cell: &'a Cell, machine: &'a Machine) -> Self {
+        let (runs, errors) = (Vec::new(), String::new());
+        Self { cell, machine, runs, trouble: None, done: false, errors }
+    }
+
+    /// Adds what an event of the guest says; returns what it says about the runs. A message that is
+    /// not an event of a conductor is ignored.
+    pub fn add(&mut self, event: GuestEvent<'_>) -> Option<TrialEvent> {
+        match event {
+            GuestEvent::Chosen(accelerator) => {
+                Some(TrialEvent::Clock(clock(self.machine, accelerator)))
             }
-            ControlFlow::Continue(())
+            GuestEvent::Message(message) => self.add_event(TrialEvent::from_message(&message)?),
+            GuestEvent::Output(Stream::Err, bytes) => {
+                let room = ERRORS.saturating_sub(self.errors.len());
+                self.errors.push_str(&String::from_utf8_lossy(&bytes[..bytes.len().min(room)]));
+                None
+            }
+            GuestEvent::Note(line) => Some(TrialEvent::Note(line.to_owned())),
+            GuestEvent::Output(Stream::Out, _) | GuestEvent::File(..) | GuestEvent::Reached(_) => {
+                None
+            }
         }
-        GuestEvent::Output(Stream::Err, bytes) => {
-            message.complain(&bytes);
-            ControlFlow::Continue(())
+    }
+
+    /// A guest that reports more runs than were requested must not affect the verdict or the
+    /// evidence.
+    fn add_event(&mut self, event: TrialEvent) -> Option<TrialEvent> {
+        match &event {
+            TrialEvent::Ran(_) if self.runs.len() >= self.cell.experiment.runs() as usize => None,
+            TrialEvent::Ran(run) => {
+                self.runs.push(run.as_ref().clone());
+                Some(event)
+            }
+            TrialEvent::Trouble(Refusal { what, why, next }) => {
+                let (what, why) = (printable_line(what), printable_line(why));
+                let next = next.as_deref().map(printable_line);
+                self.trouble = Some(Refusal { what, why, next });
+                None
+            }
+            TrialEvent::Done => {
+                self.done = true;
+                None
+            }
+            TrialEvent::Begins { .. }
+            | TrialEvent::Forecast(_)
+            | TrialEvent::Clock(_)
+            | TrialEvent::Note(_) => Some(event),
         }
-        GuestEvent::Note(line) => hear(&TrialEvent::Note(line.to_owned())),
-        GuestEvent::File(..) | GuestEvent::Reached(_) => ControlFlow::Continue(()),
-    })?;
-    let clock = clock(machine, run.accelerator);
-    let experiment = Experiment { clock, ..cell.experiment.clone() };
-    let GuestMessages { runs, trouble, done, errors, .. } = message;
-    Ok(GuestRun { experiment, guest: run, runs, trouble, done, errors })
+    }
+
+    /// The whole result, after the guest has ended.
+    #[must_use]
+    pub fn finish(self, guest: qemu::Run) -> GuestRun {
+        let clock = clock(self.machine, guest.accelerator);
+        let experiment = Experiment { clock, ..self.cell.experiment.clone() };
+        let Self { runs, trouble, done, errors, .. } = self;
+        GuestRun { experiment, guest, runs, trouble, done, errors }
+    }
 }
 
 fn clock(machine: &Machine, accelerator: Accelerator) -> Clock {
@@ -134,62 +172,28 @@ fn clock(machine: &Machine, accelerator: Accelerator) -> Clock {
     }
 }
 
-/// What was received so far.
-#[derive(Debug, Default)]
-struct GuestMessages {
-    lines: Lines,
-    runs: Vec<TrialRun>,
-    trouble: Option<Refusal>,
-    done: bool,
-    errors: String,
-}
-
-/// Maximum number of bytes of error output that are kept.
-const ERRORS: usize = 4096;
-
-impl GuestMessages {
-    /// Whether to accept an event. A guest that reports more runs than were requested must not
-    /// affect the verdict or the evidence.
-    fn expects(&self, event: &TrialEvent, most: u32) -> bool {
-        let most = usize::try_from(most).unwrap_or(usize::MAX);
-        !matches!(event, TrialEvent::Ran(_)) || self.runs.len() < most
-    }
-
-    fn take(&mut self, event: TrialEvent) {
-        match event {
-            TrialEvent::Ran(run) => self.runs.push(*run),
-            TrialEvent::Trouble(Refusal { what, why, next }) => {
-                let (what, why) = (printable_line(&what), printable_line(&why));
-                let next = next.map(|next| printable_line(&next));
-                self.trouble = Some(Refusal { what, why, next });
-            }
-            TrialEvent::Done => self.done = true,
-            TrialEvent::Begins { .. }
-            | TrialEvent::Forecast(_)
-            | TrialEvent::Clock(_)
-            | TrialEvent::Note(_) => {}
-        }
-    }
-
-    fn complain(&mut self, bytes: &[u8]) {
-        let room = ERRORS.saturating_sub(self.errors.len());
-        self.errors.push_str(&String::from_utf8_lossy(&bytes[..bytes.len().min(room)]));
-    }
-}
-
-/// The guest for a cell, with all that its workload needs.
-fn described(cell: &Cell, machine: &Machine, program: &Path, now: bool) -> Result<Guest, Error> {
+/// The guest for a cell, with all that its workload needs. `program` is the static executable; with
+/// `now` the guest does not wait for others.
+///
+/// # Errors
+/// If a program that the workload needs is missing on this host.
+pub fn guest_for(
+    cell: &Cell,
+    machine: &Machine,
+    program: &Path,
+    now: bool,
+) -> Result<Guest, Error> {
     let mut disks: Vec<Disk> = machine.disk.into_iter().map(Disk::Empty).collect();
-    let size = scratch::size(cell);
+    let size = scratch::size_for(cell);
     let scratch = if machine.count {
         Scratch::Zram(size.get())
     } else {
         disks.push(Disk::Empty(size));
-        Scratch::Disk(scratch::disk(disks.len() - 1))
+        Scratch::Disk(scratch::disk_after(disks.len() - 1))
     };
     let inside = GuestTask { experiment: cell.experiment.clone(), scratch };
     let text = serde_json::to_vec(&inside).unwrap_or_default();
-    let argv = ["/init"].into_iter().chain(words()).map(str::to_owned).collect();
+    let argv = CONDUCTOR.map(str::to_owned).to_vec();
     Ok(Guest {
         memory: machine.memory,
         cpus: machine.cpus,
@@ -198,7 +202,7 @@ fn described(cell: &Cell, machine: &Machine, program: &Path, now: bool) -> Resul
         modules: vec![scratch::MODULE.to_owned()],
         files: programs(cell)?,
         texts: vec![
-            (text, EXPERIMENT.trim_start_matches('/').to_owned()),
+            (text, TASK.trim_start_matches('/').to_owned()),
             (SETPRIV.as_bytes().to_vec(), "bin/setpriv".to_owned()),
         ],
         environment: vec![("TMPDIR".to_owned(), scratch::FOLDER.to_owned())],
@@ -220,8 +224,8 @@ fn programs(cell: &Cell) -> Result<Vec<(PathBuf, String)>, Error> {
     if !matches!(cell.workload, Workload::Redis(_)) {
         return Ok(Vec::new());
     }
-    let mut files = carried("redis-server", "redis-server")?;
-    files.extend(carried("redis-benchmark", "redis-tools")?);
+    let mut files = files_of_program("redis-server", "redis-server")?;
+    files.extend(files_of_program("redis-benchmark", "redis-tools")?);
     files.sort();
     files.dedup();
     Ok(files)

@@ -6,32 +6,30 @@
 //! let cells = cells(&file, &choice, &program)?;        what it means: arms, metrics, machines
 //! ```
 //!
-//! A cell on this host is run with [`experiment::conduct`]; a cell in a guest with
-//! [`run_in_guest`], where this same program conducts it inside and reports each run as it ends.
-//! The experiments that come with the program are files too ([`BUILT_IN`]).
+//! A cell on this host is run with [`experiment::conduct`]. A cell in a guest is conducted by this
+//! same program inside the guest that [`guest_for`] describes, which reports each run as it ends
+//! ([`GuestReport`]). The experiments that come with the program are files too ([`BUILT_IN`]).
 //!
 //! [`experiment::conduct`]: crate::experiment::conduct
 
 mod area;
 mod built_in;
 mod cells;
+mod estimate;
 mod file;
 mod guest;
-mod lines;
 mod quantity;
 mod result_file;
 mod scratch;
 mod shelf;
-mod takes;
 #[cfg(test)]
 mod tests;
 
 pub use built_in::BUILT_IN;
 pub use cells::{Cell, Choice, Machine, PREVIEW_PAIRS, Runner, cells};
+pub use estimate::estimate_seconds;
 pub use file::{DefaultRunner, File, FileError};
-pub use guest::{GuestRun, GuestTask, run_in_guest};
-pub(crate) use lines::Lines;
+pub use guest::{GuestReport, GuestRun, GuestTask, guest_for};
 pub use result_file::{Index, cells_in};
 pub use scratch::{NotReady, Scratch};
-pub use shelf::{all, find, own_folder};
-pub use takes::seconds;
+pub use shelf::{all_files, find, own_folder};

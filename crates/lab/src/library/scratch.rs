@@ -50,7 +50,7 @@ impl Scratch {
         let device = self.device()?;
         let mut make = Command::new("mke2fs");
         make.args(["-F", "-b", "4096", "-m", "0"]).arg(&device);
-        succeed(&mut make)?;
+        run_to_success(&mut make)?;
         fs::create_dir_all(FOLDER).with_path(Path::new(FOLDER))?;
         // discard: deleted files free zram's memory at once
         let options: Option<&CStr> = matches!(self, Self::Zram(_)).then_some(c"discard");
@@ -70,7 +70,7 @@ impl Scratch {
 }
 
 /// The size that the runs of a cell need.
-pub(super) fn size(cell: &Cell) -> Bytes {
+pub(super) fn size_for(cell: &Cell) -> Bytes {
     let files = match &cell.workload {
         Workload::Swap(swap) => swap.code.0.get(),
         Workload::Coldpages(pages) => pages.library.0.get() + pages.stream.0.get(),
@@ -79,14 +79,14 @@ pub(super) fn size(cell: &Cell) -> Bytes {
         | Workload::Redis(_)
         | Workload::Command { .. } => 0,
     };
-    let of_arm = |areas: &Vec<TrialSwap>| areas.iter().map(in_file).sum::<u64>();
+    let of_arm = |areas: &Vec<TrialSwap>| areas.iter().map(file_bytes).sum::<u64>();
     let arms = cell.experiment.arms.iter().filter_map(|arm| arm.swap.as_ref());
     let swap = arms.map(of_arm).max().unwrap_or(0);
     // a swap file must leave a sixteenth of the file system free
     Bytes::new((files + swap) / 8 * 10 + SPARE)
 }
 
-fn in_file(area: &TrialSwap) -> u64 {
+fn file_bytes(area: &TrialSwap) -> u64 {
     match area {
         TrialSwap::File { size_bytes, .. } => *size_bytes,
         TrialSwap::Zram { .. } | TrialSwap::Device { .. } | TrialSwap::Zswap(_) => 0,
@@ -94,8 +94,8 @@ fn in_file(area: &TrialSwap) -> u64 {
 }
 
 /// Brings up the loopback interface, where redis-server listens.
-pub(super) fn loopback() -> Result<(), NotReady> {
-    succeed(Command::new("ip").args(["link", "set", "lo", "up"]))
+pub(super) fn raise_loopback() -> Result<(), NotReady> {
+    run_to_success(Command::new("ip").args(["link", "set", "lo", "up"]))
 }
 
 /// Why a guest could not be prepared for its workload.
@@ -109,7 +109,7 @@ pub enum NotReady {
     NotMounted(std::io::Error),
 }
 
-fn succeed(command: &mut Command) -> Result<(), NotReady> {
+fn run_to_success(command: &mut Command) -> Result<(), NotReady> {
     let program = command.get_program().to_string_lossy().into_owned();
     let message = match command.output() {
         Ok(ended) if ended.status.success() => return Ok(()),
@@ -120,7 +120,7 @@ fn succeed(command: &mut Command) -> Result<(), NotReady> {
 }
 
 /// The device of the disk after `before` others.
-pub(super) fn disk(before: usize) -> PathBuf {
+pub(super) fn disk_after(before: usize) -> PathBuf {
     let letter = ('a'..='z').nth(before).unwrap_or('z');
     Path::new("/dev").join(format!("vd{letter}"))
 }

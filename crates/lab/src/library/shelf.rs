@@ -37,11 +37,11 @@ pub fn find(requested: &str) -> Result<File, FileError> {
     }
     match BUILT_IN.iter().find(|(name, _)| *name == requested) {
         Some((name, text)) => File::read(name, &format!("{name} (built in)"), text),
-        None => Err(nowhere(requested)),
+        None => Err(not_found(requested)),
     }
 }
 
-fn nowhere(requested: &str) -> FileError {
+fn not_found(requested: &str) -> FileError {
     let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
     let what = format!("expected the path of a file or one of {}", names.join(", "));
     FileError { name: requested.to_owned(), line: None, what }
@@ -70,7 +70,7 @@ fn describe(error: UserFileError) -> String {
 
 /// Every experiment that can be named, the user's own first.
 #[must_use]
-pub fn all() -> Vec<Result<File, FileError>> {
+pub fn all_files() -> Vec<Result<File, FileError>> {
     let own = own_folder().and_then(|folder| fs::read_dir(folder).ok());
     let paths = own.into_iter().flatten().flatten().map(|entry| entry.path());
     let mut paths: Vec<PathBuf> =

@@ -7,7 +7,7 @@ use std::path::Path;
 use pagewise_model::{Bytes, TrialSwap};
 use proptest::prelude::*;
 
-use super::{BUILT_IN, Cell, Choice, DefaultRunner, File, Runner, cells, seconds};
+use super::{BUILT_IN, Cell, Choice, DefaultRunner, File, Runner, cells, estimate_seconds};
 
 const PROGRAM: &str = "/usr/bin/pagewise";
 
@@ -54,7 +54,7 @@ fn a_preview_of_swap_is_a_matter_of_minutes() {
     let names: Vec<&str> = all[0].experiment.arms.iter().map(|arm| arm.name.as_str()).collect();
     assert_eq!(names, ["off", "file-0", "file-60", "file-200", "zram"]);
     assert_eq!((all[0].experiment.runs(), all[0].experiment.warm_up), (16, 0));
-    assert!(seconds(&all[0]) <= 180.0, "{}", seconds(&all[0]));
+    assert!(estimate_seconds(&all[0]) <= 180.0, "{}", estimate_seconds(&all[0]));
 }
 
 #[test]

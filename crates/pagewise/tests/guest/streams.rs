@@ -5,14 +5,16 @@
 
 use std::process::Output;
 
+use pagewise_guest::wire::{Event, JobExit, Stream};
+
 use crate::boot::{UNTIL_SENT, lab};
 
 /// For a shell's printf: a window title, a cleared screen, C1 as a byte and as UTF-8, bidirectional
 /// marks, a tag.
 const HOSTILE: &str = r"\033]0;own\007\033[2J\233\302\2332J\342\200\256\330\234\363\240\201\201\r\npagewise: forged\n";
-/// The same as JSON escapes.
-const IN_JSON: &str =
-    r"\u001b]0;own\u0007\u001b[2J\u009b2J\u202e\u061c\udb40\udc41\r\npagewise: forged\n";
+/// The same, for the texts in events.
+const HOSTILE_TEXT: &str =
+    "\u{1b}]0;own\u{7}\u{1b}[2J\u{9b}2J\u{202e}\u{61c}\u{e0041}\r\npagewise: forged\n";
 
 fn guest(options: &[&str], script: &str) -> Output {
     let line = [&["--kernel", "trixie"], options, &["--", "sh", "-c", script]].concat();
@@ -35,19 +37,33 @@ fn text(bytes: &[u8]) -> String {
 
 /// A script that sends events in place of PID 1, each kind of them.
 fn forging() -> String {
-    let base64 = "b3duG10wO3gHG1sySg0K";
+    let (text, bytes) = (|| HOSTILE_TEXT.to_owned(), || b"own\x1b]0;x\x07\x1b[2J\r\n".to_vec());
+    let output = |stream| Event::Output { stream, bytes: bytes() };
+    let ended = Event::Ended {
+        how: JobExit::NotStarted(text()),
+        left: 0,
+        oom_kills: 0,
+        ticks: None,
+        idle_milliseconds: 0,
+        milliseconds: 0,
+    };
     let events = [
-        format!(r#"{{"event":"up","release":"{IN_JSON}"}}"#),
-        format!(r#"{{"event":"trouble","what":"{IN_JSON}"}}"#),
-        format!(r#"{{"event":"output","stream":"out","bytes":"{base64}"}}"#),
-        format!(r#"{{"event":"output","stream":"err","bytes":"{base64}"}}"#),
-        format!(r#"{{"event":"file","path":"../{IN_JSON}","bytes":"{base64}"}}"#),
-        format!(
-            r#"{{"event":"ended","how":{{"not_started":"{IN_JSON}"}},"left":0,"oom_kills":0,"ticks":null,"idle_milliseconds":0,"milliseconds":0}}"#
-        ),
-        r#"{"event":"done"}"#.to_owned(),
+        Event::Up { release: text() },
+        Event::Trouble { what: text() },
+        Event::Repaired { line: text() },
+        output(Stream::Out),
+        output(Stream::Err),
+        Event::Message(bytes()),
+        Event::File { path: format!("../{HOSTILE_TEXT}"), bytes: bytes() },
+        ended,
+        Event::Done,
     ];
-    let listed = events.map(|event| format!("printf '%s\\n' '{event}' > /dev/ttyS1\n"));
+    // in octal, so that neither the shell nor its printf reads anything in them
+    let octal = |byte: &u8| format!("\\{byte:03o}");
+    let listed = events.map(|event| {
+        let bytes: String = event.encode().iter().map(octal).collect();
+        format!("printf '{bytes}' > /dev/ttyS1\n")
+    });
     // crash, so that PID 1 does not send the real end
     format!("{UNTIL_SENT}{}until_all_is_sent; echo c > /proc/sysrq-trigger", listed.concat())
 }

@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use pagewise_stats::SAID;
-use pagewise_workload::{Workload, WorkloadSummary, said};
+use pagewise_workload::{Workload, WorkloadSummary, parse_summary};
 
 use crate::program::{empty_folder, finish, pagewise, run};
 
@@ -19,7 +19,7 @@ const REDIS: [&str; 3] = ["redis", "records=2000", "requests=1000"];
 fn answer(arguments: &[&str]) -> WorkloadSummary {
     let ran = run(&[&["lab", "workload"], arguments].concat());
     assert_eq!((ran.status, ran.err.as_str()), (0, ""));
-    let message = said(&ran.out).expect("its last line");
+    let message = parse_summary(&ran.out).expect("its last line");
     assert!(ran.out.trim_end().lines().next_back().unwrap().starts_with("{\"workload\":"));
     let known = |name: &String| SAID.iter().any(|known| known.name == name);
     assert!(message.values.keys().all(known), "{message:?}");
@@ -84,7 +84,7 @@ fn redis_may_have_huge_pages() {
         pagewise(&["lab", "workload", "redis", "records=40000", "requests=1000", "thp=true"]);
     let ran = finish(command.env("MALLOC_CONF", "thp:always"));
     assert_eq!((ran.status, ran.err.as_str()), (0, ""));
-    let coverage = said(&ran.out).unwrap().values["coverage"];
+    let coverage = parse_summary(&ran.out).unwrap().values["coverage"];
     let policy = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
     let never = policy.is_ok_and(|policy| policy.contains("[never]"));
     assert_eq!(coverage > 0.3, !never, "{coverage}");
@@ -93,10 +93,10 @@ fn redis_may_have_huge_pages() {
 #[test]
 fn an_experiment_starts_what_a_person_types() {
     let settings: Vec<String> = SWAP[1..].iter().map(|&word| word.to_owned()).collect();
-    let program = Workload::typed("swap", &settings).unwrap().program(Path::new("unused"));
+    let program = Workload::from_words("swap", &settings).unwrap().program(Path::new("unused"));
     let words: Vec<&str> = program.argv()[1..].iter().map(String::as_str).collect();
     let ran = run(&words);
-    assert_eq!(said(&ran.out).unwrap().values["operations"], 20.0 * 256.0, "{}", ran.err);
+    assert_eq!(parse_summary(&ran.out).unwrap().values["operations"], 20.0 * 256.0, "{}", ran.err);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::machine::lender::LoansLender;
 use pagewise_model::Bytes;
 use pagewise_model::lend::{GroupSpec, Lender, SwapArea, SwapSpec, ZramSpec};
-use pagewise_workload::{WorkloadSummary, said};
+use pagewise_workload::{WorkloadSummary, parse_summary};
 use tempfile::TempDir;
 
 /// A cgroup with a limit, removed at the end of the test, or by the helper that watches the test.
@@ -49,7 +49,7 @@ impl Short {
         let output = self.run(words);
         let complaint = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{}: {complaint}", output.status);
-        said(&String::from_utf8_lossy(&output.stdout)).unwrap()
+        parse_summary(&String::from_utf8_lossy(&output.stdout)).unwrap()
     }
 }
 

@@ -27,7 +27,7 @@ use super::error::{Error, ErrorContext};
 use super::pace::Pace;
 use super::progress::Progress;
 use super::record::Record;
-use super::slices::{SLICES, part_of, slice_end};
+use super::slices::{SLICES, share_of, slice_end};
 use super::store::{self, MappedStore};
 use super::swap::nanoseconds;
 use super::zipf::ZipfPages;
@@ -54,7 +54,7 @@ pub(super) fn run(
         if slice == SLICES / 2 + 1 {
             mark(STEADY);
         }
-        progress("touching", part_of(operations, settings.operations));
+        progress("touching", share_of(operations, settings.operations));
         let upto = slice_end(slice, settings.operations);
         let began = Instant::now();
         let done = sets.touch(upto - operations, &mut record, end)?;
@@ -63,13 +63,13 @@ pub(super) fn run(
             break;
         }
         if done > 0 {
-            record.iteration(began.elapsed().as_secs_f64(), done);
+            record.add_iteration(began.elapsed().as_secs_f64(), done);
         }
         if slice % LOOK_EVERY == 0 {
             looks.sample(operations, &mut sets)?;
         }
     }
-    let (course, mut values) = record.concluded();
+    let (course, mut values) = record.conclude();
     values.insert("operations".to_owned(), operations as f64);
     values.extend(looks.means(operations / 2));
     Ok(WorkloadSummary { workload: "coldpages".to_owned(), values, course })
@@ -110,7 +110,7 @@ impl Sets {
             .about(|| "POSIX_FADV_RANDOM".to_owned())?;
         let contents = check::contents(&settings.contents)?;
         Ok(Self {
-            data: store::memory(data_pages, false, &contents, settings.seed, progress)?,
+            data: store::map_filled(data_pages, false, &contents, settings.seed, progress)?,
             data_hot: ZipfPages::new(data_pages, settings.exponent, &mut rng),
             write_share: settings.write_share,
             library,
@@ -132,12 +132,12 @@ impl Sets {
     /// over.
     fn touch(&mut self, count: u64, record: &mut Record, end: Instant) -> Result<u64, Error> {
         for done in 0..count {
-            for _ in 0..self.library_pace.due(self.library_rate) {
+            for _ in 0..self.library_pace.operations_due(self.library_rate) {
                 let page = self.library_hot.draw(&mut self.rng);
                 std::hint::black_box(self.library.map.touch(page));
                 self.library_seen[page] = true;
             }
-            for _ in 0..self.stream_pace.due(self.stream_rate) {
+            for _ in 0..self.stream_pace.operations_due(self.stream_rate) {
                 self.read_on()?;
             }
             let page = self.data_hot.draw(&mut self.rng);
@@ -149,7 +149,7 @@ impl Sets {
                 std::hint::black_box(self.data.touch(page));
             }
             let ended = Instant::now();
-            record.latency(nanoseconds(ended - began));
+            record.add_latency(nanoseconds(ended - began));
             if ended >= end {
                 return Ok(done + 1);
             }

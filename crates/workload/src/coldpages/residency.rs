@@ -30,13 +30,13 @@ impl ResidencySamples {
         let mincore = || "mincore".to_owned();
         self.pages.clear();
         sets.data.residence(&mut self.there).about(mincore)?;
-        let data = sets.data_hot.wanted();
+        let data = sets.data_hot.frequencies();
         self.pages.extend(data.map(|(page, wanted)| {
             let evicted = !self.there[page];
             Page { requested: wanted, evicted }
         }));
         sets.library.map.residence(&mut self.there).about(mincore)?;
-        let seen = sets.library_hot.wanted().filter(|(page, _)| sets.library_seen[*page]);
+        let seen = sets.library_hot.frequencies().filter(|(page, _)| sets.library_seen[*page]);
         self.pages.extend(seen.map(|(page, wanted)| {
             let evicted = !self.there[page];
             Page { requested: wanted * sets.library_rate, evicted }

@@ -22,7 +22,7 @@ use pagewise_mappings::{Advice, Region};
 use pagewise_procmem::coverage;
 
 use super::error::{Error, ErrorContext};
-use super::progress::{Progress, part};
+use super::progress::{Progress, share};
 use super::{Advise, HugePages, WorkloadSummary, check};
 
 /// Size of a huge page; if the kernel's differs, statistics of the nearest size are used.
@@ -38,11 +38,11 @@ pub(super) fn run(
     progress: &mut Progress<'_>,
 ) -> Result<WorkloadSummary, Error> {
     check::hugepages(settings)?;
-    let _holes = fragmented(check::pages("fragment", settings.fragment)?, progress)?;
-    let mut neighbour = memory(check::pages("neighbour", settings.neighbour)?, Advise::Never)?;
+    let _holes = fragment_memory(check::pages("fragment", settings.fragment)?, progress)?;
+    let mut neighbour = map_memory(check::pages("neighbour", settings.neighbour)?, Advise::Never)?;
     neighbour.fill(1, &mut |_| ());
     let before = khugepaged::processor_time();
-    let mut data = memory(check::pages("data", settings.data)?, settings.advise)?;
+    let mut data = map_memory(check::pages("data", settings.data)?, settings.advise)?;
     let touch_each = usize::try_from(settings.touch_each).unwrap_or(1);
     data.fill(touch_each, &mut |share| progress("filling", share));
     if settings.advise == Advise::After {
@@ -53,14 +53,14 @@ pub(super) fn run(
     let mut values = data.values();
     values.extend(seen.values());
     if neighbour.pages > 0 {
-        values.insert("neighbour-huge".to_owned(), neighbour.huge()?.1);
+        values.insert("neighbour-huge".to_owned(), neighbour.huge_bytes()?.1);
     }
     let used = khugepaged::processor_time().zip(before).map(|(now, then)| now - then);
     values.extend(used.map(|seconds| ("khugepaged-cpu".to_owned(), seconds.max(0.0))));
     Ok(WorkloadSummary { workload: "hugepages".to_owned(), values, course: data.course() })
 }
 
-fn memory(pages: usize, advise: Advise) -> Result<Filled, Error> {
+fn map_memory(pages: usize, advise: Advise) -> Result<Filled, Error> {
     let filled = Filled::new(pages).about(|| "memory".to_owned())?;
     if advise == Advise::Before {
         filled.region.advise(Advice::Huge).about(|| "MADV_HUGEPAGE".to_owned())?;
@@ -69,7 +69,7 @@ fn memory(pages: usize, advise: Advise) -> Result<Filled, Error> {
 }
 
 /// Allocates small pages and frees every second one of them.
-fn fragmented(pages: usize, progress: &mut Progress<'_>) -> Result<Option<Region>, Error> {
+fn fragment_memory(pages: usize, progress: &mut Progress<'_>) -> Result<Option<Region>, Error> {
     if pages == 0 {
         return Ok(None);
     }
@@ -78,7 +78,7 @@ fn fragmented(pages: usize, progress: &mut Progress<'_>) -> Result<Option<Region
     for page in 0..pages {
         region.write_first(page);
         if page % 4096 == 0 {
-            progress("fragmenting", part(page, pages));
+            progress("fragmenting", share(page, pages));
         }
     }
     (0..pages)
@@ -105,7 +105,7 @@ impl HugeProgress {
     }
 
     fn sample(&mut self, data: &Filled) -> Result<(), Error> {
-        let (held, huge) = data.huge()?;
+        let (held, huge) = data.huge_bytes()?;
         (self.held, self.covered) = (held, huge / data.length());
         if self.covered >= ENOUGH && self.since.is_none() {
             self.since = Some(self.began.elapsed().as_secs_f64());
@@ -143,7 +143,7 @@ impl HugeProgress {
 
 impl Filled {
     /// Bytes in RAM, and bytes in huge pages.
-    fn huge(&self) -> Result<(f64, f64), Error> {
+    fn huge_bytes(&self) -> Result<(f64, f64), Error> {
         let kept = |error: coverage::LookError| Error::Ended(error.to_string());
         let (own, block) = (std::process::id(), BLOCK as u64);
         let memory = coverage::Memory::open(own, block).map_err(kept)?;

@@ -13,7 +13,7 @@ pub(super) struct RedisTest {
 }
 
 /// Finds the row of a test.
-pub(super) fn measured(csv: &str, test: &str) -> Option<RedisTest> {
+pub(super) fn parse_test(csv: &str, test: &str) -> Option<RedisTest> {
     let rows: Vec<Vec<&str>> = csv.lines().map(fields).collect();
     let head = rows.iter().find(|row| row.first() == Some(&"test"));
     let row = rows.iter().find(|row| row.first() == Some(&test))?;
@@ -45,20 +45,20 @@ mod tests {
 
     #[test]
     fn columns_are_found_by_their_names() {
-        let set = measured(NEW, "SET").unwrap();
+        let set = parse_test(NEW, "SET").unwrap();
         assert_eq!((set.per_second, set.p50_seconds), (40_000.0, Some(0.031 / 1000.0)));
         assert_eq!(set.p99_seconds, Some(0.519 / 1000.0));
-        let other = measured("test,p99_latency_ms,rps\nGET,0.5,70.0\n", "GET").unwrap();
+        let other = parse_test("test,p99_latency_ms,rps\nGET,0.5,70.0\n", "GET").unwrap();
         let p99_seconds = Some(0.5 / 1000.0);
         assert_eq!(other, RedisTest { per_second: 70.0, p50_seconds: None, p99_seconds });
-        assert_eq!(measured(NEW, "INCR"), None);
+        assert_eq!(parse_test(NEW, "INCR"), None);
     }
 
     #[test]
     fn old_ones_tell_the_rate_alone() {
-        let old = measured("\"SET\",\"98039.22\"\n\"GET\",\"99009.90\"\n", "GET").unwrap();
+        let old = parse_test("\"SET\",\"98039.22\"\n\"GET\",\"99009.90\"\n", "GET").unwrap();
         assert_eq!(old, RedisTest { per_second: 99_009.9, p50_seconds: None, p99_seconds: None });
-        assert_eq!(measured("\"SET\",\"nan?\"", "SET"), None);
-        assert_eq!(measured("", "SET"), None);
+        assert_eq!(parse_test("\"SET\",\"nan?\"", "SET"), None);
+        assert_eq!(parse_test("", "SET"), None);
     }
 }

@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use fastrand::Rng;
 
 use super::super::Redis;
-use super::super::progress::{Progress, part};
+use super::super::progress::{Progress, share};
 use crate::contents::Mix;
 
 /// Bytes of text from which values are cut.
@@ -32,21 +32,21 @@ pub(super) fn fill(
     let (mut sent, mut batch) = (Vec::with_capacity(BATCH + length), 0);
     for record in 0..settings.records {
         let start = rng.usize(0..TEXT);
-        set(&mut sent, record, &text[start..start + length])?;
+        write_set(&mut sent, record, &text[start..start + length])?;
         batch += 1;
         if sent.len() >= BATCH || record + 1 == settings.records {
             stream.write_all(&sent)?;
-            answered(stream, batch)?;
+            read_answers(stream, batch)?;
             sent.clear();
             batch = 0;
             let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-            progress("filling redis", part(number(record), number(settings.records)));
+            progress("filling redis", share(number(record), number(settings.records)));
         }
     }
     Ok(())
 }
 
-fn set(to: &mut Vec<u8>, record: u64, value: &[u8]) -> io::Result<()> {
+fn write_set(to: &mut Vec<u8>, record: u64, value: &[u8]) -> io::Result<()> {
     write!(to, "*3\r\n$3\r\nSET\r\n$16\r\nkey:{record:012}\r\n${}\r\n", value.len())?;
     to.extend_from_slice(value);
     to.extend_from_slice(b"\r\n");
@@ -54,7 +54,7 @@ fn set(to: &mut Vec<u8>, record: u64, value: &[u8]) -> io::Result<()> {
 }
 
 /// Reads this number of `+OK` replies.
-fn answered(stream: &mut impl Read, times: usize) -> io::Result<()> {
+fn read_answers(stream: &mut impl Read, times: usize) -> io::Result<()> {
     const WELL: &[u8] = b"+OK\r\n";
     let mut output = vec![0; WELL.len() * times];
     for start in (0..output.len()).step_by(WELL.len()) {
@@ -78,17 +78,17 @@ mod tests {
     #[test]
     fn a_request_is_what_the_protocol_says() {
         let mut sent = Vec::new();
-        set(&mut sent, 12, b"a value").unwrap();
+        write_set(&mut sent, 12, b"a value").unwrap();
         let text = "*3\r\n$3\r\nSET\r\n$16\r\nkey:000000000012\r\n$7\r\na value\r\n";
         assert_eq!(String::from_utf8(sent).unwrap(), text);
     }
 
     #[test]
     fn a_refusal_is_told_and_an_end_too() {
-        assert!(answered(&mut &b"+OK\r\n+OK\r\n"[..], 2).is_ok());
+        assert!(read_answers(&mut &b"+OK\r\n+OK\r\n"[..], 2).is_ok());
         let full = &b"+OK\r\n-OOM command not allowed\r\n+OK\r\n"[..];
-        let why = answered(&mut { full }, 3).unwrap_err().to_string();
+        let why = read_answers(&mut { full }, 3).unwrap_err().to_string();
         assert_eq!(why, "it answered \"-OOM command not allowed\"");
-        assert!(answered(&mut &b"+OK\r\n"[..], 2).is_err());
+        assert!(read_answers(&mut &b"+OK\r\n"[..], 2).is_err());
     }
 }

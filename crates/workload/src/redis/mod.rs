@@ -25,7 +25,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use oom::goes_first;
+use oom::prefer_for_oom;
 use pagewise_guest::leash;
 use pagewise_guest::program::{find, last_lines};
 use pagewise_model::Course;
@@ -45,15 +45,15 @@ pub(super) fn run(settings: &Redis, progress: &mut Progress<'_>) -> Result<Workl
     let benchmark = find(BENCHMARK, "redis-tools").map_err(Error::Program)?;
     let end = Instant::now() + Duration::from_secs_f64(settings.seconds);
     let mut server = Server::start(settings.thp, end)?;
-    filled(&mut server, settings, end, progress)?;
-    let seed = knows_seed(&benchmark).then_some(settings.seed);
+    fill_server(&mut server, settings, end, progress)?;
+    let seed = supports_seed(&benchmark).then_some(settings.seed);
     let mut values = BTreeMap::new();
     for (number, test) in ["GET", "SET"].into_iter().enumerate() {
         progress(test, number as f64 / 2.0);
         let mut command = Command::new(&benchmark);
         command.args(arguments(settings, test, seed)).arg("-s").arg(server.path());
-        let csv = printed(command, &mut server, end)?;
-        let measured = csv::measured(&csv, test).ok_or_else(|| {
+        let csv = run_for_output(command, &mut server, end)?;
+        let measured = csv::parse_test(&csv, test).ok_or_else(|| {
             Error::Ended(format!("{BENCHMARK}: expected a row of {test}, found {csv:?}"))
         })?;
         let mut say = |what: &str, value| {
@@ -69,7 +69,7 @@ pub(super) fn run(settings: &Redis, progress: &mut Progress<'_>) -> Result<Workl
     Ok(WorkloadSummary { workload: "redis".to_owned(), values, course: Course::default() })
 }
 
-fn filled(
+fn fill_server(
     server: &mut Server,
     settings: &Redis,
     end: Instant,
@@ -82,7 +82,7 @@ fn filled(
         stream.set_write_timeout(Some(left))?;
         fill::fill(&mut stream, settings, progress)
     };
-    fill(progress).about(|| "filling redis".to_owned()).map_err(|error| server.cause(error))
+    fill(progress).about(|| "filling redis".to_owned()).map_err(|error| server.cause_or(error))
 }
 
 fn arguments(settings: &Redis, test: &str, seed: Option<u64>) -> Vec<String> {
@@ -100,7 +100,7 @@ fn arguments(settings: &Redis, test: &str, seed: Option<u64>) -> Vec<String> {
 }
 
 /// Whether this version of redis-benchmark has the option --seed for drawing keys.
-fn knows_seed(benchmark: &Path) -> bool {
+fn supports_seed(benchmark: &Path) -> bool {
     let mut command = Command::new(benchmark);
     leash(&mut command);
     let help = command.arg("--help").stdin(Stdio::null()).output();
@@ -108,17 +108,21 @@ fn knows_seed(benchmark: &Path) -> bool {
 }
 
 /// Runs the benchmark and returns its output, if both it and the server survive.
-fn printed(mut command: Command, server: &mut Server, end: Instant) -> Result<String, Error> {
+fn run_for_output(
+    mut command: Command,
+    server: &mut Server,
+    end: Instant,
+) -> Result<String, Error> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     leash(&mut command);
     let child = command.spawn().about(|| format!("starting {BENCHMARK}"))?;
-    goes_first(child.id());
+    prefer_for_oom(child.id());
     let mut benchmark = KillOnDrop(child);
     let status = loop {
         if let Some(status) = benchmark.0.try_wait().about(|| BENCHMARK.to_owned())? {
             break status;
         }
-        if let Some(why) = server.ended()? {
+        if let Some(why) = server.why_ended()? {
             return Err(why);
         }
         if Instant::now() >= end {
@@ -128,12 +132,12 @@ fn printed(mut command: Command, server: &mut Server, end: Instant) -> Result<St
         }
         std::thread::sleep(TICK);
     };
-    let (out, err) = benchmark.said();
+    let (out, err) = benchmark.take_output();
     if status.success() {
         return Ok(out);
     }
     let output = last_lines(&format!("{out}\n{err}"), 2).join("; ");
-    Err(server.cause(Error::Ended(format!("{BENCHMARK}: {output} ({status})"))))
+    Err(server.cause_or(Error::Ended(format!("{BENCHMARK}: {output} ({status})"))))
 }
 
 /// A child process that is killed when this is dropped.
@@ -142,14 +146,14 @@ struct KillOnDrop(Child);
 
 impl KillOnDrop {
     /// Its complete output, which fits into a pipe; otherwise it would have blocked.
-    fn said(&mut self) -> (String, String) {
-        fn all(stream: Option<impl Read>) -> String {
+    fn take_output(&mut self) -> (String, String) {
+        fn read_all(stream: Option<impl Read>) -> String {
             let mut text = Vec::new();
             // A read error counts as the end of the output.
             let _ = stream.map(|mut stream| stream.read_to_end(&mut text));
             String::from_utf8_lossy(&text).into_owned()
         }
-        (all(self.0.stdout.take()), all(self.0.stderr.take()))
+        (read_all(self.0.stdout.take()), read_all(self.0.stderr.take()))
     }
 }
 

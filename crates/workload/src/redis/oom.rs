@@ -16,7 +16,7 @@ const NEVER: &str = "-1000";
 
 /// Makes this process the first choice of the OOM killer, even if it is the child of a protected
 /// process.
-pub(super) fn goes_first(process: u32) {
+pub(super) fn prefer_for_oom(process: u32) {
     let _ = fs::write(format!("/proc/{process}/oom_score_adj"), FIRST);
 }
 

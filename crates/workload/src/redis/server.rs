@@ -22,7 +22,7 @@ use pagewise_procmem::coverage;
 use rustix::fs::{CWD, Mode, OFlags};
 
 use super::super::error::{Error, ErrorContext};
-use super::oom::{OomProtection, goes_first};
+use super::oom::{OomProtection, prefer_for_oom};
 
 const OPTIONS: [&str; 14] = [
     "--port",
@@ -66,10 +66,10 @@ impl Server {
         command.stdout(Stdio::piped()).stderr(Stdio::null());
         leash(&mut command);
         let child = command.spawn().about(|| "starting redis-server".to_owned())?;
-        goes_first(child.id());
+        prefer_for_oom(child.id());
         let mut server = Self { child, socket: None, _spared: OomProtection::new() };
-        while !server.listens(&folder.0) {
-            if let Some(why) = server.ended()? {
+        while !server.is_listening(&folder.0) {
+            if let Some(why) = server.why_ended()? {
                 return Err(why);
             }
             if Instant::now() >= end {
@@ -80,7 +80,7 @@ impl Server {
         Ok(server)
     }
 
-    fn listens(&mut self, folder: &Path) -> bool {
+    fn is_listening(&mut self, folder: &Path) -> bool {
         let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         self.socket = rustix::fs::openat(CWD, folder.join(NAME), flags, Mode::empty()).ok();
         self.socket.is_some() && self.connect().is_ok()
@@ -103,16 +103,16 @@ impl Server {
     }
 
     /// Why the server has ended, if it has.
-    pub(super) fn ended(&mut self) -> Result<Option<Error>, Error> {
+    pub(super) fn why_ended(&mut self) -> Result<Option<Error>, Error> {
         let status = self.child.try_wait().about(|| "redis-server".to_owned())?;
-        Ok(status.map(|status| Error::Ended(self.epitaph(status))))
+        Ok(status.map(|status| Error::Ended(self.describe_end(status))))
     }
 
     /// The server's end as the cause of another error, if it ends within a short time.
-    pub(super) fn cause(&mut self, otherwise: Error) -> Error {
+    pub(super) fn cause_or(&mut self, otherwise: Error) -> Error {
         let until = Instant::now() + DYING;
         while Instant::now() < until {
-            match self.ended() {
+            match self.why_ended() {
                 Ok(Some(why)) | Err(why) => return why,
                 Ok(None) => std::thread::sleep(TICK),
             }
@@ -120,7 +120,7 @@ impl Server {
         otherwise
     }
 
-    fn epitaph(&mut self, status: ExitStatus) -> String {
+    fn describe_end(&mut self, status: ExitStatus) -> String {
         let mut output = String::new();
         if let Some(mut pipe) = self.child.stdout.take() {
             // Its output fits into a pipe, and all writers have ended.

@@ -73,7 +73,7 @@ mod tests {
     }
 
     /// The number of accesses to each page of both sets.
-    fn counted(settings: &Tiers, cold: usize, hot: usize, draws: u32) -> [Vec<u32>; 2] {
+    fn count_accesses(settings: &Tiers, cold: usize, hot: usize, draws: u32) -> [Vec<u32>; 2] {
         let mut accesses = Accesses::new(settings, cold, hot);
         let mut counts = [vec![0; cold], vec![0; hot]];
         for _ in 0..draws {
@@ -85,11 +85,11 @@ mod tests {
 
     #[test]
     fn pages_of_a_uniform_set_are_as_likely_and_cold_ones_never_accessed() {
-        let [cold, hot] = counted(&Tiers::default(), 7, 20, 100_000);
+        let [cold, hot] = count_accesses(&Tiers::default(), 7, 20, 100_000);
         assert_eq!(cold, [0; 7]);
         fits(&hot, &[0.05; 20]).unwrap();
         let mixed = Tiers { cold_share: 0.25, ..Tiers::default() };
-        let [cold, hot] = counted(&mixed, 5, 5, 100_000);
+        let [cold, hot] = count_accesses(&mixed, 5, 5, 100_000);
         fits(&[cold, hot].concat(), &[[0.05; 5], [0.15; 5]].concat()).unwrap();
     }
 
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn pages_of_a_skewed_set_follow_the_distribution() {
         let skewed = Tiers { exponent: 0.9, ..Tiers::default() };
-        let [_, mut hot] = counted(&skewed, 1, 12, 200_000);
+        let [_, mut hot] = count_accesses(&skewed, 1, 12, 200_000);
         assert!(!hot.is_sorted_by(|a, b| a >= b), "pages have their ranks in no order: {hot:?}");
         hot.sort_unstable_by(|a, b| b.cmp(a));
         let weights: Vec<f64> = (1..=12).map(|rank| f64::from(rank).powf(-0.9)).collect();
@@ -129,7 +129,7 @@ mod tests {
             let pages = if cold {
                 vec![self.rng.usize(0..self.cold)]
             } else if self.settings.exponent > 0.0 {
-                self.skewed()
+                self.draw_skewed()
             } else {
                 vec![self.rng.usize(0..self.ranks.len())]
             };
@@ -137,7 +137,7 @@ mod tests {
             (cold, pages, writes > 0.0 && self.rng.f64() < writes)
         }
 
-        fn skewed(&mut self) -> Vec<usize> {
+        fn draw_skewed(&mut self) -> Vec<usize> {
             let weight = |rank: usize| ((rank + 1) as f64).powf(-self.settings.exponent);
             let all: f64 = (0..self.ranks.len()).map(weight).sum();
             let drawn = self.rng.f64() * all;

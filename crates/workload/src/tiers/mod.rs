@@ -25,7 +25,7 @@ use pagewise_observe::OwnUsage;
 use super::error::Error;
 use super::progress::Progress;
 use super::record::Record;
-use super::slices::{SLICES, part_of, slice_end};
+use super::slices::{SLICES, share_of, slice_end};
 use super::swap::nanoseconds;
 use super::{FILLED, STEADY, Tiers, WorkloadSummary, check, store};
 
@@ -44,7 +44,7 @@ pub(super) fn run(
     let (point, done, faults) = (record.points(), sets.done, major_faults());
     sets.iterate(SLICES / 2 + 1..=SLICES, &mut record, progress);
     let faults = major_faults().saturating_sub(faults) as f64;
-    let (course, mut values) = record.concluded_from(point);
+    let (course, mut values) = record.conclude_from(point);
     let mut say = |name: &str, value: f64| values.insert(name.to_owned(), value);
     say("operations", sets.done as f64);
     say("cold-accesses", sets.cold_done as f64);
@@ -76,7 +76,8 @@ impl Sets {
         let contents = check::contents(&settings.contents)?;
         let cold_pages = check::pages("cold", settings.cold)?;
         let hot_pages = check::pages("hot", settings.hot)?;
-        let mut memory = |pages, seed| store::memory(pages, false, &contents, seed, &mut *progress);
+        let mut memory =
+            |pages, seed| store::map_filled(pages, false, &contents, seed, &mut *progress);
         let cold = if cold_pages > 0 { Some(memory(cold_pages, settings.seed)?) } else { None };
         let hot = memory(hot_pages, settings.seed.wrapping_add(1))?;
         let accesses = Accesses::new(settings, cold_pages, hot_pages);
@@ -91,14 +92,14 @@ impl Sets {
         progress: &mut Progress<'_>,
     ) {
         for slice in slices {
-            progress("accessing memory", part_of(self.done, self.operations));
+            progress("accessing memory", share_of(self.done, self.operations));
             let count = slice_end(slice, self.operations) - self.done;
             if count == 0 {
                 continue;
             }
             let began = Instant::now();
             (0..count).for_each(|_| self.access(record));
-            record.iteration(began.elapsed().as_secs_f64(), count);
+            record.add_iteration(began.elapsed().as_secs_f64(), count);
         }
     }
 
@@ -114,7 +115,7 @@ impl Sets {
         } else {
             std::hint::black_box(set.touch(access.page));
         }
-        record.latency(nanoseconds(began.elapsed()));
+        record.add_latency(nanoseconds(began.elapsed()));
         self.done += 1;
         self.cold_done += u64::from(access.cold);
     }

@@ -80,7 +80,7 @@ fn line(requested: &RunNote, running: &[Running], reason: &Reason) -> String {
         Reason::Ahead(place) => (place.ahead.len(), place.behind),
         Reason::Short(_, behind) => (0, *behind),
     };
-    let mut named: Vec<String> = running.iter().map(|run| run.note.described()).collect();
+    let mut named: Vec<String> = running.iter().map(|run| run.note.describe()).collect();
     let others = named.len().saturating_sub(NAMED);
     named.truncate(NAMED);
     if others > 0 {
@@ -90,7 +90,7 @@ fn line(requested: &RunNote, running: &[Running], reason: &Reason) -> String {
     let waits = match reason {
         Reason::Ahead(place) => {
             let first = place.ahead.first().and_then(Option::as_ref);
-            let first = first.map_or_else(String::new, |it| format!(": {}", it.described()));
+            let first = first.map_or_else(String::new, |it| format!(": {}", it.describe()));
             format!("the first in the queue has not started yet{first}")
         }
         Reason::Short(shortage, _) => {
@@ -125,25 +125,25 @@ mod tests {
 
     #[test]
     fn a_line_names_the_place_who_runs_and_what_is_missing() {
-        let told = line(&note("sid"), &running(1), &short(1.84));
+        let text = line(&note("sid"), &running(1), &short(1.84));
         let pid = std::process::id();
         let start = format!(
             "waiting to start a guest, place 1 of 2 in the queue. Running: pid {pid} since "
         );
-        assert!(told.starts_with(&start), "{told}");
+        assert!(text.starts_with(&start), "{text}");
         let end = "): trixie, 512.0 MiB, 1 CPU. Waiting because this guest needs 1 CPU and 640.0 MiB: \
                    1.8 of 2 CPUs are busy. --now starts regardless";
-        assert!(told.ends_with(end), "{told}");
+        assert!(text.ends_with(end), "{text}");
         assert!(line(&note("sid"), &running(7), &short(1.0)).contains("1 CPU; and 3 more. "));
     }
 
     #[test]
     fn who_is_not_the_first_hears_whom_all_wait_for() {
         let place = Place { ahead: vec![Some(note("bookworm: first")), None], behind: 0 };
-        let told = line(&note("sid"), &running(1), &Reason::Ahead(place));
-        assert!(told.contains("place 3 of 3"), "{told}");
+        let text = line(&note("sid"), &running(1), &Reason::Ahead(place));
+        assert!(text.contains("place 3 of 3"), "{text}");
         let first = "Waiting because the first in the queue has not started yet: pid ";
-        assert!(told.contains(first) && told.contains("bookworm: first, 512.0 MiB"), "{told}");
+        assert!(text.contains(first) && text.contains("bookworm: first, 512.0 MiB"), "{text}");
     }
 
     /// Silent at first; later only changes are announced, at most once per GAP checks.

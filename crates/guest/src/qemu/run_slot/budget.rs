@@ -126,8 +126,8 @@ mod tests {
     #[test]
     fn memory_is_counted_as_it_was_asked_for_and_as_there_is() {
         let (running, large) = (note(1, 1024), note(1, 1024));
-        let told = shortage(&large, &[&running], 0.0).unwrap();
-        assert_eq!(told, "the running guests have 1.1 GiB of the 2.0 GiB that all guests may have");
+        let text = shortage(&large, &[&running], 0.0).unwrap();
+        assert_eq!(text, "the running guests have 1.1 GiB of the 2.0 GiB that all guests may have");
         let small = note(1, 256);
         assert_eq!(shortage(&small, &[&running], 0.0), None);
         let short = |left| {

@@ -20,7 +20,7 @@ use crate::qemu::process::kill_qemu;
 ///
 /// # Errors
 /// If something cannot be removed.
-pub fn clean(cache: &Cache, stop: &AtomicBool) -> Result<Vec<String>, Error> {
+pub fn remove_leftovers(cache: &Cache, stop: &AtomicBool) -> Result<Vec<String>, Error> {
     let _admission = Lock::wait(&places::admission(cache), Kind::Alone, stop)?;
     clean_admitted(cache)
 }
@@ -31,7 +31,7 @@ pub(super) fn clean_admitted(cache: &Cache) -> Result<Vec<String>, Error> {
     queue::clean(&places::queue(cache))?;
     for folder in places::folders(cache)? {
         // A run may end in between and remove its folder itself.
-        let Ok(Some(_lock)) = Lock::attempt(&folder.join(LOCK), Kind::Alone) else { continue };
+        let Ok(Some(_lock)) = Lock::try_take(&folder.join(LOCK), Kind::Alone) else { continue };
         let aside = folder.with_extension("gone");
         fs::rename(&folder, &aside).with_path(&folder)?;
         let killed = if kill_qemu(&folder.with_extension("")) { " and its QEMU" } else { "" };

@@ -63,7 +63,8 @@ impl LoadMeter {
         for run in running {
             let all = f64::from(run.note.cpus);
             let qemu = self.qemus.get_mut(&run.folder);
-            let resident = qemu.as_ref().and_then(|qemu| process::resident(qemu.pid)).unwrap_or(0);
+            let resident =
+                qemu.as_ref().and_then(|qemu| process::resident_bytes(qemu.pid)).unwrap_or(0);
             busy += qemu.and_then(|qemu| qemu.cpus(now)).map_or(all, |cpus| cpus.min(all));
             untouched = untouched.saturating_add(run.note.memory.saturating_sub(resident));
         }

@@ -39,7 +39,7 @@ use crate::files;
 use crate::lock::{Kind, Lock};
 
 pub use self::budget::Budget;
-pub use self::leftovers::clean;
+pub use self::leftovers::remove_leftovers;
 
 /// Interval at which a waiting run checks whether it may start.
 const LOOK: Duration = Duration::from_millis(100);
@@ -140,9 +140,10 @@ impl RunSlot {
     /// Makes the folder. The caller holds the admission lock.
     fn new(cache: &Cache, note: &RunNote) -> Result<Self, Error> {
         let folder = new_folder(&places::runs(cache))?;
-        let lock = Lock::attempt(&folder.join(places::LOCK), Kind::Alone)?.ok_or(Error::Stopped)?;
+        let lock =
+            Lock::try_take(&folder.join(places::LOCK), Kind::Alone)?.ok_or(Error::Stopped)?;
         let slot = Self { folder, _lock: lock };
-        let note = serde_json::to_vec(&note.renewed()).unwrap_or_default();
+        let note = serde_json::to_vec(&note.renew()).unwrap_or_default();
         files::write(&slot.folder.join(places::NOTE), &note, 0o600)?;
         Ok(slot)
     }
@@ -458,7 +459,7 @@ mod tests {
             assert!((0..10_000).any(is_shown), "{line} shows no arguments");
             sleeper
         };
-        let (mut qemu, mut reader) = (sleeper(&process::mark(&left)), sleeper(&log));
+        let (mut qemu, mut reader) = (sleeper(&process::name_argument(&left)), sleeper(&log));
         let mut lines = Vec::new();
         let slot = take_at_once(&cache, &mut lines);
         assert!(lines.len() == 1 && lines[0].contains("1234-0 and its QEMU, left"), "{lines:?}");
@@ -467,6 +468,6 @@ mod tests {
         reader.kill().unwrap();
         reader.wait().unwrap();
         assert!(!left.exists() && slot.folder.exists());
-        assert!(clean(&cache, &AtomicBool::new(false)).unwrap().is_empty());
+        assert!(remove_leftovers(&cache, &AtomicBool::new(false)).unwrap().is_empty());
     }
 }

@@ -60,13 +60,13 @@ impl RunNote {
     }
 
     /// The same note with the present time.
-    pub(super) fn renewed(&self) -> Self {
+    pub(super) fn renew(&self) -> Self {
         let run = self.run.clone().map(|run| Runner { since: now(), ..run });
         Self { run, ..self.clone() }
     }
 
     /// As shown to others: `pid 4711 since 23:14:05 (3 min): trixie: sh -c …, 512.0 MiB, 1 CPU`.
-    pub(super) fn described(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         let memory = Bytes::new(self.memory.saturating_sub(OVERHEAD));
         let size = format!("{memory}, {}", cpus(self.cpus));
         let Some(run) = &self.run else {
@@ -111,30 +111,30 @@ mod tests {
     #[test]
     fn a_note_describes_its_run_as_ps_and_the_user_know_it() {
         let note = RunNote::new(2, Bytes::new(512 << 20), "trixie: sh -c \x1b[2J");
-        let told = note.described();
+        let text = note.describe();
         let start = format!("pid {} since ", std::process::id());
-        assert!(told.starts_with(&start), "{told}");
-        assert!(told.ends_with("): trixie: sh -c \\u{1b}[2J, 512.0 MiB, 2 CPUs"), "{told}");
+        assert!(text.starts_with(&start), "{text}");
+        assert!(text.ends_with("): trixie: sh -c \\u{1b}[2J, 512.0 MiB, 2 CPUs"), "{text}");
         let kept: RunNote = serde_json::from_slice(&serde_json::to_vec(&note).unwrap()).unwrap();
         assert_eq!(kept, note);
-        assert_eq!(note.renewed().memory, note.memory);
+        assert_eq!(note.renew().memory, note.memory);
     }
 
     #[test]
     fn a_long_command_is_shortened() {
-        let told = RunNote::new(1, Bytes::new(1 << 30), &"ä".repeat(1000)).described();
-        assert!(told.contains(&format!("{}…,", "ä".repeat(60))), "{told}");
+        let text = RunNote::new(1, Bytes::new(1 << 30), &"ä".repeat(1000)).describe();
+        assert!(text.contains(&format!("{}…,", "ä".repeat(60))), "{text}");
     }
 
     #[test]
     fn a_note_of_an_older_version_counts_and_one_of_elsewhere_says_so() {
         let old: RunNote = serde_json::from_str(r#"{"cpus":1,"memory":671088640}"#).unwrap();
-        let told = old.described();
-        assert_eq!(told, "a run of another version of pagewise: 512.0 MiB, 1 CPU");
+        let text = old.describe();
+        assert_eq!(text, "a run of another version of pagewise: 512.0 MiB, 1 CPU");
         let mut note = RunNote::new(1, Bytes::new(1 << 30), "x");
         if let Some(run) = &mut note.run {
             "pid:[1]".clone_into(&mut run.pid_namespace);
         }
-        assert!(note.described().contains(" of another PID namespace since "));
+        assert!(note.describe().contains(" of another PID namespace since "));
     }
 }

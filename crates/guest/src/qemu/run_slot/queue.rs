@@ -46,7 +46,7 @@ impl Ticket {
         let path = path(queue, number);
         let note = serde_json::to_vec(note).unwrap_or_default();
         files::write(&path, &note, 0o600)?;
-        let lock = Lock::attempt(&path, Kind::Alone)?.ok_or(Error::Stopped)?;
+        let lock = Lock::try_take(&path, Kind::Alone)?.ok_or(Error::Stopped)?;
         Ok(Self { queue: queue.to_owned(), number, _lock: lock })
     }
 

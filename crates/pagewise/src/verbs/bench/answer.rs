@@ -11,7 +11,7 @@ use super::pages::Drawn;
 pub(super) fn build(measured: &BenchResults, drawn: &Drawn, ram: Option<Bytes>) -> Benchmark {
     let block = &measured.block;
     let (rows, swap) = (block.rows(), &measured.swap);
-    let pareto = picks::front(&rows, block.span);
+    let pareto = picks::pareto_front(&rows, block.span);
     let swap_out: Vec<_> = swap.iter().take(1).flat_map(|rounds| rounds.out.clone()).collect();
     let writebacks = swap.iter().take(1).flat_map(|rounds| rounds.writebacks.clone()).collect();
     let best = picks::picks(block);

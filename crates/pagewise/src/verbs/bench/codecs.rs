@@ -16,7 +16,7 @@ use super::times::Times;
 use super::{BenchResults, Setting};
 use crate::verbs::scan::kernel;
 
-pub(super) fn measured(
+pub(super) fn measure(
     setting: &Setting<'_>,
     drawn: &Drawn,
     mut not_measured: Vec<Refusal>,
@@ -38,7 +38,7 @@ pub(super) fn measured(
     let requested =
         BlockSpec { seed, blocks, ..BlockSpec::new(Vec::new(), times.block, times.block_rounds) };
     let block = setting
-        .watched("libraries", |watch| measure_stores(ready, &drawn.pages, &requested, watch));
+        .with_progress("libraries", |watch| measure_stores(ready, &drawn.pages, &requested, watch));
     let notes = drawn.notes.clone();
     Ok(BenchResults { layer: BenchLayer::Codecs, block, swap: Vec::new(), not_measured, notes })
 }
@@ -74,7 +74,7 @@ fn measure_codec(
     let store = Packed::new(algorithm, rustix::param::page_size(), slots);
     let store = store.ok_or(NoLibrary::None(algorithm.name()))?;
     store.write_at(0, pages.bytes())?;
-    let filled = store.filled(kernel::own(setting.snapshot));
+    let filled = store.fill_state(kernel::own(setting.snapshot));
     Ok((store, filled))
 }
 
@@ -106,7 +106,7 @@ impl Packed {
         usize::try_from(offset / self.page as u64).map_err(io::Error::other)
     }
 
-    fn filled(&self, kernel: pagewise_pages::kernel::Kernel) -> Filled {
+    fn fill_state(&self, kernel: pagewise_pages::kernel::Kernel) -> Filled {
         let pool = kernel.pool(self.page);
         let mut stored = pool.nothing_stored();
         let (mut packed, mut huge) = (0, 0);

@@ -26,32 +26,32 @@ impl From<Refusal> for NoDevices {
 
 /// # Errors
 /// [`NoDevices`] if the compression libraries can be measured instead.
-pub(super) fn measured(setting: &Setting<'_>, drawn: &Drawn) -> anyhow::Result<BenchResults> {
+pub(super) fn measure(setting: &Setting<'_>, drawn: &Drawn) -> anyhow::Result<BenchResults> {
     if !rustix::process::geteuid().is_root() {
         let refused = Refusal::advised("borrowing devices needs root", "run it as root");
         anyhow::bail!(NoDevices::from(refused));
     }
     let mut loans = HostLoans::open(setting.args.allow_shared_swap)?;
-    match with(setting, drawn, &mut loans.session) {
+    match measure_with(setting, drawn, &mut loans.session) {
         Ok(mut measured) => {
             measured.notes.extend(loans.end());
             Ok(measured)
         }
         Err(error) => {
-            loans.end_told();
+            loans.end_with_messages();
             Err(error)
         }
     }
 }
 
-fn with(
+fn measure_with(
     setting: &Setting<'_>,
     drawn: &Drawn,
     lender: &mut dyn Lender,
 ) -> anyhow::Result<BenchResults> {
     let times = Times::estimate(setting.args);
     let candidates = if setting.args.algorithm.is_empty() {
-        offered(setting, lender).map_err(NoDevices::from)?
+        offered_algorithms(setting, lender).map_err(NoDevices::from)?
     } else {
         setting.args.algorithm.clone()
     };
@@ -61,7 +61,7 @@ fn with(
         seed: setting.args.seed,
         ..BlockSpec::new(candidates, times.block, times.block_rounds)
     };
-    let block = setting.watched("block layer", |watch| {
+    let block = setting.with_progress("block layer", |watch| {
         block::measure_devices(lender, setting.host, &drawn.pages, &spec, watch)
     })?;
     let mut measured = BenchResults {
@@ -84,7 +84,10 @@ fn disk(path: std::path::PathBuf) -> Disk {
 
 /// The algorithms that this kernel's zram offers, read from any zram device; without a zram device,
 /// a temporary one is created.
-fn offered(setting: &Setting<'_>, lender: &mut dyn Lender) -> Result<Vec<Compressor>, Refusal> {
+fn offered_algorithms(
+    setting: &Setting<'_>,
+    lender: &mut dyn Lender,
+) -> Result<Vec<Compressor>, Refusal> {
     let tells =
         |device: &&Zram| device.driver == Driver::Zram && device.algorithm.value().is_some();
     let (names, has_levels) = match setting.snapshot.zram.iter().find(tells) {

@@ -29,7 +29,7 @@ impl Folder {
         measured: &BenchResults,
     ) -> anyhow::Result<()> {
         let benchmark = benched.benchmark;
-        let command = self.1.own_command_line();
+        let command = self.1.command_line();
         let snapshot = &self.1.snapshot(benched.snapshot);
         let benched = &Benched { snapshot, ..*benched };
         let put = |name: &str, text: &str| output::new_file_below(&self.0, name, text.as_bytes());

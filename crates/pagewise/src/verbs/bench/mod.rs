@@ -27,29 +27,58 @@ use pagewise_lab::redaction::Redaction;
 
 pub(super) fn run(global: &Global, args: &Bench, started: CostMeter) -> anyhow::Result<Outcome> {
     refuse_recording(global, "bench")?;
-    let page = NewPage::start(args.html.as_deref())?;
-    let folder = |at| evidence::Folder::new(at, Redaction::new(args.keep_names));
-    let evidence = args.evidence.as_deref().map(folder).transpose()?;
+    // before anything is measured, so that a path that cannot be written is reported at once
+    let outputs = Outputs::open(args)?;
     let stop = Stop::listen()?;
     let host = input::open(global)?.without_start();
     let interval = host.interval(&scope(args), || anyhow::Ok(()))?;
-    let drawn = pages::draw(global, args, &host.end, &interval.end, &stop)?;
-    if !global.quiet {
-        output::message(times::Times::estimate(args).expected());
-    }
     let setting = Setting { global, args, host: &host.end, snapshot: &interval.end, stop: &stop };
-    let measured = measured(&setting, &drawn)?;
+    let (drawn, measured) = draw_and_measure(&setting)?;
     let benchmark = answer::build(&measured, &drawn, interval.end.memory.total.get());
-    let benched = Benched {
-        snapshot: &interval.end,
-        benchmark: &benchmark,
-        cost: cost::so_far(started, &interval),
-    };
-    if let Some(folder) = evidence {
-        folder.fill(&benched, &measured)?;
-    }
-    show(global, args, page, &benched)?;
+    // after the measurement, whose own cost it contains
+    let cost = cost::so_far(started, &interval);
+    let benched = Benched { snapshot: &interval.end, benchmark: &benchmark, cost };
+    outputs.write(&setting, &benched, &measured)?;
     Ok(if benchmark.stopped { Outcome::Status(exit::STOPPED) } else { Outcome::Done })
+}
+
+/// The files that the user asked for.
+struct Outputs {
+    page: Option<NewPage>,
+    evidence: Option<evidence::Folder>,
+}
+
+impl Outputs {
+    fn open(args: &Bench) -> anyhow::Result<Self> {
+        let page = NewPage::start(args.html.as_deref())?;
+        let folder = |at| evidence::Folder::new(at, Redaction::new(args.keep_names));
+        let evidence = args.evidence.as_deref().map(folder).transpose()?;
+        Ok(Self { page, evidence })
+    }
+
+    /// Writes the evidence first: it is complete even if the answer cannot be printed.
+    fn write(
+        self,
+        setting: &Setting<'_>,
+        benched: &Benched<'_>,
+        measured: &BenchResults,
+    ) -> anyhow::Result<()> {
+        if let Some(folder) = self.evidence {
+            folder.fill(benched, measured)?;
+        }
+        show(setting.global, setting.args, self.page, benched)
+    }
+}
+
+/// Draws the pages, says how long the measurement will take, and measures.
+fn draw_and_measure(setting: &Setting<'_>) -> anyhow::Result<(pages::Drawn, BenchResults)> {
+    let Setting { global, args, host, snapshot, stop } = *setting;
+    let drawn = pages::draw(global, args, host, snapshot, stop)?;
+    if !global.quiet {
+        output::message(times::Times::estimate(args).announcement());
+    }
+    let measured = measure(setting, &drawn)?;
+    Ok((drawn, measured))
 }
 
 /// Processes are read only if the pages are sampled from processes.
@@ -84,21 +113,22 @@ struct BenchResults {
 }
 
 /// Measures on zram devices if that is possible, otherwise with the libraries.
-fn measured(setting: &Setting<'_>, drawn: &pages::Drawn) -> anyhow::Result<BenchResults> {
-    let why = if setting.args.codecs {
-        return codecs::measured(setting, drawn, Vec::new());
-    } else {
-        match devices::measured(setting, drawn) {
-            Err(error) => error.downcast::<devices::NoDevices>()?,
-            measured => return measured,
+fn measure(setting: &Setting<'_>, drawn: &pages::Drawn) -> anyhow::Result<BenchResults> {
+    if setting.args.codecs {
+        return codecs::measure(setting, drawn, Vec::new());
+    }
+    match devices::measure(setting, drawn) {
+        Err(error) => {
+            let devices::NoDevices(why) = error.downcast()?;
+            codecs::measure(setting, drawn, vec![why])
         }
-    };
-    codecs::measured(setting, drawn, vec![why.0])
+        measured => measured,
+    }
 }
 
 impl Setting<'_> {
     /// Calls `work`, and shows its progress meanwhile.
-    fn watched<T>(&self, what: &str, work: impl FnOnce(&mut Watch<'_>) -> T) -> T {
+    fn with_progress<T>(&self, what: &str, work: impl FnOnce(&mut Watch<'_>) -> T) -> T {
         let shown = Measuring::start(self.global, what);
         let mut progress = |at: &Progress| shown.show_step(at.done, at.total, at.left, &at.what);
         work(&mut Watch { stop: self.stop.flag(), progress: &mut progress })

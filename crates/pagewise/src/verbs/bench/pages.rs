@@ -34,10 +34,10 @@ pub(super) fn draw(
     stop: &Stop,
 ) -> anyhow::Result<Drawn> {
     let page = rustix::param::page_size();
-    let most = usize::try_from(most(args).get())? / page;
+    let most = usize::try_from(max_size(args).get())? / page;
     let drawn = match &args.mix {
-        Some(mix) => made_up(mix, most, args.seed),
-        None => sampled(global, args, host, snapshot, (most, stop))?,
+        Some(mix) => make_up_pages(mix, most, args.seed),
+        None => sample_pages(global, args, host, snapshot, (most, stop))?,
     };
     if drawn.pages.count() >= FEWEST {
         return Ok(drawn);
@@ -55,19 +55,19 @@ pub(super) fn draw(
 
 /// The size of the sample. Filling a device takes time, whatever the time limit is: the default
 /// size fills one within a few seconds.
-fn most(args: &Bench) -> Bytes {
+fn max_size(args: &Bench) -> Bytes {
     let usual = if args.quick { 64 << 20 } else { 256 << 20 };
     args.size.unwrap_or(Bytes::new(usual))
 }
 
-fn made_up(mix: &pagewise_workload::contents::Mix, most: usize, seed: u64) -> Drawn {
+fn make_up_pages(mix: &pagewise_workload::contents::Mix, most: usize, seed: u64) -> Drawn {
     let page = rustix::param::page_size();
     let mut drawn = Drawn::empty(format!("made-up pages, {mix}"), most);
     mix.pages(most, page, seed).chunks_exact(page).for_each(|page| drawn.add(page));
     drawn
 }
 
-fn sampled(
+fn sample_pages(
     global: &Global,
     args: &Bench,
     host: &HostRoot,
@@ -158,7 +158,7 @@ mod tests {
             let Some(Verb::Bench(wanted)) = Cli::try_parse_from(line).unwrap().verb else {
                 panic!()
             };
-            assert_eq!(most(&wanted), Bytes::new(mib << 20), "{options:?}");
+            assert_eq!(max_size(&wanted), Bytes::new(mib << 20), "{options:?}");
         }
     }
 }

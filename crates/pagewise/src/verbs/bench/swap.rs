@@ -29,17 +29,17 @@ pub(super) fn measure(
     measured: &mut BenchResults,
 ) -> anyhow::Result<()> {
     let times = Times::estimate(setting.args);
-    let zswap = zswap(setting, lender, measured);
+    let zswap = zswap_folder(setting, lender, measured);
     let is_on_disk = zswap.as_ref().is_some_and(Option::is_some) && setting.args.mix.is_none();
     let file = if !other_swap(setting) && !is_on_disk {
-        in_memory(drawn, times.swap_pages)?
+        write_pages(drawn, times.swap_pages)?
     } else {
         let where_to = if is_on_disk { ZSWAP_FILE } else { OTHER_SWAP };
         measured.notes.push(format!("{STANDS_IN} {where_to}"));
-        stand_in(&StandIn::new(ratio(measured), setting.args.seed), times.swap_pages)?
+        write_stand_in(&StandIn::new(ratio(measured), setting.args.seed), times.swap_pages)?
     };
     let devices = devices(measured);
-    let Some(best) = best(measured, &devices) else { return Ok(()) };
+    let Some(best) = best_device(measured, &devices) else { return Ok(()) };
     let every_kind = if setting.args.full { devices.clone() } else { vec![best] };
     for spec in [
         every_algorithm(setting, devices, ratio(measured), times),
@@ -62,7 +62,7 @@ pub(super) fn measure(
         let stop = setting.stop.flag();
         let mut control = Control { stop, until, progress: &mut progress };
         match faults::measure(lender, &spec, &file, &mut control) {
-            Ok(rounds) => add(measured, rounds, times.swap),
+            Ok(rounds) => add_rounds(measured, rounds, times.swap),
             Err(refused) => measured.not_measured.push(refused.within("swap")),
         }
     }
@@ -72,7 +72,7 @@ pub(super) fn measure(
 /// The folder for the swap file behind zswap, if zswap is to be measured; `None` inside on a
 /// machine without a disk. zswap is global to the host, so it is measured only if no other swap is
 /// in use.
-fn zswap(
+fn zswap_folder(
     setting: &Setting<'_>,
     lender: &dyn Lender,
     measured: &mut BenchResults,
@@ -105,7 +105,7 @@ fn first_zswap(measured: &BenchResults) -> Option<SwapStore> {
     rows.find(|row| row.store.kind == StoreKind::Zswap).map(|row| row.store.clone())
 }
 
-fn add(measured: &mut BenchResults, rounds: faults::FaultResults, time: Duration) {
+fn add_rounds(measured: &mut BenchResults, rounds: faults::FaultResults, time: Duration) {
     measured.not_measured.extend(rounds.troubles.iter().map(missing));
     if rounds.ended == FaultsEnd::OutOfTime {
         let seconds = time.as_secs();
@@ -136,7 +136,7 @@ fn other_swap(setting: &Setting<'_>) -> bool {
 }
 
 /// Writes `count` synthetic pages into an anonymous file.
-fn stand_in(pages: &StandIn, count: usize) -> anyhow::Result<File> {
+fn write_stand_in(pages: &StandIn, count: usize) -> anyhow::Result<File> {
     let mut file = File::from(memfd_create("pagewise-pages", MemfdFlags::CLOEXEC)?);
     let mut written = Ok(());
     pages.each(count, rustix::param::page_size(), |page| {
@@ -149,7 +149,7 @@ fn stand_in(pages: &StandIn, count: usize) -> anyhow::Result<File> {
 }
 
 /// The first pages, in an anonymous file (memfd) that vanishes with this process.
-fn in_memory(drawn: &Drawn, pages: usize) -> anyhow::Result<File> {
+fn write_pages(drawn: &Drawn, pages: usize) -> anyhow::Result<File> {
     let bytes = drawn.pages.bytes();
     let requested = pages.saturating_mul(rustix::param::page_size()).min(bytes.len());
     let mut file = File::from(memfd_create("pagewise-pages", MemfdFlags::CLOEXEC)?);
@@ -175,7 +175,7 @@ fn ratio(measured: &BenchResults) -> Option<f64> {
 }
 
 /// The winner of the balanced goal, or else the first algorithm.
-fn best(measured: &BenchResults, devices: &[Compressor]) -> Option<Compressor> {
+fn best_device(measured: &BenchResults, devices: &[Compressor]) -> Option<Compressor> {
     let balanced = pagewise_bench::picks::picks(&measured.block).balanced;
     let is_best =
         |device: &&Compressor| balanced.as_ref().is_some_and(|pick| pick.winner == **device);

@@ -32,22 +32,42 @@ const ALL: &[u64] = &[4, 8, 16, 32];
 /// The smallest and the largest size: the goals are computed from these.
 const ENDS: &[u64] = &[4, 32];
 
+const QUICK: Times = Times {
+    block: Duration::from_secs(8),
+    block_rounds: 7,
+    swap: Duration::from_secs(3),
+    swap_rounds: 5,
+    swap_pages: 512,
+    block_kib: ENDS,
+    seconds: 15,
+};
+const USUAL: Times = Times {
+    block: Duration::from_secs(36),
+    block_rounds: 9,
+    swap: Duration::from_secs(11),
+    swap_rounds: 5,
+    swap_pages: 2048,
+    block_kib: ALL,
+    seconds: 45,
+};
+const FULL: Times = Times {
+    block: Duration::from_secs(420),
+    block_rounds: 21,
+    swap: Duration::from_secs(90),
+    swap_rounds: 9,
+    swap_pages: 8192,
+    block_kib: ALL,
+    seconds: 600,
+};
+
 impl Times {
     pub(super) fn estimate(args: &Bench) -> Self {
-        let of =
-            |(block, block_rounds, block_kib), (swap, swap_rounds, swap_pages), seconds| Self {
-                block: Duration::from_secs(block),
-                block_rounds,
-                swap: Duration::from_secs(swap),
-                swap_rounds,
-                swap_pages,
-                block_kib,
-                seconds,
-            };
-        let times = match (args.quick, args.full) {
-            (true, _) => of((8, 7, ENDS), (3, 5, 512), 15),
-            (_, true) => of((420, 21, ALL), (90, 9, 8192), 600),
-            _ => of((36, 9, ALL), (11, 5, 2048), 45),
+        let times = if args.quick {
+            QUICK
+        } else if args.full {
+            FULL
+        } else {
+            USUAL
         };
         // each of the two parts takes `swap` longer with zswap; setting zswap up each time needs a
         // higher limit
@@ -65,7 +85,7 @@ impl Times {
     }
 
     /// The sentence that announces how long the measurement takes.
-    pub(super) fn expected(&self) -> String {
+    pub(super) fn announcement(&self) -> String {
         let time = match self.seconds {
             ..120 => format!("{} s", self.seconds),
             more => format!("{} minutes", more / 60),

@@ -21,7 +21,7 @@ pub(super) fn run(
     match what {
         LabCache::List => list(global, cache)?,
         LabCache::Prune { items } => {
-            for line in qemu::clean(cache, stop)? {
+            for line in qemu::remove_leftovers(cache, stop)? {
                 tell(global, &line);
             }
             for item in cache.prune(items, stop)? {
@@ -55,7 +55,7 @@ fn verify(
             Item::Kernel(kernel) => {
                 let verdict = cache.verify(kernel, stop, &mut |line| tell(global, line))?;
                 differs |= matches!(verdict, Verdict::Differs(_));
-                verified(&verdict)
+                verdict_line(&verdict)
             }
             Item::Userland(_) => "its disk was made on this machine and cannot be compared; \
                                   `pagewise lab cache fetch` makes it anew"
@@ -69,7 +69,7 @@ fn verify(
 /// Maximum number of files that are named.
 const SHOWN: usize = 5;
 
-fn verified(verdict: &Verdict) -> String {
+fn verdict_line(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Same => "every file is that of Debian's signed packages".to_owned(),
         Verdict::MovedOn(packages) => format!(

@@ -8,7 +8,7 @@ use pagewise_lab::experiment::Recorded;
 use pagewise_lab::library::cells_in;
 use pagewise_model::Trial;
 use pagewise_report::text;
-use pagewise_stats::{judge, replicated};
+use pagewise_stats::{judge, replicate_all};
 use pagewise_terminal::{Global, Outcome, output, screen};
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ struct CellPair {
 
 pub(super) fn run(global: &Global, first: &Path, second: &Path) -> anyhow::Result<Outcome> {
     let mut documents = Vec::new();
-    for two in twos(global, first, second)? {
+    for two in cell_pairs(global, first, second)? {
         documents.extend(compare_cells(global, &two)?);
     }
     if let Some(last) = documents.pop() {
@@ -36,7 +36,7 @@ pub(super) fn run(global: &Global, first: &Path, second: &Path) -> anyhow::Resul
     Ok(Outcome::Done)
 }
 
-fn twos(global: &Global, first: &Path, second: &Path) -> anyhow::Result<Vec<CellPair>> {
+fn cell_pairs(global: &Global, first: &Path, second: &Path) -> anyhow::Result<Vec<CellPair>> {
     let (ones, mut others) = (cells_in(first)?, cells_in(second)?);
     if let ([(cell, one)], [(_, other)]) = (&*ones, &*others) {
         return Ok(vec![CellPair {
@@ -66,7 +66,7 @@ fn compare_cells(global: &Global, two: &CellPair) -> anyhow::Result<Option<Value
         Ok(judge(&recorded.experiment, &recorded.runs))
     };
     let (one, other) = (trial(&two.first)?, trial(&two.second)?);
-    let metrics = replicated(&one, &other);
+    let metrics = replicate_all(&one, &other);
     let same_question =
         one.arms == other.arms && one.program == other.program && one.primary == other.primary;
     if !same_question {

@@ -1,43 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise lab conduct`: the conductor in a guest, which reports each run as it ends.
+//!
+//! It writes its events to the port that PID 1 uses, not to its standard output: one event is one
+//! frame until the runner has it.
 
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use anyhow::Context;
-use pagewise_lab::experiment::{Control, ExperimentError, ExperimentRuns, TrialEvent, conduct};
+use pagewise_guest::init::Channel;
+use pagewise_guest::wire::Event;
+use pagewise_lab::experiment::{Control, ExperimentRuns, TrialEvent, conduct};
 use pagewise_lab::library::GuestTask;
 use pagewise_terminal::Outcome;
 use pagewise_terminal::interrupt::Stop;
-use pagewise_terminal::output::{self, Printed};
+use pagewise_terminal::output;
 
 use super::refusal;
 use crate::host_loans::HostLoans;
 
 pub(super) fn run(file: &Path) -> anyhow::Result<Outcome> {
-    let inside = GuestTask::read(file)?;
-    inside.prepare().context("making the guest ready")?;
+    let task = GuestTask::read(file)?;
+    task.prepare().context("making the guest ready")?;
     let stop = Stop::listen()?;
     let mut loans = HostLoans::open(true)?;
-    let mut hear = |event: &TrialEvent| say(event);
-    let mut control = Control { stop: stop.flag(), hear: &mut hear };
+    let channel = Channel::open();
+    let send = |event: &TrialEvent| channel.send(&Event::Message(event.to_message()));
+    let mut not_sent = None;
+    let mut on_event = |event: &TrialEvent| match send(event) {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(error) => {
+            not_sent = Some(error);
+            ControlFlow::Break(())
+        }
+    };
+    let mut control = Control { stop: stop.flag(), on_event: &mut on_event };
     let ExperimentRuns { trouble, .. } =
-        conduct(&inside.experiment, Some(&mut loans.session), &mut control);
+        conduct(&task.experiment, Some(&mut loans.session), &mut control);
     // without advice to run undo: the guest ends, and with it everything borrowed
     loans.end().iter().for_each(output::message);
-    // an error means that the runner is gone
-    let _ = say(&trouble.map_or(TrialEvent::Done, in_words));
+    not_sent.map_or(Ok(()), Err).context("sending a run to the runner")?;
+    let last = trouble.map_or(TrialEvent::Done, |trouble| TrialEvent::Trouble(refusal(trouble)));
+    send(&last).context("sending the end of the experiment to the runner")?;
     Ok(Outcome::Done)
-}
-
-fn in_words(trouble: ExperimentError) -> TrialEvent {
-    TrialEvent::Trouble(refusal(trouble))
-}
-
-/// Prints an event; `Break` if the reader is gone.
-fn say(event: &TrialEvent) -> ControlFlow<()> {
-    match output::document(&event.line()) {
-        Ok(Printed::Whole) => ControlFlow::Continue(()),
-        Ok(Printed::Cut) | Err(_) => ControlFlow::Break(()),
-    }
 }

@@ -67,7 +67,7 @@ impl Folder {
 
     /// Appends a run with one write, so that a kill leaves complete lines. If only a part could be
     /// written (full disk), that part is removed again.
-    pub(crate) fn run(&mut self, run: &TrialRun) {
+    pub(crate) fn add_run(&mut self, run: &TrialRun) {
         if self.failed.is_some() {
             return;
         }

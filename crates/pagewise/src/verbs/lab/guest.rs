@@ -28,16 +28,16 @@ pub(super) fn run(
     cache: &Cache,
     stop: &AtomicBool,
 ) -> anyhow::Result<Outcome> {
-    let guest = described(args)?;
+    let guest = guest_for(args)?;
     if args.reboots.is_some() {
         InstalledGuest::check(&guest)?;
     }
-    let boots = Boots::of(args);
+    let boots = Boots::from_args(args);
     if let Some(folder) = &args.out {
         output::empty_folder(folder)?;
     }
     if let Some(log) = &args.kernel_log {
-        out::no_file(&boots.log(log, boots.first))?;
+        out::refuse_existing(&boots.log(log, boots.first))?;
     }
     let shown = StepSpinner::start(global, "looking for the kernel");
     let kernel = kernel::find(&args.kernel, cache, stop, &mut |line| shown.note(line))?;
@@ -48,12 +48,12 @@ pub(super) fn run(
         if !boots.is_one() {
             shown.restart(&format!("boot {boot} of {} to {}: ", boots.first, boots.last));
         }
-        shown.step(doing(Phase::Kernel));
+        shown.step(phase_in_words(Phase::Kernel));
         let folder = args.out.as_deref().map(|folder| boots.folder(folder, boot));
         let mut brought = OutputFiles::new(folder);
         let mut passed = Passed { raw: args.raw, json: global.json, ..Passed::default() };
-        let mut hear = |event: GuestEvent<'_>| {
-            reader_is_gone |= hear(event, &shown, &mut brought, &mut passed) == Printed::Cut;
+        let mut on_event = |event: GuestEvent<'_>| {
+            reader_is_gone |= show_event(event, &shown, &mut brought, &mut passed) == Printed::Cut;
             // The user may still want the files of --out.
             if reader_is_gone && args.out.is_none() {
                 ControlFlow::Break(())
@@ -61,8 +61,8 @@ pub(super) fn run(
                 ControlFlow::Continue(())
             }
         };
-        let mut run = machine.run(&guest, &kernel, (cache, stop), &mut hear)?;
-        passed.end();
+        let mut run = machine.run(&guest, &kernel, (cache, stop), &mut on_event)?;
+        passed.finish();
         if let (Some(file), Some(log)) = (&args.kernel_log, run.whole_log.take()) {
             output::new_file(&boots.log(file, boot), &log)?;
         }
@@ -73,7 +73,7 @@ pub(super) fn run(
                 tell(global, &line);
             }
         }
-        let go_on = status(&run.outcome) == 0;
+        let go_on = exit_status(&run.outcome) == 0;
         runs.push(run);
         if !go_on {
             break;
@@ -87,17 +87,18 @@ pub(super) fn run(
     if args.lose_power.is_some() && !runs.iter().any(is_lost) {
         tell(global, &format!("no power was lost: no command printed the line {LOSE_POWER}"));
     }
-    told(global, &kernel, &runs)?;
-    Ok(runs.last().map_or(Outcome::Done, |run| Outcome::Status(status(&run.outcome))))
+    report_runs(global, &kernel, &runs)?;
+    Ok(runs.last().map_or(Outcome::Done, |run| Outcome::Status(exit_status(&run.outcome))))
 }
 
 /// The guest for the command line. Its PID 1 is the executable of this process.
-fn described(args: &args::Guest) -> anyhow::Result<Guest> {
+fn guest_for(args: &args::Guest) -> anyhow::Result<Guest> {
     let program = std::env::current_exe().context("finding this program's own file")?;
     if args.disk.len() > MOST_DISKS {
         bail!("expected at most {MOST_DISKS} disks, found {}", args.disk.len());
     }
-    let files = args.file.iter().map(|text| out::file(text)).collect::<anyhow::Result<_>>()?;
+    let files =
+        args.file.iter().map(|text| out::parse_file(text)).collect::<anyhow::Result<_>>()?;
     let usual = args.userland.deadline();
     Ok(Guest {
         userland: args.userland.clone(),
@@ -128,7 +129,7 @@ struct Boots {
 }
 
 impl Boots {
-    fn of(args: &args::Guest) -> Self {
+    fn from_args(args: &args::Guest) -> Self {
         match args.reboots {
             Some(last) => Self { first: 0, last },
             None => Self { first: 1, last: args.boots.unwrap_or(if args.count { 5 } else { 1 }) },
@@ -186,16 +187,16 @@ impl<'a> Machine<'a> {
         guest: &Guest,
         kernel: &Kernel,
         (cache, stop): (&Cache, &AtomicBool),
-        hear: &mut dyn FnMut(GuestEvent<'_>) -> ControlFlow<()>,
+        on_event: &mut dyn FnMut(GuestEvent<'_>) -> ControlFlow<()>,
     ) -> Result<Run, pagewise_guest::Error> {
         match self {
-            Self::New => qemu::run(guest, kernel, cache, stop, hear),
-            Self::Installed(installed) => installed.boot(None, stop, hear),
+            Self::New => qemu::run(guest, kernel, cache, stop, on_event),
+            Self::Installed(installed) => installed.boot(None, stop, on_event),
         }
     }
 }
 
-fn hear(
+fn show_event(
     event: GuestEvent<'_>,
     shown: &StepSpinner,
     brought: &mut OutputFiles,
@@ -204,12 +205,12 @@ fn hear(
     match event {
         GuestEvent::Output(stream, bytes) => {
             shown.end();
-            return passed.piece(stream, &bytes);
+            return passed.pass_on(stream, &bytes);
         }
-        GuestEvent::File(path, bytes) => brought.piece(path, &bytes),
+        GuestEvent::File(path, bytes) => brought.add_piece(path, &bytes),
         GuestEvent::Note(line) => shown.note(line),
-        GuestEvent::Reached(phase) => shown.step(doing(phase)),
-        GuestEvent::Chosen(_) => {}
+        GuestEvent::Reached(phase) => shown.step(phase_in_words(phase)),
+        GuestEvent::Chosen(_) | GuestEvent::Message(_) => {}
     }
     Printed::Whole
 }
@@ -226,7 +227,7 @@ struct Passed {
 }
 
 impl Passed {
-    fn piece(&mut self, stream: Stream, bytes: &[u8]) -> Printed {
+    fn pass_on(&mut self, stream: Stream, bytes: &[u8]) -> Printed {
         if self.raw {
             return self.write(stream, bytes);
         }
@@ -247,14 +248,14 @@ impl Passed {
         Printed::Whole
     }
 
-    fn end(mut self) {
+    fn finish(mut self) {
         let (out, error) = (std::mem::take(&mut self.out), std::mem::take(&mut self.error));
         self.write(Stream::Out, out.end().as_bytes());
         self.write(Stream::Err, error.end().as_bytes());
     }
 }
 
-fn status(outcome: &qemu::Outcome) -> u8 {
+fn exit_status(outcome: &qemu::Outcome) -> u8 {
     match outcome {
         qemu::Outcome::Exited { status } => u8::try_from(*status & 0xff).unwrap_or(1),
         qemu::Outcome::Crashed { signal } => {
@@ -271,7 +272,7 @@ fn status(outcome: &qemu::Outcome) -> u8 {
 }
 
 /// Reports the outcomes of the guests, on standard error or as the document.
-fn told(global: &Global, kernel: &Kernel, runs: &[Run]) -> anyhow::Result<()> {
+fn report_runs(global: &Global, kernel: &Kernel, runs: &[Run]) -> anyhow::Result<()> {
     if global.json {
         let document = serde_json::json!({
             "schema": "pagewise/guest/1",
@@ -288,7 +289,7 @@ fn told(global: &Global, kernel: &Kernel, runs: &[Run]) -> anyhow::Result<()> {
             tell(global, &line);
         }
     }
-    if let Some(line) = counts(runs) {
+    if let Some(line) = counts_in_words(runs) {
         tell(global, &line);
     }
     Ok(())
@@ -319,7 +320,7 @@ fn state_in_words(state: DiskState) -> &'static str {
 
 fn run_lines(global: &Global, kernel: &Kernel, run: &Run) -> Vec<String> {
     let mut lines: Vec<String> = run.troubles.iter().map(|what| format!("guest: {what}")).collect();
-    let ended = in_words(run);
+    let ended = outcome_in_words(run);
     if let Some(ended) = &ended {
         let log = if is_expected(&run.outcome) { &[][..] } else { &run.log };
         lines.extend(log.iter().map(|line| format!("kernel: {line}")));
@@ -359,7 +360,7 @@ fn summary(kernel: &Kernel, run: &Run) -> String {
 }
 
 /// The outcome as text; `None` if the exit status of the command already shows it.
-pub(super) fn in_words(run: &Run) -> Option<String> {
+pub(super) fn outcome_in_words(run: &Run) -> Option<String> {
     Some(match &run.outcome {
         qemu::Outcome::Exited { .. } => return None,
         qemu::Outcome::Crashed { signal } => format!("the command was ended by signal {signal}"),
@@ -374,7 +375,7 @@ pub(super) fn in_words(run: &Run) -> Option<String> {
                 Some(seconds) => (seconds, "--deadline"),
                 None => (run.seconds, "--start-deadline"),
             };
-            format!("still {} after {seconds:.0} s: ended by {option}", doing(*phase))
+            format!("still {} after {seconds:.0} s: ended by {option}", phase_in_words(*phase))
         }
         qemu::Outcome::Failed { message: said } => format!("the machine ended early: {said}"),
         qemu::Outcome::Restarted => "the command restarted the guest or switched it off".to_owned(),
@@ -387,7 +388,7 @@ pub(super) fn in_words(run: &Run) -> Option<String> {
     })
 }
 
-fn doing(phase: Phase) -> &'static str {
+fn phase_in_words(phase: Phase) -> &'static str {
     match phase {
         Phase::Kernel => "starting the kernel",
         Phase::System => "preparing the guest",
@@ -397,7 +398,7 @@ fn doing(phase: Phase) -> &'static str {
 }
 
 /// The instruction counts of several boots, and their spread.
-fn counts(runs: &[Run]) -> Option<String> {
+fn counts_in_words(runs: &[Run]) -> Option<String> {
     let counted: Vec<u64> = runs.iter().filter_map(|run| Some(run.counted?.ticks)).collect();
     let (least, most) = (*counted.iter().min()?, *counted.iter().max()?);
     let each: Vec<String> = counted.iter().map(|ticks| millions(*ticks)).collect();

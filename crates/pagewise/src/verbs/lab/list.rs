@@ -8,7 +8,7 @@ use serde_json::json;
 
 pub(super) fn run(global: &Global) -> anyhow::Result<Outcome> {
     let mut files: Vec<File> = Vec::new();
-    for found in library::all() {
+    for found in library::all_files() {
         match found {
             Ok(file) => files.push(file),
             Err(wrong) => super::tell(global, &wrong.to_string()),

@@ -2,22 +2,24 @@
 //! A cell → its runs, on its machine: this host, with borrowed settings, or a guest.
 
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use pagewise_guest::cache::Cache;
 use pagewise_guest::kernel::{self, Kernel};
-use pagewise_guest::qemu::Outcome;
+use pagewise_guest::qemu::{self, Outcome};
 use pagewise_lab::experiment::{Control, ExperimentError, ExperimentRuns, TrialEvent, conduct};
-use pagewise_lab::library::{self, Cell, Machine, Runner};
-use pagewise_model::{Name, Reading, Refusal, Snapshot, Source, TrialForecast, TrialRun};
+use pagewise_lab::library::{self, Cell, GuestReport, GuestRun, Machine, Runner};
+use pagewise_lab::redaction::Redaction;
+use pagewise_model::{Name, Reading, Refusal, Snapshot, Source, TrialRun};
 use pagewise_stats::Experiment;
 use pagewise_terminal::Global;
 use pagewise_terminal::interrupt::Stop;
 use pagewise_terminal::progress::Measuring;
+use serde_json::Value;
 
 use super::evidence::Folder;
-use super::guest::in_words;
+use super::guest::outcome_in_words;
 use super::refusal;
 use crate::cli::lab::LabRun;
 use crate::host_loans::HostLoans;
@@ -29,7 +31,6 @@ pub(super) struct Machines<'a> {
     stop: &'a Stop,
     /// Whether swap is lent although the host uses other swap.
     shares_swap: bool,
-    keeps_names: bool,
     /// Whether guests start without waiting for others.
     now: bool,
 }
@@ -47,6 +48,8 @@ pub(super) struct CellOutcome {
     pub(super) stopped: bool,
     /// Whether everything borrowed from this host was returned.
     pub(super) is_all_back: bool,
+    /// The folder with the runs, if evidence was requested.
+    pub(super) evidence: Option<Folder>,
     on_host: bool,
 }
 
@@ -63,9 +66,26 @@ impl CellOutcome {
     }
 }
 
-/// Makes the folder for the evidence of an experiment on a machine; returns `None` if none was
-/// requested.
-type Keep<'a> = dyn FnMut(&Experiment, &Snapshot) -> anyhow::Result<Option<Folder>> + 'a;
+/// What the evidence of a cell needs before its machine is known.
+#[derive(Debug)]
+pub(super) struct EvidencePlan<'a> {
+    /// Path of the folder; `None` if no evidence was requested.
+    pub(super) folder: Option<&'a Path>,
+    /// The origin of the experiment.
+    pub(super) source: Value,
+    /// Whether it keeps the host name and command lines.
+    pub(super) keeps_names: bool,
+}
+
+impl EvidencePlan<'_> {
+    fn make(&self, experiment: &Experiment, machine: &Snapshot) -> anyhow::Result<Option<Folder>> {
+        let make = |path| {
+            let redaction = Redaction::new(self.keeps_names);
+            Folder::new(path, experiment, machine, self.source.clone(), redaction)
+        };
+        self.folder.map(make).transpose()
+    }
+}
 
 /// Refuses options that would fail or have no effect, before any file is made.
 pub(super) fn check(cells: &[Cell], now: bool) -> anyhow::Result<()> {
@@ -88,46 +108,30 @@ impl<'a> Machines<'a> {
         host: &'a Snapshot,
         stop: &'a Stop,
     ) -> Self {
-        let (shares_swap, keeps_names) = (wanted.allow_shared_swap, wanted.keep_names);
-        Self { global, host, stop, shares_swap, keeps_names, now: wanted.now }
-    }
-
-    /// Whether evidence keeps the host name and command lines.
-    pub(super) fn keeps_names(&self) -> bool {
-        self.keeps_names
+        Self { global, host, stop, shares_swap: wanted.allow_shared_swap, now: wanted.now }
     }
 
     /// Runs a cell until it ends, fails or is stopped. The folder is made before the first run.
-    pub(super) fn run(
-        &self,
-        cell: &Cell,
-        keep: &mut Keep<'_>,
-        kept: &mut Option<Folder>,
-    ) -> anyhow::Result<CellOutcome> {
+    pub(super) fn run(&self, cell: &Cell, plan: &EvidencePlan<'_>) -> anyhow::Result<CellOutcome> {
         match &cell.runner {
-            Runner::Host => self.on_host(cell, keep, kept),
-            Runner::Guest(machine) => self.in_guest(cell, machine, keep, kept),
+            Runner::Host => self.run_on_host(cell, plan),
+            Runner::Guest(machine) => self.run_in_guest(cell, machine, plan),
         }
     }
 
-    fn on_host(
-        &self,
-        cell: &Cell,
-        keep: &mut Keep<'_>,
-        kept: &mut Option<Folder>,
-    ) -> anyhow::Result<CellOutcome> {
+    fn run_on_host(&self, cell: &Cell, plan: &EvidencePlan<'_>) -> anyhow::Result<CellOutcome> {
         let mut loans = HostLoans::for_arms(&cell.experiment, self.shares_swap)?;
-        *kept = keep(&cell.experiment, self.host)?;
-        let shown = MachineProgress::start(self.global, cell);
-        let mut hear = |event: &TrialEvent| {
-            shown.event(event, kept);
+        let evidence = plan.make(&cell.experiment, self.host)?;
+        let mut recorder = RunRecorder::start(self.global, cell, evidence);
+        let mut on_event = |event: &TrialEvent| {
+            recorder.on_event(event);
             ControlFlow::Continue(())
         };
-        let mut control = Control { stop: self.stop.flag(), hear: &mut hear };
+        let mut control = Control { stop: self.stop.flag(), on_event: &mut on_event };
         let ExperimentRuns { runs, trouble, .. } =
             conduct(&cell.experiment, Some(&mut loans.session), &mut control);
-        drop(shown);
-        let is_all_back = loans.end_told();
+        let evidence = recorder.finish();
+        let is_all_back = loans.end_with_messages();
         let stopped = matches!(trouble, Some(ExperimentError::Stopped));
         Ok(CellOutcome {
             experiment: cell.experiment.clone(),
@@ -136,63 +140,68 @@ impl<'a> Machines<'a> {
             trouble: trouble.map(refusal),
             stopped,
             is_all_back,
+            evidence,
             on_host: true,
         })
     }
 
-    fn in_guest(
+    fn run_in_guest(
         &self,
         cell: &Cell,
         machine: &Machine,
-        keep: &mut Keep<'_>,
-        kept: &mut Option<Folder>,
+        plan: &EvidencePlan<'_>,
     ) -> anyhow::Result<CellOutcome> {
         let cache = Cache::open()?;
-        let program = program()?;
-        let shown = MachineProgress::start(self.global, cell);
-        let kernel =
-            kernel::find(&machine.kernel, &cache, self.stop.flag(), &mut |line| shown.note(line))?;
-        let snapshot = of_guest(&kernel, machine);
-        let mut failed = None;
-        let mut hear = |event: &TrialEvent| {
+        let program = own_program()?;
+        let mut recorder = RunRecorder::start(self.global, cell, None);
+        let stop = self.stop.flag();
+        let kernel = kernel::find(&machine.kernel, &cache, stop, &mut |line| recorder.note(line))?;
+        let snapshot = snapshot_of_guest(&kernel, machine);
+        let guest = library::guest_for(cell, machine, &program, self.now)?;
+        let mut report = GuestReport::new(cell, machine);
+        let mut not_made = None;
+        let run = qemu::run(&guest, &kernel, &cache, stop, &mut |event| {
+            let Some(event) = report.add(event) else { return ControlFlow::Continue(()) };
             if let TrialEvent::Clock(clock) = event {
-                let experiment = Experiment { clock: *clock, ..cell.experiment.clone() };
-                match keep(&experiment, &snapshot) {
-                    Ok(folder) => *kept = folder,
+                let experiment = Experiment { clock, ..cell.experiment.clone() };
+                match plan.make(&experiment, &snapshot) {
+                    Ok(folder) => recorder.evidence = folder,
                     Err(error) => {
-                        failed = Some(error);
+                        not_made = Some(error);
                         return ControlFlow::Break(());
                     }
                 }
             }
-            shown.event(event, kept);
+            recorder.on_event(&event);
             ControlFlow::Continue(())
-        };
-        let ran = library::run_in_guest(
-            (cell, machine),
-            (&kernel, &cache),
-            &program,
-            self.now,
-            self.stop.flag(),
-            &mut hear,
-        )?;
-        drop(shown);
-        failed.map_or(Ok(()), Err)?;
-        let stopped = ran.guest.outcome == Outcome::Stopped;
-        let trouble = ended(&ran).filter(|_| !stopped);
-        let library::GuestRun { experiment, runs, .. } = ran;
+        })?;
+        let evidence = recorder.finish();
+        not_made.map_or(Ok(()), Err)?;
+        let result = report.finish(run);
+        let stopped = result.guest.outcome == Outcome::Stopped;
+        let trouble = why_incomplete(&result).filter(|_| !stopped);
+        let GuestRun { experiment, runs, .. } = result;
         let (is_all_back, on_host) = (true, false);
-        Ok(CellOutcome { experiment, runs, snapshot, trouble, stopped, is_all_back, on_host })
+        Ok(CellOutcome {
+            experiment,
+            runs,
+            snapshot,
+            trouble,
+            stopped,
+            is_all_back,
+            evidence,
+            on_host,
+        })
     }
 }
 
 /// The executable of this process, which is also used in guests.
-fn program() -> anyhow::Result<PathBuf> {
+fn own_program() -> anyhow::Result<PathBuf> {
     std::env::current_exe().context("finding this program's own file")
 }
 
 /// What is known about a guest before it runs.
-fn of_guest(kernel: &Kernel, machine: &Machine) -> Snapshot {
+fn snapshot_of_guest(kernel: &Kernel, machine: &Machine) -> Snapshot {
     let mut snapshot = Snapshot::default();
     snapshot.taken.kernel = Reading::found(Name::from(kernel.release.as_str()), Source::none());
     snapshot.memory.total = Reading::found(machine.memory, Source::none());
@@ -201,14 +210,14 @@ fn of_guest(kernel: &Kernel, machine: &Machine) -> Snapshot {
 
 /// Why a guest's runs are incomplete: the reason that its conductor gave, or the outcome of the
 /// guest; `None` if they are complete.
-fn ended(run: &library::GuestRun) -> Option<Refusal> {
+fn why_incomplete(run: &GuestRun) -> Option<Refusal> {
     if run.trouble.is_some() {
         return run.trouble.clone();
     }
     if run.done {
         return None;
     }
-    let how = in_words(&run.guest);
+    let how = outcome_in_words(&run.guest);
     let how = how.unwrap_or_else(|| "the conductor in the guest ended early".to_owned());
     let last = run.errors.lines().chain(run.guest.log.iter().map(String::as_str)).last();
     let message =
@@ -217,30 +226,36 @@ fn ended(run: &library::GuestRun) -> Option<Refusal> {
     Some(Refusal::advised(format!("{how}{message}"), next))
 }
 
-/// A progress bar, with messages above it.
-struct MachineProgress<'a> {
+/// Shows the progress of a cell, with messages above it, and writes each run to the evidence.
+struct RunRecorder<'a> {
     bar: Measuring,
     global: &'a Global,
     cell: &'a Cell,
+    /// `None` until the folder is made, or if none was requested.
+    evidence: Option<Folder>,
 }
 
-impl<'a> MachineProgress<'a> {
-    fn start(global: &'a Global, cell: &'a Cell) -> Self {
-        Self { bar: Measuring::start(global, &cell.name), global, cell }
+impl<'a> RunRecorder<'a> {
+    fn start(global: &'a Global, cell: &'a Cell, evidence: Option<Folder>) -> Self {
+        Self { bar: Measuring::start(global, &cell.name), global, cell, evidence }
     }
 
-    /// Shows an event, and writes a finished run to the evidence.
-    fn event(&self, event: &TrialEvent, kept: &mut Option<Folder>) {
+    fn on_event(&mut self, event: &TrialEvent) {
         match event {
             TrialEvent::Begins { arm, run, of, .. } => self.bar.run(*run, *of, arm),
             TrialEvent::Ran(run) => {
-                if let Some(folder) = kept {
-                    folder.run(run);
+                if let Some(folder) = &mut self.evidence {
+                    folder.add_run(run);
                 }
             }
-            TrialEvent::Forecast(forecast) => self.forecast(*forecast),
+            TrialEvent::Forecast(Some(forecast)) if !self.cell.preview => {
+                self.note(&crate::verbs::trial::forecast_in_words(&self.cell.experiment, forecast));
+            }
             TrialEvent::Note(line) => self.note(line),
-            TrialEvent::Clock(_) | TrialEvent::Trouble { .. } | TrialEvent::Done => {}
+            TrialEvent::Forecast(_)
+            | TrialEvent::Clock(_)
+            | TrialEvent::Trouble { .. }
+            | TrialEvent::Done => {}
         }
     }
 
@@ -250,8 +265,8 @@ impl<'a> MachineProgress<'a> {
         }
     }
 
-    fn forecast(&self, forecast: Option<TrialForecast>) {
-        let Some(forecast) = forecast.filter(|_| !self.cell.preview) else { return };
-        self.note(&crate::verbs::trial::said(&self.cell.experiment, &forecast));
+    /// Removes the progress bar.
+    fn finish(self) -> Option<Folder> {
+        self.evidence
     }
 }

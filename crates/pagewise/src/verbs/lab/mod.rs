@@ -89,7 +89,7 @@ fn stopped_is_a_status(global: &Global, done: anyhow::Result<Outcome>) -> anyhow
 /// Name and description of every experiment that `lab run` finds; files that cannot be read are
 /// left out.
 pub(crate) fn experiments() -> Vec<(String, String)> {
-    let files = pagewise_lab::library::all().into_iter().flatten();
+    let files = pagewise_lab::library::all_files().into_iter().flatten();
     files.map(|file| (file.name.clone(), file.about().to_owned())).collect()
 }
 

@@ -36,7 +36,7 @@ impl OutputFiles {
     }
 
     /// Adds a piece of a file. The pieces of a file arrive consecutively.
-    pub(super) fn piece(&mut self, path: &str, bytes: &[u8]) {
+    pub(super) fn add_piece(&mut self, path: &str, bytes: &[u8]) {
         let Some(folder) = self.folder.clone() else { return };
         let written = self.add(&folder, path, bytes);
         if let Err(error) = written {
@@ -73,7 +73,7 @@ impl OutputFiles {
 }
 
 /// Refuses an existing file before anything is run.
-pub(super) fn no_file(path: &Path) -> anyhow::Result<()> {
+pub(super) fn refuse_existing(path: &Path) -> anyhow::Result<()> {
     if path.symlink_metadata().is_ok() {
         let what = format!("{}: expected no file of that name, found one", path.display());
         bail!(Refusal::advised(what, "remove it, or give another name"));
@@ -87,7 +87,7 @@ fn is_plain(path: &str) -> bool {
 }
 
 /// Parses `FILE[:PATH]`: the file, and its path in the guest, by default `/root/NAME`.
-pub(super) fn file(text: &str) -> anyhow::Result<(std::path::PathBuf, String)> {
+pub(super) fn parse_file(text: &str) -> anyhow::Result<(std::path::PathBuf, String)> {
     if let Some((from, to)) = text.rsplit_once(':') {
         return Ok((from.into(), to.to_owned()));
     }
@@ -115,7 +115,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let brought = |pieces: &[(&str, &[u8])]| {
             let mut brought = OutputFiles::new(Some(folder.path().join("new")));
-            pieces.iter().for_each(|(path, bytes)| brought.piece(path, bytes));
+            pieces.iter().for_each(|(path, bytes)| brought.add_piece(path, bytes));
             brought.finish()
         };
         assert_eq!(brought(&[("a/b", b"one "), ("a/b", b"two"), ("empty", b"")]).unwrap(), 2);
@@ -134,24 +134,24 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut brought = OutputFiles::new(Some(folder.path().to_owned()));
         brought.size = MOST - 3;
-        brought.piece("a", b"123");
-        brought.piece("a", b"4");
+        brought.add_piece("a", b"123");
+        brought.add_piece("a", b"4");
         let error = brought.finish().unwrap_err().to_string();
         assert!(error.starts_with("\"a\" was not brought out"), "{error}");
         assert_eq!(folder.path().join("a").metadata().unwrap().len(), 3);
         let mut brought =
             OutputFiles { files: MOST_FILES, ..OutputFiles::new(Some(folder.path().into())) };
-        brought.piece("b", b"");
+        brought.add_piece("b", b"");
         assert!(brought.finish().is_err() && !folder.path().join("b").exists());
         let mut dropped = OutputFiles::new(None);
-        dropped.piece("c", b"123");
+        dropped.add_piece("c", b"123");
         assert_eq!(dropped.finish().unwrap(), 0);
     }
 
     #[test]
     fn files_go_where_they_are_sent() {
-        assert_eq!(file("/x/y:/bin/z").unwrap(), ("/x/y".into(), "/bin/z".to_owned()));
-        assert_eq!(file("/x/y").unwrap(), ("/x/y".into(), "root/y".to_owned()));
-        assert!(file("/").is_err());
+        assert_eq!(parse_file("/x/y:/bin/z").unwrap(), ("/x/y".into(), "/bin/z".to_owned()));
+        assert_eq!(parse_file("/x/y").unwrap(), ("/x/y".into(), "root/y".to_owned()));
+        assert!(parse_file("/").is_err());
     }
 }

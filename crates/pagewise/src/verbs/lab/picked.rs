@@ -6,7 +6,7 @@ use pagewise_lab::library::{self, Cell, Choice, DefaultRunner, File};
 
 use crate::cli::lab::{Picked, Runner};
 
-pub(super) fn picked(picked: &Picked) -> anyhow::Result<(File, Vec<Cell>)> {
+pub(super) fn pick(picked: &Picked) -> anyhow::Result<(File, Vec<Cell>)> {
     let file = library::find(&picked.experiment)?;
     let program = std::env::current_exe().context("finding this program's own file")?;
     let cells = library::cells(&file, &choice(picked), &program)?;
@@ -25,13 +25,13 @@ fn choice(picked: &Picked) -> Choice {
         arms: picked.arm.clone(),
         pairs: picked.pairs,
         preview: picked.preview,
-        seed: picked.seed.unwrap_or_else(drawn),
+        seed: picked.seed.unwrap_or_else(draw_seed),
         set: picked.set.clone(),
     }
 }
 
 /// A random seed with few digits, so that it is easy to type again.
-fn drawn() -> u64 {
+fn draw_seed() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     now.map_or(1, |since| u64::from(since.subsec_micros()) + 1)
 }

@@ -36,10 +36,10 @@ pub(super) fn run(global: &Global, folder: &Path, html: Option<&Path>) -> anyhow
             show(global, &name, &tried)?;
         }
         tell(global, &name, &recorded, &differences);
-        differing.extend(differences.iter().map(|key| named(&name, key)));
+        differing.extend(differences.iter().map(|key| with_cell_name(&name, key)));
     }
     if global.json {
-        output::document(&format!("{:#}\n", whole(documents)))?;
+        output::document(&format!("{:#}\n", join_documents(documents)))?;
     }
     if differing.is_empty() {
         Ok(Outcome::Done)
@@ -63,7 +63,7 @@ fn document(recorded: &Recorded, trial: &Trial, differences: &[String], cell: &s
 }
 
 /// The document of a trial; those of several cells are combined in a list.
-fn whole(mut documents: Vec<Value>) -> Value {
+fn join_documents(mut documents: Vec<Value>) -> Value {
     match documents.pop() {
         Some(one) if documents.is_empty() => one,
         last => {
@@ -110,9 +110,9 @@ fn tell(global: &Global, name: &str, recorded: &Recorded, differences: &[String]
         (Some(_), true) => "the same as the folder's summary",
         (Some(_), false) => return,
     };
-    super::tell(global, &named(name, line));
+    super::tell(global, &with_cell_name(name, line));
 }
 
-fn named(cell: &str, what: &str) -> String {
+fn with_cell_name(cell: &str, what: &str) -> String {
     if cell.is_empty() { what.to_owned() } else { format!("{cell}: {what}") }
 }

@@ -17,16 +17,15 @@ use pagewise_terminal::{Global, Outcome, exit, output, screen};
 use serde_json::{Value, json};
 
 use super::evidence::Folder;
-use super::machines::{self, CellOutcome, Machines};
-use super::picked::picked;
+use super::machines::{self, CellOutcome, EvidencePlan, Machines};
+use super::picked::pick;
 use super::tell;
 use crate::cli::lab::LabRun;
 use crate::host_loans::NOT_ALL_BACK;
-use pagewise_lab::redaction::Redaction;
 
 pub(super) fn run(global: &Global, wanted: &LabRun, started: CostMeter) -> anyhow::Result<Outcome> {
     refuse_recording(global)?;
-    let (file, cells) = picked(&wanted.picked)?;
+    let (file, cells) = pick(&wanted.picked)?;
     let host = HostRoot::live().context("/")?;
     let machine = Interval::single(pagewise_observe::snapshot(&host, &Scope::glance()));
     machines::check(&cells, wanted.now)?;
@@ -37,7 +36,12 @@ pub(super) fn run(global: &Global, wanted: &LabRun, started: CostMeter) -> anyho
     let mut done: Vec<Done> = Vec::new();
     for (cell, folder) in cells.iter().zip(folders) {
         let named = cells.len() > 1;
-        let one = run_cell((global, &machines), &file, (cell, folder.as_deref()), named)?;
+        let plan = EvidencePlan {
+            folder: folder.as_deref(),
+            source: source(&file),
+            keeps_names: wanted.keep_names,
+        };
+        let one = run_cell((global, &machines), &file, (cell, &plan), named)?;
         let go_on = !one.outcome.stopped;
         done.push(one);
         if !go_on {
@@ -45,9 +49,9 @@ pub(super) fn run(global: &Global, wanted: &LabRun, started: CostMeter) -> anyho
         }
     }
     if global.json {
-        document(&file, &machine, &done, cells.len(), started)?;
+        print_document(&file, &machine, &done, cells.len(), started)?;
     }
-    ended(&done)
+    outcome_of(&done)
 }
 
 fn refuse_recording(global: &Global) -> anyhow::Result<()> {
@@ -72,35 +76,30 @@ struct Done {
 fn run_cell(
     (global, machines): (&Global, &Machines<'_>),
     file: &File,
-    (cell, folder): (&Cell, Option<&Path>),
+    (cell, plan): (&Cell, &EvidencePlan<'_>),
     named: bool,
 ) -> anyhow::Result<Done> {
     if named {
         tell(global, &format!("{} begins", cell.name));
     }
-    let mut kept: Option<Folder> = None;
-    let mut keep = |experiment: &_, snapshot: &_| -> anyhow::Result<Option<Folder>> {
-        let redaction = Redaction::new(machines.keeps_names());
-        folder.map(|at| Folder::new(at, experiment, snapshot, source(file), redaction)).transpose()
-    };
-    let ran = machines.run(cell, &mut keep, &mut kept)?;
-    let trial = judge(&ran.experiment, &ran.runs);
+    let outcome = machines.run(cell, plan)?;
+    let trial = judge(&outcome.experiment, &outcome.runs);
     let tried = TrialReport {
         name: Some(&file.name),
-        snapshot: &ran.snapshot,
+        snapshot: &outcome.snapshot,
         trial: &trial,
-        runs: &ran.runs,
-        evidence: kept.as_ref().map(Folder::path),
+        runs: &outcome.runs,
+        evidence: outcome.evidence.as_ref().map(Folder::path),
         cost: Cost::default(),
     };
-    show(global, cell, &ran, &tried, named)?;
-    let unkept = kept.as_ref().and_then(|kept| kept.finish(&tried).err());
+    show(global, cell, &outcome, &tried, named)?;
+    let unkept = outcome.evidence.as_ref().and_then(|folder| folder.finish(&tried).err());
     if let Some(error) = &unkept {
         // only reported, so that the result is still printed
         output::message(format_args!("{error:#}"));
     }
     let (name, preview, unkept) = (cell.name.clone(), cell.preview, unkept.is_some());
-    Ok(Done { name, preview, outcome: ran, trial, unkept })
+    Ok(Done { name, preview, outcome, trial, unkept })
 }
 
 /// Prints what ended the cell early, if anything did, and its results.
@@ -156,7 +155,7 @@ fn folders(
 
 fn say_time(global: &Global, file: &File, cells: &[Cell]) {
     let runs: u32 = cells.iter().map(|cell| cell.experiment.runs()).sum();
-    let seconds: f64 = cells.iter().map(library::seconds).sum();
+    let seconds: f64 = cells.iter().map(library::estimate_seconds).sum();
     let arms = cells.first().map_or(0, |cell| cell.experiment.arms.len());
     let guests = cells.iter().filter(|cell| matches!(cell.runner, Runner::Guest(_))).count();
     let places = match guests {
@@ -175,7 +174,7 @@ fn say_time(global: &Global, file: &File, cells: &[Cell]) {
     );
 }
 
-fn document(
+fn print_document(
     file: &File,
     machine: &Interval,
     done: &[Done],
@@ -218,7 +217,7 @@ impl Done {
     }
 }
 
-fn ended(done: &[Done]) -> anyhow::Result<Outcome> {
+fn outcome_of(done: &[Done]) -> anyhow::Result<Outcome> {
     if let Some(stopped) = done.iter().find(|one| one.outcome.stopped) {
         let (pairs, of) = (stopped.trial.pairs, stopped.trial.planned_pairs);
         output::message(format_args!(

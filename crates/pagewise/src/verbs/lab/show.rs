@@ -9,11 +9,11 @@ use pagewise_terminal::{Global, Outcome, output, screen};
 use pagewise_workload::Workload;
 use serde_json::Value;
 
-use super::picked::picked;
+use super::picked::pick;
 use crate::cli::lab::Picked;
 
 pub(super) fn run(global: &Global, wanted: &Picked) -> anyhow::Result<Outcome> {
-    let (file, cells) = picked(wanted)?;
+    let (file, cells) = pick(wanted)?;
     let Some(first) = cells.first() else { return Ok(Outcome::Done) };
     let planned = PlannedExperiment {
         experiment: file.name.clone(),
@@ -21,10 +21,10 @@ pub(super) fn run(global: &Global, wanted: &Picked) -> anyhow::Result<Outcome> {
         claim: file.claim().map(str::to_owned),
         workload: workload(&first.workload).into_iter().chain(neighbour(first)).collect(),
         machines: cells.iter().map(machine).collect(),
-        measured: measured(&file, first),
+        measured: measurement_lines(&file, first),
         arms: first.experiment.arms.iter().map(|arm| row(arm, &first.workload)).collect(),
         runs: cells.iter().map(|cell| cell.experiment.runs()).sum(),
-        seconds: cells.iter().map(library::seconds).sum(),
+        seconds: cells.iter().map(library::estimate_seconds).sum(),
     };
     let shown = if global.json {
         document(&planned, &cells)?
@@ -88,10 +88,10 @@ fn machine(cell: &Cell) -> String {
     format!("{name}: a guest with the kernel {kernel}, {memory}, {cpus}{disk}{count}{limit}")
 }
 
-fn measured(file: &File, cell: &Cell) -> Vec<(String, String)> {
+fn measurement_lines(file: &File, cell: &Cell) -> Vec<(String, String)> {
     let experiment = &cell.experiment;
     let names: Vec<&str> = experiment.metrics.iter().map(|metric| metric.name.as_str()).collect();
-    let doc = experiment.metrics.first().and_then(Metric::known).map(|known| known.doc);
+    let doc = experiment.metrics.first().and_then(Metric::standard).map(|known| known.doc);
     let decides = [names.first().copied(), doc].into_iter().flatten().collect::<Vec<_>>();
     let fact = |name: &str, value: String| (name.to_owned(), value);
     let mut facts = vec![fact("decides", decides.join(": "))];
@@ -105,7 +105,7 @@ fn measured(file: &File, cell: &Cell) -> Vec<(String, String)> {
     } else {
         fact("pairs", format!("{} at most", experiment.pairs))
     });
-    facts.push(fact("discarded", discarded(experiment.warm_up)));
+    facts.push(fact("discarded", discarded_rounds(experiment.warm_up)));
     if let Some(line) = &experiment.counted_from {
         facts.push(fact("counted", format!("from the line {line:?} of its output on")));
     }
@@ -116,7 +116,7 @@ fn measured(file: &File, cell: &Cell) -> Vec<(String, String)> {
     facts
 }
 
-fn discarded(rounds: u32) -> String {
+fn discarded_rounds(rounds: u32) -> String {
     match rounds {
         0 => "the first run".to_owned(),
         1 => "the first run and a round of warm-up".to_owned(),
@@ -140,12 +140,12 @@ fn row(arm: &TrialArm, base: &Workload) -> [String; 3] {
     };
     let mut sets: Vec<String> =
         arm.settings.iter().map(|set| format!("{} = {}", set.knob, set.value)).collect();
-    sets.extend(own(arm, base));
+    sets.extend(own_parameters(arm, base));
     [arm.name.clone(), swap, sets.join(", ")]
 }
 
 /// The parameters of an arm's own workload that differ from those of the other arms.
-fn own(arm: &TrialArm, base: &Workload) -> Vec<String> {
+fn own_parameters(arm: &TrialArm, base: &Workload) -> Vec<String> {
     let Some(program) = &arm.program else { return Vec::new() };
     let Some(own) = Workload::of_program(program) else { return vec![program.argv().join(" ")] };
     let base = workload(base);

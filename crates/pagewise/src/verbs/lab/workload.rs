@@ -20,7 +20,7 @@ use pagewise_workload::{self as workload, Workload, WorkloadSummary};
 use crate::cli::lab as args;
 
 pub(super) fn run<P: Parser>(global: &Global, args: &args::Workload) -> anyhow::Result<Outcome> {
-    let workload = match asked(args) {
+    let workload = match requested_workload(args) {
         Ok(workload) => workload,
         Err(why) => {
             let why = Name::from(why.to_string().as_str());
@@ -49,10 +49,10 @@ fn print_mark(watched: bool, line: &str) {
     }
 }
 
-fn asked(args: &args::Workload) -> Result<Workload, workload::Error> {
+fn requested_workload(args: &args::Workload) -> Result<Workload, workload::Error> {
     match (&args.described, &args.kind) {
-        (Some(text), _) => Workload::described(text),
-        (None, kind) => Workload::typed(kind.as_deref().unwrap_or_default(), &args.settings),
+        (Some(text), _) => Workload::from_description(text),
+        (None, kind) => Workload::from_words(kind.as_deref().unwrap_or_default(), &args.settings),
     }
 }
 

@@ -115,7 +115,7 @@ fn accesses(
         time,
         stop.flag(),
     );
-    loans.end_told();
+    loans.end_with_messages();
     Ok(profile?)
 }
 

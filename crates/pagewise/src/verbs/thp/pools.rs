@@ -67,7 +67,7 @@ impl Pools {
     pub(super) fn end(mut self) {
         self.memory.clear();
         if let Some(loans) = self.loans.take() {
-            loans.end_told();
+            loans.end_with_messages();
         }
     }
 }

@@ -80,7 +80,7 @@ impl Evidence {
         let course = pagewise_decide::watch::course(&moments);
         let counter = counter.as_deref();
         let watched = WatchReport { done, samples: &moments, course: &course, counter };
-        let command = redaction.own_command_line();
+        let command = redaction.command_line();
         let put =
             |name: &str, text: &str| output::new_file_below(&self.folder, name, text.as_bytes());
         put("moments.jsonl", &lines(&moments)?)?;

@@ -22,7 +22,7 @@ pub(super) fn same_here(a: &TrialArm, b: &TrialArm, knobs: &[KnobReading]) -> bo
 
 /// The text `vm.swappiness is 60 already`, if every setting of the arm is current; `None` if it
 /// changes something.
-pub(super) fn unchanged(arm: &TrialArm, knobs: &[KnobReading]) -> Option<String> {
+pub(super) fn why_unchanged(arm: &TrialArm, knobs: &[KnobReading]) -> Option<String> {
     let describe =
         || arm.settings.iter().map(|set| format!("{} is {} already", set.knob, set.value));
     let same = arm.swap.is_none() && arm.settings.iter().all(|set| is_current(set, knobs));
@@ -40,14 +40,12 @@ fn is_current(set: &TrialSetting, knobs: &[KnobReading]) -> bool {
     };
     knobs.iter().find(named).is_some_and(|reading| {
         let is_switch = reading.knob.domain == Domain::Bool;
-        reading
-            .active()
-            .is_some_and(|live| spelled(live, is_switch) == spelled(&set.value, is_switch))
+        reading.active().is_some_and(|live| spell(live, is_switch) == spell(&set.value, is_switch))
     })
 }
 
 /// Normalises the spellings of a boolean setting.
-fn spelled(value: &str, is_switch: bool) -> &str {
+fn spell(value: &str, is_switch: bool) -> &str {
     match value {
         "1" | "Y" | "y" | "true" if is_switch => "1",
         "0" | "N" | "n" | "false" if is_switch => "0",
@@ -62,7 +60,7 @@ mod tests {
 
     use super::*;
 
-    fn live(name: &str, value: &str) -> KnobReading {
+    fn current_value(name: &str, value: &str) -> KnobReading {
         let knob = KNOBS.iter().find(|knob| knob.name == name).unwrap();
         let live = Reading::found(Name::from(value), Source::file("/proc/sys/x"));
         KnobReading { knob, instance: None, live, default: None }
@@ -78,7 +76,7 @@ mod tests {
 
     #[test]
     fn an_arm_that_sets_what_there_is_changes_nothing() {
-        let knobs = [live("vm.swappiness", "60"), live("zswap.enabled", "N")];
+        let knobs = [current_value("vm.swappiness", "60"), current_value("zswap.enabled", "N")];
         let same = |a: &[(&str, &str)], b: &[(&str, &str)]| same_here(&arm(a), &arm(b), &knobs);
         assert!(same(&[], &[("vm.swappiness", "60")]));
         assert!(same(&[("zswap.enabled", "0")], &[("vm.swappiness", "60")]));
@@ -91,10 +89,10 @@ mod tests {
 
     #[test]
     fn what_is_so_already_is_said_of_the_whole_arm() {
-        let knobs = [live("vm.swappiness", "60")];
-        let listed = unchanged(&arm(&[("vm.swappiness", "60")]), &knobs);
+        let knobs = [current_value("vm.swappiness", "60")];
+        let listed = why_unchanged(&arm(&[("vm.swappiness", "60")]), &knobs);
         assert_eq!(listed.as_deref(), Some("vm.swappiness is 60 already"));
-        assert_eq!(unchanged(&arm(&[]), &knobs), None);
-        assert_eq!(unchanged(&arm(&[("vm.swappiness", "1")]), &knobs), None);
+        assert_eq!(why_unchanged(&arm(&[]), &knobs), None);
+        assert_eq!(why_unchanged(&arm(&[("vm.swappiness", "1")]), &knobs), None);
     }
 }

@@ -2,12 +2,12 @@
 //! The command line → an experiment, and its lender.
 
 use anyhow::bail;
-use pagewise_lab::experiment::arm;
+use pagewise_lab::experiment::build_arm;
 use pagewise_model::arm::alike;
 use pagewise_model::{Bytes, Clock, Refusal};
 use pagewise_stats::{Experiment, Metric, prefer_more};
 use pagewise_terminal::Global;
-use pagewise_workload::recognised;
+use pagewise_workload::recognise;
 
 use crate::cli::Trial;
 use crate::host_loans::HostLoans;
@@ -17,20 +17,20 @@ pub(super) fn experiment(global: &Global, args: &Trial) -> anyhow::Result<Experi
         let what = "trial runs a command on this machine; a recording runs nothing".to_owned();
         bail!(Refusal::advised(what, "omit --root"));
     }
-    let arm = |name: &str, given: &[_]| arm(name, given);
+    let arm = |name: &str, given: &[_]| build_arm(name, given);
     let arms = vec![arm("a", &args.a)?, arm("b", &args.b)?];
     if alike(&arms[0], &arms[1]) && !args.aa {
         let what = "A and B are the same: there is nothing to compare".to_owned();
         bail!(Refusal::advised(what, "set something in --a or --b; --aa if you mean it"));
     }
     let experiment = Experiment {
-        program: recognised(args.command.clone()),
+        program: recognise(args.command.clone()),
         arms,
         metrics: metrics(args)?,
         pairs: args.pairs,
         min_effect: args.min_effect,
         warm_up: args.warm_up,
-        seed: args.seed.unwrap_or_else(drawn),
+        seed: args.seed.unwrap_or_else(draw_seed),
         memory_limit_bytes: args.memory.map(Bytes::get),
         deadline: args.timeout,
         clock: Clock::Real,
@@ -57,7 +57,7 @@ fn metrics(args: &Trial) -> anyhow::Result<Vec<Metric>> {
 }
 
 /// A random seed with few digits, so that it is easy to type again.
-fn drawn() -> u64 {
+fn draw_seed() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     now.map_or(1, |since| u64::from(since.subsec_micros()) + 1)
 }

@@ -44,9 +44,9 @@ pub(crate) fn run(global: &Global, args: &Trial, started: CostMeter) -> anyhow::
         })
         .transpose()?;
     let lender = loans.as_mut().map(|loans| &mut loans.session as &mut dyn Lender);
-    let conducted = conducted(global, &experiment, lender, &stop, folder.as_mut());
-    let is_all_back = loans.is_none_or(HostLoans::end_told);
-    ended(global, &experiment, &machine, conducted, is_all_back, folder.as_ref(), started)
+    let conducted = conduct_and_record(global, &experiment, lender, &stop, folder.as_mut());
+    let is_all_back = loans.is_none_or(HostLoans::end_with_messages);
+    report_outcome(global, &experiment, &machine, conducted, is_all_back, folder.as_ref(), started)
 }
 
 /// Refuses arms that are equivalent on this machine, and reports an arm that changes nothing.
@@ -57,7 +57,7 @@ fn compare_with_current(
     same_is_meant: bool,
 ) -> anyhow::Result<()> {
     let (knobs, arms) = (&machine.end.knobs, &experiment.arms);
-    let unchanged = |arm: &TrialArm| Some((arm.name.clone(), current::unchanged(arm, knobs)?));
+    let unchanged = |arm: &TrialArm| Some((arm.name.clone(), current::why_unchanged(arm, knobs)?));
     let lines: Vec<(String, String)> = arms.iter().filter_map(unchanged).collect();
     if let [a, b] = arms.as_slice() {
         if !same_is_meant && current::same_here(a, b, knobs) {
@@ -74,7 +74,7 @@ fn compare_with_current(
 }
 
 /// Conducts the runs, shows them and writes them to the evidence, if requested.
-fn conducted(
+fn conduct_and_record(
     global: &Global,
     experiment: &Experiment,
     lender: Option<&mut dyn Lender>,
@@ -82,26 +82,26 @@ fn conducted(
     mut folder: Option<&mut Folder>,
 ) -> ExperimentRuns {
     let shown = Measuring::start(global, "trial");
-    let mut hear = |event: &TrialEvent| {
+    let mut on_event = |event: &TrialEvent| {
         match event {
             TrialEvent::Begins { run, of, .. } => shown.show_count(run - 1, *of),
             TrialEvent::Ran(run) => {
                 if let Some(folder) = &mut folder {
-                    folder.run(run);
+                    folder.add_run(run);
                 }
             }
             TrialEvent::Forecast(Some(forecast)) if !global.quiet => {
-                shown.note(&said(experiment, forecast));
+                shown.note(&forecast_in_words(experiment, forecast));
             }
             _ => {}
         }
         ControlFlow::Continue(())
     };
-    conduct(experiment, lender, &mut Control { stop: stop.flag(), hear: &mut hear })
+    conduct(experiment, lender, &mut Control { stop: stop.flag(), on_event: &mut on_event })
 }
 
 /// What the warm-up runs show about the expected precision, as text.
-pub(crate) fn said(experiment: &Experiment, forecast: &TrialForecast) -> String {
+pub(crate) fn forecast_in_words(experiment: &Experiment, forecast: &TrialForecast) -> String {
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
     let pairs = experiment.pairs;
     let enough = match forecast.pairs_for_min_effect {
@@ -118,7 +118,7 @@ pub(crate) fn said(experiment: &Experiment, forecast: &TrialForecast) -> String 
 }
 
 /// Prints the verdict if there is one, and in any case where the runs are stored.
-fn ended(
+fn report_outcome(
     global: &Global,
     experiment: &Experiment,
     machine: &Interval,
@@ -140,14 +140,14 @@ fn ended(
     match trouble {
         None => kept.map(|()| Outcome::Done),
         Some(ExperimentError::Stopped) => {
-            stopped(&tried, is_all_back);
+            say_stopped(&tried, is_all_back);
             kept.map(|()| Outcome::Status(exit::STOPPED))
         }
         Some(trouble) => Err(anyhow!(trouble)),
     }
 }
 
-fn stopped(tried: &TrialReport<'_>, is_all_back: bool) {
+fn say_stopped(tried: &TrialReport<'_>, is_all_back: bool) {
     let (pairs, of) = (tried.trial.pairs, tried.trial.planned_pairs);
     let kept = match tried.evidence {
         Some(folder) => {

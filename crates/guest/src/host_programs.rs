@@ -17,7 +17,10 @@ use crate::program;
 const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
 
 /// Files of the host and their paths in the guest; the program goes to `bin`.
-pub fn carried(name: &str, package: &'static str) -> Result<Vec<(PathBuf, String)>, Error> {
+pub fn files_of_program(
+    name: &str,
+    package: &'static str,
+) -> Result<Vec<(PathBuf, String)>, Error> {
     let path = program::find(name, package)?;
     let mut list = Command::new(LOADER);
     let listed = program::output(name, list.arg("--list").arg(&path))?;
@@ -56,7 +59,7 @@ mod tests {
 
     #[test]
     fn a_program_comes_with_all_that_it_needs() {
-        let files = carried("setpriv", "util-linux").unwrap();
+        let files = files_of_program("setpriv", "util-linux").unwrap();
         assert_eq!(files[0].1, "bin/setpriv");
         assert!(files.iter().any(|(_, to)| to.contains("libc.so")), "{files:?}");
         assert!(files.iter().any(|(_, to)| to == LOADER.trim_start_matches('/')), "{files:?}");

@@ -17,7 +17,7 @@ const START: f64 = 15.0;
 /// Estimated time in seconds, by the clock of the machine that runs it. A user's command, and a
 /// workload that ends when its work is done, may take much less.
 #[must_use]
-pub fn seconds(cell: &Cell) -> f64 {
+pub fn estimate_seconds(cell: &Cell) -> f64 {
     let deadline = cell.experiment.deadline.as_secs_f64();
     let (run, files) = match &cell.workload {
         Workload::Swap(swap) => (swap.seconds, vec![swap.data, swap.code]),

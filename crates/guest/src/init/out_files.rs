@@ -7,10 +7,10 @@ use std::path::Path;
 
 use super::channel::Channel;
 use super::failure::{ErrorContext, Failure};
-use crate::wire::{self, CHUNK, Event, OUT};
+use crate::wire::{CHUNK, Event, OUT};
 
 /// Sends every regular file; skips links and devices.
-pub(super) fn everything(channel: &Channel) -> Result<(), Failure> {
+pub(super) fn send_all(channel: &Channel) -> Result<(), Failure> {
     let mut folders = vec![Path::new(OUT).to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).at_path(&folder)?.flatten() {
@@ -33,7 +33,7 @@ fn send(path: &Path, channel: &Channel) -> std::io::Result<()> {
     let mut buffer = vec![0; CHUNK];
     loop {
         let length = file.read(&mut buffer)?;
-        let bytes = wire::packed(&buffer[..length]);
+        let bytes = buffer[..length].to_vec();
         channel.tell(&Event::File { path: name.clone(), bytes });
         if length < CHUNK {
             return Ok(());

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A command → how it ended, what it used, and its output.
+//!
+//! A run has three steps, each a type, because their order decides what is counted:
+//!
+//! 1. [`PreparedRun`]: the neighbour runs, the command waits at its [`gate`], and all counters have
+//!    been read once. The usage until here is subtracted later.
+//! 2. [`EndedRun`]: the command and all processes that it left behind have ended, and the counters
+//!    have been read again, before those processes were killed.
+//! 3. [`RunResult`]: the difference, after everything was reaped.
+//!
+//! CPU time and major faults are those of the command and all its child processes, from the
+//! kernel's account of reaped children; a v2 cgroup also counts processes that were not reaped.
+
+mod gate;
+mod neighbour;
+mod wait;
+
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use pagewise_guest::program;
+use pagewise_model::RunEnd;
+use pagewise_model::lend::MemoryGroup;
+use pagewise_observe::{HostRoot, OwnUsage, ThreadCpu, ThreadProfile};
+use pagewise_stats::name::{CPU, MAJOR_FAULTS, TIME};
+
+use super::gauges::Gauges;
+use super::host::{self, Changed, HostAtStart, counters_of};
+use super::mark::{LineFinder, Stopped};
+use super::processes::Reaper;
+use super::swap_traffic::LentSwap;
+use super::usage::Usage;
+use super::victims::Log;
+use super::watcher::Watcher;
+use gate::Gate;
+pub(super) use gate::StartedProgram;
+use neighbour::Neighbour;
+use wait::{CommandEnd, RunEvent, until_end};
+
+/// The command of a run and what surrounds it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RunSetup<'a> {
+    pub(super) command: StartedProgram<'a>,
+    /// A program that runs beside the command.
+    pub(super) neighbour: Option<StartedProgram<'a>>,
+    /// The line of the neighbour's output after which the command is started.
+    pub(super) neighbour_ready: Option<&'a str>,
+    /// Whether the cgroup has a memory limit.
+    pub(super) limited: bool,
+    pub(super) deadline: Duration,
+    /// Swap that was borrowed for the run.
+    pub(super) swap: &'a LentSwap,
+    /// The kernel's reclaim threads.
+    pub(super) kswapd: &'a ThreadCpu,
+    /// Whether to sample the stacks of the reclaim threads.
+    pub(super) profile: bool,
+    /// The line of output from which on the run is measured; `None`: from its start.
+    pub(super) counted_from: Option<&'a str>,
+}
+
+/// Result of a run.
+#[derive(Debug)]
+pub(super) struct RunResult {
+    pub(super) end: RunEnd,
+    pub(super) left: u32,
+    pub(super) changed: Changed,
+    pub(super) others_cpu_seconds: Option<f64>,
+    /// Whether it printed the line from which on it is measured, or needs none.
+    pub(super) marked: bool,
+    /// The end of its output.
+    pub(super) message: String,
+    /// Names of the processes in the cgroup that the OOM killer killed.
+    pub(super) victims: Vec<String>,
+    /// Functions in which the reclaim threads were sampled, with the number of samples.
+    pub(super) profile: Vec<(String, u64)>,
+}
+
+/// Why there is no result.
+#[derive(Debug)]
+pub(super) enum NotRun {
+    /// The user stopped the experiment; the command was ended.
+    Stopped,
+    /// The command could not be started.
+    Failed(String),
+}
+
+/// Finds the executable of a program as a shell would.
+pub(super) fn find_program(name: &str) -> Option<PathBuf> {
+    if !name.contains('/') {
+        return program::find(name, "").ok();
+    }
+    let path = std::path::absolute(name).ok()?;
+    program::is_program(&path).then_some(path)
+}
+
+/// Runs the command until it ends, fails or is stopped.
+pub(super) fn run(
+    setup: &RunSetup<'_>,
+    watcher: &mut Watcher,
+    stop: &AtomicBool,
+) -> Result<RunResult, NotRun> {
+    let host = HostRoot::live().map_err(|error| not_run("/", &error))?;
+    PreparedRun::prepare(&host, setup, watcher, stop)?.execute(watcher, stop)?.account()
+}
+
+/// A command that waits at its gate. Fields are dropped in this order: the command ends before
+/// this process stops being the subreaper, and before the neighbour ends.
+#[derive(Debug)]
+struct PreparedRun<'a> {
+    gate: Gate,
+    measurement: Measurement<'a>,
+    neighbour: Option<Neighbour>,
+    /// The account of reaped children before the command was started.
+    accounted: OwnUsage,
+    /// What the command's process had used when it was ready.
+    at_gate: Usage,
+    log: Log,
+}
+
+impl<'a> PreparedRun<'a> {
+    fn prepare(
+        host: &'a HostRoot,
+        setup: &'a RunSetup<'a>,
+        watcher: &mut Watcher,
+        stop: &AtomicBool,
+    ) -> Result<Self, NotRun> {
+        // before the reaper, so that it is not counted as a child of the command; it is reaped
+        // after the accounting
+        let neighbour =
+            setup.neighbour.map(|program| Neighbour::start(&program, setup, stop)).transpose()?;
+        let reaper = Reaper::new();
+        // after the start of the neighbour: what is reaped from here on belongs to the command
+        let accounted = OwnUsage::of_ended_children();
+        let gate = Gate::open(&setup.command)?;
+        watcher.watch(Some(gate.child.id()));
+        let at_gate = Usage::at_gate(host, gate.child.id());
+        let log = Log::from_now(setup.command.group);
+        let measurement = Measurement::start(host, setup, reaper);
+        Ok(Self { gate, measurement, neighbour, accounted, at_gate, log })
+    }
+
+    /// Lets the command run until it has ended; then reads the counters, and only then kills what
+    /// it left behind.
+    fn execute(mut self, watcher: &mut Watcher, stop: &AtomicBool) -> Result<EndedRun<'a>, NotRun> {
+        let setup = self.measurement.setup;
+        let (finder, found) = line_finder(setup.counted_from)?;
+        // the last reading before the command starts
+        let before = self.measurement.counters();
+        let began = Instant::now();
+        let output = self.gate.pass(finder)?;
+        let mut on_event = |event| self.measurement.on_event(event);
+        let deadline = began + setup.deadline;
+        let ended = until_end(&mut self.gate.child, found, deadline, stop, &mut on_event);
+        let time = began.elapsed();
+        let changed = self.measurement.changes_since(&before);
+        let left = self.measurement.reaper.sweep();
+        watcher.watch(None);
+        // after the sweep, since the output ends only when nobody holds its pipe any more
+        let output = output.into_text();
+        match ended.map_err(|error| not_run("waiting for the command", &error))? {
+            Some(end) => Ok(EndedRun { prepared: self, end, time, changed, left, output }),
+            None => Err(NotRun::Stopped),
+        }
+    }
+}
+
+/// What is read while the command runs.
+#[derive(Debug)]
+struct Measurement<'a> {
+    host: &'a HostRoot,
+    setup: &'a RunSetup<'a>,
+    reaper: Reaper,
+    gauges: Gauges<'a>,
+    profile: ThreadProfile,
+    mark: Option<Mark<'a>>,
+}
+
+/// The counters when the command had printed the line from which on it is measured.
+#[derive(Debug)]
+struct Mark<'a> {
+    counters: HostAtStart<'a>,
+    used: Usage,
+}
+
+impl<'a> Measurement<'a> {
+    fn start(host: &'a HostRoot, setup: &'a RunSetup<'a>, reaper: Reaper) -> Self {
+        let groups = [setup.command.group, setup.neighbour_group()];
+        let profiled: &[u32] = if setup.profile { &setup.kswapd.threads } else { &[] };
+        Self {
+            host,
+            setup,
+            reaper,
+            gauges: Gauges::new(host, groups, setup.swap, setup.kswapd),
+            profile: ThreadProfile::start(profiled),
+            mark: None,
+        }
+    }
+
+    fn counters(&self) -> HostAtStart<'a> {
+        host::read_at_start(self.host, self.setup.command.group, self.setup.swap)
+    }
+
+    fn on_event(&mut self, event: RunEvent) {
+        match event {
+            RunEvent::SampleDue => {
+                self.gauges.sample();
+                self.profile.collect();
+            }
+            RunEvent::LinePrinted(leader) => {
+                // until all counters are read, so that they are of the same moment
+                let _stopped = Stopped::new(leader);
+                let group = self.setup.command.group;
+                let used = Usage::of_families(self.host, &self.reaper.processes(), group);
+                self.mark = Some(Mark { counters: self.counters(), used });
+                self.gauges.restart();
+            }
+        }
+    }
+
+    /// The changes since the start; of what is measured, those since the mark, if there is one.
+    fn changes_since(&self, start: &HostAtStart<'_>) -> Changed {
+        let (host, group, limited) = (self.host, self.setup.command.group, self.setup.limited);
+        let mut changed = start.until_now(host, group, limited);
+        if let Some(mark) = &self.mark {
+            let late = mark.counters.until_now(host, group, limited);
+            changed = Changed { values: late.values, host_wide: late.host_wide, ..changed };
+        }
+        self.gauges.add_to(&mut changed);
+        changed
+    }
+}
+
+/// A command that has ended, and nothing that it started runs any more.
+#[derive(Debug)]
+struct EndedRun<'a> {
+    prepared: PreparedRun<'a>,
+    end: CommandEnd,
+    time: Duration,
+    changed: Changed,
+    /// Number of processes that it left behind.
+    left: u32,
+    output: String,
+}
+
+impl EndedRun<'_> {
+    /// Subtracts what was used before. It is the last step, because only reaped processes are
+    /// accounted for, and the neighbour must not be reaped before.
+    fn account(self) -> Result<RunResult, NotRun> {
+        let Self { prepared, end, time, mut changed, left, output } = self;
+        // dropped from the last to the first, which is the order of the fields
+        let PreparedRun { accounted, at_gate, log, mut neighbour, measurement, gate: _gate } =
+            prepared;
+        let (host, setup) = (measurement.host, measurement.setup);
+        let all = Usage::since(accounted, changed.cpu_seconds);
+        let counted = all.subtract(measurement.mark.as_ref().map_or(at_gate, |mark| mark.used));
+        changed.values.insert(CPU.to_owned(), counted.cpu_seconds());
+        changed.values.insert(MAJOR_FAULTS.to_owned(), counted.major_faults as f64);
+        let marked = setup.counted_from.is_none() || measurement.mark.is_some();
+        if !marked {
+            changed.values.clear();
+            changed.host_wide.clear();
+        }
+        changed.values.insert(TIME.to_owned(), time.as_nanos() as f64 / 1e9);
+        let neighbour_cpu = setup.neighbour_group().and_then(|group| counters_of(group).cpu(host));
+        let neighbour_seconds = neighbour_cpu.map_or(0.0, |micros| micros.get() as f64 / 1e6);
+        let own_seconds = all.subtract(at_gate).cpu_seconds() + neighbour_seconds;
+        let others = changed.busy_seconds.map(|busy| (busy - own_seconds).max(0.0));
+        if let Some(neighbour) = &mut neighbour {
+            neighbour.check(&changed)?;
+        }
+        Ok(RunResult {
+            marked,
+            end: run_end(end, changed.oom_kills),
+            left,
+            changed,
+            others_cpu_seconds: others.map(|seconds| (seconds * 1e6).round() / 1e6),
+            message: output,
+            victims: log.victims(),
+            profile: measurement.profile.functions(),
+        })
+    }
+}
+
+impl<'a> RunSetup<'a> {
+    fn neighbour_group(&self) -> Option<&'a MemoryGroup> {
+        self.neighbour.and_then(|neighbour| neighbour.group)
+    }
+}
+
+/// A finder for a line of output, and the eventfd that it signals; two `None` for no line.
+fn line_finder(line: Option<&str>) -> Result<(Option<LineFinder>, Option<OwnedFd>), NotRun> {
+    let finder = line.map(LineFinder::new).transpose();
+    Ok(finder.map_err(|error| not_run("an event", &error))?.unzip())
+}
+
+fn not_run(what: &str, why: &dyn std::fmt::Display) -> NotRun {
+    NotRun::Failed(format!("{what}: {why}"))
+}
+
+fn run_end(last: CommandEnd, kills: u64) -> RunEnd {
+    match last {
+        CommandEnd::TimedOut => RunEnd::TimedOut,
+        CommandEnd::Exit(_) if kills > 0 => RunEnd::OutOfMemory { kills },
+        CommandEnd::Exit(status) => match (status.code(), status.signal()) {
+            (Some(status), _) => RunEnd::Exited { status },
+            (None, signal) => RunEnd::Killed { signal: signal.unwrap_or(0) },
+        },
+    }
+}

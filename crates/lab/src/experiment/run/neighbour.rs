@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A program that runs beside the command of a run.
+
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use pagewise_stats::name::NEIGHBOUR_KILLS;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
+};
+
+use super::super::host::Changed;
+use super::super::output::Output;
+use super::super::trouble::quote;
+use super::gate::{Gate, StartedProgram};
+use super::wait::{LOOK, Waited, wait};
+use super::{NotRun, RunSetup, line_finder, not_run};
+
+/// A program that runs beside the command, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Neighbour {
+    gate: Gate,
+    output: Option<Output>,
+}
+
+impl Neighbour {
+    /// Starts it; returns when it has printed its line, if one is required.
+    pub(super) fn start(
+        program: &StartedProgram<'_>,
+        setup: &RunSetup<'_>,
+        stop: &AtomicBool,
+    ) -> Result<Self, NotRun> {
+        let mut gate = Gate::open(program)?;
+        let (finder, found) = line_finder(setup.neighbour_ready)?;
+        let output = Some(gate.pass(finder)?);
+        let mut neighbour = Self { gate, output };
+        if let (Some(found), Some(line)) = (&found, setup.neighbour_ready) {
+            neighbour.wait_until_ready(found, line, Instant::now() + setup.deadline, stop)?;
+        }
+        Ok(neighbour)
+    }
+
+    fn wait_until_ready(
+        &mut self,
+        found: &OwnedFd,
+        line: &str,
+        deadline: Instant,
+        stop: &AtomicBool,
+    ) -> Result<(), NotRun> {
+        let broken = |error: &dyn std::fmt::Display| not_run("the neighbour", error);
+        let leader = self.leader().ok_or_else(|| broken(&"no process id"))?;
+        let handle = pidfd_open(leader, PidfdFlags::empty()).map_err(|error| broken(&error))?;
+        loop {
+            match wait(&handle, Some(found), LOOK) {
+                Some(Waited::Found) => return Ok(()),
+                Some(Waited::Ended) => {
+                    // its remaining processes may hold its output open
+                    self.end_group();
+                    let output = self.output.take().map_or_else(String::new, Output::into_text);
+                    let why = format!("it ended before it printed {line:?}{}", quote(&output));
+                    return Err(broken(&why));
+                }
+                None if stop.load(Ordering::SeqCst) => return Err(NotRun::Stopped),
+                None if Instant::now() >= deadline => {
+                    let why = format!("it did not print {line:?} before the deadline of a run");
+                    return Err(broken(&why));
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// The neighbour must run as long as the command. If the OOM killer killed it, that is a result
+    /// and not an error.
+    pub(super) fn check(&mut self, changed: &Changed) -> Result<(), NotRun> {
+        let is_killed = changed.values.get(NEIGHBOUR_KILLS).is_some_and(|kills| *kills > 0.0);
+        // not reaped, so that the pid remains that of its process group
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let leader = self.leader().filter(|_| !is_killed);
+        let ended = leader.map(|leader| waitid(WaitId::Pid(leader), options)).transpose();
+        let Some(status) = ended.map_err(|error| not_run("the neighbour", &error))?.flatten()
+        else {
+            return Ok(());
+        };
+        self.end_group();
+        let output = self.output.take().map_or_else(String::new, Output::into_text);
+        let status =
+            status.exit_status().map_or_else(String::new, |it| format!(" with status {it}"));
+        let why = format!("it ended before the command did{status}{}", quote(&output));
+        Err(not_run("the neighbour", &why))
+    }
+
+    fn leader(&self) -> Option<Pid> {
+        i32::try_from(self.gate.child.id()).ok().and_then(Pid::from_raw)
+    }
+
+    fn end_group(&self) {
+        if let Some(leader) = self.leader() {
+            // it may have ended already
+            let _ = kill_process_group(leader, Signal::KILL);
+        }
+    }
+}
+
+impl Drop for Neighbour {
+    fn drop(&mut self) {
+        self.end_group();
+    }
+}
