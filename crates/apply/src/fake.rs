@@ -725,7 +725,7 @@ impl HostOps for Fake {
         self.world().read_text(path).is_some()
     }
 
-    fn resolved(&self, folder: &Path) -> io::Result<String> {
+    fn resolve(&self, folder: &Path) -> io::Result<String> {
         Ok(folder.display().to_string())
     }
 

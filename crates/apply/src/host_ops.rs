@@ -284,7 +284,7 @@ pub(crate) trait HostOps {
     fn exists(&self, path: &str) -> bool;
 
     /// The path of a folder with links resolved, as the kernel spells it.
-    fn resolved(&self, folder: &Path) -> io::Result<String>;
+    fn resolve(&self, folder: &Path) -> io::Result<String>;
 
     /// The inode number of a folder: it stays the same after a reboot.
     fn inode(&self, folder: &str) -> io::Result<u64>;
@@ -354,14 +354,14 @@ pub(crate) fn folder_of(path: &str) -> &str {
 
 /// Makes the change, and retries if the device is briefly in use: udev opens each new device to
 /// read it.
-pub(crate) fn patiently(hands: &mut dyn HostOps, deed: &HostChange<'_>) -> io::Result<()> {
+pub(crate) fn patiently(host: &mut dyn HostOps, deed: &HostChange<'_>) -> io::Result<()> {
     let mut tried = 0;
     loop {
-        match hands.act(deed) {
+        match host.act(deed) {
             Err(error) if is_passing(&error) && tried < TRIES => tried += 1,
             done => return done,
         }
-        hands.pause(BETWEEN);
+        host.pause(BETWEEN);
     }
 }
 

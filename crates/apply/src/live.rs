@@ -80,7 +80,7 @@ impl Live {
 }
 
 /// The folder of journals, as it is spelled in the journal's path.
-pub(crate) fn resolved(folder: &Path) -> Result<String, Error> {
+pub(crate) fn resolve(folder: &Path) -> Result<String, Error> {
     let describe = |source| Error::State { path: folder.display().to_string(), source };
     in_words(fs::canonicalize(folder).map_err(describe)?).map_err(describe)
 }
@@ -170,7 +170,7 @@ impl HostOps for Live {
         fs::symlink_metadata(path).is_ok()
     }
 
-    fn resolved(&self, folder: &Path) -> io::Result<String> {
+    fn resolve(&self, folder: &Path) -> io::Result<String> {
         in_words(fs::canonicalize(folder)?)
     }
 

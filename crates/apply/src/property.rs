@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 use crate::fake::{DISK, Fake, Fault, MOUNT, STATE, State, ZSWAP};
 use crate::journal::fuzzing::open_in;
-use crate::journal::{Loan, Reading, Record};
+use crate::journal::{Reading, Record, RecordedChange};
 use crate::recover::{Conflicts, recover_all};
 use crate::session::Session;
 use pagewise_model::undo::{Outcome, Recovered};
@@ -206,7 +206,9 @@ fn prop_assert_named(names: &str, what: &str) -> Result<(), TestCaseError> {
 fn ways_back(journal: &[u8]) -> Vec<(String, String)> {
     let records = Reading::parse(journal).records.into_iter();
     let back = records.filter_map(|record| match record {
-        Record::Taking { what: Loan::Setting { back, .. }, .. } => Some((back.path, back.value)),
+        Record::Announced { what: RecordedChange::Setting(setting), .. } => {
+            Some((setting.back.path, setting.back.value))
+        }
         _ => None,
     });
     back.collect()

@@ -15,7 +15,10 @@
 //! If a file system is read-only and has no lock file, no process can hold the lock, so it is not
 //! needed.
 
-#![expect(clippy::disallowed_methods, reason = "the lock is there before there are hands to act")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the lock is taken before there is a HostOps to act"
+)]
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, Write};

@@ -11,23 +11,23 @@ use pagewise_model::knob::{Access, Domain, KNOBS, Knob, Undo};
 
 use crate::error::{Doing, Error};
 use crate::host_ops::{HostChange, HostOps};
-use crate::journal::{Loan, Open, Write};
+use crate::journal::{OpenChange, SettingChange, Write};
 use pagewise_model::undo::Outcome;
 
 /// The record for the journal, made before the value is written.
-pub(crate) fn announced(
-    hands: &dyn HostOps,
+pub(crate) fn announce(
+    host: &dyn HostOps,
     name: &str,
     instance: Option<&str>,
     value: &str,
-) -> Result<Loan, Error> {
+) -> Result<SettingChange, Error> {
     let knob = row(name)?;
     let path = path_of(knob, instance)?;
-    let text = read(hands, &path)?;
+    let text = read(host, &path)?;
     let old = active(knob.domain, &text);
     let ours = spelled(knob, &text, value)?;
-    let back = back(hands, knob, instance, &path, &old)?;
-    Ok(Loan::Setting { name: name.to_owned(), path, old, ours, back })
+    let back = back(host, knob, instance, &path, &old)?;
+    Ok(SettingChange { name: name.to_owned(), path, old, ours, back })
 }
 
 fn row(name: &str) -> Result<&'static Knob, Error> {
@@ -42,7 +42,7 @@ fn row(name: &str) -> Result<&'static Knob, Error> {
 }
 
 /// Checks that a word only makes the kernel refresh what it reports.
-pub(crate) fn tells(name: &str, word: &str) -> Result<(), Error> {
+pub(crate) fn check_refresh_word(name: &str, word: &str) -> Result<(), Error> {
     let Domain::Word { words } = row(name)?.domain else {
         return Err(Error::NoKnob(name.to_owned()));
     };
@@ -99,8 +99,8 @@ fn is_plain(part: &str) -> bool {
     !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-fn read(hands: &dyn HostOps, path: &str) -> Result<String, Error> {
-    match hands.read(path) {
+fn read(host: &dyn HostOps, path: &str) -> Result<String, Error> {
+    match host.read(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             Err(Error::Absent { what: path.to_owned(), why: "this kernel has no such file" })
         }
@@ -182,7 +182,7 @@ fn numbers(value: &str) -> Option<String> {
 /// The write that restores the old value: of two knobs that exclude each other, the one that is
 /// active.
 fn back(
-    hands: &dyn HostOps,
+    host: &dyn HostOps,
     knob: &Knob,
     instance: Option<&str>,
     path: &str,
@@ -195,84 +195,75 @@ fn back(
     }
     let pair = row(pair)?;
     let path = path_of(pair, instance)?;
-    let value = active(pair.domain, &read(hands, &path)?);
+    let value = active(pair.domain, &read(host, &path)?);
     // if both are 0, only the one that accepts 0 can be active
     let takes = |knob: &Knob, value: &str| spelled(knob, value, value).is_ok();
     let rules = value != "0" || !takes(knob, old);
     Ok(if rules { Write { path, value } } else { own })
 }
 
-/// A change of a file, and how to undo it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Change<'a> {
-    pub(crate) path: &'a str,
-    pub(crate) old: &'a str,
-    pub(crate) ours: &'a str,
-    pub(crate) back: &'a Write,
-}
-
-pub(crate) fn set(hands: &mut dyn HostOps, name: &str, change: &Change<'_>) -> Result<(), Error> {
-    if change.old == change.ours {
+/// Writes the value of this change, and restores the old one if the kernel stores another value.
+pub(crate) fn set(host: &mut dyn HostOps, change: &SettingChange) -> Result<(), Error> {
+    let SettingChange { name, path, old, ours, back } = change;
+    if old == ours {
         return Ok(());
     }
-    let Change { path, ours, back, .. } = *change;
-    hands.act(&HostChange::Write { path, value: ours }).doing(|| format!("{name} = {ours}"))?;
-    let found = current(hands, path, change.ours)?;
-    if found == ours {
+    host.act(&HostChange::Write { path, value: ours }).doing(|| format!("{name} = {ours}"))?;
+    let found = current(host, path, ours)?;
+    if found == *ours {
         return Ok(());
     }
-    write_back(hands, back)?;
-    Err(Error::Changed { what: name.to_owned(), wrote: ours.to_owned(), found })
+    write_back(host, back)?;
+    Err(Error::Changed { what: name.clone(), wrote: ours.clone(), found })
 }
 
 /// The current value of the file, parsed like `like`: one word if the file lists all words.
-fn current(hands: &dyn HostOps, path: &str, like: &str) -> Result<String, Error> {
-    let text = read(hands, path)?;
+fn current(host: &dyn HostOps, path: &str, like: &str) -> Result<String, Error> {
+    let text = read(host, path)?;
     let is_word = !like.contains([' ', '[']);
     let domain = if is_word { Domain::Listed } else { Domain::Text };
     Ok(active(domain, &text))
 }
 
 /// Whether the file still has that value.
-pub(crate) fn is_at_value(hands: &dyn HostOps, path: &str, value: &str) -> Result<bool, Error> {
-    current(hands, path, value).map(|found| found == value)
+pub(crate) fn has_value(host: &dyn HostOps, path: &str, value: &str) -> Result<bool, Error> {
+    current(host, path, value).map(|found| found == value)
 }
 
-fn write_back(hands: &mut dyn HostOps, back: &Write) -> Result<(), Error> {
+fn write_back(host: &mut dyn HostOps, back: &Write) -> Result<(), Error> {
     let Write { path, value } = back;
-    hands.act(&HostChange::Write { path, value }).doing(|| format!("{path} = {value}"))
+    host.act(&HostChange::Write { path, value }).doing(|| format!("{path} = {value}"))
 }
 
-pub(crate) fn give_back(
-    hands: &mut dyn HostOps,
-    name: &str,
-    change: &Change<'_>,
-    it: &Open,
+/// Restores the old value if the file still has ours.
+pub(crate) fn undo(
+    host: &mut dyn HostOps,
+    change: &SettingChange,
+    it: &OpenChange,
 ) -> Result<Outcome, Error> {
-    let is_known = is_in_table(name, change.path) && is_of_table(&change.back.path);
-    if !is_known {
+    let SettingChange { name, path, old, ours, back } = change;
+    if !is_in_table(name, path) || !is_of_table(&back.path) {
         let why = "its journal names another file for it".to_owned();
-        return Err(Error::NotLent { name: name.to_owned(), why });
+        return Err(Error::NotLent { name: name.clone(), why });
     }
-    let found = match current(hands, change.path, change.old) {
+    let found = match current(host, path, old) {
         Err(Error::Absent { .. }) => return Ok(Outcome::Gone),
         found => found?,
     };
-    // first check for our own value: one of two loans may have left a value that the other found
-    let is_ours = found == change.ours && it.conflict.is_none();
-    if found == change.old || !is_ours && it.origins.contains(&found) {
+    // first check for our own value: one of two changes may have left a value that the other found
+    let is_ours = found == *ours && it.conflict.is_none();
+    if found == *old || !is_ours && it.origins.contains(&found) {
         return Ok(Outcome::Gone);
     }
     if !is_ours {
-        let (old, ours) = (change.old.to_owned(), change.ours.to_owned());
-        return Ok(Outcome::Conflict { old, ours, found });
+        return Ok(Outcome::Conflict { old: old.clone(), ours: ours.clone(), found });
     }
-    write_back(hands, change.back)?;
-    let found = current(hands, change.path, change.old)?;
-    if found == change.old {
+    write_back(host, back)?;
+    let found = current(host, path, old)?;
+    if found == *old {
         return Ok(Outcome::Returned);
     }
-    Err(Error::Changed { what: change.path.to_owned(), wrote: change.old.to_owned(), found })
+    Err(Error::Changed { what: path.clone(), wrote: old.clone(), found })
 }
 
 #[cfg(test)]

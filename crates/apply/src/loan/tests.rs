@@ -9,7 +9,7 @@ use pagewise_model::lend::{GroupSpec, KnobSetting, ZramSpec, ZramWriteback, Zswa
 use crate::error::Error;
 use crate::fake::{DISK, Fake, Fault, MOUNT, PID, STATE, ZSWAP};
 use crate::host_ops::GroupCharge;
-use crate::journal::{Loan, Record};
+use crate::journal::{EnabledSwap, Record, RecordedChange};
 use crate::recover::{Conflicts, forget_one, recover_all};
 use crate::session::Session;
 use pagewise_model::undo::Outcome;
@@ -613,9 +613,13 @@ fn swap_that_no_run_made_stays_on() {
     session.knob(&KnobSetting::new("vm.swappiness", "10")).unwrap();
     kill(&fake, session);
     let path = fake.world().journals.keys().next().unwrap().clone();
-    let what = Loan::SwapOn { area: "/dev/vdb".to_owned(), diskseq: None, zram: None };
+    let what = RecordedChange::SwapOn(EnabledSwap {
+        area: "/dev/vdb".to_owned(),
+        diskseq: None,
+        zram: None,
+    });
     fake.world().state.swaps.insert("/dev/vdb".to_owned());
-    let line = Record::Taking { loan: 2, what }.line();
+    let line = Record::Announced { id: 2, what }.line();
     fake.world().journals.get_mut(&path).unwrap().extend(line);
     let outcomes = recovered(&fake);
     assert!(matches!(&outcomes[..], [Outcome::Left { .. }, Outcome::Returned]), "{outcomes:?}");

@@ -17,7 +17,7 @@ use proptest::prelude::*;
 use crate::fake::{Fake, Fault, KNOBS, STATE, State, fake_machine, new_file};
 use crate::host_ops::{Config, HostOps, folder_of};
 use crate::journal::Reading;
-use crate::plan::check::{Todo, check};
+use crate::plan::check::{CheckedStep, check};
 use crate::plan::run::{Failed, Options, carry_out};
 use crate::plan::undo::{Undone, journals, undo};
 use pagewise_model::undo::Recovered;
@@ -251,24 +251,19 @@ fn target(before: &State, wishes: &[Wish]) -> State {
 }
 
 pub(super) fn options() -> Options {
-    Options {
-        allows_irreversible: false,
-        settle: Duration::from_secs(1),
-        trial: None,
-        stop: Arc::new(AtomicBool::new(false)),
-    }
+    Options { settle: Duration::from_secs(1), trial: None, stop: Arc::new(AtomicBool::new(false)) }
 }
 
-fn todo(fake: &Fake, plan: &Plan) -> Option<Vec<Todo>> {
+fn checked(fake: &Fake, plan: &Plan) -> Option<Vec<CheckedStep>> {
     let applied = journals(fake, STATE).expect("a folder that can be read");
     let applied: Vec<Reading> = applied.into_iter().map(|it| it.reading).collect();
     check(fake, plan, false, &applied).ok()
 }
 
 pub(super) fn apply(fake: &Fake, plan: &Plan) -> Option<Result<Applied, Box<Failed>>> {
-    let todo = todo(fake, plan)?;
-    let hands = Box::new(fake.clone());
-    Some(carry_out(hands, STATE, plan, &todo, &options(), &mut |_| {}))
+    let steps = checked(fake, plan)?;
+    let host = Box::new(fake.clone());
+    Some(carry_out(host, STATE, plan, &steps, &options(), &mut |_| {}))
 }
 
 pub(super) fn undo_all(fake: &Fake) -> Vec<Recovered> {
@@ -283,7 +278,7 @@ fn state(fake: &Fake) -> State {
 fn named(fake: &Fake) -> String {
     let journals = journals(fake, STATE).expect("a folder that can be read");
     let open = journals.iter().flat_map(|it| it.reading.open());
-    open.map(|it| it.described()).collect::<Vec<_>>().join("\n")
+    open.map(|it| it.describe()).collect::<Vec<_>>().join("\n")
 }
 
 /// Every difference from the initial state is named by a journal.
@@ -339,7 +334,7 @@ fn case() -> impl Strategy<Value = (Machine, Vec<Wish>)> {
     let wishes = prop::collection::vec(wish(), 1..7).prop_map(unique);
     (machine(), wishes).prop_filter("the plan fits", |(machine, wishes)| {
         let fake = machine.make();
-        todo(&fake, &plan_for(&fake, wishes)).is_some()
+        checked(&fake, &plan_for(&fake, wishes)).is_some()
     })
 }
 

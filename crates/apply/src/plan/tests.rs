@@ -322,8 +322,8 @@ fn on_trial(fake: &Fake, wishes: &[Wish]) -> Plan {
     let plan = plan_for(fake, wishes);
     let todo = check(fake, &plan, false, &[]).unwrap();
     let options = Options { trial: Some(Duration::from_secs(600)), ..options() };
-    let hands = Box::new(fake.clone());
-    carry_out(hands, STATE, &plan, &todo, &options, &mut |_| {}).unwrap();
+    let host = Box::new(fake.clone());
+    carry_out(host, STATE, &plan, &todo, &options, &mut |_| {}).unwrap();
     plan
 }
 

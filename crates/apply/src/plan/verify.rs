@@ -5,17 +5,17 @@
 //! changed without the other. Changes nothing.
 
 use pagewise_model::plan::{
-    Change, Difference, DifferenceKind, Plan, Step, StepVerified, SwapFilePlan, Verified,
+    Change, Difference, DifferenceKind, Plan, Step, StepVerified, SwapFilePlan, Verified, ZramSwap,
 };
 use pagewise_model::{Configuration, Mechanism, PersistentSetting, Target, boot_order};
 
 use crate::error::Error;
 use crate::host_ops::{Config, HostOps};
-use crate::journal::{Loan, Reading};
+use crate::journal::{FileText, Reading, SettingChange};
 use crate::loan::config::described;
 use crate::loan::{drain, knob};
 use crate::plan::check::{
-    area_of_step, described_change, is_as_planned, is_swap_file_as_planned, name_and_instance,
+    area_of_step, describe_change, is_as_planned, is_swap_file_as_planned, name_and_instance,
 };
 use crate::plan::undo::PlanJournal;
 
@@ -41,18 +41,18 @@ pub(crate) struct Context<'a> {
 }
 
 pub(crate) fn verify(
-    hands: &dyn HostOps,
+    host: &dyn HostOps,
     plan: &Plan,
     journal: Option<String>,
     context: Context<'_>,
 ) -> Verified {
-    let steps = plan.steps.iter().map(|step| verify_step(hands, plan, step, context));
+    let steps = plan.steps.iter().map(|step| verify_step(host, plan, step, context));
     Verified { plan: plan.id.clone(), journal, steps: steps.collect(), gains: Vec::new() }
 }
 
 /// Compares plans that are in force, or a plan document.
 pub(crate) fn verify_journals(
-    hands: &dyn HostOps,
+    host: &dyn HostOps,
     journals: &[PlanJournal],
     which: Verify<'_>,
     configuration: &Configuration,
@@ -67,7 +67,7 @@ pub(crate) fn verify_journals(
         let Some(plan) = journal.reading.plan() else { continue };
         let later: Vec<&Reading> = journals[at + 1..].iter().map(|it| &it.reading).collect();
         let context = Context { journal: Some(&journal.reading), later: &later, configuration };
-        verified.push(verify(hands, plan, Some(journal.id()), context));
+        verified.push(verify(host, plan, Some(journal.id()), context));
     }
     match which {
         Verify::One(id) if verified.is_empty() => {
@@ -76,19 +76,14 @@ pub(crate) fn verify_journals(
         }
         Verify::Document(plan) if verified.is_empty() => {
             let context = Context { journal: None, later: &[], configuration };
-            Ok(vec![verify(hands, plan, None, context)])
+            Ok(vec![verify(host, plan, None, context)])
         }
         _ => Ok(verified),
     }
 }
 
-fn verify_step(
-    hands: &dyn HostOps,
-    plan: &Plan,
-    step: &Step,
-    context: Context<'_>,
-) -> StepVerified {
-    let what = described_change(&step.change);
+fn verify_step(host: &dyn HostOps, plan: &Plan, step: &Step, context: Context<'_>) -> StepVerified {
+    let what = describe_change(&step.change);
     let id = step.id.clone();
     let verified = StepVerified { id, what, differences: vec![], skipped: None, area: None };
     let mut later = context.later.iter().filter_map(|journal| journal.plan());
@@ -97,23 +92,25 @@ fn verify_step(
         return StepVerified { skipped, ..verified };
     }
     let compared = match &step.change {
-        Change::SetKnob { target, to, .. } => setting(hands, target, to, context.configuration),
-        Change::WriteFile { target, to, .. } => entry(hands, target, &Config::File(plain(to))),
-        Change::MakeLink { target, to, .. } => entry(hands, target, &Config::Link(to.clone())),
+        Change::SetKnob { target, to, .. } => setting(host, target, to, context.configuration),
+        Change::WriteFile { target, to, .. } => entry(host, target, &Config::File(plain(to))),
+        Change::MakeLink { target, to, .. } => entry(host, target, &Config::Link(to.clone())),
         Change::ReloadUnits { .. } => Err("it leaves nothing to compare".to_owned()),
-        Change::AddZramSwap { .. } => {
-            return match added(hands, step, context.journal) {
+        Change::AddZramSwap { target, to } => {
+            let made = context.journal.and_then(|journal| area_of_step(journal, &step.id));
+            let area = target.clone().or(made).unwrap_or_default();
+            return match compare_zram_swap(host, area, to, step.survives_reboot) {
                 Ok(area) => StepVerified { area: Some(area), ..verified },
                 Err(difference) => StepVerified { differences: vec![difference], ..verified },
             };
         }
         Change::AddSwapFile { target, to } => {
-            let differences = added_file(hands, target, to);
+            let differences = added_file(host, target, to);
             let area = differences.is_empty().then(|| target.clone());
             return StepVerified { differences, area, ..verified };
         }
-        Change::SetSwapPriority { target, to, .. } => Ok(raised(hands, target, *to)),
-        Change::DrainSwap { target, .. } => Ok(drained(hands, plan, target)),
+        Change::SetSwapPriority { target, to, .. } => Ok(raised(host, target, *to)),
+        Change::DrainSwap { target, .. } => Ok(drained(host, plan, target)),
     };
     match compared {
         Ok(differences) => StepVerified { differences, ..verified },
@@ -137,14 +134,14 @@ fn changes_the_same(plan: &Plan, change: &Change) -> bool {
 const AT_LEAST: &str = "vm.min_free_kbytes";
 
 fn setting(
-    hands: &dyn HostOps,
+    host: &dyn HostOps,
     target: &str,
     to: &str,
     configuration: &Configuration,
 ) -> Result<Vec<Difference>, String> {
     let (name, instance) = name_and_instance(target);
-    let loan = knob::announced(hands, name, instance, to).map_err(|error| error.to_string())?;
-    let Loan::Setting { old: found, ours: planned, .. } = loan else { return Ok(Vec::new()) };
+    let change = knob::announce(host, name, instance, to).map_err(|error| error.to_string())?;
+    let SettingChange { old: found, ours: planned, .. } = change;
     let mut differences = Vec::new();
     let number = |text: &str| text.parse::<u64>().ok();
     let is_raised = name == AT_LEAST && number(&found) >= number(&planned);
@@ -194,13 +191,13 @@ fn setters(name: &str, configuration: &Configuration) -> Vec<(String, String)> {
     lines.iter().map(named).collect()
 }
 
-fn plain(text: &str) -> crate::journal::FileText {
+fn plain(text: &str) -> FileText {
     let text = text.to_owned();
-    crate::journal::FileText { text, mode: 0, user: 0, group: 0, label: None }
+    FileText { text, mode: 0, user: 0, group: 0, label: None }
 }
 
-fn entry(hands: &dyn HostOps, path: &str, planned: &Config) -> Result<Vec<Difference>, String> {
-    let found = hands.config(path).map_err(|error| error.to_string())?;
+fn entry(host: &dyn HostOps, path: &str, planned: &Config) -> Result<Vec<Difference>, String> {
+    let found = host.config(path).map_err(|error| error.to_string())?;
     let (planned, found) = match (planned, &found) {
         (Config::File(planned), Config::File(found)) if planned.text == found.text => {
             return Ok(Vec::new());
@@ -230,20 +227,19 @@ fn differing(planned: &str, found: &str) -> (String, String) {
     }
 }
 
-/// The swap area that the step created, if it is as planned.
-fn added(
-    hands: &dyn HostOps,
-    step: &Step,
-    journal: Option<&Reading>,
+/// The swap area that a step created, if it is as planned: `area`, or if files of the plan create
+/// it at each boot, one with another number.
+fn compare_zram_swap(
+    host: &dyn HostOps,
+    area: String,
+    to: &ZramSwap,
+    survives_reboot: bool,
 ) -> Result<String, Difference> {
-    let Change::AddZramSwap { target, to } = &step.change else { return Ok(String::new()) };
-    let made = journal.and_then(|journal| area_of_step(journal, &step.id));
-    let area = target.clone().or(made).unwrap_or_default();
-    if is_as_planned(hands, &area, to) {
+    if is_as_planned(host, &area, to) {
         return Ok(area);
     }
-    let after_boot = || drain::area_as_planned(hands, &area, to).map(|(area, _)| area.path);
-    if let Some(area) = step.survives_reboot.then(after_boot).flatten() {
+    let after_boot = || drain::area_as_planned(host, &area, to).map(|(area, _)| area.path);
+    if let Some(area) = survives_reboot.then(after_boot).flatten() {
         return Ok(area);
     }
     let planned = format!(
@@ -253,13 +249,13 @@ fn added(
     Err(Difference {
         kind: DifferenceKind::Swap,
         planned,
-        found: found_swap(hands, &area),
+        found: found_swap(host, &area),
         by: None,
     })
 }
 
-fn added_file(hands: &dyn HostOps, path: &str, to: &SwapFilePlan) -> Vec<Difference> {
-    if is_swap_file_as_planned(hands, path, to) {
+fn added_file(host: &dyn HostOps, path: &str, to: &SwapFilePlan) -> Vec<Difference> {
+    if is_swap_file_as_planned(host, path, to) {
         return Vec::new();
     }
     let priority = to.priority.map_or("a priority below all others".to_owned(), |priority| {
@@ -269,37 +265,37 @@ fn added_file(hands: &dyn HostOps, path: &str, to: &SwapFilePlan) -> Vec<Differe
     vec![Difference {
         kind: DifferenceKind::Swap,
         planned,
-        found: found_swap(hands, path),
+        found: found_swap(host, path),
         by: None,
     }]
 }
 
-fn found_swap(hands: &dyn HostOps, area: &str) -> String {
-    match drain::area(hands, area) {
+fn found_swap(host: &dyn HostOps, area: &str) -> String {
+    match drain::area(host, area) {
         Some(found) => format!("{} of swap with priority {}", found.size, found.priority),
         None => "no such swap".to_owned(),
     }
 }
 
-fn raised(hands: &dyn HostOps, area: &str, to: i16) -> Vec<Difference> {
-    if drain::area(hands, area).is_some_and(|found| found.priority == i32::from(to)) {
+fn raised(host: &dyn HostOps, area: &str, to: i16) -> Vec<Difference> {
+    if drain::area(host, area).is_some_and(|found| found.priority == i32::from(to)) {
         return Vec::new();
     }
     vec![Difference {
         kind: DifferenceKind::Swap,
         planned: format!("swap with priority {to}"),
-        found: found_swap(hands, area),
+        found: found_swap(host, area),
         by: None,
     }]
 }
 
 /// Another step may have created a device with the same number.
-fn drained(hands: &dyn HostOps, plan: &Plan, target: &str) -> Vec<Difference> {
+fn drained(host: &dyn HostOps, plan: &Plan, target: &str) -> Vec<Difference> {
     let is_new = plan.steps.iter().any(|step| match &step.change {
-        Change::AddZramSwap { to, .. } => is_as_planned(hands, target, to),
+        Change::AddZramSwap { to, .. } => is_as_planned(host, target, to),
         _ => false,
     });
-    match drain::area(hands, target).filter(|_| !is_new) {
+    match drain::area(host, target).filter(|_| !is_new) {
         None => Vec::new(),
         Some(found) => vec![Difference {
             kind: DifferenceKind::Swap,

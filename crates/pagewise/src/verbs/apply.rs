@@ -75,12 +75,7 @@ fn carry_out(global: &Global, args: &cli::Apply, ready: &ReadyPlan) -> anyhow::R
     let stop = Stop::listen()?;
     let _rescue =
         Rescue::ready(&state_folder()).context("getting ready for a crash of this program")?;
-    let options = Options {
-        allows_irreversible: args.yes_irreversible,
-        settle: args.settle,
-        trial: args.trial_for,
-        stop: stop.shared(),
-    };
+    let options = Options { settle: args.settle, trial: args.trial_for, stop: stop.shared() };
     let mut report = |progress: Progress<'_>| {
         if global.quiet {
             return;
