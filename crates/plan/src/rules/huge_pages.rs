@@ -6,7 +6,7 @@ use pagewise_model::plan::Goal;
 
 use super::PlanRule;
 use crate::context::Context;
-use crate::draft::{Draft, Wish};
+use crate::draft::{Draft, SettingRequest};
 
 pub(super) const RULE: PlanRule = PlanRule {
     id: "huge-pages",
@@ -32,7 +32,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
 /// help it.
 fn policy(context: &Context<'_>, draft: &mut Draft) {
     const KNOB: &str = "thp.enabled";
-    let is_planned = draft.granted.iter().any(|it| it.wish.knob.starts_with("thp."));
+    let is_planned = draft.granted.iter().any(|it| it.knob.starts_with("thp."));
     let is_told = RULE.findings.iter().any(|id| context.finding(id).is_some());
     if is_planned || !(is_told || context.is_asked_for(RULE.id)) {
         return;
@@ -59,7 +59,7 @@ fn guard(context: &Context<'_>, draft: &mut Draft) {
         );
         return draft.decline(format!("thp.khugepaged.max_ptes_none = {to}"), why);
     }
-    let wish = Wish {
+    let request = SettingRequest {
         id: "max-ptes-none".into(),
         knob: "thp.khugepaged.max_ptes_none".into(),
         to,
@@ -71,7 +71,7 @@ fn guard(context: &Context<'_>, draft: &mut Draft) {
         expected: None,
         risk: "khugepaged collapses fewer ranges that are partly empty, so sparse heaps have fewer huge pages".to_owned(),
     };
-    draft.set(context, wish);
+    draft.set(context, request);
 }
 
 /// How long khugepaged sleeps between its passes.
@@ -92,7 +92,7 @@ fn pace(context: &Context<'_>, draft: &mut Draft) {
                    program has used";
         return draft.decline(format!("thp.khugepaged.scan_sleep_millisecs = {to}"), why);
     }
-    let wish = Wish {
+    let request = SettingRequest {
         id: "khugepaged-pace".into(),
         knob: "thp.khugepaged.scan_sleep_millisecs".into(),
         to,
@@ -105,5 +105,5 @@ fn pace(context: &Context<'_>, draft: &mut Draft) {
                memory for small pages that no program has used"
             .to_owned(),
     };
-    draft.set(context, wish);
+    draft.set(context, request);
 }

@@ -6,7 +6,7 @@ use pagewise_model::plan::Goal;
 
 use super::PlanRule;
 use crate::context::Context;
-use crate::draft::{Draft, Wish};
+use crate::draft::{Draft, SettingRequest};
 use crate::measured::ClusterChoice;
 
 pub(super) const RULE: PlanRule = PlanRule {
@@ -45,7 +45,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
                         faults"
                 .to_owned();
             let to = "0".to_owned();
-            let wish = Wish {
+            let request = SettingRequest {
                 id: "page-cluster".into(),
                 knob: KNOB.into(),
                 to,
@@ -54,7 +54,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
                 expected: None,
                 risk,
             };
-            draft.set(context, wish);
+            draft.set(context, request);
         }
         Err(why) => draft.decline(what, why),
     }
@@ -110,7 +110,7 @@ fn by_measured(context: &Context<'_>, draft: &mut Draft, choice: &ClusterChoice)
         choice.memory.join(" and "),
         choice.rounds
     );
-    let wish = Wish {
+    let request = SettingRequest {
         id: "page-cluster".into(),
         knob: KNOB.into(),
         to: implied.to_string(),
@@ -119,5 +119,5 @@ fn by_measured(context: &Context<'_>, draft: &mut Draft, choice: &ClusterChoice)
         expected: None,
         risk: "the measured memory may differ from what programs use at other times".to_owned(),
     };
-    draft.set(context, wish);
+    draft.set(context, request);
 }
