@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Doing, Error};
 use crate::host_ops::{HostChange, HostOps, UnreadJournal};
-use crate::journal::{self, Lock, is_torn, record_of_line, summed};
+use crate::journal::{self, Lock, is_torn, record_of_line, with_checksum};
 use crate::live::{Live, MAX_JOURNAL};
 
 const NAME: &str = "ledger";
@@ -63,7 +63,7 @@ pub fn read_ledger(state: &Path) -> Result<LedgerFile, Error> {
         return Ok(LedgerFile::default());
     }
     let host = Live::new().doing(|| "/".to_owned())?;
-    let path = path_in(&crate::live::resolve(state)?);
+    let path = ledger_path(&crate::live::resolve(state)?);
     Ok(LedgerFile::parse(&read(&host, &path)?.unwrap_or_default()))
 }
 
@@ -79,7 +79,7 @@ pub fn add_to_ledger(state: &Path, entries: &[LedgerEntry]) -> Result<(), Error>
     add(&mut host, &folder, entries)
 }
 
-fn path_in(folder: &str) -> String {
+fn ledger_path(folder: &str) -> String {
     format!("{folder}/{NAME}")
 }
 
@@ -97,7 +97,7 @@ fn read(host: &dyn HostOps, path: &str) -> Result<Option<Vec<u8>>, Error> {
 }
 
 fn add(host: &mut dyn HostOps, folder: &str, entries: &[LedgerEntry]) -> Result<(), Error> {
-    let path = path_in(folder);
+    let path = ledger_path(folder);
     let state = |source| Error::State { path: path.clone(), source };
     let present = read(host, &path)?;
     if present.is_none() {
@@ -116,7 +116,7 @@ fn add(host: &mut dyn HostOps, folder: &str, entries: &[LedgerEntry]) -> Result<
     for entry in entries {
         // serializing plain text and numbers cannot fail
         let record = serde_json::to_vec(&LedgerRecord::Measured(entry.clone())).unwrap_or_default();
-        text.extend(summed(&record));
+        text.extend(with_checksum(&record));
     }
     if length + text.len() as u64 > MAX_JOURNAL {
         let why =

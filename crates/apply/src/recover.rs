@@ -64,8 +64,8 @@ pub(crate) fn forget_one(
     folder: &str,
     id: &str,
 ) -> Result<Recovered, Error> {
-    let mut paths = journal::left_in(host, folder)?;
-    paths.extend(journal::plans_in(host, folder)?);
+    let mut paths = journal::loan_journals(host, folder)?;
+    paths.extend(journal::plan_journals(host, folder)?);
     let meant: Vec<&String> =
         paths.iter().filter(|path| JournalName::parse(path).is_meant_by(id)).collect();
     let [path] = meant.as_slice() else {
@@ -89,7 +89,7 @@ pub(crate) fn recover_all(
     folder: &str,
     conflicts: Conflicts,
 ) -> Result<Vec<Recovered>, Error> {
-    let paths = journal::left_in(host, folder)?;
+    let paths = journal::loan_journals(host, folder)?;
     let mut all = Vec::new();
     if paths.is_empty() {
         return Ok(all);
@@ -99,7 +99,7 @@ pub(crate) fn recover_all(
         let (recovered, _) = recover_one(host, path, conflicts, &boot_id);
         // a run that was killed after returning the last loan and before removing its journal left
         // nothing
-        if recovered.is_worth_telling() {
+        if recovered.is_worth_reporting() {
             all.push(recovered);
         }
     }
@@ -157,15 +157,16 @@ pub(crate) fn recover_one(
     recovered.earlier_boot = run.boot == Boot::Earlier;
     recovered.damaged_line = reading.damaged_line;
     let is_at_later_boot = run.is_plan && recovered.earlier_boot;
-    let (last, open): (Vec<OpenChange>, Vec<OpenChange>) = in_order(reading.open())
+    let (last, open): (Vec<OpenChange>, Vec<OpenChange>) = order_for_undo(reading.open())
         .into_iter()
         .partition(|it| is_at_later_boot && it.change == RecordedChange::Units);
-    recovered.returns = put_back(host, &mut journal, open, run);
+    recovered.returns = undo_all(host, &mut journal, open, run);
     if is_at_later_boot && recovered.is_settled() {
         stop_units(host, &reading);
     }
-    recovered.returns.extend(put_back(host, &mut journal, last, run));
-    let is_over = recovered.is_settled() || conflicts == Conflicts::Close && recovered.is_told();
+    recovered.returns.extend(undo_all(host, &mut journal, last, run));
+    let is_over =
+        recovered.is_settled() || conflicts == Conflicts::Close && recovered.is_reported();
     let is_removed = is_over && journal.remove(host).is_ok();
     if !is_removed {
         recovered.unnoted = journal.trouble().map(str::to_owned);
@@ -227,13 +228,13 @@ fn boot_of(name: JournalName<'_>, reading: &Reading, now: &str) -> Boot {
 
 /// The order of taking, but with the loans that must be returned last at the front: systemd reloads
 /// its units after the files were restored.
-pub(crate) fn in_order(mut open: Vec<OpenChange>) -> Vec<OpenChange> {
+pub(crate) fn order_for_undo(mut open: Vec<OpenChange>) -> Vec<OpenChange> {
     open.sort_by_key(|it| it.change != RecordedChange::Units);
     open
 }
 
 /// Returns all loans, last first.
-fn put_back(
+fn undo_all(
     host: &mut dyn HostOps,
     journal: &mut Journal,
     mut open: Vec<OpenChange>,
@@ -246,7 +247,7 @@ fn put_back(
             Some(later) => Err(Error::Held { by: later.describe() }),
             None => settle(host, journal, &it, run),
         };
-        let outcome = settled_or_left(outcome);
+        let outcome = outcome_or_left(outcome);
         returns.push(Return { what: it.describe(), outcome: outcome.clone() });
         if let Outcome::Conflict { found, .. } = &outcome {
             it.conflict = Some(found.clone());
@@ -281,7 +282,7 @@ pub(crate) fn settle(
 }
 
 /// An error while returning, as an outcome.
-pub(crate) fn settled_or_left(outcome: Result<Outcome, Error>) -> Outcome {
+pub(crate) fn outcome_or_left(outcome: Result<Outcome, Error>) -> Outcome {
     outcome
         .unwrap_or_else(|error| Outcome::Left { why: text_with_cause(&error), next: error.next() })
 }

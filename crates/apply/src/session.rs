@@ -40,12 +40,12 @@ impl Session {
         let mut host = Live::new().doing(|| "/".to_owned())?;
         let folder = crate::live::resolve(state)?;
         let recovered = recover_all(&mut host, &folder, Conflicts::Keep)?;
-        let mut session = Self::over(Box::new(host), &folder);
+        let mut session = Self::new(Box::new(host), &folder);
         session._lock = Some(lock);
         Ok((session, recovered))
     }
 
-    pub(crate) fn over(host: Box<dyn HostOps + Send>, folder: &str) -> Self {
+    pub(crate) fn new(host: Box<dyn HostOps + Send>, folder: &str) -> Self {
         Self {
             changes: Transaction::of_loans(host, folder),
             shares_swap: false,
@@ -97,7 +97,7 @@ impl Session {
     pub fn swap_file(&mut self, folder: &Path, size: Bytes) -> Result<SwapFile, Error> {
         let folder = self.host().resolve(folder).doing(|| folder.display().to_string())?;
         file::refuse_escapes(&folder)?;
-        let new = file::announce(self.host(), &folder, self.changes.next_id(), size)?;
+        let new = file::new_file(self.host(), &folder, self.changes.next_id(), size)?;
         let path = PathBuf::from(&new.path);
         let loan = LoanId(self.changes.add_swap_file(new, size)?);
         Ok(SwapFile { loan, path })
@@ -221,18 +221,18 @@ impl Session {
     pub fn group(&mut self, spec: &GroupSpec) -> Result<MemoryGroup, Error> {
         let (mount, unified) = group::mount(self.host())?;
         if unified {
-            if let Some(controller) = group::controller(self.host(), &mount)? {
+            if let Some(controller) = group::new_controller(self.host(), &mount)? {
                 let change = RecordedChange::Controller(controller);
                 self.changes.make(change, |host| group::hand_down(host, &mount))?;
             }
         }
-        let new = group::announce(self.host(), &mount, unified, self.changes.next_id());
+        let new = group::new_group(self.host(), &mount, unified, self.changes.next_id());
         let folder = new.folder.clone();
         let id = self.changes.announce(RecordedChange::Group(new))?;
         self.changes.finish(id, |changes| {
             let identity = group::make(changes.host_mut(), &folder)?;
             changes.identify(id, identity)?;
-            group::limit(changes.host_mut(), &folder, unified, spec)?;
+            group::set_limits(changes.host_mut(), &folder, unified, spec)?;
             Ok(MemoryGroup { loan: LoanId(id), folder: folder.into(), unified })
         })
     }
@@ -243,7 +243,7 @@ impl Session {
     /// If the host lacks it or refuses the value, or if its value could not be restored.
     pub fn knob(&mut self, setting: &KnobSetting) -> Result<LoanId, Error> {
         let KnobSetting { name, instance, value } = setting;
-        let setting = knob::announce(self.host(), name, instance.as_deref(), value)?;
+        let setting = knob::new_change(self.host(), name, instance.as_deref(), value)?;
         self.changes.set(setting).map(LoanId)
     }
 

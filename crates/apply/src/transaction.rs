@@ -23,7 +23,7 @@ use crate::journal::{
 use crate::loan::run::Run;
 use crate::loan::writeback::Writer;
 use crate::loan::{config, file, knob, module, place, zram};
-use crate::recover::{in_order, settle, settled_or_left};
+use crate::recover::{order_for_undo, outcome_or_left, settle};
 use pagewise_model::undo::{Outcome, Return};
 
 /// All changes of one run. When it is dropped, those that were not kept are undone.
@@ -124,7 +124,7 @@ impl Transaction {
             let module = LoadedModule { name: module::ZRAM.to_owned() };
             self.make(RecordedChange::Module(module), |host| module::load(host))?;
         }
-        let new = zram::announce(self.host())?;
+        let new = zram::new_device(self.host())?;
         let id = self.announce(RecordedChange::Zram(new))?;
         self.finish(id, |changes| {
             let device = zram::make(changes.host.as_mut())?;
@@ -172,7 +172,7 @@ impl Transaction {
     pub(crate) fn make_folders(&mut self, path: &str) -> Result<(), Error> {
         let mut missing = Vec::new();
         let mut folder = folder_of(path);
-        while place::known_folder(folder).is_ok()
+        while place::check_folder(folder).is_ok()
             && matches!(self.host().config(folder), Ok(Config::Missing))
         {
             missing.push(folder.to_owned());
@@ -193,11 +193,11 @@ impl Transaction {
 
     /// Undoes all changes, last first, and reports the result of each.
     pub(crate) fn undo_all(&mut self) -> Vec<Return> {
-        self.open = in_order(std::mem::take(&mut self.open));
+        self.open = order_for_undo(std::mem::take(&mut self.open));
         let ids: Vec<u64> = self.open.iter().rev().map(|open| open.id).collect();
         let returns = ids.into_iter().filter_map(|id| {
             let what = self.open.iter().find(|open| open.id == id)?.describe();
-            Some(Return { what, outcome: settled_or_left(self.undo(id)) })
+            Some(Return { what, outcome: outcome_or_left(self.undo(id)) })
         });
         let returns = returns.collect();
         if self.open.is_empty() {
@@ -213,9 +213,9 @@ impl Transaction {
     /// journal continues to name it.
     pub(crate) fn undo_after(&mut self, id: u64) -> Vec<Return> {
         let later: Vec<OpenChange> = self.open.iter().filter(|it| it.id > id).cloned().collect();
-        let later = in_order(later).into_iter().rev();
+        let later = order_for_undo(later).into_iter().rev();
         let returns = later
-            .map(|it| Return { what: it.describe(), outcome: settled_or_left(self.undo(it.id)) });
+            .map(|it| Return { what: it.describe(), outcome: outcome_or_left(self.undo(it.id)) });
         let returns = returns.collect();
         self.keep();
         returns

@@ -55,14 +55,14 @@ impl Folder {
     /// The line that sets the value.
     fn line(self, path: &str, value: &str) -> String {
         match self {
-            Self::Sysctl => format!("{} = {value}", key(path)),
+            Self::Sysctl => format!("{} = {value}", sysctl_key(path)),
             Self::Tmpfiles => format!("w /{path} - - - - {value}"),
         }
     }
 }
 
 /// The name of a sysctl: in these paths no component contains a full stop.
-fn key(path: &str) -> String {
+fn sysctl_key(path: &str) -> String {
     path.trim_start_matches("proc/sys/").replace('/', ".")
 }
 
@@ -207,7 +207,7 @@ fn file_name(context: &Context<'_>, folder: Folder, missing: &[&FileLine<'_>]) -
 }
 
 /// A line may have no value after its "=".
-fn equals(value: &str) -> String {
+fn equals_value(value: &str) -> String {
     if value.is_empty() { String::new() } else { format!(" = {value}") }
 }
 
@@ -228,7 +228,7 @@ fn reason(
         .filter_map(|it| {
             let last = owners.sysctl(it.knob().name).pop().filter(|it| it.path != SYSCTL_CONF)?;
             (folder == Folder::Sysctl && last.value != it.request.to)
-                .then(|| format!("{}{} in {}", it.request.knob, equals(&last.value), last.at))
+                .then(|| format!("{}{} in {}", it.request.knob, equals_value(&last.value), last.at))
         })
         .collect();
     if others.is_empty() {
@@ -247,7 +247,8 @@ fn risk(context: &Context<'_>, folder: Folder, missing: &[&FileLine<'_>]) -> Str
         .filter_map(|it| {
             let all = context.owners().sysctl(it.knob().name);
             let conf = all.into_iter().rfind(|line| line.path == SYSCTL_CONF)?;
-            (conf.value != it.request.to).then(|| format!("{}{}", conf.at, equals(&conf.value)))
+            (conf.value != it.request.to)
+                .then(|| format!("{}{}", conf.at, equals_value(&conf.value)))
         })
         .collect();
     if overruled.is_empty() {
@@ -262,7 +263,7 @@ fn risk(context: &Context<'_>, folder: Folder, missing: &[&FileLine<'_>]) -> Str
 
 /// The content of the file: these settings, and those that it had and that are not replaced.
 fn contents(before: Option<&str>, folder: Folder, missing: &[&FileLine<'_>]) -> String {
-    let starts: Vec<String> = missing.iter().map(|it| start(folder, it.path())).collect();
+    let starts: Vec<String> = missing.iter().map(|it| line_start(folder, it.path())).collect();
     let is_replaced = |block: &str| {
         block.lines().any(|line| starts.iter().any(|start| line.starts_with(start.as_str())))
     };
@@ -272,22 +273,22 @@ fn contents(before: Option<&str>, folder: Folder, missing: &[&FileLine<'_>]) -> 
         });
     let mut all: Vec<String> = kept.map(str::to_owned).collect();
     all.extend(missing.iter().map(|it| {
-        let comment = wrapped(&format!("{}: {}", it.request.knob, it.request.reason));
+        let comment = wrap_comment(&format!("{}: {}", it.request.knob, it.request.reason));
         format!("{comment}{}", folder.line(it.path(), &it.request.to))
     }));
     format!("{HEADER}\n{}\n", all.join("\n\n"))
 }
 
 /// The beginning of a setting's line, without its value.
-fn start(folder: Folder, path: &str) -> String {
+fn line_start(folder: Folder, path: &str) -> String {
     match folder {
-        Folder::Sysctl => format!("{} =", key(path)),
+        Folder::Sysctl => format!("{} =", sysctl_key(path)),
         Folder::Tmpfiles => format!("w /{path} "),
     }
 }
 
 /// A comment, wrapped to several lines.
-pub(crate) fn wrapped(text: &str) -> String {
+pub(crate) fn wrap_comment(text: &str) -> String {
     let mut lines = String::new();
     let mut line = "#".to_owned();
     for word in text.split_whitespace() {

@@ -16,7 +16,7 @@ use super::record::{self, Record, RunStart};
 pub fn run(input: &[u8]) {
     read(input);
     let lines = input.split(|&byte| byte == b'\n');
-    read(&lines.flat_map(|line| record::summed(record_of(line))).collect::<Vec<u8>>());
+    read(&lines.flat_map(|line| record::with_checksum(record_of(line))).collect::<Vec<u8>>());
 }
 
 fn read(journal: &[u8]) {
@@ -138,6 +138,6 @@ mod tests {
         let line = Record::Done { id: 1 }.line();
         let line = line.strip_suffix(b"\n").unwrap();
         assert_eq!(record_of(line), br#"{"event":"done","loan":1}"#);
-        assert_eq!(record::summed(record_of(line)), [line, b"\n"].concat());
+        assert_eq!(record::with_checksum(record_of(line)), [line, b"\n"].concat());
     }
 }

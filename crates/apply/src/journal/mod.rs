@@ -21,7 +21,7 @@ pub(crate) use change::{
 };
 pub(crate) use lock::{Lock, is_there};
 pub(crate) use read::{OpenChange, Reading};
-pub(crate) use record::{PlannedRun, Record, RunStart, is_torn, record_of_line, summed};
+pub(crate) use record::{PlannedRun, Record, RunStart, is_torn, record_of_line, with_checksum};
 
 use crate::error::Error;
 use crate::host_ops::{HostChange, HostOps};
@@ -42,26 +42,30 @@ const DIGITS: usize = 8;
 const MAX_NUMBER: u64 = 99_999_999;
 
 /// Names in the folder that look like journals of loans, oldest first.
-pub(crate) fn left_in(host: &dyn HostOps, folder: &str) -> Result<Vec<String>, Error> {
-    named(host, folder, &[SUFFIX])
+pub(crate) fn loan_journals(host: &dyn HostOps, folder: &str) -> Result<Vec<String>, Error> {
+    journals_with(host, folder, &[SUFFIX])
 }
 
 /// Names of the journals of plans, oldest first.
-pub(crate) fn plans_in(host: &dyn HostOps, folder: &str) -> Result<Vec<String>, Error> {
-    named(host, folder, &[PLAN_SUFFIX])
+pub(crate) fn plan_journals(host: &dyn HostOps, folder: &str) -> Result<Vec<String>, Error> {
+    journals_with(host, folder, &[PLAN_SUFFIX])
 }
 
-fn named(host: &dyn HostOps, folder: &str, suffixes: &[&str]) -> Result<Vec<String>, Error> {
+fn journals_with(
+    host: &dyn HostOps,
+    folder: &str,
+    suffixes: &[&str],
+) -> Result<Vec<String>, Error> {
     let names = match host.names(folder) {
         Err(source) if source.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-        names => names.map_err(|source| state(folder, source))?,
+        names => names.map_err(|source| state_error(folder, source))?,
     };
     let is_meant = |name: &String| suffixes.iter().any(|suffix| name.ends_with(suffix));
     let journals = names.into_iter().filter(is_meant);
     Ok(journals.map(|name| format!("{folder}/{name}")).collect())
 }
 
-fn state(path: &str, source: std::io::Error) -> Error {
+fn state_error(path: &str, source: std::io::Error) -> Error {
     Error::State { path: path.to_owned(), source }
 }
 
@@ -126,7 +130,7 @@ impl Journal {
     ) -> Result<Self, Error> {
         // journals of both kinds share one sequence of numbers, because users refer to a journal by
         // number
-        let left = named(host, folder, &[SUFFIX, PLAN_SUFFIX])?;
+        let left = journals_with(host, folder, &[SUFFIX, PLAN_SUFFIX])?;
         let taken: Vec<u64> = left.iter().filter_map(|it| JournalName::parse(it).number).collect();
         let last = taken.iter().max().copied().unwrap_or(0);
         let mut numbers = (last + 1..=MAX_NUMBER).chain(1..=MAX_NUMBER);
@@ -134,7 +138,7 @@ impl Journal {
         let is_plan = matches!(began, Record::Planned(_));
         let suffix = if is_plan { PLAN_SUFFIX } else { SUFFIX };
         let path = format!("{folder}/{number:0DIGITS$}{}{suffix}", boot_part(began));
-        host.act(&HostChange::Begin(&path)).map_err(|source| state(&path, source))?;
+        host.act(&HostChange::Begin(&path)).map_err(|source| state_error(&path, source))?;
         let mut journal = Self { path, length: 0, is_broken: false, trouble: None };
         if let Err(error) = journal.add(host, began) {
             // it announced nothing; if it cannot be removed, the next start finds it empty
@@ -175,7 +179,7 @@ impl Journal {
     /// Appends a record; when this returns, it is on disk.
     pub(crate) fn add(&mut self, host: &mut dyn HostOps, record: &Record) -> Result<(), Error> {
         if self.is_broken {
-            return Err(state(
+            return Err(state_error(
                 &self.path,
                 std::io::Error::other("it is damaged, or an earlier write was cut short"),
             ));
@@ -186,7 +190,7 @@ impl Journal {
             self.trouble = Some(source.to_string());
             let cut = HostChange::Cut { journal: &self.path, length: self.length };
             self.is_broken = host.act(&cut).is_err();
-            return Err(state(&self.path, source));
+            return Err(state_error(&self.path, source));
         }
         self.length += line.len() as u64;
         Ok(())
@@ -195,7 +199,7 @@ impl Journal {
     pub(crate) fn remove(&mut self, host: &mut dyn HostOps) -> Result<(), Error> {
         host.act(&HostChange::Forget(&self.path)).map_err(|source| {
             self.trouble = Some(source.to_string());
-            state(&self.path, source)
+            state_error(&self.path, source)
         })
     }
 

@@ -41,7 +41,7 @@ impl Reading {
             match Record::parse(text) {
                 Some(record) => {
                     let is_first = reading.records.is_empty();
-                    if !follows(&record, is_first, &mut announced) {
+                    if !may_follow(&record, is_first, &mut announced) {
                         reading.damaged_line.get_or_insert(at + 1);
                     }
                     reading.records.push(record);
@@ -66,13 +66,13 @@ impl Reading {
                 }
                 Record::Undone { id } => close(&mut open, *id),
                 Record::Made { id, device } => {
-                    with(&mut open, *id, |it| it.made = Some(*device));
+                    update(&mut open, *id, |it| it.made = Some(*device));
                 }
                 Record::Identified { id, identity } => {
-                    with(&mut open, *id, |it| it.identity = Some(*identity));
+                    update(&mut open, *id, |it| it.identity = Some(*identity));
                 }
                 Record::Conflict { id, found } => {
-                    with(&mut open, *id, |it| it.conflict = Some(found.clone()));
+                    update(&mut open, *id, |it| it.conflict = Some(found.clone()));
                 }
                 Record::Began(_)
                 | Record::Planned(_)
@@ -127,7 +127,7 @@ impl Reading {
 
 /// Whether a record may come after those so far: the first says who writes, and each change is
 /// announced before any other record refers to it.
-fn follows(record: &Record, is_first: bool, announced: &mut BTreeSet<u64>) -> bool {
+fn may_follow(record: &Record, is_first: bool, announced: &mut BTreeSet<u64>) -> bool {
     match record {
         Record::Began(_) | Record::Planned(_) => is_first,
         Record::Step { .. } | Record::Applied | Record::Trial { .. } | Record::Confirmed => {
@@ -167,7 +167,7 @@ fn close(open: &mut Vec<OpenChange>, id: u64) {
     open.extend(later[1..].iter().filter(stays).cloned());
 }
 
-fn with(open: &mut [OpenChange], id: u64, change: impl FnOnce(&mut OpenChange)) {
+fn update(open: &mut [OpenChange], id: u64, change: impl FnOnce(&mut OpenChange)) {
     if let Some(it) = open.iter_mut().find(|it| it.id == id) {
         change(it);
     }

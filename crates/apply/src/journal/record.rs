@@ -101,7 +101,7 @@ impl Record {
     /// The record as a line, with its line end.
     pub(crate) fn line(&self) -> Vec<u8> {
         // serializing plain text and numbers cannot fail
-        summed(&serde_json::to_vec(self).unwrap_or_default())
+        with_checksum(&serde_json::to_vec(self).unwrap_or_default())
     }
 
     /// Parses a line without its end; `None` if it is not as we write it.
@@ -113,7 +113,7 @@ impl Record {
 /// The JSON of a line without its end, if its checksum is right.
 pub(crate) fn record_of_line(line: &[u8]) -> Option<&[u8]> {
     let (record, sum) = parts(line)?;
-    (sum == self::sum(record)).then_some(record)
+    (sum == self::checksum(record)).then_some(record)
 }
 
 /// Whether a line without an end is what a killed writer leaves: the beginning of a valid line. A
@@ -140,19 +140,19 @@ pub(crate) fn is_torn(line: &[u8]) -> bool {
         (Some(Err(_)), _) => ends_early(rest) || ends_early(&[rest, b"0"].concat()),
         (Some(Ok(_)), offset) => {
             let (record, found) = rest.split_at(offset);
-            let whole = format!("{SUM}{:08x}{END}", sum(record));
+            let whole = format!("{SUM}{:08x}{END}", checksum(record));
             found.len() < whole.len() && whole.as_bytes().starts_with(found)
         }
     }
 }
 
 /// A record with its checksum, as a line.
-pub(crate) fn summed(record: &[u8]) -> Vec<u8> {
-    let sum = format!("{SUM}{:08x}{END}\n", sum(record));
+pub(crate) fn with_checksum(record: &[u8]) -> Vec<u8> {
+    let sum = format!("{SUM}{:08x}{END}\n", checksum(record));
     [START.as_bytes(), record, sum.as_bytes()].concat()
 }
 
-fn sum(record: &[u8]) -> u32 {
+fn checksum(record: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(START.as_bytes());
     hasher.update(record);

@@ -23,28 +23,28 @@ pub(crate) fn staged_name(path: &str) -> String {
 /// Writes the file of this change.
 pub(crate) fn set_file(host: &mut dyn HostOps, change: &FileChange) -> Result<(), Error> {
     let FileChange { path, old, ours: text } = change;
-    put(host, path, Staged::File { text, like: old.as_ref() })?;
-    match found(host, path)? {
+    replace(host, path, Staged::File { text, like: old.as_ref() })?;
+    match read(host, path)? {
         Config::File(file) if file.text == *text => Ok(()),
-        other => Err(changed(path, &described_text(text), &other)),
+        other => Err(changed_error(path, &describe_text(text), &other)),
     }
 }
 
 /// Creates the link of this change.
 pub(crate) fn set_link(host: &mut dyn HostOps, change: &LinkChange) -> Result<(), Error> {
     let LinkChange { path, ours: to, .. } = change;
-    put(host, path, Staged::Link { to })?;
-    match found(host, path)? {
+    replace(host, path, Staged::Link { to })?;
+    match read(host, path)? {
         Config::Link(target) if target == *to => Ok(()),
-        other => Err(changed(path, to, &other)),
+        other => Err(changed_error(path, to, &other)),
     }
 }
 
-fn changed(path: &str, wrote: &str, found: &Config) -> Error {
-    Error::Changed { what: path.to_owned(), wrote: wrote.to_owned(), found: described(found) }
+fn changed_error(path: &str, wrote: &str, found: &Config) -> Error {
+    Error::Changed { what: path.to_owned(), wrote: wrote.to_owned(), found: describe(found) }
 }
 
-fn put(host: &mut dyn HostOps, path: &str, staged: Staged<'_>) -> Result<(), Error> {
+fn replace(host: &mut dyn HostOps, path: &str, staged: Staged<'_>) -> Result<(), Error> {
     let from = staged_name(path);
     clear_staged(host, &from)?;
     let doing = || path.to_owned();
@@ -58,7 +58,7 @@ fn put(host: &mut dyn HostOps, path: &str, staged: Staged<'_>) -> Result<(), Err
 
 /// Removes a temporary file that a killed run left.
 fn clear_staged(host: &mut dyn HostOps, staged: &str) -> Result<(), Error> {
-    match found(host, staged)? {
+    match read(host, staged)? {
         Config::Missing => Ok(()),
         Config::Folder => {
             let why = "a folder has the name of a staged file".to_owned();
@@ -77,20 +77,20 @@ fn sync_folder(host: &mut dyn HostOps, path: &str) -> Result<(), Error> {
     }
 }
 
-fn found(host: &dyn HostOps, path: &str) -> Result<Config, Error> {
+fn read(host: &dyn HostOps, path: &str) -> Result<Config, Error> {
     host.config(path).doing(|| path.to_owned())
 }
 
-fn described_text(text: &str) -> String {
+fn describe_text(text: &str) -> String {
     let lines = text.lines().count();
     format!("a file of {lines} {}", if lines == 1 { "line" } else { "lines" })
 }
 
 /// A short description of what exists there.
-pub(crate) fn described(found: &Config) -> String {
+pub(crate) fn describe(found: &Config) -> String {
     match found {
         Config::Missing => "nothing".to_owned(),
-        Config::File(file) => described_text(&file.text),
+        Config::File(file) => describe_text(&file.text),
         Config::Link(to) => format!("a link to {to}"),
         Config::Folder => "a folder".to_owned(),
         Config::Other(what) => what.clone(),
@@ -105,7 +105,7 @@ enum Entry<'a> {
 }
 
 impl Entry<'_> {
-    fn is(&self, found: &Config) -> bool {
+    fn matches(&self, found: &Config) -> bool {
         match (self, found) {
             (Self::Nothing, Config::Missing) => true,
             (Self::File(text, _), Config::File(file)) => *text == file.text,
@@ -114,10 +114,10 @@ impl Entry<'_> {
         }
     }
 
-    fn described(&self) -> String {
+    fn describe(&self) -> String {
         match self {
             Self::Nothing => "nothing".to_owned(),
-            Self::File(text, _) => described_text(text),
+            Self::File(text, _) => describe_text(text),
             Self::Link(to) => format!("a link to {to}"),
         }
     }
@@ -144,35 +144,39 @@ fn restore(
     ours: Entry<'_>,
 ) -> Result<Outcome, Error> {
     // a journal may only name paths of the known places
-    place::known(path, matches!(ours, Entry::Link(_))).map_err(|why| Error::Uncertain {
+    place::check_path(path, matches!(ours, Entry::Link(_))).map_err(|why| Error::Uncertain {
         what: path.to_owned(),
         why: format!("its journal names a place where no plan writes: {why}"),
     })?;
-    let folder = found(host, folder_of(path))?;
+    let folder = read(host, folder_of(path))?;
     if folder == Config::Missing && matches!(old, Entry::Nothing) {
         return Ok(Outcome::Gone);
     }
     clear_staged(host, &staged_name(path))?;
-    let now = found(host, path)?;
-    if old.is(&now) {
+    let now = read(host, path)?;
+    if old.matches(&now) {
         // it may have been restored by a run that was killed before the change was on disk
         sync_folder(host, path)?;
         return Ok(Outcome::Gone);
     }
-    if !ours.is(&now) {
-        let (old, ours) = (old.described(), ours.described());
-        return Ok(Outcome::Conflict { old, ours, found: described(&now) });
+    if !ours.matches(&now) {
+        let (old, ours) = (old.describe(), ours.describe());
+        return Ok(Outcome::Conflict { old, ours, found: describe(&now) });
     }
     match old {
         Entry::Nothing => {
             host.act(&HostChange::RemoveConfig(path)).doing(|| path.to_owned())?;
             sync_folder(host, path)?;
         }
-        Entry::File(text, like) => put(host, path, Staged::File { text, like })?,
-        Entry::Link(to) => put(host, path, Staged::Link { to })?,
+        Entry::File(text, like) => replace(host, path, Staged::File { text, like })?,
+        Entry::Link(to) => replace(host, path, Staged::Link { to })?,
     }
-    let now = found(host, path)?;
-    if old.is(&now) { Ok(Outcome::Returned) } else { Err(changed(path, &old.described(), &now)) }
+    let now = read(host, path)?;
+    if old.matches(&now) {
+        Ok(Outcome::Returned)
+    } else {
+        Err(changed_error(path, &old.describe(), &now))
+    }
 }
 
 pub(crate) fn make_folder(host: &mut dyn HostOps, path: &str) -> Result<(), Error> {
@@ -182,7 +186,7 @@ pub(crate) fn make_folder(host: &mut dyn HostOps, path: &str) -> Result<(), Erro
 
 /// Removes a folder of the plan. If it contains other files, it is kept.
 pub(crate) fn undo_folder(host: &mut dyn HostOps, path: &str) -> Result<Outcome, Error> {
-    place::known_folder(path).map_err(|why| Error::Uncertain { what: path.to_owned(), why })?;
+    place::check_folder(path).map_err(|why| Error::Uncertain { what: path.to_owned(), why })?;
     let outcome = match host.config(path).doing(|| path.to_owned())? {
         Config::Folder => match host.act(&HostChange::RemoveFolder(path)) {
             Err(error) if error.kind() == std::io::ErrorKind::DirectoryNotEmpty => {

@@ -31,7 +31,7 @@ pub(crate) fn area(host: &dyn HostOps, path: &str) -> Option<Area> {
 
 /// Refuses unless the pages of the area fit into other swap (as far as cgroups may use it), or into
 /// memory and the limit of each cgroup. `more` is swap on zram that the plan enables before.
-pub(crate) fn fits(
+pub(crate) fn check_fit(
     area: &Area,
     all: &[Area],
     more: Bytes,
@@ -82,7 +82,7 @@ pub(crate) fn fits(
 }
 
 /// Refuses if disabling the area would make the kernel kill processes of a cgroup at its limit.
-pub(crate) fn spares_groups(host: &dyn HostOps, area: &Area) -> Result<(), Error> {
+pub(crate) fn check_groups(host: &dyn HostOps, area: &Area) -> Result<(), Error> {
     let (in_ram, on_disk) = free_elsewhere(area, &host.swaps());
     let used = area.used.get();
     let has_room = in_ram.saturating_add(on_disk) >= used;
@@ -148,7 +148,7 @@ fn free_elsewhere(area: &Area, all: &[Area]) -> (u64, u64) {
 /// Disables the area if its contents fit elsewhere.
 pub(crate) fn switch_off(host: &mut dyn HostOps, area: &Area) -> Result<(), Error> {
     let facts = host.memory_facts();
-    fits(area, &host.swaps(), Bytes::new(0), &facts)?;
+    check_fit(area, &host.swaps(), Bytes::new(0), &facts)?;
     let path = area.path.as_str();
     let change =
         HostChange::Drain { area: path, reserve: Bytes::new(reserve(facts.total).get() / 2) };
@@ -180,7 +180,7 @@ pub(crate) fn area_as_planned(
 /// areas.
 pub(crate) fn zram_setup(host: &dyn HostOps, path: &str) -> Result<Option<ZramSetup>, Error> {
     let Some(number) = zram::number_of(path) else { return Ok(None) };
-    zram::setup(host, number).map(Some)
+    zram::read_setup(host, number).map(Some)
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ pub(crate) fn undo(host: &mut dyn HostOps, swap: &DisabledSwap) -> Result<Outcom
     }
     let priority = i16::try_from(*priority).ok().filter(|priority| *priority >= 0);
     if let Some(setup) = setup {
-        let now = zram::setup(host, setup.number)?;
+        let now = zram::read_setup(host, setup.number)?;
         if now.disksize == 0 {
             let compressor = Compressor::new(setup.algorithm.as_str());
             let limit = Some(Bytes::new(setup.mem_limit)).filter(|limit| limit.get() > 0);

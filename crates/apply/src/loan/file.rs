@@ -31,7 +31,7 @@ pub(crate) fn refuse_escapes(folder: &str) -> Result<(), Error> {
 }
 
 /// The record for the journal, written before the file is created.
-pub(crate) fn announce(
+pub(crate) fn new_file(
     host: &dyn HostOps,
     folder: &str,
     loan: u64,
@@ -40,17 +40,17 @@ pub(crate) fn announce(
     let stem = format!("{}/{OURS}{KIND}{}", folder.trim_end_matches('/'), host.pid());
     let names = (loan..).map(|n| format!("{stem}-{n}"));
     let path = names.into_iter().find(|path| !host.exists(path)).unwrap_or(stem);
-    announce_at(host, &path, size)
+    new_file_at(host, &path, size)
 }
 
 /// The same for a file whose name is fixed by a plan.
-pub(crate) fn announce_at(
+pub(crate) fn new_file_at(
     host: &dyn HostOps,
     path: &str,
     size: Bytes,
 ) -> Result<NewSwapFile, Error> {
     let folder = folder_of(path);
-    let found = host.room(folder).doing(|| folder.to_owned())?;
+    let found = host.free_space(folder).doing(|| folder.to_owned())?;
     if size.get() > found.get() - found.get() / SPARE {
         return Err(Error::NoSpace { folder: folder.to_owned(), requested: size, found });
     }

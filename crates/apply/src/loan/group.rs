@@ -14,7 +14,7 @@ use pagewise_model::lend::GroupSpec;
 use crate::error::{Doing, Error};
 use crate::host_ops::{HostChange, HostOps};
 use crate::journal::{Identity, MemoryController, NewGroup};
-use crate::loan::run::{OURS, Run, is_ours, rounded};
+use crate::loan::run::{OURS, Run, check_stored, is_ours};
 use pagewise_model::undo::Outcome;
 
 /// Where memory cgroups are mounted, and whether they are of version 2.
@@ -26,15 +26,15 @@ pub(crate) fn mount(host: &dyn HostOps) -> Result<(String, bool), Error> {
 }
 
 /// The record for the journal, written before the group is created.
-pub(crate) fn announce(host: &dyn HostOps, mount: &str, unified: bool, id: u64) -> NewGroup {
+pub(crate) fn new_group(host: &dyn HostOps, mount: &str, unified: bool, id: u64) -> NewGroup {
     let stem = format!("{mount}/{OURS}{}", host.pid());
     let names = (id..).map(|n| format!("{stem}-{n}"));
     let folder = names.into_iter().find(|folder| !host.exists(folder)).unwrap_or(stem);
-    NewGroup { folder, home: home(host, mount, unified) }
+    NewGroup { folder, home: own_group(host, mount, unified) }
 }
 
 /// The cgroup that our own process is in.
-fn home(host: &dyn HostOps, mount: &str, unified: bool) -> Option<String> {
+fn own_group(host: &dyn HostOps, mount: &str, unified: bool) -> Option<String> {
     let text = host.read("/proc/self/cgroup").ok()?;
     let path = text.lines().find_map(|line| {
         let mut columns = line.splitn(3, ':').skip(1);
@@ -52,15 +52,15 @@ fn home(host: &dyn HostOps, mount: &str, unified: bool) -> Option<String> {
 const MEMORY: &str = "memory";
 
 /// The change that enables the memory controller for the children of `mount`, if they do not have it.
-pub(crate) fn controller(
+pub(crate) fn new_controller(
     host: &dyn HostOps,
     mount: &str,
 ) -> Result<Option<MemoryController>, Error> {
-    let handed_down = handed_down(host, mount)?;
+    let handed_down = is_handed_down(host, mount)?;
     Ok((!handed_down).then(|| MemoryController { folder: mount.to_owned() }))
 }
 
-fn handed_down(host: &dyn HostOps, folder: &str) -> Result<bool, Error> {
+fn is_handed_down(host: &dyn HostOps, folder: &str) -> Result<bool, Error> {
     let path = subtree_control(folder);
     let text = host.read(&path).doing(|| path.clone())?;
     Ok(text.split_whitespace().any(|controller| controller == MEMORY))
@@ -83,7 +83,7 @@ pub(crate) fn undo_controller(host: &mut dyn HostOps, folder: &str) -> Result<Ou
         let why = "memory cgroups are not mounted there".to_owned();
         return Err(Error::Uncertain { what: folder.to_owned(), why });
     }
-    if !handed_down(host, folder)? {
+    if !is_handed_down(host, folder)? {
         return Ok(Outcome::Gone);
     }
     if let Some(user) = user_of_memory(host, folder) {
@@ -104,7 +104,7 @@ fn user_of_memory(host: &dyn HostOps, folder: &str) -> Option<String> {
         [("memory.max", "max"), ("memory.high", "max"), ("memory.low", "0"), ("memory.min", "0")]
             .iter()
             .any(|(file, usual)| is_set(group, file, usual))
-            || handed_down(host, group).unwrap_or(false)
+            || is_handed_down(host, group).unwrap_or(false)
     })
 }
 
@@ -115,7 +115,7 @@ pub(crate) fn make(host: &mut dyn HostOps, folder: &str) -> Result<Identity, Err
 }
 
 /// Sets its limits.
-pub(crate) fn limit(
+pub(crate) fn set_limits(
     host: &mut dyn HostOps,
     folder: &str,
     unified: bool,
@@ -128,7 +128,7 @@ pub(crate) fn limit(
         }
         write(host, &path, &value.to_string())?;
         let found = host.read(&path).doing(|| path.clone())?;
-        rounded(&path, value, &found)?;
+        check_stored(&path, value, &found)?;
     }
     Ok(())
 }
@@ -201,7 +201,7 @@ pub(crate) fn undo(
     let mut refused = None;
     for _ in 0..ROUNDS {
         let groups = tree(host, folder);
-        empty(host, &groups, home)?;
+        clear_processes(host, &groups, home)?;
         match remove(host, &groups) {
             Ok(()) => return Ok(Outcome::Returned),
             Err(error) => refused = Some(error),
@@ -236,7 +236,11 @@ fn tree(host: &dyn HostOps, folder: &str) -> Vec<String> {
 }
 
 /// Kills the processes in these groups; our own process is moved out instead.
-fn empty(host: &mut dyn HostOps, groups: &[String], home: Option<&str>) -> Result<(), Error> {
+fn clear_processes(
+    host: &mut dyn HostOps,
+    groups: &[String],
+    home: Option<&str>,
+) -> Result<(), Error> {
     let ourselves = host.pid();
     // if our old cgroup no longer exists, the parent of our group is used
     let above = groups.last().and_then(|group| Some(group.rsplit_once('/')?.0));

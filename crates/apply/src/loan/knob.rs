@@ -15,22 +15,22 @@ use crate::journal::{OpenChange, SettingChange, Write};
 use pagewise_model::undo::Outcome;
 
 /// The record for the journal, made before the value is written.
-pub(crate) fn announce(
+pub(crate) fn new_change(
     host: &dyn HostOps,
     name: &str,
     instance: Option<&str>,
     value: &str,
 ) -> Result<SettingChange, Error> {
-    let knob = row(name)?;
+    let knob = lendable_knob(name)?;
     let path = path_of(knob, instance)?;
     let text = read(host, &path)?;
-    let old = active(knob.domain, &text);
-    let ours = spelled(knob, &text, value)?;
-    let back = back(host, knob, instance, &path, &old)?;
+    let old = active_value(knob.domain, &text);
+    let ours = spell(knob, &text, value)?;
+    let back = restoring_write(host, knob, instance, &path, &old)?;
     Ok(SettingChange { name: name.to_owned(), path, old, ours, back })
 }
 
-fn row(name: &str) -> Result<&'static Knob, Error> {
+fn lendable_knob(name: &str) -> Result<&'static Knob, Error> {
     let knob = KNOBS.iter().find(|knob| knob.name == name);
     let knob = knob.ok_or_else(|| Error::NoKnob(name.to_owned()))?;
     let why = match (knob.access, knob.undo) {
@@ -43,7 +43,7 @@ fn row(name: &str) -> Result<&'static Knob, Error> {
 
 /// Checks that a word only makes the kernel refresh what it reports.
 pub(crate) fn check_refresh_word(name: &str, word: &str) -> Result<(), Error> {
-    let Domain::Word { words } = row(name)?.domain else {
+    let Domain::Word { words } = lendable_knob(name)?.domain else {
         return Err(Error::NoKnob(name.to_owned()));
     };
     if words.contains(&word) && word.starts_with("update_") {
@@ -77,14 +77,14 @@ fn path_of(knob: &Knob, instance: Option<&str>) -> Result<String, Error> {
 
 /// Whether this is the file of that knob: a journal may only name paths of the knob table.
 fn is_in_table(name: &str, path: &str) -> bool {
-    row(name).is_ok_and(|knob| is_at(knob, path))
+    lendable_knob(name).is_ok_and(|knob| is_file_of(knob, path))
 }
 
 fn is_of_table(path: &str) -> bool {
-    KNOBS.iter().any(|knob| row(knob.name).is_ok() && is_at(knob, path))
+    KNOBS.iter().any(|knob| lendable_knob(knob.name).is_ok() && is_file_of(knob, path))
 }
 
-fn is_at(knob: &Knob, path: &str) -> bool {
+fn is_file_of(knob: &Knob, path: &str) -> bool {
     let Some(path) = path.strip_prefix('/') else { return false };
     let parts = knob.path.split('/').zip(path.split('/'));
     let same = |(pattern, part): (&str, &str)| match pattern.split_once('{') {
@@ -110,7 +110,7 @@ fn read(host: &dyn HostOps, path: &str) -> Result<String, Error> {
 
 /// The value in a file, in the form in which it is compared: the word in brackets, white space
 /// folded.
-fn active(domain: Domain, text: &str) -> String {
+fn active_value(domain: Domain, text: &str) -> String {
     let bracketed = || text.split_once('[')?.1.split_once(']').map(|(word, _)| word.to_owned());
     let folded = || text.split_whitespace().collect::<Vec<_>>().join(" ");
     match domain {
@@ -120,21 +120,21 @@ fn active(domain: Domain, text: &str) -> String {
 }
 
 /// The value as the file will print it after the write.
-fn spelled(knob: &Knob, text: &str, value: &str) -> Result<String, Error> {
+fn spell(knob: &Knob, text: &str, value: &str) -> Result<String, Error> {
     let value = value.trim();
     let (spelled, expected) = match knob.domain {
-        Domain::Int { min, max } => (whole(value, min, max), format!("{min} to {max}")),
-        Domain::Bits { all } => (bits(value, all), format!("bits of {all:#x}")),
-        Domain::Bool => (flag(text, value), "0 or 1".to_owned()),
-        Domain::Size => (whole(value, 0, u64::MAX), "a size in bytes".to_owned()),
+        Domain::Int { min, max } => (spell_whole(value, min, max), format!("{min} to {max}")),
+        Domain::Bits { all } => (spell_bits(value, all), format!("bits of {all:#x}")),
+        Domain::Bool => (spell_flag(text, value), "0 or 1".to_owned()),
+        Domain::Size => (spell_whole(value, 0, u64::MAX), "a size in bytes".to_owned()),
         Domain::Limit if value == "max" => (Some(value.to_owned()), String::new()),
-        Domain::Limit => (whole(value, 0, u64::MAX), "a size in bytes, or max".to_owned()),
-        Domain::Word { words } => (one_of(words.iter().copied(), value), words.join(", ")),
+        Domain::Limit => (spell_whole(value, 0, u64::MAX), "a size in bytes, or max".to_owned()),
+        Domain::Word { words } => (find_word(words.iter().copied(), value), words.join(", ")),
         Domain::Listed => {
             let words = text.split_whitespace().map(|word| word.trim_matches(['[', ']']));
-            (one_of(words, value), format!("one of {text}"))
+            (find_word(words, value), format!("one of {text}"))
         }
-        Domain::Ints => (numbers(value), "whole numbers".to_owned()),
+        Domain::Ints => (spell_numbers(value), "whole numbers".to_owned()),
         Domain::Text => (Some(value.to_owned()), String::new()),
         Domain::Trigger => (None, "nothing: it only acts".to_owned()),
     };
@@ -142,12 +142,12 @@ fn spelled(knob: &Knob, text: &str, value: &str) -> Result<String, Error> {
     spelled.ok_or_else(wrong)
 }
 
-fn whole(value: &str, min: i64, max: u64) -> Option<String> {
+fn spell_whole(value: &str, min: i64, max: u64) -> Option<String> {
     let number: i128 = value.parse().ok()?;
     (i128::from(min)..=i128::from(max)).contains(&number).then(|| number.to_string())
 }
 
-fn bits(value: &str, all: u64) -> Option<String> {
+fn spell_bits(value: &str, all: u64) -> Option<String> {
     let number = match value.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok()?,
         None => value.parse().ok()?,
@@ -155,7 +155,7 @@ fn bits(value: &str, all: u64) -> Option<String> {
     (number & !all == 0).then(|| format!("{number:#06x}"))
 }
 
-fn flag(text: &str, value: &str) -> Option<String> {
+fn spell_flag(text: &str, value: &str) -> Option<String> {
     let on = match value {
         "1" | "Y" | "y" | "true" => true,
         "0" | "N" | "n" | "false" => false,
@@ -169,11 +169,11 @@ fn flag(text: &str, value: &str) -> Option<String> {
     Some(spelling[usize::from(on)].to_owned())
 }
 
-fn one_of<'a>(mut words: impl Iterator<Item = &'a str>, value: &str) -> Option<String> {
+fn find_word<'a>(mut words: impl Iterator<Item = &'a str>, value: &str) -> Option<String> {
     words.find(|word| *word == value).map(str::to_owned)
 }
 
-fn numbers(value: &str) -> Option<String> {
+fn spell_numbers(value: &str) -> Option<String> {
     let words: Vec<&str> = value.split_whitespace().collect();
     let all = words.iter().all(|word| word.parse::<i64>().is_ok());
     (all && !words.is_empty()).then(|| words.join(" "))
@@ -181,7 +181,7 @@ fn numbers(value: &str) -> Option<String> {
 
 /// The write that restores the old value: of two knobs that exclude each other, the one that is
 /// active.
-fn back(
+fn restoring_write(
     host: &dyn HostOps,
     knob: &Knob,
     instance: Option<&str>,
@@ -193,11 +193,11 @@ fn back(
     if old != "0" {
         return Ok(own);
     }
-    let pair = row(pair)?;
+    let pair = lendable_knob(pair)?;
     let path = path_of(pair, instance)?;
-    let value = active(pair.domain, &read(host, &path)?);
+    let value = active_value(pair.domain, &read(host, &path)?);
     // if both are 0, only the one that accepts 0 can be active
-    let takes = |knob: &Knob, value: &str| spelled(knob, value, value).is_ok();
+    let takes = |knob: &Knob, value: &str| spell(knob, value, value).is_ok();
     let rules = value != "0" || !takes(knob, old);
     Ok(if rules { Write { path, value } } else { own })
 }
@@ -209,7 +209,7 @@ pub(crate) fn set(host: &mut dyn HostOps, change: &SettingChange) -> Result<(), 
         return Ok(());
     }
     host.act(&HostChange::Write { path, value: ours }).doing(|| format!("{name} = {ours}"))?;
-    let found = current(host, path, ours)?;
+    let found = read_current(host, path, ours)?;
     if found == *ours {
         return Ok(());
     }
@@ -218,16 +218,16 @@ pub(crate) fn set(host: &mut dyn HostOps, change: &SettingChange) -> Result<(), 
 }
 
 /// The current value of the file, parsed like `like`: one word if the file lists all words.
-fn current(host: &dyn HostOps, path: &str, like: &str) -> Result<String, Error> {
+fn read_current(host: &dyn HostOps, path: &str, like: &str) -> Result<String, Error> {
     let text = read(host, path)?;
     let is_word = !like.contains([' ', '[']);
     let domain = if is_word { Domain::Listed } else { Domain::Text };
-    Ok(active(domain, &text))
+    Ok(active_value(domain, &text))
 }
 
 /// Whether the file still has that value.
 pub(crate) fn has_value(host: &dyn HostOps, path: &str, value: &str) -> Result<bool, Error> {
-    current(host, path, value).map(|found| found == value)
+    read_current(host, path, value).map(|found| found == value)
 }
 
 fn write_back(host: &mut dyn HostOps, back: &Write) -> Result<(), Error> {
@@ -246,7 +246,7 @@ pub(crate) fn undo(
         let why = "its journal names another file for it".to_owned();
         return Err(Error::NotLent { name: name.clone(), why });
     }
-    let found = match current(host, path, old) {
+    let found = match read_current(host, path, old) {
         Err(Error::Absent { .. }) => return Ok(Outcome::Gone),
         found => found?,
     };
@@ -259,7 +259,7 @@ pub(crate) fn undo(
         return Ok(Outcome::Conflict { old: old.clone(), ours: ours.clone(), found });
     }
     write_back(host, back)?;
-    let found = current(host, path, old)?;
+    let found = read_current(host, path, old)?;
     if found == *old {
         return Ok(Outcome::Returned);
     }

@@ -3,7 +3,7 @@
 //! has created a device meanwhile.
 
 use crate::error::{Doing, Error};
-use crate::host_ops::{HostChange, HostOps, patiently};
+use crate::host_ops::{HostChange, HostOps, act_patiently};
 use crate::loan::zram;
 use pagewise_model::undo::Outcome;
 
@@ -30,7 +30,7 @@ pub(crate) fn undo(host: &mut dyn HostOps, name: &str) -> Result<Outcome, Error>
     if let Some(number) = devices.first() {
         return Ok(Outcome::Kept { why: format!("zram{number} has been made since") });
     }
-    match patiently(host, &HostChange::Unload(name)) {
+    match act_patiently(host, &HostChange::Unload(name)) {
         // some versions of modprobe fail because a module that it depends on is used by another one
         // too
         Err(_) if !host.exists(&folder) => Ok(Outcome::Returned),

@@ -11,7 +11,7 @@ use std::io::ErrorKind;
 use pagewise_model::plan::ZramSwap;
 
 use crate::error::{Doing, Error};
-use crate::host_ops::{HostChange, HostOps, patiently};
+use crate::host_ops::{HostChange, HostOps, act_patiently};
 use crate::loan::run::{Run, is_ours};
 use crate::loan::{drain, file, zram};
 use pagewise_model::undo::Outcome;
@@ -77,9 +77,9 @@ pub(crate) fn undo(
     if host.available().is_some_and(|available| found.used > available) {
         return Err(room());
     }
-    drain::spares_groups(host, &found)?;
+    drain::check_groups(host, &found)?;
     let no_room = room();
-    match patiently(host, &HostChange::SwapOff(area)) {
+    match act_patiently(host, &HostChange::SwapOff(area)) {
         Err(error) if error.kind() == ErrorKind::OutOfMemory => Err(no_room),
         done => done.doing(|| format!("swapoff {area}")).map(|()| Outcome::Returned),
     }

@@ -15,9 +15,9 @@ use pagewise_model::lend::{LoanId, ZramDevice, ZramSpec};
 use pagewise_model::plan::ZramSwap;
 
 use crate::error::{Doing, Error};
-use crate::host_ops::{HostChange, HostOps, patiently};
+use crate::host_ops::{HostChange, HostOps, act_patiently};
 use crate::journal::{Device, NewZram, ZramSetup, ZramSizeChange};
-use crate::loan::run::{Run, rounded};
+use crate::loan::run::{Run, check_stored};
 use pagewise_model::undo::Outcome;
 
 const CONTROL: &str = "/sys/class/zram-control";
@@ -47,7 +47,7 @@ pub(crate) fn offered_algorithms(host: &dyn HostOps) -> Option<String> {
 }
 
 /// The settings of the device, as far as the kernel reports them.
-pub(crate) fn setup(host: &dyn HostOps, number: u32) -> Result<ZramSetup, Error> {
+pub(crate) fn read_setup(host: &dyn HostOps, number: u32) -> Result<ZramSetup, Error> {
     let read = |file: &str| {
         let path = format!("{}/{file}", sysfs(number));
         host.read(&path).doing(|| path.clone())
@@ -64,7 +64,7 @@ pub(crate) fn setup(host: &dyn HostOps, number: u32) -> Result<ZramSetup, Error>
 /// Whether a device in use as swap has the settings of the plan.
 pub(crate) fn is_as_planned(setup: &ZramSetup, priority: i32, planned: &ZramSwap) -> bool {
     let size = planned.disksize_bytes.get();
-    let is_size = rounded("", size, &setup.disksize.to_string()).is_ok();
+    let is_size = check_stored("", size, &setup.disksize.to_string()).is_ok();
     let is_algorithm = planned.compressor.algorithm.as_str() == setup.algorithm;
     is_size && is_algorithm && i32::from(planned.priority) == priority
 }
@@ -72,7 +72,7 @@ pub(crate) fn is_as_planned(setup: &ZramSetup, priority: i32, planned: &ZramSwap
 /// Frees everything that the device stores. It must not be in use.
 pub(crate) fn reset(host: &mut dyn HostOps, number: u32) -> Result<(), Error> {
     let reset = format!("{}/reset", sysfs(number));
-    patiently(host, &HostChange::Write { path: &reset, value: "1" })
+    act_patiently(host, &HostChange::Write { path: &reset, value: "1" })
         .doing(|| format!("zram{number}: reset"))
 }
 
@@ -83,17 +83,17 @@ pub(crate) fn undo_size(host: &mut dyn HostOps, change: &ZramSizeChange) -> Resu
     if device(host, made.number) != Some(*made) {
         return Ok(Outcome::Gone);
     }
-    let found = setup(host, made.number)?;
+    let found = read_setup(host, made.number)?;
     if found.disksize == 0 && found.algorithm == *algorithm {
         return Ok(Outcome::Gone);
     }
-    if found.disksize != 0 && rounded("", *disksize, &found.disksize.to_string()).is_err() {
+    if found.disksize != 0 && check_stored("", *disksize, &found.disksize.to_string()).is_err() {
         let size = |bytes| format!("a size of {}", Bytes::new(bytes));
         let (ours, found) = (size(*disksize), size(found.disksize));
         return Ok(Outcome::Conflict { old: "no size".to_owned(), ours, found });
     }
     reset(host, made.number)?;
-    if setup(host, made.number)?.algorithm != *algorithm {
+    if read_setup(host, made.number)?.algorithm != *algorithm {
         set_algorithm(host, made.number, algorithm)?;
     }
     Ok(Outcome::Returned)
@@ -118,7 +118,7 @@ fn disks(host: &dyn HostOps) -> Result<Vec<String>, Error> {
 }
 
 /// The record for the journal, written before a device is created.
-pub(crate) fn announce(host: &dyn HostOps) -> Result<NewZram, Error> {
+pub(crate) fn new_device(host: &dyn HostOps) -> Result<NewZram, Error> {
     let disks = disks(host)?;
     let known: Vec<u64> = disks.iter().filter_map(|name| diskseq_of(host, name)).collect();
     if known.is_empty() && !disks.is_empty() {
@@ -172,7 +172,7 @@ pub(crate) fn set_up(host: &mut dyn HostOps, number: u32, spec: &ZramSpec) -> Re
     set(host, number, "disksize", &spec.disksize.get().to_string())?;
     let path = format!("{}/disksize", sysfs(number));
     let found = host.read(&path).doing(|| path.clone())?;
-    rounded(&path, spec.disksize.get(), &found)
+    check_stored(&path, spec.disksize.get(), &found)
 }
 
 /// Writes a value into a file of the device.
@@ -244,7 +244,7 @@ pub(crate) fn undo(
     let Some(Device { number, .. }) = ours else { return Ok(Outcome::Gone) };
     reset(host, number)?;
     let remove = format!("{CONTROL}/hot_remove");
-    patiently(host, &HostChange::Write { path: &remove, value: &number.to_string() })
+    act_patiently(host, &HostChange::Write { path: &remove, value: &number.to_string() })
         .doing(|| format!("zram{number}: hot_remove"))?;
     Ok(Outcome::Returned)
 }
@@ -265,7 +265,7 @@ fn find_unnumbered(host: &dyn HostOps, new: &NewZram, run: Run) -> Result<Option
     host.pause(SETTLING);
     let mut possible = Vec::new();
     for device in devices_without_size(host, new)? {
-        let after = new.announced.zip(host.made_at(device.number));
+        let after = new.announced.zip(host.created_at(device.number));
         match after.map(|(announced, made)| made.checked_sub(announced.saturating_sub(COARSE))) {
             Some(Some(after)) if after <= COARSE + SOON => possible.push(device),
             Some(_) => {}

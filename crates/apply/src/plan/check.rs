@@ -17,7 +17,7 @@ use crate::config_files::MAX_CONFIG;
 use crate::error::Error;
 use crate::host_ops::{Area, Config, HostOps, Site, folder_of};
 use crate::journal::{FileChange, LinkChange, OpenChange, Reading, RecordedChange, SettingChange};
-use crate::loan::config::described;
+use crate::loan::config::describe;
 use crate::loan::{drain, file as swap_file, knob, place, zram};
 
 /// A step compared with this machine: the change to make, with the state that was found.
@@ -87,30 +87,32 @@ pub(crate) fn check(
 ) -> Result<Vec<CheckedStep>, Vec<Complaint>> {
     let mut complaints = Vec::new();
     let site = host.site();
-    complaints.extend(of_site(&site, plan).into_iter().map(|(what, why, next)| Complaint {
-        step: None,
-        what,
-        why,
-        next: Some(next.to_owned()),
-    }));
-    complaints.extend(of_shape(plan, allows_irreversible));
+    complaints.extend(
+        site_complaints(&site, plan).into_iter().map(|(what, why, next)| Complaint {
+            step: None,
+            what,
+            why,
+            next: Some(next.to_owned()),
+        }),
+    );
+    complaints.extend(shape_complaints(plan, allows_irreversible));
     let mut all = Vec::new();
     let mut added = 0;
     let areas = host.swaps();
     for step in plan.steps.iter().take(MAX_STEPS) {
         let checked = match &step.change {
-            Change::SetKnob { target, from, to } => setting(host, target, from, to),
-            Change::WriteFile { target, from, to } => file(host, target, from.as_deref(), to),
-            Change::MakeLink { target, from, to } => link(host, target, from.as_deref(), to),
-            Change::ReloadUnits { target } => reload(&site, target),
+            Change::SetKnob { target, from, to } => check_setting(host, target, from, to),
+            Change::WriteFile { target, from, to } => check_file(host, target, from.as_deref(), to),
+            Change::MakeLink { target, from, to } => check_link(host, target, from.as_deref(), to),
+            Change::ReloadUnits { target } => check_reload(&site, target),
             Change::AddZramSwap { target, to } => {
-                add_zram(host, plan, step, target.as_deref(), to, applied)
+                check_zram_swap(host, plan, step, target.as_deref(), to, applied)
             }
-            Change::AddSwapFile { target, to } => add_swap_file(host, target, to),
+            Change::AddSwapFile { target, to } => check_swap_file(host, target, to),
             Change::SetSwapPriority { target, from, to } => {
-                set_priority(host, &areas, target, *from, *to)
+                check_priority(host, &areas, target, *from, *to)
             }
-            Change::DrainSwap { target, from } => drain_swap(host, &areas, target, from, added),
+            Change::DrainSwap { target, from } => check_drain(host, &areas, target, from, added),
         };
         match checked {
             Ok(step) => {
@@ -135,7 +137,7 @@ pub(crate) fn check(
 }
 
 /// A trial needs something that ends it.
-pub(crate) fn with_trial(
+pub(crate) fn check_trial(
     checked: Result<Vec<CheckedStep>, Vec<Complaint>>,
     is_trial: bool,
     host: &dyn HostOps,
@@ -154,7 +156,7 @@ pub(crate) fn with_trial(
     Err([vec![complaint], others].concat())
 }
 
-fn of_site(site: &Site, plan: &Plan) -> Vec<(String, String, &'static str)> {
+fn site_complaints(site: &Site, plan: &Plan) -> Vec<(String, String, &'static str)> {
     let mut all = Vec::new();
     let PlannedMachine { machine_id_hash, memory_total_bytes, .. } = &plan.machine;
     if *machine_id_hash != site.machine.machine_id_hash {
@@ -182,7 +184,7 @@ fn of_site(site: &Site, plan: &Plan) -> Vec<(String, String, &'static str)> {
 }
 
 /// Complaints about a plan that do not depend on the machine.
-fn of_shape(plan: &Plan, allows_irreversible: bool) -> Vec<Complaint> {
+fn shape_complaints(plan: &Plan, allows_irreversible: bool) -> Vec<Complaint> {
     let mut all = Vec::new();
     let mut add = |step: Option<&Step>, what: &str, why: String, next: &str| {
         let (step, what) = (step.map(|step| step.id.clone()), what.to_owned());
@@ -257,7 +259,7 @@ pub(crate) fn describe_change(change: &Change) -> String {
     }
 }
 
-fn stale(what: &str, planned: impl Into<String>, found: impl Into<String>) -> Error {
+fn stale_error(what: &str, planned: impl Into<String>, found: impl Into<String>) -> Error {
     Error::Stale { what: what.to_owned(), planned: planned.into(), found: found.into() }
 }
 
@@ -269,40 +271,45 @@ pub(crate) fn name_and_instance(target: &str) -> (&str, Option<&str>) {
     }
 }
 
-fn setting(host: &dyn HostOps, target: &str, from: &str, to: &str) -> Result<CheckedStep, Error> {
+fn check_setting(
+    host: &dyn HostOps,
+    target: &str,
+    from: &str,
+    to: &str,
+) -> Result<CheckedStep, Error> {
     let (name, instance) = name_and_instance(target);
-    let change = knob::announce(host, name, instance, to)?;
+    let change = knob::new_change(host, name, instance, to)?;
     if change.old == change.ours {
         return Ok(CheckedStep::InPlace);
     }
     if change.old != from.split_whitespace().collect::<Vec<_>>().join(" ") {
-        return Err(stale(target, from, change.old));
+        return Err(stale_error(target, from, change.old));
     }
     Ok(CheckedStep::Setting(change))
 }
 
 /// The current contents, if a plan may write there and the folder is writable.
-fn current(host: &dyn HostOps, path: &str) -> Result<Config, Error> {
+fn read_config(host: &dyn HostOps, path: &str) -> Result<Config, Error> {
     let kernel = |source| Error::Kernel { doing: path.to_owned(), source };
     host.may_write_config(folder_of(path)).map_err(kernel)?;
     host.config(path).map_err(kernel)
 }
 
-fn no_place(what: &str, why: String) -> Error {
+fn place_error(what: &str, why: String) -> Error {
     Error::Place { what: what.to_owned(), why }
 }
 
-fn file(
+fn check_file(
     host: &dyn HostOps,
     path: &str,
     from: Option<&str>,
     to: &str,
 ) -> Result<CheckedStep, Error> {
-    place::known(path, false).map_err(|why| no_place(path, why))?;
+    place::check_path(path, false).map_err(|why| place_error(path, why))?;
     if to.len() > MAX_CONFIG {
-        return Err(no_place(path, format!("its contents are longer than {MAX_CONFIG} bytes")));
+        return Err(place_error(path, format!("its contents are longer than {MAX_CONFIG} bytes")));
     }
-    let found = current(host, path)?;
+    let found = read_config(host, path)?;
     let (path, ours) = (path.to_owned(), to.to_owned());
     match found {
         Config::File(file) if file.text == to => Ok(CheckedStep::InPlace),
@@ -316,22 +323,22 @@ fn file(
             let planned = if from.is_some() { "the file as it was then" } else { "no file" };
             let other = match &other {
                 Config::File(_) => "other contents".to_owned(),
-                other => described(other),
+                other => describe(other),
             };
-            Err(stale(&path, planned, other))
+            Err(stale_error(&path, planned, other))
         }
     }
 }
 
-fn link(
+fn check_link(
     host: &dyn HostOps,
     path: &str,
     from: Option<&str>,
     to: &str,
 ) -> Result<CheckedStep, Error> {
-    place::known(path, true).map_err(|why| no_place(path, why))?;
-    place::known_target(path, to).map_err(|why| no_place(path, why))?;
-    let found = current(host, path)?;
+    place::check_path(path, true).map_err(|why| place_error(path, why))?;
+    place::check_target(path, to).map_err(|why| place_error(path, why))?;
+    let found = read_config(host, path)?;
     let (path, ours) = (path.to_owned(), to.to_owned());
     match found {
         Config::Link(target) if target == to => Ok(CheckedStep::InPlace),
@@ -343,14 +350,14 @@ fn link(
         }
         other => {
             let planned = from.map_or("nothing".to_owned(), |from| format!("a link to {from}"));
-            Err(stale(&path, planned, described(&other)))
+            Err(stale_error(&path, planned, describe(&other)))
         }
     }
 }
 
-fn reload(site: &Site, target: &str) -> Result<CheckedStep, Error> {
+fn check_reload(site: &Site, target: &str) -> Result<CheckedStep, Error> {
     if target != "systemd" {
-        return Err(stale(target, "systemd", "another manager of units"));
+        return Err(stale_error(target, "systemd", "another manager of units"));
     }
     if !site.has_systemd {
         let what = "systemctl daemon-reload".to_owned();
@@ -359,7 +366,7 @@ fn reload(site: &Site, target: &str) -> Result<CheckedStep, Error> {
     Ok(CheckedStep::ReloadUnits)
 }
 
-fn add_zram(
+fn check_zram_swap(
     host: &dyn HostOps,
     plan: &Plan,
     step: &Step,
@@ -403,14 +410,18 @@ fn add_zram(
     }
     let exists = host.exists(&format!("/sys/block/zram{number}"));
     if exists && zram::has_size(host, number) {
-        return Err(stale(target, "no such device, or one without a size", "a device in use"));
+        return Err(stale_error(
+            target,
+            "no such device, or one without a size",
+            "a device in use",
+        ));
     }
     if !exists {
         let numbers = if zram::is_there(host) { zram::numbers(host)? } else { Vec::new() };
         let next = (0..).find(|number| !numbers.contains(number)).unwrap_or_default();
         if next != number {
             let found = format!("that the next new device would be /dev/zram{next}");
-            return Err(stale(target, "to get this number", found));
+            return Err(stale_error(target, "to get this number", found));
         }
     }
     let device =
@@ -418,13 +429,17 @@ fn add_zram(
     Ok(CheckedStep::AddZramSwap(ZramSwapToAdd { device, lasts, to }))
 }
 
-fn add_swap_file(host: &dyn HostOps, path: &str, to: &SwapFilePlan) -> Result<CheckedStep, Error> {
+fn check_swap_file(
+    host: &dyn HostOps,
+    path: &str,
+    to: &SwapFilePlan,
+) -> Result<CheckedStep, Error> {
     let value = |expected: &str, found: String| Error::Value {
         name: "add-swap-file".to_owned(),
         expected: expected.to_owned(),
         found,
     };
-    place::known_swap_file(path).map_err(|why| no_place(path, why))?;
+    place::check_swap_file(path).map_err(|why| place_error(path, why))?;
     if to.priority.is_some_and(|priority| priority < 0) {
         let found = to.priority.unwrap_or_default().to_string();
         return Err(value("a priority of 0 to 32767, or none", found));
@@ -436,9 +451,9 @@ fn add_swap_file(host: &dyn HostOps, path: &str, to: &SwapFilePlan) -> Result<Ch
         return Ok(CheckedStep::InPlace);
     }
     if host.exists(path) {
-        return Err(stale(path, "no file", "a file, which is not this swap"));
+        return Err(stale_error(path, "no file", "a file, which is not this swap"));
     }
-    swap_file::announce_at(host, path, to.size_bytes)?;
+    swap_file::new_file_at(host, path, to.size_bytes)?;
     Ok(CheckedStep::AddSwapFile(SwapFileToAdd { path: path.to_owned(), to: *to }))
 }
 
@@ -470,7 +485,7 @@ pub(crate) fn is_as_planned(host: &dyn HostOps, path: &str, to: &ZramSwap) -> bo
     setup.is_some_and(|setup| zram::is_as_planned(&setup, area.priority, to))
 }
 
-fn set_priority(
+fn check_priority(
     host: &dyn HostOps,
     areas: &[Area],
     target: &str,
@@ -478,29 +493,29 @@ fn set_priority(
     to: i16,
 ) -> Result<CheckedStep, Error> {
     let Some(area) = areas.iter().find(|area| area.path == target) else {
-        return Err(stale(target, format!("swap with priority {from}"), "no swap"));
+        return Err(stale_error(target, format!("swap with priority {from}"), "no swap"));
     };
     if area.priority == i32::from(to) {
         return Ok(CheckedStep::InPlace);
     }
     if zram::number_of(target).is_none() {
-        return Err(stale(target, "swap on a zram device", "swap on a disk"));
+        return Err(stale_error(target, "swap on a zram device", "swap on a disk"));
     }
     if to < 0 {
-        return Err(stale(target, "a priority of 0 to 32767", to.to_string()));
+        return Err(stale_error(target, "a priority of 0 to 32767", to.to_string()));
     }
     if area.priority != from {
-        return Err(stale(
+        return Err(stale_error(
             target,
             format!("priority {from}"),
             format!("priority {}", area.priority),
         ));
     }
-    drain::fits(area, areas, Bytes::new(0), &host.memory_facts())?;
+    drain::check_fit(area, areas, Bytes::new(0), &host.memory_facts())?;
     Ok(CheckedStep::SetSwapPriority(SwapPriorityToSet { area: target.to_owned(), to }))
 }
 
-fn drain_swap(
+fn check_drain(
     host: &dyn HostOps,
     areas: &[Area],
     target: &str,
@@ -512,12 +527,12 @@ fn drain_swap(
     };
     if area.size != from.size_bytes || area.priority != from.priority {
         let planned = format!("{} of swap with priority {}", from.size_bytes, from.priority);
-        return Err(stale(
+        return Err(stale_error(
             target,
             planned,
             format!("{} with priority {}", area.size, area.priority),
         ));
     }
-    drain::fits(area, areas, Bytes::new(added), &host.memory_facts())?;
+    drain::check_fit(area, areas, Bytes::new(added), &host.memory_facts())?;
     Ok(CheckedStep::DrainSwap(target.to_owned()))
 }

@@ -312,7 +312,7 @@ fn add_zram_swap(changes: &mut Transaction, swap: &ZramSwapToAdd) -> Result<(), 
 fn set_zram_size(changes: &mut Transaction, number: u32, spec: &ZramSpec) -> Result<(), Error> {
     let device = zram::device(changes.host(), number)
         .ok_or(Error::Absent { what: format!("zram{number}"), why: "it has no diskseq" })?;
-    let algorithm = zram::setup(changes.host(), number)?.algorithm;
+    let algorithm = zram::read_setup(changes.host(), number)?.algorithm;
     let disksize = spec.disksize.get();
     let change = RecordedChange::ZramSize(ZramSizeChange { device, algorithm, disksize });
     changes.make(change, |host| zram::set_up(host, number, spec))?;
@@ -321,7 +321,7 @@ fn set_zram_size(changes: &mut Transaction, number: u32, spec: &ZramSpec) -> Res
 
 fn add_swap_file(changes: &mut Transaction, file: &SwapFileToAdd) -> Result<(), Error> {
     let SwapFileToAdd { path, to } = file;
-    let new = file::announce_at(changes.host(), path, to.size_bytes)?;
+    let new = file::new_file_at(changes.host(), path, to.size_bytes)?;
     changes.add_swap_file(new, to.size_bytes)?;
     let swap = EnabledSwap { area: path.clone(), diskseq: None, zram: None };
     enable_swap(changes, swap, to.priority)

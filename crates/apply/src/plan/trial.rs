@@ -14,7 +14,7 @@ use crate::host_ops::{HostChange, HostOps};
 use crate::journal::{FileChange, Journal, LinkChange, Reading, Record, RecordedChange};
 use crate::loan::config;
 use crate::loan::run::Run;
-use crate::plan::undo::{PlanJournal, journals};
+use crate::plan::undo::{PlanJournal, read_journals};
 use crate::recover::{Conflicts, boot_id, recover_one, settle};
 use crate::transaction::Transaction;
 use pagewise_model::undo::Recovered;
@@ -25,7 +25,7 @@ const LINKED: &str = "../pagewise-unconfirmed.service";
 
 /// The unit that runs at each boot until the plan is confirmed: before the plan's files are
 /// applied, and before swap is enabled.
-fn unit(program: &str, state: &str) -> String {
+fn unit_text(program: &str, state: &str) -> String {
     format!(
         "\
 # Written by pagewise apply --trial-for; removed when the plan is confirmed or undone.
@@ -60,7 +60,7 @@ pub(crate) fn arm(changes: &mut Transaction, state: &str, time: Duration) -> Res
     }
     let until = changes.host().now() / 1000 + time.as_secs();
     changes.note(&Record::Trial { until })?;
-    let text = unit(&program, state);
+    let text = unit_text(&program, state);
     let unit = FileChange { path: UNIT.to_owned(), old: None, ours: text };
     changes.make_folders(UNIT)?;
     changes.make(RecordedChange::File(unit.clone()), |host| config::set_file(host, &unit))?;
@@ -76,8 +76,8 @@ pub(crate) fn arm(changes: &mut Transaction, state: &str, time: Duration) -> Res
 }
 
 /// Refuses if a plan is on trial.
-pub(crate) fn none_on_trial(journals: &[PlanJournal]) -> Result<(), Error> {
-    match journals.iter().find(|it| it.reading.trial().is_some()) {
+pub(crate) fn refuse_if_on_trial(journals: &[PlanJournal]) -> Result<(), Error> {
+    match journals.iter().find(|it| it.reading.trial_end().is_some()) {
         None => Ok(()),
         Some(it) => Err(Error::OnTrial { id: it.id(), plan: it.plan() }),
     }
@@ -93,17 +93,17 @@ pub(crate) fn undo_unconfirmed(
     let is_over = |it: &&PlanJournal| {
         let is_earlier = it.reading.run().is_none_or(|run| run.boot_id != boot_id);
         // a timer may expire a fraction of a second early
-        it.reading.trial().is_some_and(|until| is_earlier || now + 1 >= until)
+        it.reading.trial_end().is_some_and(|until| is_earlier || now + 1 >= until)
     };
-    let journals = journals(host, folder)?;
+    let journals = read_journals(host, folder)?;
     let over = journals.iter().rev().filter(is_over);
     Ok(over.map(|it| recover_one(host, &it.path, Conflicts::Keep, &boot_id).0).collect())
 }
 
 /// Keeps a plan that is on trial. When this returns, nothing undoes it automatically any more.
 pub(crate) fn confirm(host: &mut dyn HostOps, folder: &str, id: &str) -> Result<(), Error> {
-    let journals = journals(host, folder)?;
-    let on_trial = |it: &&PlanJournal| it.reading.trial().is_some();
+    let journals = read_journals(host, folder)?;
+    let on_trial = |it: &&PlanJournal| it.reading.trial_end().is_some();
     let meant = journals.iter().filter(on_trial).find(|it| it.is_meant_by(id));
     let Some(it) = meant else {
         let known = journals.iter().filter(on_trial).map(PlanJournal::id).collect();
@@ -126,7 +126,7 @@ pub(crate) fn confirm(host: &mut dyn HostOps, folder: &str, id: &str) -> Result<
 impl Reading {
     /// End of the trial, in seconds of Unix time; `None` if the plan is not on trial or was
     /// confirmed.
-    pub(crate) fn trial(&self) -> Option<u64> {
+    pub(crate) fn trial_end(&self) -> Option<u64> {
         let is_confirmed = self.records.contains(&Record::Confirmed);
         let trial = self.records.iter().find_map(|record| match record {
             Record::Trial { until } => Some(*until),

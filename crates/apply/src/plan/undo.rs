@@ -16,7 +16,7 @@ use crate::recover::{Conflicts, boot_id, recover_one};
 
 /// Which plans to undo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Undone<'a> {
+pub enum UndoTarget<'a> {
     /// Plans that were interrupted.
     Interrupted,
     /// Plans on trial that were not confirmed in time or before a reboot.
@@ -37,8 +37,8 @@ pub(crate) struct PlanJournal {
 
 /// All journals of plans, oldest first. A journal that another user can have written is not
 /// trusted: it is not read, and `undo` reports this.
-pub(crate) fn journals(host: &dyn HostOps, folder: &str) -> Result<Vec<PlanJournal>, Error> {
-    let paths = journal::plans_in(host, folder)?;
+pub(crate) fn read_journals(host: &dyn HostOps, folder: &str) -> Result<Vec<PlanJournal>, Error> {
+    let paths = journal::plan_journals(host, folder)?;
     let read = paths.into_iter().map(|path| {
         let bytes = host.journal(&path);
         let reading = bytes.as_deref().map(Reading::parse).unwrap_or_default();
@@ -47,15 +47,15 @@ pub(crate) fn journals(host: &dyn HostOps, folder: &str) -> Result<Vec<PlanJourn
     Ok(read.collect())
 }
 
-pub(crate) fn in_force(host: &dyn HostOps, folder: &str) -> Result<Vec<InForce>, Error> {
-    let journals = journals(host, folder)?;
+pub(crate) fn plans_in_force(host: &dyn HostOps, folder: &str) -> Result<Vec<InForce>, Error> {
+    let journals = read_journals(host, folder)?;
     let in_force = journals.into_iter().filter_map(|PlanJournal { path, reading, .. }| {
         let planned = reading.planned()?;
         Some(InForce {
             journal: JournalName::parse(&path).id(),
             applied: reading.is_applied(),
             changes: reading.open().len(),
-            trial_until: reading.trial(),
+            trial_until: reading.trial_end(),
             unix_seconds: planned.run.unix_seconds,
             plan: (*planned.plan).clone(),
         })
@@ -64,7 +64,7 @@ pub(crate) fn in_force(host: &dyn HostOps, folder: &str) -> Result<Vec<InForce>,
 }
 
 /// Refuses if a plan is neither fully applied nor undone.
-pub(crate) fn none_interrupted(journals: &[PlanJournal]) -> Result<(), Error> {
+pub(crate) fn refuse_if_interrupted(journals: &[PlanJournal]) -> Result<(), Error> {
     match journals.iter().find(|it| it.is_read && !it.reading.is_applied()) {
         None => Ok(()),
         Some(it) => Err(Error::Interrupted { id: it.id(), plan: it.plan() }),
@@ -89,20 +89,20 @@ impl PlanJournal {
 pub(crate) fn undo(
     host: &mut dyn HostOps,
     folder: &str,
-    which: Undone<'_>,
+    which: UndoTarget<'_>,
 ) -> Result<Vec<Recovered>, Error> {
-    let journals = journals(host, folder)?;
+    let journals = read_journals(host, folder)?;
     let is_meant = |it: &&PlanJournal| match which {
-        Undone::Interrupted | Undone::Unconfirmed => !it.reading.is_applied(),
-        Undone::One(id) => it.is_meant_by(id),
-        Undone::All => true,
+        UndoTarget::Interrupted | UndoTarget::Unconfirmed => !it.reading.is_applied(),
+        UndoTarget::One(id) => it.is_meant_by(id),
+        UndoTarget::All => true,
     };
     let meant: Vec<&PlanJournal> = journals.iter().filter(is_meant).collect();
-    if let Undone::One(id) = which {
+    if let UndoTarget::One(id) = which {
         let known = journals.iter().map(|it| format!("{} (plan {})", it.id(), it.plan())).collect();
         match meant.as_slice() {
             [] => return Err(Error::NoJournal { id: id.to_owned(), known }),
-            [one] => not_under(one, &journals)?,
+            [one] => refuse_if_changed_later(one, &journals)?,
             // a plan that was applied again after a change has several journals: undo each, newest
             // first
             _ => {}
@@ -115,7 +115,7 @@ pub(crate) fn undo(
 }
 
 /// Refuses if a later plan has changed the same thing.
-fn not_under(one: &PlanJournal, journals: &[PlanJournal]) -> Result<(), Error> {
+fn refuse_if_changed_later(one: &PlanJournal, journals: &[PlanJournal]) -> Result<(), Error> {
     let own: Vec<String> = one.reading.open().iter().flat_map(targets).collect();
     let later = journals.iter().skip_while(|it| it.path != one.path).skip(1);
     for later in later.collect::<Vec<_>>().into_iter().rev() {

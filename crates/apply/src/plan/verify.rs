@@ -12,7 +12,7 @@ use pagewise_model::{Configuration, Mechanism, PersistentSetting, Target, boot_o
 use crate::error::Error;
 use crate::host_ops::{Config, HostOps};
 use crate::journal::{FileText, Reading, SettingChange};
-use crate::loan::config::described;
+use crate::loan::config::describe;
 use crate::loan::{drain, knob};
 use crate::plan::check::{
     area_of_step, describe_change, is_as_planned, is_swap_file_as_planned, name_and_instance,
@@ -21,7 +21,7 @@ use crate::plan::undo::PlanJournal;
 
 /// Which plan to compare with the machine.
 #[derive(Debug, Clone, Copy)]
-pub enum Verify<'a> {
+pub enum VerifyTarget<'a> {
     /// Every plan that is in force.
     All,
     /// One that is in force, by the number of its journal or by its id.
@@ -54,13 +54,13 @@ pub(crate) fn verify(
 pub(crate) fn verify_journals(
     host: &dyn HostOps,
     journals: &[PlanJournal],
-    which: Verify<'_>,
+    which: VerifyTarget<'_>,
     configuration: &Configuration,
 ) -> Result<Vec<Verified>, Error> {
     let is_meant = |it: &PlanJournal| match which {
-        Verify::All => it.reading.plan().is_some(),
-        Verify::One(id) => it.is_meant_by(id),
-        Verify::Document(plan) => it.reading.plan().is_some_and(|of| of.id == plan.id),
+        VerifyTarget::All => it.reading.plan().is_some(),
+        VerifyTarget::One(id) => it.is_meant_by(id),
+        VerifyTarget::Document(plan) => it.reading.plan().is_some_and(|of| of.id == plan.id),
     };
     let mut verified = Vec::new();
     for (at, journal) in journals.iter().enumerate().filter(|(_, it)| is_meant(it)) {
@@ -70,11 +70,11 @@ pub(crate) fn verify_journals(
         verified.push(verify(host, plan, Some(journal.id()), context));
     }
     match which {
-        Verify::One(id) if verified.is_empty() => {
+        VerifyTarget::One(id) if verified.is_empty() => {
             let known = journals.iter().map(PlanJournal::id).collect();
             Err(Error::NoJournal { id: id.to_owned(), known })
         }
-        Verify::Document(plan) if verified.is_empty() => {
+        VerifyTarget::Document(plan) if verified.is_empty() => {
             let context = Context { journal: None, later: &[], configuration };
             Ok(vec![verify(host, plan, None, context)])
         }
@@ -87,14 +87,20 @@ fn verify_step(host: &dyn HostOps, plan: &Plan, step: &Step, context: Context<'_
     let id = step.id.clone();
     let verified = StepVerified { id, what, differences: vec![], skipped: None, area: None };
     let mut later = context.later.iter().filter_map(|journal| journal.plan());
-    if let Some(later) = later.find(|plan| changes_the_same(plan, &step.change)) {
+    if let Some(later) = later.find(|plan| has_same_target(plan, &step.change)) {
         let skipped = Some(format!("plan {} changed it later", later.id));
         return StepVerified { skipped, ..verified };
     }
     let compared = match &step.change {
-        Change::SetKnob { target, to, .. } => setting(host, target, to, context.configuration),
-        Change::WriteFile { target, to, .. } => entry(host, target, &Config::File(plain(to))),
-        Change::MakeLink { target, to, .. } => entry(host, target, &Config::Link(to.clone())),
+        Change::SetKnob { target, to, .. } => {
+            compare_setting(host, target, to, context.configuration)
+        }
+        Change::WriteFile { target, to, .. } => {
+            compare_entry(host, target, &Config::File(file_text(to)))
+        }
+        Change::MakeLink { target, to, .. } => {
+            compare_entry(host, target, &Config::Link(to.clone()))
+        }
         Change::ReloadUnits { .. } => Err("it leaves nothing to compare".to_owned()),
         Change::AddZramSwap { target, to } => {
             let made = context.journal.and_then(|journal| area_of_step(journal, &step.id));
@@ -105,12 +111,12 @@ fn verify_step(host: &dyn HostOps, plan: &Plan, step: &Step, context: Context<'_
             };
         }
         Change::AddSwapFile { target, to } => {
-            let differences = added_file(host, target, to);
+            let differences = compare_swap_file(host, target, to);
             let area = differences.is_empty().then(|| target.clone());
             return StepVerified { differences, area, ..verified };
         }
-        Change::SetSwapPriority { target, to, .. } => Ok(raised(host, target, *to)),
-        Change::DrainSwap { target, .. } => Ok(drained(host, plan, target)),
+        Change::SetSwapPriority { target, to, .. } => Ok(compare_priority(host, target, *to)),
+        Change::DrainSwap { target, .. } => Ok(compare_drained(host, plan, target)),
     };
     match compared {
         Ok(differences) => StepVerified { differences, ..verified },
@@ -118,7 +124,7 @@ fn verify_step(host: &dyn HostOps, plan: &Plan, step: &Step, context: Context<'_
     }
 }
 
-fn changes_the_same(plan: &Plan, change: &Change) -> bool {
+fn has_same_target(plan: &Plan, change: &Change) -> bool {
     let target = |change: &Change| match change {
         Change::SetKnob { target, .. }
         | Change::WriteFile { target, .. }
@@ -133,14 +139,14 @@ fn changes_the_same(plan: &Plan, change: &Change) -> bool {
 /// khugepaged raises this setting by itself, so a larger value is not a difference.
 const AT_LEAST: &str = "vm.min_free_kbytes";
 
-fn setting(
+fn compare_setting(
     host: &dyn HostOps,
     target: &str,
     to: &str,
     configuration: &Configuration,
 ) -> Result<Vec<Difference>, String> {
     let (name, instance) = name_and_instance(target);
-    let change = knob::announce(host, name, instance, to).map_err(|error| error.to_string())?;
+    let change = knob::new_change(host, name, instance, to).map_err(|error| error.to_string())?;
     let SettingChange { old: found, ours: planned, .. } = change;
     let mut differences = Vec::new();
     let number = |text: &str| text.parse::<u64>().ok();
@@ -191,26 +197,32 @@ fn setters(name: &str, configuration: &Configuration) -> Vec<(String, String)> {
     lines.iter().map(named).collect()
 }
 
-fn plain(text: &str) -> FileText {
+fn file_text(text: &str) -> FileText {
     let text = text.to_owned();
     FileText { text, mode: 0, user: 0, group: 0, label: None }
 }
 
-fn entry(host: &dyn HostOps, path: &str, planned: &Config) -> Result<Vec<Difference>, String> {
+fn compare_entry(
+    host: &dyn HostOps,
+    path: &str,
+    planned: &Config,
+) -> Result<Vec<Difference>, String> {
     let found = host.config(path).map_err(|error| error.to_string())?;
     let (planned, found) = match (planned, &found) {
         (Config::File(planned), Config::File(found)) if planned.text == found.text => {
             return Ok(Vec::new());
         }
-        (Config::File(planned), Config::File(found)) => differing(&planned.text, &found.text),
+        (Config::File(planned), Config::File(found)) => {
+            first_difference(&planned.text, &found.text)
+        }
         (planned, found) if planned == found => return Ok(Vec::new()),
-        (planned, found) => (described(planned), described(found)),
+        (planned, found) => (describe(planned), describe(found)),
     };
     Ok(vec![Difference { kind: DifferenceKind::File, planned, found, by: None }])
 }
 
 /// The first line in which the two texts differ.
-fn differing(planned: &str, found: &str) -> (String, String) {
+fn first_difference(planned: &str, found: &str) -> (String, String) {
     let (mut planned, mut found) = (planned.lines(), found.lines());
     let mut number = 0;
     loop {
@@ -249,12 +261,12 @@ fn compare_zram_swap(
     Err(Difference {
         kind: DifferenceKind::Swap,
         planned,
-        found: found_swap(host, &area),
+        found: describe_swap(host, &area),
         by: None,
     })
 }
 
-fn added_file(host: &dyn HostOps, path: &str, to: &SwapFilePlan) -> Vec<Difference> {
+fn compare_swap_file(host: &dyn HostOps, path: &str, to: &SwapFilePlan) -> Vec<Difference> {
     if is_swap_file_as_planned(host, path, to) {
         return Vec::new();
     }
@@ -265,32 +277,32 @@ fn added_file(host: &dyn HostOps, path: &str, to: &SwapFilePlan) -> Vec<Differen
     vec![Difference {
         kind: DifferenceKind::Swap,
         planned,
-        found: found_swap(host, path),
+        found: describe_swap(host, path),
         by: None,
     }]
 }
 
-fn found_swap(host: &dyn HostOps, area: &str) -> String {
+fn describe_swap(host: &dyn HostOps, area: &str) -> String {
     match drain::area(host, area) {
         Some(found) => format!("{} of swap with priority {}", found.size, found.priority),
         None => "no such swap".to_owned(),
     }
 }
 
-fn raised(host: &dyn HostOps, area: &str, to: i16) -> Vec<Difference> {
+fn compare_priority(host: &dyn HostOps, area: &str, to: i16) -> Vec<Difference> {
     if drain::area(host, area).is_some_and(|found| found.priority == i32::from(to)) {
         return Vec::new();
     }
     vec![Difference {
         kind: DifferenceKind::Swap,
         planned: format!("swap with priority {to}"),
-        found: found_swap(host, area),
+        found: describe_swap(host, area),
         by: None,
     }]
 }
 
 /// Another step may have created a device with the same number.
-fn drained(host: &dyn HostOps, plan: &Plan, target: &str) -> Vec<Difference> {
+fn compare_drained(host: &dyn HostOps, plan: &Plan, target: &str) -> Vec<Difference> {
     let is_new = plan.steps.iter().any(|step| match &step.change {
         Change::AddZramSwap { to, .. } => is_as_planned(host, target, to),
         _ => false,

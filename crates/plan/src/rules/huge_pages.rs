@@ -18,9 +18,9 @@ pub(super) const RULE: PlanRule = PlanRule {
 const FOLDER: &str = "/sys/kernel/mm/transparent_hugepage/khugepaged";
 
 fn add(context: &Context<'_>, draft: &mut Draft) {
-    policy(context, draft);
-    guard(context, draft);
-    pace(context, draft);
+    decline_policy(context, draft);
+    add_bloat_guard(context, draft);
+    add_scan_sleep(context, draft);
     if context.finding("khugepaged-starves").is_some() {
         let why = "the nice value of a kernel thread is lost at the next boot. `pagewise thp collapse` makes \
                    huge pages at ordinary priority, within a memory budget";
@@ -30,7 +30,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
 
 /// Declines a change of the policy: only a trial with the user's program shows whether huge pages
 /// help it.
-fn policy(context: &Context<'_>, draft: &mut Draft) {
+fn decline_policy(context: &Context<'_>, draft: &mut Draft) {
     const KNOB: &str = "thp.enabled";
     let is_planned = draft.granted.iter().any(|it| it.knob.starts_with("thp."));
     let is_told = RULE.findings.iter().any(|id| context.finding(id).is_some());
@@ -48,7 +48,7 @@ fn policy(context: &Context<'_>, draft: &mut Draft) {
 }
 
 /// The limit `max_ptes_none`, which protects against huge pages full of zeros.
-fn guard(context: &Context<'_>, draft: &mut Draft) {
+fn add_bloat_guard(context: &Context<'_>, draft: &mut Draft) {
     const ID: &str = "thp-bloat-guard-off";
     let Some(to) = context.advised_write(ID, &format!("{FOLDER}/max_ptes_none")) else { return };
     let what = context.finding(ID).map(|it| it.what.clone()).unwrap_or_default();
@@ -75,7 +75,7 @@ fn guard(context: &Context<'_>, draft: &mut Draft) {
 }
 
 /// How long khugepaged sleeps between its passes.
-fn pace(context: &Context<'_>, draft: &mut Draft) {
+fn add_scan_sleep(context: &Context<'_>, draft: &mut Draft) {
     const ID: &str = "thp-coverage";
     let Some(to) = context.advised_write(ID, &format!("{FOLDER}/scan_sleep_millisecs")) else {
         return;

@@ -28,8 +28,8 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     if !is_used && draft.first_zram.is_none() {
         return;
     }
-    if let Some(choice) = measured(context, draft) {
-        return by_measured(context, draft, choice);
+    if let Some(choice) = measured_choice(context, draft) {
+        return add_measured(context, draft, choice);
     }
     let what = format!("{KNOB} = 0");
     if let Some(disk) = context.tiers_on_disk().next() {
@@ -93,11 +93,11 @@ fn reason(context: &Context<'_>, adds_first_zram: bool) -> Result<String, String
 }
 
 /// What `bench` measured for the algorithm in use.
-fn measured<'a>(context: &Context<'a>, draft: &Draft) -> Option<&'a ClusterChoice> {
+fn measured_choice<'a>(context: &Context<'a>, draft: &Draft) -> Option<&'a ClusterChoice> {
     context.measured.page_cluster(draft.algorithm(context)?.as_str())
 }
 
-fn by_measured(context: &Context<'_>, draft: &mut Draft, choice: &ClusterChoice) {
+fn add_measured(context: &Context<'_>, draft: &mut Draft, choice: &ClusterChoice) {
     let algorithm = &choice.compressor.algorithm;
     let Some(implied) = choice.implied.filter(|&implied| implied <= LARGEST) else {
         let why =

@@ -20,7 +20,7 @@ const KNOB: &str = "vm.swappiness";
 const MOST: u32 = 180;
 
 fn add(context: &Context<'_>, draft: &mut Draft) {
-    if let Some(request) = measured(context, draft) {
+    if let Some(request) = measured_request(context, draft) {
         return draft.set(context, request);
     }
     for finding in RULE.findings {
@@ -41,11 +41,11 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     }
     let held: Bytes = context.tiers_in_ram().filter_map(|tier| tier.used.get()).sum();
     if held > Bytes::new(0) || draft.first_zram.is_some() {
-        unmeasured(context, draft);
+        decline_unmeasured(context, draft);
     }
 }
 
-fn unmeasured(context: &Context<'_>, draft: &mut Draft) {
+fn decline_unmeasured(context: &Context<'_>, draft: &mut Draft) {
     let Some(now) = context.host.knob(KNOB).and_then(|reading| reading.active()) else { return };
     let trials = if context.tiers_on_disk().next().is_some() {
         "in which a small zram device was filled before a swap file, 180 was better than 60 (19 % less time \
@@ -61,7 +61,7 @@ fn unmeasured(context: &Context<'_>, draft: &mut Draft) {
     draft.decline(format!("another value of {KNOB}"), why);
 }
 
-fn measured(context: &Context<'_>, draft: &Draft) -> Option<SettingRequest> {
+fn measured_request(context: &Context<'_>, draft: &Draft) -> Option<SettingRequest> {
     let algorithm = draft.algorithm(context)?;
     let ratio = context.measured.cost_ratio(algorithm.as_str())?;
     let (implied, mix) = match share_in_zram(context) {

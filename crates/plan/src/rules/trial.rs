@@ -28,7 +28,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
                    `pagewise trial` on this machine";
         return draft.decline(WHAT, why);
     }
-    let told = tried.told(&winner);
+    let told = tried.describe_winner(&winner);
     if tried.swap().is_some() {
         // the rules for zram and zswap use this result
         return;
