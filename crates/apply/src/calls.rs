@@ -25,14 +25,14 @@ pub(crate) fn swap_on(area: &str, priority: Option<i16>) -> io::Result<()> {
     };
     // SAFETY: `area` is a string that ends in a zero byte and lives until the call returns; swapon
     // only reads it.
-    answered(unsafe { libc::swapon(area.as_ptr(), flags) })
+    to_result(unsafe { libc::swapon(area.as_ptr(), flags) })
 }
 
 /// Disables a swap area. The kernel first reads all its pages back into memory.
 pub(crate) fn swap_off(area: &str) -> io::Result<()> {
     let area = CString::new(area)?;
     // SAFETY: as for swapon.
-    answered(unsafe { libc::swapoff(area.as_ptr()) })
+    to_result(unsafe { libc::swapoff(area.as_ptr()) })
 }
 
 /// Disables a swap area, but gives up as soon as `goes_on` returns false: the area then stays
@@ -41,14 +41,14 @@ pub(crate) fn swap_off(area: &str) -> io::Result<()> {
 pub(crate) fn swap_off_while(area: &str, mut goes_on: impl FnMut() -> bool) -> io::Result<()> {
     const BETWEEN: Duration = Duration::from_millis(20);
     let area = CString::new(area)?;
-    handle_by_nothing(libc::SIGURG)?;
+    ignore(libc::SIGURG)?;
     let thread_id = AtomicI32::new(0);
     std::thread::scope(|scope| {
         let worker = scope.spawn(|| {
             // SAFETY: gettid has no preconditions.
             thread_id.store(unsafe { libc::gettid() }, Ordering::SeqCst);
             // SAFETY: as for swapon.
-            answered(unsafe { libc::swapoff(area.as_ptr()) })
+            to_result(unsafe { libc::swapoff(area.as_ptr()) })
         });
         while !worker.is_finished() {
             let thread = thread_id.load(Ordering::SeqCst);
@@ -65,17 +65,17 @@ pub(crate) fn swap_off_while(area: &str, mut goes_on: impl FnMut() -> bool) -> i
 }
 
 /// Installs an empty handler: from now on this signal only interrupts system calls.
-fn handle_by_nothing(signal: libc::c_int) -> io::Result<()> {
+fn ignore(signal: libc::c_int) -> io::Result<()> {
     extern "C" fn nothing(_: libc::c_int) {}
     // SAFETY: as for `handle`; the handler is empty.
-    answered(unsafe {
+    to_result(unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
         libc::sigaction(signal, &raw const action, ptr::null_mut())
     })
 }
 
-fn answered(answer: libc::c_int) -> io::Result<()> {
+fn to_result(answer: libc::c_int) -> io::Result<()> {
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
@@ -131,7 +131,7 @@ pub(crate) fn start_after_crash(
 }
 
 /// After this, a fatal signal only terminates the process.
-pub(crate) fn start_nothing() {
+pub(crate) fn cancel_start() {
     START.store(ptr::null_mut(), Ordering::SeqCst);
 }
 
@@ -145,7 +145,7 @@ fn handle(signal: libc::c_int) -> io::Result<()> {
     // mask. `crashed` has the type of a handler without SA_SIGINFO and makes only async-signal-safe
     // calls. If the thread has an alternate stack, the handler runs on it and works even after a
     // stack overflow.
-    answered(unsafe {
+    to_result(unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = crashed as extern "C" fn(libc::c_int) as libc::sighandler_t;
         action.sa_flags = libc::SA_ONSTACK;

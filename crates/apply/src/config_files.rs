@@ -33,7 +33,7 @@ const PASS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC
 const ETC: &str = "/etc";
 
 /// The folder used as `/etc`. Only a debug build can replace it, for tests.
-fn etc() -> std::path::PathBuf {
+fn etc_folder() -> std::path::PathBuf {
     #[cfg(debug_assertions)]
     if let Some(folder) = std::env::var_os("PAGEWISE_TEST_ETC") {
         return folder.into();
@@ -45,7 +45,7 @@ fn etc() -> std::path::PathBuf {
 fn open_folder(path: &str) -> io::Result<OwnedFd> {
     let below = path.strip_prefix(ETC).filter(|rest| rest.is_empty() || rest.starts_with('/'));
     let below = below.ok_or_else(|| io::Error::other(format!("{path} is not below {ETC}")))?;
-    let etc = rustix::fs::open(etc(), PASS | OFlags::NOFOLLOW, Mode::empty())?;
+    let etc = rustix::fs::open(etc_folder(), PASS | OFlags::NOFOLLOW, Mode::empty())?;
     let below = below.trim_matches('/');
     if below.is_empty() {
         return Ok(etc);

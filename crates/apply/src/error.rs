@@ -155,7 +155,7 @@ pub enum Error {
         plan: String,
     },
     /// No plan with that number or id is on trial.
-    #[error("plan {id} is not on trial; on trial {}", those(known))]
+    #[error("plan {id} is not on trial; on trial {}", list_known(known))]
     NotOnTrial {
         /// The number or id that was given.
         id: String,
@@ -203,7 +203,7 @@ pub enum Error {
         why: String,
     },
     /// There is no journal of that number or name.
-    #[error("no journal {id}; there {}", those(known))]
+    #[error("no journal {id}; there {}", list_known(known))]
     NoJournal {
         /// The number or name that was given.
         id: String,
@@ -227,7 +227,7 @@ fn holder(pid: Option<u32>) -> String {
     pid.map_or_else(|| "it does not say its pid".to_owned(), |pid| format!("pid {pid}"))
 }
 
-fn those(known: &[String]) -> String {
+fn list_known(known: &[String]) -> String {
     if known.is_empty() { "are none".to_owned() } else { format!("are: {}", known.join(", ")) }
 }
 

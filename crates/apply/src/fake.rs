@@ -725,7 +725,7 @@ impl HostOps for Fake {
         self.world().read_text(path).is_some()
     }
 
-    fn resolved(&self, folder: &Path) -> io::Result<String> {
+    fn resolve(&self, folder: &Path) -> io::Result<String> {
         Ok(folder.display().to_string())
     }
 
@@ -746,7 +746,7 @@ impl HostOps for Fake {
         folder == MOUNT || self.world().state.groups.contains_key(folder)
     }
 
-    fn made_at(&self, number: u32) -> Option<u64> {
+    fn created_at(&self, number: u32) -> Option<u64> {
         let world = self.world();
         let diskseq = world.state.zrams.get(&number)?.diskseq;
         world.made.get(&diskseq).copied().filter(|_| world.tells_times)
@@ -756,7 +756,7 @@ impl HostOps for Fake {
         self.world().clock
     }
 
-    fn room(&self, _folder: &str) -> io::Result<Bytes> {
+    fn free_space(&self, _folder: &str) -> io::Result<Bytes> {
         Ok(Bytes::new(1 << 30))
     }
 

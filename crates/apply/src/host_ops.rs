@@ -284,7 +284,7 @@ pub(crate) trait HostOps {
     fn exists(&self, path: &str) -> bool;
 
     /// The path of a folder with links resolved, as the kernel spells it.
-    fn resolved(&self, folder: &Path) -> io::Result<String>;
+    fn resolve(&self, folder: &Path) -> io::Result<String>;
 
     /// The inode number of a folder: it stays the same after a reboot.
     fn inode(&self, folder: &str) -> io::Result<u64>;
@@ -297,13 +297,13 @@ pub(crate) trait HostOps {
 
     /// When the kernel created the device node of a zram device, in milliseconds of Unix time;
     /// `None` if the file system of `/dev` does not record it.
-    fn made_at(&self, number: u32) -> Option<u64>;
+    fn created_at(&self, number: u32) -> Option<u64>;
 
     /// The current time in milliseconds of Unix time.
     fn now(&self) -> u64;
 
     /// Free space in the file system of a folder.
-    fn room(&self, folder: &str) -> io::Result<Bytes>;
+    fn free_space(&self, folder: &str) -> io::Result<Bytes>;
 
     /// The enabled swap areas.
     fn swaps(&self) -> Vec<Area>;
@@ -354,18 +354,18 @@ pub(crate) fn folder_of(path: &str) -> &str {
 
 /// Makes the change, and retries if the device is briefly in use: udev opens each new device to
 /// read it.
-pub(crate) fn patiently(hands: &mut dyn HostOps, deed: &HostChange<'_>) -> io::Result<()> {
+pub(crate) fn act_patiently(host: &mut dyn HostOps, deed: &HostChange<'_>) -> io::Result<()> {
     let mut tried = 0;
     loop {
-        match hands.act(deed) {
-            Err(error) if is_passing(&error) && tried < TRIES => tried += 1,
+        match host.act(deed) {
+            Err(error) if is_transient(&error) && tried < TRIES => tried += 1,
             done => return done,
         }
-        hands.pause(BETWEEN);
+        host.pause(BETWEEN);
     }
 }
 
-fn is_passing(error: &io::Error) -> bool {
+fn is_transient(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, ResourceBusy, WouldBlock};
     matches!(error.kind(), Interrupted | ResourceBusy | WouldBlock)
 }

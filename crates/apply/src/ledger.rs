@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Doing, Error};
 use crate::host_ops::{HostChange, HostOps, UnreadJournal};
-use crate::journal::{self, Lock, is_torn, record_of_line, summed};
+use crate::journal::{self, Lock, is_torn, record_of_line, with_checksum};
 use crate::live::{Live, MAX_JOURNAL};
 
 const NAME: &str = "ledger";
@@ -62,9 +62,9 @@ pub fn read_ledger(state: &Path) -> Result<LedgerFile, Error> {
     if !journal::is_there(state)? {
         return Ok(LedgerFile::default());
     }
-    let hands = Live::new().doing(|| "/".to_owned())?;
-    let path = path_in(&crate::live::resolved(state)?);
-    Ok(LedgerFile::parse(&read(&hands, &path)?.unwrap_or_default()))
+    let host = Live::new().doing(|| "/".to_owned())?;
+    let path = ledger_path(&crate::live::resolve(state)?);
+    Ok(LedgerFile::parse(&read(&host, &path)?.unwrap_or_default()))
 }
 
 /// Appends measurements; when this returns, they are on disk.
@@ -74,34 +74,34 @@ pub fn read_ledger(state: &Path) -> Result<LedgerFile, Error> {
 /// have written it.
 pub fn add_to_ledger(state: &Path, entries: &[LedgerEntry]) -> Result<(), Error> {
     let _lock = Lock::take(state)?;
-    let mut hands = Live::new().doing(|| "/".to_owned())?;
-    let folder = crate::live::resolved(state)?;
-    add(&mut hands, &folder, entries)
+    let mut host = Live::new().doing(|| "/".to_owned())?;
+    let folder = crate::live::resolve(state)?;
+    add(&mut host, &folder, entries)
 }
 
-fn path_in(folder: &str) -> String {
+fn ledger_path(folder: &str) -> String {
     format!("{folder}/{NAME}")
 }
 
 /// The bytes of the file; `None` if it does not exist.
-fn read(hands: &dyn HostOps, path: &str) -> Result<Option<Vec<u8>>, Error> {
+fn read(host: &dyn HostOps, path: &str) -> Result<Option<Vec<u8>>, Error> {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     let state = |source| Error::State { path: path.to_owned(), source };
-    if !hands.names(folder).map_err(state)?.iter().any(|it| it == name) {
+    if !host.names(folder).map_err(state)?.iter().any(|it| it == name) {
         return Ok(None);
     }
-    hands.journal(path).map(Some).map_err(|unread| {
+    host.journal(path).map(Some).map_err(|unread| {
         let (UnreadJournal::NoFile(why) | UnreadJournal::Untrusted(why)) = unread;
         Error::Ledger { path: path.to_owned(), why }
     })
 }
 
-fn add(hands: &mut dyn HostOps, folder: &str, entries: &[LedgerEntry]) -> Result<(), Error> {
-    let path = path_in(folder);
+fn add(host: &mut dyn HostOps, folder: &str, entries: &[LedgerEntry]) -> Result<(), Error> {
+    let path = ledger_path(folder);
     let state = |source| Error::State { path: path.clone(), source };
-    let present = read(hands, &path)?;
+    let present = read(host, &path)?;
     if present.is_none() {
-        hands.act(&HostChange::Begin(&path)).map_err(state)?;
+        host.act(&HostChange::Begin(&path)).map_err(state)?;
     }
     let bytes = present.unwrap_or_default();
     let mut length = bytes.len() as u64;
@@ -109,14 +109,14 @@ fn add(hands: &mut dyn HostOps, folder: &str, entries: &[LedgerEntry]) -> Result
     if LedgerFile::parse(&bytes).is_torn {
         let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
         length = whole as u64;
-        hands.act(&HostChange::Cut { journal: &path, length }).map_err(state)?;
+        host.act(&HostChange::Cut { journal: &path, length }).map_err(state)?;
     } else if bytes.last().is_some_and(|&last| last != b'\n') {
         text.push(b'\n');
     }
     for entry in entries {
         // serializing plain text and numbers cannot fail
         let record = serde_json::to_vec(&LedgerRecord::Measured(entry.clone())).unwrap_or_default();
-        text.extend(summed(&record));
+        text.extend(with_checksum(&record));
     }
     if length + text.len() as u64 > MAX_JOURNAL {
         let why =
@@ -124,10 +124,10 @@ fn add(hands: &mut dyn HostOps, folder: &str, entries: &[LedgerEntry]) -> Result
         return Err(Error::Ledger { path, why });
     }
     let append = HostChange::Append { journal: &path, line: &text };
-    hands.act(&append).map_err(|source| {
+    host.act(&append).map_err(|source| {
         // if the disk is full and has only part of a line, the part is cut off here or by the next
         // run
-        let _ = hands.act(&HostChange::Cut { journal: &path, length });
+        let _ = host.act(&HostChange::Cut { journal: &path, length });
         state(source)
     })
 }

@@ -41,6 +41,7 @@ pub mod plan;
 mod recover;
 mod rescue;
 mod session;
+mod transaction;
 
 #[cfg(test)]
 mod fake;

@@ -59,7 +59,7 @@ impl Live {
     }
 
     /// A handle that aborts swapoff, or filling a file, when `stop` is set.
-    pub(crate) fn stopped_by(self, stop: Arc<AtomicBool>) -> Self {
+    pub(crate) fn with_stop(self, stop: Arc<AtomicBool>) -> Self {
         Self { stop: Some(stop), ..self }
     }
 
@@ -80,12 +80,12 @@ impl Live {
 }
 
 /// The folder of journals, as it is spelled in the journal's path.
-pub(crate) fn resolved(folder: &Path) -> Result<String, Error> {
+pub(crate) fn resolve(folder: &Path) -> Result<String, Error> {
     let describe = |source| Error::State { path: folder.display().to_string(), source };
-    in_words(fs::canonicalize(folder).map_err(describe)?).map_err(describe)
+    into_text(fs::canonicalize(folder).map_err(describe)?).map_err(describe)
 }
 
-fn in_words(path: std::path::PathBuf) -> io::Result<String> {
+fn into_text(path: std::path::PathBuf) -> io::Result<String> {
     let strange = |_| io::Error::other("the path is no UTF-8");
     path.into_os_string().into_string().map_err(strange)
 }
@@ -150,7 +150,7 @@ impl HostOps for Live {
             )));
         }
         let file = open_own(path, OpenOptions::new().read(true)).map_err(untrusted)?;
-        limited(file, MAX_JOURNAL).map_err(untrusted)
+        read_limited(file, MAX_JOURNAL).map_err(untrusted)
     }
 
     fn names(&self, folder: &str) -> io::Result<Vec<String>> {
@@ -170,8 +170,8 @@ impl HostOps for Live {
         fs::symlink_metadata(path).is_ok()
     }
 
-    fn resolved(&self, folder: &Path) -> io::Result<String> {
-        in_words(fs::canonicalize(folder)?)
+    fn resolve(&self, folder: &Path) -> io::Result<String> {
+        into_text(fs::canonicalize(folder)?)
     }
 
     fn inode(&self, folder: &str) -> io::Result<u64> {
@@ -187,7 +187,7 @@ impl HostOps for Live {
         open_group(folder).is_ok()
     }
 
-    fn made_at(&self, number: u32) -> Option<u64> {
+    fn created_at(&self, number: u32) -> Option<u64> {
         let node = fs::symlink_metadata(format!("/dev/zram{number}")).ok()?;
         let since = node.created().ok()?.duration_since(UNIX_EPOCH).ok()?;
         u64::try_from(since.as_millis()).ok()
@@ -198,7 +198,7 @@ impl HostOps for Live {
         u64::try_from(since.as_millis()).unwrap_or_default()
     }
 
-    fn room(&self, folder: &str) -> io::Result<Bytes> {
+    fn free_space(&self, folder: &str) -> io::Result<Bytes> {
         let stat = rustix::fs::statvfs(folder)?;
         Ok(Bytes::new(stat.f_bavail.saturating_mul(stat.f_frsize)))
     }
@@ -290,7 +290,7 @@ impl HostOps for Live {
     }
 
     fn program(&self) -> io::Result<String> {
-        in_words(std::env::current_exe()?)
+        into_text(std::env::current_exe()?)
     }
 
     fn pid(&self) -> u32 {
@@ -330,10 +330,10 @@ fn group_charge(group: &Cgroup, swappiness: Option<u64>) -> GroupCharge {
 }
 
 fn bytes(path: &str, most: u64) -> io::Result<Vec<u8>> {
-    limited(File::open(path)?, most)
+    read_limited(File::open(path)?, most)
 }
 
-fn limited(file: File, most: u64) -> io::Result<Vec<u8>> {
+fn read_limited(file: File, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
@@ -377,7 +377,7 @@ pub(crate) fn may_write(path: &str) -> io::Result<()> {
 
 /// Writes a value in a single write to an existing file of the kernel.
 pub(crate) fn write(path: &str, value: &str) -> io::Result<()> {
-    let mut file = plain(OpenOptions::new().write(true)).open(path)?;
+    let mut file = set_plain_flags(OpenOptions::new().write(true)).open(path)?;
     if !SETTINGS.contains(&rustix::fs::fstatfs(&file)?.f_type) {
         return Err(io::Error::other("it lies in no file system of the kernel's settings"));
     }
@@ -397,7 +397,7 @@ fn kill(pid: u32, group: &str) -> io::Result<()> {
     };
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let members = openat(open_group(group)?, "cgroup.procs", flags, Mode::empty())?;
-    let members = limited(File::from(members), MAX_JOURNAL)?;
+    let members = read_limited(File::from(members), MAX_JOURNAL)?;
     let number = pid.as_raw_nonzero().to_string();
     if !members.split(|&byte| byte == b'\n').any(|line| line == number.as_bytes()) {
         return Ok(());
@@ -409,7 +409,7 @@ fn kill(pid: u32, group: &str) -> io::Result<()> {
 }
 
 /// Follows no link in the last part of a path, and never blocks on the other end of a pipe.
-fn plain(options: &mut OpenOptions) -> &mut OpenOptions {
+fn set_plain_flags(options: &mut OpenOptions) -> &mut OpenOptions {
     options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
 }
 
@@ -465,7 +465,7 @@ fn kind_of(kind: FileType) -> &'static str {
 
 /// Opens a file that only we can have written.
 fn open_own(path: &str, options: &mut OpenOptions) -> io::Result<File> {
-    let file = plain(options).open(path)?;
+    let file = set_plain_flags(options).open(path)?;
     match distrust(&file.metadata()?) {
         None => Ok(file),
         Some(why) => Err(io::Error::new(ErrorKind::PermissionDenied, why)),

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 use crate::fake::{DISK, Fake, Fault, MOUNT, STATE, State, ZSWAP};
 use crate::journal::fuzzing::open_in;
-use crate::journal::{Loan, Reading, Record};
+use crate::journal::{Reading, Record, RecordedChange};
 use crate::recover::{Conflicts, recover_all};
 use crate::session::Session;
 use pagewise_model::undo::{Outcome, Recovered};
@@ -78,7 +78,7 @@ fn value(name: &str, seed: u32) -> String {
 
 /// Carries out all steps, even if some fail, and lets the session end.
 fn run(fake: &Fake, steps: &[Step]) {
-    let mut session = Session::over(Box::new(fake.clone()), STATE);
+    let mut session = Session::new(Box::new(fake.clone()), STATE);
     session.allow_devices();
     let mut taken: Vec<LoanId> = Vec::new();
     let mut area: Option<PathBuf> = None;
@@ -206,14 +206,16 @@ fn prop_assert_named(names: &str, what: &str) -> Result<(), TestCaseError> {
 fn ways_back(journal: &[u8]) -> Vec<(String, String)> {
     let records = Reading::parse(journal).records.into_iter();
     let back = records.filter_map(|record| match record {
-        Record::Taking { what: Loan::Setting { back, .. }, .. } => Some((back.path, back.value)),
+        Record::Announced { what: RecordedChange::Setting(setting), .. } => {
+            Some((setting.back.path, setting.back.value))
+        }
         _ => None,
     });
     back.collect()
 }
 
 /// Recovers a copy of the machine with this journal; returns the machine and the results.
-fn recovered_with(fake: &Fake, path: &str, journal: Vec<u8>) -> (Fake, Vec<Recovered>) {
+fn recover_with(fake: &Fake, path: &str, journal: Vec<u8>) -> (Fake, Vec<Recovered>) {
     let machine = fake.copy();
     machine.world().journals.insert(path.to_owned(), journal);
     machine.world().written.clear();
@@ -229,7 +231,7 @@ fn only_ways_back(machine: &Fake, allowed: &[(String, String)]) -> Result<(), Te
 }
 
 /// A machine after a killed run, its initial state, and the path and contents of its journal.
-fn killed(steps: &[Step], at: usize, unified: bool) -> Option<(Fake, State, String, Vec<u8>)> {
+fn kill_after(steps: &[Step], at: usize, unified: bool) -> Option<(Fake, State, String, Vec<u8>)> {
     let fake = Fake::new(unified, true);
     let before = state(&fake);
     fake.world().faults = vec![Fault::KillAfter(at)];
@@ -253,7 +255,7 @@ proptest! {
         change in 1u8..,
         unified: bool,
     ) {
-        let Some((fake, before, path, journal)) = killed(&steps, at, unified) else { return Ok(()) };
+        let Some((fake, before, path, journal)) = kill_after(&steps, at, unified) else { return Ok(()) };
         for byte in 0..journal.len() {
             let mut damaged = journal.clone();
             damaged[byte] ^= change;
@@ -264,7 +266,7 @@ proptest! {
                 continue;
             }
             let allowed = ways_back(&damaged);
-            let (machine, told) = recovered_with(&fake, &path, damaged.clone());
+            let (machine, told) = recover_with(&fake, &path, damaged.clone());
             only_ways_back(&machine, &allowed)?;
             prop_assert_eq!(told.len(), 1);
             prop_assert!(told[0].damaged_line.is_some(), "byte {}", byte);
@@ -281,11 +283,11 @@ proptest! {
         at in 3usize..60,
         unified: bool,
     ) {
-        let Some((fake, before, path, journal)) = killed(&steps, at, unified) else { return Ok(()) };
+        let Some((fake, before, path, journal)) = kill_after(&steps, at, unified) else { return Ok(()) };
         for length in 0..journal.len() {
             let cut = journal[..length].to_vec();
             let named = Reading::parse(&cut).open().len();
-            let (machine, told) = recovered_with(&fake, &path, cut.clone());
+            let (machine, told) = recover_with(&fake, &path, cut.clone());
             only_ways_back(&machine, &ways_back(&cut))?;
             let returns: usize = told.iter().map(|run| run.returns.len()).sum();
             prop_assert_eq!(returns, named);

@@ -9,7 +9,9 @@ use std::path::Path;
 
 use crate::error::{Doing, Error};
 use crate::host_ops::{BOOT_ID, HostChange, HostOps, UnreadJournal};
-use crate::journal::{self, Journal, JournalName, Loan, Lock, Open, Reading, Record};
+use crate::journal::{
+    self, FileChange, Journal, JournalName, Lock, OpenChange, Reading, Record, RecordedChange,
+};
 use crate::live::Live;
 use crate::loan;
 use crate::loan::run::{Boot, Run};
@@ -36,9 +38,9 @@ pub fn recover(state: &Path, conflicts: Conflicts) -> Result<Vec<Recovered>, Err
         return Ok(Vec::new());
     }
     let _lock = Lock::take(state)?;
-    let mut hands = Live::new().doing(|| "/".to_owned())?;
-    let folder = crate::live::resolved(state)?;
-    recover_all(&mut hands, &folder, conflicts)
+    let mut host = Live::new().doing(|| "/".to_owned())?;
+    let folder = crate::live::resolve(state)?;
+    recover_all(&mut host, &folder, conflicts)
 }
 
 /// Removes a journal that cannot be settled, after everything that can be returned was returned.
@@ -52,18 +54,18 @@ pub fn forget(state: &Path, id: &str) -> Result<Recovered, Error> {
         return Err(Error::NoJournal { id: id.to_owned(), known: Vec::new() });
     }
     let _lock = Lock::take(state)?;
-    let mut hands = Live::new().doing(|| "/".to_owned())?;
-    let folder = crate::live::resolved(state)?;
-    forget_one(&mut hands, &folder, id)
+    let mut host = Live::new().doing(|| "/".to_owned())?;
+    let folder = crate::live::resolve(state)?;
+    forget_one(&mut host, &folder, id)
 }
 
 pub(crate) fn forget_one(
-    hands: &mut dyn HostOps,
+    host: &mut dyn HostOps,
     folder: &str,
     id: &str,
 ) -> Result<Recovered, Error> {
-    let mut paths = journal::left_in(hands, folder)?;
-    paths.extend(journal::plans_in(hands, folder)?);
+    let mut paths = journal::loan_journals(host, folder)?;
+    paths.extend(journal::plan_journals(host, folder)?);
     let meant: Vec<&String> =
         paths.iter().filter(|path| JournalName::parse(path).is_meant_by(id)).collect();
     let [path] = meant.as_slice() else {
@@ -72,46 +74,46 @@ pub(crate) fn forget_one(
         let known = among.iter().map(name).collect();
         return Err(Error::NoJournal { id: id.to_owned(), known });
     };
-    let boot_id = boot_id(hands)?;
-    let (recovered, is_removed) = recover_one(hands, path, Conflicts::Close, &boot_id);
+    let boot_id = boot_id(host)?;
+    let (recovered, is_removed) = recover_one(host, path, Conflicts::Close, &boot_id);
     if !is_removed {
         let kept = |source| Error::Kept { path: (*path).clone(), source };
-        hands.act(&HostChange::Forget(path)).map_err(kept)?;
+        host.act(&HostChange::Forget(path)).map_err(kept)?;
     }
     Ok(Recovered { unnoted: None, ..recovered })
 }
 
 /// Recovers all journals, newest first, because later changes must be undone first.
 pub(crate) fn recover_all(
-    hands: &mut dyn HostOps,
+    host: &mut dyn HostOps,
     folder: &str,
     conflicts: Conflicts,
 ) -> Result<Vec<Recovered>, Error> {
-    let paths = journal::left_in(hands, folder)?;
+    let paths = journal::loan_journals(host, folder)?;
     let mut all = Vec::new();
     if paths.is_empty() {
         return Ok(all);
     }
-    let boot_id = boot_id(hands)?;
+    let boot_id = boot_id(host)?;
     for path in paths.iter().rev() {
-        let (recovered, _) = recover_one(hands, path, conflicts, &boot_id);
+        let (recovered, _) = recover_one(host, path, conflicts, &boot_id);
         // a run that was killed after returning the last loan and before removing its journal left
         // nothing
-        if recovered.is_worth_telling() {
+        if recovered.is_worth_reporting() {
             all.push(recovered);
         }
     }
     Ok(all)
 }
 
-pub(crate) fn boot_id(hands: &dyn HostOps) -> Result<String, Error> {
-    hands.read(BOOT_ID).doing(|| BOOT_ID.to_owned())
+pub(crate) fn boot_id(host: &dyn HostOps) -> Result<String, Error> {
+    host.read(BOOT_ID).doing(|| BOOT_ID.to_owned())
 }
 
 /// The result of one journal, and whether its file was removed. A failure in one does not prevent
 /// others from being read.
 pub(crate) fn recover_one(
-    hands: &mut dyn HostOps,
+    host: &mut dyn HostOps,
     path: &str,
     conflicts: Conflicts,
     boot_id: &str,
@@ -128,7 +130,7 @@ pub(crate) fn recover_one(
         skipped: None,
         unnoted: None,
     };
-    let bytes = match hands.journal(path) {
+    let bytes = match host.journal(path) {
         Ok(bytes) => bytes,
         Err(unread) => {
             let (why, is_file) = match unread {
@@ -149,22 +151,23 @@ pub(crate) fn recover_one(
         is_own: false,
         is_plan: name.is_plan,
     };
-    let mut journal = Journal::resume(hands, path, bytes.len() as u64, &reading);
+    let mut journal = Journal::resume(host, path, bytes.len() as u64, &reading);
     recovered.plan = reading.plan().map(|plan| plan.id.clone());
-    recovered.pid = reading.began().map(|(_, pid)| pid);
+    recovered.pid = reading.run().map(|run| run.pid);
     recovered.earlier_boot = run.boot == Boot::Earlier;
     recovered.damaged_line = reading.damaged_line;
     let is_at_later_boot = run.is_plan && recovered.earlier_boot;
-    let (last, open): (Vec<Open>, Vec<Open>) = in_order(reading.open())
+    let (last, open): (Vec<OpenChange>, Vec<OpenChange>) = order_for_undo(reading.open())
         .into_iter()
-        .partition(|it| is_at_later_boot && it.what == Loan::Units);
-    recovered.returns = put_back(hands, &mut journal, open, run);
+        .partition(|it| is_at_later_boot && it.change == RecordedChange::Units);
+    recovered.returns = undo_all(host, &mut journal, open, run);
     if is_at_later_boot && recovered.is_settled() {
-        stop_units(hands, &reading);
+        stop_units(host, &reading);
     }
-    recovered.returns.extend(put_back(hands, &mut journal, last, run));
-    let is_over = recovered.is_settled() || conflicts == Conflicts::Close && recovered.is_told();
-    let is_removed = is_over && journal.remove(hands).is_ok();
+    recovered.returns.extend(undo_all(host, &mut journal, last, run));
+    let is_over =
+        recovered.is_settled() || conflicts == Conflicts::Close && recovered.is_reported();
+    let is_removed = is_over && journal.remove(host).is_ok();
     if !is_removed {
         recovered.unnoted = journal.trouble().map(str::to_owned);
     }
@@ -176,19 +179,19 @@ pub(crate) fn recover_one(
 /// unit that undoes a plan on trial is among those files, and without it the ordering by which the
 /// plan's units wait is lost. If another file of zram-generator sets up the device, its swap is
 /// started.
-fn stop_units(hands: &mut dyn HostOps, reading: &Reading) {
+fn stop_units(host: &mut dyn HostOps, reading: &Reading) {
     const OWN_UNIT: &str = "pagewise-unconfirmed.service";
     let (mut units, mut areas, mut has_generator) = (Vec::new(), Vec::new(), false);
     for it in reading.open() {
-        match it.what {
-            Loan::File { path, old, .. } => {
+        match it.change {
+            RecordedChange::File(FileChange { path, old, .. }) => {
                 has_generator |= path.starts_with("/etc/systemd/zram-generator.conf");
                 let new = path.strip_prefix("/etc/systemd/system/").filter(|_| old.is_none());
                 let is_unit = |it: &str| it.ends_with(".service") || it.ends_with(".swap");
                 let unit = new.filter(|it| is_unit(it) && *it != OWN_UNIT);
                 units.extend(unit.map(str::to_owned));
             }
-            Loan::SwapOn { area, .. } => areas.extend(zram::number_of(&area)),
+            RecordedChange::SwapOn(swap) => areas.extend(zram::number_of(&swap.area)),
             _ => {}
         }
     }
@@ -198,12 +201,12 @@ fn stop_units(hands: &mut dyn HostOps, reading: &Reading) {
         units.extend(areas.iter().map(|number| format!("systemd-zram-setup@zram{number}.service")));
     }
     for unit in &units {
-        let _ = hands.act(&HostChange::StopUnit(unit));
+        let _ = host.act(&HostChange::StopUnit(unit));
     }
-    if has_generator && hands.act(&HostChange::ReloadUnits).is_ok() {
-        let generated = |unit: &String| hands.exists(&format!("/run/systemd/generator/{unit}"));
+    if has_generator && host.act(&HostChange::ReloadUnits).is_ok() {
+        let generated = |unit: &String| host.exists(&format!("/run/systemd/generator/{unit}"));
         for unit in areas.iter().map(swap).filter(generated).collect::<Vec<_>>() {
-            let _ = hands.act(&HostChange::StartUnit(&unit));
+            let _ = host.act(&HostChange::StartUnit(&unit));
         }
     }
 }
@@ -211,7 +214,7 @@ fn stop_units(hands: &mut dyn HostOps, reading: &Reading) {
 /// The boot is stated in the journal's name and in its first line; if these contradict each other,
 /// it is unknown.
 fn boot_of(name: JournalName<'_>, reading: &Reading, now: &str) -> Boot {
-    let began = reading.began().map(|(boot, _)| boot);
+    let began = reading.run().map(|run| run.boot_id.as_str());
     let message = match (name.boot, began) {
         (Some(named), Some(began)) if named != began => None,
         (named, began) => named.or(began),
@@ -225,27 +228,27 @@ fn boot_of(name: JournalName<'_>, reading: &Reading, now: &str) -> Boot {
 
 /// The order of taking, but with the loans that must be returned last at the front: systemd reloads
 /// its units after the files were restored.
-pub(crate) fn in_order(mut open: Vec<Open>) -> Vec<Open> {
-    open.sort_by_key(|it| it.what != Loan::Units);
+pub(crate) fn order_for_undo(mut open: Vec<OpenChange>) -> Vec<OpenChange> {
+    open.sort_by_key(|it| it.change != RecordedChange::Units);
     open
 }
 
 /// Returns all loans, last first.
-fn put_back(
-    hands: &mut dyn HostOps,
+fn undo_all(
+    host: &mut dyn HostOps,
     journal: &mut Journal,
-    mut open: Vec<Open>,
+    mut open: Vec<OpenChange>,
     run: Run,
 ) -> Vec<Return> {
     let mut returns = Vec::new();
-    let mut remaining: Vec<Open> = Vec::new();
+    let mut remaining: Vec<OpenChange> = Vec::new();
     while let Some(mut it) = open.pop() {
         let outcome = match it.held_by(&remaining) {
-            Some(later) => Err(Error::Held { by: later.described() }),
-            None => settle(hands, journal, &it, run),
+            Some(later) => Err(Error::Held { by: later.describe() }),
+            None => settle(host, journal, &it, run),
         };
-        let outcome = settled_or_left(outcome);
-        returns.push(Return { what: it.described(), outcome: outcome.clone() });
+        let outcome = outcome_or_left(outcome);
+        returns.push(Return { what: it.describe(), outcome: outcome.clone() });
         if let Outcome::Conflict { found, .. } = &outcome {
             it.conflict = Some(found.clone());
         }
@@ -259,32 +262,33 @@ fn put_back(
 /// Returns one loan and records that. If the record cannot be written, this does no harm: the next
 /// start finds nothing to return.
 pub(crate) fn settle(
-    hands: &mut dyn HostOps,
+    host: &mut dyn HostOps,
     journal: &mut Journal,
-    it: &Open,
+    it: &OpenChange,
     run: Run,
 ) -> Result<Outcome, Error> {
-    let outcome = loan::give_back(hands, it, run)?;
+    let outcome = loan::undo(host, it, run)?;
     let note = match &outcome {
         Outcome::Conflict { found, .. } if it.conflict.as_ref() != Some(found) => {
-            Some(Record::Conflict { loan: it.id, found: found.clone() })
+            Some(Record::Conflict { id: it.id, found: found.clone() })
         }
-        outcome if outcome.is_settled() => Some(Record::Returned { loan: it.id }),
+        outcome if outcome.is_settled() => Some(Record::Undone { id: it.id }),
         _ => None,
     };
     if let Some(note) = note {
-        let _ = journal.add(hands, &note);
+        let _ = journal.add(host, &note);
     }
     Ok(outcome)
 }
 
 /// An error while returning, as an outcome.
-pub(crate) fn settled_or_left(outcome: Result<Outcome, Error>) -> Outcome {
-    outcome.unwrap_or_else(|error| Outcome::Left { why: told(&error), next: error.next() })
+pub(crate) fn outcome_or_left(outcome: Result<Outcome, Error>) -> Outcome {
+    outcome
+        .unwrap_or_else(|error| Outcome::Left { why: text_with_cause(&error), next: error.next() })
 }
 
 /// An error with its cause, as text.
-pub(crate) fn told(error: &Error) -> String {
+pub(crate) fn text_with_cause(error: &Error) -> String {
     match std::error::Error::source(error) {
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),

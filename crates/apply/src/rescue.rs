@@ -27,11 +27,11 @@ impl Rescue {
     ///
     /// # Errors
     /// If the kernel refuses the handlers.
-    pub fn ready(state: &Path) -> io::Result<Self> {
+    pub fn install(state: &Path) -> io::Result<Self> {
         let state = std::path::absolute(state)?;
         let others = std::env::vars_os().filter(|(name, _)| name != STATE);
         let all = others.chain([(STATE.into(), state.into_os_string())]);
-        let environment = all.map(|(name, value)| text([name, "=".into(), value]));
+        let environment = all.map(|(name, value)| environment_entry([name, "=".into(), value]));
         let environment = environment.collect::<io::Result<_>>()?;
         calls::start_after_crash(vec![c"pagewise".into(), c"undo".into()], environment)?;
         Ok(Self(()))
@@ -39,18 +39,18 @@ impl Rescue {
 
     /// Whether a [`Rescue`] exists.
     #[must_use]
-    pub fn is_ready() -> bool {
+    pub fn is_installed() -> bool {
         calls::starts_after_crash()
     }
 }
 
 impl Drop for Rescue {
     fn drop(&mut self) {
-        calls::start_nothing();
+        calls::cancel_start();
     }
 }
 
-fn text(parts: [OsString; 3]) -> io::Result<CString> {
+fn environment_entry(parts: [OsString; 3]) -> io::Result<CString> {
     let bytes: Vec<u8> = parts.into_iter().flat_map(OsString::into_vec).collect();
     Ok(CString::new(bytes)?)
 }

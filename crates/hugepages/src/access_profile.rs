@@ -32,11 +32,11 @@ impl AccessProfile {
     pub(crate) fn accesses(&self, pid: u32, start: u64, length: u64) -> u128 {
         let end = start.saturating_add(length);
         let looks = self.looks.get(&pid).into_iter().flatten();
-        looks.map(|regions| in_use(regions, start, end)).sum()
+        looks.map(|regions| accesses_within(regions, start, end)).sum()
     }
 }
 
-fn in_use(regions: &[DamonRegion], start: u64, end: u64) -> u128 {
+fn accesses_within(regions: &[DamonRegion], start: u64, end: u64) -> u128 {
     let first = regions.partition_point(|region| region.end <= start);
     let within = regions[first..].iter().take_while(|region| region.start < end);
     let bytes = |region: &DamonRegion| region.end.min(end).saturating_sub(region.start.max(start));

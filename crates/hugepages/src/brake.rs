@@ -2,7 +2,7 @@
 //! Whether the machine, or the cgroup of the target, currently needs memory for something else.
 //!
 //! This is checked a few times a second. Facts and rule are separate: [`BrakeSignals`] are read,
-//! and [`BrakeSignals::why`] evaluates them, with limits that leave room for what else happens
+//! and [`BrakeSignals::stop_reason`] evaluates them, with limits that leave room for what else happens
 //! before the next check.
 
 use pagewise_model::Bytes;
@@ -34,11 +34,11 @@ impl BrakeSignals {
     }
 
     /// Why to stop; `None` if there is no reason, or the values are not known.
-    pub(crate) fn why(&self) -> Option<String> {
-        self.stall().or_else(|| self.short()).or_else(|| self.full())
+    pub(crate) fn stop_reason(&self) -> Option<String> {
+        self.stall_reason().or_else(|| self.shortage_reason()).or_else(|| self.limit_reason())
     }
 
-    fn stall(&self) -> Option<String> {
+    fn stall_reason(&self) -> Option<String> {
         let stalled = self.machine.stalled.get()?.get();
         (stalled > MOST_STALLED).then(|| {
             format!(
@@ -47,14 +47,14 @@ impl BrakeSignals {
         })
     }
 
-    fn short(&self) -> Option<String> {
+    fn shortage_reason(&self) -> Option<String> {
         let (available, total) = (self.machine.available.get()?, self.machine.total.get()?);
         let least = Bytes::new((total.get() / LEAST_SHARE).max(LEAST_FREE));
         (available < least)
             .then(|| format!("only {available} of memory are available (at least {least})"))
     }
 
-    fn full(&self) -> Option<String> {
+    fn limit_reason(&self) -> Option<String> {
         let room = Bytes::new(self.block.saturating_mul(BLOCKS_BELOW_LIMIT));
         let near = |charge: &&Charge| {
             charge.limit.is_some_and(|limit| charge.current.saturating_add(room) > limit)
@@ -84,24 +84,24 @@ mod tests {
 
     #[test]
     fn a_calm_machine_is_no_reason() {
-        assert_eq!(calm().why(), None);
-        assert_eq!(BrakeSignals::default().why(), None, "nothing known");
+        assert_eq!(calm().stop_reason(), None);
+        assert_eq!(BrakeSignals::default().stop_reason(), None, "nothing known");
     }
 
     #[test]
     fn each_sign_stops_by_itself_and_says_why() {
         let stalled = Reading::found(Percent::new(11.0), Source::none());
         let listed = BrakeSignals { machine: Shortage { stalled, ..calm().machine }, ..calm() }
-            .why()
+            .stop_reason()
             .unwrap();
         assert_eq!(listed, "tasks wait for memory 11 % of the time (at most 10 %)");
         let available = Reading::found(Bytes::new(100 << 20), Source::none());
         let listed = BrakeSignals { machine: Shortage { available, ..calm().machine }, ..calm() }
-            .why()
+            .stop_reason()
             .unwrap();
         assert_eq!(listed, "only 100.0 MiB of memory are available (at least 512.0 MiB)");
         let limit = Some(Bytes::new((1 << 30) + (7 << 20)));
         let charges = vec![Charge { current: Bytes::new(1 << 30), limit }];
-        assert!(BrakeSignals { charges, ..calm() }.why().unwrap().contains("at its limit"));
+        assert!(BrakeSignals { charges, ..calm() }.stop_reason().unwrap().contains("at its limit"));
     }
 }

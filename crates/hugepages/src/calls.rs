@@ -71,9 +71,9 @@ pub(crate) fn disable_thp(except_advised: bool) -> io::Result<()> {
     let (on, none): (libc::c_ulong, libc::c_ulong) = (1, 0);
     // SAFETY: this prctl takes four numbers and no pointer; it affects only memory that this
     // process gets later.
-    answered(unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, on, flags, none, none) })
+    to_result(unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, on, flags, none, none) })
 }
 
-fn answered(answer: libc::c_int) -> io::Result<()> {
+fn to_result(answer: libc::c_int) -> io::Result<()> {
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -83,8 +83,8 @@ pub fn collapse(
     let began = (Instant::now(), cpu_time());
     let mut act = Act::begin(host, targets, wish, stop)?;
     act.pass(tell)?;
-    while let Some(rest) = act.watches() {
-        if act.rest(rest) {
+    while let Some(rest) = act.next_pass_after() {
+        if act.sleep_until_pass(rest) {
             act.pass(tell)?;
         }
     }
@@ -116,12 +116,12 @@ impl<'a> Act<'a> {
         wish: &'a CollapseWish,
         stop: &'a AtomicBool,
     ) -> Result<Self, ActError> {
-        let (subjects, processes) = subjects(targets, wish.block)?;
+        let (subjects, processes) = open_subjects(targets, wish.block)?;
         let measure = match targets.cgroup {
             Some(_) => BudgetMeasure::CgroupCharge,
             None => BudgetMeasure::ProportionalSize,
         };
-        let before = measured(host, targets, &subjects)?;
+        let before = measure_memory(host, targets, &subjects)?;
         let budget = Budget::new(before, wish.max_growth, wish.spent);
         let done = Collapse { processes, measure, dry_run: wish.dry_run, ..Collapse::default() };
         let now = Instant::now();
@@ -156,46 +156,49 @@ impl<'a> Act<'a> {
         let mut found = Vec::new();
         let mut coverage = Coverage::default();
         for (at, subject) in self.subjects.iter().enumerate() {
-            let Some((blocks, sizes)) = alive(subject.memory.blocks())? else { continue };
+            let Some((blocks, sizes)) = if_alive(subject.memory.blocks())? else { continue };
             coverage = coverage.plus(sizes);
             if !subject.allowed {
                 continue;
             }
-            let picked = pick::pick(blocks, self.taste(), &mut left);
+            let picked = pick::pick(blocks, self.policy(), &mut left);
             found.extend(picked.into_iter().map(|block| (at, block)));
         }
         // the best blocks of all processes first, because the budget may not suffice for all
-        found.sort_by_cached_key(|it| std::cmp::Reverse((self.heat(it), it.1.present)));
+        found.sort_by_cached_key(|it| std::cmp::Reverse((self.accesses_of(it), it.1.present)));
         if first {
-            self.done.by_access = self.by_access(&found);
+            self.done.by_access = self.count_by_access(&found);
         }
         if first {
             (self.done.huge_before, self.done.anon_before) = (coverage.anon_huge, coverage.anon);
         }
         self.done.left_alone = left;
         let before = self.done.collapsed;
-        let halted =
-            if self.wish.dry_run { self.would(&found) } else { self.blocks(&found, tell)? };
+        let halted = if self.wish.dry_run {
+            self.count_candidates(&found)
+        } else {
+            self.collapse_blocks(&found, tell)?
+        };
         self.done.passes += u64::from(self.done.collapsed > before);
         if let Some((why, reached)) = halted {
             self.done.left_alone.not_reached += (found.len() - reached) as u64;
             self.done.stopped = Some(why);
         }
         if first || self.done.collapsed > before {
-            self.look_after()?;
+            self.measure_result()?;
         }
         Ok(())
     }
 
-    fn heat(&self, (at, block): &(usize, Block)) -> u128 {
+    fn accesses_of(&self, (at, block): &(usize, Block)) -> u128 {
         let pid = self.subjects.get(*at).map(|subject| subject.pid);
         let heat = self.targets.heat.as_ref().zip(pid);
         heat.map_or(0, |(heat, pid)| heat.accesses(pid, block.address, self.wish.block))
     }
 
-    fn by_access(&self, found: &[(usize, Block)]) -> Option<ByAccess> {
+    fn count_by_access(&self, found: &[(usize, Block)]) -> Option<ByAccess> {
         self.targets.heat.as_ref()?;
-        let used = found.iter().filter(|it| self.heat(it) > 0).count() as u64;
+        let used = found.iter().filter(|it| self.accesses_of(it) > 0).count() as u64;
         Some(ByAccess { blocks: found.len() as u64, used, unknown: None })
     }
 
@@ -211,13 +214,13 @@ impl<'a> Act<'a> {
     }
 
     /// Counts what would be done (dry run).
-    fn would(&mut self, found: &[(usize, Block)]) -> Option<(String, usize)> {
+    fn count_candidates(&mut self, found: &[(usize, Block)]) -> Option<(String, usize)> {
         for (at, block) in found {
             let growth = self.growth(block);
             let Some(subject) = self.subjects.get(*at) else { continue };
             match subject.memory.exclusive(block.address) {
                 Err(_) => self.done.left_alone.changed += 1,
-                Ok(pages) => match self.taste().judge_again(block, pages) {
+                Ok(pages) => match self.policy().judge_again(block, pages) {
                     Err(why) => pick::note(&mut self.done.left_alone, why),
                     Ok(()) if !self.budget.has_room(growth) => {
                         self.done.left_alone.over_budget += 1;
@@ -233,58 +236,58 @@ impl<'a> Act<'a> {
     }
 
     /// Collapses these blocks; returns why it ended early, and before which block.
-    fn blocks(
+    fn collapse_blocks(
         &mut self,
         found: &[(usize, Block)],
         tell: &mut dyn FnMut(u64, u64, &Collapse),
     ) -> Result<Option<(String, usize)>, ActError> {
         for (reached, (at, block)) in found.iter().enumerate() {
-            if let Some(why) = self.why_stop()? {
+            if let Some(why) = self.stop_reason()? {
                 return Ok(Some((why, reached)));
             }
-            self.paced(*at, block.address)?;
+            self.collapse_paced(*at, block.address)?;
             tell(reached as u64 + 1, found.len() as u64, &self.done);
         }
-        self.again()
+        self.retry_busy()
     }
 
     /// Tries the busy blocks again.
-    fn again(&mut self) -> Result<Option<(String, usize)>, ActError> {
+    fn retry_busy(&mut self) -> Result<Option<(String, usize)>, ActError> {
         let busy = std::mem::take(&mut self.busy);
         self.done.failed.busy -= busy.len() as u64;
         for (at, address) in busy {
             // the remaining ones count as busy, not as never reached
-            if self.why_stop()?.is_some() {
+            if self.stop_reason()?.is_some() {
                 self.done.failed.busy += 1;
                 continue;
             }
-            self.paced(at, address)?;
+            self.collapse_paced(at, address)?;
         }
         self.busy.clear();
         Ok(None)
     }
 
-    fn paced(&mut self, at: usize, address: u64) -> Result<(), ActError> {
+    fn collapse_paced(&mut self, at: usize, address: u64) -> Result<(), ActError> {
         let cpu = cpu_time();
-        self.block(at, address)?;
-        self.pace(cpu_time().saturating_sub(cpu));
+        self.collapse_block(at, address)?;
+        self.sleep_for_pace(cpu_time().saturating_sub(cpu));
         Ok(())
     }
 
     /// Checks one block again and collapses it.
-    fn block(&mut self, at: usize, address: u64) -> Result<(), ActError> {
+    fn collapse_block(&mut self, at: usize, address: u64) -> Result<(), ActError> {
         let Some(subject) = self.subjects.get(at) else { return Ok(()) };
-        let Some(block) = alive(subject.memory.block_at(address, subject.scans))? else {
+        let Some(block) = if_alive(subject.memory.block_at(address, subject.scans))? else {
             return Ok(());
         };
         let growth = self.growth(&block);
-        let Some(pages) = alive(subject.memory.exclusive(address))? else { return Ok(()) };
-        if let Err(why) = self.taste().judge_again(&block, pages) {
+        let Some(pages) = if_alive(subject.memory.exclusive(address))? else { return Ok(()) };
+        if let Err(why) = self.policy().judge_again(&block, pages) {
             let why = if why == SkipReason::Nothing { SkipReason::Changed } else { why };
             pick::note(&mut self.done.left_alone, why);
         } else if self.budget.has_room(growth) {
             let called = subject.collapse(address)?;
-            self.called(called, growth);
+            self.count_call(called, growth);
             if called == Called::Busy {
                 self.busy.push((at, address));
             }
@@ -294,7 +297,7 @@ impl<'a> Act<'a> {
         Ok(())
     }
 
-    fn called(&mut self, called: Called, growth: Bytes) {
+    fn count_call(&mut self, called: Called, growth: Bytes) {
         self.without = if called == Called::NoMemory { self.without + 1 } else { 0 };
         let Failed { no_memory, busy } = &mut self.done.failed;
         match called {
@@ -310,7 +313,7 @@ impl<'a> Act<'a> {
     }
 
     /// Called before each call; expensive checks are made only a few times a second.
-    fn why_stop(&mut self) -> Result<Option<String>, ActError> {
+    fn stop_reason(&mut self) -> Result<Option<String>, ActError> {
         if self.stop.load(Ordering::Relaxed) {
             return Ok(Some("stopped by Ctrl-C".to_owned()));
         }
@@ -323,19 +326,23 @@ impl<'a> Act<'a> {
         }
         if self.budget.is_due() || self.weighed.elapsed() >= MEASURE {
             self.weighed = Instant::now();
-            let Some(now) = alive_act(measured(self.host, self.targets, &self.subjects))? else {
+            let Some(now) =
+                if_target_alive(measure_memory(self.host, self.targets, &self.subjects))?
+            else {
                 return Ok(Some(GONE.to_owned()));
             };
             self.budget.measure(now);
         }
         if self.glanced.elapsed() >= GLANCE {
             self.glanced = Instant::now();
-            return Ok(BrakeSignals::read(self.host, &self.targets.cgroups, self.wish.block).why());
+            return Ok(
+                BrakeSignals::read(self.host, &self.targets.cgroups, self.wish.block).stop_reason()
+            );
         }
         Ok(None)
     }
 
-    fn taste(&self) -> CollapsePolicy {
+    fn policy(&self) -> CollapsePolicy {
         let page = rustix::param::page_size() as u64;
         let pages = u32::try_from(self.wish.block / page).unwrap_or(u32::MAX);
         CollapsePolicy { pages, swapped: self.wish.swapped }
@@ -344,11 +351,11 @@ impl<'a> Act<'a> {
     /// Memory that collapsing a block adds: its missing pages.
     fn growth(&self, block: &Block) -> Bytes {
         let page = rustix::param::page_size() as u64;
-        Bytes::new(u64::from(block.missing(self.taste().pages)) * page)
+        Bytes::new(u64::from(block.missing(self.policy().pages)) * page)
     }
 
     /// Sleeps, so that no more than the allowed share of a CPU is used.
-    fn pace(&self, used: Duration) {
+    fn sleep_for_pace(&self, used: Duration) {
         let pace = self.wish.pace.clamp(0.01, 1.0);
         if pace < 1.0 {
             std::thread::sleep(used.mul_f64((1.0 - pace) / pace).min(Duration::from_secs(1)));
@@ -356,33 +363,34 @@ impl<'a> Act<'a> {
     }
 
     /// How long to sleep before the next pass; `None` if this was the last one.
-    fn watches(&self) -> Option<Duration> {
+    fn next_pass_after(&self) -> Option<Duration> {
         let any = self.subjects.iter().any(|subject| subject.memory.is_alive());
         let stopped = self.stop.load(Ordering::Relaxed);
         self.wish.watch.filter(|_| any && !stopped && !self.wish.dry_run)
     }
 
     /// Sleeps in short intervals; returns whether there still is something to watch.
-    fn rest(&self, time: Duration) -> bool {
+    fn sleep_until_pass(&self, time: Duration) -> bool {
         const PIECE: Duration = Duration::from_millis(100);
         let until = Instant::now() + time;
-        while Instant::now() < until && self.watches().is_some() {
+        while Instant::now() < until && self.next_pass_after().is_some() {
             std::thread::sleep(PIECE.min(time));
         }
-        self.watches().is_some()
+        self.next_pass_after().is_some()
     }
 
     /// Measures the result for processes that are still alive.
-    fn look_after(&mut self) -> Result<(), ActError> {
+    fn measure_result(&mut self) -> Result<(), ActError> {
         let mut coverage = Coverage::default();
         for subject in &self.subjects {
-            let sizes = alive(subject.memory.blocks())?.map(|(_, sizes)| sizes);
+            let sizes = if_alive(subject.memory.blocks())?.map(|(_, sizes)| sizes);
             coverage = coverage.plus(sizes.unwrap_or_default());
         }
         if coverage.anon > Bytes::new(0) {
             (self.done.huge_after, self.done.anon_after) = (coverage.anon_huge, coverage.anon);
         }
-        if let Some(now) = alive_act(measured(self.host, self.targets, &self.subjects))? {
+        if let Some(now) = if_target_alive(measure_memory(self.host, self.targets, &self.subjects))?
+        {
             self.budget.measure(now);
         }
         Ok(())
@@ -411,13 +419,13 @@ impl<'a> Act<'a> {
 const GONE: &str = "the target has ended";
 
 /// Opens every process. If there are several, those that refuse are left out and listed.
-fn subjects(
+fn open_subjects(
     targets: &CollapseTargets,
     block: u64,
 ) -> Result<(Vec<Subject>, Vec<CollapsedProcess>), ActError> {
     let (mut subjects, mut named, mut first) = (Vec::new(), Vec::new(), None);
     for (pid, name) in &targets.processes {
-        let opened = open(*pid, block);
+        let opened = open_subject(*pid, block);
         let left_out = opened.as_ref().err().map(ToString::to_string);
         named.push(CollapsedProcess { pid: *pid, name: name.clone(), left_out });
         match opened {
@@ -434,7 +442,7 @@ fn subjects(
 
 /// Opens a process in a separate thread, so that only the thread blocks if another task holds the
 /// mmap lock.
-fn open(pid: u32, block: u64) -> Result<Subject, ActError> {
+fn open_subject(pid: u32, block: u64) -> Result<Subject, ActError> {
     let subject = Subject::open(pid, block)?;
     match pagewise_procmem::coverage::within(PATIENCE, move || proportional(pid)) {
         Some(answered) => answered.map(|_| subject).map_err(ActError::Look),
@@ -443,7 +451,7 @@ fn open(pid: u32, block: u64) -> Result<Subject, ActError> {
 }
 
 /// The memory that the budget limits.
-fn measured(
+fn measure_memory(
     host: &HostRoot,
     targets: &CollapseTargets,
     subjects: &[Subject],
@@ -453,7 +461,7 @@ fn measured(
         return Ok(charge.current);
     }
     let living = subjects.iter().filter(|subject| subject.memory.is_alive());
-    let sizes = living.map(|subject| alive(proportional(subject.pid)));
+    let sizes = living.map(|subject| if_alive(proportional(subject.pid)));
     let sizes: Result<Vec<Option<Bytes>>, ActError> = sizes.collect();
     let known: Vec<Bytes> = sizes?.into_iter().flatten().collect();
     if known.is_empty() {
@@ -464,7 +472,7 @@ fn measured(
 }
 
 /// `None` for a process that has exited meanwhile, which is not an error.
-fn alive<T>(answer: Result<T, LookError>) -> Result<Option<T>, ActError> {
+fn if_alive<T>(answer: Result<T, LookError>) -> Result<Option<T>, ActError> {
     match answer {
         Ok(value) => Ok(Some(value)),
         Err(LookError::Gone(_)) => Ok(None),
@@ -472,7 +480,7 @@ fn alive<T>(answer: Result<T, LookError>) -> Result<Option<T>, ActError> {
     }
 }
 
-fn alive_act<T>(answer: Result<T, ActError>) -> Result<Option<T>, ActError> {
+fn if_target_alive<T>(answer: Result<T, ActError>) -> Result<Option<T>, ActError> {
     match answer {
         Err(ActError::Look(LookError::Gone(_)) | ActError::NoGroup(_)) => Ok(None),
         other => other.map(Some),

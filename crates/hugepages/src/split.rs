@@ -14,14 +14,14 @@ use pagewise_procmem::coverage::{LookError, Memory};
 use rustix::io::Errno;
 
 use crate::calls::cool_range;
-use crate::subject::{ActError, handle};
+use crate::subject::{ActError, open_handle};
 
 /// Splits the huge pages at these addresses; returns how many were advised.
 ///
 /// # Errors
 /// If the process is gone or belongs to another user. What was split before remains split.
 pub fn split(pid: u32, block: u64, addresses: &[u64], stop: &AtomicBool) -> Result<u64, ActError> {
-    let handle = handle(pid)?;
+    let handle = open_handle(pid)?;
     let memory = Memory::open(pid, block)?;
     let scans = memory.can_scan();
     let page = rustix::param::page_size() as u64;
@@ -36,14 +36,14 @@ pub fn split(pid: u32, block: u64, addresses: &[u64], stop: &AtomicBool) -> Resu
         }
         match cool_range(&handle, address, page) {
             Ok(()) => split += 1,
-            Err(error) => refused(pid, error)?,
+            Err(error) => tolerate_refusal(pid, error)?,
         }
     }
     Ok(split)
 }
 
 /// Ignores the error of a mapping that does not accept the advice (locked memory).
-fn refused(pid: u32, error: io::Error) -> Result<(), ActError> {
+fn tolerate_refusal(pid: u32, error: io::Error) -> Result<(), ActError> {
     match Errno::from_io_error(&error) {
         Some(Errno::INVAL | Errno::NOMEM | Errno::AGAIN) => Ok(()),
         Some(Errno::SRCH) => Err(LookError::Gone(pid).into()),

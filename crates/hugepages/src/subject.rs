@@ -105,12 +105,12 @@ impl Subject {
         if !knows_collapse() {
             return Err(ActError::NoCollapse);
         }
-        let handle = handle(pid)?;
+        let handle = open_handle(pid)?;
         let memory = Memory::open(pid, block)?;
         if thp_allowed(pid) == Some(false) {
             return Err(ActError::SwitchedOff(pid));
         }
-        may(pid, collapse_range(&handle, 0, 0))?;
+        check_allowed(pid, collapse_range(&handle, 0, 0))?;
         let scans = memory.can_scan();
         Ok(Self { pid, memory, scans, allowed: true, handle })
     }
@@ -139,7 +139,7 @@ impl Subject {
     }
 }
 
-pub(crate) fn handle(pid: u32) -> Result<OwnedFd, ActError> {
+pub(crate) fn open_handle(pid: u32) -> Result<OwnedFd, ActError> {
     let gone = || ActError::Look(LookError::Gone(pid));
     let id = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(gone)?;
     pidfd_open(id, PidfdFlags::empty()).map_err(|errno| match errno {
@@ -149,7 +149,7 @@ pub(crate) fn handle(pid: u32) -> Result<OwnedFd, ActError> {
     })
 }
 
-fn may(pid: u32, tried: io::Result<()>) -> Result<(), ActError> {
+fn check_allowed(pid: u32, tried: io::Result<()>) -> Result<(), ActError> {
     let Err(error) = tried else { return Ok(()) };
     Err(match Errno::from_io_error(&error) {
         Some(Errno::PERM | Errno::ACCESS) => ActError::NotAllowed(pid),

@@ -47,5 +47,5 @@ pub(crate) fn tell_of_panic(panic: &PanicHookInfo<'_>) {
     pagewise_terminal::live::restore();
     let undo =
         "what was lent is being put back; afterwards `pagewise undo` says if anything is left";
-    trouble::tell_of_panic(panic, Rescue::is_ready().then_some(undo));
+    trouble::tell_of_panic(panic, Rescue::is_installed().then_some(undo));
 }

@@ -31,7 +31,8 @@ impl HostLoans {
     pub(crate) fn open(allow_shared_swap: bool) -> anyhow::Result<Self> {
         let state = state_folder();
         let mut loans = Self::open_in(&state, allow_shared_swap)?;
-        let rescue = Rescue::ready(&state).context("getting ready for a crash of this program")?;
+        let rescue =
+            Rescue::install(&state).context("getting ready for a crash of this program")?;
         loans._rescue = Some(rescue);
         Ok(loans)
     }

@@ -11,12 +11,12 @@ pub(crate) fn for_goal(goal: Goal, host: &Snapshot) -> Compressor {
     if goal == Goal::Ratio && is_offered(host, DENSE) {
         return Compressor::new(DENSE);
     }
-    Compressor::new(recommended(host).as_str())
+    Compressor::new(recommended_algorithm(host).as_str())
 }
 
 /// The algorithm that findings recommend; if there is no device yet, the one that they recommend
 /// for new ones.
-fn recommended(host: &Snapshot) -> Name {
+fn recommended_algorithm(host: &Snapshot) -> Name {
     let known = host.zram.first().and_then(algorithm);
     known.cloned().unwrap_or_else(|| Name::from(FAST))
 }

@@ -2,9 +2,10 @@
 //! The input of the rules: [`Context`].
 
 use pagewise_facts::swap_choice::{SwapDecision, decide_swap};
+use pagewise_model::knob::KnobReading;
 use pagewise_model::plan::Goal;
 use pagewise_model::{
-    Bytes, Finding, HostVerdict, Installation, Interval, Level, Snapshot, Tier, Zram,
+    Bytes, Finding, HostVerdict, Installation, Interval, Level, Name, Snapshot, Tier, Zram, arm,
 };
 
 use crate::measured::Measured;
@@ -52,6 +53,15 @@ impl<'a> Context<'a> {
 
     pub(crate) fn owners(&self) -> Owners<'a> {
         Owners { configuration: &self.host.configuration }
+    }
+
+    /// The reading of a setting by its name in the knob table; an instance follows in brackets.
+    pub(crate) fn knob_reading(&self, name: &str) -> Option<&'a KnobReading> {
+        let (bare, which) = arm::instance(name);
+        let is_it = |it: &&KnobReading| {
+            it.knob.name == bare && it.instance.as_ref().map(Name::as_str) == which
+        };
+        self.host.knobs.iter().find(is_it)
     }
 
     pub(crate) fn finding(&self, id: &str) -> Option<&Finding> {

@@ -4,15 +4,18 @@
 
 use std::borrow::Cow;
 
-use pagewise_model::knob::{Knob, KnobReading};
+use pagewise_model::knob::KnobReading;
 use pagewise_model::plan::{Change, Declined, Expected, Step, StepUndo};
-use pagewise_model::{Name, Outcome, arm};
+use pagewise_model::{Name, Outcome};
 
 use crate::context::Context;
 
 /// A value that a rule requests for a setting, now and after each boot.
+///
+/// It exists beside the step because a rule does not know whether the host has the setting, which
+/// value it has, and which file sets it at boot.
 #[derive(Debug, Clone)]
-pub(crate) struct Wish {
+pub(crate) struct SettingRequest {
     /// The step's id.
     pub(crate) id: Cow<'static, str>,
     /// The setting's name in the knob table; if it has several instances, with the instance in
@@ -26,24 +29,14 @@ pub(crate) struct Wish {
     pub(crate) risk: String,
 }
 
-/// A [`Wish`] that is possible on this host.
-#[derive(Debug, Clone)]
-pub(crate) struct Granted {
-    pub(crate) wish: Wish,
-    pub(crate) knob: &'static Knob,
-    /// The setting's file, without the leading slash.
-    pub(crate) path: String,
-    /// Whether a step changes the running value; without one it is right already.
-    pub(crate) has_step: bool,
-}
-
 /// The changes requested so far.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     pub(crate) steps: Vec<Step>,
     /// Swap areas to be switched off, after all other steps.
     pub(crate) drains: Vec<Step>,
-    pub(crate) granted: Vec<Granted>,
+    /// Requests for settings that the host has, and that a file is to keep.
+    pub(crate) granted: Vec<SettingRequest>,
     pub(crate) declined: Vec<Declined>,
     /// Changes that a reboot resets, and the reason why no file keeps them.
     lost: Vec<(String, String)>,
@@ -82,12 +75,12 @@ impl Draft {
 
     /// Adds a step that sets the running value, unless it is right already. A value that an earlier
     /// rule has set is kept.
-    pub(crate) fn set(&mut self, context: &Context<'_>, wish: Wish) {
-        if self.granted.iter().any(|it| it.wish.knob == wish.knob) {
+    pub(crate) fn set(&mut self, context: &Context<'_>, request: SettingRequest) {
+        if self.granted.iter().any(|it| it.knob == request.knob) {
             return;
         }
-        let what = format!("{} = {}", wish.knob, wish.to);
-        let Some(reading) = reading_of(context, &wish.knob) else {
+        let what = format!("{} = {}", request.knob, request.to);
+        let Some(reading) = context.knob_reading(&request.knob) else {
             return self.decline(what, "this setting was not read");
         };
         let Some(from) = reading.active() else {
@@ -97,46 +90,39 @@ impl Draft {
             };
             return self.decline(what, why);
         };
-        if let Some(owner) = context.owners().overruler(&wish.knob, &wish.to) {
+        if let Some(owner) = context.owners().overruler(&request.knob, &request.to) {
             let why = format!(
                 "TuneD sets it at boot ({owner}) and does not apply the files of sysctl.d afterwards \
                  (reapply_sysctl is off). Set the value in your own TuneD profile"
             );
             return self.decline(what, why);
         }
-        let has_step = from != wish.to;
-        if has_step {
-            self.steps.push(running(&wish, reading, from));
+        if from != request.to {
+            self.steps.push(request.step(reading, from));
         }
-        let path = reading.live.source.path().trim_start_matches('/').to_owned();
-        self.granted.push(Granted { knob: reading.knob, path, wish, has_step });
+        self.granted.push(request);
     }
 }
 
-fn reading_of<'a>(context: &Context<'a>, name: &str) -> Option<&'a KnobReading> {
-    let (bare, which) = arm::instance(name);
-    let is_it =
-        |it: &&KnobReading| it.knob.name == bare && it.instance.as_ref().map(Name::as_str) == which;
-    context.host.knobs.iter().find(is_it)
-}
-
-/// The step that writes the running value.
-fn running(wish: &Wish, reading: &KnobReading, from: &str) -> Step {
-    Step {
-        id: wish.id.clone().into_owned(),
-        change: Change::SetKnob {
-            target: wish.knob.clone().into_owned(),
-            from: from.to_owned(),
-            to: wish.to.clone(),
-        },
-        reason: wish.reason.clone(),
-        finding: wish.finding.map(str::to_owned),
-        expected: wish.expected.clone(),
-        risk: wish.risk.clone(),
-        cost: None,
-        coupled: reading.knob.couples.iter().map(|&name| name.to_owned()).collect(),
-        needs: Vec::new(),
-        undo: StepUndo::Restore { what: format!("writes {from} back") },
-        survives_reboot: false,
+impl SettingRequest {
+    /// The step that writes the running value.
+    fn step(&self, reading: &KnobReading, from: &str) -> Step {
+        Step {
+            id: self.id.clone().into_owned(),
+            change: Change::SetKnob {
+                target: self.knob.clone().into_owned(),
+                from: from.to_owned(),
+                to: self.to.clone(),
+            },
+            reason: self.reason.clone(),
+            finding: self.finding.map(str::to_owned),
+            expected: self.expected.clone(),
+            risk: self.risk.clone(),
+            cost: None,
+            coupled: reading.knob.couples.iter().map(|&name| name.to_owned()).collect(),
+            needs: Vec::new(),
+            undo: StepUndo::Restore { what: format!("writes {from} back") },
+            survives_reboot: false,
+        }
     }
 }

@@ -61,8 +61,8 @@ fn device<'a>(area: Option<&str>, host: &'a Snapshot) -> Result<&'a Zram, String
 
 fn measure_ratio(device: &Zram) -> Measurement {
     let stat = &device.mm_stat;
-    let original = known(&stat.original, "the data that the device stores")?;
-    let used = known(&stat.memory_used, "the memory that the device uses")?;
+    let original = read_known(&stat.original, "the data that the device stores")?;
+    let used = read_known(&stat.memory_used, "the memory that the device uses")?;
     if let Some(held) = device.bd_stat.held.get().filter(|&held| held > Bytes::new(0)) {
         return Err(format!(
             "{held} of its data are on the backing device: mm_stat counts them as stored data, but they use no \
@@ -83,7 +83,7 @@ fn measure_area(area: Option<&str>, host: &Snapshot) -> Measurement {
     let area = area.ok_or("the swap area of the step is not known")?;
     let tier = host.tiers.iter().find(|tier| tier.path.as_str() == area);
     let size = &tier.ok_or_else(|| format!("{area} is not in use as swap"))?.size;
-    let bytes = known(size, "the size of the swap area")?;
+    let bytes = read_known(size, "the size of the swap area")?;
     Ok((bytes.get() as f64, exact_bytes("size", size).into_iter().collect()))
 }
 
@@ -91,9 +91,9 @@ fn measure_pool(host: &Snapshot) -> Measurement {
     let mut pools = host.hugetlb.iter();
     let pool = pools.find(|it| it.node.is_none() && it.page_bytes == HUGETLB_PAGE);
     let total = &pool.ok_or("there is no pool of 2 MiB pages")?.total;
-    let pages = known(total, "the size of the pool")?;
+    let pages = read_known(total, "the size of the pool")?;
     let bytes = pages.saturating_mul(HUGETLB_PAGE.get());
-    Ok((bytes as f64, proof("huge pages of 2 MiB", total).into_iter().collect()))
+    Ok((bytes as f64, evidence("huge pages of 2 MiB", total).into_iter().collect()))
 }
 
 fn measure_watermarks(host: &Snapshot) -> Measurement {
@@ -101,19 +101,19 @@ fn measure_watermarks(host: &Snapshot) -> Measurement {
     let pages = pages.ok_or("the high watermark of a zone could not be read")?;
     let readings = host.zones.iter().flat_map(|zone| {
         let (name, node) = (zone.name.as_str(), zone.node);
-        let high = proof(&format!("zone {name} of node {node}, high"), &zone.high_pages);
+        let high = evidence(&format!("zone {name} of node {node}, high"), &zone.high_pages);
         let boosted = zone.boost_pages.get().is_some_and(|boost| boost.get() > 0);
-        let boost = proof(&format!("zone {name} of node {node}, boost"), &zone.boost_pages);
+        let boost = evidence(&format!("zone {name} of node {node}, boost"), &zone.boost_pages);
         [high, boost.filter(|_| boosted)]
     });
     Ok((pages.to_bytes(host.page_size()).get() as f64, readings.flatten().collect()))
 }
 
-fn known<T: Copy>(reading: &Reading<T>, what: &str) -> Result<T, String> {
+fn read_known<T: Copy>(reading: &Reading<T>, what: &str) -> Result<T, String> {
     reading.get().ok_or_else(|| format!("{what} could not be read ({})", reading.source))
 }
 
-fn proof<T: Quantity>(name: &str, reading: &Reading<T>) -> Option<Evidence> {
+fn evidence<T: Quantity>(name: &str, reading: &Reading<T>) -> Option<Evidence> {
     let value = format!("{name} {}", reading.value()?.shown());
     Some(Evidence::new(&reading.source, value))
 }

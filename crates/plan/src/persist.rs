@@ -5,11 +5,11 @@
 //! A file contains every setting that plans of Pagewise have put there: settings of an earlier plan
 //! that this one does not change are kept.
 
-use pagewise_model::knob::{Knob, Persist};
+use pagewise_model::knob::{Knob, KnobReading, Persist};
 use pagewise_model::plan::{Change, Step, StepUndo};
 
 use crate::context::Context;
-use crate::draft::{Draft, Granted};
+use crate::draft::{Draft, SettingRequest};
 use crate::names::{name_after, name_before};
 use crate::owner::SYSCTL_CONF;
 
@@ -55,37 +55,62 @@ impl Folder {
     /// The line that sets the value.
     fn line(self, path: &str, value: &str) -> String {
         match self {
-            Self::Sysctl => format!("{} = {value}", key(path)),
+            Self::Sysctl => format!("{} = {value}", sysctl_key(path)),
             Self::Tmpfiles => format!("w /{path} - - - - {value}"),
         }
     }
 }
 
 /// The name of a sysctl: in these paths no component contains a full stop.
-fn key(path: &str) -> String {
+fn sysctl_key(path: &str) -> String {
     path.trim_start_matches("proc/sys/").replace('/', ".")
 }
 
-/// Adds steps that write the files for the granted settings.
+/// A request that a line of a file is to keep, with the reading of its setting.
+#[derive(Debug, Clone, Copy)]
+struct FileLine<'a> {
+    request: &'a SettingRequest,
+    reading: &'a KnobReading,
+}
+
+impl FileLine<'_> {
+    const fn knob(&self) -> &'static Knob {
+        self.reading.knob
+    }
+
+    /// The setting's file, without the leading slash.
+    fn path(&self) -> &str {
+        self.reading.live.source.path().trim_start_matches('/')
+    }
+
+    /// Whether a step changes the running value; without one it is right already.
+    fn has_step(&self) -> bool {
+        self.reading.active() != Some(self.request.to.as_str())
+    }
+}
+
+/// Adds steps that write the files for the granted requests.
 pub(crate) fn add_files(context: &Context<'_>, draft: &mut Draft) {
-    let granted = std::mem::take(&mut draft.granted);
+    let requests = std::mem::take(&mut draft.granted);
+    let line = |request| Some(FileLine { request, reading: context.knob_reading(&request.knob)? });
+    let granted: Vec<FileLine<'_>> = requests.iter().filter_map(line).collect();
     if let Some(why) = context.no_files() {
-        let by_others = |it: &&Granted| {
-            let last = context.owners().sysctl(it.knob.name).pop();
-            last.is_some_and(|last| last.value == it.wish.to)
+        let by_others = |it: &&FileLine<'_>| {
+            let last = context.owners().sysctl(it.knob().name).pop();
+            last.is_some_and(|last| last.value == it.request.to)
         };
-        let lost = granted.iter().filter(|it| it.has_step && !by_others(it));
-        lost.for_each(|it| draft.lose(&it.wish.knob, why.clone()));
+        let lost = granted.iter().filter(|it| it.has_step() && !by_others(it));
+        lost.for_each(|it| draft.lose(&it.request.knob, why.clone()));
         return draft.decline_lost();
     }
     let mut lasting: Vec<String> = Vec::new();
     for folder in [Folder::Sysctl, Folder::Tmpfiles] {
-        let of_folder = granted.iter().filter(|it| Folder::of(it.knob) == Some(folder));
-        let (kept, missing): (Vec<&Granted>, Vec<&Granted>) =
+        let of_folder = granted.iter().filter(|it| Folder::of(it.knob()) == Some(folder));
+        let (kept, missing): (Vec<&FileLine<'_>>, Vec<&FileLine<'_>>) =
             of_folder.partition(|it| is_kept(context, folder, it));
-        lasting.extend(kept.iter().map(|it| it.wish.id.to_string()));
+        lasting.extend(kept.iter().map(|it| it.request.id.to_string()));
         if !missing.is_empty() && add_file(context, draft, folder, &missing) {
-            lasting.extend(missing.iter().map(|it| it.wish.id.to_string()));
+            lasting.extend(missing.iter().map(|it| it.request.id.to_string()));
         }
     }
     for step in draft.steps.iter_mut().filter(|step| lasting.contains(&step.id)) {
@@ -94,18 +119,18 @@ pub(crate) fn add_files(context: &Context<'_>, draft: &mut Draft) {
 }
 
 /// Whether the value would be set after a boot without a new file.
-fn is_kept(context: &Context<'_>, folder: Folder, granted: &Granted) -> bool {
-    let (knob, to) = (granted.knob, granted.wish.to.as_str());
-    let line = folder.line(&granted.path, to);
+fn is_kept(context: &Context<'_>, folder: Folder, line: &FileLine<'_>) -> bool {
+    let (knob, to) = (line.knob(), line.request.to.as_str());
+    let text = folder.line(line.path(), to);
     let in_own =
-        own_file(context, folder).is_some_and(|(_, text)| text.lines().any(|known| known == line));
+        own_file(context, folder).is_some_and(|(_, own)| own.lines().any(|known| known == text));
     match folder {
         Folder::Tmpfiles => in_own,
         // systemd does not read sysctl.conf
         Folder::Sysctl => {
-            match context.owners().sysctl(knob.name).iter().rfind(|line| line.path != SYSCTL_CONF) {
+            match context.owners().sysctl(knob.name).iter().rfind(|it| it.path != SYSCTL_CONF) {
                 Some(last) => last.value == to,
-                None => in_own || (!granted.has_step && knob.default == Some(to)),
+                None => in_own || (!line.has_step() && knob.default == Some(to)),
             }
         }
     }
@@ -123,9 +148,9 @@ fn add_file(
     context: &Context<'_>,
     draft: &mut Draft,
     folder: Folder,
-    missing: &[&Granted],
+    missing: &[&FileLine<'_>],
 ) -> bool {
-    let listed = missing.iter().map(|it| &*it.wish.knob).collect::<Vec<_>>().join(", ");
+    let listed = missing.iter().map(|it| &*it.request.knob).collect::<Vec<_>>().join(", ");
     let Some(name) = file_name(context, folder, missing) else {
         let why = "another program's file sets the same setting, and no plain file name exists under which a file \
                    of Pagewise would take precedence over it";
@@ -135,7 +160,7 @@ fn add_file(
     let path = format!("{}/{name}", folder.path());
     let before = own_file(context, folder).filter(|(known, _)| *known == path).map(|it| it.1);
     let to = contents(before, folder, missing);
-    let of_plan = missing.iter().filter(|it| it.has_step);
+    let of_plan = missing.iter().filter(|it| it.has_step());
     draft.steps.push(Step {
         id: folder.step().to_owned(),
         change: Change::WriteFile { target: path, from: before.map(str::to_owned), to },
@@ -145,7 +170,7 @@ fn add_file(
         risk: risk(context, folder, missing),
         cost: None,
         coupled: Vec::new(),
-        needs: of_plan.map(|it| it.wish.id.to_string()).collect(),
+        needs: of_plan.map(|it| it.request.id.to_string()).collect(),
         undo: StepUndo::Restore {
             what: if before.is_some() {
                 "writes the earlier contents back".to_owned()
@@ -158,12 +183,12 @@ fn add_file(
     true
 }
 
-fn file_name(context: &Context<'_>, folder: Folder, missing: &[&Granted]) -> Option<String> {
+fn file_name(context: &Context<'_>, folder: Folder, missing: &[&FileLine<'_>]) -> Option<String> {
     let own = own_file(context, folder).and_then(|(path, _)| path.rsplit('/').next());
     match folder {
         Folder::Sysctl => {
             let owners = context.owners();
-            let set = missing.iter().flat_map(|it| owners.sysctl(it.knob.name));
+            let set = missing.iter().flat_map(|it| owners.sysctl(it.knob().name));
             let names: Vec<String> = set
                 .filter(|it| it.path != SYSCTL_CONF && Some(it.file_name()) != own)
                 .map(|it| it.file_name().to_owned())
@@ -182,11 +207,16 @@ fn file_name(context: &Context<'_>, folder: Folder, missing: &[&Granted]) -> Opt
 }
 
 /// A line may have no value after its "=".
-fn equals(value: &str) -> String {
+fn equals_value(value: &str) -> String {
     if value.is_empty() { String::new() } else { format!(" = {value}") }
 }
 
-fn reason(context: &Context<'_>, folder: Folder, missing: &[&Granted], listed: &str) -> String {
+fn reason(
+    context: &Context<'_>,
+    folder: Folder,
+    missing: &[&FileLine<'_>],
+    listed: &str,
+) -> String {
     let them = if missing.len() == 1 { "it" } else { "them" };
     let first = match folder {
         Folder::Sysctl => format!("From this file, systemd-sysctl sets {listed} at each boot"),
@@ -196,9 +226,9 @@ fn reason(context: &Context<'_>, folder: Folder, missing: &[&Granted], listed: &
     let others: Vec<String> = missing
         .iter()
         .filter_map(|it| {
-            let last = owners.sysctl(it.knob.name).pop().filter(|it| it.path != SYSCTL_CONF)?;
-            (folder == Folder::Sysctl && last.value != it.wish.to)
-                .then(|| format!("{}{} in {}", it.wish.knob, equals(&last.value), last.at))
+            let last = owners.sysctl(it.knob().name).pop().filter(|it| it.path != SYSCTL_CONF)?;
+            (folder == Folder::Sysctl && last.value != it.request.to)
+                .then(|| format!("{}{} in {}", it.request.knob, equals_value(&last.value), last.at))
         })
         .collect();
     if others.is_empty() {
@@ -210,14 +240,15 @@ fn reason(context: &Context<'_>, folder: Folder, missing: &[&Granted], listed: &
     )
 }
 
-fn risk(context: &Context<'_>, folder: Folder, missing: &[&Granted]) -> String {
+fn risk(context: &Context<'_>, folder: Folder, missing: &[&FileLine<'_>]) -> String {
     let overruled: Vec<String> = missing
         .iter()
         .filter(|_| folder == Folder::Sysctl)
         .filter_map(|it| {
-            let all = context.owners().sysctl(it.knob.name);
+            let all = context.owners().sysctl(it.knob().name);
             let conf = all.into_iter().rfind(|line| line.path == SYSCTL_CONF)?;
-            (conf.value != it.wish.to).then(|| format!("{}{}", conf.at, equals(&conf.value)))
+            (conf.value != it.request.to)
+                .then(|| format!("{}{}", conf.at, equals_value(&conf.value)))
         })
         .collect();
     if overruled.is_empty() {
@@ -231,8 +262,8 @@ fn risk(context: &Context<'_>, folder: Folder, missing: &[&Granted]) -> String {
 }
 
 /// The content of the file: these settings, and those that it had and that are not replaced.
-fn contents(before: Option<&str>, folder: Folder, missing: &[&Granted]) -> String {
-    let starts: Vec<String> = missing.iter().map(|it| start(folder, &it.path)).collect();
+fn contents(before: Option<&str>, folder: Folder, missing: &[&FileLine<'_>]) -> String {
+    let starts: Vec<String> = missing.iter().map(|it| line_start(folder, it.path())).collect();
     let is_replaced = |block: &str| {
         block.lines().any(|line| starts.iter().any(|start| line.starts_with(start.as_str())))
     };
@@ -242,22 +273,22 @@ fn contents(before: Option<&str>, folder: Folder, missing: &[&Granted]) -> Strin
         });
     let mut all: Vec<String> = kept.map(str::to_owned).collect();
     all.extend(missing.iter().map(|it| {
-        let comment = wrapped(&format!("{}: {}", it.wish.knob, it.wish.reason));
-        format!("{comment}{}", folder.line(&it.path, &it.wish.to))
+        let comment = wrap_comment(&format!("{}: {}", it.request.knob, it.request.reason));
+        format!("{comment}{}", folder.line(it.path(), &it.request.to))
     }));
     format!("{HEADER}\n{}\n", all.join("\n\n"))
 }
 
 /// The beginning of a setting's line, without its value.
-fn start(folder: Folder, path: &str) -> String {
+fn line_start(folder: Folder, path: &str) -> String {
     match folder {
-        Folder::Sysctl => format!("{} =", key(path)),
+        Folder::Sysctl => format!("{} =", sysctl_key(path)),
         Folder::Tmpfiles => format!("w /{path} "),
     }
 }
 
 /// A comment, wrapped to several lines.
-pub(crate) fn wrapped(text: &str) -> String {
+pub(crate) fn wrap_comment(text: &str) -> String {
     let mut lines = String::new();
     let mut line = "#".to_owned();
     for word in text.split_whitespace() {

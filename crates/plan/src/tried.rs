@@ -101,7 +101,7 @@ impl Tried {
         let winner = self.winner().ok().filter(|_| self.is_of_real_machine())?;
         let better = compression(winner.arm)?;
         let differs = compression(winner.loser)? != better;
-        differs.then(|| SwapTrial { better, told: self.told(&winner) })
+        differs.then(|| SwapTrial { better, told: self.describe_winner(&winner) })
     }
 
     /// Whether the times were measured on a real machine.
@@ -116,7 +116,7 @@ impl Tried {
     }
 
     /// The result of the trial as a sentence on one line, whatever the document contains.
-    pub(crate) fn told(&self, winner: &Winner<'_>) -> String {
+    pub(crate) fn describe_winner(&self, winner: &Winner<'_>) -> String {
         let Winner { arm, loser, ratio, interval, pairs } = *winner;
         let change = |ratio: f64| (ratio - 1.0).abs() * 100.0;
         let (word, [one, other]) =
@@ -127,8 +127,8 @@ impl Tried {
             self.program(),
             self.primary,
             change(ratio),
-            described(arm),
-            described(loser),
+            describe(arm),
+            describe(loser),
             change(one),
             change(other),
         )
@@ -139,11 +139,11 @@ impl Tried {
 /// What compresses the pages of an arm that has its own swap.
 fn compression(arm: &TrialArm) -> Option<Compression> {
     let areas = serde_json::to_value(arm.swap.as_ref()?).ok()?;
-    compression_of(&areas)
+    compression_of_areas(&areas)
 }
 
 /// The same for swap areas in the format of the document. zswap is in front of the others.
-fn compression_of(areas: &serde_json::Value) -> Option<Compression> {
+fn compression_of_areas(areas: &serde_json::Value) -> Option<Compression> {
     let has =
         |kind: &str| areas.as_array().is_some_and(|all| all.iter().any(|it| it["kind"] == kind));
     match (has("zswap"), has("zram")) {
@@ -154,7 +154,7 @@ fn compression_of(areas: &serde_json::Value) -> Option<Compression> {
 }
 
 /// The settings of an arm.
-fn described(arm: &TrialArm) -> String {
+fn describe(arm: &TrialArm) -> String {
     let set: Vec<String> =
         arm.settings.iter().map(|set| format!("{} = {}", set.knob, set.value)).collect();
     match set.as_slice() {
@@ -174,9 +174,9 @@ mod tests {
         let file = json!({"kind": "file", "size_bytes": 1 << 30});
         let zram = json!({"kind": "zram", "size_bytes": 1 << 29});
         let zswap = json!({"kind": "zswap", "algorithm": "lz4"});
-        assert_eq!(compression_of(&json!([zswap, file])), Some(Compression::Zswap));
-        assert_eq!(compression_of(&json!([zram, file])), Some(Compression::Zram));
-        assert_eq!(compression_of(&json!([file])), None);
-        assert_eq!(compression_of(&json!([])), None);
+        assert_eq!(compression_of_areas(&json!([zswap, file])), Some(Compression::Zswap));
+        assert_eq!(compression_of_areas(&json!([zram, file])), Some(Compression::Zram));
+        assert_eq!(compression_of_areas(&json!([file])), None);
+        assert_eq!(compression_of_areas(&json!([])), None);
     }
 }

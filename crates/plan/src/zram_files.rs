@@ -46,8 +46,8 @@ WantedBy=swap.target
 ",
         disksize = zram.disksize_bytes,
         algorithm = zram.compressor,
-        start = escaped(&start),
-        stop = escaped(STOP),
+        start = escape_script(&start),
+        stop = escape_script(STOP),
     )
 }
 
@@ -87,7 +87,7 @@ echo $number >/run/pagewise-zram/number",
 }
 
 /// The script as it is written in a unit file: one logical line, `$` and `%` doubled.
-fn escaped(script: &str) -> String {
+fn escape_script(script: &str) -> String {
     let literal = script.replace('%', "%%").replace('$', "$$");
     literal.lines().collect::<Vec<_>>().join("; \\\n  ")
 }

@@ -4,14 +4,19 @@
 //! A line with a wrong checksum is rejected at once, and a fuzzer does not guess a right one. So
 //! each input is read twice: unchanged, and with the checksum of each line corrected.
 
+use super::change::{
+    Device, DisabledSwap, EnabledSwap, FileChange, FileText, Identity, LinkChange, LoadedModule,
+    MemoryController, NewFolder, NewGroup, NewSwapFile, NewZram, RecordedChange, SettingChange,
+    Write, ZramSetup, ZramSizeChange,
+};
 use super::read::Reading;
-use super::record::{self, Device, FileText, Identity, Loan, Record, Write, ZramSetup};
+use super::record::{self, Record, RunStart};
 
 /// Parses the input. Must return without a panic, whatever it contains.
 pub fn run(input: &[u8]) {
     read(input);
     let lines = input.split(|&byte| byte == b'\n');
-    read(&lines.flat_map(|line| record::summed(record_of(line))).collect::<Vec<u8>>());
+    read(&lines.flat_map(|line| record::with_checksum(record_of(line))).collect::<Vec<u8>>());
 }
 
 fn read(journal: &[u8]) {
@@ -23,7 +28,7 @@ fn read(journal: &[u8]) {
     assert_eq!(again.records, reading.records, "what is kept says the same");
     let open = reading.open();
     for (at, it) in open.iter().enumerate() {
-        std::hint::black_box((it.described(), it.area(), it.held_by(&open[at + 1..])));
+        std::hint::black_box((it.describe(), it.area(), it.held_by(&open[at + 1..])));
     }
     std::hint::black_box((reading.plan(), reading.open_by_step(), reading.is_applied()));
 }
@@ -40,47 +45,67 @@ pub fn seed() -> Vec<u8> {
     let back = Write { path: text("/proc/sys/vm/swappiness"), value: text("60") };
     let device = Device { number: 1, diskseq: 9 };
     let loans = [
-        Loan::Module { name: text("zram") },
-        Loan::Zram { others: vec![0], newest_diskseq: 8, announced: Some(1) },
-        Loan::SwapOn { area: text("/dev/zram1"), diskseq: Some(9), zram: None },
-        Loan::SwapFile { path: text("/pagewise-swap-1-1"), folder_inode: 2 },
-        Loan::Controller { folder: text("/sys/fs/cgroup") },
-        Loan::Group { folder: text("/sys/fs/cgroup/pagewise-1-2"), home: None },
-        Loan::Setting {
+        RecordedChange::Module(LoadedModule { name: text("zram") }),
+        RecordedChange::Zram(NewZram { others: vec![0], newest_diskseq: 8, announced: Some(1) }),
+        RecordedChange::SwapOn(EnabledSwap {
+            area: text("/dev/zram1"),
+            diskseq: Some(9),
+            zram: None,
+        }),
+        RecordedChange::SwapFile(NewSwapFile { path: text("/pagewise-swap-1-1"), folder_inode: 2 }),
+        RecordedChange::Controller(MemoryController { folder: text("/sys/fs/cgroup") }),
+        RecordedChange::Group(NewGroup { folder: text("/sys/fs/cgroup/pagewise-1-2"), home: None }),
+        RecordedChange::Setting(SettingChange {
             name: text("vm.swappiness"),
             path: back.path.clone(),
             old: text("60"),
             ours: text("10"),
             back,
-        },
+        }),
     ];
     let device_without_size = Device { number: 2, diskseq: 8 };
     let file = FileText { text: text("x"), mode: 0o644, user: 0, group: 0, label: Some(text("l")) };
     let setup = ZramSetup { number: 0, algorithm: text("lz4"), disksize: 4096, mem_limit: 0 };
     let of_plans = [
-        Loan::Folder { path: text("/etc/sysctl.d") },
-        Loan::File { path: text("/etc/sysctl.d/x.conf"), old: Some(file), ours: text("y") },
-        Loan::Link { path: text("/etc/sysctl.d/z.conf"), old: None, ours: text("/dev/null") },
-        Loan::Units,
-        Loan::Timer,
-        Loan::ZramSize { device: device_without_size, algorithm: text("lz4"), disksize: 4096 },
-        Loan::Drained { area: text("/dev/zram0"), priority: 5, zram: Some(setup) },
+        RecordedChange::Folder(NewFolder { path: text("/etc/sysctl.d") }),
+        RecordedChange::File(FileChange {
+            path: text("/etc/sysctl.d/x.conf"),
+            old: Some(file),
+            ours: text("y"),
+        }),
+        RecordedChange::Link(LinkChange {
+            path: text("/etc/sysctl.d/z.conf"),
+            old: None,
+            ours: text("/dev/null"),
+        }),
+        RecordedChange::Units,
+        RecordedChange::Timer,
+        RecordedChange::ZramSize(ZramSizeChange {
+            device: device_without_size,
+            algorithm: text("lz4"),
+            disksize: 4096,
+        }),
+        RecordedChange::Drained(DisabledSwap {
+            area: text("/dev/zram0"),
+            priority: 5,
+            zram: Some(setup),
+        }),
     ];
-    let began = Record::Began {
+    let began = Record::Began(RunStart {
         boot_id: text("b"),
         pid: 1,
         unix_seconds: 1,
         pagewise: text(env!("CARGO_PKG_VERSION")),
-    };
+    });
     let taking = (1..)
         .zip(loans.into_iter().chain(of_plans))
-        .map(|(loan, what)| Record::Taking { loan, what });
+        .map(|(id, what)| Record::Announced { id, what });
     let more = [
-        Record::Made { loan: 2, device },
-        Record::Identified { loan: 4, identity: Identity { device: 1, inode: 3 } },
-        Record::Done { loan: 2 },
-        Record::Conflict { loan: 7, found: text("5") },
-        Record::Returned { loan: 6 },
+        Record::Made { id: 2, device },
+        Record::Identified { id: 4, identity: Identity { device: 1, inode: 3 } },
+        Record::Done { id: 2 },
+        Record::Conflict { id: 7, found: text("5") },
+        Record::Undone { id: 6 },
         Record::Step { id: text("a") },
         Record::Trial { until: 1 },
         Record::Confirmed,
@@ -92,7 +117,7 @@ pub fn seed() -> Vec<u8> {
 /// The loans that a journal names as not returned, in words.
 #[cfg(test)]
 pub(crate) fn open_in(journal: &[u8]) -> Vec<String> {
-    Reading::parse(journal).open().iter().map(super::Open::described).collect()
+    Reading::parse(journal).open().iter().map(super::OpenChange::describe).collect()
 }
 
 #[cfg(test)]
@@ -110,9 +135,9 @@ mod tests {
     /// A line with only a record gets its checksum, so a fuzzer need not compute it.
     #[test]
     fn sums_are_put_right() {
-        let line = Record::Done { loan: 1 }.line();
+        let line = Record::Done { id: 1 }.line();
         let line = line.strip_suffix(b"\n").unwrap();
         assert_eq!(record_of(line), br#"{"event":"done","loan":1}"#);
-        assert_eq!(record::summed(record_of(line)), [line, b"\n"].concat());
+        assert_eq!(record::with_checksum(record_of(line)), [line, b"\n"].concat());
     }
 }

@@ -15,7 +15,10 @@
 //! If a file system is read-only and has no lock file, no process can hold the lock, so it is not
 //! needed.
 
-#![expect(clippy::disallowed_methods, reason = "the lock is there before there are hands to act")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the lock is taken before there is a HostOps to act"
+)]
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, Write};
@@ -42,7 +45,7 @@ const NAME: &str = "lock";
 impl Lock {
     /// Takes both locks and writes our process id into them. Missing folders are created.
     pub(crate) fn take(state: &Path) -> Result<Self, Error> {
-        Self::take_both(machine().as_deref(), state)
+        Self::take_both(machine_lock_folder().as_deref(), state)
     }
 
     fn take_both(machine: Option<&Path>, state: &Path) -> Result<Self, Error> {
@@ -53,7 +56,7 @@ impl Lock {
 }
 
 /// The folder of the lock for the machine; a user without root may have none.
-fn machine() -> Option<PathBuf> {
+fn machine_lock_folder() -> Option<PathBuf> {
     let named = std::env::var_os("PAGEWISE_LOCK").filter(|it| !it.is_empty());
     if named.is_some() {
         return named.map(PathBuf::from);
@@ -79,9 +82,9 @@ fn take_one(folder: &Path) -> Result<Option<File>, Error> {
         Ok(()) => (),
     }
     let Some(mut file) = open(folder).map_err(describe)? else { return Ok(None) };
-    let is_locked = locked(&file, TRIES).map_err(describe)?
+    let is_locked = try_lock(&file, TRIES).map_err(describe)?
         || holder(&mut file).is_some_and(has_ended)
-            && locked(&file, MORE_TRIES).map_err(describe)?;
+            && try_lock(&file, MORE_TRIES).map_err(describe)?;
     if !is_locked {
         let pid = holder(&mut file);
         return Err(Error::Busy { state: folder.display().to_string(), pid });
@@ -119,7 +122,7 @@ const TRIES: u32 = 50;
 const MORE_TRIES: u32 = 500;
 const BETWEEN: Duration = Duration::from_millis(20);
 
-fn locked(file: &File, tries: u32) -> io::Result<bool> {
+fn try_lock(file: &File, tries: u32) -> io::Result<bool> {
     for _ in 0..tries {
         match flock(file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(true),

@@ -6,6 +6,7 @@
 //! exists when the lock is taken was left by a killed run, or names something that could not be
 //! restored.
 
+mod change;
 pub mod fuzzing;
 mod lock;
 mod read;
@@ -13,11 +14,14 @@ mod record;
 
 use std::path::PathBuf;
 
-pub(crate) use lock::{Lock, is_there};
-pub(crate) use read::{Open, Reading};
-pub(crate) use record::{
-    Device, FileText, Identity, Loan, Record, Write, ZramSetup, is_torn, record_of_line, summed,
+pub(crate) use change::{
+    Device, DisabledSwap, EnabledSwap, FileChange, FileText, Identity, LinkChange, LoadedModule,
+    MemoryController, NewFolder, NewGroup, NewSwapFile, NewZram, RecordedChange, SettingChange,
+    Write, ZramSetup, ZramSizeChange,
 };
+pub(crate) use lock::{Lock, is_there};
+pub(crate) use read::{OpenChange, Reading};
+pub(crate) use record::{PlannedRun, Record, RunStart, is_torn, record_of_line, with_checksum};
 
 use crate::error::Error;
 use crate::host_ops::{HostChange, HostOps};
@@ -38,26 +42,30 @@ const DIGITS: usize = 8;
 const MAX_NUMBER: u64 = 99_999_999;
 
 /// Names in the folder that look like journals of loans, oldest first.
-pub(crate) fn left_in(hands: &dyn HostOps, folder: &str) -> Result<Vec<String>, Error> {
-    named(hands, folder, &[SUFFIX])
+pub(crate) fn loan_journals(host: &dyn HostOps, folder: &str) -> Result<Vec<String>, Error> {
+    journals_with(host, folder, &[SUFFIX])
 }
 
 /// Names of the journals of plans, oldest first.
-pub(crate) fn plans_in(hands: &dyn HostOps, folder: &str) -> Result<Vec<String>, Error> {
-    named(hands, folder, &[PLAN_SUFFIX])
+pub(crate) fn plan_journals(host: &dyn HostOps, folder: &str) -> Result<Vec<String>, Error> {
+    journals_with(host, folder, &[PLAN_SUFFIX])
 }
 
-fn named(hands: &dyn HostOps, folder: &str, suffixes: &[&str]) -> Result<Vec<String>, Error> {
-    let names = match hands.names(folder) {
+fn journals_with(
+    host: &dyn HostOps,
+    folder: &str,
+    suffixes: &[&str],
+) -> Result<Vec<String>, Error> {
+    let names = match host.names(folder) {
         Err(source) if source.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-        names => names.map_err(|source| state(folder, source))?,
+        names => names.map_err(|source| state_error(folder, source))?,
     };
     let is_meant = |name: &String| suffixes.iter().any(|suffix| name.ends_with(suffix));
     let journals = names.into_iter().filter(is_meant);
     Ok(journals.map(|name| format!("{folder}/{name}")).collect())
 }
 
-fn state(path: &str, source: std::io::Error) -> Error {
+fn state_error(path: &str, source: std::io::Error) -> Error {
     Error::State { path: path.to_owned(), source }
 }
 
@@ -116,25 +124,25 @@ pub(crate) struct Journal {
 impl Journal {
     /// Creates a journal; when this returns, its first line is on disk.
     pub(crate) fn begin(
-        hands: &mut dyn HostOps,
+        host: &mut dyn HostOps,
         folder: &str,
         began: &Record,
     ) -> Result<Self, Error> {
         // journals of both kinds share one sequence of numbers, because users refer to a journal by
         // number
-        let left = named(hands, folder, &[SUFFIX, PLAN_SUFFIX])?;
+        let left = journals_with(host, folder, &[SUFFIX, PLAN_SUFFIX])?;
         let taken: Vec<u64> = left.iter().filter_map(|it| JournalName::parse(it).number).collect();
         let last = taken.iter().max().copied().unwrap_or(0);
         let mut numbers = (last + 1..=MAX_NUMBER).chain(1..=MAX_NUMBER);
         let number = numbers.find(|it| !taken.contains(it)).unwrap_or(MAX_NUMBER);
-        let is_plan = matches!(began, Record::Planned { .. });
+        let is_plan = matches!(began, Record::Planned(_));
         let suffix = if is_plan { PLAN_SUFFIX } else { SUFFIX };
         let path = format!("{folder}/{number:0DIGITS$}{}{suffix}", boot_part(began));
-        hands.act(&HostChange::Begin(&path)).map_err(|source| state(&path, source))?;
+        host.act(&HostChange::Begin(&path)).map_err(|source| state_error(&path, source))?;
         let mut journal = Self { path, length: 0, is_broken: false, trouble: None };
-        if let Err(error) = journal.add(hands, began) {
+        if let Err(error) = journal.add(host, began) {
             // it announced nothing; if it cannot be removed, the next start finds it empty
-            let _ = journal.remove(hands);
+            let _ = journal.remove(host);
             return Err(error);
         }
         Ok(journal)
@@ -144,7 +152,7 @@ impl Journal {
     /// journal is kept unchanged for inspection. If it cannot be written, its loans are returned
     /// all the same.
     pub(crate) fn resume(
-        hands: &mut dyn HostOps,
+        host: &mut dyn HostOps,
         path: &str,
         written: u64,
         reading: &Reading,
@@ -154,8 +162,8 @@ impl Journal {
         let mut journal = Self { path, length, is_broken: is_damaged, trouble: None };
         let mended = match (is_damaged, reading.lacks_end) {
             (true, _) => return journal,
-            _ if written > length => hands.act(&HostChange::Cut { journal: &journal.path, length }),
-            (_, true) => hands.act(&HostChange::Append { journal: &journal.path, line: b"\n" }),
+            _ if written > length => host.act(&HostChange::Cut { journal: &journal.path, length }),
+            (_, true) => host.act(&HostChange::Append { journal: &journal.path, line: b"\n" }),
             _ => Ok(()),
         };
         match mended {
@@ -169,29 +177,29 @@ impl Journal {
     }
 
     /// Appends a record; when this returns, it is on disk.
-    pub(crate) fn add(&mut self, hands: &mut dyn HostOps, record: &Record) -> Result<(), Error> {
+    pub(crate) fn add(&mut self, host: &mut dyn HostOps, record: &Record) -> Result<(), Error> {
         if self.is_broken {
-            return Err(state(
+            return Err(state_error(
                 &self.path,
                 std::io::Error::other("it is damaged, or an earlier write was cut short"),
             ));
         }
         let line = record.line();
         let append = HostChange::Append { journal: &self.path, line: &line };
-        if let Err(source) = hands.act(&append) {
+        if let Err(source) = host.act(&append) {
             self.trouble = Some(source.to_string());
             let cut = HostChange::Cut { journal: &self.path, length: self.length };
-            self.is_broken = hands.act(&cut).is_err();
-            return Err(state(&self.path, source));
+            self.is_broken = host.act(&cut).is_err();
+            return Err(state_error(&self.path, source));
         }
         self.length += line.len() as u64;
         Ok(())
     }
 
-    pub(crate) fn remove(&mut self, hands: &mut dyn HostOps) -> Result<(), Error> {
-        hands.act(&HostChange::Forget(&self.path)).map_err(|source| {
+    pub(crate) fn remove(&mut self, host: &mut dyn HostOps) -> Result<(), Error> {
+        host.act(&HostChange::Forget(&self.path)).map_err(|source| {
             self.trouble = Some(source.to_string());
-            state(&self.path, source)
+            state_error(&self.path, source)
         })
     }
 
@@ -207,12 +215,8 @@ impl Journal {
 }
 
 fn boot_part(began: &Record) -> String {
-    match began {
-        Record::Began { boot_id, .. } | Record::Planned { boot_id, .. }
-            if boot_id.bytes().all(is_plain) =>
-        {
-            format!(".{boot_id}")
-        }
+    match began.run() {
+        Some(run) if run.boot_id.bytes().all(is_plain) => format!(".{}", run.boot_id),
         _ => String::new(),
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Parses a journal into its records, and finds the loans that were not returned.
+//! Parses a journal into its records, and finds the changes that are in force.
 //!
 //! A process that is killed while it writes leaves a line without its end. Such a line announced
 //! nothing, because the change that it announces is made only after the whole line is on disk. Any
@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pagewise_model::plan::Plan;
 
-use super::record::{self, Device, Identity, Loan, Record};
+use super::change::{Device, Identity, RecordedChange, SettingChange};
+use super::record::{self, PlannedRun, Record, RunStart};
 use crate::loan::zram;
 
 /// The records of a journal.
@@ -19,7 +20,7 @@ pub(crate) struct Reading {
     pub(crate) records: Vec<Record>,
     /// Number of bytes up to the end of the last complete line.
     pub(crate) good: u64,
-    /// Number of the first line, from 1, that is not as it was written, or that refers to a loan
+    /// Number of the first line, from 1, that is not as it was written, or that refers to a change
     /// which no line announces. An incomplete last line does not count.
     pub(crate) damaged_line: Option<usize>,
     /// Whether the last record is complete and only its line end is missing.
@@ -40,7 +41,7 @@ impl Reading {
             match Record::parse(text) {
                 Some(record) => {
                     let is_first = reading.records.is_empty();
-                    if !follows(&record, is_first, &mut announced) {
+                    if !may_follow(&record, is_first, &mut announced) {
                         reading.damaged_line.get_or_insert(at + 1);
                     }
                     reading.records.push(record);
@@ -54,27 +55,27 @@ impl Reading {
         reading
     }
 
-    /// The loans that were announced and not returned, in the order in which they were taken.
-    pub(crate) fn open(&self) -> Vec<Open> {
-        let mut open: Vec<Open> = Vec::new();
+    /// The changes that were announced and not undone, in the order in which they were made.
+    pub(crate) fn open(&self) -> Vec<OpenChange> {
+        let mut open: Vec<OpenChange> = Vec::new();
         for (at, record) in self.records.iter().enumerate() {
             match record {
-                Record::Taking { loan, what } => {
+                Record::Announced { id, what } => {
                     let origins = origins(&self.records[..at], what);
-                    open.push(Open { origins, ..Open::new(*loan, what.clone()) });
+                    open.push(OpenChange { origins, ..OpenChange::new(*id, what.clone()) });
                 }
-                Record::Returned { loan } => close(&mut open, *loan),
-                Record::Made { loan, device } => {
-                    with(&mut open, *loan, |it| it.made = Some(*device));
+                Record::Undone { id } => close(&mut open, *id),
+                Record::Made { id, device } => {
+                    update(&mut open, *id, |it| it.made = Some(*device));
                 }
-                Record::Identified { loan, identity } => {
-                    with(&mut open, *loan, |it| it.identity = Some(*identity));
+                Record::Identified { id, identity } => {
+                    update(&mut open, *id, |it| it.identity = Some(*identity));
                 }
-                Record::Conflict { loan, found } => {
-                    with(&mut open, *loan, |it| it.conflict = Some(found.clone()));
+                Record::Conflict { id, found } => {
+                    update(&mut open, *id, |it| it.conflict = Some(found.clone()));
                 }
-                Record::Began { .. }
-                | Record::Planned { .. }
+                Record::Began(_)
+                | Record::Planned(_)
                 | Record::Step { .. }
                 | Record::Applied
                 | Record::Trial { .. }
@@ -85,22 +86,22 @@ impl Reading {
         open
     }
 
-    /// The boot id and process id in the first line.
-    pub(crate) fn began(&self) -> Option<(&str, u32)> {
+    /// The run that wrote the journal, as its first line says.
+    pub(crate) fn run(&self) -> Option<&RunStart> {
+        self.records.first()?.run()
+    }
+
+    /// The run that applied a plan; `None` for a journal of loans.
+    pub(crate) fn planned(&self) -> Option<&PlannedRun> {
         match self.records.first()? {
-            Record::Began { boot_id, pid, .. } | Record::Planned { boot_id, pid, .. } => {
-                Some((boot_id, *pid))
-            }
+            Record::Planned(planned) => Some(planned),
             _ => None,
         }
     }
 
     /// The plan that the journal belongs to; `None` for a journal of loans.
     pub(crate) fn plan(&self) -> Option<&Plan> {
-        match self.records.first()? {
-            Record::Planned { plan, .. } => Some(plan),
-            _ => None,
-        }
+        self.planned().map(|planned| &*planned.plan)
     }
 
     /// Whether every step of the plan was carried out.
@@ -109,124 +110,127 @@ impl Reading {
     }
 
     /// For a plan: the changes that are in force, each with the id of its step.
-    pub(crate) fn open_by_step(&self) -> Vec<(String, Open)> {
+    pub(crate) fn open_by_step(&self) -> Vec<(String, OpenChange)> {
         let mut steps = BTreeMap::new();
         let mut now = String::new();
         for record in &self.records {
             match record {
                 Record::Step { id } => now.clone_from(id),
-                Record::Taking { loan, .. } => drop(steps.insert(*loan, now.clone())),
+                Record::Announced { id, .. } => drop(steps.insert(*id, now.clone())),
                 _ => {}
             }
         }
-        let with_step = |it: Open| (steps.get(&it.id).cloned().unwrap_or_default(), it);
+        let with_step = |it: OpenChange| (steps.get(&it.id).cloned().unwrap_or_default(), it);
         self.open().into_iter().map(with_step).collect()
     }
 }
 
-/// Whether a record may come after those so far: the first says who writes, and each loan is
+/// Whether a record may come after those so far: the first says who writes, and each change is
 /// announced before any other record refers to it.
-fn follows(record: &Record, is_first: bool, announced: &mut BTreeSet<u64>) -> bool {
+fn may_follow(record: &Record, is_first: bool, announced: &mut BTreeSet<u64>) -> bool {
     match record {
-        Record::Began { .. } | Record::Planned { .. } => is_first,
+        Record::Began(_) | Record::Planned(_) => is_first,
         Record::Step { .. } | Record::Applied | Record::Trial { .. } | Record::Confirmed => {
             !is_first
         }
-        Record::Taking { loan, .. } => announced.insert(*loan) && !is_first,
-        Record::Made { loan, .. }
-        | Record::Identified { loan, .. }
-        | Record::Done { loan }
-        | Record::Returned { loan }
-        | Record::Conflict { loan, .. } => announced.contains(loan),
+        Record::Announced { id, .. } => announced.insert(*id) && !is_first,
+        Record::Made { id, .. }
+        | Record::Identified { id, .. }
+        | Record::Done { id }
+        | Record::Undone { id }
+        | Record::Conflict { id, .. } => announced.contains(id),
     }
 }
 
-/// The values that the file of a knob had before earlier loans of the same run. If the records of
-/// their return were lost, the file has such a value again although nobody else wrote it.
-fn origins(earlier: &[Record], what: &Loan) -> Vec<String> {
-    let Loan::Setting { path: file, .. } = what else { return Vec::new() };
-    let taken = earlier.iter().filter_map(|record| match record {
-        Record::Taking { what: Loan::Setting { path, old, back, .. }, .. } => {
+/// The values that the file of a setting had before earlier changes of the same run. If the records
+/// of their undo were lost, the file has such a value again although nobody else wrote it.
+fn origins(earlier: &[Record], what: &RecordedChange) -> Vec<String> {
+    let RecordedChange::Setting(SettingChange { path: file, .. }) = what else { return Vec::new() };
+    let values = earlier.iter().filter_map(|record| match record {
+        Record::Announced { what: RecordedChange::Setting(setting), .. } => {
+            let SettingChange { path, old, back, .. } = setting;
             Some([(path, old), (&back.path, &back.value)])
         }
         _ => None,
     });
-    let of_file = taken.flatten().filter(|(path, _)| *path == file);
+    let of_file = values.flatten().filter(|(path, _)| *path == file);
     of_file.map(|(_, value)| value.clone()).collect()
 }
 
-/// Marks a loan as returned, and all loans that depended on it, because records of their return may
-/// be lost.
-fn close(open: &mut Vec<Open>, loan: u64) {
-    let Some(at) = open.iter().position(|it| it.id == loan) else { return };
+/// Removes a change that was undone, and all changes that depended on it, because records of their
+/// undo may be lost.
+fn close(open: &mut Vec<OpenChange>, id: u64) {
+    let Some(at) = open.iter().position(|it| it.id == id) else { return };
     let later = open.split_off(at);
     let closed = &later[0];
-    let stays = |it: &&Open| closed.held_by([*it]).is_none();
+    let stays = |it: &&OpenChange| closed.held_by([*it]).is_none();
     open.extend(later[1..].iter().filter(stays).cloned());
 }
 
-fn with(open: &mut [Open], loan: u64, change: impl FnOnce(&mut Open)) {
-    if let Some(it) = open.iter_mut().find(|it| it.id == loan) {
+fn update(open: &mut [OpenChange], id: u64, change: impl FnOnce(&mut OpenChange)) {
+    if let Some(it) = open.iter_mut().find(|it| it.id == id) {
         change(it);
     }
 }
 
-/// A loan that was not returned.
+/// A change that is in force: it was announced and not undone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Open {
+pub(crate) struct OpenChange {
     pub(crate) id: u64,
-    pub(crate) what: Loan,
+    pub(crate) change: RecordedChange,
     pub(crate) made: Option<Device>,
     /// For a file or cgroup: its identity.
     pub(crate) identity: Option<Identity>,
     /// The value that somebody else wrote meanwhile.
     pub(crate) conflict: Option<String>,
-    /// For a knob: its values before other loans of the run.
+    /// For a setting: its values before other changes of the run.
     pub(crate) origins: Vec<String>,
 }
 
-impl Open {
-    pub(crate) fn new(id: u64, what: Loan) -> Self {
-        Self { id, what, made: None, identity: None, conflict: None, origins: Vec::new() }
+impl OpenChange {
+    pub(crate) fn new(id: u64, change: RecordedChange) -> Self {
+        Self { id, change, made: None, identity: None, conflict: None, origins: Vec::new() }
     }
 
-    pub(crate) fn described(&self) -> String {
-        self.what.described(self.made)
+    pub(crate) fn describe(&self) -> String {
+        self.change.describe(self.made)
     }
 
-    /// The swap area of this loan, if it is a device or file for swap.
+    /// The swap area of this change, if it is a device or file for swap.
     pub(crate) fn area(&self) -> Option<String> {
-        match &self.what {
-            Loan::Zram { .. } => self.made.map(|device| zram::area(device.number)),
-            Loan::ZramSize { device, .. } => Some(zram::area(device.number)),
-            Loan::SwapFile { path, .. } => Some(path.clone()),
+        match &self.change {
+            RecordedChange::Zram(_) => self.made.map(|device| zram::area(device.number)),
+            RecordedChange::ZramSize(change) => Some(zram::area(change.device.number)),
+            RecordedChange::SwapFile(file) => Some(file.path.clone()),
             _ => None,
         }
     }
 
-    /// Whether this loan, taken later, must be returned before `earlier`.
+    /// Whether this change, made later, must be undone before `earlier`.
     pub(crate) fn rests_on(&self, earlier: &Self) -> bool {
-        match (&self.what, &earlier.what) {
-            (Loan::SwapOn { area, .. }, Loan::Drained { area: off, .. }) => area == off,
-            (Loan::SwapOn { area, .. }, _) => earlier.area().as_ref() == Some(area),
+        use RecordedChange as C;
+        let is_below = |path: &str, folder: &str| {
+            path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+        };
+        match (&self.change, &earlier.change) {
+            (C::SwapOn(on), C::Drained(off)) => on.area == off.area,
+            (C::SwapOn(on), _) => earlier.area().as_ref() == Some(&on.area),
             // the pages of the disabled area are in the swap that was created before
-            (Loan::Drained { .. }, Loan::SwapOn { .. }) => true,
-            (Loan::File { path, .. } | Loan::Link { path, .. }, Loan::Folder { path: folder })
-            | (Loan::Folder { path }, Loan::Folder { path: folder }) => {
-                path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+            (C::Drained(_), C::SwapOn(_)) => true,
+            (C::File(file), C::Folder(folder)) => is_below(&file.path, &folder.path),
+            (C::Link(link), C::Folder(folder)) => is_below(&link.path, &folder.path),
+            (C::Folder(inner), C::Folder(folder)) => is_below(&inner.path, &folder.path),
+            (C::Setting(later), C::Setting(earlier)) => {
+                let written = [&earlier.path, &earlier.back.path];
+                written.contains(&&later.path) || written.contains(&&later.back.path)
             }
-            (Loan::Setting { path, back, .. }, Loan::Setting { path: other, back: way, .. }) => {
-                [other, &way.path].iter().any(|it| *it == path || **it == back.path)
-            }
-            (Loan::Zram { .. }, Loan::Module { .. }) => true,
-            (Loan::Group { folder, .. }, Loan::Controller { folder: above }) => {
-                folder.starts_with(above)
-            }
+            (C::Zram(_), C::Module(_)) => true,
+            (C::Group(group), C::Controller(above)) => group.folder.starts_with(&above.folder),
             _ => false,
         }
     }
 
-    /// A later loan that was not returned and depends on this one, so this one has to wait.
+    /// A later change that is in force and depends on this one, so this one has to wait.
     pub(crate) fn held_by<'a>(
         &self,
         later: impl IntoIterator<Item = &'a Self>,

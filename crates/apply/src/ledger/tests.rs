@@ -40,12 +40,12 @@ fn any_entry() -> LedgerEntry {
 fn bytes_of(entries: &[LedgerEntry]) -> Vec<u8> {
     let mut fake = Fake::new(true, true);
     add(&mut fake, STATE, entries).unwrap();
-    fake.journal(&path_in(STATE)).unwrap()
+    fake.journal(&ledger_path(STATE)).unwrap()
 }
 
 fn file_with(bytes: &[u8]) -> Fake {
     let fake = Fake::new(true, true);
-    fake.world().journals.insert(path_in(STATE), bytes.to_vec());
+    fake.world().journals.insert(ledger_path(STATE), bytes.to_vec());
     fake
 }
 
@@ -68,7 +68,7 @@ proptest! {
             prop_assert!(cut.damaged_lines.is_empty(), "{} {:?}", end, cut);
             let mut fake = file_with(&bytes[..end]);
             add(&mut fake, STATE, std::slice::from_ref(&more)).unwrap();
-            let after = LedgerFile::parse(&fake.journal(&path_in(STATE)).unwrap());
+            let after = LedgerFile::parse(&fake.journal(&ledger_path(STATE)).unwrap());
             prop_assert_eq!(&after.entries[..whole], &entries[..whole]);
             prop_assert_eq!(&after.entries[whole..], std::slice::from_ref(&more));
             prop_assert!(!after.is_torn && after.damaged_lines.is_empty(), "{} {:?}", end, after);
@@ -92,7 +92,7 @@ proptest! {
         prop_assert!(!read.damaged_lines.is_empty() || is_end, "{:?}", read);
         let mut fake = file_with(&bytes);
         add(&mut fake, STATE, &entries[..1]).unwrap();
-        let after = LedgerFile::parse(&fake.journal(&path_in(STATE)).unwrap());
+        let after = LedgerFile::parse(&fake.journal(&ledger_path(STATE)).unwrap());
         prop_assert_eq!(after.entries.last(), Some(&entries[0]));
     }
 
@@ -109,11 +109,11 @@ fn a_failed_write_leaves_what_was_there_and_a_later_one_succeeds() {
         let mut fake = file_with(&bytes_of(made));
         fake.world().faults = vec![fault];
         assert!(matches!(add(&mut fake, STATE, made), Err(Error::State { .. })));
-        let bytes = fake.journal(&path_in(STATE)).unwrap();
+        let bytes = fake.journal(&ledger_path(STATE)).unwrap();
         assert_eq!(LedgerFile::parse(&bytes).entries, made, "{fault:?}");
         let mut next = file_with(&bytes);
         add(&mut next, STATE, made).unwrap();
-        let bytes = next.journal(&path_in(STATE)).unwrap();
+        let bytes = next.journal(&ledger_path(STATE)).unwrap();
         let file = LedgerFile::parse(&bytes);
         assert_eq!((file.entries.len(), file.is_torn), (2, false), "{fault:?}");
     }
@@ -122,7 +122,7 @@ fn a_failed_write_leaves_what_was_there_and_a_later_one_succeeds() {
 #[test]
 fn a_ledger_that_is_no_file_or_too_long_is_refused() {
     let mut fake = Fake::new(true, true);
-    fake.world().others.insert(path_in(STATE));
+    fake.world().others.insert(ledger_path(STATE));
     let refused = add(&mut fake, STATE, &[]).unwrap_err();
     assert!(matches!(&refused, Error::Ledger { why, .. } if why.contains("a folder")), "{refused}");
     let made = any_entry();
@@ -130,5 +130,5 @@ fn a_ledger_that_is_no_file_or_too_long_is_refused() {
     let mut long = file_with(&vec![b'\n'; most]);
     let refused = add(&mut long, STATE, &[made]).unwrap_err();
     assert!(refused.to_string().contains("longer than 16 MiB"), "{refused}");
-    assert_eq!(long.journal(&path_in(STATE)).unwrap().len(), most);
+    assert_eq!(long.journal(&ledger_path(STATE)).unwrap().len(), most);
 }

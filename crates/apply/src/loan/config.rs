@@ -9,7 +9,7 @@
 
 use crate::error::{Doing, Error};
 use crate::host_ops::{Config, HostChange, HostOps, Staged, folder_of};
-use crate::journal::{FileText, Loan};
+use crate::journal::{FileChange, FileText, LinkChange};
 use crate::loan::place;
 use pagewise_model::undo::Outcome;
 
@@ -20,80 +20,77 @@ pub(crate) fn staged_name(path: &str) -> String {
     format!("{folder}/.{name}.pagewise-new")
 }
 
-/// Writes the file of this loan.
-pub(crate) fn set_file(
-    hands: &mut dyn HostOps,
-    path: &str,
-    text: &str,
-    like: Option<&FileText>,
-) -> Result<(), Error> {
-    put(hands, path, Staged::File { text, like })?;
-    match found(hands, path)? {
-        Config::File(file) if file.text == text => Ok(()),
-        other => Err(changed(path, &described_text(text), &other)),
+/// Writes the file of this change.
+pub(crate) fn set_file(host: &mut dyn HostOps, change: &FileChange) -> Result<(), Error> {
+    let FileChange { path, old, ours: text } = change;
+    replace(host, path, Staged::File { text, like: old.as_ref() })?;
+    match read(host, path)? {
+        Config::File(file) if file.text == *text => Ok(()),
+        other => Err(changed_error(path, &describe_text(text), &other)),
     }
 }
 
-/// Creates the link of this loan.
-pub(crate) fn set_link(hands: &mut dyn HostOps, path: &str, to: &str) -> Result<(), Error> {
-    put(hands, path, Staged::Link { to })?;
-    match found(hands, path)? {
-        Config::Link(target) if target == to => Ok(()),
-        other => Err(changed(path, to, &other)),
+/// Creates the link of this change.
+pub(crate) fn set_link(host: &mut dyn HostOps, change: &LinkChange) -> Result<(), Error> {
+    let LinkChange { path, ours: to, .. } = change;
+    replace(host, path, Staged::Link { to })?;
+    match read(host, path)? {
+        Config::Link(target) if target == *to => Ok(()),
+        other => Err(changed_error(path, to, &other)),
     }
 }
 
-fn changed(path: &str, wrote: &str, found: &Config) -> Error {
-    Error::Changed { what: path.to_owned(), wrote: wrote.to_owned(), found: described(found) }
+fn changed_error(path: &str, wrote: &str, found: &Config) -> Error {
+    Error::Changed { what: path.to_owned(), wrote: wrote.to_owned(), found: describe(found) }
 }
 
-fn put(hands: &mut dyn HostOps, path: &str, staged: Staged<'_>) -> Result<(), Error> {
+fn replace(host: &mut dyn HostOps, path: &str, staged: Staged<'_>) -> Result<(), Error> {
     let from = staged_name(path);
-    clear_staged(hands, &from)?;
+    clear_staged(host, &from)?;
     let doing = || path.to_owned();
-    hands.act(&HostChange::Stage { path: &from, staged }).doing(doing)?;
+    host.act(&HostChange::Stage { path: &from, staged }).doing(doing)?;
     if matches!(staged, Staged::File { .. }) {
-        hands.act(&HostChange::SyncFile(&from)).doing(doing)?;
+        host.act(&HostChange::SyncFile(&from)).doing(doing)?;
     }
-    hands.act(&HostChange::Rename { from: &from, to: path }).doing(doing)?;
-    sync_folder(hands, path)
+    host.act(&HostChange::Rename { from: &from, to: path }).doing(doing)?;
+    sync_folder(host, path)
 }
 
 /// Removes a temporary file that a killed run left.
-fn clear_staged(hands: &mut dyn HostOps, staged: &str) -> Result<(), Error> {
-    match found(hands, staged)? {
+fn clear_staged(host: &mut dyn HostOps, staged: &str) -> Result<(), Error> {
+    match read(host, staged)? {
         Config::Missing => Ok(()),
         Config::Folder => {
             let why = "a folder has the name of a staged file".to_owned();
             Err(Error::Uncertain { what: staged.to_owned(), why })
         }
-        _ => hands.act(&HostChange::RemoveConfig(staged)).doing(|| staged.to_owned()),
+        _ => host.act(&HostChange::RemoveConfig(staged)).doing(|| staged.to_owned()),
     }
 }
 
 /// A folder that does not exist need not be synced: it was removed with its contents.
-fn sync_folder(hands: &mut dyn HostOps, path: &str) -> Result<(), Error> {
+fn sync_folder(host: &mut dyn HostOps, path: &str) -> Result<(), Error> {
     let folder = folder_of(path);
-    match hands.act(&HostChange::SyncFolder(folder)) {
+    match host.act(&HostChange::SyncFolder(folder)) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         synced => synced.doing(|| folder.to_owned()),
     }
 }
 
-fn found(hands: &dyn HostOps, path: &str) -> Result<Config, Error> {
-    hands.config(path).doing(|| path.to_owned())
+fn read(host: &dyn HostOps, path: &str) -> Result<Config, Error> {
+    host.config(path).doing(|| path.to_owned())
 }
 
-fn described_text(text: &str) -> String {
+fn describe_text(text: &str) -> String {
     let lines = text.lines().count();
     format!("a file of {lines} {}", if lines == 1 { "line" } else { "lines" })
 }
 
 /// A short description of what exists there.
-pub(crate) fn described(found: &Config) -> String {
+pub(crate) fn describe(found: &Config) -> String {
     match found {
         Config::Missing => "nothing".to_owned(),
-        Config::File(file) => described_text(&file.text),
+        Config::File(file) => describe_text(&file.text),
         Config::Link(to) => format!("a link to {to}"),
         Config::Folder => "a folder".to_owned(),
         Config::Other(what) => what.clone(),
@@ -108,7 +105,7 @@ enum Entry<'a> {
 }
 
 impl Entry<'_> {
-    fn is(&self, found: &Config) -> bool {
+    fn matches(&self, found: &Config) -> bool {
         match (self, found) {
             (Self::Nothing, Config::Missing) => true,
             (Self::File(text, _), Config::File(file)) => *text == file.text,
@@ -117,70 +114,81 @@ impl Entry<'_> {
         }
     }
 
-    fn described(&self) -> String {
+    fn describe(&self) -> String {
         match self {
             Self::Nothing => "nothing".to_owned(),
-            Self::File(text, _) => described_text(text),
+            Self::File(text, _) => describe_text(text),
             Self::Link(to) => format!("a link to {to}"),
         }
     }
 }
 
-pub(crate) fn give_back(hands: &mut dyn HostOps, what: &Loan) -> Result<Outcome, Error> {
-    let (path, old, ours) = match what {
-        Loan::File { path, old, ours } => {
-            let old = old.as_ref().map(|old| Entry::File(&old.text, Some(old)));
-            (path, old, Entry::File(ours, None))
-        }
-        Loan::Link { path, old, ours } => {
-            (path, old.as_deref().map(Entry::Link), Entry::Link(ours))
-        }
-        Loan::Folder { path } => return give_back_folder(hands, path),
-        _ => return reload(hands).map(|()| Outcome::Returned),
-    };
-    let old = old.unwrap_or(Entry::Nothing);
+/// Restores the old contents of this file if it still has ours.
+pub(crate) fn undo_file(host: &mut dyn HostOps, change: &FileChange) -> Result<Outcome, Error> {
+    let FileChange { path, old, ours } = change;
+    let old = old.as_ref().map(|old| Entry::File(&old.text, Some(old)));
+    restore(host, path, old.unwrap_or(Entry::Nothing), Entry::File(ours, None))
+}
+
+/// Restores the old target of this link if it still has ours.
+pub(crate) fn undo_link(host: &mut dyn HostOps, change: &LinkChange) -> Result<Outcome, Error> {
+    let LinkChange { path, old, ours } = change;
+    let old = old.as_deref().map(Entry::Link);
+    restore(host, path, old.unwrap_or(Entry::Nothing), Entry::Link(ours))
+}
+
+fn restore(
+    host: &mut dyn HostOps,
+    path: &str,
+    old: Entry<'_>,
+    ours: Entry<'_>,
+) -> Result<Outcome, Error> {
     // a journal may only name paths of the known places
-    place::known(path, matches!(ours, Entry::Link(_))).map_err(|why| Error::Uncertain {
-        what: path.clone(),
+    place::check_path(path, matches!(ours, Entry::Link(_))).map_err(|why| Error::Uncertain {
+        what: path.to_owned(),
         why: format!("its journal names a place where no plan writes: {why}"),
     })?;
-    let folder = found(hands, folder_of(path))?;
+    let folder = read(host, folder_of(path))?;
     if folder == Config::Missing && matches!(old, Entry::Nothing) {
         return Ok(Outcome::Gone);
     }
-    clear_staged(hands, &staged_name(path))?;
-    let now = found(hands, path)?;
-    if old.is(&now) {
+    clear_staged(host, &staged_name(path))?;
+    let now = read(host, path)?;
+    if old.matches(&now) {
         // it may have been restored by a run that was killed before the change was on disk
-        sync_folder(hands, path)?;
+        sync_folder(host, path)?;
         return Ok(Outcome::Gone);
     }
-    if !ours.is(&now) {
-        let (old, ours) = (old.described(), ours.described());
-        return Ok(Outcome::Conflict { old, ours, found: described(&now) });
+    if !ours.matches(&now) {
+        let (old, ours) = (old.describe(), ours.describe());
+        return Ok(Outcome::Conflict { old, ours, found: describe(&now) });
     }
     match old {
         Entry::Nothing => {
-            hands.act(&HostChange::RemoveConfig(path)).doing(|| path.clone())?;
-            sync_folder(hands, path)?;
+            host.act(&HostChange::RemoveConfig(path)).doing(|| path.to_owned())?;
+            sync_folder(host, path)?;
         }
-        Entry::File(text, like) => put(hands, path, Staged::File { text, like })?,
-        Entry::Link(to) => put(hands, path, Staged::Link { to })?,
+        Entry::File(text, like) => replace(host, path, Staged::File { text, like })?,
+        Entry::Link(to) => replace(host, path, Staged::Link { to })?,
     }
-    let now = found(hands, path)?;
-    if old.is(&now) { Ok(Outcome::Returned) } else { Err(changed(path, &old.described(), &now)) }
+    let now = read(host, path)?;
+    if old.matches(&now) {
+        Ok(Outcome::Returned)
+    } else {
+        Err(changed_error(path, &old.describe(), &now))
+    }
 }
 
-pub(crate) fn make_folder(hands: &mut dyn HostOps, path: &str) -> Result<(), Error> {
-    hands.act(&HostChange::MakeFolder(path)).doing(|| path.to_owned())?;
-    sync_folder(hands, path)
+pub(crate) fn make_folder(host: &mut dyn HostOps, path: &str) -> Result<(), Error> {
+    host.act(&HostChange::MakeFolder(path)).doing(|| path.to_owned())?;
+    sync_folder(host, path)
 }
 
-/// Removes the folder of this loan. If it contains other files, it is kept.
-fn give_back_folder(hands: &mut dyn HostOps, path: &str) -> Result<Outcome, Error> {
-    place::known_folder(path).map_err(|why| Error::Uncertain { what: path.to_owned(), why })?;
-    let outcome = match hands.config(path).doing(|| path.to_owned())? {
-        Config::Folder => match hands.act(&HostChange::RemoveFolder(path)) {
+/// Removes a folder of the plan. If it contains other files, it is kept.
+pub(crate) fn undo_folder(host: &mut dyn HostOps, path: &str) -> Result<Outcome, Error> {
+    place::check_folder(path).map_err(|why| Error::Uncertain { what: path.to_owned(), why })?;
+    let outcome = match host.config(path).doing(|| path.to_owned())? {
+        Config::Folder => match host.act(&HostChange::RemoveFolder(path)) {
             Err(error) if error.kind() == std::io::ErrorKind::DirectoryNotEmpty => {
                 return Ok(Outcome::Kept { why: "there are other files in it".to_owned() });
             }
@@ -188,16 +196,16 @@ fn give_back_folder(hands: &mut dyn HostOps, path: &str) -> Result<Outcome, Erro
         },
         _ => Outcome::Gone,
     };
-    sync_folder(hands, path)?;
+    sync_folder(host, path)?;
     Ok(outcome)
 }
 
 /// Stops the timer of a trial. A timer that has expired no longer exists.
-pub(crate) fn disarm(hands: &mut dyn HostOps) -> Result<Outcome, Error> {
-    hands.act(&HostChange::Disarm).doing(|| "stopping the timer of the trial".to_owned())?;
+pub(crate) fn disarm(host: &mut dyn HostOps) -> Result<Outcome, Error> {
+    host.act(&HostChange::Disarm).doing(|| "stopping the timer of the trial".to_owned())?;
     Ok(Outcome::Returned)
 }
 
-pub(crate) fn reload(hands: &mut dyn HostOps) -> Result<(), Error> {
-    hands.act(&HostChange::ReloadUnits).doing(|| "systemctl daemon-reload".to_owned())
+pub(crate) fn reload(host: &mut dyn HostOps) -> Result<(), Error> {
+    host.act(&HostChange::ReloadUnits).doing(|| "systemctl daemon-reload".to_owned())
 }

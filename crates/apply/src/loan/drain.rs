@@ -25,13 +25,13 @@ pub(crate) fn reserve(total: Bytes) -> Bytes {
 }
 
 /// The swap area of this name, if it is enabled.
-pub(crate) fn area(hands: &dyn HostOps, path: &str) -> Option<Area> {
-    hands.swaps().into_iter().find(|area| area.path == path)
+pub(crate) fn area(host: &dyn HostOps, path: &str) -> Option<Area> {
+    host.swaps().into_iter().find(|area| area.path == path)
 }
 
 /// Refuses unless the pages of the area fit into other swap (as far as cgroups may use it), or into
 /// memory and the limit of each cgroup. `more` is swap on zram that the plan enables before.
-pub(crate) fn fits(
+pub(crate) fn check_fit(
     area: &Area,
     all: &[Area],
     more: Bytes,
@@ -82,11 +82,11 @@ pub(crate) fn fits(
 }
 
 /// Refuses if disabling the area would make the kernel kill processes of a cgroup at its limit.
-pub(crate) fn spares_groups(hands: &dyn HostOps, area: &Area) -> Result<(), Error> {
-    let (in_ram, on_disk) = free_elsewhere(area, &hands.swaps());
+pub(crate) fn check_groups(host: &dyn HostOps, area: &Area) -> Result<(), Error> {
+    let (in_ram, on_disk) = free_elsewhere(area, &host.swaps());
     let used = area.used.get();
     let has_room = in_ram.saturating_add(on_disk) >= used;
-    match harmed_group(used, has_room, &hands.memory_facts().groups) {
+    match harmed_group(used, has_room, &host.memory_facts().groups) {
         Some(why) => Err(Error::WontFit { area: area.path.clone(), why }),
         None => Ok(()),
     }
@@ -146,13 +146,13 @@ fn free_elsewhere(area: &Area, all: &[Area]) -> (u64, u64) {
 }
 
 /// Disables the area if its contents fit elsewhere.
-pub(crate) fn switch_off(hands: &mut dyn HostOps, area: &Area) -> Result<(), Error> {
-    let facts = hands.memory_facts();
-    fits(area, &hands.swaps(), Bytes::new(0), &facts)?;
+pub(crate) fn switch_off(host: &mut dyn HostOps, area: &Area) -> Result<(), Error> {
+    let facts = host.memory_facts();
+    check_fit(area, &host.swaps(), Bytes::new(0), &facts)?;
     let path = area.path.as_str();
     let change =
         HostChange::Drain { area: path, reserve: Bytes::new(reserve(facts.total).get() / 2) };
-    match hands.act(&change) {
+    match host.act(&change) {
         Err(error) if matches!(error.kind(), ErrorKind::OutOfMemory | ErrorKind::Interrupted) => {
             let why = format!("it was stopped while its pages were read back ({error})");
             Err(Error::WontFit { area: path.to_owned(), why })
@@ -164,23 +164,23 @@ pub(crate) fn switch_off(hands: &mut dyn HostOps, area: &Area) -> Result<(), Err
 /// The area that is set up as planned: the one of this name or of another name, because a device
 /// may get another number at each boot.
 pub(crate) fn area_as_planned(
-    hands: &dyn HostOps,
+    host: &dyn HostOps,
     path: &str,
     planned: &ZramSwap,
 ) -> Option<(Area, ZramSetup)> {
-    let mut areas = hands.swaps();
+    let mut areas = host.swaps();
     areas.sort_by_key(|area| area.path != path);
     areas.into_iter().find_map(|area| {
-        let setup = zram_setup(hands, &area.path).ok()??;
+        let setup = zram_setup(host, &area.path).ok()??;
         zram::is_as_planned(&setup, area.priority, planned).then_some((area, setup))
     })
 }
 
 /// The settings of an area's zram device, as far as the kernel reports them; `None` for other
 /// areas.
-pub(crate) fn zram_setup(hands: &dyn HostOps, path: &str) -> Result<Option<ZramSetup>, Error> {
+pub(crate) fn zram_setup(host: &dyn HostOps, path: &str) -> Result<Option<ZramSetup>, Error> {
     let Some(number) = zram::number_of(path) else { return Ok(None) };
-    zram::setup(hands, number).map(Some)
+    zram::read_setup(host, number).map(Some)
 }
 
 #[cfg(test)]

@@ -10,42 +10,35 @@ use pagewise_model::{Bytes, Compressor};
 
 use crate::error::Error;
 use crate::host_ops::HostOps;
-use crate::journal::ZramSetup;
+use crate::journal::{DisabledSwap, ZramSetup};
 use crate::loan::drain::{area, switch_off};
 use crate::loan::{swap, zram};
 use pagewise_model::undo::Outcome;
 
-/// Disables the area of this loan and frees the memory of its zram device.
-pub(crate) fn drain(
-    hands: &mut dyn HostOps,
-    path: &str,
-    setup: Option<&ZramSetup>,
-) -> Result<(), Error> {
-    let area = area(hands, path).ok_or_else(|| Error::Stale {
-        what: path.to_owned(),
+/// Disables the area and frees the memory of its zram device.
+pub(crate) fn drain(host: &mut dyn HostOps, swap: &DisabledSwap) -> Result<(), Error> {
+    let DisabledSwap { area: path, zram: setup, .. } = swap;
+    let area = area(host, path).ok_or_else(|| Error::Stale {
+        what: path.clone(),
         planned: "swap that is on".to_owned(),
         found: "no swap".to_owned(),
     })?;
-    switch_off(hands, &area)?;
+    switch_off(host, &area)?;
     match setup {
-        Some(setup) => zram::reset(hands, setup.number),
+        Some(setup) => zram::reset(host, setup.number),
         None => Ok(()),
     }
 }
 
 /// Enables the area again, with its old priority.
-pub(crate) fn give_back(
-    hands: &mut dyn HostOps,
-    path: &str,
-    priority: i32,
-    setup: Option<&ZramSetup>,
-) -> Result<Outcome, Error> {
-    if area(hands, path).is_some() {
+pub(crate) fn undo(host: &mut dyn HostOps, swap: &DisabledSwap) -> Result<Outcome, Error> {
+    let DisabledSwap { area: path, priority, zram: setup } = swap;
+    if area(host, path).is_some() {
         return Ok(Outcome::Gone);
     }
-    let priority = i16::try_from(priority).ok().filter(|priority| *priority >= 0);
+    let priority = i16::try_from(*priority).ok().filter(|priority| *priority >= 0);
     if let Some(setup) = setup {
-        let now = zram::setup(hands, setup.number)?;
+        let now = zram::read_setup(host, setup.number)?;
         if now.disksize == 0 {
             let compressor = Compressor::new(setup.algorithm.as_str());
             let limit = Some(Bytes::new(setup.mem_limit)).filter(|limit| limit.get() > 0);
@@ -55,7 +48,7 @@ pub(crate) fn give_back(
                 mem_limit: limit,
                 ..ZramSpec::new(disksize)
             };
-            zram::set_up(hands, setup.number, &spec)?;
+            zram::set_up(host, setup.number, &spec)?;
         } else if now.disksize != setup.disksize {
             let size = |setup: &ZramSetup| format!("a size of {}", Bytes::new(setup.disksize));
             let (old, found) = (size(setup), size(&now));
@@ -64,10 +57,10 @@ pub(crate) fn give_back(
     }
     // an earlier undo may have been interrupted after setting the size, or while writing the swap
     // header
-    if setup.is_some_and(|setup| zram::is_blank(hands, setup.number)) {
-        swap::on(hands, path, priority)?;
+    if setup.as_ref().is_some_and(|setup| zram::is_blank(host, setup.number)) {
+        swap::enable(host, path, priority)?;
     } else {
-        swap::on_again(hands, path, priority)?;
+        swap::enable_formatted(host, path, priority)?;
     }
     Ok(Outcome::Returned)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A swap file: the only loan that survives a reboot.
+//! A swap file: of all that is lent, the only thing that survives a reboot.
 //!
 //! After a reboot its file system may not be mounted yet. Then the folder at its mount point has
 //! another inode number, so the file is not taken for removed.
@@ -10,7 +10,7 @@ use pagewise_model::{Bytes, Name};
 
 use crate::error::{Doing, Error};
 use crate::host_ops::{HostChange, HostOps, folder_of};
-use crate::journal::{Identity, Loan};
+use crate::journal::{Identity, NewSwapFile};
 use crate::loan::run::{Boot, OURS, Run, is_ours};
 use pagewise_model::undo::Outcome;
 
@@ -22,7 +22,7 @@ const SPARE: u64 = 16;
 
 /// Refuses a folder whose path needs escapes: swap is found again by the path that the kernel
 /// prints.
-pub(crate) fn plain(folder: &str) -> Result<(), Error> {
+pub(crate) fn refuse_escapes(folder: &str) -> Result<(), Error> {
     if Name::from(folder).as_str() == folder {
         return Ok(());
     }
@@ -31,61 +31,65 @@ pub(crate) fn plain(folder: &str) -> Result<(), Error> {
 }
 
 /// The record for the journal, written before the file is created.
-pub(crate) fn announced(
-    hands: &dyn HostOps,
+pub(crate) fn new_file(
+    host: &dyn HostOps,
     folder: &str,
     loan: u64,
     size: Bytes,
-) -> Result<Loan, Error> {
-    let stem = format!("{}/{OURS}{KIND}{}", folder.trim_end_matches('/'), hands.pid());
+) -> Result<NewSwapFile, Error> {
+    let stem = format!("{}/{OURS}{KIND}{}", folder.trim_end_matches('/'), host.pid());
     let names = (loan..).map(|n| format!("{stem}-{n}"));
-    let path = names.into_iter().find(|path| !hands.exists(path)).unwrap_or(stem);
-    announced_as(hands, &path, size)
+    let path = names.into_iter().find(|path| !host.exists(path)).unwrap_or(stem);
+    new_file_at(host, &path, size)
 }
 
 /// The same for a file whose name is fixed by a plan.
-pub(crate) fn announced_as(hands: &dyn HostOps, path: &str, size: Bytes) -> Result<Loan, Error> {
+pub(crate) fn new_file_at(
+    host: &dyn HostOps,
+    path: &str,
+    size: Bytes,
+) -> Result<NewSwapFile, Error> {
     let folder = folder_of(path);
-    let found = hands.room(folder).doing(|| folder.to_owned())?;
+    let found = host.free_space(folder).doing(|| folder.to_owned())?;
     if size.get() > found.get() - found.get() / SPARE {
         return Err(Error::NoSpace { folder: folder.to_owned(), requested: size, found });
     }
-    let folder_inode = hands.inode(folder).doing(|| folder.to_owned())?;
-    Ok(Loan::SwapFile { path: path.to_owned(), folder_inode })
+    let folder_inode = host.inode(folder).doing(|| folder.to_owned())?;
+    Ok(NewSwapFile { path: path.to_owned(), folder_inode })
 }
 
 /// Creates the file, still empty.
-pub(crate) fn make(hands: &mut dyn HostOps, path: &str) -> Result<Identity, Error> {
-    hands.act(&HostChange::MakeFile(path)).doing(|| path.to_owned())?;
-    Ok(hands.entry(path).doing(|| path.to_owned())?.identity)
+pub(crate) fn make(host: &mut dyn HostOps, path: &str) -> Result<Identity, Error> {
+    host.act(&HostChange::MakeFile(path)).doing(|| path.to_owned())?;
+    Ok(host.entry(path).doing(|| path.to_owned())?.identity)
 }
 
 /// Fills the file, after the journal has recorded its identity.
 pub(crate) fn fill(
-    hands: &mut dyn HostOps,
+    host: &mut dyn HostOps,
     path: &str,
     identity: Identity,
     size: Bytes,
 ) -> Result<(), Error> {
-    hands.act(&HostChange::FillFile { path, identity, size }).doing(|| format!("{path} ({size})"))
+    host.act(&HostChange::FillFile { path, identity, size }).doing(|| format!("{path} ({size})"))
 }
 
 /// Removes the file if it has the identity in the journal.
-pub(crate) fn give_back(
-    hands: &mut dyn HostOps,
-    path: &str,
-    folder_inode: u64,
+pub(crate) fn undo(
+    host: &mut dyn HostOps,
+    file: &NewSwapFile,
     made: Option<Identity>,
     run: Run,
 ) -> Result<Outcome, Error> {
+    let NewSwapFile { path, folder_inode } = file;
     let uncertain =
         |why: &str| Err(Error::Uncertain { what: path.to_owned(), why: why.to_owned() });
     if !is_ours(path, KIND) {
         return uncertain("no run gives a swap file such a name");
     }
     let folder = folder_of(path);
-    let is_mounted = hands.inode(folder).is_ok_and(|inode| inode == folder_inode);
-    let found = match hands.entry(path) {
+    let is_mounted = host.inode(folder).is_ok_and(|inode| inode == *folder_inode);
+    let found = match host.entry(path) {
         Ok(found) => found,
         Err(error) if error.kind() == ErrorKind::NotFound => {
             if !is_mounted && run.boot != Boot::This {
@@ -113,6 +117,6 @@ pub(crate) fn give_back(
         return uncertain("it is not the file that the run made");
     }
     let identity = found.identity;
-    hands.act(&HostChange::RemoveFile { path, identity }).doing(|| path.to_owned())?;
+    host.act(&HostChange::RemoveFile { path, identity }).doing(|| path.to_owned())?;
     Ok(Outcome::Returned)
 }

@@ -13,29 +13,29 @@ use pagewise_model::lend::GroupSpec;
 
 use crate::error::{Doing, Error};
 use crate::host_ops::{HostChange, HostOps};
-use crate::journal::{Identity, Loan};
-use crate::loan::run::{OURS, Run, is_ours, rounded};
+use crate::journal::{Identity, MemoryController, NewGroup};
+use crate::loan::run::{OURS, Run, check_stored, is_ours};
 use pagewise_model::undo::Outcome;
 
 /// Where memory cgroups are mounted, and whether they are of version 2.
-pub(crate) fn mount(hands: &dyn HostOps) -> Result<(String, bool), Error> {
-    hands.groups().ok_or(Error::Absent {
+pub(crate) fn mount(host: &dyn HostOps) -> Result<(String, bool), Error> {
+    host.groups().ok_or(Error::Absent {
         what: "a memory cgroup".to_owned(),
         why: "no memory controller is mounted",
     })
 }
 
 /// The record for the journal, written before the group is created.
-pub(crate) fn announced(hands: &dyn HostOps, mount: &str, unified: bool, loan: u64) -> Loan {
-    let stem = format!("{mount}/{OURS}{}", hands.pid());
-    let names = (loan..).map(|n| format!("{stem}-{n}"));
-    let folder = names.into_iter().find(|folder| !hands.exists(folder)).unwrap_or(stem);
-    Loan::Group { folder, home: home(hands, mount, unified) }
+pub(crate) fn new_group(host: &dyn HostOps, mount: &str, unified: bool, id: u64) -> NewGroup {
+    let stem = format!("{mount}/{OURS}{}", host.pid());
+    let names = (id..).map(|n| format!("{stem}-{n}"));
+    let folder = names.into_iter().find(|folder| !host.exists(folder)).unwrap_or(stem);
+    NewGroup { folder, home: own_group(host, mount, unified) }
 }
 
 /// The cgroup that our own process is in.
-fn home(hands: &dyn HostOps, mount: &str, unified: bool) -> Option<String> {
-    let text = hands.read("/proc/self/cgroup").ok()?;
+fn own_group(host: &dyn HostOps, mount: &str, unified: bool) -> Option<String> {
+    let text = host.read("/proc/self/cgroup").ok()?;
     let path = text.lines().find_map(|line| {
         let mut columns = line.splitn(3, ':').skip(1);
         let (controllers, path) = (columns.next()?, columns.next()?);
@@ -51,15 +51,18 @@ fn home(hands: &dyn HostOps, mount: &str, unified: bool) -> Option<String> {
 
 const MEMORY: &str = "memory";
 
-/// A loan that enables the memory controller for the children of `mount`, if they do not have it.
-pub(crate) fn controller(hands: &dyn HostOps, mount: &str) -> Result<Option<Loan>, Error> {
-    let handed_down = handed_down(hands, mount)?;
-    Ok((!handed_down).then(|| Loan::Controller { folder: mount.to_owned() }))
+/// The change that enables the memory controller for the children of `mount`, if they do not have it.
+pub(crate) fn new_controller(
+    host: &dyn HostOps,
+    mount: &str,
+) -> Result<Option<MemoryController>, Error> {
+    let handed_down = is_handed_down(host, mount)?;
+    Ok((!handed_down).then(|| MemoryController { folder: mount.to_owned() }))
 }
 
-fn handed_down(hands: &dyn HostOps, folder: &str) -> Result<bool, Error> {
+fn is_handed_down(host: &dyn HostOps, folder: &str) -> Result<bool, Error> {
     let path = subtree_control(folder);
-    let text = hands.read(&path).doing(|| path.clone())?;
+    let text = host.read(&path).doing(|| path.clone())?;
     Ok(text.split_whitespace().any(|controller| controller == MEMORY))
 }
 
@@ -67,68 +70,65 @@ fn subtree_control(folder: &str) -> String {
     format!("{folder}/cgroup.subtree_control")
 }
 
-pub(crate) fn hand_down(hands: &mut dyn HostOps, folder: &str) -> Result<(), Error> {
-    write(hands, &subtree_control(folder), "+memory")
+pub(crate) fn hand_down(host: &mut dyn HostOps, folder: &str) -> Result<(), Error> {
+    write(host, &subtree_control(folder), "+memory")
 }
 
-fn write(hands: &mut dyn HostOps, path: &str, value: &str) -> Result<(), Error> {
-    hands.act(&HostChange::Write { path, value }).doing(|| format!("{path} = {value}"))
+fn write(host: &mut dyn HostOps, path: &str, value: &str) -> Result<(), Error> {
+    host.act(&HostChange::Write { path, value }).doing(|| format!("{path} = {value}"))
 }
 
-pub(crate) fn give_back_controller(
-    hands: &mut dyn HostOps,
-    folder: &str,
-) -> Result<Outcome, Error> {
-    if mount(hands)?.0 != folder {
+pub(crate) fn undo_controller(host: &mut dyn HostOps, folder: &str) -> Result<Outcome, Error> {
+    if mount(host)?.0 != folder {
         let why = "memory cgroups are not mounted there".to_owned();
         return Err(Error::Uncertain { what: folder.to_owned(), why });
     }
-    if !handed_down(hands, folder)? {
+    if !is_handed_down(host, folder)? {
         return Ok(Outcome::Gone);
     }
-    if let Some(user) = user_of_memory(hands, folder) {
+    if let Some(user) = user_of_memory(host, folder) {
         return Ok(Outcome::Kept { why: format!("{user} has a limit now") });
     }
-    write(hands, &subtree_control(folder), "-memory")?;
+    write(host, &subtree_control(folder), "-memory")?;
     Ok(Outcome::Returned)
 }
 
 /// A group of somebody else that would lose its limit, or that enables the memory controller for
 /// its own children.
-fn user_of_memory(hands: &dyn HostOps, folder: &str) -> Option<String> {
-    let below = hands.names(folder).ok()?.into_iter().map(|name| format!("{folder}/{name}"));
+fn user_of_memory(host: &dyn HostOps, folder: &str) -> Option<String> {
+    let below = host.names(folder).ok()?.into_iter().map(|name| format!("{folder}/{name}"));
     let is_set = |group: &String, file: &str, usual: &str| {
-        hands.read(&format!("{group}/{file}")).is_ok_and(|value| value != usual)
+        host.read(&format!("{group}/{file}")).is_ok_and(|value| value != usual)
     };
     below.into_iter().find(|group| {
         [("memory.max", "max"), ("memory.high", "max"), ("memory.low", "0"), ("memory.min", "0")]
             .iter()
             .any(|(file, usual)| is_set(group, file, usual))
-            || handed_down(hands, group).unwrap_or(false)
+            || is_handed_down(host, group).unwrap_or(false)
     })
 }
 
 /// Creates the group.
-pub(crate) fn make(hands: &mut dyn HostOps, folder: &str) -> Result<Identity, Error> {
-    hands.act(&HostChange::MakeGroup(folder)).doing(|| folder.to_owned())?;
-    Ok(hands.entry(folder).doing(|| folder.to_owned())?.identity)
+pub(crate) fn make(host: &mut dyn HostOps, folder: &str) -> Result<Identity, Error> {
+    host.act(&HostChange::MakeGroup(folder)).doing(|| folder.to_owned())?;
+    Ok(host.entry(folder).doing(|| folder.to_owned())?.identity)
 }
 
 /// Sets its limits.
-pub(crate) fn limit(
-    hands: &mut dyn HostOps,
+pub(crate) fn set_limits(
+    host: &mut dyn HostOps,
     folder: &str,
     unified: bool,
     spec: &GroupSpec,
 ) -> Result<(), Error> {
     for (file, value) in settings(unified, spec)? {
         let path = format!("{folder}/{file}");
-        if !hands.exists(&path) {
+        if !host.exists(&path) {
             return Err(Error::Absent { what: path, why: "this kernel has no such limit" });
         }
-        write(hands, &path, &value.to_string())?;
-        let found = hands.read(&path).doing(|| path.clone())?;
-        rounded(&path, value, &found)?;
+        write(host, &path, &value.to_string())?;
+        let found = host.read(&path).doing(|| path.clone())?;
+        check_stored(&path, value, &found)?;
     }
     Ok(())
 }
@@ -168,45 +168,45 @@ const BETWEEN: Duration = Duration::from_millis(20);
 /// Maximum number of child groups that are examined in one round.
 const MAX_GROUPS: usize = 1000;
 
-pub(crate) fn give_back(
-    hands: &mut dyn HostOps,
-    folder: &str,
-    home: Option<&str>,
+/// Removes the group of this change. Processes in it are killed.
+pub(crate) fn undo(
+    host: &mut dyn HostOps,
+    group: &NewGroup,
     made: Option<Identity>,
     run: Run,
 ) -> Result<Outcome, Error> {
-    if !hands.exists(folder) {
+    let NewGroup { folder, home } = group;
+    if !host.exists(folder) {
         return Ok(Outcome::Gone);
     }
-    let uncertain =
-        |why: &str| Err(Error::Uncertain { what: folder.to_owned(), why: why.to_owned() });
-    if !hands.is_group(folder) {
+    let uncertain = |why: &str| Err(Error::Uncertain { what: folder.clone(), why: why.to_owned() });
+    if !host.is_group(folder) {
         return uncertain("it is no cgroup");
     }
-    let (mount, _) = mount(hands)?;
+    let (mount, _) = mount(host)?;
     let above = folder.rsplit_once('/').map_or("", |(above, _)| above);
     if !is_ours(folder, "") || above != mount {
         return uncertain("no run makes a cgroup of that name");
     }
-    let found = hands.entry(folder).doing(|| folder.to_owned())?.identity;
+    let found = host.entry(folder).doing(|| folder.to_owned())?.identity;
     match made {
         Some(made) if made != found => return uncertain("it is not the cgroup that the run made"),
         Some(_) => {}
         None if run.is_early => {}
         // processes join it only after the journal has recorded its identity
-        None if is_empty(hands, folder) => {}
+        None if is_empty(host, folder) => {}
         None => return uncertain("processes are in it, and the run had not begun to use it"),
     }
-    let home = home.filter(|home| hands.is_group(home));
+    let home = home.as_deref().filter(|home| host.is_group(home));
     let mut refused = None;
     for _ in 0..ROUNDS {
-        let groups = tree(hands, folder);
-        empty(hands, &groups, home)?;
-        match remove(hands, &groups) {
+        let groups = tree(host, folder);
+        clear_processes(host, &groups, home)?;
+        match remove(host, &groups) {
             Ok(()) => return Ok(Outcome::Returned),
             Err(error) => refused = Some(error),
         }
-        hands.pause(BETWEEN);
+        host.pause(BETWEEN);
     }
     match refused {
         Some(source) => Err(Error::Kernel { doing: folder.to_owned(), source }),
@@ -214,20 +214,20 @@ pub(crate) fn give_back(
     }
 }
 
-fn is_empty(hands: &dyn HostOps, folder: &str) -> bool {
-    tree(hands, folder).len() == 1
-        && hands.read(&format!("{folder}/cgroup.procs")).is_ok_and(|text| text.is_empty())
+fn is_empty(host: &dyn HostOps, folder: &str) -> bool {
+    tree(host, folder).len() == 1
+        && host.read(&format!("{folder}/cgroup.procs")).is_ok_and(|text| text.is_empty())
 }
 
 /// The group and all its descendants, children before parents.
-fn tree(hands: &dyn HostOps, folder: &str) -> Vec<String> {
+fn tree(host: &dyn HostOps, folder: &str) -> Vec<String> {
     let mut groups = vec![folder.to_owned()];
     let mut at = 0;
     while at < groups.len() && groups.len() < MAX_GROUPS {
-        let names = hands.names(&groups[at]).unwrap_or_default();
+        let names = host.names(&groups[at]).unwrap_or_default();
         let below = names.into_iter().map(|name| format!("{}/{name}", groups[at]));
         let found: Vec<String> =
-            below.filter(|group| hands.exists(&format!("{group}/cgroup.procs"))).collect();
+            below.filter(|group| host.exists(&format!("{group}/cgroup.procs"))).collect();
         groups.extend(found);
         at += 1;
     }
@@ -236,27 +236,31 @@ fn tree(hands: &dyn HostOps, folder: &str) -> Vec<String> {
 }
 
 /// Kills the processes in these groups; our own process is moved out instead.
-fn empty(hands: &mut dyn HostOps, groups: &[String], home: Option<&str>) -> Result<(), Error> {
-    let ourselves = hands.pid();
+fn clear_processes(
+    host: &mut dyn HostOps,
+    groups: &[String],
+    home: Option<&str>,
+) -> Result<(), Error> {
+    let ourselves = host.pid();
     // if our old cgroup no longer exists, the parent of our group is used
     let above = groups.last().and_then(|group| Some(group.rsplit_once('/')?.0));
-    let home = home.filter(|home| hands.exists(home)).or(above);
+    let home = home.filter(|home| host.exists(home)).or(above);
     for group in groups {
-        let text = hands.read(&format!("{group}/cgroup.procs")).unwrap_or_default();
+        let text = host.read(&format!("{group}/cgroup.procs")).unwrap_or_default();
         for pid in text.lines().filter_map(|line| line.parse::<u32>().ok()) {
             match home {
                 Some(home) if pid == ourselves => {
-                    write(hands, &format!("{home}/cgroup.procs"), &pid.to_string())?;
+                    write(host, &format!("{home}/cgroup.procs"), &pid.to_string())?;
                 }
-                _ => hands.act(&HostChange::Kill { pid, group }).doing(|| format!("kill {pid}"))?,
+                _ => host.act(&HostChange::Kill { pid, group }).doing(|| format!("kill {pid}"))?,
             }
         }
     }
     Ok(())
 }
 
-fn remove(hands: &mut dyn HostOps, groups: &[String]) -> std::io::Result<()> {
-    groups.iter().try_for_each(|group| hands.act(&HostChange::RemoveGroup(group)))
+fn remove(host: &mut dyn HostOps, groups: &[String]) -> std::io::Result<()> {
+    groups.iter().try_for_each(|group| host.act(&HostChange::RemoveGroup(group)))
 }
 
 #[cfg(test)]

@@ -11,26 +11,26 @@ use pagewise_model::knob::{Access, Domain, KNOBS, Knob, Undo};
 
 use crate::error::{Doing, Error};
 use crate::host_ops::{HostChange, HostOps};
-use crate::journal::{Loan, Open, Write};
+use crate::journal::{OpenChange, SettingChange, Write};
 use pagewise_model::undo::Outcome;
 
 /// The record for the journal, made before the value is written.
-pub(crate) fn announced(
-    hands: &dyn HostOps,
+pub(crate) fn new_change(
+    host: &dyn HostOps,
     name: &str,
     instance: Option<&str>,
     value: &str,
-) -> Result<Loan, Error> {
-    let knob = row(name)?;
+) -> Result<SettingChange, Error> {
+    let knob = lendable_knob(name)?;
     let path = path_of(knob, instance)?;
-    let text = read(hands, &path)?;
-    let old = active(knob.domain, &text);
-    let ours = spelled(knob, &text, value)?;
-    let back = back(hands, knob, instance, &path, &old)?;
-    Ok(Loan::Setting { name: name.to_owned(), path, old, ours, back })
+    let text = read(host, &path)?;
+    let old = active_value(knob.domain, &text);
+    let ours = spell(knob, &text, value)?;
+    let back = restoring_write(host, knob, instance, &path, &old)?;
+    Ok(SettingChange { name: name.to_owned(), path, old, ours, back })
 }
 
-fn row(name: &str) -> Result<&'static Knob, Error> {
+fn lendable_knob(name: &str) -> Result<&'static Knob, Error> {
     let knob = KNOBS.iter().find(|knob| knob.name == name);
     let knob = knob.ok_or_else(|| Error::NoKnob(name.to_owned()))?;
     let why = match (knob.access, knob.undo) {
@@ -42,8 +42,8 @@ fn row(name: &str) -> Result<&'static Knob, Error> {
 }
 
 /// Checks that a word only makes the kernel refresh what it reports.
-pub(crate) fn tells(name: &str, word: &str) -> Result<(), Error> {
-    let Domain::Word { words } = row(name)?.domain else {
+pub(crate) fn check_refresh_word(name: &str, word: &str) -> Result<(), Error> {
+    let Domain::Word { words } = lendable_knob(name)?.domain else {
         return Err(Error::NoKnob(name.to_owned()));
     };
     if words.contains(&word) && word.starts_with("update_") {
@@ -77,14 +77,14 @@ fn path_of(knob: &Knob, instance: Option<&str>) -> Result<String, Error> {
 
 /// Whether this is the file of that knob: a journal may only name paths of the knob table.
 fn is_in_table(name: &str, path: &str) -> bool {
-    row(name).is_ok_and(|knob| is_at(knob, path))
+    lendable_knob(name).is_ok_and(|knob| is_file_of(knob, path))
 }
 
 fn is_of_table(path: &str) -> bool {
-    KNOBS.iter().any(|knob| row(knob.name).is_ok() && is_at(knob, path))
+    KNOBS.iter().any(|knob| lendable_knob(knob.name).is_ok() && is_file_of(knob, path))
 }
 
-fn is_at(knob: &Knob, path: &str) -> bool {
+fn is_file_of(knob: &Knob, path: &str) -> bool {
     let Some(path) = path.strip_prefix('/') else { return false };
     let parts = knob.path.split('/').zip(path.split('/'));
     let same = |(pattern, part): (&str, &str)| match pattern.split_once('{') {
@@ -99,8 +99,8 @@ fn is_plain(part: &str) -> bool {
     !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-fn read(hands: &dyn HostOps, path: &str) -> Result<String, Error> {
-    match hands.read(path) {
+fn read(host: &dyn HostOps, path: &str) -> Result<String, Error> {
+    match host.read(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             Err(Error::Absent { what: path.to_owned(), why: "this kernel has no such file" })
         }
@@ -110,7 +110,7 @@ fn read(hands: &dyn HostOps, path: &str) -> Result<String, Error> {
 
 /// The value in a file, in the form in which it is compared: the word in brackets, white space
 /// folded.
-fn active(domain: Domain, text: &str) -> String {
+fn active_value(domain: Domain, text: &str) -> String {
     let bracketed = || text.split_once('[')?.1.split_once(']').map(|(word, _)| word.to_owned());
     let folded = || text.split_whitespace().collect::<Vec<_>>().join(" ");
     match domain {
@@ -120,21 +120,21 @@ fn active(domain: Domain, text: &str) -> String {
 }
 
 /// The value as the file will print it after the write.
-fn spelled(knob: &Knob, text: &str, value: &str) -> Result<String, Error> {
+fn spell(knob: &Knob, text: &str, value: &str) -> Result<String, Error> {
     let value = value.trim();
     let (spelled, expected) = match knob.domain {
-        Domain::Int { min, max } => (whole(value, min, max), format!("{min} to {max}")),
-        Domain::Bits { all } => (bits(value, all), format!("bits of {all:#x}")),
-        Domain::Bool => (flag(text, value), "0 or 1".to_owned()),
-        Domain::Size => (whole(value, 0, u64::MAX), "a size in bytes".to_owned()),
+        Domain::Int { min, max } => (spell_whole(value, min, max), format!("{min} to {max}")),
+        Domain::Bits { all } => (spell_bits(value, all), format!("bits of {all:#x}")),
+        Domain::Bool => (spell_flag(text, value), "0 or 1".to_owned()),
+        Domain::Size => (spell_whole(value, 0, u64::MAX), "a size in bytes".to_owned()),
         Domain::Limit if value == "max" => (Some(value.to_owned()), String::new()),
-        Domain::Limit => (whole(value, 0, u64::MAX), "a size in bytes, or max".to_owned()),
-        Domain::Word { words } => (one_of(words.iter().copied(), value), words.join(", ")),
+        Domain::Limit => (spell_whole(value, 0, u64::MAX), "a size in bytes, or max".to_owned()),
+        Domain::Word { words } => (find_word(words.iter().copied(), value), words.join(", ")),
         Domain::Listed => {
             let words = text.split_whitespace().map(|word| word.trim_matches(['[', ']']));
-            (one_of(words, value), format!("one of {text}"))
+            (find_word(words, value), format!("one of {text}"))
         }
-        Domain::Ints => (numbers(value), "whole numbers".to_owned()),
+        Domain::Ints => (spell_numbers(value), "whole numbers".to_owned()),
         Domain::Text => (Some(value.to_owned()), String::new()),
         Domain::Trigger => (None, "nothing: it only acts".to_owned()),
     };
@@ -142,12 +142,12 @@ fn spelled(knob: &Knob, text: &str, value: &str) -> Result<String, Error> {
     spelled.ok_or_else(wrong)
 }
 
-fn whole(value: &str, min: i64, max: u64) -> Option<String> {
+fn spell_whole(value: &str, min: i64, max: u64) -> Option<String> {
     let number: i128 = value.parse().ok()?;
     (i128::from(min)..=i128::from(max)).contains(&number).then(|| number.to_string())
 }
 
-fn bits(value: &str, all: u64) -> Option<String> {
+fn spell_bits(value: &str, all: u64) -> Option<String> {
     let number = match value.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok()?,
         None => value.parse().ok()?,
@@ -155,7 +155,7 @@ fn bits(value: &str, all: u64) -> Option<String> {
     (number & !all == 0).then(|| format!("{number:#06x}"))
 }
 
-fn flag(text: &str, value: &str) -> Option<String> {
+fn spell_flag(text: &str, value: &str) -> Option<String> {
     let on = match value {
         "1" | "Y" | "y" | "true" => true,
         "0" | "N" | "n" | "false" => false,
@@ -169,11 +169,11 @@ fn flag(text: &str, value: &str) -> Option<String> {
     Some(spelling[usize::from(on)].to_owned())
 }
 
-fn one_of<'a>(mut words: impl Iterator<Item = &'a str>, value: &str) -> Option<String> {
+fn find_word<'a>(mut words: impl Iterator<Item = &'a str>, value: &str) -> Option<String> {
     words.find(|word| *word == value).map(str::to_owned)
 }
 
-fn numbers(value: &str) -> Option<String> {
+fn spell_numbers(value: &str) -> Option<String> {
     let words: Vec<&str> = value.split_whitespace().collect();
     let all = words.iter().all(|word| word.parse::<i64>().is_ok());
     (all && !words.is_empty()).then(|| words.join(" "))
@@ -181,8 +181,8 @@ fn numbers(value: &str) -> Option<String> {
 
 /// The write that restores the old value: of two knobs that exclude each other, the one that is
 /// active.
-fn back(
-    hands: &dyn HostOps,
+fn restoring_write(
+    host: &dyn HostOps,
     knob: &Knob,
     instance: Option<&str>,
     path: &str,
@@ -193,86 +193,77 @@ fn back(
     if old != "0" {
         return Ok(own);
     }
-    let pair = row(pair)?;
+    let pair = lendable_knob(pair)?;
     let path = path_of(pair, instance)?;
-    let value = active(pair.domain, &read(hands, &path)?);
+    let value = active_value(pair.domain, &read(host, &path)?);
     // if both are 0, only the one that accepts 0 can be active
-    let takes = |knob: &Knob, value: &str| spelled(knob, value, value).is_ok();
+    let takes = |knob: &Knob, value: &str| spell(knob, value, value).is_ok();
     let rules = value != "0" || !takes(knob, old);
     Ok(if rules { Write { path, value } } else { own })
 }
 
-/// A change of a file, and how to undo it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Change<'a> {
-    pub(crate) path: &'a str,
-    pub(crate) old: &'a str,
-    pub(crate) ours: &'a str,
-    pub(crate) back: &'a Write,
-}
-
-pub(crate) fn set(hands: &mut dyn HostOps, name: &str, change: &Change<'_>) -> Result<(), Error> {
-    if change.old == change.ours {
+/// Writes the value of this change, and restores the old one if the kernel stores another value.
+pub(crate) fn set(host: &mut dyn HostOps, change: &SettingChange) -> Result<(), Error> {
+    let SettingChange { name, path, old, ours, back } = change;
+    if old == ours {
         return Ok(());
     }
-    let Change { path, ours, back, .. } = *change;
-    hands.act(&HostChange::Write { path, value: ours }).doing(|| format!("{name} = {ours}"))?;
-    let found = current(hands, path, change.ours)?;
-    if found == ours {
+    host.act(&HostChange::Write { path, value: ours }).doing(|| format!("{name} = {ours}"))?;
+    let found = read_current(host, path, ours)?;
+    if found == *ours {
         return Ok(());
     }
-    write_back(hands, back)?;
-    Err(Error::Changed { what: name.to_owned(), wrote: ours.to_owned(), found })
+    write_back(host, back)?;
+    Err(Error::Changed { what: name.clone(), wrote: ours.clone(), found })
 }
 
 /// The current value of the file, parsed like `like`: one word if the file lists all words.
-fn current(hands: &dyn HostOps, path: &str, like: &str) -> Result<String, Error> {
-    let text = read(hands, path)?;
+fn read_current(host: &dyn HostOps, path: &str, like: &str) -> Result<String, Error> {
+    let text = read(host, path)?;
     let is_word = !like.contains([' ', '[']);
     let domain = if is_word { Domain::Listed } else { Domain::Text };
-    Ok(active(domain, &text))
+    Ok(active_value(domain, &text))
 }
 
 /// Whether the file still has that value.
-pub(crate) fn is_at_value(hands: &dyn HostOps, path: &str, value: &str) -> Result<bool, Error> {
-    current(hands, path, value).map(|found| found == value)
+pub(crate) fn has_value(host: &dyn HostOps, path: &str, value: &str) -> Result<bool, Error> {
+    read_current(host, path, value).map(|found| found == value)
 }
 
-fn write_back(hands: &mut dyn HostOps, back: &Write) -> Result<(), Error> {
+fn write_back(host: &mut dyn HostOps, back: &Write) -> Result<(), Error> {
     let Write { path, value } = back;
-    hands.act(&HostChange::Write { path, value }).doing(|| format!("{path} = {value}"))
+    host.act(&HostChange::Write { path, value }).doing(|| format!("{path} = {value}"))
 }
 
-pub(crate) fn give_back(
-    hands: &mut dyn HostOps,
-    name: &str,
-    change: &Change<'_>,
-    it: &Open,
+/// Restores the old value if the file still has ours.
+pub(crate) fn undo(
+    host: &mut dyn HostOps,
+    change: &SettingChange,
+    it: &OpenChange,
 ) -> Result<Outcome, Error> {
-    let is_known = is_in_table(name, change.path) && is_of_table(&change.back.path);
-    if !is_known {
+    let SettingChange { name, path, old, ours, back } = change;
+    if !is_in_table(name, path) || !is_of_table(&back.path) {
         let why = "its journal names another file for it".to_owned();
-        return Err(Error::NotLent { name: name.to_owned(), why });
+        return Err(Error::NotLent { name: name.clone(), why });
     }
-    let found = match current(hands, change.path, change.old) {
+    let found = match read_current(host, path, old) {
         Err(Error::Absent { .. }) => return Ok(Outcome::Gone),
         found => found?,
     };
-    // first check for our own value: one of two loans may have left a value that the other found
-    let is_ours = found == change.ours && it.conflict.is_none();
-    if found == change.old || !is_ours && it.origins.contains(&found) {
+    // first check for our own value: one of two changes may have left a value that the other found
+    let is_ours = found == *ours && it.conflict.is_none();
+    if found == *old || !is_ours && it.origins.contains(&found) {
         return Ok(Outcome::Gone);
     }
     if !is_ours {
-        let (old, ours) = (change.old.to_owned(), change.ours.to_owned());
-        return Ok(Outcome::Conflict { old, ours, found });
+        return Ok(Outcome::Conflict { old: old.clone(), ours: ours.clone(), found });
     }
-    write_back(hands, change.back)?;
-    let found = current(hands, change.path, change.old)?;
-    if found == change.old {
+    write_back(host, back)?;
+    let found = read_current(host, path, old)?;
+    if found == *old {
         return Ok(Outcome::Returned);
     }
-    Err(Error::Changed { what: change.path.to_owned(), wrote: change.old.to_owned(), found })
+    Err(Error::Changed { what: path.clone(), wrote: old.clone(), found })
 }
 
 #[cfg(test)]

@@ -3,16 +3,16 @@
 //! has created a device meanwhile.
 
 use crate::error::{Doing, Error};
-use crate::host_ops::{HostChange, HostOps, patiently};
+use crate::host_ops::{HostChange, HostOps, act_patiently};
 use crate::loan::zram;
 use pagewise_model::undo::Outcome;
 
 pub(crate) const ZRAM: &str = "zram";
 
-pub(crate) fn load(hands: &mut dyn HostOps) -> Result<(), Error> {
+pub(crate) fn load(host: &mut dyn HostOps) -> Result<(), Error> {
     let load = HostChange::Load { module: ZRAM, parameter: "num_devices=0" };
-    hands.act(&load).doing(|| "zram is not there, and its module does not load".to_owned())?;
-    if zram::is_there(hands) {
+    host.act(&load).doing(|| "zram is not there, and its module does not load".to_owned())?;
+    if zram::is_there(host) {
         return Ok(());
     }
     Err(Error::Absent {
@@ -21,19 +21,19 @@ pub(crate) fn load(hands: &mut dyn HostOps) -> Result<(), Error> {
     })
 }
 
-pub(crate) fn give_back(hands: &mut dyn HostOps, name: &str) -> Result<Outcome, Error> {
+pub(crate) fn undo(host: &mut dyn HostOps, name: &str) -> Result<Outcome, Error> {
     let folder = format!("/sys/module/{name}");
-    if name != ZRAM || !hands.exists(&folder) {
+    if name != ZRAM || !host.exists(&folder) {
         return Ok(Outcome::Gone);
     }
-    let devices = zram::numbers(hands)?;
+    let devices = zram::numbers(host)?;
     if let Some(number) = devices.first() {
         return Ok(Outcome::Kept { why: format!("zram{number} has been made since") });
     }
-    match patiently(hands, &HostChange::Unload(name)) {
+    match act_patiently(host, &HostChange::Unload(name)) {
         // some versions of modprobe fail because a module that it depends on is used by another one
         // too
-        Err(_) if !hands.exists(&folder) => Ok(Outcome::Returned),
+        Err(_) if !host.exists(&folder) => Ok(Outcome::Returned),
         done => done.doing(|| format!("modprobe -r {name}")).map(|()| Outcome::Returned),
     }
 }

@@ -16,7 +16,7 @@ struct Place {
     name: fn(&str) -> bool,
 }
 
-const fn any(_name: &str) -> bool {
+const fn any_name(_name: &str) -> bool {
     true
 }
 
@@ -38,7 +38,7 @@ fn is_about_swap(name: &str) -> bool {
 const UNITS: &str = "/etc/systemd/system";
 
 const fn conf(folder: &'static str) -> Place {
-    Place { folder, suffix: ".conf", name: any }
+    Place { folder, suffix: ".conf", name: any_name }
 }
 
 const fn unit(suffix: &'static str, name: fn(&str) -> bool) -> Place {
@@ -51,7 +51,7 @@ const FILES: [Place; 11] = [
     conf("/etc/modules-load.d"),
     conf("/etc/modprobe.d"),
     conf("/etc/systemd/zram-generator.conf.d"),
-    Place { folder: "/etc/udev/rules.d", suffix: ".rules", name: any },
+    Place { folder: "/etc/udev/rules.d", suffix: ".rules", name: any_name },
     Place { folder: "/etc/systemd", suffix: "zram-generator.conf", name: is_generator },
     unit(".service", is_own),
     unit(".timer", is_own),
@@ -67,7 +67,7 @@ fn is_generator(name: &str) -> bool {
 const MASKS: [Place; 6] = [
     conf("/etc/sysctl.d"),
     conf("/etc/tmpfiles.d"),
-    Place { folder: "/etc/udev/rules.d", suffix: ".rules", name: any },
+    Place { folder: "/etc/udev/rules.d", suffix: ".rules", name: any_name },
     Place { folder: "/etc/systemd", suffix: "zram-generator.conf", name: is_generator },
     Place { folder: UNITS, suffix: "", name: is_about_swap },
     Place { folder: "/etc/systemd/system-generators", suffix: "", name: is_about_swap },
@@ -78,7 +78,7 @@ const LISTED: &str = "configuration is written only to /etc/sysctl.d, /etc/tmpfi
     /etc/systemd/system to units named pagewise-…, dev-zramN.swap, and drop-ins with pagewise in their name";
 
 /// Refuses a path at which a plan may not write a file or make a link, with the reason.
-pub(crate) fn known(path: &str, is_link: bool) -> Result<(), String> {
+pub(crate) fn check_path(path: &str, is_link: bool) -> Result<(), String> {
     let (folder, name) = split(path)?;
     let is_known = if is_link {
         MASKS.iter().any(|place| place.has(folder, name)) || is_wanted(folder, name)
@@ -89,7 +89,7 @@ pub(crate) fn known(path: &str, is_link: bool) -> Result<(), String> {
 }
 
 /// Refuses a target to which a plan may not make a link, with the reason.
-pub(crate) fn known_target(path: &str, to: &str) -> Result<(), String> {
+pub(crate) fn check_target(path: &str, to: &str) -> Result<(), String> {
     let (folder, name) = split(path)?;
     if to == "/dev/null" {
         let is_known = MASKS.iter().any(|place| place.has(folder, name));
@@ -107,7 +107,7 @@ pub(crate) fn known_target(path: &str, to: &str) -> Result<(), String> {
 }
 
 /// Refuses a folder that a plan may not create, with the reason.
-pub(crate) fn known_folder(path: &str) -> Result<(), String> {
+pub(crate) fn check_folder(path: &str) -> Result<(), String> {
     let (above, name) = split(path)?;
     let is_listed = FILES.iter().any(|place| place.folder == path);
     let is_of_units =
@@ -148,7 +148,7 @@ fn is_wanted(folder: &str, name: &str) -> bool {
 }
 
 /// Refuses a path at which a plan may not create a swap file, with the reason.
-pub(crate) fn known_swap_file(path: &str) -> Result<(), String> {
+pub(crate) fn check_swap_file(path: &str) -> Result<(), String> {
     const FOLDER: &str = "/var";
     let (folder, _) = split(path)?;
     if folder == FOLDER && is_ours(path, file::KIND) {
@@ -191,7 +191,7 @@ mod tests {
             "/etc/systemd/system/dev-zram0.swap",
             "/etc/systemd/system/system.slice.d/50-pagewise.conf",
         ] {
-            assert_eq!(known(path, false), Ok(()), "{path}");
+            assert_eq!(check_path(path, false), Ok(()), "{path}");
         }
         for path in [
             "/etc/passwd",
@@ -210,7 +210,7 @@ mod tests {
             "",
             "/",
         ] {
-            assert!(known(path, false).is_err(), "{path}");
+            assert!(check_path(path, false).is_err(), "{path}");
         }
     }
 
@@ -218,8 +218,8 @@ mod tests {
     fn links_mask_managers_of_swap_or_enable_units_of_ours() {
         let unit = "/etc/systemd/system/systemd-zram-setup@zram0.service";
         let wanted = "/etc/systemd/system/swap.target.wants/pagewise-zram0.service";
-        assert_eq!(known_target(unit, "/dev/null"), Ok(()));
-        assert_eq!(known_target(wanted, "../pagewise-zram0.service"), Ok(()));
+        assert_eq!(check_target(unit, "/dev/null"), Ok(()));
+        assert_eq!(check_target(wanted, "../pagewise-zram0.service"), Ok(()));
         for (path, to) in [
             ("/etc/systemd/system/ssh.service", "/dev/null"),
             (unit, "/etc/passwd"),
@@ -227,16 +227,16 @@ mod tests {
             (wanted, "../../pagewise-zram0.service"),
             ("/etc/systemd/system/multi-user.target.wants/ssh.service", "../ssh.service"),
         ] {
-            assert!(known_target(path, to).is_err(), "{path} {to}");
+            assert!(check_target(path, to).is_err(), "{path} {to}");
         }
-        assert_eq!(known_folder("/etc/systemd/system/system.slice.d"), Ok(()));
-        assert_eq!(known_folder("/etc/sysctl.d"), Ok(()));
-        assert!(known_folder("/etc/x").is_err() && known_folder("/etc/../x").is_err());
+        assert_eq!(check_folder("/etc/systemd/system/system.slice.d"), Ok(()));
+        assert_eq!(check_folder("/etc/sysctl.d"), Ok(()));
+        assert!(check_folder("/etc/x").is_err() && check_folder("/etc/../x").is_err());
     }
 
     #[test]
     fn swap_files_are_in_one_folder_and_have_our_name() {
-        assert_eq!(known_swap_file("/var/pagewise-swap-0"), Ok(()));
+        assert_eq!(check_swap_file("/var/pagewise-swap-0"), Ok(()));
         for path in [
             "/var/swapfile",
             "/var/pagewise-swap-x",
@@ -246,7 +246,7 @@ mod tests {
             "var/pagewise-swap-0",
             "/pagewise-swap-0",
         ] {
-            assert!(known_swap_file(path).is_err(), "{path}");
+            assert!(check_swap_file(path).is_err(), "{path}");
         }
     }
 }

@@ -42,7 +42,7 @@ pub(crate) enum Boot {
 const PAGES: std::ops::RangeInclusive<u64> = 4 << 10..=64 << 10;
 
 /// Refuses a value that the kernel stored differently, beyond rounding to pages.
-pub(crate) fn rounded(what: &str, wrote: u64, found: &str) -> Result<(), Error> {
+pub(crate) fn check_stored(what: &str, wrote: u64, found: &str) -> Result<(), Error> {
     let most = if wrote < *PAGES.start() { 1 } else { wrote.min(*PAGES.end()) };
     let is_it = |found: u64| found.abs_diff(wrote) < most;
     if found.parse().is_ok_and(is_it) {

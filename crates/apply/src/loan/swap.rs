@@ -11,30 +11,35 @@ use std::io::ErrorKind;
 use pagewise_model::plan::ZramSwap;
 
 use crate::error::{Doing, Error};
-use crate::host_ops::{HostChange, HostOps, patiently};
+use crate::host_ops::{HostChange, HostOps, act_patiently};
 use crate::loan::run::{Run, is_ours};
 use crate::loan::{drain, file, zram};
 use pagewise_model::undo::Outcome;
 
 /// Refuses if swap areas other than `ours` are enabled.
-pub(crate) fn alone(hands: &dyn HostOps, ours: &[&str]) -> Result<(), Error> {
-    let all = hands.swaps().into_iter().map(|area| area.path);
+pub(crate) fn refuse_others(host: &dyn HostOps, ours: &[&str]) -> Result<(), Error> {
+    let all = host.swaps().into_iter().map(|area| area.path);
     let areas: Vec<String> = all.filter(|path| !ours.contains(&path.as_str())).collect();
     if areas.is_empty() { Ok(()) } else { Err(Error::OtherSwap { areas }) }
 }
 
-pub(crate) fn on(hands: &mut dyn HostOps, area: &str, priority: Option<i16>) -> Result<(), Error> {
-    hands.act(&HostChange::FormatSwap(area)).doing(|| format!("mkswap {area}"))?;
-    on_again(hands, area, priority)
-}
-
-/// Enables an area that already has a swap header.
-pub(crate) fn on_again(
-    hands: &mut dyn HostOps,
+/// Writes a swap header to the area and enables it.
+pub(crate) fn enable(
+    host: &mut dyn HostOps,
     area: &str,
     priority: Option<i16>,
 ) -> Result<(), Error> {
-    match hands.act(&HostChange::SwapOn { area, priority }) {
+    host.act(&HostChange::FormatSwap(area)).doing(|| format!("mkswap {area}"))?;
+    enable_formatted(host, area, priority)
+}
+
+/// Enables an area that already has a swap header.
+pub(crate) fn enable_formatted(
+    host: &mut dyn HostOps,
+    area: &str,
+    priority: Option<i16>,
+) -> Result<(), Error> {
+    match host.act(&HostChange::SwapOn { area, priority }) {
         // the file has no holes and a valid header, so nothing else can be the reason
         Err(error) if error.kind() == ErrorKind::InvalidInput => {
             Err(Error::Absent { what: area.to_owned(), why: "its file system holds no swap" })
@@ -43,68 +48,69 @@ pub(crate) fn on_again(
     }
 }
 
-pub(crate) fn give_back(
-    hands: &mut dyn HostOps,
+/// Disables the area if it is the one that was enabled, and its pages fit elsewhere.
+pub(crate) fn undo(
+    host: &mut dyn HostOps,
     area: &str,
     diskseq: Option<u64>,
     run: Run,
 ) -> Result<Outcome, Error> {
-    if is_anothers(hands, area, diskseq) {
+    if is_anothers(host, area, diskseq) {
         return Ok(Outcome::Gone);
     }
-    let Some(found) = hands.swaps().into_iter().find(|it| it.path == area) else {
+    let Some(found) = host.swaps().into_iter().find(|it| it.path == area) else {
         return Ok(Outcome::Gone);
     };
-    if diskseq.is_none() && !run.is_own && !is_swap_file(hands, area) {
+    if diskseq.is_none() && !run.is_own && !is_swap_file(host, area) {
         let why = "it is neither a swap file that a run made nor a disk that the journal tells \
                    from others";
         return Err(Error::Uncertain { what: area.to_owned(), why: why.to_owned() });
     }
     if run.is_plan {
-        return drain::switch_off(hands, &found).map(|()| Outcome::Returned);
+        return drain::switch_off(host, &found).map(|()| Outcome::Returned);
     }
     let room = || Error::NoRoom {
         area: area.to_owned(),
         used: found.used,
-        available: hands.available().unwrap_or_default(),
+        available: host.available().unwrap_or_default(),
     };
-    if hands.available().is_some_and(|available| found.used > available) {
+    if host.available().is_some_and(|available| found.used > available) {
         return Err(room());
     }
-    drain::spares_groups(hands, &found)?;
+    drain::check_groups(host, &found)?;
     let no_room = room();
-    match patiently(hands, &HostChange::SwapOff(area)) {
+    match act_patiently(host, &HostChange::SwapOff(area)) {
         Err(error) if error.kind() == ErrorKind::OutOfMemory => Err(no_room),
         done => done.doing(|| format!("swapoff {area}")).map(|()| Outcome::Returned),
     }
 }
 
 /// Disables swap that a plan's files created at a later boot, if it still is as the plan says.
-pub(crate) fn give_back_made_at_boot(
-    hands: &mut dyn HostOps,
+pub(crate) fn undo_made_at_boot(
+    host: &mut dyn HostOps,
     area: &str,
     planned: &ZramSwap,
 ) -> Result<Outcome, Error> {
-    let Some((found, setup)) = drain::area_as_planned(hands, area, planned) else {
+    let Some((found, setup)) = drain::area_as_planned(host, area, planned) else {
         return Ok(Outcome::Gone);
     };
-    drain::switch_off(hands, &found)?;
-    zram::reset(hands, setup.number)?;
+    drain::switch_off(host, &found)?;
+    zram::reset(host, setup.number)?;
     Ok(Outcome::Returned)
 }
 
 /// Whether the disk with that name is not the recorded one.
-fn is_anothers(hands: &dyn HostOps, area: &str, diskseq: Option<u64>) -> bool {
-    diskseq.is_some_and(|diskseq| diskseq_of(hands, area) != Some(diskseq))
+fn is_anothers(host: &dyn HostOps, area: &str, diskseq: Option<u64>) -> bool {
+    diskseq.is_some_and(|diskseq| diskseq_of(host, area) != Some(diskseq))
 }
 
 /// The sequence number that distinguishes a disk from a later one with its name; partitions have
 /// none.
-pub(crate) fn diskseq_of(hands: &dyn HostOps, area: &str) -> Option<u64> {
-    zram::diskseq_of(hands, area.strip_prefix("/dev/")?)
+pub(crate) fn diskseq_of(host: &dyn HostOps, area: &str) -> Option<u64> {
+    zram::diskseq_of(host, area.strip_prefix("/dev/")?)
 }
 
 /// Whether this is a swap file that a plan created at an earlier boot.
-pub(crate) fn is_swap_file(hands: &dyn HostOps, area: &str) -> bool {
-    is_ours(area, file::KIND) && hands.entry(area).is_ok_and(|found| found.is_own_file)
+pub(crate) fn is_swap_file(host: &dyn HostOps, area: &str) -> bool {
+    is_ours(area, file::KIND) && host.entry(area).is_ok_and(|found| found.is_own_file)
 }

@@ -9,7 +9,7 @@ use pagewise_model::lend::{GroupSpec, KnobSetting, ZramSpec, ZramWriteback, Zswa
 use crate::error::Error;
 use crate::fake::{DISK, Fake, Fault, MOUNT, PID, STATE, ZSWAP};
 use crate::host_ops::GroupCharge;
-use crate::journal::{Loan, Record};
+use crate::journal::{EnabledSwap, Record, RecordedChange};
 use crate::recover::{Conflicts, forget_one, recover_all};
 use crate::session::Session;
 use pagewise_model::undo::Outcome;
@@ -17,7 +17,7 @@ use pagewise_model::undo::Outcome;
 const SIZE: Bytes = Bytes::new(1 << 20);
 
 fn session(fake: &Fake) -> Session {
-    Session::over(Box::new(fake.clone()), STATE)
+    Session::new(Box::new(fake.clone()), STATE)
 }
 
 fn kill(fake: &Fake, session: Session) {
@@ -26,7 +26,7 @@ fn kill(fake: &Fake, session: Session) {
     fake.revive();
 }
 
-fn recovered(fake: &Fake) -> Vec<Outcome> {
+fn recover(fake: &Fake) -> Vec<Outcome> {
     let runs = recover_all(&mut fake.clone(), STATE, Conflicts::Keep).unwrap();
     runs.into_iter().flat_map(|run| run.returns).map(|it| it.outcome).collect()
 }
@@ -104,7 +104,7 @@ fn the_disk_of_a_device_that_never_got_a_size_is_free_again() {
             assert!(fake.world().state.zrams[&1].backing.is_some());
             drop(session);
             fake.revive();
-            assert_eq!(recovered(&fake), [Outcome::Returned]);
+            assert_eq!(recover(&fake), [Outcome::Returned]);
         }
         assert_eq!(fake.world().state, before);
     }
@@ -138,12 +138,12 @@ fn swap_to_which_a_cgroup_at_its_limit_swapped_stays_on() {
         swappiness: Some(60),
     }];
     kill(&fake, session);
-    let left = recovered(&fake);
+    let left = recover(&fake);
     let [Outcome::Left { why, next }, ..] = &left[..] else { panic!("{left:?}") };
     assert!(why.contains("the cgroup /system.slice/db.service has") && next.is_some(), "{why}");
     assert_eq!(fake.world().state.swaps.len(), 1);
     fake.world().groups[0].max = bytes(12288);
-    assert!(recovered(&fake).iter().all(|it| *it == Outcome::Returned));
+    assert!(recover(&fake).iter().all(|it| *it == Outcome::Returned));
     assert!(fake.world().state.swaps.is_empty());
 }
 
@@ -227,10 +227,10 @@ fn swap_that_has_no_room_in_memory_stays_and_is_named() {
     let expected = "/dev/zram1: 4.0 KiB of it are in use and 4.0 KiB of memory are available";
     assert_eq!(refused.to_string(), expected);
     kill(&fake, session);
-    let outcomes = recovered(&fake);
+    let outcomes = recover(&fake);
     assert!(matches!(&outcomes[..], [Outcome::Left { next: Some(_), .. }, Outcome::Left { .. }]));
     fake.world().available = 1 << 20;
-    assert_eq!(recovered(&fake), [Outcome::Returned, Outcome::Returned]);
+    assert_eq!(recover(&fake), [Outcome::Returned, Outcome::Returned]);
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn a_device_that_was_never_announced_is_told_from_others() {
     world.clock += 60_000;
     let theirs = world.add_zram().unwrap();
     drop(world);
-    assert_eq!(recovered(&fake), [Outcome::Returned]);
+    assert_eq!(recover(&fake), [Outcome::Returned]);
     let left: Vec<u32> = fake.world().state.zrams.keys().copied().collect();
     assert_eq!(left, [0, theirs]);
 }
@@ -335,7 +335,7 @@ fn limits_that_the_hierarchy_lacks_are_refused_by_name() {
 
 #[test]
 fn sizes_become_whole_pages_and_nothing_else() {
-    let taken = |wrote, found| super::run::rounded("it", wrote, found).is_ok();
+    let taken = |wrote, found| super::run::check_stored("it", wrote, found).is_ok();
     assert!(taken(8192, "8192") && taken(10_000, "8192") && taken(10_000, "12288"));
     assert!(taken(60, "60") && !taken(60, "59"));
     assert!(taken(0, "0") && !taken(1 << 20, "0") && !taken(1 << 20, "max"));
@@ -363,12 +363,10 @@ fn a_file_on_a_disk_that_is_not_mounted_is_not_taken_for_gone() {
         world.inode = 99;
         std::mem::take(&mut world.state.files)
     };
-    assert!(
-        matches!(&recovered(&fake)[..], [Outcome::Left { why, .. }] if why.contains("mounted"))
-    );
+    assert!(matches!(&recover(&fake)[..], [Outcome::Left { why, .. }] if why.contains("mounted")));
     fake.world().state.files = files;
     fake.world().inode = 2;
-    assert_eq!(recovered(&fake), [Outcome::Returned]);
+    assert_eq!(recover(&fake), [Outcome::Returned]);
     assert!(fake.world().state.files.is_empty());
 }
 
@@ -411,7 +409,7 @@ fn notes_that_were_lost_are_no_conflict() {
         fake.world().faults = lost.iter().map(|at| Fault::Fail(next + at)).collect();
         session.give_back(first).unwrap();
         kill(&fake, session);
-        assert_eq!(recovered(&fake), vec![Outcome::Gone; expected], "{lost:?}");
+        assert_eq!(recover(&fake), vec![Outcome::Gone; expected], "{lost:?}");
         assert_eq!(fake.world().state.knobs["/proc/sys/vm/swappiness"], "60");
         assert!(fake.world().journals.is_empty());
     }
@@ -427,7 +425,7 @@ fn what_was_set_between_two_loans_is_a_conflict() {
     fake.world().state.knobs.insert(swappiness.clone(), "77".to_owned());
     session.knob(&KnobSetting::new("vm.swappiness", "20")).unwrap();
     kill(&fake, session);
-    let outcomes = recovered(&fake);
+    let outcomes = recover(&fake);
     let [Outcome::Returned, Outcome::Conflict { found, .. }] = &outcomes[..] else {
         panic!("{outcomes:?}")
     };
@@ -497,7 +495,7 @@ fn what_an_early_version_borrowed_is_put_back() {
     fake.world().state.groups.get_mut(&group).unwrap().members.insert(9);
     assert_ne!(fake.world().state, before);
     fake.world().journals = [(format!("{STATE}/00000001.journal"), EARLY.to_vec())].into();
-    assert_eq!(recovered(&fake), vec![Outcome::Returned; 9]);
+    assert_eq!(recover(&fake), vec![Outcome::Returned; 9]);
     assert_eq!(fake.world().state, before);
     assert!(fake.world().journals.is_empty());
 }
@@ -514,7 +512,7 @@ fn without_its_first_line_an_early_journal_writes_nothing() {
     let swappiness = "/proc/sys/vm/swappiness".to_owned();
     fake.world().state.knobs.insert(swappiness.clone(), "10".to_owned());
     let before = fake.world().state.clone();
-    let outcomes = recovered(&fake);
+    let outcomes = recover(&fake);
     let left = outcomes.iter().filter(|it| matches!(it, Outcome::Left { .. }));
     assert_eq!((left.count(), outcomes.len()), (9, 9), "the file waits for swap on it");
     assert!(outcomes[0] != Outcome::Gone && format!("{:?}", outcomes[0]).contains("which boot"));
@@ -537,7 +535,7 @@ fn a_device_without_a_number_is_left_where_another_may_be_it() {
             fake.world().add_zram().unwrap();
         }
         let devices = fake.world().state.zrams.clone();
-        let outcomes = recovered(&fake);
+        let outcomes = recover(&fake);
         assert!(
             matches!(&outcomes[..], [Outcome::Left { why, .. }] if why.contains("zram1 may be")),
             "{outcomes:?}"
@@ -560,7 +558,7 @@ fn a_later_device_without_a_size_is_somebody_elses() {
     fake.revive();
     fake.world().clock += 3_600_000;
     let theirs = fake.world().add_zram().unwrap();
-    assert_eq!(recovered(&fake), [Outcome::Gone]);
+    assert_eq!(recover(&fake), [Outcome::Gone]);
     assert!(fake.world().state.zrams.contains_key(&theirs));
     assert!(fake.world().journals.is_empty());
 }
@@ -577,7 +575,7 @@ fn a_device_whose_number_is_damaged_is_not_gone() {
     let at = bytes.windows(6).position(|it| it == b"\"made\"").unwrap();
     bytes[at] ^= 1;
     fake.world().journals.insert(path, bytes);
-    let outcomes = recovered(&fake);
+    let outcomes = recover(&fake);
     assert!(
         matches!(&outcomes[..], [Outcome::Left { why, .. }] if why.contains("damaged one")),
         "{outcomes:?}"
@@ -597,7 +595,7 @@ fn a_group_or_file_that_took_the_name_of_ours_stays() {
         fake.world().new_inode(&path.display().to_string());
     }
     let before = fake.world().state.clone();
-    let outcomes = recovered(&fake);
+    let outcomes = recover(&fake);
     let left = outcomes
         .iter()
         .filter(|it| matches!(it, Outcome::Left { why, .. } if why.contains("not the")));
@@ -613,11 +611,15 @@ fn swap_that_no_run_made_stays_on() {
     session.knob(&KnobSetting::new("vm.swappiness", "10")).unwrap();
     kill(&fake, session);
     let path = fake.world().journals.keys().next().unwrap().clone();
-    let what = Loan::SwapOn { area: "/dev/vdb".to_owned(), diskseq: None, zram: None };
+    let what = RecordedChange::SwapOn(EnabledSwap {
+        area: "/dev/vdb".to_owned(),
+        diskseq: None,
+        zram: None,
+    });
     fake.world().state.swaps.insert("/dev/vdb".to_owned());
-    let line = Record::Taking { loan: 2, what }.line();
+    let line = Record::Announced { id: 2, what }.line();
     fake.world().journals.get_mut(&path).unwrap().extend(line);
-    let outcomes = recovered(&fake);
+    let outcomes = recover(&fake);
     assert!(matches!(&outcomes[..], [Outcome::Left { .. }, Outcome::Returned]), "{outcomes:?}");
     assert!(fake.world().state.swaps.contains("/dev/vdb"));
 }
@@ -666,6 +668,6 @@ fn a_journal_that_cannot_be_written_is_put_back() {
         assert_eq!(fake.world().journals.len(), 1);
     }
     fake.world().is_read_only = false;
-    assert_eq!(recovered(&fake), [Outcome::Gone, Outcome::Gone]);
+    assert_eq!(recover(&fake), [Outcome::Gone, Outcome::Gone]);
     assert!(fake.world().journals.is_empty());
 }

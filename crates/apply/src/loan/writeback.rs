@@ -28,14 +28,14 @@ pub(crate) struct Writer {
 impl Writer {
     /// Starts the thread with the first interval.
     pub(crate) fn start(
-        mut hands: Box<dyn HostOps + Send>,
+        mut host: Box<dyn HostOps + Send>,
         number: u32,
         every: Duration,
     ) -> Result<Self, Error> {
         let (end, ended) = channel::<()>();
         let work = move || {
             while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(every) {
-                pass(hands.as_mut(), number)?;
+                pass(host.as_mut(), number)?;
             }
             Ok(())
         };
@@ -66,9 +66,9 @@ impl Drop for Writer {
 }
 
 /// Writes pages that are still marked idle, then marks all pages.
-fn pass(hands: &mut dyn HostOps, number: u32) -> Result<(), Error> {
-    zram::set(hands, number, "writeback", "idle")?;
-    zram::set(hands, number, "idle", "all")
+fn pass(host: &mut dyn HostOps, number: u32) -> Result<(), Error> {
+    zram::set(host, number, "writeback", "idle")?;
+    zram::set(host, number, "idle", "all")
 }
 
 #[cfg(test)]

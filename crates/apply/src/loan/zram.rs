@@ -15,9 +15,9 @@ use pagewise_model::lend::{LoanId, ZramDevice, ZramSpec};
 use pagewise_model::plan::ZramSwap;
 
 use crate::error::{Doing, Error};
-use crate::host_ops::{HostChange, HostOps, patiently};
-use crate::journal::{Device, Loan, ZramSetup};
-use crate::loan::run::{Run, rounded};
+use crate::host_ops::{HostChange, HostOps, act_patiently};
+use crate::journal::{Device, NewZram, ZramSetup, ZramSizeChange};
+use crate::loan::run::{Run, check_stored};
 use pagewise_model::undo::Outcome;
 
 const CONTROL: &str = "/sys/class/zram-control";
@@ -26,7 +26,7 @@ const CONTROL: &str = "/sys/class/zram-control";
 const SETTLING: Duration = Duration::from_millis(250);
 
 /// The description of a device for its borrower.
-pub(crate) fn lent(loan: LoanId, number: u32) -> ZramDevice {
+pub(crate) fn lend(loan: LoanId, number: u32) -> ZramDevice {
     ZramDevice { loan, number, device: area(number).into(), sysfs: sysfs(number).into() }
 }
 
@@ -40,17 +40,17 @@ pub(crate) fn number_of(area: &str) -> Option<u32> {
 }
 
 /// The algorithms that the kernel offers, as listed by an existing device; `None` without a device.
-pub(crate) fn offered(hands: &dyn HostOps) -> Option<String> {
-    let number = *numbers(hands).ok()?.first()?;
-    let listed = hands.read(&format!("{}/comp_algorithm", sysfs(number))).ok()?;
+pub(crate) fn offered_algorithms(host: &dyn HostOps) -> Option<String> {
+    let number = *numbers(host).ok()?.first()?;
+    let listed = host.read(&format!("{}/comp_algorithm", sysfs(number))).ok()?;
     Some(listed.replace(['[', ']'], ""))
 }
 
 /// The settings of the device, as far as the kernel reports them.
-pub(crate) fn setup(hands: &dyn HostOps, number: u32) -> Result<ZramSetup, Error> {
+pub(crate) fn read_setup(host: &dyn HostOps, number: u32) -> Result<ZramSetup, Error> {
     let read = |file: &str| {
         let path = format!("{}/{file}", sysfs(number));
-        hands.read(&path).doing(|| path.clone())
+        host.read(&path).doing(|| path.clone())
     };
     let listed = read("comp_algorithm")?;
     let active = listed.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
@@ -64,41 +64,37 @@ pub(crate) fn setup(hands: &dyn HostOps, number: u32) -> Result<ZramSetup, Error
 /// Whether a device in use as swap has the settings of the plan.
 pub(crate) fn is_as_planned(setup: &ZramSetup, priority: i32, planned: &ZramSwap) -> bool {
     let size = planned.disksize_bytes.get();
-    let is_size = rounded("", size, &setup.disksize.to_string()).is_ok();
+    let is_size = check_stored("", size, &setup.disksize.to_string()).is_ok();
     let is_algorithm = planned.compressor.algorithm.as_str() == setup.algorithm;
     is_size && is_algorithm && i32::from(planned.priority) == priority
 }
 
 /// Frees everything that the device stores. It must not be in use.
-pub(crate) fn reset(hands: &mut dyn HostOps, number: u32) -> Result<(), Error> {
+pub(crate) fn reset(host: &mut dyn HostOps, number: u32) -> Result<(), Error> {
     let reset = format!("{}/reset", sysfs(number));
-    patiently(hands, &HostChange::Write { path: &reset, value: "1" })
+    act_patiently(host, &HostChange::Write { path: &reset, value: "1" })
         .doing(|| format!("zram{number}: reset"))
 }
 
 /// Removes the size of a device that had none and restores its algorithm. The device itself existed
 /// before and is kept.
-pub(crate) fn give_back_size(
-    hands: &mut dyn HostOps,
-    made: Device,
-    algorithm: &str,
-    disksize: u64,
-) -> Result<Outcome, Error> {
-    if device(hands, made.number) != Some(made) {
+pub(crate) fn undo_size(host: &mut dyn HostOps, change: &ZramSizeChange) -> Result<Outcome, Error> {
+    let ZramSizeChange { device: made, algorithm, disksize } = change;
+    if device(host, made.number) != Some(*made) {
         return Ok(Outcome::Gone);
     }
-    let found = setup(hands, made.number)?;
-    if found.disksize == 0 && found.algorithm == algorithm {
+    let found = read_setup(host, made.number)?;
+    if found.disksize == 0 && found.algorithm == *algorithm {
         return Ok(Outcome::Gone);
     }
-    if found.disksize != 0 && rounded("", disksize, &found.disksize.to_string()).is_err() {
+    if found.disksize != 0 && check_stored("", *disksize, &found.disksize.to_string()).is_err() {
         let size = |bytes| format!("a size of {}", Bytes::new(bytes));
-        let (ours, found) = (size(disksize), size(found.disksize));
+        let (ours, found) = (size(*disksize), size(found.disksize));
         return Ok(Outcome::Conflict { old: "no size".to_owned(), ours, found });
     }
-    reset(hands, made.number)?;
-    if setup(hands, made.number)?.algorithm != algorithm {
-        set_algorithm(hands, made.number, algorithm)?;
+    reset(host, made.number)?;
+    if read_setup(host, made.number)?.algorithm != *algorithm {
+        set_algorithm(host, made.number, algorithm)?;
     }
     Ok(Outcome::Returned)
 }
@@ -107,47 +103,47 @@ fn sysfs(number: u32) -> String {
     format!("/sys/block/zram{number}")
 }
 
-pub(crate) fn is_there(hands: &dyn HostOps) -> bool {
-    hands.exists(&format!("{CONTROL}/hot_add"))
+pub(crate) fn is_there(host: &dyn HostOps) -> bool {
+    host.exists(&format!("{CONTROL}/hot_add"))
 }
 
 /// The numbers of the existing zram devices.
-pub(crate) fn numbers(hands: &dyn HostOps) -> Result<Vec<u32>, Error> {
-    let disks = disks(hands)?;
+pub(crate) fn numbers(host: &dyn HostOps) -> Result<Vec<u32>, Error> {
+    let disks = disks(host)?;
     Ok(disks.iter().filter_map(|name| name.strip_prefix("zram")?.parse().ok()).collect())
 }
 
-fn disks(hands: &dyn HostOps) -> Result<Vec<String>, Error> {
-    hands.names("/sys/block").doing(|| "/sys/block".to_owned())
+fn disks(host: &dyn HostOps) -> Result<Vec<String>, Error> {
+    host.names("/sys/block").doing(|| "/sys/block".to_owned())
 }
 
 /// The record for the journal, written before a device is created.
-pub(crate) fn announced(hands: &dyn HostOps) -> Result<Loan, Error> {
-    let disks = disks(hands)?;
-    let known: Vec<u64> = disks.iter().filter_map(|name| diskseq_of(hands, name)).collect();
+pub(crate) fn new_device(host: &dyn HostOps) -> Result<NewZram, Error> {
+    let disks = disks(host)?;
+    let known: Vec<u64> = disks.iter().filter_map(|name| diskseq_of(host, name)).collect();
     if known.is_empty() && !disks.is_empty() {
         let why = "this kernel has no diskseq, so that after a kill nobody could tell whose it is";
         return Err(Error::Absent { what: "a zram device".to_owned(), why });
     }
     let newest_diskseq = known.into_iter().max().unwrap_or(0);
-    let others = numbers(hands)?;
-    Ok(Loan::Zram { others, newest_diskseq, announced: Some(hands.now()) })
+    let others = numbers(host)?;
+    Ok(NewZram { others, newest_diskseq, announced: Some(host.now()) })
 }
 
-pub(crate) fn diskseq_of(hands: &dyn HostOps, disk: &str) -> Option<u64> {
-    hands.read(&format!("/sys/block/{disk}/diskseq")).ok()?.parse().ok()
+pub(crate) fn diskseq_of(host: &dyn HostOps, disk: &str) -> Option<u64> {
+    host.read(&format!("/sys/block/{disk}/diskseq")).ok()?.parse().ok()
 }
 
 /// The identity of the device that has this number now.
-pub(crate) fn device(hands: &dyn HostOps, number: u32) -> Option<Device> {
-    let diskseq = diskseq_of(hands, &format!("zram{number}"))?;
+pub(crate) fn device(host: &dyn HostOps, number: u32) -> Option<Device> {
+    let diskseq = diskseq_of(host, &format!("zram{number}"))?;
     Some(Device { number, diskseq })
 }
 
 /// Creates the device.
-pub(crate) fn make(hands: &mut dyn HostOps) -> Result<Device, Error> {
-    let number = hands.hot_add().doing(|| format!("{CONTROL}/hot_add"))?;
-    device(hands, number).ok_or(Error::Absent {
+pub(crate) fn make(host: &mut dyn HostOps) -> Result<Device, Error> {
+    let number = host.hot_add().doing(|| format!("{CONTROL}/hot_add"))?;
+    device(host, number).ok_or(Error::Absent {
         what: format!("zram{number}"),
         why: "it was made and has no diskseq",
     })
@@ -155,61 +151,60 @@ pub(crate) fn make(hands: &mut dyn HostOps) -> Result<Device, Error> {
 
 /// Writes the settings in the order that the kernel requires: the size comes last and initialises
 /// the device.
-pub(crate) fn set_up(hands: &mut dyn HostOps, number: u32, spec: &ZramSpec) -> Result<(), Error> {
+pub(crate) fn set_up(host: &mut dyn HostOps, number: u32, spec: &ZramSpec) -> Result<(), Error> {
     if let Some(compressor) = &spec.compressor {
-        set_algorithm(hands, number, compressor.algorithm.as_str())?;
+        set_algorithm(host, number, compressor.algorithm.as_str())?;
     }
     if let Some(parameters) = parameters(spec) {
         let path = format!("{}/algorithm_params", sysfs(number));
-        if !hands.exists(&path) {
+        if !host.exists(&path) {
             let what = format!("zram {parameters}");
             return Err(Error::Absent { what, why: "this kernel has no algorithm_params" });
         }
-        set(hands, number, "algorithm_params", &parameters)?;
+        set(host, number, "algorithm_params", &parameters)?;
     }
     if let Some(limit) = spec.mem_limit {
-        set(hands, number, "mem_limit", &limit.get().to_string())?;
+        set(host, number, "mem_limit", &limit.get().to_string())?;
     }
     if let Some(writeback) = &spec.writeback {
-        set_backing(hands, number, &writeback.device)?;
+        set_backing(host, number, &writeback.device)?;
     }
-    set(hands, number, "disksize", &spec.disksize.get().to_string())?;
+    set(host, number, "disksize", &spec.disksize.get().to_string())?;
     let path = format!("{}/disksize", sysfs(number));
-    let found = hands.read(&path).doing(|| path.clone())?;
-    rounded(&path, spec.disksize.get(), &found)
+    let found = host.read(&path).doing(|| path.clone())?;
+    check_stored(&path, spec.disksize.get(), &found)
 }
 
 /// Writes a value into a file of the device.
 pub(crate) fn set(
-    hands: &mut dyn HostOps,
+    host: &mut dyn HostOps,
     number: u32,
     file: &str,
     value: &str,
 ) -> Result<(), Error> {
     let path = format!("{}/{file}", sysfs(number));
-    hands
-        .act(&HostChange::Write { path: &path, value })
+    host.act(&HostChange::Write { path: &path, value })
         .doing(|| format!("zram{number}: {file} = {value}"))
 }
 
-fn set_backing(hands: &mut dyn HostOps, number: u32, device: &str) -> Result<(), Error> {
+fn set_backing(host: &mut dyn HostOps, number: u32, device: &str) -> Result<(), Error> {
     let path = format!("{}/backing_dev", sysfs(number));
-    if !hands.exists(&path) {
+    if !host.exists(&path) {
         let why = "zram of this kernel has no writeback (CONFIG_ZRAM_WRITEBACK)";
         return Err(Error::Absent { what: "zram.backing_dev".to_owned(), why });
     }
-    set(hands, number, "backing_dev", device)?;
-    let found = hands.read(&path).doing(|| path.clone())?;
+    set(host, number, "backing_dev", device)?;
+    let found = host.read(&path).doing(|| path.clone())?;
     if found == device {
         return Ok(());
     }
     Err(Error::Changed { what: path, wrote: device.to_owned(), found })
 }
 
-fn set_algorithm(hands: &mut dyn HostOps, number: u32, algorithm: &str) -> Result<(), Error> {
+fn set_algorithm(host: &mut dyn HostOps, number: u32, algorithm: &str) -> Result<(), Error> {
     let path = format!("{}/comp_algorithm", sysfs(number));
-    let offered = hands.read(&path).doing(|| path.clone())?;
-    let result = set(hands, number, "comp_algorithm", algorithm);
+    let offered = host.read(&path).doing(|| path.clone())?;
+    let result = set(host, number, "comp_algorithm", algorithm);
     match &result {
         Err(Error::Kernel { source, .. }) if source.kind() == ErrorKind::InvalidInput => {
             Err(Error::Value {
@@ -235,28 +230,21 @@ fn parameters(spec: &ZramSpec) -> Option<String> {
     (!given.is_empty()).then(|| format!("{whose} {}", given.join(" ")))
 }
 
-/// The disks that existed before.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ExistingDisks<'a> {
-    pub(crate) others: &'a [u32],
-    pub(crate) newest_diskseq: u64,
-}
-
-pub(crate) fn give_back(
-    hands: &mut dyn HostOps,
+/// Removes the device of this change.
+pub(crate) fn undo(
+    host: &mut dyn HostOps,
+    new: &NewZram,
     made: Option<Device>,
-    before: ExistingDisks<'_>,
-    announced: Option<u64>,
     run: Run,
 ) -> Result<Outcome, Error> {
     let ours = match made {
-        Some(made) => Some(made).filter(|made| device(hands, made.number) == Some(*made)),
-        None => unnumbered(hands, before, announced, run)?,
+        Some(made) => Some(made).filter(|made| device(host, made.number) == Some(*made)),
+        None => find_unnumbered(host, new, run)?,
     };
     let Some(Device { number, .. }) = ours else { return Ok(Outcome::Gone) };
-    reset(hands, number)?;
+    reset(host, number)?;
     let remove = format!("{CONTROL}/hot_remove");
-    patiently(hands, &HostChange::Write { path: &remove, value: &number.to_string() })
+    act_patiently(host, &HostChange::Write { path: &remove, value: &number.to_string() })
         .doing(|| format!("zram{number}: hot_remove"))?;
     Ok(Outcome::Returned)
 }
@@ -265,24 +253,19 @@ pub(crate) fn give_back(
 /// size, so a device that has a size, or gets one while we wait, belongs to somebody else; so does
 /// one that was created before the journal announced ours, or long after. If this is not certain,
 /// the device is not removed.
-fn unnumbered(
-    hands: &dyn HostOps,
-    before: ExistingDisks<'_>,
-    announced: Option<u64>,
-    run: Run,
-) -> Result<Option<Device>, Error> {
+fn find_unnumbered(host: &dyn HostOps, new: &NewZram, run: Run) -> Result<Option<Device>, Error> {
     let uncertain = |why: String| Err(Error::Uncertain { what: "a zram device".to_owned(), why });
     if run.is_damaged {
         let why = "the line of its journal with its number may be a damaged one";
         return uncertain(why.to_owned());
     }
-    if without_size(hands, before)?.is_empty() {
+    if devices_without_size(host, new)?.is_empty() {
         return Ok(None);
     }
-    hands.pause(SETTLING);
+    host.pause(SETTLING);
     let mut possible = Vec::new();
-    for device in without_size(hands, before)? {
-        let after = announced.zip(hands.made_at(device.number));
+    for device in devices_without_size(host, new)? {
+        let after = new.announced.zip(host.created_at(device.number));
         match after.map(|(announced, made)| made.checked_sub(announced.saturating_sub(COARSE))) {
             Some(Some(after)) if after <= COARSE + SOON => possible.push(device),
             Some(_) => {}
@@ -305,20 +288,20 @@ const SOON: u64 = 2_000;
 const COARSE: u64 = 20;
 
 /// Devices that were created after those, and have no size.
-fn without_size(hands: &dyn HostOps, before: ExistingDisks<'_>) -> Result<Vec<Device>, Error> {
-    let new = numbers(hands)?.into_iter().filter(|number| !before.others.contains(number));
-    let devices = new.filter_map(|number| device(hands, number));
+fn devices_without_size(host: &dyn HostOps, before: &NewZram) -> Result<Vec<Device>, Error> {
+    let new = numbers(host)?.into_iter().filter(|number| !before.others.contains(number));
+    let devices = new.filter_map(|number| device(host, number));
     let later = devices.filter(|device| device.diskseq > before.newest_diskseq);
-    Ok(later.filter(|device| !has_size(hands, device.number)).collect())
+    Ok(later.filter(|device| !has_size(host, device.number)).collect())
 }
 
 /// Whether it stores no more than a swap header, or part of one (column 1 of `mm_stat`).
-pub(crate) fn is_blank(hands: &dyn HostOps, number: u32) -> bool {
-    let stat = hands.read(&format!("{}/mm_stat", sysfs(number))).unwrap_or_default();
+pub(crate) fn is_blank(host: &dyn HostOps, number: u32) -> bool {
+    let stat = host.read(&format!("{}/mm_stat", sysfs(number))).unwrap_or_default();
     let stored = stat.split_whitespace().next().and_then(|stored| stored.parse::<u64>().ok());
     stored.is_some_and(|stored| stored <= 64 << 10)
 }
 
-pub(crate) fn has_size(hands: &dyn HostOps, number: u32) -> bool {
-    hands.read(&format!("{}/disksize", sysfs(number))).is_ok_and(|size| size != "0")
+pub(crate) fn has_size(host: &dyn HostOps, number: u32) -> bool {
+    host.read(&format!("{}/disksize", sysfs(number))).is_ok_and(|size| size != "0")
 }

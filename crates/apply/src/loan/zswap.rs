@@ -21,12 +21,12 @@ const SHRINKER: &str = "zswap.shrinker_enabled";
 ///
 /// # Errors
 /// If the kernel has no zswap, or has no shrinker and one is requested.
-pub(crate) fn settings(hands: &dyn HostOps, spec: &ZswapSpec) -> Result<Vec<KnobSetting>, Error> {
-    if !hands.exists(&parameter("enabled")) {
+pub(crate) fn settings(host: &dyn HostOps, spec: &ZswapSpec) -> Result<Vec<KnobSetting>, Error> {
+    if !host.exists(&parameter("enabled")) {
         let why = "this kernel was built without it (CONFIG_ZSWAP)";
         return Err(Error::Absent { what: "zswap".to_owned(), why });
     }
-    let has_shrinker = hands.exists(&parameter("shrinker_enabled"));
+    let has_shrinker = host.exists(&parameter("shrinker_enabled"));
     if spec.shrinker && !has_shrinker {
         let why = "zswap of this kernel has no shrinker";
         return Err(Error::Absent { what: SHRINKER.to_owned(), why });
@@ -47,21 +47,18 @@ pub(crate) fn settings(hands: &dyn HostOps, spec: &ZswapSpec) -> Result<Vec<Knob
 /// Checks the compressor after zswap was enabled. If it is not the requested one, it is set again
 /// to get the kernel's error. Then `old` is restored, so that no change remains.
 pub(crate) fn check_compressor(
-    hands: &mut dyn HostOps,
+    host: &mut dyn HostOps,
     spec: &ZswapSpec,
     old: &str,
 ) -> Result<(), Error> {
     let path = parameter("compressor");
-    let found = hands.read(&path).doing(|| path.clone())?;
+    let found = host.read(&path).doing(|| path.clone())?;
     if found == spec.algorithm {
         return Ok(());
     }
     let doing = || format!("{COMPRESSOR} = {}", spec.algorithm);
-    let refused =
-        hands.act(&HostChange::Write { path: &path, value: &spec.algorithm }).doing(doing);
-    hands
-        .act(&HostChange::Write { path: &path, value: old })
-        .doing(|| format!("{path} = {old}"))?;
+    let refused = host.act(&HostChange::Write { path: &path, value: &spec.algorithm }).doing(doing);
+    host.act(&HostChange::Write { path: &path, value: old }).doing(|| format!("{path} = {old}"))?;
     refused?;
     let (what, wrote) = (COMPRESSOR.to_owned(), spec.algorithm.clone());
     Err(Error::Changed { what, wrote, found })

@@ -16,46 +16,61 @@ use pagewise_model::{Advice, Bytes};
 use crate::config_files::MAX_CONFIG;
 use crate::error::Error;
 use crate::host_ops::{Area, Config, HostOps, Site, folder_of};
-use crate::journal::{FileText, Loan, Open, Reading};
-use crate::loan::config::described;
+use crate::journal::{FileChange, LinkChange, OpenChange, Reading, RecordedChange, SettingChange};
+use crate::loan::config::describe;
 use crate::loan::{drain, file as swap_file, knob, place, zram};
 
-/// What a step has to do on this machine.
+/// A step compared with this machine: the change to make, with the state that was found.
+///
+/// It exists beside the step because nothing is written until every step was compared, and because
+/// what was found then must still be there at the write.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Todo {
-    /// Nothing: the target value is in place.
-    Nothing,
-    Setting(Loan),
-    File {
-        path: String,
-        old: Option<FileText>,
-        ours: String,
-    },
-    Link {
-        path: String,
-        old: Option<String>,
-        ours: String,
-    },
-    Units,
-    /// `number` is that of an existing device without a size, or the one that a new device must
-    /// get; `lasts` means that files of the plan create the device again at each boot.
-    AddZram {
-        number: Option<u32>,
-        exists: bool,
-        lasts: bool,
-        to: ZramSwap,
-    },
-    AddSwapFile {
-        path: String,
-        to: SwapFilePlan,
-    },
-    Priority {
-        area: String,
-        to: i16,
-    },
-    Drain {
-        area: String,
-    },
+pub(crate) enum CheckedStep {
+    /// The target value is in place: nothing is to be done.
+    InPlace,
+    Setting(SettingChange),
+    File(FileChange),
+    Link(LinkChange),
+    ReloadUnits,
+    AddZramSwap(ZramSwapToAdd),
+    AddSwapFile(SwapFileToAdd),
+    SetSwapPriority(SwapPriorityToSet),
+    /// The swap area to disable.
+    DrainSwap(String),
+}
+
+/// Swap on zram that is to be created.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ZramSwapToAdd {
+    pub(crate) device: DeviceToUse,
+    /// Whether files of the plan create the device again at each boot.
+    pub(crate) lasts: bool,
+    pub(crate) to: ZramSwap,
+}
+
+/// The zram device that a step uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DeviceToUse {
+    /// A new one; the kernel chooses its number.
+    New,
+    /// A new one that must get this number.
+    NewWithNumber(u32),
+    /// An existing one without a size.
+    Existing(u32),
+}
+
+/// A swap file that is to be created and enabled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SwapFileToAdd {
+    pub(crate) path: String,
+    pub(crate) to: SwapFilePlan,
+}
+
+/// A new priority for an enabled swap area.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SwapPriorityToSet {
+    pub(crate) area: String,
+    pub(crate) to: i16,
 }
 
 const MAX_STEPS: usize = 200;
@@ -65,67 +80,69 @@ const AGAIN: &str = "run `pagewise plan` again";
 
 /// What each step has to do.
 pub(crate) fn check(
-    hands: &dyn HostOps,
+    host: &dyn HostOps,
     plan: &Plan,
     allows_irreversible: bool,
     applied: &[Reading],
-) -> Result<Vec<Todo>, Vec<Complaint>> {
+) -> Result<Vec<CheckedStep>, Vec<Complaint>> {
     let mut complaints = Vec::new();
-    let site = hands.site();
-    complaints.extend(of_site(&site, plan).into_iter().map(|(what, why, next)| Complaint {
-        step: None,
-        what,
-        why,
-        next: Some(next.to_owned()),
-    }));
-    complaints.extend(of_shape(plan, allows_irreversible));
-    let mut todo = Vec::new();
+    let site = host.site();
+    complaints.extend(
+        site_complaints(&site, plan).into_iter().map(|(what, why, next)| Complaint {
+            step: None,
+            what,
+            why,
+            next: Some(next.to_owned()),
+        }),
+    );
+    complaints.extend(shape_complaints(plan, allows_irreversible));
+    let mut all = Vec::new();
     let mut added = 0;
-    let areas = hands.swaps();
+    let areas = host.swaps();
     for step in plan.steps.iter().take(MAX_STEPS) {
         let checked = match &step.change {
-            Change::SetKnob { target, from, to } => setting(hands, target, from, to),
-            Change::WriteFile { target, from, to } => file(hands, target, from.as_deref(), to),
-            Change::MakeLink { target, from, to } => link(hands, target, from.as_deref(), to),
-            Change::ReloadUnits { target } => reload(&site, target),
+            Change::SetKnob { target, from, to } => check_setting(host, target, from, to),
+            Change::WriteFile { target, from, to } => check_file(host, target, from.as_deref(), to),
+            Change::MakeLink { target, from, to } => check_link(host, target, from.as_deref(), to),
+            Change::ReloadUnits { target } => check_reload(&site, target),
             Change::AddZramSwap { target, to } => {
-                add_zram(hands, plan, step, target.as_deref(), to, applied)
+                check_zram_swap(host, plan, step, target.as_deref(), to, applied)
             }
-            Change::AddSwapFile { target, to } => add_swap_file(hands, target, to),
+            Change::AddSwapFile { target, to } => check_swap_file(host, target, to),
             Change::SetSwapPriority { target, from, to } => {
-                set_priority(hands, &areas, target, *from, *to)
+                check_priority(host, &areas, target, *from, *to)
             }
-            Change::DrainSwap { target, from } => drain_swap(hands, &areas, target, from, added),
+            Change::DrainSwap { target, from } => check_drain(host, &areas, target, from, added),
         };
         match checked {
-            Ok(what) => {
-                if let Todo::AddZram { to, .. } = &what {
-                    added += to.disksize_bytes.get();
+            Ok(step) => {
+                if let CheckedStep::AddZramSwap(swap) = &step {
+                    added += swap.to.disksize_bytes.get();
                 }
-                todo.push(what);
+                all.push(step);
             }
             Err(error) => complaints.push(Complaint {
                 step: Some(step.id.clone()),
-                what: described_change(&step.change),
-                why: without_target(&crate::recover::told(&error), &step.change),
+                what: describe_change(&step.change),
+                why: without_target(&crate::recover::text_with_cause(&error), &step.change),
                 next: error.next(),
             }),
         }
     }
     // systemd has to reload its units only if one of them has changed, or a device needs it
-    if todo.iter().all(|it| matches!(it, Todo::Nothing | Todo::Units)) {
-        todo.fill(Todo::Nothing);
+    if all.iter().all(|it| matches!(it, CheckedStep::InPlace | CheckedStep::ReloadUnits)) {
+        all.fill(CheckedStep::InPlace);
     }
-    if complaints.is_empty() { Ok(todo) } else { Err(complaints) }
+    if complaints.is_empty() { Ok(all) } else { Err(complaints) }
 }
 
 /// A trial needs something that ends it.
-pub(crate) fn with_trial(
-    checked: Result<Vec<Todo>, Vec<Complaint>>,
+pub(crate) fn check_trial(
+    checked: Result<Vec<CheckedStep>, Vec<Complaint>>,
     is_trial: bool,
-    hands: &dyn HostOps,
-) -> Result<Vec<Todo>, Vec<Complaint>> {
-    if !is_trial || hands.site().has_systemd {
+    host: &dyn HostOps,
+) -> Result<Vec<CheckedStep>, Vec<Complaint>> {
+    if !is_trial || host.site().has_systemd {
         return checked;
     }
     let complaint = Complaint {
@@ -139,7 +156,7 @@ pub(crate) fn with_trial(
     Err([vec![complaint], others].concat())
 }
 
-fn of_site(site: &Site, plan: &Plan) -> Vec<(String, String, &'static str)> {
+fn site_complaints(site: &Site, plan: &Plan) -> Vec<(String, String, &'static str)> {
     let mut all = Vec::new();
     let PlannedMachine { machine_id_hash, memory_total_bytes, .. } = &plan.machine;
     if *machine_id_hash != site.machine.machine_id_hash {
@@ -167,7 +184,7 @@ fn of_site(site: &Site, plan: &Plan) -> Vec<(String, String, &'static str)> {
 }
 
 /// Complaints about a plan that do not depend on the machine.
-fn of_shape(plan: &Plan, allows_irreversible: bool) -> Vec<Complaint> {
+fn shape_complaints(plan: &Plan, allows_irreversible: bool) -> Vec<Complaint> {
     let mut all = Vec::new();
     let mut add = |step: Option<&Step>, what: &str, why: String, next: &str| {
         let (step, what) = (step.map(|step| step.id.clone()), what.to_owned());
@@ -224,7 +241,7 @@ fn target(change: &Change) -> Option<&str> {
 }
 
 /// A change in a few words.
-pub(crate) fn described_change(change: &Change) -> String {
+pub(crate) fn describe_change(change: &Change) -> String {
     match change {
         Change::SetKnob { target, to, .. } => format!("{target} = {to}"),
         Change::WriteFile { target, .. } => format!("file {target}"),
@@ -242,7 +259,7 @@ pub(crate) fn described_change(change: &Change) -> String {
     }
 }
 
-fn stale(what: &str, planned: impl Into<String>, found: impl Into<String>) -> Error {
+fn stale_error(what: &str, planned: impl Into<String>, found: impl Into<String>) -> Error {
     Error::Stale { what: what.to_owned(), planned: planned.into(), found: found.into() }
 }
 
@@ -254,91 +271,109 @@ pub(crate) fn name_and_instance(target: &str) -> (&str, Option<&str>) {
     }
 }
 
-fn setting(hands: &dyn HostOps, target: &str, from: &str, to: &str) -> Result<Todo, Error> {
+fn check_setting(
+    host: &dyn HostOps,
+    target: &str,
+    from: &str,
+    to: &str,
+) -> Result<CheckedStep, Error> {
     let (name, instance) = name_and_instance(target);
-    let loan = knob::announced(hands, name, instance, to)?;
-    let Loan::Setting { old, ours, .. } = &loan else { return Err(Error::NoKnob(name.to_owned())) };
-    if old == ours {
-        return Ok(Todo::Nothing);
+    let change = knob::new_change(host, name, instance, to)?;
+    if change.old == change.ours {
+        return Ok(CheckedStep::InPlace);
     }
-    if old.as_str() != from.split_whitespace().collect::<Vec<_>>().join(" ") {
-        return Err(stale(target, from, old.as_str()));
+    if change.old != from.split_whitespace().collect::<Vec<_>>().join(" ") {
+        return Err(stale_error(target, from, change.old));
     }
-    Ok(Todo::Setting(loan))
+    Ok(CheckedStep::Setting(change))
 }
 
 /// The current contents, if a plan may write there and the folder is writable.
-fn current(hands: &dyn HostOps, path: &str) -> Result<Config, Error> {
+fn read_config(host: &dyn HostOps, path: &str) -> Result<Config, Error> {
     let kernel = |source| Error::Kernel { doing: path.to_owned(), source };
-    hands.may_write_config(folder_of(path)).map_err(kernel)?;
-    hands.config(path).map_err(kernel)
+    host.may_write_config(folder_of(path)).map_err(kernel)?;
+    host.config(path).map_err(kernel)
 }
 
-fn no_place(what: &str, why: String) -> Error {
+fn place_error(what: &str, why: String) -> Error {
     Error::Place { what: what.to_owned(), why }
 }
 
-fn file(hands: &dyn HostOps, path: &str, from: Option<&str>, to: &str) -> Result<Todo, Error> {
-    place::known(path, false).map_err(|why| no_place(path, why))?;
+fn check_file(
+    host: &dyn HostOps,
+    path: &str,
+    from: Option<&str>,
+    to: &str,
+) -> Result<CheckedStep, Error> {
+    place::check_path(path, false).map_err(|why| place_error(path, why))?;
     if to.len() > MAX_CONFIG {
-        return Err(no_place(path, format!("its contents are longer than {MAX_CONFIG} bytes")));
+        return Err(place_error(path, format!("its contents are longer than {MAX_CONFIG} bytes")));
     }
-    let found = current(hands, path)?;
+    let found = read_config(host, path)?;
     let (path, ours) = (path.to_owned(), to.to_owned());
     match found {
-        Config::File(file) if file.text == to => Ok(Todo::Nothing),
+        Config::File(file) if file.text == to => Ok(CheckedStep::InPlace),
         Config::File(file) if Some(file.text.as_str()) == from => {
-            Ok(Todo::File { path, old: Some(file), ours })
+            Ok(CheckedStep::File(FileChange { path, old: Some(file), ours }))
         }
-        Config::Missing if from.is_none() => Ok(Todo::File { path, old: None, ours }),
+        Config::Missing if from.is_none() => {
+            Ok(CheckedStep::File(FileChange { path, old: None, ours }))
+        }
         other => {
             let planned = if from.is_some() { "the file as it was then" } else { "no file" };
             let other = match &other {
                 Config::File(_) => "other contents".to_owned(),
-                other => described(other),
+                other => describe(other),
             };
-            Err(stale(&path, planned, other))
+            Err(stale_error(&path, planned, other))
         }
     }
 }
 
-fn link(hands: &dyn HostOps, path: &str, from: Option<&str>, to: &str) -> Result<Todo, Error> {
-    place::known(path, true).map_err(|why| no_place(path, why))?;
-    place::known_target(path, to).map_err(|why| no_place(path, why))?;
-    let found = current(hands, path)?;
+fn check_link(
+    host: &dyn HostOps,
+    path: &str,
+    from: Option<&str>,
+    to: &str,
+) -> Result<CheckedStep, Error> {
+    place::check_path(path, true).map_err(|why| place_error(path, why))?;
+    place::check_target(path, to).map_err(|why| place_error(path, why))?;
+    let found = read_config(host, path)?;
     let (path, ours) = (path.to_owned(), to.to_owned());
     match found {
-        Config::Link(target) if target == to => Ok(Todo::Nothing),
+        Config::Link(target) if target == to => Ok(CheckedStep::InPlace),
         Config::Link(target) if Some(target.as_str()) == from => {
-            Ok(Todo::Link { path, old: Some(target), ours })
+            Ok(CheckedStep::Link(LinkChange { path, old: Some(target), ours }))
         }
-        Config::Missing if from.is_none() => Ok(Todo::Link { path, old: None, ours }),
+        Config::Missing if from.is_none() => {
+            Ok(CheckedStep::Link(LinkChange { path, old: None, ours }))
+        }
         other => {
             let planned = from.map_or("nothing".to_owned(), |from| format!("a link to {from}"));
-            Err(stale(&path, planned, described(&other)))
+            Err(stale_error(&path, planned, describe(&other)))
         }
     }
 }
 
-fn reload(site: &Site, target: &str) -> Result<Todo, Error> {
+fn check_reload(site: &Site, target: &str) -> Result<CheckedStep, Error> {
     if target != "systemd" {
-        return Err(stale(target, "systemd", "another manager of units"));
+        return Err(stale_error(target, "systemd", "another manager of units"));
     }
     if !site.has_systemd {
         let what = "systemctl daemon-reload".to_owned();
         return Err(Error::Absent { what, why: "systemd does not run on this machine" });
     }
-    Ok(Todo::Units)
+    Ok(CheckedStep::ReloadUnits)
 }
 
-fn add_zram(
-    hands: &dyn HostOps,
+fn check_zram_swap(
+    host: &dyn HostOps,
     plan: &Plan,
     step: &Step,
     target: Option<&str>,
     to: &ZramSwap,
     applied: &[Reading],
-) -> Result<Todo, Error> {
+) -> Result<CheckedStep, Error> {
     let (to, lasts) = (to.clone(), step.survives_reboot);
     let value = |expected: &str, found: String| Error::Value {
         name: "add-zram-swap".to_owned(),
@@ -352,7 +387,7 @@ fn add_zram(
         return Err(value("a size of at least 1 MiB", to.disksize_bytes.to_string()));
     }
     let algorithm = to.compressor.algorithm.as_str();
-    if let Some(offered) = zram::offered(hands) {
+    if let Some(offered) = zram::offered_algorithms(host) {
         if !offered.split_whitespace().any(|word| word == algorithm) {
             return Err(value(&format!("one of {offered}"), algorithm.to_owned()));
         }
@@ -362,39 +397,49 @@ fn add_zram(
         let mut areas = mine.filter_map(|journal| area_of_step(journal, &step.id));
         let is_in_place = areas.any(|area| {
             // files of the plan may have created it with another number at a later boot
-            is_as_planned(hands, &area, &to)
-                || lasts && drain::area_as_planned(hands, &area, &to).is_some()
+            is_as_planned(host, &area, &to)
+                || lasts && drain::area_as_planned(host, &area, &to).is_some()
         });
-        let new = Todo::AddZram { number: None, exists: false, lasts, to };
-        return Ok(if is_in_place { Todo::Nothing } else { new });
+        let swap = ZramSwapToAdd { device: DeviceToUse::New, lasts, to };
+        return Ok(if is_in_place { CheckedStep::InPlace } else { CheckedStep::AddZramSwap(swap) });
     };
     let number = zram::number_of(target)
         .ok_or_else(|| value("a device as /dev/zram0", target.to_owned()))?;
-    if is_as_planned(hands, target, &to) {
-        return Ok(Todo::Nothing);
+    if is_as_planned(host, target, &to) {
+        return Ok(CheckedStep::InPlace);
     }
-    let exists = hands.exists(&format!("/sys/block/zram{number}"));
-    if exists && zram::has_size(hands, number) {
-        return Err(stale(target, "no such device, or one without a size", "a device in use"));
+    let exists = host.exists(&format!("/sys/block/zram{number}"));
+    if exists && zram::has_size(host, number) {
+        return Err(stale_error(
+            target,
+            "no such device, or one without a size",
+            "a device in use",
+        ));
     }
     if !exists {
-        let numbers = if zram::is_there(hands) { zram::numbers(hands)? } else { Vec::new() };
+        let numbers = if zram::is_there(host) { zram::numbers(host)? } else { Vec::new() };
         let next = (0..).find(|number| !numbers.contains(number)).unwrap_or_default();
         if next != number {
             let found = format!("that the next new device would be /dev/zram{next}");
-            return Err(stale(target, "to get this number", found));
+            return Err(stale_error(target, "to get this number", found));
         }
     }
-    Ok(Todo::AddZram { number: Some(number), exists, lasts, to })
+    let device =
+        if exists { DeviceToUse::Existing(number) } else { DeviceToUse::NewWithNumber(number) };
+    Ok(CheckedStep::AddZramSwap(ZramSwapToAdd { device, lasts, to }))
 }
 
-fn add_swap_file(hands: &dyn HostOps, path: &str, to: &SwapFilePlan) -> Result<Todo, Error> {
+fn check_swap_file(
+    host: &dyn HostOps,
+    path: &str,
+    to: &SwapFilePlan,
+) -> Result<CheckedStep, Error> {
     let value = |expected: &str, found: String| Error::Value {
         name: "add-swap-file".to_owned(),
         expected: expected.to_owned(),
         found,
     };
-    place::known_swap_file(path).map_err(|why| no_place(path, why))?;
+    place::check_swap_file(path).map_err(|why| place_error(path, why))?;
     if to.priority.is_some_and(|priority| priority < 0) {
         let found = to.priority.unwrap_or_default().to_string();
         return Err(value("a priority of 0 to 32767, or none", found));
@@ -402,91 +447,92 @@ fn add_swap_file(hands: &dyn HostOps, path: &str, to: &SwapFilePlan) -> Result<T
     if to.size_bytes.get() < 1 << 20 {
         return Err(value("a size of at least 1 MiB", to.size_bytes.to_string()));
     }
-    if is_swap_file_as_planned(hands, path, to) {
-        return Ok(Todo::Nothing);
+    if is_swap_file_as_planned(host, path, to) {
+        return Ok(CheckedStep::InPlace);
     }
-    if hands.exists(path) {
-        return Err(stale(path, "no file", "a file, which is not this swap"));
+    if host.exists(path) {
+        return Err(stale_error(path, "no file", "a file, which is not this swap"));
     }
-    swap_file::announced_as(hands, path, to.size_bytes)?;
-    Ok(Todo::AddSwapFile { path: path.to_owned(), to: *to })
+    swap_file::new_file_at(host, path, to.size_bytes)?;
+    Ok(CheckedStep::AddSwapFile(SwapFileToAdd { path: path.to_owned(), to: *to }))
 }
 
 /// Whether swap on this file is enabled as the plan says.
-pub(crate) fn is_swap_file_as_planned(hands: &dyn HostOps, path: &str, to: &SwapFilePlan) -> bool {
-    let Some(area) = drain::area(hands, path) else { return false };
+pub(crate) fn is_swap_file_as_planned(host: &dyn HostOps, path: &str, to: &SwapFilePlan) -> bool {
+    let Some(area) = drain::area(host, path) else { return false };
     let is_priority = match to.priority {
         Some(priority) => area.priority == i32::from(priority),
         None => area.priority < 0,
     };
-    is_priority && hands.entry(path).is_ok_and(|entry| entry.size == to.size_bytes.get())
+    is_priority && host.entry(path).is_ok_and(|entry| entry.size == to.size_bytes.get())
 }
 
 /// The swap area that a step of an applied plan created.
 pub(crate) fn area_of_step(journal: &Reading, step: &str) -> Option<String> {
     let open = journal.open_by_step();
-    let areas = open.iter().filter(|(id, _)| id == step).map(|(_, open): &(String, Open)| open);
-    areas.into_iter().find_map(|open| match &open.what {
-        Loan::SwapOn { area, .. } => Some(area.clone()),
+    let areas =
+        open.iter().filter(|(id, _)| id == step).map(|(_, open): &(String, OpenChange)| open);
+    areas.into_iter().find_map(|open| match &open.change {
+        RecordedChange::SwapOn(swap) => Some(swap.area.clone()),
         _ => None,
     })
 }
 
 /// Whether swap on this device is enabled as the plan says.
-pub(crate) fn is_as_planned(hands: &dyn HostOps, path: &str, to: &ZramSwap) -> bool {
-    let Some(area) = drain::area(hands, path) else { return false };
-    let setup = drain::zram_setup(hands, path).ok().flatten();
+pub(crate) fn is_as_planned(host: &dyn HostOps, path: &str, to: &ZramSwap) -> bool {
+    let Some(area) = drain::area(host, path) else { return false };
+    let setup = drain::zram_setup(host, path).ok().flatten();
     setup.is_some_and(|setup| zram::is_as_planned(&setup, area.priority, to))
 }
 
-fn set_priority(
-    hands: &dyn HostOps,
+fn check_priority(
+    host: &dyn HostOps,
     areas: &[Area],
     target: &str,
     from: i32,
     to: i16,
-) -> Result<Todo, Error> {
+) -> Result<CheckedStep, Error> {
     let Some(area) = areas.iter().find(|area| area.path == target) else {
-        return Err(stale(target, format!("swap with priority {from}"), "no swap"));
+        return Err(stale_error(target, format!("swap with priority {from}"), "no swap"));
     };
     if area.priority == i32::from(to) {
-        return Ok(Todo::Nothing);
+        return Ok(CheckedStep::InPlace);
     }
     if zram::number_of(target).is_none() {
-        return Err(stale(target, "swap on a zram device", "swap on a disk"));
+        return Err(stale_error(target, "swap on a zram device", "swap on a disk"));
     }
     if to < 0 {
-        return Err(stale(target, "a priority of 0 to 32767", to.to_string()));
+        return Err(stale_error(target, "a priority of 0 to 32767", to.to_string()));
     }
     if area.priority != from {
-        return Err(stale(
+        return Err(stale_error(
             target,
             format!("priority {from}"),
             format!("priority {}", area.priority),
         ));
     }
-    drain::fits(area, areas, Bytes::new(0), &hands.memory_facts())?;
-    Ok(Todo::Priority { area: target.to_owned(), to })
+    drain::check_fit(area, areas, Bytes::new(0), &host.memory_facts())?;
+    Ok(CheckedStep::SetSwapPriority(SwapPriorityToSet { area: target.to_owned(), to }))
 }
 
-fn drain_swap(
-    hands: &dyn HostOps,
+fn check_drain(
+    host: &dyn HostOps,
     areas: &[Area],
     target: &str,
     from: &SwapHeld,
     added: u64,
-) -> Result<Todo, Error> {
+) -> Result<CheckedStep, Error> {
     let Some(area) = areas.iter().find(|area| area.path == target) else {
-        return Ok(Todo::Nothing);
+        return Ok(CheckedStep::InPlace);
     };
     if area.size != from.size_bytes || area.priority != from.priority {
         let planned = format!("{} of swap with priority {}", from.size_bytes, from.priority);
-        return Err(stale(
+        return Err(stale_error(
             target,
             planned,
             format!("{} with priority {}", area.size, area.priority),
         ));
     }
-    drain::fits(area, areas, Bytes::new(added), &hands.memory_facts())?;
-    Ok(Todo::Drain { area: target.to_owned() })
+    drain::check_fit(area, areas, Bytes::new(added), &host.memory_facts())?;
+    Ok(CheckedStep::DrainSwap(target.to_owned()))
 }

@@ -21,14 +21,14 @@ use pagewise_model::plan::{Applied, Complaint, Plan, Verified};
 use pagewise_model::undo::InForce;
 
 pub use run::{Failed, Options, Progress};
-pub use undo::Undone;
-pub use verify::Verify;
+pub use undo::UndoTarget;
+pub use verify::VerifyTarget;
 
 use crate::error::{Doing, Error};
 use crate::journal::{self, Lock};
 use crate::live::Live;
 use crate::recover::{Conflicts, recover_all};
-use check::Todo;
+use check::CheckedStep;
 use pagewise_model::undo::Recovered;
 
 /// Why a plan is not applied; nothing was changed.
@@ -46,7 +46,7 @@ pub enum Refused {
 #[derive(Debug)]
 pub struct ReadyPlan {
     plan: Plan,
-    todo: Vec<Todo>,
+    steps: Vec<CheckedStep>,
     folder: String,
     _lock: Lock,
 }
@@ -65,24 +65,24 @@ impl ReadyPlan {
     ) -> Result<(Self, Vec<Recovered>), Refused> {
         let unready = Refused::Unready;
         let lock = Lock::take(state).map_err(unready)?;
-        let mut hands = Live::new().doing(|| "/".to_owned()).map_err(unready)?;
-        let folder = crate::live::resolved(state).map_err(unready)?;
-        let recovered = recover_all(&mut hands, &folder, Conflicts::Keep).map_err(unready)?;
-        let journals = undo::journals(&hands, &folder).map_err(unready)?;
-        undo::none_interrupted(&journals).map_err(unready)?;
-        trial::none_on_trial(&journals).map_err(unready)?;
+        let mut host = Live::new().doing(|| "/".to_owned()).map_err(unready)?;
+        let folder = crate::live::resolve(state).map_err(unready)?;
+        let recovered = recover_all(&mut host, &folder, Conflicts::Keep).map_err(unready)?;
+        let journals = undo::read_journals(&host, &folder).map_err(unready)?;
+        undo::refuse_if_interrupted(&journals).map_err(unready)?;
+        trial::refuse_if_on_trial(&journals).map_err(unready)?;
         let applied: Vec<_> = journals.into_iter().map(|it| it.reading).collect();
-        let todo = check::check(&hands, plan, allows_irreversible, &applied);
-        let todo = check::with_trial(todo, is_trial, &hands).map_err(Refused::Unfit)?;
-        Ok((Self { plan: plan.clone(), todo, folder, _lock: lock }, recovered))
+        let steps = check::check(&host, plan, allows_irreversible, &applied);
+        let steps = check::check_trial(steps, is_trial, &host).map_err(Refused::Unfit)?;
+        Ok((Self { plan: plan.clone(), steps, folder, _lock: lock }, recovered))
     }
 
     /// The ids of the steps whose target is not in place.
     #[must_use]
-    pub fn pending(&self) -> Vec<&str> {
-        let steps = self.plan.steps.iter().zip(&self.todo);
+    pub fn pending_steps(&self) -> Vec<&str> {
+        let steps = self.plan.steps.iter().zip(&self.steps);
         steps
-            .filter(|(_, todo)| **todo != Todo::Nothing)
+            .filter(|(_, checked)| **checked != CheckedStep::InPlace)
             .map(|(step, _)| step.id.as_str())
             .collect()
     }
@@ -97,7 +97,7 @@ impl ReadyPlan {
         options: &Options,
         report: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Applied, Box<Failed>> {
-        let hands = live(&options.stop).map_err(|source| {
+        let host = live_host(&options.stop).map_err(|source| {
             let what = self.plan.id.clone();
             let steps = self.plan.steps.len();
             Box::new(Failed {
@@ -110,12 +110,12 @@ impl ReadyPlan {
                 source,
             })
         })?;
-        run::carry_out(Box::new(hands), &self.folder, &self.plan, &self.todo, options, report)
+        run::carry_out(Box::new(host), &self.folder, &self.plan, &self.steps, options, report)
     }
 }
 
-fn live(stop: &Arc<AtomicBool>) -> Result<Live, Error> {
-    Ok(Live::new().doing(|| "/".to_owned())?.stopped_by(stop.clone()))
+fn live_host(stop: &Arc<AtomicBool>) -> Result<Live, Error> {
+    Ok(Live::new().doing(|| "/".to_owned())?.with_stop(stop.clone()))
 }
 
 /// The plans whose changes are in force, oldest first. Takes no lock and changes nothing.
@@ -126,8 +126,8 @@ pub fn plans_in_force(state: &Path) -> Result<Vec<InForce>, Error> {
     if !journal::is_there(state)? {
         return Ok(Vec::new());
     }
-    let hands = Live::new().doing(|| "/".to_owned())?;
-    undo::in_force(&hands, &crate::live::resolved(state)?)
+    let host = Live::new().doing(|| "/".to_owned())?;
+    undo::plans_in_force(&host, &crate::live::resolve(state)?)
 }
 
 /// Undoes plans, newest first. A change that somebody else has changed since is kept, and so is its
@@ -135,19 +135,19 @@ pub fn plans_in_force(state: &Path) -> Result<Vec<InForce>, Error> {
 ///
 /// # Errors
 /// If another run holds the lock, there is no such plan, or a later plan changed the same thing.
-pub fn undo_plans(state: &Path, which: Undone<'_>) -> Result<Vec<Recovered>, Error> {
+pub fn undo_plans(state: &Path, which: UndoTarget<'_>) -> Result<Vec<Recovered>, Error> {
     if !journal::is_there(state)? {
         return match which {
-            Undone::One(id) => Err(Error::NoJournal { id: id.to_owned(), known: Vec::new() }),
+            UndoTarget::One(id) => Err(Error::NoJournal { id: id.to_owned(), known: Vec::new() }),
             _ => Ok(Vec::new()),
         };
     }
     let _lock = Lock::take(state)?;
-    let mut hands = Live::new().doing(|| "/".to_owned())?;
-    let folder = crate::live::resolved(state)?;
+    let mut host = Live::new().doing(|| "/".to_owned())?;
+    let folder = crate::live::resolve(state)?;
     match which {
-        Undone::Unconfirmed => trial::undo_unconfirmed(&mut hands, &folder),
-        _ => undo::undo(&mut hands, &folder, which),
+        UndoTarget::Unconfirmed => trial::undo_unconfirmed(&mut host, &folder),
+        _ => undo::undo(&mut host, &folder, which),
     }
 }
 
@@ -160,8 +160,8 @@ pub fn confirm_plan(state: &Path, id: &str) -> Result<(), Error> {
         return Err(Error::NotOnTrial { id: id.to_owned(), known: Vec::new() });
     }
     let _lock = Lock::take(state)?;
-    let mut hands = Live::new().doing(|| "/".to_owned())?;
-    trial::confirm(&mut hands, &crate::live::resolved(state)?, id)
+    let mut host = Live::new().doing(|| "/".to_owned())?;
+    trial::confirm(&mut host, &crate::live::resolve(state)?, id)
 }
 
 /// Compares plans with the machine, oldest first. Takes no lock and changes nothing.
@@ -170,21 +170,21 @@ pub fn confirm_plan(state: &Path, id: &str) -> Result<(), Error> {
 /// If the folder of journals cannot be read, or there is no such plan.
 pub fn verify_plans(
     state: &Path,
-    which: Verify<'_>,
+    which: VerifyTarget<'_>,
     configuration: &Configuration,
 ) -> Result<Vec<Verified>, Error> {
-    let hands = Live::new().doing(|| "/".to_owned())?;
+    let host = Live::new().doing(|| "/".to_owned())?;
     let journals = match journal::is_there(state) {
-        Ok(true) => undo::journals(&hands, &crate::live::resolved(state)?),
+        Ok(true) => undo::read_journals(&host, &crate::live::resolve(state)?),
         Ok(false) => Ok(Vec::new()),
         Err(error) => Err(error),
     };
     let journals = match (journals, which) {
         // comparing a document needs no journal, which only root can read
-        (Err(_), Verify::Document(_)) => Vec::new(),
+        (Err(_), VerifyTarget::Document(_)) => Vec::new(),
         (journals, _) => journals?,
     };
-    verify::verify_journals(&hands, &journals, which, configuration)
+    verify::verify_journals(&host, &journals, which, configuration)
 }
 
 #[cfg(test)]

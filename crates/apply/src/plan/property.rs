@@ -17,9 +17,9 @@ use proptest::prelude::*;
 use crate::fake::{Fake, Fault, KNOBS, STATE, State, fake_machine, new_file};
 use crate::host_ops::{Config, HostOps, folder_of};
 use crate::journal::Reading;
-use crate::plan::check::{Todo, check};
+use crate::plan::check::{CheckedStep, check};
 use crate::plan::run::{Failed, Options, carry_out};
-use crate::plan::undo::{Undone, journals, undo};
+use crate::plan::undo::{UndoTarget, read_journals, undo};
 use pagewise_model::undo::Recovered;
 
 pub(super) const SYSCTL: &str = "/etc/sysctl.d/90-pagewise.conf";
@@ -251,28 +251,23 @@ fn target(before: &State, wishes: &[Wish]) -> State {
 }
 
 pub(super) fn options() -> Options {
-    Options {
-        allows_irreversible: false,
-        settle: Duration::from_secs(1),
-        trial: None,
-        stop: Arc::new(AtomicBool::new(false)),
-    }
+    Options { settle: Duration::from_secs(1), trial: None, stop: Arc::new(AtomicBool::new(false)) }
 }
 
-fn todo(fake: &Fake, plan: &Plan) -> Option<Vec<Todo>> {
-    let applied = journals(fake, STATE).expect("a folder that can be read");
+fn check_plan(fake: &Fake, plan: &Plan) -> Option<Vec<CheckedStep>> {
+    let applied = read_journals(fake, STATE).expect("a folder that can be read");
     let applied: Vec<Reading> = applied.into_iter().map(|it| it.reading).collect();
     check(fake, plan, false, &applied).ok()
 }
 
 pub(super) fn apply(fake: &Fake, plan: &Plan) -> Option<Result<Applied, Box<Failed>>> {
-    let todo = todo(fake, plan)?;
-    let hands = Box::new(fake.clone());
-    Some(carry_out(hands, STATE, plan, &todo, &options(), &mut |_| {}))
+    let steps = check_plan(fake, plan)?;
+    let host = Box::new(fake.clone());
+    Some(carry_out(host, STATE, plan, &steps, &options(), &mut |_| {}))
 }
 
 pub(super) fn undo_all(fake: &Fake) -> Vec<Recovered> {
-    undo(&mut fake.clone(), STATE, Undone::All).expect("a folder that can be read")
+    undo(&mut fake.clone(), STATE, UndoTarget::All).expect("a folder that can be read")
 }
 
 fn state(fake: &Fake) -> State {
@@ -280,10 +275,10 @@ fn state(fake: &Fake) -> State {
 }
 
 /// Everything that the journals name as in force, in words.
-fn named(fake: &Fake) -> String {
-    let journals = journals(fake, STATE).expect("a folder that can be read");
+fn names_in_force(fake: &Fake) -> String {
+    let journals = read_journals(fake, STATE).expect("a folder that can be read");
     let open = journals.iter().flat_map(|it| it.reading.open());
-    open.map(|it| it.described()).collect::<Vec<_>>().join("\n")
+    open.map(|it| it.describe()).collect::<Vec<_>>().join("\n")
 }
 
 /// Every difference from the initial state is named by a journal.
@@ -320,7 +315,7 @@ fn assert_named(before: &State, now: &State, names: &str) -> Result<(), TestCase
     Ok(())
 }
 
-fn unique(mut wishes: Vec<Wish>) -> Vec<Wish> {
+fn deduplicate(mut wishes: Vec<Wish>) -> Vec<Wish> {
     let mut kinds = BTreeMap::new();
     wishes.retain(|wish| {
         let kind = match wish {
@@ -336,10 +331,10 @@ fn unique(mut wishes: Vec<Wish>) -> Vec<Wish> {
 
 /// A machine and a plan that fits it.
 fn case() -> impl Strategy<Value = (Machine, Vec<Wish>)> {
-    let wishes = prop::collection::vec(wish(), 1..7).prop_map(unique);
+    let wishes = prop::collection::vec(wish(), 1..7).prop_map(deduplicate);
     (machine(), wishes).prop_filter("the plan fits", |(machine, wishes)| {
         let fake = machine.make();
-        todo(&fake, &plan_for(&fake, wishes)).is_some()
+        check_plan(&fake, &plan_for(&fake, wishes)).is_some()
     })
 }
 
@@ -404,7 +399,7 @@ proptest! {
                     prop_assert_eq!(&now, &target(&before, &wishes), "{:?}", kind(at));
                 }
                 fake.revive();
-                assert_named(&before, &now, &named(&fake))?;
+                assert_named(&before, &now, &names_in_force(&fake))?;
                 let told = undo_all(&fake);
                 prop_assert_eq!(state(&fake), before, "{:?} {:?}", kind(at), told);
                 prop_assert!(fake.world().journals.is_empty(), "{:?} {:?}", kind(at), told);
@@ -427,9 +422,9 @@ proptest! {
             for kind in KINDS {
                 let fake = fake.copy();
                 fake.world().faults = vec![kind(at)];
-                let _ = undo(&mut fake.clone(), STATE, Undone::All);
+                let _ = undo(&mut fake.clone(), STATE, UndoTarget::All);
                 fake.revive();
-                assert_named(&before, &state(&fake), &named(&fake))?;
+                assert_named(&before, &state(&fake), &names_in_force(&fake))?;
                 undo_all(&fake);
                 prop_assert_eq!(state(&fake), before.clone(), "{:?}", kind(at));
                 prop_assert!(fake.world().journals.is_empty());
@@ -458,7 +453,7 @@ proptest! {
             let fake = fresh.copy();
             fake.world().faults = vec![Fault::KillAfter(at)];
             if undoes {
-                let _ = undo(&mut fake.clone(), STATE, Undone::All);
+                let _ = undo(&mut fake.clone(), STATE, UndoTarget::All);
             } else {
                 let _ = apply(&fake, &plan).expect("it fits");
             }
@@ -474,7 +469,7 @@ proptest! {
                 let is_known = [&before, &expected].iter().any(|it| it.config.get(path) == Some(entry));
                 prop_assert!(is_staged || is_known, "{} is {:?}", path, entry);
             }
-            assert_named(&before, &State { knobs: before.knobs.clone(), swaps: before.swaps.clone(), ..state(&fake) }, &named(&fake))?;
+            assert_named(&before, &State { knobs: before.knobs.clone(), swaps: before.swaps.clone(), ..state(&fake) }, &names_in_force(&fake))?;
             undo_all(&fake);
             prop_assert_eq!(&state(&fake).config, &before.config, "after write {}", at);
             prop_assert!(fake.world().journals.is_empty());

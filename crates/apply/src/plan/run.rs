@@ -11,26 +11,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pagewise_model::Advice;
-use pagewise_model::lend::{LoanId, ZramSpec};
-use pagewise_model::plan::{Applied, Plan, StepDone, SwapFilePlan, Watched};
+use pagewise_model::lend::ZramSpec;
+use pagewise_model::plan::{Applied, Plan, StepDone, Watched};
 
 use crate::error::Error;
-use crate::host_ops::{Config, HostOps, Strain, folder_of};
-use crate::journal::{JournalName, Loan, Record};
+use crate::host_ops::{Config, HostOps, Strain};
+use crate::journal::{
+    DisabledSwap, EnabledSwap, FileChange, JournalName, LinkChange, Record, RecordedChange,
+    SettingChange, ZramSetup, ZramSizeChange,
+};
 use crate::loan::config;
-use crate::loan::{drain, drained, file, knob, place, swap, zram};
-use crate::plan::check::{Todo, described_change};
+use crate::loan::{drain, drained, file, knob, swap, zram};
+use crate::plan::check::{
+    CheckedStep, DeviceToUse, SwapFileToAdd, SwapPriorityToSet, ZramSwapToAdd, describe_change,
+};
 use crate::plan::trial;
-use crate::session::Session;
+use crate::transaction::Transaction;
 use pagewise_model::undo::Return;
 
 /// How to apply a plan.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Whether steps that cannot be undone were allowed. Nothing reads this:
-    /// [`ReadyPlan::check`](crate::plan::ReadyPlan::check) has an argument of this name, by which
-    /// it refuses such steps.
-    pub allows_irreversible: bool,
     /// How long programs are observed after the last step.
     pub settle: Duration,
     /// Length of the trial: after it the plan is undone unless it was confirmed. `None`: no trial.
@@ -114,23 +115,23 @@ impl Advice for Failed {
 
 /// Applies the plan.
 pub(crate) fn carry_out(
-    hands: Box<dyn HostOps + Send>,
+    host: Box<dyn HostOps + Send>,
     folder: &str,
     plan: &Plan,
-    todo: &[Todo],
+    checked: &[CheckedStep],
     options: &Options,
     report: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Applied, Box<Failed>> {
-    let steps = plan.steps.iter().zip(todo).map(|(step, todo)| StepDone {
+    let steps = plan.steps.iter().zip(checked).map(|(step, checked)| StepDone {
         id: step.id.clone(),
-        what: described_change(&step.change),
-        changed: *todo != Todo::Nothing,
+        what: describe_change(&step.change),
+        changed: *checked != CheckedStep::InPlace,
     });
     let steps: Vec<StepDone> = steps.collect();
     if steps.iter().all(|step| !step.changed) {
         return Ok(Applied { journal: None, steps, watched: None });
     }
-    let before = hands.strain();
+    let before = host.strain();
     let failed = |number: usize, source: Error| Failed {
         number,
         steps: steps.len(),
@@ -140,65 +141,65 @@ pub(crate) fn carry_out(
         journal: None,
         source,
     };
-    let mut session =
-        Session::for_plan(hands, folder, plan).map_err(|source| Box::new(failed(1, source)))?;
-    let journal = session.journal_path().map(|path| JournalName::parse(path).id());
+    let mut changes =
+        Transaction::of_plan(host, folder, plan).map_err(|source| Box::new(failed(1, source)))?;
+    let journal = changes.journal_path().map(|path| JournalName::parse(path).id());
     if let Some(time) = options.trial {
-        if let Err(source) = trial::arm(&mut session, folder, time) {
+        if let Err(source) = trial::arm(&mut changes, folder, time) {
             let failed = Failed { what: "the timer of the trial".to_owned(), ..failed(1, source) };
-            return Err(Box::new(undone(&mut session, &steps, None, journal, failed)));
+            return Err(Box::new(undo_failed(&mut changes, &steps, None, journal, failed)));
         }
     }
     let mut drained = None;
-    for (at, (step, todo)) in steps.iter().zip(todo).enumerate() {
+    for (at, (step, checked)) in steps.iter().zip(checked).enumerate() {
         let carried_out = if options.stop.load(Ordering::Relaxed) {
             Err(Error::Stopped)
         } else {
             report(Progress::Step(at + 1, steps.len(), &step.what));
-            carry_out_step(&mut session, step, todo)
+            carry_out_step(&mut changes, step, checked)
         };
         match carried_out {
-            Ok(Some(loan)) => drained = Some((at, loan)),
+            Ok(Some(id)) => drained = Some((at, id)),
             Ok(None) => {}
             Err(source) => {
                 let source =
                     if options.stop.load(Ordering::Relaxed) { Error::Stopped } else { source };
                 let failure = failed(at + 1, source);
-                return Err(Box::new(undone(&mut session, &steps, drained, journal, failure)));
+                return Err(Box::new(undo_failed(&mut changes, &steps, drained, journal, failure)));
             }
         }
     }
-    let settled = settle(&session, before, options, report);
-    let kept = settled.and_then(|watched| session.note(&Record::Applied).map(|()| watched));
+    let settled = settle(&changes, before, options, report);
+    let kept = settled.and_then(|watched| changes.note(&Record::Applied).map(|()| watched));
     match kept {
         Ok(watched) => {
-            session.leave();
+            changes.keep();
             Ok(Applied { journal, steps, watched: Some(watched) })
         }
         Err(source) => {
             let failed =
                 Failed { what: "the time after it".to_owned(), ..failed(steps.len(), source) };
-            Err(Box::new(undone(&mut session, &steps, drained, journal, failed)))
+            Err(Box::new(undo_failed(&mut changes, &steps, drained, journal, failed)))
         }
     }
 }
 
 /// Undoes what a failed plan has done.
-fn undone(
-    session: &mut Session,
+fn undo_failed(
+    changes: &mut Transaction,
     steps: &[StepDone],
-    drained: Option<(usize, LoanId)>,
+    drained: Option<(usize, u64)>,
     journal: Option<String>,
     failed: Failed,
 ) -> Failed {
     let (returns, stay) = match drained {
-        Some((at, loan)) => {
+        Some((at, id)) => {
             let stay = steps[..=at].iter().filter(|step| step.changed);
-            (session.give_back_after(loan), stay.map(|step| step.id.clone()).collect())
+            (changes.undo_after(id), stay.map(|step| step.id.clone()).collect())
         }
         None => {
-            let returns = session.give_all_back();
-            session.leave();
+            let returns = changes.undo_all();
+            changes.keep();
             (returns, Vec::new())
         }
     };
@@ -206,52 +207,26 @@ fn undone(
     Failed { returns, stay, journal: journal.filter(|_| is_left), ..failed }
 }
 
-/// Carries out one step. Returns the loan of the disabled swap area if the step drained one.
+/// Carries out one step. Returns the change that disabled a swap area if the step drained one.
 fn carry_out_step(
-    session: &mut Session,
+    changes: &mut Transaction,
     step: &StepDone,
-    todo: &Todo,
-) -> Result<Option<LoanId>, Error> {
-    if *todo == Todo::Nothing {
+    checked: &CheckedStep,
+) -> Result<Option<u64>, Error> {
+    if *checked == CheckedStep::InPlace {
         return Ok(None);
     }
-    session.note(&Record::Step { id: step.id.clone() })?;
-    match todo {
-        Todo::Nothing => {}
-        Todo::Setting(loan) => set(session, loan)?,
-        Todo::File { path, old, ours } => {
-            session.folders(path)?;
-            let loan = Loan::File { path: path.clone(), old: old.clone(), ours: ours.clone() };
-            session.taken(loan, |hands| {
-                let found = hands.config(path);
-                let is_as_checked = match (&found, old) {
-                    (Ok(Config::File(file)), Some(old)) => file == old,
-                    (Ok(Config::Missing), None) => true,
-                    _ => false,
-                };
-                refuse_unless(is_as_checked, path)?;
-                config::set_file(hands, path, ours, old.as_ref())
-            })?;
-        }
-        Todo::Link { path, old, ours } => {
-            session.folders(path)?;
-            let loan = Loan::Link { path: path.clone(), old: old.clone(), ours: ours.clone() };
-            session.taken(loan, |hands| {
-                let found = hands.config(path);
-                let is_as_checked = match (&found, old) {
-                    (Ok(Config::Link(to)), Some(old)) => to == old,
-                    (Ok(Config::Missing), None) => true,
-                    _ => false,
-                };
-                refuse_unless(is_as_checked, path)?;
-                config::set_link(hands, path, ours)
-            })?;
-        }
-        Todo::Units => drop(session.taken(Loan::Units, config::reload)?),
-        Todo::AddZram { .. } => add_zram(session, todo)?,
-        Todo::AddSwapFile { path, to } => add_swap_file(session, path, *to)?,
-        Todo::Priority { area, to } => set_priority(session, area, *to)?,
-        Todo::Drain { area } => return drain(session, area).map(Some),
+    changes.note(&Record::Step { id: step.id.clone() })?;
+    match checked {
+        CheckedStep::InPlace => {}
+        CheckedStep::Setting(setting) => set(changes, setting)?,
+        CheckedStep::File(file) => write_file(changes, file)?,
+        CheckedStep::Link(link) => make_link(changes, link)?,
+        CheckedStep::ReloadUnits => drop(changes.make(RecordedChange::Units, config::reload)?),
+        CheckedStep::AddZramSwap(swap) => add_zram_swap(changes, swap)?,
+        CheckedStep::AddSwapFile(file) => add_swap_file(changes, file)?,
+        CheckedStep::SetSwapPriority(priority) => set_priority(changes, priority)?,
+        CheckedStep::DrainSwap(area) => return drain(changes, area).map(Some),
     }
     Ok(None)
 }
@@ -265,84 +240,110 @@ fn refuse_unless(is_as_checked: bool, what: &str) -> Result<(), Error> {
     Err(Error::Stale { what: what.to_owned(), planned, found })
 }
 
-/// Writes a setting. Does nothing for any loan other than [`Loan::Setting`], so pass only that.
-fn set(session: &mut Session, loan: &Loan) -> Result<(), Error> {
-    let Loan::Setting { name, path, old, ours, back } = loan else { return Ok(()) };
-    session.taken(loan.clone(), |hands| {
-        refuse_unless(knob::is_at_value(hands, path, old)?, name)?;
-        knob::set(hands, name, &knob::Change { path, old, ours, back })
+/// Writes a setting.
+fn set(changes: &mut Transaction, setting: &SettingChange) -> Result<(), Error> {
+    changes.make(RecordedChange::Setting(setting.clone()), |host| {
+        refuse_unless(knob::has_value(host, &setting.path, &setting.old)?, &setting.name)?;
+        knob::set(host, setting)
     })?;
     Ok(())
 }
 
-impl Session {
-    /// Creates the missing parent folders of a file.
-    pub(crate) fn folders(&mut self, path: &str) -> Result<(), Error> {
-        let mut missing = Vec::new();
-        let mut folder = folder_of(path);
-        while place::known_folder(folder).is_ok()
-            && matches!(self.hands().config(folder), Ok(Config::Missing))
-        {
-            missing.push(folder.to_owned());
-            folder = folder_of(folder);
-        }
-        for path in missing.into_iter().rev() {
-            let loan = Loan::Folder { path: path.clone() };
-            self.taken(loan, |hands| config::make_folder(hands, &path))?;
-        }
-        Ok(())
-    }
+/// Writes a configuration file.
+fn write_file(changes: &mut Transaction, file: &FileChange) -> Result<(), Error> {
+    changes.make_folders(&file.path)?;
+    changes.make(RecordedChange::File(file.clone()), |host| {
+        let is_as_checked = match (host.config(&file.path), &file.old) {
+            (Ok(Config::File(found)), Some(old)) => found == *old,
+            (Ok(Config::Missing), None) => true,
+            _ => false,
+        };
+        refuse_unless(is_as_checked, &file.path)?;
+        config::set_file(host, file)
+    })?;
+    Ok(())
 }
 
-/// Creates swap on zram. Does nothing for any step other than [`Todo::AddZram`], so pass only that.
-fn add_zram(session: &mut Session, todo: &Todo) -> Result<(), Error> {
-    let Todo::AddZram { number, exists, lasts, to } = todo else { return Ok(()) };
+/// Creates a link.
+fn make_link(changes: &mut Transaction, link: &LinkChange) -> Result<(), Error> {
+    changes.make_folders(&link.path)?;
+    changes.make(RecordedChange::Link(link.clone()), |host| {
+        let is_as_checked = match (host.config(&link.path), &link.old) {
+            (Ok(Config::Link(to)), Some(old)) => to == *old,
+            (Ok(Config::Missing), None) => true,
+            _ => false,
+        };
+        refuse_unless(is_as_checked, &link.path)?;
+        config::set_link(host, link)
+    })?;
+    Ok(())
+}
+
+/// Creates swap on zram.
+fn add_zram_swap(changes: &mut Transaction, swap: &ZramSwapToAdd) -> Result<(), Error> {
+    let ZramSwapToAdd { device, lasts, to } = swap;
     let spec = ZramSpec {
         compressor: Some(to.compressor.clone()),
         mem_limit: to.mem_limit_bytes,
         ..ZramSpec::new(to.disksize_bytes)
     };
-    let made = match number.filter(|_| *exists) {
-        Some(number) => {
-            let device = zram::device(session.hands(), number)
-                .ok_or(Error::Absent { what: format!("zram{number}"), why: "it has no diskseq" })?;
-            let algorithm = zram::setup(session.hands(), number)?.algorithm;
-            let disksize = to.disksize_bytes.get();
-            let loan = Loan::ZramSize { device, algorithm, disksize };
-            session.taken(loan, |hands| zram::set_up(hands, number, &spec))?;
+    let number = match *device {
+        DeviceToUse::Existing(number) => {
+            set_zram_size(changes, number, &spec)?;
             number
         }
-        None => session.zram(&spec)?.number,
+        DeviceToUse::New => changes.add_zram(&spec)?.number,
+        DeviceToUse::NewWithNumber(planned) => {
+            let number = changes.add_zram(&spec)?.number;
+            if number != planned {
+                let (planned, found) = (format!("zram{planned}"), format!("zram{number}"));
+                return Err(Error::Stale { what: "the new device".to_owned(), planned, found });
+            }
+            number
+        }
     };
-    if let Some(planned) = number.filter(|number| *number != made) {
-        let (planned, found) = (format!("zram{planned}"), format!("zram{made}"));
-        return Err(Error::Stale { what: "the new device".to_owned(), planned, found });
-    }
-    let area = zram::area(made);
-    let diskseq = swap::diskseq_of(session.hands(), &area);
-    let lasting = lasts.then(|| to.clone());
-    let loan = Loan::SwapOn { area: area.clone(), diskseq, zram: lasting };
-    session.taken(loan, |hands| switch_on(hands, &area, Some(to.priority)))?;
+    let area = zram::area(number);
+    let diskseq = swap::diskseq_of(changes.host(), &area);
+    let zram = lasts.then(|| to.clone());
+    enable_swap(changes, EnabledSwap { area, diskseq, zram }, Some(to.priority))
+}
+
+/// Sets up an existing device that has no size.
+fn set_zram_size(changes: &mut Transaction, number: u32, spec: &ZramSpec) -> Result<(), Error> {
+    let device = zram::device(changes.host(), number)
+        .ok_or(Error::Absent { what: format!("zram{number}"), why: "it has no diskseq" })?;
+    let algorithm = zram::read_setup(changes.host(), number)?.algorithm;
+    let disksize = spec.disksize.get();
+    let change = RecordedChange::ZramSize(ZramSizeChange { device, algorithm, disksize });
+    changes.make(change, |host| zram::set_up(host, number, spec))?;
     Ok(())
 }
 
-fn add_swap_file(session: &mut Session, path: &str, to: SwapFilePlan) -> Result<(), Error> {
-    let what = file::announced_as(session.hands(), path, to.size_bytes)?;
-    session.filled(what, to.size_bytes)?;
-    let loan = Loan::SwapOn { area: path.to_owned(), diskseq: None, zram: None };
-    session.taken(loan, |hands| switch_on(hands, path, to.priority))?;
+fn add_swap_file(changes: &mut Transaction, file: &SwapFileToAdd) -> Result<(), Error> {
+    let SwapFileToAdd { path, to } = file;
+    let new = file::new_file_at(changes.host(), path, to.size_bytes)?;
+    changes.add_swap_file(new, to.size_bytes)?;
+    let swap = EnabledSwap { area: path.clone(), diskseq: None, zram: None };
+    enable_swap(changes, swap, to.priority)
+}
+
+/// Writes a swap header to the area, enables it and reads back its priority; with `None` the kernel
+/// must have chosen a negative one.
+fn enable_swap(
+    changes: &mut Transaction,
+    swap: EnabledSwap,
+    priority: Option<i16>,
+) -> Result<(), Error> {
+    let area = swap.area.clone();
+    changes.make(RecordedChange::SwapOn(swap), |host| {
+        swap::enable(host, &area, priority)?;
+        check_priority(host, &area, priority)
+    })?;
     Ok(())
 }
 
-/// Enables the area and reads back its priority; with `None` the kernel must have chosen a negative
-/// one.
-fn switch_on(hands: &mut dyn HostOps, area: &str, priority: Option<i16>) -> Result<(), Error> {
-    swap::on(hands, area, priority)?;
-    has_priority(hands, area, priority)
-}
-
-fn has_priority(hands: &dyn HostOps, area: &str, priority: Option<i16>) -> Result<(), Error> {
-    let found = drain::area(hands, area).map(|found| found.priority);
+fn check_priority(host: &dyn HostOps, area: &str, priority: Option<i16>) -> Result<(), Error> {
+    let found = drain::area(host, area).map(|found| found.priority);
     let is_it = match priority {
         Some(priority) => found == Some(i32::from(priority)),
         None => found.is_some_and(|found| found < 0),
@@ -358,26 +359,33 @@ fn has_priority(hands: &dyn HostOps, area: &str, priority: Option<i16>) -> Resul
 
 /// Changes a priority by disabling and enabling the area, because the kernel sets it only when an
 /// area is enabled. The device or file is kept.
-fn set_priority(session: &mut Session, path: &str, to: i16) -> Result<(), Error> {
-    let area = drain::area(session.hands(), path);
-    let priority = area.map(|area| area.priority).unwrap_or_default();
-    let loan = Loan::Drained { area: path.to_owned(), priority, zram: None };
-    session.taken(loan, |hands| drained::drain(hands, path, None))?;
-    let diskseq = swap::diskseq_of(session.hands(), path);
-    let loan = Loan::SwapOn { area: path.to_owned(), diskseq, zram: None };
-    session.taken(loan, |hands| {
-        swap::on_again(hands, path, Some(to))?;
-        has_priority(hands, path, Some(to))
+fn set_priority(changes: &mut Transaction, wanted: &SwapPriorityToSet) -> Result<(), Error> {
+    let SwapPriorityToSet { area, to } = wanted;
+    disable_swap(changes, area, None)?;
+    let diskseq = swap::diskseq_of(changes.host(), area);
+    let swap = EnabledSwap { area: area.clone(), diskseq, zram: None };
+    changes.make(RecordedChange::SwapOn(swap), |host| {
+        swap::enable_formatted(host, area, Some(*to))?;
+        check_priority(host, area, Some(*to))
     })?;
     Ok(())
 }
 
-fn drain(session: &mut Session, path: &str) -> Result<LoanId, Error> {
-    let area = drain::area(session.hands(), path);
-    let priority = area.map(|area| area.priority).unwrap_or_default();
-    let setup = drain::zram_setup(session.hands(), path)?;
-    let loan = Loan::Drained { area: path.to_owned(), priority, zram: setup.clone() };
-    session.taken(loan, |hands| drained::drain(hands, path, setup.as_ref()))
+fn drain(changes: &mut Transaction, area: &str) -> Result<u64, Error> {
+    let setup = drain::zram_setup(changes.host(), area)?;
+    disable_swap(changes, area, setup)
+}
+
+/// Disables a swap area, and resets its zram device if `zram` has the settings to restore.
+fn disable_swap(
+    changes: &mut Transaction,
+    area: &str,
+    zram: Option<ZramSetup>,
+) -> Result<u64, Error> {
+    let found = drain::area(changes.host(), area);
+    let priority = found.map(|found| found.priority).unwrap_or_default();
+    let swap = DisabledSwap { area: area.to_owned(), priority, zram };
+    changes.make(RecordedChange::Drained(swap.clone()), |host| drained::drain(host, &swap))
 }
 
 /// Interval at which the stop flag is checked.
@@ -388,12 +396,12 @@ const MOST_WAITING: u64 = 10;
 
 /// Observes programs for some time after the last step.
 fn settle(
-    session: &Session,
+    changes: &Transaction,
     before: Strain,
     options: &Options,
     report: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Watched, Error> {
-    let start = session.hands().strain();
+    let start = changes.host().strain();
     if !options.settle.is_zero() {
         report(Progress::Settling(options.settle));
     }
@@ -403,10 +411,10 @@ fn settle(
             return Err(Error::Stopped);
         }
         let nap = NAP.min(options.settle - waited);
-        session.hands().pause(nap);
+        changes.host().pause(nap);
         waited += nap;
     }
-    let end = session.hands().strain();
+    let end = changes.host().strain();
     let since = |from: Option<u64>, to: Option<u64>| Some(to?.saturating_sub(from?));
     let watched = Watched {
         settle_seconds: options.settle.as_secs(),

@@ -12,9 +12,9 @@ use super::property::{
     Machine, SWAP_FILE, SYSCTL, Wish, apply, options, plan_for, step, text_of, undo_all,
 };
 use super::run::{Options, carry_out};
-use super::trial::{confirm, none_on_trial, undo_unconfirmed};
-use super::undo::{Undone, journals, none_interrupted, undo};
-use super::verify::{Verify, verify_journals};
+use super::trial::{confirm, refuse_if_on_trial, undo_unconfirmed};
+use super::undo::{UndoTarget, read_journals, refuse_if_interrupted, undo};
+use super::verify::{VerifyTarget, verify_journals};
 use crate::error::Error;
 use crate::fake::{Fake, Fault, STATE, new_file};
 use crate::host_ops::{Config, HostOps};
@@ -37,18 +37,18 @@ fn assert_complaint(fake: &Fake, plan: &Plan, why: &str) {
     assert_eq!(fake.world().deeds, 0, "nothing is written by a check");
 }
 
-fn changed(change: Change) -> Plan {
+fn plan_of_change(change: Change) -> Plan {
     Plan { steps: vec![step(0, change)], ..plan_for(&PLAIN.make(), &[]) }
 }
 
-fn knob(target: &str, from: &str, to: &str) -> Plan {
+fn plan_of_knob(target: &str, from: &str, to: &str) -> Plan {
     let (target, from, to) = (target.to_owned(), from.to_owned(), to.to_owned());
-    changed(Change::SetKnob { target, from, to })
+    plan_of_change(Change::SetKnob { target, from, to })
 }
 
-fn file(target: &str, from: Option<&str>) -> Plan {
+fn plan_of_file(target: &str, from: Option<&str>) -> Plan {
     let from = from.map(str::to_owned);
-    changed(Change::WriteFile { target: target.to_owned(), from, to: "x\n".to_owned() })
+    plan_of_change(Change::WriteFile { target: target.to_owned(), from, to: "x\n".to_owned() })
 }
 
 #[test]
@@ -81,23 +81,23 @@ fn each_bad_plan_is_refused_with_its_reason() {
         ("vm.drop_caches", "0", "1", "cannot be borrowed"),
         ("zram.disksize[0]", "1048576", "4096", "cannot be borrowed"),
     ] {
-        assert_complaint(&fake, &knob(target, from, to), why);
+        assert_complaint(&fake, &plan_of_knob(target, from, to), why);
     }
     for path in ["/etc/passwd", "/etc/sysctl.d/../passwd.conf", "/proc/sys/vm/swappiness"] {
-        assert!(!complaints(&fake, &file(path, None)).is_empty(), "{path}");
+        assert!(!complaints(&fake, &plan_of_file(path, None)).is_empty(), "{path}");
     }
     assert_complaint(
         &fake,
-        &file(SYSCTL, Some("was\n")),
+        &plan_of_file(SYSCTL, Some("was\n")),
         "expects the file as it was then, found nothing",
     );
     fake.world().put_config(SYSCTL, Config::Link("/dev/null".to_owned()));
-    assert_complaint(&fake, &file(SYSCTL, None), "found a link to /dev/null");
+    assert_complaint(&fake, &plan_of_file(SYSCTL, None), "found a link to /dev/null");
 }
 
 #[test]
 fn all_complaints_come_at_once() {
-    let mut plan = knob("vm.swapiness", "60", "10");
+    let mut plan = plan_of_knob("vm.swapiness", "60", "10");
     plan.steps.push(step(1, Change::ReloadUnits { target: "runit".to_owned() }));
     plan.machine.machine_id_hash = None;
     assert_eq!(complaints(&PLAIN.make(), &plan).len(), 3);
@@ -144,7 +144,7 @@ fn a_plan_below_a_later_one_waits_for_that() {
     let mut second = plan_for(&fake, &[Wish::File(SYSCTL, 2)]);
     second.id = "ffffffffffffffff".to_owned();
     apply(&fake, &second).unwrap().unwrap();
-    let undo = |id: &str| undo(&mut fake.clone(), STATE, Undone::One(id));
+    let undo = |id: &str| undo(&mut fake.clone(), STATE, UndoTarget::One(id));
     let refused = undo("1").unwrap_err();
     assert!(matches!(&refused, Error::Under { id, target, .. } if id == "2" && target == SYSCTL));
     assert!(matches!(undo("9"), Err(Error::NoJournal { .. })));
@@ -206,8 +206,8 @@ fn a_swap_file_is_switched_off_and_removed_after_a_boot_too() {
         }
         let verified = verify_journals(
             &fake,
-            &journals(&fake, STATE).unwrap(),
-            Verify::All,
+            &read_journals(&fake, STATE).unwrap(),
+            VerifyTarget::All,
             &Configuration::default(),
         );
         assert_eq!(verified.unwrap()[0].steps[0].differences.is_empty(), is_on);
@@ -222,7 +222,7 @@ fn a_swap_file_goes_where_no_other_file_is() {
     let fake = PLAIN.make();
     let of = |target: &str, mib: u64, priority| {
         let to = SwapFilePlan { size_bytes: Bytes::new(mib << 20), priority };
-        changed(Change::AddSwapFile { target: target.to_owned(), to })
+        plan_of_change(Change::AddSwapFile { target: target.to_owned(), to })
     };
     assert_complaint(&fake, &of("/etc/cron.d/pagewise-swap-0", 2, None), "is called /var/pagewise");
     assert_complaint(&fake, &of("/var/swapfile", 2, None), "is called /var/pagewise");
@@ -242,12 +242,12 @@ fn no_run_undoes_a_plan_by_itself_and_an_interrupted_one_is_told() {
     fake.revive();
     recover_all(&mut fake.clone(), STATE, Conflicts::Close).unwrap();
     assert_eq!(fake.world().state.knobs[SWAPPINESS], "1");
-    let left = journals(&fake, STATE).unwrap();
-    assert!(matches!(none_interrupted(&left), Err(Error::Interrupted { .. })));
-    undo(&mut fake.clone(), STATE, Undone::Interrupted).unwrap();
+    let left = read_journals(&fake, STATE).unwrap();
+    assert!(matches!(refuse_if_interrupted(&left), Err(Error::Interrupted { .. })));
+    undo(&mut fake.clone(), STATE, UndoTarget::Interrupted).unwrap();
     assert_eq!(fake.world().state.knobs[SWAPPINESS], "60");
     apply(&fake, &plan).unwrap().unwrap();
-    undo(&mut fake.clone(), STATE, Undone::Interrupted).unwrap();
+    undo(&mut fake.clone(), STATE, UndoTarget::Interrupted).unwrap();
     assert_eq!(fake.world().state.knobs[SWAPPINESS], "1", "it was applied whole");
 }
 
@@ -304,7 +304,7 @@ fn after_swap_was_switched_off_what_was_done_before_stays() {
     let swaps: Vec<String> = fake.swaps().into_iter().map(|area| area.path).collect();
     assert_eq!(swaps, ["/dev/zram1"]);
     assert_eq!(fake.world().state.knobs[SWAPPINESS], "60");
-    undo(&mut fake.clone(), STATE, Undone::Interrupted).unwrap();
+    undo(&mut fake.clone(), STATE, UndoTarget::Interrupted).unwrap();
     assert_eq!(fake.world().state, before);
 }
 
@@ -318,12 +318,12 @@ fn a_staged_file_of_an_earlier_run_is_replaced() {
     assert_eq!(fake.config(&staged).unwrap(), Config::Missing);
 }
 
-fn on_trial(fake: &Fake, wishes: &[Wish]) -> Plan {
+fn apply_on_trial(fake: &Fake, wishes: &[Wish]) -> Plan {
     let plan = plan_for(fake, wishes);
     let todo = check(fake, &plan, false, &[]).unwrap();
     let options = Options { trial: Some(Duration::from_secs(600)), ..options() };
-    let hands = Box::new(fake.clone());
-    carry_out(hands, STATE, &plan, &todo, &options, &mut |_| {}).unwrap();
+    let host = Box::new(fake.clone());
+    carry_out(host, STATE, &plan, &todo, &options, &mut |_| {}).unwrap();
     plan
 }
 
@@ -334,10 +334,10 @@ fn a_trial_is_undone_when_its_time_is_over_or_at_the_next_boot() {
     for boots in [false, true] {
         let fake = PLAIN.make();
         let before = fake.world().state.clone();
-        on_trial(&fake, &wishes);
+        apply_on_trial(&fake, &wishes);
         let timer = fake.world().timer.expect("it is armed");
         assert!(matches!(
-            none_on_trial(&journals(&fake, STATE).unwrap()),
+            refuse_if_on_trial(&read_journals(&fake, STATE).unwrap()),
             Err(Error::OnTrial { .. })
         ));
         assert_eq!(undo_unconfirmed(&mut fake.clone(), STATE).unwrap(), [], "too early");
@@ -358,7 +358,7 @@ fn a_trial_is_undone_when_its_time_is_over_or_at_the_next_boot() {
 fn a_plan_that_was_confirmed_stays_and_leaves_no_trace_of_the_trial() {
     let fake = PLAIN.make();
     let before = fake.world().state.clone();
-    on_trial(&fake, &[Wish::Knob("swappiness", 1)]);
+    apply_on_trial(&fake, &[Wish::Knob("swappiness", 1)]);
     assert!(matches!(confirm(&mut fake.clone(), STATE, "7"), Err(Error::NotOnTrial { .. })));
     confirm(&mut fake.clone(), STATE, "1").unwrap();
     assert_eq!(fake.world().state.config, before.config);
@@ -386,13 +386,13 @@ fn a_trial_that_is_killed_anywhere_is_undone_or_kept() {
         fake.revive();
         fake.world().clock += 1_000_000_000;
         undo_unconfirmed(&mut fake.clone(), STATE).unwrap();
-        undo(&mut fake.clone(), STATE, Undone::Interrupted).unwrap();
+        undo(&mut fake.clone(), STATE, UndoTarget::Interrupted).unwrap();
         assert_eq!(fake.world().state, before, "{at}");
     }
     for at in 0..20 {
         let fake = PLAIN.make();
         let before = fake.world().state.clone();
-        on_trial(&fake, &wishes);
+        apply_on_trial(&fake, &wishes);
         fake.revive();
         fake.world().faults = vec![Fault::KillAfter(at)];
         let _ = confirm(&mut fake.clone(), STATE, "1");
@@ -421,8 +421,8 @@ fn verify_names_what_differs_and_who_set_it() {
     let plan = plan_for(&fake, &[Wish::Knob("swappiness", 1), Wish::File(SYSCTL, 1)]);
     apply(&fake, &plan).unwrap().unwrap();
     let verified = |configuration: &Configuration| {
-        let journals = journals(&fake, STATE).unwrap();
-        let mut all = verify_journals(&fake, &journals, Verify::All, configuration).unwrap();
+        let journals = read_journals(&fake, STATE).unwrap();
+        let mut all = verify_journals(&fake, &journals, VerifyTarget::All, configuration).unwrap();
         all.remove(0)
     };
     let none = Configuration::default();
@@ -451,9 +451,9 @@ fn verify_leaves_to_a_later_plan_what_that_changed() {
     let mut second = plan_for(&fake, &[Wish::File(SYSCTL, 2)]);
     second.id = "ffffffffffffffff".to_owned();
     apply(&fake, &second).unwrap().unwrap();
-    let journals = journals(&fake, STATE).unwrap();
+    let journals = read_journals(&fake, STATE).unwrap();
     let configuration = Configuration::default();
-    let all = verify_journals(&fake, &journals, Verify::All, &configuration).unwrap();
+    let all = verify_journals(&fake, &journals, VerifyTarget::All, &configuration).unwrap();
     assert!(all.iter().all(|it| !it.has_drifted()), "{all:?}");
     assert!(all[0].steps[0].skipped.as_deref().is_some_and(|why| why.contains("ffffffffffffffff")));
 }

@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use crate::error::{Doing, Error};
 use crate::host_ops::{HostChange, HostOps};
-use crate::journal::{Journal, Loan, Reading, Record};
+use crate::journal::{FileChange, Journal, LinkChange, Reading, Record, RecordedChange};
 use crate::loan::config;
 use crate::loan::run::Run;
-use crate::plan::undo::{PlanJournal, journals};
+use crate::plan::undo::{PlanJournal, read_journals};
 use crate::recover::{Conflicts, boot_id, recover_one, settle};
-use crate::session::Session;
+use crate::transaction::Transaction;
 use pagewise_model::undo::Recovered;
 
 const UNIT: &str = "/etc/systemd/system/pagewise-unconfirmed.service";
@@ -25,7 +25,7 @@ const LINKED: &str = "../pagewise-unconfirmed.service";
 
 /// The unit that runs at each boot until the plan is confirmed: before the plan's files are
 /// applied, and before swap is enabled.
-fn unit(program: &str, state: &str) -> String {
+fn unit_text(program: &str, state: &str) -> String {
     format!(
         "\
 # Written by pagewise apply --trial-for; removed when the plan is confirmed or undone.
@@ -49,8 +49,8 @@ ExecStart={program} undo --unconfirmed
 
 /// Sets up the timer and the unit. They are removed when the plan is undone, or when it is
 /// confirmed.
-pub(crate) fn arm(session: &mut Session, state: &str, time: Duration) -> Result<(), Error> {
-    let program = session.hands().program().doing(|| "the path of this program".to_owned())?;
+pub(crate) fn arm(changes: &mut Transaction, state: &str, time: Duration) -> Result<(), Error> {
+    let program = changes.host().program().doing(|| "the path of this program".to_owned())?;
     for path in [&program, state] {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte);
         if !path.bytes().all(is_plain) {
@@ -58,27 +58,26 @@ pub(crate) fn arm(session: &mut Session, state: &str, time: Duration) -> Result<
             return Err(Error::Uncertain { what: (*path).to_owned(), why });
         }
     }
-    let until = session.hands().now() / 1000 + time.as_secs();
-    session.note(&Record::Trial { until })?;
-    let text = unit(&program, state);
-    session.folders(UNIT)?;
-    let file = Loan::File { path: UNIT.to_owned(), old: None, ours: text.clone() };
-    session.taken(file, |hands| config::set_file(hands, UNIT, &text, None))?;
-    session.folders(LINK)?;
-    let link = Loan::Link { path: LINK.to_owned(), old: None, ours: LINKED.to_owned() };
-    session.taken(link, |hands| config::set_link(hands, LINK, LINKED))?;
+    let until = changes.host().now() / 1000 + time.as_secs();
+    changes.note(&Record::Trial { until })?;
+    let text = unit_text(&program, state);
+    let unit = FileChange { path: UNIT.to_owned(), old: None, ours: text };
+    changes.make_folders(UNIT)?;
+    changes.make(RecordedChange::File(unit.clone()), |host| config::set_file(host, &unit))?;
+    let link = LinkChange { path: LINK.to_owned(), old: None, ours: LINKED.to_owned() };
+    changes.make_folders(LINK)?;
+    changes.make(RecordedChange::Link(link.clone()), |host| config::set_link(host, &link))?;
     let seconds = time.as_secs();
-    session.taken(Loan::Timer, |hands| {
-        hands
-            .act(&HostChange::Arm { seconds, program: &program, state })
+    changes.make(RecordedChange::Timer, |host| {
+        host.act(&HostChange::Arm { seconds, program: &program, state })
             .doing(|| "systemd-run --on-active".to_owned())
     })?;
     Ok(())
 }
 
 /// Refuses if a plan is on trial.
-pub(crate) fn none_on_trial(journals: &[PlanJournal]) -> Result<(), Error> {
-    match journals.iter().find(|it| it.reading.trial().is_some()) {
+pub(crate) fn refuse_if_on_trial(journals: &[PlanJournal]) -> Result<(), Error> {
+    match journals.iter().find(|it| it.reading.trial_end().is_some()) {
         None => Ok(()),
         Some(it) => Err(Error::OnTrial { id: it.id(), plan: it.plan() }),
     }
@@ -86,25 +85,25 @@ pub(crate) fn none_on_trial(journals: &[PlanJournal]) -> Result<(), Error> {
 
 /// Undoes the plans whose trial is over, and those on trial since an earlier boot.
 pub(crate) fn undo_unconfirmed(
-    hands: &mut dyn HostOps,
+    host: &mut dyn HostOps,
     folder: &str,
 ) -> Result<Vec<Recovered>, Error> {
-    let boot_id = boot_id(hands)?;
-    let now = hands.now() / 1000;
+    let boot_id = boot_id(host)?;
+    let now = host.now() / 1000;
     let is_over = |it: &&PlanJournal| {
-        let is_earlier = it.reading.began().is_none_or(|(boot, _)| boot != boot_id);
+        let is_earlier = it.reading.run().is_none_or(|run| run.boot_id != boot_id);
         // a timer may expire a fraction of a second early
-        it.reading.trial().is_some_and(|until| is_earlier || now + 1 >= until)
+        it.reading.trial_end().is_some_and(|until| is_earlier || now + 1 >= until)
     };
-    let journals = journals(hands, folder)?;
+    let journals = read_journals(host, folder)?;
     let over = journals.iter().rev().filter(is_over);
-    Ok(over.map(|it| recover_one(hands, &it.path, Conflicts::Keep, &boot_id).0).collect())
+    Ok(over.map(|it| recover_one(host, &it.path, Conflicts::Keep, &boot_id).0).collect())
 }
 
 /// Keeps a plan that is on trial. When this returns, nothing undoes it automatically any more.
-pub(crate) fn confirm(hands: &mut dyn HostOps, folder: &str, id: &str) -> Result<(), Error> {
-    let journals = journals(hands, folder)?;
-    let on_trial = |it: &&PlanJournal| it.reading.trial().is_some();
+pub(crate) fn confirm(host: &mut dyn HostOps, folder: &str, id: &str) -> Result<(), Error> {
+    let journals = read_journals(host, folder)?;
+    let on_trial = |it: &&PlanJournal| it.reading.trial_end().is_some();
     let meant = journals.iter().filter(on_trial).find(|it| it.is_meant_by(id));
     let Some(it) = meant else {
         let known = journals.iter().filter(on_trial).map(PlanJournal::id).collect();
@@ -113,13 +112,13 @@ pub(crate) fn confirm(hands: &mut dyn HostOps, folder: &str, id: &str) -> Result
     if !it.reading.is_applied() {
         return Err(Error::Interrupted { id: it.id(), plan: it.plan() });
     }
-    let written = hands.journal(&it.path).map(|bytes| bytes.len() as u64).unwrap_or_default();
-    let mut journal = Journal::resume(hands, &it.path, written, &it.reading);
-    journal.add(hands, &Record::Confirmed)?;
+    let written = host.journal(&it.path).map(|bytes| bytes.len() as u64).unwrap_or_default();
+    let mut journal = Journal::resume(host, &it.path, written, &it.reading);
+    journal.add(host, &Record::Confirmed)?;
     // from here on the plan is kept; what remains of the trial has no effect, and is removed with
     // the plan
     for (_, open) in it.reading.open_by_step().iter().rev().filter(|(step, _)| step.is_empty()) {
-        settle(hands, &mut journal, open, Run::OWN_PLAN)?;
+        settle(host, &mut journal, open, Run::OWN_PLAN)?;
     }
     Ok(())
 }
@@ -127,7 +126,7 @@ pub(crate) fn confirm(hands: &mut dyn HostOps, folder: &str, id: &str) -> Result
 impl Reading {
     /// End of the trial, in seconds of Unix time; `None` if the plan is not on trial or was
     /// confirmed.
-    pub(crate) fn trial(&self) -> Option<u64> {
+    pub(crate) fn trial_end(&self) -> Option<u64> {
         let is_confirmed = self.records.contains(&Record::Confirmed);
         let trial = self.records.iter().find_map(|record| match record {
             Record::Trial { until } => Some(*until),

@@ -8,12 +8,15 @@ use pagewise_model::undo::{InForce, Recovered};
 
 use crate::error::Error;
 use crate::host_ops::HostOps;
-use crate::journal::{self, JournalName, Loan, Open, Reading, Record};
+use crate::journal::{
+    self, DisabledSwap, EnabledSwap, FileChange, JournalName, LinkChange, NewFolder, OpenChange,
+    Reading, RecordedChange,
+};
 use crate::recover::{Conflicts, boot_id, recover_one};
 
 /// Which plans to undo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Undone<'a> {
+pub enum UndoTarget<'a> {
     /// Plans that were interrupted.
     Interrupted,
     /// Plans on trial that were not confirmed in time or before a reboot.
@@ -34,36 +37,34 @@ pub(crate) struct PlanJournal {
 
 /// All journals of plans, oldest first. A journal that another user can have written is not
 /// trusted: it is not read, and `undo` reports this.
-pub(crate) fn journals(hands: &dyn HostOps, folder: &str) -> Result<Vec<PlanJournal>, Error> {
-    let paths = journal::plans_in(hands, folder)?;
+pub(crate) fn read_journals(host: &dyn HostOps, folder: &str) -> Result<Vec<PlanJournal>, Error> {
+    let paths = journal::plan_journals(host, folder)?;
     let read = paths.into_iter().map(|path| {
-        let bytes = hands.journal(&path);
+        let bytes = host.journal(&path);
         let reading = bytes.as_deref().map(Reading::parse).unwrap_or_default();
         PlanJournal { path, is_read: bytes.is_ok(), reading }
     });
     Ok(read.collect())
 }
 
-pub(crate) fn in_force(hands: &dyn HostOps, folder: &str) -> Result<Vec<InForce>, Error> {
-    let journals = journals(hands, folder)?;
+pub(crate) fn plans_in_force(host: &dyn HostOps, folder: &str) -> Result<Vec<InForce>, Error> {
+    let journals = read_journals(host, folder)?;
     let in_force = journals.into_iter().filter_map(|PlanJournal { path, reading, .. }| {
-        let Record::Planned { unix_seconds, plan, .. } = reading.records.first()? else {
-            return None;
-        };
+        let planned = reading.planned()?;
         Some(InForce {
             journal: JournalName::parse(&path).id(),
             applied: reading.is_applied(),
             changes: reading.open().len(),
-            trial_until: reading.trial(),
-            unix_seconds: *unix_seconds,
-            plan: (**plan).clone(),
+            trial_until: reading.trial_end(),
+            unix_seconds: planned.run.unix_seconds,
+            plan: (*planned.plan).clone(),
         })
     });
     Ok(in_force.collect())
 }
 
 /// Refuses if a plan is neither fully applied nor undone.
-pub(crate) fn none_interrupted(journals: &[PlanJournal]) -> Result<(), Error> {
+pub(crate) fn refuse_if_interrupted(journals: &[PlanJournal]) -> Result<(), Error> {
     match journals.iter().find(|it| it.is_read && !it.reading.is_applied()) {
         None => Ok(()),
         Some(it) => Err(Error::Interrupted { id: it.id(), plan: it.plan() }),
@@ -86,35 +87,35 @@ impl PlanJournal {
 
 /// Undoes these plans, newest first.
 pub(crate) fn undo(
-    hands: &mut dyn HostOps,
+    host: &mut dyn HostOps,
     folder: &str,
-    which: Undone<'_>,
+    which: UndoTarget<'_>,
 ) -> Result<Vec<Recovered>, Error> {
-    let journals = journals(hands, folder)?;
+    let journals = read_journals(host, folder)?;
     let is_meant = |it: &&PlanJournal| match which {
-        Undone::Interrupted | Undone::Unconfirmed => !it.reading.is_applied(),
-        Undone::One(id) => it.is_meant_by(id),
-        Undone::All => true,
+        UndoTarget::Interrupted | UndoTarget::Unconfirmed => !it.reading.is_applied(),
+        UndoTarget::One(id) => it.is_meant_by(id),
+        UndoTarget::All => true,
     };
     let meant: Vec<&PlanJournal> = journals.iter().filter(is_meant).collect();
-    if let Undone::One(id) = which {
+    if let UndoTarget::One(id) = which {
         let known = journals.iter().map(|it| format!("{} (plan {})", it.id(), it.plan())).collect();
         match meant.as_slice() {
             [] => return Err(Error::NoJournal { id: id.to_owned(), known }),
-            [one] => not_under(one, &journals)?,
+            [one] => refuse_if_changed_later(one, &journals)?,
             // a plan that was applied again after a change has several journals: undo each, newest
             // first
             _ => {}
         }
     }
-    let boot_id = boot_id(hands)?;
+    let boot_id = boot_id(host)?;
     let undone =
-        meant.iter().rev().map(|it| recover_one(hands, &it.path, Conflicts::Keep, &boot_id).0);
+        meant.iter().rev().map(|it| recover_one(host, &it.path, Conflicts::Keep, &boot_id).0);
     Ok(undone.collect())
 }
 
 /// Refuses if a later plan has changed the same thing.
-fn not_under(one: &PlanJournal, journals: &[PlanJournal]) -> Result<(), Error> {
+fn refuse_if_changed_later(one: &PlanJournal, journals: &[PlanJournal]) -> Result<(), Error> {
     let own: Vec<String> = one.reading.open().iter().flat_map(targets).collect();
     let later = journals.iter().skip_while(|it| it.path != one.path).skip(1);
     for later in later.collect::<Vec<_>>().into_iter().rev() {
@@ -128,13 +129,14 @@ fn not_under(one: &PlanJournal, journals: &[PlanJournal]) -> Result<(), Error> {
 }
 
 /// The files, settings and devices that a change affects.
-fn targets(open: &Open) -> Vec<String> {
-    match &open.what {
-        Loan::Setting { path, back, .. } => vec![path.clone(), back.path.clone()],
-        Loan::File { path, .. } | Loan::Link { path, .. } | Loan::Folder { path } => {
-            vec![path.clone()]
-        }
-        Loan::SwapOn { area, .. } | Loan::Drained { area, .. } => vec![area.clone()],
+fn targets(open: &OpenChange) -> Vec<String> {
+    match &open.change {
+        RecordedChange::Setting(setting) => vec![setting.path.clone(), setting.back.path.clone()],
+        RecordedChange::File(FileChange { path, .. })
+        | RecordedChange::Link(LinkChange { path, .. })
+        | RecordedChange::Folder(NewFolder { path }) => vec![path.clone()],
+        RecordedChange::SwapOn(EnabledSwap { area, .. })
+        | RecordedChange::Drained(DisabledSwap { area, .. }) => vec![area.clone()],
         _ => Vec::new(),
     }
 }

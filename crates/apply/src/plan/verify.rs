@@ -5,23 +5,23 @@
 //! changed without the other. Changes nothing.
 
 use pagewise_model::plan::{
-    Change, Difference, DifferenceKind, Plan, Step, StepVerified, SwapFilePlan, Verified,
+    Change, Difference, DifferenceKind, Plan, Step, StepVerified, SwapFilePlan, Verified, ZramSwap,
 };
 use pagewise_model::{Configuration, Mechanism, PersistentSetting, Target, boot_order};
 
 use crate::error::Error;
 use crate::host_ops::{Config, HostOps};
-use crate::journal::{Loan, Reading};
-use crate::loan::config::described;
+use crate::journal::{FileText, Reading, SettingChange};
+use crate::loan::config::describe;
 use crate::loan::{drain, knob};
 use crate::plan::check::{
-    area_of_step, described_change, is_as_planned, is_swap_file_as_planned, name_and_instance,
+    area_of_step, describe_change, is_as_planned, is_swap_file_as_planned, name_and_instance,
 };
 use crate::plan::undo::PlanJournal;
 
 /// Which plan to compare with the machine.
 #[derive(Debug, Clone, Copy)]
-pub enum Verify<'a> {
+pub enum VerifyTarget<'a> {
     /// Every plan that is in force.
     All,
     /// One that is in force, by the number of its journal or by its id.
@@ -41,79 +41,82 @@ pub(crate) struct Context<'a> {
 }
 
 pub(crate) fn verify(
-    hands: &dyn HostOps,
+    host: &dyn HostOps,
     plan: &Plan,
     journal: Option<String>,
     context: Context<'_>,
 ) -> Verified {
-    let steps = plan.steps.iter().map(|step| verify_step(hands, plan, step, context));
+    let steps = plan.steps.iter().map(|step| verify_step(host, plan, step, context));
     Verified { plan: plan.id.clone(), journal, steps: steps.collect(), gains: Vec::new() }
 }
 
 /// Compares plans that are in force, or a plan document.
 pub(crate) fn verify_journals(
-    hands: &dyn HostOps,
+    host: &dyn HostOps,
     journals: &[PlanJournal],
-    which: Verify<'_>,
+    which: VerifyTarget<'_>,
     configuration: &Configuration,
 ) -> Result<Vec<Verified>, Error> {
     let is_meant = |it: &PlanJournal| match which {
-        Verify::All => it.reading.plan().is_some(),
-        Verify::One(id) => it.is_meant_by(id),
-        Verify::Document(plan) => it.reading.plan().is_some_and(|of| of.id == plan.id),
+        VerifyTarget::All => it.reading.plan().is_some(),
+        VerifyTarget::One(id) => it.is_meant_by(id),
+        VerifyTarget::Document(plan) => it.reading.plan().is_some_and(|of| of.id == plan.id),
     };
     let mut verified = Vec::new();
     for (at, journal) in journals.iter().enumerate().filter(|(_, it)| is_meant(it)) {
         let Some(plan) = journal.reading.plan() else { continue };
         let later: Vec<&Reading> = journals[at + 1..].iter().map(|it| &it.reading).collect();
         let context = Context { journal: Some(&journal.reading), later: &later, configuration };
-        verified.push(verify(hands, plan, Some(journal.id()), context));
+        verified.push(verify(host, plan, Some(journal.id()), context));
     }
     match which {
-        Verify::One(id) if verified.is_empty() => {
+        VerifyTarget::One(id) if verified.is_empty() => {
             let known = journals.iter().map(PlanJournal::id).collect();
             Err(Error::NoJournal { id: id.to_owned(), known })
         }
-        Verify::Document(plan) if verified.is_empty() => {
+        VerifyTarget::Document(plan) if verified.is_empty() => {
             let context = Context { journal: None, later: &[], configuration };
-            Ok(vec![verify(hands, plan, None, context)])
+            Ok(vec![verify(host, plan, None, context)])
         }
         _ => Ok(verified),
     }
 }
 
-fn verify_step(
-    hands: &dyn HostOps,
-    plan: &Plan,
-    step: &Step,
-    context: Context<'_>,
-) -> StepVerified {
-    let what = described_change(&step.change);
+fn verify_step(host: &dyn HostOps, plan: &Plan, step: &Step, context: Context<'_>) -> StepVerified {
+    let what = describe_change(&step.change);
     let id = step.id.clone();
     let verified = StepVerified { id, what, differences: vec![], skipped: None, area: None };
     let mut later = context.later.iter().filter_map(|journal| journal.plan());
-    if let Some(later) = later.find(|plan| changes_the_same(plan, &step.change)) {
+    if let Some(later) = later.find(|plan| has_same_target(plan, &step.change)) {
         let skipped = Some(format!("plan {} changed it later", later.id));
         return StepVerified { skipped, ..verified };
     }
     let compared = match &step.change {
-        Change::SetKnob { target, to, .. } => setting(hands, target, to, context.configuration),
-        Change::WriteFile { target, to, .. } => entry(hands, target, &Config::File(plain(to))),
-        Change::MakeLink { target, to, .. } => entry(hands, target, &Config::Link(to.clone())),
+        Change::SetKnob { target, to, .. } => {
+            compare_setting(host, target, to, context.configuration)
+        }
+        Change::WriteFile { target, to, .. } => {
+            compare_entry(host, target, &Config::File(file_text(to)))
+        }
+        Change::MakeLink { target, to, .. } => {
+            compare_entry(host, target, &Config::Link(to.clone()))
+        }
         Change::ReloadUnits { .. } => Err("it leaves nothing to compare".to_owned()),
-        Change::AddZramSwap { .. } => {
-            return match added(hands, step, context.journal) {
+        Change::AddZramSwap { target, to } => {
+            let made = context.journal.and_then(|journal| area_of_step(journal, &step.id));
+            let area = target.clone().or(made).unwrap_or_default();
+            return match compare_zram_swap(host, area, to, step.survives_reboot) {
                 Ok(area) => StepVerified { area: Some(area), ..verified },
                 Err(difference) => StepVerified { differences: vec![difference], ..verified },
             };
         }
         Change::AddSwapFile { target, to } => {
-            let differences = added_file(hands, target, to);
+            let differences = compare_swap_file(host, target, to);
             let area = differences.is_empty().then(|| target.clone());
             return StepVerified { differences, area, ..verified };
         }
-        Change::SetSwapPriority { target, to, .. } => Ok(raised(hands, target, *to)),
-        Change::DrainSwap { target, .. } => Ok(drained(hands, plan, target)),
+        Change::SetSwapPriority { target, to, .. } => Ok(compare_priority(host, target, *to)),
+        Change::DrainSwap { target, .. } => Ok(compare_drained(host, plan, target)),
     };
     match compared {
         Ok(differences) => StepVerified { differences, ..verified },
@@ -121,7 +124,7 @@ fn verify_step(
     }
 }
 
-fn changes_the_same(plan: &Plan, change: &Change) -> bool {
+fn has_same_target(plan: &Plan, change: &Change) -> bool {
     let target = |change: &Change| match change {
         Change::SetKnob { target, .. }
         | Change::WriteFile { target, .. }
@@ -136,15 +139,15 @@ fn changes_the_same(plan: &Plan, change: &Change) -> bool {
 /// khugepaged raises this setting by itself, so a larger value is not a difference.
 const AT_LEAST: &str = "vm.min_free_kbytes";
 
-fn setting(
-    hands: &dyn HostOps,
+fn compare_setting(
+    host: &dyn HostOps,
     target: &str,
     to: &str,
     configuration: &Configuration,
 ) -> Result<Vec<Difference>, String> {
     let (name, instance) = name_and_instance(target);
-    let loan = knob::announced(hands, name, instance, to).map_err(|error| error.to_string())?;
-    let Loan::Setting { old: found, ours: planned, .. } = loan else { return Ok(Vec::new()) };
+    let change = knob::new_change(host, name, instance, to).map_err(|error| error.to_string())?;
+    let SettingChange { old: found, ours: planned, .. } = change;
     let mut differences = Vec::new();
     let number = |text: &str| text.parse::<u64>().ok();
     let is_raised = name == AT_LEAST && number(&found) >= number(&planned);
@@ -194,26 +197,32 @@ fn setters(name: &str, configuration: &Configuration) -> Vec<(String, String)> {
     lines.iter().map(named).collect()
 }
 
-fn plain(text: &str) -> crate::journal::FileText {
+fn file_text(text: &str) -> FileText {
     let text = text.to_owned();
-    crate::journal::FileText { text, mode: 0, user: 0, group: 0, label: None }
+    FileText { text, mode: 0, user: 0, group: 0, label: None }
 }
 
-fn entry(hands: &dyn HostOps, path: &str, planned: &Config) -> Result<Vec<Difference>, String> {
-    let found = hands.config(path).map_err(|error| error.to_string())?;
+fn compare_entry(
+    host: &dyn HostOps,
+    path: &str,
+    planned: &Config,
+) -> Result<Vec<Difference>, String> {
+    let found = host.config(path).map_err(|error| error.to_string())?;
     let (planned, found) = match (planned, &found) {
         (Config::File(planned), Config::File(found)) if planned.text == found.text => {
             return Ok(Vec::new());
         }
-        (Config::File(planned), Config::File(found)) => differing(&planned.text, &found.text),
+        (Config::File(planned), Config::File(found)) => {
+            first_difference(&planned.text, &found.text)
+        }
         (planned, found) if planned == found => return Ok(Vec::new()),
-        (planned, found) => (described(planned), described(found)),
+        (planned, found) => (describe(planned), describe(found)),
     };
     Ok(vec![Difference { kind: DifferenceKind::File, planned, found, by: None }])
 }
 
 /// The first line in which the two texts differ.
-fn differing(planned: &str, found: &str) -> (String, String) {
+fn first_difference(planned: &str, found: &str) -> (String, String) {
     let (mut planned, mut found) = (planned.lines(), found.lines());
     let mut number = 0;
     loop {
@@ -230,20 +239,19 @@ fn differing(planned: &str, found: &str) -> (String, String) {
     }
 }
 
-/// The swap area that the step created, if it is as planned.
-fn added(
-    hands: &dyn HostOps,
-    step: &Step,
-    journal: Option<&Reading>,
+/// The swap area that a step created, if it is as planned: `area`, or if files of the plan create
+/// it at each boot, one with another number.
+fn compare_zram_swap(
+    host: &dyn HostOps,
+    area: String,
+    to: &ZramSwap,
+    survives_reboot: bool,
 ) -> Result<String, Difference> {
-    let Change::AddZramSwap { target, to } = &step.change else { return Ok(String::new()) };
-    let made = journal.and_then(|journal| area_of_step(journal, &step.id));
-    let area = target.clone().or(made).unwrap_or_default();
-    if is_as_planned(hands, &area, to) {
+    if is_as_planned(host, &area, to) {
         return Ok(area);
     }
-    let after_boot = || drain::area_as_planned(hands, &area, to).map(|(area, _)| area.path);
-    if let Some(area) = step.survives_reboot.then(after_boot).flatten() {
+    let after_boot = || drain::area_as_planned(host, &area, to).map(|(area, _)| area.path);
+    if let Some(area) = survives_reboot.then(after_boot).flatten() {
         return Ok(area);
     }
     let planned = format!(
@@ -253,13 +261,13 @@ fn added(
     Err(Difference {
         kind: DifferenceKind::Swap,
         planned,
-        found: found_swap(hands, &area),
+        found: describe_swap(host, &area),
         by: None,
     })
 }
 
-fn added_file(hands: &dyn HostOps, path: &str, to: &SwapFilePlan) -> Vec<Difference> {
-    if is_swap_file_as_planned(hands, path, to) {
+fn compare_swap_file(host: &dyn HostOps, path: &str, to: &SwapFilePlan) -> Vec<Difference> {
+    if is_swap_file_as_planned(host, path, to) {
         return Vec::new();
     }
     let priority = to.priority.map_or("a priority below all others".to_owned(), |priority| {
@@ -269,37 +277,37 @@ fn added_file(hands: &dyn HostOps, path: &str, to: &SwapFilePlan) -> Vec<Differe
     vec![Difference {
         kind: DifferenceKind::Swap,
         planned,
-        found: found_swap(hands, path),
+        found: describe_swap(host, path),
         by: None,
     }]
 }
 
-fn found_swap(hands: &dyn HostOps, area: &str) -> String {
-    match drain::area(hands, area) {
+fn describe_swap(host: &dyn HostOps, area: &str) -> String {
+    match drain::area(host, area) {
         Some(found) => format!("{} of swap with priority {}", found.size, found.priority),
         None => "no such swap".to_owned(),
     }
 }
 
-fn raised(hands: &dyn HostOps, area: &str, to: i16) -> Vec<Difference> {
-    if drain::area(hands, area).is_some_and(|found| found.priority == i32::from(to)) {
+fn compare_priority(host: &dyn HostOps, area: &str, to: i16) -> Vec<Difference> {
+    if drain::area(host, area).is_some_and(|found| found.priority == i32::from(to)) {
         return Vec::new();
     }
     vec![Difference {
         kind: DifferenceKind::Swap,
         planned: format!("swap with priority {to}"),
-        found: found_swap(hands, area),
+        found: describe_swap(host, area),
         by: None,
     }]
 }
 
 /// Another step may have created a device with the same number.
-fn drained(hands: &dyn HostOps, plan: &Plan, target: &str) -> Vec<Difference> {
+fn compare_drained(host: &dyn HostOps, plan: &Plan, target: &str) -> Vec<Difference> {
     let is_new = plan.steps.iter().any(|step| match &step.change {
-        Change::AddZramSwap { to, .. } => is_as_planned(hands, target, to),
+        Change::AddZramSwap { to, .. } => is_as_planned(host, target, to),
         _ => false,
     });
-    match drain::area(hands, target).filter(|_| !is_new) {
+    match drain::area(host, target).filter(|_| !is_new) {
         None => Vec::new(),
         Some(found) => vec![Difference {
             kind: DifferenceKind::Swap,

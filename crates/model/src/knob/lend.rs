@@ -230,7 +230,7 @@ pub trait Lender {
     /// If there is no zram, if the kernel refuses the algorithm or the size, or if this lender does
     /// not lend the writeback device.
     fn lend_zram(&mut self, _spec: &ZramSpec) -> Result<ZramDevice, Refusal> {
-        Err(not_lent("a zram device"))
+        Err(refuse_lending("a zram device"))
     }
 
     /// Writes a swap header and enables the swap area.
@@ -239,7 +239,7 @@ pub trait Lender {
     /// If the kernel refuses, if other swap of the host is in use, or if this lender does not lend
     /// the area.
     fn lend_swap(&mut self, spec: &SwapSpec) -> Result<LoanId, Refusal> {
-        Err(not_lent(&spec.to_string()))
+        Err(refuse_lending(&spec.to_string()))
     }
 
     /// Enables zswap. Returns the loans in the order in which they were taken. Borrow the swap area
@@ -249,7 +249,7 @@ pub trait Lender {
     /// If the kernel has no zswap, no such compressor or no shrinker, or other swap of the host is
     /// in use. In this case nothing is lent.
     fn lend_zswap(&mut self, spec: &ZswapSpec) -> Result<Vec<LoanId>, Refusal> {
-        Err(not_lent(&spec.to_string()))
+        Err(refuse_lending(&spec.to_string()))
     }
 
     /// The folder in which to create swap files; `None` leaves the choice to the borrower.
@@ -262,7 +262,7 @@ pub trait Lender {
     /// # Errors
     /// If there is not enough space, or the file system does not support swap files.
     fn lend_swap_file(&mut self, _folder: &Path, _size: Bytes) -> Result<SwapFile, Refusal> {
-        Err(not_lent("a swap file"))
+        Err(refuse_lending("a swap file"))
     }
 
     /// Creates a memory cgroup.
@@ -270,7 +270,7 @@ pub trait Lender {
     /// # Errors
     /// If there is no memory controller, or the kernel refuses a limit.
     fn lend_group(&mut self, _spec: &GroupSpec) -> Result<MemoryGroup, Refusal> {
-        Err(not_lent("a memory cgroup"))
+        Err(refuse_lending("a memory cgroup"))
     }
 
     /// Sets a kernel setting.
@@ -279,7 +279,7 @@ pub trait Lender {
     /// If the host does not have it or refuses the value, or if the old value could not be restored
     /// later.
     fn lend_knob(&mut self, setting: &KnobSetting) -> Result<LoanId, Refusal> {
-        Err(not_lent(&setting.to_string()))
+        Err(refuse_lending(&setting.to_string()))
     }
 
     /// Returns one loan early.
@@ -290,7 +290,7 @@ pub trait Lender {
     fn return_loan(&mut self, loan: LoanId) -> Result<(), Refusal>;
 }
 
-fn not_lent(what: &str) -> Refusal {
+fn refuse_lending(what: &str) -> Refusal {
     Refusal::new(what, "it is not lent here")
 }
 

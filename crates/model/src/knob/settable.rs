@@ -79,10 +79,10 @@ impl SettableKnob<'_> {
 #[must_use]
 pub fn settable(readings: &[KnobReading]) -> Vec<SettableKnob<'_>> {
     let may = |knob: &&'static Knob| refusal(knob).is_none() && !knob.path.contains("{cgroup}");
-    KNOBS.iter().filter(may).map(|knob| of_knob(knob, readings)).collect()
+    KNOBS.iter().filter(may).map(|knob| settable_knob(knob, readings)).collect()
 }
 
-fn of_knob<'a>(knob: &'static Knob, readings: &'a [KnobReading]) -> SettableKnob<'a> {
+fn settable_knob<'a>(knob: &'static Knob, readings: &'a [KnobReading]) -> SettableKnob<'a> {
     let scope = match knob.path.contains('{') {
         _ if is_of_zram(knob.name) => KnobScope::ArmZram,
         true => KnobScope::EachPlace,
@@ -99,16 +99,16 @@ fn of_knob<'a>(knob: &'static Knob, readings: &'a [KnobReading]) -> SettableKnob
         name: knob.name,
         scope,
         accepts: knob.domain.accepts(),
-        words: words(knob.domain, of_it.first().copied()),
+        words: accepted_words(knob.domain, of_it.first().copied()),
         default: knob.default,
         about: knob.doc,
-        place: (scope == KnobScope::EachPlace).then(|| place(knob.path)),
+        place: (scope == KnobScope::EachPlace).then(|| placeholder_name(knob.path)),
         values: of_it.iter().map(value).collect(),
     }
 }
 
 /// The words of the table or, if the kernel defines them, those that the file lists.
-fn words(domain: Domain, reading: Option<&KnobReading>) -> Vec<&str> {
+fn accepted_words(domain: Domain, reading: Option<&KnobReading>) -> Vec<&str> {
     match domain {
         Domain::Word { words } => words.to_vec(),
         Domain::Bool => vec!["0", "1"],
@@ -124,7 +124,7 @@ fn words(domain: Domain, reading: Option<&KnobReading>) -> Vec<&str> {
 }
 
 /// What the placeholder in the path stands for.
-fn place(path: &str) -> &'static str {
+fn placeholder_name(path: &str) -> &'static str {
     match (path.contains("{node}"), path.contains("{size}")) {
         (true, true) => "NODE/SIZE",
         (true, false) => "NODE",
@@ -200,7 +200,7 @@ mod tests {
     fn words_that_a_file_lists_are_those_of_this_host() {
         let knob = KNOBS.iter().find(|knob| knob.domain == Domain::Listed).unwrap();
         let it = reading(knob.name, None, value("lzo [zstd]"));
-        assert_eq!(words(Domain::Listed, Some(&it)), ["lzo", "zstd"]);
-        assert!(words(Domain::Listed, None).is_empty());
+        assert_eq!(accepted_words(Domain::Listed, Some(&it)), ["lzo", "zstd"]);
+        assert!(accepted_words(Domain::Listed, None).is_empty());
     }
 }

@@ -97,7 +97,7 @@ impl Recovered {
 
     /// Whether nothing remains to be done. Conflicts do not count: they have been reported.
     #[must_use]
-    pub fn is_told(&self) -> bool {
+    pub fn is_reported(&self) -> bool {
         let is_left = |it: &Return| matches!(it.outcome, Outcome::Left { .. });
         self.is_whole() && !self.returns.iter().any(is_left)
     }
@@ -108,7 +108,7 @@ impl Recovered {
 
     /// Whether there is anything to report about it.
     #[must_use]
-    pub fn is_worth_telling(&self) -> bool {
+    pub fn is_worth_reporting(&self) -> bool {
         !self.is_whole() || !self.returns.is_empty() || self.unnoted.is_some()
     }
 }

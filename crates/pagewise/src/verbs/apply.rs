@@ -50,11 +50,11 @@ pub(super) fn run(
         Ok(ready) => ready,
         Err(Refused::Unready(error)) => return Err(error.into()),
         Err(Refused::Unfit(complaints)) => {
-            return Err(refused(global, started, &plan, &complaints)?);
+            return Err(print_complaints(global, started, &plan, &complaints)?);
         }
     };
     left_behind.iter().flat_map(text::recovered).for_each(output::message);
-    let pending = ready.pending();
+    let pending = ready.pending_steps();
     let listed = plan.steps.iter().filter(|step| pending.contains(&step.id.as_str()));
     let listed: Vec<&Step> = listed.collect();
     if !listed.is_empty() && !args.yes {
@@ -74,13 +74,8 @@ fn carry_out(global: &Global, args: &cli::Apply, ready: &ReadyPlan) -> anyhow::R
     // nothing was changed so far, so Ctrl-C before this line ends the program as usual
     let stop = Stop::listen()?;
     let _rescue =
-        Rescue::ready(&state_folder()).context("getting ready for a crash of this program")?;
-    let options = Options {
-        allows_irreversible: args.yes_irreversible,
-        settle: args.settle,
-        trial: args.trial_for,
-        stop: stop.shared(),
-    };
+        Rescue::install(&state_folder()).context("getting ready for a crash of this program")?;
+    let options = Options { settle: args.settle, trial: args.trial_for, stop: stop.shared() };
     let mut report = |progress: Progress<'_>| {
         if global.quiet {
             return;
@@ -100,7 +95,7 @@ fn carry_out(global: &Global, args: &cli::Apply, ready: &ReadyPlan) -> anyhow::R
 
 /// Prints all complaints, each with its advice; the returned error describes the state of the
 /// machine.
-fn refused(
+fn print_complaints(
     global: &Global,
     started: CostMeter,
     plan: &Plan,

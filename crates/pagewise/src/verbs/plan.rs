@@ -31,7 +31,7 @@ pub(super) fn run(
             let next = "pagewise plan --root … --diff | patch -p1 -d DIR";
             anyhow::bail!(Refusal::advised(what, next));
         }
-        native::check(folder)?;
+        native::check_folder(folder)?;
     }
     let host = input::open(global)?;
     let interval = input::interval(&host, global)?;

@@ -50,7 +50,7 @@ pub(super) fn run(
     }
     let journal = if plan.steps.is_empty() { None } else { tuner.apply(&document)? };
     let tried = journal.map(|journal| tuner.keep_or_undo(&before, &journal)).transpose()?;
-    let trial = tried.as_ref().map(Tried::shown);
+    let trial = tried.as_ref().map(Tried::to_report);
     let tuned = TunedPlan {
         snapshot: &before.interval.end,
         plan: &plan,
@@ -118,7 +118,7 @@ struct Tried {
 }
 
 impl Tried {
-    fn shown(&self) -> TuneTrial<'_> {
+    fn to_report(&self) -> TuneTrial<'_> {
         let Self { journal, after, verified, ledger, against } = self;
         TuneTrial { journal, after, verified, ledger, against }
     }
@@ -221,7 +221,7 @@ impl Tuner<'_> {
             anyhow::bail!(Interrupted { after: begun.elapsed() });
         }
         let after = State::read()?;
-        let (verified, ledger) = verify::applied(journal)?;
+        let (verified, ledger) = verify::verify_applied(journal)?;
         let mut against = after.worse_than(before);
         if verified.iter().any(Verified::has_drifted) {
             let what = "the machine differs from the plan, so something else changed it meanwhile";

@@ -3,7 +3,7 @@
 //! removes journals that cannot be completed.
 
 use jiff::Timestamp;
-use pagewise_apply::plan::{Undone, plans_in_force, undo_plans};
+use pagewise_apply::plan::{UndoTarget, plans_in_force, undo_plans};
 use pagewise_apply::{Conflicts, forget, recover, state_folder};
 use pagewise_model::undo::{InForce, Outcome as Ended, Recovered, Return};
 use pagewise_model::{Interval, Name, Refusal};
@@ -29,7 +29,7 @@ pub(super) fn run(
         let text = if global.json {
             document(started, &[run], &plans_in_force(&state_folder())?)?
         } else {
-            forgotten(&run)
+            describe_forgotten(&run)
         };
         output::answer(global, &text)?;
         return Ok(Outcome::Done);
@@ -39,12 +39,15 @@ pub(super) fn run(
     if args.plan.is_none() && !args.unconfirmed {
         runs = recover(&state, Conflicts::Close)?;
     }
-    runs.extend(undo_plans(&state, which(args))?);
+    runs.extend(undo_plans(&state, undo_target(args))?);
     let plans = plans_in_force(&state)?;
-    let text =
-        if global.json { document(started, &runs, &plans)? } else { text(&runs) + &listed(&plans) };
+    let text = if global.json {
+        document(started, &runs, &plans)?
+    } else {
+        text(&runs) + &list_plans(&plans)
+    };
     output::answer(global, &text)?;
-    if let Some(what) = left(&runs) {
+    if let Some(what) = describe_left(&runs) {
         let next = "see above; `pagewise undo` tries again, and `pagewise undo --forget ID` removes \
                     a journal and leaves the machine as it is";
         anyhow::bail!(Refusal::advised(what, next));
@@ -52,17 +55,17 @@ pub(super) fn run(
     Ok(Outcome::Done)
 }
 
-fn which(args: &cli::Undo) -> Undone<'_> {
+fn undo_target(args: &cli::Undo) -> UndoTarget<'_> {
     match &args.plan {
-        Some(id) => Undone::One(id),
-        None if args.all => Undone::All,
-        None if args.unconfirmed => Undone::Unconfirmed,
-        None => Undone::Interrupted,
+        Some(id) => UndoTarget::One(id),
+        None if args.all => UndoTarget::All,
+        None if args.unconfirmed => UndoTarget::Unconfirmed,
+        None => UndoTarget::Interrupted,
     }
 }
 
 /// Lists the plans that stay in force, and the command to undo each.
-fn listed(plans: &[InForce]) -> String {
+fn list_plans(plans: &[InForce]) -> String {
     let line = |plan: &InForce| {
         let (id, journal) = (Name::from(plan.plan.id.as_str()), &plan.journal);
         let (changes, since) = (plan.changes, moment(plan.unix_seconds));
@@ -87,7 +90,7 @@ pub(super) fn moment(unix_seconds: u64) -> String {
 }
 
 /// What was restored before the journal was removed, and the changes that stay on the machine.
-fn forgotten(run: &Recovered) -> String {
+fn describe_forgotten(run: &Recovered) -> String {
     let mut all = if run.skipped.is_some() { Vec::new() } else { recovered(run) };
     all.push(format!("{}: removed", Name::from(run.journal.as_str())));
     let stays = describe_unsettled(run);
@@ -117,7 +120,7 @@ fn text(runs: &[Recovered]) -> String {
 
 /// One line about why journals remain. A folder or pipe with the name of a journal is listed
 /// elsewhere, and is not a failure.
-fn left(runs: &[Recovered]) -> Option<String> {
+fn describe_left(runs: &[Recovered]) -> Option<String> {
     let returns = runs.iter().flat_map(|run| &run.returns);
     let left = returns.filter(|it| matches!(it.outcome, Ended::Left { .. })).count();
     let ids = |which: fn(&Recovered) -> bool| {

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use pagewise_apply::plan::{Verify, verify_plans};
+use pagewise_apply::plan::{VerifyTarget, verify_plans};
 use pagewise_apply::state_folder;
 use pagewise_model::plan::Verified;
 use pagewise_model::{Interval, Refusal};
@@ -33,9 +33,9 @@ pub(super) fn run(
     let file = args.plan.as_deref().filter(|plan| is_file(plan)).map(Path::new);
     let plan = file.map(apply::read).transpose()?;
     let which = match (&plan, &args.plan) {
-        (Some(plan), _) => Verify::Document(plan),
-        (None, Some(id)) => Verify::One(id),
-        (None, None) => Verify::All,
+        (Some(plan), _) => VerifyTarget::Document(plan),
+        (None, Some(id)) => VerifyTarget::One(id),
+        (None, None) => VerifyTarget::All,
     };
     let mut plans = verify_plans(&state, which, &interval.end.configuration)?;
     let measured = measure_gains(&mut plans, &interval.end)?;
@@ -62,10 +62,10 @@ pub(super) fn run(
 }
 
 /// Compares the plan of a journal with the machine; adds the measured gains to the ledger.
-pub(super) fn applied(journal: &str) -> anyhow::Result<(Vec<Verified>, LedgerUpdate)> {
+pub(super) fn verify_applied(journal: &str) -> anyhow::Result<(Vec<Verified>, LedgerUpdate)> {
     let scope = Scope { settings: true, ..Scope::glance() };
     let host = snapshot(&HostRoot::live()?, &scope);
-    let which = Verify::One(journal);
+    let which = VerifyTarget::One(journal);
     let mut plans = verify_plans(&state_folder(), which, &host.configuration)?;
     let measured = measure_gains(&mut plans, &host)?;
     let (ledger, failed) = update_ledger(&measured);

@@ -4,7 +4,7 @@
 
 use super::PlanRule;
 use crate::context::Context;
-use crate::draft::{Draft, Wish};
+use crate::draft::{Draft, SettingRequest};
 
 pub(super) const RULE: PlanRule = PlanRule {
     id: "compaction",
@@ -35,7 +35,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
         let risk = risk.to_owned();
         draft.set(
             context,
-            Wish {
+            SettingRequest {
                 id: id.into(),
                 knob: knob.into(),
                 to,

@@ -6,7 +6,7 @@ use pagewise_model::plan::Goal;
 
 use super::PlanRule;
 use crate::context::Context;
-use crate::draft::{Draft, Wish};
+use crate::draft::{Draft, SettingRequest};
 
 pub(super) const RULE: PlanRule = PlanRule {
     id: "huge-pages",
@@ -18,9 +18,9 @@ pub(super) const RULE: PlanRule = PlanRule {
 const FOLDER: &str = "/sys/kernel/mm/transparent_hugepage/khugepaged";
 
 fn add(context: &Context<'_>, draft: &mut Draft) {
-    policy(context, draft);
-    guard(context, draft);
-    pace(context, draft);
+    decline_policy(context, draft);
+    add_bloat_guard(context, draft);
+    add_scan_sleep(context, draft);
     if context.finding("khugepaged-starves").is_some() {
         let why = "the nice value of a kernel thread is lost at the next boot. `pagewise thp collapse` makes \
                    huge pages at ordinary priority, within a memory budget";
@@ -30,9 +30,9 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
 
 /// Declines a change of the policy: only a trial with the user's program shows whether huge pages
 /// help it.
-fn policy(context: &Context<'_>, draft: &mut Draft) {
+fn decline_policy(context: &Context<'_>, draft: &mut Draft) {
     const KNOB: &str = "thp.enabled";
-    let is_planned = draft.granted.iter().any(|it| it.wish.knob.starts_with("thp."));
+    let is_planned = draft.granted.iter().any(|it| it.knob.starts_with("thp."));
     let is_told = RULE.findings.iter().any(|id| context.finding(id).is_some());
     if is_planned || !(is_told || context.is_asked_for(RULE.id)) {
         return;
@@ -48,7 +48,7 @@ fn policy(context: &Context<'_>, draft: &mut Draft) {
 }
 
 /// The limit `max_ptes_none`, which protects against huge pages full of zeros.
-fn guard(context: &Context<'_>, draft: &mut Draft) {
+fn add_bloat_guard(context: &Context<'_>, draft: &mut Draft) {
     const ID: &str = "thp-bloat-guard-off";
     let Some(to) = context.advised_write(ID, &format!("{FOLDER}/max_ptes_none")) else { return };
     let what = context.finding(ID).map(|it| it.what.clone()).unwrap_or_default();
@@ -59,7 +59,7 @@ fn guard(context: &Context<'_>, draft: &mut Draft) {
         );
         return draft.decline(format!("thp.khugepaged.max_ptes_none = {to}"), why);
     }
-    let wish = Wish {
+    let request = SettingRequest {
         id: "max-ptes-none".into(),
         knob: "thp.khugepaged.max_ptes_none".into(),
         to,
@@ -71,11 +71,11 @@ fn guard(context: &Context<'_>, draft: &mut Draft) {
         expected: None,
         risk: "khugepaged collapses fewer ranges that are partly empty, so sparse heaps have fewer huge pages".to_owned(),
     };
-    draft.set(context, wish);
+    draft.set(context, request);
 }
 
 /// How long khugepaged sleeps between its passes.
-fn pace(context: &Context<'_>, draft: &mut Draft) {
+fn add_scan_sleep(context: &Context<'_>, draft: &mut Draft) {
     const ID: &str = "thp-coverage";
     let Some(to) = context.advised_write(ID, &format!("{FOLDER}/scan_sleep_millisecs")) else {
         return;
@@ -92,7 +92,7 @@ fn pace(context: &Context<'_>, draft: &mut Draft) {
                    program has used";
         return draft.decline(format!("thp.khugepaged.scan_sleep_millisecs = {to}"), why);
     }
-    let wish = Wish {
+    let request = SettingRequest {
         id: "khugepaged-pace".into(),
         knob: "thp.khugepaged.scan_sleep_millisecs".into(),
         to,
@@ -105,5 +105,5 @@ fn pace(context: &Context<'_>, draft: &mut Draft) {
                memory for small pages that no program has used"
             .to_owned(),
     };
-    draft.set(context, wish);
+    draft.set(context, request);
 }

@@ -5,7 +5,7 @@ use pagewise_model::plan::Goal;
 
 use super::PlanRule;
 use crate::context::Context;
-use crate::draft::{Draft, Wish};
+use crate::draft::{Draft, SettingRequest};
 use crate::expect::expect_of_pool;
 
 pub(super) const RULE: PlanRule = PlanRule {
@@ -34,7 +34,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
         let why = format!("a plan sets only the pool of 2 MiB pages. For this pool: {command}");
         return draft.decline(what, why);
     };
-    let wish = Wish {
+    let request = SettingRequest {
         id: "hugetlb".into(),
         knob: "vm.nr_hugepages".into(),
         expected: expect_of_pool(context.host, &to),
@@ -48,5 +48,5 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
                blocks to fill the pool again"
             .to_owned(),
     };
-    draft.set(context, wish);
+    draft.set(context, request);
 }

@@ -3,7 +3,7 @@
 
 use super::PlanRule;
 use crate::context::Context;
-use crate::draft::{Draft, Wish};
+use crate::draft::{Draft, SettingRequest};
 use pagewise_model::Severity;
 
 pub(super) const RULE: PlanRule = PlanRule {
@@ -29,7 +29,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
                    thrashing by killing a process, as the kernel's documentation describes";
         return draft.decline(format!("mglru.min_ttl_ms = {to}"), why);
     }
-    let wish = Wish {
+    let request = SettingRequest {
         id: "min-ttl".into(),
         knob: "mglru.min_ttl_ms".into(),
         to,
@@ -39,5 +39,5 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
         risk: "if the machine thrashes, the kernel no longer ends this by killing a process"
             .to_owned(),
     };
-    draft.set(context, wish);
+    draft.set(context, request);
 }

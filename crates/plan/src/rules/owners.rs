@@ -17,7 +17,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     let known = |id: &str| RULE.findings.contains(&id);
     for finding in context.findings.iter().filter(|finding| known(finding.id)) {
         // the plan sets this value itself, both running and in a file
-        if draft.granted.iter().any(|it| finding.what.contains(&*it.wish.knob)) {
+        if draft.granted.iter().any(|it| finding.what.contains(&*it.knob)) {
             continue;
         }
         let next = finding.next.first().map_or("", String::as_str);

@@ -6,7 +6,7 @@ use pagewise_model::plan::Goal;
 
 use super::PlanRule;
 use crate::context::Context;
-use crate::draft::{Draft, Wish};
+use crate::draft::{Draft, SettingRequest};
 use crate::measured::ClusterChoice;
 
 pub(super) const RULE: PlanRule = PlanRule {
@@ -28,8 +28,8 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     if !is_used && draft.first_zram.is_none() {
         return;
     }
-    if let Some(choice) = measured(context, draft) {
-        return by_measured(context, draft, choice);
+    if let Some(choice) = measured_choice(context, draft) {
+        return add_measured(context, draft, choice);
     }
     let what = format!("{KNOB} = 0");
     if let Some(disk) = context.tiers_on_disk().next() {
@@ -45,7 +45,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
                         faults"
                 .to_owned();
             let to = "0".to_owned();
-            let wish = Wish {
+            let request = SettingRequest {
                 id: "page-cluster".into(),
                 knob: KNOB.into(),
                 to,
@@ -54,7 +54,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
                 expected: None,
                 risk,
             };
-            draft.set(context, wish);
+            draft.set(context, request);
         }
         Err(why) => draft.decline(what, why),
     }
@@ -93,11 +93,11 @@ fn reason(context: &Context<'_>, adds_first_zram: bool) -> Result<String, String
 }
 
 /// What `bench` measured for the algorithm in use.
-fn measured<'a>(context: &Context<'a>, draft: &Draft) -> Option<&'a ClusterChoice> {
+fn measured_choice<'a>(context: &Context<'a>, draft: &Draft) -> Option<&'a ClusterChoice> {
     context.measured.page_cluster(draft.algorithm(context)?.as_str())
 }
 
-fn by_measured(context: &Context<'_>, draft: &mut Draft, choice: &ClusterChoice) {
+fn add_measured(context: &Context<'_>, draft: &mut Draft, choice: &ClusterChoice) {
     let algorithm = &choice.compressor.algorithm;
     let Some(implied) = choice.implied.filter(|&implied| implied <= LARGEST) else {
         let why =
@@ -110,7 +110,7 @@ fn by_measured(context: &Context<'_>, draft: &mut Draft, choice: &ClusterChoice)
         choice.memory.join(" and "),
         choice.rounds
     );
-    let wish = Wish {
+    let request = SettingRequest {
         id: "page-cluster".into(),
         knob: KNOB.into(),
         to: implied.to_string(),
@@ -119,5 +119,5 @@ fn by_measured(context: &Context<'_>, draft: &mut Draft, choice: &ClusterChoice)
         expected: None,
         risk: "the measured memory may differ from what programs use at other times".to_owned(),
     };
-    draft.set(context, wish);
+    draft.set(context, request);
 }

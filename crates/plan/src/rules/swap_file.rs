@@ -42,13 +42,13 @@ const PART_OF_FREE: u64 = 4;
 const LEAST: u64 = 256 << 20;
 
 fn add(context: &Context<'_>, draft: &mut Draft) {
-    if let Some((why, is_said)) = not_needed(context, draft) {
+    if let Some((why, is_said)) = reason_against(context, draft) {
         if is_said || context.is_asked_for(ID) {
             draft.decline(WHAT, why);
         }
         return;
     }
-    match planned(context) {
+    match plan_file(context) {
         Ok(to) => add_steps(context, draft, to),
         Err(why) => draft.decline(WHAT, why),
     }
@@ -56,7 +56,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
 
 /// The reason against a swap file, and whether to state it unasked: on a calm host the rule for
 /// zram gives the same reason, and if swap on a disk has free space nobody expects more of it.
-fn not_needed(context: &Context<'_>, draft: &Draft) -> Option<(String, bool)> {
+fn reason_against(context: &Context<'_>, draft: &Draft) -> Option<(String, bool)> {
     if !context.host_is_short() {
         return Some((context.swap_is_no_answer(), false));
     }
@@ -95,7 +95,7 @@ fn was_full_at_a_kill(context: &Context<'_>) -> bool {
 }
 
 /// The planned file, or the reason why there is none.
-fn planned(context: &Context<'_>) -> Result<SwapFilePlan, String> {
+fn plan_file(context: &Context<'_>) -> Result<SwapFilePlan, String> {
     if kubernetes::is_node(context.host) {
         let why = "this is a node of Kubernetes: kubelet refuses to start while swap is on, unless failSwapOn \
                    is false";
@@ -151,7 +151,7 @@ fn suits_writes(disk: &Disk, is_asked_for: bool) -> Result<(), String> {
 
 fn add_steps(context: &Context<'_>, draft: &mut Draft, to: SwapFilePlan) {
     let is_zram_left_out = draft.declined.iter().any(|it| it.what == super::zram::WHAT);
-    draft.steps.push(running(context, to, is_zram_left_out));
+    draft.steps.push(swap_step(context, to, is_zram_left_out));
     if let Some(why) = context.no_files() {
         return draft.lose("the swap file", why);
     }
@@ -167,7 +167,7 @@ fn add_steps(context: &Context<'_>, draft: &mut Draft, to: SwapFilePlan) {
             reason: "With this unit, systemd switches the swap on at each boot.".to_owned(),
             risk: "none known".to_owned(),
             needs: needs(),
-            ..kept("swap-file-unit", undo)
+            ..persistent_step("swap-file-unit", undo)
         });
     }
     if !known.contains_key(UNIT) {
@@ -176,7 +176,7 @@ fn add_steps(context: &Context<'_>, draft: &mut Draft, to: SwapFilePlan) {
             reason: "systemd starts the unit at boot only if this link exists.".to_owned(),
             risk: "none known".to_owned(),
             needs: needs(),
-            ..kept("swap-file-link", "removes the link")
+            ..persistent_step("swap-file-link", "removes the link")
         });
         draft.steps.push(Step {
             change: Change::ReloadUnits { target: "systemd".to_owned() },
@@ -184,13 +184,13 @@ fn add_steps(context: &Context<'_>, draft: &mut Draft, to: SwapFilePlan) {
                 .to_owned(),
             risk: "none known; no unit is started or stopped".to_owned(),
             needs: needs(),
-            ..kept("swap-file-reload", "reads the unit files again, without the new one")
+            ..persistent_step("swap-file-reload", "reads the unit files again, without the new one")
         });
     }
 }
 
 /// A step that makes the swap persistent, without its change.
-fn kept(id: &str, undo: &str) -> Step {
+fn persistent_step(id: &str, undo: &str) -> Step {
     Step {
         id: id.to_owned(),
         change: Change::ReloadUnits { target: String::new() },
@@ -206,7 +206,7 @@ fn kept(id: &str, undo: &str) -> Step {
     }
 }
 
-fn running(context: &Context<'_>, to: SwapFilePlan, is_zram_left_out: bool) -> Step {
+fn swap_step(context: &Context<'_>, to: SwapFilePlan, is_zram_left_out: bool) -> Step {
     let state = context.verdict.line.trim_end_matches('.');
     let swap = match context.host.tiers.first() {
         Some(tier) if tier.is_full() == Some(true) => format!("{} is full", tier.path),

@@ -5,7 +5,7 @@ use pagewise_model::Bytes;
 
 use super::PlanRule;
 use crate::context::Context;
-use crate::draft::{Draft, Wish};
+use crate::draft::{Draft, SettingRequest};
 
 pub(super) const RULE: PlanRule = PlanRule {
     id: "swappiness",
@@ -20,15 +20,15 @@ const KNOB: &str = "vm.swappiness";
 const MOST: u32 = 180;
 
 fn add(context: &Context<'_>, draft: &mut Draft) {
-    if let Some(wish) = measured(context, draft) {
-        return draft.set(context, wish);
+    if let Some(request) = measured_request(context, draft) {
+        return draft.set(context, request);
     }
     for finding in RULE.findings {
         let Some(to) = context.advised_sysctl(finding, KNOB) else { continue };
         let what = context.finding(finding).map(|it| it.what.clone()).unwrap_or_default();
         let risk =
             "programs whose idle memory is swapped out wait when they use it again".to_owned();
-        let wish = Wish {
+        let request = SettingRequest {
             id: "swappiness".into(),
             knob: KNOB.into(),
             to,
@@ -37,15 +37,15 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
             expected: None,
             risk,
         };
-        return draft.set(context, wish);
+        return draft.set(context, request);
     }
     let held: Bytes = context.tiers_in_ram().filter_map(|tier| tier.used.get()).sum();
     if held > Bytes::new(0) || draft.first_zram.is_some() {
-        unmeasured(context, draft);
+        decline_unmeasured(context, draft);
     }
 }
 
-fn unmeasured(context: &Context<'_>, draft: &mut Draft) {
+fn decline_unmeasured(context: &Context<'_>, draft: &mut Draft) {
     let Some(now) = context.host.knob(KNOB).and_then(|reading| reading.active()) else { return };
     let trials = if context.tiers_on_disk().next().is_some() {
         "in which a small zram device was filled before a swap file, 180 was better than 60 (19 % less time \
@@ -61,7 +61,7 @@ fn unmeasured(context: &Context<'_>, draft: &mut Draft) {
     draft.decline(format!("another value of {KNOB}"), why);
 }
 
-fn measured(context: &Context<'_>, draft: &Draft) -> Option<Wish> {
+fn measured_request(context: &Context<'_>, draft: &Draft) -> Option<SettingRequest> {
     let algorithm = draft.algorithm(context)?;
     let ratio = context.measured.cost_ratio(algorithm.as_str())?;
     let (implied, mix) = match share_in_zram(context) {
@@ -85,7 +85,7 @@ fn measured(context: &Context<'_>, draft: &Draft) -> Option<Wish> {
         String::new()
     };
     let [low, high] = ratio.swappiness_spread;
-    Some(Wish {
+    Some(SettingRequest {
         id: "swappiness".into(),
         knob: KNOB.into(),
         to: to.to_string(),

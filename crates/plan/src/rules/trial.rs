@@ -6,7 +6,7 @@ use pagewise_model::knob::{KNOBS, Knob};
 
 use super::PlanRule;
 use crate::context::Context;
-use crate::draft::{Draft, Wish};
+use crate::draft::{Draft, SettingRequest};
 
 pub(super) const RULE: PlanRule = PlanRule {
     id: "trial",
@@ -28,7 +28,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
                    `pagewise trial` on this machine";
         return draft.decline(WHAT, why);
     }
-    let told = tried.told(&winner);
+    let told = tried.describe_winner(&winner);
     if tried.swap().is_some() {
         // the rules for zram and zswap use this result
         return;
@@ -63,7 +63,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
             draft.decline(what, why);
             continue;
         }
-        let wish = Wish {
+        let request = SettingRequest {
             id: set.knob.clone().into(),
             knob: set.knob.clone().into(),
             to: set.value.clone(),
@@ -74,7 +74,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
                 "the trial measured one command; other programs on this machine may become slower"
                     .to_owned(),
         };
-        draft.set(context, wish);
+        draft.set(context, request);
     }
     if winner.arm.settings.is_empty() {
         draft.decline(

@@ -3,7 +3,7 @@
 
 use super::PlanRule;
 use crate::context::Context;
-use crate::draft::{Draft, Wish};
+use crate::draft::{Draft, SettingRequest};
 use crate::expect::expect_of_watermarks;
 
 pub(super) const RULE: PlanRule = PlanRule {
@@ -32,19 +32,33 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
             "if huge pages are switched on, khugepaged raises it again, to at most 5 % of RAM";
         let reason =
             format!("{} {to} is the kernel's default for this amount of RAM.", what(MIN_FREE));
-        let wish = wish("min-free", MIN_FREE, to, reason, risk);
-        draft.set(context, Wish { expected: expected.clone(), ..wish });
+        let request = request("min-free", MIN_FREE, to, reason, risk);
+        draft.set(context, SettingRequest { expected: expected.clone(), ..request });
     }
     if let Some(to) = scale {
         let risk = "in a burst of allocations, programs may have to reclaim pages themselves";
         let reason =
             format!("{} With {to}, it starts at 1 % of memory and stops at 2 %.", what(SCALE));
-        let wish = wish("watermark-scale", SCALE, to, reason, risk);
-        draft.set(context, Wish { expected, ..wish });
+        let request = request("watermark-scale", SCALE, to, reason, risk);
+        draft.set(context, SettingRequest { expected, ..request });
     }
 }
 
-fn wish(id: &'static str, knob: &'static str, to: String, reason: String, risk: &str) -> Wish {
+fn request(
+    id: &'static str,
+    knob: &'static str,
+    to: String,
+    reason: String,
+    risk: &str,
+) -> SettingRequest {
     let (id, knob) = (id.into(), knob.into());
-    Wish { id, knob, to, reason, finding: Some(ID), expected: None, risk: risk.to_owned() }
+    SettingRequest {
+        id,
+        knob,
+        to,
+        reason,
+        finding: Some(ID),
+        expected: None,
+        risk: risk.to_owned(),
+    }
 }

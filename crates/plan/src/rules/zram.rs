@@ -42,10 +42,10 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     if context.tiers_in_ram().next().is_some() {
         return;
     }
-    if let Some(why) = not_wanted(context).or_else(|| not_possible(context)) {
+    if let Some(why) = reason_not_wanted(context).or_else(|| reason_not_possible(context)) {
         return draft.decline(WHAT, why);
     }
-    if let Some(why) = other_choice(context) {
+    if let Some(why) = reason_for_zswap(context) {
         return draft.decline("zram", why);
     }
     let Some(priority) = context.priority_above_all() else {
@@ -57,7 +57,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     draft.first_zram = Some(planned.zram.compressor.algorithm.clone());
     let generator = context.installation.has_generator && context.no_files().is_none();
     let number = generator.then(|| first_free_number(context.host));
-    draft.steps.push(running(context, &planned, number));
+    draft.steps.push(swap_step(context, &planned, number));
     add_files(context, draft, &planned.zram, number);
 }
 
@@ -86,7 +86,7 @@ pub(super) fn planned_zram(context: &Context<'_>, priority: i16) -> Option<Plann
                     size_for(ratio, "measured by `pagewise bench`"),
                 )
             }
-            None => unmeasured(context, ram),
+            None => choose_unmeasured(context, ram),
         };
     // at the limit a write fails and the page stays in RAM, so compressible data must not reach it
     let limit = Bytes::new((ram.get() / 4 * 3) >> 20 << 20);
@@ -100,7 +100,7 @@ fn size_for(ratio: f64, from: &str) -> String {
     )
 }
 
-fn unmeasured(context: &Context<'_>, ram: Bytes) -> (Compressor, Bytes, String, String) {
+fn choose_unmeasured(context: &Context<'_>, ram: Bytes) -> (Compressor, Bytes, String, String) {
     let expected = |compressor: &Compressor| context.measured.ratio(compressor);
     let compressor = compressor::for_goal(context.goal, context.host);
     let why = if context.goal == Goal::Ratio && compressor.algorithm.as_str() == DENSE {
@@ -125,7 +125,7 @@ fn unmeasured(context: &Context<'_>, ram: Bytes) -> (Compressor, Bytes, String, 
     (compressor, size, why, text)
 }
 
-fn not_wanted(context: &Context<'_>) -> Option<String> {
+fn reason_not_wanted(context: &Context<'_>) -> Option<String> {
     let host = context.host;
     if kubernetes::is_node(host) {
         let why = "this is a node of Kubernetes: kubelet refuses to start while swap is on, unless \
@@ -140,7 +140,7 @@ fn not_wanted(context: &Context<'_>) -> Option<String> {
 }
 
 /// The reason against zram: zswap is the better choice, or that is undecided and zswap is on.
-fn other_choice(context: &Context<'_>) -> Option<String> {
+fn reason_for_zswap(context: &Context<'_>) -> Option<String> {
     let decision = &context.swap;
     let zswap = &context.host.zswap;
     let is_zswap_on = zswap.enabled.get() == Some(true);
@@ -162,7 +162,7 @@ fn other_choice(context: &Context<'_>) -> Option<String> {
     }
 }
 
-fn not_possible(context: &Context<'_>) -> Option<String> {
+fn reason_not_possible(context: &Context<'_>) -> Option<String> {
     let host = context.host;
     let state = host.capability("zram").map(|capability| &capability.state);
     let why = match state {
@@ -175,10 +175,10 @@ fn not_possible(context: &Context<'_>) -> Option<String> {
         }
         Some(other) => Some(format!("zram is not available here ({other:?})")),
     };
-    why.or_else(|| owned(context)).or_else(|| only_swap_of_hibernation(context))
+    why.or_else(|| reason_of_owner(context)).or_else(|| reason_of_hibernation(context))
 }
 
-fn owned(context: &Context<'_>) -> Option<String> {
+fn reason_of_owner(context: &Context<'_>) -> Option<String> {
     let (name, path) = context.owners().compressed_swap()?;
     Some(format!(
         "{name} is configured to set up compressed swap on this host ({path}), but none is in use. Find out \
@@ -186,7 +186,7 @@ fn owned(context: &Context<'_>) -> Option<String> {
     ))
 }
 
-fn only_swap_of_hibernation(context: &Context<'_>) -> Option<String> {
+fn reason_of_hibernation(context: &Context<'_>) -> Option<String> {
     let device = context.owners().resume_device()?;
     context.tiers_on_disk().next().is_none().then(|| {
         format!(
@@ -205,7 +205,7 @@ fn first_free_number(host: &Snapshot) -> u32 {
     (0..u32::MAX).find(|&number| !is_used(number)).unwrap_or_default()
 }
 
-fn running(context: &Context<'_>, planned: &PlannedZram, number: Option<u32>) -> Step {
+fn swap_step(context: &Context<'_>, planned: &PlannedZram, number: Option<u32>) -> Step {
     let zram = &planned.zram;
     let finding = RULE.findings.iter().find(|id| context.finding(id).is_some());
     Step {
@@ -255,11 +255,11 @@ fn reason(context: &Context<'_>, planned: &PlannedZram) -> String {
     } else {
         ""
     };
-    let size = capital(&planned.size);
+    let size = capitalize(&planned.size);
     format!("{state}. {swap}.{commit} {size}. The algorithm is {}.", planned.algorithm)
 }
 
-pub(super) fn capital(text: &str) -> String {
+pub(super) fn capitalize(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
@@ -304,7 +304,7 @@ pub(super) fn add_files(
                 "`systemctl restart systemd-zram-setup@zram{number}` would reset the device: do not run this \
                  command while its swap is on"
             );
-            draft.steps.push(file(
+            draft.steps.push(file_step(
                 context,
                 "zram-file",
                 DROP_IN,
@@ -325,7 +325,7 @@ fn add_unit(context: &Context<'_>, draft: &mut Draft, zram: &ZramSwap) {
     }
     let risk = "if another program that sets up zram is installed later, the two compete; the unit does \
                 nothing if zram swap is already on";
-    draft.steps.push(file(context, "zram-file", UNIT, unit(zram), reason, risk.to_owned()));
+    draft.steps.push(file_step(context, "zram-file", UNIT, unit(zram), reason, risk.to_owned()));
     let text = |text: &str| text.to_owned();
     let restore = |what: &str| StepUndo::Restore { what: what.to_owned() };
     if !context.installation.own_files.contains_key(UNIT) {
@@ -358,7 +358,7 @@ fn add_unit(context: &Context<'_>, draft: &mut Draft, zram: &ZramSwap) {
     });
 }
 
-fn file(
+fn file_step(
     context: &Context<'_>,
     id: &str,
     target: &str,

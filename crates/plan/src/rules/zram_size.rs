@@ -10,7 +10,7 @@ use pagewise_model::plan::{Change, Step, StepUndo, SwapHeld};
 use pagewise_model::{Bytes, Level, Severity, Tier, Zram};
 
 use super::PlanRule;
-use super::zram::{PlannedZram, capital, planned_zram, table_cost};
+use super::zram::{PlannedZram, capitalize, planned_zram, table_cost};
 use crate::context::Context;
 use crate::draft::Draft;
 use crate::expect::expect_of_zram;
@@ -39,7 +39,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     if let Some(finding) = context.finding("zram-full") {
         let tier = context.tiers_in_ram().find(|tier| tier.is_full() == Some(true));
         match tier.and_then(|tier| Some((tier, context.device(tier)?))) {
-            Some((tier, device)) => full(context, draft, tier, device),
+            Some((tier, device)) => add_for_full(context, draft, tier, device),
             None => draft.decline(
                 "replace the zram device because it is near its mem_limit",
                 format!(
@@ -52,7 +52,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     let is_changed = draft.steps.iter().any(|step| step.id == NEW);
     if let Some(finding) = context.finding("zram-oversized").filter(|_| !is_changed) {
         let is_warning = finding.severity >= Severity::Warning;
-        oversized(context, draft, is_warning);
+        shrink_oversized(context, draft, is_warning);
     }
 }
 
@@ -64,9 +64,9 @@ fn only_zram<'a>(context: &Context<'a>) -> Option<(&'a Tier, &'a Zram)> {
     if tiers.next().is_some() { None } else { Some((only, context.device(only)?)) }
 }
 
-fn full(context: &Context<'_>, draft: &mut Draft, tier: &Tier, device: &Zram) {
+fn add_for_full(context: &Context<'_>, draft: &mut Draft, tier: &Tier, device: &Zram) {
     let what = format!("more zram swap than {}", tier.path);
-    let Some((planned, size, used)) = known(context, tier) else {
+    let Some((planned, size, used)) = read_known(context, tier) else {
         return draft.decline(what, "its size, its priority or the size of memory is not known");
     };
     let others = || context.tiers_in_ram().filter(|other| other.path != tier.path);
@@ -91,8 +91,8 @@ fn full(context: &Context<'_>, draft: &mut Draft, tier: &Tier, device: &Zram) {
             "{} is full ({used} of {size}), but its data takes only {} of RAM. This step adds a larger \
              device. {}.",
             tier.path,
-            shown(device.mm_stat.memory_used.get()),
-            capital(&planned.size)
+            describe_size(device.mm_stat.memory_used.get()),
+            capitalize(&planned.size)
         );
         return replace(context, draft, tier, device, &planned, &reason, "zram-full");
     }
@@ -124,7 +124,7 @@ fn extend(
     );
 }
 
-fn oversized(context: &Context<'_>, draft: &mut Draft, is_warning: bool) {
+fn shrink_oversized(context: &Context<'_>, draft: &mut Draft, is_warning: bool) {
     let Some((tier, device)) = only_zram(context) else {
         return draft.decline(
             "smaller zram devices",
@@ -132,7 +132,7 @@ fn oversized(context: &Context<'_>, draft: &mut Draft, is_warning: bool) {
         );
     };
     let what = format!("a smaller device instead of {}", tier.path);
-    let Some((planned, size, used)) = known(context, tier) else {
+    let Some((planned, size, used)) = read_known(context, tier) else {
         return draft.decline(what, "its size, its priority or the size of memory is not known");
     };
     let recommended = planned.zram.disksize_bytes;
@@ -143,7 +143,7 @@ fn oversized(context: &Context<'_>, draft: &mut Draft, is_warning: bool) {
         );
         return draft.decline(what, why);
     }
-    let table = shown(device.slot_table.get());
+    let table = describe_size(device.slot_table.get());
     if !is_warning && used > Bytes::new(0) {
         let why = format!(
             "its size of {size} costs only its slot table ({table}), but it holds {used}, and to replace it, \
@@ -161,17 +161,17 @@ fn oversized(context: &Context<'_>, draft: &mut Draft, is_warning: bool) {
     let reason = format!(
         "{} has a size of {size}, so its slot table takes {table} of RAM. This step adds a smaller one. {}.",
         tier.path,
-        capital(&planned.size)
+        capitalize(&planned.size)
     );
     replace(context, draft, tier, device, &planned, &reason, "zram-oversized");
 }
 
-fn shown(size: Option<Bytes>) -> String {
+fn describe_size(size: Option<Bytes>) -> String {
     size.map_or_else(|| "an unknown amount".to_owned(), |size| size.to_string())
 }
 
 /// The recommended device above all tiers, and the size and used part of this tier.
-fn known(context: &Context<'_>, tier: &Tier) -> Option<(PlannedZram, Bytes, Bytes)> {
+fn read_known(context: &Context<'_>, tier: &Tier) -> Option<(PlannedZram, Bytes, Bytes)> {
     let planned = planned_zram(context, context.priority_above_all()?)?;
     Some((planned, tier.size.get()?, tier.used.get()?))
 }

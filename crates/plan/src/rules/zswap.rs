@@ -13,7 +13,7 @@ use pagewise_model::Severity;
 
 use super::PlanRule;
 use crate::context::Context;
-use crate::draft::{Draft, Wish};
+use crate::draft::{Draft, SettingRequest};
 
 pub(super) const RULE: PlanRule = PlanRule {
     id: "zswap",
@@ -103,7 +103,7 @@ fn switch_on(context: &Context<'_>, draft: &mut Draft) {
     }
     let is_found = finding.is_some();
     for (knob, to, reason, risk) in wanted {
-        let wish = Wish {
+        let request = SettingRequest {
             id: knob.into(),
             knob: knob.into(),
             to,
@@ -112,7 +112,7 @@ fn switch_on(context: &Context<'_>, draft: &mut Draft) {
             expected: None,
             risk: risk.to_owned(),
         };
-        draft.set(context, wish);
+        draft.set(context, request);
     }
     if zswap.enabled.get() != Some(true) && is_readable(PAGE_CLUSTER) {
         draft.set(context, without_readahead());
@@ -120,8 +120,8 @@ fn switch_on(context: &Context<'_>, draft: &mut Draft) {
 }
 
 /// No readahead: the kernel reads ahead from zswap as it does from a disk.
-fn without_readahead() -> Wish {
-    Wish {
+fn without_readahead() -> SettingRequest {
+    SettingRequest {
         id: "page-cluster".into(),
         knob: PAGE_CLUSTER.into(),
         to: "0".to_owned(),
@@ -156,7 +156,7 @@ fn switch_off(context: &Context<'_>, draft: &mut Draft) {
         return draft.decline("switch zswap off", why);
     }
     let order = if has_disk { "zram is used as swap" } else { "all swap is zram" };
-    let wish = Wish {
+    let request = SettingRequest {
         id: "zswap".into(),
         knob: ENABLED.into(),
         to,
@@ -168,5 +168,5 @@ fn switch_off(context: &Context<'_>, draft: &mut Draft) {
         risk: "pages that zswap holds stay there until they are used or swap is switched off"
             .to_owned(),
     };
-    draft.set(context, wish);
+    draft.set(context, request);
 }

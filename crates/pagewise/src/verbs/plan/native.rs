@@ -13,7 +13,7 @@ use pagewise_terminal::output;
 const FOREIGN_WRITE: u32 = 0o022;
 
 /// Refuses a folder that other users can write to, before anything is read from the host.
-pub(super) fn check(folder: &Path) -> anyhow::Result<()> {
+pub(super) fn check_folder(folder: &Path) -> anyhow::Result<()> {
     output::empty_folder(folder)?;
     let meta = std::fs::metadata(folder).with_context(|| folder.display().to_string())?;
     let ours = meta.uid() == rustix::process::geteuid().as_raw();
@@ -31,7 +31,7 @@ pub(super) fn check(folder: &Path) -> anyhow::Result<()> {
 
 /// Writes the files and links of the plan, by their paths below `folder`.
 pub(super) fn write(folder: &Path, plan: &Plan) -> anyhow::Result<()> {
-    check(folder)?;
+    check_folder(folder)?;
     let below = |path: &str| path.trim_start_matches('/').to_owned();
     let files = plan.steps.iter().filter_map(|step| match &step.change {
         Change::WriteFile { target, to, .. } => Some((below(target), to.clone().into_bytes())),
