@@ -4,7 +4,7 @@
 mod collapse;
 mod coverage;
 mod pinned;
-mod thp;
+mod settings;
 mod thp_profile;
 
 pub use collapse::{
@@ -12,5 +12,5 @@ pub use collapse::{
 };
 pub use coverage::{Blocks, Coverage, MappingCoverage, MappingKind, ProcessCoverage, ScanMethod};
 pub use pinned::{PinnedCode, PinnedFile};
-pub use thp::{Khugepaged, Thp, ThpSize};
+pub use settings::{Khugepaged, Thp, ThpSize};
 pub use thp_profile::ThpProfile;

@@ -4,17 +4,17 @@
 pub mod arm;
 mod comparison;
 mod program;
+mod runs;
 mod score;
-mod trial;
 
 pub use comparison::{
     ActivityChange, ActivityUnit, ComparedHost, Comparison, GroupChange, ObservedEffect, Presence,
     PressureChange, ProgramChange, Relation, SettingChange, SizeChange, ThreadChange,
 };
 pub use program::Program;
-pub use score::{NORMAL_95, score_interval};
-pub use trial::{
+pub use runs::{
     Agreement, Clock, Course, MetricKind, Replicated, RunEnd, SelfTest, SelfTestMetric, Trial,
     TrialArm, TrialComparison, TrialDropped, TrialForecast, TrialLook, TrialMetric, TrialNoise,
     TrialRun, TrialSetting, TrialSwap, Verdict,
 };
+pub use score::{NORMAL_95, score_interval};

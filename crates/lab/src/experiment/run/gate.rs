@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A program → a process that waits before it executes the program.
 //!
-//! A shell joins the cgroup, reports that it is ready and waits for a line of input. So what is
-//! needed to start the program can be told from what the program uses.
+//! A shell joins the cgroup, reports that it is ready and waits for a line of input. What is needed
+//! to start the program is then not counted as use of the program.
 
 #![expect(clippy::disallowed_methods, reason = "it starts the command, on a leash")]
 
