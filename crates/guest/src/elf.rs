@@ -31,7 +31,7 @@ pub(crate) fn read(bytes: &[u8]) -> Option<Elf> {
         let at = start.checked_add(index.checked_mul(size)?)?;
         match read_number(bytes, at, 4)? {
             LOAD => {
-                elf.memory = elf.memory.saturating_add(read_number(bytes, at.checked_add(40)?, 8)?)
+                elf.memory = elf.memory.saturating_add(read_number(bytes, at.checked_add(40)?, 8)?);
             }
             INTERPRETER => elf.needs_loader = true,
             NOTE => elf.is_kernel |= has_entry(notes(bytes, at).unwrap_or_default()),
