@@ -288,6 +288,7 @@ impl<'a> Field<'a> {
 }
 
 /// What a reference is called in the results.
+#[derive(Debug, Clone, Copy)]
 struct ReferenceLabel {
     name: &'static str,
     /// What is measured: a block device, a file or memory.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A program → a process that waits before it executes the program.
 //!
-//! A shell joins the cgroup, reports that it is ready and waits for a line of input. What is needed
-//! to start the program is then not counted as use of the program.
+//! A shell joins the cgroup, reports that it is ready and waits for a line of input. So the usage
+//! of starting the program is measured separately from that of the program.
 
 #![expect(clippy::disallowed_methods, reason = "it starts the command, on a leash")]
 
@@ -11,15 +11,13 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use pagewise_guest::program as guest_program;
-use pagewise_model::lend::MemoryGroup;
 
-use super::super::mark::LineFinder;
-use super::super::output::Output;
-use super::{NotRun, not_run};
+use super::setup::{NotRun, StartedProgram, not_run};
+use crate::experiment::mark::LineFinder;
+use crate::experiment::output::Output;
 
 /// Joins the cgroup `$1`, waits for a line, executes the rest. Exits if its parent has died.
 const GATE: &str = r#"[ "$PPID" = "$0" ] || exit 125
@@ -28,15 +26,6 @@ shift
 echo
 read -r word || exit 125
 exec "$@" </dev/null"#;
-
-/// A program to start, and its cgroup.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::experiment) struct StartedProgram<'a> {
-    /// Path of the executable.
-    pub(in crate::experiment) file: &'a Path,
-    pub(in crate::experiment) arguments: &'a [String],
-    pub(in crate::experiment) group: Option<&'a MemoryGroup>,
-}
 
 /// A shell that waits before it executes the command.
 #[derive(Debug)]

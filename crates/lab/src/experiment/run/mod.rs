@@ -14,9 +14,9 @@
 
 mod gate;
 mod neighbour;
+mod setup;
 mod wait;
 
-use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -24,43 +24,21 @@ use std::time::{Duration, Instant};
 
 use pagewise_guest::program;
 use pagewise_model::RunEnd;
-use pagewise_model::lend::MemoryGroup;
-use pagewise_observe::{HostRoot, OwnUsage, ThreadCpu, ThreadProfile};
+use pagewise_observe::{HostRoot, OwnUsage, ThreadProfile};
 use pagewise_stats::name::{CPU, MAJOR_FAULTS, TIME};
 
 use super::gauges::Gauges;
 use super::host::{self, Changed, HostAtStart, counters_of};
-use super::mark::{LineFinder, Stopped};
+use super::mark::Stopped;
 use super::processes::Reaper;
-use super::swap_traffic::LentSwap;
 use super::usage::Usage;
 use super::victims::Log;
 use super::watcher::Watcher;
 use gate::Gate;
-pub(super) use gate::StartedProgram;
 use neighbour::Neighbour;
+pub(super) use setup::{NotRun, RunSetup, StartedProgram};
+use setup::{line_finder, not_run};
 use wait::{CommandEnd, RunEvent, until_end};
-
-/// The command of a run and what surrounds it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct RunSetup<'a> {
-    pub(super) command: StartedProgram<'a>,
-    /// A program that runs beside the command.
-    pub(super) neighbour: Option<StartedProgram<'a>>,
-    /// The line of the neighbour's output after which the command is started.
-    pub(super) neighbour_ready: Option<&'a str>,
-    /// Whether the cgroup has a memory limit.
-    pub(super) limited: bool,
-    pub(super) deadline: Duration,
-    /// Swap that was borrowed for the run.
-    pub(super) swap: &'a LentSwap,
-    /// The kernel's reclaim threads.
-    pub(super) kswapd: &'a ThreadCpu,
-    /// Whether to sample the stacks of the reclaim threads.
-    pub(super) profile: bool,
-    /// The line of output from which on the run is measured; `None`: from its start.
-    pub(super) counted_from: Option<&'a str>,
-}
 
 /// Result of a run.
 #[derive(Debug)]
@@ -77,15 +55,6 @@ pub(super) struct RunResult {
     pub(super) victims: Vec<String>,
     /// Functions in which the reclaim threads were sampled, with the number of samples.
     pub(super) profile: Vec<(String, u64)>,
-}
-
-/// Why there is no result.
-#[derive(Debug)]
-pub(super) enum NotRun {
-    /// The user stopped the experiment; the command was ended.
-    Stopped,
-    /// The command could not be started.
-    Failed(String),
 }
 
 /// Finds the executable of a program as a shell would.
@@ -283,22 +252,6 @@ impl EndedRun<'_> {
             profile: measurement.profile.functions(),
         })
     }
-}
-
-impl<'a> RunSetup<'a> {
-    fn neighbour_group(&self) -> Option<&'a MemoryGroup> {
-        self.neighbour.and_then(|neighbour| neighbour.group)
-    }
-}
-
-/// A finder for a line of output, and the eventfd that it signals; two `None` for no line.
-fn line_finder(line: Option<&str>) -> Result<(Option<LineFinder>, Option<OwnedFd>), NotRun> {
-    let finder = line.map(LineFinder::new).transpose();
-    Ok(finder.map_err(|error| not_run("an event", &error))?.unzip())
-}
-
-fn not_run(what: &str, why: &dyn std::fmt::Display) -> NotRun {
-    NotRun::Failed(format!("{what}: {why}"))
 }
 
 fn run_end(last: CommandEnd, kills: u64) -> RunEnd {

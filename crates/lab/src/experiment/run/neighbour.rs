@@ -10,12 +10,12 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
 };
 
-use super::super::host::Changed;
-use super::super::output::Output;
-use super::super::trouble::quote;
-use super::gate::{Gate, StartedProgram};
+use super::gate::Gate;
+use super::setup::{NotRun, RunSetup, StartedProgram, line_finder, not_run};
 use super::wait::{LOOK, Waited, wait};
-use super::{NotRun, RunSetup, line_finder, not_run};
+use crate::experiment::host::Changed;
+use crate::experiment::output::Output;
+use crate::experiment::trouble::quote;
 
 /// A program that runs beside the command, until this is dropped.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::super::processes::end_group;
+use crate::experiment::processes::end_group;
 
 /// Maximum interval for checking whether the user stops, and for sampling.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
