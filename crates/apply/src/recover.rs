@@ -157,7 +157,7 @@ pub(crate) fn recover_one(
     recovered.earlier_boot = run.boot == Boot::Earlier;
     recovered.damaged_line = reading.damaged_line;
     let is_at_later_boot = run.is_plan && recovered.earlier_boot;
-    let (last, open): (Vec<OpenChange>, Vec<OpenChange>) = order_for_undo(reading.open())
+    let (last, open): (Vec<OpenChange>, Vec<OpenChange>) = order_for_undo(reading.open_changes())
         .into_iter()
         .partition(|it| is_at_later_boot && it.change == RecordedChange::Units);
     recovered.returns = undo_all(host, &mut journal, open, run);
@@ -182,7 +182,7 @@ pub(crate) fn recover_one(
 fn stop_units(host: &mut dyn HostOps, reading: &Reading) {
     const OWN_UNIT: &str = "pagewise-unconfirmed.service";
     let (mut units, mut areas, mut has_generator) = (Vec::new(), Vec::new(), false);
-    for it in reading.open() {
+    for it in reading.open_changes() {
         match it.change {
             RecordedChange::File(FileChange { path, old, .. }) => {
                 has_generator |= path.starts_with("/etc/systemd/zram-generator.conf");

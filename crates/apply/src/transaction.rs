@@ -99,7 +99,7 @@ impl Transaction {
     }
 
     /// The changes that are in force, in the order in which they were made.
-    pub(crate) fn open(&self) -> &[OpenChange] {
+    pub(crate) fn open_changes(&self) -> &[OpenChange] {
         &self.open
     }
 
