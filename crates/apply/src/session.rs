@@ -245,7 +245,7 @@ impl Session {
     pub fn knob(&mut self, setting: &KnobSetting) -> Result<LoanId, Error> {
         let KnobSetting { name, instance, value } = setting;
         let setting = knob::new_change(self.host(), name, instance.as_deref(), value)?;
-        self.changes.set(setting).map(LoanId)
+        self.changes.set(&setting).map(LoanId)
     }
 
     /// Writes a word to the file of a lent knob that only makes the kernel refresh what it reports,

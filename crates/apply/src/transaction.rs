@@ -163,9 +163,9 @@ impl Transaction {
     }
 
     /// Writes a setting.
-    pub(crate) fn set(&mut self, setting: SettingChange) -> Result<u64, Error> {
+    pub(crate) fn set(&mut self, setting: &SettingChange) -> Result<u64, Error> {
         let change = RecordedChange::Setting(setting.clone());
-        self.make(change, |host| knob::set(host, &setting))
+        self.make(change, |host| knob::set(host, setting))
     }
 
     /// Creates the missing parent folders of a configuration file.

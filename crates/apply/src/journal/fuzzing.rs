@@ -114,7 +114,7 @@ pub fn seed() -> Vec<u8> {
     [began].into_iter().chain(taking).chain(more).flat_map(|record| record.line()).collect()
 }
 
-/// The loans that a journal names as not returned, in words.
+/// The changes that a journal names as in force, in words.
 #[cfg(test)]
 pub(crate) fn open_in(journal: &[u8]) -> Vec<String> {
     Reading::parse(journal).open_changes().iter().map(super::OpenChange::describe).collect()
