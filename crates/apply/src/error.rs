@@ -188,10 +188,10 @@ pub enum Error {
     /// The swap area is enabled already.
     #[error("{0}: it is swapped to already")]
     IsOn(String),
-    /// A later loan depends on it, so it cannot be returned yet.
+    /// A later change depends on it, so it cannot be undone yet.
     #[error("it has to wait for what rests on it: {by}")]
     Held {
-        /// The later loan.
+        /// The later change.
         by: String,
     },
     /// It may belong to somebody else, so it is left unchanged.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The only interface between a loan and the machine: every write is a [`HostChange`].
+//! The only interface between a change and the machine: every write is a [`HostChange`].
 //!
 //! An implementation of [`HostOps`] sees each write, including those to the journal, as one call
 //! that happens, fails, or is the last thing that a killed process does. The property test can
@@ -14,7 +14,7 @@ use pagewise_model::plan::PlannedMachine;
 
 use crate::journal::{FileText, Identity};
 
-/// One change of the machine.
+/// One write to the machine: the smallest part of a change that happens or fails as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HostChange<'a> {
     /// Writes a value into a file of the kernel.
@@ -263,7 +263,7 @@ pub(crate) struct Site {
 /// The file with the boot id, which changes with each boot.
 pub(crate) const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// The operations on a machine that loans and plans need.
+/// The operations on a machine that changes need.
 pub(crate) trait HostOps {
     /// Makes a change. When this returns, the change was made or has failed: it is never deferred.
     fn act(&mut self, deed: &HostChange<'_>) -> io::Result<()>;

@@ -230,8 +230,18 @@ fn only_ways_back(machine: &Fake, allowed: &[(String, String)]) -> Result<(), Te
     Ok(())
 }
 
-/// A machine after a killed run, its initial state, and the path and contents of its journal.
-fn kill_after(steps: &[Step], at: usize, unified: bool) -> Option<(Fake, State, String, Vec<u8>)> {
+/// A machine after a killed run.
+#[derive(Debug)]
+struct KilledRun {
+    fake: Fake,
+    /// The state before the run.
+    before: State,
+    path: String,
+    journal: Vec<u8>,
+}
+
+/// Runs the steps until the process is killed after this many writes.
+fn kill_after(steps: &[Step], at: usize, unified: bool) -> Option<KilledRun> {
     let fake = Fake::new(unified, true);
     let before = state(&fake);
     fake.world().faults = vec![Fault::KillAfter(at)];
@@ -239,7 +249,7 @@ fn kill_after(steps: &[Step], at: usize, unified: bool) -> Option<(Fake, State, 
     fake.revive();
     let journals = fake.world().journals.clone();
     let (path, journal) = journals.into_iter().next()?;
-    Some((fake, before, path, journal))
+    Some(KilledRun { fake, before, path, journal })
 }
 
 proptest! {
@@ -255,7 +265,8 @@ proptest! {
         change in 1u8..,
         unified: bool,
     ) {
-        let Some((fake, before, path, journal)) = kill_after(&steps, at, unified) else { return Ok(()) };
+        let Some(run) = kill_after(&steps, at, unified) else { return Ok(()) };
+        let KilledRun { fake, before, path, journal } = run;
         for byte in 0..journal.len() {
             let mut damaged = journal.clone();
             damaged[byte] ^= change;
@@ -283,10 +294,11 @@ proptest! {
         at in 3usize..60,
         unified: bool,
     ) {
-        let Some((fake, before, path, journal)) = kill_after(&steps, at, unified) else { return Ok(()) };
+        let Some(run) = kill_after(&steps, at, unified) else { return Ok(()) };
+        let KilledRun { fake, before, path, journal } = run;
         for length in 0..journal.len() {
             let cut = journal[..length].to_vec();
-            let named = Reading::parse(&cut).open().len();
+            let named = Reading::parse(&cut).open_changes().len();
             let (machine, told) = recover_with(&fake, &path, cut.clone());
             only_ways_back(&machine, &ways_back(&cut))?;
             let returns: usize = told.iter().map(|run| run.returns.len()).sum();

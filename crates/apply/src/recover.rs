@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Cleans up after killed runs, by their journals, and reports the result for each loan.
+//! Cleans up after killed runs, by their journals, and reports the result for each change.
 //!
 //! A conflict is reported at every start until somebody asks for [`Conflicts::Close`], as
 //! `pagewise undo` does: it is reported once more and closed, and the value of the other program
@@ -97,7 +97,7 @@ pub(crate) fn recover_all(
     let boot_id = boot_id(host)?;
     for path in paths.iter().rev() {
         let (recovered, _) = recover_one(host, path, conflicts, &boot_id);
-        // a run that was killed after returning the last loan and before removing its journal left
+        // a run that was killed after undoing the last change and before removing its journal left
         // nothing
         if recovered.is_worth_reporting() {
             all.push(recovered);
@@ -157,7 +157,7 @@ pub(crate) fn recover_one(
     recovered.earlier_boot = run.boot == Boot::Earlier;
     recovered.damaged_line = reading.damaged_line;
     let is_at_later_boot = run.is_plan && recovered.earlier_boot;
-    let (last, open): (Vec<OpenChange>, Vec<OpenChange>) = order_for_undo(reading.open())
+    let (last, open): (Vec<OpenChange>, Vec<OpenChange>) = order_for_undo(reading.open_changes())
         .into_iter()
         .partition(|it| is_at_later_boot && it.change == RecordedChange::Units);
     recovered.returns = undo_all(host, &mut journal, open, run);
@@ -182,7 +182,7 @@ pub(crate) fn recover_one(
 fn stop_units(host: &mut dyn HostOps, reading: &Reading) {
     const OWN_UNIT: &str = "pagewise-unconfirmed.service";
     let (mut units, mut areas, mut has_generator) = (Vec::new(), Vec::new(), false);
-    for it in reading.open() {
+    for it in reading.open_changes() {
         match it.change {
             RecordedChange::File(FileChange { path, old, .. }) => {
                 has_generator |= path.starts_with("/etc/systemd/zram-generator.conf");
@@ -226,14 +226,14 @@ fn boot_of(name: JournalName<'_>, reading: &Reading, now: &str) -> Boot {
     }
 }
 
-/// The order of taking, but with the loans that must be returned last at the front: systemd reloads
+/// The order of making, but with the changes that must be undone last at the front: systemd reloads
 /// its units after the files were restored.
 pub(crate) fn order_for_undo(mut open: Vec<OpenChange>) -> Vec<OpenChange> {
     open.sort_by_key(|it| it.change != RecordedChange::Units);
     open
 }
 
-/// Returns all loans, last first.
+/// Undoes all changes, last first.
 fn undo_all(
     host: &mut dyn HostOps,
     journal: &mut Journal,
@@ -259,8 +259,8 @@ fn undo_all(
     returns
 }
 
-/// Returns one loan and records that. If the record cannot be written, this does no harm: the next
-/// start finds nothing to return.
+/// Undoes one change and records that. If the record cannot be written, this does no harm: the next
+/// start finds nothing to undo.
 pub(crate) fn settle(
     host: &mut dyn HostOps,
     journal: &mut Journal,

@@ -3,10 +3,10 @@
 //! lent.
 //!
 //! The release build aborts on a panic, and an abort, a fault or a limit of the kernel (SIGXCPU,
-//! SIGXFSZ) ends a process before it can return anything. The journal names the loans, so a handler
+//! SIGXFSZ) ends a process before it can return anything. The journal names the changes, so a handler
 //! of those signals forks a child that waits until this process is gone and its lock is released,
 //! and then executes `pagewise undo`. Its output goes to standard error. After SIGKILL, only the
-//! next run or a manual undo returns the loans.
+//! next run or a manual undo undoes them.
 
 use std::ffi::{CString, OsString};
 use std::io;

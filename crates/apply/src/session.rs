@@ -109,11 +109,12 @@ impl Session {
     /// If the kernel refuses, or other swap of the host is enabled and this was not allowed.
     pub fn swap_on(&mut self, area: &Path, priority: Option<i16>) -> Result<LoanId, Error> {
         let area = area.display().to_string();
-        let of_area = self.changes.open().iter().find(|open| open.area().as_deref() == Some(&area));
+        let of_area =
+            self.changes.open_changes().iter().find(|open| open.area().as_deref() == Some(&area));
         let open = of_area.ok_or_else(|| Error::NotOurs(area.clone()))?;
         let diskseq = open.made.map(|device| device.diskseq);
         // returning the second loan would disable the first one's swap
-        if open.held_by(self.changes.open()).is_some() {
+        if open.held_by(self.changes.open_changes()).is_some() {
             return Err(Error::IsOn(area));
         }
         self.switch_on(&area, diskseq, priority)
@@ -166,7 +167,7 @@ impl Session {
             RecordedChange::SwapOn(swap) => Some(swap.area.clone()),
             _ => open.area(),
         };
-        let ours: Vec<String> = self.changes.open().iter().filter_map(area).collect();
+        let ours: Vec<String> = self.changes.open_changes().iter().filter_map(area).collect();
         let ours: Vec<&str> = ours.iter().map(String::as_str).collect();
         swap::refuse_others(self.host(), &ours)
     }
@@ -202,7 +203,7 @@ impl Session {
         for setting in settings {
             loans.push(self.knob(setting)?);
         }
-        let old = self.changes.open().iter().rev().find_map(|open| match &open.change {
+        let old = self.changes.open_changes().iter().rev().find_map(|open| match &open.change {
             RecordedChange::Setting(SettingChange { name, old, .. })
                 if name == zswap::COMPRESSOR =>
             {
@@ -244,7 +245,7 @@ impl Session {
     pub fn knob(&mut self, setting: &KnobSetting) -> Result<LoanId, Error> {
         let KnobSetting { name, instance, value } = setting;
         let setting = knob::new_change(self.host(), name, instance.as_deref(), value)?;
-        self.changes.set(setting).map(LoanId)
+        self.changes.set(&setting).map(LoanId)
     }
 
     /// Writes a word to the file of a lent knob that only makes the kernel refresh what it reports,
@@ -254,7 +255,7 @@ impl Session {
     /// # Errors
     /// If the knob has no such word, or the kernel refuses it.
     pub fn trigger(&mut self, loan: LoanId, word: &str) -> Result<(), Error> {
-        let open = self.changes.open().iter().find(|open| open.id == loan.0);
+        let open = self.changes.open_changes().iter().find(|open| open.id == loan.0);
         let Some(RecordedChange::Setting(setting)) = open.map(|open| &open.change) else {
             return Err(Error::NotOpen(loan.0));
         };

@@ -99,7 +99,7 @@ impl Transaction {
     }
 
     /// The changes that are in force, in the order in which they were made.
-    pub(crate) fn open(&self) -> &[OpenChange] {
+    pub(crate) fn open_changes(&self) -> &[OpenChange] {
         &self.open
     }
 
@@ -163,9 +163,9 @@ impl Transaction {
     }
 
     /// Writes a setting.
-    pub(crate) fn set(&mut self, setting: SettingChange) -> Result<u64, Error> {
+    pub(crate) fn set(&mut self, setting: &SettingChange) -> Result<u64, Error> {
         let change = RecordedChange::Setting(setting.clone());
-        self.make(change, |host| knob::set(host, &setting))
+        self.make(change, |host| knob::set(host, setting))
     }
 
     /// Creates the missing parent folders of a configuration file.

@@ -69,7 +69,7 @@ impl Budget {
         Bytes::new(self.before.saturating_add(self.allowance))
     }
 
-    pub(crate) fn measured(&self) -> Bytes {
+    pub(crate) fn memory(&self) -> Bytes {
         Bytes::new(self.measured)
     }
 

@@ -406,7 +406,7 @@ impl<'a> Act<'a> {
         Collapse {
             memory_before: self.budget.before(),
             memory_limit: self.budget.limit(),
-            memory_after: self.budget.measured(),
+            memory_after: self.budget.memory(),
             memory_peak: self.budget.peak(),
             growth: self.budget.spent(),
             cpu_seconds: cpu_time().saturating_sub(cpu).as_secs_f64(),

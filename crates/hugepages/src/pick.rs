@@ -33,11 +33,14 @@ pub(crate) enum SkipReason {
 impl CollapsePolicy {
     /// Whether a block qualifies, judged by the page tables.
     pub(crate) fn judge(self, block: &Block) -> Result<(), SkipReason> {
-        match () {
-            () if block.huge || block.present == 0 => Err(SkipReason::Nothing),
-            () if block.swapped > 0 && !self.swapped => Err(SkipReason::Swapped),
-            () if block.present < self.pages.div_ceil(2) => Err(SkipReason::Sparse),
-            () => Ok(()),
+        if block.huge || block.present == 0 {
+            Err(SkipReason::Nothing)
+        } else if block.swapped > 0 && !self.swapped {
+            Err(SkipReason::Swapped)
+        } else if block.present < self.pages.div_ceil(2) {
+            Err(SkipReason::Sparse)
+        } else {
+            Ok(())
         }
     }
 
@@ -46,20 +49,21 @@ impl CollapsePolicy {
     /// them.
     pub(crate) fn judge_again(self, block: &Block, pages: Exclusive) -> Result<(), SkipReason> {
         self.judge(block)?;
-        match () {
-            () if pages.of_file > 0 => Err(SkipReason::Changed),
-            () if pages.present.saturating_sub(pages.exclusive) > block.zero => {
-                Err(SkipReason::Shared)
-            }
-            () if pages.swapped > 0 && !self.swapped => Err(SkipReason::Swapped),
-            () => Ok(()),
+        if pages.of_file > 0 {
+            Err(SkipReason::Changed)
+        } else if pages.present.saturating_sub(pages.exclusive) > block.zero {
+            Err(SkipReason::Shared)
+        } else if pages.swapped > 0 && !self.swapped {
+            Err(SkipReason::Swapped)
+        } else {
+            Ok(())
         }
     }
 }
 
 /// The qualifying blocks, fullest first; equally full ones in order of address.
-pub(crate) fn pick(blocks: Vec<Block>, taste: CollapsePolicy, left: &mut LeftAlone) -> Vec<Block> {
-    let worth = |block: &Block| match taste.judge(block) {
+pub(crate) fn pick(blocks: Vec<Block>, policy: CollapsePolicy, left: &mut LeftAlone) -> Vec<Block> {
+    let worth = |block: &Block| match policy.judge(block) {
         Ok(()) => true,
         Err(why) => {
             note(left, why);
@@ -88,7 +92,7 @@ mod tests {
 
     use super::*;
 
-    const TASTE: CollapsePolicy = CollapsePolicy { pages: 512, swapped: false };
+    const POLICY: CollapsePolicy = CollapsePolicy { pages: 512, swapped: false };
 
     fn block() -> impl Strategy<Value = Block> {
         let parts = (0u64..64, 0u32..=512, 0u32..=4, 0u32..=4, any::<bool>());
@@ -107,7 +111,7 @@ mod tests {
         #[test]
         fn each_block_is_picked_or_counted(blocks in prop::collection::vec(block(), 0..60)) {
             let mut left = LeftAlone::default();
-            let picked = pick(blocks.clone(), TASTE, &mut left);
+            let picked = pick(blocks.clone(), POLICY, &mut left);
             let nothing = blocks.iter().filter(|block| block.huge || block.present == 0).count();
             let seen = (picked.len() + nothing) as u64 + left.total();
             prop_assert_eq!(seen, blocks.len() as u64);
@@ -120,12 +124,12 @@ mod tests {
     fn a_page_that_somebody_else_maps_is_enough_to_leave_it() {
         let block = Block { present: 500, zero: 3, ..Block::default() };
         let all_ours = Exclusive { present: 503, exclusive: 500, ..Exclusive::default() };
-        assert_eq!(TASTE.judge_again(&block, all_ours), Ok(()));
+        assert_eq!(POLICY.judge_again(&block, all_ours), Ok(()));
         let one_shared = Exclusive { exclusive: 499, ..all_ours };
-        assert_eq!(TASTE.judge_again(&block, one_shared), Err(SkipReason::Shared));
+        assert_eq!(POLICY.judge_again(&block, one_shared), Err(SkipReason::Shared));
         let a_file = Exclusive { of_file: 1, ..all_ours };
-        assert_eq!(TASTE.judge_again(&block, a_file), Err(SkipReason::Changed));
+        assert_eq!(POLICY.judge_again(&block, a_file), Err(SkipReason::Changed));
         let swapped = Exclusive { swapped: 1, ..all_ours };
-        assert_eq!(TASTE.judge_again(&block, swapped), Err(SkipReason::Swapped));
+        assert_eq!(POLICY.judge_again(&block, swapped), Err(SkipReason::Swapped));
     }
 }

@@ -72,19 +72,19 @@ impl<'a> Context<'a> {
     /// cannot differ.
     pub(crate) fn advised_sysctl(&self, id: &str, key: &str) -> Option<String> {
         let command = format!("sudo sysctl {key}=");
-        self.advised(id, |next| next.strip_prefix(&command))
+        self.advised_value(id, |next| next.strip_prefix(&command))
     }
 
     /// The value that a finding's command writes to this file.
     pub(crate) fn advised_write(&self, id: &str, path: &str) -> Option<String> {
         let end = format!(" | sudo tee {path}");
-        self.advised(id, |next| {
+        self.advised_value(id, |next| {
             let (value, rest) = next.strip_prefix("echo ")?.split_once(&end)?;
             (rest.is_empty() || rest.starts_with(' ')).then_some(value)
         })
     }
 
-    fn advised(&self, id: &str, value: impl Fn(&str) -> Option<&str>) -> Option<String> {
+    fn advised_value(&self, id: &str, value: impl Fn(&str) -> Option<&str>) -> Option<String> {
         let of_rule = self.findings.iter().filter(|finding| finding.id == id);
         let commands = of_rule.flat_map(|finding| &finding.next);
         let value = commands.filter_map(|next| value(next)).next()?;

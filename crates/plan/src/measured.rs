@@ -209,7 +209,7 @@ impl Measured {
     }
 
     /// The result of a trial, if there is one.
-    pub(crate) fn tried(&self) -> Option<&Tried> {
+    pub(crate) fn trial(&self) -> Option<&Tried> {
         self.trial.as_ref()
     }
 

@@ -49,6 +49,22 @@ pub(crate) struct Winner<'a> {
     pairs: u32,
 }
 
+/// An arm compared with the first one.
+#[derive(Debug, Clone, Copy)]
+struct ComparedArm<'a> {
+    verdict: Verdict,
+    higher_is_better: bool,
+    /// The arm as the winner over the first one, whatever the verdict.
+    as_winner: Winner<'a>,
+}
+
+impl ComparedArm<'_> {
+    /// Smaller is better.
+    fn score(&self) -> f64 {
+        if self.higher_is_better { -self.as_winner.ratio } else { self.as_winner.ratio }
+    }
+}
+
 impl Tried {
     /// The arm that was found to be better than the first one, or the first if it is better than
     /// the only other.
@@ -59,35 +75,30 @@ impl Tried {
         let Some((first, later)) = self.arms.split_first() else {
             return Err("the trial has no arms".to_owned());
         };
-        let second = later.first().map(|arm| (arm, self.verdict, self.pairs, &self.metrics));
         let arm = |name: &str| later.iter().find(|arm| arm.name == name);
-        let others = self
-            .others
-            .iter()
-            .filter_map(|it| Some((arm(&it.arm)?, it.verdict, it.pairs, &it.metrics)));
-        let compared =
-            second.into_iter().chain(others).filter_map(|(arm, verdict, pairs, metrics)| {
-                let metric = metrics.iter().find(|metric| metric.name == self.primary)?;
-                let (ratio, interval) = (metric.b_per_a?, metric.interval?);
-                Some((verdict, metric, Winner { arm, loser: first, ratio, interval, pairs }))
-            });
-        let compared: Vec<_> = compared.collect();
-        let better = compared.iter().filter(|(verdict, ..)| *verdict == Verdict::Better);
-        // smaller is better; the sign is changed if larger is better
-        let score = |(_, metric, it): &&(_, &Metric, Winner<'_>)| {
-            if metric.higher_is_better { -it.ratio } else { it.ratio }
-        };
-        if let Some((.., best)) = better.min_by(|one, other| score(one).total_cmp(&score(other))) {
-            return Ok(*best);
+        let second = later
+            .first()
+            .and_then(|arm| self.compare_arm(first, arm, self.verdict, self.pairs, &self.metrics));
+        let others = self.others.iter().filter_map(|it| {
+            self.compare_arm(first, arm(&it.arm)?, it.verdict, it.pairs, &it.metrics)
+        });
+        let compared: Vec<ComparedArm<'_>> = second.into_iter().chain(others).collect();
+        let better = compared.iter().filter(|it| it.verdict == Verdict::Better);
+        if let Some(best) = better.min_by(|one, other| one.score().total_cmp(&other.score())) {
+            return Ok(best.as_winner);
         }
         match compared.as_slice() {
-            [(Verdict::Worse, _, it)] if it.ratio > 0.0 && it.interval[0] > 0.0 => Ok(Winner {
-                arm: it.loser,
-                loser: it.arm,
-                ratio: 1.0 / it.ratio,
-                interval: [1.0 / it.interval[1], 1.0 / it.interval[0]],
-                pairs: it.pairs,
-            }),
+            [ComparedArm { verdict: Verdict::Worse, as_winner: it, .. }]
+                if it.ratio > 0.0 && it.interval[0] > 0.0 =>
+            {
+                Ok(Winner {
+                    arm: it.loser,
+                    loser: it.arm,
+                    ratio: 1.0 / it.ratio,
+                    interval: [1.0 / it.interval[1], 1.0 / it.interval[0]],
+                    pairs: it.pairs,
+                })
+            }
             _ => Err(format!(
                 "the trial with {} shows no arm to be better in {} than the first one",
                 self.program(),
@@ -96,11 +107,26 @@ impl Tried {
         }
     }
 
+    /// Compares an arm with the first one in the primary metric; `None` without an interval.
+    fn compare_arm<'a>(
+        &self,
+        first: &'a TrialArm,
+        arm: &'a TrialArm,
+        verdict: Verdict,
+        pairs: u32,
+        metrics: &[Metric],
+    ) -> Option<ComparedArm<'a>> {
+        let metric = metrics.iter().find(|metric| metric.name == self.primary)?;
+        let (ratio, interval) = (metric.b_per_a?, metric.interval?);
+        let as_winner = Winner { arm, loser: first, ratio, interval, pairs };
+        Some(ComparedArm { verdict, higher_is_better: metric.higher_is_better, as_winner })
+    }
+
     /// Whether zram or zswap was better, if the arms used one each on a real machine.
     pub(crate) fn swap(&self) -> Option<SwapTrial> {
         let winner = self.winner().ok().filter(|_| self.is_of_real_machine())?;
-        let better = compression(winner.arm)?;
-        let differs = compression(winner.loser)? != better;
+        let better = compression_of_arm(winner.arm)?;
+        let differs = compression_of_arm(winner.loser)? != better;
         differs.then(|| SwapTrial { better, told: self.describe_winner(&winner) })
     }
 
@@ -137,7 +163,7 @@ impl Tried {
 }
 
 /// What compresses the pages of an arm that has its own swap.
-fn compression(arm: &TrialArm) -> Option<Compression> {
+fn compression_of_arm(arm: &TrialArm) -> Option<Compression> {
     let areas = serde_json::to_value(arm.swap.as_ref()?).ok()?;
     compression_of_areas(&areas)
 }

@@ -26,11 +26,11 @@ fn read(journal: &[u8]) {
     let good = usize::try_from(reading.good).unwrap_or(usize::MAX);
     let again = Reading::parse(&journal[..good]);
     assert_eq!(again.records, reading.records, "what is kept says the same");
-    let open = reading.open();
+    let open = reading.open_changes();
     for (at, it) in open.iter().enumerate() {
         std::hint::black_box((it.describe(), it.area(), it.held_by(&open[at + 1..])));
     }
-    std::hint::black_box((reading.plan(), reading.open_by_step(), reading.is_applied()));
+    std::hint::black_box((reading.plan(), reading.open_changes_by_step(), reading.is_applied()));
 }
 
 /// The record of a line that has the right form; otherwise the line itself.
@@ -114,10 +114,10 @@ pub fn seed() -> Vec<u8> {
     [began].into_iter().chain(taking).chain(more).flat_map(|record| record.line()).collect()
 }
 
-/// The loans that a journal names as not returned, in words.
+/// The changes that a journal names as in force, in words.
 #[cfg(test)]
 pub(crate) fn open_in(journal: &[u8]) -> Vec<String> {
-    Reading::parse(journal).open().iter().map(super::OpenChange::describe).collect()
+    Reading::parse(journal).open_changes().iter().map(super::OpenChange::describe).collect()
 }
 
 #[cfg(test)]

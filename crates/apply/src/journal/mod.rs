@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The write-ahead journal: each loan is on disk before the machine is changed.
+//! The write-ahead journal: each change is on disk before it is made.
 //!
-//! There is one file per session in the folder of journals, and a lock allows only one session at a
-//! time. A journal is removed when everything that it names was restored. So any journal that
+//! There is one file per run in the folder of journals, and a lock allows only one run at a time. A journal is removed when everything that it names was restored. So any journal that
 //! exists when the lock is taken was left by a killed run, or names something that could not be
 //! restored.
 
@@ -69,7 +68,7 @@ fn state_error(path: &str, source: std::io::Error) -> Error {
     Error::State { path: path.to_owned(), source }
 }
 
-/// A journal's name: `NUMBER.BOOT.journal`. It contains the boot id, so the boot of its loans is
+/// A journal's name: `NUMBER.BOOT.journal`. It contains the boot id, so the boot of its changes is
 /// known even if the first line is damaged. Early versions wrote `NUMBER.journal`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct JournalName<'a> {
@@ -149,7 +148,7 @@ impl Journal {
     }
 
     /// Continues a journal that an earlier run left. Half a line at its end is cut off; a damaged
-    /// journal is kept unchanged for inspection. If it cannot be written, its loans are returned
+    /// journal is kept unchanged for inspection. If it cannot be written, its changes are undone
     /// all the same.
     pub(crate) fn resume(
         host: &mut dyn HostOps,

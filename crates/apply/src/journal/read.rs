@@ -56,7 +56,7 @@ impl Reading {
     }
 
     /// The changes that were announced and not undone, in the order in which they were made.
-    pub(crate) fn open(&self) -> Vec<OpenChange> {
+    pub(crate) fn open_changes(&self) -> Vec<OpenChange> {
         let mut open: Vec<OpenChange> = Vec::new();
         for (at, record) in self.records.iter().enumerate() {
             match record {
@@ -92,7 +92,7 @@ impl Reading {
     }
 
     /// The run that applied a plan; `None` for a journal of loans.
-    pub(crate) fn planned(&self) -> Option<&PlannedRun> {
+    pub(crate) fn planned_run(&self) -> Option<&PlannedRun> {
         match self.records.first()? {
             Record::Planned(planned) => Some(planned),
             _ => None,
@@ -101,7 +101,7 @@ impl Reading {
 
     /// The plan that the journal belongs to; `None` for a journal of loans.
     pub(crate) fn plan(&self) -> Option<&Plan> {
-        self.planned().map(|planned| &*planned.plan)
+        self.planned_run().map(|planned| &*planned.plan)
     }
 
     /// Whether every step of the plan was carried out.
@@ -110,7 +110,7 @@ impl Reading {
     }
 
     /// For a plan: the changes that are in force, each with the id of its step.
-    pub(crate) fn open_by_step(&self) -> Vec<(String, OpenChange)> {
+    pub(crate) fn open_changes_by_step(&self) -> Vec<(String, OpenChange)> {
         let mut steps = BTreeMap::new();
         let mut now = String::new();
         for record in &self.records {
@@ -121,7 +121,7 @@ impl Reading {
             }
         }
         let with_step = |it: OpenChange| (steps.get(&it.id).cloned().unwrap_or_default(), it);
-        self.open().into_iter().map(with_step).collect()
+        self.open_changes().into_iter().map(with_step).collect()
     }
 }
 

@@ -98,6 +98,7 @@ pub(crate) fn describe(found: &Config) -> String {
 }
 
 /// An entry before the plan, or as the plan wrote it.
+#[derive(Clone, Copy)]
 enum Entry<'a> {
     Nothing,
     File(&'a str, Option<&'a FileText>),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What all kinds of loans need: facts about the run that borrowed, and the names of what it
+//! What all kinds of changes need: facts about the run that made them, and the names of what it
 //! creates.
 
 use crate::error::Error;
@@ -7,7 +7,7 @@ use crate::error::Error;
 /// Prefix of the names of what we create: nothing with another name is ever removed.
 pub(crate) const OURS: &str = "pagewise-";
 
-/// What is known of the run that borrowed something.
+/// What is known of the run that made a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) boot: Boot,

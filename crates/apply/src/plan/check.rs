@@ -87,14 +87,7 @@ pub(crate) fn check(
 ) -> Result<Vec<CheckedStep>, Vec<Complaint>> {
     let mut complaints = Vec::new();
     let site = host.site();
-    complaints.extend(
-        site_complaints(&site, plan).into_iter().map(|(what, why, next)| Complaint {
-            step: None,
-            what,
-            why,
-            next: Some(next.to_owned()),
-        }),
-    );
+    complaints.extend(site_complaints(&site, plan));
     complaints.extend(shape_complaints(plan, allows_irreversible));
     let mut all = Vec::new();
     let mut added = 0;
@@ -156,8 +149,13 @@ pub(crate) fn check_trial(
     Err([vec![complaint], others].concat())
 }
 
-fn site_complaints(site: &Site, plan: &Plan) -> Vec<(String, String, &'static str)> {
+/// Complaints about a plan that was made for another machine, or cannot be carried out here.
+fn site_complaints(site: &Site, plan: &Plan) -> Vec<Complaint> {
     let mut all = Vec::new();
+    let mut add = |why: String, next: &str| {
+        let (what, next) = ("the plan".to_owned(), Some(next.to_owned()));
+        all.push(Complaint { step: None, what, why, next });
+    };
     let PlannedMachine { machine_id_hash, memory_total_bytes, .. } = &plan.machine;
     if *machine_id_hash != site.machine.machine_id_hash {
         let id = |hash: &Option<String>| hash.clone().unwrap_or_else(|| "none".to_owned());
@@ -166,19 +164,19 @@ fn site_complaints(site: &Site, plan: &Plan) -> Vec<(String, String, &'static st
             id(machine_id_hash),
             id(&site.machine.machine_id_hash)
         );
-        all.push(("the plan".to_owned(), why, AGAIN));
+        add(why, AGAIN);
     }
     let planned = memory_total_bytes.unwrap_or_default().get();
     let found = site.machine.memory_total_bytes.unwrap_or_default().get();
     if planned.abs_diff(found) > planned.max(found) / SAME_MEMORY {
         let (planned, found) = (Bytes::new(planned), Bytes::new(found));
         let why = format!("it was made for {planned} of memory (MemTotal), and there are {found}");
-        all.push(("the plan".to_owned(), why, AGAIN));
+        add(why, AGAIN);
     }
     if let Some(kind) = &site.container {
         let why =
             format!("this is a container ({kind}): its settings and swap are those of the host");
-        all.push(("the plan".to_owned(), why, "run it on the host"));
+        add(why, "run it on the host");
     }
     all
 }
@@ -469,7 +467,7 @@ pub(crate) fn is_swap_file_as_planned(host: &dyn HostOps, path: &str, to: &SwapF
 
 /// The swap area that a step of an applied plan created.
 pub(crate) fn area_of_step(journal: &Reading, step: &str) -> Option<String> {
-    let open = journal.open_by_step();
+    let open = journal.open_changes_by_step();
     let areas =
         open.iter().filter(|(id, _)| id == step).map(|(_, open): &(String, OpenChange)| open);
     areas.into_iter().find_map(|open| match &open.change {

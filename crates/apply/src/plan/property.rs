@@ -277,7 +277,7 @@ fn state(fake: &Fake) -> State {
 /// Everything that the journals name as in force, in words.
 fn names_in_force(fake: &Fake) -> String {
     let journals = read_journals(fake, STATE).expect("a folder that can be read");
-    let open = journals.iter().flat_map(|it| it.reading.open());
+    let open = journals.iter().flat_map(|it| it.reading.open_changes());
     open.map(|it| it.describe()).collect::<Vec<_>>().join("\n")
 }
 

@@ -117,7 +117,9 @@ pub(crate) fn confirm(host: &mut dyn HostOps, folder: &str, id: &str) -> Result<
     journal.add(host, &Record::Confirmed)?;
     // from here on the plan is kept; what remains of the trial has no effect, and is removed with
     // the plan
-    for (_, open) in it.reading.open_by_step().iter().rev().filter(|(step, _)| step.is_empty()) {
+    for (_, open) in
+        it.reading.open_changes_by_step().iter().rev().filter(|(step, _)| step.is_empty())
+    {
         settle(host, &mut journal, open, Run::OWN_PLAN)?;
     }
     Ok(())

@@ -50,11 +50,11 @@ pub(crate) fn read_journals(host: &dyn HostOps, folder: &str) -> Result<Vec<Plan
 pub(crate) fn plans_in_force(host: &dyn HostOps, folder: &str) -> Result<Vec<InForce>, Error> {
     let journals = read_journals(host, folder)?;
     let in_force = journals.into_iter().filter_map(|PlanJournal { path, reading, .. }| {
-        let planned = reading.planned()?;
+        let planned = reading.planned_run()?;
         Some(InForce {
             journal: JournalName::parse(&path).id(),
             applied: reading.is_applied(),
-            changes: reading.open().len(),
+            changes: reading.open_changes().len(),
             trial_until: reading.trial_end(),
             unix_seconds: planned.run.unix_seconds,
             plan: (*planned.plan).clone(),
@@ -116,10 +116,10 @@ pub(crate) fn undo(
 
 /// Refuses if a later plan has changed the same thing.
 fn refuse_if_changed_later(one: &PlanJournal, journals: &[PlanJournal]) -> Result<(), Error> {
-    let own: Vec<String> = one.reading.open().iter().flat_map(targets).collect();
+    let own: Vec<String> = one.reading.open_changes().iter().flat_map(targets).collect();
     let later = journals.iter().skip_while(|it| it.path != one.path).skip(1);
     for later in later.collect::<Vec<_>>().into_iter().rev() {
-        let open = later.reading.open();
+        let open = later.reading.open_changes();
         let both = open.iter().flat_map(targets).find(|target| own.contains(target));
         if let Some(target) = both {
             return Err(Error::Under { id: later.id(), plan: later.plan(), target });

@@ -15,32 +15,32 @@ pub(super) const ROWS: &[Knob] = &[
         Domain::Limit,
         "Bytes that are never reclaimed from the group; more than there is means OOM kills.",
     )
-    .default_is("0")
-    .lasts_by(SYSTEMD),
+    .with_default("0")
+    .with_persist(SYSTEMD),
     sysfs(
         "cgroup.memory.low",
         "sys/fs/cgroup/{cgroup}/memory.low",
         Domain::Limit,
         "Bytes that are reclaimed from the group only when nobody else has any left.",
     )
-    .default_is("0")
-    .lasts_by(SYSTEMD),
+    .with_default("0")
+    .with_persist(SYSTEMD),
     sysfs(
         "cgroup.memory.high",
         "sys/fs/cgroup/{cgroup}/memory.high",
         Domain::Limit,
         "Bytes above which the group is slowed down and reclaimed; lowering it reclaims in the write.",
     )
-    .default_is("max")
-    .lasts_by(SYSTEMD),
+    .with_default("max")
+    .with_persist(SYSTEMD),
     sysfs(
         "cgroup.memory.max",
         "sys/fs/cgroup/{cgroup}/memory.max",
         Domain::Limit,
         "Bytes that the group may use at most; lowering it below the use may kill.",
     )
-    .default_is("max")
-    .lasts_by(SYSTEMD),
+    .with_default("max")
+    .with_persist(SYSTEMD),
     trigger(
         "cgroup.memory.reclaim",
         "sys/fs/cgroup/{cgroup}/memory.reclaim",
@@ -54,56 +54,56 @@ pub(super) const ROWS: &[Knob] = &[
         Domain::Limit,
         "Bytes of swap that the group may use at most; 0 leaves it without swap.",
     )
-    .default_is("max")
-    .lasts_by(SYSTEMD),
+    .with_default("max")
+    .with_persist(SYSTEMD),
     sysfs(
         "cgroup.memory.swap.high",
         "sys/fs/cgroup/{cgroup}/memory.swap.high",
         Domain::Limit,
         "Bytes of swap above which allocations of the group are slowed down for good.",
     )
-    .default_is("max")
-    .lasts_by(&[Persist::Agent]),
+    .with_default("max")
+    .with_persist(&[Persist::Agent]),
     sysfs(
         "cgroup.memory.zswap.max",
         "sys/fs/cgroup/{cgroup}/memory.zswap.max",
         Domain::Limit,
         "Bytes that the group may use of the zswap pool, as compressed.",
     )
-    .default_is("max")
-    .lasts_by(SYSTEMD),
+    .with_default("max")
+    .with_persist(SYSTEMD),
     sysfs(
         "cgroup.memory.zswap.writeback",
         "sys/fs/cgroup/{cgroup}/memory.zswap.writeback",
         Domain::Bool,
         "0 keeps the group's pages off the swap device; a parent's 0 wins.",
     )
-    .default_is("1")
-    .lasts_by(SYSTEMD),
+    .with_default("1")
+    .with_persist(SYSTEMD),
     sysfs(
         "cgroup.memory.oom.group",
         "sys/fs/cgroup/{cgroup}/memory.oom.group",
         Domain::Bool,
         "1 kills the whole group when one of it must be killed.",
     )
-    .default_is("0")
-    .lasts_by(SYSTEMD),
+    .with_default("0")
+    .with_persist(SYSTEMD),
     sysfs(
         "cgroup.memory.peak",
         "sys/fs/cgroup/{cgroup}/memory.peak",
         Domain::Size,
         "Most bytes the group ever used; newer kernels let a write start it again for that open file.",
     )
-    .lasts_by(&[Persist::Agent])
-    .never_undone(PER_OPEN_FILE),
+    .with_persist(&[Persist::Agent])
+    .without_undo(PER_OPEN_FILE),
     sysfs(
         "cgroup.memory.swap.peak",
         "sys/fs/cgroup/{cgroup}/memory.swap.peak",
         Domain::Size,
         "Most bytes of swap the group ever used; a write starts it again for that open file.",
     )
-    .lasts_by(&[Persist::Agent])
-    .never_undone(PER_OPEN_FILE),
+    .with_persist(&[Persist::Agent])
+    .without_undo(PER_OPEN_FILE),
     trigger(
         "cgroup.memory.pressure",
         "sys/fs/cgroup/{cgroup}/memory.pressure",
@@ -111,8 +111,8 @@ pub(super) const ROWS: &[Knob] = &[
         PER_OPEN_FILE,
         "'some|full US WINDOW_US' asks to be woken by stalls; without root, windows of whole 2 s.",
     )
-    .accessed(Access::WriteOnly)
-    .lasts_by(&[Persist::Systemd, Persist::Agent])
+    .with_access(Access::WriteOnly)
+    .with_persist(&[Persist::Systemd, Persist::Agent])
     .couples_with(&["cgroup.pressure"]),
     sysfs(
         "cgroup.pressure",
@@ -120,8 +120,8 @@ pub(super) const ROWS: &[Knob] = &[
         Domain::Bool,
         "0 stops pressure accounting of the group, which also removes its pressure files.",
     )
-    .default_is("1")
-    .lasts_by(&[Persist::Agent])
+    .with_default("1")
+    .with_persist(&[Persist::Agent])
     .couples_with(&["cgroup.memory.pressure"]),
     trigger(
         "node.reclaim",

@@ -59,7 +59,7 @@ macro_rules! admin {
             $domain,
             $doc,
         )
-        .lasts_by(&[Persist::Agent])
+        .with_persist(&[Persist::Agent])
     };
 }
 
@@ -90,7 +90,7 @@ macro_rules! parameter {
             $domain,
             $doc,
         )
-        .lasts_by(MODULE)
+        .with_persist(MODULE)
     };
 }
 
@@ -107,49 +107,49 @@ macro_rules! lru_sort {
 }
 
 pub(super) const ADMIN: &[Knob] = &[
-    admin!("nr_kdamonds", ["nr_kdamonds"], COUNT, "Folders for monitoring threads; a write removes and makes all of them, refused while one runs.").default_is("0"),
+    admin!("nr_kdamonds", ["nr_kdamonds"], COUNT, "Folders for monitoring threads; a write removes and makes all of them, refused while one runs.").with_default("0"),
     admin!("kdamond.state", ["{N}/state"], word(STATES), "on and off start and stop the thread, commit takes changed files over, update_* refreshes what it shows.").couples_with(&["damon_reclaim.enabled", "damon_lru_sort.enabled", "damon_stat.enabled"]),
-    admin!("kdamond.refresh_ms", ["{N}/refresh_ms"], COUNT, "How often the files that show results follow the thread, in ms; 0 is only on request.").default_is("0"),
-    admin!("kdamond.nr_contexts", ["{N}/contexts/nr_contexts"], int(0, 1), "Monitoring contexts of the thread; more than one is not possible yet.").default_is("0"),
+    admin!("kdamond.refresh_ms", ["{N}/refresh_ms"], COUNT, "How often the files that show results follow the thread, in ms; 0 is only on request.").with_default("0"),
+    admin!("kdamond.nr_contexts", ["{N}/contexts/nr_contexts"], int(0, 1), "Monitoring contexts of the thread; more than one is not possible yet.").with_default("0"),
     context!("context.operations", "operations", word(&["vaddr", "fvaddr", "paddr"]), "What is monitored: a process's addresses, fixed ranges of them, or physical memory."),
-    context!("context.addr_unit", "addr_unit", int(1, u64::MAX), "Bytes per unit of address, for 32-bit kernels with more memory than they can name.").default_is("1"),
-    context!("context.pause", "pause", Domain::Bool, "Stops looking and acting, and keeps what was learnt.").default_is("N"),
-    context!("context.intervals.sample_us", "monitoring_attrs/intervals/sample_us", COUNT, "Time between looks at one page of each region.").default_is("5000"),
-    context!("context.intervals.aggr_us", "monitoring_attrs/intervals/aggr_us", COUNT, "Time over which looks are added up.").default_is("100000"),
-    context!("context.intervals.update_us", "monitoring_attrs/intervals/update_us", COUNT, "How often the ranges to look at follow the target's mappings.").default_is("1000000"),
-    context!("context.intervals_goal.access_bp", "monitoring_attrs/intervals/intervals_goal/access_bp", COUNT, "Share of looks in 1/10000 that should find an access: intervals are tuned to it; 0 is off.").default_is("0"),
-    context!("context.intervals_goal.aggrs", "monitoring_attrs/intervals/intervals_goal/aggrs", COUNT, "Aggregations over which intervals_goal is judged.").default_is("0"),
-    context!("context.intervals_goal.min_sample_us", "monitoring_attrs/intervals/intervals_goal/min_sample_us", COUNT, "Shortest sample_us that tuning may choose.").default_is("0"),
-    context!("context.intervals_goal.max_sample_us", "monitoring_attrs/intervals/intervals_goal/max_sample_us", COUNT, "Longest sample_us that tuning may choose.").default_is("0"),
-    context!("context.nr_regions.min", "monitoring_attrs/nr_regions/min", int(3, u64::MAX), "Regions at least: the fewer, the coarser the picture.").default_is("10"),
-    context!("context.nr_regions.max", "monitoring_attrs/nr_regions/max", int(3, u64::MAX), "Regions at most: they bound the cost of monitoring.").default_is("1000"),
-    context!("context.nr_targets", "targets/nr_targets", COUNT, "Folders for monitoring targets.").default_is("0"),
-    context!("target.pid", "targets/{N}/pid_target", int(0, i32::MAX as u64), "Process whose addresses are monitored; without meaning for physical memory.").default_is("0"),
-    context!("context.nr_schemes", "schemes/nr_schemes", COUNT, "Folders for schemes, each of which does something to regions that fit it.").default_is("0"),
-    scheme!("scheme.action", "action", word(ACTIONS), "What is done to regions that fit; stat only counts them.").default_is("stat"),
+    context!("context.addr_unit", "addr_unit", int(1, u64::MAX), "Bytes per unit of address, for 32-bit kernels with more memory than they can name.").with_default("1"),
+    context!("context.pause", "pause", Domain::Bool, "Stops looking and acting, and keeps what was learnt.").with_default("N"),
+    context!("context.intervals.sample_us", "monitoring_attrs/intervals/sample_us", COUNT, "Time between looks at one page of each region.").with_default("5000"),
+    context!("context.intervals.aggr_us", "monitoring_attrs/intervals/aggr_us", COUNT, "Time over which looks are added up.").with_default("100000"),
+    context!("context.intervals.update_us", "monitoring_attrs/intervals/update_us", COUNT, "How often the ranges to look at follow the target's mappings.").with_default("1000000"),
+    context!("context.intervals_goal.access_bp", "monitoring_attrs/intervals/intervals_goal/access_bp", COUNT, "Share of looks in 1/10000 that should find an access: intervals are tuned to it; 0 is off.").with_default("0"),
+    context!("context.intervals_goal.aggrs", "monitoring_attrs/intervals/intervals_goal/aggrs", COUNT, "Aggregations over which intervals_goal is judged.").with_default("0"),
+    context!("context.intervals_goal.min_sample_us", "monitoring_attrs/intervals/intervals_goal/min_sample_us", COUNT, "Shortest sample_us that tuning may choose.").with_default("0"),
+    context!("context.intervals_goal.max_sample_us", "monitoring_attrs/intervals/intervals_goal/max_sample_us", COUNT, "Longest sample_us that tuning may choose.").with_default("0"),
+    context!("context.nr_regions.min", "monitoring_attrs/nr_regions/min", int(3, u64::MAX), "Regions at least: the fewer, the coarser the picture.").with_default("10"),
+    context!("context.nr_regions.max", "monitoring_attrs/nr_regions/max", int(3, u64::MAX), "Regions at most: they bound the cost of monitoring.").with_default("1000"),
+    context!("context.nr_targets", "targets/nr_targets", COUNT, "Folders for monitoring targets.").with_default("0"),
+    context!("target.pid", "targets/{N}/pid_target", int(0, i32::MAX as u64), "Process whose addresses are monitored; without meaning for physical memory.").with_default("0"),
+    context!("context.nr_schemes", "schemes/nr_schemes", COUNT, "Folders for schemes, each of which does something to regions that fit it.").with_default("0"),
+    scheme!("scheme.action", "action", word(ACTIONS), "What is done to regions that fit; stat only counts them.").with_default("stat"),
     scheme!("scheme.target_nid", "target_nid", int(-1, i32::MAX as u64), "Node that the migrate actions move pages to."),
-    scheme!("scheme.apply_interval_us", "apply_interval_us", COUNT, "How often the scheme is applied; 0 follows aggr_us.").default_is("0"),
-    scheme!("scheme.sz.min", "access_pattern/sz/min", COUNT, "Size of a region that fits, in bytes, at least.").default_is("0"),
-    scheme!("scheme.sz.max", "access_pattern/sz/max", COUNT, "Size of a region that fits, in bytes, at most.").default_is("0"),
-    scheme!("scheme.nr_accesses.min", "access_pattern/nr_accesses/min", COUNT, "Accesses per aggregation of a region that fits, at least.").default_is("0"),
-    scheme!("scheme.nr_accesses.max", "access_pattern/nr_accesses/max", COUNT, "Accesses per aggregation of a region that fits, at most.").default_is("0"),
-    scheme!("scheme.age.min", "access_pattern/age/min", COUNT, "Aggregations without change of a region that fits, at least.").default_is("0"),
-    scheme!("scheme.age.max", "access_pattern/age/max", COUNT, "Aggregations without change of a region that fits, at most.").default_is("0"),
-    scheme!("scheme.quotas.ms", "quotas/ms", COUNT, "Most CPU time for the action in one reset interval, in ms; 0 is no limit.").default_is("0"),
-    scheme!("scheme.quotas.bytes", "quotas/bytes", COUNT, "Most bytes for the action in one reset interval; 0 is no limit.").default_is("0"),
-    scheme!("scheme.quotas.reset_interval_ms", "quotas/reset_interval_ms", COUNT, "Length of the window that the quotas speak of, in ms.").default_is("0"),
-    scheme!("scheme.quotas.goal_tuner", "quotas/goal_tuner", word(&["consist", "temporal"]), "How the quota follows its goals: steadily, or all or nothing until they are met.").default_is("consist"),
-    scheme!("scheme.quotas.nr_goals", "quotas/goals/nr_goals", COUNT, "Folders for goals that the quota is tuned towards.").default_is("0"),
+    scheme!("scheme.apply_interval_us", "apply_interval_us", COUNT, "How often the scheme is applied; 0 follows aggr_us.").with_default("0"),
+    scheme!("scheme.sz.min", "access_pattern/sz/min", COUNT, "Size of a region that fits, in bytes, at least.").with_default("0"),
+    scheme!("scheme.sz.max", "access_pattern/sz/max", COUNT, "Size of a region that fits, in bytes, at most.").with_default("0"),
+    scheme!("scheme.nr_accesses.min", "access_pattern/nr_accesses/min", COUNT, "Accesses per aggregation of a region that fits, at least.").with_default("0"),
+    scheme!("scheme.nr_accesses.max", "access_pattern/nr_accesses/max", COUNT, "Accesses per aggregation of a region that fits, at most.").with_default("0"),
+    scheme!("scheme.age.min", "access_pattern/age/min", COUNT, "Aggregations without change of a region that fits, at least.").with_default("0"),
+    scheme!("scheme.age.max", "access_pattern/age/max", COUNT, "Aggregations without change of a region that fits, at most.").with_default("0"),
+    scheme!("scheme.quotas.ms", "quotas/ms", COUNT, "Most CPU time for the action in one reset interval, in ms; 0 is no limit.").with_default("0"),
+    scheme!("scheme.quotas.bytes", "quotas/bytes", COUNT, "Most bytes for the action in one reset interval; 0 is no limit.").with_default("0"),
+    scheme!("scheme.quotas.reset_interval_ms", "quotas/reset_interval_ms", COUNT, "Length of the window that the quotas speak of, in ms.").with_default("0"),
+    scheme!("scheme.quotas.goal_tuner", "quotas/goal_tuner", word(&["consist", "temporal"]), "How the quota follows its goals: steadily, or all or nothing until they are met.").with_default("consist"),
+    scheme!("scheme.quotas.nr_goals", "quotas/goals/nr_goals", COUNT, "Folders for goals that the quota is tuned towards.").with_default("0"),
     goal!("goal.target_metric", "target_metric", word(METRICS), "What the goal measures; user_input takes the number in current_value."),
-    goal!("goal.target_value", "target_value", COUNT, "Value of the metric that tuning aims at.").default_is("0"),
-    goal!("goal.current_value", "current_value", COUNT, "Present value of the metric; written by the user for user_input.").default_is("0"),
+    goal!("goal.target_value", "target_value", COUNT, "Value of the metric that tuning aims at.").with_default("0"),
+    goal!("goal.current_value", "current_value", COUNT, "Present value of the metric; written by the user for user_input.").with_default("0"),
     goal!("goal.nid", "nid", int(-1, i32::MAX as u64), "Node of a metric that speaks of one."),
-    scheme!("scheme.watermarks.metric", "watermarks/metric", word(&["none", "free_mem_rate"]), "What wakes the scheme up and puts it to sleep; none keeps it awake.").default_is("none"),
-    scheme!("scheme.watermarks.interval_us", "watermarks/interval_us", COUNT, "How often the metric is compared with the watermarks.").default_is("0"),
-    scheme!("scheme.watermarks.high", "watermarks/high", COUNT, "Permille of free memory above which the scheme sleeps.").default_is("0"),
-    scheme!("scheme.watermarks.mid", "watermarks/mid", COUNT, "Permille of free memory below which the scheme wakes up.").default_is("0"),
-    scheme!("scheme.watermarks.low", "watermarks/low", COUNT, "Permille of free memory below which the scheme sleeps as well.").default_is("0"),
-    scheme!("scheme.max_nr_snapshots", "stats/max_nr_snapshots", COUNT, "Snapshots after which the scheme stops acting; 0 is never.").default_is("0"),
+    scheme!("scheme.watermarks.metric", "watermarks/metric", word(&["none", "free_mem_rate"]), "What wakes the scheme up and puts it to sleep; none keeps it awake.").with_default("none"),
+    scheme!("scheme.watermarks.interval_us", "watermarks/interval_us", COUNT, "How often the metric is compared with the watermarks.").with_default("0"),
+    scheme!("scheme.watermarks.high", "watermarks/high", COUNT, "Permille of free memory above which the scheme sleeps.").with_default("0"),
+    scheme!("scheme.watermarks.mid", "watermarks/mid", COUNT, "Permille of free memory below which the scheme wakes up.").with_default("0"),
+    scheme!("scheme.watermarks.low", "watermarks/low", COUNT, "Permille of free memory below which the scheme sleeps as well.").with_default("0"),
+    scheme!("scheme.max_nr_snapshots", "stats/max_nr_snapshots", COUNT, "Snapshots after which the scheme stops acting; 0 is never.").with_default("0"),
 ];
 
 pub(super) const RECLAIM: &[Knob] = &[
@@ -158,7 +158,7 @@ pub(super) const RECLAIM: &[Knob] = &[
         Domain::Bool,
         "Finds cold memory by physical address and pages it out ahead of need."
     )
-    .default_is("N")
+    .with_default("N")
     .couples_with(&[
         "damon_lru_sort.enabled",
         "damon_stat.enabled",
@@ -166,85 +166,85 @@ pub(super) const RECLAIM: &[Knob] = &[
         "damon_reclaim.commit_inputs",
     ]),
     reclaim!("min_age", COUNT, "A region counts as cold when nobody touched it for this long.")
-        .default_is("120000000")
+        .with_default("120000000")
         .couples_with(&["damon_reclaim.commit_inputs"]),
     reclaim!(
         "quota_ms",
         COUNT,
         "Most CPU time for reclaim in one quota_reset_interval_ms, in ms; 0 is no limit."
     )
-    .default_is("10")
+    .with_default("10")
     .couples_with(&["damon_reclaim.commit_inputs"]),
     reclaim!(
         "quota_sz",
         COUNT,
         "Most bytes to reclaim in one quota_reset_interval_ms; 0 is no limit."
     )
-    .default_is("134217728")
+    .with_default("134217728")
     .couples_with(&["damon_reclaim.commit_inputs"]),
     reclaim!(
         "quota_reset_interval_ms",
         COUNT,
         "Length of the window that the quotas speak of, in ms."
     )
-    .default_is("1000")
+    .with_default("1000")
     .couples_with(&["damon_reclaim.commit_inputs"]),
     reclaim!(
         "quota_mem_pressure_us",
         COUNT,
         "Pressure stall per window that the quota is tuned towards; 0 switches tuning off."
     )
-    .default_is("0")
+    .with_default("0")
     .couples_with(&["damon_reclaim.commit_inputs"]),
     reclaim!(
         "quota_autotune_feedback",
         COUNT,
         "The user's own score for tuning the quota, 10000 being the goal; 0 is none."
     )
-    .default_is("0")
+    .with_default("0")
     .couples_with(&["damon_reclaim.commit_inputs"]),
     reclaim!(
         "skip_anon",
         Domain::Bool,
         "Leaves anonymous pages alone: only page cache is reclaimed."
     )
-    .default_is("N")
+    .with_default("N")
     .couples_with(&["damon_reclaim.commit_inputs"]),
     reclaim!("wmarks_interval", COUNT, "How often free memory is compared with the watermarks.")
-        .default_is("5000000")
+        .with_default("5000000")
         .couples_with(&["damon_reclaim.commit_inputs"]),
     reclaim!("wmarks_high", PERMILLE, "Permille of free memory above which the module sleeps.")
-        .default_is("500")
+        .with_default("500")
         .couples_with(&["damon_reclaim.commit_inputs"]),
     reclaim!("wmarks_mid", PERMILLE, "Permille of free memory below which the module wakes up.")
-        .default_is("400")
+        .with_default("400")
         .couples_with(&["damon_reclaim.commit_inputs"]),
     reclaim!(
         "wmarks_low",
         PERMILLE,
         "Permille of free memory below which the module leaves all to normal reclaim."
     )
-    .default_is("200")
+    .with_default("200")
     .couples_with(&["damon_reclaim.commit_inputs"]),
     reclaim!("sample_interval", COUNT, "Time between looks at one page of each region.")
-        .default_is("5000")
+        .with_default("5000")
         .couples_with(&["damon_reclaim.commit_inputs"]),
     reclaim!("aggr_interval", COUNT, "Time over which looks are added up.")
-        .default_is("100000")
+        .with_default("100000")
         .couples_with(&["damon_reclaim.commit_inputs"]),
     reclaim!(
         "min_nr_regions",
         int(3, u64::MAX),
         "Regions at least: the fewer, the coarser the picture."
     )
-    .default_is("10")
+    .with_default("10")
     .couples_with(&["damon_reclaim.commit_inputs"]),
     reclaim!(
         "max_nr_regions",
         int(3, u64::MAX),
         "Regions at most: they bound the cost of monitoring."
     )
-    .default_is("1000")
+    .with_default("1000")
     .couples_with(&["damon_reclaim.commit_inputs"]),
     reclaim!(
         "monitor_region_start",
@@ -259,23 +259,23 @@ pub(super) const RECLAIM: &[Knob] = &[
         int(1, u64::MAX),
         "Bytes per unit of address, for 32-bit kernels with more memory than they can name."
     )
-    .default_is("1")
+    .with_default("1")
     .couples_with(&["damon_reclaim.commit_inputs"]),
     reclaim!(
         "autotune_monitoring_intervals",
         Domain::Bool,
         "Lets the kernel choose sample_interval and aggr_interval."
     )
-    .default_is("N")
+    .with_default("N")
     .couples_with(&["damon_reclaim.commit_inputs"]),
     reclaim!(
         "commit_inputs",
         Domain::Bool,
         "Y takes the parameters over in the running module, then turns back to N by itself."
     )
-    .default_is("N")
-    .lasts_by(&[Persist::Agent])
-    .never_undone("the parameters are in force already; write them back and commit again")
+    .with_default("N")
+    .with_persist(&[Persist::Agent])
+    .without_undo("the parameters are in force already; write them back and commit again")
     .couples_with(&[
         "damon_reclaim.enabled",
         "damon_reclaim.min_age",
@@ -302,30 +302,30 @@ pub(super) const RECLAIM: &[Knob] = &[
 
 pub(super) const LRU_SORT: &[Knob] = &[
     lru_sort!("enabled", Domain::Bool, "Moves hot and cold memory to where it belongs in the LRU lists.")
-        .default_is("N")
+        .with_default("N")
         .couples_with(&["damon_reclaim.enabled", "damon_stat.enabled", "damon.kdamond.state", "damon_lru_sort.commit_inputs"]),
-    lru_sort!("hot_thres_access_freq", PERMILLE, "A region counts as hot when this permille of looks found it accessed.").default_is("500").couples_with(&["damon_lru_sort.commit_inputs"]),
-    lru_sort!("cold_min_age", COUNT, "A region counts as cold when nobody touched it for this long.").default_is("120000000").couples_with(&["damon_lru_sort.commit_inputs"]),
-    lru_sort!("active_mem_bp", int(0, 10000), "Share of active memory in 1/10000 that the quotas are tuned towards; 0 switches tuning off.").default_is("0").couples_with(&["damon_lru_sort.commit_inputs"]),
-    lru_sort!("filter_young_pages", Domain::Bool, "Asks the page table again before a page is moved, so that fewer move wrongly.").default_is("N").couples_with(&["damon_lru_sort.commit_inputs"]),
-    lru_sort!("quota_ms", COUNT, "Most CPU time for sorting in one quota_reset_interval_ms, in ms; 0 is no limit.").default_is("10").couples_with(&["damon_lru_sort.commit_inputs"]),
-    lru_sort!("quota_reset_interval_ms", COUNT, "Length of the window that the quota speaks of, in ms.").default_is("1000").couples_with(&["damon_lru_sort.commit_inputs"]),
-    lru_sort!("wmarks_interval", COUNT, "How often free memory is compared with the watermarks.").default_is("5000000").couples_with(&["damon_lru_sort.commit_inputs"]),
-    lru_sort!("wmarks_high", PERMILLE, "Permille of free memory above which the module sleeps.").default_is("200").couples_with(&["damon_lru_sort.commit_inputs"]),
-    lru_sort!("wmarks_mid", PERMILLE, "Permille of free memory below which the module wakes up.").default_is("150").couples_with(&["damon_lru_sort.commit_inputs"]),
-    lru_sort!("wmarks_low", PERMILLE, "Permille of free memory below which the module leaves all to normal reclaim.").default_is("50").couples_with(&["damon_lru_sort.commit_inputs"]),
-    lru_sort!("sample_interval", COUNT, "Time between looks at one page of each region.").default_is("5000").couples_with(&["damon_lru_sort.commit_inputs"]),
-    lru_sort!("aggr_interval", COUNT, "Time over which looks are added up.").default_is("100000").couples_with(&["damon_lru_sort.commit_inputs"]),
-    lru_sort!("min_nr_regions", int(3, u64::MAX), "Regions at least: the fewer, the coarser the picture.").default_is("10").couples_with(&["damon_lru_sort.commit_inputs"]),
-    lru_sort!("max_nr_regions", int(3, u64::MAX), "Regions at most: they bound the cost of monitoring.").default_is("1000").couples_with(&["damon_lru_sort.commit_inputs"]),
+    lru_sort!("hot_thres_access_freq", PERMILLE, "A region counts as hot when this permille of looks found it accessed.").with_default("500").couples_with(&["damon_lru_sort.commit_inputs"]),
+    lru_sort!("cold_min_age", COUNT, "A region counts as cold when nobody touched it for this long.").with_default("120000000").couples_with(&["damon_lru_sort.commit_inputs"]),
+    lru_sort!("active_mem_bp", int(0, 10000), "Share of active memory in 1/10000 that the quotas are tuned towards; 0 switches tuning off.").with_default("0").couples_with(&["damon_lru_sort.commit_inputs"]),
+    lru_sort!("filter_young_pages", Domain::Bool, "Asks the page table again before a page is moved, so that fewer move wrongly.").with_default("N").couples_with(&["damon_lru_sort.commit_inputs"]),
+    lru_sort!("quota_ms", COUNT, "Most CPU time for sorting in one quota_reset_interval_ms, in ms; 0 is no limit.").with_default("10").couples_with(&["damon_lru_sort.commit_inputs"]),
+    lru_sort!("quota_reset_interval_ms", COUNT, "Length of the window that the quota speaks of, in ms.").with_default("1000").couples_with(&["damon_lru_sort.commit_inputs"]),
+    lru_sort!("wmarks_interval", COUNT, "How often free memory is compared with the watermarks.").with_default("5000000").couples_with(&["damon_lru_sort.commit_inputs"]),
+    lru_sort!("wmarks_high", PERMILLE, "Permille of free memory above which the module sleeps.").with_default("200").couples_with(&["damon_lru_sort.commit_inputs"]),
+    lru_sort!("wmarks_mid", PERMILLE, "Permille of free memory below which the module wakes up.").with_default("150").couples_with(&["damon_lru_sort.commit_inputs"]),
+    lru_sort!("wmarks_low", PERMILLE, "Permille of free memory below which the module leaves all to normal reclaim.").with_default("50").couples_with(&["damon_lru_sort.commit_inputs"]),
+    lru_sort!("sample_interval", COUNT, "Time between looks at one page of each region.").with_default("5000").couples_with(&["damon_lru_sort.commit_inputs"]),
+    lru_sort!("aggr_interval", COUNT, "Time over which looks are added up.").with_default("100000").couples_with(&["damon_lru_sort.commit_inputs"]),
+    lru_sort!("min_nr_regions", int(3, u64::MAX), "Regions at least: the fewer, the coarser the picture.").with_default("10").couples_with(&["damon_lru_sort.commit_inputs"]),
+    lru_sort!("max_nr_regions", int(3, u64::MAX), "Regions at most: they bound the cost of monitoring.").with_default("1000").couples_with(&["damon_lru_sort.commit_inputs"]),
     lru_sort!("monitor_region_start", COUNT, "First monitored physical address; 0 with end 0 takes the largest block of memory.").couples_with(&["damon_lru_sort.commit_inputs"]),
     lru_sort!("monitor_region_end", COUNT, "End of the monitored physical addresses.").couples_with(&["damon_lru_sort.commit_inputs"]),
-    lru_sort!("addr_unit", int(1, u64::MAX), "Bytes per unit of address, for 32-bit kernels with more memory than they can name.").default_is("1").couples_with(&["damon_lru_sort.commit_inputs"]),
-    lru_sort!("autotune_monitoring_intervals", Domain::Bool, "Lets the kernel choose sample_interval and aggr_interval.").default_is("N").couples_with(&["damon_lru_sort.commit_inputs"]),
+    lru_sort!("addr_unit", int(1, u64::MAX), "Bytes per unit of address, for 32-bit kernels with more memory than they can name.").with_default("1").couples_with(&["damon_lru_sort.commit_inputs"]),
+    lru_sort!("autotune_monitoring_intervals", Domain::Bool, "Lets the kernel choose sample_interval and aggr_interval.").with_default("N").couples_with(&["damon_lru_sort.commit_inputs"]),
     lru_sort!("commit_inputs", Domain::Bool, "Y takes the parameters over in the running module, then turns back to N by itself.")
-        .default_is("N")
-        .lasts_by(&[Persist::Agent])
-        .never_undone("the parameters are in force already; write them back and commit again")
+        .with_default("N")
+        .with_persist(&[Persist::Agent])
+        .without_undo("the parameters are in force already; write them back and commit again")
         .couples_with(&["damon_lru_sort.enabled", "damon_lru_sort.hot_thres_access_freq", "damon_lru_sort.cold_min_age", "damon_lru_sort.active_mem_bp", "damon_lru_sort.filter_young_pages", "damon_lru_sort.quota_ms", "damon_lru_sort.quota_reset_interval_ms", "damon_lru_sort.wmarks_interval", "damon_lru_sort.wmarks_high", "damon_lru_sort.wmarks_mid", "damon_lru_sort.wmarks_low", "damon_lru_sort.sample_interval", "damon_lru_sort.aggr_interval", "damon_lru_sort.min_nr_regions", "damon_lru_sort.max_nr_regions", "damon_lru_sort.monitor_region_start", "damon_lru_sort.monitor_region_end", "damon_lru_sort.addr_unit", "damon_lru_sort.autotune_monitoring_intervals"]),
 ];
 

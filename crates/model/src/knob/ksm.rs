@@ -13,7 +13,7 @@ pub(super) const ROWS: &[Knob] = &[
         int(0, 2),
         "0 stops, 1 merges, 2 stops and unmerges, which may need more memory than is free.",
     )
-    .default_is("0")
+    .with_default("0")
     .couples_with(&["ksm.merge_across_nodes", "ksm.max_page_sharing"]),
     sysfs(
         "ksm.pages_to_scan",
@@ -21,7 +21,7 @@ pub(super) const ROWS: &[Knob] = &[
         UINT,
         "Pages that one batch looks at; refused while an advisor is active.",
     )
-    .default_is("100")
+    .with_default("100")
     .couples_with(&["ksm.advisor_mode", "ksm.sleep_millisecs"]),
     sysfs(
         "ksm.sleep_millisecs",
@@ -29,7 +29,7 @@ pub(super) const ROWS: &[Knob] = &[
         UINT,
         "Rest between batches, in ms.",
     )
-    .default_is("20")
+    .with_default("20")
     .couples_with(&["ksm.pages_to_scan"]),
     sysfs(
         "ksm.merge_across_nodes",
@@ -37,7 +37,7 @@ pub(super) const ROWS: &[Knob] = &[
         Domain::Bool,
         "Merges pages of different NUMA nodes too; busy while pages are shared, so unmerge first.",
     )
-    .default_is("1")
+    .with_default("1")
     .couples_with(&["ksm.run"]),
     sysfs(
         "ksm.max_page_sharing",
@@ -45,7 +45,7 @@ pub(super) const ROWS: &[Knob] = &[
         int(2, i32::MAX as u64),
         "Mappings that one merged page may serve, which bounds how long walking them takes.",
     )
-    .default_is("256")
+    .with_default("256")
     .couples_with(&["ksm.run"]),
     sysfs(
         "ksm.stable_node_chains_prune_millisecs",
@@ -53,28 +53,28 @@ pub(super) const ROWS: &[Knob] = &[
         UINT,
         "How often chains of equal merged pages are cleaned of dead entries, in ms.",
     )
-    .default_is("2000"),
+    .with_default("2000"),
     sysfs(
         "ksm.use_zero_pages",
         "sys/kernel/mm/ksm/use_zero_pages",
         Domain::Bool,
         "Maps pages full of zeros to the kernel's zero page instead of a merged one.",
     )
-    .default_is("0"),
+    .with_default("0"),
     sysfs(
         "ksm.smart_scan",
         "sys/kernel/mm/ksm/smart_scan",
         Domain::Bool,
         "Skips for a while pages that found no equal the last times.",
     )
-    .default_is("1"),
+    .with_default("1"),
     sysfs(
         "ksm.advisor_mode",
         "sys/kernel/mm/ksm/advisor_mode",
         word(&["none", "scan-time"]),
         "scan-time sets pages_to_scan by itself to reach the target time within the CPU cap.",
     )
-    .default_is("none")
+    .with_default("none")
     .couples_with(&[
         "ksm.pages_to_scan",
         "ksm.advisor_max_cpu",
@@ -88,7 +88,7 @@ pub(super) const ROWS: &[Knob] = &[
         int(0, 100),
         "Most of one CPU that the advisor lets the scanner use, in %.",
     )
-    .default_is("70")
+    .with_default("70")
     .couples_with(&["ksm.advisor_mode"]),
     sysfs(
         "ksm.advisor_target_scan_time",
@@ -96,7 +96,7 @@ pub(super) const ROWS: &[Knob] = &[
         int(1, u64::MAX),
         "Seconds in which the advisor wants one scan of everything done.",
     )
-    .default_is("200")
+    .with_default("200")
     .couples_with(&["ksm.advisor_mode"]),
     sysfs(
         "ksm.advisor_min_pages_to_scan",
@@ -104,7 +104,7 @@ pub(super) const ROWS: &[Knob] = &[
         COUNT,
         "Least pages per batch that the advisor may choose.",
     )
-    .default_is("500")
+    .with_default("500")
     .couples_with(&["ksm.advisor_mode"]),
     sysfs(
         "ksm.advisor_max_pages_to_scan",
@@ -112,6 +112,6 @@ pub(super) const ROWS: &[Knob] = &[
         COUNT,
         "Most pages per batch that the advisor may choose.",
     )
-    .default_is("30000")
+    .with_default("30000")
     .couples_with(&["ksm.advisor_mode"]),
 ];

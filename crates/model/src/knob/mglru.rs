@@ -17,7 +17,7 @@ pub(super) const ROWS: &[Knob] = &[
         COUNT,
         "Protects what was used in the last N ms, 0 for off; kills processes when it cannot.",
     )
-    .default_is("0"),
+    .with_default("0"),
     trigger(
         "mglru.command",
         "sys/kernel/debug/lru_gen",

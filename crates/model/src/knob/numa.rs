@@ -18,7 +18,7 @@ pub(super) const ROWS: &[Knob] = &[
         int(0, u32::MAX as u64),
         "Most MB per second that promotion may move between tiers.",
     )
-    .default_is("65536")
+    .with_default("65536")
     .couples_with(&["kernel.numa_balancing"]),
     sysfs(
         "numa.demotion_enabled",
@@ -26,7 +26,7 @@ pub(super) const ROWS: &[Knob] = &[
         Domain::Bool,
         "Reclaim moves cold pages to a slower memory tier before it swaps them.",
     )
-    .default_is("false"),
+    .with_default("false"),
     sysfs(
         "numa.weighted_interleave",
         "sys/kernel/mm/mempolicy/weighted_interleave/node{node}",
@@ -64,14 +64,14 @@ pub(super) const ROWS: &[Knob] = &[
         "accessed bits have been cleared already",
         "Marks pages idle by a bit per page frame; reading walks and clears accessed bits too.",
     )
-    .accessed(Access::ReadActs),
+    .with_access(Access::ReadActs),
     sysfs(
         "page_reporting.order",
         "sys/module/page_reporting/parameters/page_reporting_order",
         int(0, u32::MAX as u64),
         "Smallest free block that a guest reports to its host, as a power of two of pages.",
     )
-    .lasts_by(&[Persist::KernelCommandLine, Persist::Tmpfiles])
+    .with_persist(&[Persist::KernelCommandLine, Persist::Tmpfiles])
     .couples_with(&["page_reporting.delay_ms"]),
     sysfs(
         "page_reporting.delay_ms",
@@ -79,6 +79,6 @@ pub(super) const ROWS: &[Knob] = &[
         int(0, u32::MAX as u64),
         "How long a guest waits before it reports free pages to its host, in ms.",
     )
-    .lasts_by(&[Persist::KernelCommandLine, Persist::Tmpfiles])
+    .with_persist(&[Persist::KernelCommandLine, Persist::Tmpfiles])
     .couples_with(&["page_reporting.order"]),
 ];

@@ -46,7 +46,7 @@ pub(super) const fn sysctl(
     domain: Domain,
     doc: &'static str,
 ) -> Knob {
-    sysfs(name, path, domain, doc).lasts_by(&[Persist::Sysctl])
+    sysfs(name, path, domain, doc).with_persist(&[Persist::Sysctl])
 }
 
 /// Write-only: writing triggers an action. `because` says why it cannot be undone.
@@ -58,9 +58,9 @@ pub(super) const fn trigger(
     doc: &'static str,
 ) -> Knob {
     sysfs(name, path, domain, doc)
-        .accessed(Access::WriteOnly)
-        .lasts_by(&[Persist::Agent])
-        .never_undone(because)
+        .with_access(Access::WriteOnly)
+        .with_persist(&[Persist::Agent])
+        .without_undo(because)
 }
 
 /// Read-only: it informs.
@@ -70,23 +70,23 @@ pub(super) const fn info(
     domain: Domain,
     doc: &'static str,
 ) -> Knob {
-    let mut knob = sysfs(name, path, domain, doc).accessed(Access::ReadOnly).lasts_by(&[]);
+    let mut knob = sysfs(name, path, domain, doc).with_access(Access::ReadOnly).with_persist(&[]);
     knob.undo = READ_ONLY;
     knob
 }
 
 impl Knob {
-    pub(super) const fn default_is(mut self, default: &'static str) -> Self {
+    pub(super) const fn with_default(mut self, default: &'static str) -> Self {
         self.default = Some(default);
         self
     }
 
-    pub(super) const fn lasts_by(mut self, persist: &'static [Persist]) -> Self {
+    pub(super) const fn with_persist(mut self, persist: &'static [Persist]) -> Self {
         self.persist = persist;
         self
     }
 
-    pub(super) const fn accessed(mut self, access: Access) -> Self {
+    pub(super) const fn with_access(mut self, access: Access) -> Self {
         self.access = access;
         self
     }
@@ -96,12 +96,12 @@ impl Knob {
         self
     }
 
-    pub(super) const fn never_undone(mut self, because: &'static str) -> Self {
+    pub(super) const fn without_undo(mut self, because: &'static str) -> Self {
         self.undo = Undo::Never { because };
         self
     }
 
-    pub(super) const fn undone_from(mut self, by: &'static str) -> Self {
+    pub(super) const fn with_reported_undo(mut self, by: &'static str) -> Self {
         self.undo = Undo::WriteBackReported { by };
         self
     }

@@ -11,16 +11,16 @@ pub(super) const ROWS: &[Knob] = &[
         int(0, 200),
         "Cost of swap I/O against file I/O; 100 weighs them equally, kernels before 5.8 stop there.",
     )
-    .default_is("60")
-    .lasts_by(&[Persist::Sysctl, Persist::Udev]),
+    .with_default("60")
+    .with_persist(&[Persist::Sysctl, Persist::Udev]),
     sysctl(
         "vm.page-cluster",
         "proc/sys/vm/page-cluster",
         int(0, 31),
         "Swap readahead as a power of two of pages; 0 reads one page, which suits zram.",
     )
-    .default_is("3")
-    .lasts_by(&[Persist::Sysctl, Persist::Udev])
+    .with_default("3")
+    .with_persist(&[Persist::Sysctl, Persist::Udev])
     .couples_with(&["swap.vma_ra_enabled"]),
     sysfs(
         "swap.vma_ra_enabled",
@@ -28,6 +28,6 @@ pub(super) const ROWS: &[Knob] = &[
         Domain::Bool,
         "Swap readahead follows virtual addresses; off, it follows swap slots; ignored on rotating disks.",
     )
-    .default_is("true")
+    .with_default("true")
     .couples_with(&["vm.page-cluster"]),
 ];

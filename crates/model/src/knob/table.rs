@@ -56,7 +56,7 @@ mod tests {
     use crate::knob::{Access, Domain, KnobReading, Undo};
     use crate::{Name, Reading, Source};
 
-    fn named() -> BTreeMap<&'static str, &'static Knob> {
+    fn knobs_by_name() -> BTreeMap<&'static str, &'static Knob> {
         KNOBS.iter().map(|knob| (knob.name, knob)).collect()
     }
 
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn names_and_paths_are_unique() {
         let paths: BTreeSet<&str> = KNOBS.iter().map(|knob| knob.path).collect();
-        assert_eq!(named().len(), KNOBS.len());
+        assert_eq!(knobs_by_name().len(), KNOBS.len());
         assert_eq!(paths.len(), KNOBS.len());
     }
 
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn couples_exist_and_are_mutual() {
-        let named = named();
+        let named = knobs_by_name();
         for knob in KNOBS {
             for couple in knob.couples {
                 let other = named.get(couple).unwrap_or_else(|| panic!("{}: {couple}?", knob.name));
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn exclusive_pairs_name_each_other() {
-        let named = named();
+        let named = knobs_by_name();
         let pair_of = |knob: &Knob| match knob.undo {
             Undo::WriteBackNonZero { pair } => Some(pair),
             _ => None,
@@ -188,7 +188,7 @@ mod tests {
     }
 
     fn reading(name: &str, live: &str) -> KnobReading {
-        let knob = named()[name];
+        let knob = knobs_by_name()[name];
         let live = Reading::found(Name::from(live), Source::file(knob.path));
         KnobReading { knob, instance: None, live, default: knob.default }
     }

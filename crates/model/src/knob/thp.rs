@@ -19,7 +19,7 @@ pub(super) const ROWS: &[Knob] = &[
         word(&["always", "madvise", "never"]),
         "Which anonymous memory may get huge pages; sizes that say inherit follow it.",
     )
-    .lasts_by(BOOT)
+    .with_persist(BOOT)
     .couples_with(&["thp.size.enabled", "vm.min_free_kbytes"]),
     sysfs(
         "thp.size.enabled",
@@ -27,7 +27,7 @@ pub(super) const ROWS: &[Knob] = &[
         word(&["always", "inherit", "madvise", "never"]),
         "The same for one size; unset it is inherit for the PMD size and never for all others.",
     )
-    .lasts_by(BOOT)
+    .with_persist(BOOT)
     .couples_with(&["thp.enabled", "vm.min_free_kbytes"]),
     sysfs(
         "thp.defrag",
@@ -35,21 +35,21 @@ pub(super) const ROWS: &[Knob] = &[
         word(&["always", "defer", "defer+madvise", "madvise", "never"]),
         "How hard a page fault tries for a huge page; always can stall it for compaction.",
     )
-    .default_is("madvise"),
+    .with_default("madvise"),
     sysfs(
         "thp.use_zero_page",
         "sys/kernel/mm/transparent_hugepage/use_zero_page",
         Domain::Bool,
         "Read faults in huge areas share one huge page of zeros.",
     )
-    .default_is("1"),
+    .with_default("1"),
     sysfs(
         "thp.shrink_underused",
         "sys/kernel/mm/transparent_hugepage/shrink_underused",
         Domain::Bool,
         "Pressure splits huge pages with more zero pages than max_ptes_none, so never while that is 511.",
     )
-    .default_is("1")
+    .with_default("1")
     .couples_with(&["thp.khugepaged.max_ptes_none"]),
     Knob {
         access: Access::ReadOnly,
@@ -68,8 +68,8 @@ pub(super) const ROWS: &[Knob] = &[
         word(&["always", "within_size", "advise", "never", "deny", "force"]),
         "Huge pages for internal shared memory; deny and force override every tmpfs mount too.",
     )
-    .default_is("never")
-    .lasts_by(BOOT)
+    .with_default("never")
+    .with_persist(BOOT)
     .couples_with(&["thp.size.shmem_enabled"]),
     sysfs(
         "thp.size.shmem_enabled",
@@ -77,7 +77,7 @@ pub(super) const ROWS: &[Knob] = &[
         word(&["always", "inherit", "within_size", "advise", "never"]),
         "The same for one size; unset it is inherit for the PMD size and never for all others.",
     )
-    .lasts_by(BOOT)
+    .with_persist(BOOT)
     .couples_with(&["thp.shmem_enabled"]),
     sysfs(
         "thp.khugepaged.defrag",
@@ -85,14 +85,14 @@ pub(super) const ROWS: &[Knob] = &[
         Domain::Bool,
         "khugepaged may reclaim and compact to get a huge page.",
     )
-    .default_is("1"),
+    .with_default("1"),
     sysfs(
         "thp.khugepaged.pages_to_scan",
         "sys/kernel/mm/transparent_hugepage/khugepaged/pages_to_scan",
         int(1, u32::MAX as u64),
         "Pages that khugepaged looks at before it rests.",
     )
-    .default_is("4096")
+    .with_default("4096")
     .couples_with(&["thp.khugepaged.scan_sleep_millisecs"]),
     sysfs(
         "thp.khugepaged.scan_sleep_millisecs",
@@ -100,7 +100,7 @@ pub(super) const ROWS: &[Knob] = &[
         UINT,
         "Rest of khugepaged between passes, in ms; 0 keeps a CPU busy.",
     )
-    .default_is("10000")
+    .with_default("10000")
     .couples_with(&["thp.khugepaged.pages_to_scan"]),
     sysfs(
         "thp.khugepaged.alloc_sleep_millisecs",
@@ -108,14 +108,14 @@ pub(super) const ROWS: &[Knob] = &[
         UINT,
         "Rest of khugepaged after it found no huge page, in ms; 0 keeps a CPU busy.",
     )
-    .default_is("60000"),
+    .with_default("60000"),
     sysfs(
         "thp.khugepaged.max_ptes_none",
         "sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none",
         PTES,
         "Empty pages that a collapse may fill with zeros: the larger, the more memory grows.",
     )
-    .default_is("511")
+    .with_default("511")
     .couples_with(&["thp.shrink_underused"]),
     sysfs(
         "thp.khugepaged.max_ptes_swap",
@@ -123,12 +123,12 @@ pub(super) const ROWS: &[Knob] = &[
         PTES,
         "Swapped pages that a collapse may bring back in.",
     )
-    .default_is("64"),
+    .with_default("64"),
     sysfs(
         "thp.khugepaged.max_ptes_shared",
         "sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_shared",
         PTES,
         "Pages shared with other processes that a collapse may copy.",
     )
-    .default_is("256"),
+    .with_default("256"),
 ];

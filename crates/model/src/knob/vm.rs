@@ -23,35 +23,35 @@ pub(super) const ROWS: &[Knob] = &[
         int(1, 3000),
         "Distance of the min, low and high watermarks in 1/10000 of memory: more wakes kswapd earlier.",
     )
-    .default_is("10"),
+    .with_default("10"),
     sysctl(
         "vm.watermark_boost_factor",
         "proc/sys/vm/watermark_boost_factor",
         SMALL,
         "Extra reclaim after blocks of memory were mixed, in 1/10000 of the high watermark; 0 is off.",
     )
-    .default_is("15000"),
+    .with_default("15000"),
     sysctl(
         "vm.lowmem_reserve_ratio",
         "proc/sys/vm/lowmem_reserve_ratio",
         Domain::Ints,
         "Protects lower zones from users of higher ones: each gets 1/N of those above, 0 for nothing.",
     )
-    .default_is("256 256 32 0 0"),
+    .with_default("256 256 32 0 0"),
     sysctl(
         "vm.percpu_pagelist_high_fraction",
         "proc/sys/vm/percpu_pagelist_high_fraction",
         SMALL,
         "Free pages held per CPU as 1/N of the zone, N from 8; 0 leaves the choice to the kernel.",
     )
-    .default_is("0"),
+    .with_default("0"),
     sysctl(
         "vm.vfs_cache_pressure",
         "proc/sys/vm/vfs_cache_pressure",
         SMALL,
         "How much dentries and inodes are reclaimed beside page cache; 0 keeps them until none is left.",
     )
-    .default_is("100")
+    .with_default("100")
     .couples_with(&["vm.vfs_cache_pressure_denom"]),
     sysctl(
         "vm.vfs_cache_pressure_denom",
@@ -59,7 +59,7 @@ pub(super) const ROWS: &[Knob] = &[
         int(100, i32::MAX as u64),
         "What vfs_cache_pressure is divided by.",
     )
-    .default_is("100")
+    .with_default("100")
     .couples_with(&["vm.vfs_cache_pressure"]),
     sysctl(
         "vm.overcommit_memory",
@@ -67,7 +67,7 @@ pub(super) const ROWS: &[Knob] = &[
         int(0, 2),
         "0 refuses only obvious excess, 1 grants everything, 2 never grants over the commit limit.",
     )
-    .default_is("0")
+    .with_default("0")
     .couples_with(&[
         "vm.overcommit_ratio",
         "vm.overcommit_kbytes",
@@ -80,7 +80,7 @@ pub(super) const ROWS: &[Knob] = &[
         SMALL,
         "Commit limit in % of memory beside swap, under overcommit_memory 2.",
     )
-    .default_is("50")
+    .with_default("50")
     .excludes(&["vm.overcommit_kbytes"])
     .couples_with(&["vm.overcommit_kbytes", "vm.overcommit_memory"]),
     sysctl(
@@ -89,7 +89,7 @@ pub(super) const ROWS: &[Knob] = &[
         COUNT,
         "The same limit in kB; a write puts overcommit_ratio to 0, and the other way round.",
     )
-    .default_is("0")
+    .with_default("0")
     .excludes(&["vm.overcommit_ratio"])
     .couples_with(&["vm.overcommit_ratio", "vm.overcommit_memory"]),
     sysctl(
@@ -112,7 +112,7 @@ pub(super) const ROWS: &[Knob] = &[
         PERCENT,
         "% of available memory at which a writer must write dirty pages out itself.",
     )
-    .default_is("20")
+    .with_default("20")
     .excludes(&["vm.dirty_bytes"]),
     sysctl(
         "vm.dirty_bytes",
@@ -120,7 +120,7 @@ pub(super) const ROWS: &[Knob] = &[
         int(8192, u64::MAX),
         "The same in bytes, two pages or more; reads 0 while dirty_ratio rules, and 0 is refused.",
     )
-    .default_is("0")
+    .with_default("0")
     .excludes(&["vm.dirty_ratio"]),
     sysctl(
         "vm.dirty_background_ratio",
@@ -128,7 +128,7 @@ pub(super) const ROWS: &[Knob] = &[
         PERCENT,
         "% of available memory at which the kernel starts to write dirty pages out.",
     )
-    .default_is("10")
+    .with_default("10")
     .excludes(&["vm.dirty_background_bytes"]),
     sysctl(
         "vm.dirty_background_bytes",
@@ -136,7 +136,7 @@ pub(super) const ROWS: &[Knob] = &[
         int(1, u64::MAX),
         "The same in bytes; reads 0 while dirty_background_ratio rules, and 0 is refused.",
     )
-    .default_is("0")
+    .with_default("0")
     .excludes(&["vm.dirty_background_ratio"]),
     sysctl(
         "vm.dirty_expire_centisecs",
@@ -144,7 +144,7 @@ pub(super) const ROWS: &[Knob] = &[
         SMALL,
         "Age at which dirty pages must be written, in 1/100 s.",
     )
-    .default_is("3000")
+    .with_default("3000")
     .couples_with(&["vm.dirty_writeback_centisecs"]),
     sysctl(
         "vm.dirty_writeback_centisecs",
@@ -152,7 +152,7 @@ pub(super) const ROWS: &[Knob] = &[
         SMALL,
         "How often the writers wake up, in 1/100 s; 0 stops them from waking by themselves.",
     )
-    .default_is("500")
+    .with_default("500")
     .couples_with(&["vm.dirty_expire_centisecs"]),
     sysctl(
         "vm.zone_reclaim_mode",
@@ -160,7 +160,7 @@ pub(super) const ROWS: &[Knob] = &[
         int(0, 7),
         "Bits: 1 reclaims on the own node before using another, 2 also writes, 4 also unmaps.",
     )
-    .default_is("0")
+    .with_default("0")
     .couples_with(&["vm.min_unmapped_ratio", "vm.min_slab_ratio"]),
     sysctl(
         "vm.min_unmapped_ratio",
@@ -168,7 +168,7 @@ pub(super) const ROWS: &[Knob] = &[
         PERCENT,
         "% of a node in unmapped cache above which zone_reclaim_mode acts; NUMA only.",
     )
-    .default_is("1")
+    .with_default("1")
     .couples_with(&["vm.zone_reclaim_mode"]),
     sysctl(
         "vm.min_slab_ratio",
@@ -176,7 +176,7 @@ pub(super) const ROWS: &[Knob] = &[
         PERCENT,
         "% of a node in reclaimable slab above which zone_reclaim_mode acts on it; NUMA only.",
     )
-    .default_is("5")
+    .with_default("5")
     .couples_with(&["vm.zone_reclaim_mode"]),
     sysctl(
         "vm.compaction_proactiveness",
@@ -184,21 +184,21 @@ pub(super) const ROWS: &[Knob] = &[
         PERCENT,
         "How eagerly memory is compacted ahead of need, 0 for never; a write above 0 compacts at once.",
     )
-    .default_is("20"),
+    .with_default("20"),
     sysctl(
         "vm.extfrag_threshold",
         "proc/sys/vm/extfrag_threshold",
         int(0, 1000),
         "A zone whose fragmentation index in 1/1000 is not above this is reclaimed, not compacted.",
     )
-    .default_is("500"),
+    .with_default("500"),
     sysctl(
         "vm.compact_unevictable_allowed",
         "proc/sys/vm/compact_unevictable_allowed",
         Domain::Bool,
         "Compaction may move locked pages, which costs their owner a minor fault; 0 on real-time kernels.",
     )
-    .default_is("1"),
+    .with_default("1"),
     trigger(
         "vm.compact_memory",
         "proc/sys/vm/compact_memory",
@@ -212,7 +212,7 @@ pub(super) const ROWS: &[Knob] = &[
         Domain::Bool,
         "The allocator reclaims and compacts rather than mix blocks; to be set early in the boot.",
     )
-    .default_is("0"),
+    .with_default("0"),
     trigger(
         "vm.drop_caches",
         "proc/sys/vm/drop_caches",
@@ -226,7 +226,7 @@ pub(super) const ROWS: &[Knob] = &[
         COUNT,
         "Huge pages of the default size kept in the pool; it gets fewer when memory is fragmented.",
     )
-    .default_is("0")
+    .with_default("0")
     .couples_with(&["hugetlb.nr_hugepages", "vm.nr_hugepages_mempolicy"]),
     sysctl(
         "vm.nr_overcommit_hugepages",
@@ -234,7 +234,7 @@ pub(super) const ROWS: &[Knob] = &[
         COUNT,
         "Huge pages of the default size that the pool may grow by on demand.",
     )
-    .default_is("0")
+    .with_default("0")
     .couples_with(&["hugetlb.nr_overcommit_hugepages"]),
     sysctl(
         "vm.nr_hugepages_mempolicy",
@@ -242,7 +242,7 @@ pub(super) const ROWS: &[Knob] = &[
         COUNT,
         "As nr_hugepages, spread over the nodes that the writing task's memory policy allows.",
     )
-    .default_is("0")
+    .with_default("0")
     .couples_with(&["vm.nr_hugepages", "hugetlb.nr_hugepages_mempolicy"]),
     sysctl(
         "vm.hugetlb_shm_group",
@@ -250,14 +250,14 @@ pub(super) const ROWS: &[Knob] = &[
         int(0, u32::MAX as u64),
         "Group whose members may use SysV shared memory in huge pages.",
     )
-    .default_is("0"),
+    .with_default("0"),
     sysctl(
         "vm.hugetlb_optimize_vmemmap",
         "proc/sys/vm/hugetlb_optimize_vmemmap",
         Domain::Bool,
         "Frees most page descriptors of hugetlb pages, for slower allocation and freeing of them.",
     )
-    .lasts_by(&[Persist::Sysctl, Persist::KernelCommandLine]),
+    .with_persist(&[Persist::Sysctl, Persist::KernelCommandLine]),
     sysctl(
         "vm.movable_gigantic_pages",
         "proc/sys/vm/movable_gigantic_pages",
@@ -270,8 +270,8 @@ pub(super) const ROWS: &[Knob] = &[
         COUNT,
         "Huge pages of this size kept in the pool; gigantic ones are best asked for at boot.",
     )
-    .default_is("0")
-    .lasts_by(&[Persist::Tmpfiles, Persist::KernelCommandLine])
+    .with_default("0")
+    .with_persist(&[Persist::Tmpfiles, Persist::KernelCommandLine])
     .couples_with(&[
         "vm.nr_hugepages",
         "hugetlb.nr_hugepages_mempolicy",
@@ -284,7 +284,7 @@ pub(super) const ROWS: &[Knob] = &[
         COUNT,
         "Huge pages of this size that the pool may grow by on demand; refused for gigantic ones.",
     )
-    .default_is("0")
+    .with_default("0")
     .couples_with(&["vm.nr_overcommit_hugepages"]),
     sysfs(
         "hugetlb.nr_hugepages_mempolicy",
@@ -292,7 +292,7 @@ pub(super) const ROWS: &[Knob] = &[
         COUNT,
         "As nr_hugepages of this size, spread by the writing task's memory policy.",
     )
-    .default_is("0")
+    .with_default("0")
     .couples_with(&["hugetlb.nr_hugepages", "vm.nr_hugepages_mempolicy"]),
     trigger(
         "hugetlb.demote",
@@ -315,7 +315,7 @@ pub(super) const ROWS: &[Knob] = &[
         COUNT,
         "Huge pages of this size kept in the pool of this node.",
     )
-    .default_is("0")
+    .with_default("0")
     .couples_with(&["hugetlb.nr_hugepages"]),
     sysctl(
         "vm.panic_on_oom",
@@ -323,42 +323,42 @@ pub(super) const ROWS: &[Knob] = &[
         int(0, 2),
         "Running out of memory: 0 kills a process, 1 panics unless a limit caused it, 2 always panics.",
     )
-    .default_is("0"),
+    .with_default("0"),
     sysctl(
         "vm.oom_kill_allocating_task",
         "proc/sys/vm/oom_kill_allocating_task",
         Domain::Bool,
         "Kills whoever asked for memory last instead of looking for the largest.",
     )
-    .default_is("0"),
+    .with_default("0"),
     sysctl(
         "vm.oom_dump_tasks",
         "proc/sys/vm/oom_dump_tasks",
         Domain::Bool,
         "Logs a line for every task when one is killed.",
     )
-    .default_is("1"),
+    .with_default("1"),
     sysctl(
         "vm.max_map_count",
         "proc/sys/vm/max_map_count",
         SMALL,
         "Mappings that one process may have; madvise and merging split mappings and use them up.",
     )
-    .default_is("65530"),
+    .with_default("65530"),
     sysctl(
         "vm.stat_interval",
         "proc/sys/vm/stat_interval",
         SMALL,
         "Seconds between foldings of per-CPU statistics: vmstat may be behind by as much.",
     )
-    .default_is("1"),
+    .with_default("1"),
     sysctl(
         "vm.numa_stat",
         "proc/sys/vm/numa_stat",
         Domain::Bool,
         "Counts NUMA hits and misses; 0 makes allocation a little cheaper and the counters stay zero.",
     )
-    .default_is("1"),
+    .with_default("1"),
     trigger(
         "vm.stat_refresh",
         "proc/sys/vm/stat_refresh",
@@ -366,19 +366,19 @@ pub(super) const ROWS: &[Knob] = &[
         "statistics have been folded already; nothing is lost by it",
         "Reading or writing it interrupts every CPU to fold its statistics now.",
     )
-    .accessed(Access::ReadActs),
+    .with_access(Access::ReadActs),
     sysctl(
         "vm.unprivileged_userfaultfd",
         "proc/sys/vm/unprivileged_userfaultfd",
         Domain::Bool,
         "Lets plain users handle faults of the kernel too through userfaultfd; a known attack aid.",
     )
-    .default_is("0"),
+    .with_default("0"),
     sysctl(
         "vm.mem_profiling",
         "proc/sys/vm/mem_profiling",
         Domain::Bool,
         "Attributes kernel allocations to lines of source; once off it may refuse to be switched on.",
     )
-    .lasts_by(&[Persist::Sysctl, Persist::KernelCommandLine]),
+    .with_persist(&[Persist::Sysctl, Persist::KernelCommandLine]),
 ];

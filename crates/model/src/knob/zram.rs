@@ -20,8 +20,8 @@ pub(super) const ROWS: &[Knob] = &[
         CREATED,
         "Reading it makes a new zram device and prints its number: never read it to look.",
     )
-    .accessed(Access::ReadActs)
-    .lasts_by(&[Persist::Agent, Persist::Udev])
+    .with_access(Access::ReadActs)
+    .with_persist(&[Persist::Agent, Persist::Udev])
     .couples_with(&["zram-control.hot_remove"]),
     trigger(
         "zram-control.hot_remove",
@@ -30,7 +30,7 @@ pub(super) const ROWS: &[Knob] = &[
         "the device and its data are gone",
         "Removes the zram device of this number, which must not be in use.",
     )
-    .lasts_by(&[Persist::Agent, Persist::Udev])
+    .with_persist(&[Persist::Agent, Persist::Udev])
     .couples_with(&["zram-control.hot_add"]),
     sysfs(
         "zram.comp_algorithm",
@@ -38,7 +38,7 @@ pub(super) const ROWS: &[Knob] = &[
         Domain::Listed,
         "Primary compressor; only before disksize, and newer kernels forget its parameters on a write.",
     )
-    .lasts_by(&[Persist::ZramGenerator, Persist::Udev])
+    .with_persist(&[Persist::ZramGenerator, Persist::Udev])
     .couples_with(&["zram.algorithm_params", "zram.disksize", "zram.reset"]),
     trigger(
         "zram.algorithm_params",
@@ -47,7 +47,7 @@ pub(super) const ROWS: &[Knob] = &[
         RESET_ONLY,
         "Level and dictionary of an algorithm; a write replaces them all, bad ones fail at disksize.",
     )
-    .lasts_by(&[Persist::ZramGenerator, Persist::Udev, Persist::Agent])
+    .with_persist(&[Persist::ZramGenerator, Persist::Udev, Persist::Agent])
     .couples_with(&[
         "zram.comp_algorithm",
         "zram.recomp_algorithm",
@@ -60,8 +60,8 @@ pub(super) const ROWS: &[Knob] = &[
         Domain::Text,
         "Secondary compressors by priority 1 to 3, used by recompress; only before disksize.",
     )
-    .lasts_by(&[Persist::ZramGenerator, Persist::Udev])
-    .never_undone(RESET_ONLY)
+    .with_persist(&[Persist::ZramGenerator, Persist::Udev])
+    .without_undo(RESET_ONLY)
     .couples_with(&[
         "zram.algorithm_params",
         "zram.recompress",
@@ -82,9 +82,9 @@ pub(super) const ROWS: &[Knob] = &[
         Domain::Size,
         "Uncompressed capacity in bytes, set once; its slot table costs 0.4 to 0.6 % of it at once.",
     )
-    .default_is("0")
-    .lasts_by(&[Persist::ZramGenerator, Persist::Udev])
-    .never_undone("changing it needs a reset, which discards the data")
+    .with_default("0")
+    .with_persist(&[Persist::ZramGenerator, Persist::Udev])
+    .without_undo("changing it needs a reset, which discards the data")
     .couples_with(&[
         "zram.comp_algorithm",
         "zram.algorithm_params",
@@ -100,10 +100,10 @@ pub(super) const ROWS: &[Knob] = &[
         Domain::Size,
         "Cap in bytes on the memory used, 0 for none; when it is hit, writes fail as I/O errors.",
     )
-    .default_is("0")
-    .accessed(Access::WriteOnly)
-    .lasts_by(&[Persist::ZramGenerator, Persist::Udev])
-    .undone_from("the fourth number of mm_stat")
+    .with_default("0")
+    .with_access(Access::WriteOnly)
+    .with_persist(&[Persist::ZramGenerator, Persist::Udev])
+    .with_reported_undo("the fourth number of mm_stat")
     .couples_with(&["zram.disksize", "zram.reset"]),
     trigger(
         "zram.mem_used_max",
@@ -151,9 +151,9 @@ pub(super) const ROWS: &[Knob] = &[
         Domain::Text,
         "Block device that written-back slots go to; only before disksize.",
     )
-    .default_is("none")
-    .lasts_by(&[Persist::ZramGenerator, Persist::Udev])
-    .never_undone(RESET_ONLY)
+    .with_default("none")
+    .with_persist(&[Persist::ZramGenerator, Persist::Udev])
+    .without_undo(RESET_ONLY)
     .couples_with(&["zram.disksize", "zram.writeback", "zram.reset"]),
     trigger(
         "zram.writeback",
@@ -169,8 +169,8 @@ pub(super) const ROWS: &[Knob] = &[
         Domain::Bool,
         "Holds writeback to the budget in writeback_limit.",
     )
-    .default_is("0")
-    .lasts_by(&[Persist::Udev, Persist::Agent])
+    .with_default("0")
+    .with_persist(&[Persist::Udev, Persist::Agent])
     .couples_with(&["zram.writeback_limit", "zram.reset"]),
     sysfs(
         "zram.writeback_limit",
@@ -178,8 +178,8 @@ pub(super) const ROWS: &[Knob] = &[
         COUNT,
         "Pages of 4 KiB that may still be written back; counts down and is lost on reset.",
     )
-    .default_is("0")
-    .lasts_by(&[Persist::Agent])
+    .with_default("0")
+    .with_persist(&[Persist::Agent])
     .couples_with(&["zram.writeback_limit_enable", "zram.writeback", "zram.reset"]),
     sysfs(
         "zram.writeback_batch_size",
@@ -187,16 +187,16 @@ pub(super) const ROWS: &[Knob] = &[
         int(1, u32::MAX as u64),
         "Writeback requests in flight at one time.",
     )
-    .default_is("32")
-    .lasts_by(&[Persist::Udev, Persist::Agent]),
+    .with_default("32")
+    .with_persist(&[Persist::Udev, Persist::Agent]),
     sysfs(
         "zram.compressed_writeback",
         "sys/block/zram{N}/compressed_writeback",
         Domain::Bool,
         "Writes slots back as they are compressed, to save CPU and battery; only before disksize.",
     )
-    .default_is("0")
-    .lasts_by(&[Persist::Udev])
+    .with_default("0")
+    .with_persist(&[Persist::Udev])
     .couples_with(&["zram.disksize", "zram.reset"]),
     sysfs(
         "zram.max_comp_streams",
@@ -204,5 +204,5 @@ pub(super) const ROWS: &[Knob] = &[
         SMALL,
         "Without effect since compression is per CPU; newer kernels have removed it.",
     )
-    .lasts_by(&[Persist::Udev]),
+    .with_persist(&[Persist::Udev]),
 ];

@@ -13,29 +13,29 @@ pub(super) const ROWS: &[Knob] = &[
         Domain::Bool,
         "Keeps swapped pages compressed in memory first; in front of zram it compresses twice.",
     )
-    .lasts_by(MODULE),
+    .with_persist(MODULE),
     sysfs(
         "zswap.compressor",
         "sys/module/zswap/parameters/compressor",
         Domain::Text,
         "Crypto API name of the compressor; pages stored before a change keep their old one.",
     )
-    .lasts_by(MODULE),
+    .with_persist(MODULE),
     sysfs(
         "zswap.zpool",
         "sys/module/zswap/parameters/zpool",
         Domain::Text,
         "Allocator of the pool (zsmalloc, zbud, z3fold); newer kernels have only zsmalloc.",
     )
-    .lasts_by(&[Persist::KernelCommandLine]),
+    .with_persist(&[Persist::KernelCommandLine]),
     sysfs(
         "zswap.max_pool_percent",
         "sys/module/zswap/parameters/max_pool_percent",
         int(0, 100),
         "Cap on the pool in % of memory.",
     )
-    .default_is("20")
-    .lasts_by(MODULE)
+    .with_default("20")
+    .with_persist(MODULE)
     .couples_with(&["zswap.accept_threshold_percent"]),
     sysfs(
         "zswap.accept_threshold_percent",
@@ -43,8 +43,8 @@ pub(super) const ROWS: &[Knob] = &[
         int(0, 100),
         "A full pool takes pages again below this % of its cap; 100 switches the waiting off.",
     )
-    .default_is("90")
-    .lasts_by(MODULE)
+    .with_default("90")
+    .with_persist(MODULE)
     .couples_with(&["zswap.max_pool_percent"]),
     sysfs(
         "zswap.shrinker_enabled",
@@ -52,21 +52,21 @@ pub(super) const ROWS: &[Knob] = &[
         Domain::Bool,
         "Under pressure, writes cold pages of the pool on to the swap device.",
     )
-    .lasts_by(MODULE),
+    .with_persist(MODULE),
     sysfs(
         "zswap.same_filled_pages_enabled",
         "sys/module/zswap/parameters/same_filled_pages_enabled",
         Domain::Bool,
         "Stores same-filled pages as one word; always on where the file is gone.",
     )
-    .default_is("Y")
-    .lasts_by(MODULE),
+    .with_default("Y")
+    .with_persist(MODULE),
     sysfs(
         "zswap.non_same_filled_pages_enabled",
         "sys/module/zswap/parameters/non_same_filled_pages_enabled",
         Domain::Bool,
         "Stores pages that are not same-filled; always on where the file is gone.",
     )
-    .default_is("Y")
-    .lasts_by(MODULE),
+    .with_default("Y")
+    .with_persist(MODULE),
 ];

@@ -52,9 +52,25 @@ impl LedgerEntry {
     }
 
     /// The key of a prediction: entries with the same key are measurements of the same one.
-    fn key(&self) -> (&str, &str, u64, &str, &str) {
-        (&self.plan, &self.journal, self.applied_unix_seconds, &self.step, &self.metric)
+    fn key(&self) -> PredictionKey<'_> {
+        PredictionKey {
+            plan: &self.plan,
+            journal: &self.journal,
+            applied_unix_seconds: self.applied_unix_seconds,
+            step: &self.step,
+            metric: &self.metric,
+        }
     }
+}
+
+/// Identifies a prediction of a plan that was applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct PredictionKey<'a> {
+    plan: &'a str,
+    journal: &'a str,
+    applied_unix_seconds: u64,
+    step: &'a str,
+    metric: &'a str,
 }
 
 /// Share of predictions that came true.

@@ -18,7 +18,7 @@ pub(super) const RULE: PlanRule = PlanRule {
 const WHAT: &str = "the settings of the trial";
 
 fn add(context: &Context<'_>, draft: &mut Draft) {
-    let Some(tried) = context.measured.tried() else { return };
+    let Some(tried) = context.measured.trial() else { return };
     let winner = match tried.winner() {
         Ok(winner) => winner,
         Err(why) => return draft.decline(WHAT, why),

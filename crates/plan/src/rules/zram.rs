@@ -73,21 +73,20 @@ pub(super) struct PlannedZram {
 /// The recommended device for this host and goal.
 pub(super) fn planned_zram(context: &Context<'_>, priority: i16) -> Option<PlannedZram> {
     let ram = context.ram()?;
-    let (compressor, disksize_bytes, algorithm, size) =
-        match context.measured.zram(context.goal, ram) {
-            Some(choice) => {
-                let ratio = choice.original_per_memory_used;
-                let algorithm =
-                    format!("{}, the best for this goal in `pagewise bench`", choice.contender);
-                (
-                    choice.contender,
-                    choice.disksize_bytes,
-                    algorithm,
-                    size_for(ratio, "measured by `pagewise bench`"),
-                )
+    let choice = match context.measured.zram(context.goal, ram) {
+        Some(choice) => {
+            let ratio = choice.original_per_memory_used;
+            let why = format!("{}, the best for this goal in `pagewise bench`", choice.contender);
+            SizedCompressor {
+                compressor: choice.contender,
+                disksize: choice.disksize_bytes,
+                algorithm: why,
+                size: size_for(ratio, "measured by `pagewise bench`"),
             }
-            None => choose_unmeasured(context, ram),
-        };
+        }
+        None => choose_unmeasured(context, ram),
+    };
+    let SizedCompressor { compressor, disksize: disksize_bytes, algorithm, size } = choice;
     // at the limit a write fails and the page stays in RAM, so compressible data must not reach it
     let limit = Bytes::new((ram.get() / 4 * 3) >> 20 << 20);
     let zram = ZramSwap { compressor, disksize_bytes, mem_limit_bytes: Some(limit), priority };
@@ -100,10 +99,21 @@ fn size_for(ratio: f64, from: &str) -> String {
     )
 }
 
-fn choose_unmeasured(context: &Context<'_>, ram: Bytes) -> (Compressor, Bytes, String, String) {
+/// A compressor and the size of a device with it.
+struct SizedCompressor {
+    compressor: Compressor,
+    disksize: Bytes,
+    /// The reason for the algorithm.
+    algorithm: String,
+    /// The reason for the size.
+    size: String,
+}
+
+/// The choice without a measurement by `bench`.
+fn choose_unmeasured(context: &Context<'_>, ram: Bytes) -> SizedCompressor {
     let expected = |compressor: &Compressor| context.measured.ratio(compressor);
     let compressor = compressor::for_goal(context.goal, context.host);
-    let why = if context.goal == Goal::Ratio && compressor.algorithm.as_str() == DENSE {
+    let algorithm = if context.goal == Goal::Ratio && compressor.algorithm.as_str() == DENSE {
         "zstd, because the goal is ratio: in a trial by the authors of Pagewise with redis, it used 45 % less \
          memory and 52 % more CPU time than lz4"
             .to_owned()
@@ -114,15 +124,16 @@ fn choose_unmeasured(context: &Context<'_>, ram: Bytes) -> (Compressor, Bytes, S
         )
     };
     if let Some(scanned) = expected(&compressor) {
-        let size = zram_size(ram, Some(scanned.value));
-        return (compressor, size, why, size_for(scanned.value, "predicted by `pagewise scan`"));
+        let disksize = zram_size(ram, Some(scanned.value));
+        let size = size_for(scanned.value, "predicted by `pagewise scan`");
+        return SizedCompressor { compressor, disksize, algorithm, size };
     }
-    let size = Bytes::new(size_mib(context.host) << 20);
-    let text = match measured_ratio(context.host).map(Ratio::get) {
+    let disksize = Bytes::new(size_mib(context.host) << 20);
+    let size = match measured_ratio(context.host).map(Ratio::get) {
         Some(ratio) => size_for(ratio, "measured on this host's zram"),
         None => size_for(ASSUMED_RATIO, "assumed, because nothing was measured"),
     };
-    (compressor, size, why, text)
+    SizedCompressor { compressor, disksize, algorithm, size }
 }
 
 fn reason_not_wanted(context: &Context<'_>) -> Option<String> {

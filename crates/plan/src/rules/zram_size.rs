@@ -66,7 +66,7 @@ fn only_zram<'a>(context: &Context<'a>) -> Option<(&'a Tier, &'a Zram)> {
 
 fn add_for_full(context: &Context<'_>, draft: &mut Draft, tier: &Tier, device: &Zram) {
     let what = format!("more zram swap than {}", tier.path);
-    let Some((planned, size, used)) = read_known(context, tier) else {
+    let Some(Replacement { planned, size, used }) = replacement(context, tier) else {
         return draft.decline(what, "its size, its priority or the size of memory is not known");
     };
     let others = || context.tiers_in_ram().filter(|other| other.path != tier.path);
@@ -132,7 +132,7 @@ fn shrink_oversized(context: &Context<'_>, draft: &mut Draft, is_warning: bool) 
         );
     };
     let what = format!("a smaller device instead of {}", tier.path);
-    let Some((planned, size, used)) = read_known(context, tier) else {
+    let Some(Replacement { planned, size, used }) = replacement(context, tier) else {
         return draft.decline(what, "its size, its priority or the size of memory is not known");
     };
     let recommended = planned.zram.disksize_bytes;
@@ -170,10 +170,19 @@ fn describe_size(size: Option<Bytes>) -> String {
     size.map_or_else(|| "an unknown amount".to_owned(), |size| size.to_string())
 }
 
-/// The recommended device above all tiers, and the size and used part of this tier.
-fn read_known(context: &Context<'_>, tier: &Tier) -> Option<(PlannedZram, Bytes, Bytes)> {
+/// The recommended device above all tiers, and the tier that it could replace.
+struct Replacement {
+    planned: PlannedZram,
+    /// Size of the tier.
+    size: Bytes,
+    /// The used part of the tier.
+    used: Bytes,
+}
+
+/// `None` if a value of the tier is not known.
+fn replacement(context: &Context<'_>, tier: &Tier) -> Option<Replacement> {
     let planned = planned_zram(context, context.priority_above_all()?)?;
-    Some((planned, tier.size.get()?, tier.used.get()?))
+    Some(Replacement { planned, size: tier.size.get()?, used: tier.used.get()? })
 }
 
 /// Whether its pages certainly fit into available RAM, even uncompressed.
