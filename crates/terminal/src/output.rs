@@ -286,6 +286,7 @@ pub fn with_parent(folder: &Path, path: &str) -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
+#[expect(clippy::disallowed_methods, reason = "the folder that the user named")]
 fn make_folders(path: &Path, mode: u32) -> anyhow::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     let made = builder.recursive(true).mode(mode).create(path);
