@@ -742,7 +742,7 @@ impl HostOps for Fake {
         Ok(Entry { identity, is_own_file: size.is_some(), size: size.unwrap_or(0) })
     }
 
-    fn is_group(&self, folder: &str) -> bool {
+    fn is_cgroup(&self, folder: &str) -> bool {
         folder == MOUNT || self.world().state.groups.contains_key(folder)
     }
 

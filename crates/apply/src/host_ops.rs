@@ -293,7 +293,7 @@ pub(crate) trait HostOps {
     fn entry(&self, path: &str) -> io::Result<Entry>;
 
     /// Whether this folder is a cgroup, that is, in a cgroup file system.
-    fn is_group(&self, folder: &str) -> bool;
+    fn is_cgroup(&self, folder: &str) -> bool;
 
     /// When the kernel created the device node of a zram device, in milliseconds of Unix time;
     /// `None` if the file system of `/dev` does not record it.

@@ -183,7 +183,7 @@ impl HostOps for Live {
         Ok(Entry { identity: identity(&found), is_own_file: is_own(&found), size: found.len() })
     }
 
-    fn is_group(&self, folder: &str) -> bool {
+    fn is_cgroup(&self, folder: &str) -> bool {
         open_group(folder).is_ok()
     }
 

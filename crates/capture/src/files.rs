@@ -318,7 +318,7 @@ pub(super) fn xen(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
 
 /// From the environment of process 1 only the kind of container, if it is a known one; this is the
 /// only variable that shows what kind of machine this is.
-pub(super) fn container(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn redact_environ_to_container(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     let listed = bytes.split(|&byte| byte == 0).find_map(|one| one.strip_prefix(b"container="))?;
     kind(names, listed).map(|kind| [b"container=".as_slice(), &kind].concat())
 }
@@ -548,9 +548,9 @@ mod tests {
     #[test]
     fn of_the_environment_only_a_known_kind_of_container_stays() {
         let environment = "HOME=/bob\0container=docker\0TOKEN=bob";
-        assert_eq!(kept(container, environment).unwrap(), "container=docker");
-        assert_eq!(kept(container, "HOME=/bob\0"), None);
-        assert_eq!(kept(container, "container=bob"), None);
+        assert_eq!(kept(redact_environ_to_container, environment).unwrap(), "container=docker");
+        assert_eq!(kept(redact_environ_to_container, "HOME=/bob\0"), None);
+        assert_eq!(kept(redact_environ_to_container, "container=bob"), None);
     }
 
     #[test]

@@ -29,10 +29,10 @@ impl Capture {
     }
 
     fn stored_files(&self) -> impl Iterator<Item = (&String, &Vec<u8>)> {
-        self.files.iter().filter(|(path, bytes)| !(bytes.is_empty() && self.has_below(path)))
+        self.files.iter().filter(|(path, bytes)| !(bytes.is_empty() && self.has_files_below(path)))
     }
 
-    fn has_below(&self, path: &str) -> bool {
+    fn has_files_below(&self, path: &str) -> bool {
         let folder = format!("{path}/");
         self.files.range(folder.clone()..).next().is_some_and(|(next, _)| next.starts_with(&folder))
     }

@@ -108,7 +108,7 @@ pub(super) fn stat(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Redacts `/proc/PID/cgroup`, with lines such as `4:memory:/path`.
-pub(super) fn cgroup(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn redact_cgroup_file(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
         let [id, controllers, path] = three_parts(line)?;
         let known = controllers.split(|&byte| byte == b',').all(|one| {
@@ -169,7 +169,7 @@ mod tests {
             "9:name=systemd:/\n4:memory:/bob/app.service\n3:bob:/\n0::/system.slice (deleted)\n";
         let expected =
             "9:name=systemd:/\n4:memory:/cg-1/cg-2.service\n\n0::/system.slice (deleted)\n";
-        assert_eq!(kept(cgroup, text), expected);
+        assert_eq!(kept(redact_cgroup_file, text), expected);
     }
 
     #[test]

@@ -39,7 +39,7 @@ const ROWS: &[(&str, Keep)] = &[
     ("sys/hypervisor/type", by::kind), ("proc/xen/capabilities", by::xen),
     ("proc/device-tree/compatible", by::device_tree),
     ("proc/device-tree/hypervisor/compatible", by::device_tree),
-    ("proc/1/environ", by::container), ("run/systemd/container", by::kind),
+    ("proc/1/environ", by::redact_environ_to_container), ("run/systemd/container", by::kind),
     (".dockerenv", by::presence), ("run/.containerenv", by::presence),
     ("proc/vz", by::presence), ("proc/bc", by::presence),
     // how the kernel was built
@@ -102,7 +102,7 @@ const ROWS: &[(&str, Keep)] = &[
     // processes
     ("proc/{n}/status", of::status), ("proc/{n}/comm", of::comm), ("proc/{n}/stat", of::stat),
     ("proc/{n}/statm", by::numbers), ("proc/{n}/fd", by::verbatim),
-    ("proc/{n}/cgroup", of::cgroup), ("proc/{n}/smaps_rollup", of::smaps_rollup),
+    ("proc/{n}/cgroup", of::redact_cgroup_file), ("proc/{n}/smaps_rollup", of::smaps_rollup),
     ("proc/{n}/schedstat", by::numbers), ("proc/{n}/task/{n}/children", by::numbers),
 ];
 

@@ -28,7 +28,7 @@ impl Folder {
 
     /// Opens a folder below this one; makes it if it is missing.
     pub(crate) fn sub(&self, name: &str) -> Result<Self, Error> {
-        Ok(Self(self.0.sub(name, make)?))
+        Ok(Self(self.0.open_subfolder(name, make)?))
     }
 
     /// Opens an existing folder in this one; refuses a symbolic link.

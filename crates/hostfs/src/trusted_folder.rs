@@ -73,7 +73,7 @@ impl TrustedFolder {
     ///
     /// # Errors
     /// As for [`TrustedFolder::open_or_make`].
-    pub fn sub(&self, name: &str, make: MakeFolder) -> Result<Self, FolderError> {
+    pub fn open_subfolder(&self, name: &str, make: MakeFolder) -> Result<Self, FolderError> {
         let handle = self.handle.try_clone().map_err(|source| with_path(&self.path, source))?;
         Self { handle, path: self.path.clone() }.walk(Path::new(name), make)
     }
@@ -293,7 +293,7 @@ mod tests {
         let made = open_or_make(&path).unwrap();
         assert_eq!((mode(&path), mode(&top.path().join("a"))), (0o700, 0o700));
         assert_eq!(open_or_make(&path).unwrap().path(), made.path());
-        assert_eq!(made.sub("c", make).unwrap().path(), made.path().join("c"));
+        assert_eq!(made.open_subfolder("c", make).unwrap().path(), made.path().join("c"));
         assert!(made.child("c").is_ok() && made.child("d").is_err());
     }
 
@@ -329,11 +329,14 @@ mod tests {
         }
         let top = open_or_make(&top.path().join("x")).unwrap();
         for name in ["absolute", "relative"] {
-            assert_eq!(top.sub(name, make).unwrap().path(), real.canonicalize().unwrap());
+            assert_eq!(
+                top.open_subfolder(name, make).unwrap().path(),
+                real.canonicalize().unwrap()
+            );
             assert!(top.child(name).is_err(), "{name} is a link");
         }
-        assert!(matches!(top.sub("unsafe", make), Err(FolderError::Untrusted { .. })));
-        assert!(top.sub("endless", make).is_err());
+        assert!(matches!(top.open_subfolder("unsafe", make), Err(FolderError::Untrusted { .. })));
+        assert!(top.open_subfolder("endless", make).is_err());
     }
 
     #[test]

@@ -444,7 +444,7 @@ fn open_subjects(
 /// mmap lock.
 fn open_subject(pid: u32, block: u64) -> Result<Subject, ActError> {
     let subject = Subject::open(pid, block)?;
-    match pagewise_procmem::coverage::within(PATIENCE, move || proportional(pid)) {
+    match pagewise_procmem::coverage::run_with_timeout(PATIENCE, move || proportional(pid)) {
         Some(answered) => answered.map(|_| subject).map_err(ActError::Look),
         None => Err(LookError::Stuck(pid).into()),
     }

@@ -15,7 +15,7 @@ use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
 type Sign = fn(&HostRoot) -> Option<Reading<Name>>;
 
 pub(crate) fn read(host: &HostRoot, mounts: &Mounts) -> Reading<Name> {
-    let signs: [Sign; 5] = [openvz, wsl, told_by_systemd, told_to_init, cgroup_of_init];
+    let signs: [Sign; 5] = [detect_openvz, wsl, told_by_systemd, told_to_init, cgroup_of_init];
     let none = || Reading::absent("no sign of a container", Source::file("/proc/1/cgroup"));
     let sign = signs.into_iter().find_map(|sign| sign(host));
     sign.or_else(|| files(host, mounts)).unwrap_or_else(none)
@@ -26,7 +26,7 @@ fn read_kind(kind: &str, path: &str) -> Option<Reading<Name>> {
 }
 
 /// An OpenVZ host has `/proc/vz` and `/proc/bc`; a container only `/proc/vz`.
-fn openvz(host: &HostRoot) -> Option<Reading<Name>> {
+fn detect_openvz(host: &HostRoot) -> Option<Reading<Name>> {
     if host.exists("proc/vz") && !host.exists("proc/bc") {
         return read_kind("openvz", "proc/vz");
     }

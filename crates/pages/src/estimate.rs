@@ -67,7 +67,7 @@ pub fn estimate(question: &Question, origin: Origin, tallies: &mut [Tally]) -> E
         duplicate_saved_bytes: found.clone().map(|found| Bytes::new(found.bytes.value)),
         duplicate_saved_bytes_interval: found.value().map(|found| found.bytes.ends.map(Bytes::new)),
         ksm_saved_bytes: found.clone().map(|found| bytes(found.ksm_pages)),
-        most_repeated: all_known(&found),
+        most_repeated: exact_repeats(&found),
         algorithms: algorithms
             .map(|(algorithm, stores)| becomes(question, *algorithm, stores, &all))
             .collect(),
@@ -102,7 +102,7 @@ fn within(tallies: &mut [Tally], all: &Found) -> u64 {
     each.map(|source| duplicates::count_found(&mut [source]).pages.value).sum()
 }
 
-fn all_known(found: &Reading<Found>) -> Option<Vec<Repeated>> {
+fn exact_repeats(found: &Reading<Found>) -> Option<Vec<Repeated>> {
     found.value().filter(|found| found.is_exact).map(|found| found.repeated.clone())
 }
 
@@ -123,7 +123,7 @@ fn becomes(
     let of_page = &stores.compressed;
     let [low, high] = of_page.mean_of_page_interval(all.places);
     // counts compressed pages, of which there may be fewer than were sampled
-    let sized = Population::new(stores.compressed.shares_alone(), all.places);
+    let sized = Population::new(stores.compressed.with_shares_as_values(), all.places);
     AlgorithmEstimate {
         name: algorithm.name().into(),
         level: algorithm.level(),

@@ -128,7 +128,7 @@ impl Sums {
     }
 
     /// The same places with a value of 1 each, so that only their shares count.
-    pub(crate) fn shares_alone(&self) -> Self {
+    pub(crate) fn with_shares_as_values(&self) -> Self {
         let [_, square, cube] = self.shares;
         Self { values: self.shares, crossed: [square, cube, cube], ..*self }
     }
@@ -258,14 +258,14 @@ impl Population {
     }
 
     /// Whether every place is a page of its own.
-    fn is_plain(&self) -> bool {
+    fn has_one_place_per_page(&self) -> bool {
         self.pages == self.places
     }
 
     /// Estimated number of pages of a kind, if the sample has this number.
     #[must_use]
     pub fn pages_of(&self, found: f64) -> u64 {
-        if self.is_plain() {
+        if self.has_one_place_per_page() {
             return pages(found.round() as u64, self.sums.count, self.pages);
         }
         let share = if self.sums.shares[0] > 0.0 { found / self.sums.shares[0] } else { 0.0 };
@@ -275,7 +275,7 @@ impl Population {
     /// The interval of [`Self::pages_of`].
     #[must_use]
     pub fn pages_of_interval(&self, found: f64) -> Ends<u64> {
-        if self.is_plain() {
+        if self.has_one_place_per_page() {
             return pages_interval(found.round() as u64, self.sums.count, self.pages);
         }
         if self.sums.count == 0 {

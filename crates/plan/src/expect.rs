@@ -76,7 +76,7 @@ struct Settings {
 
 impl Settings {
     /// The sum of the min watermarks of all zones, in pages.
-    fn reserve(self, host: &Snapshot) -> u128 {
+    fn min_free_pages(self, host: &Snapshot) -> u128 {
         u128::from(self.min_free_kib / (host.page_size().get() >> 10).max(1))
     }
 
@@ -94,7 +94,7 @@ fn high_watermarks(host: &Snapshot, settings: Settings) -> Option<Pages> {
     let all: u128 = zones.iter().map(|(_, managed)| managed).sum();
     let mut sum = 0;
     for (_, managed) in &zones {
-        let min = (settings.reserve(host) * managed).checked_div(all)?;
+        let min = (settings.min_free_pages(host) * managed).checked_div(all)?;
         sum += min + 2 * settings.gap(min, *managed);
     }
     let empty = host.zones.iter().filter(|zone| zone.managed_pages.get() == Some(Pages::new(0)));
@@ -120,7 +120,7 @@ fn follow_formula(host: &Snapshot, now: Settings) -> Option<bool> {
         }
         sum += min;
     }
-    let reserve = now.reserve(host);
+    let reserve = now.min_free_pages(host);
     // each zone is rounded down
     Some(sum <= reserve && reserve - sum <= zones.len() as u128)
 }

@@ -30,7 +30,7 @@ use crate::{
 };
 
 pub use head::Noun;
-pub use plans::{apply, ledger, tune, undo, verify};
+pub use plans::{apply, ledger, tuned_plan_json, undo, verify};
 pub use thp::{collapse, restrain, thp};
 
 /// The values that were read. Empty for parts that the document does not cover.

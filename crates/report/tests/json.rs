@@ -213,7 +213,7 @@ fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
             let ledger = LedgerUpdate { added: 4, not_added: None };
             let verified = plan::gains::verified();
             let trial = Some(tune_trial(&verified, &ledger, &[]));
-            json::tune(&tuned(&interval.end, &plan::plan(), trial))
+            json::tuned_plan_json(&tuned(&interval.end, &plan::plan(), trial))
         }
         Noun::Ledger => json::ledger(&LedgerReport {
             snapshot: &interval.end,
@@ -340,7 +340,7 @@ fn a_tuned_plan_is_kept_undone_or_empty() {
         (Some(tune_trial(&verified, &ledger, &[])), json!(true)),
         (Some(tune_trial(&verified, &ledger, &why)), json!(false)),
     ] {
-        let document = json::tune(&tuned(&host, &plan, trial));
+        let document = json::tuned_plan_json(&tuned(&host, &plan, trial));
         let document: Value = serde_json::from_str(&document).unwrap();
         valid(Noun::Tune, &document).unwrap();
         assert_eq!(document["kept"], kept);

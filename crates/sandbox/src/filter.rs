@@ -75,7 +75,7 @@ const fn equal(value: u32, if_true: u8, if_false: u8) -> Instruction {
     Instruction { code: EQUAL, if_true, if_false, operand: value }
 }
 
-const fn answer(action: u32) -> Instruction {
+const fn return_instruction(action: u32) -> Instruction {
     Instruction { code: RETURN, if_true: 0, if_false: 0, operand: action }
 }
 
@@ -86,24 +86,25 @@ const fn low(argument: u8) -> u32 {
 
 /// The program; calls of the first rules are the cheapest.
 pub(crate) fn program(architecture: u32, rules: &[Rule]) -> Vec<Instruction> {
-    let mut program = vec![load(ARCH), equal(architecture, 1, 0), answer(KILL), load(NUMBER)];
+    let mut program =
+        vec![load(ARCH), equal(architecture, 1, 0), return_instruction(KILL), load(NUMBER)];
     for rule in rules {
         let then = consequence(rule.condition);
         let skipped = u8::try_from(then.len()).unwrap_or(u8::MAX);
         program.push(equal(rule.number, 0, skipped));
         program.extend(then);
     }
-    program.push(answer(ERROR | EPERM));
+    program.push(return_instruction(ERROR | EPERM));
     program
 }
 
 /// The instructions for a call whose number matches the rule; always ends with a return.
 fn consequence(condition: Condition) -> Vec<Instruction> {
-    const REFUSED: Instruction = answer(ERROR | EPERM);
-    const ALLOWED: Instruction = answer(ALLOW);
+    const REFUSED: Instruction = return_instruction(ERROR | EPERM);
+    const ALLOWED: Instruction = return_instruction(ALLOW);
     match condition {
         Condition::Always => vec![ALLOWED],
-        Condition::Refused { errno } => vec![answer(ERROR | errno)],
+        Condition::Refused { errno } => vec![return_instruction(ERROR | errno)],
         Condition::Bits { argument, mask, value } => {
             vec![load(low(argument)), and(mask), equal(value, 0, 1), ALLOWED, REFUSED]
         }

@@ -80,11 +80,11 @@ impl<'h> Collector<'h> {
 
     /// The settings in the order in which they are applied.
     pub(crate) fn finish(self) -> Vec<PersistentSetting> {
-        self.into_placed().into_iter().map(|(_, setting)| setting).collect()
+        self.into_settings_with_order().into_iter().map(|(_, setting)| setting).collect()
     }
 
     /// The same with their places.
-    pub(crate) fn into_placed(mut self) -> Vec<(usize, PersistentSetting)> {
+    pub(crate) fn into_settings_with_order(mut self) -> Vec<(usize, PersistentSetting)> {
         self.all.sort_by_key(|(place, _)| *place);
         last(self.host, self.mechanism.name(), CONFIG_SETTINGS, self.all)
     }

@@ -53,7 +53,7 @@ pub(crate) fn read(host: &HostRoot) -> Sysctl {
     if let Some(effect) = conf {
         explicit.lines(CONF, |all, line| reader.line(all, line, &effect));
     }
-    Sysctl { settings: reader.without_excluded(explicit.into_placed()), files: count }
+    Sysctl { settings: reader.without_excluded(explicit.into_settings_with_order()), files: count }
 }
 
 /// Whether the lines of `/etc/sysctl.conf` are applied if no link points to it.

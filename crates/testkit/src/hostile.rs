@@ -278,7 +278,7 @@ fn archive(rng: &mut Rng, host: &BTreeMap<String, Vec<u8>>) -> Hostile {
         1 => flip_byte(&pack(host, compressed), rng),
         2 | 3 => head(rng, host),
         4 => long_name(rng, host),
-        5 => bomb(rng, host),
+        5 => oversized_file(rng, host),
         6 => many_files(rng, host),
         _ => {
             let whole = pack(host, compressed);
@@ -328,7 +328,7 @@ fn long_name(rng: &mut Rng, host: &BTreeMap<String, Vec<u8>>) -> (String, Vec<u8
 }
 
 /// A decompression bomb: files of one repeated byte, compressed.
-fn bomb(rng: &mut Rng, host: &BTreeMap<String, Vec<u8>>) -> (String, Vec<u8>) {
+fn oversized_file(rng: &mut Rng, host: &BTreeMap<String, Vec<u8>>) -> (String, Vec<u8>) {
     let length = [9 << 20, 70 << 20, 7 << 20][rng.usize(..3)];
     let byte = [0, b'\n', b'1', 0xff][rng.usize(..4)];
     let path = ["end/proc/vmstat", "end/dev/kmsg", "end/proc/swaps", "end/none"][rng.usize(..4)];

@@ -180,7 +180,7 @@ pub(crate) fn undo(
         return Ok(Outcome::Gone);
     }
     let uncertain = |why: &str| Err(Error::Uncertain { what: folder.clone(), why: why.to_owned() });
-    if !host.is_group(folder) {
+    if !host.is_cgroup(folder) {
         return uncertain("it is no cgroup");
     }
     let (mount, _) = mount(host)?;
@@ -197,7 +197,7 @@ pub(crate) fn undo(
         None if is_empty(host, folder) => {}
         None => return uncertain("processes are in it, and the run had not begun to use it"),
     }
-    let home = home.as_deref().filter(|home| host.is_group(home));
+    let home = home.as_deref().filter(|home| host.is_cgroup(home));
     let mut refused = None;
     for _ in 0..ROUNDS {
         let groups = tree(host, folder);

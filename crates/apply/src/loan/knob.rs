@@ -213,7 +213,7 @@ pub(crate) fn set(host: &mut dyn HostOps, change: &SettingChange) -> Result<(), 
     if found == *ours {
         return Ok(());
     }
-    write_back(host, back)?;
+    restore_value(host, back)?;
     Err(Error::Changed { what: name.clone(), wrote: ours.clone(), found })
 }
 
@@ -230,7 +230,7 @@ pub(crate) fn has_value(host: &dyn HostOps, path: &str, value: &str) -> Result<b
     read_current(host, path, value).map(|found| found == value)
 }
 
-fn write_back(host: &mut dyn HostOps, back: &Write) -> Result<(), Error> {
+fn restore_value(host: &mut dyn HostOps, back: &Write) -> Result<(), Error> {
     let Write { path, value } = back;
     host.act(&HostChange::Write { path, value }).doing(|| format!("{path} = {value}"))
 }
@@ -258,7 +258,7 @@ pub(crate) fn undo(
     if !is_ours {
         return Ok(Outcome::Conflict { old: old.clone(), ours: ours.clone(), found });
     }
-    write_back(host, back)?;
+    restore_value(host, back)?;
     let found = read_current(host, path, old)?;
     if found == *old {
         return Ok(Outcome::Returned);

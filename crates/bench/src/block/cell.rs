@@ -36,7 +36,7 @@ impl Cell {
         format!("{block_bytes} {direction} by {jobs}")
     }
 
-    pub(super) fn block(&self) -> usize {
+    pub(super) fn block_bytes(&self) -> usize {
         usize::try_from(self.shape.block_bytes.get()).unwrap_or(usize::MAX)
     }
 }

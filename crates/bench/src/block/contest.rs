@@ -95,7 +95,7 @@ fn lay_out_cells(contestants: &[Contestant<'_>]) -> Vec<Cell> {
 fn runner<'a>(cells: &[Cell], plan: &Plan, stop: &'a AtomicBool) -> Runner<'a> {
     let measured = || cells.iter().filter(|cell| cell.ended.is_none());
     let jobs = measured().map(|cell| cell.shape.jobs).max().unwrap_or(0);
-    let largest = measured().map(Cell::block).max().unwrap_or(0);
+    let largest = measured().map(Cell::block_bytes).max().unwrap_or(0);
     Runner::new(jobs, largest, plan.seed, stop)
 }
 

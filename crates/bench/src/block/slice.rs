@@ -95,7 +95,7 @@ struct Task<'t> {
 
 impl Task<'_> {
     fn run_job(self, buffer: &mut Aligned, mut random: Rng) -> io::Result<Done> {
-        let block = self.cell.block();
+        let block = self.cell.block_bytes();
         let slots = self.contestant.span.get() / block as u64;
         let buffer = &mut buffer.get_mut()[..block];
         let mut offset = || random.u64(..slots) * block as u64;

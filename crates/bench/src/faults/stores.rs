@@ -64,7 +64,7 @@ pub(super) fn lend(lender: &mut dyn Lender, spec: &FaultSpec) -> LentStores {
             }
         }
     }
-    let offered = offered_zswap(lender, spec, &mut lent.refused);
+    let offered = borrow_zswap_if_offered(lender, spec, &mut lent.refused);
     if !offered.is_empty() {
         match lend_area(lender, spec, &mut lent.refused) {
             Ok((area, loan, is_zram)) => {
@@ -86,7 +86,7 @@ pub(super) fn lend(lender: &mut dyn Lender, spec: &FaultSpec) -> LentStores {
 
 /// The algorithms that this kernel's zswap accepts, tested by setting each once. A reason that
 /// applies to several algorithms is reported once.
-fn offered_zswap(
+fn borrow_zswap_if_offered(
     lender: &mut dyn Lender,
     spec: &FaultSpec,
     refused: &mut Vec<(String, String)>,

@@ -107,7 +107,7 @@ fn fill_and_page_out(task: &Task, pages: &Pages, shared: bool) -> Result<Swapped
     let mut region = Region::memory(task.pages, shared).context("memory")?;
     region.advise(Advice::Small).context("MADV_NOHUGEPAGE")?;
     let start = read_vmstat()?;
-    let here = OneProcessor::pin();
+    let here = OneProcessor::pin_to_one_cpu();
     let origin = pages.each(task.pages, |at, page| {
         region.fill(at, page);
         Ok(())
@@ -189,7 +189,7 @@ fn bytes_per_page(pool: PoolUse) -> Option<f64> {
 struct OneProcessor(Option<CpuSet>);
 
 impl OneProcessor {
-    fn pin() -> Self {
+    fn pin_to_one_cpu() -> Self {
         let before = rustix::thread::sched_getaffinity(None).ok();
         let mut here = CpuSet::new();
         here.set(rustix::thread::sched_getcpu());

@@ -23,7 +23,7 @@ pub(crate) fn advise_change(host: &Snapshot, kill: &OomKill) -> Vec<String> {
                 "numastat -m  # shows the free memory of each node; package numactl".to_owned(),
             );
         }
-        Some(OomConstraint::Host) | None => commands.extend(cap(host, kill)),
+        Some(OomConstraint::Host) | None => commands.extend(suggest_limit_for_victim(host, kill)),
     }
     if kill.constraint != Some(OomConstraint::Cgroup) && tiers::swap_is_off(host) {
         commands.push(
@@ -95,7 +95,7 @@ fn allow_swap(host: &Snapshot, kill: &OomKill) -> Option<String> {
 }
 
 /// Limits the victim's unit, below what it held when the machine ran out of memory.
-fn cap(host: &Snapshot, kill: &OomKill) -> Option<String> {
+fn suggest_limit_for_victim(host: &Snapshot, kill: &OomKill) -> Option<String> {
     let (group, place) = place(host, kill.victim_group.as_ref()?)?;
     let held = kill.victim.as_ref()?.resident()?;
     let unit = place.unit.filter(|_| group.max.get() == Some(Limit::Max))?;

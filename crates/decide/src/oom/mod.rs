@@ -34,7 +34,7 @@ const TASKS: usize = 4;
 /// Explanations of the newest kills, newest first.
 pub fn explain(interval: &Interval) -> Vec<OomExplanation> {
     let kills = interval.end.kernel_log.kills.iter().rev().take(SHOWN);
-    kills.map(|kill| explain_one(interval, kill)).collect()
+    kills.map(|kill| explain_kill(interval, kill)).collect()
 }
 
 /// The kills of the last ten minutes, or of the interval if that is longer.
@@ -51,7 +51,7 @@ pub(crate) fn is_recent(interval: &Interval, kill: &OomKill) -> bool {
     kill.seconds_ago.is_some_and(|seconds| seconds <= since)
 }
 
-fn explain_one(interval: &Interval, kill: &OomKill) -> OomExplanation {
+fn explain_kill(interval: &Interval, kill: &OomKill) -> OomExplanation {
     let host = &interval.end;
     let now = Some(host).filter(|_| kill.earlier_boot.is_none());
     let facts = [

@@ -107,7 +107,7 @@ pub(crate) static FIRING: &[Firing] = &[
     ("zram-unused", zram_unused::tests::not_loaded),
     ("zram-unused", zram_unused::tests::firing_in_container),
     ("zram-unused", zram_unused::tests::firing_raw),
-    ("zram-unused", zram_unused::tests::firing_unsigned),
+    ("zram-unused", zram_unused::tests::interval_with_unsigned_device),
     ("zram-unused", zram_unused::tests::firing_not_on),
     ("zram-unused", zram_unused::tests::priority),
     ("zram-unused", zram_unused::tests::swappiness),

@@ -48,7 +48,11 @@ pub(crate) static ALL: &[Subject] = &[
         page: huge_pages::hugepages,
     },
     Subject { name: "buddy", title: "free memory in blocks, and fragmentation", page: room::buddy },
-    Subject { name: "merging", title: "identical pages stored once", page: same_pages::merging },
+    Subject {
+        name: "merging",
+        title: "identical pages stored once",
+        page: same_pages::explain_ksm,
+    },
 ];
 
 /// Rules of `doctor` with their subjects. Rules about configuration files and about single programs

@@ -6,7 +6,7 @@ use pagewise_model::{Bytes, Name, NamedValue, Snapshot};
 use crate::page::{Draft, bar, bars, count, size, value};
 
 /// Sources: the kernel's admin-guide/mm/ksm document; kernel/zmerge/README.md.
-pub(crate) fn merging(host: &Snapshot, page: &mut Draft) {
+pub(crate) fn explain_ksm(host: &Snapshot, page: &mut Draft) {
     page.text(
         "Pages with the same contents need to be stored only once. KSM merges pages of programs in RAM, if the programs \
          allow it (madvise MADV_MERGEABLE, or a whole process by prctl): a kernel thread compares them, and a write to \

@@ -46,7 +46,7 @@ fn settle(case: &Case<'_>) -> Result<Settled, Missing> {
     }
     let disks: Vec<&Tier> = case.disks()?;
     if let Some(ratio) = case.ratio()?.filter(|&ratio| ratio < LEAST_RATIO) {
-        return Ok(words::does_not_compress(ratio));
+        return Ok(words::settle_by_poor_compression(ratio));
     }
     if disks.is_empty() { without_disk(case) } else { with_disk(case, &disks) }
 }
@@ -138,7 +138,7 @@ fn in_use(case: &Case<'_>, disks: &[&Tier]) -> Result<Option<Settled>, Missing> 
             Some(false) if case.evidence.incompressible >= Some(MUCH_INCOMPRESSIBLE) => {
                 return Ok(Some(words::zram_incompressible(tier)));
             }
-            Some(false) => return Ok(Some(words::zram_has_room(tier, disks[0]))),
+            Some(false) => return Ok(Some(words::settle_by_room_in_zram(tier, disks[0]))),
             None => return Err(Missing(format!("how full {} is", tier.path))),
         }
     }

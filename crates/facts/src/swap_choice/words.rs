@@ -47,7 +47,7 @@ pub(crate) fn kubernetes() -> Settled {
     )
 }
 
-pub(crate) fn does_not_compress(ratio: f64) -> Settled {
+pub(crate) fn settle_by_poor_compression(ratio: f64) -> Settled {
     let why = format!(
         "The memory in use compresses by {ratio:.2} : 1 only, so compression would free less than a tenth of it. Swap \
          on a disk frees all of it, but is slower."
@@ -175,7 +175,7 @@ pub(crate) fn explain_unsuited(kind: DiskKind, disk: &Tier, has_zram: bool) -> S
     zram(why, "Swap on an SSD would change this.")
 }
 
-pub(crate) fn zram_has_room(tier: &Tier, disk: &Tier) -> Settled {
+pub(crate) fn settle_by_room_in_zram(tier: &Tier, disk: &Tier) -> Settled {
     let held = tier.used.get().zip(tier.size.get()).map(|(used, size)| used.part_of(size));
     let why = format!(
         "{} is on and has room ({}), and a page costs as much CPU time in zswap (−5 to +9 % in guests), so a change \

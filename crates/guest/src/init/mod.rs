@@ -83,7 +83,7 @@ fn run(channel: &Channel) -> Result<(), Failure> {
     }
     let ended = match (system::missing_disks(job.disks), &job.root) {
         (Some(why), _) => job::not_started_event(why),
-        (None, None) => run_here(&job, channel),
+        (None, None) => run_job_in_guest(&job, channel),
         (None, Some(disk)) => {
             channel.drain();
             match hand_over::to_systemd(&job, disk, |event| channel.tell(event)) {
@@ -96,7 +96,7 @@ fn run(channel: &Channel) -> Result<(), Failure> {
     out_files::send_all(channel)
 }
 
-fn run_here(job: &Job, channel: &Channel) -> Event {
+fn run_job_in_guest(job: &Job, channel: &Channel) -> Event {
     let groups = Groups::of_pid_1();
     for what in groups.make() {
         channel.tell(&Event::Trouble { what });

@@ -99,7 +99,11 @@ impl Kernel {
 
     /// Modules to load, with their dependencies: those of `usual` that this kernel has, and all of
     /// `asked`.
-    pub(crate) fn modules(&self, usual: &[&str], asked: &[String]) -> Result<Vec<Module>, Error> {
+    pub(crate) fn find_modules_to_load(
+        &self,
+        usual: &[&str],
+        asked: &[String],
+    ) -> Result<Vec<Module>, Error> {
         let modules =
             self.modules.as_deref().map(Modules::list_below).transpose()?.unwrap_or_default();
         if let Some(name) = asked.iter().find(|name| !modules.has(name)) {

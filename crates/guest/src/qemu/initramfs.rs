@@ -38,8 +38,10 @@ pub(super) fn build(guest: &Guest, kernel: &Kernel) -> Result<Vec<u8>, Error> {
         Userland::Systemd(_) => None,
     };
     let modules = match &guest.boot {
-        None => kernel.modules(&needed_modules(guest), &guest.modules)?,
-        Some(_) => kernel.modules(&[disk::MODULES, userland::ROOT_MODULES].concat(), &[])?,
+        None => kernel.find_modules_to_load(&needed_modules(guest), &guest.modules)?,
+        Some(_) => {
+            kernel.find_modules_to_load(&[disk::MODULES, userland::ROOT_MODULES].concat(), &[])?
+        }
     };
     let mut bytes = system(&read_pid_1(&guest.program)?, busybox, &modules)?;
     if guest.is_first_boot() {
@@ -55,7 +57,7 @@ fn disk_modules(guest: &Guest, kernel: &Kernel) -> Result<Vec<u8>, Error> {
     let names = [&needed_modules(guest)[..], userland::DISK_MODULES].concat();
     let mut archive = Archive::default();
     archive.folder(DISK_MODULES);
-    for module in kernel.modules(&names, &guest.modules)? {
+    for module in kernel.find_modules_to_load(&names, &guest.modules)? {
         archive.file(&format!("{DISK_MODULES}/kernel/{}.ko", module.name), &module.bytes);
     }
     for (name, bytes) in kernel.module_lists()? {

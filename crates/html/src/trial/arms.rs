@@ -73,7 +73,7 @@ pub(super) fn medians(trial: &Trial) -> String {
     });
     let names: Vec<&str> = trial.arms.iter().map(|arm| arm.name.as_str()).collect();
     let mut text = String::from("<h2>Medians</h2>\n");
-    text += &beside("metric", &names, &rows.collect::<Vec<_>>());
+    text += &side_by_side_table("metric", &names, &rows.collect::<Vec<_>>());
     let names: Vec<&str> = nothing.iter().map(|of| of.metric.name.as_str()).collect();
     if !names.is_empty() {
         let names = escape(&names.join(", "));
@@ -83,7 +83,11 @@ pub(super) fn medians(trial: &Trial) -> String {
 }
 
 /// A table with a column for each name.
-pub(super) fn beside(title: &str, names: &[&str], rows: &[(String, Vec<String>)]) -> String {
+pub(super) fn side_by_side_table(
+    title: &str,
+    names: &[&str],
+    rows: &[(String, Vec<String>)],
+) -> String {
     let mut text = format!(
         "<div class=\"wide\" role=\"group\" tabindex=\"0\" aria-label=\"{title}\"><table><caption>A column for each arm</caption>\n<tr><th scope=\"col\">{title}</th>"
     );

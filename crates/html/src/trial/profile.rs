@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Where kswapd spent its time.
 
-use super::arms::beside;
+use super::arms::side_by_side_table;
 use pagewise_report::{TrialReport, phrases, profile};
 
 pub(super) fn table(tried: &TrialReport<'_>) -> String {
@@ -12,7 +12,7 @@ pub(super) fn table(tried: &TrialReport<'_>) -> String {
     let names: Vec<&str> = all.iter().map(|samples| samples.arm).collect();
     format!(
         "<h2>Where kswapd spent its time</h2>\n{}<p class=\"quiet\">{}</p>\n",
-        beside("function", &names, &profile::rows(&all, phrases::NONE)),
+        side_by_side_table("function", &names, &profile::rows(&all, phrases::NONE)),
         profile::MEANING
     )
 }

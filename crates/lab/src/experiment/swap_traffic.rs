@@ -33,7 +33,7 @@ pub(super) struct LentSwap {
 }
 
 impl LentSwap {
-    fn is_some(&self) -> bool {
+    fn has_swap_areas(&self) -> bool {
         self.has_files || !self.zram.is_empty() || !self.disks.is_empty()
     }
 
@@ -85,7 +85,7 @@ impl Swapped<'_> {
     pub(super) fn metrics(self) -> Vec<(&'static str, f64)> {
         let count = |pages: Option<u64>| pages.map(|pages| pages as f64);
         let mut metrics = vec![(SWAP_INS, count(self.vmstat.swapped_in()))];
-        if self.swap.is_some() {
+        if self.swap.has_swap_areas() {
             let [reads, writes] = self.disk_pages();
             metrics.extend([(DISK_SWAP_READS, reads), (DISK_SWAP_WRITES, writes)]);
         }

@@ -132,7 +132,7 @@ impl Reports {
             OomLine::WholeGroup(_) => self.whole_group(),
             OomLine::NoneKillable => self.none_killable(record),
             OomLine::Reaped { pid, sizes, .. } => self.add_reaped(*pid, sizes),
-            line => self.open.as_mut().is_some_and(|open| open.add(line, self.page_size)),
+            line => self.open.as_mut().is_some_and(|open| open.add_line(line, self.page_size)),
         }
     }
 
@@ -203,7 +203,7 @@ impl Reports {
 
 impl Open {
     /// Adds a line about memory or tasks.
-    fn add(&mut self, line: &OomLine, page_size: u64) -> bool {
+    fn add_line(&mut self, line: &OomLine, page_size: u64) -> bool {
         // the only line after the choice of the victim is the kill
         if self.choice.is_some() {
             return false;

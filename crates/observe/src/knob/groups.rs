@@ -118,7 +118,7 @@ mod tests {
         }
     }
 
-    fn rows() -> Vec<&'static Knob> {
+    fn per_cgroup_knobs() -> Vec<&'static Knob> {
         KNOBS.iter().filter(|knob| knob.path.contains(PLACEHOLDER)).collect()
     }
 
@@ -131,7 +131,7 @@ mod tests {
         let host = testing::host([("sys/fs/cgroup/a/memory.oom.group", "1\n")]);
         let groups = vec![group("/a", Limit::Bytes(Bytes::new(1 << 30))), group("/b", Limit::Max)];
         let cgroups = Cgroups { groups, ..Cgroups::default() };
-        let readings = read(&host, &cgroups, &rows());
+        let readings = read(&host, &cgroups, &per_cgroup_knobs());
         let max = readings_named(&readings, "cgroup.memory.max");
         let lines: Vec<_> = max.iter().map(|r| r.live.value().unwrap().as_str()).collect();
         assert_eq!(lines, ["1073741824", "max"]);
@@ -148,7 +148,7 @@ mod tests {
             (0..100).map(|n| group(&format!("/{n}"), Limit::Max)).collect();
         groups.push(group("/limited", Limit::Bytes(Bytes::new(1))));
         let cgroups = Cgroups { groups, ..Cgroups::default() };
-        let readings = read(&testing::host::<&str>([]), &cgroups, &rows());
+        let readings = read(&testing::host::<&str>([]), &cgroups, &per_cgroup_knobs());
         let max = readings_named(&readings, "cgroup.memory.max");
         assert_eq!(max[0].instance.as_ref().map(Name::as_str), Some("/limited"));
         assert_eq!(max.len(), CGROUPS_WITH_LIMITS);
@@ -160,7 +160,8 @@ mod tests {
     #[test]
     fn seven_rows_need_no_read() {
         let group = group("/a", Limit::Max);
-        let held = rows().into_iter().filter(|knob| read_from_group(knob, &group).is_some());
+        let held =
+            per_cgroup_knobs().into_iter().filter(|knob| read_from_group(knob, &group).is_some());
         assert_eq!(held.count(), 7);
     }
 }

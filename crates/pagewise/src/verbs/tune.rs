@@ -59,7 +59,7 @@ pub(super) fn run(
         cost: cost::so_far(started, &before.interval),
     };
     let shown = if global.json {
-        json::tune(&tuned)
+        json::tuned_plan_json(&tuned)
     } else {
         text::tune(&tuned, screen::text_style(global))
     };
@@ -131,7 +131,7 @@ struct Tuner<'a> {
 }
 
 impl Tuner<'_> {
-    fn verb(&self, words: &[&str]) -> anyhow::Result<Value> {
+    fn run_verb_as_json(&self, words: &[&str]) -> anyhow::Result<Value> {
         own::document(self.global, words, &self.stop)
     }
 
@@ -150,7 +150,7 @@ impl Tuner<'_> {
         let verbs: &[&[&str]] = if self.args.no_bench { &[&scan] } else { &[&scan, &bench] };
         for words in verbs {
             self.say(&format!("measuring: pagewise {}", words.join(" ")));
-            match self.verb(words) {
+            match self.run_verb_as_json(words) {
                 Ok(document) => measured.push(document),
                 Err(error) if self.stop.is_asked() => return Err(error),
                 Err(error) => {
@@ -171,7 +171,7 @@ impl Tuner<'_> {
         if !only.is_empty() {
             words.extend(["--only", &only]);
         }
-        self.verb(&words)
+        self.run_verb_as_json(&words)
     }
 
     /// Applies the plan on trial; returns the ID of its journal, or `None` if all changes were

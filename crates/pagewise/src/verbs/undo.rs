@@ -68,11 +68,11 @@ fn undo_target(args: &cli::Undo) -> UndoTarget<'_> {
 fn list_plans(plans: &[InForce]) -> String {
     let line = |plan: &InForce| {
         let (id, journal) = (Name::from(plan.plan.id.as_str()), &plan.journal);
-        let (changes, since) = (plan.changes, moment(plan.unix_seconds));
+        let (changes, since) = (plan.changes, format_utc_to_minute(plan.unix_seconds));
         let trial = plan.trial_until.map(|until| {
             format!(
                 ", on trial until {}; to keep it: pagewise apply --confirm {journal}",
-                moment(until)
+                format_utc_to_minute(until)
             )
         });
         let trial = trial.unwrap_or_default();
@@ -84,7 +84,7 @@ fn list_plans(plans: &[InForce]) -> String {
 }
 
 /// A time in UTC, to the minute.
-pub(super) fn moment(unix_seconds: u64) -> String {
+pub(super) fn format_utc_to_minute(unix_seconds: u64) -> String {
     let moment = Timestamp::from_second(i64::try_from(unix_seconds).unwrap_or_default());
     moment.unwrap_or_default().strftime("%Y-%m-%d %H:%M UTC").to_string()
 }

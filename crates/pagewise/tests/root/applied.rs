@@ -492,7 +492,7 @@ impl Holder {
         fs::write(&data, bytes).unwrap();
         let script = "mkfifo \"$1\"; sha256sum < \"$0\"";
         let made = Command::new("sh").args(["-c", script]).args([&data, &pipe]).output().unwrap();
-        let sum = String::from_utf8(note_made.stdout).unwrap();
+        let sum = String::from_utf8(made.stdout).unwrap();
         let group = crate::held::Group::with_limit(24 << 20);
         let held = bytes.len();
         let script = format!("cat \"$0\" \"$1\" | tail -c {held} | sha256sum");

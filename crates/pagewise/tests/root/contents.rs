@@ -324,7 +324,7 @@ fn another_program_of_the_same_user_cannot_look_into_a_scan() {
         cat.arg(path).output().unwrap().status.success()
     };
     let mib = ["marked", "48", MARKER];
-    let target = Target::start(nobody(&target_program()).args(mib));
+    let target = Target::from_command(nobody(&target_program()).args(mib));
     assert!(looks(target.pid()), "a program that hides nothing");
     let pid = target.pid().to_string();
     let program = place.command(&["scan", "--exact", "--max-cpu", "2", "--pid", &pid]);

@@ -46,7 +46,7 @@ fn at_same_addresses(program: impl AsRef<std::ffi::OsStr>) -> Command {
 }
 
 fn family(words: [&str; 3]) -> Target {
-    Target::start(at_same_addresses(target_program()).args(words))
+    Target::from_command(at_same_addresses(target_program()).args(words))
 }
 
 fn question() -> Question {
@@ -77,7 +77,7 @@ fn looked(pids: &[u32], choice: Choice, seed: u64) -> Estimate {
     assert_eq!(sample.partial, None, "{:?}", sample.parts);
     let exact = choice == Choice::Exact;
     assert_eq!(sample.sharing, if exact { Sharing::ByFrame } else { Sharing::Weighed });
-    let places = if exact { sample.sampled() } else { sample.pages() }.get();
+    let places = if exact { sample.sampled_pages() } else { sample.pages() }.get();
     let source = EstimateSource { kind: "processes".into(), name: Name::default(), pid: None };
     let disturbed = Disturbed::default();
     let of = Of { source, places, swapped_pages: 0, partial: None, disturbed };
@@ -179,7 +179,7 @@ fn intervals_of_python_hold_what_every_page_says() {
         print('ready', *children, flush=True)\n\
         sys.stdin.read()\n";
     let mut python = at_same_addresses("python3");
-    let target = Target::start(python.args(["-c", script]).env("PYTHONHASHSEED", "0"));
+    let target = Target::from_command(python.args(["-c", script]).env("PYTHONHASHSEED", "0"));
     let what = "python and 6 that read a part each";
     is_honest(what, coverage(what, &pids_of(&target)));
 }

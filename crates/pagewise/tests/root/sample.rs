@@ -107,7 +107,7 @@ fn swapped_pages_stay_swapped() {
     loans.swap_on(&device, 100);
     let (folder, group) = limited_group(&mut loans, "32M");
     let script = format!("echo $$ > {folder}/cgroup.procs && exec \"$0\" hold 64");
-    let target = Target::start(Command::new("sh").arg("-c").arg(script).arg(program()));
+    let target = Target::from_command(Command::new("sh").arg("-c").arg(script).arg(program()));
 
     let swap = || rollup(target.pid(), "Swap");
     let before = swap();
@@ -120,8 +120,8 @@ fn swapped_pages_stay_swapped() {
         let swapped = sample.swapped_pages().get() + sample.parts[0].skipped.swapped.get();
         assert!((swapped * 4).abs_diff(before) < 1024, "{swapped} pages, {before} KiB");
         assert!(swap().abs_diff(before) < 1024, "KiB in swap: {before} to {}", swap());
-        assert_eq!(bytes.len() as u64, sample.sampled().get() * 4096);
-        assert!(sample.sampled().get() > 20 * MIB, "{:?}", sample.parts);
+        assert_eq!(bytes.len() as u64, sample.sampled_pages().get() * 4096);
+        assert!(sample.sampled_pages().get() > 20 * MIB, "{:?}", sample.parts);
         assert!(sample.disturbed.faults < 64, "{:?}", sample.disturbed);
     }
     prints_what_changes(
@@ -182,7 +182,7 @@ fn forked_memory_of_several_processes_is_shown_once() {
     assert_eq!((sample.parts.len(), sample.sharing), (2, Sharing::ByFrame));
     let duplicates: u64 = sample.parts.iter().map(|part| part.skipped.duplicate.get()).sum();
     assert!(duplicates >= 16 * MIB, "{:?}", sample.parts);
-    assert!(sample.sampled().get() < 18 * MIB, "{:?}", sample.parts);
+    assert!(sample.sampled_pages().get() < 18 * MIB, "{:?}", sample.parts);
     let (_, sample) = looked(&both, Choice::Precise);
     assert_eq!(sample.sharing, Sharing::Weighed);
     assert!(sample.pages().get() > 32 * MIB);
@@ -201,7 +201,7 @@ fn a_device_of_odd_size_is_shown_to_its_end() {
     loans.promise(&format!("losetup --detach '{device}'"));
     note_made(&Thing::Loop { device: device.to_owned(), file: file.clone() });
     let (bytes, sample) = looked(&Source::Device(device.into()), Choice::Exact);
-    assert_eq!(sample.sampled().get(), 11);
+    assert_eq!(sample.sampled_pages().get(), 11);
     assert_eq!(bytes[..contents.len()], contents);
     assert!(bytes[contents.len()..].iter().all(|&byte| byte == 0));
     assert_eq!(bytes.len(), 11 * 4096);
@@ -214,15 +214,15 @@ fn a_live_zram_device_is_shown_as_it_is() {
     let device = format!("/dev/zram{id}");
     run("dd", &["if=/dev/urandom", &format!("of={device}"), "bs=4k", "count=100", "oflag=direct"]);
     let (bytes, sample) = looked(&Source::Device(device.clone().into()), Choice::Exact);
-    assert_eq!(sample.sampled().get(), 4 * MIB);
+    assert_eq!(sample.sampled_pages().get(), 4 * MIB);
     assert!(bytes == std::fs::read(&device).unwrap());
     let (_, sample) = looked(&Source::Device(device.into()), Choice::Count(50));
-    assert_eq!(sample.sampled().get(), 50);
+    assert_eq!(sample.sampled_pages().get(), 50);
 }
 
 #[test]
 fn other_users_are_read_on_request_only() {
-    let target = Target::start(
+    let target = Target::from_command(
         Command::new("setpriv")
             .args(["--reuid", "65534", "--clear-groups"])
             .arg(program())
@@ -235,7 +235,7 @@ fn other_users_are_read_on_request_only() {
         other => panic!("{other:?}"),
     }
     let (_, sample) = looked(&source, Choice::Exact);
-    assert!(sample.sampled().get() > MIB);
+    assert!(sample.sampled_pages().get() > MIB);
 }
 
 /// `pagewise scan` of a process as the user nobody: its exit status, and its error message.
@@ -249,7 +249,7 @@ fn who_may_not_look_is_told_why() {
     let of_nobody = |what: &str| {
         let mut command = Command::new("setpriv");
         command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
-        Target::start(command.arg(program()).args([what, "1"]))
+        Target::from_command(command.arg(program()).args([what, "1"]))
     };
     let (open, secretive, of_root) =
         (of_nobody("hold"), of_nobody("secretive"), Target::start("hold 1"));
@@ -265,7 +265,7 @@ fn who_may_not_look_is_told_why() {
     }
     // root may read it
     let (_, sample) = looked(&Source::Process(secretive.pid()), Choice::Exact);
-    assert!(sample.sampled().get() > MIB);
+    assert!(sample.sampled_pages().get() > MIB);
 }
 
 #[test]
@@ -288,7 +288,7 @@ fn a_frozen_process_is_looked_at() {
     write(&format!("{folder}/{file}"), frozen);
     let (_, sample) = looked(&Source::Process(target.pid()), Choice::Exact);
     assert_eq!(sample.partial, None);
-    assert!(sample.sampled().get() >= 4 * MIB);
+    assert!(sample.sampled_pages().get() >= 4 * MIB);
 }
 
 #[test]
@@ -328,7 +328,7 @@ fn processes_of_another_user_are_refused_by_name() {
     let name = format!("pw-{}", std::process::id());
     let script = format!("printf {name} > /proc/self/comm; echo ready; read line");
     let others: Vec<Target> = (0..2)
-        .map(|_| Target::start(Command::new("sh").args(["-c", &script]).uid(NOBODY)))
+        .map(|_| Target::from_command(Command::new("sh").args(["-c", &script]).uid(NOBODY)))
         .collect();
     let pids: Vec<String> = others.iter().map(|other| other.pid().to_string()).collect();
     let [one, two] = [&pids[0], &pids[1]];

@@ -122,8 +122,9 @@ impl Place {
         let state = self.folder.path().join("state");
         std::fs::create_dir_all(&state).unwrap();
         let mut loans = HostLoans::open_in(&state, false).unwrap();
-        let (stop, mut hear) = (AtomicBool::new(false), |_: &TrialEvent| ControlFlow::Continue(()));
-        let mut control = Control { stop: &stop, hear: &mut hear };
+        let (stop, mut on_event) =
+            (AtomicBool::new(false), |_: &TrialEvent| ControlFlow::Continue(()));
+        let mut control = Control { stop: &stop, on_event: &mut on_event };
         let ExperimentRuns { runs, trouble } =
             conduct(experiment, Some(&mut loans.session), &mut control);
         assert_eq!(loans.end(), Vec::<String>::new(), "all went back as it came");

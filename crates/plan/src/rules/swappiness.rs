@@ -64,7 +64,7 @@ fn decline_unmeasured(context: &Context<'_>, draft: &mut Draft) {
 fn measured_request(context: &Context<'_>, draft: &Draft) -> Option<SettingRequest> {
     let algorithm = draft.algorithm(context)?;
     let ratio = context.measured.cost_ratio(algorithm.as_str())?;
-    let (implied, mix) = match share_in_zram(context) {
+    let (implied, mix) = match share_of_swap_in_ram(context) {
         Some(share) if share < 1.0 => {
             let mix = context.measured.tier_mix(share)?;
             let text = format!(
@@ -107,7 +107,7 @@ fn measured_request(context: &Context<'_>, draft: &Draft) -> Option<SettingReque
 }
 
 /// The share of swapped pages that are in zram; `None` if no page is swapped.
-fn share_in_zram(context: &Context<'_>) -> Option<f64> {
+fn share_of_swap_in_ram(context: &Context<'_>) -> Option<f64> {
     let in_ram: Bytes = context.tiers_in_ram().filter_map(|tier| tier.used.get()).sum();
     let on_disk: Bytes = context.tiers_on_disk().filter_map(|tier| tier.used.get()).sum();
     let all = in_ram.saturating_add(on_disk);

@@ -31,12 +31,12 @@ pub use memory::{LookError, Memory};
 pub use pss::{proportional, thp_allowed};
 pub use share::{Share, share};
 pub use survey::process;
-pub use watch_sample::moment;
+pub use watch_sample::take_sample;
 
 /// Runs `look` in a thread of its own and returns its result; `None` if it did not finish in time.
 /// In this case another task holds the process's mmap lock, and the thread is left behind waiting
 /// for it.
-pub fn within<T: Send + 'static>(
+pub fn run_with_timeout<T: Send + 'static>(
     patience: Duration,
     look: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {

@@ -14,7 +14,7 @@ use pagewise_model::text::kib;
 ///
 /// # Errors
 /// If we may not examine one of them.
-pub fn moment(pids: &[u32], block: u64) -> Result<Option<WatchSample>, LookError> {
+pub fn take_sample(pids: &[u32], block: u64) -> Result<Option<WatchSample>, LookError> {
     let mut all: Option<WatchSample> = None;
     for pid in pids {
         match measure_process(*pid, block) {
@@ -68,11 +68,11 @@ mod tests {
     #[test]
     fn our_own_moment_has_all() {
         let held = vec![1u8; 8 << 20];
-        let found = moment(&[std::process::id(), u32::MAX], 2 << 20).unwrap().unwrap();
+        let found = take_sample(&[std::process::id(), u32::MAX], 2 << 20).unwrap().unwrap();
         assert!(found.coverage.anon >= Bytes::new(8 << 20), "{found:?} {}", held[77]);
         assert!(found.memory >= Some(Bytes::new(8 << 20)));
         assert!(found.cpu_seconds.is_some_and(|seconds| seconds < 3600.0));
-        assert_eq!(moment(&[u32::MAX], 2 << 20).unwrap(), None);
+        assert_eq!(take_sample(&[u32::MAX], 2 << 20).unwrap(), None);
     }
 
     #[test]

@@ -155,12 +155,12 @@ impl Count {
             Some(Refused::Unknown) => Reading::absent(NO_COUNTER, source),
             Some(Refused::NotAllowed) => Reading::denied(RIGHTS, source),
             Some(Refused::Other(why)) => Reading::absent(why.clone(), source),
-            None => return self.sum(source),
+            None => return self.read_total_and_times(source),
         };
         (reading, [0, 0])
     }
 
-    fn sum(&mut self, source: Source) -> (Reading<u64>, [u64; 2]) {
+    fn read_total_and_times(&mut self, source: Source) -> (Reading<u64>, [u64; 2]) {
         let (mut sum, mut times) = (0u64, [0, 0]);
         for counter in &mut self.counters {
             let Ok(read) = counter.read_count_and_time() else { continue };

@@ -84,7 +84,7 @@ pub fn undo(undone: &UndoReport<'_>) -> String {
 }
 
 /// What `tune --json` prints, with a trailing newline.
-pub fn tune(tuned: &TunedPlan<'_>) -> String {
+pub fn tuned_plan_json(tuned: &TunedPlan<'_>) -> String {
     let TunedPlan { snapshot, plan, before: verdict, trial, cost } = *tuned;
     let kept = trial.map(|trial| trial.against.is_empty());
     print_document(&Tune {

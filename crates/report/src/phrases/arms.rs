@@ -38,7 +38,7 @@ fn is_plain(arm: &TrialArm) -> bool {
 /// `swap on zram 512 MiB lz4, then a file of 1 GiB; vm.swappiness = 60`.
 pub fn arm(usual: &Program, arm: &TrialArm) -> String {
     let set = |TrialSetting { knob, value }: &TrialSetting| format!("{knob} = {value}");
-    let runs = |program: &Program| other(usual, program);
+    let runs = |program: &Program| describe_different_program(usual, program);
     let words: Vec<String> = (arm.swap.iter().map(|areas| swap(areas)))
         .chain(arm.settings.iter().map(set))
         .chain(arm.program.iter().map(runs))
@@ -84,7 +84,7 @@ fn size(bytes: u64) -> String {
 }
 
 /// What an arm runs differently from the others.
-fn other(usual: &Program, own: &Program) -> String {
+fn describe_different_program(usual: &Program, own: &Program) -> String {
     let (Some(usual), Some(own_keys)) = (usual.workload(), own.workload()) else {
         return format!("runs {}", command_line(own));
     };
@@ -179,8 +179,8 @@ mod tests {
             ours(json!({"kind": "swap", "data": "224M", "contents": "random:100", "parts": 3}));
         let none = Program::of_words(&["true"]);
         assert_eq!(command_line(&usual), "the workload swap");
-        assert_eq!(other(&usual, &own), "contents = random:100, parts = 3");
-        assert_eq!(other(&usual, &none), "runs true");
+        assert_eq!(describe_different_program(&usual, &own), "contents = random:100, parts = 3");
+        assert_eq!(describe_different_program(&usual, &none), "runs true");
         assert!(workload(&usual).contains("data = 224M") && workload(&none).is_empty());
         assert_eq!(command_line(&ours(json!({"data": "224M"}))), "/init");
     }

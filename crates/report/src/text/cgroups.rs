@@ -35,7 +35,7 @@ pub(super) fn print(page: &mut Page, interval: &Interval, view: &View) {
     let mut table = Table::new(4, columns);
     for group in groups {
         let growth = match view.sort() {
-            Sort::Growth => start.growth(interval, group).map(describe_growth),
+            Sort::Growth => start.anonymous_growth_per_second(interval, group).map(describe_growth),
             _ => None,
         };
         let mut cells = row(interval, group, &start);
@@ -69,13 +69,13 @@ impl<'a> Start<'a> {
     }
 
     /// Refaults of file and anonymous pages per second; `None` if both are unknown.
-    fn refaults(&self, interval: &Interval, group: &Cgroup) -> Option<f64> {
+    fn refaults_per_second(&self, interval: &Interval, group: &Cgroup) -> Option<f64> {
         let kinds: [Counter; 2] = [|group| &group.refault_file, |group| &group.refault_anon];
         kinds.into_iter().filter_map(|pick| self.rate(interval, group, pick)).reduce(|a, b| a + b)
     }
 
     /// Growth of its anonymous memory in bytes per second, RAM and swap together.
-    fn growth(&self, interval: &Interval, group: &Cgroup) -> Option<f64> {
+    fn anonymous_growth_per_second(&self, interval: &Interval, group: &Cgroup) -> Option<f64> {
         let before = anonymous(self.0.get(group.path.as_str())?)?;
         Some((anonymous(group)? - before) / interval.seconds()?)
     }
@@ -115,8 +115,8 @@ fn first<'a>(interval: &'a Interval, start: &Start<'_>, view: &View) -> Vec<&'a 
         let measure = match view.sort() {
             Sort::Size | Sort::Cpu => group.current.get().map(bytes),
             Sort::Swap => group.swap_current.get().map(bytes),
-            Sort::Growth => start.growth(interval, group),
-            Sort::Refaults => start.refaults(interval, group),
+            Sort::Growth => start.anonymous_growth_per_second(interval, group),
+            Sort::Refaults => start.refaults_per_second(interval, group),
         };
         Some((measure.filter(|measure| *measure > 0.0)?, group))
     });
@@ -171,7 +171,7 @@ fn row(interval: &Interval, group: &Cgroup, start: &Start<'_>) -> Vec<Cell> {
         cell_as(&group.max, limit),
         cell(&group.swap_current),
         cell_as(&group.swap_max, limit),
-        refaults(interval, group, start),
+        refaults_per_second(interval, group, start),
         wait_cell(&group.pressure.some.avg60),
         oom_kills(&group.events.oom_kill),
     ]
@@ -186,7 +186,7 @@ fn limit(limit: &Limit) -> String {
 
 /// Refaults of file and anonymous pages: per second over the interval, or a total since the group
 /// was created.
-fn refaults(interval: &Interval, group: &Cgroup, start: &Start<'_>) -> Cell {
+fn refaults_per_second(interval: &Interval, group: &Cgroup, start: &Start<'_>) -> Cell {
     if interval.seconds().is_none() {
         let both = group.refault_file.get().zip(group.refault_anon.get());
         return both.map_or_else(
@@ -194,7 +194,7 @@ fn refaults(interval: &Interval, group: &Cgroup, start: &Start<'_>) -> Cell {
             |(file, anon)| count(file.saturating_add(anon)).into(),
         );
     }
-    match start.refaults(interval, group) {
+    match start.refaults_per_second(interval, group) {
         None => Cell::new(Role::Quiet, NONE),
         Some(none) if none <= 0.0 => "0".into(),
         Some(rate) => per_second(rate).into(),

@@ -79,7 +79,7 @@ fn from_difference(names: &[&str], width: usize, keep: NamePart) -> Vec<String> 
     } else {
         shorten_all(&parts, room, keep)
     };
-    middles.into_iter().map(|middle| frame(head, start, &middle, end)).collect()
+    middles.into_iter().map(|middle| join_with_ellipses(head, start, &middle, end)).collect()
 }
 
 /// The differing part of a name, and as much of what follows as fits.
@@ -89,7 +89,7 @@ fn grow(name: &str, start: usize, end: usize, room: usize) -> String {
     format!("{differs}{behind}")
 }
 
-fn frame(head: &str, start: usize, middle: &str, end: usize) -> String {
+fn join_with_ellipses(head: &str, start: usize, middle: &str, end: usize) -> String {
     let mark = |there: bool| if there { "…" } else { "" };
     let left = mark(start > head.len() && !middle.starts_with('…'));
     let right = mark(end > 0 && !middle.ends_with('…'));

@@ -25,12 +25,12 @@ pub fn machine(snapshot: &Snapshot) -> Vec<String> {
     items.extend(snapshot.taken.kernel.value().map(|kernel| format!("Linux {kernel}")));
     items.extend(snapshot.memory.total.get().map(|total| format!("{total} RAM")));
     items.extend(host.cpus.get().map(|cpus| plural(cpus.into(), "CPU")));
-    items.extend(host.virtualization.value().map(guest));
+    items.extend(host.virtualization.value().map(virtualization_label));
     items.extend(host.container.value().map(|kind| format!("in a container ({kind})")));
     items
 }
 
-fn guest(kind: &Name) -> String {
+fn virtualization_label(kind: &Name) -> String {
     match kind.as_str() {
         "vm-other" => "a virtual machine".to_owned(),
         kind => format!("{kind} guest"),

@@ -331,12 +331,12 @@ impl Page {
 
     /// Short facts in a row, separated by dots; each stays on one line if possible.
     pub(super) fn items(&mut self, indent: usize, items: &[String]) {
-        self.row_of_items(Line::indent(indent), indent, false, items);
+        self.print_item_row(Line::indent(indent), indent, false, items);
     }
 
     /// As [`Page::items`], after `start`, which counts as one of the items.
     pub(super) fn hang_items(&mut self, start: Line, indent: usize, items: &[String]) {
-        self.row_of_items(start, indent, true, items);
+        self.print_item_row(start, indent, true, items);
     }
 
     /// A labelled row of facts.
@@ -345,10 +345,10 @@ impl Page {
             return self.keep(Block::fact(label, Role::Plain, items));
         }
         let start = Line::indent(2).span(Role::Strong, label).pad_to(FACTS - 1).plain(" ");
-        self.row_of_items(start, FACTS, false, items);
+        self.print_item_row(start, FACTS, false, items);
     }
 
-    fn row_of_items(&mut self, start: Line, indent: usize, mut follows: bool, items: &[String]) {
+    fn print_item_row(&mut self, start: Line, indent: usize, mut follows: bool, items: &[String]) {
         if self.keeps_blocks() {
             let first = Some(start.text().trim().to_owned()).filter(|text| !text.is_empty());
             let items = first.into_iter().chain(items.iter().map(|item| harmless(item.clone())));

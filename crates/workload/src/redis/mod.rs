@@ -64,7 +64,7 @@ pub(super) fn run(settings: &Redis, progress: &mut Progress<'_>) -> Result<Workl
         measured.p99_seconds.into_iter().for_each(|seconds| say("p99", seconds));
     }
     values.insert("operations".to_owned(), 2.0 * settings.requests as f64);
-    let covered = if settings.thp { server.coverage(HUGE_PAGE) } else { None };
+    let covered = if settings.thp { server.huge_page_share(HUGE_PAGE) } else { None };
     values.extend(covered.map(|share| ("coverage".to_owned(), share)));
     Ok(WorkloadSummary { workload: "redis".to_owned(), values, course: Course::default() })
 }

@@ -93,7 +93,7 @@ impl Server {
     }
 
     /// The share of its memory that is in huge pages.
-    pub(super) fn coverage(&self, block: u64) -> Option<f64> {
+    pub(super) fn huge_page_share(&self, block: u64) -> Option<f64> {
         let share = coverage::share(self.child.id(), block).ok()?;
         Some(share.percent()?.get() / 100.0)
     }

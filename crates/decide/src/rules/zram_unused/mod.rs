@@ -127,7 +127,7 @@ fn severity(host: &Snapshot) -> Severity {
 }
 
 /// Pages swapped out since boot.
-fn swapped_out(host: &Snapshot) -> Reading<u64> {
+fn pages_swapped_out(host: &Snapshot) -> Reading<u64> {
     host.vmstat.get("pswpout")
 }
 
@@ -157,7 +157,9 @@ pub(super) mod tests {
     pub(crate) use super::cgroups::tests::firing as cgroups;
     pub(crate) use super::missing::tests::{firing as not_loaded, firing_in_container};
     pub(crate) use super::never_short::tests::firing as never_short;
-    pub(crate) use super::not_swap::tests::{firing_not_on, firing_raw, firing_unsigned};
+    pub(crate) use super::not_swap::tests::{
+        firing_not_on, firing_raw, interval_with_unsigned_device,
+    };
     pub(crate) use super::priority::tests::firing as priority;
     pub(crate) use super::swappiness::tests::firing as swappiness;
 

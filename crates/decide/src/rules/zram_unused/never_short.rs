@@ -6,14 +6,14 @@ use pagewise_facts::zones;
 use pagewise_model::{Finding, Severity, Snapshot};
 
 use super::zones::distances;
-use super::{Case, RULE, holds_nothing, swapped_out};
+use super::{Case, RULE, holds_nothing, pages_swapped_out};
 use crate::proof::EvidenceList;
 use crate::text::count;
 
 pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
     let host = &case.interval.end;
     case.tier?;
-    let swapped_out_pages = swapped_out(host);
+    let swapped_out_pages = pages_swapped_out(host);
     if !zones::all_above_low(host)? || swapped_out_pages.get()? > 0 {
         return None;
     }
@@ -53,7 +53,7 @@ fn describe(host: &Snapshot, scanned: Option<&Total>) -> String {
 fn proof(case: Case<'_>, scanned: Option<Total>, stalls: Option<Total>) -> EvidenceList {
     let host = &case.interval.end;
     let proof = holds_nothing(case)
-        .named("pswpout", &swapped_out(host))
+        .named("pswpout", &pages_swapped_out(host))
         .named("MemFree", &host.memory.free);
     [scanned, stalls].into_iter().flatten().fold(proof, |proof, total| {
         proof.note(&total.source, format!("{} {} since boot", total.names, total.count))

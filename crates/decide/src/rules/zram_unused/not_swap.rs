@@ -121,7 +121,7 @@ pub(super) mod tests {
         still(device(ZramUse::NotInitialised, Bytes::new(0)))
     }
 
-    pub(crate) fn firing_unsigned() -> Interval {
+    pub(crate) fn interval_with_unsigned_device() -> Interval {
         still(device(ZramUse::Nothing, Bytes::new(0)))
     }
 
@@ -168,7 +168,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_size_without_a_signature() {
-        let finding = only(&RULE, &firing_unsigned());
+        let finding = only(&RULE, &interval_with_unsigned_device());
         assert_eq!(finding.title, "zram0 has a size, but pagewise sees no swap signature on it");
         assert!(finding.next[0].starts_with("sudo mkswap /dev/zram0 && sudo swapon"));
     }

@@ -12,7 +12,7 @@ use pagewise_facts::{reclaim, zones};
 use pagewise_model::{Bytes, Finding, Reading, Snapshot};
 
 use super::zones::distances;
-use super::{Case, RULE, holds_nothing, severity, swapped_out};
+use super::{Case, RULE, holds_nothing, pages_swapped_out, severity};
 use crate::text::writes;
 
 /// With a smaller share of scanning, anonymous pages are hardly reclaimed while there are file
@@ -26,14 +26,14 @@ const GENERATIONS_LOW: u64 = 1;
 pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
     let host = &case.interval.end;
     case.tier?;
-    if !was_short(host) || swapped_out(host).get()? > 0 {
+    if !was_short(host) || pages_swapped_out(host).get()? > 0 {
         return None;
     }
     let swappiness = settings::number(host, "vm.swappiness")?;
     let explained = explain_swappiness(host, swappiness)?;
     let proof = holds_nothing(case)
         .value(swappiness.live)
-        .named("pswpout", &swapped_out(host))
+        .named("pswpout", &pages_swapped_out(host))
         .named("Active(anon)", &host.memory.active_anon)
         .named("Inactive(anon)", &host.memory.inactive_anon)
         .named("Active(file)", &host.memory.active_file)

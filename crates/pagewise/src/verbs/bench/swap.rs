@@ -43,7 +43,7 @@ pub(super) fn measure(
     let every_kind = if setting.args.full { devices.clone() } else { vec![best] };
     for spec in [
         every_algorithm(setting, devices, ratio(measured), times),
-        every_memory(setting, every_kind, times),
+        spec_for_all_kinds_of_memory(setting, every_kind, times),
     ] {
         let mut spec = match &zswap {
             Some(folder) => spec.with_zswap(folder.clone()),
@@ -211,7 +211,11 @@ fn file_pages(rounds: u32) -> usize {
     WEAR / rustix::param::page_size() / usize::try_from(rounds).unwrap_or(usize::MAX).max(1)
 }
 
-fn every_memory(setting: &Setting<'_>, devices: Vec<Compressor>, times: Times) -> FaultSpec {
+fn spec_for_all_kinds_of_memory(
+    setting: &Setting<'_>,
+    devices: Vec<Compressor>,
+    times: Times,
+) -> FaultSpec {
     let rounds = times.swap_rounds;
     let usual = FaultSpec::usual(devices, times.swap_pages / 4);
     FaultSpec { rounds, seed: setting.args.seed, ..usual }

@@ -73,7 +73,7 @@ fn read_coverage(
     let size = block(&interval.end);
     for (pid, name) in processes.iter().take(MOST) {
         let pid = *pid;
-        match coverage::within(PATIENCE, move || coverage::process(pid, size, true)) {
+        match coverage::run_with_timeout(PATIENCE, move || coverage::process(pid, size, true)) {
             Some(Ok(found)) => looked.push(ProcessCoverage { name: name.clone(), ..found }),
             Some(Err(error)) => not.push(error.to_string()),
             None => not.push(coverage::LookError::Stuck(pid).to_string()),

@@ -13,7 +13,7 @@ use pagewise_model::{
     Bytes, Collapse, Interval, Name, Process, Refusal, Snapshot, UnitCollapse, unit_of, unit_path,
 };
 use pagewise_observe::Recording;
-use pagewise_procmem::coverage::within;
+use pagewise_procmem::coverage::run_with_timeout;
 use pagewise_procmem::environment;
 use pagewise_terminal::interrupt::Stop;
 use pagewise_terminal::progress::Measuring;
@@ -149,7 +149,8 @@ impl OptedIn {
         if self.stuck.contains(&pid) {
             return false;
         }
-        let Some(value) = within(PATIENCE, move || environment::variable(pid, VARIABLE)) else {
+        let Some(value) = run_with_timeout(PATIENCE, move || environment::variable(pid, VARIABLE))
+        else {
             self.stuck.insert(pid);
             return false;
         };

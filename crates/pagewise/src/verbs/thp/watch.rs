@@ -116,7 +116,7 @@ impl WatchRound {
         while !self.end.load(Ordering::Relaxed) {
             let looked = Instant::now();
             // all processes have ended, or may not be read any more: the records end here
-            let Ok(Some(moment)) = coverage::moment(&self.pids, self.block) else { break };
+            let Ok(Some(moment)) = coverage::take_sample(&self.pids, self.block) else { break };
             moments.push(WatchSample {
                 seconds: began.elapsed().as_secs_f64(),
                 requests: self.counter.as_deref().and_then(counter::read_counter),

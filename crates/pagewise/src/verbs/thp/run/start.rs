@@ -32,7 +32,7 @@ fn command(words: &[String], set: &Set) -> anyhow::Result<Command> {
 /// Replaces this process by the command (exec), so that no check can follow.
 pub(super) fn become_it(words: &[String], set: &Set) -> anyhow::Result<Outcome> {
     let error = command(words, set)?.exec();
-    not_started(words, error)
+    outcome_of_failed_start(words, error)
 }
 
 /// Starts the command, checks it once, and exits with its status.
@@ -41,7 +41,7 @@ pub(super) fn run(words: &[String], set: &Set, check: Check) -> anyhow::Result<O
     let mut signals = Signals::new([SIGCHLD, SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2])?;
     let mut child = match command(words, set)?.spawn() {
         Ok(child) => child,
-        Err(error) => return not_started(words, error),
+        Err(error) => return outcome_of_failed_start(words, error),
     };
     check.begin(child.id());
     for signal in signals.forever() {
@@ -54,7 +54,7 @@ pub(super) fn run(words: &[String], set: &Set, check: Check) -> anyhow::Result<O
     Ok(Outcome::Status(as_shell(child.wait()?)))
 }
 
-fn not_started(words: &[String], error: std::io::Error) -> anyhow::Result<Outcome> {
+fn outcome_of_failed_start(words: &[String], error: std::io::Error) -> anyhow::Result<Outcome> {
     let name = words.first().map_or("", String::as_str);
     if error.kind() == ErrorKind::NotFound {
         output::message(format_args!("{name}: no such command"));
