@@ -128,7 +128,8 @@ pub(crate) fn fake_machine() -> PlannedMachine {
     }
 }
 
-/// An entry on disk, and whether its contents are certain to be there.
+/// An entry of a folder on the simulated disk, and whether its contents survive a power loss for
+/// certain.
 type OnDisk = (Config, bool);
 /// Names that change in one operation.
 type NameChange = Vec<(String, Option<OnDisk>)>;

@@ -50,8 +50,8 @@ pub trait ReadHost: Sized {
     /// shorter.
     fn head(&self, path: &str, length: usize) -> Result<Vec<u8>, Refusal>;
 
-    /// Whether the file contains `mark` at `offset`. It may be a device: nothing else of it is kept
-    /// or recorded. A recording contains zeros and, if it was found, the mark.
+    /// Whether the file or device at `path` contains `mark` at `offset`. Nothing else of its contents
+    /// is kept: a recording has zeros there, and the mark only if it was found.
     fn carries(&self, path: &str, offset: usize, mark: &[u8]) -> Result<bool, Refusal>;
 
     /// Opens a regular file of any size to read parts of it. Nothing is remembered: the caller

@@ -84,8 +84,8 @@ impl Keeper {
 }
 
 impl Drop for Keeper {
-    /// The helper removes a file that was neither named nor removed when the pipe closes; this
-    /// waits for it.
+    /// Closes the pipe and waits for the helper, which then removes the file unless it has its final
+    /// name.
     fn drop(&mut self) {
         let _ = self.settle(b"");
     }

@@ -140,7 +140,8 @@ impl Stored {
         pages
     }
 
-    /// The offset of a page in the file, and the maximum number of its bytes there.
+    /// Where the page begins in the file, and how many of its bytes the file has at most; `None` if
+    /// the file does not have the page.
     fn place(&self, page: u64) -> Option<(u64, u64)> {
         let Layout::Core(stretches) = &self.layout else {
             return Some((page.checked_mul(self.page_size)?, self.page_size));

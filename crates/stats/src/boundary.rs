@@ -47,7 +47,7 @@ pub(crate) fn looks_until(planned: u32, pairs: u32) -> Vec<TrialLook> {
 /// simulated once.
 struct KnownBoundaries {
     looks: BTreeMap<(usize, usize), Vec<TrialLook>>,
-    /// The simulated experiments for the most recent number of planned pairs.
+    /// Cache: the simulated null experiments for the number of planned pairs that was asked for last.
     plays: Option<NullExperiments>,
 }
 

@@ -42,7 +42,7 @@ pub struct Experiment {
     pub memory_limit_bytes: Option<u64>,
     /// Time limit of a run.
     pub deadline: Duration,
-    /// The clock of the machine on which it runs.
+    /// Which clock the machine that runs the experiment has: a real one, or that of an emulator.
     #[serde(default)]
     pub clock: Clock,
     /// Sample where the kernel's reclaim thread spends its time.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Warm-up runs → what the planned pairs will probably show, computed before they are run.
+//! Forecasts from the warm-up runs what the planned pairs of runs will probably show.
 //!
-//! Two or three differences say little about the spread, so a forecast may be wrong by half. The
-//! first run fills caches and is left out.
+//! Two or three differences between A and B say little about their spread, so a forecast may be off
+//! by 50 %. The first warm-up run fills caches and is not used.
 
 use pagewise_model::{TrialForecast, TrialRun};
 

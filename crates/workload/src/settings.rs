@@ -120,7 +120,8 @@ pub struct Swap {
     pub data: Size,
     /// Use shared data (shmem) instead of private.
     pub shared: bool,
-    /// Contents of the data's pages, as `zero:10,text:60,random:30,duplicates:5`.
+    /// Mix of page contents in percent, as `zero:10,text:60,random:30`; with `duplicates:5`, 5 % of
+    /// the pages are copies of others.
     pub contents: String,
     /// Size of the data that an iteration works on, all parts together.
     pub window: Size,

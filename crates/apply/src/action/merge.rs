@@ -103,9 +103,9 @@ pub fn start_merge(id: u32) -> Result<(), MergeError> {
 /// How a pass that was followed ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PassEnd {
-    /// It has examined all slots; with its duration.
+    /// The pass examined all slots of the device; how long it took.
     Complete(Duration),
-    /// It was stopped before that. Pages that it had merged stay merged.
+    /// The pass was stopped before that. Pages that it had merged stay merged.
     Stopped,
     /// It continues: this version of the module cannot stop a pass.
     Running,

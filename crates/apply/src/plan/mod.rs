@@ -77,7 +77,7 @@ impl ReadyPlan {
         Ok((Self { plan: plan.clone(), steps, folder, _lock: lock }, recovered))
     }
 
-    /// The ids of the steps whose target is not in place.
+    /// The ids of the steps whose planned state the machine does not have yet.
     #[must_use]
     pub fn pending_steps(&self) -> Vec<&str> {
         let steps = self.plan.steps.iter().zip(&self.steps);

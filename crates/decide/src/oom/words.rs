@@ -5,7 +5,7 @@ use pagewise_model::Bytes;
 
 use crate::text::count_of;
 
-/// `42 seconds`, `3 minutes`, `5 hours`, `2 days`
+/// Formats a duration in its largest unit: `42 seconds`, `3 minutes`, `5 hours`, `2 days`.
 pub(crate) fn ago(seconds: f64) -> String {
     #[expect(clippy::cast_possible_truncation, reason = "clamped to what a boot can last")]
     #[expect(clippy::cast_sign_loss, reason = "clamped to what a boot can last")]

@@ -65,7 +65,7 @@ pub(crate) const ROOT_MODULES: &[&str] = &["ext4"];
 /// Additional modules on the disk of a guest that reboots: for disks in files.
 pub(crate) const DISK_MODULES: &[&str] = &["loop"];
 
-/// File name of the disk in the entry.
+/// File name of the root disk in a userland's folder of the cache.
 pub(crate) const DISK: &str = "disk";
 
 /// The system in which a guest's command runs.

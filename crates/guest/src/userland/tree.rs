@@ -111,9 +111,9 @@ pub(super) fn complete(root: &Path) -> Result<Vec<Owned>, Error> {
     Ok(owned)
 }
 
-/// Marks /etc and /var as updated. Otherwise systemd would update accounts, library cache and
-/// journal catalogue at each boot of a guest. It compares the time of /usr with those of the marker
-/// files, and the disk stores whole seconds, so this must be the last step.
+/// Gives `/etc/.updated` and `/var/.updated` the modification time of /usr, in whole seconds, as the
+/// disk stores it. If these differ, systemd updates accounts, library cache and journal catalogue at
+/// each boot of a guest. This is the last step, because any change in /usr changes its time.
 fn mark_updated(root: &Path) -> Result<(), Error> {
     let usr = root.join("usr");
     let time = usr.metadata().and_then(|data| data.modified()).with_path(&usr)?;

@@ -124,7 +124,8 @@ impl Parts {
         Ok(())
     }
 
-    /// Adds the next reading of a recording over time.
+    /// Appends the files of the next point in time to a recording that has several. Fails if `path`
+    /// is not the name of the next step, or a limit is exceeded.
     fn take_step(&mut self, path: &str, bytes: &[u8]) -> Result<(), Full> {
         let expected = Step::path(self.steps.taken + 1);
         if path != expected {

@@ -35,7 +35,8 @@ fn classes_of(zram: &Zram, page_size: Bytes) -> Option<String> {
     rows.draw(&title)
 }
 
-/// `None` if no device stores anything.
+/// A figure of what the zram devices store and the memory they take; `None` if no device stores
+/// anything.
 pub(crate) fn zram<'a>(devices: impl Iterator<Item = &'a Zram>) -> Option<String> {
     let busy: Vec<&Zram> =
         devices.filter(|zram| zram.mm_stat.original.get().is_some_and(|it| it.get() > 0)).collect();

@@ -74,7 +74,7 @@ pub struct Mapping {
     pub name: String,
     /// The address of its first byte.
     pub start: u64,
-    /// The address after its last byte.
+    /// First address after the mapping.
     pub end: u64,
     /// How much of it is in huge pages.
     pub coverage: Coverage,

@@ -31,7 +31,7 @@ const USUAL_MEMORY: Bytes = Bytes::new(512 << 20);
 /// The user's choices for an experiment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// Run it on the host or in guests, against the file's default.
+    /// Where to run the experiment, host or guests, instead of where its file says.
     pub place: Option<DefaultRunner>,
     /// Kernels instead of those in the file.
     pub kernels: Vec<String>,

@@ -81,7 +81,7 @@ pub struct Estimate {
     pub most_repeated: Option<Vec<Repeated>>,
     /// The estimate for each algorithm.
     pub algorithms: Vec<AlgorithmEstimate>,
-    /// Huge pages of the source.
+    /// How much of the sampled memory is in huge pages.
     pub huge: HugeView,
     /// Pages that were not used recently: at most these can be compressed without slowing programs
     /// down.

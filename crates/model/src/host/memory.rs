@@ -96,7 +96,7 @@ impl Counters {
         self.all.len()
     }
 
-    /// Whether the file contained no counter or was not read.
+    /// Whether `/proc/vmstat` contained no counter or was not read.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }

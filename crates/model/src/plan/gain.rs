@@ -57,7 +57,7 @@ pub struct GainMetric {
     pub name: &'static str,
     /// In a few words.
     pub label: &'static str,
-    /// What it means, and which files it is computed from.
+    /// What this gain means, and the files from which it is computed.
     pub doc: &'static str,
 }
 

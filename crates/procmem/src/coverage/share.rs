@@ -25,7 +25,7 @@ pub struct Share {
 }
 
 impl Share {
-    /// The percentage in huge pages; `None` if there is no memory.
+    /// The percentage of the anonymous memory that is in huge pages; `None` if there is none.
     pub fn percent(&self) -> Option<Percent> {
         self.huge.percent_of(self.anon)
     }

@@ -155,8 +155,8 @@ pub fn zram(id: u32, used_as: ZramUse, stored: Bytes) -> Zram {
     zram
 }
 
-/// A zmerge device of 4 GiB that is a swap tier in this mode, with these numbers of lookups that
-/// found a copy and that did not.
+/// A zmerge device of 4 GiB in this mode, used as swap: `hits` lookups found an identical page,
+/// `misses` did not.
 pub fn zmerge(mode: &str, hits: u64, misses: u64) -> Zram {
     const FOLDER: &str = "/sys/block/zmerge0";
     let at = |name: &str, value| file(&format!("{FOLDER}/{name}"), value);

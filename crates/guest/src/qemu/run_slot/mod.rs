@@ -248,7 +248,7 @@ mod tests {
             lines
         }
 
-        /// Starts a run that has to wait; returns its first line.
+        /// Starts a run that has to wait for a slot; returns the first line that it prints.
         fn wait<'scope>(
             &self,
             scope: &'scope Scope<'scope, 'env>,

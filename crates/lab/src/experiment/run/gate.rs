@@ -19,7 +19,9 @@ use super::setup::{NotRun, StartedProgram, not_run};
 use crate::experiment::mark::LineFinder;
 use crate::experiment::output::Output;
 
-/// Joins the cgroup `$1`, waits for a line, executes the rest. Exits if its parent has died.
+/// A shell script that starts the command of a run. It exits with 125 if its parent is not process
+/// `$0` any more, joins the cgroup `$1` unless that is empty, waits for a line of standard input,
+/// and then executes its other arguments.
 const GATE: &str = r#"[ "$PPID" = "$0" ] || exit 125
 [ -z "$1" ] || echo $$ > "$1/cgroup.procs" || exit 125
 shift

@@ -17,7 +17,7 @@ const BAR: usize = 8;
 const BARS: usize = 60;
 /// The bar of memory and its legend need a window with at least this many lines.
 const HIGH: usize = 20;
-/// Maximum number of tiers shown.
+/// Maximum number of swap tiers shown.
 const TIERS: usize = 4;
 
 /// The lines of each section.
