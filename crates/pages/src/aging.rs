@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A zsmalloc pool that has been in use for a while → how much more memory it holds than a fresh
-//! one.
+//! Estimates how much more memory a zsmalloc pool takes after it has been in use for a while than a
+//! fresh pool with the same objects.
 //!
 //! Pages are stored and freed one by one, which leaves holes in zspages. A hole is filled only by
 //! an object of the same class: a new object goes into the fullest zspage that has room (in steps
@@ -14,9 +14,10 @@
 
 use crate::zsmalloc::{Class, ClassPages, Zsmalloc};
 
-/// Maximum number of simulated objects.
+/// Maximum number of objects in a simulated pool.
 const OBJECTS: u64 = 20_000;
-/// How often each object is overwritten; more changes the result no further.
+/// How often each simulated object is overwritten, on average; more overwrites do not change the
+/// result any more.
 const TIMES: u64 = 4;
 /// Factor for real pools: in another order, and by chance, pages wear a pool more than simulated,
 /// above all a small one; by measurement up to half as much again.
@@ -25,7 +26,8 @@ const MARGIN: f64 = 1.5;
 /// used.
 const PLAYED: usize = 20_000;
 const ROUNDS: usize = 16;
-/// Groups of zspages by tenths of fullness, with full and nearly full ones apart.
+/// Number of groups of zspages: tenths of fullness, and two more for full and for nearly full
+/// zspages.
 const GROUPS: usize = 12;
 const NONE: usize = usize::MAX;
 
@@ -69,7 +71,7 @@ fn spread(stored: &ClassPages, total: u64) -> Vec<usize> {
     stored.objects().into_iter().enumerate().flat_map(of_class).collect()
 }
 
-/// The zspage that holds an object.
+/// Where an object is: its zspage.
 #[derive(Debug, Clone, Copy)]
 struct ObjectSlot {
     class: usize,
@@ -119,7 +121,7 @@ struct Zspages {
     next: Vec<usize>,
     before: Vec<usize>,
     first: [usize; GROUPS],
-    /// Freed zspages, whose indices are reused.
+    /// Indices of freed zspages, for reuse.
     idle: Vec<usize>,
 }
 

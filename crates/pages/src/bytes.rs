@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Shared by the encoders of this crate: reads of a page, and the table of recent positions of
-//! four-byte words.
+//! Code that the lz4 and lzo encoders share: reading words of a page, and the table of recent
+//! positions of four-byte words.
 
 /// Largest supported page; positions in it fit into 16 bits.
 pub(crate) const LARGEST_PAGE: usize = 1 << 16;
 
 pub(crate) const HASH_BITS: u32 = 13;
 
-/// For each hash the position where its four bytes occurred last; 0 also if they did not occur.
+/// Maps the hash of four bytes to the position where such bytes occurred last; 0 also stands for
+/// "never".
 #[derive(Debug)]
 pub(crate) struct Positions(Box<[u16; 1 << HASH_BITS]>);
 
@@ -22,14 +23,14 @@ impl Positions {
         self.0.fill(0);
     }
 
-    /// Stores a position; returns the previous one.
+    /// Stores a position for a hash; returns the position that was stored before.
     #[expect(clippy::cast_possible_truncation, reason = "positions are below LARGEST_PAGE")]
     pub(crate) fn replace(&mut self, hash: usize, at: usize) -> usize {
         usize::from(std::mem::replace(&mut self.0[hash], at as u16))
     }
 }
 
-/// The hash of both encoders, each with its own multiplier.
+/// The hash function of the lz4 and lzo encoders; each encoder has its own multiplier.
 pub(crate) fn hash(value: u32, multiplier: u32) -> usize {
     (value.wrapping_mul(multiplier) >> (32 - HASH_BITS)) as usize
 }

@@ -11,24 +11,24 @@ use crate::library::{Deflate, Lz4hc, Zstd, ZstdCall};
 use crate::lz4::Lz4;
 use crate::lzo::Lzo;
 
-/// An algorithm, with its level if it has levels.
+/// A compression algorithm, with its level if it has levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Algorithm {
-    /// `lz4`
+    /// `lz4`, which has no levels.
     Lz4,
-    /// `lz4hc`
+    /// `lz4hc` with its level.
     Lz4hc(i32),
-    /// `lzo`
+    /// `lzo`, which has no levels.
     Lzo,
-    /// `lzo-rle`
+    /// `lzo-rle`, which has no levels.
     LzoRle,
-    /// `zstd`
+    /// `zstd` with its level.
     Zstd(i32),
-    /// `deflate`
+    /// `deflate` with its level.
     Deflate(u32),
 }
 
-/// All algorithms with the kernel's default levels.
+/// All algorithms, with the levels that the kernel uses by default.
 pub const DEFAULTS: [Algorithm; 6] = [
     Algorithm::Lz4,
     Algorithm::LzoRle,
@@ -39,7 +39,7 @@ pub const DEFAULTS: [Algorithm; 6] = [
 ];
 
 impl Algorithm {
-    /// The kernel's name.
+    /// The name that the kernel uses for the algorithm.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -52,7 +52,7 @@ impl Algorithm {
         }
     }
 
-    /// The level, if the algorithm has levels.
+    /// The compression level; `None` if the algorithm has no levels.
     #[must_use]
     pub fn level(self) -> Option<i32> {
         match self {
@@ -101,7 +101,7 @@ impl TryFrom<&Compressor> for Algorithm {
     }
 }
 
-/// An unknown name, or a level that the algorithm does not have.
+/// The text names no known algorithm, or a level that the algorithm does not have.
 #[derive(Debug, PartialEq, Eq)]
 pub struct NoSuchAlgorithm(String);
 
@@ -123,7 +123,7 @@ impl NoSuchAlgorithm {
 
 impl std::error::Error for NoSuchAlgorithm {}
 
-/// Parses `zstd` or `zstd:7`.
+/// Parses the name of an algorithm, with or without a level: `zstd` or `zstd:7`.
 impl FromStr for Algorithm {
     type Err = NoSuchAlgorithm;
 
@@ -152,7 +152,7 @@ impl fmt::Debug for Sizer {
 }
 
 impl Sizer {
-    /// An encoder like the one of a kernel that calls zstd in this way.
+    /// An encoder whose sizes are those of a kernel that calls zstd in this way.
     #[must_use]
     pub fn new(algorithm: Algorithm, zstd: ZstdCall) -> Self {
         Self(match algorithm {
@@ -165,7 +165,7 @@ impl Sizer {
         })
     }
 
-    /// The compressed size in bytes; may be larger than the page.
+    /// The compressed size of a page in bytes; may be larger than the page.
     pub fn size(&mut self, page: &[u8]) -> usize {
         match &mut self.0 {
             Kind::Lz4(lz4) => lz4.size(page),
@@ -198,8 +198,8 @@ mod tests {
     }
 
     proptest! {
-        /// For any page: no panic, the size is above 0, and at most an eighth larger than the page;
-        /// earlier pages do not affect the result.
+        /// For any page, the encoder does not panic, and the size is above 0 and at most an eighth
+        /// larger than the page; pages compressed before do not affect it.
         #[test]
         fn every_page_has_a_size(
             pieces in prop::collection::vec((any::<u8>(), 1usize..600, any::<bool>()), 1..60),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Pages → how many are duplicates, what storing each content once would save, and which contents
-//! occur most.
+//! Finds how many pages are duplicates, what storing each content once would save, and which
+//! contents occur most.
 //!
 //! Eight bytes are stored for each page: 51 bits of a hash, and the compressed size if the page was
 //! compressed. Among 16 million pages (64 GiB) the chance that any two different ones are taken for
@@ -26,55 +26,55 @@ use pagewise_model::{Contents, MemoryKind, Repeated};
 use crate::interval::Sums;
 use crate::saved::{DrawCounts, ValueRange};
 
-/// Bits for the size, below the hash: in bytes for pages up to 4 KiB, in 4096 steps for larger
-/// pages.
+/// Bits of a mark that hold the compressed size, below the hash: in bytes for pages up to 4 KiB, in
+/// 4096 steps for larger pages.
 const SIZE_BITS: u32 = 13;
 const STEPS: usize = 4096;
-/// In place of a size: the page is same-filled.
+/// Stored in a mark in place of a size: the page is same-filled.
 const SAME_FILLED: u64 = (1 << SIZE_BITS) - 2;
-/// In place of a size: the page was not compressed. The largest value, so that copies with a size
-/// sort first.
+/// Stored in a mark in place of a size: the page was not compressed. It is the largest value, so
+/// that copies with a size sort first.
 const NOT_SIZED: u64 = (1 << SIZE_BITS) - 1;
-/// Number of contents that are reported.
+/// Maximum number of repeated contents that are reported.
 const NAMED: usize = 5;
 
-/// The pages of a source so far.
+/// Marks and counts of the pages that were read from a source so far.
 #[derive(Debug, Clone)]
 pub struct Duplicates {
     streams: Vec<Stream>,
     page: usize,
-    /// The fraction of hashes that is kept is 1 / 2 to this power.
+    /// The fraction of hashes that is kept is 1 / 2^`halvings`.
     halvings: u32,
 }
 
-/// The pages of one kind of memory.
+/// Marks and counts of the pages of one kind of memory.
 #[derive(Debug, Clone)]
 struct Stream {
     kind: MemoryKind,
     marks: Vec<u64>,
-    /// Zero-filled pages, for which nothing is stored.
+    /// Number of zero-filled pages, for which no mark is stored.
     zeros: u64,
-    /// Same-filled pages other than zero-filled ones.
+    /// Number of same-filled pages other than zero-filled ones.
     same_filled: u64,
-    /// Pages that are not same-filled, whether their mark is kept or not.
+    /// Number of pages that are not same-filled, whether their mark is kept or not.
     pages: u64,
     /// Sizes of compressed pages whose mark is not kept.
     left_out: Sums,
 }
 
-/// Duplicates among the pages of one or several sources.
+/// What was found about duplicates among the pages of one or several sources.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Found {
     /// Number of pages that are equal to an earlier one.
     pub pages: ValueRange,
-    /// Bytes that those pages take when stored.
+    /// Bytes that the duplicate pages take when stored compressed.
     pub bytes: ValueRange,
-    /// Number of pages that KSM would free: it ignores shmem and file pages, and merges same-filled
-    /// pages.
+    /// Number of pages that KSM would free. KSM ignores shmem and file pages, and merges
+    /// same-filled pages.
     pub ksm_pages: u64,
-    /// Whether all contents were kept; then pages are counted, not estimated.
+    /// Whether the hashes of all pages were kept; then duplicates are counted, not estimated.
     pub is_exact: bool,
-    /// The kept contents with the most copies.
+    /// The contents with the most copies, of those whose hashes were kept.
     pub repeated: Vec<Repeated>,
 }
 
@@ -85,12 +85,12 @@ impl Duplicates {
         Self { streams: Vec::new(), page: page.max(1), halvings: 0 }
     }
 
-    /// Adds a page with its compressed size, if that is known.
+    /// Adds a page, with its compressed size if the page was compressed.
     pub(crate) fn add(&mut self, kind: MemoryKind, page: &[u8], size: Option<usize>) {
         self.mark(kind, hash(page), size);
     }
 
-    /// Adds a page by its hash and size.
+    /// Adds a page whose hash is known, with its compressed size if it was compressed.
     pub fn mark(&mut self, kind: MemoryKind, hash: u64, size: Option<usize>) {
         let (page, halvings) = (self.page, self.halvings);
         let stream = self.stream(kind);
@@ -99,7 +99,7 @@ impl Duplicates {
         stream.push(hash << SIZE_BITS | steps, page, halvings);
     }
 
-    /// Adds a same-filled page.
+    /// Adds a same-filled page: one that repeats `word`.
     pub(crate) fn add_filled(&mut self, kind: MemoryKind, word: u64) {
         let halvings = self.halvings;
         let stream = self.stream(kind);
@@ -188,7 +188,7 @@ fn steps_of(size: usize, page: usize) -> u64 {
     (size * STEPS).div_ceil(page).min(STEPS) as u64
 }
 
-/// The size in a mark; `None` if the page was not compressed.
+/// The compressed size that a mark contains, in bytes; `None` if the page was not compressed.
 fn size_of(mark: u64, page: usize) -> Option<u64> {
     let steps = mark & ((1 << SIZE_BITS) - 1);
     (steps < SAME_FILLED).then(|| (steps * page as u64).div_ceil(STEPS as u64))
@@ -199,13 +199,13 @@ fn size_of(mark: u64, page: usize) -> Option<u64> {
 struct Content {
     what: Contents,
     copies: u64,
-    /// Number of copies that were compressed, and the size of each.
+    /// Number of copies whose compressed size is known, and that size.
     sized: u64,
     size: u64,
     /// Number of copies that KSM could merge.
     private: u64,
     sources: u64,
-    /// One bit for each kind of memory.
+    /// The kinds of memory in which the content occurs: one bit for each kind.
     kinds: u8,
 }
 
@@ -222,7 +222,7 @@ impl Content {
         self.kinds |= bit(kind);
     }
 
-    /// Adds the marks of one stream for this content; marks with a size come first.
+    /// Counts the marks that one stream has for this content; marks with a size come first.
     fn see(&mut self, marks: &[u64], page: usize) {
         let Some(first) = marks.first() else { return };
         if first & NOT_SIZED == SAME_FILLED {
@@ -246,7 +246,7 @@ fn bit(kind: MemoryKind) -> u8 {
     1 << kind as u8
 }
 
-/// Counts duplicates over all sources; sorts the marks in place for that.
+/// Counts the duplicates over all sources; to do so, sorts the marks of the sources in place.
 #[must_use]
 pub fn count_found(sources: &mut [&mut Duplicates]) -> Found {
     let halvings = sources.iter().map(|source| source.halvings).max().unwrap_or(0);
@@ -263,7 +263,7 @@ pub fn count_found(sources: &mut [&mut Duplicates]) -> Found {
     count.count_found()
 }
 
-/// Passes every kept content to `take`; the streams must be sorted.
+/// Passes every content whose hash was kept to `take`; the streams must be sorted.
 fn each_content(sources: &[&mut Duplicates], page: usize, mut take: impl FnMut(Content)) {
     let mut rest: Vec<(usize, MemoryKind, &[u64])> = Vec::new();
     for (at, source) in sources.iter().enumerate() {
@@ -294,7 +294,7 @@ fn each_content(sources: &[&mut Duplicates], page: usize, mut take: impl FnMut(C
     }
 }
 
-/// The sums over all contents.
+/// Sums over all contents that were seen so far.
 struct Count {
     seen: DrawCounts,
     zeros: Content,
@@ -337,7 +337,7 @@ impl Count {
         self.note(content);
     }
 
-    /// Keeps it if it is one of the most frequent contents.
+    /// Keeps the content if it is one of the most frequent contents so far.
     fn note(&mut self, content: Content) {
         let least = self.most.last().map_or(0, |least| least.copies);
         if content.copies < 2 || self.most.len() == NAMED && content.copies <= least {
@@ -372,8 +372,8 @@ mod tests {
 
     const KINDS: [MemoryKind; 3] = [MemoryKind::Anonymous, MemoryKind::Shmem, MemoryKind::File];
 
-    /// The same counts by a naive table over all pages: duplicates, savings, pages freed by KSM,
-    /// and the most frequent contents with their numbers of copies and sources.
+    /// Computes the same counts in a naive way, from a table of all pages: duplicates, savings,
+    /// pages freed by KSM, and the most frequent contents with their numbers of copies and sources.
     fn oracle(pages: &[(usize, usize, u8)]) -> (u64, u64, u64, Vec<(u64, u64)>) {
         let mut table: BTreeMap<u8, (u64, u64, BTreeSet<usize>)> = BTreeMap::new();
         for (source, kind, content) in pages {
@@ -468,7 +468,7 @@ mod tests {
         all.thin(3);
         let kept = all.kept_hashes();
         assert!(kept % 3 == 0 && (1200..1800).contains(&kept), "{kept} of 12,000");
-        // more pages of the same contents, both kept and not kept ones
+        // more pages of the same contents, both of contents that are kept and of others
         for content in 0..4000u64 {
             all.mark(MemoryKind::Stored, hash(&content.to_ne_bytes()), None);
         }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An estimate, the size of RAM and of a zram device → how much memory fits in total.
+//! Computes how much memory fits in total, from an estimate, the size of RAM and the size of a zram
+//! device.
 //!
 //! A full device of D bytes takes memory from RAM for its pool (where the partly filled zspages of
 //! a small source do not matter) and for its slot table: RAM of R bytes then holds R + D minus

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A tally and the size of its source → an [`Estimate`].
+//! Computes an [`Estimate`] from a tally and the size of its source.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -18,18 +18,18 @@ use crate::fill;
 use crate::interval::Population;
 use crate::tally::{Question, Stores, Tally};
 
-/// The source of a tally's pages.
+/// Facts about the source of a tally's pages that the tally does not contain.
 #[derive(Debug, Clone)]
 pub struct Origin {
-    /// What the source is.
+    /// The kind and name of the source.
     pub source: EstimateSource,
-    /// Number of places that were found; see [`crate::interval`].
+    /// Number of places at which pages were found in the source; see [`crate::interval`].
     pub places: u64,
-    /// Number of further pages in swap.
+    /// Number of pages of the source that are in swap; they are not among the places.
     pub swapped_pages: u64,
-    /// Why fewer pages were sampled than requested.
+    /// Why fewer pages were sampled than requested; `None` if all were.
     pub partial: Option<String>,
-    /// What sampling changed in the source.
+    /// Side effects of sampling on the source.
     pub disturbed: Disturbed,
 }
 
@@ -82,7 +82,7 @@ pub fn estimate(question: &Question, origin: Origin, tallies: &mut [Tally]) -> E
 
 const NOT_ALL: &str = "a sample rarely meets both of a pair: --duplicates looks at every page";
 
-/// Duplicates among all sources.
+/// Counts the duplicates among all sources.
 fn find_range(tallies: &mut [Tally]) -> Reading<Found> {
     let mut sources: Vec<&mut Duplicates> =
         tallies.iter_mut().filter_map(|tally| tally.duplicates.as_mut()).collect();
@@ -122,7 +122,7 @@ fn becomes(
     let per = |bytes: f64| (bytes > 0.0).then(|| page / bytes);
     let of_page = &stores.compressed;
     let [low, high] = of_page.mean_of_page_interval(all.places);
-    // counts compressed pages, of which there may be fewer than were sampled
+    // the sums contain compressed pages only, of which there may be fewer than were sampled
     let sized = Population::new(stores.compressed.with_shares_as_values(), all.places);
     AlgorithmEstimate {
         name: algorithm.name().into(),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Compressed sizes of a sample → the memory that a pool takes once all pages are stored once.
+//! Estimates the memory that a zsmalloc pool takes when every page is stored once, from the
+//! compressed sizes of a sample.
 //!
 //! An object takes its share of a zspage, so the sum over all objects follows from the sample's
 //! mean. In addition, each class has a last zspage that is not full. How much of it is empty
@@ -51,7 +52,7 @@ pub fn used_pages(
     (whole(used), [whole(low), whole(high)])
 }
 
-/// Unused bytes in zspages that are not full.
+/// Estimates of the unused bytes in zspages that are not full.
 #[derive(Debug, Clone, Copy, Default)]
 struct UnusedSpace {
     mean: f64,
@@ -85,9 +86,11 @@ impl UnusedSpace {
                 rest.add(of_class);
             }
         }
-        // not more such classes than expected, of all possible ones
+        // `begun` is the expected number of new classes if every possible class may occur; if the
+        // estimate of classes that do not occur in the sample is lower, that is used
         let scale = if begun > 0.0 { (classes_not_met(&classes) / begun).min(1.0) } else { 0.0 };
-        // the number of classes that occur once is random; its error enters with its square
+        // the number of classes that occur once in the sample is random; the variance has the
+        // square of its error
         let mean = not_met.mean * scale;
         let luck = (2.0 * mean).powi(2) / met_classes(&classes, 1).max(1.0);
         rest.add(Self { mean, variance: not_met.variance * scale + luck });
@@ -106,16 +109,17 @@ fn classes_not_met(classes: &[(Class, ClassSample)]) -> f64 {
     met_classes(classes, 1).powi(2) / (2.0 * (met_classes(classes, 2) + 1.0))
 }
 
-/// Number of classes that occur this often in the sample.
+/// Number of size classes that occur exactly `times` times in the sample.
 fn met_classes(classes: &[(Class, ClassSample)], times: u64) -> f64 {
     classes.iter().filter(|(_, seen)| seen.objects == times).count() as f64
 }
 
-/// Classes within this distance of one that was seen may occur, too.
+/// Size classes within this distance of a class in the sample may occur in the rest of the pages,
+/// too.
 const NEAR: usize = 4;
 
-/// The probability of each class for a page that is unlike any sampled page: unseen sizes are near
-/// those that were seen.
+/// The probability of each size class for a page that is unlike any sampled page: its size is
+/// assumed to be near sizes in the sample.
 fn near(classes: &[(Class, ClassSample)]) -> Vec<f64> {
     let mut weights = vec![0.0; classes.len()];
     for (at, _) in classes.iter().enumerate().filter(|(_, (_, seen))| seen.objects > 0) {
@@ -130,7 +134,8 @@ fn near(classes: &[(Class, ClassSample)]) -> Vec<f64> {
     weights.into_iter().map(|weight| weight / sum.max(f64::MIN_POSITIVE)).collect()
 }
 
-/// Number of objects of a class: at least those seen, plus an estimate for the rest.
+/// Number of objects of a size class in the whole population: at least those in the sample, plus an
+/// estimate for the rest.
 #[derive(Debug, Clone, Copy)]
 struct ClassCount {
     least: f64,
@@ -163,7 +168,8 @@ impl ClassCount {
         UnusedSpace { mean, variance: (squares / weights - mean * mean).max(0.0) }
     }
 
-    /// Probability of each number up to `last`: negative binomial with this mean and variance.
+    /// Probability of each number of objects up to `last`: negative binomial with this mean and
+    /// variance.
     fn likelihoods(self, last: u32) -> Vec<f64> {
         let beyond = (self.variance - self.mean).max(self.mean * 1e-6);
         let size = if beyond > 0.0 { self.mean * self.mean / beyond } else { 0.0 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Pages, and whether each is part of a huge page → coverage, bloat, and ranges worth collapsing.
+//! Computes how much memory is in huge pages, how much of that is bloat, and how many ranges are
+//! worth collapsing.
 //!
 //! Bloat is the memory in huge pages that was never written: zero-filled subpages. A range with the
 //! size of a huge page is worth collapsing if at least half of it is in use and none of it is huge:
@@ -12,16 +13,16 @@ use pagewise_model::{HugeView, MemoryKind, Reading, Source};
 
 use crate::interval::Population;
 
-/// What is known about a page's position.
+/// Where a page is in memory, and how it is mapped.
 #[derive(Debug, Clone, Copy)]
 pub struct PagePosition {
-    /// Its address divided by the page size.
+    /// Page number: the address of the page divided by the page size.
     pub number: u64,
-    /// The kind of memory.
+    /// The kind of memory that the page belongs to.
     pub kind: MemoryKind,
-    /// Whether it is mapped as part of a huge page, if known.
+    /// Whether the page is mapped as part of a huge page; `None` if that is unknown.
     pub huge: Option<bool>,
-    /// The weight of this place: less than 1 if other places show the same page.
+    /// The weight of this place of the page: less than 1 if other places show the same page.
     pub share: f64,
 }
 
@@ -31,7 +32,7 @@ impl Default for PagePosition {
     }
 }
 
-/// Sums over pages.
+/// Counts of pages in huge pages, and of ranges worth collapsing.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Huge {
     known: u64,
@@ -39,7 +40,7 @@ pub(crate) struct Huge {
     zeros: f64,
     /// For each range, the number of pages that are not part of a huge page.
     small: HashMap<u64, u32>,
-    /// Ranges worth collapsing, of sources that were added with `add_source`.
+    /// Number of ranges worth collapsing in the sources that were added with `add_source`.
     collapsible: u64,
 }
 
@@ -56,7 +57,8 @@ impl Huge {
         }
     }
 
-    /// Adds another process. Its addresses are unrelated, so its ranges are counted now.
+    /// Adds the counts of another process. Its addresses are unrelated, so its ranges are counted
+    /// now.
     pub(crate) fn add_source(&mut self, other: &Self, per_range: u64) {
         self.known += other.known;
         self.mapped += other.mapped;
@@ -64,7 +66,7 @@ impl Huge {
         self.collapsible += other.collapsible(per_range);
     }
 
-    /// Number of ranges worth collapsing.
+    /// Number of ranges worth collapsing into a huge page.
     fn collapsible(&self, per_range: u64) -> u64 {
         let is_worth = |pages: &&u32| u64::from(**pages) * 2 >= per_range;
         self.collapsible + self.small.values().filter(is_worth).count() as u64
@@ -80,7 +82,7 @@ impl Huge {
         }
     }
 
-    /// Extrapolates to all pages.
+    /// Extrapolates the counts from the sample to all pages.
     pub(crate) fn view(&self, all: &Population, per_range: u64) -> HugeView {
         let absent = |why: &'static str| Reading::absent(why, Source::none());
         if self.known == 0 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A sample drawn without replacement → a mean or a share of the population, with an interval that
-//! contains the true value in 95 of 100 samples.
+//! Estimates a mean or a share of a population from a sample drawn without replacement, with an
+//! interval that contains the true value in 95 of 100 samples.
 //!
 //! Places are drawn. Each place has a share of its page as its weight: 1, unless other places of
 //! the population show the same page. The shares sum to the number of pages. For a value that every
@@ -29,7 +29,7 @@ use pagewise_model::{Ends, NORMAL_95, score_interval};
 /// 95 % of the normal distribution are within this many standard deviations.
 pub(crate) const Z: f64 = NORMAL_95;
 
-/// Sums over the places of a sample.
+/// Sums of shares and values over the places of a sample.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Sums {
     count: u64,
@@ -42,12 +42,12 @@ pub struct Sums {
 }
 
 impl Sums {
-    /// Adds a page.
+    /// Adds a page that no other place shows, with its value.
     pub fn add(&mut self, value: f64) {
         self.add_share(value, 1.0);
     }
 
-    /// Adds a place with this share of its page.
+    /// Adds a place with its value and its share of the page that it shows.
     pub fn add_share(&mut self, value: f64, share: f64) {
         self.count += 1;
         let own = share * value;
@@ -63,7 +63,7 @@ impl Sums {
         Self { count: count as u64, values, shares: [count; 3], crossed: [sum, sum, squares] }
     }
 
-    /// Adds what another thread counted.
+    /// Adds the sums of another thread.
     pub fn merge(&mut self, other: &Self) {
         self.count += other.count;
         add_all(&mut self.values, other.values);
@@ -71,7 +71,7 @@ impl Sums {
         add_all(&mut self.crossed, other.crossed);
     }
 
-    /// Number of places.
+    /// Number of places that were added.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
@@ -93,7 +93,7 @@ impl Sums {
         if self.shares[0] > 0.0 { self.values[0] / self.shares[0] } else { 0.0 }
     }
 
-    /// The mean share of a place: 1 unless places share pages.
+    /// The mean share per place: 1 unless places show the same page.
     #[must_use]
     pub fn mean_share(&self) -> f64 {
         if self.count == 0 { 1.0 } else { self.per_place(self.shares[0]) }
@@ -105,7 +105,7 @@ impl Sums {
         interval(self.count, self.values, population)
     }
 
-    /// The interval of [`Self::mean_of_page`].
+    /// The 95 % interval of [`Self::mean_of_page`].
     #[must_use]
     pub fn mean_of_page_interval(&self, population: u64) -> Ends<f64> {
         let mean = self.mean_of_page();
@@ -121,7 +121,7 @@ impl Sums {
         [(mean - below / share).max(0.0), mean + above / share]
     }
 
-    /// The interval of [`Self::mean_share`].
+    /// The 95 % interval of [`Self::mean_share`].
     #[must_use]
     pub fn mean_share_interval(&self, population: u64) -> Ends<f64> {
         interval(self.count, self.shares, population)
@@ -171,10 +171,11 @@ fn interval(count: u64, powers: [f64; 3], population: u64) -> Ends<f64> {
     [(mean - below).max(0.0), mean + above]
 }
 
-/// Limit for the skewness that is corrected: a larger one cannot be estimated well from a sample.
+/// Limit of the skewness for which the interval is corrected: a larger skewness cannot be estimated
+/// well from a sample.
 const MOST_SKEWED: f64 = 0.4;
 
-/// How far the population's mean may be below the sample's mean, and above it.
+/// How far below and above the sample's mean the population's mean may be.
 fn strays(sampled: u64, powers: [f64; 3], population: u64) -> Ends<f64> {
     if sampled < 2 || sampled >= population {
         return [0.0, 0.0];
@@ -204,7 +205,7 @@ fn remove_skew(quantile: f64, skewed: f64) -> f64 {
     ((1.0 + skewed * (quantile - skewed / 6.0)).cbrt() - 1.0) * 3.0 / skewed
 }
 
-/// The fraction of the population that is not in the sample.
+/// The fraction of the population that was not sampled.
 fn left_out(count: u64, population: u64) -> f64 {
     1.0 - count as f64 / population as f64
 }
@@ -230,11 +231,12 @@ pub fn pages_interval(found: u64, count: u64, population: u64) -> Ends<u64> {
 /// A population of places, of which some were sampled.
 #[derive(Debug, Clone, Copy)]
 pub struct Population {
-    /// Number of places.
+    /// Number of places at which pages were found.
     pub places: u64,
-    /// Estimated number of pages: less than places if these share pages.
+    /// Estimated number of different pages: less than `places` if several places show the same
+    /// page.
     pub pages: u64,
-    /// The interval of the number of pages.
+    /// The 95 % interval of the number of pages.
     pub pages_interval: Ends<u64>,
     sums: Sums,
 }
@@ -257,7 +259,7 @@ impl Population {
         self.sums.count < self.places
     }
 
-    /// Whether every place is a page of its own.
+    /// Whether no two places show the same page.
     fn has_one_place_per_page(&self) -> bool {
         self.pages == self.places
     }
@@ -272,7 +274,7 @@ impl Population {
         (share * self.pages as f64).round() as u64
     }
 
-    /// The interval of [`Self::pages_of`].
+    /// The 95 % interval of [`Self::pages_of`].
     #[must_use]
     pub fn pages_of_interval(&self, found: f64) -> Ends<u64> {
         if self.has_one_place_per_page() {

@@ -8,20 +8,20 @@
 use crate::library::ZstdCall;
 use crate::zsmalloc::{Rule, Zsmalloc};
 
-/// A row of [`KERNELS`].
+/// How a kernel version implements zram: a row of [`KERNELS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kernel {
-    /// The release in which it was measured.
+    /// The kernel release in which this behaviour was measured.
     pub name: &'static str,
     /// How the chain length of zspages is chosen.
     pub rule: Rule,
-    /// How zstd is called.
+    /// How the kernel's zram calls zstd.
     pub zstd: ZstdCall,
     /// Bytes of zram's slot table for each page of disksize.
     pub slot_bytes: u64,
 }
 
-/// The kernels that differ, oldest first.
+/// One entry for each kernel that behaves differently, oldest first.
 pub const KERNELS: [Kernel; 3] = [
     Kernel { name: "6.1", rule: Rule::UsedPercent, zstd: ZstdCall::ForAnyLength, slot_bytes: 24 },
     Kernel { name: "6.12", rule: LEAST_WASTE, zstd: ZstdCall::ForPage, slot_bytes: 24 },
@@ -30,20 +30,21 @@ pub const KERNELS: [Kernel; 3] = [
 
 const LEAST_WASTE: Rule = Rule::LeastWaste { longest: 8 };
 
-/// Features that a kernel shows.
+/// Features of a running kernel, from which its row of [`KERNELS`] is found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KernelTraits {
-    /// `CONFIG_ZSMALLOC_CHAIN_SIZE`; `None` if the configuration does not have it or cannot be
-    /// read.
+    /// The value of `CONFIG_ZSMALLOC_CHAIN_SIZE`; `None` if the configuration does not have it or
+    /// cannot be read.
     pub chain_size: Option<usize>,
-    /// Whether zram devices have the file `algorithm_params`; `None` if there is no device.
+    /// Whether the kernel's zram devices have the file `algorithm_params`; `None` if no zram device
+    /// exists.
     pub algorithm_params: Option<bool>,
     /// Bytes of a slot, measured on an initialised device.
     pub slot_bytes: Option<u64>,
 }
 
 impl Kernel {
-    /// The row with this name.
+    /// The row of [`KERNELS`] with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         KERNELS.into_iter().find(|kernel| kernel.name == name)

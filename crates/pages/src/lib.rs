@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Pages → how the kernel would store them compressed. Pure: no I/O; only counts of a page are
-//! kept.
+//! Computes how the kernel would store pages when it compresses them. Pure: no I/O; only counts of
+//! a page are kept.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 

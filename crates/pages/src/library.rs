@@ -8,7 +8,7 @@ use flate2::{Compress, Compression, FlushCompress};
 use lz4::block::CompressionMode;
 use zstd::zstd_safe::{CCtx, CParameter, Strategy};
 
-/// How a kernel calls zstd.
+/// How a kernel calls the zstd library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ZstdCall {
     /// With the parameters for a source of one page, as zram does since it has `algorithm_params`.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A page → its compressed size with the kernel's lz4, without producing the compressed data.
+//! Computes the size of a page compressed by the kernel's lz4, without producing the compressed
+//! data.
 //!
 //! The block format determines the size of a sequence of literals and a match. Which matches are
 //! found depends on the encoder, and this one imitates the kernel's: a table of 2^13 positions of
@@ -27,7 +28,8 @@ pub struct Lz4 {
 }
 
 impl Lz4 {
-    /// The compressed size in bytes. For a page larger than 64 KiB, only the first 64 KiB count.
+    /// The size of the page after compression, in bytes. For a page larger than 64 KiB, only the
+    /// first 64 KiB count.
     pub fn size(&mut self, page: &[u8]) -> usize {
         let page = &page[..page.len().min(LARGEST_PAGE)];
         if page.len() <= LAST_START {
@@ -84,7 +86,8 @@ impl Lz4 {
         self.seen.replace(hash(word(page, at), MULTIPLIER), at);
     }
 
-    /// Stores `at` in the table; returns the previous position if it has the same four bytes.
+    /// Stores the position `at` in the table; returns the previous position with the same hash if
+    /// the same four bytes are there.
     fn swap(&mut self, page: &[u8], at: usize) -> Option<usize> {
         let value = word(page, at);
         let before = self.seen.replace(hash(value, MULTIPLIER), at);
@@ -92,8 +95,8 @@ impl Lz4 {
     }
 }
 
-/// Extends a match backwards over equal bytes that were literals so far; returns both start
-/// positions.
+/// Extends a match backwards as long as the bytes before it are equal and were literals so far;
+/// returns the start of the match and of its source.
 fn back(page: &[u8], mut start: usize, mut from: usize, anchor: usize) -> (usize, usize) {
     while start > anchor && from > 0 && page[start - 1] == page[from - 1] {
         (start, from) = (start - 1, from - 1);
@@ -101,12 +104,12 @@ fn back(page: &[u8], mut start: usize, mut from: usize, anchor: usize) -> (usize
     (start, from)
 }
 
-/// Size of a token with its literals.
+/// Bytes of a token and of the literals after it.
 fn literals(count: usize) -> usize {
     1 + extra(count) + count
 }
 
-/// Bytes that a length needs in addition to the four bits in the token.
+/// Bytes that encode a length in addition to the four bits in the token.
 fn extra(length: usize) -> usize {
     if length < 15 { 0 } else { (length - 15) / 255 + 1 }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A page → its compressed size with the kernel's lzo or lzo-rle, without producing the compressed
-//! data.
+//! Computes the size of a page compressed by the kernel's lzo or lzo-rle, without producing the
+//! compressed data.
 //!
 //! The stream format determines the size of an instruction: a copy of 3 to 8 bytes from at most 2
 //! KiB back takes two bytes, any other copy three or more; up to three literals are stored in the
@@ -18,13 +18,14 @@
 use crate::bytes::{LARGEST_PAGE, Positions, common, hash, word};
 
 const MULTIPLIER: u32 = 0x1824_429d;
-/// The shortest copy that is searched for.
+/// Length in bytes of the shortest copy that the encoder searches for.
 const MIN_MATCH: usize = 4;
 /// No copy starts within this distance from the end.
 const TAIL: usize = 20;
-/// The first bytes are not searched: a stream starts with literals.
+/// Number of bytes at the start of a page in which no copy is searched: a stream starts with
+/// literals.
 const HEAD: usize = 5;
-/// The step grows by one after this number of bytes without a copy.
+/// Number of bytes without a copy after which the search step grows by one.
 const PATIENCE: usize = 32;
 const NEAR: usize = 0x800;
 const LONGEST_NEAR: usize = 8;
@@ -40,7 +41,7 @@ pub struct Lzo {
 }
 
 impl Lzo {
-    /// Plain lzo.
+    /// An encoder for lzo without run lengths.
     #[must_use]
     pub fn plain() -> Self {
         Self { seen: Positions::default(), runs: false }
@@ -52,7 +53,8 @@ impl Lzo {
         Self { runs: true, ..Self::plain() }
     }
 
-    /// The compressed size in bytes. For a page larger than 64 KiB, only the first 64 KiB count.
+    /// The size of the page after compression, in bytes. For a page larger than 64 KiB, only the
+    /// first 64 KiB count.
     pub fn size(&mut self, page: &[u8]) -> usize {
         let page = &page[..page.len().min(LARGEST_PAGE)];
         self.seen.forget();
@@ -86,8 +88,8 @@ impl Lzo {
     }
 }
 
-/// Number of equal bytes, including the four that matched. Compares eight bytes at a time, as long
-/// as they start before the end.
+/// Length of a match in bytes, including the four that matched. Compares eight bytes at a time, as
+/// long as they start before the end.
 fn equal(page: &[u8], at: usize, from: usize, end: usize) -> usize {
     let mut length = MIN_MATCH;
     loop {
@@ -99,7 +101,7 @@ fn equal(page: &[u8], at: usize, from: usize, end: usize) -> usize {
     }
 }
 
-/// Number of zeros that follow, at most those of one instruction.
+/// Number of zero bytes that follow in the page, at most as many as one instruction can encode.
 fn zeros(page: &[u8], at: usize, end: usize) -> usize {
     let end = end.min(at + LONGEST_ZEROS);
     let run = page[at..end.max(at)].iter().take_while(|byte| **byte == 0).count();
@@ -119,7 +121,7 @@ impl Copy {
     }
 }
 
-/// The output so far.
+/// The state of the compressed stream, of which only the size is kept.
 struct Stream {
     size: usize,
 }

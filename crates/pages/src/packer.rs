@@ -41,7 +41,7 @@ impl fmt::Display for NotPacked {
 impl std::error::Error for NotPacked {}
 
 impl Packer {
-    /// `None` for lzo and lzo-rle.
+    /// A packer for the algorithm; `None` for lzo and lzo-rle.
     #[must_use]
     pub fn new(algorithm: Algorithm) -> Option<Self> {
         Some(Self(match algorithm {
@@ -77,7 +77,7 @@ impl Packer {
         Ok(())
     }
 
-    /// Decompresses into `page`.
+    /// Decompresses `packed` into `page`.
     ///
     /// # Errors
     /// If `packed` is not a page of this length, compressed with this algorithm.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A seed and a share → whether a page is drawn, independent of the caller and the order: each page
-//! has the same probability, independently of all others, so that those drawn are a uniform sample.
+//! Decides from a seed and a share whether a page is drawn, independent of the caller and the
+//! order: each page has the same probability, independently of all others, so that the drawn pages
+//! are a uniform sample.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -17,7 +18,7 @@ pub struct RandomDraw {
 }
 
 impl RandomDraw {
-    /// Draws about `requested` of `population` pages.
+    /// Makes a draw that takes about `requested` of `population` pages.
     #[must_use]
     pub fn new(seed: u64, requested: u64, population: u64) -> Self {
         let share = requested as f64 / population.max(1) as f64;
@@ -25,7 +26,7 @@ impl RandomDraw {
         Self { seed: mix(seed), most }
     }
 
-    /// Draws every page.
+    /// Makes a draw that takes every page.
     #[must_use]
     pub const fn all() -> Self {
         Self { seed: 0, most: u64::MAX }
@@ -50,7 +51,8 @@ fn mix(number: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// For neighbouring pages in consecutively numbered sources: within 6 standard deviations.
+    /// Neighbouring pages of consecutively numbered sources: in every stretch the number of drawn
+    /// pages is within 6 standard deviations of its share.
     #[test]
     fn every_stretch_of_every_source_has_its_share() {
         for seed in 0..20 {

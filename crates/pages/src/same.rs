@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A page → whether it is same-filled, i.e. consists of one repeated machine word: zram and zswap
+//! Detects same-filled pages, i.e. those that consist of one repeated machine word: zram and zswap
 //! store only the word for such a page.
 
 /// The word that fills the whole page; `None` if the page is not same-filled, or its size is not a
@@ -30,7 +30,7 @@ mod tests {
     }
 
     proptest! {
-        /// Changing one byte is enough.
+        /// A page with one changed byte is no longer same-filled.
         #[test]
         fn a_byte_more_or_less_shows(word: u64, at in 0usize..4096, by in 1u8..) {
             let mut page: Vec<u8> = word.to_ne_bytes().repeat(512);

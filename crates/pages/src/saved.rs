@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Sums over contents → the number of duplicates and what storing them once would save, with
-//! intervals that contain the true value in 95 of 100 samples.
+//! Estimates the number of duplicates and what storing them once would save, with intervals that
+//! contain the true value in 95 of 100 samples.
 //!
 //! Two things may have been sampled. *Contents*: if only a fraction of all hashes was kept, the
 //! number of different contents is binomial, and duplicates are all other pages. *Pages*: of some
@@ -28,12 +28,13 @@ use pagewise_model::Ends;
 
 use crate::interval::{Sums, Z};
 
-/// A number with its interval; if both ends are equal to the number, it was counted.
+/// An estimated number with its 95 % interval; if both ends are equal to the number, it was
+/// counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ValueRange {
-    /// The number.
+    /// The estimated or counted number.
     pub value: u64,
-    /// The ends of the interval.
+    /// The ends of the 95 % interval.
     pub ends: Ends<u64>,
 }
 
@@ -50,13 +51,13 @@ impl ValueRange {
     }
 }
 
-/// What was counted.
+/// Counts over the contents and the pages that were drawn.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DrawCounts {
     page: f64,
-    /// How many contents each kept one stands for.
+    /// Number of contents that each kept content represents.
     stands_for: f64,
-    /// Pages that are not same-filled.
+    /// Number of pages that are not same-filled.
     pub(crate) pages: u64,
     /// Sizes of drawn pages whose content was not kept.
     pub(crate) left_out: Sums,
@@ -71,7 +72,7 @@ pub(crate) struct DrawCounts {
 #[derive(Debug, Clone, Copy, Default)]
 struct DrawSums {
     pages: f64,
-    /// Number of those that have copies.
+    /// Number of contents that have copies.
     repeated: f64,
     s: f64,
     ss: f64,
@@ -121,7 +122,7 @@ impl DrawCounts {
         self.drawn.add(sized as f64, 1.0 / copies.max(1) as f64, size as f64);
     }
 
-    /// Whether all contents were kept.
+    /// Whether the hashes of all contents were kept.
     pub(crate) fn has_all(&self) -> bool {
         self.stands_for <= 1.0
     }
@@ -141,7 +142,7 @@ impl DrawCounts {
         ValueRange::around(value, Z * self.different_error(), [surely as f64, most])
     }
 
-    /// The estimated number of different contents.
+    /// The estimated number of different contents in the source.
     fn different(&self) -> f64 {
         self.contents as f64 * self.stands_for
     }
@@ -150,7 +151,7 @@ impl DrawCounts {
         (self.different() * (self.stands_for - 1.0)).sqrt()
     }
 
-    /// What storing duplicates once would save.
+    /// Estimate of the bytes that storing duplicates once would save.
     pub(crate) fn saved_bytes(&self) -> ValueRange {
         let duplicates = self.duplicates();
         let sized = self.drawn.pages + self.left_out.count() as f64;
@@ -169,7 +170,8 @@ impl DrawCounts {
         }
     }
 
-    /// The mean size of a duplicate times their number, with its standard error.
+    /// The mean size of a duplicate times the number of duplicates, with its standard error, in
+    /// bytes.
     fn by_ratio(&self, duplicates: f64, sized: f64) -> (f64, f64) {
         let drawn = &self.drawn;
         let weights = drawn.pages - drawn.a;

@@ -18,14 +18,14 @@ use crate::kernel::Kernel;
 use crate::same;
 use crate::zsmalloc::{ClassPages, Zsmalloc};
 
-/// What to determine for each page.
+/// What to determine for each page: the kernel, the algorithms and the page sizes.
 #[derive(Debug, Clone)]
 pub struct Question {
     /// Page size in bytes, a power of two.
     pub page: usize,
-    /// The kernel to imitate.
+    /// The kernel whose zram is imitated.
     pub kernel: Kernel,
-    /// The algorithms to compare; the size of duplicates is that of the first.
+    /// The compression algorithms to compare; sizes of duplicates are those of the first algorithm.
     pub algorithms: Vec<Algorithm>,
     /// Whether to find duplicates, which takes 8 bytes for each page.
     pub duplicates: bool,
@@ -33,7 +33,7 @@ pub struct Question {
     pub pages_per_huge: u64,
 }
 
-/// Processes pages; use one per thread.
+/// Compresses pages and adds them to tallies; use one per thread.
 #[derive(Debug)]
 pub struct Engine {
     sizers: Vec<Sizer>,
@@ -43,7 +43,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Prepares the encoders.
+    /// Prepares an encoder for each algorithm of the question.
     #[must_use]
     pub fn new(question: &Question) -> Self {
         let sizer = |algorithm: &Algorithm| Sizer::new(*algorithm, question.kernel.zstd);
@@ -102,12 +102,12 @@ impl Engine {
     }
 }
 
-/// Sums over pages.
+/// Sums over the sampled pages of a source.
 #[derive(Debug, Clone)]
 pub struct Tally {
     /// Number of places sampled, with their shares of pages.
     pub(crate) sampled: Sums,
-    /// Number of those that were compressed.
+    /// Number of sampled pages that were compressed.
     pub(crate) sized: u64,
     /// Number of zero-filled pages.
     pub(crate) zero: f64,
@@ -117,20 +117,20 @@ pub struct Tally {
     pub(crate) huge: Huge,
 }
 
-/// The sums for one algorithm.
+/// The sums for one compression algorithm.
 #[derive(Debug, Clone)]
 pub(crate) struct Stores {
     pub(crate) compressed: Sums,
-    /// Each page's share of its zspage, in bytes.
+    /// For each compressed page the bytes of a zspage that it takes.
     pub(crate) memory: Sums,
     pub(crate) compressed_bytes: u64,
-    /// Number of pages that are stored uncompressed.
+    /// Number of pages that zram stores uncompressed.
     pub(crate) huge: f64,
     pub(crate) stored: ClassPages,
 }
 
 impl Tally {
-    /// An empty tally.
+    /// A tally without pages.
     #[must_use]
     pub fn new(question: &Question) -> Self {
         let pool = question.kernel.pool(question.page);
@@ -155,7 +155,7 @@ impl Tally {
         }
     }
 
-    /// The sum of several sources; their duplicates are not included.
+    /// The sum of the tallies of several sources; their duplicates are not included.
     #[must_use]
     pub fn of_all<'a>(question: &Question, sources: impl IntoIterator<Item = &'a Self>) -> Self {
         let mut all = Self { duplicates: None, ..Self::new(question) };
@@ -189,13 +189,13 @@ impl Tally {
         }
     }
 
-    /// Number of places sampled.
+    /// Number of places of the source that were sampled.
     #[must_use]
     pub fn sampled_pages(&self) -> u64 {
         self.sampled.count()
     }
 
-    /// Number of same-filled pages.
+    /// Number of same-filled pages in the sample.
     #[must_use]
     pub fn same_filled(&self) -> f64 {
         self.same_filled
@@ -249,7 +249,8 @@ impl Stores {
         self.stored.merge(&other.stored);
     }
 
-    /// Bytes for all places: the mean times their number; exact if all were sampled.
+    /// Bytes for all places: the mean of the sample times the number of places; exact if all places
+    /// were sampled.
     pub(crate) fn total(sums: &Sums, places: u64) -> (u64, Ends<u64>) {
         let scale = |mean: f64| (mean * places as f64).round() as u64;
         (scale(sums.mean()), sums.mean_interval(places).map(scale))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Compressed sizes → the memory that zsmalloc takes for them.
+//! Computes the memory that zsmalloc takes for objects of given sizes.
 //!
 //! Objects are stored in zspages, chains of a few pages that are divided into equal places. Sizes
 //! are rounded up in steps (16 bytes for 4 KiB pages), and for each step the chain length with the
@@ -23,14 +23,14 @@
 
 use pagewise_model::Bytes;
 
-/// Size of the smallest place in bytes.
+/// Size in bytes of the smallest place for an object.
 const SMALLEST: usize = 32;
-/// Number of size steps per page.
+/// Number of steps to which object sizes are rounded, per page.
 const STEPS: usize = 256;
-/// Bytes in every place that the pool uses itself.
+/// Bytes in every place that zsmalloc uses for its own handle.
 const HANDLE: usize = 8;
 
-/// How a kernel chooses the chain length.
+/// How a kernel version chooses the number of pages in a zspage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
     /// Of at most 4 pages, the length with the highest utilisation in whole percent, as 6.1 does.
@@ -38,19 +38,19 @@ pub enum Rule {
     /// Of at most `longest` pages, the length with the least waste; a size that is a power of two
     /// takes one page. As 6.12 does.
     LeastWaste {
-        /// The limit (`CONFIG_ZSMALLOC_CHAIN_SIZE`, usually 8).
+        /// Maximum number of pages in a zspage (`CONFIG_ZSMALLOC_CHAIN_SIZE`, usually 8).
         longest: usize,
     },
 }
 
-/// A size class.
+/// A size class: how its zspages are divided into places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Class {
-    /// Size of a place in bytes.
+    /// Size of a place for one object, in bytes.
     pub place: usize,
     /// Number of pages in a zspage.
     pub pages: usize,
-    /// Number of places in a zspage.
+    /// Number of places for objects in a zspage.
     pub objects: usize,
 }
 
@@ -69,7 +69,7 @@ impl Rule {
     fn chain(self, place: usize, page: usize) -> usize {
         let waste = |pages: &usize| pages * page % place;
         let used = |pages: &usize| (pages * page - waste(pages)) * 100 / (pages * page);
-        // if several are equal, the shortest chain
+        // of several chain lengths with equal waste the shortest is chosen
         match self {
             Self::UsedPercent => (1..=4).rev().max_by_key(used),
             Self::LeastWaste { .. } if place.is_power_of_two() => None,
@@ -79,13 +79,13 @@ impl Rule {
     }
 }
 
-/// The size classes of one kernel and page size.
+/// The size classes that zsmalloc has with one kernel and page size.
 #[derive(Debug, Clone)]
 pub struct Zsmalloc {
     page: usize,
-    /// Sorted by the size of the place.
+    /// The size classes, sorted by the size of the place.
     classes: Vec<Class>,
-    /// The class of each size step.
+    /// For each size step the index of its class in `classes`.
     of_step: Vec<usize>,
     huge: usize,
 }
@@ -141,7 +141,7 @@ impl Zsmalloc {
         self.of_step[step.min(self.of_step.len() - 1)]
     }
 
-    /// The share of its zspage, in bytes, of a page with this compressed size.
+    /// The bytes of a zspage that a page with this compressed size takes: its share of the zspage.
     #[must_use]
     pub fn share_of_zspage(&self, size: usize) -> f64 {
         let class = self.classes[self.class_of(size)];
@@ -170,17 +170,17 @@ impl Zsmalloc {
     }
 }
 
-/// What was stored in a class.
+/// The sampled objects that are stored in one size class.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct ClassSample {
-    /// Number of places that were sampled.
+    /// Number of places in the sample whose page is stored in this class.
     pub(crate) objects: u64,
     /// Sum of their shares of pages, and the sum of the squares.
     pub(crate) shares: f64,
     pub(crate) squares: f64,
 }
 
-/// Number of stored pages in each class.
+/// Number of stored pages in each size class.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClassPages {
     classes: Vec<ClassSample>,
@@ -200,7 +200,7 @@ impl ClassPages {
         seen.squares += share * share;
     }
 
-    /// Number of pages in each class.
+    /// Number of stored pages in each size class.
     #[must_use]
     pub fn objects(&self) -> Vec<u64> {
         self.classes.iter().map(|seen| seen.shares.ceil() as u64).collect()
@@ -210,7 +210,7 @@ impl ClassPages {
         pool.classes.iter().copied().zip(self.classes.iter().copied())
     }
 
-    /// Adds what another thread counted.
+    /// Adds the counts of another thread.
     pub fn merge(&mut self, other: &Self) {
         for (ours, theirs) in self.classes.iter_mut().zip(&other.classes) {
             ours.objects += theirs.objects;

@@ -10,7 +10,7 @@
 use std::io;
 use std::mem::MaybeUninit;
 
-/// A piece of a process's memory, and where it goes in the buffer.
+/// A range of another process's memory that is copied, and where it is put in the buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) address: u64,
@@ -21,12 +21,12 @@ pub(crate) struct Piece {
 /// Maximum number of pieces in one call (Linux's IOV_MAX).
 pub(crate) const MOST_PIECES: usize = 1024;
 
-/// Result of [`process_vm_readv`].
+/// What [`process_vm_readv`] copied.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct CopyResult {
     /// Number of bytes read, over all pieces in their order.
     pub(crate) bytes: usize,
-    /// Page faults that the call caused.
+    /// Number of page faults that the call caused.
     pub(crate) faults: u64,
 }
 

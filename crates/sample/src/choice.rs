@@ -8,17 +8,18 @@ use std::time::Duration;
 
 use pagewise_model::{Bytes, Pages, Percent};
 
-/// Whose pages to sample.
+/// Whose pages are sampled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// One process. It is an error if it cannot be read.
+    /// One process, by its pid. It is an error if the process cannot be read.
     Process(u32),
-    /// Some processes. One that cannot be read is listed in [`crate::Sample::not_read`].
+    /// Several processes, by their pids. A process that cannot be read is listed in
+    /// [`crate::Sample::not_read`].
     Processes(Vec<u32>),
     /// The processes of a memory cgroup and its descendants. The path is relative to the
     /// hierarchy's root as in [`pagewise_model::Cgroup::path`], or a folder below `/sys/fs/cgroup`.
     Cgroup(String),
-    /// Every process that this process may read.
+    /// Every process that the calling process may read.
     Host,
     /// A regular file, taken as it is, such as a memory dump.
     File(PathBuf),
@@ -34,15 +35,16 @@ pub const PRECISE_FIRST: u64 = 2000;
 /// How many pages to sample.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum Choice {
-    /// [`PRECISE_FIRST`] pages, after which the caller asks for as many more as it needs.
+    /// Samples [`PRECISE_FIRST`] pages at first; the caller then requests as many more as its
+    /// precision needs.
     #[default]
     Precise,
-    /// This number of pages.
+    /// Samples this number of pages.
     Count(u64),
-    /// This fraction of all pages, from 0 to 1.
+    /// Samples this fraction of all pages, from 0 to 1.
     Share(f64),
-    /// Every page, in order of address. Pages that several processes share are shown once if page
-    /// frame numbers are available (root).
+    /// Reads every page, in order of address. Pages that several processes share are shown once if
+    /// page frame numbers are available (root).
     Exact,
 }
 
@@ -90,9 +92,11 @@ pub struct Options {
     /// Whether the caller limits its own memory for [`Choice::Exact`]; then it is not refused for
     /// lack of memory.
     pub bounded: bool,
-    /// Sample pages of files too; otherwise only what can be swapped: anonymous memory and shmem.
+    /// Whether pages of files are sampled too; otherwise only what can be swapped: anonymous memory
+    /// and shmem.
     pub file_backed: bool,
-    /// Read processes of other users too. Set this only at the explicit request of the user.
+    /// Whether processes of other users are read too. Set this only at the explicit request of the
+    /// user.
     pub others_allowed: bool,
     /// Seed of the random sample: the same seed draws the same pages of unchanged memory.
     pub seed: u64,
@@ -100,8 +104,8 @@ pub struct Options {
     pub budget: Option<Duration>,
     /// CPU limit, in percent of one CPU.
     pub max_cpu: Option<Percent>,
-    /// Set it to stop sampling soon (for example on Ctrl-C); what was sampled until then is the
-    /// result.
+    /// A flag that stops sampling soon when the caller sets it (for example on Ctrl-C); what was
+    /// sampled until then is the result.
     pub stop: Option<Arc<AtomicBool>>,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The headers of an ELF core dump → which memory is where in the file.
+//! Reads from the headers of an ELF core dump which memory is where in the file.
 //!
 //! A core lists segments of memory (PT_LOAD) with their offsets in the file. Its note NT_FILE lists
 //! the mapped files. By default the kernel dumps of file mappings only those with changed pages,
@@ -21,23 +21,23 @@ const MOST_STRETCHES: u64 = 1 << 20;
 /// Maximum number of bytes of notes that are read.
 const MOST_NOTES: u64 = 16 << 20;
 
-/// A segment of memory in the file.
+/// A segment of memory that the core contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Segment {
     pub(crate) address: u64,
-    /// Offset in the file.
+    /// Offset of the segment in the file, in bytes.
     pub(crate) offset: u64,
-    /// Number of bytes that the header promises; the file may be shorter.
+    /// Number of bytes that the segment should have by its header; the file may be shorter.
     pub(crate) length: u64,
     pub(crate) kind: PageKind,
 }
 
-/// The segments of a core.
+/// The segments of memory in a core dump.
 #[derive(Debug, Default)]
 pub(crate) struct Core {
-    /// In order of address, without overlaps.
+    /// The segments in order of address, without overlaps.
     pub(crate) stretches: Vec<Segment>,
-    /// Number of invalid segments.
+    /// Number of segments with an invalid header.
     pub(crate) garbled: u64,
 }
 
@@ -117,7 +117,7 @@ impl Core {
 const PT_LOAD: u64 = 1;
 const PT_NOTE: u64 = 4;
 
-/// The ELF header.
+/// The ELF header, as far as it is needed to find the program headers.
 #[derive(Debug)]
 struct Head {
     format: Format,
@@ -152,7 +152,7 @@ impl Head {
         Ok(Self { format, table, entry_size, count })
     }
 
-    /// Reads a program header; `None` after the end of the file.
+    /// Reads the program header with this number; `None` if it is after the end of the file.
     fn program(&self, file: &impl Bytes, number: u64) -> Option<Program> {
         let mut bytes = [0; 56];
         let place = self.table.checked_add(number.checked_mul(self.entry_size)?)?;
@@ -200,7 +200,7 @@ impl Format {
     }
 }
 
-/// A program header.
+/// A program header: describes one segment of memory or notes.
 #[derive(Debug, Clone, Copy)]
 struct Program {
     kind: u64,
@@ -245,7 +245,8 @@ struct MappedFile {
     kind: PageKind,
 }
 
-/// Parses NT_FILE: a count, a page size, three numbers for each mapping, then the names.
+/// Parses the note NT_FILE, which has a count, a page size, three numbers for each mapping, and
+/// then the names.
 fn mapped_files(notes: &[u8], format: Format) -> Vec<MappedFile> {
     let Some(body) = find_note(notes, format) else { return Vec::new() };
     let word = format.pick(4, 8);
@@ -261,8 +262,8 @@ fn mapped_files(notes: &[u8], format: Format) -> Vec<MappedFile> {
     (0..count).zip(names).filter_map(file).collect()
 }
 
-/// Kind of a mapped file by its name. A core does not record file systems; these names belong to
-/// shared memory.
+/// The kind of pages of a mapped file, judged by its name. A core does not record file systems;
+/// these names belong to shared memory.
 fn kind_of(name: &[u8]) -> PageKind {
     const SHARED: [&[u8]; 4] = [b"/dev/shm/", b"/memfd:", b"/SYSV", b"/dev/zero"];
     let shared = SHARED.iter().any(|known| name.starts_with(known));
@@ -445,7 +446,8 @@ mod tests {
     }
 
     proptest! {
-        /// However a core was damaged: no panic, and the remaining segments are valid.
+        /// Reading a damaged core never panics, however it was damaged, and the remaining segments
+        /// are valid.
         #[test]
         fn damage_is_survived(
             wide: bool,

@@ -12,12 +12,12 @@ pub enum OpenError {
     /// The host is a recording, which contains no page contents.
     #[error("page contents exist on a live machine only; {0} is a recording")]
     NotLive(Name),
-    /// The one requested process cannot be read.
+    /// A single process was requested, and it cannot be read.
     #[error("process {pid}: {why}")]
     Process {
         /// Process id.
         pid: u32,
-        /// The reason.
+        /// Why the process cannot be read.
         why: WhyUnread,
     },
     /// The memory cgroup does not exist.
@@ -26,27 +26,27 @@ pub enum OpenError {
     /// The kernel refused to open the file.
     #[error("{path}: {source}")]
     File {
-        /// The path.
+        /// Path of the file.
         path: Name,
-        /// The error of the system call.
+        /// Error of the system call that failed.
         source: std::io::Error,
     },
     /// The file is not of the expected kind.
     #[error("{path}: expected {expected}, found {found}")]
     Kind {
-        /// The path.
+        /// Path of the file.
         path: Name,
-        /// The expected kind.
+        /// The kind of file that was expected.
         expected: &'static str,
-        /// The actual kind.
+        /// The kind of file that was found.
         found: &'static str,
     },
     /// The file is not an ELF core, or has an invalid header.
     #[error("{path}: {why}")]
     Core {
-        /// The path.
+        /// Path of the file.
         path: Name,
-        /// What is wrong with it.
+        /// What is wrong with the file.
         why: &'static str,
     },
     /// Every page was requested, but the host has too little memory for that; see
@@ -55,11 +55,11 @@ pub enum OpenError {
         "reading all {} pages takes up to {needs} of memory, more than a quarter of the {available} that are available; take a sample instead", pages.get()
     )]
     TooLarge {
-        /// Number of pages in total.
+        /// Total number of pages of the target.
         pages: Pages,
-        /// Memory that would be needed.
+        /// Memory that reading every page would take.
         needs: Bytes,
-        /// Memory that is available.
+        /// Memory that is available on the host.
         available: Bytes,
     },
 }

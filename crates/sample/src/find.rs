@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A process → which of its pages are in RAM, as runs of pages, without reading any page.
+//! Finds which pages of a process are in RAM, as runs of pages, without reading any page.
 //!
 //! If the kernel has PAGEMAP_SCAN, it walks the populated page tables only: reserved address space
 //! costs nothing, however large it is. On other kernels, eight bytes of pagemap are read for each
@@ -35,7 +35,7 @@ const REGIONS: usize = 512;
 /// Pages per call, after which the kernel releases the mmap lock: well under a millisecond at 75 ns
 /// per page.
 const MOST_AT_ONCE: u64 = 1 << 13;
-/// Entries of pagemap per read.
+/// Number of pagemap entries that are read at once.
 const ENTRIES: usize = 1 << 14;
 /// Without PAGEMAP_SCAN, this many pages of address space are searched before smaps is read.
 const FEW_PLAIN: u64 = 1 << 20;
@@ -45,7 +45,7 @@ const MOST_PLAIN: u64 = 1 << 26;
 /// Maximum length of a line of `maps`: a path has at most 4096 bytes.
 const MOST_LINE: u64 = 1 << 14;
 
-/// A run of pages, and the file that it maps.
+/// A run of consecutive pages, and the file that it maps if it maps one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FoundRun {
     pub(crate) run: Run,
@@ -53,7 +53,7 @@ pub(crate) struct FoundRun {
     pub(crate) of_file: Option<FilePage>,
 }
 
-/// A page of a file.
+/// A page of a file, by the file and the offset in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FilePage {
     pub(crate) device: (u32, u32),
@@ -61,20 +61,20 @@ pub(crate) struct FilePage {
     pub(crate) page: u64,
 }
 
-/// Counters of a search.
+/// Counts of what a search of one process found or left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct SearchCounts {
     pub(crate) swapped: u64,
     pub(crate) zero_page: u64,
-    /// Pages of address space that were not searched, because of the limit.
+    /// Number of pages of address space that were not searched, because the limit was reached.
     pub(crate) not_searched: u64,
-    /// Lines of `maps` that could not be parsed.
+    /// Number of lines of `maps` that could not be parsed.
     pub(crate) garbled: u64,
     /// Number of calls or reads, which determines the cost of the search.
     pub(crate) asked: u64,
 }
 
-/// Receives runs; `false` ends the search.
+/// Receives the runs that a search finds; ends the search by returning `false`.
 pub(crate) trait RunSink {
     fn runs(&mut self, runs: &mut Vec<FoundRun>) -> bool;
 }
@@ -82,15 +82,15 @@ pub(crate) trait RunSink {
 /// How pages are found on this kernel, determined by trying.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Method {
-    /// PAGEMAP_SCAN that reports guard pages.
+    /// Calls PAGEMAP_SCAN of a kernel that also reports guard pages.
     ScanWithGuards,
-    /// PAGEMAP_SCAN of older kernels.
+    /// Calls PAGEMAP_SCAN of an older kernel, which does not report guard pages.
     Scan,
-    /// Reading pagemap.
+    /// Reads `/proc/PID/pagemap`, for kernels without PAGEMAP_SCAN.
     Plain,
 }
 
-/// Settings that are the same for all processes.
+/// Settings of the search that are the same for all processes.
 #[derive(Debug, Clone)]
 pub(crate) struct Finder {
     pub(crate) method: Method,
@@ -122,7 +122,7 @@ struct PagemapSearch {
     bytes: Vec<u8>,
 }
 
-/// The mapping that is being searched.
+/// The mapping that is being searched, and the position in it.
 #[derive(Debug, Clone, Copy)]
 struct SearchPlace {
     mapping: Mapping,
@@ -134,9 +134,9 @@ struct SearchPlace {
 /// Why a search ended early.
 #[derive(Debug)]
 pub(crate) enum SearchEnd {
-    /// The receiver wants no more runs.
+    /// The receiver of the runs wants no more.
     NotWanted,
-    /// The kernel returned an error.
+    /// The kernel refused a call, with this error.
     Refused(io::Error),
 }
 
@@ -187,7 +187,8 @@ impl<'a, T: RunSink> ProcessSearch<'a, T> {
         while self.finder.method != Method::Plain {
             match self.scan(&mut place) {
                 Err(SearchEnd::Refused(error)) if self.falls_back(&error) => (),
-                // a mapping that was removed in the meantime has no pages
+                // the kernel refuses to scan a mapping that was removed in the meantime: it has no
+                // pages
                 Err(SearchEnd::Refused(_)) => return Ok(()),
                 other => return other,
             }
@@ -251,7 +252,7 @@ impl<'a, T: RunSink> ProcessSearch<'a, T> {
         Ok(())
     }
 
-    /// `None` for a page that is not sampled.
+    /// The kind of a page; `None` if pages of this kind are not sampled.
     fn kind(&self, backing: Backing, of_file: bool) -> Option<PageKind> {
         match (backing, of_file) {
             (Backing::Other, _) => None,
@@ -280,14 +281,15 @@ impl<'a, T: RunSink> ProcessSearch<'a, T> {
         if self.runs.len() >= REGIONS { self.flush() } else { Ok(()) }
     }
 
-    /// Passes on the runs that were found; the receiver also takes it as a sign of life.
+    /// Passes on the runs that were found so far; the receiver takes each call as a sign of life of
+    /// this thread.
     fn flush(&mut self) -> Result<(), SearchEnd> {
         let requested = self.take.runs(&mut self.runs);
         self.runs.clear();
         if requested { Ok(()) } else { Err(SearchEnd::NotWanted) }
     }
 
-    /// Searches a mapping without PAGEMAP_SCAN.
+    /// Searches a mapping by reading pagemap, for kernels without PAGEMAP_SCAN.
     fn read(&mut self, place: &mut SearchPlace) -> Result<(), SearchEnd> {
         let (first, end) = (
             place.mapping.start / self.finder.page_size,
@@ -324,8 +326,8 @@ impl<'a, T: RunSink> ProcessSearch<'a, T> {
         Ok(())
     }
 
-    /// Pages of a mapping that are resident or in swap; `None` if too little was searched so far to
-    /// make reading smaps worthwhile.
+    /// Number of pages of a mapping that are resident or in swap, from smaps; `None` if too little
+    /// was searched so far to make reading smaps worthwhile.
     fn resident(&mut self, start: u64, length: u64) -> Option<u64> {
         if self.plain.searched.saturating_add(length) <= FEW_PLAIN {
             return None;
@@ -391,7 +393,7 @@ impl<'a, T: RunSink> ProcessSearch<'a, T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MappedAs {
     Huge,
-    /// The kernel's huge zero page.
+    /// A part of the kernel's huge zero page.
     HugeZero,
     Small,
     /// Unknown, because frame numbers or page flags are not available.
@@ -399,7 +401,7 @@ enum MappedAs {
 }
 
 impl Finder {
-    /// Small pages per huge page: the number of eight-byte entries in a page table.
+    /// Number of small pages per huge page: the number of eight-byte entries in a page table.
     fn pages_of_huge(&self) -> u64 {
         (self.page_size / 8).max(1)
     }
@@ -448,8 +450,8 @@ fn sort_of(entry: Entry, zero_frame: Option<u64>) -> Sort {
     }
 }
 
-/// Number of pages that smaps counts too. It does not count the zero page, which is never marked as
-/// exclusive.
+/// Number of pages in the pagemap entries, resident or in swap, that smaps counts too. It does not
+/// count the zero page, which is never marked as exclusive.
 fn certain(entries: &[Entry]) -> u64 {
     let counts = |entry: &&Entry| {
         entry.is_swapped() || (entry.is_present() && (entry.is_exclusive() || entry.is_of_file()))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Process ids → the pages of all these processes, as spans; each page of a file once.
+//! Gathers the pages of several processes as spans; each page of a file once.
 //!
 //! A helper thread searches ([`crate::find`]). The search takes each process's mmap lock, whose
 //! holder may be waiting for a disk that does not answer; then the helper blocks too, and cannot be
@@ -34,16 +34,16 @@ const MAX_HELPERS: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The limit is multiplied by this as long as the thread is runnable.
 const BUSY: u32 = 10;
-/// Interval for checking whether to continue.
+/// Interval at which it is checked whether sampling may continue.
 const GLANCE: Duration = Duration::from_millis(50);
 /// Maximum number of spans of all processes together: 12 MiB.
 const MOST_SPANS: usize = 1 << 18;
 /// Minimum number of spans for each process.
 const LEAST_SPANS: usize = 1 << 10;
-/// Maximum number of ranges of file pages: about 8 MiB.
+/// Maximum number of ranges of file pages that are remembered: about 8 MiB of memory.
 const MOST_RANGES: usize = 1 << 17;
 
-/// A message from a helper.
+/// A message from a helper thread about the process that it searches.
 #[derive(Debug)]
 enum Message {
     Begun(Stat),
@@ -52,7 +52,7 @@ enum Message {
     NotRead(Option<Name>, WhyUnread),
 }
 
-/// The result for all processes.
+/// The pages that were found in all processes.
 #[derive(Debug, Default)]
 pub(crate) struct GatheredRuns {
     pub(crate) parts: Vec<Part>,
@@ -62,11 +62,11 @@ pub(crate) struct GatheredRuns {
     pub(crate) partial: Option<Partial>,
     pub(crate) problems: Vec<Problem>,
     files: Files,
-    /// Whether the last part is not finished.
+    /// Whether the last part is of a process that is still being searched.
     is_open: bool,
 }
 
-/// Searches all candidates, in order.
+/// Searches all candidate processes for pages, in order.
 pub(crate) fn gather(candidates: &[Candidate], finder: &Finder, pace: &Pace) -> GatheredRuns {
     let mut gathered = GatheredRuns::default();
     let mut rest = candidates;
@@ -98,12 +98,12 @@ fn problem(pid: u32, expected: &str, found: &str) -> Problem {
 
 struct Helper {
     messages: Receiver<Message>,
-    /// Id of the thread, once it runs.
+    /// Kernel id of the helper thread; set when the thread runs.
     thread: Arc<OnceLock<u32>>,
 }
 
 impl Helper {
-    /// `None` if no thread can be started.
+    /// Starts a helper thread; `None` if no thread can be started.
     fn start(candidates: &[Candidate], finder: &Finder, pace: &Pace) -> Option<Self> {
         let pids: Vec<u32> = candidates.iter().map(|candidate| candidate.pid).collect();
         let (finder, others) = (finder.clone(), pace.options().others_allowed);
@@ -111,7 +111,7 @@ impl Helper {
         let thread = Arc::new(OnceLock::new());
         let own = thread.clone();
         let search = move || {
-            // the link reads `123/task/456`
+            // the target of the link is such as `123/task/456`
             let path = std::fs::read_link("/proc/thread-self").unwrap_or_default();
             let number = path.file_name().and_then(|name| name.to_str()?.parse().ok());
             number.map(|number| own.set(number));
@@ -178,7 +178,7 @@ impl Helper {
 
     /// Whether the helper's thread is running or runnable: then it is slow, but not blocked.
     fn is_running(&self) -> bool {
-        // a thread that has not started yet is waiting for a CPU, too
+        // a thread that has not started yet is waiting for a CPU, which is no sign of being stuck
         let Some(thread) = self.thread.get() else { return true };
         let stat = text_of_process(*thread, "stat").unwrap_or_default();
         let name_ends = stat.iter().rposition(|&byte| byte == b')');
@@ -187,7 +187,8 @@ impl Helper {
 }
 
 impl GatheredRuns {
-    /// Processes a message; whether it was the last one about this process.
+    /// Processes a message about the candidate; returns whether it was the last message about this
+    /// process.
     fn take(&mut self, message: Message, candidate: &Candidate) -> bool {
         match message {
             Message::Begun(stat) => self.begin(stat, candidate),
@@ -261,7 +262,7 @@ impl GatheredRuns {
     }
 }
 
-/// A part with all counts at zero.
+/// A source of pages with all counts at zero.
 pub(crate) fn blank(kind: PartKind, name: Name) -> Part {
     let none = Pages::new(0);
     Part {
@@ -279,7 +280,7 @@ pub(crate) fn blank(kind: PartKind, name: Name) -> Part {
     }
 }
 
-/// The pages of files that were found.
+/// The pages of files that were found so far, so that each is counted once.
 #[derive(Debug, Default)]
 struct Files {
     seen: HashMap<((u32, u32), u64), RangeSet>,
@@ -288,7 +289,7 @@ struct Files {
 }
 
 impl Files {
-    /// The pages among `length` pages at `place` that were not found before.
+    /// Of `length` pages of a file from `place` on, the ranges that were not found before.
     fn new_pages(&mut self, place: &FilePage, length: u64) -> Vec<(u64, u64)> {
         let end = place.page.saturating_add(length);
         let file = (place.device, place.inode);
@@ -305,7 +306,7 @@ impl Files {
     }
 }
 
-/// The helper's side.
+/// What a helper thread needs to search processes and report the result.
 struct Searcher {
     finder: Finder,
     others: bool,
@@ -327,7 +328,7 @@ struct SearchableProcess {
 }
 
 impl Searcher {
-    /// Searches a process; whether the receiver still listens.
+    /// Searches a process; returns whether the receiver still wants results.
     fn process(&mut self, pid: u32) -> bool {
         match self.ready(pid) {
             Ok(ready) => self.search(ready),
@@ -369,7 +370,7 @@ impl Searcher {
         let counted = match hunt.search(maps, |mapping| devices.backing(identity.pid, mapping)) {
             Ok(counted) => counted,
             Err(SearchEnd::NotWanted) => return false,
-            // only if the memory is gone; the reason is checked below
+            // the call fails only if the memory is gone; the reason is checked below
             Err(SearchEnd::Refused(_)) => SearchCounts::default(),
         };
         let ended = (!pagemap.is_alive()).then(|| how_ended(&identity));
@@ -430,8 +431,8 @@ mod tests {
         runs
     }
 
-    /// The fallback methods find the same pages; if all frames are available, the same zero pages
-    /// too.
+    /// The fallback methods find the same pages as PAGEMAP_SCAN; if all frames are available, the
+    /// same zero pages too.
     #[test]
     fn every_method_finds_the_same_pages() {
         for arrangement in ["hold 4", "shmem 2", "scatter 3000", "reserve 100 200"] {
@@ -493,7 +494,7 @@ mod tests {
         panic!("the memory of {pid} keeps changing");
     }
 
-    /// Accepts and discards everything.
+    /// A receiver that accepts all runs and discards them.
     struct DiscardingSink;
 
     impl RunSink for DiscardingSink {
@@ -544,7 +545,7 @@ mod tests {
         let (one, other) = (Target::start("hold 1"), Target::start("hold 1"));
         let both = gather_all(&[one.pid(), other.pid()], Method::ScanWithGuards);
         let alone = gather_all(&[other.pid()], Method::ScanWithGuards);
-        // the same program: its code is in the page cache once
+        // both processes run the same program, whose code is in the page cache once
         assert!(both.parts[1].pages < alone.parts[0].pages, "{:?} {:?}", both.parts, alone.parts);
     }
 
@@ -569,7 +570,7 @@ mod tests {
         assert_eq!((found.parts.len(), found.not_read[0].why), (0, WhyUnread::NoTime));
     }
 
-    /// However many ranges of files there are, no page is lost; at worst one is counted twice.
+    /// However many ranges of file pages there are, no page is lost; at worst one is counted twice.
     #[test]
     fn pieces_of_files_are_bounded() {
         let mut files = Files::default();

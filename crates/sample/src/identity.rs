@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `/proc/PID/stat` and `/proc/PID/status` → the identity of a process, and whether it is still the
-//! same.
+//! Reads the identity of a process from `/proc/PID/stat` and `/proc/PID/status`, and checks whether
+//! a pid still belongs to the same process.
 //!
 //! A pid may be reused after its process has ended; the start time tells the two processes apart.
 //! An exec keeps pid and start time and replaces the memory; the addresses of code, stack and
@@ -16,12 +16,12 @@ use pagewise_procmem::open::text_of_process;
 
 use crate::WhyUnread;
 
-/// One address space of one process.
+/// Identifies one address space of one process: changes when the process calls exec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) pid: u32,
     start: u64,
-    /// Addresses of code, stack and arguments.
+    /// Addresses of the process's code, stack and arguments.
     memory: [u64; 3],
 }
 
@@ -32,7 +32,7 @@ impl Identity {
     }
 }
 
-/// The parsed `/proc/PID/stat`.
+/// The fields of `/proc/PID/stat` that sampling needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub(crate) name: Name,
@@ -69,7 +69,7 @@ impl Stat {
         })
     }
 
-    /// Why it has no memory to sample; `None` if it has.
+    /// Why the process has no memory to sample; `None` if it has memory.
     pub(crate) fn no_memory(&self) -> Option<WhyUnread> {
         match (self.is_kernel_thread, self.has_ended) {
             (true, _) => Some(WhyUnread::KernelThread),

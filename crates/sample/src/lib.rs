@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A host and a choice → a stream of pages. The only reader of page contents in Pagewise.
+//! Reads a sample of the pages of a process, host, file or device. No other part of Pagewise reads
+//! page contents.
 //!
 //! # What this crate may do, and never does
 //!

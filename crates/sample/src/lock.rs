@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A mutex → its contents, even if a thread panicked while it held the lock.
+//! Locks a mutex even if a thread panicked while it held the lock.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The only module of this crate that opens files, always read-only: memory, devices and what the
-//! user named. Text files about processes are opened by `pagewise-procmem`.
+//! The only module of this crate that opens files, always read-only: memory, devices and files that
+//! the user named. Text files about processes are opened by `pagewise-procmem`.
 
 #![expect(clippy::disallowed_methods, reason = "files are opened here only, for reading")]
 
@@ -11,17 +11,17 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 
-/// The memory of a process.
+/// Opens `/proc/PID/mem`, the memory of a process.
 pub(crate) fn memory(pid: u32) -> io::Result<File> {
     open_with(Path::new(&format!("/proc/{pid}/mem")), OFlags::empty())
 }
 
-/// A file that the user named. Opening a FIFO does not block.
+/// Opens a file that the user named. Opening a FIFO does not block.
 pub(crate) fn open_named(path: &Path) -> io::Result<File> {
     open_with(path, OFlags::NONBLOCK | OFlags::NOCTTY)
 }
 
-/// A device, opened with O_DIRECT: a copy in the page cache would take memory and, if the device is
+/// Opens a device with O_DIRECT: a copy in the page cache would take memory and, if the device is
 /// in use as swap, be out of date.
 pub(crate) fn direct(path: &Path) -> io::Result<File> {
     open_with(path, OFlags::DIRECT | OFlags::NOCTTY)

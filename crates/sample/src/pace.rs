@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Limits on sampling: time, share of a CPU, and whether the user stops it.
+//! Limits on sampling: its time, its share of a CPU, and a request of the user to stop.
 
 use std::time::{Duration, Instant};
 
@@ -36,7 +36,7 @@ impl Pace {
         }
     }
 
-    /// Remaining time; `None` without a limit.
+    /// Remaining time until sampling must end; `None` without a limit.
     pub(crate) fn time_left(&self) -> Option<Duration> {
         self.options.budget.map(|budget| budget.saturating_sub(self.begun.elapsed()))
     }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A seed → a pseudo-random permutation of the numbers below `length`, which can be computed at any
-//! place.
+//! Computes, from a seed, any place of a pseudo-random permutation of the numbers below `length`.
 //!
 //! Drawing without replacement must not need memory for what was drawn, as a sample may be a large
 //! part of a large memory. So the order is computed: a Feistel network mixes the two halves of a
@@ -9,7 +8,7 @@
 //! this takes fewer than four steps on average). The n-th draw is the image of `n`, independent of
 //! the draws before.
 
-/// Number of rounds; the tests of uniformity pass from four on.
+/// Number of rounds of the Feistel network; the tests of uniformity pass from four rounds on.
 const ROUNDS: u64 = 8;
 
 /// A permutation of the numbers below a length.
@@ -62,7 +61,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Every number occurs exactly once.
+        /// Every number below `length` occurs exactly once in the permutation.
         #[test]
         fn it_is_a_permutation(length in 0u64..3000, seed: u64) {
             let order = Permutation::new(length, seed);
@@ -72,7 +71,8 @@ mod tests {
             prop_assert_eq!(order.number_at(length), None);
         }
 
-        /// The same for lengths that are too large to list.
+        /// For lengths that are too large to list all places, each number of the permutation is
+        /// below `length`.
         #[test]
         fn large_lengths_stay_within(length in 1u64.., seed: u64, place: u64) {
             let order = Permutation::new(length, seed);
@@ -101,7 +101,7 @@ mod tests {
         }
     }
 
-    /// The same for pairs of neighbours: draws are independent of each other.
+    /// Pairs of neighbours are as uniform as single numbers: draws are independent of each other.
     #[test]
     fn each_pair_is_as_likely_as_any_other() {
         let mut counts = [0u64; 12 * 12];

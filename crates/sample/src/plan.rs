@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Spans and a number of pages → batches, handed out one by one to the workers.
+//! Divides the pages to sample into batches, which are handed out one by one to the workers.
 //!
 //! A sweep goes through all pages in order of address. A draw takes the next pages of a random
 //! permutation, in rounds; within a round pages are read in order of address, which is faster. A
@@ -14,19 +14,20 @@ use crate::spans::{Span, Spans};
 
 /// Maximum number of pages in a batch: 256 KiB of small pages, which fit into the cache of a CPU.
 pub(crate) const BATCH: usize = 64;
-/// Pages in a round.
+/// Number of pages that a draw takes in a round.
 const ROUND: u64 = 2048;
 
-/// Pages of one part that are read together.
+/// Pages of one source that a worker reads together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Batch {
-    /// These pages of a part, in order.
+    /// The index of a part, and pages of it in order of address.
     Pages(usize, Vec<PageRequest>),
-    /// Pages of a coarse span: all that are to be shown, or those at these places among them.
+    /// The index of a part, and pages of a coarse span of it: all that are to be shown or, if
+    /// places are given, only those at these places.
     Coarse(usize, Span, Option<Vec<u64>>),
 }
 
-/// The work that is left.
+/// The pages that are still to be handed out to workers.
 #[derive(Debug)]
 pub(crate) struct Plan<'a> {
     spans: &'a [Spans],
@@ -41,12 +42,12 @@ enum Way {
     Draw(Draw),
 }
 
-/// Position of a sweep.
+/// Position in a sweep through all pages.
 #[derive(Debug, Clone, Copy, Default)]
 struct SweepPosition {
     part: usize,
     span: usize,
-    /// Pages of the span that are done.
+    /// Number of pages of the current span that are handed out.
     done: u32,
 }
 
@@ -60,7 +61,7 @@ struct Draw {
 }
 
 impl<'a> Plan<'a> {
-    /// A plan for every page.
+    /// A plan that hands out every page.
     pub(crate) fn sweep(spans: &'a [Spans], pace: &'a Pace) -> Self {
         Self { spans, way: Way::Sweep(SweepPosition::default()), pace, partial: None }
     }
@@ -76,7 +77,7 @@ impl<'a> Plan<'a> {
         Self { spans, way: Way::Draw(draw), pace, partial: None }
     }
 
-    /// The next place of the permutation; `None` for a sweep.
+    /// The place in the permutation at which the draw continues; `None` for a sweep.
     pub(crate) fn next_place(&self) -> Option<u64> {
         match &self.way {
             Way::Sweep(_) => None,
@@ -104,7 +105,7 @@ impl<'a> Plan<'a> {
 }
 
 impl SweepPosition {
-    /// Moves on to a part that has pages left; `None` if there is none.
+    /// Moves on to the next part that has pages left; `None` if no part has any.
     fn next_part(&mut self, spans: &[Spans]) -> Option<()> {
         while spans.get(self.part)?.get(self.span).is_none() {
             *self = Self { part: self.part + 1, ..Self::default() };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Page numbers of a process → their contents, without changing what the process has in memory.
+//! Reads pages of a process by their numbers, without changing what the process has in memory.
 //!
 //! # Why there are two ways of reading
 //!
@@ -31,7 +31,7 @@ use crate::calls::{self, Piece};
 use crate::identity::{Identity, Stat};
 use crate::{PageKind, ProcessEnd, open};
 
-/// A process whose pages are read.
+/// A process whose pages are read, with its open files in /proc.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pid: u32,
@@ -40,7 +40,7 @@ pub(crate) struct Opened {
     page_size: usize,
 }
 
-/// A page to be read.
+/// Which page of a process is to be read, and what is expected there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PageRequest {
     pub(crate) page: u64,
@@ -48,13 +48,13 @@ pub(crate) struct PageRequest {
     pub(crate) huge: Option<bool>,
 }
 
-/// The result of reading a page.
+/// What happened when a page was to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadOutcome {
-    /// Its contents are in the buffer.
+    /// The contents of the page are in the buffer.
     Read {
         exclusive: bool,
-        /// The frame of a page that others map too, if frame numbers are available.
+        /// The frame of the page if other processes map it too and frame numbers are available.
         frame: Option<u64>,
     },
     Gone,
@@ -64,7 +64,7 @@ pub(crate) enum ReadOutcome {
     Truncated,
 }
 
-/// Side effects of reading a batch.
+/// Side effects on the process of reading a batch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ReadEffects {
     pub(crate) referenced: u64,
@@ -81,12 +81,12 @@ pub(crate) struct Scratch {
     ways: Vec<Way>,
 }
 
-/// How to read a page.
+/// The way in which a page is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// With process_vm_readv.
+    /// The page is read with process_vm_readv, which pins it.
     Pinning,
-    /// Through /proc/PID/mem.
+    /// The page is read through /proc/PID/mem, which leaves it shared.
     Sharing {
         exclusive: bool,
         frame: Option<u64>,
@@ -94,11 +94,11 @@ enum Way {
     Done(ReadOutcome),
 }
 
-/// Questions about a page's frame.
+/// Answers questions about a page's frame.
 pub(crate) trait Judge {
-    /// Whether it is the kernel's zero page.
+    /// Whether the frame is the kernel's zero page.
     fn is_zero(&self, frame: u64) -> bool;
-    /// Whether it is a shared page that was shown before.
+    /// Whether the frame is a shared page that was shown before.
     fn is_duplicate(&self, frame: u64) -> bool;
 }
 
@@ -106,8 +106,8 @@ impl Opened {
     /// Opens the process, if it still has the address space in which pages were found.
     pub(crate) fn open(found: &Identity, page_size: usize) -> Result<Self, ProcessEnd> {
         let pid = found.pid;
-        // the files first: if the process calls exec after this, they refer to the old memory and
-        // read as empty
+        // the files are opened before the identity is checked: if the process calls exec after
+        // this, they refer to the old memory and read as empty
         let files = Pagemap::open(pid).and_then(|map| Ok((map, open::memory(pid)?)));
         let now = Stat::read(pid).map_err(|_| ProcessEnd::Exited)?;
         if now.identity != *found {
@@ -177,7 +177,7 @@ impl Opened {
         Ok(())
     }
 
-    /// Reads with process_vm_readv; returns the number of page faults.
+    /// Reads pages with process_vm_readv; returns the number of page faults that this caused.
     fn read_pinning(
         &self,
         requests: &[PageRequest],
@@ -200,8 +200,8 @@ impl Opened {
         faults
     }
 
-    /// Collects the next pieces for one call, starting at index `from`; returns the index after
-    /// them.
+    /// Collects the next pieces for one call of process_vm_readv, starting at index `from`; returns
+    /// the index after the last piece.
     fn gather(
         &self,
         requests: &[PageRequest],
@@ -277,7 +277,7 @@ impl Opened {
     }
 }
 
-/// The address space is gone: the process exited or called exec.
+/// Error: the address space is gone, because the process exited or called exec.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct MemoryGone;
 
@@ -299,7 +299,7 @@ fn way(request: &PageRequest, entry: Entry, judge: &impl Judge) -> Way {
     } else if !entry.is_present() || entry.is_guard() {
         Way::Done(ReadOutcome::Gone)
     } else if entry.is_of_file() != (request.kind != PageKind::Anonymous) {
-        // another mapping is there now, or the page was replaced by a private copy
+        // another mapping is at the address now, or the page was replaced by a private copy
         Way::Done(ReadOutcome::Gone)
     } else if frame.is_some_and(|frame| judge.is_zero(frame)) {
         Way::Done(ReadOutcome::Gone)

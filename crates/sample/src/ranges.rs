@@ -11,7 +11,7 @@ pub(crate) struct RangeSet {
 }
 
 impl RangeSet {
-    /// Number of ranges.
+    /// Number of ranges that the set consists of.
     pub(crate) fn len(&self) -> usize {
         self.ranges.len()
     }
@@ -37,7 +37,7 @@ impl RangeSet {
         gaps(first, end, &self.touching(first, end))
     }
 
-    /// Ranges that overlap or touch `first..end`, in order.
+    /// Ranges of the set that overlap or touch `first..end`, in order.
     fn touching(&self, first: u64, end: u64) -> Vec<(u64, u64)> {
         let before = self.ranges.range(..first).next_back().filter(|(_, last)| **last >= first);
         let after = self.ranges.range(first..).take_while(|(begin, _)| **begin <= end);
@@ -68,7 +68,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     proptest! {
-        /// Behaves like a plain set of numbers.
+        /// The set behaves like a plain set of numbers.
         #[test]
         fn ranges_are_a_set(inserted in prop::collection::vec((0u64..60, 0u64..12), 0..40)) {
             let mut ranges = RangeSet::default();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which pages were sampled, which were not and why, and what sampling disturbed.
+//! The result of sampling: which pages were sampled, which were not and why, and what sampling
+//! disturbed.
 
 use std::fmt;
 
@@ -7,23 +8,23 @@ use pagewise_model::{Bytes, Name, Pages, Problem};
 
 use crate::Choice;
 
-/// What is known about a page that is shown.
+/// Facts about a page that is shown to the caller: where it is and how it is mapped.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Origin {
-    /// Index of its [`Part`] in [`Sample::parts`].
+    /// Index of the page's source: its [`Part`] in [`Sample::parts`].
     pub part: usize,
-    /// Page number in the part: the address in a process or core, or the offset in a file or
+    /// Page number in the source: the address in a process or core, or the offset in a file or
     /// device, divided by the page size.
     pub page: u64,
-    /// What backs the page.
+    /// The kind of memory that the page belongs to.
     pub kind: PageKind,
-    /// Whether the kernel marks it as mapped by no other process; `false` also if unknown.
+    /// Whether the kernel marks the page as mapped by no other process; `false` also if unknown.
     pub exclusive: bool,
     /// Weight of the page: 1 / number of places in the population that show the same page. Summed
     /// over the population, each page counts once. See [`Sharing`].
     pub share: f64,
-    /// Whether it is mapped as part of a huge page, if known: from PAGEMAP_SCAN or, for root, from
-    /// `/proc/kpageflags`.
+    /// Whether the page is mapped as part of a huge page, from PAGEMAP_SCAN or, for root, from
+    /// `/proc/kpageflags`; `None` if unknown.
     pub huge: Option<bool>,
 }
 
@@ -40,21 +41,21 @@ pub enum PageKind {
     Stored,
 }
 
-/// The kind of a source.
+/// The kind of a source of pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartKind {
-    /// One process.
+    /// The memory of one process.
     Process,
-    /// A regular file.
+    /// The contents of a regular file.
     File,
-    /// A block device.
+    /// The contents of a block device.
     Device,
-    /// An ELF core.
+    /// The memory in an ELF core dump.
     Core,
 }
 
 impl PartKind {
-    /// The word in `--json`.
+    /// The word that stands for the kind in the output of `--json`.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -66,29 +67,29 @@ impl PartKind {
     }
 }
 
-/// One source: a process, or the one file.
+/// One source of pages: a process, or the one file, device or core dump.
 #[derive(Debug, Clone)]
 pub struct Part {
     /// The kind of source.
     pub kind: PartKind,
     /// The name of the command (`comm`), or the path of the file.
     pub name: Name,
-    /// The pid of a process.
+    /// The pid if the source is a process.
     pub pid: Option<u32>,
     /// The memory cgroup of a process, if it was read (for a cgroup or the host).
     pub cgroup: Option<Name>,
-    /// The population: number of pages that could be shown when they were found.
+    /// Number of pages that could be shown when they were found: the population of the sample.
     pub pages: Pages,
-    /// Pages that were shown.
+    /// Number of pages that were shown.
     pub sampled: Pages,
-    /// Number of shown pages that others map too, or for which this is unknown.
+    /// Number of shown pages that other processes map too, or for which this is unknown.
     pub sampled_shared: Pages,
-    /// Anonymous pages in swap: counted, not read, not part of the population. Shmem in swap is not
-    /// counted, as it is not mapped by any process.
+    /// Number of anonymous pages in swap: they are counted, not read, and not part of the
+    /// population. Shmem in swap is not counted, as it is not mapped by any process.
     pub swapped: Pages,
     /// Mappings of the kernel's zero page, which take no memory; 0 if they cannot be recognised.
     pub zero_page: Pages,
-    /// Pages that should have been shown and could not be.
+    /// Number of pages that should have been shown and could not be, by the reason.
     pub skipped: SkippedPages,
     /// How the process ended, if it did before all its pages were sampled.
     pub ended: Option<ProcessEnd>,
@@ -97,20 +98,20 @@ pub struct Part {
 /// Numbers of pages that were found but could not be shown, by the reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SkippedPages {
-    /// Freed after they were found, or the source ended.
+    /// Pages that were freed after they were found, or whose source ended.
     pub gone: Pages,
-    /// Swapped out after they were found.
+    /// Pages that were swapped out after they were found.
     pub swapped: Pages,
-    /// The kernel refused to read them: device memory, secret memory, an I/O error.
+    /// Pages that the kernel refused to read: device memory, secret memory, an I/O error.
     pub refused: Pages,
     /// Another process had already shown the same page (only with [`Choice::Exact`], as root).
     pub duplicate: Pages,
-    /// They are after the end of the file.
+    /// Pages that are after the end of the file.
     pub truncated: Pages,
 }
 
 impl SkippedPages {
-    /// The sum of all reasons.
+    /// Number of skipped pages, over all reasons.
     #[must_use]
     pub fn sum(&self) -> Pages {
         [self.gone, self.swapped, self.refused, self.duplicate, self.truncated].into_iter().sum()
@@ -120,9 +121,9 @@ impl SkippedPages {
 /// How a process ended while it was sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessEnd {
-    /// It exited.
+    /// The process exited.
     Exited,
-    /// It called exec: its former memory is gone.
+    /// The process called exec: its former memory is gone.
     Replaced,
 }
 
@@ -131,28 +132,29 @@ pub enum ProcessEnd {
 pub struct UnreadProcess {
     /// Process id.
     pub pid: u32,
-    /// Name of the command, if it could be read.
+    /// Name of the process's command, if it could be read.
     pub name: Name,
-    /// The reason.
+    /// Why the process was not read.
     pub why: WhyUnread,
 }
 
 /// Why a process was not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum WhyUnread {
-    /// It does not exist, or has ended.
+    /// The process does not exist, or has ended.
     Gone,
-    /// It is one of the kernel's own threads.
+    /// The process is one of the kernel's own threads.
     KernelThread,
-    /// It has ended and has not been reaped: its memory is already freed.
+    /// The process has ended and has not been reaped: its memory is already freed.
     Zombie,
-    /// It belongs to another user, and reading those was not requested.
+    /// The process belongs to another user, and reading such processes was not requested.
     OtherUser,
-    /// The kernel refused (ptrace access check): it belongs to another user or is not dumpable.
+    /// The kernel refused access (ptrace access check): the process belongs to another user or is
+    /// not dumpable.
     Denied,
-    /// It did not answer in time: something holds its mmap lock.
+    /// The process did not answer in time: something holds its mmap lock.
     Stuck,
-    /// The time was up, or sampling was stopped, before it was its turn.
+    /// The time was up, or sampling was stopped, before the process had its turn.
     NoTime,
 }
 
@@ -183,7 +185,7 @@ impl fmt::Display for WhyUnread {
 /// How pages that several processes map are counted in [`Part::pages`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sharing {
-    /// There is one source, so nothing is shared between sources.
+    /// The sample has one source, so nothing is shared between sources.
     One,
     /// Shmem and file pages count once, identified by their file. Private pages that processes
     /// share since a fork, and pages that KSM merged, count once for each place. [`Origin::share`]
@@ -191,38 +193,38 @@ pub enum Sharing {
     /// address (found by its frame), regardless of processes outside the target; for a page that
     /// KSM merged, 1 / number of all its mappings.
     Weighed,
-    /// As [`Self::Weighed`], but without frame numbers: [`Origin::share`] is the average for shared
-    /// pages of the same mapping, from its proportional size in `smaps`. Processes outside the
-    /// target reduce it.
+    /// Shared pages have weights as with [`Self::Weighed`], but without frame numbers:
+    /// [`Origin::share`] is the average for shared pages of the same mapping, from its proportional
+    /// size in `smaps`. Processes outside the target reduce it.
     Proportional,
-    /// Once for each place in [`Part::pages`]; but each page was *shown* only once, identified by
-    /// its frame, and the other places are in [`SkippedPages::duplicate`].
+    /// Each page counts once for each place in [`Part::pages`]; but each page was *shown* only
+    /// once, identified by its frame, and the other places are in [`SkippedPages::duplicate`].
     ByFrame,
 }
 
-/// What sampling changed.
+/// What sampling changed in the processes that it read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Disturbed {
-    /// Pages of processes that are now marked as recently used.
+    /// Number of pages of processes that are now marked as recently used.
     pub referenced_pages: Pages,
     /// Upper bound of pages that were shared before and were copied. The call that can do this
     /// reads only pages that the kernel reported as unshared, so this counts races.
     pub unshared_pages: Pages,
-    /// Page faults that our reads caused in the targets: a page changed between pagemap and the
-    /// read.
+    /// Number of page faults that the reads of this program caused in the targets: a page changed
+    /// between pagemap and the read.
     pub faults: u64,
 }
 
 /// Why a sample is incomplete. If several reasons apply, the first of this list is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Partial {
-    /// The user stopped it.
+    /// The user stopped sampling.
     Stopped,
-    /// The time limit was reached.
+    /// The time limit of sampling was reached.
     Budget,
-    /// A source ended, or called exec.
+    /// A process ended, or called exec.
     Ended,
-    /// A process did not answer.
+    /// A process did not answer in time.
     Stuck,
     /// The core ends before the memory that its head lists.
     Truncated,
@@ -243,32 +245,32 @@ impl fmt::Display for Partial {
 /// The result of sampling.
 #[derive(Debug, Clone)]
 pub struct Sample {
-    /// Page size of the host.
+    /// Page size of the host, in bytes.
     pub page_size: Bytes,
-    /// The requested amount.
+    /// The requested number of pages.
     pub choice: Choice,
-    /// Each source with pages, even if none was shown.
+    /// Each source that has pages, even if none of them was shown.
     pub parts: Vec<Part>,
-    /// Processes that were not sampled.
+    /// Processes that were to be sampled and could not be read.
     pub not_read: Vec<UnreadProcess>,
-    /// How shared pages were counted.
+    /// How pages that several processes share were counted.
     pub sharing: Sharing,
-    /// What sampling changed.
+    /// What sampling changed in the processes that it read.
     pub disturbed: Disturbed,
     /// Why the sample is incomplete; `None` if it is complete.
     pub partial: Option<Partial>,
-    /// Files that could not be understood.
+    /// Files of the host that could not be understood.
     pub problems: Vec<Problem>,
 }
 
 impl Sample {
-    /// The population: pages of all parts.
+    /// Number of pages of all sources: the population of the sample.
     #[must_use]
     pub fn pages(&self) -> Pages {
         self.parts.iter().map(|part| part.pages).sum()
     }
 
-    /// Number of pages shown, of all parts.
+    /// Number of pages shown, over all sources.
     #[must_use]
     pub fn sampled_pages(&self) -> Pages {
         self.parts.iter().map(|part| part.sampled).sum()

@@ -27,18 +27,18 @@ use crate::{
     exact_needs, share, who,
 };
 
-/// Result of a [`Sampler::draw`].
+/// What one call of [`Sampler::draw`] did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drawn {
-    /// Pages shown by this call.
+    /// Number of pages shown by this call.
     pub shown: Pages,
-    /// Pages of the population that are not drawn yet.
+    /// Number of pages of the population that are not drawn yet.
     pub left: Pages,
-    /// Why fewer pages were drawn than requested.
+    /// Why fewer pages were drawn than requested; `None` if all were drawn.
     pub partial: Option<Partial>,
 }
 
-/// The pages that were found, and the state of sampling.
+/// The pages of the target that were found, and the state of sampling.
 #[derive(Debug)]
 pub struct Sampler {
     sample: Sample,
@@ -50,11 +50,11 @@ pub struct Sampler {
     drawn: u64,
     /// Frame of the kernel's zero page, if frame numbers are available.
     zero: Option<u64>,
-    /// Frames that were shown, if each shared page is shown once.
+    /// Frames that were shown so far; `None` unless each shared page is shown once.
     frames: Option<Mutex<SeenFrames>>,
-    /// The kernel's information about frames, if available.
+    /// The kernel's information about page frames, if available.
     kernel: Arc<Frames>,
-    /// Shares from `smaps` of parts that share pages, as far as they were read.
+    /// Shares from `smaps` of parts that share pages, as far as `smaps` was read.
     proportions: Mutex<share::SmapsShares>,
 }
 
@@ -103,7 +103,7 @@ fn of_processes(
     let GatheredRuns { parts, identities, spans, not_read, partial, problems, .. } = gathered;
     let sharing = match (&frames, parts.len()) {
         (Some(_), _) => Sharing::ByFrame,
-        // also for a single process, as KSM may have merged its pages
+        // a single process is weighed too, as KSM may have merged its pages
         (None, _) if told => Sharing::Weighed,
         (None, ..=1) => Sharing::One,
         (None, _) => Sharing::Proportional,
@@ -183,19 +183,19 @@ impl Sampler {
         Ok(self)
     }
 
-    /// Page size of the host.
+    /// Page size of the host, in bytes.
     #[must_use]
     pub fn page_size(&self) -> Bytes {
         self.sample.page_size
     }
 
-    /// The population: number of pages that can be drawn.
+    /// Number of pages that can be drawn: the population of the sample.
     #[must_use]
     pub fn pages(&self) -> Pages {
         self.sample.pages()
     }
 
-    /// The sources; [`Origin::part`](crate::Origin::part) is an index into these.
+    /// The sources of pages; [`Origin::part`](crate::Origin::part) is an index into these.
     #[must_use]
     pub fn parts(&self) -> &[Part] {
         &self.sample.parts
@@ -287,7 +287,7 @@ impl Sampler {
         self.spans.iter().map(Spans::total).sum()
     }
 
-    /// Returns the result.
+    /// Ends sampling and returns its result.
     #[must_use]
     pub fn finish(self) -> Sample {
         self.sample
@@ -305,7 +305,7 @@ fn run_all<V: Visit>(bench: &Bench<'_>, workers: &mut [V]) {
     });
 }
 
-/// Available memory of the host; 0 if it cannot be read.
+/// Available memory of the host in bytes; 0 if it cannot be read.
 fn available(snapshot: &Snapshot) -> Bytes {
     let memory = &snapshot.memory;
     let known = |reading: &Reading<Bytes>| reading.get();

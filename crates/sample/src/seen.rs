@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A set of page frames, with one bit for each; bitmaps exist only for ranges that contain any.
+//! A set of page frames, with one bit for each frame; bitmaps exist only for ranges that contain
+//! any.
 //!
 //! Only frames that several processes map are added, so this takes at most one bit per page of RAM.
 
@@ -15,7 +16,7 @@ pub(crate) struct SeenFrames {
 }
 
 impl SeenFrames {
-    /// Adds a frame; whether it was not in the set before.
+    /// Adds a frame; returns whether it was not in the set before.
     pub(crate) fn is_new(&mut self, frame: u64) -> bool {
         let bits = self.stretches.entry(frame / STRETCH).or_insert_with(|| Box::new([0; WORDS]));
         let place = usize::try_from(frame % STRETCH / 64).unwrap_or(0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A page that several places show → its weight at one of these places.
+//! Computes the weight of a page at one of the places that show it.
 //!
 //! After a fork, parent and child have the same private pages at the same addresses. A count over
 //! processes would include such a page once for each of them, although swap stores it once. So each
@@ -32,7 +32,7 @@ use crate::{PageKind, Sharing};
 /// Maximum number of processes that are checked for a page; if there are more, the result is
 /// extrapolated from these.
 const MOST_ASKED: usize = 64;
-/// Maximum number of processes that are kept open.
+/// Maximum number of processes whose files are kept open.
 const MOST_OPEN: usize = 256;
 
 /// What all threads use to find out who shares a page.
@@ -47,15 +47,15 @@ pub(crate) struct Sharers<'a> {
     budget: Option<Duration>,
 }
 
-/// Results of `smaps` for parts that share pages.
+/// What `smaps` tells about the sharing of pages, for the parts for which it was read.
 #[derive(Debug, Default)]
 pub(crate) struct SmapsShares {
     of_parts: HashMap<usize, Proportions>,
-    /// Time that reading took so far.
+    /// Time that reading `smaps` took so far.
     spent: Duration,
 }
 
-/// Processes that one thread has open, by their part.
+/// Processes that one thread has open to compare frames, by the part that they are.
 #[derive(Debug, Default)]
 pub(crate) struct Neighbours {
     open: HashMap<usize, Option<Pagemap>>,

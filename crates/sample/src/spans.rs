@@ -9,27 +9,27 @@
 
 use crate::PageKind;
 
-/// Consecutive pages of one kind.
+/// Consecutive pages of one kind, all mapped in the same way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
     /// Number of the first page.
     pub(crate) first: u64,
-    /// Number of pages.
+    /// Number of pages in the run.
     pub(crate) length: u64,
     pub(crate) kind: PageKind,
-    /// Whether it is mapped as part of a huge page.
+    /// Whether the run is mapped as part of a huge page; `None` if unknown.
     pub(crate) huge: Option<bool>,
-    /// Whether it is the first run of its mapping.
+    /// Whether the run is the first of its mapping.
     pub(crate) apart: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) first: u64,
-    /// Number of pages to show in all spans before this one.
+    /// Number of pages to show in all spans before this span.
     before: u64,
     pub(crate) length: u32,
-    /// Number of its pages that are to be shown.
+    /// Number of pages of the span that are to be shown.
     pub(crate) held: u32,
     pub(crate) kind: PageKind,
     pub(crate) huge: Option<bool>,
@@ -54,12 +54,12 @@ pub(crate) struct Spans {
 }
 
 impl Spans {
-    /// An empty list that will hold about `most` spans.
+    /// An empty list of spans that will hold about `most` spans.
     pub(crate) fn new(most: usize) -> Self {
         Self { list: Vec::new(), total: 0, most: most.max(2) }
     }
 
-    /// Number of pages to show.
+    /// Number of pages to show, over all spans.
     pub(crate) fn total(&self) -> u64 {
         self.total
     }
@@ -72,7 +72,7 @@ impl Spans {
         self.list.get(index)
     }
 
-    /// Adds a run. Runs must be added in order of their pages.
+    /// Adds a run of pages. Runs must be added in order of their pages.
     pub(crate) fn push(&mut self, mut run: Run) {
         while run.length > 0 {
             let length = u32::try_from(run.length).unwrap_or(u32::MAX);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A file, a device or a core dump → its pages.
+//! Reads the pages of a file, a device or a core dump.
 //!
 //! A file is divided into pages from its beginning; the last piece is padded with zeros, as in the
 //! page cache. A device is read with O_DIRECT.
@@ -21,12 +21,12 @@ use crate::process::{PageRequest, ReadOutcome};
 use crate::spans::{Run, Span};
 use crate::{OpenError, PageKind, PartKind, open};
 
-/// Where the pages are in the file.
+/// How the pages are arranged in the file.
 #[derive(Debug)]
 enum Layout {
-    /// One after the other.
+    /// The pages follow one another from the start of the file.
     Flat,
-    /// In segments, in order of address.
+    /// The pages are in the segments of a core dump, in order of address.
     Core(Vec<Segment>),
 }
 
@@ -39,10 +39,10 @@ pub(crate) struct Stored {
     layout: Layout,
 }
 
-/// Flaws found while opening a core.
+/// Flaws of a core dump that were found while opening it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Flaws {
-    /// Number of invalid segments.
+    /// Number of segments with an invalid header.
     pub(crate) garbled: u64,
     /// Number of pages that the headers place after the end of the file.
     pub(crate) truncated: u64,
@@ -54,7 +54,7 @@ impl Stored {
     }
 
     pub(crate) fn device(path: &Path, page_size: u64) -> Result<Self, OpenError> {
-        // opened normally first: opening something else than a device with O_DIRECT may fail with a
+        // the device is opened normally first: opening something else with O_DIRECT may fail with a
         // misleading error
         Self::flat(path, PartKind::Device, open::open_named(path), page_size)?;
         Self::flat(path, PartKind::Device, open::direct(path), page_size)
@@ -80,8 +80,8 @@ impl Stored {
         Ok((stored, Flaws { garbled: core.garbled, truncated: 0 }))
     }
 
-    /// Passes its runs of pages to `take`, in order; returns the number of pages after the end of
-    /// the file.
+    /// Passes the runs of pages of the file to `take`, in order; returns the number of pages after
+    /// the end of the file.
     pub(crate) fn find(&self, file_backed: bool, mut take: impl FnMut(Run)) -> u64 {
         let Layout::Core(stretches) = &self.layout else {
             let length = self.size.div_ceil(self.page_size);
@@ -106,7 +106,7 @@ impl Stored {
         pages(stretch.length) - pages(there)
     }
 
-    /// The parts of `length` bytes at `offset` that are not holes; no two of them share a page.
+    /// The ranges of `length` bytes at `offset` that are not holes; no page is in two of them.
     fn data(&self, offset: u64, length: u64) -> impl Iterator<Item = (u64, u64)> {
         let end = offset.saturating_add(length);
         let mut at = offset;
@@ -119,7 +119,8 @@ impl Stored {
         })
     }
 
-    /// `None` if there is no more data; `otherwise` if the file system does not support holes.
+    /// Seeks to the next data or hole; `None` if there is no more data, `otherwise` if the file
+    /// system does not support holes.
     fn seek(&self, to: SeekFrom, otherwise: u64, end: u64) -> Option<u64> {
         match rustix::fs::seek(&self.file, to) {
             Ok(place) => Some(place.min(end)),
@@ -154,7 +155,7 @@ impl Stored {
         Some((stretch.offset + inside, left.min(self.page_size)))
     }
 
-    /// Reads these pages, which must be in order, each to its place in `buffer`.
+    /// Reads the requested pages, which must be in order, each to its place in `buffer`.
     pub(crate) fn read(
         &self,
         requests: &[PageRequest],
@@ -214,7 +215,7 @@ impl Stored {
         (Some((first.0, end - first.0)), pages)
     }
 
-    /// Reads `bytes` and pads with zeros; returns the number of bytes read.
+    /// Reads `bytes` into `to` and pads with zeros; returns the number of bytes read.
     fn fill(&self, offset: u64, bytes: u64, to: &mut [u8]) -> io::Result<usize> {
         let length = usize::try_from(bytes).unwrap_or(usize::MAX).min(to.len());
         // O_DIRECT needs whole blocks; a file or device without a core layout always has whole
@@ -230,7 +231,7 @@ fn fate(there: bool) -> ReadOutcome {
     if there { ReadOutcome::Read { exclusive: false, frame: None } } else { ReadOutcome::Truncated }
 }
 
-/// A path, escaped for printing.
+/// A path in a form that is safe to print: special characters are escaped.
 pub(crate) fn display_name(path: &Path) -> Name {
     Name::from_bytes(path.as_os_str().as_encoded_bytes())
 }

@@ -3,7 +3,8 @@
 
 use crate::Origin;
 
-/// Receives pages, one after the other. Implemented by any `FnMut(&Origin, &[u8])` that is `Send`.
+/// Receives the sampled pages, one after the other. Implemented by any `FnMut(&Origin, &[u8])` that
+/// is `Send`.
 pub trait Visit: Send {
     /// Receives one page, which is valid only during the call. All pages have the host's page size:
     /// the last piece of a file is padded with zeros, as in the page cache.

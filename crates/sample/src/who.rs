@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A target → its processes, from a snapshot of the host.
+//! Finds the processes of a target in a snapshot of the host.
 
 use pagewise_model::{Name, Process, Snapshot};
 use pagewise_observe::{HostRoot, Scope, snapshot};
@@ -41,7 +41,7 @@ fn candidate_of(process: &Process) -> Candidate {
     Candidate { pid: process.pid, name: process.name.clone(), cgroup }
 }
 
-/// Processes of a cgroup and its descendants.
+/// Finds the processes of a cgroup and its descendants.
 fn in_cgroup(snapshot: &Snapshot, path: &str) -> Result<Vec<Candidate>, OpenError> {
     let group = resolve(snapshot, path).ok_or_else(|| OpenError::NoCgroup(Name::from(path)))?;
     let inside = |process: &&Process| {
@@ -50,8 +50,8 @@ fn in_cgroup(snapshot: &Snapshot, path: &str) -> Result<Vec<Candidate>, OpenErro
     Ok(snapshot.processes.list.iter().filter(inside).map(candidate_of).collect())
 }
 
-/// The cgroup's path as in the snapshot. Also accepts a folder below `/sys/fs/cgroup`, where v1 has
-/// the controller's name before the cgroup's path.
+/// Finds the path of a cgroup as it is in the snapshot. Also accepts a folder below
+/// `/sys/fs/cgroup`, where v1 has the controller's name before the cgroup's path.
 fn resolve(snapshot: &Snapshot, path: &str) -> Option<String> {
     let path = Name::from(path);
     let below = path.as_str().strip_prefix("/sys/fs/cgroup");
@@ -62,7 +62,7 @@ fn resolve(snapshot: &Snapshot, path: &str) -> Option<String> {
         let process = |process: &Process| {
             process.cgroup.value().is_some_and(|cgroup| is_below(cgroup.as_str(), path))
         };
-        // a cgroup that was left out of the snapshot is known from its processes
+        // a cgroup that is not in the snapshot is known if one of its processes is
         snapshot.cgroups.groups.iter().any(group) || snapshot.processes.list.iter().any(process)
     };
     candidates.into_iter().flatten().find(|path| exists(path)).map(str::to_owned)

@@ -21,16 +21,16 @@ use crate::spans::Span;
 use crate::stored::Stored;
 use crate::{Disturbed, Origin, PageKind, Part, Partial, ProcessEnd, Visit};
 
-/// Where the pages are read from.
+/// From where the workers read the pages.
 #[derive(Debug)]
 pub(crate) enum Sources {
-    /// One process for each part.
+    /// The processes to read, one for each part.
     Processes(Vec<Identity>),
-    /// The single part.
+    /// The file, device or core dump that is the only part.
     Stored(Stored),
 }
 
-/// The counts of all workers.
+/// Counts that all workers add to.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) parts: Vec<Part>,
@@ -39,7 +39,7 @@ pub(crate) struct Ledger {
     pub(crate) shown: u64,
 }
 
-/// What all workers share.
+/// State that all workers share.
 #[derive(Debug)]
 pub(crate) struct Bench<'a> {
     pub(crate) sources: &'a Sources,
@@ -51,11 +51,11 @@ pub(crate) struct Bench<'a> {
     pub(crate) page_size: usize,
 }
 
-/// Recognises pages by their frames.
+/// Recognises zero pages and duplicates by their frames.
 #[derive(Debug)]
 pub(crate) struct FrameJudge<'a> {
     pub(crate) zero: Option<u64>,
-    /// Frames that were shown, if each shared page is shown once.
+    /// Frames that were shown so far; `None` unless each shared page is shown once.
     pub(crate) seen: Option<&'a Mutex<SeenFrames>>,
 }
 
@@ -69,22 +69,22 @@ impl Judge for FrameJudge<'_> {
     }
 }
 
-/// The state of one thread.
+/// The state of one worker thread.
 struct Worker<'a, 'b, V> {
     bench: &'a Bench<'b>,
     visit: &'a mut V,
     open: Option<(usize, Opened)>,
-    /// One page larger than a batch, so that the batch can be page-aligned.
+    /// The buffer for a batch; one page larger, so that the batch can be page-aligned.
     buffer: Buffer,
     scratch: Scratch,
     fates: Vec<ReadOutcome>,
     neighbours: Neighbours,
 }
 
-/// Works until no batch is left.
+/// Takes batches and shows their pages, until no batch is left.
 pub(crate) fn work<V: Visit>(bench: &Bench<'_>, visit: &mut V) {
-    // filled with bytes that are not zero, so that the pages are allocated now: our own page faults
-    // would otherwise be counted as faults of the target
+    // the buffer is filled with bytes that are not zero, so that the pages are allocated now: our
+    // own page faults would otherwise be counted as faults of the target
     let mut buffer = Buffer::new_zeroed((BATCH + 1) * bench.page_size);
     buffer.get_mut().fill(0xff);
     let (scratch, fates) = (Scratch::default(), Vec::with_capacity(BATCH));
@@ -109,7 +109,7 @@ impl<V: Visit> Worker<'_, '_, V> {
         }
     }
 
-    /// The pages of a coarse span that exist now. A place without a page counts as gone.
+    /// Finds the pages of a coarse span that exist now. A place without a page counts as gone.
     fn resolve(&mut self, part: usize, span: &Span, places: Option<Vec<u64>>) -> Vec<PageRequest> {
         let held = match self.bench.sources {
             Sources::Stored(stored) => stored.pages_of(span),
