@@ -23,11 +23,12 @@ use crate::sys::{Advice, Mapping};
 /// How the kernel backs a mapping when it is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Backing {
-    /// With a huge page.
+    /// The mapping is a huge page.
     Huge,
     /// With small pages, because huge pages are switched off or the kernel provided none.
     Small,
-    /// Advised (madvise) and not checked: the coverage shows it.
+    /// The mapping is advised (madvise), and it was not checked whether it is huge: the coverage
+    /// shows that.
     Unchecked,
 }
 
@@ -36,9 +37,9 @@ pub(crate) enum Backing {
 pub(crate) struct Policy {
     pub(crate) switch: Switch,
     pub(crate) fork: Fork,
-    /// Maximum mapped bytes.
+    /// Maximum number of bytes that the pool may map.
     pub(crate) limit: usize,
-    /// Bytes of empty huge pages that are kept.
+    /// Bytes of empty huge pages that the pool keeps mapped.
     pub(crate) retain: usize,
 }
 
@@ -46,7 +47,7 @@ pub(crate) struct Policy {
 struct Entry {
     mapping: Mapping,
     backing: Backing,
-    /// How the huge page is divided; `None` if it is a single block.
+    /// How the huge page is divided into blocks; `None` if the mapping is a single block.
     chunk: Option<Chunk>,
 }
 
@@ -56,17 +57,17 @@ impl Entry {
     }
 }
 
-/// The arena's counters.
+/// Counters of the arena of one pool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) mapped: usize,
     /// Bytes of empty huge pages, included in `mapped`.
     pub(crate) retained: usize,
-    /// Mapped bytes by backing.
+    /// Mapped bytes in huge pages; the next fields have those with another backing.
     pub(crate) huge: usize,
     pub(crate) small: usize,
     pub(crate) unchecked: usize,
-    /// The number of times that the kernel refused memory.
+    /// Number of times that the kernel refused memory.
     pub(crate) out_of_memory: u64,
     /// Released addresses that were no blocks in use, found when a thread's cache was emptied.
     pub(crate) wrong_releases: u64,
@@ -84,17 +85,18 @@ impl Counts {
     }
 }
 
-/// The memory of one pool; see the module.
+/// The memory of one pool: huge pages divided into slabs, and large blocks.
 #[derive(Debug)]
 pub(crate) struct Arena {
-    /// The pool's number.
+    /// The number of the pool that the arena belongs to.
     pool: u32,
     chunk: usize,
     policy: Policy,
     entries: Vec<Option<Entry>>,
-    /// Numbers of empty `entries`. Its capacity is sufficient for all of them.
+    /// Numbers of empty `entries`, for reuse. The capacity is sufficient for the numbers of all
+    /// entries.
     vacant: Vec<u32>,
-    /// For each class, the chunks that have a free block of it.
+    /// For each size class, the chunks that have a free block of it.
     partial: Vec<BitSet>,
     /// Chunks that have a free span.
     open: BitSet,
@@ -121,7 +123,7 @@ impl Arena {
         })
     }
 
-    /// Takes up to `most` blocks of a class, and at least one.
+    /// Takes at least one and up to `most` blocks of a size class.
     pub(crate) fn take(
         &mut self,
         class: SizeClass,
@@ -179,7 +181,7 @@ impl Arena {
         Ok((block, spans * span))
     }
 
-    /// Takes whole huge pages; returns the number of bytes.
+    /// Takes a block of whole huge pages; returns its address and its size in bytes.
     pub(crate) fn take_large(&mut self, size: usize) -> Result<(NonNull<u8>, usize), Error> {
         let bytes = size.checked_next_multiple_of(self.chunk).ok_or(Error::TooLarge)?;
         let (mapping, backing) = self.map(bytes)?;
@@ -188,7 +190,8 @@ impl Arena {
         Ok((base, bytes))
     }
 
-    /// A chunk with this many consecutive free spans, and the first of them.
+    /// Finds room for a slab or run: a chunk with this many consecutive free spans, and the number
+    /// of the first of these.
     fn room(&mut self, spans: usize) -> Result<(usize, usize), Error> {
         let chunk = |id: usize| self.entries[id].as_ref()?.chunk.as_ref();
         let found = self.open.iter().find_map(|id| Some((id, chunk(id)?.room(spans)?)));
@@ -264,7 +267,7 @@ impl Arena {
         self.vacant.last().copied().map_or_else(new, Ok)
     }
 
-    /// Adds an entry for mapped memory; returns its number.
+    /// Adds an entry for newly mapped memory; returns the number of the entry.
     fn enter(&mut self, entry: Entry) -> usize {
         let bytes = entry.mapping.bytes();
         self.counts.mapped += bytes;
@@ -289,7 +292,7 @@ impl Arena {
         }
         match self.policy.switch {
             Switch::Off => {
-                // A kernel that refuses this has no huge pages anyway.
+                // A kernel that refuses this advice has no huge pages anyway.
                 let _ = mapping.advise(Advice::Small);
                 Ok(Backing::Small)
             }
@@ -311,7 +314,8 @@ impl Arena {
         Backing::Small
     }
 
-    /// Populates a huge page and checks that it is huge; collapses it otherwise.
+    /// Populates a mapping with the size of a huge page, and checks whether it is a huge page; if
+    /// not, collapses it.
     fn populate(&mut self, mapping: &Mapping) -> Result<Backing, Error> {
         let advised = self.advise(mapping);
         match mapping.advise(Advice::Populate) {
@@ -378,7 +382,7 @@ impl Arena {
         Ok(self.unmap(id))
     }
 
-    /// The entry that contains an address.
+    /// Finds the number of the entry whose memory contains an address.
     fn entry(&self, address: usize) -> Result<usize, Error> {
         let owner = index::owner(address).filter(|owner| owner.pool == self.pool);
         Ok(owner.ok_or(Error::Foreign)?.entry as usize)
@@ -395,7 +399,7 @@ impl Arena {
         }
     }
 
-    /// Returns an entry to the kernel; returns its size in bytes.
+    /// Unmaps the memory of an entry, which returns it to the kernel; returns its size in bytes.
     fn unmap(&mut self, id: usize) -> usize {
         let Some(entry) = self.entries[id].take() else { return 0 };
         let (address, bytes) = (entry.mapping.address(), entry.mapping.bytes());
@@ -434,8 +438,8 @@ impl Arena {
         self.forget();
     }
 
-    /// Drops all records without unmapping anything: for a child process that does not have the
-    /// memory.
+    /// Drops all records of the arena without unmapping anything: for a child process that does not
+    /// have the memory.
     pub(crate) fn forget(&mut self) {
         for entry in self.entries.drain(..).flatten() {
             entry.mapping.forget();
@@ -446,7 +450,7 @@ impl Arena {
         self.counts = Counts::default();
     }
 
-    /// Address and length of each mapping.
+    /// First address and length in bytes of each mapping of the pool.
     pub(crate) fn ranges(&self) -> Result<Vec<(u64, u64)>, Error> {
         let mut ranges = Vec::new();
         ranges.try_reserve(self.entries.len()).map_err(|_| Error::RECORDS)?;

@@ -5,16 +5,16 @@
 
 use crate::Error;
 
-/// A set of numbers below a capacity.
+/// A set of numbers below a capacity, stored as a bitmap.
 #[derive(Debug, Default)]
 pub(crate) struct BitSet {
     words: Vec<u64>,
-    /// No word before this one has a bit set.
+    /// Index of a word of the bitmap before which no word has a bit set.
     first: usize,
 }
 
 impl BitSet {
-    /// Makes room for the numbers below `capacity`.
+    /// Makes room in the set for the numbers below `capacity`.
     pub(crate) fn reserve(&mut self, capacity: usize) -> Result<(), Error> {
         let words = capacity.div_ceil(64);
         if let Some(more) = words.checked_sub(self.words.len()) {
@@ -35,7 +35,7 @@ impl BitSet {
         Ok(set)
     }
 
-    /// Adds a number, for which there must be room.
+    /// Adds a number to the set, which must have room for it.
     pub(crate) fn insert(&mut self, number: usize) {
         self.words[number / 64] |= 1 << (number % 64);
         self.first = self.first.min(number / 64);
@@ -49,7 +49,7 @@ impl BitSet {
         self.words.get(number / 64).is_some_and(|word| word >> (number % 64) & 1 == 1)
     }
 
-    /// The smallest number in the set.
+    /// The smallest number in the set; `None` if the set is empty.
     pub(crate) fn smallest(&mut self) -> Option<usize> {
         let found = self.words[self.first..].iter().position(|word| *word != 0);
         self.first += found.unwrap_or(self.words.len() - self.first);
@@ -85,7 +85,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 128 }) })]
 
-        /// It contains the same numbers as a set of the standard library.
+        /// The bit set contains the same numbers as a set of the standard library.
         #[test]
         fn it_is_a_set(steps in prop::collection::vec((any::<bool>(), 0usize..300), 0..200)) {
             let (mut set, mut model) = (BitSet::default(), BTreeSet::new());

@@ -17,9 +17,9 @@ use crate::tally::Tally;
 const MOST_BLOCKS: usize = 64;
 const MOST_BYTES: usize = 32 << 10;
 
-/// A thread's free blocks of one class.
+/// A thread's free blocks of one size class.
 struct Magazine {
-    /// Its capacity is zero or `most`.
+    /// The free blocks; the capacity of the vector is zero or `most`.
     blocks: Vec<NonNull<u8>>,
     most: usize,
     /// Size of each block in bytes.
@@ -42,7 +42,7 @@ impl Magazine {
 struct Cache {
     core: Arc<Core>,
     tally: Arc<Tally>,
-    /// Indexed by class.
+    /// The free blocks of each size class, indexed by the class.
     magazines: Vec<Magazine>,
 }
 
@@ -173,13 +173,13 @@ fn with<R>(
     CACHES.try_with(with).ok().flatten()
 }
 
-/// Takes a block from this thread's cache; `None` if it has no cache.
+/// Takes a block from this thread's cache of free blocks; `None` if the thread has no cache.
 #[inline]
 pub(crate) fn take(core: &Arc<Core>, class: SizeClass) -> Option<Result<NonNull<[u8]>, Error>> {
     with(core, |cache| cache.take(class))
 }
 
-/// Adds a block to this thread's cache; `None` if it has no cache.
+/// Adds a block to this thread's cache of free blocks; `None` if the thread has no cache.
 #[inline]
 pub(crate) fn put(
     core: &Arc<Core>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One huge page in 32 spans: slabs of small blocks, and runs, each a single block. Handles offsets
-//! only, not memory.
+//! The division of a huge page into 32 spans, which form slabs of small blocks, and runs, each a
+//! single block. Handles offsets only, not memory.
 
 use crate::Error;
 use crate::size_class::SizeClass;
@@ -10,11 +10,11 @@ use crate::slab::Slab;
 pub(crate) const SPANS: usize = 32;
 const ALL_FREE: u32 = u32::MAX;
 
-/// What begins at a span.
+/// What begins at a span: a slab or a run.
 #[derive(Debug)]
 enum Part {
     Slab(Slab),
-    /// A single block of this many spans.
+    /// A single block that takes this number of spans.
     Run(usize),
 }
 
@@ -32,20 +32,20 @@ impl Part {
 pub(crate) struct Put {
     /// The size of the block in bytes.
     pub(crate) size: usize,
-    /// Its class; `None` if it was a run.
+    /// The size class of the block; `None` if it was a run.
     pub(crate) class: Option<SizeClass>,
-    /// The spans that became free: first and count.
+    /// The spans that became free: the first one and their number.
     pub(crate) freed: Option<(usize, usize)>,
 }
 
-/// How a huge page is divided.
+/// How a huge page is divided into slabs and runs.
 #[derive(Debug)]
 pub(crate) struct Chunk {
-    /// Bytes of a span.
+    /// Size of a span in bytes.
     span: usize,
-    /// Bitmap of free spans.
+    /// Bitmap of the free spans: bit n is set if span n is free.
     free: u32,
-    /// The parts, indexed by their first span.
+    /// The slabs and runs, indexed by their first span.
     parts: [Option<Part>; SPANS],
 }
 
@@ -68,7 +68,7 @@ impl Chunk {
         (0..=SPANS - spans).find(|first| self.free >> first & mask == mask)
     }
 
-    /// Makes a slab at free spans; returns its number of spans.
+    /// Makes a slab of free spans, starting with span `first`; returns its number of spans.
     pub(crate) fn add_slab(&mut self, first: usize, class: SizeClass) -> Result<usize, Error> {
         let slab = Slab::new(class, self.span)?;
         let spans = slab.spans;
@@ -76,7 +76,7 @@ impl Chunk {
         Ok(spans)
     }
 
-    /// Makes a single block of free spans; returns its offset.
+    /// Makes a single block of free spans; returns its offset in the huge page in bytes.
     pub(crate) fn add_run(&mut self, first: usize, spans: usize) -> usize {
         self.occupy(first, Part::Run(spans));
         first * self.span
@@ -150,7 +150,7 @@ impl Chunk {
         Some((first, spans))
     }
 
-    /// The first span of the part that contains an offset.
+    /// The first span of the slab or run that contains an offset.
     fn first_of(&self, offset: usize) -> Option<usize> {
         let at = offset / self.span;
         let first = (0..=at).rev().find(|span| self.parts[*span].is_some())?;
@@ -159,7 +159,8 @@ impl Chunk {
     }
 }
 
-/// A bitmap of this many spans (at most all of them), starting with `first`.
+/// A bitmap in which the bits of this many spans (at most all of them) are set, starting with
+/// `first`.
 fn mask(first: usize, spans: usize) -> u32 {
     let ones = u32::try_from((1u64 << spans) - 1).unwrap_or(u32::MAX);
     ones << first

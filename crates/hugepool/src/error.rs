@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Why a pool refused a call.
+//! Why a call of this library was refused.
 
 use std::fmt;
 
@@ -25,27 +25,28 @@ pub enum Error {
     },
     /// All blocks of a table are in use.
     Full,
-    /// The kernel provided no memory: RLIMIT_AS, RLIMIT_DATA, overcommit or too many mappings.
+    /// The kernel refused memory because of RLIMIT_AS, RLIMIT_DATA, overcommit or too many
+    /// mappings.
     OutOfMemory {
-        /// The error number, as in `errno.h`.
+        /// The error number of the system call, as in `errno.h`.
         errno: i32,
     },
     /// This process is a child by fork(), and the pool was created with `Fork::Exclude`.
     Forked,
     /// The block is not from this pool, or its memory was returned to the kernel since.
     Foreign,
-    /// The block is free already.
+    /// The block that was to be released is free already.
     DoubleRelease,
     /// The address is inside of a block, or the block has another size class than the layout.
     WrongBlock,
     /// `PAGEWISE_THP` is none of `on`, `off` and `advised`.
     Switch {
-        /// Its value, at most 40 characters of it.
+        /// The first 40 characters of its value.
         found: Box<str>,
     },
     /// The kernel did not show how the memory is mapped.
     Unreadable {
-        /// The error number, as in `errno.h`.
+        /// The error number of the system call, as in `errno.h`.
         errno: i32,
     },
 }

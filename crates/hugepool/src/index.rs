@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Address → the pool that mapped it, read without a lock.
+//! Finds, without a lock, the pool that mapped an address.
 //!
 //! A table of three levels over 48 bits of address, with one entry for each 2 MiB. Levels are
 //! allocated when they are first needed (20 KiB for each GiB of addresses) and never freed, so that
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use crate::chunk::SPANS;
 use crate::size_class::SizeClass;
 
-/// Address bits within an entry: the smallest chunk is 2 MiB.
+/// Number of address bits within one entry of the table: the smallest chunk is 2 MiB.
 const SHIFT: usize = 21;
 const BITS: usize = 9;
 const FANOUT: usize = 1 << BITS;
@@ -28,9 +28,9 @@ pub(crate) struct Owner {
 }
 
 struct Leaf {
-    /// `pool << 32 | entry`; 0 if there is none.
+    /// The pool and its arena's entry as `pool << 32 | entry`; 0 if no pool has mapped the address.
     owner: AtomicU64,
-    /// For each span, the size class of its slab plus one; 0 if it is not in a slab.
+    /// For each span, the size class of its slab plus one; 0 if the span is not in a slab.
     classes: [AtomicU8; SPANS],
 }
 
@@ -61,13 +61,14 @@ fn make_leaf(address: usize) -> Option<&'static Leaf> {
     Some(&leaves[part(address, 0)])
 }
 
-/// The level in a cell, which is filled if it is empty; `None` without memory.
+/// The level of the table in a cell; allocates it if the cell is empty. `None` if there is no
+/// memory for it.
 fn get_or_fill<T>(cell: &OnceLock<Vec<T>>, new: impl FnMut() -> T) -> Option<&Vec<T>> {
     if cell.get().is_none() {
         let mut level = Vec::new();
         level.try_reserve_exact(FANOUT).ok()?;
         level.resize_with(FANOUT, new);
-        // Another thread may have filled it meanwhile: then this one is dropped.
+        // Another thread may have filled the cell meanwhile: then this level is dropped.
         let _ = cell.set(level);
     }
     cell.get()
@@ -84,7 +85,7 @@ pub(crate) fn enter(address: usize, bytes: usize, owner: Owner) -> bool {
     true
 }
 
-/// Removes the entries that `enter` added.
+/// Removes the entries of the table that `enter` added for this memory.
 pub(crate) fn remove(address: usize, bytes: usize) {
     for leaf in pages(address, bytes).filter_map(leaf) {
         leaf.owner.store(0, Ordering::Release);
@@ -98,7 +99,7 @@ fn pages(address: usize, bytes: usize) -> impl Iterator<Item = usize> {
     (address..address + bytes).step_by(1 << SHIFT)
 }
 
-/// The owner of an address.
+/// The pool that mapped an address, and the entry in its arena; `None` if no pool did.
 pub(crate) fn owner(address: usize) -> Option<Owner> {
     let entry = leaf(address)?.owner.load(Ordering::Acquire);
     let pool = u32::try_from(entry >> 32).ok().filter(|pool| *pool != 0)?;
@@ -129,7 +130,7 @@ fn slot(address: usize) -> usize {
     address >> (SHIFT - SPANS.ilog2() as usize) & (SPANS - 1)
 }
 
-/// The pool that mapped an address, and the class of the slab there.
+/// The pool that mapped an address, and the size class of the slab there.
 #[inline]
 pub(crate) fn class(address: usize) -> Option<(u32, SizeClass)> {
     let leaf = leaf(address)?;
@@ -142,7 +143,7 @@ pub(crate) fn class(address: usize) -> Option<(u32, SizeClass)> {
 mod tests {
     use super::*;
 
-    /// Addresses without any mapping: the highest that are covered.
+    /// An address without any mapping, near the end of what the table covers.
     const HIGH: usize = (1 << COVERED) - (1 << 30);
 
     #[test]

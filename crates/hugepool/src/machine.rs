@@ -17,22 +17,23 @@ use crate::Error;
 use crate::sys;
 
 const FOLDER: &str = "/sys/kernel/mm/transparent_hugepage";
-/// The size of huge pages if the kernel does not show it: that of x86-64.
+/// Size of a huge page in bytes that is assumed if the kernel does not show it: that of x86-64.
 pub(crate) const USUAL_SIZE: usize = 2 << 20;
-/// Pools do not use larger huge pages: a pool would have at least this much memory.
+/// Maximum size in bytes of the huge pages that pools use: every pool maps at least this much
+/// memory.
 #[cfg(feature = "pool")]
 const LARGEST_SIZE: usize = 32 << 20;
 
-/// Whether the machine allows huge pages.
+/// Whether the machine's settings allow huge pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Availability {
-    /// `always`: any memory may get huge pages.
+    /// The setting is `always`: any memory may get huge pages.
     Always,
-    /// `madvise`: memory with MADV_HUGEPAGE gets huge pages.
+    /// The setting is `madvise`: only memory with MADV_HUGEPAGE gets huge pages.
     Advised,
-    /// `never`: page faults get none. `MADV_COLLAPSE` may still work.
+    /// The setting is `never`: page faults get no huge pages. `MADV_COLLAPSE` may still work.
     Never,
-    /// They are disabled for this process (`PR_SET_THP_DISABLE`, or `MemoryTHP=` of systemd).
+    /// Huge pages are disabled for this process (`PR_SET_THP_DISABLE`, or `MemoryTHP=` of systemd).
     DisabledForProcess,
     /// The kernel has no transparent huge pages, or its setting cannot be read.
     Absent,
@@ -47,7 +48,8 @@ impl Availability {
         fs::read_to_string(format!("{FOLDER}/enabled")).map_or(Self::Absent, |text| parse(&text))
     }
 
-    /// The word for it in statistics: `always`, `madvise`, `never`, `disabled-for-process` or `absent`.
+    /// The word for the setting in statistics: `always`, `madvise`, `never`, `disabled-for-process`
+    /// or `absent`.
     pub fn word(self) -> &'static str {
         match self {
             Self::Always => "always",
@@ -76,7 +78,7 @@ pub(crate) fn huge_page_size() -> Option<usize> {
     text.trim().parse().ok().filter(|size: &usize| size.is_power_of_two())
 }
 
-/// What pools do to get huge pages: `PAGEWISE_THP`.
+/// What pools do to get huge pages, as set in the environment variable `PAGEWISE_THP`.
 #[cfg(feature = "pool")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Switch {
@@ -85,14 +87,14 @@ pub enum Switch {
     On,
     /// Advise (`MADV_HUGEPAGE`), and leave the rest to page faults and khugepaged.
     Advised,
-    /// No huge pages (`MADV_NOHUGEPAGE`).
+    /// Pools request no huge pages (`MADV_NOHUGEPAGE`).
     Off,
 }
 
 #[cfg(feature = "pool")]
 impl Switch {
-    /// Reads `PAGEWISE_THP`; if it is not set, `Off` if the machine's setting is never or it has no
-    /// huge pages, else `On`.
+    /// Reads `PAGEWISE_THP`. If the variable is not set, the result is `Off` if the machine's
+    /// setting is `never` or it has no huge pages, otherwise `On`.
     ///
     /// # Errors
     /// [`Error::Switch`] if it is set to another word.
@@ -121,7 +123,7 @@ impl Switch {
         }
     }
 
-    /// The word of the environment: `on`, `advised` or `off`.
+    /// The word for the switch in the environment variable: `on`, `advised` or `off`.
     pub fn word(self) -> &'static str {
         match self {
             Self::On => "on",
@@ -142,7 +144,7 @@ fn chunk_size_for(huge: Option<usize>) -> usize {
     huge.filter(|huge| (USUAL_SIZE..=LARGEST_SIZE).contains(huge)).unwrap_or(USUAL_SIZE)
 }
 
-/// `MemAvailable` of the machine in bytes; `None` if it cannot be read.
+/// Available memory of the machine in bytes (`MemAvailable`); `None` if it cannot be read.
 #[cfg(feature = "pool")]
 pub(crate) fn available_memory() -> Option<usize> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;

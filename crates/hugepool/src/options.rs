@@ -6,26 +6,28 @@ use crate::machine::Switch;
 /// What a child by fork() gets of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fork {
-    /// A copy, as of all memory. The first write to a page on either side then copies 4 KiB and
-    /// splits the huge page; [`Pool::collapse`](crate::Pool::collapse) makes it huge again.
+    /// The child has a copy of the pool, as of all memory. The first write to a page on either side
+    /// then copies 4 KiB and splits the huge page; [`Pool::collapse`](crate::Pool::collapse) makes
+    /// it huge again.
     #[default]
     Copy,
-    /// Nothing (`MADV_DONTFORK`): huge pages of the parent stay huge. In the child all calls are refused
-    /// ([`Error::Forked`](crate::Error::Forked)), and access to a block ends it with SIGSEGV.
+    /// The child has nothing of the pool (`MADV_DONTFORK`): huge pages of the parent stay huge. In
+    /// the child all calls are refused ([`Error::Forked`](crate::Error::Forked)), and access to a
+    /// block ends it with SIGSEGV.
     Exclude,
 }
 
 /// The options of a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Maximum bytes that the pool may map; above it, [`Error::Limit`](crate::Error::Limit) is
-    /// returned.
+    /// Maximum bytes that the pool may map; an allocation beyond that is refused with
+    /// [`Error::Limit`](crate::Error::Limit).
     pub limit: usize,
     /// Bytes of empty huge pages that are kept for later, instead of being returned to the kernel.
     pub retain: usize,
-    /// What a child by fork() gets.
+    /// What a child by fork() gets of the pool's memory.
     pub fork: Fork,
-    /// How huge pages are requested; `None`: `PAGEWISE_THP` and the machine's setting decide.
+    /// How the pool requests huge pages; `None` if `PAGEWISE_THP` and the machine's setting decide.
     pub switch: Option<Switch>,
     /// Whether each release is checked under the lock (foreign blocks, double release, wrong size),
     /// without thread caches. The default is true in debug builds and false in release builds.
@@ -45,13 +47,13 @@ impl Default for Options {
 }
 
 impl Options {
-    /// For long-lived objects: a huge page is returned to the kernel when its last block is
+    /// Options for long-lived objects: a huge page is returned to the kernel when its last block is
     /// released.
     pub fn long_lived() -> Self {
         Self::default()
     }
 
-    /// For short-lived objects: 32 MiB of empty huge pages are kept for later allocations.
+    /// Options for short-lived objects: 32 MiB of empty huge pages are kept for later allocations.
     pub fn short_lived() -> Self {
         Self { retain: 32 << 20, ..Self::default() }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Pools: what programs allocate from.
+//! Pools of huge pages from which programs allocate blocks.
 
 use std::alloc::Layout;
 use std::ptr::NonNull;
@@ -146,7 +146,7 @@ impl Pool {
         let mut locked = self.core.locked.lock();
         let address = block.addr().get();
         let size = locked.arena.size_at(address);
-        // Spans without blocks have no size: `put` determines which error it is.
+        // Spans without blocks have no size: `put` determines which error that is.
         if let (Ok(size), Some(layout)) = (&size, layout) {
             if *size < layout.size() || self.usable(layout).is_some_and(|usable| usable != *size) {
                 return Err(Error::WrongBlock);
@@ -157,7 +157,7 @@ impl Pool {
         Ok(())
     }
 
-    /// The usable size of a layout's block, if it has a class.
+    /// The usable size in bytes of a block for this layout; `None` if the layout has no size class.
     fn usable(&self, layout: Layout) -> Option<usize> {
         let is_small = layout.align() <= self.core.chunk / crate::chunk::SPANS;
         let class = SizeClass::for_layout(layout.size(), layout.align());
@@ -202,7 +202,7 @@ impl Pool {
         self.core.arena().collapse()
     }
 
-    /// The state and counters of the pool.
+    /// The present state and counters of the pool.
     pub fn statistics(&self) -> Statistics {
         let locked = self.core.locked.lock();
         let mut tallied = locked.tallied;
@@ -231,7 +231,8 @@ impl Pool {
     }
 }
 
-/// Handles for C: the pointer inside the [`Arc`], so that a handle needs no memory of its own.
+/// Handles of a pool for C: the pointer inside the [`Arc`], so that a handle needs no memory of its
+/// own.
 impl Pool {
     /// Turns the handle into a pointer without dropping it.
     pub(crate) fn into_raw(self) -> *const Core {

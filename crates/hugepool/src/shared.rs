@@ -11,21 +11,21 @@ use crate::options::{Fork, Options};
 use crate::sys::{Guard, Lock};
 use crate::tally::{Tallied, Tally};
 
-/// Calls use the threads' free blocks.
+/// State of a pool: calls use the free blocks that threads cache.
 const OPEN: u8 = 0;
-/// Like [`OPEN`] with checks: each call takes the lock.
+/// State of a pool whose releases are checked: as [`OPEN`], but each call takes the lock.
 const CHECKED: u8 = 3;
-/// The last handle was dropped.
+/// State of a pool whose last handle was dropped.
 const CLOSED: u8 = 1;
-/// This process is a child that does not have the pool's memory.
+/// State of a pool in a child process that does not have the pool's memory.
 const FORKED: u8 = 2;
 
-/// What all handles of a pool share.
+/// The state that all handles of a pool share.
 #[derive(Debug)]
 pub(crate) struct Core {
-    /// The pool's number, never reused.
+    /// The number of the pool, never reused.
     pub(crate) number: u32,
-    /// Its index in threads' caches, reused after the pool is closed.
+    /// Index of the pool in the caches of threads, reused after the pool is closed.
     slot: usize,
     state: AtomicU8,
     pub(crate) handles: AtomicUsize,
@@ -39,7 +39,7 @@ pub(crate) struct Core {
 #[derive(Debug)]
 pub(crate) struct Locked {
     pub(crate) arena: Arena,
-    /// Counters of threads that have free blocks.
+    /// Counters of each thread that caches free blocks of the pool.
     pub(crate) tallies: Vec<Arc<Tally>>,
     /// Counters of all other threads, and of calls that bypass the thread caches.
     pub(crate) tallied: Tallied,
@@ -62,7 +62,7 @@ impl std::ops::DerefMut for LockedArena<'_> {
 }
 
 impl Core {
-    /// Creates a pool without memory, and registers it for fork().
+    /// Creates a pool without memory, and registers it so that fork() takes its lock.
     pub(crate) fn open(options: &Options) -> Result<Arc<Self>, Error> {
         static NUMBERS: AtomicU32 = AtomicU32::new(1);
         let machine = Availability::read();
@@ -114,7 +114,7 @@ impl Core {
         LockedArena(self.locked.lock())
     }
 
-    /// Creates the counters of a thread.
+    /// Creates the counters of a thread for this pool.
     pub(crate) fn add_tally(&self) -> Result<Arc<Tally>, Error> {
         ensure_memory_for::<Tally>()?;
         let tally = Arc::new(Tally::default());
@@ -126,7 +126,8 @@ impl Core {
 
     /// Adds the counters of a thread that ends to `tallied`.
     pub(crate) fn remove_tally(&self, tally: &Arc<Tally>) {
-        // In a child without the memory nobody reads them; a closed pool has no statistics.
+        // A child without the pool's memory has nobody to read the counters; a closed pool has no
+        // statistics.
         if self.is_open() {
             let mut locked = self.locked.lock();
             locked.tallied.add(tally.read());
@@ -134,7 +135,8 @@ impl Core {
         }
     }
 
-    /// Returns the memory to the kernel; threads drop the free blocks that they still cache.
+    /// Returns the memory of the pool to the kernel; threads drop the free blocks that they still
+    /// cache.
     pub(crate) fn close(&self) {
         let was = self.state.swap(CLOSED, Ordering::SeqCst);
         registry::remove(self);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Sizes of small blocks → size classes, and how many blocks of a class share a slab.
+//! Assigns sizes of small blocks to size classes, and computes how many blocks of a class share a
+//! slab.
 //!
 //! Classes are 16 bytes apart up to 128 bytes; above that, there are eight classes per power of
 //! two, so that rounding up wastes at most 1/8 of a block. The largest class is 256 KiB.
@@ -11,9 +12,9 @@
 pub(crate) const QUANTUM: usize = 16;
 /// Classes below this index have at most 16 KiB; threads cache only these.
 pub(crate) const KEPT: usize = 64;
-/// The largest size that has a class.
+/// The largest block size that has a class, in bytes.
 pub(crate) const LARGEST: usize = 256 << 10;
-/// Number of classes.
+/// Number of size classes.
 pub(crate) const COUNT: usize = 8 + 8 * 11;
 
 const LINEAR: usize = 128;
@@ -72,7 +73,7 @@ impl SizeClass {
         usize::from(self.0)
     }
 
-    /// The size of its blocks in bytes.
+    /// The size of blocks of this class in bytes.
     #[inline]
     pub(crate) fn size(self) -> usize {
         let index = self.index();
@@ -83,7 +84,7 @@ impl SizeClass {
         base + (index % 8 + 1) * (base / 8)
     }
 
-    /// The number of spans of its slabs: the smallest that wastes little.
+    /// The number of spans of a slab of this class: the smallest number that wastes little.
     pub(crate) fn slab_spans(self, span: usize) -> usize {
         let is_dense = |spans: &usize| (spans * span) % self.size() <= spans * span / WASTE;
         let fewest = self.size().div_ceil(span);

@@ -8,13 +8,13 @@ use crate::Error;
 use crate::bits::BitSet;
 use crate::size_class::SizeClass;
 
-/// Consecutive spans that hold blocks of one class.
+/// Consecutive spans of a huge page that hold blocks of one size class.
 #[derive(Debug)]
 pub(crate) struct Slab {
     pub(crate) class: SizeClass,
     /// Size of each block in bytes, at most 256 KiB.
     size: u32,
-    /// Number of spans.
+    /// Number of spans that the slab takes.
     pub(crate) spans: usize,
     capacity: usize,
     free: usize,
@@ -39,7 +39,7 @@ impl Slab {
         Some(block * self.size as usize)
     }
 
-    /// Releases the block at an offset.
+    /// Releases the block at an offset from the start of the slab.
     ///
     /// # Errors
     /// [`Error::WrongBlock`] if no block begins there, [`Error::DoubleRelease`] if the block is free.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The state and counters of a pool.
+//! Statistics of a pool: its state and counters.
 
 use std::fmt;
 
@@ -7,7 +7,8 @@ use crate::arena::Counts;
 use crate::machine::{Availability, Switch};
 use crate::tally::Tallied;
 
-/// Sizes are in bytes. Blocks count with the size of their class, not with the requested size.
+/// The state and counters of a pool; sizes are in bytes. Blocks count with the size of their class,
+/// not with the requested size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statistics {
     /// How the pool requests huge pages.
@@ -16,7 +17,7 @@ pub struct Statistics {
     pub machine: Availability,
     /// The unit that the pool maps and returns: the size of a huge page.
     pub huge_page: usize,
-    /// Address space of the pool.
+    /// Bytes of address space that the pool has mapped.
     pub mapped: usize,
     /// The part of `mapped` in empty huge pages.
     pub retained: usize,
@@ -30,7 +31,7 @@ pub struct Statistics {
     pub unchecked: usize,
     /// Why the kernel last refused a huge page, as in `errno.h`; `None` if it never did.
     pub huge_errno: Option<i32>,
-    /// Blocks in use.
+    /// Number of blocks in use.
     pub live_blocks: u64,
     /// Bytes of blocks in use.
     pub live: u64,
@@ -40,7 +41,7 @@ pub struct Statistics {
     pub releases: u64,
     /// Number of times that the kernel refused memory.
     pub out_of_memory: u64,
-    /// Releases without checks of addresses that were no blocks in use: bugs in the program.
+    /// Number of unchecked releases whose address was no block in use: bugs in the program.
     pub wrong_releases: u64,
 }
 

@@ -33,7 +33,7 @@ pub(crate) const PAGE_IS_PRESENT: u64 = 1 << 3;
 pub(crate) const PAGE_IS_PFNZERO: u64 = 1 << 5;
 pub(crate) const PAGE_IS_HUGE: u64 = 1 << 6;
 
-/// `struct pm_scan_arg` of linux/fs.h.
+/// `struct pm_scan_arg` of linux/fs.h: the argument of PAGEMAP_SCAN.
 #[repr(C)]
 #[derive(Debug, Default)]
 struct ScanArgument {
@@ -122,15 +122,15 @@ mod memory {
     /// Advice to the kernel about memory (madvise).
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub(crate) enum Advice {
-        /// Use huge pages at page faults.
+        /// Use huge pages at page faults (MADV_HUGEPAGE).
         Huge,
-        /// Use no huge pages.
+        /// Use no huge pages (MADV_NOHUGEPAGE).
         Small,
         /// A child by fork() does not get the memory.
         Exclude,
-        /// Populate all of it, writable.
+        /// Populate the whole mapping with writable pages.
         Populate,
-        /// Collapse it into huge pages now.
+        /// Collapse the mapping into huge pages now.
         Collapse,
     }
 
@@ -146,7 +146,7 @@ mod memory {
     unsafe impl Send for Mapping {}
 
     impl Mapping {
-        /// The address of the first byte.
+        /// First address of the mapping.
         pub(crate) fn base(&self) -> NonNull<u8> {
             self.base
         }
@@ -166,7 +166,8 @@ mod memory {
             unsafe { self.base.add(offset) }
         }
 
-        /// Drops this without unmapping: for a child process that does not have the mapping.
+        /// Drops the mapping without unmapping it: for a child process that does not have the
+        /// memory.
         pub(crate) fn forget(self) {
             std::mem::forget(self);
         }
@@ -337,20 +338,20 @@ mod mutex {
             Guard { lock: self }
         }
 
-        /// Takes the lock, until `release_held`.
+        /// Takes the lock and holds it until `release_held` is called.
         pub(crate) fn hold(&self) {
             // SAFETY: it is initialised statically and not moved once it is in use (see the type).
             unsafe { libc::pthread_mutex_lock(self.raw.get()) };
         }
 
-        /// Releases the lock taken by `hold`: in the parent, or in the child as the copy of this
+        /// Releases the lock that `hold` took: in the parent, or in the child as the copy of this
         /// thread.
         pub(crate) fn release_held(&self) {
             // SAFETY: as for `hold`. Only the handlers of fork() call this, after `hold`.
             unsafe { libc::pthread_mutex_unlock(self.raw.get()) };
         }
 
-        /// Reads the value in a thread that has called `hold`.
+        /// Reads the locked value in a thread that has called `hold`.
         pub(crate) fn with_held<R>(&self, read: impl FnOnce(&T) -> R) -> R {
             // SAFETY: this thread holds the lock (only the handlers of fork() call this), so there is no Guard.
             read(unsafe { &*self.value.get() })

@@ -9,10 +9,11 @@ use crate::coverage::{self, Coverage, Method};
 use crate::machine::{self, Availability, Switch};
 use crate::sys::{Advice, Lock, Mapping};
 
-/// Alignment of blocks in bytes.
+/// Alignment of the blocks of a table in bytes.
 const ALIGNMENT: usize = 4096;
 
-/// A table of blocks: buffers of a cache, segments of a dictionary.
+/// A table with a fixed number of blocks of one size: buffers of a cache, segments of a dictionary.
+/// buffers of a cache, segments of a dictionary.
 ///
 /// All of it is mapped, and with [`Switch::On`] populated, when it is created: a shortage of memory
 /// is reported then, and no later call fails for that reason. It never grows. Any thread may call
@@ -51,7 +52,7 @@ impl Table {
         Ok(Self { mapping, block, count, free })
     }
 
-    /// Takes a free block.
+    /// Takes a free block from the table.
     ///
     /// # Errors
     /// [`Error::Full`] if there is none.
@@ -64,7 +65,7 @@ impl Table {
         Ok(NonNull::slice_from_raw_parts(start, self.block))
     }
 
-    /// Releases a block.
+    /// Releases a block to the table.
     ///
     /// # Errors
     /// [`Error::Foreign`], [`Error::WrongBlock`] for an address inside a block,
@@ -103,17 +104,17 @@ impl Table {
         self.block
     }
 
-    /// Number of blocks.
+    /// Number of blocks in the table, free or not.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Number of free blocks.
+    /// Number of free blocks in the table.
     pub fn free(&self) -> usize {
         self.free.lock().iter().count()
     }
 
-    /// How much of its memory is resident and in huge pages.
+    /// How much of the table's memory is resident and in huge pages.
     ///
     /// # Errors
     /// [`Error::Unreadable`] if /proc is not mounted.

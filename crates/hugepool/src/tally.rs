@@ -21,7 +21,7 @@ impl Default for Tally {
     }
 }
 
-/// Sums of tallies. Bytes are those of the size classes.
+/// Sums of the counters of threads. Bytes count with the size of the block's class.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tallied {
     pub(crate) allocations: u64,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Lines of `/proc/self/maps` → private anonymous mappings.
+//! Finds the private anonymous mappings among the lines of `/proc/self/maps`.
 
-/// A private mapping without a file.
+/// A line of `/proc/self/maps` about a private mapping without a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct MapLine<'a> {
     pub(super) start: u64,
@@ -9,8 +9,8 @@ pub(super) struct MapLine<'a> {
     pub(super) name: &'a str,
 }
 
-/// `None` for other mappings, for the kernel's own (`[vdso]` and similar), and for lines in another
-/// format.
+/// Parses a line if it is about a private anonymous mapping; `None` for other mappings, for the
+/// kernel's own (`[vdso]` and similar), and for lines in another format.
 ///
 /// A line is `START-END PERMISSIONS OFFSET DEVICE INODE NAME`; the name may be missing or contain spaces.
 pub(super) fn parse(line: &str) -> Option<MapLine<'_>> {

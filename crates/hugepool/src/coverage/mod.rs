@@ -23,33 +23,34 @@ use crate::{Error, machine, sys};
 use maps::MapLine;
 use scan::Scanner;
 
-/// Amounts of memory in bytes.
+/// How much memory is mapped, resident and in huge pages, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// Address space.
+    /// Bytes of address space that are mapped.
     pub mapped: u64,
-    /// The part of it in whole aligned huge pages, which could be huge.
+    /// Bytes of `mapped` in whole aligned ranges with the size of a huge page, which could be huge
+    /// pages.
     pub eligible: u64,
-    /// Resident memory.
+    /// Bytes of memory that are resident.
     pub resident: u64,
-    /// Memory in huge pages.
+    /// Bytes of resident memory that are in huge pages.
     pub huge: u64,
     /// Number of pages in huge pages that were read to estimate growth.
     pub sampled: u64,
-    /// The number of these that contain only zeros.
+    /// Number of sampled pages that contain only zeros.
     pub zero: u64,
 }
 
 impl Coverage {
-    /// The share of resident memory that is in huge pages, from 0 to 1; `None` if nothing is
+    /// The share of resident memory that is in huge pages, from 0 to 1; `None` if no memory is
     /// resident.
     pub fn share(&self) -> Option<f64> {
         let share = |part: u64, of: u64| part as f64 / of as f64;
         (self.resident > 0).then(|| share(self.huge, self.resident))
     }
 
-    /// An estimate of the bytes that are resident only because of their neighbours; `None` without
-    /// a sample.
+    /// An estimate of the bytes that are resident only because they are in a huge page with pages
+    /// that were used; `None` without a sample.
     ///
     /// Pages that the program itself filled with zeros count as well.
     pub fn growth(&self) -> Option<u64> {
@@ -67,40 +68,41 @@ impl Coverage {
     }
 }
 
-/// A private anonymous mapping.
+/// A private anonymous mapping of the process, and how much of it is in huge pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping {
-    /// `[heap]`, `[stack]`, `[anon:NAME]` if it was named by prctl(), otherwise `anonymous`.
+    /// Name of the mapping: `[heap]`, `[stack]`, `[anon:NAME]` if it was named by prctl(),
+    /// otherwise `anonymous`.
     pub name: String,
-    /// The address of its first byte.
+    /// First address of the mapping.
     pub start: u64,
     /// First address after the mapping.
     pub end: u64,
-    /// How much of it is in huge pages.
+    /// How much of the mapping is resident and in huge pages.
     pub coverage: Coverage,
 }
 
-/// How the huge pages were determined.
+/// How the memory in huge pages was determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// The ioctl of Linux 6.7.
+    /// With the ioctl PAGEMAP_SCAN of Linux 6.7.
     PagemapScan,
-    /// `/proc/self/smaps`: slower, and growth is not estimated.
+    /// From `/proc/self/smaps`: slower, and growth is not estimated.
     Smaps,
 }
 
-/// The memory of the calling process.
+/// The private anonymous memory of the calling process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
-    /// Its private anonymous mappings in order of address.
+    /// The private anonymous mappings in order of address.
     pub mappings: Vec<Mapping>,
-    /// How they were read.
+    /// How the mappings were read.
     pub method: Method,
 }
 
 impl Process {
     /// Reads the mappings. About `samples` pages are read to estimate growth, each about 1 µs; with
-    /// 0 it is not estimated.
+    /// 0 growth is not estimated.
     ///
     /// # Errors
     /// [`Error::Unreadable`] if /proc is not mounted or may not be read.
@@ -128,7 +130,7 @@ impl Process {
         Ok(Self { mappings, method: Method::PagemapScan })
     }
 
-    /// The sums of all mappings.
+    /// The sums over all mappings.
     pub fn total(&self) -> Coverage {
         let mut total = Coverage::default();
         self.mappings.iter().for_each(|mapping| total.add(&mapping.coverage));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Mappings → lines in Prometheus's text format, one series for each name of a mapping.
+//! Writes the coverage of mappings in Prometheus's text format, one series for each name of a
+//! mapping.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -8,7 +9,7 @@ use super::{Coverage, Mapping};
 
 type Value = fn(&Coverage) -> Option<u64>;
 
-/// Name, help and value of each metric.
+/// Name, help text and value of each metric.
 const METRICS: &[(&str, &str, Value)] = &[
     ("mapped", "Address space of private anonymous mappings.", |c| Some(c.mapped)),
     ("eligible", "Address space in whole huge pages.", |c| Some(c.eligible)),

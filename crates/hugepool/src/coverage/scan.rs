@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! PAGEMAP_SCAN of the calling process: which pages are resident, and which of them huge.
+//! Finds with PAGEMAP_SCAN which pages of the calling process are resident, and which of them are
+//! huge.
 
 use std::fs::File;
 use std::io;
@@ -10,8 +11,8 @@ use crate::sys::{self, PAGE_IS_HUGE, PAGE_IS_PFNZERO, PageRegion};
 /// Maximum number of regions that one call returns.
 const REGIONS: usize = 256;
 
-/// The open pagemap of this process. A child by fork() must open its own, because an open file
-/// refers to the parent.
+/// The open `/proc/self/pagemap` of this process. A child by fork() must open the file again,
+/// because an open file refers to the parent.
 #[derive(Debug)]
 pub(crate) struct Scanner(File);
 
@@ -21,7 +22,7 @@ impl Scanner {
         File::open("/proc/self/pagemap").map(Self)
     }
 
-    /// `None` if the kernel has no PAGEMAP_SCAN.
+    /// Opens a scanner and checks that it works; `None` if the kernel has no PAGEMAP_SCAN.
     pub(super) fn working() -> io::Result<Option<Self>> {
         let scanner = Self::open()?;
         match sys::scan_present(&scanner.0, 0, 0, &mut []) {

@@ -24,14 +24,14 @@ pub(super) fn parse(text: &str, huge: u64) -> Vec<Mapping> {
     mappings
 }
 
-/// A line such as `Rss:      12 kB`.
+/// Parses a line with a size, such as `Rss:      12 kB`, into its key and the size in bytes.
 fn size(line: &str) -> Option<(&str, u64)> {
     let (key, rest) = line.split_once(':')?;
     let kib: u64 = rest.trim().strip_suffix(" kB")?.parse().ok()?;
     Some((key, kib.checked_mul(1024)?))
 }
 
-/// Whether the line begins with an address; other lines begin with a capitalised key.
+/// Whether the line begins a mapping: with an address. Other lines begin with a capitalised key.
 fn is_head(line: &str) -> bool {
     let first = line.split(' ').next().unwrap_or_default();
     first.contains('-') && !first.ends_with(':')

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Coverage of the calling process for C: totals, a callback for each mapping, text for Prometheus.
+//! Coverage of the calling process for C: totals, a callback for each mapping, and text for
+//! Prometheus.
 
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 
@@ -10,21 +11,22 @@ use crate::coverage::{Coverage, Method, Process};
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CCoverage {
-    /// See [`Coverage::mapped`].
+    /// Bytes of address space; see [`Coverage::mapped`].
     pub mapped: u64,
-    /// See [`Coverage::eligible`].
+    /// Bytes that could be in huge pages; see [`Coverage::eligible`].
     pub eligible: u64,
-    /// See [`Coverage::resident`].
+    /// Bytes of resident memory; see [`Coverage::resident`].
     pub resident: u64,
-    /// See [`Coverage::huge`].
+    /// Bytes in huge pages; see [`Coverage::huge`].
     pub huge: u64,
-    /// See [`Coverage::growth`]; 0 without a sample.
+    /// Estimated bytes that are resident only because of huge pages, 0 without a sample; see
+    /// [`Coverage::growth`].
     pub growth: u64,
-    /// See [`Coverage::sampled`].
+    /// Number of pages that were read; see [`Coverage::sampled`].
     pub sampled_pages: u64,
-    /// See [`Coverage::zero`].
+    /// Number of these pages that contain only zeros; see [`Coverage::zero`].
     pub zero_pages: u64,
-    /// 1 if it was read by PAGEMAP_SCAN, 0 if from smaps.
+    /// How the coverage was read: 1 by PAGEMAP_SCAN, 0 from smaps.
     pub by_scan: u64,
 }
 
@@ -43,8 +45,8 @@ impl CCoverage {
     }
 }
 
-/// `hugepool_mapping_function`: context, name, first address, address after the last, coverage; 0
-/// continues.
+/// The callback `hugepool_mapping_function`. It receives the context, and of a mapping the name,
+/// the first address, the first address after it, and the coverage; it returns 0 to continue.
 pub type MappingFunction =
     unsafe extern "C" fn(*mut c_void, *const c_char, u64, u64, *const CCoverage) -> c_int;
 

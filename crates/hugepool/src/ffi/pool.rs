@@ -12,7 +12,7 @@ use super::result::{Code, INVALID, answer, code, store};
 use crate::shared::Core;
 use crate::{Error, Fork, Options, Pool, Statistics, Switch, Table};
 
-/// `hugepool`: the target of a pool's handles. C knows only its address.
+/// The C type `hugepool`: the target of a pool's handles. C knows only its address.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct CPool(Core);
@@ -20,21 +20,22 @@ pub struct CPool(Core);
 /// The alignment of blocks if 0 is passed, as for malloc().
 const USUAL_ALIGNMENT: usize = 16;
 
-/// `hugepool_options`.
+/// The C structure `hugepool_options`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct COptions {
-    /// `sizeof(hugepool_options)`.
+    /// Size of the structure as the caller knows it: `sizeof(hugepool_options)`.
     pub size: usize,
-    /// See [`Options::limit`]; 0 is no limit.
+    /// Maximum bytes that the pool may map, 0 without a limit; see [`Options::limit`].
     pub limit: usize,
-    /// See [`Options::retain`].
+    /// Bytes of empty huge pages that the pool keeps; see [`Options::retain`].
     pub retain: usize,
-    /// -1: `PAGEWISE_THP` and the machine decide; 0 off; 1 on; 2 advised.
+    /// How huge pages are requested: -1: `PAGEWISE_THP` and the machine decide; 0: off; 1: on; 2:
+    /// advised.
     pub thp: c_int,
-    /// 0: a child by fork() has a copy; 1: it has nothing.
+    /// What a child by fork() gets: 0: a copy of the pool's memory; 1: nothing.
     pub fork: c_int,
-    /// 1: each release is checked; 0: not; -1: only in debug builds of the library.
+    /// Whether each release is checked: 1: yes; 0: no; -1: only in debug builds of the library.
     pub checks: c_int,
 }
 
@@ -98,7 +99,7 @@ unsafe fn with_pool<R>(
     run(&pool).map_err(|error| code(&error))
 }
 
-/// Creates a pool; NULL options are the default ones.
+/// Creates a pool; if `options` is NULL, with the default options.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hugepool_create(options: *const COptions, out: *mut *const CPool) -> Code {
     answer(|| {
@@ -126,7 +127,7 @@ pub unsafe extern "C" fn hugepool_destroy(pool: *const CPool) {
     }
 }
 
-/// Allocates a block.
+/// Allocates a block from a pool.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hugepool_allocate(
     pool: *const CPool,
@@ -147,7 +148,7 @@ pub unsafe extern "C" fn hugepool_allocate(
     })
 }
 
-/// Releases a block of any size. NULL is ignored.
+/// Releases a block of any size to its pool. NULL is ignored.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hugepool_release(pool: *const CPool, block: *mut c_void) -> Code {
     let Some(block) = NonNull::new(block.cast()) else { return 0 };
@@ -155,7 +156,7 @@ pub unsafe extern "C" fn hugepool_release(pool: *const CPool, block: *mut c_void
     answer(|| unsafe { with_pool(pool, |pool| pool.release_any(block)) })
 }
 
-/// Releases a block with the size and alignment of its allocation. NULL is ignored.
+/// Releases a block to its pool, with the size and alignment of its allocation. NULL is ignored.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hugepool_release_sized(
     pool: *const CPool,
@@ -188,7 +189,7 @@ pub unsafe extern "C" fn hugepool_usable_size(
     })
 }
 
-/// Returns empty huge pages to the kernel; returns their bytes.
+/// Returns the empty huge pages of a pool to the kernel; the result is their size in bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hugepool_trim(pool: *const CPool) -> usize {
     // SAFETY: the caller promises a pool.
@@ -202,37 +203,38 @@ pub unsafe extern "C" fn hugepool_collapse(pool: *const CPool) -> usize {
     unsafe { with_pool(pool, |pool| Ok(pool.collapse())).unwrap_or(0) }
 }
 
-/// `hugepool_stats`, in bytes except for counts.
+/// The C structure `hugepool_stats`, in bytes except for counts.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct CStatistics {
-    /// The size of a huge page.
+    /// Size of a huge page in bytes.
     pub huge_page: u64,
-    /// See [`Statistics::mapped`].
+    /// Bytes of address space of the pool; see [`Statistics::mapped`].
     pub mapped: u64,
-    /// See [`Statistics::retained`].
+    /// Bytes of empty huge pages that the pool keeps; see [`Statistics::retained`].
     pub retained: u64,
-    /// See [`Statistics::huge`].
+    /// Mapped bytes in huge pages; see [`Statistics::huge`].
     pub huge: u64,
-    /// See [`Statistics::small`].
+    /// Mapped bytes in small pages; see [`Statistics::small`].
     pub small: u64,
-    /// See [`Statistics::unchecked`].
+    /// Mapped bytes whose backing was not checked; see [`Statistics::unchecked`].
     pub unchecked: u64,
-    /// See [`Statistics::live`].
+    /// Bytes of blocks in use; see [`Statistics::live`].
     pub live: u64,
-    /// See [`Statistics::live_blocks`].
+    /// Number of blocks in use; see [`Statistics::live_blocks`].
     pub live_blocks: u64,
-    /// See [`Statistics::allocations`].
+    /// Number of allocations; see [`Statistics::allocations`].
     pub allocations: u64,
-    /// See [`Statistics::releases`].
+    /// Number of releases; see [`Statistics::releases`].
     pub releases: u64,
-    /// See [`Statistics::out_of_memory`].
+    /// How often the kernel refused memory; see [`Statistics::out_of_memory`].
     pub out_of_memory: u64,
-    /// See [`Statistics::wrong_releases`].
+    /// Number of wrong releases; see [`Statistics::wrong_releases`].
     pub wrong_releases: u64,
-    /// See [`Statistics::huge_errno`]; 0 if the kernel never refused.
+    /// Error number of the last refused huge page, 0 if the kernel never refused; see
+    /// [`Statistics::huge_errno`].
     pub huge_errno: c_int,
-    /// 0 off, 1 on, 2 advised.
+    /// How the pool requests huge pages: 0: off; 1: on; 2: advised.
     pub thp: c_int,
 }
 
@@ -261,7 +263,7 @@ impl CStatistics {
     }
 }
 
-/// The state and counters of a pool.
+/// Stores the state and counters of a pool in `out`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hugepool_statistics(pool: *const CPool, out: *mut CStatistics) -> Code {
     // SAFETY: the caller promises a pool, and that `out` may be written.
@@ -281,7 +283,7 @@ pub unsafe extern "C" fn hugepool_pool_coverage(pool: *const CPool, out: *mut CC
     })
 }
 
-/// Creates a table of `count` blocks; `thp` as in `hugepool_options`.
+/// Creates a table of `count` blocks; `thp` has the values of the field in `hugepool_options`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hugepool_table_create(
     block: usize,
@@ -311,7 +313,7 @@ pub unsafe extern "C" fn hugepool_table_destroy(table: *mut Table) {
     }
 }
 
-/// Takes a free block of a table.
+/// Takes a free block from a table.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hugepool_table_acquire(
     table: *const Table,
@@ -330,7 +332,7 @@ pub unsafe extern "C" fn hugepool_table_acquire(
     })
 }
 
-/// Releases a block of a table. NULL is ignored.
+/// Releases a block to its table. NULL is ignored.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hugepool_table_release(table: *const Table, block: *mut c_void) -> Code {
     let Some(block) = NonNull::new(block.cast()) else { return 0 };

@@ -6,13 +6,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::Error;
 
-/// `hugepool_result`: 0 is success.
+/// The C type `hugepool_result`, which every function returns: 0 is success.
 pub type Code = c_int;
 
 const OK: Code = 0;
 /// A pointer is NULL, or a structure has a size that this version does not know.
 pub const INVALID: Code = 13;
-/// A bug in this library.
+/// The result of a call that met a bug in this library.
 pub const INTERNAL: Code = 14;
 
 /// The messages of all codes, in the header's order.
@@ -51,7 +51,7 @@ pub(super) fn code(error: &Error) -> Code {
     }
 }
 
-/// Runs the body of a function, and returns its code.
+/// Runs the body of a C function, and returns the code of its result.
 #[inline]
 pub(super) fn answer(run: impl FnOnce() -> Result<(), Code>) -> Code {
     match catch_unwind(AssertUnwindSafe(run)) {
@@ -74,7 +74,7 @@ pub(super) unsafe fn store<T>(to: *mut T, value: T) -> Result<(), Code> {
     Ok(())
 }
 
-/// A sentence for a result: never NULL, valid for ever.
+/// A sentence that describes a result code: never NULL, valid for ever.
 #[unsafe(no_mangle)]
 pub extern "C" fn hugepool_message(code: Code) -> *const c_char {
     let message = usize::try_from(code).ok().and_then(|code| MESSAGES.get(code));
