@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Numbers names in the order in which they first occur.
+//! Numbers names in the order in which each name first occurs.
 
 use std::collections::HashMap;
 
-/// The names so far, with their numbers.
+/// The names that occurred so far, with their numbers.
 #[derive(Debug, Default)]
 pub(super) struct Aliases(HashMap<Vec<u8>, usize>);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How each kind of file is redacted: bytes → bytes, or `None` if nothing of it may be kept.
+//! How each kind of file is redacted: a function takes the contents and returns what may be kept of
+//! them, or `None` if nothing may be kept.
 
 use std::io::{Read, Write};
 
@@ -8,18 +9,18 @@ use super::words::{MAKERS, MODULES, OPTIONS, PARAMETERS, is_number};
 use pagewise_hostfs::text::{rewritten, words};
 use pagewise_settings::plain::is_plain;
 
-/// Redacts line by line; never `None`, as a dropped line is kept as an empty one.
+/// Redacts a file line by line; never returns `None`, as a dropped line is kept as an empty one.
 pub(super) fn lines(bytes: &[u8], keep: impl FnMut(&[u8]) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
     Some(rewritten(bytes, keep))
 }
 
-/// Text that only the kernel writes: kept if it is ASCII text.
+/// Keeps text that only the kernel writes, if all of it is ASCII text.
 pub(super) fn verbatim(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     let text = bytes.iter().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace());
     text.then(|| bytes.to_vec())
 }
 
-/// Numbers, `max` and the words of switches; a file with anything else is dropped.
+/// Keeps a file of numbers, `max` and the words of switches; drops a file with anything else.
 pub(super) fn numbers(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     words(bytes).all(|word| is_number(word) || is_switch(word)).then(|| bytes.to_vec())
 }
@@ -37,12 +38,12 @@ pub(super) fn kernel_log(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     Some(pagewise_observe::formats::kernel_log::rename(bytes, names))
 }
 
-/// Like [`kernel_log`], for the kernel messages that journald stored.
+/// Redacts like [`kernel_log`], but kernel messages that journald stored.
 pub(super) fn kernel_journal(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     Some(pagewise_observe::formats::kernel_log::renamed_journal(bytes, names))
 }
 
-/// Keeps only that the file exists.
+/// Keeps only the fact that the file exists.
 pub(super) fn presence(_: &mut Names, _: &[u8]) -> Option<Vec<u8>> {
     Some(Vec::new())
 }
@@ -56,12 +57,12 @@ pub(super) fn sysctl(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Drops the file of a package if nothing of it is kept.
+/// Drops the file of a package if no part of the file is kept.
 fn unless_empty(kept: Option<Vec<u8>>) -> Option<Vec<u8>> {
     kept.filter(|kept| !kept.trim_ascii().is_empty())
 }
 
-/// Lines of tmpfiles.d that write a known setting.
+/// Keeps the lines of a tmpfiles.d file that write a known setting.
 pub(super) fn tmpfiles(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| pagewise_settings::tmpfiles::is_known(line).then(|| line.to_vec()))
 }
@@ -71,7 +72,7 @@ pub(super) fn tmpfiles_of_package(names: &mut Names, bytes: &[u8]) -> Option<Vec
     unless_empty(tmpfiles(names, bytes))
 }
 
-/// Parts of udev rules that set up zram or a sysctl.
+/// Keeps the parts of udev rules that set up zram or a sysctl.
 pub(super) fn udev_rules(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     if !pagewise_settings::udev::is_of_interest(bytes) {
         return Some(Vec::new());
@@ -84,7 +85,7 @@ pub(super) fn udev_rules_of_package(names: &mut Names, bytes: &[u8]) -> Option<V
     unless_empty(udev_rules(names, bytes))
 }
 
-/// Options of kernel modules that concern memory.
+/// Keeps the options of kernel modules that concern memory.
 pub(super) fn modprobe(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
         let (module, options) = pagewise_settings::modules::options(line)?;
@@ -102,7 +103,7 @@ pub(super) fn modprobe_of_package(names: &mut Names, bytes: &[u8]) -> Option<Vec
     unless_empty(modprobe(names, bytes))
 }
 
-/// Modules related to memory that are loaded at boot.
+/// Keeps the names of modules related to memory that are loaded at boot.
 pub(super) fn modules_load(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
         pagewise_settings::modules::loaded_module(line).map(|module| module.as_bytes().to_vec())
@@ -114,7 +115,7 @@ pub(super) fn modules_load_of_package(names: &mut Names, bytes: &[u8]) -> Option
     unless_empty(modules_load(names, bytes))
 }
 
-/// The devices of zram-generator and their settings; paths are dropped.
+/// Keeps the devices of zram-generator and their settings; drops paths.
 pub(super) fn generator(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
         let section = line.trim_ascii().strip_prefix(b"[").and_then(|it| it.strip_suffix(b"]"));
@@ -135,7 +136,7 @@ pub(super) fn generator(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// The settings of zram-tools for its device.
+/// Keeps the settings of zram-tools for its zram device.
 pub(super) fn zram_tools(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
         let (key, value) = pagewise_settings::zram_managers::zram_tools_key(line)?;
@@ -166,7 +167,7 @@ fn area(names: &mut Names, area: &[u8]) -> String {
     format!("{}=hidden", tag.unwrap_or("UUID"))
 }
 
-/// The area of a swap unit, and its priority.
+/// Keeps the swap area of a swap unit, and its priority.
 pub(super) fn swap_unit(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
         let (key, value) = pagewise_settings::swap_areas::unit_key(line)?;
@@ -182,7 +183,7 @@ pub(super) fn swap_unit(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Properties of a unit that limit memory; a unit without any is dropped.
+/// Keeps the properties of a systemd unit that limit memory; drops a unit without any.
 pub(super) fn unit(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     let kept = lines(bytes, |line| {
         let (name, _, value) = pagewise_settings::units::property(line)?;
@@ -191,7 +192,7 @@ pub(super) fn unit(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     unless_empty(kept)
 }
 
-/// Names of tuned profiles.
+/// Keeps the names of tuned profiles, or replaces them by aliases.
 pub(super) fn tuned_profiles(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     Some([named_profiles(names, bytes).as_bytes(), b"\n"].concat())
 }
@@ -203,7 +204,7 @@ fn named_profiles(names: &mut Names, bytes: &[u8]) -> String {
     known.collect::<Vec<String>>().join(" ")
 }
 
-/// Whether tuned applies sysctl files again (`reapply_sysctl`).
+/// Keeps of tuned's configuration whether it applies sysctl files again (`reapply_sysctl`).
 pub(super) fn tuned_main(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_= ".contains(byte);
     lines(bytes, |line| {
@@ -234,27 +235,28 @@ pub(super) fn redact_tuned(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Words that the switches of transparent huge pages take.
+/// Whether a word is one that the switches of transparent huge pages take.
 fn is_policy(word: &[u8]) -> bool {
     matches!(word, b"always" | b"madvise" | b"never" | b"defer" | b"defer+madvise")
 }
 
-/// The version digits of the kernel's release.
+/// Replaces the kernel's release by its version digits.
 pub(super) fn release(names: &mut Names, _: &[u8]) -> Option<Vec<u8>> {
     Some(format!("{}\n", names.release()).into_bytes())
 }
 
-/// The host's name, hashed.
+/// Replaces the host's name by a hash.
 pub(super) fn host_name(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     Some(format!("{}\n", names.host(bytes)).into_bytes())
 }
 
-/// The boot id, hashed.
+/// Replaces the boot id by a hash.
 pub(super) fn boot_id(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     Some(format!("{}\n", names.boot(bytes)).into_bytes())
 }
 
-/// Parameters of the kernel command line that concern memory, with values of plain characters.
+/// Keeps the parameters of the kernel command line that concern memory, if their values consist of
+/// plain characters.
 pub(super) fn command_line(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     let known = |word: &&[u8]| {
         let end = word.iter().position(|&byte| byte == b'=').unwrap_or(word.len());
@@ -276,7 +278,7 @@ fn is_parameter(name: &[u8], listed: &str) -> bool {
     }
 }
 
-/// The number of CPUs, and whether they are virtual.
+/// Keeps the number of CPUs, and whether the CPUs are virtual.
 pub(super) fn cpuinfo(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
         let mut words = words(line);
@@ -299,14 +301,14 @@ pub(super) fn maker(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     Some(format!("{known}{metal}\n").into_bytes())
 }
 
-/// Those of `known` that occur in the text, one per line.
+/// Keeps the words of `known` that occur in the text, one per line.
 fn only(known: &[&str], bytes: &[u8]) -> Option<Vec<u8>> {
     let text = String::from_utf8_lossy(bytes);
     let found: Vec<&str> = known.iter().filter(|word| text.contains(**word)).copied().collect();
     Some(found.join("\n").into_bytes())
 }
 
-/// What a device tree says about virtualization.
+/// Keeps what a device tree says about virtualization.
 pub(super) fn device_tree(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     only(&["linux,kvm", "xen", "vmware", "linux,dummy-virt", "qemu,pseries"], bytes)
 }
@@ -329,7 +331,7 @@ pub(super) fn dm_name(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     Some(format!("{}\n", place.rsplit('/').next()?).into_bytes())
 }
 
-/// Only whether dm-crypt made the device, from its id.
+/// Keeps of a device-mapper id only whether dm-crypt made the device.
 pub(super) fn dm_uuid(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     bytes.starts_with(b"CRYPT-").then(|| b"CRYPT-\n".to_vec())
 }
@@ -367,7 +369,7 @@ pub(super) fn mountinfo(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// A file that consists of the path of a device or file (`backing_dev`).
+/// Redacts a file that consists of the path of a device or file, such as `backing_dev`.
 pub(super) fn place(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     match bytes.trim_ascii() {
         b"none" | b"" => Some(bytes.to_vec()),
@@ -384,7 +386,7 @@ pub(super) fn udev(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Numbers and type of a block device, and its kernel name.
+/// Keeps the numbers, the type and the kernel name of a block device.
 pub(super) fn disk_event(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
         let (field, value) = line.split_at(line.iter().position(|&byte| byte == b'=')? + 1);
@@ -399,8 +401,8 @@ pub(super) fn disk_event(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// The swap signature of a device if it has one, with zeros around it; never other contents of the
-/// device.
+/// Keeps the swap signature of a device if it has one, with zeros around it; never other contents
+/// of the device.
 pub(super) fn signature(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     const SIGNATURES: [&[u8]; 2] = [b"SWAPSPACE2", b"SWAP-SPACE"];
     let mut zeros = vec![0; bytes.len().min(1 << 16)];
@@ -414,8 +416,8 @@ pub(super) fn signature(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     Some(zeros)
 }
 
-/// Names of the compression algorithms that the kernel has loaded; other algorithms do not concern
-/// memory.
+/// Keeps the names of the compression algorithms that the kernel has loaded; other algorithms do
+/// not concern memory.
 pub(super) fn compressor_names(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     const KEPT: [&[u8]; 7] = [b"lz4", b"lz4hc", b"lzo", b"lzo-rle", b"zstd", b"deflate", b"842"];
     lines(bytes, |line| {
@@ -433,7 +435,8 @@ pub(super) fn module_list(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Only modules in the kernel's own folder: those in `extra/` and the like are named by people.
+/// Whether a module is in the kernel's own folder: modules in `extra/` and the like are named by
+/// people.
 fn is_module_path(path: &[u8]) -> bool {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/_-.:".contains(byte);
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
@@ -441,7 +444,7 @@ fn is_module_path(path: &[u8]) -> bool {
     path.starts_with(b"kernel/") && path.iter().all(plain) && known
 }
 
-/// Build options of the kernel that concern memory.
+/// Keeps the build options of the kernel that concern memory.
 pub(super) fn config(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
         let line = line.trim_ascii();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Files that a confined process made → the process that may write them, through a pipe.
+//! Sends files through a pipe, from a confined process that made them to the process that may write
+//! them.
 //!
 //! `capture --root` parses a recording that may come from anybody, and then writes files. A child
 //! process without privileges does the parsing. It sends bytes only: name and contents of each
@@ -14,7 +15,8 @@ use std::path::{Component, Path};
 
 use pagewise_observe::{MAX_ENTRIES, MAX_SUM};
 
-/// Maximum length of a name, in bytes: the longest path in a recording, with a folder before it.
+/// Maximum length of a file's name, in bytes: the longest path in a recording, with a folder before
+/// it.
 const MAX_NAME: usize = 4096;
 
 /// Writes one file to the pipe.
@@ -49,7 +51,8 @@ pub fn read_all(mut pipe: impl Read) -> io::Result<Vec<(String, Vec<u8>)>> {
     Err(too_much())
 }
 
-/// Reads this number of bytes. Memory is allocated as they arrive, not by the announced length.
+/// Reads `length` bytes from the pipe. Memory is allocated as they arrive, not by the announced
+/// length.
 fn read_some(pipe: &mut impl Read, length: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     pipe.take(length as u64).read_to_end(&mut bytes)?;
@@ -94,7 +97,7 @@ mod tests {
         }
     }
 
-    /// A compromised child may announce any length.
+    /// A compromised child process may announce a file of any length.
     #[test]
     fn lengths_that_no_recording_has_are_refused_before_memory_is_taken() {
         for (length, size) in [(u32::MAX, 0), (0, u64::MAX), (1, 1 << 40), (5000, 1)] {

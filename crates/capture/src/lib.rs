@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! [`Tape`] → [`Capture`]: redacts what was read from a host, so that it may leave the machine.
+//! Redacts what was read from a host (a [`Tape`]), so that the result (a [`Capture`]) may leave the
+//! machine.
 //!
 //! This is an allowlist: a file is kept only if the table (`table.rs`) has a row for its path, in
 //! the way that the row says; everything else is dropped and counted. Paths are rewritten by the
@@ -41,17 +42,18 @@ pub use timeline::Timeline;
 /// A redacted recording, which may be written to a file and shared.
 #[derive(Debug, Default)]
 pub struct Capture {
-    /// `host.toml`.
+    /// Contents of `host.toml`, which describes the recording.
     pub manifest: Manifest,
     /// The files of both ends, by their path in the recording.
     pub files: BTreeMap<String, Vec<u8>>,
-    /// Number of files that were left out, by the shape of their path. The shapes contain names of
-    /// this host: they are shown to its owner only, and are not part of the recording.
+    /// Number of files that were left out of the recording, by the shape of their path. The shapes
+    /// contain names of this host: they are shown to its owner only, and are not part of the
+    /// recording.
     pub left_out: BTreeMap<String, u64>,
 }
 
 impl Capture {
-    /// Redacts a tape.
+    /// Redacts everything that was read from a host.
     pub fn from_tape(tape: &Tape) -> Self {
         Self::with_names(tape, &mut Names::from_tape(tape))
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Names → aliases: the same name has the same alias throughout one capture.
+//! Replaces names by aliases: the same name has the same alias throughout one capture.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -11,7 +11,7 @@ use super::words::{
 use pagewise_observe::Tape;
 use pagewise_observe::formats::kernel_log::Rename;
 
-/// The names so far and their aliases.
+/// The names that occurred so far, with their aliases.
 #[derive(Debug)]
 pub(super) struct Names {
     hasher: RandomState,
@@ -46,12 +46,12 @@ impl Names {
         self.places.meet_tape(tape);
     }
 
-    /// The host's name, hashed.
+    /// The alias of the host's name: a hash.
     pub(super) fn host(&self, name: &[u8]) -> String {
         format!("host-{:08x}", self.hash("host", name) >> 32)
     }
 
-    /// The boot id, hashed, so that boots can still be distinguished.
+    /// The alias of the boot id: a hash, so that boots can still be distinguished.
     pub(super) fn boot(&self, id: &[u8]) -> String {
         format!("{:016x}", self.hash("boot", id))
     }
@@ -70,7 +70,7 @@ impl Names {
         (!self.release.is_empty() && text == self.release).then_some(self.release_digits.as_str())
     }
 
-    /// The name of a program: kept if it is a widely used one.
+    /// The name of a program if it is a widely used one, otherwise its alias.
     pub(super) fn program(&mut self, name: &[u8]) -> String {
         let known = std::str::from_utf8(name).ok().filter(|name| is_known_program(name));
         match known {
@@ -80,7 +80,7 @@ impl Names {
         }
     }
 
-    /// The alias of one folder in a cgroup's path.
+    /// The alias of one folder in the path of a cgroup.
     pub(super) fn group(&mut self, name: &[u8]) -> String {
         if let Some(known) = std::str::from_utf8(name).ok().filter(|name| is_known_group(name)) {
             return known.to_owned();
@@ -104,7 +104,7 @@ impl Names {
         format!("{}file-{number}{suffix}", order.unwrap_or(""))
     }
 
-    /// The alias of a swap unit: those of zram devices are kept.
+    /// The alias of a swap unit: names of units for zram devices are kept.
     pub(super) fn swap_unit(&mut self, name: &str) -> String {
         let device = name.strip_suffix(".swap").and_then(|name| name.strip_prefix("dev-"));
         if device.is_some_and(|device| digits_after(device, "zram")) {
@@ -145,7 +145,7 @@ impl Rename for Names {
     }
 }
 
-/// The container engine that made a cgroup with this name.
+/// The container engine that made a cgroup with this name; `None` if no known engine did.
 fn engine(name: &[u8]) -> Option<&'static str> {
     let made = |engine: &&&str| {
         let rest = name.strip_prefix(engine.as_bytes());
@@ -166,8 +166,8 @@ fn is_known_group(name: &str) -> bool {
         || service.is_some_and(|name| PROGRAMS.contains(&name))
 }
 
-/// `6.18.44` of `6.18.44-fc-v657`. That a release is one of WSL is kept, as it identifies a
-/// container.
+/// The version digits of a kernel release: `6.18.44` of `6.18.44-fc-v657`. That a release is one of
+/// WSL is kept, as it identifies a container.
 fn version_digits(release: &[u8]) -> String {
     let digits = release.iter().take_while(|&&byte| byte.is_ascii_digit() || byte == b'.');
     let version: String = digits.map(|&byte| char::from(byte)).collect();

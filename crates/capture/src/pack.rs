@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! [`Capture`] → the files of a recording, as a list or as a `.tar.zst`.
+//! Makes the files of a recording from a [`Capture`], as a list or as a `.tar.zst`.
 //!
 //! A file that is the same at both ends is stored once: the later end comes first, and the earlier
 //! one has a hard link to it.
@@ -11,11 +11,12 @@ use tar::{Builder, EntryType, Header};
 use super::Capture;
 use pagewise_hostfs::recording::{MAX_STEP, MAX_SUM, Step, stored_path};
 
-/// Compression level: enough for text; higher levels cost seconds of CPU for a few per cent.
+/// Compression level of zstd: enough for text; higher levels cost seconds of CPU for a few per
+/// cent.
 const LEVEL: i32 = 12;
 
 impl Capture {
-    /// Every file of the recording, by its path in it; `host.toml` first.
+    /// Every file of the recording, by its path in the recording; `host.toml` first.
     ///
     /// A file of which only the existence is known is left out if there are files below its path:
     /// then it is a folder.
@@ -45,8 +46,8 @@ impl Capture {
         Stream::begin(self, out)?.finish()
     }
 
-    /// The same file of the later end, if it is equal to this one of the earlier end. Not for empty
-    /// files, for which a link would take the same space.
+    /// Path of the same file at the later end, if it is equal to this file of the earlier end. Not
+    /// for empty files, for which a link would take the same space.
     fn twin(&self, path: &str, bytes: &[u8]) -> Option<String> {
         let twin = format!("end/{}", path.strip_prefix("start/")?);
         let same = self.files.get(&twin).is_some_and(|other| other == bytes);
@@ -70,7 +71,7 @@ pub struct Stream<'a> {
 }
 
 impl<'a> Stream<'a> {
-    /// Writes the recording of the first reading.
+    /// Begins an archive with the files of the first reading.
     ///
     /// # Errors
     /// If writing to `out` fails.
@@ -94,8 +95,8 @@ impl<'a> Stream<'a> {
         Ok(stream)
     }
 
-    /// Adds the changes of the next reading. Returns `false` and adds nothing if the recording
-    /// would exceed the size that can be opened.
+    /// Adds the files that changed until the next reading. Returns `false` and adds nothing if the
+    /// recording would exceed the size that can be opened.
     ///
     /// # Errors
     /// If writing to `out` fails.
@@ -112,7 +113,7 @@ impl<'a> Stream<'a> {
         Ok(true)
     }
 
-    /// Writes out all buffers.
+    /// Writes out all buffered data.
     ///
     /// # Errors
     /// If writing to `out` fails.
@@ -120,7 +121,7 @@ impl<'a> Stream<'a> {
         self.builder.get_mut().flush()
     }
 
-    /// Ends the archive.
+    /// Ends the archive and writes out all data.
     ///
     /// # Errors
     /// If writing to `out` fails.
@@ -163,5 +164,5 @@ const fn stored_size(bytes: usize) -> usize {
 }
 
 const BLOCK: usize = 512;
-/// Bytes of the end marker and its padding.
+/// Bytes that the end marker of an archive takes, with its padding.
 const END: usize = 64 << 10;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A fuzz target for redaction, with the files that it rewrites.
+//! A fuzz target for redaction, with the files that redaction rewrites.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use pagewise_observe::{Recording, Scope};
 
 use crate::Capture;
 
-/// The parser of this crate.
+/// The fuzz targets of this crate.
 pub static PARSERS: &[Parser] = &[files("redaction", REDACTED, redaction)];
 
 /// Files that redaction rewrites with code of their own.
@@ -26,7 +26,7 @@ const REDACTED: &[&str] = &[
     "journal/kernel",
 ];
 
-/// Redacts a host.
+/// Redacts the files of a host.
 fn redaction(host: &HostRoot) {
     let files = REDACTED.iter().filter_map(|path| {
         let bytes = host.bytes(path).ok()?;

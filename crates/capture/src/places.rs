@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Mount points, swap files and devices → paths without names. The file of a swap tier stays below
-//! the same mount point as on the host.
+//! Replaces names in the paths of mount points, swap files and devices. The file of a swap tier
+//! stays below the same mount point as on the host.
 
 use super::aliases::Aliases;
 use super::words::{CONTROLLERS, FILE_SYSTEMS, MOUNT_OPTIONS, OVERLAYS, is_disk};
@@ -8,7 +8,7 @@ use pagewise_hostfs::text::{unescape, words};
 use pagewise_observe::Tape;
 use pagewise_observe::formats::mounts::Columns;
 
-/// Mount points that are the same on every Linux system.
+/// Mount points that are the same on every Linux system and are kept.
 const STANDARD: &[&[u8]] =
     &[b"/", b"/proc", b"/sys", b"/dev", b"/dev/shm", b"/sys/fs/cgroup", b"/sys/kernel/debug"];
 
@@ -32,7 +32,7 @@ impl Places {
         places
     }
 
-    /// Reads the mounts of this tape; aliases of earlier tapes are kept.
+    /// Reads the mount points that a tape contains; aliases of earlier tapes are kept.
     pub(super) fn meet_tape(&mut self, tape: &Tape) {
         self.points.clear();
         self.needed.clear();
@@ -65,7 +65,7 @@ impl Places {
         }
     }
 
-    /// The mount point that `path` is below: the longest match.
+    /// The mount point that `path` is below: the longest one that matches.
     fn point_of(&self, path: &[u8]) -> &[u8] {
         let points = self.points.iter().filter(|point| is_below(path, point));
         points.max_by_key(|point| point.len()).map_or(b"/", Vec::as_slice)

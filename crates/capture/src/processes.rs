@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Files of processes: names of programs, users and cgroups → aliases.
+//! Redacts the files of processes: replaces names of programs, users and cgroups by aliases.
 
 use super::files::lines;
 use super::names::Names;
 use super::words::is_number;
 use pagewise_hostfs::text::{three_parts, unescaped_name, words};
 
-/// Lines of `/proc/PID/status` that are kept: ids, and numbers about memory.
+/// Keys of the lines of `/proc/PID/status` that are kept: ids, and numbers about memory.
 const STATUS: &[&[u8]] = &[
     b"State",
     b"Tgid",
@@ -33,7 +33,7 @@ const STATUS: &[&[u8]] = &[
     b"THP_enabled",
 ];
 
-/// Lines of `/proc/PID/smaps_rollup` that are kept.
+/// Keys of the lines of `/proc/PID/smaps_rollup` that are kept.
 #[rustfmt::skip]
 const ROLLUP: &[&[u8]] = &[
     b"Rss:", b"Pss:", b"Pss_Dirty:", b"Pss_Anon:", b"Pss_File:", b"Pss_Shmem:", b"Shared_Clean:",
@@ -43,7 +43,7 @@ const ROLLUP: &[&[u8]] = &[
 ];
 
 impl Names {
-    /// Replaces a cgroup's path, folder by folder.
+    /// Replaces the names in a cgroup's path by aliases, folder by folder.
     pub(super) fn group_path(&mut self, path: &[u8]) -> String {
         let (path, deleted) = match path.strip_suffix(b" (deleted)") {
             Some(path) => (path, " (deleted)"),
@@ -55,7 +55,7 @@ impl Names {
     }
 }
 
-/// Redacts `/proc/PID/status`.
+/// Redacts `/proc/PID/status`: keeps the lines in [`STATUS`].
 pub(super) fn status(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| status_line(names, line))
 }
@@ -84,7 +84,7 @@ fn is_state(value: &[u8]) -> bool {
         })
 }
 
-/// Redacts `/proc/PID/comm`.
+/// Redacts `/proc/PID/comm`: keeps the name of a widely used program, replaces others.
 pub(super) fn comm(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     let name = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     Some(format!("{}\n", names.program(name)).into_bytes())
@@ -92,7 +92,7 @@ pub(super) fn comm(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
 
 /// Redacts `/proc/PID/stat`: keeps the alias of the name, and the fields before the addresses.
 pub(super) fn stat(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
-    /// Number of fields after the name that contain no address: fields 3 to 24.
+    /// Number of fields of `/proc/PID/stat` after the name that contain no address: fields 3 to 24.
     const KEPT: usize = 22;
     let open = bytes.iter().position(|&byte| byte == b'(')?;
     let close = bytes.iter().rposition(|&byte| byte == b')')?;
@@ -107,7 +107,7 @@ pub(super) fn stat(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     Some(format!("{pid} ({}) {}\n", names.program(name), fields.join(" ")).into_bytes())
 }
 
-/// Redacts `/proc/PID/cgroup`, with lines such as `4:memory:/path`.
+/// Redacts `/proc/PID/cgroup`, whose lines look like `4:memory:/path`.
 pub(super) fn redact_cgroup_file(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
         let [id, controllers, path] = three_parts(line)?;

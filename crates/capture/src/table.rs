@@ -20,15 +20,15 @@ use pagewise_hostfs::Entry;
 use pagewise_settings::conf_files::{lacks_suffix, systemd_folders};
 use pagewise_settings::{swap_areas, sysctl, tuned, units, zram_managers};
 
-/// How a file is redacted; `None` if nothing of it may be kept.
+/// Redacts the contents of a file; returns `None` if nothing of the file may be kept.
 type Keep = fn(&mut Names, &[u8]) -> Option<Vec<u8>>;
 
 #[rustfmt::skip]
 const ROWS: &[(&str, Keep)] = &[
-    // memory as a whole
+    // files about memory as a whole
     ("proc/meminfo", by::verbatim), ("proc/uptime", by::numbers), ("proc/vmstat", by::verbatim), ("proc/zoneinfo", by::verbatim),
     ("proc/buddyinfo", by::verbatim), ("proc/pressure/{any}", by::verbatim),
-    // the machine
+    // files about the machine
     ("proc/sys/kernel/random/boot_id", by::boot_id), ("proc/sys/kernel/hostname", by::host_name),
     ("proc/sys/kernel/osrelease", by::release), ("proc/sys/kernel/arch", by::verbatim),
     ("proc/cpuinfo", by::cpuinfo), ("proc/cmdline", by::command_line),
@@ -42,7 +42,7 @@ const ROWS: &[(&str, Keep)] = &[
     ("proc/1/environ", by::redact_environ_to_container), ("run/systemd/container", by::kind),
     (".dockerenv", by::presence), ("run/.containerenv", by::presence),
     ("proc/vz", by::presence), ("proc/bc", by::presence),
-    // how the kernel was built
+    // files about how the kernel was built
     ("proc/config.gz", by::config_gz), ("boot/config-{release}", by::config),
     ("lib/modules/{release}/config", by::config),
     ("lib/modules/{release}/modules.dep", by::module_list),
@@ -51,7 +51,7 @@ const ROWS: &[(&str, Keep)] = &[
     ("run/booted-system/kernel-modules/lib/modules/{release}/modules.builtin", by::module_list),
     ("proc/crypto", by::compressor_names), ("sys/module/zstd/initstate", by::verbatim),
     ("sys/module/zram/initstate", by::verbatim), ("dev/userfaultfd", by::presence),
-    // swap, devices, mounts
+    // files about swap, devices and mounts
     ("proc/swaps", by::swaps), ("proc/self/mountinfo", by::mountinfo),
     ("statfs/{device}", by::numbers),
     ("sys/block/{disk}/queue/rotational", by::numbers), ("sys/block/{disk}/dm/name", by::dm_name),
@@ -68,7 +68,7 @@ const ROWS: &[(&str, Keep)] = &[
     ("sys/module/zswap/parameters/{any}", by::verbatim),
     ("dev/kmsg", by::kernel_log), ("journal/kernel", by::kernel_journal),
     ("var/log/journal", by::presence), ("run/log/journal", by::presence),
-    // memory management
+    // settings of memory management
     ("proc/sys/vm/{any}", by::numbers), ("proc/sys/kernel/numa_balancing", by::numbers),
     ("sys/kernel/mm/transparent_hugepage/{any}", by::verbatim),
     ("sys/kernel/mm/transparent_hugepage/khugepaged/{any}", by::verbatim),
@@ -84,7 +84,7 @@ const ROWS: &[(&str, Keep)] = &[
     ("sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds", by::numbers),
     ("sys/kernel/mm/damon/admin/kdamonds/{n}/state", by::verbatim),
     ("sys/kernel/mm/mempolicy/weighted_interleave", by::presence),
-    // what is set at boot; configuration files are in `settings_row`
+    // files about what is set at boot; configuration files are in `settings_row`
     (sysctl::BOOTED_BY_SYSTEMD, by::presence),
     ("usr/lib/systemd/system-generators/zram-generator", by::presence),
     ("etc/systemd/system/multi-user.target.wants/zramswap.service", by::presence),
@@ -99,15 +99,15 @@ const ROWS: &[(&str, Keep)] = &[
     ("etc/systemd/system/multi-user.target.wants/laptop-mode.service", by::presence),
     ("etc/tuned/active_profile", by::tuned_profiles), ("etc/tuned/tuned-main.conf", by::tuned_main),
     ("sys/power/resume", by::numbers),
-    // processes
+    // files of processes
     ("proc/{n}/status", of::status), ("proc/{n}/comm", of::comm), ("proc/{n}/stat", of::stat),
     ("proc/{n}/statm", by::numbers), ("proc/{n}/fd", by::verbatim),
     ("proc/{n}/cgroup", of::redact_cgroup_file), ("proc/{n}/smaps_rollup", of::smaps_rollup),
     ("proc/{n}/schedstat", by::numbers), ("proc/{n}/task/{n}/children", by::numbers),
 ];
 
-/// Files of a cgroup, for all versions: the kernel's keywords with numbers. `memory.kmem.slabinfo`,
-/// `cgroup.procs` and the like are not among them.
+/// Files of a cgroup that are kept, for all versions: the kernel's keywords with numbers.
+/// `memory.kmem.slabinfo`, `cgroup.procs` and the like are not among them.
 #[rustfmt::skip]
 const GROUP_FILES: &[(&str, Keep)] = &[
     ("cgroup.controllers", by::verbatim), ("cgroup.pressure", by::numbers),
@@ -125,7 +125,7 @@ const GROUP_FILES: &[(&str, Keep)] = &[
     ("memory.swappiness", by::numbers), ("memory.oom_control", by::verbatim),
 ];
 
-/// The redacted path and contents; `None` if the file must be dropped.
+/// Redacts the path and the contents of a file; `None` if the file must be dropped.
 pub(super) fn redact(path: &str, entry: &Entry, names: &mut Names) -> Option<(String, Entry)> {
     let (path, keep) = match names.places.hierarchy(path) {
         Some((root, rest)) => group_row(&root, rest, names)?,
@@ -192,8 +192,9 @@ fn settings_row(path: &str, names: &mut Names) -> Option<(String, Keep)> {
         .then(|| (format!("{folder}/{}", names.settings_file(file, suffix)), keep))
 }
 
-/// The suffix of the files in a folder, and how they are redacted. A package's file without any
-/// relevant line is dropped; a file of the administrator is kept, because it may override others.
+/// The suffix of the configuration files in a folder, and how these are redacted. A package's file
+/// without any relevant line is dropped; a file of the administrator is kept, because it may
+/// override others.
 fn folder_row(folder: &str) -> Option<(&'static str, Keep)> {
     if zram_managers::is_generator_file(&format!("{folder}/x")) {
         return Some((".conf", by::generator));
@@ -236,7 +237,8 @@ fn unit_row(folder: &str, file: &str, names: &mut Names) -> Option<(String, Keep
     Some((format!("{place}/{unit}.d/{file}"), by::unit))
 }
 
-/// A setting of the knob table. Settings with free text are dropped, as it may contain anything.
+/// The redacted path of a setting in the knob table, and how the file is redacted. Settings with
+/// free text are dropped, as the text may contain anything.
 fn knob_row(path: &str, names: &Names) -> Option<(String, Keep)> {
     let knobs = KNOBS.iter().filter(|knob| !knob.path.contains("{cgroup}"));
     let mut found = knobs.filter_map(|knob| {
@@ -257,7 +259,7 @@ fn keep_of(domain: Domain) -> Keep {
     }
 }
 
-/// The redacted path, if it matches the pattern.
+/// The redacted path, if the path matches the pattern; otherwise `None`.
 fn match_pattern(pattern: &str, path: &str, names: &Names) -> Option<String> {
     let mut parts = path.split('/');
     let shown: Option<Vec<String>> =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Why a call of this library was refused.
+//! Errors of the library: why a call was refused.
 
 use std::fmt;
 
@@ -41,7 +41,7 @@ pub enum Error {
     WrongBlock,
     /// `PAGEWISE_THP` is none of `on`, `off` and `advised`.
     Switch {
-        /// The first 40 characters of its value.
+        /// The value of the variable, cut after 40 characters.
         found: Box<str>,
     },
     /// The kernel did not show how the memory is mapped.

@@ -13,7 +13,6 @@ use crate::sys::{Advice, Lock, Mapping};
 const ALIGNMENT: usize = 4096;
 
 /// A table with a fixed number of blocks of one size: buffers of a cache, segments of a dictionary.
-/// buffers of a cache, segments of a dictionary.
 ///
 /// All of it is mapped, and with [`Switch::On`] populated, when it is created: a shortage of memory
 /// is reported then, and no later call fails for that reason. It never grows. Any thread may call

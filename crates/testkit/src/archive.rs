@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A recording as one `.tar` archive ↔ its files by path. Equal files give equal bytes.
+//! Packs the files of a recording into one `.tar` archive, and unpacks them. Equal files give equal
+//! archives.
 //!
 //! The description comes first, then all files sorted by path. A file of the start that equals the
 //! same file of the end is a hard link to it, as `pagewise capture` writes it. Owner, time and
@@ -43,13 +44,13 @@ pub(crate) fn unpack(archive: &[u8]) -> Result<Files> {
     Ok(files)
 }
 
-/// A path without the prefix that `tar` writes (`./`).
+/// A path in an archive without the prefix `./` that `tar` writes.
 fn inside(path: &[u8]) -> Result<String> {
     let path = std::str::from_utf8(path).map_err(Error::other)?;
     Ok(path.strip_prefix("./").unwrap_or(path).to_owned())
 }
 
-/// The archive of these files.
+/// Packs files into an archive.
 pub(crate) fn pack(files: &Files) -> Result<Vec<u8>> {
     let mut archive = Builder::new(Vec::new());
     let (first, others): (Vec<_>, Vec<_>) =

@@ -12,48 +12,48 @@ use tar::{EntryType, Header};
 
 use crate::scene::Scene;
 
-/// What an input pretends to be.
+/// The kind of file that an input pretends to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A recording: one archive.
+    /// A recording in one archive.
     Recording,
     /// A folder of evidence: `experiment.json`, `runs.jsonl`, `summary.json`.
     Evidence,
     /// A journal of temporary changes (loans).
     Journal,
-    /// An experiment in TOML.
+    /// A description of an experiment in TOML.
     Experiment,
-    /// `doctor.toml`.
+    /// A settings file of `doctor`, `doctor.toml`.
     Settings,
 }
 
-/// One input.
+/// One hostile input.
 #[derive(Debug, Clone)]
 pub struct Hostile {
     /// What was done to the valid input.
     pub name: String,
-    /// What it pretends to be.
+    /// The kind of file that the input pretends to be.
     pub kind: Kind,
-    /// Its files, by name.
+    /// The files of the input, by name.
     pub files: BTreeMap<String, Vec<u8>>,
 }
 
-/// Valid inputs to start from.
+/// Valid inputs from which the hostile inputs are made.
 #[derive(Debug, Clone)]
 pub struct SeedInputs {
-    /// A recorded host.
+    /// Name of a recorded host.
     pub host: &'static str,
-    /// The three files of evidence, by name.
+    /// The three files of a folder of evidence, by name.
     pub evidence: Vec<(String, Vec<u8>)>,
-    /// A journal.
+    /// A valid journal of temporary changes.
     pub journal: Vec<u8>,
-    /// An experiment.
+    /// A valid experiment in TOML.
     pub experiment: Vec<u8>,
-    /// Settings of `doctor`.
+    /// Valid settings of `doctor`.
     pub settings: Vec<u8>,
 }
 
-/// Generates the inputs.
+/// Generates hostile inputs from valid ones.
 #[derive(Debug)]
 pub struct Corpus {
     good: SeedInputs,
@@ -69,7 +69,7 @@ const KEPT: [&str; 4] =
     ["end/proc/1/", "end/proc/106/", "end/proc/30/", "end/sys/fs/cgroup/init.scope/"];
 
 impl Corpus {
-    /// A corpus made from these valid inputs.
+    /// A corpus whose inputs are made from these valid inputs.
     #[must_use]
     pub fn new(good: SeedInputs) -> Self {
         let is_many = |path: &str| {
@@ -84,7 +84,7 @@ impl Corpus {
         Self { host: host.filter(|(path, _)| is_kept(path)).collect(), good }
     }
 
-    /// The input with this number; every kind is about equally frequent, recordings more so.
+    /// Makes the input with this number; every kind is about equally frequent, recordings more so.
     #[must_use]
     pub fn input(&self, number: u64) -> Hostile {
         let mut rng = Rng::with_seed(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -100,7 +100,7 @@ impl Corpus {
         }
     }
 
-    /// Changes one file of the host, and packs all files as the program would.
+    /// Changes one file of the recorded host, and packs all files as the program would.
     fn recording(&self, rng: &mut Rng) -> Hostile {
         let at = rng.usize(..self.host.len());
         let Some((path, bytes)) = self.host.iter().nth(at) else { unreachable!("it has files") };
@@ -126,12 +126,12 @@ fn single(kind: Kind, good: &[u8], form: Form, rng: &mut Rng) -> Hostile {
     Hostile { name: what, kind, files: [(FILE.to_owned(), changed)].into() }
 }
 
-/// How a format nests and repeats.
+/// How a file format nests and repeats parts.
 #[derive(Debug, Clone, Copy)]
 struct Form {
     open: &'static str,
     close: &'static str,
-    /// A unit that may be repeated any number of times.
+    /// A part of the format that may be repeated any number of times.
     unit: &'static str,
 }
 
@@ -156,7 +156,7 @@ const CONTROLS: [&[u8]; 12] = [
     b"\\u001b[2J",
 ];
 
-/// Numbers at and beyond limits.
+/// Numbers at the limits of integer types and beyond them.
 const NUMBERS: [&str; 14] = [
     "0",
     "-1",
@@ -174,7 +174,7 @@ const NUMBERS: [&str; 14] = [
     "NaN",
 ];
 
-/// Makes one change to `bytes`, and returns its description.
+/// Makes one change to `bytes`; returns a description of the change, and the changed bytes.
 fn change(bytes: &[u8], form: Form, rng: &mut Rng) -> (String, Vec<u8>) {
     let at = rng.usize(..=bytes.len());
     match rng.u8(..10) {
@@ -227,7 +227,7 @@ fn flip_byte(bytes: &[u8], rng: &mut Rng) -> (String, Vec<u8>) {
     (format!("{times} bits flipped"), changed)
 }
 
-/// Replaces one number by another.
+/// Replaces one number in the text by another.
 fn number(bytes: &[u8], rng: &mut Rng) -> (String, Vec<u8>) {
     let is_start =
         |at: &usize| bytes[*at].is_ascii_digit() && (*at == 0 || !bytes[*at - 1].is_ascii_digit());
@@ -270,7 +270,7 @@ fn pack(files: &BTreeMap<String, Vec<u8>>, compressed: bool) -> Vec<u8> {
     }
 }
 
-/// Damages the archive itself: its headers or its compressed stream.
+/// Damages the archive of a recording: its headers or its compressed stream.
 fn archive(rng: &mut Rng, host: &BTreeMap<String, Vec<u8>>) -> Hostile {
     let compressed = rng.bool();
     let (name, bytes) = match rng.u8(..8) {
@@ -289,7 +289,7 @@ fn archive(rng: &mut Rng, host: &BTreeMap<String, Vec<u8>>) -> Hostile {
     Hostile { name, kind: Kind::Recording, files: [(FILE.to_owned(), bytes)].into() }
 }
 
-/// A header with a wrong size, or with a type that no recording contains.
+/// Makes an archive with a header that has a wrong size, or a type that no recording contains.
 fn head(rng: &mut Rng, host: &BTreeMap<String, Vec<u8>>) -> (String, Vec<u8>) {
     let kinds =
         [b'0', b'1', b'2', b'3', b'4', b'5', b'6', b'7', b'S', b'g', b'x', b'K', b'L', b'M', 0xff];
@@ -327,7 +327,7 @@ fn long_name(rng: &mut Rng, host: &BTreeMap<String, Vec<u8>>) -> (String, Vec<u8
     (format!("a long name of kind {:?}, {length} bytes", char::from(kind)), bytes)
 }
 
-/// A decompression bomb: files of one repeated byte, compressed.
+/// Makes a decompression bomb: files of one repeated byte, compressed.
 fn oversized_file(rng: &mut Rng, host: &BTreeMap<String, Vec<u8>>) -> (String, Vec<u8>) {
     let length = [9 << 20, 70 << 20, 7 << 20][rng.usize(..3)];
     let byte = [0, b'\n', b'1', 0xff][rng.usize(..4)];

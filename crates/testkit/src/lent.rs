@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A folder of journals → the loans that the program's runs have made, and which of them still
-//! exist.
+//! Finds the temporary changes (loans) that runs of the program have made, and which of them still
+//! exist, from a folder of journals.
 //!
 //! If there is a folder `ended` next to the journals, a debug build of the program moves journals
 //! of runs that have ended into it; a release build deletes them.
@@ -15,14 +15,15 @@ use serde_json::Value;
 use crate::note_made;
 use crate::thing::Thing;
 
-/// The loans of runs whose journals are in one folder.
+/// The temporary changes (loans) of runs whose journals are in one folder.
 #[derive(Debug)]
 pub struct Lent {
     state: PathBuf,
 }
 
 impl Lent {
-    /// The loans of runs that get this folder as `PAGEWISE_STATE` from now on. Creates the folder.
+    /// Follows the loans of runs that get this folder as `PAGEWISE_STATE` from now on. Creates the
+    /// folder.
     ///
     /// # Panics
     /// If it cannot be created.
@@ -44,7 +45,7 @@ impl Lent {
         texts.flat_map(|text| things(&text)).collect()
     }
 
-    /// The loans that exist now.
+    /// The loans that still exist.
     #[must_use]
     pub fn there(&self) -> Vec<Thing> {
         self.all().into_iter().filter(Thing::is_there).collect()
@@ -83,8 +84,8 @@ impl Drop for Lent {
     }
 }
 
-/// The loans in the records of one journal. A line without a complete record is the last one of a
-/// killed run.
+/// The loans that the records of one journal name. A line without a complete record is the last one
+/// of a killed run.
 fn things(journal: &str) -> Vec<Thing> {
     let records = journal.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     records.filter_map(|line| thing(&line["record"])).collect()

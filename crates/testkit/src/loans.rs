@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use crate::thing::Thing;
 use crate::turn::{FOLDER, Turn};
 
-/// How long to wait for a device that somebody has open: a safety net.
+/// Maximum wait for a device that another program has open.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits until no other run of tests changes this machine; then this process has the turn until it
@@ -42,18 +42,18 @@ pub fn take_turn() -> &'static Option<Turn> {
 pub fn note_made(thing: &Thing) {
     take_turn();
     let list = OpenOptions::new().append(true).create(true).open(Path::new(FOLDER).join("made"));
-    // only root can write the list; what other users make ends with their processes
+    // only root can write the list; changes of other users end with their processes
     let _ = list.and_then(|mut list| writeln!(list, "{thing}"));
 }
 
-/// All changes so far.
+/// Changes that a test made to this machine; undone in reverse order when this is dropped.
 #[derive(Debug)]
 pub struct Loans {
     watcher: Child,
 }
 
 impl Loans {
-    /// Without any changes yet.
+    /// No changes so far.
     ///
     /// # Panics
     ///
@@ -108,14 +108,14 @@ impl Loans {
         path
     }
 
-    /// Switches a swap area on.
+    /// Switches a swap area on, until the end of the test.
     pub fn swap_on(&mut self, area: &str, priority: i32) {
         self.promise(&format!("swapoff '{area}'"));
         note_made(&Thing::swap(area));
         run("swapon", &["--priority", &priority.to_string(), area]);
     }
 
-    /// Changes a setting until the end.
+    /// Changes a setting until the end of the test.
     pub fn setting(&mut self, path: &str, value: &str) {
         let old = read(path);
         self.promise(&format!("echo '{}' > {path}", active_word(&old)));
@@ -150,8 +150,8 @@ pub fn read(path: &str) -> String {
     text.trim().to_owned()
 }
 
-/// Writes a setting. If it is busy, it is tried again for a minute, because pagewise as root opens
-/// block devices for a moment to see whether they are swap.
+/// Writes a setting. If the file is busy, the write is tried again for a minute, because pagewise
+/// as root opens block devices for a moment to see whether they are swap.
 ///
 /// # Panics
 ///

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Runs programs to completion.
+//! Runs programs to completion and returns what they printed.
 
 use std::process::Command;
 
-/// The result of a run.
+/// The result of running a program.
 #[derive(Debug)]
 pub struct ProgramRun {
-    /// Its exit status.
+    /// The exit status of the program.
     pub status: i32,
-    /// Standard output.
+    /// What the program wrote to standard output.
     pub out: String,
-    /// Standard error.
+    /// What the program wrote to standard error.
     pub err: String,
 }
 
@@ -38,8 +38,8 @@ pub fn empty_folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a folder")
 }
 
-/// The same on a disk (swap files need one), with only root's folders above it: a clone of the
-/// project may belong to a user, and root does not trust journals below such a folder.
+/// Creates a temporary folder on a disk (swap files need one), with only root's folders above it: a
+/// clone of the project may belong to a user, and root does not trust journals below such a folder.
 ///
 /// # Panics
 ///

@@ -15,15 +15,15 @@ use pagewise_observe::{Recording, Scope};
 
 use crate::archive::{self, Files};
 
-/// Both ends of an interval, as a recording names them.
+/// Names of the two ends of an interval, as a recording has them.
 pub const ENDS: [&str; 2] = ["start", "end"];
 
-/// The folder of the recordings.
+/// The folder that contains the recordings.
 pub fn recordings() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts")
 }
 
-/// The archive of this recording.
+/// Path of the archive of the recording with this name.
 pub fn recording(slug: &str) -> PathBuf {
     recordings().join(format!("{slug}.tar"))
 }
@@ -44,7 +44,7 @@ pub fn slugs() -> Vec<String> {
     slugs
 }
 
-/// A host at two times, in memory.
+/// The files of a host at two times, in memory.
 #[derive(Debug, Clone)]
 pub struct Scene {
     /// The files by path in the recording, such as `end/proc/meminfo`.
@@ -52,7 +52,7 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// An unchanged recording.
+    /// Loads the recording with this name, without changes.
     pub fn load(slug: &str) -> Self {
         let path = recording(slug);
         let read = std::fs::read(&path).and_then(|bytes| archive::unpack(&bytes));
@@ -66,13 +66,13 @@ impl Scene {
         ENDS.iter().fold(self, |scene, end| scene.file_at(end, path, text.as_ref()))
     }
 
-    /// Sets the contents of a file at one end.
+    /// Sets the contents of a file at one end of the interval.
     pub fn file_at(mut self, end: &str, path: &str, text: impl AsRef<[u8]>) -> Self {
         self.files.insert(format!("{end}/{path}"), text.as_ref().to_vec());
         self
     }
 
-    /// Removes a file, or a folder with its contents, at both ends.
+    /// Removes a file, or a folder with its contents, at both ends of the interval.
     pub fn without(mut self, path: &str) -> Self {
         let before = self.files.len();
         let gone = |stored: &str| {
@@ -86,7 +86,7 @@ impl Scene {
         self
     }
 
-    /// Removes a folder with its contents at one end.
+    /// Removes a folder with its contents at one end of the interval.
     pub fn without_at(mut self, end: &str, folder: &str) -> Self {
         let before = self.files.len();
         let prefix = format!("{end}/{folder}/");
@@ -130,35 +130,35 @@ impl Scene {
         self.file_at("end", "proc/vmstat", changed)
     }
 
-    /// The contents of a file at one end; `None` if it is not recorded.
+    /// The contents of a file at one end of the interval; `None` if the file is not recorded.
     pub fn text(&self, end: &str, path: &str) -> Option<&str> {
         let bytes = self.files.get(&format!("{end}/{}", path.trim_start_matches('/')))?;
         Some(std::str::from_utf8(bytes).expect("text"))
     }
 
-    /// Whether a file or folder of that name is recorded at the end.
+    /// Whether a file or folder of that name is recorded at the later end.
     pub fn has(&self, path: &str) -> bool {
         let stored = format!("end/{}", path.trim_start_matches('/'));
         let folder = format!("{stored}/");
         self.files.keys().any(|known| *known == stored || known.starts_with(&folder))
     }
 
-    /// The files, by path in the recording.
+    /// The files of the scene, by their path in the recording.
     pub fn into_files(self) -> BTreeMap<String, Vec<u8>> {
         self.files
     }
 
-    /// Replays both ends through the readers.
+    /// Replays both ends through the readers of the program.
     pub fn replay(&self) -> Interval {
         self.replay_as("scene")
     }
 
-    /// The same, with another label.
+    /// Replays both ends through the readers of the program; the recording has this label.
     pub fn replay_as(&self, label: &str) -> Interval {
         interval(&self.recording(label))
     }
 
-    /// The opened recording, with this label.
+    /// The scene as an opened recording, with this label.
     pub fn recording(&self, label: &str) -> Recording {
         Recording::from_archive(self.pack().as_slice(), label).expect("a recording")
     }
@@ -168,7 +168,7 @@ impl Scene {
     }
 }
 
-/// Both ends, with everything that the program reads.
+/// Reads both ends of a recording, with everything that the program reads.
 pub fn interval(recording: &Recording) -> Interval {
     let scope = Scope::everything(Duration::from_millis(200));
     let Ok(interval) = recording.interval(&scope, || Ok::<(), Infallible>(()));

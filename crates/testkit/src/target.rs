@@ -11,17 +11,17 @@ pub struct Target {
     child: Child,
     orders: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
-    /// The text after "ready".
+    /// The text that the program printed after "ready".
     pub message: String,
 }
 
 impl Target {
-    /// Starts it; returns when it has arranged its memory.
+    /// Starts the program; returns when it has arranged its memory as the arguments request.
     pub fn start(arguments: &str) -> Self {
         Self::from_command(Command::new(target_program()).args(arguments.split(' ')))
     }
 
-    /// Starts it with this command; returns when it has arranged its memory.
+    /// Starts the program with this command; returns when the program has arranged its memory.
     pub fn from_command(command: &mut Command) -> Self {
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the target");
@@ -33,18 +33,18 @@ impl Target {
         Self { child, orders, answers, message }
     }
 
-    /// Its process ID.
+    /// Process id of the program.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Sends an order without waiting.
+    /// Sends an order to the program without waiting.
     pub fn order(&mut self, order: &str) {
         writeln!(self.orders.as_mut().expect("open"), "{order}").expect("it lives");
     }
 
-    /// Sends an order and waits until it is done.
+    /// Sends an order to the program and waits until it is carried out.
     pub fn obey(&mut self, order: &str) {
         self.order(order);
         let mut line = String::new();
@@ -66,7 +66,7 @@ impl Target {
         panic!("not in state {requested}");
     }
 
-    /// Waits until it has this name.
+    /// Waits until the process has this name.
     pub fn wait_for_name(&self, requested: &str) {
         for _ in 0..12_000 {
             if read_process(self.pid(), "comm").trim() == requested {
@@ -86,12 +86,12 @@ impl Drop for Target {
     }
 }
 
-/// A file in /proc of a process; empty if it cannot be read.
+/// The contents of a file in the /proc folder of a process; empty if the file cannot be read.
 pub fn read_process(pid: u32, file: &str) -> String {
     std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default()
 }
 
-/// A value of smaps_rollup, in KiB.
+/// A value in the smaps_rollup of a process, in KiB.
 pub fn rollup(pid: u32, name: &str) -> u64 {
     let text = read_process(pid, "smaps_rollup");
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A thing that a test, or the program that it runs, made on this machine → a line of text, and
-//! whether it still exists.
+//! Describes things that a test, or the program that it runs, made on this machine, each as a line
+//! of text, and finds out whether a thing still exists.
 //!
 //! Others may have zram devices, swap and cgroups on the machine, which are created and removed
 //! while tests run. So whole lists are not compared: each thing is checked by itself, a zram device
@@ -12,30 +12,30 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A thing that was made.
+/// A thing that a test or the program made on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Thing {
-    /// A zram device.
+    /// A zram device, with its number and sequence number.
     Zram {
         /// The N of `zramN`.
         number: u32,
-        /// The kernel's disk sequence number, never reused.
+        /// The kernel's sequence number of the disk, which is never reused.
         diskseq: u64,
     },
-    /// Swap that was switched on.
+    /// A swap area that was switched on.
     Swap {
-        /// The device or file.
+        /// Path of the device or file that holds the swap area.
         area: String,
-        /// The sequence number, if it is a zram device.
+        /// The kernel's sequence number of the disk, if the area is on a zram device.
         diskseq: Option<u64>,
     },
     /// A cgroup or a swap file.
     Path(PathBuf),
-    /// A loop device with its file.
+    /// A loop device with its backing file.
     Loop {
-        /// Such as `/dev/loop0`.
+        /// Path of the device, such as `/dev/loop0`.
         device: String,
-        /// Its backing file.
+        /// Path of the backing file.
         file: PathBuf,
     },
     /// A folder of journals: exists as long as a journal in it names a loan.
@@ -43,13 +43,13 @@ pub enum Thing {
 }
 
 impl Thing {
-    /// An existing zram device, by its number.
+    /// The zram device with this number; `None` if it does not exist.
     #[must_use]
     pub fn zram(number: u32) -> Option<Self> {
         Some(Self::Zram { number, diskseq: diskseq(&format!("zram{number}"))? })
     }
 
-    /// Swap on this device or file.
+    /// The swap area on this device or file.
     #[must_use]
     pub fn swap(area: &str) -> Self {
         let is_zram = |name: &&str| name.starts_with("zram");
@@ -57,7 +57,7 @@ impl Thing {
         Self::Swap { area: area.to_owned(), diskseq }
     }
 
-    /// Whether it still exists.
+    /// Whether the thing still exists.
     #[must_use]
     pub fn is_there(&self) -> bool {
         match self {
@@ -92,7 +92,7 @@ impl Thing {
         }
     }
 
-    /// Parses what [`Display`](fmt::Display) writes.
+    /// Parses a line that [`Display`](fmt::Display) wrote.
     #[must_use]
     pub fn parse(line: &str) -> Option<Self> {
         let (kind, rest) = line.split_once(' ')?;
@@ -116,8 +116,8 @@ impl Thing {
     }
 }
 
-/// Such as `zram 1 17`, `swap - /swapfile`, `path /sys/fs/cgroup/x`, `loop /dev/loop0 /image` or
-/// `journals /state`.
+/// Writes a thing as a line such as `zram 1 17`, `swap - /swapfile`, `path /sys/fs/cgroup/x`, `loop
+/// /dev/loop0 /image` or `journals /state`.
 impl fmt::Display for Thing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -131,7 +131,7 @@ impl fmt::Display for Thing {
     }
 }
 
-/// The sequence number of an existing disk.
+/// The kernel's sequence number of the disk with this name; `None` if it does not exist.
 fn diskseq(name: &str) -> Option<u64> {
     fs::read_to_string(format!("/sys/block/{name}/diskseq")).ok()?.trim().parse().ok()
 }

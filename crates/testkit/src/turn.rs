@@ -24,7 +24,7 @@ use rustix::io::Errno;
 
 /// The folder of the lock, and of the list `made` of things that were made in this turn.
 pub(crate) const FOLDER: &str = "/run/pagewise-tests";
-/// Maximum wait; all tests that change the machine take five minutes.
+/// Maximum wait for a turn; all tests that change the machine together take five minutes.
 const PATIENCE: Duration = Duration::from_secs(45 * 60);
 const BETWEEN: Duration = Duration::from_millis(200);
 
@@ -32,21 +32,22 @@ const BETWEEN: Duration = Duration::from_millis(200);
 /// ended.
 #[derive(Debug)]
 pub struct Turn {
-    /// `None` if an ancestor has the turn.
+    /// The open lock file; `None` if an ancestor process has the turn.
     file: Option<File>,
 }
 
 impl Turn {
-    /// Waits for its turn, and prints to standard error for which process it waits.
+    /// Waits until this process has its turn, and prints to standard error for which process it
+    /// waits.
     ///
     /// # Errors
     /// If the lock cannot be created, for example without root, or is held for 45 minutes.
     pub fn wait() -> io::Result<Self> {
-        // not `eprintln!`, which the test harness captures
+        // written directly, because the test harness captures the output of `eprintln!`
         wait_for(Path::new(FOLDER), PATIENCE, &mut |told| drop(writeln!(io::stderr(), "{told}")))
     }
 
-    /// The lock's file: a process that has it open holds the lock.
+    /// The open file of the lock: every process that has it open holds the lock.
     #[must_use]
     pub fn file(&self) -> Option<&File> {
         self.file.as_ref()
@@ -91,7 +92,7 @@ fn open(folder: &Path, path: &Path) -> io::Result<File> {
     options.read(true).write(true).create(true).truncate(false).mode(0o644);
     let no_follow = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).map_err(io::Error::other)?;
     let file = options.custom_flags(no_follow).open(path)?;
-    // independent of this process's umask
+    // the mode must not depend on this process's umask
     file.set_permissions(Permissions::from_mode(0o644))?;
     Ok(file)
 }
@@ -105,7 +106,7 @@ fn sign(file: &mut File) -> io::Result<()> {
     writeln!(file, "{} {short}", std::process::id())
 }
 
-/// The holder of the lock.
+/// The process that holds the lock, as the lock file names it.
 struct Holder {
     pid: Option<u32>,
     line: String,
@@ -113,7 +114,8 @@ struct Holder {
 }
 
 impl Holder {
-    /// Parses the file, as far as it is complete: a new holder may not have written it yet.
+    /// Parses the lock file, as far as it is complete: a new holder may not have written all of it
+    /// yet.
     fn read(file: &mut File) -> Self {
         let mut text = String::new();
         let read =
@@ -126,7 +128,7 @@ impl Holder {
     }
 }
 
-/// Such as `process 4711 (cargo xtask test --root), for 35 s`.
+/// Writes a holder in a form such as `process 4711 (cargo xtask test --root), for 35 s`.
 impl std::fmt::Display for Holder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.pid {
@@ -141,7 +143,7 @@ impl std::fmt::Display for Holder {
 fn is_ancestor(pid: u32) -> bool {
     let parent_of = |process: &u32| {
         let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-        // the name in parentheses may contain anything
+        // the process name in parentheses may contain any characters
         stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
     };
     std::iter::successors(Some(std::process::id()), parent_of).any(|process| process == pid)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The work of a piece of code: the instructions that this thread executes in user space.
+//! Measures the work of a piece of code: the instructions that this thread executes in user space.
 //!
 //! Unlike time, instructions do not depend on other load. If the CPU's counter cannot be used (a
 //! virtual machine without one, `kernel.perf_event_paranoid` above 2), the thread's CPU time is
@@ -14,7 +14,7 @@ use rustix::time::{ClockId, clock_gettime};
 /// Counts the work of the thread that created it.
 #[derive(Debug)]
 pub struct Work {
-    /// `None` if only time can be measured.
+    /// Counter of instructions; `None` if only CPU time can be measured.
     counter: Option<Counter>,
 }
 

@@ -24,7 +24,7 @@ pub struct CCoverage {
     pub growth: u64,
     /// Number of pages that were read; see [`Coverage::sampled`].
     pub sampled_pages: u64,
-    /// Number of these pages that contain only zeros; see [`Coverage::zero`].
+    /// Number of sampled pages that contain only zeros; see [`Coverage::zero`].
     pub zero_pages: u64,
     /// How the coverage was read: 1 by PAGEMAP_SCAN, 0 from smaps.
     pub by_scan: u64,

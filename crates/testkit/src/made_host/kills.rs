@@ -41,7 +41,7 @@ pub fn blank(source: Source) -> OomKill {
     OomKill { source, boot_seconds: 44.0, seconds_ago: Some(3600.0), ..OomKill::default() }
 }
 
-/// A kill at the limit of a service that is barred from swapping.
+/// An OOM kill because a service that is barred from swapping reached its limit.
 pub fn by_limit() -> OomKill {
     let zero = Limit::Bytes(Bytes::new(0));
     OomKill {
@@ -64,7 +64,7 @@ pub fn by_limit() -> OomKill {
     }
 }
 
-/// A kill on a machine without swap that ran out of memory.
+/// An OOM kill because a machine without swap ran out of memory.
 pub fn by_host() -> OomKill {
     let zero = Some(Bytes::new(0));
     OomKill {

@@ -25,7 +25,7 @@ pub fn gib(gib: u64) -> Bytes {
     Bytes::new(gib << 30)
 }
 
-/// The value of a file that has a single value.
+/// A reading of a file that contains a single value.
 pub fn file<T>(path: &str, value: T) -> Reading<T> {
     Reading::found(value, Source::file(path))
 }
@@ -35,7 +35,7 @@ pub fn line<T>(path: &str, number: u32, value: T) -> Reading<T> {
     Reading::found(value, Source::line(path, number))
 }
 
-/// The word in a file that has a single word.
+/// A reading of a file that contains a single word.
 pub fn word(path: &str, word: &str) -> Reading<Name> {
     file(path, Name::from(word))
 }
@@ -74,7 +74,7 @@ pub fn swappiness(host: &mut Snapshot, value: &str) {
     knob(host, "vm.swappiness", value);
 }
 
-/// Sets a knob that exists once, by its name in the knob table.
+/// Sets a knob that the host has once, by its name in the knob table.
 pub fn knob(host: &mut Snapshot, name: &str, value: &str) {
     let knob = KNOBS.iter().find(|knob| knob.name == name).unwrap();
     let live = word(&format!("/{}", knob.path), value);
@@ -82,7 +82,7 @@ pub fn knob(host: &mut Snapshot, name: &str, value: &str) {
     host.knobs.push(KnobReading { knob, instance: None, live, default: knob.default });
 }
 
-/// Sets whether the kernel has zram; nothing is known about other features.
+/// Sets whether the kernel has zram; whether it has other features is unknown.
 pub fn capability(host: &mut Snapshot, state: FeatureState) {
     let evidence = word("/sys/module/zram", "probed").evidence().into_iter().collect();
     host.capabilities =
@@ -95,7 +95,7 @@ pub fn stall(stall: &mut Stall, ten: f64, sixty: f64) {
     stall.avg60 = line("/proc/pressure/memory", 1, Percent::new(sixty));
 }
 
-/// A swap tier of 4 GiB.
+/// A swap tier with a size of 4 GiB.
 pub fn tier(path: &str, kind: TierKind, used: Bytes, priority: i32) -> Tier {
     let at = 2 + u32::try_from(path.len()).unwrap();
     Tier {
@@ -128,7 +128,7 @@ pub fn on_nvme(host: &mut Snapshot, used: Bytes) {
     host.zswap.accept_threshold_percent = file(&accepts, Percent::new(90.0));
 }
 
-/// A zram device of 4 GiB.
+/// A zram device with a disksize of 4 GiB.
 pub fn zram(id: u32, used_as: ZramUse, stored: Bytes) -> Zram {
     let path = format!("/sys/block/zram{id}");
     let raw = used_as == ZramUse::NotInitialised;
@@ -328,12 +328,12 @@ fn fill_thp(host: &mut Snapshot) {
     thp.khugepaged.run_queue_wait = file("/proc/40/schedstat", Nanos::new(2_000_000_000));
 }
 
-/// [`host`] at both ends of the interval: nothing changes.
+/// An interval with [`host`] at both ends: nothing changes.
 pub fn calm() -> Interval {
     still(host())
 }
 
-/// This host at both ends of an interval.
+/// An interval with the same host at both ends: nothing changes.
 pub fn still(host: Snapshot) -> Interval {
     let start = Some(Box::new(host.clone()));
     let mut end = host;
@@ -356,7 +356,7 @@ pub fn erase<T: Quantity>(reading: &mut Reading<T>) {
 /// The name of a reading, and a function that makes it absent.
 pub type Eraser = (String, Box<dyn Fn(&mut Snapshot)>);
 
-/// Every reading that a rule may use.
+/// One eraser for every reading that a rule may use.
 pub fn erasers() -> Vec<Eraser> {
     let mut all: Vec<Eraser> = Vec::new();
     macro_rules! one {

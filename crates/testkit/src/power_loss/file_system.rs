@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What a path refers to.
+/// A file, symbolic link or folder, as a test compares it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Node {
     /// A file: its mode and contents.
@@ -21,10 +21,10 @@ pub enum Node {
     Folder(u32),
 }
 
-/// Everything below a folder, by relative path.
+/// Everything below a folder, by path relative to the folder.
 pub type Tree = BTreeMap<String, Node>;
 
-/// A folder in which images are repaired and read, one after the other.
+/// A folder in which images of disks are repaired and read, one after the other.
 #[derive(Debug)]
 pub struct FileSystem {
     folder: tempfile::TempDir,
@@ -40,8 +40,8 @@ impl FileSystem {
         Self { folder: tempfile::tempdir_in("/dev/shm").expect("a folder in memory") }
     }
 
-    /// Repairs this image, and copies these folders out of it. The returned folder contains them
-    /// until the next image is read.
+    /// Repairs the file system in an image, and copies these folders out of it. The returned folder
+    /// contains them until the next image is read.
     ///
     /// # Errors
     /// The output of e2fsck or debugfs if the image cannot be repaired or read.
@@ -52,7 +52,7 @@ impl FileSystem {
         let [path, copies] = ["image", "copies"].map(|name| self.folder.path().join(name));
         fs::write(&path, image).expect("the image fits into memory");
         let mut check = Command::new("/usr/sbin/e2fsck");
-        // 1 and 2: it found errors and corrected all of them
+        // exit status 1 or 2: e2fsck found errors and corrected all of them
         run(check.arg("-fy").arg(&path), &[0, 1, 2])?;
         if copies.exists() {
             fs::remove_dir_all(&copies).expect("the copies of the image before");
@@ -82,7 +82,7 @@ fn run(command: &mut Command, good: &[i32]) -> Result<(), String> {
     Err(format!("{program}: {}: {last}", output.status))
 }
 
-/// Reads a folder.
+/// Reads all files, links and folders below a folder.
 ///
 /// # Panics
 /// If something in it cannot be read.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A recording → the disks that power losses can leave.
+//! Computes the disks that power losses can leave, from a recording of the writes.
 //!
 //! What was flushed is on the disk. Each write after the last flush may be on it or not, in any
 //! order, and one may be on it with only some of its sectors. For each flush, the first disks are
@@ -18,20 +18,20 @@ use super::recording::{Entry, Recording, SECTOR};
 /// When the power fails, and what is on the disk then.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PowerLoss {
-    /// Entries before this one are on the disk.
+    /// Index in the recording: entries before it are on the disk, as they were flushed.
     pub flushed: usize,
-    /// Entries before this one were requested.
+    /// Index in the recording: entries before it were requested when the power failed.
     pub requested: usize,
-    /// The writes between these two that are on the disk.
+    /// The writes between `flushed` and `requested` that are on the disk.
     pub kept: Vec<KeptWrite>,
 }
 
 /// A write that was not flushed and is on the disk nevertheless.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptWrite {
-    /// The index of its entry.
+    /// The index of the write's entry in the recording.
     entry: usize,
-    /// The sectors that are on the disk, if it was torn.
+    /// The sectors of the write that are on the disk; `None` if all of them are.
     sectors: Option<Range<usize>>,
 }
 
@@ -53,18 +53,18 @@ impl fmt::Display for PowerLoss {
     }
 }
 
-/// How many disks are made, and which.
+/// How many disks are made, and how they are chosen.
 #[derive(Debug, Clone, Copy)]
 pub struct Sampling {
-    /// This many, if that many different disks exist.
+    /// Number of disks to make, if that many different disks exist.
     pub count: usize,
-    /// Seed for choosing subsets.
+    /// Seed for choosing the subsets of writes that reach the disk.
     pub seed: u64,
 }
 
-/// How many random subsets are tried to find a new one.
+/// Maximum number of random subsets of writes that are tried to find a new disk.
 const TRIES: usize = 20;
-/// How many times all flushes are visited until there are enough disks.
+/// Maximum number of times that all flushes are visited until there are enough disks.
 const PASSES: usize = 8;
 /// The superblock of ext4 is never torn: e2fsck would repair it from a copy, which small disks do
 /// not have.
@@ -121,7 +121,7 @@ pub fn replay(
     taken
 }
 
-/// Intervals from after a flush up to the next one.
+/// Ranges of entries that lie between one flush and the next.
 fn intervals(recording: &Recording, span: &Range<usize>) -> Vec<Range<usize>> {
     let is_flush = |entry: &usize| recording.entries[*entry] == Entry::Flush;
     let before = (0..span.start).rev().find(is_flush).map_or(0, |flush| flush + 1);
@@ -136,8 +136,8 @@ fn writes_in(recording: &Recording, interval: &Range<usize>) -> Vec<usize> {
     interval.clone().filter(is_write).collect()
 }
 
-/// None of the writes, the first one, the first two, ...; and all of them, with everything up to
-/// the flush requested.
+/// Losses after which none of the writes is on the disk, or the first one, the first two, ...; and
+/// one with all of them, after everything up to the flush was requested.
 fn in_order(interval: &Range<usize>, writes: &[usize]) -> Vec<PowerLoss> {
     let kept = |count: usize| {
         writes[..count].iter().map(|entry| KeptWrite { entry: *entry, sectors: None }).collect()
@@ -169,7 +169,7 @@ fn at_random(
     PowerLoss { flushed: interval.start, requested, kept }
 }
 
-/// Some sectors of a write, if it has several.
+/// A random part of the sectors of a write; `None` if the write has one sector.
 fn sectors_of(recording: &Recording, entry: usize, rng: &mut Rng) -> Option<Range<usize>> {
     let Entry::Write { at, data } = &recording.entries[entry] else { return None };
     if *at < SUPERBLOCK.end && at + data.len() > SUPERBLOCK.start {
@@ -185,7 +185,7 @@ fn sectors_of(recording: &Recording, entry: usize, rng: &mut Rng) -> Option<Rang
 struct Disk {
     bytes: Vec<u8>,
     sum: u64,
-    /// Entries before this one are on it.
+    /// Index in the recording: entries before it are on this disk.
     flushed: usize,
 }
 
@@ -203,7 +203,7 @@ impl Disk {
         self.flushed = until;
     }
 
-    /// Applies a loss, shows the disk, and restores it.
+    /// Applies a power loss to the disk, passes the disk to a function, and restores it.
     fn lose<T>(
         &mut self,
         recording: &Recording,
@@ -251,7 +251,7 @@ mod tests {
 
     use super::*;
 
-    /// A sector after the superblock.
+    /// Index of a sector after the superblock.
     const AT: usize = SUPERBLOCK.end / SECTOR;
 
     fn write(sector: usize, bytes: &[u8]) -> Entry {
@@ -259,7 +259,7 @@ mod tests {
         Entry::Write { at: (AT + sector) * SECTOR, data }
     }
 
-    /// The disk's sectors, each as one character.
+    /// The sectors of a disk, each shown as one character.
     fn show_bytes(bytes: &[u8]) -> String {
         bytes.chunks(SECTOR).skip(AT).map(|sector| char::from(sector[0])).collect()
     }
@@ -297,8 +297,8 @@ mod tests {
         assert_eq!(found.len(), expected.len());
     }
 
-    /// The last flush allows only one disk: the others are taken from the flush before, in a second
-    /// pass.
+    /// The last flush allows only one disk: the other disks are taken from the flush before, in a
+    /// second pass.
     #[test]
     fn what_the_last_flush_cannot_give_is_taken_from_others() {
         let mut entries: Vec<Entry> = (0..4).map(|sector| write(sector, b"x")).collect();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A log of the writes to a disk → the disks that power losses can leave, and their files.
+//! Computes the disks that power losses can leave, and their files, from a log of the writes to a
+//! disk.
 //!
 //! [`Recording`] is the log, [`PowerLoss`] is a moment and the writes that reached the disk before
 //! it, and [`FileSystem`] repairs such a disk as a boot would, and reads its files.

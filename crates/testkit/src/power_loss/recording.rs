@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A log in the format of the kernel's dm-log-writes, which QEMU's blklogwrites also writes →
-//! [`Recording`].
+//! Parses a log of writes in the format of the kernel's dm-log-writes, which QEMU's blklogwrites
+//! also writes.
 //!
 //! The log has no entries for events above the disk. The guest therefore writes a *mark* after the
 //! end of the file system: a sector that begins with [`MARK`]. Marks are not part of the disk.
@@ -12,42 +12,42 @@
 use std::fmt;
 use std::ops::Range;
 
-/// The first bytes of a mark.
+/// The first bytes of a mark that the guest writes.
 const MARK: &[u8] = b"pagewise-mark ";
 const MAGIC: u64 = 0x006a_7366_7773_6872;
 const VERSION: u64 = 1;
 const FLUSH: u64 = 1;
 /// The unit of a torn write in bytes; the sectors of a log are at least as large.
 pub(super) const SECTOR: usize = 512;
-/// Maximum sectors of a write: no test disk is larger.
+/// Maximum number of sectors of one write: no test disk is larger.
 const LONGEST_WRITE: u64 = 1 << 21;
 
-/// A request to the disk.
+/// A request that the guest sent to the disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
-    /// Write these bytes.
+    /// The guest wrote these bytes.
     Write {
-        /// Offset in bytes.
+        /// Offset on the disk in bytes.
         at: usize,
-        /// Whole sectors.
+        /// The bytes that were written: whole sectors.
         data: Vec<u8>,
     },
-    /// Make all earlier writes durable.
+    /// The guest requested that all earlier writes become durable.
     Flush,
-    /// No request: a mark of the guest.
+    /// No request, but a mark of the guest, with its text.
     Mark(String),
 }
 
-/// A file system at the start, and all requests after that.
+/// A file system when the log begins, and all requests after that.
 #[derive(Debug)]
 pub struct Recording {
-    /// The file system when the log begins.
+    /// The bytes of the file system when the log begins.
     pub start: Vec<u8>,
     /// The requests, in the order of the log.
     pub entries: Vec<Entry>,
 }
 
-/// What is wrong with a log.
+/// Describes what is wrong with a log.
 #[derive(Debug, PartialEq, Eq)]
 pub struct BadLog(String);
 
@@ -97,7 +97,7 @@ impl Recording {
         find(first)..find(last)
     }
 
-    /// The last mark before this entry.
+    /// The text of the last mark before this entry; `None` if there is no mark.
     #[must_use]
     pub fn mark_before(&self, entry: usize) -> Option<&str> {
         self.entries[..entry].iter().rev().find_map(|entry| match entry {
@@ -107,7 +107,7 @@ impl Recording {
     }
 }
 
-/// The entry at an offset, and the offset of the next one.
+/// Parses the entry at an offset of the log; returns the entry and the offset of the next one.
 fn parse_entry(
     log: &[u8],
     at: usize,
@@ -150,7 +150,7 @@ fn number(log: &[u8], at: usize) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// A log in the form that QEMU writes.
+    /// Makes a log in the form that QEMU writes.
     fn log_of(entries: &[Entry], disk: usize) -> Vec<u8> {
         let mut log = vec![0; SECTOR];
         let fields = [MAGIC, VERSION, entries.len() as u64, SECTOR as u64];
