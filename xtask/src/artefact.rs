@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Checks that a built program meets our promises: one static file of at most 16 MiB, which prints
-//! its errors whether or not `RUST_BACKTRACE` is set.
+//! Checks that a built program is as SPECIFICATION.md promises: one static file of at most 16 MiB,
+//! which prints its errors whether or not `RUST_BACKTRACE` is set.
 //!
 //! Current static programs (static-pie) still have a dynamic section, and `ldd` and `file` describe
 //! them in various words; the check is that the file names no interpreter.
@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::run;
 
-/// Maximum size of the program: 16 MiB.
+/// Maximum size of the program in bytes: 16 MiB.
 pub(crate) const LARGEST: u64 = 16 << 20;
 
 #[derive(Debug, clap::Args)]
@@ -45,7 +45,7 @@ fn check_backtrace(program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The size of a program in bytes; an error if it needs a dynamic loader.
+/// The size of a program in bytes; an error if the program needs a dynamic loader.
 pub(crate) fn size_of_static(program: &Path) -> Result<u64> {
     let mut readelf = run::program("readelf");
     readelf.env("LC_ALL", "C").args(["--wide", "--segments"]).arg(program);

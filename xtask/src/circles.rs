@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The sources of a crate → circles of files that import each other.
+//! Finds circles of files that import each other in the sources of a crate.
 //!
 //! Files in a circle cannot be read one after the other. Two may belong together; more than two are
 //! a module whose parts have no order. An import counts as one of the file that defines the name:
@@ -18,21 +18,22 @@ use proc_macro2::{TokenStream, TokenTree};
 use crate::literals::{self, is_punct};
 use crate::run;
 
-/// A module's path below its crate: `["block", "slice"]`.
+/// A module's path below its crate, such as `["block", "slice"]`.
 type Module = Vec<String>;
 
-/// The modules of a crate, each with its imports.
+/// The modules of a crate, each with its imports and exports.
 #[derive(Debug, Default)]
 struct Crate {
     modules: BTreeMap<Module, Source>,
 }
 
-/// The imports and exports of a file.
+/// The imports and exports of a source file.
 #[derive(Debug, Default)]
 struct Source {
-    /// Full paths below the crate: `["block", "slice", "quantile"]`.
+    /// Full paths below the crate of what the file imports, such as `["block", "slice",
+    /// "quantile"]`.
     imports: BTreeSet<Vec<String>>,
-    /// Names that it re-exports, and the paths of their sources.
+    /// Names that the file re-exports, and the path from which each comes.
     exports: BTreeMap<String, Vec<String>>,
 }
 
@@ -58,7 +59,7 @@ pub(crate) fn main() -> Result<()> {
     Ok(())
 }
 
-/// Files of a crate: path below its `src`, and text.
+/// Files of a crate: the path below its `src`, and the text, of each.
 type Files = Vec<(String, String)>;
 
 fn crates() -> Result<BTreeMap<String, Files>> {
@@ -85,7 +86,8 @@ impl Crate {
         Ok(Self { modules: modules.collect::<Result<_>>()? })
     }
 
-    /// Groups of more than two files that all reach each other, the largest first.
+    /// Groups of more than two files in which every file reaches every other by imports, the
+    /// largest first.
     fn circles(&self) -> Vec<Vec<Module>> {
         let reached: BTreeMap<&Module, BTreeSet<&Module>> =
             self.modules.keys().map(|module| (module, self.reachable_from(module))).collect();
@@ -119,7 +121,8 @@ impl Crate {
         found.filter(|other| *other != module).collect()
     }
 
-    /// The file that defines the item at a path.
+    /// The module whose file defines the item at a path; re-exports are followed up to `hops`
+    /// times.
     fn find_definition(&self, path: &[String], hops: u32) -> Option<&Module> {
         let whole = (0..=path.len()).rev().find(|end| self.modules.contains_key(&path[..*end]))?;
         let (module, source) = self.modules.get_key_value(&path[..whole])?;
@@ -170,7 +173,7 @@ impl Source {
                 _ => {}
             }
             is_in_macro = is_punct(&token, '$');
-            // `pub(crate) use`: the group is between the two words.
+            // In `pub(crate) use`, the group is between the two words.
             is_public = match &token {
                 TokenTree::Ident(word) => word == "pub",
                 TokenTree::Group(_) => is_public,
@@ -210,7 +213,7 @@ impl Source {
     }
 
     /// Records an imported path. After a group or a trailing comma, nothing follows the prefix, so
-    /// there is no path.
+    /// there is no path to record.
     fn import(
         &mut self,
         module: &Module,
@@ -230,7 +233,7 @@ impl Source {
     }
 }
 
-/// The rest of the path that begins with this word: the words separated by `::`.
+/// Reads the rest of the path that begins with this word: the words separated by `::`.
 fn rest_of_path(first: String, tokens: &mut IntoIter) -> Vec<String> {
     let mut path = vec![first];
     let mut ahead = tokens.clone();
@@ -245,8 +248,8 @@ fn rest_of_path(first: String, tokens: &mut IntoIter) -> Vec<String> {
     path
 }
 
-/// The path from the crate's root. One that begins with another word belongs to a child of this
-/// module, or to another crate, which has no file here.
+/// Makes a path into one from the crate's root. A path that begins with another word belongs to a
+/// child of this module, or to another crate, which has no file here.
 fn absolute(module: &Module, path: Vec<String>) -> Vec<String> {
     let is_whole = path.first().is_some_and(|first| first == "crate");
     let mut base = if is_whole { Vec::new() } else { module.clone() };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A source file or a schema → the comments and descriptions that its readers see.
+//! Extracts from a source file or a schema the comments and descriptions that its readers see.
 //!
 //! Only comments on lines of their own are read. Those that follow each other are one text, in Markdown, as in
 //! documentation.

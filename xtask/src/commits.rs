@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! git's history after a base → the commits whose message violates the rule of CONTRIBUTING.md.
+//! Finds the commits after a base whose message violates the rule of CONTRIBUTING.md.
 //!
 //! A subject reads `scope: verb phrase`; a body explains the change, unless the diff is trivial.
 //! Merges are exempt. Whether the phrase begins with a verb, and whether the body is good, is left
@@ -24,8 +24,8 @@ const LONGEST_SUBJECT: usize = 100;
 const LONGEST_SCOPE: usize = 40;
 /// A diff of fewer added and removed lines is trivial and needs no body.
 const TRIVIAL_LINES: u64 = 10;
-/// Files that a tool writes; their lines do not count.
-// passed.toml contained the passes of long tests before there were groups
+/// Files that a tool writes; their lines do not count in the size of a commit. passed.toml
+/// contained the passes of long tests before there were groups
 const GENERATED: &[&str] = &["Cargo.lock", "passed.toml"];
 
 /// The beginning of a line about what a shallow clone does not contain.
@@ -54,12 +54,12 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The result of a check.
+/// The result of checking the messages of commits.
 #[derive(Debug)]
 struct Checked {
     since: String,
     commits: usize,
-    /// A line for each fault.
+    /// A line for each commit that violates the rule, with its faults.
     offenders: Vec<String>,
     /// What could not be checked in a shallow clone.
     unchecked: Vec<String>,
@@ -98,7 +98,7 @@ impl Commit {
         format!("  {:.10} {:?}: {fault}", self.hash, self.subject)
     }
 
-    /// The violations of the rule.
+    /// The ways in which the commit violates the rule.
     fn faults(&self) -> Vec<String> {
         let Self { lines, .. } = self;
         let needs_body = *lines >= TRIVIAL_LINES && !has_body(&self.body);
@@ -110,7 +110,7 @@ impl Commit {
     }
 }
 
-/// Hash, parents, subject and body, with a separator that no message contains.
+/// Format of `git log`: hash, parents, subject and body, with separators that no message contains.
 const FORMAT: &str = "--format=%x1e%H%x00%P%x00%s%x00%b%x00";
 
 /// A folder under git.
@@ -173,7 +173,7 @@ impl Repository {
         Ok(output.status.success())
     }
 
-    /// The commits, the newest first.
+    /// The commits in a range, the newest first.
     fn commits(&self, range: &[String]) -> Result<Vec<Commit>> {
         let mut arguments = vec!["log", "--no-show-signature", "-M", "--numstat", FORMAT];
         arguments.extend(range.iter().map(String::as_str));
@@ -182,7 +182,7 @@ impl Repository {
     }
 }
 
-/// Parses `added TAB removed TAB path`.
+/// Number of changed lines in a line of `--numstat`: `added TAB removed TAB path`.
 fn lines_of_file(line: &str) -> Result<u64> {
     let fields: Vec<&str> = line.splitn(3, '\t').collect();
     let &[added, removed, path] = fields.as_slice() else { bail!("git log printed {line:?}") };
@@ -240,7 +240,7 @@ mod tests {
 
     use super::*;
 
-    /// A repository for a test.
+    /// A repository with commits that a test makes.
     struct MadeUp {
         folder: tempfile::TempDir,
     }
@@ -333,7 +333,7 @@ mod tests {
         assert_eq!(checked.offenders.len(), 1, "{:?}", checked.offenders);
     }
 
-    /// A clone of the last `depth` commits.
+    /// A shallow clone that contains the last `depth` commits.
     fn shallow(of: &MadeUp, depth: usize) -> (tempfile::TempDir, Repository) {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("clone");
@@ -356,7 +356,7 @@ mod tests {
         assert_eq!(checked.unchecked.len(), 2, "{checked:?}");
         assert!(checked.unchecked[0].contains("lacks"), "{checked:?}");
         assert!(checked.unchecked[1].contains("\"a: change without a body\""), "{checked:?}");
-        // if it is deep enough, it checks as much as the full clone
+        // if the clone is deep enough, as many commits are checked in it as in the full clone
         let (_place, clone) = shallow(&made, 3);
         let checked = clone.check(&base).unwrap();
         assert_eq!((checked.offenders.len(), checked.unchecked.len()), (2, 0), "{checked:?}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `cargo metadata` → the dependencies between our crates, checked against the table in
+//! Checks the dependencies between our crates (from `cargo metadata`) against the table in
 //! `xtask/dag.toml`.
 //!
 //! A crate boundary marks what code may do (read the host, write settings, start programs), so an
@@ -14,10 +14,10 @@ use serde::Deserialize;
 
 use crate::run;
 
-/// The crate that tests share: any of our crates may use it, for its tests alone.
+/// The crate that tests share: any of our crates may depend on it, but only for its tests.
 const FOR_TESTS: &str = "pagewise-testkit";
 
-/// The table of allowed dependencies.
+/// The table of allowed dependencies, `xtask/dag.toml`.
 #[derive(Debug, Deserialize)]
 struct Table {
     allowed: BTreeMap<String, BTreeSet<String>>,
@@ -28,7 +28,7 @@ struct Metadata {
     packages: Vec<Package>,
 }
 
-/// One of our crates.
+/// One of our crates, with its dependencies.
 #[derive(Debug, Deserialize)]
 struct Package {
     name: String,
@@ -38,7 +38,7 @@ struct Package {
 #[derive(Debug, Deserialize)]
 struct Dependency {
     name: String,
-    /// `dev` or `build`; `None` for a normal dependency.
+    /// The kind of the dependency: `dev` or `build`; `None` for a normal dependency.
     kind: Option<String>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn main() -> Result<()> {
 }
 
 impl Metadata {
-    /// Leaves out dependencies on external crates.
+    /// Removes the dependencies on external crates.
     fn keep_own(&mut self) {
         let names: BTreeSet<String> = self.packages.iter().map(|it| it.name.clone()).collect();
         for package in &mut self.packages {

@@ -33,7 +33,8 @@ const FLAGS: &[&str] = &[
     "-Ccodegen-units=1",
 ];
 
-/// Precedes the number of coverage counters that libFuzzer found in the program.
+/// Text before the number of coverage counters that libFuzzer found in the program, as a regular
+/// expression.
 const COUNTERS: &str = r"INFO: Loaded .*\(";
 
 #[derive(Debug, clap::Args)]
@@ -53,7 +54,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// libFuzzer's limits for a target: executions or time, and input length.
+    /// libFuzzer's limits for a target: a number of executions or a time, and the input length.
     fn limits(&self, target: &Target, seconds: u64) -> [String; 2] {
         let until = match self.executions {
             Some(executions) => format!("-runs={executions}"),
@@ -81,11 +82,11 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// One line of the program's list of targets.
+/// A fuzz target: one line of the list that the fuzzing program prints.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Target {
     name: String,
-    /// Maximum input length in bytes that is worth trying.
+    /// Maximum length in bytes of an input that is worth trying.
     longest: u32,
 }
 
@@ -99,7 +100,7 @@ impl Target {
     }
 }
 
-/// The named targets; all of them if none is named.
+/// The targets with these names; all of them if no name is given.
 fn choose(mut all: Vec<Target>, named: &[String]) -> Result<Vec<Target>> {
     if let Some(unknown) = named.iter().find(|name| all.iter().all(|it| it.name != **name)) {
         let names: Vec<&str> = all.iter().map(|target| target.name.as_str()).collect();
@@ -114,7 +115,7 @@ fn seconds_each(seconds: u64, targets: usize, lanes: usize) -> u64 {
     (seconds * lanes as u64 / targets.max(1) as u64).max(1)
 }
 
-/// The built program.
+/// The built fuzzing program.
 #[derive(Debug)]
 struct Fuzzer {
     program: PathBuf,
@@ -147,7 +148,8 @@ impl Fuzzer {
         Ok(targets)
     }
 
-    /// Fuzzes one target after the other until none is left; returns whether all succeeded.
+    /// Takes one target after the other and fuzzes it until no target is left; returns whether all
+    /// succeeded.
     fn lane(
         &self,
         todo: &Mutex<impl Iterator<Item = Target>>,
@@ -167,7 +169,8 @@ impl Fuzzer {
         Ok(well)
     }
 
-    /// Fuzzes a target; returns its row of the table, and the failure.
+    /// Fuzzes a target; returns its row of the table and, if it failed, a description of the
+    /// failure.
     fn fuzz(&self, target: &Target, args: &Args, seconds: u64) -> Result<(String, Option<String>)> {
         let corpus = self.folder.join("corpus").join(&target.name);
         let artifacts = self.folder.join("artifacts").join(&target.name);
@@ -180,7 +183,7 @@ impl Fuzzer {
         if let Some(dictionary) = self.seed(&target.name, &corpus)? {
             command.arg(format!("-dict={}", dictionary.display()));
         }
-        // a file, so that it can be followed with tail
+        // the output goes to a file, so that it can be followed with tail
         let log = artifacts.join("log");
         command.stdout(Stdio::null()).stderr(File::create(&log)?);
         let status = command.arg(&corpus).status().with_context(|| target.name.clone())?;
@@ -195,7 +198,7 @@ impl Fuzzer {
         Ok((row(&target.name, &said), crash))
     }
 
-    /// Writes the initial inputs; returns the path of the target's dictionary, if it has one.
+    /// Writes the initial inputs of a target; returns the path of its dictionary, if it has one.
     fn seed(&self, name: &str, corpus: &Path) -> Result<Option<PathBuf>> {
         let words = answer(self.command().args(["seed", name]).arg(corpus).args(hosts()?))?;
         let dictionary = corpus.with_extension("words");
@@ -204,8 +207,8 @@ impl Fuzzer {
     }
 }
 
-/// The output of the program. libFuzzer prints warnings to standard error each time; they are shown
-/// only on failure.
+/// The output of a command to the fuzzing program. libFuzzer prints warnings to standard error each
+/// time; these are shown only on failure.
 fn answer(command: &mut Command) -> Result<String> {
     let output = command.output()?;
     let warned = String::from_utf8_lossy(&output.stderr);
@@ -213,7 +216,7 @@ fn answer(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// The compiler's default target.
+/// The platform for which the compiler builds by default.
 fn target() -> Result<String> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let told = run::output(run::program(rustc).arg("-vV"))?;
@@ -221,12 +224,13 @@ fn target() -> Result<String> {
     Ok(host.context("rustc names no host")?.to_owned())
 }
 
-/// Hosts whose files seed a corpus: this machine, and the recordings.
+/// The hosts whose files seed a corpus: this machine, and the recordings.
 fn hosts() -> Result<Vec<String>> {
     Ok(std::iter::once("/".to_owned()).chain(run::files(&["fixtures/hosts/*.tar"])?).collect())
 }
 
-/// A row from libFuzzer's output: the last line of progress and the statistics.
+/// Makes the table row of a target from libFuzzer's output: the last line of progress, and the
+/// statistics.
 fn row(name: &str, said: &str) -> String {
     let progress = said.lines().rev().find(|line| line.contains(" cov: ")).unwrap_or_default();
     let executions = number_after(said, "stat::number_of_executed_units: *");
@@ -241,7 +245,7 @@ fn number_after(text: &str, pattern: &str) -> u64 {
     number.and_then(|found| found[1].parse().ok()).unwrap_or(0)
 }
 
-/// The input that failed, and the first error message.
+/// Finds the input that failed, and the first error message, in libFuzzer's output.
 fn crash(said: &str) -> Option<String> {
     let artifact = said.lines().find_map(|line| line.split_once("Test unit written to "))?.1;
     let mut lines = said.lines().skip_while(|line| !line.contains("panicked at"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A Rust file → its string literals and doc comments outside tests, with their lines.
+//! Reads the string literals and doc comments of a Rust file outside tests, with their lines.
 //!
 //! Attributes that only the compiler reads (`expect`, `cfg`, `serde` …) are left out, and so are
 //! items under `#[cfg(test)]` and the files of modules that such an item declares.
@@ -15,14 +15,14 @@ use proc_macro2::{Delimiter, Group, Literal, TokenStream, TokenTree};
 
 use crate::prose::Piece;
 
-/// The texts in a Rust file.
+/// The string literals and doc comments in a Rust file.
 #[derive(Debug, Default)]
 pub(crate) struct Said {
-    /// Each literal as the text of its lines.
+    /// Each string literal as the text of its lines.
     pub(crate) literals: Vec<Vec<Piece>>,
     /// Adjacent outer doc comments, a piece for each line.
     pub(crate) docs: Vec<Vec<Piece>>,
-    /// Modules in separate files that only tests use.
+    /// Names of modules in separate files that only tests use.
     test_modules: Vec<String>,
     /// Whether clap reads doc comments of this file.
     has_help: bool,
@@ -49,7 +49,8 @@ pub(crate) fn read(text: &str) -> Result<Said> {
     Ok(said)
 }
 
-/// Parses Rust files and leaves out those that only tests use. Each result has its path.
+/// Parses Rust files and leaves out those that only tests use. Each result comes with the path of
+/// the file.
 pub(crate) fn read_all(files: &[(String, String)]) -> Result<Vec<(String, Said)>> {
     let mut all = Vec::new();
     let mut for_tests: BTreeSet<PathBuf> = BTreeSet::new();
@@ -76,7 +77,7 @@ fn module_folder(path: &Path) -> PathBuf {
 }
 
 impl Said {
-    /// Doc comments that may be help: those of a file that derives a parser.
+    /// Doc comments that may be command line help: those of a file that derives a parser.
     pub(crate) fn help(&self) -> &[Vec<Piece>] {
         if self.has_help { &self.docs } else { &[] }
     }
@@ -87,7 +88,7 @@ impl Said {
         while let Some(token) = tokens.next() {
             let is_hash = is_punct(&token, '#');
             if is_hash && tokens.next_if(|token| is_punct(token, '!')).is_some() {
-                // An inner attribute: lints, or the doc comment at the beginning.
+                // An inner attribute: lints, or the doc comment at the beginning of the file.
                 tokens.next();
                 continue;
             }
@@ -127,8 +128,8 @@ impl Said {
     }
 }
 
-/// Skips an item: to the end of its block, or to the semicolon if it has none. Returns the name of
-/// the file that it declares, if it is a module in a separate file.
+/// Skips an item: to the end of its block, or to the semicolon if the item has no block. Returns
+/// the name of the module if the item declares one in a separate file.
 fn skip_item(tokens: &mut Peekable<IntoIter>) -> Option<String> {
     let mut words: Vec<String> = Vec::new();
     for token in tokens {

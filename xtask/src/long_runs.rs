@@ -39,7 +39,7 @@ pub(crate) fn ledger() -> Result<()> {
     run_longer(&["ledger::guest_"], &[("PAGEWISE_LEDGER_KINDS", usize::MAX)])
 }
 
-/// Runs these tests two at a time, because each guest has one CPU.
+/// Runs the tests with these names, two at a time, because each guest has one CPU.
 fn run_longer(names: &[&str], numbers: &[(&str, usize)]) -> Result<()> {
     run::succeed(run::program(suite::static_builder()).arg("--quick"))?;
     let mut test = run::cargo();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A Markdown file → its passages of text, and its lines outside tables and code.
+//! Splits a Markdown file into passages of text, and finds its lines outside tables and code.
 //!
 //! A passage is a paragraph, a list item, a heading or a table cell. Code blocks, HTML and link
 //! targets belong to no passage.
@@ -8,20 +8,20 @@ use std::ops::Range;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-/// The kind of a passage.
+/// The kind of a passage of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A paragraph or a list item.
+    /// The passage is a paragraph or a list item.
     Prose,
     Heading,
-    /// A table cell.
+    /// The passage is a table cell.
     Cell,
 }
 
 /// A part of a passage: text of one line, or code in backticks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// Line number, from 1.
+    /// Line number in the file, from 1.
     pub(crate) line: usize,
     pub(crate) text: String,
     pub(crate) is_code: bool,
@@ -43,7 +43,7 @@ pub(crate) struct Passage {
 #[derive(Debug)]
 pub(crate) struct Joined {
     pub(crate) text: String,
-    /// Where pieces begin, and their lines.
+    /// Positions in the text where pieces begin, and the line number of each piece.
     lines: Vec<(usize, usize)>,
 }
 
@@ -113,7 +113,7 @@ fn flush(passages: &mut Vec<Passage>, pieces: &mut Vec<Piece>, kinds: &[Kind]) {
     }
 }
 
-/// Whether a tag begins or ends passages; tags within a line do not.
+/// Whether an end tag separates passages; tags within a line, such as for emphasis, do not.
 fn is_block(tag: TagEnd) -> bool {
     use TagEnd::{Emphasis, Image, Link, Strikethrough, Strong, Subscript, Superscript};
     !matches!(tag, Emphasis | Strong | Strikethrough | Superscript | Subscript | Link | Image)
@@ -165,16 +165,16 @@ pub(crate) fn long_lines(markdown: &str, columns: usize) -> Vec<(usize, usize)> 
     long
 }
 
-/// A table of a Markdown file.
+/// A table in a Markdown file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Table {
-    /// Its first line, from 1.
+    /// Number of the table's first line in the file, from 1.
     pub(crate) line: usize,
     /// The cells of each row below the heading, trimmed.
     pub(crate) rows: Vec<Vec<String>>,
 }
 
-/// The tables of a file.
+/// Finds the tables of a Markdown file.
 pub(crate) fn tables(markdown: &str) -> Vec<Table> {
     let starts = line_starts(markdown);
     let mut tables: Vec<Table> = Vec::new();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `xtask/rights.toml` → the `clippy.toml` of the workspace and of each crate that has its own.
+//! Generates the `clippy.toml` of the workspace, and of each crate that has its own, from
+//! `xtask/rights.toml`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -33,7 +34,7 @@ impl Table {
         Ok(table)
     }
 
-    /// The text of a `clippy.toml`.
+    /// Makes the text of a `clippy.toml`.
     fn render(&self, reasons: &Reasons) -> String {
         let mut text = "# Made by `cargo xtask rights --write` of xtask/rights.toml.\n".to_owned();
         for line in reasons.get(NOTE).iter().flat_map(|note| textwrap::wrap(note, WIDTH)) {
@@ -59,12 +60,12 @@ impl Table {
 }
 
 const NOTE: &str = "note";
-/// The right that consists of types, not of calls.
+/// Name of the right that consists of types, not of calls.
 const TYPES: &str = "judge";
-/// Columns of a comment.
+/// Maximum number of columns of a comment in a generated file.
 const WIDTH: usize = 110;
 
-/// Writes the files, or fails if one differs.
+/// Writes the `clippy.toml` files; without `write`, fails if one of them differs.
 pub(crate) fn main(write: bool) -> Result<()> {
     let project = run::project();
     let path = project.join("xtask/rights.toml");

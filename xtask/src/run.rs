@@ -6,32 +6,32 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-/// The project's folder.
+/// Path of the project's folder.
 pub(crate) fn project() -> &'static Path {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here)
 }
 
-/// A command that runs in the project's folder.
+/// Makes a command that runs in the project's folder.
 pub(crate) fn program(name: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new(name);
     command.current_dir(project());
     command
 }
 
-/// The cargo that runs this program.
+/// Makes a command of the cargo that started this program.
 pub(crate) fn cargo() -> Command {
     program(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// Runs a command; anything but success is an error that names it.
+/// Runs a command; any result but success is an error that names the command.
 pub(crate) fn succeed(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| show(command))?;
     ensure!(status.success(), "{}: {status}", show(command));
     Ok(())
 }
 
-/// Returns what a command prints; anything but success is an error that names it.
+/// Returns what a command prints; any result but success is an error that names the command.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     command.stderr(Stdio::inherit());
     let output = command.output().with_context(|| show(command))?;
@@ -39,12 +39,13 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| show(command))
 }
 
-/// The same for a command that reads `input`.
+/// Returns what a command prints that reads `input`; any result but success is an error that names
+/// the command.
 pub(crate) fn output_of(command: &mut Command, input: &str) -> Result<String> {
     let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let mut child = spawned.with_context(|| show(command))?;
     let (stdin, text) = (child.stdin.take(), input.to_owned());
-    // in a thread, because the program may print before it has read everything
+    // written in a thread, because the program may print before it has read everything
     let writer = std::thread::spawn(move || {
         stdin.map_or(Ok(()), |mut stdin| std::io::Write::write_all(&mut stdin, text.as_bytes()))
     });
@@ -64,7 +65,7 @@ pub(crate) fn files(patterns: &[&str]) -> Result<Vec<String>> {
     Ok(files.lines().map(str::to_owned).collect())
 }
 
-/// Path and text of the files that match one of git's patterns.
+/// Path and text of each file that matches one of git's patterns.
 pub(crate) fn texts(patterns: &[&str]) -> Result<Vec<(String, String)>> {
     let read = |path: String| {
         let text = std::fs::read_to_string(project().join(&path)).with_context(|| path.clone())?;
@@ -84,7 +85,8 @@ pub(crate) fn built_program() -> Result<PathBuf> {
     program.context("cargo named no program: expected a binary target `pagewise`")
 }
 
-/// The file that a message of cargo names, if it is our program.
+/// The path of the built program that a message of cargo names; `None` if the message is about
+/// something else.
 fn program_in(message: &str) -> Option<PathBuf> {
     let message: serde_json::Value = serde_json::from_str(message).ok()?;
     let target = &message["target"];

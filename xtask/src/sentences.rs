@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Documents, help and findings → sentences chosen at random, to be read once by somebody new.
+//! Chooses sentences of documents, help and findings at random, to be read once by somebody new.
 //!
 //! The same seed chooses the same sentences of the same text: those whose hash with the seed is
 //! smallest. Changing a sentence does not affect the choice of others. Help and findings are read
@@ -18,16 +18,16 @@ use crate::literals;
 use crate::prose::{self, Joined, Kind, Piece};
 use crate::run;
 
-/// The manual; measurements and other documents are left out.
+/// Patterns of the files that belong to the manual; measurements and other documents are left out.
 const DOCUMENTS: &[&str] = &[":(glob)docs/*.md", "README.md"];
 const HELP: &[&str] = &["crates/pagewise/src/*.rs", "crates/terminal/src/*.rs"];
 const RULES: &[&str] =
     &["crates/facts/src/swap_choice/*.rs", "crates/decide/src/*.rs", "crates/plan/src/*.rs"];
 const FIXTURES: &str = "fixtures/hosts/*.tar";
 
-/// Minimum number of words; shorter texts are labels.
+/// Minimum number of words of a sentence; shorter texts are labels.
 const FEWEST_WORDS: usize = 4;
-/// How deeply commands are nested.
+/// Maximum number of nested subcommands whose help is read.
 const DEEPEST_COMMAND: usize = 3;
 
 #[derive(Debug, clap::Args)]
@@ -43,11 +43,11 @@ pub(crate) struct Args {
     program: Option<PathBuf>,
 }
 
-/// A sentence and its place.
+/// A sentence, and where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Sentence {
     place: String,
-    /// What its reader sees directly before it; may be empty.
+    /// The text that its reader sees directly before the sentence; may be empty.
     before: String,
     text: String,
 }
@@ -71,8 +71,8 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The shares of documents, help and findings: 16, 7 and 7 of 30; findings get the remainder of
-/// rounding.
+/// How many sentences are from documents, help and findings: 16, 7 and 7 of 30; findings get the
+/// remainder of rounding.
 fn shares(count: usize) -> [usize; 3] {
     let documents = (count * 16 + 15) / 30;
     let help = ((count * 7 + 15) / 30).min(count - documents);
@@ -96,7 +96,7 @@ fn documents() -> Result<Vec<Sentence>> {
     Ok(sentences)
 }
 
-/// The sentences of one document, each with its heading and the previous sentence.
+/// The sentences of one document, each with its heading and the previous sentence before it.
 fn document(path: &str, text: &str) -> Vec<Sentence> {
     let (mut heading, mut last) = (String::new(), String::new());
     let mut sentences = Vec::new();
@@ -119,7 +119,7 @@ fn document(path: &str, text: &str) -> Vec<Sentence> {
     sentences
 }
 
-/// Doc comments and strings in the program's source that its help shows.
+/// Sentences of help: the doc comments and strings in the program's source that its help shows.
 fn help(program: &Path) -> Result<Vec<Sentence>> {
     let mut shown = String::new();
     collect_help(program, &mut Vec::new(), &mut shown)?;
@@ -188,16 +188,17 @@ fn end_of(text: &str) -> &str {
     if too_many == 0 { text } else { &text[start.unwrap_or(text.len())..] }
 }
 
-/// Whether a sentence begins here: a string of the source may also be a part of a sentence of help.
+/// Whether a sentence begins at this position of the help: a string of the source may also be a
+/// part of a sentence.
 fn begins_sentence(shown: &str, at: usize) -> bool {
     let is_lower = shown[at..].starts_with(char::is_lowercase);
     !is_lower || shown[..at].trim_end().ends_with(['.', ':', ';'])
 }
 
-/// Maximum bytes of the preceding text of help that are shown.
+/// Maximum number of bytes of help that are shown before a sentence.
 const MOST_BEFORE: usize = 300;
 
-/// The names listed under `Commands:`.
+/// The names of the subcommands that a help text lists under `Commands:`.
 fn commands_in(help: &str) -> Vec<String> {
     let lines = help.lines().skip_while(|line| line.trim() != "Commands:").skip(1);
     let lines = lines.take_while(|line| !line.is_empty());
@@ -208,7 +209,7 @@ fn commands_in(help: &str) -> Vec<String> {
     names.collect()
 }
 
-/// The output of `doctor --json`.
+/// The part of the output of `doctor --json` that is read: its findings.
 #[derive(Debug, Deserialize)]
 struct Document {
     findings: Vec<Finding>,
@@ -223,7 +224,7 @@ struct Finding {
 }
 
 impl Finding {
-    /// The name of each text, what its reader sees before it, and the text.
+    /// For each text of a finding, its name, what its reader sees before it, and the text.
     fn texts(&self) -> [(&str, &str, &str); 3] {
         let Self { title, what, why, .. } = self;
         [("title", "", title), ("what", title, what), ("why", title, why)]
@@ -261,7 +262,7 @@ fn doctor(program: &Path, root: &str) -> Result<Document> {
     let mut command = run::program(program);
     command.args(["doctor", "--json", "--min-severity", "info", "--root", root]);
     let output = command.output().with_context(|| format!("{}", program.display()))?;
-    // 3: there are findings
+    // exit status 3: there are findings
     let is_good = matches!(output.status.code(), Some(0 | 3));
     ensure!(is_good, "doctor of {root}: {}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).with_context(|| format!("doctor of {root}"))
@@ -346,7 +347,7 @@ fn split(text: &str) -> Vec<(usize, usize)> {
     ranges
 }
 
-/// Whether it is a complete sentence of a document: fragments in lists have no full stop.
+/// Whether a text of a document is a complete sentence: fragments in lists have no full stop.
 fn is_ended(text: &str) -> bool {
     text.trim_end_matches(['"', ')', '*', '`']).ends_with(['.', '?', '!', ':'])
 }
@@ -396,7 +397,7 @@ mod tests {
         reversed.reverse();
         assert_eq!(draw(reversed, 1, 10), drawn);
         assert_ne!(draw(pool(100), 2, 10), drawn);
-        // an added sentence may take one place, and moves no other
+        // an added sentence may take the place of one drawn sentence, and changes no others
         let more = draw(pool(101), 1, 11);
         assert!(drawn.iter().all(|sentence| more.contains(sentence)));
     }

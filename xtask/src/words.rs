@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What people read → phrases that `xtask/words.toml` bans, and long lines of documents.
+//! Finds phrases that `xtask/words.toml` bans in everything that people read, and long lines of
+//! documents.
 //!
 //! It reads the string literals of the crates outside tests, all comments (those of tests, scripts
 //! and the kernel module, too), the descriptions of the JSON schemas, and the documents. Code blocks
@@ -19,7 +20,7 @@ use crate::run;
 /// Maximum width of a line in a document, in characters.
 const COLUMNS: usize = 120;
 
-/// The documents, as patterns of git.
+/// The documents that are checked, as patterns of git.
 pub(crate) const DOCUMENTS: &[&str] = &[
     "docs/*.md",
     "evidence/README.md",
@@ -32,7 +33,7 @@ pub(crate) const DOCUMENTS: &[&str] = &[
     "kernel/zmerge/README.md",
 ];
 const SOURCES: &[&str] = &["crates/*/src/*.rs"];
-/// Files whose comments are read.
+/// Files whose comments are checked, as patterns of git.
 const COMMENTED: &[&str] =
     &["*.rs", "*.sh", "kernel/*.c", "kernel/*.h", "docs/schema/*.json", "Makefile", "lab/*.toml"];
 
@@ -75,7 +76,8 @@ impl Turns {
         let joined = Joined::new(pieces, show);
         let mut phrases: Vec<(&String, &Turn)> =
             self.turn.iter().flat_map(|turn| turn.not.iter().map(move |not| (not, turn))).collect();
-        // The longest first: a shorter phrase inside it is not reported again.
+        // The longest phrases come first: a shorter phrase inside a longer one is not reported
+        // again.
         phrases.sort_by_key(|(phrase, _)| std::cmp::Reverse(phrase.len()));
         let mut places: Vec<(Range<usize>, String)> = Vec::new();
         for (phrase, turn) in phrases {
@@ -102,7 +104,7 @@ fn is_phrase(text: &str, at: usize, phrase: &str) -> bool {
     [before, after].iter().flatten().all(|c| !c.is_alphanumeric())
 }
 
-/// A fault, and where it is.
+/// A fault in a text, and where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) path: String,

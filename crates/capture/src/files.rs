@@ -435,8 +435,8 @@ pub(super) fn module_list(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Whether a module is in the kernel's own folder: modules in `extra/` and the like are named by
-/// people.
+/// Whether a path is that of a known module in the kernel's own folder: modules in `extra/` and the
+/// like are named by people.
 fn is_module_path(path: &[u8]) -> bool {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/_-.:".contains(byte);
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();

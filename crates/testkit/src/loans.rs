@@ -42,11 +42,11 @@ pub fn take_turn() -> &'static Option<Turn> {
 pub fn note_made(thing: &Thing) {
     take_turn();
     let list = OpenOptions::new().append(true).create(true).open(Path::new(FOLDER).join("made"));
-    // only root can write the list; changes of other users end with their processes
+    // only root can write the list; things that other users make end with their processes
     let _ = list.and_then(|mut list| writeln!(list, "{thing}"));
 }
 
-/// Changes that a test made to this machine; undone in reverse order when this is dropped.
+/// Changes that a test has made to this machine so far; they are undone when this is dropped.
 #[derive(Debug)]
 pub struct Loans {
     watcher: Child,

@@ -7,21 +7,21 @@ use super::way_back::WayBack;
 
 const CONTROL: &str = "/sys/class/zram-control/hot_add";
 
-/// A zram device with lz4.
+/// A zram device of this program that compresses with lz4.
 pub(super) struct Device {
     pub(super) id: u32,
     way_back: WayBack,
 }
 
 impl Device {
-    /// Creates the device; `disksize` is in the kernel's format.
+    /// Creates the zram device; `disksize` is in the kernel's format.
     pub(super) fn take(disksize: &str) -> Result<Self> {
         let way_back = WayBack::new()?;
         let id = std::fs::read_to_string(CONTROL).context("a zram device of our own (root?)")?;
         let id: u32 = id.trim().parse()?;
         let device = Self { id, way_back };
         device.promise(&format!("echo {id} > /sys/class/zram-control/hot_remove"))?;
-        // a program that we started may have it open for a moment longer
+        // the device is busy as long as a program that we started still has it open
         let reset = format!("echo 1 2>/dev/null > /sys/block/zram{id}/reset && break; sleep 0.2");
         device.promise(&format!("for i in $(seq 50); do {reset}; done"))?;
         for (file, value) in [("comp_algorithm", "lz4"), ("disksize", disksize)] {

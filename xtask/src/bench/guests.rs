@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Starts many guests of every suite, two at a time → how many succeeded, and the CPU time until
-//! PID 1 runs.
+//! Starts many guests of every suite, two at a time, and reports how many succeeded, and the CPU
+//! time until PID 1 runs.
 //!
 //! The promise is about CPU time: it is QEMU's own, as the runner measured it, and depends little
 //! on other load. The kernels are fetched before the first guest, so no boot waits for the network.
@@ -21,11 +21,11 @@ const SUITES: [&str; 3] = ["bookworm", "trixie", "sid"];
 const PROMISED: f64 = 3.0;
 const AT_A_TIME: usize = 2;
 
-/// The results of the guests of one suite.
+/// The results of booting the guests of one suite.
 #[derive(Debug, Default)]
 struct Boots {
     release: String,
-    /// The outcomes of guests that did not succeed.
+    /// The outcome of each guest that did not succeed.
     bad: Vec<String>,
     cpu_seconds: Vec<f64>,
     seconds: Vec<f64>,

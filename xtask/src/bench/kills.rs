@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Ends runs that make temporary changes (`bench`, `trial`, `lab run` on this host, `thp collapse`)
-//! at random moments by SIGKILL or SIGABRT, then runs `undo` → how often something was left behind.
+//! at random moments by SIGKILL or SIGABRT, then runs `undo`, and reports how often something was
+//! left behind.
 //!
 //! Before and after each run everything that can be changed is listed: zram devices, swap areas,
 //! cgroups, every setting of the knob table that `pagewise report` reads, swap files, and journals
@@ -50,7 +51,7 @@ name = "c"
 swap = [{ zswap = "lzo", percent = 15, accept = 80, shrinker = true }, { file = "12M" }]
 "#;
 
-/// Bytes of our memory that `thp collapse` works on.
+/// Bytes of this program's own memory that `thp collapse` works on.
 const SUBJECT: usize = 64 << 20;
 
 fn victims(folder: &Path) -> Result<Vec<Victim>> {
@@ -110,7 +111,8 @@ pub(super) fn main(kills: u16, aborts: u16, program: &Path, machine: &str) -> Re
     Ok(())
 }
 
-/// Undoes all changes and removes the folder: at the end, or if this process is killed before.
+/// A shell that undoes all changes and removes the folder at the end, or when this process is
+/// killed before.
 struct Watcher(Child);
 
 impl Watcher {
@@ -122,7 +124,8 @@ n=0
 until "$0" undo > /dev/null 2>&1; do [ $((n += 1)) -lt 60 ] || exit 1; sleep 1; done
 until rm -rf "$1" 2> /dev/null && sleep 1 && ! [ -e "$1" ]; do [ $((n += 1)) -lt 120 ] || exit 2; done"#;
 
-    /// In a session of its own, so that Ctrl-C does not reach it; its input ends with this process.
+    /// Starts the shell in a session of its own, so that Ctrl-C does not reach it; its input ends
+    /// with this process.
     fn start(borrower: &Borrower<'_>) -> Result<Self> {
         let mut watcher = borrower.in_folder(Path::new("setsid"));
         watcher.args(["sh", "-c", Self::UNDO]).args([borrower.program, borrower.folder]);
@@ -172,7 +175,7 @@ fn all(kills: u16, aborts: u16, borrower: &Borrower<'_>) -> Result<(Counts, Vec<
     Ok((counts, left))
 }
 
-/// Returns the things that still exist two minutes after the last run.
+/// Returns those suspected leftovers that still exist two minutes after the last run.
 fn stays(suspects: Vec<(String, String)>, borrower: &Borrower<'_>) -> Result<Vec<String>> {
     let mut there = suspects;
     for _ in 0..120 {
@@ -186,7 +189,7 @@ fn stays(suspects: Vec<(String, String)>, borrower: &Borrower<'_>) -> Result<Vec
     Ok(there.into_iter().map(|(thing, run)| format!("{thing}: {run}")).collect())
 }
 
-/// Everything that can be changed and its current state, a line for each thing.
+/// Everything on the machine that a run may change, with its current state: a line for each thing.
 #[derive(Debug, PartialEq)]
 struct State(BTreeSet<String>);
 
@@ -208,7 +211,7 @@ impl Borrower<'_> {
         command
     }
 
-    /// Starts a run and ends it; returns after how long.
+    /// Starts a run and ends it by a signal; returns the time between the two.
     fn run_and_end(&self, victim: &Victim, signal: &str) -> Result<Duration> {
         let mut command = self.command();
         command.args(&victim.arguments).stdout(Stdio::null()).stderr(Stdio::null());
@@ -223,8 +226,8 @@ impl Borrower<'_> {
         Ok(after)
     }
 
-    /// Every setting that is read, by its name and instance. Settings of cgroups are left out:
-    /// other cgroups are created and removed, with their limits.
+    /// The value of every setting that can be read, by its name and instance. Settings of cgroups
+    /// are left out: other cgroups are created and removed, with their limits.
     fn settings(&self) -> Result<BTreeSet<String>> {
         let glance = ["--no-contents", "--interval", "0", "--smaps-budget", "0", "--json"];
         let mut command = run::program(self.program);
@@ -248,7 +251,8 @@ impl Borrower<'_> {
         let text = |path: &str| std::fs::read_to_string(path).context(path.to_owned());
         let mut all = self.settings()?;
         for name in names(Path::new("/sys/block"), "zram")? {
-            // device numbers are reused; a device that vanishes meanwhile is skipped
+            // device numbers are reused, so the sequence number is listed; a device that vanishes
+            // meanwhile is skipped
             if let Ok(diskseq) = text(&format!("/sys/block/{name}/diskseq")) {
                 all.insert(format!("{name} (diskseq {})", diskseq.trim()));
             }
@@ -256,7 +260,7 @@ impl Borrower<'_> {
         let groups = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"];
         let groups = groups.iter().find_map(|groups| names(Path::new(groups), "pagewise-").ok());
         all.extend(groups.context("no cgroups")?);
-        // only its name, because the used size changes
+        // only the names of the swap areas are listed, because their used sizes change
         let swaps = text("/proc/swaps")?;
         all.extend(
             swaps.lines().filter_map(|line| Some(format!("swap on {}", line.split(' ').next()?))),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Adds processes and memory cgroups to the machine, and removes them.
+//! Adds processes and memory cgroups to the machine as a load for reports, and removes them
+//! afterwards.
 //!
 //! Every process is a `cat` that reads from a socket whose other end only this process holds:
 //! however this process ends, also by SIGKILL, they end, too, and [`WayBack`] removes the cgroups.
@@ -16,7 +17,7 @@ use anyhow::{Context, Result, ensure};
 use super::way_back::WayBack;
 use crate::run;
 
-/// Processes and cgroups that exist until this is dropped.
+/// Processes and cgroups that were added; they exist until this is dropped.
 pub(crate) struct Load {
     groups: Groups,
     processes: Vec<Child>,
@@ -46,7 +47,7 @@ impl Load {
         Ok(load)
     }
 
-    /// Removes everything, and returns an error if that failed.
+    /// Removes the added processes and cgroups, and returns an error if that failed.
     pub(crate) fn end(self) -> Result<()> {
         let parent = self.groups.parent.clone();
         drop(self);
@@ -64,14 +65,14 @@ impl Drop for Load {
     }
 }
 
-/// The number of folders: this one and all below it.
+/// The number of folders in a tree: `folder` and all below it.
 fn folders(folder: &Path) -> Result<usize> {
     let entries = fs::read_dir(folder)?.flatten();
     let below = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     below.map(|entry| folders(&entry.path())).sum::<Result<usize>>().map(|below| below + 1)
 }
 
-/// The hierarchy of memory cgroups.
+/// A cgroup hierarchy with the memory controller.
 #[derive(Debug, PartialEq, Eq)]
 struct Hierarchy {
     mount: PathBuf,
@@ -85,7 +86,7 @@ impl Hierarchy {
         found.context("no cgroup hierarchy with the memory controller is mounted")
     }
 
-    /// The hierarchies that may have the memory controller: v1's own, and v2's.
+    /// All hierarchies that may have the memory controller: v1's own, and v2's.
     fn all(mounts: &str) -> Vec<Self> {
         let hierarchy = |line: &str| {
             let mut words = line.split(' ');
@@ -102,7 +103,7 @@ impl Hierarchy {
     }
 }
 
-/// A parent cgroup and its children.
+/// A parent cgroup that was added, and its children.
 struct Groups {
     parent: PathBuf,
     count: usize,

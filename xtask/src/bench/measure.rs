@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Runs a program once → its CPU time, wall time and peak memory, including its helpers.
+//! Runs a program once and measures its CPU time, wall time and peak memory, including its helpers.
 //!
 //! The kernel reports only the sum (for the peak: the maximum) over *all* children of a process.
 //! Therefore every run gets a parent of its own: this program again, with `measure`. The measured
@@ -34,7 +34,7 @@ pub(crate) struct Used {
     pub(crate) peak_bytes: f64,
 }
 
-/// Runs a program once, with a parent of its own.
+/// Runs a program once, below a parent process of its own, and returns the resources it used.
 pub(crate) fn measure(command: &[&str]) -> Result<Used> {
     let mut parent = run::program(std::env::current_exe()?);
     measure_child(parent.arg("measure").arg("--").args(command))
@@ -52,7 +52,8 @@ pub(super) fn measure_child(parent: &mut Command) -> Result<Used> {
     })
 }
 
-/// The parent process: runs the program, and prints what it used.
+/// Runs as the parent process of the measured program: starts it, and prints the resources that it
+/// used.
 pub(crate) fn main(args: &Args) -> Result<()> {
     let (program, rest) = args.command.split_first().context("no program")?;
     let mut command = run::program(program);
@@ -62,7 +63,7 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     let wall_seconds = begun.elapsed().as_secs_f64();
     let (status, shown) = (output.status, args.command.join(" "));
     ensure!(status.success() || status.code() == Some(FINDINGS), "{shown}: {status}");
-    // A program that does nothing would meet every promise.
+    // A program that does nothing would meet every promise: so it must print something.
     ensure!(!output.stdout.is_empty(), "{shown}: printed nothing");
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Runs the static program on a machine with 500 additional processes and 50 memory cgroups → a
-//! table of the promises in SPECIFICATION.md, of what was measured, and of what `ps` needs for part
-//! of the work.
+//! Runs the static program on a machine with 500 additional processes and 50 memory cgroups, and
+//! prints a table of the promises in SPECIFICATION.md, of what was measured, and of what `ps` needs
+//! for part of the work.
 //!
 //! Every program runs once in each round, so that other load affects all of them alike. CPU time is
 //! compared, not wall time, because it depends less on other load. The snapshot is measured inside
@@ -82,7 +82,7 @@ struct Instead {
     guests: Option<u16>,
 }
 
-/// The measurements of all rounds.
+/// The measurements of all rounds, for each program.
 #[derive(Debug, Default)]
 struct Rounds {
     snapshot: Vec<f64>,
@@ -135,7 +135,7 @@ fn promises(args: &Args, program: &Path) -> Result<()> {
     table::print(&machine, rows(&rounds?, size))
 }
 
-/// Builds an example like the program: for the same target with the same flags, so that
+/// Builds an example of a package with the same target and flags as the program, so that
 /// dependencies are built once.
 fn example(package: &str, name: &str) -> Result<PathBuf> {
     let script = run::project().join("xtask/scripts/build-static.sh");
@@ -176,8 +176,8 @@ impl Rounds {
     }
 }
 
-/// The CPU seconds and bytes read of one snapshot; an error if it did not see all processes and
-/// cgroups.
+/// Measures the CPU seconds and bytes read of one snapshot; an error if the snapshot did not
+/// contain all processes and cgroups.
 fn snapshot_cost(command: &mut Command, processes: u16, args: &Args) -> Result<(f64, f64)> {
     let answer: Value = serde_json::from_str(&run::output(command)?)?;
     let seen = |key: &str| answer[key].as_u64().unwrap_or(0);
@@ -189,7 +189,8 @@ fn snapshot_cost(command: &mut Command, processes: u16, args: &Args) -> Result<(
     Ok((number("cpu_seconds")?, number("bytes_read")?))
 }
 
-/// The CPU seconds that reading the kernel log takes; an error if it could not be read.
+/// Measures the CPU seconds that reading the kernel log takes; an error if the log could not be
+/// read.
 fn log_cost(command: &mut Command) -> Result<f64> {
     let answer: Value = serde_json::from_str(&run::output(command)?)?;
     ensure!(answer["records"].as_u64() > Some(0), "the kernel log could not be read");
@@ -218,7 +219,7 @@ fn rows(rounds: &Rounds, size: u64) -> [Option<Row>; 11] {
     ]
 }
 
-/// The context of the numbers: machine, load by other programs, command.
+/// Describes what the numbers depend on: machine, load by other programs, command.
 fn machine(what: &str) -> Result<String> {
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
     let cpus = std::thread::available_parallelism()?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Makes, applies and undoes a plan of twelve steps on this machine → how long each takes.
+//! Measures how long it takes to make, apply and undo a plan of twelve steps on this machine.
 //!
 //! The steps are settings whose small change has no noticeable effect, files of sysctl.d,
 //! tmpfiles.d and systemd, and links. /etc is a copy on the project's disk, bind-mounted over the
@@ -18,7 +18,8 @@ use super::table::{self, Promise, Row, Unit};
 use super::way_back::WayBack;
 use crate::run;
 
-/// Settings that can have another value for a moment without any effect on programs.
+/// Settings of which the value can be different for a moment without any effect on programs, with
+/// that value.
 const KNOBS: [(&str, &str); 4] = [
     ("vm.extfrag_threshold", "/proc/sys/vm/extfrag_threshold"),
     ("vm.watermark_boost_factor", "/proc/sys/vm/watermark_boost_factor"),
@@ -99,7 +100,7 @@ impl Bench<'_> {
         self.folder.join("plan.json")
     }
 
-    /// A command that runs the program, with the copy as its /etc.
+    /// A command that runs the program, with the copy of /etc in place of the machine's own.
     fn command(&self, arguments: &[&str]) -> Command {
         self.in_copy(&[], arguments)
     }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Measurements and promises → a Markdown table.
+//! Prints measurements and the promises about them as a Markdown table.
 
 use anyhow::{Context, Result, ensure};
 
 use super::spread::Spread;
 
-/// The unit for printing a value; values themselves are in seconds, bytes or without a unit.
+/// The unit in which a value is printed; the value itself is in seconds, in bytes or without a
+/// unit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Unit {
     Seconds,
@@ -29,19 +30,19 @@ impl Unit {
     }
 }
 
-/// The promise for a row.
+/// What is promised about the quantity in a row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Promise {
     Nothing,
-    /// Upper limit of the median.
+    /// The promise is an upper limit of the median of the runs.
     AtMost(f64),
-    /// Lower limit of the median.
+    /// The promise is a lower limit of the median of the runs.
     AtLeast(f64),
-    /// Upper limit of every run.
+    /// The promise is an upper limit of every run.
     EachAtMost(f64),
 }
 
-/// One measured quantity.
+/// One measured quantity, with its promise.
 #[derive(Debug)]
 pub(crate) struct Row {
     what: String,
@@ -51,7 +52,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// A row; `None` without measurements.
+    /// A row for these measurements; `None` if there are none.
     pub(crate) fn new(
         what: impl Into<String>,
         unit: Unit,
@@ -61,7 +62,7 @@ impl Row {
         Some(Self { what: what.into(), unit, spread: Spread::of(values)?, promise })
     }
 
-    /// Whether the promise was met; true if there is none.
+    /// Whether the measurements meet the promise; true if there is no promise.
     fn is_kept(&self) -> bool {
         match self.promise {
             Promise::Nothing => true,
@@ -112,7 +113,7 @@ fn markdown(rows: &[Row]) -> String {
     lines(head, rows.iter().map(Row::cells))
 }
 
-/// A table with these columns.
+/// The lines of a Markdown table with these columns.
 pub(crate) fn lines<const N: usize>(
     head: [&str; N],
     rows: impl Iterator<Item = [String; N]>,

@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 
 use crate::run;
 
-/// The registered commands; they run when this is dropped.
+/// The registered commands, which restore the machine when this is dropped.
 pub(super) struct WayBack {
     watcher: Child,
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Compares the block layer part of `pagewise bench` with fio, on the same zram device with the
-//! same pages → a table of ratios.
+//! same pages, and prints a table of ratios.
 //!
 //! Both run alternately; one is first in even rounds, the other in odd ones. fio's CPU time is what
 //! it reports for its jobs (getrusage of each, from the end of the ramp on), so its start and end
@@ -28,21 +28,21 @@ use crate::run;
 
 const BLOCKS: [usize; 4] = [4 << 10, 8 << 10, 16 << 10, 32 << 10];
 const JOBS: [u32; 2] = [1, 2];
-/// Bytes to read: this much of the machine's largest programs and libraries.
+/// Bytes of the image that is read: so much of the machine's largest programs and libraries.
 const IMAGE: usize = 256 << 20;
-/// Offset of the block that is written again and again.
+/// Offset in the image of the block that is written again and again.
 const WRITTEN: usize = 777 << 15;
-/// Seconds of each measurement.
+/// Duration of each measurement in seconds.
 const SECONDS: &str = "1";
 /// fio's buffer must be replaced before this time is over.
 const RAMP: Duration = Duration::from_millis(800);
-/// fio has filled its buffer by this time.
+/// Time after which fio has certainly filled its buffer.
 const SLOWEST_START: Duration = Duration::from_secs(10);
 const TRIES: u32 = 4;
-/// The minimum number of rounds.
+/// The minimum number of rounds of measurements.
 const LEAST: u16 = 7;
 
-/// A kind of requests.
+/// A kind of requests: what is read or written, and how.
 #[derive(Debug, Clone, Copy)]
 struct Shape {
     write: bool,
@@ -50,7 +50,7 @@ struct Shape {
     jobs: u32,
 }
 
-/// The result of one program for a kind of requests, in nanoseconds per request.
+/// The cost of one kind of requests with one program, in nanoseconds per request.
 #[derive(Debug, Clone, Copy)]
 struct Cost {
     p50: f64,
@@ -58,7 +58,7 @@ struct Cost {
     cpu: f64,
 }
 
-/// The rounds of one kind of requests: ours and fio's.
+/// The costs in all rounds for one kind of requests: of `pagewise bench`, and of fio.
 #[derive(Debug)]
 struct Cell {
     shape: Shape,
@@ -120,13 +120,14 @@ impl Bench {
         Ok(Self { device, ours, folder, image })
     }
 
-    /// The block of this size that is written again and again.
+    /// The block with this size that is written again and again.
     fn block(&self, size: usize) -> &[u8] {
         let start = WRITTEN.min(self.image.len() - size);
         &self.image[start..start + size]
     }
 
-    /// Writes the image to the device, or one block all over it; and to the file for ours.
+    /// Fills the device with the image or with copies of one block, and writes the same to the file
+    /// that `pagewise bench` reads.
     fn fill(&self, block: Option<usize>) -> Result<()> {
         let pages = block.map_or(self.image.as_slice(), |size| self.block(size));
         fs::write(self.folder.join("pages"), pages)?;
@@ -137,8 +138,9 @@ impl Bench {
         Ok(())
     }
 
-    /// Measures both. Repeated if fio's random data reached the device: under heavy load the ramp
-    /// may be over by the time fio fills its buffer, which it then writes at once.
+    /// Measures `pagewise bench` and fio once each. This is repeated if fio's random data reached
+    /// the device: under heavy load the ramp may be over by the time fio fills its buffer, which it
+    /// then writes at once.
     fn pair(&self, shape: Shape, ours_first: bool) -> Result<(Cost, Cost)> {
         for _ in 0..TRIES {
             let before = self.stored_size()?;
@@ -160,7 +162,7 @@ impl Bench {
         Ok((self.ours(shape)?, fio))
     }
 
-    /// `compr_data_size` of the device.
+    /// Bytes that the device stores after compression (`compr_data_size`).
     fn stored_size(&self) -> Result<f64> {
         let text = fs::read_to_string(format!("/sys/block/zram{}/mm_stat", self.device.id))?;
         Ok(text.split_whitespace().nth(1).context("mm_stat")?.parse()?)
@@ -234,7 +236,8 @@ fn cost_of_fio(child: Child, shape: Shape) -> Result<Cost> {
     Ok(Cost { p50, kernel, cpu: user + kernel })
 }
 
-/// The machine's largest programs and libraries, one after the other.
+/// Reads the machine's largest programs and libraries, one after the other, as contents of the
+/// device.
 fn image() -> Result<Vec<u8>> {
     let mut files = Vec::new();
     for folder in ["/usr/bin", "/usr/lib/x86_64-linux-gnu"] {

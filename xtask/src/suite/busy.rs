@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
-/// The threads that compute.
+/// Threads that compute without pause until this is dropped.
 #[derive(Debug)]
 pub(super) struct BusyThreads {
     stop: Arc<AtomicBool>,
@@ -17,7 +17,7 @@ pub(super) struct BusyThreads {
 }
 
 impl BusyThreads {
-    /// Starts them.
+    /// Starts this number of threads.
     pub(super) fn start(count: u8) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let spin = |_| {
@@ -37,7 +37,7 @@ impl Drop for BusyThreads {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // A thread that only spins cannot have panicked.
+            // A thread that only computes in a loop cannot have panicked.
             let _ = thread.join();
         }
     }

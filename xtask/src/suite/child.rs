@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A command → its exit status and everything it printed, within a deadline.
+//! Runs a command within a deadline, and keeps its exit status and everything it printed.
 //!
 //! Each command is a process group of its own, so that a deadline or a Ctrl-C ends all of it:
 //! SIGINT first, because tests and guests then undo their changes, and SIGKILL after ten seconds.
@@ -19,13 +19,13 @@ use nix::unistd::Pid;
 
 use crate::run;
 
-/// The deadline for one command.
+/// Maximum duration of one command.
 pub(super) const DEADLINE: Duration = Duration::from_secs(45 * 60);
 const PATIENCE: Duration = Duration::from_secs(10);
 
 static STOPPED: AtomicBool = AtomicBool::new(false);
 
-/// Whether the user asked to stop.
+/// Whether the user asked to stop all commands.
 pub(super) fn is_stopped() -> bool {
     STOPPED.load(Ordering::Relaxed)
 }
@@ -46,12 +46,12 @@ pub(super) fn listen_to_signals() -> Result<()> {
     Ok(())
 }
 
-/// How a command ended.
+/// How a command ended, and where its output is.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) status: ExitStatus,
     pub(super) log: PathBuf,
-    /// Why this program ended it; `None` if it ended by itself.
+    /// Why this program ended the command; `None` if the command ended by itself.
     pub(super) cut: Option<&'static str>,
 }
 
@@ -60,12 +60,12 @@ impl Ended {
         self.status.success() && self.cut.is_none()
     }
 
-    /// How it ended, in words.
+    /// Describes in words how the command ended.
     pub(super) fn why(&self) -> String {
         self.cut.map_or_else(|| self.status.to_string(), str::to_owned)
     }
 
-    /// Everything it printed to standard output and standard error.
+    /// Everything the command printed to standard output and standard error.
     pub(super) fn output(&self) -> Result<String> {
         let bytes = fs::read(&self.log).with_context(|| self.log.display().to_string())?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())

@@ -29,7 +29,7 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// Its name in `budgets.toml`.
+    /// Name of the part in `budgets.toml`.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Lint => "lint",
@@ -38,7 +38,7 @@ impl Part {
         }
     }
 
-    /// Its phases.
+    /// Names of the phases that the part consists of.
     pub(super) fn phases(self) -> Vec<&'static str> {
         let lint = ["static checks", "documentation", "oldest compiler", "shipped program"];
         match self {
@@ -49,15 +49,15 @@ impl Part {
     }
 }
 
-/// What all jobs of a run share.
+/// Paths and options that all jobs of a run share.
 #[derive(Debug)]
 pub(super) struct Setting {
-    /// The program with the release profile; this run builds it.
+    /// Path of the program with the release profile; this run builds it.
     pub(super) shipped: PathBuf,
-    /// The lean program (`crates/pagewise/src/lean.rs`).
+    /// Path of the lean program (`crates/pagewise/src/lean.rs`).
     pub(super) lean: PathBuf,
     pub(super) given: ForGuests,
-    /// Only tests whose name contains one of these; all tests if empty.
+    /// Run only tests whose name contains one of these; all tests if empty.
     pub(super) names: Vec<String>,
 }
 
@@ -89,8 +89,8 @@ pub(super) fn job(
     Job { name, phase, after, borrows, is_alone, guest_cpus, is_urgent, guess, stops_all, work }
 }
 
-/// A job that changes settings of this machine: no other one does so in this run, and several runs
-/// take turns. Without root it cannot change anything.
+/// Makes a job that changes settings of this machine: no other job does so at the same time in this
+/// run, and several runs take turns. Without root it cannot change anything.
 pub(super) fn borrowing(
     name: &str,
     phase: &'static str,
@@ -172,7 +172,7 @@ pub(super) fn chore(words: &[&str]) -> Result<Command> {
     Ok(command)
 }
 
-/// All jobs of a part that are known before anything is built.
+/// Makes all jobs of a part that are known before anything is built.
 pub(super) fn jobs(part: Part, setting: &Arc<Setting>) -> Result<Vec<Job>> {
     let mut jobs = Vec::new();
     if part != Part::Test {
@@ -193,7 +193,7 @@ pub(super) fn jobs(part: Part, setting: &Arc<Setting>) -> Result<Vec<Job>> {
     Ok(jobs)
 }
 
-/// The jobs of `lint`; style is checked first, before anything is built.
+/// Makes the jobs of `lint`; style is checked first, before anything is built.
 fn lint(setting: &Setting) -> Result<Vec<Job>> {
     let phase = "static checks";
     let quick = |name: &'static str, words: &[&str]| -> Result<Job> {
@@ -299,7 +299,7 @@ pub(super) fn build(name: &str, targets: Targets) -> Result<(Outcome, Vec<TestPr
     Ok((Outcome::new(State::Passed, String::new()), programs::parse_built(&output)?))
 }
 
-/// The job for a program's tests, if any of them are requested.
+/// Makes the job for a program's tests; `None` if none of the tests are requested.
 fn unit_job(setting: &Setting, program: TestProgram) -> Result<Option<Job>> {
     let all = program.tests()?;
     let in_group = groups::modules_of(&program.name);
@@ -307,7 +307,7 @@ fn unit_job(setting: &Setting, program: TestProgram) -> Result<Option<Job>> {
         let there = all.iter().any(|name| name.starts_with(module));
         ensure!(there, "{} has no test in {module}, which a group runs", program.name);
     }
-    // A test of a group that is requested by name runs like any other.
+    // A test of a group that is requested by name runs like any other test.
     let is_wanted = |name: &&String| {
         let is_in_group = in_group.iter().any(|module| name.starts_with(module));
         setting.wants(name) && !(setting.names.is_empty() && is_in_group)

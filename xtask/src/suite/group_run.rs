@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which groups have not passed with their current inputs, the jobs for these, and what has
-//! changed; and the same for past commits.
+//! Finds the groups of tests that have not passed with their current inputs, makes jobs for these,
+//! and shows what has changed; the same for past commits.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -24,15 +24,15 @@ use crate::run;
 
 const PHASE: &str = "groups";
 
-/// A group and its current key.
+/// A group of tests and the key of its current inputs.
 #[derive(Debug, Clone)]
 pub(super) struct Keyed {
     pub(super) group: &'static Group,
     pub(super) key: String,
     inputs: Parts,
-    /// Its pass with that key.
+    /// The group's pass with that key; `None` if it has not passed with these inputs.
     pub(super) pass: Option<Pass>,
-    /// Its last pass, with other inputs.
+    /// The group's last pass, which was with other inputs.
     last: Option<Pass>,
     /// As last measured on this machine, or else as estimated in the table.
     pub(super) minutes: f64,
@@ -70,7 +70,7 @@ fn differing<'a>(before: &'a Parts, now: &'a Parts) -> BTreeSet<&'a str> {
     names.filter(|name| before.get(*name) != now.get(*name)).map(String::as_str).collect()
 }
 
-/// Some of the names, and how many more there are.
+/// Lists some of the names, and how many more there are.
 fn in_words(names: &BTreeSet<&str>) -> Option<String> {
     const SHOWN: usize = 2;
     let first: Vec<&str> = names.iter().take(SHOWN).copied().collect();
@@ -79,8 +79,8 @@ fn in_words(names: &BTreeSet<&str>) -> Option<String> {
     (!first.is_empty()).then(|| format!("{}{rest}", first.join(", ")))
 }
 
-/// The jobs of these groups, and before them the builds that they need. With `is_traced`, a group
-/// fails if it opened files of the project that are not among its inputs, and lists these.
+/// Makes the jobs of these groups, and the builds that must run before them. With `is_traced`, a
+/// group fails if it opened files of the project that are not among its inputs, and lists these.
 pub(super) fn jobs(
     setting: &Arc<Setting>,
     chosen: &[Keyed],
@@ -155,7 +155,7 @@ fn job(
     Job { guest_cpus: group.guest_cpus(), ..job }
 }
 
-/// Runs a group, and records its pass if its inputs have not changed meanwhile.
+/// Runs a group, and records a pass if its inputs have not changed meanwhile.
 fn run_group(
     setting: &Setting,
     one: &Keyed,
@@ -192,7 +192,7 @@ fn run_group(
     Ok((outcome, Vec::new()))
 }
 
-/// Records a pass; returns why not if that is impossible, which is no failure of the tests.
+/// Records a pass; if that is impossible, returns why, which is no failure of the tests.
 fn remember(
     setting: &Setting,
     one: &Keyed,
@@ -263,7 +263,7 @@ pub(super) fn choose(all: Vec<Keyed>, names: &[String], regardless: bool) -> Res
     Ok(all.into_iter().filter(is_chosen).collect())
 }
 
-/// The table of groups: whether each has passed with its current inputs, and if not, what has
+/// Makes the table of groups: whether each has passed with its current inputs, and if not, what has
 /// changed since its last pass.
 pub(super) fn table(all: &[Keyed]) -> String {
     let mut text = format!("{:20} {:>7}  {:16}  state\n", "group", "minutes", "key");

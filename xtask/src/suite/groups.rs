@@ -9,35 +9,35 @@
 
 use super::keys::Input::{self, Alone, Crates, LeanProgram, Paths, Tested};
 
-/// Tests that take minutes and depend only on the inputs named here.
+/// A group of tests that take minutes and depend only on the inputs named here.
 #[derive(Debug)]
 pub(crate) struct Group {
     pub(crate) name: &'static str,
-    /// What a pass proves.
+    /// What is proved if the group passes.
     pub(crate) proves: &'static str,
     pub(crate) inputs: &'static [Input],
-    /// Estimated minutes of one job, until this machine has measured it.
+    /// Estimated duration in minutes of one job of the group, until this machine has measured it.
     pub(crate) minutes: f64,
     pub(crate) runs: Runs,
 }
 
-/// How a group is run.
+/// How the tests of a group are run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Runs {
-    /// A command, in the project's folder.
+    /// Runs a command in the project's folder.
     Command(&'static [&'static str]),
-    /// This program, with these arguments.
+    /// Runs this program, with these arguments.
     Chore(&'static [&'static str]),
-    /// This program, with these arguments and the path of the static program; it temporarily
+    /// Runs this program, with these arguments and the path of the static program; it temporarily
     /// changes this machine.
     Borrowing(&'static [&'static str]),
-    /// The tests in guests whose names begin with one of these.
+    /// Runs the tests in guests whose names begin with one of these prefixes.
     Guests { tests: &'static [&'static str], program: Program },
-    /// The tests of a module in a test program that needs no root.
+    /// Runs the tests of a module in a test program that needs no root.
     Tests {
-        /// Package, or package and target.
+        /// Package of the test program, or package and target.
         program: &'static str,
-        /// The beginning of the tests' names.
+        /// The prefix of the names of the module's tests.
         module: &'static str,
     },
 }
@@ -47,7 +47,7 @@ pub(crate) enum Runs {
 pub(crate) enum Program {
     /// The complete program, built with a fast profile.
     Whole,
-    /// `crates/pagewise/src/lean.rs`.
+    /// The lean program, `crates/pagewise/src/lean.rs`.
     Lean,
 }
 
@@ -58,7 +58,7 @@ const GUEST_TESTS: Input = Paths(&[
     "crates/pagewise/tests/shared",
     "crates/testkit/src",
 ]);
-/// The code that starts and ends guests. `make test` shows that it starts them at all with the
+/// The code that starts and ends guests. `make test` shows that guests start at all with the
 /// program of this tree.
 const GUEST_CRATE: [Input; 2] = [
     Alone(&["guest"]),
@@ -68,9 +68,9 @@ const GUEST_CRATE: [Input; 2] = [
         "crates/pagewise/src/verbs/lab/out.rs",
     ]),
 ];
-/// Used by all tests in guests that apply plans.
+/// The part of the tests in guests that apply plans, which all of these use.
 const PLANS: Input = Paths(&["crates/pagewise/tests/guest/applied.rs"]);
-/// The sources of the module, and the scripts that test it in guests.
+/// The sources of the kernel module, and the scripts that test it in guests.
 const ZMERGE: Input = Paths(&[
     "kernel/zmerge/Kbuild",
     "kernel/zmerge/Makefile",
@@ -81,15 +81,15 @@ const ZMERGE: Input = Paths(&[
     "kernel/zmerge/guest",
     "kernel/zmerge/probe",
 ]);
-/// The scripts that unpack another suite's packages.
+/// The scripts that unpack packages of another Debian suite.
 const SUITE_SCRIPTS: Input = Paths(&["xtask/scripts/cache.sh", "xtask/scripts/debian-suite.sh"]);
 /// The scripts that unpack Debian 13's compiler.
 const OLDEST: Input = Paths(&["xtask/scripts/check-oldest.sh", "xtask/scripts/trixie.sh"]);
 
-/// Only `make test-all` runs these. riscv64 needs the package index of another architecture, of
-/// which a mirror may serve an older version than its signed list names (riscv64 of trixie,
-/// November 2026): then apt refuses it, and no change could pass. `make test` runs a sample of the
-/// hostile inputs.
+/// Names of groups that only `make test-all` runs. riscv64 needs the package index of another
+/// architecture, of which a mirror may serve an older version than its signed list names (riscv64
+/// of trixie, November 2026): then apt refuses it, and no change could pass. `make test` runs a
+/// sample of the hostile inputs.
 pub(crate) const ONLY_IN_ALL: &[&str] = &["hostile-recordings", "riscv64"];
 
 const fn guests(tests: &'static [&'static str]) -> Runs {
@@ -573,7 +573,7 @@ impl Group {
         format!("{} {:?} {:?}", self.name, self.inputs, self.runs)
     }
 
-    /// Virtual CPUs of its guests; 0 if it starts none.
+    /// Number of virtual CPUs of the group's guests; 0 if it starts none.
     pub(super) fn guest_cpus(&self) -> usize {
         match self.runs {
             Runs::Guests { tests, .. } if tests.iter().any(|test| is_wide(test)) => 2,
@@ -589,11 +589,11 @@ impl Group {
 
 /// The name of the program with the tests in guests.
 pub(super) const GUEST: &str = "pagewise guest";
-/// The beginning of the names of tests in guests that `make test` runs.
+/// The prefix of the names of tests in guests that `make test` runs.
 pub(super) const FIXED: &str = "fixed::";
 
-/// The group of a test in guests: the one with the longest matching prefix. `None` for those of
-/// `make test`.
+/// The group of a test in guests: the group with the longest prefix that matches its name. `None`
+/// for those of `make test`.
 pub(super) fn of_guest_test(test: &str) -> Option<&'static Group> {
     let named = |group: &&Group| match group.runs {
         Runs::Guests { tests, .. } => {
@@ -640,7 +640,7 @@ mod tests {
         Keys::new(tree, "compiler".to_owned(), Lean::Sources).unwrap()
     }
 
-    /// Exactly the tests that give a guest several CPUs are in the list.
+    /// The list names exactly the tests that give a guest several CPUs.
     #[test]
     fn guests_with_two_processors_are_listed() {
         let folder = "crates/pagewise/tests/guest/";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Runs jobs that wait for each other, several at a time → the outcome of each.
+//! Runs jobs that wait for each other, several at a time, and returns the outcome of each.
 //!
 //! Among the jobs whose predecessors have passed, a free worker prefers one that others wait for,
 //! then one whose guest needs several CPUs, then the one with the longest expected time. A job may
@@ -18,27 +18,28 @@ use super::child;
 use super::outcome::{Outcome, State};
 use super::times::Times;
 
-/// The work of a job. It returns its outcome, and further jobs.
+/// The work of a job: a function that returns the job's outcome, and further jobs.
 pub(super) type Work = Box<dyn FnOnce() -> Result<(Outcome, Vec<Job>)> + Send>;
 
 pub(super) struct Job {
-    /// Unique.
+    /// Name of the job; no other job of the run has it.
     pub(super) name: String,
     pub(super) phase: &'static str,
-    /// Names of jobs that must have passed before.
+    /// Names of jobs that must have passed before this job starts.
     pub(super) after: Vec<&'static str>,
-    /// Whether it changes settings of this machine. Only one such job runs at a time, and it does
-    /// not take the place of a worker: it mostly waits, for its turn and for what it observes.
+    /// Whether the job changes settings of this machine. Only one such job runs at a time, and it
+    /// does not take the place of a worker: it mostly waits, for its turn and for what it observes.
     pub(super) borrows: bool,
     /// Whether it starts only when nothing else runs, and nothing else starts while it runs.
     pub(super) is_alone: bool,
-    /// Virtual CPUs of the guest that it starts. Guests that run at the same time never use more
-    /// CPUs than the machine has: a job whose guest would exceed them is not started yet.
+    /// Number of virtual CPUs of the guest that the job starts. Guests that run at the same time
+    /// never use more CPUs than the machine has: a job whose guest would exceed them is not started
+    /// yet.
     pub(super) guest_cpus: usize,
-    /// Whether many jobs wait for it: it starts before all jobs that are not urgent, however short
-    /// it is.
+    /// Whether many jobs wait for this job: it starts before all jobs that are not urgent, however
+    /// short it is.
     pub(super) is_urgent: bool,
-    /// Estimated seconds, until it has been measured.
+    /// Estimated duration in seconds, until the job has been measured.
     pub(super) guess: f64,
     /// Whether other jobs wait until it has ended, and are not started if it failed: it makes no
     /// sense to test code that does not compile.
@@ -52,13 +53,13 @@ impl fmt::Debug for Job {
     }
 }
 
-/// A job that has ended.
+/// A job that has ended, with its outcome and times.
 #[derive(Debug)]
 pub(super) struct Finished {
     pub(super) name: String,
     pub(super) phase: &'static str,
     pub(super) seconds: f64,
-    /// Seconds since the first job started.
+    /// When the job ended, in seconds since the first job started.
     pub(super) ended_at: f64,
     pub(super) outcome: Outcome,
 }
@@ -67,27 +68,27 @@ pub(super) struct Finished {
 struct Queue {
     /// How many jobs may run at a time, in addition to one that changes settings.
     workers: usize,
-    /// CPUs of this machine.
+    /// Number of CPUs of this machine.
     processors: usize,
-    /// CPUs of the running guests.
+    /// Number of virtual CPUs of the running guests.
     guest_cpus: usize,
     waiting: Vec<Job>,
     running: usize,
-    /// Whether one of the running jobs changes settings.
+    /// Whether one of the running jobs changes settings of this machine.
     is_borrowed: bool,
-    /// Whether the running job must be alone.
+    /// Whether the running job must be the only one.
     is_taken: bool,
     /// Starts the shortest ready job first, not the longest.
     shortest_first: bool,
-    /// Whether each ended job passed, by name.
+    /// Whether each job that has ended passed, by its name.
     ended: BTreeMap<String, bool>,
     finished: Vec<Finished>,
     halted: bool,
 }
 
 impl Queue {
-    /// The next ready job to start: an urgent one, or else one whose guest has several CPUs, or else
-    /// the longest (the shortest with `shortest_first`).
+    /// Takes the ready job that should start next: an urgent one, or else one whose guest has
+    /// several CPUs, or else the longest (the shortest with `shortest_first`).
     fn take(&mut self, times: &Times) -> Option<Job> {
         let others = self.running - usize::from(self.is_borrowed);
         if self.is_taken {
@@ -138,15 +139,15 @@ impl Queue {
     }
 }
 
-/// Runs all jobs on this many CPUs: half as many at a time (but two to four), plus one that changes
-/// settings. Prints a line when each starts and ends.
+/// Runs all jobs on this number of CPUs: half as many jobs at a time (but two to four), plus one
+/// that changes settings. Prints a line when each starts and ends.
 pub(super) fn run_all(
     jobs: Vec<Job>,
     processors: usize,
     times: &Times,
     shortest_first: bool,
 ) -> Vec<Finished> {
-    // CI has at least two CPUs; a guest or a test that sleeps leaves one to another.
+    // CI has at least two CPUs; a guest or a test that sleeps leaves its CPU to another job.
     let workers = (processors / 2).clamp(2, 4);
     run_queue(
         Queue { workers, processors, waiting: jobs, shortest_first, ..Queue::default() },

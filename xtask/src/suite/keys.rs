@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The inputs of a group of tests → its key, a hash: a group need not run again if the key is the
-//! same.
+//! Computes the key of a group of tests, a hash of its inputs: a group need not run again if the
+//! key is the same.
 //!
 //! A key covers the sources of the crates that the group proves and of all our crates that these
 //! use, the external packages that they need (from Cargo.lock), the tests themselves, the
@@ -19,15 +19,15 @@ use sha2::{Digest, Sha256};
 use super::tree::{Closure, Manifests, Tree};
 use crate::run;
 
-/// One kind of input of a group.
+/// One kind of input on which a group depends.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Input {
-    /// Crates by name, and all of our crates that they use.
+    /// Crates by name, and all of our crates that they depend on.
     Crates(&'static [&'static str]),
-    /// The same, including what only their tests use.
+    /// Crates by name, and all of our crates that they or their tests depend on.
     Tested(&'static [&'static str]),
-    /// Crates by name, without those that they use: the group proves only these, and the others
-    /// have their own tests.
+    /// Crates by name, without the crates that they depend on: the group proves only these, and the
+    /// others have their own tests.
     Alone(&'static [&'static str]),
     /// Files and folders of the project; `*` matches one folder, as in `verbs/*/args.rs`.
     Paths(&'static [&'static str]),
@@ -38,10 +38,10 @@ pub(crate) enum Input {
 /// How the lean program is represented in a key: by its bytes, or for a past commit by its sources.
 #[derive(Debug, Clone)]
 pub(super) enum Lean {
-    /// A hash of the built program.
+    /// A hash of the lean program, which was built.
     Bytes(String),
-    /// The program was not built for that commit. The files of its crates are used instead, which
-    /// change more often than its bytes do.
+    /// The lean program was not built for that commit. The files of its crates are used instead,
+    /// which change more often than the bytes of the program do.
     Sources,
 }
 
@@ -67,7 +67,7 @@ const LEAN_PATHS: &[&str] = &[
     "crates/report/src/text/plan.rs",
 ];
 
-/// Computes the inputs of groups for one tree.
+/// Computes the inputs of groups for one tree of the project.
 #[derive(Debug)]
 pub(super) struct Keys {
     tree: Tree,
@@ -76,7 +76,7 @@ pub(super) struct Keys {
     lean: Lean,
 }
 
-/// The inputs of a group: a value for each name; for files it is the mode and object name.
+/// The inputs of a group: a value for each name; for files the value is the mode and object name.
 pub(super) type Parts = BTreeMap<String, String>;
 
 impl Keys {
@@ -142,7 +142,7 @@ impl Keys {
         })
     }
 
-    /// Whether a path matches no file, because it is misspelled or was moved.
+    /// Whether no file matches a path, because the path is misspelled or the file was moved.
     #[cfg(test)]
     pub(super) fn is_missing(&self, path: &str) -> bool {
         self.files_of(path).next().is_none()
@@ -169,13 +169,13 @@ pub(super) fn key(about: &str, parts: &Parts) -> String {
     hex(hash)[..16].to_owned()
 }
 
-/// A file that only a crate's own test program contains.
+/// Whether only a crate's own test program contains a file.
 fn is_own_test(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     ["tests.rs", "property.rs"].contains(&name) || path.contains("/src/tests/")
 }
 
-/// A hash of the program's file.
+/// A hash of the bytes of a program.
 pub(super) fn hash_of_bytes(bytes: &[u8]) -> String {
     hex(Sha256::new().chain_update(bytes))
 }

@@ -15,20 +15,21 @@ use super::outcome::{Outcome, State};
 use super::thing::Thing;
 use super::turn;
 
-/// The kernel removes a cgroup some time after its last process has ended.
+/// Maximum wait for things to vanish: the kernel removes a cgroup some time after its last process
+/// has ended.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The mount points of memory cgroups, in v2 and v1.
 const GROUPS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/memory"];
-/// The beginnings of cgroup names that only tests use.
+/// The prefixes of cgroup names that only tests use.
 const NAMES: [&str; 2] = ["pagewise-test", "pagewise-faults"];
 
-/// The existing things made by tests, one line each.
+/// The things made by tests that exist on this machine, one line each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Machine(BTreeSet<String>);
 
 impl Machine {
-    /// Reads the current state. The list belongs to the holder of the turn, which only root can
-    /// have.
+    /// Reads which things exist now. The list belongs to the holder of the turn, which only root
+    /// can have.
     pub(super) fn look() -> Self {
         let is_root = rustix::process::geteuid().is_root();
         let list = fs::read_to_string(Path::new(turn::FOLDER).join("made")).unwrap_or_default();
@@ -47,7 +48,7 @@ impl Machine {
         Self(found)
     }
 
-    /// The new things that remain after waiting.
+    /// The things that did not exist before and still exist after waiting.
     fn find_left(&self, look: impl Fn() -> Self, patience: Duration) -> Vec<String> {
         let until = Instant::now() + patience;
         loop {
@@ -59,7 +60,8 @@ impl Machine {
         }
     }
 
-    /// The outcome of tests that started in this state: they fail if they left something behind.
+    /// The outcome of tests that started in this state of the machine: they fail if they left
+    /// something behind.
     pub(super) fn judge(&self, outcome: Outcome) -> Outcome {
         let left = self.find_left(Self::look, PATIENCE);
         if left.is_empty() {
@@ -67,7 +69,7 @@ impl Machine {
         }
         let text =
             format!("{}\nleft on this machine: {}", outcome.text.trim_end(), left.join(", "));
-        // running the tests again would not remove it
+        // running the tests again would not remove what they left behind
         let tests = Results { failures: Vec::new(), ..outcome.tests };
         Outcome { state: State::Failed, text, tests }
     }

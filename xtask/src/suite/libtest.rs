@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The output of a Rust test program → how many tests passed and failed, and the time of each.
+//! Parses the output of a Rust test program: how many tests passed and failed, and the time of
+//! each.
 
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct Results {
     pub(super) passed: u64,
     pub(super) failed: u64,
-    /// Names of failed tests.
+    /// Names of the tests that failed.
     pub(super) failures: Vec<String>,
-    /// Seconds by name, if the program printed them (`--report-time`).
+    /// Seconds that each test took, by its name, if the program printed them (`--report-time`).
     pub(super) seconds: Vec<(String, f64)>,
 }
 
@@ -48,7 +49,7 @@ fn failures(output: &str) -> Vec<String> {
     names.map(|name| name.trim_end_matches(" - should panic").to_owned()).collect()
 }
 
-/// Name and seconds of `a::b ... ok <1.234s>`.
+/// The name and the seconds in a line such as `a::b ... ok <1.234s>`.
 fn parse_timed(line: &str) -> Option<(String, f64)> {
     let (name, rest) = line.split_once(" ... ")?;
     let (seconds, _) = rest.split_once('<')?.1.split_once("s>")?;
@@ -62,7 +63,7 @@ fn number_before(sums: &str, word: &str) -> u64 {
     number.unwrap_or(0)
 }
 
-/// The names that `--list --format terse` prints.
+/// The names of tests in the output of `--list --format terse`.
 pub(super) fn names(listed: &str) -> Vec<String> {
     listed.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect()
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! All tests of the project. `make lint`, `make check` and `make test` run the same jobs for every
-//! commit ([`fixed`]); longer tests are in groups, each of which runs only if it has not passed
-//! with its current inputs on this machine ([`mod@groups`]).
+//! Runs all tests of the project. `make lint`, `make check` and `make test` run the same jobs for
+//! every commit ([`fixed`]); longer tests are in groups, each of which runs only if it has not
+//! passed with its current inputs on this machine ([`mod@groups`]).
 
 mod busy;
 mod child;
@@ -84,7 +84,7 @@ pub(crate) struct GroupsArgs {
     names: Vec<String>,
 }
 
-/// Runs a fixed part.
+/// Runs a fixed part of the checks.
 pub(crate) fn main(args: &SuiteArgs) -> Result<()> {
     let budgets = Budgets::read(args.part.name())?;
     budgets.cover(&args.part.phases())?;
@@ -93,7 +93,7 @@ pub(crate) fn main(args: &SuiteArgs) -> Result<()> {
     run_jobs(jobs, &budgets, args.part.name(), args.since)
 }
 
-/// Runs tests alone: all of a kind, or some by name.
+/// Runs tests without the other checks: all tests of a kind, or some by name.
 pub(crate) fn test(args: &TestArgs) -> Result<()> {
     let setting = Arc::new(setting(args.names.clone())?);
     let mut jobs = Vec::new();
@@ -111,7 +111,7 @@ pub(crate) fn test(args: &TestArgs) -> Result<()> {
     run_jobs(jobs, &Budgets::default(), "test", None)
 }
 
-/// Lists the groups, or runs those that have no pass.
+/// Lists the groups of tests, or runs the groups that have not passed with their current inputs.
 pub(crate) fn groups(args: &GroupsArgs) -> Result<()> {
     let passes = Passes::at(&shared_cache(&["passes"])?);
     if let Some(count) = args.replay {
@@ -146,7 +146,7 @@ pub(crate) fn bless() -> Result<()> {
     Ok(())
 }
 
-/// The script that builds the static program, which guests run.
+/// Path of the script that builds the static program, which guests run.
 pub(crate) fn static_builder() -> PathBuf {
     run::project().join("xtask/scripts/build-static.sh")
 }
@@ -156,7 +156,7 @@ fn static_program(which: &[&str]) -> Result<PathBuf> {
     Ok(run::project().join(told.trim()))
 }
 
-/// The paths for tests with guests; the program is not built here.
+/// The paths that tests with guests need; the program is not built here.
 pub(crate) fn for_guests(program: &[&str]) -> Result<ForGuests> {
     let cache = match std::env::var_os("PAGEWISE_CACHE") {
         Some(named) => PathBuf::from(named),
@@ -248,7 +248,8 @@ fn end(finished: &[Finished], part: &str) -> Result<()> {
     let mut totals = Results::default();
     for one in finished {
         totals.add(&one.outcome.tests);
-        // a failed program that named no failed test, or a command, counts as one
+        // a failed program that named no failed test, or a failed command, counts as one failed
+        // test
         let is_unnamed = one.outcome.state == State::Failed && one.outcome.tests.failed == 0;
         totals.failed += u64::from(is_unnamed);
     }
@@ -271,7 +272,7 @@ fn end(finished: &[Finished], part: &str) -> Result<()> {
         std::process::exit(130);
     }
     let nothing = totals.passed == 0 && finished.iter().any(|one| one.phase == "unit tests");
-    // The totals must be the last line.
+    // The totals must be the last line that is printed.
     if nothing || !bad.is_empty() || totals.failed > 0 {
         std::process::exit(1);
     }

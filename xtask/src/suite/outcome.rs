@@ -6,14 +6,14 @@ use super::libtest::Results;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     Passed,
-    /// Failed tests will run once more, alone, and that result decides.
+    /// Tests of the job failed; they will run once more, alone, and that result decides.
     FailedOnce,
     Failed,
     NotStarted,
 }
 
 impl State {
-    /// Whether jobs that wait for it may start.
+    /// Whether jobs that wait for a job with this state may start.
     pub(super) fn is_good(self) -> bool {
         matches!(self, Self::Passed | Self::FailedOnce)
     }
@@ -31,9 +31,10 @@ impl State {
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) state: State,
-    /// After a failure, all text that helps; otherwise one line, or nothing.
+    /// Text to print: after a failure, all that helps to find its cause; otherwise one line, or
+    /// nothing.
     pub(super) text: String,
-    /// The results of the tests that it ran.
+    /// The results of the tests that the job ran.
     pub(super) tests: Results,
 }
 
@@ -42,7 +43,8 @@ impl Outcome {
         Self { state, text, tests: Results::default() }
     }
 
-    /// A line for a job that passed; for one that did not, also its output.
+    /// Describes the outcome of a job: a line for a job that passed; for another job, also its
+    /// output.
     pub(super) fn describe(&self, name: &str, seconds: f64) -> String {
         let word = self.state.word();
         let text = self.text.trim_end();
@@ -56,7 +58,7 @@ impl Outcome {
     }
 }
 
-/// Seconds in a readable form.
+/// Formats a number of seconds for readers.
 pub(super) fn span(seconds: f64) -> String {
     match seconds {
         short if short < 10.0 => format!("{short:.1} s"),
@@ -77,7 +79,7 @@ mod check {
         assert_eq!(told, "  ok        clippy, 2.3 s");
         let told = Outcome::new(State::Passed, "44 tests".to_owned()).describe("fuzz", 0.0);
         assert_eq!(told, "  ok        fuzz, 0.0 s: 44 tests");
-        // the failed test will run again, and reports its own result
+        // the failed test will run again, and then reports its own result
         let told =
             Outcome::new(State::FailedOnce, "error: x\n".to_owned()).describe("guest a", 1.0);
         assert_eq!(told, "  once more guest a, 1.0 s\nerror: x\n  ^ guest a");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which groups of tests have passed with which inputs: a file for each pass, in the cache that all
-//! clones of this user share.
+//! Stores which groups of tests have passed with which inputs: a file for each pass, in the cache
+//! that all clones of this user share.
 //!
 //! The name of a file is the group's key, a hash of all its inputs ([`super::keys`]): so two runs
 //! that pass at the same time write the same file or different ones, and an older commit finds the
@@ -16,16 +16,16 @@ use serde::{Deserialize, Serialize};
 use super::keys::Parts;
 use super::times::write_whole;
 
-/// A group that passed.
+/// A record that a group of tests passed with certain inputs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Pass {
-    /// The date, such as `2026-11-26`.
+    /// The date of the pass, such as `2026-11-26`.
     pub(super) passed: String,
     pub(super) minutes: f64,
     /// Number of tests that passed; 0 for a command whose exit status is the result.
     pub(super) tests: u64,
-    /// Its inputs, so that a later run can print what has changed.
+    /// The inputs of the group, so that a later run can print what has changed.
     pub(super) inputs: Parts,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Passes {
     folder: PathBuf,
 }
 
-/// Number of passes kept for a group; older ones are removed.
+/// Maximum number of passes that are kept for a group; older ones are removed.
 const KEPT: usize = 30;
 
 impl Passes {
@@ -57,7 +57,7 @@ impl Passes {
         pass.ok()
     }
 
-    /// The passes of a group, the last one first.
+    /// Paths of the passes of a group, the last pass first.
     fn all(&self, group: &str) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.folder.join(group)).into_iter().flatten().flatten();
         let files = entries.map(|entry| entry.path());
@@ -74,14 +74,14 @@ impl Passes {
         self.all(group).iter().find_map(read)
     }
 
-    /// Stores a pass, and removes the oldest ones of the group.
+    /// Stores a pass, and removes the oldest passes of the group.
     pub(super) fn record(&self, group: &str, key: &str, pass: &Pass) -> Result<()> {
         let path = self.file(group, key);
         let folder = path.parent().unwrap_or(&self.folder);
         fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         write_whole(&path, &toml::to_string(pass)?)?;
         for old in self.all(group).into_iter().skip(KEPT) {
-            // another run may have removed it meanwhile
+            // another run may have removed the file meanwhile
             let _ = fs::remove_file(old);
         }
         Ok(())

@@ -28,20 +28,20 @@ pub(super) struct TestProgram {
     /// Package and target, such as `pagewise-lab` and `pagewise program`.
     pub(super) name: String,
     pub(super) path: PathBuf,
-    /// The working folder that cargo would use.
+    /// The working folder in which cargo would run the program.
     folder: PathBuf,
 }
 
-/// The targets to build.
+/// Which test programs to build.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Targets {
-    /// Those that need no root, with the example programs that tests start.
+    /// Test programs that need no root, with the example programs that tests start.
     Anywhere,
-    /// Those that need root or guests.
+    /// Test programs that need root or guests.
     Root,
 }
 
-/// The command that builds them and prints their paths.
+/// The cargo command that builds the test programs and prints their paths.
 pub(super) fn build_command(targets: Targets) -> Command {
     let mut command = run::cargo();
     command.args(["test", "--workspace", "--locked", "--no-run"]);
@@ -80,11 +80,11 @@ fn program(message: &str) -> Option<TestProgram> {
     is_test.then_some(TestProgram { name, path, folder })
 }
 
-/// The paths that tests with guests need.
+/// The paths that tests with guests need, passed to them in environment variables.
 #[derive(Debug, Clone)]
 pub(crate) struct ForGuests {
     pub(super) static_program: PathBuf,
-    /// The cache of kernels and userlands.
+    /// Path of the cache of kernels and userlands.
     pub(super) cache: PathBuf,
 }
 
@@ -97,7 +97,7 @@ impl ForGuests {
 }
 
 impl TestProgram {
-    /// A command that starts it with these arguments of libtest.
+    /// Makes a command that starts the program with these arguments of libtest.
     pub(super) fn command(&self, arguments: &[&str], given: Option<&ForGuests>) -> Command {
         let mut command = Command::new(&self.path);
         command.current_dir(&self.folder).args(arguments);
@@ -107,13 +107,13 @@ impl TestProgram {
         command
     }
 
-    /// The names of its tests.
+    /// The names of the program's tests.
     pub(super) fn tests(&self) -> Result<Vec<String>> {
         let mut list = self.command(&["--list", "--format", "terse"], None);
         Ok(libtest::names(&run::output(&mut list)?))
     }
 
-    /// The names of its tests that run only on request (`#[ignore]`).
+    /// The names of the program's tests that run only on request (`#[ignore]`).
     pub(super) fn ignored_tests(&self) -> Result<Vec<String>> {
         let mut list = self.command(&["--list", "--ignored", "--format", "terse"], None);
         Ok(libtest::names(&run::output(&mut list)?))
@@ -189,7 +189,8 @@ pub(super) fn again_alone(
     (Outcome { state: State::FailedOnce, tests, ..outcome }, vec![again])
 }
 
-/// The outcome of a test program: its sums count only if it ended by itself.
+/// The outcome of a test program: the counts of tests that it printed are used only if it ended by
+/// itself.
 pub(super) fn outcome(ended: &Ended) -> Result<Outcome> {
     let output = ended.output()?;
     let tests = Results::read(&output);
@@ -206,7 +207,7 @@ pub(super) fn outcome(ended: &Ended) -> Result<Outcome> {
     Ok(Outcome { state, text, tests })
 }
 
-/// The built program of this name.
+/// Finds the built test program of this name.
 pub(super) fn find<'a>(programs: &'a [TestProgram], name: &str) -> Result<&'a TestProgram> {
     let found = programs.iter().find(|program| program.name == name);
     found.with_context(|| format!("cargo built no test program {name}"))

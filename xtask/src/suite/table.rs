@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Finished jobs and the budgets of their phases → a table of where the time of a run went.
+//! Prints where the time of a run went: a table of its jobs, by phase, with the budgets of the
+//! phases.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,12 +14,12 @@ use crate::run;
 
 const SLOWEST: usize = 10;
 
-/// The budget of each phase in minutes.
+/// The budget of each phase of a run, in minutes.
 #[derive(Debug, Default)]
 pub(super) struct Budgets(BTreeMap<String, f64>);
 
 impl Budgets {
-    /// The budgets of a tier in `xtask/budgets.toml`.
+    /// Reads the budgets of a part of the checks from `xtask/budgets.toml`.
     pub(super) fn read(tier: &str) -> Result<Self> {
         let path = run::project().join("xtask/budgets.toml");
         let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
@@ -44,7 +45,7 @@ struct Phase {
     state: Option<State>,
 }
 
-/// Where the time went: a line for each phase, and the slowest tests.
+/// Prints where the time of a run went: a line for each phase, and the slowest tests.
 ///
 /// Phases overlap, so their minutes add up to more than the run took.
 pub(super) fn print_table(
@@ -82,7 +83,8 @@ pub(super) fn print_table(
     text
 }
 
-/// A phase that takes half more than its budget is shown in bold; that is no failure.
+/// Makes the row of a phase. If the phase takes more than 1.5 times its budget, it is shown in
+/// bold; that is no failure.
 fn row(name: &str, phase: &Phase, budget: Option<f64>, bold: bool) -> String {
     let state = phase.state.map_or("", State::word);
     let time = span(phase.seconds);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Runs a group under strace → which files of the project it opened that are not among its inputs.
+//! Runs a group of tests under strace, and finds the files of the project that it opened but that
+//! are not among its inputs.
 //!
 //! Sources of our crates are left out: which of them a group depends on is computed from the
 //! manifests, and it may prove less than it compiles. The search is for scripts, recordings and
@@ -80,7 +81,7 @@ fn is_compiled(path: &str) -> bool {
             && rest.ends_with(".rs")
     };
     let is_manifest = path.ends_with("Cargo.toml") || path.ends_with("Cargo.lock");
-    // assets that are compiled in, and files that git itself reads
+    // assets that are compiled in, and files that git itself reads, are not reported
     let is_asset = in_crate.is_some_and(|(_, rest)| rest.starts_with("src/"))
         || path.starts_with("lab/experiments/");
     is_manifest
@@ -105,7 +106,8 @@ fn parse_opened(calls: &str, project: &Path) -> BTreeSet<String> {
     calls.lines().filter_map(path).collect()
 }
 
-/// Tests this check: if a group reads two files and lists one, the other one is reported.
+/// Tests this check itself: if a group reads two files and lists one of them as input, the other
+/// one is reported.
 pub(super) fn check_itself() -> Result<()> {
     let found = |inputs: &[Input]| -> Result<Vec<String>> {
         let mut reads = run::program("cat");

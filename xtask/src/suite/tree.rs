@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The project's files at a commit or in the working tree → their git object names, and the
-//! contents of the manifests: which of our crates uses which, and which external packages each of
-//! them needs.
+//! Reads the project's files at a commit or in the working tree: their git object names, and from
+//! the manifests which of our crates uses which, and which external packages each of them needs.
 //!
 //! Nothing is built or fetched, so this works for any past commit.
 
@@ -20,7 +19,7 @@ use crate::run;
 #[derive(Debug)]
 pub(super) struct Tree {
     files: BTreeMap<String, String>,
-    /// The commit; `None` for the working tree.
+    /// Hash of the commit; `None` for the working tree.
     commit: Option<String>,
     texts: Rc<Texts>,
 }
@@ -70,7 +69,7 @@ impl Tree {
         Ok(Self { files, commit: None, texts: Rc::default() })
     }
 
-    /// The files of a commit. `texts` is shared by the trees of many commits.
+    /// Reads the list of files of a commit. `texts` is shared by the trees of many commits.
     pub(super) fn of_commit(commit: &str, texts: &Rc<Texts>) -> Result<Self> {
         let list = ["ls-tree", "-r", "-z", "--full-tree", commit];
         let listed = run::output(git(run::project()).args(list))?;
@@ -86,7 +85,8 @@ impl Tree {
         Ok(Self { files, commit: Some(commit.to_owned()), texts: Rc::clone(texts) })
     }
 
-    /// The files below a folder, or the file of that name: path, and mode with object name.
+    /// The files below a folder, or the file of that name: the path of each, and its mode with the
+    /// object name.
     pub(super) fn below<'a>(&'a self, path: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         let is_below = move |name: &str| {
             name.strip_prefix(path)
@@ -99,7 +99,7 @@ impl Tree {
             .map(|(name, hash)| (name.as_str(), hash.as_str()))
     }
 
-    /// The contents of a file; `None` if it does not exist.
+    /// The contents of a file of the tree; `None` if the file does not exist.
     fn text(&self, path: &str) -> Result<Option<Rc<str>>> {
         let Some(named) = self.files.get(path) else { return Ok(None) };
         if self.commit.is_none() {
@@ -155,7 +155,7 @@ struct Locked {
     dependencies: Vec<String>,
 }
 
-/// The manifests of a tree.
+/// What the manifests and the lock file of a tree contain.
 #[derive(Debug)]
 pub(super) struct Manifests {
     /// Manifests of our crates, by the folder's name.
@@ -167,7 +167,8 @@ pub(super) struct Manifests {
 /// What some of our crates are built from.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Closure {
-    /// Folders below `crates`: the requested crates and those that they use.
+    /// Names of the folders below `crates` of the requested crates and of the crates that they
+    /// depend on.
     pub(super) crates: BTreeSet<String>,
     /// A line for each external package: name, version and checksum; then what else affects the
     /// compilation (profiles, enabled features).
@@ -191,8 +192,8 @@ impl Manifests {
         Ok(Self { crates, root, lock })
     }
 
-    /// What these crates are built from; with `with_tests` also what only their tests need. A crate
-    /// that does not exist has another name at this commit and is left out.
+    /// Everything that these crates are built from; with `with_tests` also what only their tests
+    /// need. A crate that does not exist has another name at this commit and is left out.
     pub(super) fn closure(&self, names: &[&str], with_tests: bool) -> Closure {
         let mut crates = BTreeSet::new();
         let mut open: Vec<(String, bool)> =
@@ -208,13 +209,13 @@ impl Manifests {
         self.with_others(&crates)
     }
 
-    /// These crates without our other crates that they use.
+    /// Only these crates, without our other crates that they depend on.
     pub(super) fn alone(&self, names: &[&str]) -> Closure {
         let there = names.iter().filter(|name| self.crates.contains_key(**name));
         self.with_others(&there.map(|name| ((*name).to_owned(), false)).collect())
     }
 
-    /// Dependencies of a crate, by name, as in its manifest.
+    /// The dependencies of a crate, by name, as in its manifest.
     fn users_of(
         &self,
         name: &str,
@@ -255,8 +256,9 @@ impl Manifests {
         found
     }
 
-    /// External packages with all that they use, from the lock file. If it has several versions of
-    /// one, each is included: the lock file does not say which one a manifest means.
+    /// External packages with all that they depend on, from the lock file. If the lock file has
+    /// several versions of one, each is included: the lock file does not say which one a manifest
+    /// means.
     fn locked_packages(&self, names: BTreeSet<String>) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
         let mut seen = BTreeSet::new();
@@ -275,7 +277,7 @@ impl Manifests {
         found
     }
 
-    /// Names of the crates, such as `decide`.
+    /// Names of the project's crates without their prefix, such as `decide`.
     #[cfg(test)]
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.crates.keys().map(String::as_str)
@@ -392,7 +394,7 @@ mod tests {
         let commit = Tree::of_commit("HEAD", &Rc::default()).unwrap();
         let same =
             commit.files.iter().filter(|(path, hash)| tree.files.get(*path) == Some(hash)).count();
-        // files with uncommitted changes differ
+        // files with uncommitted changes differ from the commit
         assert!(same * 10 > commit.files.len() * 8, "{same} of {}", commit.files.len());
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Raw runs in `evidence/` → the tables of the documents, computed by the program's own `lab
-//! replay`.
+//! Recomputes the tables of the documents from the raw runs in `evidence/`, by the program's own
+//! `lab replay`.
 //!
 //! `<!-- evidence: FOLDER -->` before a table and `<!-- /evidence -->` after it bind the two. A
 //! table of figures that was measured in another way has a comment `<!-- by hand: COMMAND -->`. A
@@ -31,11 +31,11 @@ const CLOSE: &str = "-->";
 
 /// Files that the folder of each machine must have; `lab replay` needs no others.
 const FILES: &[&str] = &["experiment.json", "runs.jsonl"];
-/// The list of machines, if there are several.
+/// Name of the file that lists the machines, if there are several.
 const INDEX: &str = "summary.json";
-/// An experiment's own file, if it is not built in.
+/// Name of the file with the experiment's own description, if the experiment is not built in.
 const SOURCE: &str = "experiment.toml";
-/// Maximum bytes of a folder.
+/// Maximum size in bytes of a folder of evidence.
 const LARGEST_FOLDER: u64 = 256 << 10;
 
 #[derive(Debug, clap::Args)]
@@ -48,12 +48,13 @@ pub(crate) struct Args {
     program: Option<PathBuf>,
 }
 
-/// A table between markers.
+/// A table of a document, between markers that name its evidence.
 #[derive(Debug, PartialEq, Eq)]
 struct Bound {
     /// Line number of the first marker, from 1.
     line: usize,
-    /// A folder below `evidence/`, possibly with one of its cells.
+    /// The folder below `evidence/` from which the table is computed, possibly with one of its
+    /// cells.
     source: String,
     metrics: Vec<String>,
     /// The lines between the markers, as indices from 0.
@@ -120,7 +121,7 @@ fn folders(evidence: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Whether the name has the form `<year>-<month>-<day>-<machine>-<experiment>`.
+/// Whether the name of a folder has the form `<year>-<month>-<day>-<machine>-<experiment>`.
 fn is_folder_name(name: &str) -> bool {
     Regex::new(r"^\d{4}-\d\d-\d\d(-[a-z0-9.]+){2,}$").is_ok_and(|form| form.is_match(name))
 }
@@ -175,7 +176,7 @@ fn replay(program: &Path, evidence: &Path, source: &str) -> Result<String> {
 struct Updated {
     text: String,
     tables: usize,
-    /// Lines of the markers whose tables differ.
+    /// Line numbers of the markers whose tables differ from their runs.
     differing: Vec<usize>,
 }
 

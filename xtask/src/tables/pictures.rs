@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Raw runs in `evidence/` → the pictures of the documents: `![…](pictures/FOLDER.svg)` shows the
-//! deciding metric of the runs in that folder, as drawn by `pagewise lab replay --html`.
+//! Draws the pictures of the documents from the raw runs in `evidence/`:
+//! `![…](pictures/FOLDER.svg)` shows the deciding metric of the runs in that folder, as drawn by
+//! `pagewise lab replay --html`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +15,8 @@ use crate::run;
 const PLACE: &str = "docs/pictures";
 const LINK: &str = "](pictures/";
 const ENDING: &str = ".svg";
-/// The pictures of which a page has one: of all arms, or of all metrics if there are two arms.
+/// Titles of the pictures of which an HTML page has one: of all arms, or of all metrics if there
+/// are two arms.
 const TITLES: [&str; 2] = ["<title>Every arm</title>", "<title>Every metric</title>"];
 /// The attribute that a picture needs as a separate file, but not inside a page.
 const NAME_SPACE: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\"";

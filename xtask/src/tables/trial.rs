@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The output of `pagewise lab replay --json` → a Markdown table.
+//! Makes a Markdown table from the output of `pagewise lab replay --json`.
 //!
 //! One machine and two arms: a row for each metric. One machine and more arms: a row for each arm.
 //! Several machines: a row for each metric and a column for each machine.
@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::numbers;
 
-/// The output of a replay: one cell, or several.
+/// The output of a replay: the results of one machine, or of several.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Replayed {
@@ -20,7 +20,7 @@ enum Replayed {
 /// The results of one machine.
 #[derive(Debug, Deserialize)]
 pub(super) struct Cell {
-    /// Its name; `None` if there is only one.
+    /// The name of the machine's cell; `None` if there is only one.
     cell: Option<String>,
     trial: Trial,
 }
@@ -67,7 +67,7 @@ struct Metric {
 
 const UNKNOWN: &str = "–";
 
-/// Parses the output of a replay.
+/// Parses the JSON output of a replay.
 pub(super) fn parse(json: &str) -> Result<Vec<Cell>> {
     let cells = match serde_json::from_str(json).context("lab replay printed something else")? {
         Replayed::Several { cells } => cells,
@@ -77,7 +77,7 @@ pub(super) fn parse(json: &str) -> Result<Vec<Cell>> {
     Ok(cells)
 }
 
-/// The table with these metrics; if none is named, with all that were compared.
+/// Makes the table of these metrics; if no metric is named, of all metrics that were compared.
 pub(super) fn render(cells: &[Cell], metrics: &[&str]) -> Result<String> {
     match cells {
         [one] if one.trial.others.is_empty() => rows_of_metrics(&one.trial, metrics),
@@ -87,7 +87,7 @@ pub(super) fn render(cells: &[Cell], metrics: &[&str]) -> Result<String> {
 }
 
 impl Metric {
-    /// The change and its interval.
+    /// Formats the change of the metric and its interval.
     fn change(&self) -> String {
         self.b_per_a
             .map_or_else(|| UNKNOWN.to_owned(), |ratio| numbers::change(ratio, self.interval))
@@ -111,7 +111,7 @@ impl Trial {
         chosen.to_vec()
     }
 
-    /// The label of a metric in its row.
+    /// The label of a metric's row in the table.
     fn label(&self, name: &str) -> String {
         format!("{name}{}", if name == self.primary { " (decides)" } else { "" })
     }
@@ -125,7 +125,7 @@ impl Trial {
         self.dropped.iter().find(|dropped| dropped.arm == arm).map(|dropped| dropped.why.as_str())
     }
 
-    /// The comparison of the first arm with another one.
+    /// The metrics in the comparison of the first arm with another arm.
     fn metrics_of(&self, arm: &str) -> Option<&[Metric]> {
         if self.arms.get(1).is_some_and(|second| second.name == arm) {
             return Some(&self.metrics);
@@ -170,7 +170,8 @@ fn rows_of_arms(trial: &Trial, chosen: &[&str]) -> Result<String> {
             continue;
         }
         let is_first = arm == first;
-        // Every comparison contains the first arm's medians.
+        // Every comparison contains the first arm's medians, so the first comparison is used for
+        // them.
         let metrics = if is_first { Some(trial.metrics.as_slice()) } else { trial.metrics_of(arm) };
         let metrics = metrics.with_context(|| format!("no comparison of arm {arm}"))?;
         let median =
@@ -209,7 +210,7 @@ fn columns_of_cells(cells: &[Cell], chosen: &[&str]) -> Result<String> {
     Ok(table.text)
 }
 
-/// A table that is being written.
+/// A Markdown table that is being written.
 struct Markdown {
     columns: usize,
     text: String,
@@ -224,7 +225,7 @@ impl Markdown {
         table
     }
 
-    /// Adds a row, padded with empty cells.
+    /// Adds a row to the table, padded with empty cells.
     fn row(&mut self, mut cells: Vec<String>) {
         cells.resize(self.columns, String::new());
         let cell = |cell: &String| {

@@ -169,7 +169,7 @@ fn at_random(
     PowerLoss { flushed: interval.start, requested, kept }
 }
 
-/// A random part of the sectors of a write; `None` if the write has one sector.
+/// A random part of the sectors of a write that is torn; `None` if the write is not torn.
 fn sectors_of(recording: &Recording, entry: usize, rng: &mut Rng) -> Option<Range<usize>> {
     let Entry::Write { at, data } = &recording.entries[entry] else { return None };
     if *at < SUPERBLOCK.end && at + data.len() > SUPERBLOCK.start {

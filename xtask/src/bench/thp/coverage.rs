@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::bench::table::{Promise, Row, Unit};
 use crate::run;
 
-/// A program that holds memory as requested, which ends when this is dropped.
+/// A program that holds memory as requested; the program ends when this is dropped.
 struct Held(Child);
 
 impl Held {
@@ -35,8 +35,8 @@ impl Drop for Held {
     }
 }
 
-/// `cost` reads the coverage in `rounds` rounds; the promise is for reading block by block, and
-/// reading every page is measured for comparison.
+/// Runs the program `cost`, which reads the coverage in `rounds` rounds; the promise is for reading
+/// block by block, and reading every page is measured for comparison.
 pub(super) fn rows(cost: &Path, held: &Path, rounds: u16) -> Result<[Option<Row>; 4]> {
     let small = run_rounds(cost, &Held::start(held, "map 512 1 1")?, rounds, "median_ms_per_gib")?;
     let many = run_rounds(cost, &Held::start(held, "cut 10000")?, rounds, "median_ms")?;
@@ -49,7 +49,7 @@ pub(super) fn rows(cost: &Path, held: &Path, rounds: u16) -> Result<[Option<Row>
     Ok(rows.map(|(what, seconds, promise)| Row::new(what, Unit::Milliseconds, &seconds, promise)))
 }
 
-/// Seconds of each round.
+/// Seconds that reading the coverage took in each round.
 #[derive(Default)]
 struct Looked {
     share: Vec<f64>,

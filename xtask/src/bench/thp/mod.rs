@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Collapsing huge pages from outside: what reading the coverage costs, and what a real
-//! redis-server gains, what it keeps during a BGSAVE, and what it gets back afterwards.
+//! Measures collapsing huge pages of other processes: what reading the coverage costs, and what a
+//! real redis-server gains, what it keeps during a BGSAVE, and what it gets back afterwards.
 //!
 //! Two equal servers run at the same time and only the second one is collapsed; both are measured
 //! alternately, so that the two numbers of a pair are from the same machine state. The servers' own
@@ -20,12 +20,12 @@ use crate::run;
 use redis::{Asked, Redis};
 
 const KEYS: u64 = 2_000_000;
-/// The number of keys that change while the server saves.
+/// The number of keys that are changed while the server saves.
 const CHANGED: u32 = 60_000;
 /// Promised minimum: the saving of a GET, as a share of what the canary saves in the same minute.
 const LEAST_SHARE: f64 = 0.5;
 const LEAST_SHARE_SINGLY: f64 = 0.1;
-/// The minimum number of pairs.
+/// The minimum number of pairs of measurements.
 const LEAST: u16 = 7;
 
 pub(super) fn main(runs: u16, program: &Path, machine: &str) -> Result<()> {
@@ -168,7 +168,7 @@ fn shares(collapsed: &[f64], equal: &[f64], canaries: &[f64]) -> Result<Vec<f64>
     Ok(collapsed.iter().map(|ratio| (1.0 - ratio / equal) / (1.0 - canary)).collect())
 }
 
-/// CPU time of a collapse for each GiB that it collapsed.
+/// CPU time of a collapse per GiB of memory that it collapsed.
 fn cost_per_gib(collapse: &Value) -> Result<f64> {
     let gib = number(collapse, "/collapsed")? * 2.0 / 1024.0;
     ensure!(gib > 0.0, "nothing was collapsed: {collapse}");

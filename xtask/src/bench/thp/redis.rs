@@ -18,20 +18,20 @@ use crate::bench::way_back::WayBack;
 use crate::run;
 
 const VALUE: usize = 100;
-/// Time limit for starting and for saving.
+/// Maximum wait for the server to start or to save.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// redis-benchmark replaces this by a random key of [`FILL`] for each request.
 const KEY: &str = "key:__rand_int__";
-/// Creates keys with the names that redis-benchmark generates.
+/// Lua script that creates keys with the names that redis-benchmark generates.
 const FILL: &str = "for key = 0, ARGV[1] - 1 do \
                     redis.call('SET', string.format('key:%012d', key), string.rep('x', ARGV[2])) end";
 
-/// How requests are made.
+/// How `redis-benchmark` sends its requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// A thousand at a time.
+    /// A thousand requests are sent at a time.
     Batches,
-    /// Each after the reply to the previous one.
+    /// Each request is sent after the reply to the previous one.
     OneByOne,
 }
 
@@ -53,15 +53,15 @@ pub(super) struct Redis {
 }
 
 impl Redis {
-    /// Starts a server and fills it.
+    /// Starts a server and fills it with keys.
     pub(super) fn start(name: &str, keys: u64) -> Result<Self> {
         let folder = format!("pagewise-bench-redis-{}-{name}", std::process::id());
         let folder = std::env::temp_dir().join(folder);
         let way_back = WayBack::new()?;
         way_back.promise(&format!("rm -rf {}", folder.display()))?;
         fs::create_dir(&folder).with_context(|| folder.display().to_string())?;
-        // The server ends with this process. Compressing the saved file would only take time, and
-        // redis disables huge pages for itself unless told not to.
+        // The server ends with this process. It does not compress: compressing the saved file would
+        // only take time, and redis disables huge pages for itself unless told not to.
         let options = "--port 0 --unixsocket socket --appendonly no --daemonize no --loglevel warning \
                        --rdbcompression no --disable-thp no --save";
         let mut server = run::program("setpriv");
@@ -83,7 +83,8 @@ impl Redis {
         self.child.id()
     }
 
-    /// Sends one request with redis-cli; an error contains redis's reply.
+    /// Sends one request with redis-cli and returns the reply; an error contains the reply of
+    /// redis.
     fn ask(&self, words: &[&str]) -> Result<String> {
         let mut client = self.client("redis-cli");
         let output = client.arg("-e").args(words).output().context("redis-cli")?;
@@ -108,7 +109,7 @@ impl Redis {
         Ok(())
     }
 
-    /// Changes this many random keys.
+    /// Changes this number of random keys.
     pub(super) fn change(&self, keys: u32) -> Result<()> {
         self.benchmark((keys, 1000), &["SET", KEY, &"y".repeat(VALUE)])
     }
@@ -120,7 +121,8 @@ impl Redis {
         Ok((self.processor_time()? - before) / f64::from(how.requests().0))
     }
 
-    /// Starts saving: the forked child shares all memory until it has written it.
+    /// Starts saving in the background: a forked child shares all memory with the server until it
+    /// has written the file.
     pub(super) fn save(&self) -> Result<()> {
         self.ask(&["BGSAVE"]).map(drop)
     }
@@ -139,14 +141,14 @@ impl Redis {
         Ok(())
     }
 
-    /// The server's work is done by its main thread, which this file is about.
+    /// Only the server's main thread is counted, as it does the work that is measured.
     fn processor_time(&self) -> Result<f64> {
         let text = fs::read_to_string(format!("/proc/{}/schedstat", self.pid()))?;
         let nanos: f64 = text.split(' ').next().context("schedstat")?.parse()?;
         Ok(nanos / 1e9)
     }
 
-    /// A size in smaps_rollup, in bytes.
+    /// A size in the server's smaps_rollup, in bytes.
     pub(super) fn size(&self, key: &str) -> Result<f64> {
         let text = fs::read_to_string(format!("/proc/{}/smaps_rollup", self.pid()))?;
         let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
@@ -156,7 +158,7 @@ impl Redis {
         Ok(kib * 1024.0)
     }
 
-    /// The share of its anonymous memory that is in huge pages.
+    /// The share of the server's anonymous memory that is in huge pages.
     pub(super) fn coverage(&self) -> Result<f64> {
         Ok(self.size("AnonHugePages")? / self.size("Anonymous")?)
     }
