@@ -30,8 +30,7 @@ struct Crate {
 /// The imports and exports of a source file.
 #[derive(Debug, Default)]
 struct Source {
-    /// Full paths below the crate of what the file imports, such as `["block", "slice",
-    /// "quantile"]`.
+    /// Full paths below the crate of what the file imports; each is a list of names.
     imports: BTreeSet<Vec<String>>,
     /// Names that the file re-exports, and the path from which each comes.
     exports: BTreeMap<String, Vec<String>>,
@@ -121,8 +120,8 @@ impl Crate {
         found.filter(|other| *other != module).collect()
     }
 
-    /// The module whose file defines the item at a path; re-exports are followed up to `hops`
-    /// times.
+    /// The module whose file defines the item at a path; follows re-exports, of which `hops` were
+    /// followed so far.
     fn find_definition(&self, path: &[String], hops: u32) -> Option<&Module> {
         let whole = (0..=path.len()).rev().find(|end| self.modules.contains_key(&path[..*end]))?;
         let (module, source) = self.modules.get_key_value(&path[..whole])?;

@@ -207,7 +207,7 @@ impl Fuzzer {
     }
 }
 
-/// The output of a command to the fuzzing program. libFuzzer prints warnings to standard error each
+/// The output of a call of the fuzzing program. libFuzzer prints warnings to standard error each
 /// time; these are shown only on failure.
 fn answer(command: &mut Command) -> Result<String> {
     let output = command.output()?;

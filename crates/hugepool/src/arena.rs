@@ -3,7 +3,7 @@
 //!
 //! A new block comes from the oldest huge page with room, so that younger ones become empty. A huge
 //! page without a block in use is returned to the kernel as a whole, except for what the pool
-//! retains. A part of one is never returned: that would split it into small pages.
+//! retains. A part of a huge page is never returned: that would split it into small pages.
 //!
 //! Memory for the arena's own records is reserved before anything is changed. If the kernel or the
 //! allocator refuses memory, the arena stays as it was.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Free blocks that each thread caches, so that most calls take no lock.
 //!
-//! For each pool and size class, a thread caches at most 64 blocks and 32 KiB. If it has none, it
-//! takes half as many from the pool under the pool's lock; if it has too many, it returns half of
-//! them. When the thread ends, it returns all of them.
+//! For each pool and size class, a thread caches at most 64 blocks and 32 KiB. If the thread has
+//! none, it takes half as many from the pool under the pool's lock; if it has too many, it returns
+//! half of them. When the thread ends, it returns all of them.
 
 use std::cell::RefCell;
 use std::ptr::NonNull;

@@ -2,7 +2,7 @@
 //! System calls without a safe wrapper: mappings, madvise, PAGEMAP_SCAN, and a mutex that survives
 //! fork().
 //!
-//! No argument that safe callers can form makes one of these unsound: only this crate knows a
+//! No argument that safe callers can form makes one of these calls unsound: only this crate knows a
 //! [`Mapping`]'s memory, and nobody else accesses it until a pool hands out a block of it. Only
 //! this module and `ffi` contain `unsafe`.
 //!

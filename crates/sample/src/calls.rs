@@ -2,8 +2,8 @@
 //! System calls without a safe wrapper: process_vm_readv, and the number of page faults of the
 //! calling thread.
 //!
-//! Each is wrapped so that no argument that its callers can form makes it unsound. This is the only
-//! module of the crate with `unsafe`.
+//! Each call is wrapped so that no argument that its callers can form makes it unsound. This is the
+//! only module of the crate with `unsafe`.
 
 #![expect(unsafe_code, reason = "process_vm_readv and getrusage have no safe wrapper")]
 

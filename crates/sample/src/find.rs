@@ -122,7 +122,7 @@ struct PagemapSearch {
     bytes: Vec<u8>,
 }
 
-/// The mapping that is being searched, and the position in it.
+/// The mapping that is being searched, and what backs its pages.
 #[derive(Debug, Clone, Copy)]
 struct SearchPlace {
     mapping: Mapping,

@@ -2,8 +2,8 @@
 //! Hostile inputs: recordings, evidence, journals, experiments and settings that are cut, flipped,
 //! enlarged, full of control characters, nested, and with numbers at their limits.
 //!
-//! All are made from a few valid inputs and a fixed seed: the same number makes the same input on
-//! every machine, so that a failure can be identified by its number.
+//! All inputs are made from a few valid inputs and a fixed seed: the same number makes the same
+//! input on every machine, so that a failure can be identified by its number.
 
 use std::collections::BTreeMap;
 

@@ -116,8 +116,8 @@ impl Thing {
     }
 }
 
-/// Writes a thing as a line such as `zram 1 17`, `swap - /swapfile`, `path /sys/fs/cgroup/x`, `loop
-/// /dev/loop0 /image` or `journals /state`.
+/// Writes a thing as a line such as `zram 1 17`, `swap - /swapfile`, `path /sys/fs/cgroup/x`,
+/// `loop /dev/loop0 /image` or `journals /state`.
 impl fmt::Display for Thing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -211,7 +211,7 @@ impl Borrower<'_> {
         command
     }
 
-    /// Starts a run and ends it by a signal; returns the time between the two.
+    /// Starts a run and ends it by a signal; returns the time after which the signal was sent.
     fn run_and_end(&self, victim: &Victim, signal: &str) -> Result<Duration> {
         let mut command = self.command();
         command.args(&victim.arguments).stdout(Stdio::null()).stderr(Stdio::null());

@@ -82,7 +82,7 @@ struct Instead {
     guests: Option<u16>,
 }
 
-/// The measurements of all rounds, for each program.
+/// The measurements of each quantity, one value for each round.
 #[derive(Debug, Default)]
 struct Rounds {
     snapshot: Vec<f64>,

@@ -18,8 +18,8 @@ use super::table::{self, Promise, Row, Unit};
 use super::way_back::WayBack;
 use crate::run;
 
-/// Settings of which the value can be different for a moment without any effect on programs, with
-/// that value.
+/// Settings of which the value can be different for a moment without any effect on programs: the
+/// name of each in the knob table, and its path.
 const KNOBS: [(&str, &str); 4] = [
     ("vm.extfrag_threshold", "/proc/sys/vm/extfrag_threshold"),
     ("vm.watermark_boost_factor", "/proc/sys/vm/watermark_boost_factor"),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Test programs: built by cargo, started directly.
+//! Builds test programs with cargo, and starts them directly.
 //!
-//! Started directly, they can run at the same time as each other and as a build, the longest first,
-//! and the tests in guests one by one.
+//! Test programs that are not started by cargo can run at the same time as each other and as a
+//! build, the longest first, and the tests in guests one by one.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

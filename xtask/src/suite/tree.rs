@@ -155,7 +155,7 @@ struct Locked {
     dependencies: Vec<String>,
 }
 
-/// What the manifests and the lock file of a tree contain.
+/// The manifests and the lock file of a tree.
 #[derive(Debug)]
 pub(super) struct Manifests {
     /// Manifests of our crates, by the folder's name.

@@ -170,8 +170,7 @@ fn rows_of_arms(trial: &Trial, chosen: &[&str]) -> Result<String> {
             continue;
         }
         let is_first = arm == first;
-        // Every comparison contains the first arm's medians, so the first comparison is used for
-        // them.
+        // Every comparison contains the first arm's medians, so any comparison has them.
         let metrics = if is_first { Some(trial.metrics.as_slice()) } else { trial.metrics_of(arm) };
         let metrics = metrics.with_context(|| format!("no comparison of arm {arm}"))?;
         let median =

@@ -60,8 +60,8 @@ impl Redis {
         let way_back = WayBack::new()?;
         way_back.promise(&format!("rm -rf {}", folder.display()))?;
         fs::create_dir(&folder).with_context(|| folder.display().to_string())?;
-        // The server ends with this process. It does not compress: compressing the saved file would
-        // only take time, and redis disables huge pages for itself unless told not to.
+        // The server ends with this process. It does not compress the saved file, which would only
+        // take time. Redis disables huge pages for itself unless told not to.
         let options = "--port 0 --unixsocket socket --appendonly no --daemonize no --loglevel warning \
                        --rdbcompression no --disable-thp no --save";
         let mut server = run::program("setpriv");
