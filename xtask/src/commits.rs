@@ -18,11 +18,11 @@ use crate::run;
 /// The last commit before the rule was checked.
 const BASE: &str = "c3685e65ef46c3a48a1a2ad7e64fbfedff39b3b8";
 
-/// A subject has at most this many characters.
+/// Maximum number of characters of a commit's subject.
 const LONGEST_SUBJECT: usize = 100;
-/// A scope has at most this many characters.
+/// Maximum number of characters of a commit's scope.
 const LONGEST_SCOPE: usize = 40;
-/// A diff of fewer added and removed lines is trivial and needs no body.
+/// Number of added and removed lines below which a diff is trivial and needs no body.
 const TRIVIAL_LINES: u64 = 10;
 /// Files that a tool writes; their lines do not count in the size of a commit. passed.toml
 /// contained the passes of long tests before there were groups
@@ -61,7 +61,7 @@ struct Checked {
     commits: usize,
     /// A line for each commit that violates the rule, with its faults.
     offenders: Vec<String>,
-    /// What could not be checked in a shallow clone.
+    /// Descriptions of what could not be checked in a shallow clone.
     unchecked: Vec<String>,
 }
 
@@ -72,8 +72,8 @@ struct Commit {
     parents: usize,
     subject: String,
     body: String,
-    /// Added and removed lines outside generated files. A binary file makes the diff count as not
-    /// trivial.
+    /// Number of added and removed lines outside generated files. A binary file makes the diff
+    /// count as not trivial.
     lines: u64,
 }
 
@@ -113,7 +113,7 @@ impl Commit {
 /// Format of `git log`: hash, parents, subject and body, with separators that no message contains.
 const FORMAT: &str = "--format=%x1e%H%x00%P%x00%s%x00%b%x00";
 
-/// A folder under git.
+/// A folder that is a git repository.
 #[derive(Debug)]
 struct Repository {
     folder: PathBuf,
@@ -215,7 +215,8 @@ fn subject_fault(subject: &str) -> Option<String> {
     phrase.ends_with('.').then(|| "subject ends with a full stop".to_owned())
 }
 
-/// Whether it is one or more names, such as `xtask`, `thp restrain` or `doctor, report`.
+/// Whether a text is a scope of one or more names, such as `xtask`, `thp restrain` or
+/// `doctor, report`.
 fn is_scope(scope: &str) -> bool {
     let is_name = |name: &str| {
         let plain = |c: char| c.is_ascii_alphanumeric() || "._/-".contains(c);

@@ -110,7 +110,7 @@ fn choose(mut all: Vec<Target>, named: &[String]) -> Result<Vec<Target>> {
     Ok(all)
 }
 
-/// Seconds for each target, if all of them together get this time.
+/// Seconds for each target, if all targets together get this time.
 fn seconds_each(seconds: u64, targets: usize, lanes: usize) -> u64 {
     (seconds * lanes as u64 / targets.max(1) as u64).max(1)
 }

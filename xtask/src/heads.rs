@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 use crate::run;
 
 const LICENCE: &str = "SPDX-License-Identifier: Apache-2.0 OR MIT";
-/// Files that become part of a kernel have the kernel's licence.
+/// The first line of files that become part of a kernel, which have the kernel's licence.
 const IN_KERNEL: &str = "SPDX-License-Identifier: GPL-2.0-only";
 
 fn licence(path: &str) -> &'static str {

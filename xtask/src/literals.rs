@@ -146,7 +146,7 @@ fn skip_item(tokens: &mut Peekable<IntoIter>) -> Option<String> {
     words.into_iter().skip_while(|word| word != "mod").nth(1)
 }
 
-/// The tokens of a file without the items that only tests have.
+/// The tokens of a file without the items that only tests use.
 pub(crate) fn without_tests(tokens: TokenStream) -> TokenStream {
     let mut kept = Vec::new();
     let mut tokens = tokens.into_iter().peekable();

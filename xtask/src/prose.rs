@@ -74,7 +74,7 @@ fn events(markdown: &str) -> impl Iterator<Item = (Event<'_>, Range<usize>)> {
     Parser::new_ext(markdown, Options::ENABLE_TABLES).into_offset_iter()
 }
 
-/// The passages in the order of the file.
+/// Finds the passages of a Markdown file, in the order of the file.
 pub(crate) fn passages(markdown: &str) -> Vec<Passage> {
     let starts = line_starts(markdown);
     let mut passages = Vec::new();
@@ -170,7 +170,7 @@ pub(crate) fn long_lines(markdown: &str, columns: usize) -> Vec<(usize, usize)> 
 pub(crate) struct Table {
     /// Number of the table's first line in the file, from 1.
     pub(crate) line: usize,
-    /// The cells of each row below the heading, trimmed.
+    /// The trimmed cells of each row below the heading.
     pub(crate) rows: Vec<Vec<String>>,
 }
 

@@ -181,7 +181,7 @@ fn before(shown: &str, at: usize) -> String {
     format!("[{command}] {near}").trim_end().to_owned()
 }
 
-/// The last words, as many as are shown.
+/// The last words of a text, as many as are shown.
 fn end_of(text: &str) -> &str {
     let too_many = text.len().saturating_sub(MOST_BEFORE);
     let start = text.match_indices(' ').map(|(at, _)| at + 1).find(|&at| at > too_many);
@@ -276,7 +276,7 @@ fn without_numbers(text: &str) -> String {
     plain
 }
 
-/// The literal from which most of a sentence comes.
+/// Where the literal is from which most of a sentence comes; `None` if there is no such literal.
 fn source_of(rules: &[(String, literals::Said)], sentence: &str) -> Option<String> {
     let mut best = (sentence.len() / 2, None);
     for (path, said) in rules {
@@ -308,7 +308,7 @@ fn overlap(pieces: &[Piece], sentence: &str) -> (usize, usize) {
     (length, first.map_or(0, |at| joined.line_at(at)))
 }
 
-/// The sentences of a passage, with the lines on which they begin.
+/// The sentences of a passage, with the numbers of the lines on which they begin.
 fn sentences_of(pieces: &[Piece]) -> Vec<(usize, String)> {
     let joined = Joined::new(pieces, |piece| piece.text.clone());
     let mut sentences = Vec::new();

@@ -33,7 +33,8 @@ fn is_switch(word: &[u8]) -> bool {
             .is_some_and(|hex| hex.len() <= 16 && hex.iter().all(u8::is_ascii_hexdigit))
 }
 
-/// Reports of the OOM killer, with aliases for names; nothing else of the kernel log.
+/// Keeps the reports of the OOM killer in a kernel log, with aliases for names; drops everything
+/// else.
 pub(super) fn kernel_log(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     Some(pagewise_observe::formats::kernel_log::rename(bytes, names))
 }
@@ -48,7 +49,8 @@ pub(super) fn presence(_: &mut Names, _: &[u8]) -> Option<Vec<u8>> {
     Some(Vec::new())
 }
 
-/// Lines of sysctl files that set a knob of the table to numbers, or exclude it.
+/// Keeps the lines of sysctl files that set a knob of the table to numbers, or exclude it from
+/// being set.
 pub(super) fn sysctl(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
         let assignment = pagewise_settings::sysctl::assignment(line)?;
@@ -144,7 +146,8 @@ pub(super) fn zram_tools(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Swap areas of fstab, with the names of `/proc/swaps`; UUIDs and labels are dropped.
+/// Keeps the swap areas of fstab, with the names that `/proc/swaps` has for them; drops UUIDs and
+/// labels.
 pub(super) fn fstab(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
         let swap = pagewise_settings::swap_areas::fstab_line(line)?;
@@ -213,8 +216,8 @@ pub(super) fn tuned_main(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Memory settings in a tuned profile, the profiles that it includes, and the names of its
-/// sections.
+/// Keeps the memory settings in a tuned profile, the profiles that it includes, and the names of
+/// its sections.
 pub(super) fn redact_tuned(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     let mut current = b"other".to_vec();
     lines(bytes, |line| {
@@ -293,7 +296,8 @@ pub(super) fn cpuinfo(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// The words of the vendor that identify a virtual machine, and whether it is rented bare metal.
+/// Keeps the words of the vendor's name that identify a virtual machine, and whether it is rented
+/// bare metal.
 pub(super) fn maker(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     let text = String::from_utf8_lossy(bytes);
     let known = MAKERS.iter().find(|maker| text.starts_with(**maker)).copied().unwrap_or("other");
@@ -313,19 +317,19 @@ pub(super) fn device_tree(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     only(&["linux,kvm", "xen", "vmware", "linux,dummy-virt", "qemu,pseries"], bytes)
 }
 
-/// Whether this is the first domain of Xen (dom0).
+/// Keeps of Xen's capabilities only whether this is the first domain (dom0).
 pub(super) fn xen(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     only(&["control_d"], bytes)
 }
 
-/// From the environment of process 1 only the kind of container, if it is a known one; this is the
-/// only variable that shows what kind of machine this is.
+/// Keeps of the environment of process 1 only the kind of container, if it is a known one; this is
+/// the only variable that shows what kind of machine this is.
 pub(super) fn redact_environ_to_container(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     let listed = bytes.split(|&byte| byte == 0).find_map(|one| one.strip_prefix(b"container="))?;
     kind(names, listed).map(|kind| [b"container=".as_slice(), &kind].concat())
 }
 
-/// The name of a device-mapper device, replaced by the alias of the device.
+/// Replaces the name of a device-mapper device by the alias of the device.
 pub(super) fn dm_name(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     let place = names.places.file(&[b"/dev/mapper/", bytes.trim_ascii()].concat());
     Some(format!("{}\n", place.rsplit('/').next()?).into_bytes())
@@ -336,7 +340,7 @@ pub(super) fn dm_uuid(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     bytes.starts_with(b"CRYPT-").then(|| b"CRYPT-\n".to_vec())
 }
 
-/// The kind of container or hypervisor, if it is a known word such as `kvm` or `docker`.
+/// Keeps the kind of container or hypervisor, if it is a known word such as `kvm` or `docker`.
 pub(super) fn kind(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     const KINDS: &[&[u8]] = &[
         b"docker",
@@ -377,7 +381,7 @@ pub(super) fn place(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// The line of udev's database with the type of the file system on a device.
+/// Keeps the line of udev's database with the type of the file system on a device.
 pub(super) fn udev(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
         let kind = line.strip_prefix(b"E:ID_FS_TYPE=")?;
@@ -426,7 +430,7 @@ pub(super) fn compressor_names(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Lines of `modules.dep` and `modules.builtin` whose module concerns memory.
+/// Keeps the lines of `modules.dep` and `modules.builtin` whose module concerns memory.
 pub(super) fn module_list(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
         let kept: Vec<&[u8]> = words(line).filter(|path| is_module_path(path)).collect();

@@ -28,8 +28,8 @@ pub fn write(out: &mut impl Write, name: &str, contents: &[u8]) -> io::Result<()
     out.write_all(contents)
 }
 
-/// Reads all files until the pipe ends. It is an error if there are more than a recording may have,
-/// or if the pipe ends within a file.
+/// Reads all files until the pipe ends. It is an error if they are more or larger than those of a
+/// recording may be, or if the pipe ends within a file.
 pub fn read_all(mut pipe: impl Read) -> io::Result<Vec<(String, Vec<u8>)>> {
     // twice the limit, since the text about the recording is sent too
     let (mut files, mut room) = (Vec::new(), 2 * MAX_SUM);

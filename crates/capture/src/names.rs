@@ -60,12 +60,12 @@ impl Names {
         self.hasher.hash_one((kind, name.trim_ascii()))
     }
 
-    /// The kernel's version, without what a vendor or owner appended.
+    /// The version digits of the kernel's release, without what a vendor or owner appended.
     pub(super) fn release(&self) -> &str {
         &self.release_digits
     }
 
-    /// The alias of a release inside a path or file name.
+    /// The alias of the kernel's release inside a path or file name.
     pub(super) fn release_in(&self, text: &[u8]) -> Option<&str> {
         (!self.release.is_empty() && text == self.release).then_some(self.release_digits.as_str())
     }

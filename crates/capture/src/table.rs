@@ -139,7 +139,7 @@ pub(super) fn redact(path: &str, entry: &Entry, names: &mut Names) -> Option<(St
     Some((path, entry))
 }
 
-/// A file of a cgroup, or its folder, of which only the existence is kept.
+/// The row for a file of a cgroup, or for its folder, of which only the existence is kept.
 fn group_row(root: &str, rest: &str, names: &mut Names) -> Option<(String, Keep)> {
     let (group, file) = rest.rsplit_once('/').unwrap_or(("", rest));
     if let Some((file, keep)) = GROUP_FILES.iter().find(|(known, _)| *known == file) {
@@ -159,9 +159,9 @@ fn row(path: &str, names: &Names) -> Option<(String, Keep)> {
     listed.or_else(|| knob_row(path, names))
 }
 
-/// A configuration file of sysctl, tmpfiles, udev, modprobe, zram-generator, zram-tools, systemd or
-/// tuned. People choose the names, so only what determines their order is kept, and names that
-/// packages use.
+/// The row for a configuration file of sysctl, tmpfiles, udev, modprobe, zram-generator,
+/// zram-tools, systemd or tuned. People choose the names, so only what determines their order is
+/// kept, and names that packages use.
 fn settings_row(path: &str, names: &mut Names) -> Option<(String, Keep)> {
     let single: [(&str, Keep); 3] = [
         (sysctl::CONF, by::sysctl),
@@ -212,7 +212,7 @@ fn folder_row(folder: &str) -> Option<(&'static str, Keep)> {
     Some((suffix, if folder.starts_with("usr/") { of_package } else { local }))
 }
 
-/// A systemd unit, a drop-in of one, or the link that enables a swap area.
+/// The row for a systemd unit, a drop-in of a unit, or the link that enables a swap area.
 fn unit_row(folder: &str, file: &str, names: &mut Names) -> Option<(String, Keep)> {
     if file.ends_with(".swap")
         && (units::FOLDERS.contains(&folder) || folder.ends_with(".target.wants"))

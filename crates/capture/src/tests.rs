@@ -17,7 +17,8 @@ fn denied(path: &str) -> (String, Entry) {
     (path.to_owned(), Entry::Refused(Refusal::Denied("run as root".into())))
 }
 
-/// A word that does not occur in Linux, and not a number.
+/// A word that does not occur in Linux and is no number: it stands for what must not be in a
+/// capture.
 const SECRET: &str = "quokka";
 
 /// Every file that people may write to, with the secret wherever it is possible, and with what must
@@ -212,7 +213,7 @@ fn what_reads_the_same_at_both_ends_is_stored_once() {
     assert!(again.into_problems().is_empty());
 }
 
-/// Everything in the capture, as one text.
+/// All names and contents in the capture, as one text.
 fn leaving(capture: &Capture) -> String {
     let parts = capture.entries().map(|(path, bytes)| {
         let plain = gunzipped(&bytes).unwrap_or(bytes);

@@ -11,7 +11,7 @@ use pagewise_observe::{Tape, TapeEnd};
 use super::names::Names;
 use super::{Capture, clock, plain, table};
 
-/// The last reading, and the aliases so far.
+/// The last reading of a recording over time, and the aliases used so far.
 #[derive(Debug)]
 pub struct Timeline {
     names: Names,
@@ -21,7 +21,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Begins with a reading; the recording contains only its later end.
+    /// Begins a recording over time with a reading; only the later end of the reading is recorded.
     pub fn begin(tape: &Tape) -> (Self, Capture) {
         let mut names = Names::from_tape(tape);
         let capture = Capture::with_names(tape, &mut names);
@@ -29,8 +29,8 @@ impl Timeline {
         (Self { names, files, work: 0 }, capture)
     }
 
-    /// The changes since the last reading; `None` if the recording would become too large to be
-    /// opened.
+    /// The files that changed since the last reading; `None` if the recording would become too
+    /// large to be opened.
     pub fn step(&mut self, tape: &Tape) -> Option<Step> {
         let end = tape.ends.last()?;
         self.names.meet(tape);

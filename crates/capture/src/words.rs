@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Names that are common to many machines: only these are kept unchanged.
 
-/// Programs whose presence reveals nothing about the machine's owner; names as the kernel truncates
-/// them, to 15 bytes.
+/// Programs whose presence reveals nothing about the machine's owner; their names are as the kernel
+/// truncates them, to 15 bytes.
 #[rustfmt::skip]
 pub(super) const PROGRAMS: &[&str] = &[
     // boot and system services
@@ -23,15 +23,15 @@ pub(super) const PROGRAMS: &[&str] = &[
     "make", "ninja", "cmake", "cargo", "rustc", "cc", "cc1", "cc1plus", "gcc", "g++", "clang",
     "clang++", "as", "ld", "ld.lld", "mold", "collect2", "lto1", "rust-analyzer", "clangd", "go",
     "gopls", "bazel", "ccache", "sccache",
-    // languages
+    // interpreters and runtimes of programming languages
     "java", "node", "python", "python3", "ruby", "perl", "php", "php-fpm", "beam.smp", "erl",
     "dotnet", "mono", "deno", "bun", "Rscript", "R", "julia", "lua",
-    // databases, queues, caches
+    // databases, queues and caches
     "redis-server", "redis", "valkey-server", "valkey", "memcached", "keydb-server", "dragonfly",
     "postgres", "postgresql", "postmaster", "pgbouncer", "mysqld", "mysql", "mariadbd", "mariadb",
     "mongod", "mongos", "clickhouse", "clickhouse-serv", "cockroach", "etcd", "consul", "influxd",
     "rabbitmq-server", "nats-server", "sqlite3",
-    // web
+    // web servers and proxies
     "nginx", "apache2", "httpd", "caddy", "haproxy", "envoy", "traefik", "varnishd", "lighttpd",
     "squid",
     // containers and virtual machines
@@ -69,7 +69,7 @@ pub(super) const GROUPS: &[&str] = &[
 pub(super) const ENGINES: &[&str] =
     &["kubepods", "docker", "libpod", "lxc", "cri-containerd", "containerd", "crio", "garden"];
 
-/// Units that every systemd has.
+/// Names of units that every systemd has.
 #[rustfmt::skip]
 pub(super) const DEVICE_UNITS: &[&str] = &[
     "dev-hugepages.mount", "dev-mqueue.mount", "sys-kernel-debug.mount", "sys-kernel-tracing.mount",
@@ -147,7 +147,7 @@ pub(super) const PARAMETERS: &[&str] = &[
     "zram.", "zswap.",
 ];
 
-/// Files of sysctl.d that packages install.
+/// Names of files in sysctl.d that packages install.
 #[rustfmt::skip]
 pub(super) const SETTINGS_FILES: &[&str] = &[
     "10-bufferbloat.conf", "10-console-messages.conf", "10-ipv6-privacy.conf", "10-map-count.conf",
@@ -156,7 +156,7 @@ pub(super) const SETTINGS_FILES: &[&str] = &[
     "99-sysctl.conf",
 ];
 
-/// tuned profiles of its package.
+/// Names of the profiles that the package of tuned installs.
 #[rustfmt::skip]
 pub(super) const TUNED_PROFILES: &[&str] = &[
     "accelerator-performance", "atomic-guest", "atomic-host", "aws", "balanced", "balanced-battery",
@@ -175,12 +175,12 @@ pub(super) fn digits_after(text: &str, before: &str) -> bool {
     text.strip_prefix(before).is_some_and(is_short_number)
 }
 
-/// Whether this is 1 to 4 digits, which is too short to hide a name.
+/// Whether the text consists of 1 to 4 digits, which is too short to hide a name.
 pub(super) fn is_short_number(text: &str) -> bool {
     (1..=4).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether this is a block device's kernel name: `zram0`, `sda2`, `nvme0n1p3`, `dm-0`.
+/// Whether the text is a block device's kernel name: `zram0`, `sda2`, `nvme0n1p3`, `dm-0`.
 pub(super) fn is_disk(name: &str) -> bool {
     const NUMBERED: [&str; 10] =
         ["zram", "zmerge", "loop", "dm-", "md", "nbd", "pmem", "ram", "sr", "bcache"];
@@ -192,14 +192,16 @@ pub(super) fn is_disk(name: &str) -> bool {
         || name.strip_prefix("md").is_some_and(|rest| is_parts(rest, &['p']))
 }
 
-/// Matches `a`, `ab12`: at most three letters, optionally followed by a number.
+/// Whether the text consists of at most three letters, optionally followed by a number: `a`,
+/// `ab12`.
 fn is_letters_and_number(rest: &str) -> bool {
     let digits = rest.trim_start_matches(|letter: char| letter.is_ascii_lowercase());
     let letters = rest.len() - digits.len();
     (1..=3).contains(&letters) && (digits.is_empty() || is_short_number(digits))
 }
 
-/// Matches short numbers separated by these letters, of which the last ones may be missing.
+/// Whether the text consists of short numbers separated by these letters, of which the last ones
+/// may be missing.
 fn is_parts(rest: &str, letters: &[char]) -> bool {
     match letters.split_first().and_then(|(&letter, more)| Some((rest.split_once(letter)?, more))) {
         Some(((number, rest), more)) => is_short_number(number) && is_parts(rest, more),
@@ -227,7 +229,7 @@ pub(super) fn shape(path: &str) -> String {
     folded
 }
 
-/// Whether this is a number, a range or a device number: only digits and separators.
+/// Whether the text is a number, a range or a device number: only digits and separators.
 pub(super) fn is_number(word: &[u8]) -> bool {
     let digit = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'-' | b'.' | b',' | b':');
     word.len() <= 40 && word.iter().all(digit)

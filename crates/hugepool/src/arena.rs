@@ -20,19 +20,20 @@ use crate::options::Fork;
 use crate::size_class::{COUNT, SizeClass};
 use crate::sys::{Advice, Mapping};
 
-/// How the kernel backs a mapping when it is made.
+/// How the kernel backed a mapping when it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Backing {
     /// The mapping is a huge page.
     Huge,
-    /// With small pages, because huge pages are switched off or the kernel provided none.
+    /// The mapping has small pages, because huge pages are switched off or the kernel provided
+    /// none.
     Small,
     /// The mapping is advised (madvise), and it was not checked whether it is huge: the coverage
     /// shows that.
     Unchecked,
 }
 
-/// The options of the pool.
+/// The options of a pool that its arena follows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Policy {
     pub(crate) switch: Switch,
@@ -98,7 +99,7 @@ pub(crate) struct Arena {
     vacant: Vec<u32>,
     /// For each size class, the chunks that have a free block of it.
     partial: Vec<BitSet>,
-    /// Chunks that have a free span.
+    /// Numbers of the chunks that have a free span.
     open: BitSet,
     /// The address next to the last mapping, so that the kernel can merge the next mapping with it.
     hint: usize,
@@ -169,7 +170,7 @@ impl Arena {
         Ok(())
     }
 
-    /// Takes one block that is larger than any class and at most a huge page.
+    /// Takes one block that is larger than any size class and at most as large as a huge page.
     pub(crate) fn take_run(&mut self, size: usize) -> Result<(NonNull<u8>, usize), Error> {
         let span = self.chunk / SPANS;
         let spans = size.div_ceil(span);
@@ -224,7 +225,8 @@ impl Arena {
         }
     }
 
-    /// Maps memory within the limit, after reserving all records that its entry needs.
+    /// Maps this number of bytes within the pool's limit, after reserving all records that the
+    /// entry needs.
     fn map(&mut self, bytes: usize) -> Result<(Mapping, Backing), Error> {
         let limit = self.policy.limit;
         self.counts
@@ -285,7 +287,7 @@ impl Arena {
         }
     }
 
-    /// Requests huge pages for a new mapping, according to the switch.
+    /// Requests huge pages for a new mapping, as the pool's switch says.
     fn prepare(&mut self, mapping: &Mapping) -> Result<Backing, Error> {
         if self.policy.fork == Fork::Exclude {
             mapping.advise(Advice::Exclude).map_err(|error| self.refuse(&error))?;
@@ -417,7 +419,7 @@ impl Arena {
         bytes
     }
 
-    /// Returns all empty huge pages to the kernel; returns their bytes.
+    /// Returns all empty huge pages to the kernel; the result is their size in bytes.
     pub(crate) fn trim(&mut self) -> usize {
         let before = self.counts.mapped;
         for id in 0..self.entries.len() {
@@ -459,7 +461,8 @@ impl Arena {
         Ok(ranges)
     }
 
-    /// Lets the kernel collapse all memory into huge pages. Returns the bytes for which it did not.
+    /// Asks the kernel to collapse all memory of the pool into huge pages. Returns the bytes for
+    /// which it did not.
     pub(crate) fn collapse(&mut self) -> usize {
         let mut refused = 0;
         for entry in self.entries.iter_mut().flatten() {

@@ -98,7 +98,7 @@ impl Cache {
         Ok(())
     }
 
-    /// Returns the oldest blocks of a class to the pool.
+    /// Returns the oldest cached blocks of a size class to the pool.
     fn put_back(&mut self, class: SizeClass, count: usize) {
         let mut arena = self.core.arena();
         for block in self.magazines[class.index()].blocks.drain(..count) {
@@ -127,7 +127,7 @@ impl Drop for Cache {
     }
 }
 
-/// All caches of a thread, indexed by the slots of pools.
+/// All caches of a thread, indexed by the slots of the pools.
 struct Caches(Vec<Option<Cache>>);
 
 impl Caches {

@@ -62,7 +62,7 @@ impl Chunk {
         self.free == 0
     }
 
-    /// The first of this many consecutive free spans.
+    /// The first of a number of consecutive free spans; `None` if there is no such place.
     pub(crate) fn room(&self, spans: usize) -> Option<usize> {
         let mask = mask(0, spans);
         (0..=SPANS - spans).find(|first| self.free >> first & mask == mask)
@@ -87,8 +87,8 @@ impl Chunk {
         self.parts[first] = Some(part);
     }
 
-    /// Takes blocks of a class until `give` has received `most` offsets or none is left; returns
-    /// their number.
+    /// Takes blocks of a size class until `give` has received `most` offsets or no block is left;
+    /// returns the number of blocks.
     pub(crate) fn take(
         &mut self,
         class: SizeClass,
@@ -108,7 +108,7 @@ impl Chunk {
         taken
     }
 
-    /// Whether a slab of the class has a free block.
+    /// Whether a slab of the size class has a free block.
     pub(crate) fn has_free(&self, class: SizeClass) -> bool {
         let mut parts = self.parts.iter().flatten();
         parts.any(|part| matches!(part, Part::Slab(slab) if slab.class == class && slab.has_free()))

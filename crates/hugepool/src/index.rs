@@ -22,7 +22,7 @@ const COVERED: usize = SHIFT + 3 * BITS;
 /// The pool that a huge page belongs to, and the entry in its arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Owner {
-    /// Pools are numbered from 1, and no number is reused.
+    /// The number of the pool. Pools are numbered from 1, and no number is reused.
     pub(crate) pool: u32,
     pub(crate) entry: u32,
 }
@@ -74,8 +74,8 @@ fn get_or_fill<T>(cell: &OnceLock<Vec<T>>, new: impl FnMut() -> T) -> Option<&Ve
     cell.get()
 }
 
-/// Marks `bytes` at an address as an owner's. Returns false if the address is not covered, or
-/// without memory for the table.
+/// Records that `bytes` at an address belong to an owner. Returns false if the table does not cover
+/// the address, or if there is no memory for the table.
 pub(crate) fn enter(address: usize, bytes: usize, owner: Owner) -> bool {
     let entry = u64::from(owner.pool) << 32 | u64::from(owner.entry);
     for at in pages(address, bytes) {

@@ -40,7 +40,7 @@ pub enum Availability {
 }
 
 impl Availability {
-    /// Reads the machine's setting and the flag of this process.
+    /// Reads the machine's setting, and whether huge pages are disabled for this process.
     pub fn read() -> Self {
         if sys::is_disabled_for_process() {
             return Self::DisabledForProcess;
@@ -61,7 +61,7 @@ impl Availability {
     }
 }
 
-/// The word in brackets of `always [madvise] never`.
+/// Parses the word in brackets of a setting such as `always [madvise] never`.
 fn parse(text: &str) -> Availability {
     let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     match chosen.map(|(word, _)| word) {
@@ -72,7 +72,8 @@ fn parse(text: &str) -> Availability {
     }
 }
 
-/// The kernel's size of a transparent huge page in bytes; `None` if it has none.
+/// The size of a transparent huge page in bytes; `None` if the kernel has no transparent huge
+/// pages.
 pub(crate) fn huge_page_size() -> Option<usize> {
     let text = fs::read_to_string(format!("{FOLDER}/hpage_pmd_size")).ok()?;
     text.trim().parse().ok().filter(|size: &usize| size.is_power_of_two())
@@ -82,10 +83,10 @@ pub(crate) fn huge_page_size() -> Option<usize> {
 #[cfg(feature = "pool")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Switch {
-    /// Advise, populate each huge page when it is mapped, check that it is huge, and otherwise
-    /// collapse it.
+    /// Pools advise (`MADV_HUGEPAGE`) and populate each huge page when they map it, check that it
+    /// is huge, and otherwise collapse it.
     On,
-    /// Advise (`MADV_HUGEPAGE`), and leave the rest to page faults and khugepaged.
+    /// Pools advise (`MADV_HUGEPAGE`), and leave the rest to page faults and khugepaged.
     Advised,
     /// Pools request no huge pages (`MADV_NOHUGEPAGE`).
     Off,
@@ -133,7 +134,7 @@ impl Switch {
     }
 }
 
-/// The size in bytes of what pools map and return: a huge page, unless that is too large.
+/// The size in bytes of the unit that pools map and return: a huge page, unless that is too large.
 #[cfg(feature = "pool")]
 pub(crate) fn chunk_size() -> usize {
     chunk_size_for(huge_page_size())

@@ -14,7 +14,7 @@ use crate::size_class::SizeClass;
 use crate::stats::Statistics;
 use crate::{Error, cache, index};
 
-/// Memory in huge pages, for objects with similar lifetimes.
+/// A pool of memory in huge pages, for objects with similar lifetimes.
 ///
 /// This is a handle: clones refer to the same pool. When the last handle is dropped, all memory of
 /// the pool is returned to the kernel, including blocks in use. Any thread may call any method.
@@ -178,7 +178,7 @@ impl Pool {
         self.core.arena().size_at(block.addr().get())
     }
 
-    /// Returns the retained empty huge pages to the kernel; returns their bytes.
+    /// Returns the retained empty huge pages to the kernel; the result is their size in bytes.
     ///
     /// Free blocks of the calling thread are returned to the pool first; those of other threads
     /// stay.
@@ -190,7 +190,7 @@ impl Pool {
         self.core.arena().trim()
     }
 
-    /// Lets the kernel collapse the whole pool into huge pages now (`MADV_COLLAPSE`, Linux 6.1):
+    /// Asks the kernel to collapse the whole pool into huge pages now (`MADV_COLLAPSE`, Linux 6.1):
     /// after a fork(), or if the kernel had no huge pages before. Returns the bytes for which it
     /// did not; the pool's statistics say why.
     ///
@@ -234,13 +234,13 @@ impl Pool {
 /// Handles of a pool for C: the pointer inside the [`Arc`], so that a handle needs no memory of its
 /// own.
 impl Pool {
-    /// Turns the handle into a pointer without dropping it.
+    /// Turns the handle of a pool into a pointer without dropping it.
     pub(crate) fn into_raw(self) -> *const Core {
         let pool = std::mem::ManuallyDrop::new(self);
         Arc::as_ptr(&pool.core)
     }
 
-    /// Turns the pointer into a handle again.
+    /// Turns a pointer from `into_raw` into a handle again.
     ///
     /// # Safety
     /// The pointer is from `into_raw`. Of all handles that this makes from it, one may be dropped.

@@ -100,7 +100,7 @@ impl Core {
         matches!(self.state.load(Ordering::Relaxed), OPEN | CHECKED)
     }
 
-    /// Whether calls may use the thread's free blocks.
+    /// Whether calls may use the free blocks that threads cache.
     #[inline]
     pub(crate) fn is_quick(&self) -> bool {
         self.state.load(Ordering::Relaxed) == OPEN

@@ -33,7 +33,7 @@ impl SizeClass {
         self.index() < KEPT
     }
 
-    /// The class for a size from 1 to [`LARGEST`]; `None` for others.
+    /// The smallest size class for a size from 1 to [`LARGEST`]; `None` for other sizes.
     #[inline]
     pub(crate) fn for_size(size: usize) -> Option<Self> {
         let last = size.wrapping_sub(1);
@@ -46,7 +46,7 @@ impl SizeClass {
         Self::from_index((last >> (4 + doubling)) + 8 * doubling)
     }
 
-    /// The smallest class for a size whose blocks have the alignment (a power of two).
+    /// The smallest size class for a size whose blocks have the alignment (a power of two).
     #[inline]
     pub(crate) fn for_layout(size: usize, alignment: usize) -> Option<Self> {
         if alignment <= QUANTUM {

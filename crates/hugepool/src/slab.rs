@@ -31,7 +31,7 @@ impl Slab {
         Ok(Self { class, size, spans, capacity, free: capacity, blocks: BitSet::full(capacity)? })
     }
 
-    /// Takes the first free block; returns its offset from the start of the slab.
+    /// Takes the first free block; returns its offset from the start of the slab in bytes.
     pub(crate) fn take(&mut self) -> Option<usize> {
         let block = self.blocks.smallest()?;
         self.blocks.remove(block);

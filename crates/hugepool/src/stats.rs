@@ -29,7 +29,8 @@ pub struct Statistics {
     /// The part of `mapped` that was advised and not checked: large blocks, and everything with
     /// [`Switch::Advised`]. See `Pool::coverage`.
     pub unchecked: usize,
-    /// Why the kernel last refused a huge page, as in `errno.h`; `None` if it never did.
+    /// Error number with which the kernel last refused a huge page, as in `errno.h`; `None` if it
+    /// never did.
     pub huge_errno: Option<i32>,
     /// Number of blocks in use.
     pub live_blocks: u64,

@@ -126,7 +126,7 @@ mod memory {
         Huge,
         /// Use no huge pages (MADV_NOHUGEPAGE).
         Small,
-        /// A child by fork() does not get the memory.
+        /// A child by fork() does not get the memory (MADV_DONTFORK).
         Exclude,
         /// Populate the whole mapping with writable pages.
         Populate,
@@ -175,7 +175,8 @@ mod memory {
 
     #[cfg(not(miri))]
     impl Mapping {
-        /// Maps `bytes` aligned to `alignment` (a power of two); at or near `hint` if that is free.
+        /// Maps `bytes` at an address aligned to `alignment` (a power of two); at or near `hint` if
+        /// that is free.
         ///
         /// # Errors
         /// ENOMEM because of limits, overcommit or too many mappings; EOVERFLOW for a size above
@@ -207,7 +208,7 @@ mod memory {
             Ok(Self { base, bytes })
         }
 
-        /// Keeps the first aligned `bytes` and unmaps the rest.
+        /// Keeps the first aligned `bytes` of the mapping and unmaps the rest.
         fn trimmed(self, bytes: usize, alignment: usize) -> Self {
             let start = self.address();
             let front = start.next_multiple_of(alignment) - start;

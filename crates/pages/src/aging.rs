@@ -47,7 +47,7 @@ pub fn wear(pool: &Zsmalloc, stored: &ClassPages) -> f64 {
     1.0 + MARGIN * (most - 1.0) + luck
 }
 
-/// The maximum memory of a simulated pool while it is used, relative to that of a fresh one.
+/// The maximum memory of a simulated pool while it is used, relative to that of a fresh pool.
 fn play(pool: &Zsmalloc, classes: &[usize], draw: &mut Draw) -> f64 {
     let mut worn = Pool::new(pool);
     let mut places: Vec<ObjectSlot> = classes.iter().map(|class| worn.store(*class)).collect();
@@ -113,7 +113,7 @@ impl Pool {
     }
 }
 
-/// The zspages of a class, in lists by fullness.
+/// The zspages of a size class, in lists by fullness.
 #[derive(Debug)]
 struct Zspages {
     class: Class,

@@ -86,7 +86,7 @@ impl From<Algorithm> for Compressor {
     }
 }
 
-/// Without a level, the kernel's default level is used.
+/// Converts a compressor without a level to the algorithm with the kernel's default level.
 impl TryFrom<&Compressor> for Algorithm {
     type Error = NoSuchAlgorithm;
 

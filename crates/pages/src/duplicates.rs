@@ -126,12 +126,12 @@ impl Duplicates {
         self.streams.extend(other.streams);
     }
 
-    /// Number of marks, each of which takes eight bytes.
+    /// Number of marks that are stored, each of which takes eight bytes.
     pub(crate) fn kept_hashes(&self) -> usize {
         self.streams.iter().map(|stream| stream.marks.len()).sum()
     }
 
-    /// Keeps only 1 / 2 to this power of all contents.
+    /// Keeps only the fraction 1 / 2^`halvings` of all contents.
     pub fn thin(&mut self, halvings: u32) {
         self.halvings = self.halvings.max(halvings);
         for stream in &mut self.streams {
@@ -194,7 +194,7 @@ fn size_of(mark: u64, page: usize) -> Option<u64> {
     (steps < SAME_FILLED).then(|| (steps * page as u64).div_ceil(STEPS as u64))
 }
 
-/// All pages with the same contents.
+/// All pages that have the same contents.
 #[derive(Debug, Clone, Copy)]
 struct Content {
     what: Contents,

@@ -45,7 +45,7 @@ pub fn used_pages(
     let used = parts.mean() * all + of_classes.mean;
     let [low, high] = parts.mean_interval(places).map(|mean| mean * all);
     let [below, above] = [parts.mean() * all - low, high - parts.mean() * all];
-    // the ends of a sum of independent parts: their squares add up
+    // the squares of the half-widths add up, as the two parts are independent
     let low = used - below.hypot(Z * of_classes.variance.sqrt());
     let high = used + above.hypot(Z * of_classes.variance.sqrt());
     let whole = |bytes: f64| bytes.max(0.0).round() as u64;
@@ -144,7 +144,8 @@ struct ClassCount {
 }
 
 impl ClassCount {
-    /// The unused part of the last zspage, which has this many bytes and objects.
+    /// Expected unused bytes of the last zspage of the class, which has this size in bytes and
+    /// number of objects.
     fn rest(self, bytes: f64, objects: f64) -> UnusedSpace {
         let deviation = self.variance.sqrt();
         if 7.0 * deviation > 4.0 * objects {

@@ -38,7 +38,8 @@ pub(crate) struct Huge {
     known: u64,
     mapped: f64,
     zeros: f64,
-    /// For each range, the number of pages that are not part of a huge page.
+    /// For each range with the size of a huge page, the number of its pages that are not part of a
+    /// huge page.
     small: HashMap<u64, u32>,
     /// Number of ranges worth collapsing in the sources that were added with `add_source`.
     collapsible: u64,
@@ -72,7 +73,7 @@ impl Huge {
         self.collapsible + self.small.values().filter(is_worth).count() as u64
     }
 
-    /// Adds what another thread counted in the same process.
+    /// Adds the counts of another thread for the same process.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.known += other.known;
         self.mapped += other.mapped;

@@ -87,7 +87,7 @@ impl Sums {
         if self.count == 0 { 0.0 } else { sum / self.count as f64 }
     }
 
-    /// The mean of the value per page.
+    /// The mean of the value per page, not per place.
     #[must_use]
     pub fn mean_of_page(&self) -> f64 {
         if self.shares[0] > 0.0 { self.values[0] / self.shares[0] } else { 0.0 }
@@ -99,7 +99,7 @@ impl Sums {
         if self.count == 0 { 1.0 } else { self.per_place(self.shares[0]) }
     }
 
-    /// The interval of [`Self::mean`] for all `population` places.
+    /// The 95 % interval of [`Self::mean`] over all `population` places.
     #[must_use]
     pub fn mean_interval(&self, population: u64) -> Ends<f64> {
         interval(self.count, self.values, population)
@@ -127,7 +127,7 @@ impl Sums {
         interval(self.count, self.shares, population)
     }
 
-    /// The same places with a value of 1 each, so that only their shares count.
+    /// The sums for the same places with a value of 1 each, so that only their shares count.
     pub(crate) fn with_shares_as_values(&self) -> Self {
         let [_, square, cube] = self.shares;
         Self { values: self.shares, crossed: [square, cube, cube], ..*self }
@@ -139,7 +139,7 @@ impl Sums {
         if self.shares[1] > 0.0 { self.shares[0] * self.shares[0] / self.shares[1] } else { 0.0 }
     }
 
-    /// The sum of squared deviations from the mean.
+    /// The sum of squared deviations of the values from their mean.
     pub(crate) fn deviations(&self) -> f64 {
         (self.values[1] - self.values[0] * self.mean()).max(0.0)
     }
@@ -164,7 +164,7 @@ fn add_all(sums: &mut [f64; 3], more: [f64; 3]) {
     sums.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
 }
 
-/// The interval of a mean, from the sums of first, second and third powers.
+/// The 95 % interval of a mean, from the sums of first, second and third powers.
 fn interval(count: u64, powers: [f64; 3], population: u64) -> Ends<f64> {
     let mean = if count == 0 { 0.0 } else { powers[0] / count as f64 };
     let [below, above] = strays(count, powers, population);
@@ -210,8 +210,8 @@ fn left_out(count: u64, population: u64) -> f64 {
     1.0 - count as f64 / population as f64
 }
 
-/// The interval for the number of pages of a kind among `population`, if `found` of `count` sampled
-/// ones are.
+/// The 95 % interval for the number of pages of a kind among `population`, if `found` of `count`
+/// sampled pages are of this kind.
 #[must_use]
 pub fn pages_interval(found: u64, count: u64, population: u64) -> Ends<u64> {
     if count == 0 {
@@ -264,7 +264,7 @@ impl Population {
         self.pages == self.places
     }
 
-    /// Estimated number of pages of a kind, if the sample has this number.
+    /// Estimated number of pages of a kind in the population, if the sample has `found` of them.
     #[must_use]
     pub fn pages_of(&self, found: f64) -> u64 {
         if self.has_one_place_per_page() {
@@ -293,7 +293,8 @@ impl Population {
     }
 }
 
-/// Estimated number of pages in the population, if `found` of `count` sampled ones are of the kind.
+/// Estimated number of pages of a kind in the population, if `found` of `count` sampled pages are
+/// of this kind.
 #[must_use]
 pub fn pages(found: u64, count: u64, population: u64) -> u64 {
     match count {

@@ -13,7 +13,7 @@ use crate::zsmalloc::{Rule, Zsmalloc};
 pub struct Kernel {
     /// The kernel release in which this behaviour was measured.
     pub name: &'static str,
-    /// How the chain length of zspages is chosen.
+    /// How the kernel chooses the number of pages in a zspage.
     pub rule: Rule,
     /// How the kernel's zram calls zstd.
     pub zstd: ZstdCall,
@@ -39,7 +39,8 @@ pub struct KernelTraits {
     /// Whether the kernel's zram devices have the file `algorithm_params`; `None` if no zram device
     /// exists.
     pub algorithm_params: Option<bool>,
-    /// Bytes of a slot, measured on an initialised device.
+    /// Size of a slot of zram's slot table in bytes, measured on an initialised device; `None` if
+    /// there is none.
     pub slot_bytes: Option<u64>,
 }
 
@@ -60,7 +61,7 @@ impl Kernel {
         Self { name: "this kernel", rule, slot_bytes, ..kernel }
     }
 
-    /// The kernel's zsmalloc pool, for pages of this size in bytes.
+    /// The kernel's zsmalloc pool for pages with this size in bytes.
     #[must_use]
     pub fn pool(&self, page: usize) -> Zsmalloc {
         Zsmalloc::new(page, self.rule)

@@ -11,13 +11,14 @@ use zstd::zstd_safe::{CCtx, CParameter, Strategy};
 /// How a kernel calls the zstd library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ZstdCall {
-    /// With the parameters for a source of one page, as zram does since it has `algorithm_params`.
+    /// The kernel passes the parameters for a source of one page, as zram does since it has
+    /// `algorithm_params`.
     ForPage,
-    /// With the parameters for a source of unknown length, as the crypto API did.
+    /// The kernel passes the parameters for a source of unknown length, as the crypto API did.
     ForAnyLength,
 }
 
-/// Size of the output buffer, sufficient for incompressible pages.
+/// Size of the output buffer in bytes, sufficient for incompressible pages.
 fn room(page: usize) -> usize {
     page + page / 8 + 64
 }
@@ -61,7 +62,7 @@ pub(crate) struct Deflate {
 }
 
 impl Deflate {
-    /// Raw deflate with a window of 2 KiB.
+    /// A raw deflate encoder with a window of 2 KiB.
     pub(crate) fn new(level: u32) -> Self {
         let stream = Compress::new_with_window_bits(Compression::new(level), false, 11);
         Self { stream, out: Vec::new() }

@@ -14,11 +14,11 @@ use crate::bytes::{LARGEST_PAGE, Positions, common, hash, word};
 
 const MULTIPLIER: u32 = 2_654_435_761;
 const MIN_MATCH: usize = 4;
-/// The last bytes of a block are always literals.
+/// Number of bytes at the end of a block that are always literals.
 const LAST_LITERALS: usize = 5;
-/// No match starts nearer to the end than this.
+/// Minimum distance of the start of a match from the end of the block, in bytes.
 const LAST_START: usize = 12;
-/// After this many misses (as a power of two) the search takes larger steps.
+/// Binary logarithm of the number of misses after which the search takes larger steps.
 const PATIENCE: u32 = 6;
 
 /// The encoder's working memory, reused for each page.
@@ -63,8 +63,8 @@ impl Lz4 {
         size + literals(page.len() - anchor)
     }
 
-    /// The first position from `at` on whose four bytes are in the table, and their earlier
-    /// position.
+    /// The first position from `at` on whose four bytes are in the table, and the position where
+    /// they occurred before.
     fn find(&mut self, page: &[u8], at: usize) -> Option<(usize, usize)> {
         let (mut here, mut tries) = (at, 1usize << PATIENCE);
         let mut step = 1;

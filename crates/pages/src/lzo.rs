@@ -20,7 +20,7 @@ use crate::bytes::{LARGEST_PAGE, Positions, common, hash, word};
 const MULTIPLIER: u32 = 0x1824_429d;
 /// Length in bytes of the shortest copy that the encoder searches for.
 const MIN_MATCH: usize = 4;
-/// No copy starts within this distance from the end.
+/// Minimum distance of the start of a copy from the end of the page, in bytes.
 const TAIL: usize = 20;
 /// Number of bytes at the start of a page in which no copy is searched: a stream starts with
 /// literals.
@@ -47,7 +47,7 @@ impl Lzo {
         Self { seen: Positions::default(), runs: false }
     }
 
-    /// lzo-rle, which has an instruction for runs of zeros.
+    /// An encoder for lzo-rle, which has an instruction for runs of zeros.
     #[must_use]
     pub fn with_runs() -> Self {
         Self { runs: true, ..Self::plain() }

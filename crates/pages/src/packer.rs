@@ -28,7 +28,7 @@ impl fmt::Debug for Packer {
     }
 }
 
-/// The bytes were not compressed with this algorithm, or the page has another size.
+/// Error: the bytes were not compressed with this algorithm, or the page has another size.
 #[derive(Debug, PartialEq, Eq)]
 pub struct NotPacked;
 
@@ -95,7 +95,7 @@ impl Packer {
     }
 }
 
-/// The window of zram's deflate, as a power of two: 2 KiB.
+/// Binary logarithm of the window of zram's deflate in bytes: 2 KiB.
 const WINDOW: u8 = 11;
 
 fn deflate(stream: &mut Compress, page: &[u8], packed: &mut [u8]) -> Option<usize> {

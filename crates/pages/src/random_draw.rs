@@ -13,7 +13,7 @@
 #[derive(Debug, Clone, Copy)]
 pub struct RandomDraw {
     seed: u64,
-    /// Pages whose random number is at most this are drawn.
+    /// Largest random number with which a page is drawn.
     most: u64,
 }
 

@@ -43,7 +43,7 @@ impl ValueRange {
         Self { value, ends: [value, value] }
     }
 
-    /// `value` ± `half`, limited to what is possible.
+    /// A range of `value` ± `half`, limited to what is possible.
     fn around(value: f64, half: f64, [least, most]: Ends<f64>) -> Self {
         let clamped = |number: f64| number.clamp(least, most.max(least));
         let ends = [clamped(value - half).floor() as u64, clamped(value + half).ceil() as u64];
@@ -63,7 +63,7 @@ pub(crate) struct DrawCounts {
     pub(crate) left_out: Sums,
     contents: u64,
     copies: u64,
-    /// What storing the duplicates once would save, if all were compressed.
+    /// Bytes that storing the duplicates once would save, if all of them were compressed.
     bytes: u64,
     drawn: DrawSums,
 }
@@ -114,7 +114,7 @@ impl DrawCounts {
         }
     }
 
-    /// Adds a content; `sized` of its copies were compressed, to `size` bytes.
+    /// Adds a content with this number of copies; `sized` of them were compressed, to `size` bytes.
     pub(crate) fn content(&mut self, copies: u64, sized: u64, size: u64) {
         self.contents += 1;
         self.copies += copies;
@@ -127,7 +127,7 @@ impl DrawCounts {
         self.stands_for <= 1.0
     }
 
-    /// The estimated number of all contents, if `kept` were kept.
+    /// The estimated number of all contents, if `kept` of them were kept.
     pub(crate) fn of_all(&self, kept: u64) -> u64 {
         (kept as f64 * self.stands_for) as u64
     }
@@ -189,7 +189,8 @@ impl DrawCounts {
         (duplicates * size, duplicates * error)
     }
 
-    /// The size of all pages minus that of the different contents, with its standard error.
+    /// The bytes saved, as the size of all pages minus that of the different contents, with its
+    /// standard error.
     fn by_difference(&self, sized: f64) -> (f64, f64) {
         let (drawn, pages) = (&self.drawn, self.pages as f64);
         let mut all = self.left_out;

@@ -182,7 +182,7 @@ impl Tally {
         self.duplicates.as_ref().map_or(0, Duplicates::kept_hashes)
     }
 
-    /// If duplicates are tracked, keeps only 1 / 2 to this power of all contents.
+    /// If duplicates are tracked, keeps only the fraction 1 / 2^`halvings` of all contents.
     pub fn thin(&mut self, halvings: u32) {
         if let Some(duplicates) = &mut self.duplicates {
             duplicates.thin(halvings);
@@ -201,7 +201,8 @@ impl Tally {
         self.same_filled
     }
 
-    /// What the sampled pages would add to `compr_data_size`, with the algorithm of this index.
+    /// Bytes that the sampled pages would add to zram's `compr_data_size`, with the algorithm of
+    /// this index.
     #[must_use]
     pub fn compressed_bytes(&self, algorithm: usize) -> u64 {
         self.algorithms.get(algorithm).map_or(0, |stores| stores.compressed_bytes)

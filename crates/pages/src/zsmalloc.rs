@@ -33,10 +33,11 @@ const HANDLE: usize = 8;
 /// How a kernel version chooses the number of pages in a zspage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// Of at most 4 pages, the length with the highest utilisation in whole percent, as 6.1 does.
+    /// The kernel chooses the length with the highest utilisation in whole percent, of at most 4
+    /// pages, as Linux 6.1 does.
     UsedPercent,
-    /// Of at most `longest` pages, the length with the least waste; a size that is a power of two
-    /// takes one page. As 6.12 does.
+    /// The kernel chooses the length with the least waste, of at most `longest` pages, as Linux
+    /// 6.12 does; a size that is a power of two takes one page.
     LeastWaste {
         /// Maximum number of pages in a zspage (`CONFIG_ZSMALLOC_CHAIN_SIZE`, usually 8).
         longest: usize,
@@ -91,7 +92,7 @@ pub struct Zsmalloc {
 }
 
 impl Zsmalloc {
-    /// The classes of a kernel with this `rule`, for pages of `page` bytes (a power of two).
+    /// The size classes of a kernel with this `rule`, for pages of `page` bytes (a power of two).
     #[must_use]
     pub fn new(page: usize, rule: Rule) -> Self {
         let step = page / STEPS;
@@ -121,13 +122,13 @@ impl Zsmalloc {
         self.huge
     }
 
-    /// All classes, sorted by the size of the place.
+    /// All size classes, sorted by the size of the place.
     #[must_use]
     pub fn classes(&self) -> &[Class] {
         &self.classes
     }
 
-    /// What a page with this compressed size adds to zram's `compr_data_size`.
+    /// Bytes that a page with this compressed size adds to zram's `compr_data_size`.
     #[must_use]
     pub fn stored_size(&self, size: usize) -> usize {
         if size >= self.huge { self.page } else { size }
@@ -175,7 +176,7 @@ impl Zsmalloc {
 pub(crate) struct ClassSample {
     /// Number of places in the sample whose page is stored in this class.
     pub(crate) objects: u64,
-    /// Sum of their shares of pages, and the sum of the squares.
+    /// Sum of the shares of pages of these places, and the sum of the squares of the shares.
     pub(crate) shares: f64,
     pub(crate) squares: f64,
 }
@@ -234,7 +235,7 @@ mod tests {
         assert_eq!((old.classes.len(), old.huge_from()), (69, 3257));
     }
 
-    /// A naive fill: objects are stored one by one, with a new zspage if none has room.
+    /// Fills a pool naively: objects are stored one by one, with a new zspage if none has room.
     fn pack(pool: &Zsmalloc, sizes: &[usize]) -> u64 {
         let mut free = vec![0usize; pool.classes.len()];
         let mut pages = 0;

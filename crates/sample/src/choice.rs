@@ -21,11 +21,11 @@ pub enum Target {
     Cgroup(String),
     /// Every process that the calling process may read.
     Host,
-    /// A regular file, taken as it is, such as a memory dump.
+    /// The contents of a regular file, such as a memory dump, taken as they are.
     File(PathBuf),
-    /// A block device, even if it is in use. Read with O_DIRECT.
+    /// The contents of a block device, even if it is in use; read with O_DIRECT.
     Device(PathBuf),
-    /// An ELF core dump: the memory that it contains.
+    /// The memory that an ELF core dump contains.
     Core(PathBuf),
 }
 
@@ -100,9 +100,9 @@ pub struct Options {
     pub others_allowed: bool,
     /// Seed of the random sample: the same seed draws the same pages of unchanged memory.
     pub seed: u64,
-    /// Time limit for everything, including the search for pages.
+    /// Time limit of sampling as a whole, including the search for pages; `None` for no limit.
     pub budget: Option<Duration>,
-    /// CPU limit, in percent of one CPU.
+    /// Limit of this process's CPU use, in percent of one CPU; `None` for no limit.
     pub max_cpu: Option<Percent>,
     /// A flag that stops sampling soon when the caller sets it (for example on Ctrl-C); what was
     /// sampled until then is the result.

@@ -270,7 +270,8 @@ fn kind_of(name: &[u8]) -> PageKind {
     if shared { PageKind::Shmem } else { PageKind::File }
 }
 
-/// The contents of the note CORE/NT_FILE. Names and contents of notes are padded to four bytes.
+/// Finds the contents of the note CORE/NT_FILE. Names and contents of notes are padded to four
+/// bytes.
 fn find_note(mut notes: &[u8], format: Format) -> Option<&[u8]> {
     const NT_FILE: u64 = 0x4649_4c45;
     loop {
@@ -309,7 +310,7 @@ mod tests {
         bytes.extend(digits);
     }
 
-    /// A core with these program headers: type, offset, address, length.
+    /// Makes a core dump with these program headers: type, offset, address, length.
     fn core(wide: bool, big: bool, programs: &[[u64; 4]]) -> Vec<u8> {
         let mut file = vec![0x7f, b'E', b'L', b'F', 1 + u8::from(wide), 1 + u8::from(big), 1];
         file.resize(16, 0);

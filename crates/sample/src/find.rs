@@ -32,8 +32,8 @@ use crate::spans::Run;
 /// Number of regions per call of PAGEMAP_SCAN: as many as the kernel collects before it copies them
 /// out.
 const REGIONS: usize = 512;
-/// Pages per call, after which the kernel releases the mmap lock: well under a millisecond at 75 ns
-/// per page.
+/// Maximum number of pages per call, after which the kernel releases the mmap lock: well under a
+/// millisecond at 75 ns per page.
 const MOST_AT_ONCE: u64 = 1 << 13;
 /// Number of pagemap entries that are read at once.
 const ENTRIES: usize = 1 << 14;
@@ -196,8 +196,8 @@ impl<'a, T: RunSink> ProcessSearch<'a, T> {
         self.read(&mut place)
     }
 
-    /// Switches to a method that more kernels support, if the error is due to the method; whether
-    /// it did.
+    /// Switches to a method that more kernels support, if the error is due to the method; returns
+    /// whether it switched.
     fn falls_back(&mut self, error: &io::Error) -> bool {
         let lesser = match (self.finder.method, error.raw_os_error()) {
             (Method::ScanWithGuards, Some(libc::EINVAL)) => Method::Scan,
@@ -396,7 +396,8 @@ enum MappedAs {
     /// A part of the kernel's huge zero page.
     HugeZero,
     Small,
-    /// Unknown, because frame numbers or page flags are not available.
+    /// It is unknown whether the range is a huge page, because frame numbers or page flags are not
+    /// available.
     Untold,
 }
 

@@ -30,13 +30,13 @@ use crate::{Part, PartKind, Partial, ProcessEnd, SkippedPages, UnreadProcess, Wh
 
 /// Maximum number of helpers: each except the first replaces one that is stuck.
 const MAX_HELPERS: usize = 8;
-/// How long a helper may show no sign of life.
+/// Maximum time for which a helper thread may show no sign of life.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// The limit is multiplied by this as long as the thread is runnable.
+/// Factor for that time as long as the helper thread is running or waits for a CPU.
 const BUSY: u32 = 10;
 /// Interval at which it is checked whether sampling may continue.
 const GLANCE: Duration = Duration::from_millis(50);
-/// Maximum number of spans of all processes together: 12 MiB.
+/// Maximum number of spans of all processes together, which take 12 MiB.
 const MOST_SPANS: usize = 1 << 18;
 /// Minimum number of spans for each process.
 const LEAST_SPANS: usize = 1 << 10;
@@ -504,7 +504,7 @@ mod tests {
         }
     }
 
-    /// The cost of searching 100 TiB of reserved address space: about one call for each mapping.
+    /// Searching 100 TiB of reserved address space takes about one call for each mapping.
     #[test]
     fn reserved_address_space_costs_nothing() {
         for (arrangement, method) in [

@@ -25,7 +25,7 @@ impl Permutation {
         Self { length, half_bits: bits.div_ceil(2).max(1), seed: mix(seed) }
     }
 
-    /// The number at this place of the permutation; `None` from `length` on.
+    /// The number at this place of the permutation; `None` for places from `length` on.
     pub(crate) fn number_at(self, place: u64) -> Option<u64> {
         if place >= self.length {
             return None;

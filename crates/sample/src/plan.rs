@@ -56,7 +56,7 @@ struct Draw {
     order: Permutation,
     next: u64,
     until: u64,
-    /// Indices of this round's pages among all pages; the next one is last.
+    /// Indices of this round's pages among all pages; the next page to hand out is at the end.
     round: Vec<u64>,
 }
 
@@ -85,7 +85,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// The next batch; `None` when all are handed out, or a limit was reached.
+    /// Hands out the next batch; `None` when all are handed out, or a limit was reached.
     pub(crate) fn next(&mut self) -> Option<Batch> {
         match &mut self.way {
             Way::Sweep(place) => {
@@ -152,7 +152,7 @@ impl Draw {
         self.next = end;
     }
 
-    /// The next pages of the round that are in the same part and in the same coarse span.
+    /// Takes the next pages of the round that are in the same part and in the same coarse span.
     fn batch(&mut self, spans: &[Spans]) -> Option<Batch> {
         let (part, before) = part_of(spans, *self.round.last()?)?;
         let mut requests = Vec::with_capacity(BATCH);

@@ -126,8 +126,8 @@ impl Opened {
         &self.pagemap
     }
 
-    /// Reads these pages, which must be in order, each to its place in `buffer`. `Err` if the
-    /// memory is gone: then nothing in the buffer may be shown.
+    /// Reads the requested pages, which must be in order, each to its place in `buffer`. `Err` if
+    /// the memory is gone: then nothing in the buffer may be shown.
     pub(crate) fn read(
         &self,
         requests: &[PageRequest],
@@ -157,7 +157,7 @@ impl Opened {
         })
     }
 
-    /// Decides how to read each page, by the present contents of pagemap.
+    /// Decides how to read each page, from what pagemap says now.
     fn read_pages(
         &self,
         requests: &[PageRequest],
@@ -317,7 +317,7 @@ fn follows(last: &Piece, next: &Piece) -> bool {
     last.address.checked_add(length) == Some(next.address) && last.at + last.length == next.at
 }
 
-/// Number of consecutive pages from `from` on that are read through /proc/PID/mem.
+/// Number of consecutive pages from index `from` on that are read through /proc/PID/mem.
 fn sharing_run(requests: &[PageRequest], ways: &[Way], from: usize) -> usize {
     let pages = requests.get(from..).unwrap_or_default();
     let ways = ways.get(from..).unwrap_or_default();

@@ -45,7 +45,7 @@ impl RangeSet {
     }
 }
 
-/// The parts of `first..end` that the sorted `ranges` leave free.
+/// The parts of `first..end` that none of the sorted `ranges` covers.
 fn gaps(first: u64, end: u64, ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut free = Vec::new();
     let mut at = first;

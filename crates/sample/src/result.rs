@@ -28,14 +28,14 @@ pub struct Origin {
     pub huge: Option<bool>,
 }
 
-/// What backs a page.
+/// The kind of memory that a page belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PageKind {
-    /// Private memory, which can be swapped.
+    /// Private memory of a process, which can be swapped.
     Anonymous,
-    /// Shared memory and tmpfs, which can be swapped.
+    /// A page of shared memory or tmpfs, which can be swapped.
     Shmem,
-    /// Page cache of a file, which is dropped and read again, never swapped.
+    /// A page of a file in the page cache, which is dropped and read again, never swapped.
     File,
     /// Not memory of a process, but a page-sized piece of a file or a device.
     Stored,
@@ -72,7 +72,7 @@ impl PartKind {
 pub struct Part {
     /// The kind of source.
     pub kind: PartKind,
-    /// The name of the command (`comm`), or the path of the file.
+    /// Name of the process's command (`comm`), or path of the file.
     pub name: Name,
     /// The pid if the source is a process.
     pub pid: Option<u32>,
@@ -87,15 +87,16 @@ pub struct Part {
     /// Number of anonymous pages in swap: they are counted, not read, and not part of the
     /// population. Shmem in swap is not counted, as it is not mapped by any process.
     pub swapped: Pages,
-    /// Mappings of the kernel's zero page, which take no memory; 0 if they cannot be recognised.
+    /// Number of mapped pages that are the kernel's zero page, which take no memory; 0 if they
+    /// cannot be recognised.
     pub zero_page: Pages,
     /// Number of pages that should have been shown and could not be, by the reason.
     pub skipped: SkippedPages,
-    /// How the process ended, if it did before all its pages were sampled.
+    /// How the process ended; `None` if it did not end before all its pages were sampled.
     pub ended: Option<ProcessEnd>,
 }
 
-/// Numbers of pages that were found but could not be shown, by the reason.
+/// Number of pages that were found but could not be shown, for each reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SkippedPages {
     /// Pages that were freed after they were found, or whose source ended.
@@ -104,7 +105,7 @@ pub struct SkippedPages {
     pub swapped: Pages,
     /// Pages that the kernel refused to read: device memory, secret memory, an I/O error.
     pub refused: Pages,
-    /// Another process had already shown the same page (only with [`Choice::Exact`], as root).
+    /// Pages that were already shown for another process (only with [`Choice::Exact`], as root).
     pub duplicate: Pages,
     /// Pages that are after the end of the file.
     pub truncated: Pages,
@@ -159,7 +160,8 @@ pub enum WhyUnread {
 }
 
 impl WhyUnread {
-    /// Whether it could be read by another user, or if other users' processes were requested.
+    /// Whether another user could read the process, or this program could if processes of other
+    /// users were requested.
     #[must_use]
     pub const fn is_refused(self) -> bool {
         matches!(self, Self::OtherUser | Self::Denied)
@@ -226,7 +228,7 @@ pub enum Partial {
     Ended,
     /// A process did not answer in time.
     Stuck,
-    /// The core ends before the memory that its head lists.
+    /// The core dump ends before the memory that its headers list.
     Truncated,
 }
 
@@ -276,7 +278,7 @@ impl Sample {
         self.parts.iter().map(|part| part.sampled).sum()
     }
 
-    /// Number of pages in swap, of all parts.
+    /// Number of pages in swap, over all sources.
     #[must_use]
     pub fn swapped_pages(&self) -> Pages {
         self.parts.iter().map(|part| part.swapped).sum()

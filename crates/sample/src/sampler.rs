@@ -170,7 +170,7 @@ impl Sampler {
         Self { sample, sources, spans, pace, order, drawn: 0, zero, frames, kernel, proportions }
     }
 
-    /// Refuses to read everything if the host has too little memory for that.
+    /// Refuses to read all pages if the host has too little memory for that.
     fn with_contents_of(self, host: &HostRoot) -> Result<Self, OpenError> {
         if self.sample.choice != Choice::Exact || self.pace.options().bounded {
             return Ok(self);
@@ -273,8 +273,8 @@ impl Sampler {
         (ledger, partial, at.unwrap_or(until))
     }
 
-    /// A sweep in order of address if all pages are requested at once, otherwise the next pages of
-    /// the permutation.
+    /// Plans a sweep in order of address if all pages are requested at once, otherwise a draw of
+    /// the next pages of the permutation.
     fn plan(&self, more: u64) -> (Plan<'_>, u64) {
         let until = self.drawn + more;
         if self.drawn == 0 && until == self.pages_in_spans() {

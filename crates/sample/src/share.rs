@@ -35,7 +35,7 @@ const MOST_ASKED: usize = 64;
 /// Maximum number of processes whose files are kept open.
 const MOST_OPEN: usize = 256;
 
-/// What all threads use to find out who shares a page.
+/// State that all threads use to find out which processes share a page.
 #[derive(Debug)]
 pub(crate) struct Sharers<'a> {
     sharing: Sharing,
@@ -43,7 +43,7 @@ pub(crate) struct Sharers<'a> {
     spans: &'a [Spans],
     kernel: &'a Frames,
     proportions: &'a Mutex<SmapsShares>,
-    /// The time limit of sampling as a whole.
+    /// The time limit of sampling as a whole; `None` for no limit.
     budget: Option<Duration>,
 }
 
@@ -128,8 +128,8 @@ impl<'a> Sharers<'a> {
         }
     }
 
-    /// Number of other processes that show such a page at this address, and whether that is the
-    /// maximum.
+    /// Number of other processes that show such a page at this address, and whether the count
+    /// stopped at the maximum.
     fn others(
         &self,
         part: usize,
@@ -160,7 +160,7 @@ impl<'a> Sharers<'a> {
         (of_asked, found >= most)
     }
 
-    /// Average weight of shared pages in the page's mapping; `None` if there is no time to read
+    /// Average weight of shared pages in the mapping of a page; `None` if there is no time to read
     /// `smaps`.
     fn proportion(&self, part: usize, page: u64) -> Option<f64> {
         let identity = self.identities.get(part)?;
@@ -178,7 +178,7 @@ impl<'a> Sharers<'a> {
     }
 }
 
-/// Time for reading `smaps`, measured with small pages of 4 KiB.
+/// Estimated time for reading `smaps` of this number of pages, measured with small pages of 4 KiB.
 fn cost(pages: u64) -> Duration {
     const NANOS_PER_PAGE: u64 = 46;
     Duration::from_nanos(pages.saturating_mul(NANOS_PER_PAGE))

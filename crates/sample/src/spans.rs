@@ -128,7 +128,7 @@ impl Spans {
         }
     }
 
-    /// Whether a page of this number and kind may be among the pages to show; not certain in a
+    /// Whether a page with this number and kind may be among the pages to show; not certain in a
     /// coarse span.
     pub(crate) fn may_hold(&self, page: u64, kind: PageKind) -> bool {
         let after = self.list.partition_point(|span| span.first <= page);

@@ -129,7 +129,7 @@ impl Stored {
         }
     }
 
-    /// The pages to show in a coarse span.
+    /// Numbers of the pages to show in a coarse span.
     pub(crate) fn pages_of(&self, span: &Span) -> Vec<u64> {
         let mut pages = Vec::new();
         let Some((offset, _)) = self.place(span.first) else { return pages };
@@ -193,8 +193,8 @@ impl Stored {
         });
     }
 
-    /// The number of leading pages that are consecutive in the file too, with their offset and
-    /// length.
+    /// Number of leading pages of the requests that are consecutive in the file too, with their
+    /// offset and length in the file.
     fn together(&self, requests: &[PageRequest]) -> (Option<(u64, u64)>, usize) {
         let Some(first) = requests.first().and_then(|wanted| self.place(wanted.page)) else {
             return (None, 1);

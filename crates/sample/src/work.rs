@@ -188,7 +188,7 @@ impl<V: Visit> Worker<'_, '_, V> {
         }
     }
 
-    /// `Err(None)` if the memory was gone after the read.
+    /// Reads pages of a process; `Err(None)` if the memory was gone after the read.
     fn read_process(
         &mut self,
         part: usize,

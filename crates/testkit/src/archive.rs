@@ -16,10 +16,10 @@ use tar::{Archive, Builder, EntryType, Header};
 /// The file name of a recording's description.
 pub(crate) const DESCRIPTION: &str = "host.toml";
 
-/// The files by path in the recording, such as `end/proc/meminfo`.
+/// Contents of the files by path in the recording, such as `end/proc/meminfo`.
 pub(crate) type Files = BTreeMap<String, Vec<u8>>;
 
-/// The files of an archive that we wrote, or that `tar` made of a folder.
+/// Unpacks the files of an archive that this module wrote, or that `tar` made of a folder.
 pub(crate) fn unpack(archive: &[u8]) -> Result<Files> {
     let mut files = Files::new();
     for entry in Archive::new(archive).entries()? {
@@ -75,8 +75,8 @@ fn head(kind: EntryType, size: usize) -> Header {
     head
 }
 
-/// The path of the same file at the end, which precedes this one in the archive, if both are equal.
-/// For an empty file, a link would take as many bytes.
+/// The path of the same file at the later end, which precedes this one in the archive, if both are
+/// equal. For an empty file, a link would take as many bytes.
 pub(crate) fn twin(files: &Files, path: &str, bytes: &[u8]) -> Option<String> {
     let twin = format!("end/{}", path.strip_prefix("start/")?);
     let same = files.get(&twin).is_some_and(|other| other == bytes);

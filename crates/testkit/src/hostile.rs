@@ -17,7 +17,7 @@ use crate::scene::Scene;
 pub enum Kind {
     /// A recording in one archive.
     Recording,
-    /// A folder of evidence: `experiment.json`, `runs.jsonl`, `summary.json`.
+    /// A folder of evidence with `experiment.json`, `runs.jsonl` and `summary.json`.
     Evidence,
     /// A journal of temporary changes (loans).
     Journal,
@@ -30,7 +30,7 @@ pub enum Kind {
 /// One hostile input.
 #[derive(Debug, Clone)]
 pub struct Hostile {
-    /// What was done to the valid input.
+    /// Description of what was done to the valid input.
     pub name: String,
     /// The kind of file that the input pretends to be.
     pub kind: Kind,
@@ -311,7 +311,7 @@ fn head(rng: &mut Rng, host: &BTreeMap<String, Vec<u8>>) -> (String, Vec<u8>) {
     (format!("a head of kind {:#x}, {path:?}, {size} bytes", kind.as_byte()), bytes)
 }
 
-/// A name of many megabytes for the next file.
+/// Adds a name of many megabytes for the next file in the archive.
 fn long_name(rng: &mut Rng, host: &BTreeMap<String, Vec<u8>>) -> (String, Vec<u8>) {
     let kind = [b'L', b'K', b'x', b'g'][rng.usize(..4)];
     let length: usize = [1000, 70_000, 30 << 20, 63 << 20][rng.usize(..4)];

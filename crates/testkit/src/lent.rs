@@ -35,7 +35,8 @@ impl Lent {
         Self { state: state.to_owned() }
     }
 
-    /// All loans that a journal has named so far: zram devices, swap, swap files, cgroups.
+    /// All temporary changes that a journal has named so far: zram devices, swap, swap files,
+    /// cgroups.
     #[must_use]
     pub fn all(&self) -> BTreeSet<Thing> {
         let folders = [self.state.clone(), self.state.join("ended")];
@@ -51,13 +52,13 @@ impl Lent {
         self.all().into_iter().filter(Thing::is_there).collect()
     }
 
-    /// Whether a zram device of a run exists now.
+    /// Whether a zram device that a run made exists now.
     #[must_use]
     pub fn has_zram(&self) -> bool {
         self.there().iter().any(|thing| matches!(thing, Thing::Zram { .. }))
     }
 
-    /// Whether swap of a run is on now.
+    /// Whether a swap area that a run switched on is on now.
     #[must_use]
     pub fn has_swap(&self) -> bool {
         self.there().iter().any(|thing| matches!(thing, Thing::Swap { .. }))

@@ -73,7 +73,7 @@ impl Loans {
         Self { watcher }
     }
 
-    /// Registers `command`, to be run at the end.
+    /// Registers a command that undoes a change, to be run at the end.
     pub fn promise(&mut self, command: &str) {
         let listed = self.watcher.stdin.as_mut().expect("open until dropped");
         writeln!(listed, "{command}").expect("the watcher lives");
@@ -133,7 +133,8 @@ impl Drop for Loans {
     }
 }
 
-/// The word in brackets of `always [madvise] never`; all of any other text.
+/// The word in brackets of a text such as `always [madvise] never`; the whole text if it has no
+/// brackets.
 fn active_word(text: &str) -> &str {
     let inner = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     inner.map_or(text, |(word, _)| word)

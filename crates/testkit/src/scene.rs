@@ -47,7 +47,7 @@ pub fn slugs() -> Vec<String> {
 /// The files of a host at two times, in memory.
 #[derive(Debug, Clone)]
 pub struct Scene {
-    /// The files by path in the recording, such as `end/proc/meminfo`.
+    /// Contents of the files by path in the recording, such as `end/proc/meminfo`.
     files: Files,
 }
 

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// A running target, which ends when this is dropped.
+/// A running target program, which ends when this is dropped.
 #[derive(Debug)]
 pub struct Target {
     child: Child,

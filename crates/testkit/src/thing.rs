@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 pub enum Thing {
     /// A zram device, with its number and sequence number.
     Zram {
-        /// The N of `zramN`.
+        /// Number of the device: the N of `zramN`.
         number: u32,
         /// The kernel's sequence number of the disk, which is never reused.
         diskseq: u64,
@@ -29,7 +29,7 @@ pub enum Thing {
         /// The kernel's sequence number of the disk, if the area is on a zram device.
         diskseq: Option<u64>,
     },
-    /// A cgroup or a swap file.
+    /// A cgroup or a swap file, by its path.
     Path(PathBuf),
     /// A loop device with its backing file.
     Loop {

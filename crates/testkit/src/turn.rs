@@ -28,8 +28,8 @@ pub(crate) const FOLDER: &str = "/run/pagewise-tests";
 const PATIENCE: Duration = Duration::from_secs(45 * 60);
 const BETWEEN: Duration = Duration::from_millis(200);
 
-/// Held until it is dropped, or until this process and all processes that have the file open have
-/// ended.
+/// The turn of this process to change the machine: held until it is dropped, or until this process
+/// and all processes that have the file open have ended.
 #[derive(Debug)]
 pub struct Turn {
     /// The open lock file; `None` if an ancestor process has the turn.

@@ -32,13 +32,14 @@ impl Work {
         Self { counter: counter.ok() }
     }
 
-    /// Whether instructions are counted, not time.
+    /// Whether instructions are counted; otherwise CPU time is.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.counter.is_some()
     }
 
-    /// The smaller work of two runs, and the result of the second one.
+    /// Runs a piece of code twice; returns the smaller work of the two runs, and the result of the
+    /// second one.
     ///
     /// # Panics
     /// If the counter cannot be read.

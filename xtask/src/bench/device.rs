@@ -30,7 +30,7 @@ impl Device {
         Ok(device)
     }
 
-    /// Registers a command to be run at the end, before those registered earlier.
+    /// Registers a command to be run when the benchmark ends, before those registered earlier.
     pub(super) fn promise(&self, command: &str) -> Result<()> {
         self.way_back.promise(command)
     }

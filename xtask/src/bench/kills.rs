@@ -26,8 +26,8 @@ struct Victim {
     latest: Duration,
 }
 
-/// Uses both settings, all kinds of swap and zswap within seconds. A kernel without zswap refuses
-/// the third arm.
+/// Experiment that uses both settings, all kinds of swap and zswap within seconds. A kernel without
+/// zswap refuses the third arm.
 const EXPERIMENT: &str = r#"about = "To be killed"
 [workload]
 kind = "swap"
@@ -283,7 +283,7 @@ impl State {
     }
 }
 
-/// The entries of a folder whose names begin with `prefix`.
+/// Names of the entries of a folder that begin with `prefix`.
 fn names(folder: &Path, prefix: &str) -> Result<BTreeSet<String>> {
     let entries = std::fs::read_dir(folder).with_context(|| folder.display().to_string())?;
     let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::run;
 
-/// The exit status for findings, which is no failure.
+/// Exit status of the program if it has findings, which is no failure.
 const FINDINGS: i32 = 3;
 
 #[derive(Debug, clap::Args)]
@@ -40,7 +40,7 @@ pub(crate) fn measure(command: &[&str]) -> Result<Used> {
     measure_child(parent.arg("measure").arg("--").args(command))
 }
 
-/// Runs a command that ends with `measure` of this program, and parses its output.
+/// Runs a command that ends with this program's `measure`, and parses its output.
 pub(super) fn measure_child(parent: &mut Command) -> Result<Used> {
     let answer = run::output(parent)?;
     let answer: Value = serde_json::from_str(&answer)?;

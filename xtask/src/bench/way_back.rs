@@ -23,7 +23,7 @@ impl WayBack {
         Ok(Self { watcher: watcher.context("setsid")? })
     }
 
-    /// Registers a command to be run at the end, before those registered earlier.
+    /// Registers a command to be run when this process ends, before those registered earlier.
     pub(super) fn promise(&self, command: &str) -> Result<()> {
         let mut told = self.watcher.stdin.as_ref().context("no way to tell the way back")?;
         writeln!(told, "{command}")?;

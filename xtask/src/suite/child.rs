@@ -72,7 +72,7 @@ impl Ended {
     }
 }
 
-/// The file for the output of a job of this name.
+/// Path of the file for the output of the job with this name.
 pub(super) fn log_of(name: &str) -> PathBuf {
     run::project().join("target/jobs").join(format!("{}.log", name.replace(['/', ' '], "-")))
 }

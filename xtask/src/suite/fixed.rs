@@ -62,7 +62,7 @@ pub(super) struct Setting {
 }
 
 impl Setting {
-    /// The paths for a group's tests in guests.
+    /// The paths that the tests in guests of a group need.
     pub(super) fn inputs_for(&self, group: &Group) -> ForGuests {
         if group.runs_program(Program::Lean) {
             ForGuests { static_program: self.lean.clone(), ..self.given.clone() }
@@ -118,7 +118,7 @@ pub(super) fn urgent(job: Job) -> Job {
     Job { is_urgent: true, ..job }
 }
 
-/// A job whose result is the exit status of a command.
+/// Makes a job whose result is the exit status of a command.
 pub(super) fn command(
     name: &'static str,
     phase: &'static str,
@@ -138,7 +138,8 @@ pub(super) fn ran(name: &str, command: &mut Command) -> Result<Outcome> {
     Ok(Outcome::new(State::Failed, format!("{}{}", ended.output()?, ended.why())))
 }
 
-/// Like [`ran`], but lines about what could not be checked are shown even if it passed.
+/// Runs a command like [`ran`], but shows lines about what could not be checked even if the command
+/// passed.
 fn ran_with_notes(name: &str, command: &mut Command) -> Result<Outcome> {
     let ended = child::run_logged(command, name, child::DEADLINE)?;
     let output = ended.output()?;
@@ -266,13 +267,14 @@ fn clippy(targets: &[&str]) -> Command {
     command
 }
 
-/// Builds the program with a fast profile for tests outside of guests that need one.
+/// Makes a job that builds the program with a fast profile, for tests outside of guests that need a
+/// program.
 pub(super) fn quick_program(after: &[&'static str]) -> Job {
     let build = script(&["xtask/scripts/build-static.sh", "--quick"]);
     command("quick program", "root", after, 30.0, build)
 }
 
-/// Builds the tests that need no root, and adds a job for each program.
+/// Makes a job that builds the tests that need no root, and adds a job for each test program.
 pub(super) fn tests_anywhere(setting: &Arc<Setting>, after: &[&'static str]) -> Job {
     let setting = Arc::clone(setting);
     let work = move || {

@@ -34,7 +34,8 @@ pub(super) struct Keyed {
     pub(super) pass: Option<Pass>,
     /// The group's last pass, which was with other inputs.
     last: Option<Pass>,
-    /// As last measured on this machine, or else as estimated in the table.
+    /// Duration of the group in minutes, as last measured on this machine, or else as estimated in
+    /// the table.
     pub(super) minutes: f64,
 }
 
@@ -48,7 +49,7 @@ pub(super) fn lean_program() -> Result<PathBuf> {
     Ok(run::project().join(path.trim()))
 }
 
-/// All groups with their keys for the working tree.
+/// Computes the keys of all groups for the working tree.
 pub(super) fn compute_keys(passes: &Passes, lean: &Path) -> Result<Vec<Keyed>> {
     let bytes = std::fs::read(lean).with_context(|| lean.display().to_string())?;
     let tree = Tree::of_work_tree(run::project())?;
@@ -246,7 +247,8 @@ fn today() -> Result<String> {
     Ok(run::output(run::program("date").arg("+%F"))?.trim().to_owned())
 }
 
-/// The groups that have not passed with their current inputs; all of them with `regardless`.
+/// Chooses the groups that have not passed with their current inputs; with `regardless`, all of
+/// them.
 pub(super) fn choose(all: Vec<Keyed>, names: &[String], regardless: bool) -> Result<Vec<Keyed>> {
     for name in names {
         let known = || GROUPS.iter().map(|group| group.name).collect::<Vec<_>>().join(", ");

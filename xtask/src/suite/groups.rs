@@ -568,7 +568,7 @@ pub(crate) const GROUPS: &[Group] = &[
 ];
 
 impl Group {
-    /// What is part of the key in addition to the inputs.
+    /// Text about the group that is part of its key in addition to the inputs.
     pub(super) fn description(&self) -> String {
         format!("{} {:?} {:?}", self.name, self.inputs, self.runs)
     }
@@ -587,7 +587,7 @@ impl Group {
     }
 }
 
-/// The name of the program with the tests in guests.
+/// The name of the test program with the tests in guests.
 pub(super) const GUEST: &str = "pagewise guest";
 /// The prefix of the names of tests in guests that `make test` runs.
 pub(super) const FIXED: &str = "fixed::";
@@ -613,7 +613,7 @@ pub(super) fn modules_of(program: &str) -> Vec<&'static str> {
     GROUPS.iter().filter_map(module).collect()
 }
 
-/// The beginnings of the names of tests whose guests have two CPUs.
+/// The prefixes of the names of tests whose guests have two CPUs.
 const WIDE: [&str; 4] =
     ["bench::", "turns::", "zmerge::guest_zmerge_keeps", "zmerge::other_suites::"];
 
@@ -621,7 +621,7 @@ fn is_wide(test: &str) -> bool {
     WIDE.iter().any(|wide| test.starts_with(wide) || wide.starts_with(test))
 }
 
-/// Number of virtual CPUs of a test's guest.
+/// Number of virtual CPUs of the guest that a test starts.
 pub(super) fn guest_cpus(test: &str) -> usize {
     if is_wide(test) { 2 } else { 1 }
 }

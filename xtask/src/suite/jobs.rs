@@ -30,7 +30,7 @@ pub(super) struct Job {
     /// Whether the job changes settings of this machine. Only one such job runs at a time, and it
     /// does not take the place of a worker: it mostly waits, for its turn and for what it observes.
     pub(super) borrows: bool,
-    /// Whether it starts only when nothing else runs, and nothing else starts while it runs.
+    /// Whether the job starts only when nothing else runs, and nothing else starts while it runs.
     pub(super) is_alone: bool,
     /// Number of virtual CPUs of the guest that the job starts. Guests that run at the same time
     /// never use more CPUs than the machine has: a job whose guest would exceed them is not started
@@ -41,8 +41,8 @@ pub(super) struct Job {
     pub(super) is_urgent: bool,
     /// Estimated duration in seconds, until the job has been measured.
     pub(super) guess: f64,
-    /// Whether other jobs wait until it has ended, and are not started if it failed: it makes no
-    /// sense to test code that does not compile.
+    /// Whether all other jobs wait until this job has ended, and are not started if it failed: it
+    /// makes no sense to test code that does not compile.
     pub(super) stops_all: bool,
     pub(super) work: Work,
 }
@@ -66,7 +66,7 @@ pub(super) struct Finished {
 
 #[derive(Default)]
 struct Queue {
-    /// How many jobs may run at a time, in addition to one that changes settings.
+    /// Number of jobs that may run at a time, in addition to one that changes settings.
     workers: usize,
     /// Number of CPUs of this machine.
     processors: usize,
@@ -78,7 +78,7 @@ struct Queue {
     is_borrowed: bool,
     /// Whether the running job must be the only one.
     is_taken: bool,
-    /// Starts the shortest ready job first, not the longest.
+    /// Whether the shortest ready job starts first, not the longest.
     shortest_first: bool,
     /// Whether each job that has ended passed, by its name.
     ended: BTreeMap<String, bool>,
@@ -116,7 +116,8 @@ impl Queue {
         Some(self.waiting.remove(at))
     }
 
-    /// Ends the jobs that wait for a failed job, or for one that does not exist.
+    /// Marks the jobs that wait for a failed job, or for one that does not exist, as ended without
+    /// a run.
     fn give_up(&mut self, now: f64) {
         while let Some(at) = self.waiting.iter().position(|job| self.is_hopeless(job)) {
             let job = self.waiting.remove(at);
@@ -315,7 +316,7 @@ mod check {
         let jobs = vec![borrower("one"), borrower("two"), borrower("three"), other];
         let finished = run_by(4, jobs, 2, &Times::default());
         assert_eq!(finished.len(), 4);
-        // It does not have to wait for them.
+        // This job does not have to wait for the others.
         assert_ne!(finished[3].name, "other");
     }
 

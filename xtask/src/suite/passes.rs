@@ -46,7 +46,7 @@ impl Passes {
         self.folder.join(group).join(key).with_extension("toml")
     }
 
-    /// The pass of a group with exactly these inputs.
+    /// The pass of a group with exactly these inputs; `None` if it has not passed with them.
     pub(super) fn find(&self, group: &str, key: &str) -> Option<Pass> {
         let path = self.file(group, key);
         let text = fs::read_to_string(&path).ok()?;
@@ -68,7 +68,7 @@ impl Passes {
         files
     }
 
-    /// The last pass of a group, with any inputs.
+    /// The last pass of a group, whatever its inputs were.
     pub(super) fn last(&self, group: &str) -> Option<Pass> {
         let read = |path: &PathBuf| toml::from_str(&fs::read_to_string(path).ok()?).ok();
         self.all(group).iter().find_map(read)

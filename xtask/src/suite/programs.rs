@@ -60,7 +60,7 @@ pub(super) fn examples_command() -> Command {
     command
 }
 
-/// The test programs that cargo's messages name.
+/// Finds the test programs in the messages of cargo.
 pub(super) fn parse_built(messages: &str) -> Result<Vec<TestProgram>> {
     let lines = messages.lines().filter(|line| line.starts_with('{'));
     let programs: Vec<TestProgram> = lines.filter_map(program).collect();
@@ -89,7 +89,7 @@ pub(crate) struct ForGuests {
 }
 
 impl ForGuests {
-    /// Sets the environment variables that the tests read.
+    /// Sets the environment variables from which the tests read the paths.
     pub(crate) fn give(&self, command: &mut Command) {
         command.env("PAGEWISE_STATIC", &self.static_program);
         command.env("PAGEWISE_CACHE", &self.cache);

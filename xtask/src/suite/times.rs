@@ -16,7 +16,7 @@ use crate::run;
 pub(super) struct Times(BTreeMap<String, f64>);
 
 impl Times {
-    /// The times of this clone's last run, or else of the last run of any clone.
+    /// Reads the times of this clone's last run, or else of the last run of any clone.
     pub(super) fn read_kept(shared: &Path) -> Self {
         [own(), shared.join(FILE)].iter().find_map(|path| Self::read(path)).unwrap_or_default()
     }
@@ -33,7 +33,7 @@ impl Times {
         self.0.insert(name.to_owned(), (seconds * 1000.0).round() / 1000.0);
     }
 
-    /// Stores them for the next run here, and for other clones if the folder exists.
+    /// Stores the times for the next run here, and for other clones if the shared folder exists.
     pub(super) fn keep(&self, shared: &Path) -> Result<()> {
         let text = serde_json::to_string_pretty(&self.0)? + "\n";
         write_whole(&own(), &text)?;

@@ -19,15 +19,15 @@ use super::outcome::{Outcome, State};
 use super::tree::Tree;
 use crate::run;
 
-/// The file for the traced system calls of a group.
+/// Path of the file for the traced system calls of a group.
 pub(super) fn log(name: &str) -> Result<PathBuf> {
     let folder = run::project().join("target/jobs");
     fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     Ok(folder.join(format!("{name}.strace")))
 }
 
-/// The command under strace, which follows child processes and stops only at system calls that open
-/// files.
+/// Makes a command that runs another one under strace, which follows child processes and stops only
+/// at system calls that open files.
 pub(super) fn trace(command: &Command, log: &Path) -> Command {
     let mut strace = run::program("strace");
     strace.args(["--follow-forks", "--seccomp-bpf", "--successful-only", "--decode-fds=path"]);

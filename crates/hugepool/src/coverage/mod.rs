@@ -137,7 +137,7 @@ impl Process {
         total
     }
 
-    /// The sums for each mapping name, as lines in Prometheus's text format.
+    /// The sums over the mappings of each name, as lines in Prometheus's text format.
     pub fn prometheus(&self) -> String {
         prometheus::text(&self.mappings)
     }
@@ -180,7 +180,7 @@ fn sample(mappings: &mut [Mapping], ranges: &[(usize, u64, u64)], samples: u64) 
     }
 }
 
-/// Counts resident and huge memory in ranges of address and length.
+/// Counts resident memory and memory in huge pages within ranges of address and length.
 #[cfg(feature = "pool")]
 pub(crate) fn of_ranges(mut ranges: Vec<(u64, u64)>) -> io::Result<(Coverage, Method)> {
     let mapped = ranges.iter().map(|(_, bytes)| bytes).sum();
@@ -197,7 +197,8 @@ pub(crate) fn of_ranges(mut ranges: Vec<(u64, u64)>) -> io::Result<(Coverage, Me
     Ok((coverage, Method::PagemapScan))
 }
 
-/// The ranges in ascending order, with adjacent ones joined, as first and last address.
+/// The ranges in ascending order, with adjacent ranges joined, as first address and first address
+/// after the range.
 #[cfg(feature = "pool")]
 fn join(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut joined: Vec<(u64, u64)> = Vec::new();

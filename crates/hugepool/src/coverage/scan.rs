@@ -31,7 +31,8 @@ impl Scanner {
         }
     }
 
-    /// Adds resident and huge memory between two addresses, and passes each huge range on.
+    /// Adds resident memory and memory in huge pages between two addresses, and passes each range
+    /// of huge pages on.
     pub(super) fn count(
         &self,
         start: u64,

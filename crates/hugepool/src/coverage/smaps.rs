@@ -37,9 +37,9 @@ fn is_head(line: &str) -> bool {
     first.contains('-') && !first.ends_with(':')
 }
 
-/// Adds resident and huge memory in ranges (address and length, ascending). The kernel may have
-/// merged a range with other memory into one mapping: then at most the size of the range is
-/// counted.
+/// Adds resident memory and memory in huge pages within ranges (address and length, ascending). The
+/// kernel may have merged a range with other memory into one mapping: then at most the size of the
+/// range is counted.
 #[cfg(feature = "pool")]
 pub(super) fn count(text: &str, ranges: &[(u64, u64)], coverage: &mut super::Coverage) {
     for mapping in parse(text, 1) {

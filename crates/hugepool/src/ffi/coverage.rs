@@ -7,7 +7,7 @@ use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use super::result::{Code, INVALID, answer, code, store};
 use crate::coverage::{Coverage, Method, Process};
 
-/// `hugepool_coverage`, in bytes except for `sampled_pages` and `zero_pages`.
+/// The C structure `hugepool_coverage`, in bytes except for `sampled_pages` and `zero_pages`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CCoverage {
@@ -50,7 +50,7 @@ impl CCoverage {
 pub type MappingFunction =
     unsafe extern "C" fn(*mut c_void, *const c_char, u64, u64, *const CCoverage) -> c_int;
 
-/// The sums of all private anonymous mappings of this process.
+/// Stores the sums over all private anonymous mappings of this process in `out`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hugepool_coverage_process(samples: c_uint, out: *mut CCoverage) -> Code {
     answer(|| {

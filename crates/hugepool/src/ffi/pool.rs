@@ -17,7 +17,7 @@ use crate::{Error, Fork, Options, Pool, Statistics, Switch, Table};
 #[repr(transparent)]
 pub struct CPool(Core);
 
-/// The alignment of blocks if 0 is passed, as for malloc().
+/// Alignment of blocks in bytes if the caller passes 0, as for malloc().
 const USUAL_ALIGNMENT: usize = 16;
 
 /// The C structure `hugepool_options`.
@@ -82,7 +82,7 @@ fn layout(size: usize, alignment: usize) -> Result<Layout, Code> {
     Layout::from_size_align(size, alignment).map_err(|_| code(&Error::TooLarge))
 }
 
-/// Calls a function with the pool of a pointer from C.
+/// Calls a function with the pool to which a pointer from C refers.
 ///
 /// # Safety
 /// The pointer is NULL or from `hugepool_create`, and `hugepool_destroy` was not called for it.
@@ -172,7 +172,7 @@ pub unsafe extern "C" fn hugepool_release_sized(
     })
 }
 
-/// The usable size of the block at an address.
+/// The usable size in bytes of the block that begins at an address.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hugepool_usable_size(
     pool: *const CPool,
@@ -196,7 +196,7 @@ pub unsafe extern "C" fn hugepool_trim(pool: *const CPool) -> usize {
     unsafe { with_pool(pool, |pool| Ok(pool.trim())).unwrap_or(0) }
 }
 
-/// Lets the kernel collapse the pool into huge pages; returns the bytes for which it did not.
+/// Asks the kernel to collapse the pool into huge pages; returns the bytes for which it did not.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hugepool_collapse(pool: *const CPool) -> usize {
     // SAFETY: the caller promises a pool.
@@ -273,7 +273,7 @@ pub unsafe extern "C" fn hugepool_statistics(pool: *const CPool, out: *mut CStat
     })
 }
 
-/// How much of a pool is resident and in huge pages.
+/// Stores how much of a pool is resident and in huge pages in `out`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hugepool_pool_coverage(pool: *const CPool, out: *mut CCoverage) -> Code {
     // SAFETY: the caller promises a pool, and that `out` may be written.
@@ -345,7 +345,7 @@ pub unsafe extern "C" fn hugepool_table_release(table: *const Table, block: *mut
     })
 }
 
-/// How much of a table is resident and in huge pages.
+/// Stores how much of a table is resident and in huge pages in `out`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hugepool_table_coverage(table: *const Table, out: *mut CCoverage) -> Code {
     answer(|| {

@@ -10,12 +10,13 @@ use crate::Error;
 pub type Code = c_int;
 
 const OK: Code = 0;
-/// A pointer is NULL, or a structure has a size that this version does not know.
+/// The result of a call with a NULL pointer, or with a structure of a size that this version does
+/// not know.
 pub const INVALID: Code = 13;
 /// The result of a call that met a bug in this library.
 pub const INTERNAL: Code = 14;
 
-/// The messages of all codes, in the header's order.
+/// The messages of all result codes, in the order of the header.
 const MESSAGES: &[&CStr] = &[
     c"success",
     c"a block of 0 bytes was requested",

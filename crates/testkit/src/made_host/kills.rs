@@ -8,7 +8,7 @@ use pagewise_model::{
 
 use super::{gib, mib};
 
-/// A killed process with this anonymous memory and 1 MiB of shmem.
+/// A process that the OOM killer ended, with this anonymous memory and 1 MiB of shmem.
 pub fn victim(pid: u32, name: &str, anon: Bytes) -> OomVictim {
     OomVictim {
         pid,
@@ -36,7 +36,7 @@ pub fn usage(usage: Bytes, limit: Limit, reached: u64) -> Option<OomUsage> {
     Some(OomUsage { usage, limit, reached })
 }
 
-/// A kill an hour ago, 44 seconds after boot, without any other details.
+/// An OOM kill an hour ago, 44 seconds after boot, without any other details.
 pub fn blank(source: Source) -> OomKill {
     OomKill { source, boot_seconds: 44.0, seconds_ago: Some(3600.0), ..OomKill::default() }
 }

@@ -30,7 +30,7 @@ pub fn file<T>(path: &str, value: T) -> Reading<T> {
     Reading::found(value, Source::file(path))
 }
 
-/// The value of a line of a file.
+/// A reading from one line of a file.
 pub fn line<T>(path: &str, number: u32, value: T) -> Reading<T> {
     Reading::found(value, Source::line(path, number))
 }
@@ -40,7 +40,7 @@ pub fn word(path: &str, word: &str) -> Reading<Name> {
     file(path, Name::from(word))
 }
 
-/// The choice in a file with several words, of which the active one is in brackets.
+/// A reading of a file with several words, of which the active one is in brackets.
 pub fn choice(path: &str, active: &str) -> Reading<Choice> {
     file(path, Choice { active: Name::from(active), available: vec![Name::from(active)] })
 }
@@ -109,7 +109,8 @@ pub fn tier(path: &str, kind: TierKind, used: Bytes, priority: i32) -> Tier {
     }
 }
 
-/// Swap of 16 GiB on an NVMe disk instead of zram, on a kernel with zswap and its shrinker, which are off.
+/// Replaces the swap on zram by 16 GiB on an NVMe disk, on a kernel with zswap and its shrinker,
+/// which are off.
 pub fn on_nvme(host: &mut Snapshot, used: Bytes) {
     const FOLDER: &str = "/sys/module/zswap/parameters";
     let mut disk = tier("/dev/nvme0n1p3", TierKind::Partition, used, -2);
@@ -205,7 +206,7 @@ pub fn group(path: &str) -> Cgroup {
     group
 }
 
-/// A process with this anonymous memory, of which `huge` is in huge pages.
+/// A process with this anonymous memory, of which `huge` bytes are in huge pages.
 pub fn process(name: &str, anon: Bytes, huge: Bytes) -> Process {
     Process {
         pid: 4121,
@@ -341,7 +342,7 @@ pub fn still(host: Snapshot) -> Interval {
     Interval { start, end }
 }
 
-/// [`host`] with a change at both ends of the interval.
+/// An interval with [`host`] at both ends, changed in the same way.
 pub fn with(change: impl FnOnce(&mut Snapshot)) -> Interval {
     let mut host = host();
     change(&mut host);

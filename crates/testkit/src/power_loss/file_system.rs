@@ -13,11 +13,11 @@ use std::process::Command;
 /// A file, symbolic link or folder, as a test compares it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Node {
-    /// A file: its mode and contents.
+    /// A file, by its mode and contents.
     File(u32, Vec<u8>),
-    /// A symbolic link and its target.
+    /// A symbolic link, by its target.
     Link(PathBuf),
-    /// A folder and its mode.
+    /// A folder, by its mode.
     Folder(u32),
 }
 
@@ -31,7 +31,7 @@ pub struct FileSystem {
 }
 
 impl FileSystem {
-    /// In memory, because on a disk e2fsck would wait for the disk at each image.
+    /// Makes the folder in memory, because on a disk e2fsck would wait for the disk at each image.
     ///
     /// # Panics
     /// If no folder can be created in `/dev/shm`.

@@ -84,7 +84,7 @@ impl Recording {
         Ok(Self { start, entries })
     }
 
-    /// The entries after mark `first`, up to mark `last`.
+    /// Indices of the entries after mark `first`, up to mark `last`.
     ///
     /// # Panics
     /// If these marks do not exist.

@@ -133,7 +133,7 @@ impl<'a> Pair<'a> {
         number(&document, "/huge_per_small")
     }
 
-    /// Saves while keys change and a collapse is attempted; then collapses again.
+    /// Runs one cycle: saves while keys change and a collapse is attempted, then collapses again.
     fn cycle(&self, run: u16, cycles: &mut Cycles) -> Result<()> {
         self.huge.save()?;
         self.huge.change(CHANGED)?;

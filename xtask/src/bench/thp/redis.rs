@@ -36,7 +36,7 @@ pub(super) enum Asked {
 }
 
 impl Asked {
-    /// The number of requests for one measurement, and the number in a batch.
+    /// The number of requests in one measurement, and the number of requests in a batch.
     const fn requests(self) -> (u32, u32) {
         match self {
             Self::Batches => (60_000, 1000),
