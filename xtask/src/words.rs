@@ -42,7 +42,7 @@ const COMMENTED: &[&str] =
 struct Turn {
     not: Vec<String>,
     but: String,
-    /// Words after which the phrase is plain English, such as "apart" after "told".
+    /// Words that make the phrase plain English if they follow it, such as "apart" after "told".
     #[serde(default)]
     unless_before: Vec<String>,
 }
@@ -69,7 +69,7 @@ impl Turns {
         Ok(turns)
     }
 
-    /// Line, phrase and advice for each banned phrase in a passage.
+    /// The line number, and the phrase with advice, for each banned phrase in a passage.
     fn find(&self, pieces: &[Piece]) -> Vec<(usize, String)> {
         let show =
             |piece: &Piece| if piece.is_code { "`".to_owned() } else { piece.text.to_lowercase() };
@@ -112,7 +112,7 @@ pub(crate) struct Fault {
     pub(crate) what: String,
 }
 
-/// An error that lists the faults, if there are any.
+/// Returns an error that lists the faults, if there are any.
 pub(crate) fn ensure_none(faults: &[Fault]) -> Result<()> {
     let shown = |Fault { path, line, what }: &Fault| format!("  {path}:{line}: {what}");
     let lines: Vec<String> = faults.iter().map(shown).collect();

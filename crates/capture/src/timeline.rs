@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tapes of one host, one after the other → a recording over time, redacted with one set of aliases
-//! ([`Timeline`]).
+//! Makes a recording over time from tapes of one host, one after the other, redacted with one set
+//! of aliases ([`Timeline`]).
 //!
 //! The first reading is stored completely; of each later one only the changes ([`Step`]).
 

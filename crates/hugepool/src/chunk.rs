@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The division of a huge page into 32 spans, which form slabs of small blocks, and runs, each a
-//! single block. Handles offsets only, not memory.
+//! single block. This module handles offsets only, not memory.
 
 use crate::Error;
 use crate::size_class::SizeClass;

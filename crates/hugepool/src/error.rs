@@ -20,7 +20,7 @@ pub enum Error {
     TooLarge,
     /// The pool would become larger than its limit (`Options::limit`).
     Limit {
-        /// The limit in bytes.
+        /// The limit of the pool in bytes.
         limit: usize,
     },
     /// All blocks of a table are in use.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Blocks of one size class in a part of a huge page. Handles block numbers only, not memory.
+//! Blocks of one size class in a part of a huge page. This module handles block numbers only, not
+//! memory.
 //!
 //! The bitmap of free blocks is stored outside of the blocks: a write beyond the end of a block
 //! cannot damage it, and a double release is detected.

@@ -62,7 +62,7 @@ fn play(pool: &Zsmalloc, classes: &[usize], draw: &mut Draw) -> f64 {
     most as f64 / fresh.max(1) as f64
 }
 
-/// The class of each simulated object, in the proportions of `stored`.
+/// The size class of each simulated object, in the proportions of `stored`.
 fn spread(stored: &ClassPages, total: u64) -> Vec<usize> {
     let scale = total.div_ceil(OBJECTS).max(1);
     let of_class = |(class, count): (usize, u64)| {

@@ -103,8 +103,8 @@ impl UnusedSpace {
     }
 }
 
-/// Estimated number of classes that do not occur in the sample, from those that occur once and
-/// twice (Chao).
+/// Estimated number of size classes that do not occur in the sample, from the numbers of classes
+/// that occur once and twice (Chao's estimator).
 fn classes_not_met(classes: &[(Class, ClassSample)]) -> f64 {
     met_classes(classes, 1).powi(2) / (2.0 * (met_classes(classes, 2) + 1.0))
 }

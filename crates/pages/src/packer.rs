@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A page ↔ its compressed bytes, with the libraries from which the kernel's algorithms are
+//! Compresses pages and restores them, with the libraries from which the kernel's algorithms are
 //! derived.
 //!
 //! Used to estimate the costs of algorithms without a zram device. There is no such library for

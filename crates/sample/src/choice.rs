@@ -32,7 +32,7 @@ pub enum Target {
 /// Number of pages that [`Choice::Precise`] samples first.
 pub const PRECISE_FIRST: u64 = 2000;
 
-/// How many pages to sample.
+/// How many pages of the target are sampled.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum Choice {
     /// Samples [`PRECISE_FIRST`] pages at first; the caller then requests as many more as its
@@ -87,7 +87,7 @@ pub const fn exact_needs(population: Pages) -> Bytes {
 /// How to sample, and within which limits.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// How many pages to sample.
+    /// How many pages of the target are sampled.
     pub choice: Choice,
     /// Whether the caller limits its own memory for [`Choice::Exact`]; then it is not refused for
     /// lack of memory.

@@ -76,7 +76,8 @@ pub struct Part {
     pub name: Name,
     /// The pid if the source is a process.
     pub pid: Option<u32>,
-    /// The memory cgroup of a process, if it was read (for a cgroup or the host).
+    /// The memory cgroup of a process; `None` if it was not read, which is done for a cgroup or the
+    /// host as target.
     pub cgroup: Option<Name>,
     /// Number of pages that could be shown when they were found: the population of the sample.
     pub pages: Pages,

@@ -85,8 +85,8 @@ impl Drop for Lent {
     }
 }
 
-/// The loans that the records of one journal name. A line without a complete record is the last one
-/// of a killed run.
+/// The loans that the records of one journal name. A line without a complete record is the last
+/// line of a run that was killed.
 fn things(journal: &str) -> Vec<Thing> {
     let records = journal.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     records.filter_map(|line| thing(&line["record"])).collect()

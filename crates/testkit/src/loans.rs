@@ -53,7 +53,7 @@ pub struct Loans {
 }
 
 impl Loans {
-    /// No changes so far.
+    /// A test that has made no changes so far.
     ///
     /// # Panics
     ///

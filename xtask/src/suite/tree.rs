@@ -28,8 +28,8 @@ pub(super) struct Tree {
 pub(super) type Texts = RefCell<BTreeMap<String, Rc<str>>>;
 
 impl Tree {
-    /// Every file that git tracks or does not ignore, with the contents in the working tree of
-    /// `project`.
+    /// Reads the list of all files that git tracks or does not ignore, with their contents in the
+    /// working tree of `project`.
     pub(super) fn of_work_tree(project: &Path) -> Result<Self> {
         let list = [
             "ls-files",
@@ -164,7 +164,7 @@ pub(super) struct Manifests {
     lock: Lock,
 }
 
-/// What some of our crates are built from.
+/// Everything that some of our crates are built from.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Closure {
     /// Names of the folders below `crates` of the requested crates and of the crates that they
@@ -228,7 +228,8 @@ impl Manifests {
         })
     }
 
-    /// Crates, each with or without its tests, and the external packages that they need.
+    /// Everything that these crates, each with or without its tests, are built from, with the
+    /// external packages that they need.
     fn with_others(&self, crates: &BTreeSet<(String, bool)>) -> Closure {
         let mut found = Closure::default();
         let mut direct = BTreeSet::new();
@@ -248,7 +249,8 @@ impl Manifests {
         let shared = self.root.workspace.get("dependencies").and_then(toml::Value::as_table);
         let how = |name: &String| Some(format!("{name} = {}", shared?.get(name)?));
         found.others.extend(direct.iter().filter_map(how));
-        // groups compile with the profile `dev`; a library that is published separately has its own
+        // groups compile with the profile `dev`; a library that is published separately has a
+        // profile of its own
         let is_used = |name: &&String| ["dev", "library"].contains(&name.as_str());
         let profiles = self.root.profile.keys().filter(is_used);
         found.others.extend(profiles.map(|name| format!("{name} = {}", self.root.profile[name])));
@@ -288,7 +290,7 @@ impl Manifests {
 mod tests {
     use super::*;
 
-    /// A project for a test.
+    /// A folder with a project that a test makes.
     fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         assert!(git(folder.path()).args(["init", "--quiet"]).status().unwrap().success());

@@ -139,7 +139,7 @@ fn check_folder(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The folders and the files in a folder.
+/// The folders in a folder, and the files in it.
 fn entries(folder: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     let entries = fs::read_dir(folder)?.map(|entry| Ok(entry?.path()));
     let paths: Vec<PathBuf> = entries.collect::<Result<_>>()?;
@@ -171,7 +171,7 @@ fn replay(program: &Path, evidence: &Path, source: &str) -> Result<String> {
     run::output(command.args(["lab", "replay", "--quiet", "--json"]).arg(&folder))
 }
 
-/// A document with recomputed tables.
+/// A document whose tables were computed again.
 #[derive(Debug)]
 struct Updated {
     text: String,
@@ -238,7 +238,7 @@ fn bound_tables(lines: &[&str]) -> Result<Vec<Bound>> {
     Ok(bound)
 }
 
-/// Tables of figures that name neither their runs nor how they were measured.
+/// Finds tables of figures that name neither their runs nor how they were measured.
 fn unmarked_tables(path: &str, text: &str) -> Vec<Fault> {
     let lines: Vec<&str> = text.lines().collect();
     let tables = prose::tables(text).into_iter();

@@ -4,7 +4,7 @@
 //! xtask may not link the program's crates, so the few formatting rules are repeated here:
 //! percentages with one digit, factors from 3 on, three digits of a time.
 
-/// From this value on a ratio is printed as a factor.
+/// Smallest ratio that is printed as a factor instead of a percentage.
 const FACTOR: f64 = 3.0;
 /// Largest ratio that is printed; above it, or below its inverse, only this limit is printed.
 const LARGEST: f64 = 1000.0;

@@ -18,7 +18,7 @@ const ENDING: &str = ".svg";
 /// Titles of the pictures of which an HTML page has one: of all arms, or of all metrics if there
 /// are two arms.
 const TITLES: [&str; 2] = ["<title>Every arm</title>", "<title>Every metric</title>"];
-/// The attribute that a picture needs as a separate file, but not inside a page.
+/// The attribute that an SVG picture needs as a separate file, but not inside an HTML page.
 const NAME_SPACE: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\"";
 
 /// The folders whose pictures a document shows.
@@ -66,7 +66,7 @@ fn picture(program: &Path, folder: &str) -> Result<String> {
     taken_out(&fs::read_to_string(&page)?)
 }
 
-/// The first picture of the deciding metric, as a separate file.
+/// The first picture of the deciding metric in an HTML page, as a separate file.
 fn taken_out(page: &str) -> Result<String> {
     let pictures = page.split("<svg").skip(1).filter_map(|rest| rest.split("</svg>").next());
     let pictures: Vec<&str> = pictures.collect();

@@ -17,7 +17,7 @@ enum Replayed {
     One(Cell),
 }
 
-/// The results of one machine.
+/// The results of one machine in a replayed experiment.
 #[derive(Debug, Deserialize)]
 pub(super) struct Cell {
     /// The name of the machine's cell; `None` if there is only one.
@@ -97,7 +97,7 @@ impl Metric {
         value.map_or_else(|| UNKNOWN.to_owned(), |value| numbers::value(&self.unit, value))
     }
 
-    /// The verdict, in bold for the deciding metric.
+    /// The verdict about the metric, in bold if it is the deciding metric.
     fn verdict(&self, primary: &str) -> String {
         if self.name == primary { format!("**{}**", self.verdict) } else { self.verdict.clone() }
     }

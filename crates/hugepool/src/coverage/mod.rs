@@ -85,9 +85,9 @@ pub struct Mapping {
 /// How the memory in huge pages was determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// With the ioctl PAGEMAP_SCAN of Linux 6.7.
+    /// The memory was scanned with the ioctl PAGEMAP_SCAN of Linux 6.7.
     PagemapScan,
-    /// From `/proc/self/smaps`: slower, and growth is not estimated.
+    /// The memory was read from `/proc/self/smaps`: slower, and growth is not estimated.
     Smaps,
 }
 
