@@ -20,7 +20,7 @@ impl PoolMemory {
         Region::pool(bytes, page.get()).map(Self)
     }
 
-    /// The memory as words.
+    /// The pool's memory as 64-bit words.
     #[must_use]
     pub fn words(&self) -> &[u64] {
         self.0.words()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A ratio and a seed → pages that compress like a user's memory and contain none of it.
+//! Makes pages, from a compression ratio and a seed, that compress like a user's memory and contain
+//! none of it.
 //!
 //! The blocks of a deleted file stay readable on the disk, so pages of other programs are never
 //! written to a file system: pages made here are written instead. A disk takes the same time for

@@ -9,7 +9,7 @@
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// Nanoseconds since an arbitrary moment.
+/// Reads the clock: nanoseconds since an arbitrary moment.
 pub(super) fn now() -> u64 {
     nanoseconds(clock_gettime(ClockId::Monotonic))
 }

@@ -8,7 +8,7 @@ use super::store::Store;
 
 /// A store with its contents, and the requests to measure on it.
 pub struct Contestant<'a> {
-    /// Its name.
+    /// Name of the contestant, as shown in progress and reports.
     pub label: String,
     /// The store that receives the requests.
     pub store: Box<dyn Store + 'a>,
@@ -28,7 +28,7 @@ impl std::fmt::Debug for Contestant<'_> {
 }
 
 impl Contestant<'_> {
-    /// Why it cannot take requests of this shape; `None` if it can.
+    /// Why this contestant cannot take requests of this shape; `None` if it can.
     pub(super) fn why_refused(&self, shape: &Shape) -> Option<String> {
         let block = shape.block_bytes;
         let fits = |pages: &Pages| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A histogram of latencies, and quantiles of it.
+//! A histogram of the latencies of requests, and quantiles of it.
 
 use hdrhistogram::Histogram;
 
@@ -14,7 +14,7 @@ pub(super) fn latencies() -> Latencies {
     Histogram::new_with_bounds(1, LONGEST_NS, 2).unwrap_or_else(|_| unreachable!("valid bounds"))
 }
 
-/// The value at a quantile: the middle of its bucket.
+/// The latency at a quantile: the middle of the histogram's bucket.
 pub(super) fn quantile(latencies: &Latencies, share: f64) -> f64 {
     latencies.median_equivalent(latencies.value_at_quantile(share)) as f64
 }

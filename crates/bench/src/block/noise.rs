@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Other activity of the machine during a measurement → [`Noise`].
+//! Measures other activity of the machine during a measurement, as [`Noise`].
 //!
 //! `/proc/stat` counts the time of all CPUs in timer ticks, while our own CPU time is exact: over
 //! less than some seconds the difference means little.
@@ -25,7 +25,8 @@ impl Baseline {
         Self { ticks, wall_ns: clock::now(), cpu_ns: clock::process_cpu() }
     }
 
-    /// The noise since then. The rounds of the `calm` cell would be equal on an idle machine.
+    /// The noise since this baseline was taken. The rounds of the `calm` cell would be equal on an
+    /// idle machine.
     pub(super) fn until_now(&self, calm: Option<(String, &[Round])>) -> Noise {
         let now = Self::now();
         let seconds = (now.wall_ns - self.wall_ns) as f64 / 1e9;
@@ -43,8 +44,8 @@ impl Baseline {
     }
 }
 
-/// Shares of all CPUs' time: used by other processes, and stolen by the hypervisor. `ours` is the
-/// number of CPUs that this process used on average.
+/// Two shares of all CPUs' time between two readings: used by other processes, and stolen by the
+/// hypervisor. `ours` is the number of CPUs that this process used on average.
 fn shares(from: ProcessorTicks, to: ProcessorTicks, ours: f64) -> Option<(f64, f64)> {
     let grown =
         |of: fn(&ProcessorTicks) -> u64| of(&to).checked_sub(of(&from)).map(|ticks| ticks as f64);

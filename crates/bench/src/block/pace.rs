@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A budget → the length of the slices of each round, and the progress.
+//! Divides a time budget into slices for each round, and reports the progress.
 //!
 //! A slice takes longer than its nominal time: threads start and end, and on a busy machine they
 //! wait for a CPU. So each round checks the remaining time and the overhead of the slices of the
@@ -9,21 +9,21 @@ use std::time::{Duration, Instant};
 
 use super::plan::Plan;
 
-/// Minimum length; shorter slices would measure the start of a thread.
+/// Minimum length of a slice; a shorter one would mostly measure the start of its threads.
 pub(super) const SHORTEST: Duration = Duration::from_millis(4);
 /// Slices of the warm-up round are shorter by this factor.
 const WARMING: u32 = 4;
 
-/// Progress of a run.
+/// Progress of a run of the block benchmark.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Progress {
-    /// Number of steps that are done.
+    /// Number of steps that are completed.
     pub done: u32,
-    /// Number of all steps.
+    /// Number of steps in the whole run.
     pub total: u32,
-    /// Estimated time until the end.
+    /// Estimated time until the end of the run.
     pub left: Duration,
-    /// The present step.
+    /// Name of the present step.
     pub what: String,
 }
 
@@ -35,9 +35,9 @@ pub(super) struct Pace {
     round_began: Instant,
     /// Slices of this round so far.
     taken: u32,
-    /// Time of a slice beyond its nominal length.
+    /// Time that a slice takes beyond its nominal length.
     overhead: Duration,
-    /// Rounds after this one.
+    /// Number of rounds that follow the present one.
     rounds_left: u32,
     done: u32,
     total: u32,
@@ -74,7 +74,8 @@ impl Pace {
         Instant::now() >= self.deadline
     }
 
-    /// Counts a slice; if its cell `ended`, also the slices that it will not need.
+    /// Counts a slice as done; if its cell `ended`, also the later slices that the cell will not
+    /// need.
     pub(super) fn step(&mut self, ended: bool) {
         self.taken += 1;
         self.done += if ended { self.rounds_left + 1 } else { 1 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Pages that the caller has read → an image in memory that can be written with direct I/O.
+//! Pages that the caller has read, as an image in memory that can be written with direct I/O.
 //!
 //! Direct I/O needs addresses that are multiples of the block size. An image may stand for a larger
 //! span by being repeated.
@@ -18,13 +18,13 @@ pub(super) use pagewise_sandbox::Buffer as Aligned;
 pub struct Pages {
     image: Aligned,
     page: usize,
-    /// Number of bytes that were added.
+    /// Number of bytes that were added to the image.
     len: usize,
     left_over: u64,
 }
 
 impl std::fmt::Debug for Pages {
-    /// Does not show the contents.
+    /// Shows only sizes: the contents are private.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Pages({} of {} bytes)", self.count(), self.page)
     }
@@ -38,7 +38,8 @@ impl Pages {
         Self { image: Aligned::new_zeroed(most * page), page, len: 0, left_over: 0 }
     }
 
-    /// Adds a page; returns `false` if there is no room or the length is not one page.
+    /// Adds a page; returns `false`, and adds nothing, if there is no room for it or its length is
+    /// not the page size.
     pub fn push(&mut self, page: &[u8]) -> bool {
         let end = self.len + self.page;
         if page.len() != self.page || end > self.image.get().len() {
@@ -74,13 +75,13 @@ impl Pages {
         }
     }
 
-    /// Number of pages.
+    /// Number of pages in the image.
     #[must_use]
     pub fn count(&self) -> usize {
         self.len / self.page
     }
 
-    /// Size of a page.
+    /// Size of one page in bytes.
     #[must_use]
     pub fn page_size(&self) -> Bytes {
         Bytes::new(self.page as u64)
@@ -98,7 +99,8 @@ impl Pages {
         self.left_over
     }
 
-    /// The contents at `offset` of a span that may be longer than the pages: these are repeated.
+    /// The contents at `offset` of a span that may be longer than the image, which is then
+    /// repeated.
     pub(super) fn slice_at(&self, offset: u64, length: usize) -> &[u8] {
         let start = usize::try_from(offset % self.len as u64).unwrap_or(0);
         &self.bytes()[start..start + length]

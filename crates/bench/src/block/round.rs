@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The cost of a shape of requests in one round.
 
-/// The cost of a shape in one round. Rounds with the same number ran under the same conditions:
-/// they are pairs for a comparison.
+/// The cost of a shape of requests in one round. Rounds with the same number ran under the same
+/// conditions: they are pairs for a comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Round {
-    /// Counted from 0; a round that was cut short is missing.
+    /// Number of the round, counted from 0; a round that was cut short is missing.
     pub number: u32,
-    /// Number of requests.
+    /// Number of requests in the round.
     pub requests: u64,
     /// Requests per second, all jobs together.
     pub iops: f64,
-    /// Mean time of a request. Like all times here it includes one reading of the clock.
+    /// Mean time of a request in nanoseconds. Like all times here it includes one reading of the
+    /// clock.
     pub mean_ns: f64,
     /// Half of the requests took at most this.
     pub p50_ns: f64,

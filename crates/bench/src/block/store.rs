@@ -24,7 +24,7 @@ pub trait Store: Sync {
     /// If not all of it can be read.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()>;
 
-    /// Writes `from` at `offset`.
+    /// Writes all bytes of `from` at `offset`.
     ///
     /// # Errors
     /// If not all of it can be written.
@@ -48,14 +48,14 @@ pub trait Store: Sync {
 #[derive(Debug)]
 pub struct Device {
     file: OwnedFd,
-    /// Offsets are relative to this.
+    /// Position in the file of what the store calls offset 0, in bytes.
     base: u64,
     direct: bool,
     write: bool,
 }
 
 impl Device {
-    /// Opens it for reading and writing, with O_DIRECT.
+    /// Opens a device or file for reading and writing, with O_DIRECT.
     ///
     /// # Errors
     /// If the system refuses, for example because direct I/O is not supported.
@@ -63,7 +63,7 @@ impl Device {
         Self::open_with(path, true, true)
     }
 
-    /// Opens it read-only, with O_DIRECT.
+    /// Opens a device or file read-only, with O_DIRECT.
     pub(super) fn open_to_read(path: &Path) -> io::Result<Self> {
         Self::open_with(path, false, true)
     }
@@ -85,13 +85,13 @@ impl Device {
         Ok(Self { base: self.base + base, ..self.reopen()? })
     }
 
-    /// Opens it again, so that only the underlying file is shared.
+    /// Opens the device or file again, so that only the underlying file is shared.
     pub(super) fn reopen(&self) -> io::Result<Self> {
         let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         Ok(Self { base: self.base, ..Self::open_with(path.as_ref(), self.write, self.direct)? })
     }
 
-    /// Its size in bytes.
+    /// Size of the device or file in bytes.
     ///
     /// # Errors
     /// If it has no size.

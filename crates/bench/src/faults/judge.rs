@@ -23,9 +23,11 @@ use super::spec::FaultSpec;
 use super::task::Round;
 use crate::picks::swappiness;
 
-/// The chance that five rounds agree without a difference is 1 in 16.
+/// Number of rounds that a conclusion needs: the chance that five rounds agree without a difference
+/// is 1 in 16.
 const ENOUGH: usize = 5;
-/// 5 %: the variation that CPU clocks and caches cause in repeated measurements.
+/// Smallest difference of costs that counts: 5 %, the variation that CPU clocks and caches cause in
+/// repeated measurements.
 const MARGIN: f64 = 0.05;
 /// Pages swapped in per fault above which the kernel is considered to read ahead: more than the
 /// pages of other processes account for (these are counted too), and less than the 2 of
@@ -55,7 +57,7 @@ pub(super) fn is_notable(backing_share: f64) -> bool {
     backing_share > NOTABLE
 }
 
-/// The values of rounds that both have.
+/// Pairs the values of the rounds that both have.
 pub(super) fn pair_rounds<'a, A, B>(
     one: &'a BTreeMap<u32, A>,
     other: &'a BTreeMap<u32, B>,
@@ -118,7 +120,8 @@ fn verdict(ratios: &[f64]) -> ClusterVerdict {
     }
 }
 
-/// What the ratios of costs show, one for each round; `Equal` if there is no difference.
+/// What the ratios of two costs show, with one ratio for each round; `Equal` if there is no
+/// difference.
 pub(super) fn compare_with_one(ratios: &[f64]) -> Ordering {
     let median = Middle::from_numbers(ratios.iter().copied()).map_or(1.0, |middle| middle.median);
     if ratios.len() < ENOUGH {
@@ -132,13 +135,13 @@ pub(super) fn compare_with_one(ratios: &[f64]) -> Ordering {
     }
 }
 
-/// One choice for each zram device.
+/// One choice of `vm.page-cluster` for each zram device.
 pub(super) fn cluster_choices(spec: &FaultSpec, all: &[Done]) -> Vec<ClusterChoice> {
     let measured = |store: &usize| all.iter().any(|done| done.key.store == *store);
     devices(spec).filter(measured).map(|store| cluster_choice(spec, all, store)).collect()
 }
 
-/// Indices of the zram devices.
+/// Indices of the zram devices in [`FaultSpec::stores`].
 fn devices(spec: &FaultSpec) -> impl Iterator<Item = usize> {
     (0..spec.stores.len()).filter(|store| spec.stores[*store].kind == StoreKind::Zram)
 }
@@ -171,7 +174,7 @@ fn is_read_ahead(spec: &FaultSpec, all: &[Done], store: usize, memory: SwappedKi
     all_keys.any(|key| pages_per_fault(&rounds_of(all, key)) > READS_AHEAD)
 }
 
-/// Keeps only the rounds that all have.
+/// Keeps only the rounds that all settings have.
 fn common_rounds(mut times: Vec<BTreeMap<u32, f64>>) -> Vec<BTreeMap<u32, f64>> {
     let everywhere = |round: &u32| times.iter().all(|time| time.contains_key(round));
     let rounds = times.first().map(|first| first.keys().copied().filter(everywhere).collect());
@@ -222,8 +225,8 @@ fn mean_times(all: &[Done], keys: &[Key]) -> BTreeMap<u32, f64> {
     whole.map(|(round, times)| (round, times.iter().sum::<f64>() / count)).collect()
 }
 
-/// One ratio for each zram device for which private memory was touched in random order in a round
-/// that also read the file.
+/// One ratio of the cost of swap to that of a file for each zram device for which private memory
+/// was touched in random order in a round that also read the file.
 pub(super) fn cost_ratios(
     spec: &FaultSpec,
     all: &[Done],

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A file of pages → the contents of memory that is swapped, and whether they are intact
-//! afterwards.
+//! Fills the memory to be swapped from a file of pages, and checks afterwards that it is intact.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

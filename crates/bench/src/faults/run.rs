@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A task → a worker's answer, or why there is none. No worker outlives the call.
+//! Runs a worker for a task, and returns its answer or why it gave none. No worker outlives the
+//! call.
 
 #![expect(clippy::disallowed_methods, reason = "it starts the worker, which is this program")]
 
@@ -18,12 +19,12 @@ use super::task::{Round, TASK, Task, TaskAnswer};
 
 /// Interval for checking whether the user stops.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
-/// A worker that takes longer is stuck; long enough for an emulated machine.
+/// Time limit of a worker: one that takes longer is stuck; long enough for an emulated machine.
 const PATIENCE: Duration = Duration::from_secs(180);
 /// Maximum length of an answer in bytes.
 const MAX_ANSWER: usize = 64 * 1024;
 
-/// Why there is no answer.
+/// Why a worker gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NoAnswer {
     /// The measurement was stopped, or the time is over.
@@ -32,7 +33,7 @@ pub(super) enum NoAnswer {
     Failed(String),
 }
 
-/// Runs one worker.
+/// Runs one worker until it has answered or ended.
 pub(super) fn run(
     program: &Path,
     task: &Task,

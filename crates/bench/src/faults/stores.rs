@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Stores to measure and a [`Lender`] → what is borrowed for all rounds, and what is switched on
-//! for a single store.
+//! Borrows the stores to measure from a [`Lender`], some for all rounds, and switches on a single
+//! store at a time.
 //!
 //! For all rounds a zram device is borrowed for each algorithm, and one swap area behind zswap for
 //! all of its algorithms. zswap itself is global to the host: it is switched on only while one of
@@ -26,10 +26,10 @@ pub(super) fn label(store: &SwapStore) -> String {
     }
 }
 
-/// A store that can be switched on.
+/// A borrowed store that can be switched on as swap.
 #[derive(Debug, PartialEq)]
 pub(super) struct LentStore {
-    /// Index in [`FaultSpec::stores`].
+    /// Index of the store in [`FaultSpec::stores`].
     pub(super) number: usize,
     pub(super) pool: Pool,
     area: PathBuf,
@@ -42,13 +42,13 @@ pub(super) struct LentStores {
     pub(super) stores: Vec<LentStore>,
     /// Whether a zram device is behind zswap.
     pub(super) is_zswap_on_zram: bool,
-    /// Stores that were refused, and why.
+    /// Names of the stores that could not be borrowed, each with the reason.
     pub(super) refused: Vec<(String, String)>,
     /// The loans with their names, in the order in which they were taken.
     pub(super) loans: Vec<(String, LoanId)>,
 }
 
-/// Borrows for all stores; those that are refused are left out.
+/// Borrows what all stores need; stores that are refused are left out.
 pub(super) fn lend(lender: &mut dyn Lender, spec: &FaultSpec) -> LentStores {
     let mut lent = LentStores::default();
     for (number, store) in spec.stores.iter().enumerate() {

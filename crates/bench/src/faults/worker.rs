@@ -98,7 +98,7 @@ struct SwappedOut {
     region: Region,
     /// For each page of the region, the position of its contents in the file of pages.
     origin: Vec<u64>,
-    /// The host's counters after it was filled.
+    /// The host's counters after the memory was filled.
     filled: Counters,
     cpu_ns: u64,
 }
@@ -207,7 +207,7 @@ impl Drop for OneProcessor {
     }
 }
 
-/// Swaps out the region; returns the CPU time. The caller checks which pages stayed.
+/// Swaps out the region; returns the CPU time in nanoseconds. The caller checks which pages stayed.
 fn page_out(region: &Region) -> Result<u64, Failure> {
     let mut cpu_ns = 0;
     for _ in 0..ATTEMPTS {
@@ -292,8 +292,8 @@ fn touch(region: &Region, order: &[usize]) -> Result<Round, Failure> {
     })
 }
 
-/// The time that this process was runnable but waited for a CPU. Kept open, so that a reading takes
-/// about a microsecond.
+/// The file `/proc/self/schedstat`, which has the time that this process was runnable but waited
+/// for a CPU. Kept open, so that a reading takes about a microsecond.
 #[derive(Debug)]
 struct Queue(Option<File>);
 
@@ -302,7 +302,7 @@ impl Queue {
         Self(File::open("/proc/self/schedstat").ok())
     }
 
-    /// 0 if the kernel does not count it.
+    /// The waiting time in nanoseconds; 0 if the kernel does not count it.
     fn waited_ns(&self) -> u64 {
         let mut text = [0; 64];
         let read = |file: &File| file.read_at(&mut text, 0).ok();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A cgroup whose pages are in zswap's pool → how many of them the kernel writes back on request,
+//! Makes the kernel write back pages of a cgroup from zswap's pool, and measures how many it writes
 //! and the CPU time of that.
 //!
 //! Writing to the cgroup's `memory.reclaim` runs zswap's shrinker for its pages, in the writing
@@ -20,7 +20,7 @@ const MEMBERS: &str = "cgroup.procs";
 /// Maximum number of requests: the shrinker skips a page once before it takes it, and handles a
 /// part of the pool at a time.
 const MOST_REQUESTS: u32 = 200;
-/// Number of consecutive requests without effect after which it stops.
+/// Number of consecutive requests without effect after which no more are made.
 const MOST_IDLE: u32 = 8;
 
 /// Whether the kernel writes back the pages of this cgroup on request.

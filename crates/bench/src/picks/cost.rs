@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Costs of swapping out and faulting in → when compression pays, and which swappiness follows if
-//! there is a slower tier below zram.
+//! Computes from the costs of swapping out and faulting in when compression pays, and which
+//! swappiness follows if there is a slower tier below zram.
 
 use pagewise_model::{BreakEven, CostRatio, Name, StoreKind, SwapOutCost, TierMix};
 
-/// Shares of the faults that zram serves.
+/// Shares of the faults that zram serves, for which the swappiness is computed.
 const SHARES: [f64; 5] = [1.0, 0.95, 0.9, 0.75, 0.5];
 
 /// For each zram algorithm whose swap-out and faults were measured together with a file.

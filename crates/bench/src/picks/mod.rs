@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Rounds of every algorithm → the best one for each goal, the runner-up, and whether they really
+//! Picks the best algorithm for each goal and the runner-up, and decides whether they really
 //! differ.
 //!
 //! Rounds with the same number are compared in pairs, as they ran under the same conditions. Each
@@ -25,7 +25,7 @@ const SAME_RATIO: f64 = 1.01;
 /// A clock with a coarser step cannot time a request of some microseconds, in nanoseconds.
 const COARSE_NS: f64 = 500.0;
 
-/// An algorithm, and its cost in each round.
+/// An algorithm, and its cost for a goal in each round.
 #[derive(Debug, Clone, PartialEq)]
 struct Cost {
     contender: Compressor,
@@ -50,7 +50,7 @@ pub fn picks(bench: &Bench) -> Picks {
     }
 }
 
-/// The shapes that the goals refer to.
+/// The shapes of requests that the goals refer to.
 #[derive(Debug, Clone, Copy)]
 struct Shapes {
     most_bytes: Shape,
@@ -76,7 +76,7 @@ impl Shapes {
     }
 }
 
-/// All algorithms of a run.
+/// All algorithms of a run, among which the best are picked.
 struct Field<'a> {
     bench: &'a Bench,
     shapes: Option<Shapes>,
@@ -96,7 +96,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Each algorithm, with its index and its memory per original byte.
+    /// Each algorithm of the run, with its index and the memory that it uses per original byte.
     fn algorithms(&self) -> impl Iterator<Item = (usize, Compressor, Option<f64>)> + '_ {
         let span = self.bench.span;
         self.bench.entrants.iter().enumerate().filter_map(move |(at, entrant)| {
@@ -164,7 +164,7 @@ impl Cost {
     }
 }
 
-/// The cheapest and the runner-up.
+/// Picks the cheapest algorithm, with the runner-up.
 fn pick_best(costs: Vec<Cost>, unit: &str, value: impl Fn(f64) -> f64) -> Option<Pick> {
     let with_median = |cost: Cost| Some((cost.median()?, cost));
     let mut ranked: Vec<(f64, Cost)> = costs.into_iter().filter_map(with_median).collect();
