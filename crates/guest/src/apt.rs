@@ -44,7 +44,7 @@ pub(crate) struct Apt {
     folder: PathBuf,
     /// Packages whose SHA-256 was compared with the lists.
     compared: PathBuf,
-    /// The user that apt downloads as.
+    /// The user that apt's download methods run as.
     fetcher: Fetcher,
 }
 
@@ -59,9 +59,9 @@ struct Listed {
 /// A downloaded package whose checksum is the one in the signed lists.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Archive {
-    /// Path in the private folder.
+    /// Path of the file in the private folder.
     pub(crate) path: PathBuf,
-    /// `name_version`.
+    /// Name and version of the package: `name_version`.
     pub(crate) name: String,
     /// Of the file, in hexadecimal digits.
     pub(crate) sha256: String,
@@ -70,7 +70,7 @@ pub(crate) struct Archive {
 /// The user that apt's download methods run as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fetcher {
-    /// The user of this process: apt changes its user only if root starts it.
+    /// The user of this process, whoever that is: apt changes its user only if root starts it.
     Ourselves,
     /// Apt's own user, with this user id.
     Sandboxed(u32),
@@ -283,7 +283,8 @@ pub(crate) fn discard(ours: &Path) -> Result<(), Error> {
     if is_apts { files::remove_folder(&folder) } else { Ok(()) }
 }
 
-/// `…/name_version_amd64.deb` → `name_version`.
+/// Name and version of a package from the path of its file: `…/name_version_amd64.deb` becomes
+/// `name_version`.
 fn package_name(path: &Path) -> Option<String> {
     let name = path.file_name()?.to_str()?.strip_suffix(".deb")?;
     name.rsplit_once('_').map(|(name, _)| name.replace("%3a", ":"))

@@ -30,8 +30,8 @@ pub fn leash(command: &mut Command) {
     unsafe { command.pre_exec(ask) };
 }
 
-/// Like [`leash`], for a program that also must have no privileges: it runs as `user`, with `group`
-/// as its only supplementary group, and inherits `files` under their present numbers.
+/// Like [`leash`], for a program that also must have no privileges: the program runs as `user`,
+/// with `group` as its only supplementary group, and inherits `files` under their present numbers.
 pub(crate) fn confine(command: &mut Command, user: User, group: Option<u32>, files: Vec<OwnedFd>) {
     let groups: Vec<libc::gid_t> = group.into_iter().collect();
     let restrict = move || {

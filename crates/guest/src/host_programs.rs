@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A program of this host → the files that a guest needs to run it: the program, the shared
+//! Finds the files that a guest needs to run a program of this host: the program, the shared
 //! libraries that the dynamic loader lists, and the loader itself.
 
 #![expect(

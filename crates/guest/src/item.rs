@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What can be fetched: `trixie` and `trixie/generic`, kernels of a suite, or `systemd/trixie`, its
-//! userland.
+//! Items that can be fetched: kernels of a suite (`trixie` and `trixie/generic`) and its userland
+//! (`systemd/trixie`).
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,9 +17,10 @@ pub(crate) const HOST: &str = "host";
 /// Which of Debian's builds of a kernel; the first is the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Flavour {
-    /// Built for virtual machines: few drivers, small.
+    /// A kernel built for virtual machines: few drivers, small.
     Cloud,
-    /// Built for every machine. Those of 6.1 and 6.12 have zswap, which the cloud kernels lack.
+    /// A kernel built for every machine. The generic kernels of 6.1 and 6.12 have zswap, which the
+    /// cloud kernels lack.
     Generic,
 }
 
@@ -134,7 +135,7 @@ impl Item {
         }
     }
 
-    /// The name of its folder in the cache's `kernels` or `userlands`.
+    /// Name of the item's folder in the cache's `kernels` or `userlands`.
     pub(crate) fn folder_name(&self) -> String {
         match self {
             Self::Kernel(_) => self.file_name(),
@@ -142,7 +143,7 @@ impl Item {
         }
     }
 
-    /// A name that is unique among kernels and userlands; no name of a suite contains `+`.
+    /// A file name that is unique among kernels and userlands; no name of a suite contains `+`.
     pub(crate) fn file_name(&self) -> String {
         self.to_string().replace('/', "+")
     }

@@ -73,7 +73,7 @@ pub(crate) fn confined_command(
     command
 }
 
-/// Wraps a command so that it ends with the thread that starts it.
+/// Wraps a command so that its process ends with the thread that starts it.
 fn put_on_leash(command: &Command) -> Result<Command, Error> {
     let mut leashed = leashed_command(command.get_program())?;
     leashed.args(command.get_args());
@@ -110,7 +110,7 @@ pub(crate) fn answer(name: &str, command: &mut Command) -> Result<String, Error>
     Err(failed(if output.is_empty() { ended.status.to_string() } else { output }))
 }
 
-/// The last lines that are not empty, escaped for printing.
+/// The last `count` lines of a text that are not empty, escaped for printing.
 pub fn last_lines(text: &str, count: usize) -> Vec<String> {
     let lines: Vec<&str> =
         text.lines().map(str::trim_end).filter(|line| !line.trim().is_empty()).collect();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Events, as frames on the second serial port → the runner.
+//! Sends events to the runner, as frames on the second serial port.
 //!
 //! PID 1, the job's runner under systemd and a job that is this program write to the same port. The
 //! kernel does not mix the bytes of two calls of `write` to one terminal.
@@ -16,7 +16,8 @@ use crate::wire::{Event, LONGEST_MESSAGE};
 
 const PORT: &str = "/dev/ttyS1";
 
-/// The connection to the runner. It has a mutex because threads send the job's output.
+/// The connection to the runner, shared through a mutex because several threads send the job's
+/// output.
 #[derive(Debug)]
 pub struct Channel {
     port: Option<Mutex<File>>,
@@ -69,7 +70,8 @@ impl Channel {
     }
 }
 
-/// The port is a terminal: `O_NOCTTY` keeps it from becoming this process' controlling terminal.
+/// The flag `O_NOCTTY` for opening the port: the port is a terminal, and the flag keeps it from
+/// becoming this process' controlling terminal.
 fn no_controlling_terminal() -> i32 {
     i32::try_from(OFlags::NOCTTY.bits()).unwrap_or(0)
 }

@@ -26,7 +26,7 @@ const MOUNTS: &[(&str, &str)] = &[
     ("/run", "tmpfs"),
 ];
 
-/// Mounts everything that is not mounted yet.
+/// Mounts every file system of the guest that is not mounted yet.
 pub(super) fn mount_all(troubles: &mut Vec<String>) {
     for (folder, kind) in MOUNTS {
         let _ = fs::create_dir_all(folder);
@@ -45,7 +45,7 @@ fn mount_one(folder: &str, kind: &str) -> rustix::io::Result<()> {
     mount(kind, folder, kind, MountFlags::empty(), None::<&CStr>)
 }
 
-/// Reads the mount table: a tmpfs could be mounted a second time over itself.
+/// Whether the mount table lists this folder: a tmpfs could be mounted a second time over itself.
 fn is_mounted(folder: &str) -> bool {
     let table = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     table.lines().any(|line| line.split(' ').nth(1) == Some(folder))
@@ -67,7 +67,7 @@ fn load_one(path: &Path) -> rustix::io::Result<()> {
     rustix::system::finit_module(file, &none, 0)
 }
 
-/// Unmounts what [`mount_all`] mounted, lazily: processes with open files keep them.
+/// Unmounts what [`mount_all`] mounted. Does so lazily: processes with open files keep them.
 pub(super) fn unmount_all() {
     for (folder, _) in MOUNTS.iter().rev() {
         let _ = unmount(*folder, UnmountFlags::DETACH);
@@ -82,7 +82,7 @@ pub(super) fn repair_messages() -> Vec<String> {
     let Ok(mut log) = log else { return Vec::new() };
     let mut found = Vec::new();
     let mut record = [0; 8192];
-    // each read gives one record
+    // each read returns one record of the kernel's log
     while let Ok(length @ 1..) = log.read(&mut record) {
         let text = String::from_utf8_lossy(&record[..length]);
         found.extend(repair_message(&text).map(str::to_owned));
@@ -98,7 +98,7 @@ fn repair_message(record: &str) -> Option<&str> {
     (text.starts_with("EXT4-fs") && is_repair).then_some(text)
 }
 
-/// Two cgroups: one for the process that runs the job, one for the job.
+/// Two cgroups of a guest: one for the process that runs the job, one for the job.
 #[derive(Debug)]
 pub(super) struct Groups {
     parent: String,
@@ -114,7 +114,7 @@ impl Groups {
         Self { alone: true, ..Self::below("/sys/fs/cgroup", "init") }
     }
 
-    /// The cgroups below a cgroup that nobody else uses.
+    /// Paths of the two cgroups below a cgroup that nobody else uses.
     pub(super) fn below(parent: &str, own: &str) -> Self {
         let group = |name: &str| format!("{parent}/{name}");
         Self { parent: parent.to_owned(), own: group(own), job: group("job"), alone: false }
@@ -154,7 +154,7 @@ impl Groups {
     }
 }
 
-/// Why the job cannot get the disks it asked for; `None` if all exist.
+/// Why the job cannot get the disks it requested; `None` if all exist.
 pub(super) fn missing_disks(requested: usize) -> Option<String> {
     let entries = fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let found = entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"vd"));

@@ -19,7 +19,7 @@ use crate::wire::{Event, JOB, Job};
 
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Runs the job that waits in /run.
+/// Runs the job that waits in /run, as a unit of systemd.
 pub(super) fn main(channel: &Channel) -> Result<(), Failure> {
     let path = Path::new("/").join(hand_over::FOLDER).join(JOB);
     let text = fs::read(&path).at_path(&path)?;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `bookworm`, `trixie/generic`, `6.12`, `host` or a path → which kernel is meant, and where it is.
+//! Parses which kernel a user means, and finds it: `bookworm`, `trixie/generic`, `6.12`, `host` or
+//! a path.
 //!
 //! Text with a slash is a path, except a suite's generic kernel such as `trixie/generic`, even if a
 //! file of that name exists; write `./trixie/generic` for the file.
@@ -24,7 +25,7 @@ pub enum KernelRequest {
     Suite(SuiteKernel),
     /// A kernel in /boot or in the cache whose release begins with this version.
     Version(String),
-    /// An image file.
+    /// A kernel image at this path.
     Path(PathBuf),
 }
 
@@ -57,7 +58,7 @@ impl fmt::Display for KernelRequest {
     }
 }
 
-/// Finds the kernel; a kernel of a suite is fetched if the cache has no complete one.
+/// Finds the requested kernel; a kernel of a suite is fetched if the cache has no complete one.
 pub fn find(
     requested: &KernelRequest,
     cache: &Cache,

@@ -22,13 +22,13 @@ use crate::user::{NoAccess, User};
 pub(super) const SANDBOX: [&str; 2] =
     ["-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"];
 
-/// What executes the guest's instructions.
+/// What executes the instructions of a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Accelerator {
-    /// The processor itself.
+    /// The processor itself, through KVM.
     Kvm,
-    /// QEMU's translator (software emulation).
+    /// TCG, QEMU's translator (software emulation).
     Tcg,
 }
 
@@ -62,7 +62,7 @@ pub fn check_kvm(qemu: &Path) -> Result<(), NoKvm> {
 /// Why KVM cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum NoKvm {
-    /// The device cannot be opened.
+    /// `/dev/kvm` cannot be opened.
     #[error("{DEVICE}: {0}")]
     Closed(std::io::Error),
     /// QEMU's unprivileged user has no access to the device.
@@ -73,13 +73,13 @@ pub enum NoKvm {
     /// QEMU could not be started.
     #[error("{DEVICE} opens, but {0}")]
     NoQemu(std::io::Error),
-    /// QEMU ended with an error.
+    /// QEMU ended with an error when it used KVM.
     #[error("{DEVICE} opens, but QEMU cannot set a processor up with it")]
     Unusable,
     /// QEMU did not quit in time.
     #[error("{DEVICE} opens, but QEMU does not finish with it")]
     Hangs,
-    /// QEMU works, but a test showed that no kernel boots.
+    /// QEMU works with KVM, but a test showed that no kernel boots.
     #[error("{DEVICE} opens, but no kernel comes up")]
     NoKernel,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Program, busybox, modules, the job and its files → the initramfs.
+//! Packs the program, busybox, modules, the job and its files into the initramfs of a guest.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -31,7 +31,7 @@ const MODULES: &[&str] = &[
     "zram",
 ];
 
-/// Builds the archive: first the files that are the same for every job, then the job.
+/// Builds the initramfs: first the files that are the same for every job, then the job.
 pub(super) fn build(guest: &Guest, kernel: &Kernel) -> Result<Vec<u8>, Error> {
     let busybox = match guest.userland {
         Userland::Minimal => kernel.busybox()?,

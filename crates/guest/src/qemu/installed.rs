@@ -28,10 +28,10 @@ use crate::files;
 use crate::kernel::Kernel;
 use crate::userland::{self, OPTIONAL};
 
-/// Receives events; returning `Break` ends the boot.
+/// The function that receives the events of a boot; returning `Break` ends the boot.
 type Listener<'a> = &'a mut dyn FnMut(GuestEvent<'_>) -> Answer;
 
-/// A guest before its first boot or between two boots.
+/// A guest with its own root disk, before its first boot or between two boots.
 #[derive(Debug)]
 pub struct InstalledGuest<'a> {
     guest: Guest,
@@ -53,7 +53,7 @@ impl<'a> InstalledGuest<'a> {
         refuse_forgetful(&guest.disks)
     }
 
-    /// Makes the disks. `guest.argv` is the default command of a boot.
+    /// Makes the disks of the guest. `guest.argv` is the default command of a boot.
     ///
     /// # Errors
     /// As [`Self::check`]; or if the userland cannot be fetched or the disks do not fit.
@@ -121,7 +121,7 @@ impl<'a> InstalledGuest<'a> {
     }
 }
 
-/// Refuses names that are not optional packages.
+/// Refuses names that are not those of optional packages.
 fn check_packages(wanted: &[String]) -> Result<(), Error> {
     let unknown = wanted.iter().find(|name| !OPTIONAL.contains(&name.as_str()));
     unknown.map_or(Ok(()), |name| {

@@ -25,7 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 const COMES_UP: &str = "comes up";
 
-/// Returns the cached result, or starts an idle guest with KVM to get it.
+/// Tests whether a guest boots with KVM: returns the cached result, or starts an idle guest to get
+/// it.
 ///
 /// # Errors
 /// If no guest can be started at all.

@@ -25,7 +25,8 @@ pub(super) fn name_argument(folder: &Path) -> OsString {
     name
 }
 
-/// The QEMU process for each of these folders that has one; reads the arguments of all processes.
+/// Finds the QEMU process for each of these folders that has one; reads the arguments of all
+/// processes.
 pub(super) fn qemus_of<'a>(
     folders: impl IntoIterator<Item = &'a PathBuf>,
 ) -> HashMap<&'a PathBuf, Pid> {
@@ -62,7 +63,8 @@ fn file(pid: Pid, name: &str) -> String {
     format!("/proc/{}/{name}", pid.as_raw_nonzero())
 }
 
-/// Kills the QEMU with this folder's mark, after its runner has died; whether there was one.
+/// Kills the QEMU with this folder's mark, after its runner has died; returns whether there was
+/// one.
 pub(super) fn kill_qemu(folder: &Path) -> bool {
     let mark = name_argument(folder);
     pids().any(|pid| kill_marked(pid, mark.as_encoded_bytes()) == Some(()))
@@ -93,7 +95,7 @@ pub(super) fn start_ticks(pid: Pid) -> Option<u64> {
     Stat::read(pid)?.word(STARTTIME)?.parse().ok()
 }
 
-/// Time since a process started, from its start in ticks.
+/// Time since a process started; its start is given in clock ticks after the machine's.
 pub(super) fn age(start_ticks: u64) -> Option<Duration> {
     let now = clock_gettime(ClockId::Boottime);
     let now = Duration::new(now.tv_sec.try_into().ok()?, now.tv_nsec.try_into().ok()?);
@@ -102,7 +104,7 @@ pub(super) fn age(start_ticks: u64) -> Option<Duration> {
     Some(now.saturating_sub(started))
 }
 
-/// Resident memory in bytes.
+/// Resident memory of a process in bytes.
 pub(super) fn resident_bytes(pid: Pid) -> Option<u64> {
     let statm = fs::read_to_string(file(pid, "statm")).ok()?;
     let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
@@ -157,7 +159,8 @@ fn ticks_per_second() -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// This process has used CPU time, has threads and memory, and is younger than the machine.
+    /// The data read for this process are plausible: CPU time, threads and memory are not zero, and
+    /// the process is younger than the machine.
     #[test]
     fn a_process_is_read_as_proc_shows_it() {
         let own = rustix::process::getpid();

@@ -63,9 +63,9 @@ const LONGEST_LOG: u64 = 16 << 20;
 /// What happens while a guest runs.
 #[derive(Debug)]
 pub enum GuestEvent<'a> {
-    /// This accelerator will run the guest.
+    /// The accelerator that will run the guest was chosen.
     Chosen(Accelerator),
-    /// The guest reached this phase.
+    /// The guest reached this phase on its way from boot to end.
     Reached(Phase),
     /// The job wrote to its output.
     Output(Stream, Vec<u8>),
@@ -77,7 +77,7 @@ pub enum GuestEvent<'a> {
     Note(&'a str),
 }
 
-/// The answer to an event: `Break` ends the guest as if the user stopped it.
+/// What a receiver of events answers: `Break` ends the guest as if the user stopped it.
 pub(super) type Answer = ControlFlow<()>;
 
 /// Runs a job in a guest to its end, or until `on_event` returns `Break`.
@@ -171,7 +171,7 @@ impl Emulator {
         Ok(Self { qemu, accelerator, why_emulated })
     }
 
-    /// The result of a guest that was not started.
+    /// The result for a guest that was not started.
     pub(super) fn run_not_started(&self) -> Run {
         let why_emulated = self.why_emulated.clone();
         Run { accelerator: self.accelerator, why_emulated, ..run_before_start() }
@@ -183,11 +183,11 @@ pub(super) struct BootPlace<'a> {
     pub(super) slot: &'a RunSlot,
     /// The folder for this boot: the slot's, or one below it.
     pub(super) folder: &'a Path,
-    /// The root disk, if it is open already.
+    /// The root disk, if the caller has already opened it.
     pub(super) root: Option<File>,
 }
 
-/// Starts QEMU and receives events until it has ended.
+/// Starts QEMU and receives events until QEMU has ended.
 pub(super) fn boot(
     guest: &Guest,
     mut images: Images,
@@ -255,7 +255,7 @@ impl OwnFolder {
         Ok(Self { folder, user })
     }
 
-    /// Writes a file in it; returns its name.
+    /// Writes a file in the folder; returns its name.
     fn write_file(&self, name: &str, bytes: &[u8]) -> Result<OsString, Error> {
         let path = self.folder.join(name);
         let mut open = File::options();
@@ -266,8 +266,8 @@ impl OwnFolder {
         Ok(name.into())
     }
 
-    /// Path of the kernel. For a user who cannot reach the image, it is linked into the folder or,
-    /// if it cannot be linked or is not readable by everybody, copied.
+    /// Path of the kernel image for QEMU. For a user who cannot reach the image, it is linked into
+    /// the folder or, if it cannot be linked or is not readable by everybody, copied.
     fn place_kernel(&self, image: &mut Image) -> Result<OsString, Error> {
         const NAME: &str = "kernel";
         if let Some(bytes) = image.unpacked.take() {
@@ -317,10 +317,10 @@ fn choose_accelerator(
     })
 }
 
-/// A running QEMU and what was received from it.
+/// A running QEMU and what was received from its guest.
 struct Watch {
     qemu: Child,
-    /// The kernel's log.
+    /// The file with the kernel's log.
     log: File,
     /// Time limit for QEMU to end after the job has ended.
     patience: Duration,
@@ -346,7 +346,7 @@ impl Drop for Watch {
     }
 }
 
-/// Why listening ended.
+/// Why the runner stopped listening for events.
 enum StopReason {
     Over,
     TimedOut,
@@ -528,8 +528,8 @@ impl Watch {
         Answer::Continue(())
     }
 
-    /// The whole log; if the guest wrote more than is kept, the end of it after a line that says
-    /// so.
+    /// The whole kernel log; if the guest wrote more than is kept, the end of the log after a line
+    /// that says so.
     fn whole_log(&self) -> Vec<u8> {
         log::read_end(&self.log, LONGEST_LOG).unwrap_or_default()
     }

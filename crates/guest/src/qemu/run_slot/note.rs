@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a run publishes to others that use the same cache: in its folder while it runs, in its
-//! ticket while it waits.
+//! The note that a run publishes to others that use the same cache: in its folder while it runs, in
+//! its ticket while it waits.
 
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -17,12 +17,12 @@ const OVERHEAD: u64 = 128 << 20;
 /// At most this many characters of the label are shown to others.
 const LONGEST_LABEL: usize = 60;
 
-/// What a run needs, and who runs it.
+/// What resources a run needs, and who runs it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RunNote {
-    /// Virtual processors.
+    /// Number of virtual processors.
     pub(super) cpus: u32,
-    /// In bytes, including QEMU's own.
+    /// Memory of the guest and QEMU together, in bytes.
     pub(super) memory: u64,
     /// Absent in notes of older versions.
     #[serde(default)]
@@ -32,7 +32,7 @@ pub(super) struct RunNote {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Runner {
     pid: u32,
-    /// The link `/proc/self/ns/pid`: the pid is meaningful only in the same namespace.
+    /// Target of the link `/proc/self/ns/pid`: the pid is meaningful only in the same namespace.
     pid_namespace: String,
     /// Start of the run or of its wait, in seconds since 1970.
     since: u64,
@@ -59,13 +59,14 @@ impl RunNote {
         }
     }
 
-    /// The same note with the present time.
+    /// The same note, with the present time as the start of the run.
     pub(super) fn renew(&self) -> Self {
         let run = self.run.clone().map(|run| Runner { since: now(), ..run });
         Self { run, ..self.clone() }
     }
 
-    /// As shown to others: `pid 4711 since 23:14:05 (3 min): trixie: sh -c …, 512.0 MiB, 1 CPU`.
+    /// Text of the note for other users: `pid 4711 since 23:14:05 (3 min): trixie: sh -c …, 512.0
+    /// MiB, 1 CPU`.
     pub(super) fn describe(&self) -> String {
         let memory = Bytes::new(self.memory.saturating_sub(OVERHEAD));
         let size = format!("{memory}, {}", cpus(self.cpus));
@@ -90,7 +91,7 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
-/// The local time of day.
+/// The local time of day of a time given in seconds since 1970.
 fn clock(seconds: u64) -> String {
     let time = i64::try_from(seconds).ok().and_then(|it| Timestamp::from_second(it).ok());
     time.map_or_else(
