@@ -27,9 +27,9 @@ const BETWEEN: u8 = 0xff;
 /// A parser with its name and seeds.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
-    /// What it parses.
+    /// Name of what the target parses.
     pub name: &'static str,
-    /// Parses the input. Must return, whatever the input is.
+    /// Parses the input. The function must return, whatever the input is.
     pub run: fn(&[u8]),
     /// Valid inputs to start from.
     pub seeds: fn() -> Vec<Vec<u8>>,
@@ -37,7 +37,7 @@ pub struct Target {
     pub longest: usize,
 }
 
-/// All targets.
+/// All fuzz targets.
 pub static TARGETS: &[Target] = &[
     Target {
         name: "evidence",
@@ -181,7 +181,7 @@ fn files(experiment: &Experiment, runs: &[TrialRun], with_summary: bool) -> Vec<
     files.join(&BETWEEN)
 }
 
-/// One event of each kind.
+/// One event of each kind that a guest sends.
 fn guest_events() -> [Event; 9] {
     let trouble = TrialEvent::Trouble(Refusal::new("zram", "no such module"));
     [

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The maximum number of pairs → after how many pairs there is an interim look, and the
-//! significance bound at each look.
+//! Computes after how many pairs there is an interim look, and the significance bound at each look,
+//! from the maximum number of pairs.
 //!
 //! Looking after every pair, and stopping as soon as the interval excludes 1, gives a wrong result
 //! far more often than in 5 of 100 experiments. Here only some looks are allowed, from `FIRST`
@@ -25,10 +25,10 @@ use crate::paired::{MISSES, rank};
 
 /// No look before this number of pairs.
 const FIRST: usize = 9;
-/// Number of simulated experiments.
+/// Number of experiments that are simulated to compute the bounds.
 const PLAYED: usize = 20_000;
 
-/// The looks; the last one is after all pairs.
+/// The interim looks of an experiment; the last one is after all pairs.
 pub fn looks(pairs: u32) -> Vec<TrialLook> {
     looks_until(pairs, pairs)
 }
@@ -43,11 +43,11 @@ pub(crate) fn looks_until(planned: u32, pairs: u32) -> Vec<TrialLook> {
     looks.entry((planned, pairs)).or_insert_with(|| simulate_looks(planned, pairs, plays)).clone()
 }
 
-/// Cached results. Evidence may have arms with different numbers of pairs, whose experiments are
-/// simulated once.
+/// Cache of computed looks and simulations. Evidence may have arms with different numbers of pairs,
+/// whose experiments are simulated once.
 struct KnownBoundaries {
     looks: BTreeMap<(usize, usize), Vec<TrialLook>>,
-    /// Cache: the simulated null experiments for the number of planned pairs that was asked for last.
+    /// The simulated null experiments for the number of planned pairs that was requested last.
     plays: Option<NullExperiments>,
 }
 
@@ -108,8 +108,8 @@ fn max_crossings(share: f64) -> usize {
     (spending(share) * PLAYED as f64) as usize
 }
 
-/// The bound at each look: of the experiments that are still running, as many may cross it as the
-/// spending function allows.
+/// The bound of the test at each look: of the experiments that are still running, as many may cross
+/// it as the spending function allows.
 fn bounds(after: &[usize], plays: &NullExperiments) -> Vec<Option<usize>> {
     let mut running: Vec<usize> = (0..PLAYED).collect();
     let mut bounds = Vec::new();
@@ -129,7 +129,7 @@ fn bounds(after: &[usize], plays: &NullExperiments) -> Vec<Option<usize>> {
 
 /// Simulated experiments without a difference.
 struct NullExperiments {
-    /// Number of pairs of each.
+    /// Number of pairs of each experiment.
     planned: usize,
     /// For each number of pairs and each experiment the smaller of the two signed-rank sums, which
     /// is the number of Walsh averages on one side of zero.
@@ -147,7 +147,7 @@ impl NullExperiments {
     }
 }
 
-/// Simulates one more experiment.
+/// Simulates one more experiment, and appends its signed-rank sum for each number of pairs.
 fn simulate_one(rng: &mut Rng, lesser_sums: &mut [Vec<u32>]) {
     let mut drawn: Vec<f64> = Vec::with_capacity(lesser_sums.len());
     let (mut above, mut all) = (0, 0);
@@ -189,7 +189,8 @@ mod tests {
         }
     }
 
-    /// An experiment that ends early may spend only what is allowed until then.
+    /// The judgement of an experiment that ends early: it may spend only the error probability that
+    /// is allowed until then.
     #[test]
     fn an_experiment_that_was_cut_short_is_judged_by_the_looks_it_had() {
         let cut: Vec<_> = looks_until(20, 13).iter().map(|look| (look.pairs, look.bound)).collect();

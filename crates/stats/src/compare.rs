@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The paired values of one metric → the verdict of B against A, and how many more pairs would be
-//! needed.
+//! Compares the paired values of one metric: the verdict of B against A, and how many more pairs
+//! would be needed.
 //!
 //! Better and worse mean that the interval excludes 1; equivalent means that the whole interval is
 //! closer to 1 than the smallest effect that matters. If both hold, the effect is real but does not
@@ -18,17 +18,18 @@ const PROBABLY: f64 = (1.959_964 + 0.841_621) / 1.959_964;
 /// Larger numbers of pairs are not suggested.
 const TOO_MANY: f64 = 1000.0;
 
-/// The values of both arms; those with the same index are a pair.
+/// The values of one metric in both arms; those with the same index are a pair.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Series {
     pub(crate) a: Vec<f64>,
     pub(crate) b: Vec<f64>,
-    /// Numbers of the runs.
+    /// Numbers of the runs of arm A.
     pub(crate) a_runs: Vec<u32>,
     pub(crate) b_runs: Vec<u32>,
 }
 
-/// The comparison; if the metric cannot be judged for the given reason, without a verdict.
+/// Compares the values of a metric; if the metric cannot be judged for the given reason, without a
+/// verdict.
 pub(crate) fn compare_unless(
     not_judged: Option<&str>,
     metric: &Metric,

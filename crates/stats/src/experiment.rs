@@ -15,7 +15,7 @@ use crate::swap_kinds::{INSTEAD, not_comparable};
 /// Default number of pairs: with fewer than six there is no interval, and seven give a coverage of
 /// 95 %.
 pub const USUAL_PAIRS: u32 = 7;
-/// Maximum number of pairs.
+/// Maximum number of pairs of an experiment.
 pub const MOST_PAIRS: u32 = 100;
 /// Maximum length of the line from which on a run is measured, in bytes.
 const LONGEST_LINE: usize = 200;
@@ -23,12 +23,12 @@ const LONGEST_LINE: usize = 200;
 /// The description of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Experiment {
-    /// The program to run.
+    /// The program that is measured.
     #[serde(flatten)]
     pub program: Program,
-    /// At least two arms; the others are compared with the first.
+    /// Arms, at least two; the others are compared with the first.
     pub arms: Vec<TrialArm>,
-    /// At least one metric; the first decides the verdict.
+    /// Metrics, at least one; the first decides the verdict.
     pub metrics: Vec<Metric>,
     /// Maximum number of pairs.
     pub pairs: u32,
@@ -40,12 +40,12 @@ pub struct Experiment {
     pub seed: u64,
     /// Memory limit of the command's cgroup.
     pub memory_limit_bytes: Option<u64>,
-    /// Time limit of a run.
+    /// Time limit of a single run.
     pub deadline: Duration,
     /// Which clock the machine that runs the experiment has: a real one, or that of an emulator.
     #[serde(default)]
     pub clock: Clock,
-    /// Sample where the kernel's reclaim thread spends its time.
+    /// Whether to sample where the kernel's reclaim thread spends its time.
     #[serde(default)]
     pub profile: bool,
     /// The line of the command's output from which on events, CPU time and stalls are counted;
@@ -60,12 +60,13 @@ pub struct Experiment {
 /// A program that runs beside the measured one, in its own cgroup, until that ends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Neighbour {
-    /// The program to run.
+    /// The program of the neighbour.
     #[serde(flatten)]
     pub program: Program,
-    /// Memory limit of its cgroup.
+    /// Memory limit of the neighbour's cgroup.
     pub memory_limit_bytes: Option<u64>,
-    /// The line that it prints when the measured program may start; `None`: at once.
+    /// The line that the neighbour prints when the measured program may start; `None`: it may start
+    /// at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<String>,
 }
@@ -116,14 +117,14 @@ impl Experiment {
         self.check_clock()
     }
 
-    /// The program of an arm.
+    /// The program that the runs of an arm execute.
     #[must_use]
     pub fn program_of<'a>(&'a self, arm: &'a TrialArm) -> &'a Program {
         arm.program.as_ref().unwrap_or(&self.program)
     }
 
-    /// Maximum number of runs: the first one and the warm-up rounds, which are discarded, and the
-    /// pairs.
+    /// Maximum number of runs of the experiment: the first one and the warm-up rounds, which are
+    /// discarded, and the pairs.
     #[must_use]
     pub fn runs(&self) -> u32 {
         let arms = u32::try_from(self.arms.len()).unwrap_or(u32::MAX);
@@ -137,7 +138,7 @@ impl Experiment {
         self.arms.iter().any(|arm| arm.swap.as_ref().is_some_and(|areas| !areas.is_empty()))
     }
 
-    /// Whether it needs a lender: for settings, swap or a memory limit.
+    /// Whether the experiment needs a lender: for settings, swap or a memory limit.
     #[must_use]
     pub fn borrows(&self) -> bool {
         let of_arm = |arm: &TrialArm| !arm.settings.is_empty() || arm.swap.is_some();
@@ -179,7 +180,7 @@ impl Experiment {
     }
 }
 
-/// Whether this can be one line of output.
+/// Whether a text can be one line of output.
 fn is_line(text: &str) -> bool {
     (1..=LONGEST_LINE).contains(&text.len()) && !text.contains('\n')
 }
@@ -201,7 +202,7 @@ pub enum Unsound {
     /// The direction of a metric is reversed.
     #[error("{less} of {metric} is never wanted")]
     NeverWanted {
-        /// `more` or `less`.
+        /// The unwanted direction: `more` or `less`.
         less: &'static str,
         /// Name of the metric.
         metric: String,
@@ -226,7 +227,7 @@ pub enum Unsound {
     Lacking {
         /// Name of the arm.
         arm: String,
-        /// What is missing.
+        /// What the arm lacks, in words for the user.
         what: &'static str,
     },
     /// A negative swap priority, which swapon cannot set.
@@ -234,7 +235,7 @@ pub enum Unsound {
     Priority {
         /// Name of the arm.
         arm: String,
-        /// Its priority.
+        /// The priority that was found.
         found: i16,
     },
     /// A setting of zram in an arm without zram.
@@ -248,16 +249,17 @@ pub enum Unsound {
     /// The primary metric cannot be judged with the machine's clock.
     #[error("{metric} cannot decide: {why}; let a count decide, as {instead}")]
     CannotDecide {
-        /// The primary metric.
+        /// Name of the primary metric.
         metric: String,
-        /// Why it cannot be judged.
+        /// Why the metric cannot be judged.
         why: &'static str,
-        /// A metric that can.
+        /// Name of a metric that can be judged.
         instead: &'static str,
     },
 }
 
-/// zswap needs a swap area: each page in its pool has a slot there.
+/// The error text for zswap without a swap area after it: each page in zswap's pool has a slot
+/// there.
 const ZSWAP_ALONE: &str =
     "zswap in the wrong place: expected it first, with a swap area after it, as zswap:lz4+file:1G";
 

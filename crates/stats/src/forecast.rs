@@ -13,7 +13,8 @@ use crate::name::TIME;
 /// Larger numbers of pairs are not computed.
 const TOO_MANY: u32 = 10_000;
 
-/// `None` if no arm had two successful runs.
+/// Forecasts the precision after all pairs from the runs of the warm-up; `None` if no arm had two
+/// successful runs.
 #[must_use]
 pub fn forecast(experiment: &Experiment, runs: &[TrialRun]) -> Option<TrialForecast> {
     let warm: Vec<&TrialRun> = runs

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The metrics of a run; and regular expressions → a number in a command's output.
+//! The metrics of a run, and regular expressions that find a number in a command's output.
 
 use pagewise_model::MetricKind;
 use regex_lite::Regex;
@@ -14,7 +14,7 @@ pub(crate) fn find_standard(name: &str) -> Option<&'static StandardMetric> {
     KNOWN.iter().chain(SAID).find(|known| known.name == name)
 }
 
-/// A requested metric.
+/// A metric that the user requested.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metric {
     /// A name of the table, or a regular expression with a group around a number.
@@ -42,18 +42,18 @@ impl Metric {
         Self { name: TIME.to_owned(), higher_is_better: false }
     }
 
-    /// What kind of quantity it measures.
+    /// The kind of quantity that the metric measures.
     #[must_use]
     pub fn kind(&self) -> MetricKind {
         self.standard().map_or(MetricKind::Said, |known| known.kind)
     }
 
-    /// Whether it counts whole events or bytes.
+    /// Whether the metric counts whole events or bytes.
     pub(crate) fn is_whole(&self) -> bool {
         self.standard().is_some_and(|known| known.kind == MetricKind::Count && known.unit != SHARE)
     }
 
-    /// Its row in the table; `None` for a regular expression.
+    /// The metric's row in the table of standard metrics; `None` for a regular expression.
     #[must_use]
     pub fn standard(&self) -> Option<&'static StandardMetric> {
         find_standard(&self.name)

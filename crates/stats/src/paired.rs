@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Pairs of runs → the ratio of B to A, with its interval.
+//! Estimates the ratio of B to A, with its interval, from pairs of runs.
 //!
 //! The estimate is that of Hodges and Lehmann: the median of all averages of two log ratios (Walsh
 //! averages), including each ratio with itself. Its interval inverts the signed-rank test: it
@@ -97,7 +97,7 @@ fn signed_rank_distribution(pairs: usize) -> Vec<f64> {
     likely
 }
 
-/// The median; of two middle values their mean. `None` if there are no values.
+/// The median of the values, or the mean of the two middle ones; `None` if there are no values.
 #[must_use]
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
@@ -119,7 +119,7 @@ mod tests {
 
     use super::*;
 
-    /// Table A.4 of the book: the critical sums at 2.5 %.
+    /// The expected values are those of table A.4 of the book: the critical sums at 2.5 %.
     #[test]
     fn bounds_are_those_of_the_published_tables() {
         let published = [(5, None), (6, Some(1)), (7, Some(3)), (8, Some(4)), (9, Some(6))];

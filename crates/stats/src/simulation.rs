@@ -14,14 +14,14 @@ use crate::order::rounds;
 /// A simulated machine on which a command takes about a second.
 #[derive(Debug, Clone, Copy)]
 struct Machine {
-    /// Variation of a run; 0.02 means 2 %.
+    /// Random variation of a run; 0.02 means 2 %.
     noise: f64,
     /// How much slower the machine gets over the experiment.
     drift: f64,
     /// Probability that a run begins a burst of other load, which lasts for a few runs, and the
     /// maximum slowdown of these runs.
     bursts: (f64, f64),
-    /// The smallest effect that matters.
+    /// The smallest effect that matters, as a fraction.
     min_effect: f64,
 }
 

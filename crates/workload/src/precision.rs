@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Access frequencies of pages, and which pages were evicted → the share of the evicted pages that
-//! were among the least used.
+//! Computes which share of the evicted pages were among the least used, from the access frequencies
+//! of all pages.
 //!
 //! The ideal set has as many pages as were evicted: the least used ones. If the border of the ideal
 //! set lies within pages of equal frequency, each of them counts partially, so that no order among
@@ -11,7 +11,7 @@
 pub(crate) struct Page {
     /// Access frequency, in any unit that is the same for all pages.
     pub(crate) requested: f64,
-    /// It is not in memory any more.
+    /// Whether the page is no longer in memory.
     pub(crate) evicted: bool,
 }
 

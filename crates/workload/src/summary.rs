@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The last line of a workload's output ↔ its values and its course.
+//! Writes and parses the last line of a workload's output, which has its values and its course.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub struct WorkloadSummary {
     pub workload: String,
     /// Values by name, as in [`pagewise_stats::SAID`].
     pub values: BTreeMap<String, f64>,
-    /// Course over the iterations.
+    /// Course of the workload over its iterations.
     pub course: Course,
 }
 

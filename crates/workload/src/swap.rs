@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `swap`: code in a file and data in memory, together slightly larger than the available memory →
-//! the time of an iteration in the steady state, and the time until then.
+//! `swap`: touches code in a file and data in memory, together slightly larger than the available
+//! memory, and measures the time of an iteration in the steady state, and the time until then.
 //!
 //! If the data is barred from swapping, the kernel can only reclaim the code, which must be read
 //! again from disk for each touch. An iteration touches the data in a window that moves.
@@ -23,7 +23,7 @@ use super::window::Window;
 use super::zipf::Zipf;
 use super::{Pattern, Readahead, STEADY, Swap, WorkloadSummary, check};
 
-/// The hottest part of the code is one of this many parts.
+/// Number of parts of the code of which one is the hottest.
 const HOT: usize = 10;
 
 /// Runs the workload; `mark` is called before the second half of its iterations, or of its time.
@@ -90,7 +90,7 @@ impl Code {
         Ok(Self { map, pages, hot_share, per_data, pace: Pace::default() })
     }
 
-    /// Touches as many pages as are due with one touch of data.
+    /// Touches as many pages of the code as are due with one touch of data.
     fn touch(&mut self, rng: &mut Rng) {
         let Some(stored) = &self.map else { return };
         for _ in 0..self.pace.operations_due(self.per_data) {

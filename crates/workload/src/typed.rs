@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Text such as `swap data=224M seconds=8` → a [`Workload`]. The keys and their defaults come from
-//! the workload's type itself, so no separate list can become outdated.
+//! Parses text such as `swap data=224M seconds=8` into a [`Workload`]. The keys and their defaults
+//! come from the workload's type itself, so no separate list can become outdated.
 
 use serde_json::{Map, Value};
 
@@ -11,7 +11,8 @@ use super::{ColdPages, HugePages, Redis, Swap, Tiers, Workload, check};
 pub const KINDS: [&str; 5] = ["swap", "coldpages", "tiers", "hugepages", "redis"];
 
 impl Workload {
-    /// Parses a name, and `KEY=VALUE` for parameters that differ from their defaults.
+    /// Parses the name of a workload, and `KEY=VALUE` for parameters that differ from their
+    /// defaults.
     ///
     /// # Errors
     /// If a key or value is not valid for this workload, or the parameters are inconsistent.
@@ -87,7 +88,7 @@ fn read(summary: &Map<String, Value>) -> Result<Workload, String> {
     serde_json::from_value(Value::Object(summary.clone())).map_err(|error| error.to_string())
 }
 
-/// Sets one parameter; checked at once, so that the error can name it.
+/// Sets one parameter of a workload; it is checked at once, so that the error can name it.
 fn apply_setting(kind: &str, summary: &mut Map<String, Value>, setting: &str) -> Result<(), Error> {
     let wrong = |why: String| Err(Error::Unsound(why));
     let Some((key, text)) = setting.split_once('=') else {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An exponent → ranks drawn from the Zipf distribution (inverse transform with a cumulative
-//! table), and pages by rank.
+//! Draws ranks from the Zipf distribution with a given exponent (inverse transform with a
+//! cumulative table), and pages by rank.
 //!
 //! The table takes eight bytes for each rank. It is exact, since the choice of evicted pages is
 //! judged by these probabilities.
@@ -28,14 +28,14 @@ impl Zipf {
         Self { cumulative }
     }
 
-    /// Draws a rank.
+    /// Draws a random rank.
     pub(crate) fn draw(&self, rng: &mut Rng) -> usize {
         let drawn = rng.f64();
         let at = self.cumulative.partition_point(|share| *share <= drawn);
         at.min(self.cumulative.len() - 1)
     }
 
-    /// The probability of a rank.
+    /// The probability of this rank.
     pub(crate) fn probability(&self, rank: usize) -> f64 {
         let before = rank.checked_sub(1).map_or(0.0, |before| self.cumulative[before]);
         self.cumulative[rank] - before

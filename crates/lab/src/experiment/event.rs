@@ -22,7 +22,7 @@ pub enum TrialEvent {
     Begins {
         /// Name of the arm.
         arm: String,
-        /// Number of the pair; `None` during the warm-up.
+        /// Number of the pair, or `None` for a run of the warm-up.
         pair: Option<u32>,
         /// Number of the run, from 1.
         run: u32,
@@ -31,11 +31,11 @@ pub enum TrialEvent {
     },
     /// A run has ended.
     Ran(Box<TrialRun>),
-    /// The warm-up is over: the expected precision after all pairs, if it can be computed.
+    /// The warm-up is over; has the expected precision after all pairs, if that can be computed.
     Forecast(Option<TrialForecast>),
     /// The experiment ended early, and why. Only a guest sends this and the next event.
     Trouble(Refusal),
-    /// There will be no more runs.
+    /// The experiment is over: there will be no more runs.
     Done,
 }
 
@@ -46,7 +46,7 @@ impl TrialEvent {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// Parses a message; `None` if it is not an event of a conductor.
+    /// Parses an event from a message; `None` if it is not an event of a conductor.
     pub(crate) fn from_message(message: &[u8]) -> Option<Self> {
         serde_json::from_slice(message).ok()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Samples of what a run uses → the maximum of each, and kswapd's CPU time.
+//! Samples what a run uses, and keeps the maximum of each value and kswapd's CPU time.
 //!
 //! When the command has ended, its memory and swap are free again, so they are sampled while it
 //! runs. A zram device records its maximum memory use itself.
@@ -33,12 +33,12 @@ pub(super) struct Gauges<'h> {
     stall: Stall,
 }
 
-/// The cgroup of the neighbour.
+/// What is sampled in the cgroup of the neighbour.
 #[derive(Debug)]
 struct NeighbourGauges {
     group: CgroupCounters,
     most_zswap: Option<Bytes>,
-    /// Major faults before counting began.
+    /// Number of major faults of the cgroup before counting began.
     faults: Option<u64>,
 }
 
@@ -127,7 +127,8 @@ impl<'h> Gauges<'h> {
         }
     }
 
-    /// Adds the results. Call it when the command has ended, before anything is returned.
+    /// Adds the sampled values to `changed`. Call it when the command has ended, before anything is
+    /// returned.
     pub(super) fn add_to(&self, changed: &mut Changed) {
         let float = |bytes: Bytes| bytes.get() as f64;
         let peak = self.group.as_ref().and_then(|group| group.swap_peak(self.host));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A folder of evidence → the experiment and its raw runs, which can then be judged again.
+//! Reads a folder of evidence: the experiment and its raw runs, which can then be judged again.
 //!
 //! The program writes `experiment.json` before the first run, one line of `runs.jsonl` after each
 //! run, and `summary.json` at the end. A killed experiment has no summary, and its last line may be
@@ -16,17 +16,17 @@ use pagewise_workload::recognise;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The file that describes the experiment.
+/// Name of the file that describes the experiment.
 pub const EXPERIMENT: &str = "experiment.json";
-/// The file with one line for each run.
+/// Name of the file with one line for each run.
 pub const RUNS: &str = "runs.jsonl";
-/// The file with the results.
+/// Name of the file with the results.
 pub const SUMMARY: &str = "summary.json";
 
 /// Name and version of the format of `experiment.json`.
 const SCHEMA: &str = "pagewise/experiment/1";
 
-/// The key under which the workload's parameters stand, beside its command.
+/// The key in `experiment.json` under which the workload's parameters are, beside its command.
 const WORKLOAD: &str = "workload";
 
 /// Maximum size of `experiment.json` and `summary.json`, in bytes. Parsed as [`Value`] they may
@@ -34,9 +34,10 @@ const WORKLOAD: &str = "workload";
 pub(crate) const LONGEST_DOCUMENT: u64 = 1 << 20;
 /// Maximum size of `runs.jsonl`, in bytes: 100 pairs of ten arms have about 3 MB.
 const LONGEST_RUNS: u64 = 32 << 20;
-/// Maximum length of a line of it, in bytes.
+/// Maximum length of a line of `runs.jsonl`, in bytes.
 const LONGEST_LINE: u64 = 256 << 10;
-/// Maximum number of runs; 100 pairs and 100 warm-up rounds of ten arms are 2,000.
+/// Maximum number of runs in a folder of evidence; 100 pairs and 100 warm-up rounds of ten arms are
+/// 2,000.
 const MOST_RUNS: usize = 10_000;
 /// Maximum number of values of all runs together: a value of a few bytes takes ten times as much
 /// memory.
@@ -47,7 +48,7 @@ const MOST_VALUES: usize = 400_000;
 pub struct Described {
     /// Name and version of the format.
     pub schema: String,
-    /// Version of the program.
+    /// Version of the program that recorded the experiment.
     pub pagewise: String,
     /// The machine, in the same form as in other documents.
     pub machine: Value,
@@ -68,14 +69,14 @@ impl Described {
     }
 }
 
-/// A folder of evidence that was read.
+/// What was read from a folder of evidence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recorded {
     /// Name of the experiment; a trial has none.
     pub name: Option<String>,
     /// The experiment.
     pub experiment: Experiment,
-    /// Its runs.
+    /// The raw runs of the experiment.
     pub runs: Vec<TrialRun>,
     /// The summary, if the experiment finished.
     pub summary: Option<Value>,
@@ -204,7 +205,7 @@ fn parse_runs(folder: &Path, text: impl Read) -> Result<Vec<TrialRun>, Error> {
     }
 }
 
-/// Number of values of a run that take memory of their own.
+/// Number of values of a run that occupy memory of their own.
 fn values_of(run: &TrialRun) -> usize {
     let course = run.course.as_ref();
     let course = course.map_or(0, |it| it.iteration_seconds.len() + it.latency_ns.len());

@@ -16,7 +16,7 @@ pub struct TimingConditions {
     pub load: Option<[f64; 3]>,
 }
 
-/// Reads the conditions now.
+/// Reads the conditions as they are now.
 #[must_use]
 pub fn surroundings() -> TimingConditions {
     let Ok(host) = HostRoot::live() else { return TimingConditions::default() };

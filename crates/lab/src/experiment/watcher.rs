@@ -20,10 +20,12 @@ use std::process::{Child, Command, Stdio};
 
 use pagewise_guest::program;
 
-/// Kills the group of the last line, unless that was empty. dash accepts `--` only after `-s`.
+/// The shell script of the watcher: kills the process group in the last line of its input, unless
+/// that line was empty. dash accepts `--` only after `-s`.
 const SCRIPT: &str = r#"last=; while read -r group; do last=$group; done; [ -z "$last" ] || kill -s KILL -- "-$last""#;
 
-/// Dropping it tells the shell that all runs are over.
+/// The input of a shell that kills the running process group if this program is killed. Dropping
+/// the value tells the shell that all runs are over.
 #[derive(Debug)]
 pub(super) struct Watcher(Option<Child>);
 
@@ -40,7 +42,7 @@ impl Watcher {
         Self(start())
     }
 
-    /// Reports that this group runs; `None` between two runs.
+    /// Tells the shell that this process group runs; `None` between two runs.
     pub(super) fn watch(&mut self, group: Option<u32>) {
         let line = group.map_or_else(String::new, |group| group.to_string()) + "\n";
         if let Some(input) = self.0.as_mut().and_then(|child| child.stdin.as_mut()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A swap area in an experiment file, such as `{ zram = "512M", algorithm = "lz4" }` → a swap area
-//! of an arm.
+//! Converts a swap area in an experiment file, such as `{ zram = "512M", algorithm = "lz4" }`, to a
+//! swap area of an arm.
 
 use pagewise_model::lend::{ZramWriteback, ZswapSpec};
 use pagewise_model::{Percent, TrialSwap};
@@ -26,7 +26,7 @@ pub(super) struct Area {
     percent: Option<u8>,
     /// Percentage of its limit below which a pool that was full accepts pages again.
     accept: Option<u8>,
-    /// Whether zswap's shrinker is on.
+    /// Whether zswap's shrinker is enabled.
     shrinker: bool,
     algorithm: Option<String>,
     limit: Option<Size>,
@@ -56,7 +56,7 @@ const ZSWAP: &str = "percent, accept and shrinker are of zswap, which has no oth
     { zswap = \"lz4\", percent = 20, shrinker = true }";
 
 impl Area {
-    /// Checks and converts the area.
+    /// Checks the area and converts it to a swap area of an arm.
     pub(super) fn to_swap(&self) -> Result<TrialSwap, String> {
         let of_zram = self.algorithm.is_some() || self.limit.is_some() || self.writeback.is_some();
         let of_zswap = self.percent.is_some() || self.accept.is_some() || self.shrinker;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A cell → the guest that conducts it, and the events of that guest → the cell's runs.
+//! Builds the guest that conducts a cell, and collects the cell's runs from the events of that
+//! guest.
 //!
 //! In the guest, this same program reads the experiment from a file and sends a message for each
 //! event ([`TrialEvent`]); the runs are judged outside. Which clock applies is known only after the
@@ -31,8 +32,8 @@ const CONDUCTOR: [&str; 4] = ["/init", "lab", "conduct", TASK];
 const SETPRIV: &str = "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift\nexec \"$@\"\n";
 /// An emulated guest gets this factor more time.
 const SLOWER: u32 = 4;
-/// `START`: time for the guest's start and end. `AROUND`: time for each run in addition to its
-/// deadline.
+/// `START`: time limit for the guest's start and end. `AROUND`: time for each run in addition to
+/// its deadline.
 const START: Duration = Duration::from_secs(180);
 const AROUND: Duration = Duration::from_secs(20);
 
@@ -42,14 +43,14 @@ const LONGEST_INSIDE: u64 = 8 << 20;
 /// The task of the conductor in the guest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GuestTask {
-    /// The experiment to conduct.
+    /// The experiment that the conductor conducts.
     pub experiment: Experiment,
     /// The file system for the files of workloads.
     pub scratch: Scratch,
 }
 
 impl GuestTask {
-    /// Reads the file that the runner put into the guest.
+    /// Reads the task from the file that the runner put into the guest.
     ///
     /// # Errors
     /// If it is invalid.
@@ -76,13 +77,13 @@ pub struct GuestRun {
     pub experiment: Experiment,
     /// The run of the guest itself.
     pub guest: qemu::Run,
-    /// Every run that was reported.
+    /// Every run that the conductor reported.
     pub runs: Vec<TrialRun>,
-    /// What ended it early, as the conductor reported it.
+    /// What ended the experiment early, as the conductor reported it.
     pub trouble: Option<Refusal>,
-    /// The conductor reported that it was done.
+    /// Whether the conductor reported that it was done.
     pub done: bool,
-    /// The end of its error output.
+    /// The end of the conductor's error output.
     pub errors: String,
 }
 
@@ -97,7 +98,7 @@ pub struct GuestReport<'a> {
     errors: String,
 }
 
-/// Maximum number of bytes of error output that are kept.
+/// Maximum number of bytes that are kept of the conductor's error output.
 const ERRORS: usize = 4096;
 
 impl<'a> GuestReport<'a> {

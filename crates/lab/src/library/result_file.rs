@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A folder of evidence → the cells in it.
+//! Finds the cells in a folder of evidence.
 //!
 //! The folder of a single cell is like that of a trial. Several cells have a folder each and an
 //! index beside them, which is written before the first one runs, so that a killed experiment can
@@ -21,11 +21,11 @@ const SCHEMA: &str = "pagewise/lab-index/1";
 pub struct Index {
     /// Name and version of the format.
     pub schema: String,
-    /// Version of the program.
+    /// Version of the program that recorded the experiment.
     pub pagewise: String,
     /// Name of the experiment.
     pub experiment: String,
-    /// The cells' folders.
+    /// Names of the cells' folders.
     pub cells: Vec<String>,
 }
 

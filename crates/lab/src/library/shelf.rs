@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where experiments are found: built in, in the user's folder, or in a file that the user names.
+//! Finds experiments: built in, in the user's folder, or in a file that the user names.
 
 #![expect(clippy::disallowed_methods, reason = "it lists the user's own folder of experiments")]
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `coldpages`: anonymous memory, a library and a streamed file, with known access frequencies for
-//! each page → whether the kernel evicts the pages that are used least.
+//! `coldpages`: uses anonymous memory, a library and a streamed file with known access frequencies
+//! for each page, and finds whether the kernel evicts the pages that are used least.
 //!
 //! A touch of data is one operation. The library is mapped and touched with the same distribution
 //! as the data; the stream is read with read(), a page at a time. The kernel must not read ahead

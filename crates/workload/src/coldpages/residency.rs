@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Samples of which pages of the three sets are in memory → how well the evicted pages were chosen.
+//! Samples which pages of the three sets are in memory, and computes how well the evicted pages
+//! were chosen.
 //!
 //! Residency is read with mincore, which counts an anonymous page in the swap cache as resident.
 //! With zram, which bypasses that cache, there are hardly any of those.
@@ -8,7 +9,7 @@ use super::super::error::{Error, ErrorContext};
 use super::super::precision::{Page, precision};
 use super::Sets;
 
-/// One sample.
+/// Which pages were in memory at one time.
 #[derive(Debug)]
 struct ResidencySample {
     operations: u64,
@@ -16,7 +17,7 @@ struct ResidencySample {
     stream_kept: usize,
 }
 
-/// All samples.
+/// All samples of a run.
 #[derive(Debug, Default)]
 pub(super) struct ResidencySamples {
     looks: Vec<ResidencySample>,

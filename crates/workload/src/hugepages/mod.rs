@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `hugepages`: memory that is filled for the first time → the time of each first touch, how much
-//! of the memory gets huge pages and when, and how large the memory becomes.
+//! `hugepages`: fills memory for the first time, and measures the time of each first touch, how
+//! much of the memory gets huge pages and when, and how large the memory becomes.
 //!
 //! With `advise=before`, page faults allocate huge pages, and `thp.defrag` determines how much
 //! effort they make. With `advise=after`, the memory already has small pages, and only khugepaged
@@ -25,7 +25,7 @@ use super::error::{Error, ErrorContext};
 use super::progress::{Progress, share};
 use super::{Advise, HugePages, WorkloadSummary, check};
 
-/// Size of a huge page; if the kernel's differs, statistics of the nearest size are used.
+/// Size of a huge page in bytes; if the kernel's differs, statistics of the nearest size are used.
 const BLOCK: usize = 2 << 20;
 /// Interval for checking how much is in huge pages.
 const LOOK: Duration = Duration::from_millis(250);
@@ -92,7 +92,7 @@ fn fragment_memory(pages: usize, progress: &mut Progress<'_>) -> Result<Option<R
 struct HugeProgress {
     began: Instant,
     covered: f64,
-    /// Bytes in RAM.
+    /// Size of the memory that is in RAM, in bytes.
     held: f64,
     since: Option<f64>,
 }

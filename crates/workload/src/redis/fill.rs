@@ -15,11 +15,11 @@ use crate::contents::Mix;
 
 /// Bytes of text from which values are cut.
 const TEXT: usize = 1 << 20;
-/// Bytes that are sent before the replies are read.
+/// Number of bytes that are sent before the replies are read.
 const BATCH: usize = 128 << 10;
 const PAGE: usize = 4096;
 
-/// Writes all records.
+/// Writes all records to the server.
 pub(super) fn fill(
     stream: &mut UnixStream,
     settings: &Redis,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A command → how it ended, what it used, and its output.
+//! Runs a command, and returns how it ended, what it used, and its output.
 //!
 //! A run has three steps, each a type, because their order decides what is counted:
 //!
@@ -47,9 +47,9 @@ pub(super) struct RunResult {
     pub(super) left: u32,
     pub(super) changed: Changed,
     pub(super) others_cpu_seconds: Option<f64>,
-    /// Whether it printed the line from which on it is measured, or needs none.
+    /// Whether the command printed the line from which on it is measured, or needs none.
     pub(super) marked: bool,
-    /// The end of its output.
+    /// The end of the command's output.
     pub(super) message: String,
     /// Names of the processes in the cgroup that the OOM killer killed.
     pub(super) victims: Vec<String>,
@@ -190,7 +190,8 @@ impl<'a> Measurement<'a> {
         }
     }
 
-    /// The changes since the start; of what is measured, those since the mark, if there is one.
+    /// The changes since the start of the run; for values that are measured since the mark, the
+    /// changes since the mark, if there is one.
     fn changes_since(&self, start: &HostAtStart<'_>) -> Changed {
         let (host, group, limited) = (self.host, self.setup.command.group, self.setup.limited);
         let mut changed = start.until_now(host, group, limited);
@@ -203,21 +204,21 @@ impl<'a> Measurement<'a> {
     }
 }
 
-/// A command that has ended, and nothing that it started runs any more.
+/// A command that has ended; nothing that it started runs any more.
 #[derive(Debug)]
 struct EndedRun<'a> {
     prepared: PreparedRun<'a>,
     end: CommandEnd,
     time: Duration,
     changed: Changed,
-    /// Number of processes that it left behind.
+    /// Number of processes that the command left behind.
     left: u32,
     output: String,
 }
 
 impl EndedRun<'_> {
-    /// Subtracts what was used before. It is the last step, because only reaped processes are
-    /// accounted for, and the neighbour must not be reaped before.
+    /// Subtracts what was used before the measurement. This is the last step, because only reaped
+    /// processes are accounted for, and the neighbour must not be reaped before.
     fn account(self) -> Result<RunResult, NotRun> {
         let Self { prepared, end, time, mut changed, left, output } = self;
         // dropped from the last to the first, which is the order of the fields
