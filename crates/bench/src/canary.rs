@@ -43,9 +43,10 @@ pub struct ChaseResult {
 /// Times in larger pages, and their ratio to small pages.
 #[derive(Debug, Clone, Copy)]
 pub struct SmallPages {
-    /// Nanoseconds per access.
+    /// Time of an access in these pages, in nanoseconds.
     pub ns: f64,
-    /// Median, lowest and highest ratio of a round.
+    /// Ratio of the time in these pages to that in small pages: median, lowest and highest of the
+    /// rounds.
     pub ratio: [f64; 3],
 }
 

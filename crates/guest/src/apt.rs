@@ -42,7 +42,7 @@ const KEYRINGS: [&str; 2] = [
 #[derive(Debug)]
 pub(crate) struct Apt {
     folder: PathBuf,
-    /// Packages whose SHA-256 was compared with the lists.
+    /// Folder with the packages whose SHA-256 was compared with the lists.
     compared: PathBuf,
     /// The user that apt's download methods run as.
     fetcher: Fetcher,
@@ -63,7 +63,7 @@ pub(crate) struct Archive {
     pub(crate) path: PathBuf,
     /// Name and version of the package: `name_version`.
     pub(crate) name: String,
-    /// Of the file, in hexadecimal digits.
+    /// SHA-256 of the file, in hexadecimal digits.
     pub(crate) sha256: String,
 }
 
@@ -109,10 +109,10 @@ impl Apt {
         Ok(apt)
     }
 
-    /// apt's configuration file. Every path that apt would take from the system is redirected below
-    /// the folder, and no hooks run afterwards. Lists that cannot be fetched are an error; by
-    /// default apt would treat them as empty. `install --print-uris` prints an MD5 sum if the lists
-    /// have one, unless `ForceHash` names another.
+    /// Contents of apt's configuration file. Every path that apt would take from the system is
+    /// redirected below the folder, and no hooks run afterwards. Lists that cannot be fetched are
+    /// an error; by default apt would treat them as empty. `install --print-uris` prints an MD5 sum
+    /// if the lists have one, unless `ForceHash` names another.
     fn configuration(&self) -> String {
         let user = match self.fetcher {
             Fetcher::Root => "APT::Sandbox::User \"root\";\n",
@@ -298,8 +298,8 @@ fn keyring() -> Result<&'static str, Error> {
     })
 }
 
-/// The mirror of the first Debian archive among apt's own sources. Archives of others do not have
-/// the packages of every suite.
+/// URI of the mirror of the first Debian archive among apt's own sources. Archives of others do not
+/// have the packages of every suite.
 fn mirror() -> Result<String, Error> {
     let mut command = Command::new("apt-get");
     let format = "$(LABEL)\t$(REPO_URI)";

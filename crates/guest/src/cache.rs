@@ -35,8 +35,8 @@ const USERLANDS: &str = "userlands";
 /// Maximum size of a manifest in bytes. Manifests of Debian's kernels have 190 KB.
 const LARGEST_MANIFEST: u64 = 16 << 20;
 
-/// Environment variables that may name the folder, in order of precedence, and the cache's path
-/// below each.
+/// Environment variables that may name the cache folder, in order of precedence, and the cache's
+/// path below each.
 const VARIABLES: [(&str, &str); 3] =
     [("PAGEWISE_CACHE", ""), ("XDG_CACHE_HOME", "pagewise"), ("HOME", ".cache/pagewise")];
 
@@ -357,7 +357,7 @@ impl Cache {
     }
 }
 
-/// The numbers in a release, for comparing: 7.10 is newer than 7.2.
+/// The numbers in a kernel's release, for comparing releases: 7.10 is newer than 7.2.
 fn numbers(release: &str) -> Vec<u64> {
     let digits = release.split(|letter: char| !letter.is_ascii_digit());
     digits.filter_map(|digits| digits.parse().ok()).collect()
@@ -392,7 +392,8 @@ fn is_folder(entry: &fs::DirEntry) -> bool {
     entry.file_type().is_ok_and(|kind| kind.is_dir())
 }
 
-/// Blocks used on disk, in bytes: less than the lengths if a file has holes.
+/// Space that a folder uses on disk, in bytes of allocated blocks: less than the lengths of the
+/// files if one has holes.
 fn size(folder: &Path) -> u64 {
     let files = files::files_below(folder).unwrap_or_default();
     files.iter().filter_map(|path| path.metadata().ok()).map(|data| data.blocks() * 512).sum()

@@ -71,7 +71,8 @@ fn drop_capabilities() -> io::Result<()> {
     Ok(())
 }
 
-/// Call only between fork and exec: these raw system calls change the calling thread alone.
+/// Changes the user and groups of the calling thread. Call only between fork and exec: these raw
+/// system calls change the calling thread alone.
 fn become_user(number: u32, groups: &[libc::gid_t]) -> io::Result<()> {
     let checked = |done: libc::c_long| {
         if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }

@@ -11,7 +11,7 @@ const FOLDER: u32 = 0o040_755;
 const PROGRAM: u32 = 0o100_755;
 const LINK: u32 = 0o120_777;
 
-/// An archive under construction.
+/// An initramfs archive under construction.
 #[derive(Debug, Default)]
 pub(crate) struct Archive {
     bytes: Vec<u8>,
@@ -75,7 +75,7 @@ impl Archive {
         self.pad();
     }
 
-    /// The format aligns names and contents to four bytes.
+    /// Pads the archive with zeros: the format aligns names and contents to four bytes.
     fn pad(&mut self) {
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
     }

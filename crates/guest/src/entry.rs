@@ -16,7 +16,7 @@ use crate::item::{Item, SuiteKernel};
 use crate::userland;
 use crate::vmlinuz;
 
-/// The file of an entry that lists all other files.
+/// Name of the file of an entry that lists all other files.
 pub(crate) const MANIFEST: &str = "manifest.json";
 
 /// Contents and origin of an entry.
@@ -34,14 +34,14 @@ pub(crate) struct Manifest {
     /// SHA-256 of each package file, as in the signed lists and verified before unpacking.
     #[serde(default)]
     pub(crate) archives: BTreeMap<String, String>,
-    /// Every file below the entry, except the manifest.
+    /// Size and hash of every file below the entry, except the manifest.
     pub(crate) files: BTreeMap<String, Sum>,
 }
 
 /// Size and hash of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Sum {
-    /// Size in bytes.
+    /// Size of the file in bytes.
     pub(crate) size: u64,
     /// SHA-256 of the contents, in hexadecimal digits.
     pub(crate) sha256: String,
@@ -133,7 +133,7 @@ fn names(archives: &[Archive]) -> String {
     archives.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// Every file below an entry, with its size and hash.
+/// Reads every file below an entry; returns the size and hash of each.
 pub(crate) fn sums(entry: &Path) -> Result<BTreeMap<String, Sum>, Error> {
     let mut sums = BTreeMap::new();
     for path in files::files_below(entry)? {

@@ -10,7 +10,7 @@ use pagewise_observe::{FolderError, UserFileError};
 /// Why no guest was started. What happens after the start is an outcome, not an error.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// An input/output error on a file or folder of the cache or the user.
+    /// A file or folder of the cache or the user cannot be read or written.
     #[error("{}", path.display())]
     At {
         /// Path of the file or folder.
@@ -61,7 +61,7 @@ pub enum Error {
         /// The packages that the userland offers.
         expected: String,
     },
-    /// A guest that reboots needs a root disk of its own.
+    /// The guest is to reboot, but its userland has no root disk.
     #[error("the minimal userland has no root disk, so nothing in it outlives a reboot")]
     NoRootDisk,
     /// A guest that reboots was given a disk that does not keep what is written to it.

@@ -66,7 +66,8 @@ pub fn on_disk() -> Option<PathBuf> {
     })
 }
 
-/// Magic numbers of tmpfs and ramfs, from the kernel's `linux/magic.h`.
+/// File system types that keep files in memory: magic numbers of tmpfs and ramfs, from the kernel's
+/// `linux/magic.h`.
 const IN_MEMORY: [i128; 2] = [0x0102_1994, 0x8584_58f6];
 
 #[cfg(test)]

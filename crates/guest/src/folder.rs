@@ -36,7 +36,7 @@ impl Folder {
         Ok(Self(self.0.child(name)?))
     }
 
-    /// The path, with symbolic links resolved.
+    /// Path of the folder, with symbolic links resolved.
     pub(crate) fn path(&self) -> &Path {
         self.0.path()
     }

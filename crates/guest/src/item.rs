@@ -11,7 +11,8 @@ use crate::error::Error;
 const SYSTEMD: &str = "systemd";
 /// Last part of the name of a generic kernel.
 const GENERIC: &str = "generic";
-/// The name of the running kernel of this machine, so it is not allowed as the name of a suite.
+/// The name that means the running kernel of this machine, so it is not allowed as the name of a
+/// suite.
 pub(crate) const HOST: &str = "host";
 
 /// Which of Debian's builds of a kernel; the first is the default.
@@ -51,7 +52,7 @@ impl SuiteKernel {
         self.flavour
     }
 
-    /// Parses the name of a folder in the cache.
+    /// Parses a kernel from the name of its folder in the cache.
     pub(crate) fn of_folder(name: &str) -> Option<Self> {
         name.replace('+', "/").parse().ok()
     }
@@ -156,8 +157,8 @@ impl Item {
     }
 }
 
-/// Whether this may be the name of a suite. The name becomes part of a path and of apt's sources,
-/// so few characters are allowed.
+/// Whether this text may be the name of a suite. The name becomes part of a path and of apt's
+/// sources, so few characters are allowed.
 pub(crate) fn is_suite(text: &str) -> bool {
     let is_in_word = |byte: u8| byte.is_ascii_lowercase() || byte == b'-';
     let is_word = !text.is_empty() && text.bytes().all(is_in_word) && !text.starts_with('-');

@@ -27,14 +27,14 @@ const NOBODY: u32 = 65534;
 pub(crate) enum User {
     /// The user that this process runs as.
     Ourselves,
-    /// A uid without privileges and files.
+    /// A user with this uid, who has no privileges and no files.
     Stranger(u32),
     /// Root without capabilities: no other uid is mapped in this user namespace.
     BareRoot,
 }
 
 impl User {
-    /// The user for the next program to be started.
+    /// Chooses the user for the next program to be started.
     pub(crate) fn without_rights() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         if !rustix::process::geteuid().is_root() {

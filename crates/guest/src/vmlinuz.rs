@@ -11,9 +11,9 @@ use lzma_rust2::XzReader;
 
 use crate::elf::{self, read_number};
 
-/// Larger results are refused, in bytes.
+/// Maximum size of a decompressed kernel or module, in bytes; larger ones are refused.
 const LARGEST: u64 = 512 << 20;
-/// Signature of the Linux boot protocol.
+/// Signature of the Linux boot protocol in the header of an image.
 const MAGIC: &[u8] = b"HdrS";
 
 /// The kernel's release (as `uname -r` prints it) in the image's header.
@@ -102,7 +102,7 @@ mod tests {
     use proptest::prelude::*;
     use std::io::Write;
 
-    /// An image with this payload and a release.
+    /// Makes an image with this payload and a release.
     fn image(packed: &[u8]) -> Vec<u8> {
         let mut image = vec![0; 0x400];
         image[0x1f1] = 1;

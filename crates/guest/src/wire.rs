@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 pub const JOB: &str = "job.json";
 /// Folder in the guest: files that a job leaves there are sent to the runner.
 pub const OUT: &str = "/out";
-/// The variable by which PID 1 recognises a guest of Pagewise: the kernel passes it on from its
-/// command line.
+/// The environment variable by which PID 1 recognises a guest of Pagewise: the kernel passes it on
+/// from its command line.
 pub const MARK: &str = "PAGEWISE_GUEST";
 /// The environment variable with the number of the boot of the root disk, counted from 0.
 pub const BOOT: &str = "PAGEWISE_BOOT";
@@ -45,23 +45,24 @@ pub struct Job {
     /// Number of disks that must exist before the job starts.
     #[serde(default)]
     pub disks: usize,
-    /// Wait before the job until the CPUs are idle.
+    /// Whether to wait before the job until the CPUs are idle.
     #[serde(default)]
     pub quiet: bool,
-    /// The disk with a system whose systemd takes over as PID 1; `None`: PID 1 runs the job itself.
+    /// Device of the disk with a system whose systemd takes over as PID 1; `None`: PID 1 runs the
+    /// job itself.
     #[serde(default)]
     pub root: Option<String>,
-    /// Files to copy to that disk, with their modes.
+    /// Files to copy to the root disk, with their modes.
     #[serde(default)]
     pub files: Vec<(String, u32)>,
-    /// Which boot of that disk this is, counted from 0; `None` if the disk is not kept after the
-    /// guest.
+    /// Which boot of the root disk this is, counted from 0; `None` if the disk is not kept after
+    /// the guest.
     #[serde(default)]
     pub boot: Option<u32>,
-    /// Files to remove from that disk before its first boot.
+    /// Files to remove from the root disk before its first boot.
     #[serde(default)]
     pub removed: Vec<String>,
-    /// Time limit for that system to start; after it the job runs anyway.
+    /// Time limit in seconds for systemd on the root disk to start; after it the job runs anyway.
     #[serde(default)]
     pub settle_seconds: u64,
 }
@@ -104,11 +105,12 @@ pub enum Event {
         how: JobExit,
         /// Number of processes that the job left behind and that were killed.
         left: u64,
-        /// OOM kills in the guest while the job ran.
+        /// Number of OOM kills in the guest while the job ran.
         oom_kills: u64,
-        /// Increase of the virtual CPU's counter while the job ran; `None` if it has none.
+        /// Increase of the virtual CPU's time stamp counter while the job ran; `None` on other
+        /// architectures than x86-64.
         ticks: Option<u64>,
-        /// Idle time of all CPUs while the job ran.
+        /// Idle time of all CPUs while the job ran, in milliseconds.
         idle_milliseconds: u64,
         /// Elapsed time in the guest, in milliseconds.
         milliseconds: u64,
@@ -128,9 +130,9 @@ pub enum Event {
 /// A standard stream of the job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
-    /// Standard output.
+    /// Standard output of the job.
     Out,
-    /// Standard error.
+    /// Standard error of the job.
     Err,
 }
 
@@ -172,7 +174,7 @@ const LONGEST_TEXT: usize = 4096;
 const TROUBLES: usize = 256;
 
 impl Event {
-    /// The event as a frame, with its newline.
+    /// Encodes the event as a frame, with its newline.
     ///
     /// ```
     /// use pagewise_guest::wire::{Event, Stream};
@@ -291,7 +293,7 @@ pub(crate) fn add_trouble(troubles: &mut Vec<String>, what: String) {
     }
 }
 
-/// Reads the next line, with its newline, that is not longer than a frame of its kind; longer ones
+/// Reads the next line, with its newline, that is not longer than a frame of its kind; longer lines
 /// are skipped. `None` at the end of the stream.
 pub(crate) fn read_line(from: &mut impl BufRead) -> std::io::Result<Option<Vec<u8>>> {
     loop {

@@ -31,7 +31,7 @@ pub struct Target {
     pub name: &'static str,
     /// Parses the input. The function must return, whatever the input is.
     pub run: fn(&[u8]),
-    /// Valid inputs to start from.
+    /// Makes valid inputs from which fuzzing starts.
     pub seeds: fn() -> Vec<Vec<u8>>,
     /// Maximum length of an input, in bytes.
     pub longest: usize,
@@ -52,7 +52,8 @@ pub static TARGETS: &[Target] = &[
 /// Maximum length of an input of evidence, in bytes.
 pub const LONGEST_EVIDENCE: usize = 4096;
 
-/// The parsed evidence, the verdict, and the differences from its summary; `None` if it is invalid.
+/// Parses and judges evidence: returns it with the verdict and the differences from its summary;
+/// `None` if it is invalid.
 #[must_use]
 pub fn judge_evidence(input: &[u8]) -> Option<(Recorded, Trial, Vec<String>)> {
     let mut parts = input.split(|&byte| byte == BETWEEN);
@@ -63,7 +64,8 @@ pub fn judge_evidence(input: &[u8]) -> Option<(Recorded, Trial, Vec<String>)> {
     Some((recorded, trial, differences))
 }
 
-/// Lines as the runner receives them: messages of the job are parsed as events of the conductor.
+/// Parses lines as the runner receives them: messages of the job are parsed as events of the
+/// conductor.
 fn read_events(input: &[u8]) {
     for line in input.split(|&byte| byte == b'\n') {
         match Event::decode(line) {
@@ -89,14 +91,14 @@ fn read_experiment(input: &[u8]) {
     }
 }
 
-/// The evidence of a short trial.
+/// An input with the evidence of a short trial.
 #[must_use]
 pub fn evidence() -> Vec<u8> {
     files(&trial(&["a", "b"]), &runs(&["a", "b"], 7), true)
 }
 
-/// Seeds: a trial that was killed before its summary, short trials with every field of a run, and
-/// one with three arms of which one was dropped.
+/// Seeds for evidence: a trial that was killed before its summary, short trials with every field of
+/// a run, and one with three arms of which one was dropped.
 #[must_use]
 pub fn evidence_seeds() -> Vec<Vec<u8>> {
     let two = trial(&["a", "b"]);
@@ -153,7 +155,7 @@ pub(crate) fn trial(arms: &[&str]) -> Experiment {
     }
 }
 
-/// Rounds in which each arm runs once.
+/// Runs of a trial in rounds, in each of which each arm runs once.
 fn runs(arms: &[&str], rounds: u32) -> Vec<TrialRun> {
     let of_a_round = |round: u32| arms.iter().map(move |arm| (round, *arm));
     let run = |(number, (round, arm)): (u32, (u32, &str))| TrialRun {
@@ -219,7 +221,7 @@ fn conductor_messages() -> [Vec<u8>; 4] {
     .map(|event| event.to_message())
 }
 
-/// Frames of a guest, messages of its conductor, and those messages as frames.
+/// Seeds for events: frames of a guest, messages of its conductor, and those messages as frames.
 fn event_streams() -> Vec<Vec<u8>> {
     let frames = guest_events().map(|event| event.encode()).concat();
     let messages = conductor_messages();

@@ -75,7 +75,7 @@ impl Redaction {
         }
     }
 
-    /// Redacts a line for a shell.
+    /// Redacts the words of a line for a shell.
     #[must_use]
     pub fn script(&self, text: &str) -> String {
         if self.keeps_names { text.to_owned() } else { LEFT_OUT.to_owned() }
@@ -126,7 +126,7 @@ impl Redaction {
         source
     }
 
-    /// The command line of this process, redacted.
+    /// Returns the command line of this process, redacted.
     #[must_use]
     pub fn command_line(&self) -> Vec<String> {
         let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());

@@ -30,15 +30,15 @@ pub struct Experiment {
     pub arms: Vec<TrialArm>,
     /// Metrics, at least one; the first decides the verdict.
     pub metrics: Vec<Metric>,
-    /// Maximum number of pairs.
+    /// Maximum number of pairs to run.
     pub pairs: u32,
-    /// Effects up to this size do not matter; 0.02 means 2 %.
+    /// Largest effect that does not matter, as a fraction; 0.02 means 2 %.
     pub min_effect: f64,
     /// Number of warm-up rounds, which are discarded, as is the first run before them.
     pub warm_up: u32,
     /// Seed of the order of the runs.
     pub seed: u64,
-    /// Memory limit of the command's cgroup.
+    /// Memory limit of the command's cgroup in bytes; `None`: no limit.
     pub memory_limit_bytes: Option<u64>,
     /// Time limit of a single run.
     pub deadline: Duration,
@@ -72,7 +72,7 @@ pub struct Neighbour {
 }
 
 impl Experiment {
-    /// The metric that decides; time if there is none.
+    /// The metric that decides the verdict; elapsed time if no metric is listed.
     #[must_use]
     pub fn primary(&self) -> &Metric {
         static TIME: std::sync::LazyLock<Metric> = std::sync::LazyLock::new(Metric::time);
@@ -188,7 +188,7 @@ fn is_line(text: &str) -> bool {
 /// Why an experiment is inconsistent.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Unsound {
-    /// No command, or fewer than two arms.
+    /// The experiment has no command, or fewer than two arms.
     #[error("expected a command and two arms")]
     Empty,
     /// An arm has a setting twice.
@@ -213,13 +213,13 @@ pub enum Unsound {
     /// A metric is invalid.
     #[error(transparent)]
     Metric(#[from] NotAMetric),
-    /// Too few or too many pairs or warm-up rounds.
+    /// The number of pairs or warm-up rounds is too small or too large.
     #[error("expected 1 to {MOST_PAIRS} pairs, found {0}")]
     Pairs(u32),
     /// The text cannot be a line of output.
     #[error("expected a line of 1 to {LONGEST_LINE} bytes to wait for, found {0:?}")]
     Line(String),
-    /// The smallest effect that matters is out of range.
+    /// The smallest effect that matters is out of range: it must be below 1.
     #[error("expected a least effect below 1, found {0}")]
     Effect(f64),
     /// An arm is incomplete.

@@ -68,7 +68,7 @@ pub fn judge(experiment: &Experiment, runs: &[TrialRun]) -> Trial {
     trial
 }
 
-/// Removes advice about more pairs, which would not help.
+/// Removes advice about more pairs from a trial for which they would not help.
 fn advise_no_pairs(trial: &mut Trial) {
     let others = trial.others.iter_mut().flat_map(|other| &mut other.metrics);
     trial.metrics.iter_mut().chain(others).for_each(|metric| metric.more_pairs = None);

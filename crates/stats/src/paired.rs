@@ -9,13 +9,13 @@
 //!
 //! Source: Hollander, Wolfe, Chicken, "Nonparametric Statistical Methods", 3rd edition, 3.1 to 3.3.
 
-/// The ratio of B to A.
+/// The ratio of B to A, estimated from pairs of runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PairedRatio {
-    /// The estimate of B / A.
+    /// Estimate of the ratio B / A.
     pub estimate: f64,
-    /// Contains the true ratio in at least 95 of 100 experiments; `None` with fewer than six pairs,
-    /// which cannot give this coverage.
+    /// The interval of the ratio, which contains the true one in at least 95 of 100 experiments;
+    /// `None` with fewer than six pairs, which cannot give this coverage.
     pub interval: Option<[f64; 2]>,
     /// Number of pairs that were compared.
     pub pairs: usize,
@@ -179,7 +179,7 @@ mod tests {
             prop_assert_eq!((low.ln()..=high.ln()).contains(&shift), kept);
         }
 
-        /// Exchanging A and B inverts the ratio.
+        /// Property of the ratio: exchanging A and B inverts it.
         #[test]
         fn a_per_b_is_b_per_a_turned_over(
             pairs in prop::collection::vec((0.1f64..10.0, 0.1f64..10.0), 6..20),

@@ -7,7 +7,8 @@
 
 use pagewise_model::{Agreement, Ends, Replicated, Trial, TrialMetric};
 
-/// The metrics that both have and that at least one could estimate, in the order of the first.
+/// Compares the metrics that both experiments have and that at least one could estimate, in the
+/// order of the first.
 #[must_use]
 pub fn replicate_all(first: &Trial, second: &Trial) -> Vec<Replicated> {
     let both = |one: &TrialMetric| {

@@ -5,7 +5,7 @@ use super::error::Error;
 use super::{ColdPages, HugePages, Redis, Size, Swap, Tiers};
 use crate::contents::Mix;
 
-/// Refuses if `holds` is false, naming what was expected and what was found.
+/// Returns an error if `holds` is false, naming what was expected and what was found.
 fn require(
     holds: bool,
     key: &str,

@@ -18,7 +18,7 @@ pub enum Kind {
     Zero,
     /// A record of 64 bytes, repeated, with a counter in it: the page compresses to a few per cent.
     Repeated,
-    /// Words of a small vocabulary with uneven frequencies: compresses two- to threefold.
+    /// A page of words of a small vocabulary with uneven frequencies: compresses two- to threefold.
     Text,
     /// A page of noise: does not compress.
     Random,
@@ -41,7 +41,7 @@ pub struct Mix {
     duplicates: u32,
 }
 
-/// A mix that could not be parsed.
+/// The text of a mix could not be parsed.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "expected parts of 100 such as zero:10,text:60,random:30 (kinds: zero, repeated, text, random; \

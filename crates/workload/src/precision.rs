@@ -18,7 +18,8 @@ pub(crate) struct Page {
 /// Minimum number of evicted pages for a meaningful result.
 pub(crate) const LEAST: usize = 100;
 
-/// 1 if exactly the least used pages were evicted; `None` if too few were evicted.
+/// The precision of eviction: 1 if exactly the least used pages were evicted; `None` if too few
+/// were evicted.
 pub(crate) fn precision(pages: &mut [Page]) -> Option<f64> {
     let evicted = pages.iter().filter(|page| page.evicted).count();
     if evicted < LEAST {
@@ -65,8 +66,8 @@ mod tests {
     }
 
     proptest! {
-        /// The ideal set is filled page by page, for each order of equal pages: the mean over all
-        /// orders equals the partial counts.
+        /// A naive count for comparison: the ideal set is filled page by page, for each order of
+        /// equal pages; the mean over all orders equals the partial counts.
         #[test]
         fn a_naive_count_agrees(
             drawn in proptest::collection::vec((0u8..20, any::<bool>()), 250..400),

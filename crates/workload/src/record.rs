@@ -23,7 +23,7 @@ const LONGEST_NS: u64 = (1 << 34) - 1;
 #[derive(Debug)]
 pub(super) struct Record {
     points: Vec<Point>,
-    /// Number of iterations in a point.
+    /// Number of iterations in a point of the course.
     width: u32,
     open: Point,
 }
@@ -104,7 +104,7 @@ impl Record {
         self.steady_from(settled)
     }
 
-    /// The final result if the first point of the steady state is known.
+    /// The course and the values of the steady state, which begins at this point.
     pub(super) fn conclude_from(self, point: usize) -> (Course, BTreeMap<String, f64>) {
         self.steady_from(Some(point))
     }
@@ -141,7 +141,8 @@ pub(super) fn latencies() -> Histogram<u32> {
     latency.unwrap_or_else(|_| unreachable!("constant bounds"))
 }
 
-/// For each power of two, the number of values between the previous one and this one.
+/// Numbers of latencies by powers of two: for each power, how many are between the previous power
+/// and this one.
 pub(super) fn by_powers_of_two(latency: &Histogram<u32>) -> Vec<(u64, u64)> {
     let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
     for step in latency.iter_recorded() {

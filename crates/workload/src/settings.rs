@@ -13,15 +13,17 @@ use super::Size;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Workload {
-    /// Code and data that are together slightly larger than memory.
+    /// `swap`: code and data that are together slightly larger than memory.
     Swap(Swap),
-    /// Pages with known access frequencies: which ones does the kernel evict?
+    /// `coldpages`: pages with known access frequencies, to see which ones the kernel evicts.
     Coldpages(ColdPages),
-    /// Cold pages that were written first, and hot ones: which of them occupy the fast swap area?
+    /// `tiers`: cold pages that were written first, and hot ones, to see which of them occupy the
+    /// fast swap area.
     Tiers(Tiers),
-    /// Memory that is filled for the first time: costs and benefits of huge pages.
+    /// `hugepages`: memory that is filled for the first time, to see costs and benefits of huge
+    /// pages.
     Hugepages(HugePages),
-    /// A real redis-server under redis-benchmark.
+    /// `redis`: a real redis-server under redis-benchmark.
     Redis(Redis),
     /// A command of the user.
     Command {
@@ -112,13 +114,13 @@ pub struct Swap {
     pub code: Size,
     /// Share of code touches that go to the hottest tenth of the code; the others go to any page.
     pub code_hot_share: f64,
-    /// Touches of code per touch of data.
+    /// Number of touches of code per touch of data.
     pub code_per_data: f64,
-    /// Readahead for the code.
+    /// Readahead of the file with the code.
     pub readahead: Readahead,
     /// Size of the data: anonymous memory.
     pub data: Size,
-    /// Use shared data (shmem) instead of private.
+    /// Whether the data is shared memory (shmem) instead of private.
     pub shared: bool,
     /// Mix of page contents in percent, as `zero:10,text:60,random:30`; with `duplicates:5`, 5 % of
     /// the pages are copies of others.
@@ -128,7 +130,7 @@ pub struct Swap {
     /// Number of parts of the window, at equal distances in the data: the published workload has
     /// three.
     pub parts: u32,
-    /// How far the window moves after each iteration.
+    /// Distance by which the window moves after each iteration.
     pub step: Size,
     /// Which pages of the window an iteration touches; the number of touches is the number of its
     /// pages.
@@ -137,7 +139,7 @@ pub struct Swap {
     pub write_share: f64,
     /// Maximum number of iterations.
     pub iterations: u32,
-    /// Time limit in seconds.
+    /// Time limit of the workload in seconds.
     pub seconds: f64,
     /// Seed of contents and touches.
     pub seed: u64,
@@ -177,11 +179,11 @@ pub struct ColdPages {
     pub contents: String,
     /// Size of a file that is mapped and read with the same kind of distribution.
     pub library: Size,
-    /// Touches of the library per touch of data.
+    /// Number of touches of the library per touch of data.
     pub library_per_data: f64,
     /// Size of a file that is read from start to end, repeatedly.
     pub stream: Size,
-    /// Pages of the stream that are read per touch of data.
+    /// Number of pages of the stream that are read per touch of data.
     pub stream_per_data: f64,
     /// Number of processes that map the same data, of which one touches it; 1: not shared. With
     /// more than one, `write_share` must be 0, as writes would copy the pages.
@@ -190,7 +192,7 @@ pub struct ColdPages {
     pub write_share: f64,
     /// Number of touches of data.
     pub operations: u64,
-    /// Time limit in seconds.
+    /// Time limit of the workload in seconds.
     pub seconds: f64,
     /// Seed of contents and touches.
     pub seed: u64,
@@ -310,7 +312,8 @@ pub struct Redis {
     pub clients: u32,
     /// Number of requests in flight per connection.
     pub pipeline: u32,
-    /// Use huge pages as the machine's policy says; by default redis-server disables them.
+    /// Whether redis-server uses huge pages as the machine's policy says; by default it disables
+    /// them.
     pub thp: bool,
     /// Time limit in seconds, including the fill; if it is exceeded there is no result.
     pub seconds: f64,

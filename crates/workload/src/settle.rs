@@ -9,7 +9,7 @@
 //! Source: White, "An effective truncation heuristic for bias reduction in simulation output",
 //! Simulation 69 (1997); Hoad, Robinson, Davies, "Automating warm-up length estimation" (2010).
 
-/// Minimum number of values for a result.
+/// Minimum number of values in a series for a result.
 const LEAST: usize = 10;
 
 /// Index of the first value of the steady state; `None` if the series does not settle.
@@ -49,7 +49,7 @@ mod tests {
 
     use super::*;
 
-    /// The formula as in the paper.
+    /// The error computed by the formula as in the paper.
     fn naive(values: &[f64]) -> f64 {
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;

@@ -92,7 +92,7 @@ impl MappedStore {
     }
 }
 
-/// The folder in which files are made.
+/// Path of the folder in which files are made.
 fn folder() -> PathBuf {
     let named = std::env::var_os("TMPDIR").filter(|name| !name.is_empty()).map(PathBuf::from);
     named.or_else(on_disk).unwrap_or_else(|| "/var/tmp".into())

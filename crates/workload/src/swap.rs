@@ -61,14 +61,14 @@ pub(super) fn run(
     Ok(WorkloadSummary { workload: "swap".to_owned(), values, course })
 }
 
-/// Progress, by iterations or by time, whichever is further.
+/// Share of the workload that is done, by iterations or by time, whichever is further.
 fn share_done(iteration: u32, settings: &Swap, end: Instant) -> f64 {
     let left = end.saturating_duration_since(Instant::now()).as_secs_f64();
     let of_time = 1.0 - left / settings.seconds;
     of_time.max(f64::from(iteration) / f64::from(settings.iterations))
 }
 
-/// A file that is mapped like a library.
+/// The code of the workload: a file that is mapped like a library.
 #[derive(Debug)]
 struct Code {
     map: Option<MappedStore>,

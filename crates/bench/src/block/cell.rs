@@ -10,7 +10,7 @@ use super::round::Round;
 /// A contestant in one shape of requests.
 #[derive(Debug)]
 pub struct Cell {
-    /// Index in the list of contestants.
+    /// Index of the contestant in the list of contestants.
     pub contestant: usize,
     /// The shape of the requests.
     pub shape: Shape,
@@ -26,7 +26,7 @@ impl Cell {
         Self { contestant, shape, rounds: Vec::new(), ended: None, latencies: latencies() }
     }
 
-    /// For progress messages, as `4.0 KiB read by 2`.
+    /// Text for progress messages, as `4.0 KiB read by 2`.
     pub(super) fn label(&self) -> String {
         let Shape { block_bytes, jobs, direction } = self.shape;
         let direction = match direction {

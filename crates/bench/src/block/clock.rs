@@ -29,8 +29,8 @@ fn nanoseconds(time: Timespec) -> u64 {
     seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
-/// Difference of two consecutive readings of the clock, in nanoseconds: every request appears
-/// longer by this.
+/// Time that a reading of the clock takes, in nanoseconds, from two consecutive readings: every
+/// request appears longer by this.
 pub(super) fn reading_takes() -> f64 {
     const READINGS: u32 = 1000;
     let batch = || {

@@ -3,10 +3,10 @@
 
 use hdrhistogram::Histogram;
 
-/// Longer latencies are counted as this long: an hour, in nanoseconds.
+/// Maximum latency in nanoseconds, an hour; longer ones are counted as this long.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
-/// Latencies in nanoseconds, with two significant digits.
+/// A histogram of latencies in nanoseconds, with two significant digits.
 pub(super) type Latencies = Histogram<u64>;
 
 pub(super) fn latencies() -> Latencies {

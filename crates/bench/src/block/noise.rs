@@ -10,7 +10,7 @@ use pagewise_observe::{HostGauges, HostRoot, ProcessorTicks};
 use super::clock;
 use super::round::Round;
 
-/// Counters at the start of a measurement.
+/// Counters of the machine at the start of a measurement.
 #[derive(Debug)]
 pub(super) struct Baseline {
     ticks: Option<ProcessorTicks>,
@@ -55,7 +55,7 @@ fn shares(from: ProcessorTicks, to: ProcessorTicks, ours: f64) -> Option<(f64, f
     Some((others.clamp(0.0, 1.0), stolen / all))
 }
 
-/// The largest median of a round relative to the smallest, minus 1.
+/// Spread of the medians of some rounds: the largest relative to the smallest, minus 1.
 fn spread(rounds: &[Round]) -> Option<f64> {
     let p50 = rounds.iter().map(|round| round.p50_ns);
     let (least, largest) = p50

@@ -16,7 +16,7 @@ pub enum Entrant {
         /// Memory that the pages took with this algorithm.
         filled: Filled,
     },
-    /// A reference for comparison.
+    /// A reference for comparison with the algorithms.
     Reference {
         /// Name of the reference.
         name: &'static str,
@@ -30,7 +30,7 @@ pub enum Entrant {
 /// Results of a run of the block benchmark.
 #[derive(Debug)]
 pub struct Bench {
-    /// [`Cell::contestant`] is an index into this.
+    /// All contestants; [`Cell::contestant`] is an index into this list.
     pub entrants: Vec<Entrant>,
     /// All cells, with every round.
     pub cells: Vec<Cell>,
@@ -40,7 +40,7 @@ pub struct Bench {
     pub failures: Vec<Refusal>,
     /// Size of the contents of each device: less than all pages if memory is short.
     pub span: Bytes,
-    /// Whether the span is less than all pages.
+    /// Whether the devices hold less than all pages, because memory is short.
     pub shortened: bool,
     /// Activity of other processes on the machine during the run.
     pub noise: Noise,

@@ -11,7 +11,7 @@ use super::plan::Plan;
 
 /// Minimum length of a slice; a shorter one would mostly measure the start of its threads.
 pub(super) const SHORTEST: Duration = Duration::from_millis(4);
-/// Slices of the warm-up round are shorter by this factor.
+/// Factor by which slices of the warm-up round are shorter.
 const WARMING: u32 = 4;
 
 /// Progress of a run of the block benchmark.
@@ -27,13 +27,13 @@ pub struct Progress {
     pub what: String,
 }
 
-/// Timing from the first slice to the last.
+/// State of the timing of a run, from its first slice to its last.
 #[derive(Debug)]
 pub(super) struct Pace {
     pub(super) slice: Duration,
     deadline: Instant,
     round_began: Instant,
-    /// Slices of this round so far.
+    /// Number of slices of this round so far.
     taken: u32,
     /// Time that a slice takes beyond its nominal length.
     overhead: Duration,
@@ -69,7 +69,7 @@ impl Pace {
         (self.round_began, self.taken, self.rounds_left) = (now, 0, rounds_left);
     }
 
-    /// Whether the budget is used up.
+    /// Whether the time budget is used up.
     pub(super) fn is_over(&self) -> bool {
         Instant::now() >= self.deadline
     }

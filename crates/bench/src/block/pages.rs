@@ -14,7 +14,7 @@ use super::error::Error;
 /// users, so they are excluded from core dumps.
 pub(super) use pagewise_sandbox::Buffer as Aligned;
 
-/// Complete pages, the same for all contestants.
+/// Complete pages to fill stores with, the same for all contestants.
 pub struct Pages {
     image: Aligned,
     page: usize,
@@ -87,13 +87,13 @@ impl Pages {
         Bytes::new(self.page as u64)
     }
 
-    /// The contents of all pages.
+    /// Contents of the whole image.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.image.get()[..self.len]
     }
 
-    /// Bytes of an incomplete page at the end of the file, which were not used.
+    /// Number of bytes of an incomplete page at the end of the file, which were not used.
     #[must_use]
     pub fn left_over(&self) -> u64 {
         self.left_over

@@ -22,7 +22,7 @@ use crate::stand_in::StandIn;
 
 /// Maximum size of a reference in bytes.
 pub(super) const MOST: u64 = 64 << 20;
-/// Bytes of noise, repeated to fill more: zram does not deduplicate pages.
+/// Number of bytes of noise, repeated to fill more: zram does not deduplicate pages.
 const NOISE: usize = 8 << 20;
 /// Maximum number of bytes written to a disk in total.
 const WEAR: u64 = 256 << 20;
@@ -68,7 +68,7 @@ fn proc_path(file: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-/// Copies from the pages in memory.
+/// A store in memory: reading copies from the pages.
 #[derive(Debug)]
 pub(super) struct Copy<'a>(pub(super) &'a Pages);
 

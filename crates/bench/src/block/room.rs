@@ -11,7 +11,7 @@ use super::error::Error;
 
 /// Minimum span in bytes: a smaller one would fit into a CPU's cache.
 const LEAST: u64 = 2 << 20;
-/// A shortened span is a multiple of this, the largest block size.
+/// Unit of a shortened span in bytes: the largest block size.
 const BLOCK: u64 = 32 << 10;
 /// Part of the available memory that is left free: one in this many.
 const LEFT: u64 = 8;

@@ -25,7 +25,7 @@ use super::pages::Aligned;
 use super::round::Round;
 use super::store::Store;
 
-/// Requests before the measurement, to fill the CPU's caches.
+/// Number of requests before the measurement, to fill the CPU's caches.
 const WARMING: u32 = 8;
 
 /// What one job (a thread) measured.

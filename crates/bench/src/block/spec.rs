@@ -16,7 +16,7 @@ const FEWEST_ROUNDS: u32 = 3;
 pub struct BlockSpec {
     /// The compression algorithms; each gets a zram device.
     pub candidates: Vec<Compressor>,
-    /// Sizes of requests.
+    /// Sizes of requests to measure.
     pub blocks: Vec<Bytes>,
     /// Numbers of threads that send requests at the same time; each is measured.
     pub jobs: Vec<u32>,
@@ -37,8 +37,8 @@ pub struct BlockSpec {
 }
 
 impl BlockSpec {
-    /// Blocks of 4, 8, 16 and 32 KiB, one job and one per CPU, reading and writing, with
-    /// references.
+    /// The usual specification: blocks of 4, 8, 16 and 32 KiB, one job and one per CPU, reading and
+    /// writing, with references.
     #[must_use]
     pub fn new(candidates: Vec<Compressor>, budget: Duration, rounds: u32) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);

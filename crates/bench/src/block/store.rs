@@ -80,7 +80,7 @@ impl Device {
         Ok(Self { file: OwnedFd::from(file), base: 0, direct, write })
     }
 
-    /// The part after the first `base` bytes.
+    /// The part of this store after the first `base` bytes, as a store.
     pub(super) fn at_offset(&self, base: u64) -> io::Result<Self> {
         Ok(Self { base: self.base + base, ..self.reopen()? })
     }
@@ -120,7 +120,8 @@ impl Store for Device {
     }
 }
 
-/// Treats a short read or write as an error: devices do not return any.
+/// Repeats an interrupted call. Treats a short read or write as an error: devices do not return
+/// any.
 fn repeat_until_whole(
     requested: usize,
     mut call: impl FnMut() -> rustix::io::Result<usize>,

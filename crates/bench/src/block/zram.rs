@@ -15,7 +15,7 @@ use super::store::Store;
 /// Bytes per write while filling; zram handles any size page by page.
 const PIECE: u64 = 1 << 20;
 
-/// `mm_stat` right after all pages were written once, in order.
+/// What `mm_stat` of a device showed right after all pages were written once, in order.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Filled {
     /// Original bytes per compressed byte, both without same-filled pages.

@@ -34,10 +34,10 @@ const MARGIN: f64 = 0.05;
 /// page-cluster 1.
 const READS_AHEAD: f64 = 1.2;
 
-/// 1 %: as much as other processes may swap.
+/// Share of swapped pages that may bypass zswap's pool: 1 %, as much as other processes may swap.
 const NOTABLE: f64 = 0.01;
 
-/// The rounds of one combination.
+/// The rounds of one combination, by their numbers.
 pub(super) fn rounds_of(all: &[Done], key: Key) -> BTreeMap<u32, Round> {
     let its = all.iter().filter(|done| done.key == key);
     its.map(|done| (done.round, done.figures)).collect()
@@ -52,7 +52,7 @@ pub(super) fn backing_share<'a>(rounds: impl IntoIterator<Item = &'a Round>) -> 
     divide(written, out)
 }
 
-/// Whether that share is too large for a conclusion.
+/// Whether so many pages bypassed zswap's pool that the rounds allow no conclusion.
 pub(super) fn is_notable(backing_share: f64) -> bool {
     backing_share > NOTABLE
 }
@@ -277,7 +277,7 @@ mod tests {
     use super::super::testing::{any_rounds, fault_spec};
     use super::*;
 
-    /// A round whose touches took this long each, with this many pages per fault.
+    /// Makes a round whose touches took this long each, with this many pages per fault.
     fn round_with_touches(undisturbed_ns: f64, pages_per_fault: u64) -> Round {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small")]
         let own_ns = (8.0 * undisturbed_ns) as u64;
@@ -285,13 +285,14 @@ mod tests {
         Round { own_ns, touches: 8, major_faults: 8, swapped_in, ..Round::default() }
     }
 
-    /// A kernel that reads ahead only for shared memory in sequential order.
+    /// Number of pages that a simulated kernel swaps in per fault; it reads ahead only for shared
+    /// memory in sequential order.
     fn window(memory: SwappedKind, access: Access, cluster: u32) -> u64 {
         let ahead = memory != SwappedKind::Private && access == Access::Sequential;
         if ahead { 1 << cluster } else { 1 }
     }
 
-    /// Rounds with these times per touch, by memory, order, cluster and round.
+    /// Makes rounds with these times per touch, by memory, order, cluster and round.
     fn make_rounds(rounds: u32, time: impl Fn(SwappedKind, Access, u32, u32) -> f64) -> Vec<Done> {
         let spec = fault_spec();
         let mut all = Vec::new();
@@ -384,8 +385,8 @@ mod tests {
         assert!(cost_ratios(&fault_spec(), &all, &[]).is_empty());
     }
 
-    /// Twice: private memory with zswap as on 6.18, and the same with some pages that bypassed the
-    /// pool.
+    /// Two cases: private memory with zswap as on 6.18, and the same with some pages that bypassed
+    /// the pool.
     #[test]
     fn zswap_has_an_effect_unless_pages_went_past_its_pool_and_never_a_choice() {
         let mut spec = fault_spec();
@@ -409,8 +410,8 @@ mod tests {
     }
 
     proptest! {
-        /// For any rounds: no panic; the implied value is one of the candidates and the best of
-        /// them, and ranges are in order.
+        /// Properties for any rounds: no panic; the implied value is one of the candidates and the
+        /// best of them, and ranges are in order.
         #[test]
         fn any_rounds_can_be_judged(all in any_rounds()) {
             let spec = fault_spec();

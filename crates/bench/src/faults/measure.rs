@@ -22,7 +22,7 @@ use crate::stand_in::StandIn;
 
 /// The kernel setting that is borrowed for the measurement.
 const CLUSTER: &str = "vm.page-cluster";
-/// Name of this measurement in error messages.
+/// Name of the writeback measurement in error messages.
 const WRITEBACK: &str = "writing back from zswap to the disk";
 
 /// Measures everything in `spec`. `pages` is a file of pages to fill memory with, repeated if it
@@ -87,7 +87,7 @@ fn measurements(spec: &FaultSpec) -> u32 {
 #[derive(Debug, Default)]
 struct RoundSamples {
     swap: Vec<Done>,
-    /// With the number of the round.
+    /// Measurements of the file, each with the number of its round.
     files: Vec<(u32, Round)>,
     /// Measurements of zswap's writeback, each with the index of its store in
     /// [`FaultSpec::stores`].

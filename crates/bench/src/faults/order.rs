@@ -35,7 +35,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Every block once, only existing pages, and the same order for the same seed.
+        /// Properties: every block is touched once, only existing pages are, and the same seed
+        /// gives the same order.
         #[test]
         fn random_order_touches_every_block_once(pages in 0usize..5000, seed: u64) {
             let order = shuffle_pages(Access::Random, pages, seed);

@@ -57,7 +57,7 @@ impl Pages {
         if origin.len() == requested { Ok(origin) } else { Err(Failure::SameFilled) }
     }
 
-    /// Number of these pages of the region whose contents are not those that they were filled with.
+    /// Number of the region's pages with other contents than those that they were filled with.
     pub(super) fn count_wrong(
         &self,
         region: &Region,

@@ -27,7 +27,7 @@ const MAX_ANSWER: usize = 64 * 1024;
 /// Why a worker gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NoAnswer {
-    /// The measurement was stopped, or the time is over.
+    /// The measurement was stopped, or its time is over.
     Over(FaultsEnd),
     /// The worker failed, for this reason.
     Failed(String),
@@ -57,7 +57,7 @@ pub(super) fn run(
     }
 }
 
-/// A worker process, which is killed when this is dropped.
+/// A worker process, which is killed when this value is dropped.
 struct Worker(Child);
 
 impl Drop for Worker {

@@ -28,9 +28,9 @@ pub struct FaultSpec {
     pub page_clusters: Vec<u32>,
     /// Number of pages in one measurement.
     pub pages: usize,
-    /// Uncompressed size of a device, and of the swap area behind zswap.
+    /// Uncompressed size of a zram device, and of the swap area behind zswap.
     pub disksize: Bytes,
-    /// Where to make the swap file behind zswap, to which the pages go that the pool does not take.
+    /// Folder for the swap file behind zswap, to which the pages go that the pool does not take.
     /// `None`, or if the file system cannot hold swap: a zram device of its own is used instead.
     pub zswap_folder: Option<PathBuf>,
     /// Memory limit of the cgroup in which the worker runs.
@@ -38,12 +38,12 @@ pub struct FaultSpec {
     /// Number of measured rounds; before them each store is measured once as a warm-up. Conclusions
     /// need five.
     pub rounds: u32,
-    /// Where to make the file with which swap is compared; `None`: no comparison.
+    /// Folder for the file with which swap is compared; `None`: no comparison.
     pub file_folder: Option<PathBuf>,
     /// Number of pages of the file that is read for the cost ratio.
     pub file_pages: usize,
-    /// Original bytes per compressed byte of that file: its pages are stand-ins, because real
-    /// contents are never written to a disk. `None`: incompressible.
+    /// Original bytes per compressed byte of the file in `file_folder`: its pages are stand-ins,
+    /// because real contents are never written to a disk. `None`: incompressible.
     pub file_ratio: Option<f64>,
     /// Seed of every random order.
     pub seed: u64,
@@ -52,8 +52,9 @@ pub struct FaultSpec {
 }
 
 impl FaultSpec {
-    /// zram devices, and all kinds of memory in all orders with `vm.page-cluster` 0 to 3, with this
-    /// number of pages each. Sizes of device and cgroup are chosen to fit.
+    /// The usual specification: zram devices, and all kinds of memory in all orders with
+    /// `vm.page-cluster` 0 to 3, with this number of pages each. Sizes of device and cgroup are
+    /// chosen to fit.
     #[must_use]
     pub fn usual(devices: Vec<Compressor>, pages: usize) -> Self {
         let bytes = |pages: usize| {
@@ -138,7 +139,7 @@ pub enum FaultsEnd {
 /// A combination that could not be measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unmeasured {
-    /// The combination, as `lz4, shmem, random, page-cluster 3`.
+    /// Name of the combination, as `lz4, shmem, random, page-cluster 3`.
     pub what: String,
     /// Why the combination could not be measured.
     pub why: String,

@@ -116,7 +116,7 @@ fn try_zswap(lender: &mut dyn Lender, compressor: &Compressor) -> Result<ZswapSp
     Ok(spec)
 }
 
-/// Borrows the swap area behind zswap; also whether it is a zram device.
+/// Borrows the swap area behind zswap; also returns whether that is a zram device.
 fn lend_area(
     lender: &mut dyn Lender,
     spec: &FaultSpec,
@@ -220,10 +220,10 @@ pub(super) fn give_back(lender: &mut dyn Lender, loans: Vec<LoanId>) -> Result<(
 mod tests {
     use super::*;
 
-    /// Lends what its kernel supports, and records what was lent and returned.
+    /// A lender that lends what its kernel supports, and records what was lent and returned.
     #[derive(Debug, Default)]
     struct FakeLender {
-        /// The compressors of its zswap; empty: its kernel has no zswap.
+        /// The compressors of the zswap of its kernel; empty: the kernel has no zswap.
         zswap: &'static [&'static str],
         can_hold_swap: bool,
         lent: Vec<(LoanId, String)>,

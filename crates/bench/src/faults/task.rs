@@ -44,7 +44,7 @@ pub(super) enum TaskKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Pool {
-    /// A zram device with this number.
+    /// The zram device with this number.
     Zram(u32),
     /// The compressed pool of zswap.
     Zswap,
@@ -64,14 +64,15 @@ pub(super) enum TaskAnswer {
 /// `None` if this kernel does not have a counter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Round {
-    /// Pages of the region that left memory.
+    /// Number of pages of the region that left memory.
     pub(super) gone: u64,
-    /// Pages that were swapped out to any store; for a file, pages that were dropped.
+    /// Number of pages that were swapped out to any store; for a file, number of pages that were
+    /// dropped.
     pub(super) out: u64,
     /// Traffic of the swap area behind zswap's pool; only for zswap.
     pub(super) backing: Option<PastPool>,
-    /// RAM that the store uses for each page in it, before pages are touched; `None` if the kernel
-    /// does not report it.
+    /// Bytes of RAM that the store uses for each page in it, before pages are touched; `None` if
+    /// the kernel does not report it.
     pub(super) pool_bytes_per_page: Option<f64>,
     /// CPU time of swapping out, in nanoseconds.
     pub(super) out_cpu_ns: u64,
@@ -79,23 +80,23 @@ pub(super) struct Round {
     /// CPU time of all touches, in nanoseconds.
     pub(super) in_cpu_ns: u64,
     pub(super) times: Times,
-    /// Time of all touches, without waiting for a CPU.
+    /// Time of all touches in nanoseconds, without waiting for a CPU.
     pub(super) own_ns: u64,
     pub(super) major_faults: u64,
     pub(super) minor_faults: u64,
-    /// Pages that were swapped in from any store.
+    /// Number of pages that were swapped in from any store.
     pub(super) swapped_in: u64,
     pub(super) read_ahead: Option<u64>,
     pub(super) read_ahead_hits: Option<u64>,
-    /// Touched pages whose contents are wrong.
+    /// Number of touched pages whose contents are wrong.
     pub(super) wrong: u64,
-    /// Pages of zswap's pool that were written back on request.
+    /// Number of pages of zswap's pool that were written back on request.
     pub(super) written_back: u64,
     /// CPU time of writing back, in nanoseconds.
     pub(super) writeback_cpu_ns: u64,
 }
 
-/// Pages that were written to and read from the swap area behind zswap's pool.
+/// Numbers of pages that were written to and read from the swap area behind zswap's pool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PastPool {
     pub(super) written: u64,
@@ -115,8 +116,8 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// From the times of single touches, which are sorted here. A percentile is a measured time:
-    /// the smallest that the given share of touches did not exceed.
+    /// Computes the distribution from the times of single touches, which are sorted here. A
+    /// percentile is a measured time: the smallest that the given share of touches did not exceed.
     pub(super) fn from_touches(mut touches: Vec<u32>) -> Self {
         touches.sort_unstable();
         let sum: f64 = touches.iter().copied().map(f64::from).sum();

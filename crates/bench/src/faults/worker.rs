@@ -175,16 +175,16 @@ fn pool_use(pool: Pool) -> Result<Option<PoolUse>, Failure> {
     })
 }
 
-/// Memory of the pool per page in it; `None` if the pool is empty.
+/// Bytes of memory that a pool uses per page in it; `None` if the pool is empty.
 #[expect(clippy::cast_precision_loss, reason = "no memory here comes near 2⁵³ bytes")]
 fn bytes_per_page(pool: PoolUse) -> Option<f64> {
     let (taken, original) = (pool.taken.get() as f64, pool.original.get() as f64);
     (original > 0.0).then(|| taken / original * rustix::param::page_size() as f64)
 }
 
-/// Pins the thread to its present CPU while this exists, if that is allowed. Pages that were just
-/// filled wait in a per-CPU list, up to 31 on each CPU, and MADV_PAGEOUT drains only the list of
-/// its own CPU.
+/// Pins the thread to its present CPU while this value exists, if that is allowed. Pages that were
+/// just filled wait in a per-CPU list, up to 31 on each CPU, and MADV_PAGEOUT drains only the list
+/// of its own CPU.
 #[derive(Debug)]
 struct OneProcessor(Option<CpuSet>);
 
@@ -326,7 +326,7 @@ pub(super) fn thread_cpu_ns() -> u64 {
     part(time.tv_sec) * 1_000_000_000 + part(time.tv_nsec)
 }
 
-/// The host's counters from /proc/vmstat.
+/// Reads the host's counters from /proc/vmstat.
 pub(super) fn read_vmstat() -> Result<Counters, Failure> {
     let host = HostRoot::live().context("/")?;
     Ok(pagewise_observe::counters(&host, "proc/vmstat"))
@@ -340,8 +340,8 @@ fn swapped_out(from: &Counters, to: &Counters) -> Result<u64, Failure> {
     SwappedPages([from, to]).swapped_out().ok_or(Failure::NoCounter("pswpout"))
 }
 
-/// From the counters before swapping out, after it, and after touching. Fails if the kernel does
-/// not count `zswpout`, as then all pages would appear lost.
+/// Pages that went past zswap's pool, from the counters before swapping out, after it, and after
+/// touching. Fails if the kernel does not count `zswpout`, as then all pages would appear lost.
 fn traffic_past_pool([filled, gone, touched]: [&Counters; 3]) -> Result<PastPool, Failure> {
     growth(filled, gone, "zswpout")?;
     Ok(PastPool {

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use super::failure::{ErrorContext, Failure};
 use super::worker::{growth, read_vmstat, thread_cpu_ns};
 
-/// The cgroup file that requests reclaim.
+/// Name of the cgroup file that requests reclaim.
 const RECLAIM: &str = "memory.reclaim";
 const MEMBERS: &str = "cgroup.procs";
 /// Maximum number of requests: the shrinker skips a page once before it takes it, and handles a
@@ -28,8 +28,8 @@ pub(super) fn is_possible(group: &Path) -> bool {
     group.join(RECLAIM).exists()
 }
 
-/// The `cgroup.procs` file with which this process can return to its present cgroup, before it
-/// joins another one of the same hierarchy (v2).
+/// Path of the `cgroup.procs` file with which this process can return to its present cgroup, before
+/// it joins another one of the same hierarchy (v2).
 pub(super) fn home(group: &Path) -> Result<PathBuf, Failure> {
     let text = fs::read_to_string("/proc/self/cgroup").context("/proc/self/cgroup")?;
     let own = text.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
@@ -38,8 +38,8 @@ pub(super) fn home(group: &Path) -> Result<PathBuf, Failure> {
     Ok(root.join(own).join(MEMBERS))
 }
 
-/// Returns how many of `pages` were written back, and the CPU time of all requests up to the last
-/// one that had an effect.
+/// Requests writeback; returns how many of `pages` were written back, and the CPU time in
+/// nanoseconds of all requests up to the last one that had an effect.
 pub(super) fn request_writeback(group: &Path, pages: u64) -> Result<(u64, u64), Failure> {
     let file = group.join(RECLAIM);
     let bytes = pages.saturating_mul(rustix::param::page_size() as u64);

@@ -19,17 +19,19 @@ pub(crate) use cost::swappiness;
 pub use cost::{break_even, tier_mixes};
 pub use front::pareto_front;
 
-/// Two ratios of the same pages differ if one is at least this many times the other.
+/// Smallest ratio of two compression ratios, measured with the same pages, that counts as a
+/// difference.
 const SAME_RATIO: f64 = 1.01;
 
-/// A clock with a coarser step cannot time a request of some microseconds, in nanoseconds.
+/// Step of the clock in nanoseconds above which it is too coarse to time a request of some
+/// microseconds.
 const COARSE_NS: f64 = 500.0;
 
 /// An algorithm, and its cost for a goal in each round.
 #[derive(Debug, Clone, PartialEq)]
 struct Cost {
     contender: Compressor,
-    /// By the number of the round. An exact cost has a single entry.
+    /// The cost in each round, by the number of the round. An exact cost has a single entry.
     rounds: BTreeMap<u32, f64>,
 }
 
@@ -87,7 +89,8 @@ impl<'a> Field<'a> {
         Self { bench, shapes: Shapes::extremes(bench) }
     }
 
-    /// The median time of a request, or the mean if the clock is too coarse.
+    /// The function that gives the typical cost of a round: the median time of a request, or the
+    /// mean if the clock is too coarse.
     fn typical_cost(&self) -> fn(&Round) -> f64 {
         if self.bench.noise.clock_step_ns.is_none_or(|step| step > COARSE_NS) {
             |round| round.mean_ns
@@ -127,7 +130,8 @@ impl<'a> Field<'a> {
         self.algorithms().filter_map(exact).collect()
     }
 
-    /// The geometric mean of three costs, each relative to the median of the best algorithm.
+    /// The balanced cost of each algorithm: the geometric mean of three costs, each relative to the
+    /// median of the best algorithm.
     fn balanced_costs(&self) -> Vec<Cost> {
         let read = self.per_round(|shapes| shapes.one_read, self.typical_cost());
         let write = self.per_round(|shapes| shapes.one_write, self.typical_cost());

@@ -24,7 +24,7 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// Opens the port in raw mode, so that the terminal layer does not change the bytes.
+    /// Opens the serial port in raw mode, so that the terminal layer does not change the bytes.
     #[must_use]
     pub fn open() -> Self {
         let port = OpenOptions::new()

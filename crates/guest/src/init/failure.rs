@@ -30,7 +30,7 @@ pub(super) enum Failure {
     /// The job needs a cgroup to delegate controllers from, and this system has no cgroup v2.
     #[error("there is no cgroup v2 here")]
     NoCgroups,
-    /// A cgroup that was made is not as it should be.
+    /// The cgroups for the job could not be made, for this reason.
     #[error("{0}")]
     Group(String),
 }

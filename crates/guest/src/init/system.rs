@@ -14,7 +14,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
-/// Mount point and type of file system, in mount order.
+/// File systems to mount: mount point and type of each, in mount order.
 const MOUNTS: &[(&str, &str)] = &[
     ("/dev", "devtmpfs"),
     ("/proc", "proc"),
@@ -74,8 +74,8 @@ pub(super) fn unmount_all() {
     }
 }
 
-/// Kernel messages about the repair of an ext4 file system: replay of the journal, and removal of
-/// files that were deleted but still open. Reads the log up to the last message so far.
+/// Messages in the kernel's log about the repair of an ext4 file system: replay of the journal, and
+/// removal of files that were deleted but still open. Reads the log up to the last message so far.
 pub(super) fn repair_messages() -> Vec<String> {
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
     let log = File::options().read(true).custom_flags(flags).open("/dev/kmsg");
@@ -104,7 +104,7 @@ pub(super) struct Groups {
     parent: String,
     own: String,
     pub(super) job: String,
-    /// The guest has no other processes: all except this one belong to the job.
+    /// Whether the guest has no other processes: then all except this one belong to the job.
     pub(super) alone: bool,
 }
 
@@ -182,7 +182,8 @@ fn enter_group(group: &str) {
     let _ = fs::write(format!("{group}/cgroup.procs"), "0");
 }
 
-/// The number behind this name in a file such as /proc/vmstat; 0 if there is none.
+/// The number behind this name in a file such as /proc/vmstat; 0 if the file does not have the
+/// name.
 pub(super) fn counter(path: &str, name: &str) -> u64 {
     let text = fs::read_to_string(path).unwrap_or_default();
     let mut lines = text.lines().map(str::split_whitespace);

@@ -36,10 +36,10 @@ pub struct Kernel {
 pub(crate) struct Image {
     /// Path of the file that the image was read from.
     pub(crate) path: PathBuf,
-    /// The unpacked bytes, if the file was compressed: use these instead of the file.
+    /// The unpacked bytes of the image, if the file was compressed: use these instead of the file.
     pub(crate) unpacked: Option<Vec<u8>>,
-    /// An uncompressed ELF kernel, for the `microvm` machine; otherwise a compressed one, as
-    /// distributions ship it.
+    /// Whether the image is an uncompressed ELF kernel, for the `microvm` machine; otherwise it is
+    /// compressed, as distributions ship it.
     pub(crate) plain: bool,
     /// Memory that the segments of the kernel take, in bytes, as far as it can be determined.
     pub(crate) memory: u64,
@@ -50,7 +50,7 @@ pub(crate) struct Image {
 const LONGEST_IMAGE: u64 = 1 << 30;
 
 impl Kernel {
-    /// A kernel of an image file and, if there is one, its folder of modules.
+    /// Makes a kernel from an image file and, if there is one, its folder of modules.
     fn from_file(name: String, image: PathBuf, modules: Option<PathBuf>) -> Result<Self, Error> {
         let bytes = UserFile::open(&image, LONGEST_IMAGE)?.into_bytes()?;
         let plain = elf::read(&bytes).is_some_and(|elf| elf.is_kernel);
@@ -98,8 +98,8 @@ impl Kernel {
         Ok(Image { path, plain: unpacked.is_some(), unpacked, memory })
     }
 
-    /// Modules to load, with their dependencies: those of `usual` that this kernel has, and all of
-    /// `asked`.
+    /// Finds the modules to load, with their dependencies: those of `usual` that this kernel has,
+    /// and all of `asked`.
     pub(crate) fn find_modules_to_load(
         &self,
         usual: &[&str],

@@ -104,7 +104,8 @@ fn name(path: &Path) -> Option<String> {
     matches!(ending, "" | ".xz" | ".zst" | ".gz").then(|| canonical(name))
 }
 
-/// For the kernel, `-` and `_` in the name of a module are the same.
+/// A module's name in the form in which names are compared: for the kernel, `-` and `_` are the
+/// same.
 fn canonical(name: &str) -> String {
     name.replace('-', "_")
 }
@@ -158,7 +159,8 @@ mod tests {
         assert_eq!(order(folder.path(), &["absent"]), Vec::<String>::new());
     }
 
-    /// Without this, ext4 of Debian's generic kernels loads but cannot mount anything.
+    /// Dependencies by alias: without them, ext4 of Debian's generic kernels loads but cannot mount
+    /// anything.
     #[test]
     fn an_algorithm_that_is_needed_is_found_by_its_alias() {
         let folder = folder(&[

@@ -97,8 +97,8 @@ pub fn find(
     }
 }
 
-/// Whether this looks like a suite with an unknown flavour, such as `trixie/big`: the error message
-/// then mentions both readings.
+/// Whether a path looks like a suite with an unknown flavour, such as `trixie/big`: the error
+/// message then mentions both readings.
 fn is_like_a_flavour(path: &Path) -> bool {
     let parts = path.to_str().and_then(|text| text.split_once('/'));
     parts.is_some_and(|(suite, flavour)| is_suite(suite) && is_suite(flavour))
@@ -118,7 +118,7 @@ fn is_of(release: &str, version: &str) -> bool {
     })
 }
 
-/// The newest matching kernel of this host: `/boot/vmlinuz-RELEASE`, or
+/// Finds the newest matching kernel of this host: `/boot/vmlinuz-RELEASE`, or
 /// `/lib/modules/RELEASE/vmlinuz`.
 fn find_on_host(name: &str, matches: impl Fn(&str) -> bool) -> Option<Result<Kernel, Error>> {
     let names = |folder: &str| -> Vec<String> {

@@ -45,7 +45,7 @@ impl Accelerator {
 }
 
 pub(super) const DEVICE: &str = "/dev/kvm";
-/// A machine that is not set up within this time counts as failed.
+/// Time limit for setting up a machine; one that takes longer counts as failed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Checks whether KVM works for guests on this machine.
@@ -65,7 +65,7 @@ pub enum NoKvm {
     /// `/dev/kvm` cannot be opened.
     #[error("{DEVICE}: {0}")]
     Closed(std::io::Error),
-    /// QEMU's unprivileged user has no access to the device.
+    /// QEMU's unprivileged user has no access to `/dev/kvm`.
     #[error(
         "{DEVICE}: only root may open it, and QEMU does not run as root (chgrp kvm, chmod g+rw)"
     )]
@@ -110,7 +110,8 @@ fn check_starts(mut command: Command) -> Result<(), NoKvm> {
     }
 }
 
-/// Whether QEMU exited with success; `None` if it had to be killed.
+/// Waits until QEMU has exited; returns whether it did so with success, or `None` if it had to be
+/// killed.
 fn wait_in_time(child: &mut Child) -> Option<bool> {
     let until = Instant::now() + PATIENCE;
     while Instant::now() < until {

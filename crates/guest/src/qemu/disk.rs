@@ -58,7 +58,7 @@ pub(super) const MODULES: &[&str] = &["virtio_pci", "virtio_blk"];
 pub(super) struct Backed {
     /// QEMU's driver for the format of the disk.
     driver: &'static str,
-    /// The path under which QEMU finds the open file.
+    /// The path under which QEMU finds the open file of the disk.
     path: String,
     access: Access,
     /// The path under which QEMU finds the log of the disk's writes.

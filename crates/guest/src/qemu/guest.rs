@@ -22,9 +22,9 @@ pub struct Guest {
     pub memory: Bytes,
     /// Number of virtual processors.
     pub cpus: u32,
-    /// Limit for the time from QEMU's start to the command's start.
+    /// Time limit from QEMU's start to the command's start.
     pub start_deadline: Duration,
-    /// Limit for the time from the command's start to QEMU's end.
+    /// Time limit from the command's start to QEMU's end.
     pub deadline: Duration,
     /// Names of kernel modules to load, in addition to those that every guest gets.
     pub modules: Vec<String>,
@@ -49,15 +49,17 @@ pub struct Guest {
     pub program: PathBuf,
     /// Limits for all guests that run at the same time.
     pub budget: Budget,
-    /// Start at once, without waiting for other guests or free resources.
+    /// Whether to start at once, without waiting for other guests or free resources.
     pub now: bool,
     /// A description of the run for other runs that wait for it; `None`: the command is shown.
     pub purpose: Option<String>,
     /// Optional packages that a guest that reboots should have; other guests have all of them.
     pub packages: Vec<String>,
-    /// Kill QEMU this long after the command has printed the line [`crate::wire::LOSE_POWER`].
+    /// Time after which QEMU is killed, counted from the line [`crate::wire::LOSE_POWER`] in the
+    /// command's output; `None`: that line has no effect.
     pub lose_power: Option<Duration>,
-    /// Which boot of its root disk this is; set by [`super::InstalledGuest`] only.
+    /// The boot of its root disk that this guest is, if the disk is kept; set by
+    /// [`super::InstalledGuest`] only.
     pub boot: Option<DiskBoot>,
 }
 

@@ -129,7 +129,7 @@ fn check_packages(wanted: &[String]) -> Result<(), Error> {
     })
 }
 
-/// The files of the optional packages that were not requested.
+/// Paths of the files of the optional packages that were not requested.
 fn unwanted_files(kept: &CacheEntry, wanted: &[String]) -> Result<Vec<String>, Error> {
     let mut found = Vec::new();
     for name in OPTIONAL.iter().filter(|name| wanted.iter().all(|wanted| wanted != *name)) {

@@ -92,7 +92,8 @@ pub(super) fn arguments(
     line
 }
 
-/// Disables address randomization, which would vary the number of instructions.
+/// Words of the kernel's command line that disable address randomization, which would vary the
+/// number of instructions.
 const STEADY: &str = " nokaslr norandmaps randomize_kstack_offset=off";
 
 /// The kernel's command line. `panic=-1` restarts at once after a panic; the mark is how PID 1

@@ -27,7 +27,7 @@ pub enum Outcome {
     },
     /// The OOM killer ended the job, or the kernel panicked because it had no process left to kill.
     OutOfMemory {
-        /// OOM kills while the job ran; 0 if the kernel panicked.
+        /// Number of OOM kills while the job ran; 0 if the kernel panicked.
         kills: u64,
     },
     /// The kernel panicked.
@@ -82,17 +82,18 @@ pub struct Run {
     pub why_emulated: Option<String>,
     /// CPU time of QEMU from its start to the first event of PID 1, in seconds.
     pub boot_cpu_seconds: Option<f64>,
-    /// Elapsed time from QEMU's start to the first event of PID 1.
+    /// Elapsed time from QEMU's start to the first event of PID 1, in seconds.
     pub boot_seconds: Option<f64>,
-    /// CPU time of QEMU when it was last read, at most 0.1 s before its end.
+    /// CPU time of QEMU in seconds when it was last read, at most 0.1 s before QEMU's end.
     pub cpu_seconds: f64,
     /// Time from QEMU's start to its end, in seconds.
     pub seconds: f64,
-    /// Time from the command's start to QEMU's end; `None` if the command was not started.
+    /// Time from the command's start to QEMU's end, in seconds; `None` if the command was not
+    /// started.
     pub command_seconds: Option<f64>,
     /// Number of processes that the job left behind and that were killed.
     pub left: u64,
-    /// The instruction count, with `--count`.
+    /// The instruction count of the job, with `--count`.
     pub counted: Option<InstructionClock>,
     /// Size of the initramfs in bytes.
     pub initramfs_bytes: u64,
@@ -137,7 +138,7 @@ pub enum DiskState {
 /// processor is idle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct InstructionClock {
-    /// Instructions plus idle nanoseconds, from the job's start to its end.
+    /// Number of instructions plus idle nanoseconds, from the job's start to its end.
     pub ticks: u64,
     /// Idle time as the kernel accounts it, in steps of 10 ms.
     pub idle_milliseconds: u64,
@@ -177,7 +178,7 @@ pub(super) fn judge(
     }
 }
 
-/// Why a guest ended without a reported outcome, by the end of the log.
+/// Why a guest ended without a reported outcome, judged by the end of the kernel's log.
 fn why_it_ended(log: &[String]) -> &'static str {
     if was_restarted(log) {
         "the command restarted it or switched it off"

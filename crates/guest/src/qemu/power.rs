@@ -25,7 +25,7 @@ impl PowerCut {
         Self { delay, ..Self::default() }
     }
 
-    /// Searches the command's output for the line.
+    /// Searches the command's output for the line that requests a power loss.
     pub(super) fn search(&mut self, stream: Stream, bytes: &[u8], now: Instant) {
         let Some(delay) = self.delay else { return };
         let line = match stream {
@@ -47,7 +47,7 @@ impl PowerCut {
     }
 }
 
-/// The current line of a stream; of a long line, one byte more than the searched line has.
+/// The current line of a stream; of a long line, only one byte more than the searched line has.
 #[derive(Debug, Default)]
 struct Line(Vec<u8>);
 

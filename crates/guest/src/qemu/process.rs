@@ -18,7 +18,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::disk::double_commas;
 
-/// The argument that identifies this guest's QEMU.
+/// The command-line argument by which this guest's QEMU is found.
 pub(super) fn name_argument(folder: &Path) -> OsString {
     let mut name = OsString::from("guest=");
     name.push(double_commas(folder));
@@ -83,14 +83,14 @@ fn kill_marked(pid: Pid, mark: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// User and system time of a process in seconds.
+/// CPU time of a process (user and system) in seconds.
 pub(super) fn cpu_seconds(pid: Pid) -> Option<f64> {
     let stat = Stat::read(pid)?;
     Some((stat.number(UTIME)? + stat.number(STIME)?) / ticks_per_second()?)
 }
 
-/// Start time in clock ticks since boot: with the pid, it identifies a process even if the pid is
-/// reused.
+/// Start time of a process in clock ticks since boot: with the pid, it identifies a process even if
+/// the pid is reused.
 pub(super) fn start_ticks(pid: Pid) -> Option<u64> {
     Stat::read(pid)?.word(STARTTIME)?.parse().ok()
 }
@@ -111,9 +111,9 @@ pub(super) fn resident_bytes(pid: Pid) -> Option<u64> {
     Some(pages.saturating_mul(rustix::param::page_size() as u64))
 }
 
-/// CPU time that the threads used, plus the time that they were runnable and waited for a CPU.
-/// Without the latter, guests on a busy machine would seem to need less CPU the busier it is. On a
-/// kernel without `schedstat` this is the used time only.
+/// CPU time that the threads of a process used, plus the time that they were runnable and waited
+/// for a CPU. Without the latter, guests on a busy machine would seem to need less CPU the busier
+/// it is. On a kernel without `schedstat` this is the used time only.
 pub(super) fn cpu_demand(pid: Pid) -> Option<Duration> {
     let threads = fs::read_dir(file(pid, "task")).ok()?.flatten();
     let of_thread = |thread: fs::DirEntry| {
@@ -128,7 +128,7 @@ pub(super) fn cpu_demand(pid: Pid) -> Option<Duration> {
     Some(Duration::from_nanos(known.into_iter().fold(0, u64::saturating_add)))
 }
 
-/// `/proc/PID/stat` after the program's name, which may contain spaces.
+/// Text of `/proc/PID/stat` after the program's name, which may contain spaces.
 struct Stat(String);
 
 /// Indices of fields of `/proc/PID/stat`, counted from the first field after the name.

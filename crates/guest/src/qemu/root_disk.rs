@@ -27,7 +27,7 @@ pub(super) fn copy(from: &File, to: &Path) -> Result<(), Error> {
     copy_data(from, &copy).with_path(to)
 }
 
-/// Copies the data between the holes.
+/// Copies the data between the holes of a file.
 fn copy_data(from: &File, to: &File) -> io::Result<()> {
     let length = from.metadata()?.len();
     to.set_len(length)?;

@@ -42,9 +42,9 @@ use crate::user::User;
 use crate::userland;
 use crate::wire::{self, Event, JobExit, Stream};
 
-/// The kernel's log, in the run's folder.
+/// File name of the kernel's log, in the run's folder.
 const LOG: &str = "kernel.log";
-/// At most this many bytes of QEMU's error output are read.
+/// Maximum number of bytes that are read of QEMU's error output.
 const COMPLAINTS: u64 = 1 << 20;
 /// Capacity of the queue of events; if it is full, the guest waits.
 const EVENTS: usize = 64;
@@ -52,12 +52,12 @@ const EVENTS: usize = 64;
 const LOOK: Duration = Duration::from_millis(50);
 /// How long to wait for QEMU's error output after it has ended.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// `SHOWN`: lines of the kernel's log in the result; `SEARCHED`: lines that are searched for a
-/// panic.
+/// `SHOWN`: number of lines of the kernel's log in the result; `SEARCHED`: number of lines that are
+/// searched for a panic.
 const SHOWN: usize = 12;
 const SEARCHED: usize = 400;
 const TAIL: u64 = 64 << 10;
-/// Bytes at the end of the kernel's log that are kept on disk and in `whole_log`.
+/// Number of bytes at the end of the kernel's log that are kept on disk and in `whole_log`.
 const LONGEST_LOG: u64 = 16 << 20;
 
 /// What happens while a guest runs.
@@ -71,7 +71,7 @@ pub enum GuestEvent<'a> {
     Output(Stream, Vec<u8>),
     /// The next piece of a file in `/out`, with the file's name.
     File(&'a str, Vec<u8>),
-    /// The program of the job sent this with [`Channel::send`](crate::init::Channel::send).
+    /// A message that the job's program sent with [`Channel::send`](crate::init::Channel::send).
     Message(Vec<u8>),
     /// A message for the user.
     Note(&'a str),
@@ -133,7 +133,7 @@ pub(super) fn take_slot(
     RunSlot::take(cache, request, stop, &mut note)
 }
 
-/// Kernel and initramfs of a guest.
+/// The images that a guest boots from: kernel and initramfs.
 pub(super) struct Images {
     kernel: Image,
     initramfs: Vec<u8>,
@@ -232,7 +232,8 @@ pub(super) fn boot(
     Ok(Run { initramfs_bytes, why_emulated: emulator.why_emulated.clone(), accelerator, ..run })
 }
 
-/// Opens the kernel's log twice: for the runner to read and shorten it, and for QEMU to append.
+/// Opens the file of the kernel's log twice: for the runner to read and shorten it, and for QEMU to
+/// append.
 fn open_log(folder: &Path) -> Result<(File, File), Error> {
     let path = folder.join(LOG);
     let to_write =
@@ -330,7 +331,7 @@ struct Watch {
     /// When the command started, by the first event that says so. Later ones are ignored, as the
     /// command could forge them.
     command: Option<Instant>,
-    /// When the command's request for a power loss is due.
+    /// Finds out when the power loss that the command requested is due.
     power: PowerCut,
     /// Messages about repairs of the root disk's file system.
     repairs: Vec<String>,
@@ -355,8 +356,8 @@ enum StopReason {
 }
 
 impl Watch {
-    /// Takes `command` by value, because it holds the write end of the event pipe: only if it is
-    /// dropped does the pipe close when QEMU ends.
+    /// Starts QEMU. Takes `command` by value, because it holds the write end of the event pipe:
+    /// only if it is dropped does the pipe close when QEMU ends.
     fn start(mut command: Command, events: File, log: File, guest: &Guest) -> Result<Self, Error> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
         let started = Instant::now();

@@ -16,7 +16,7 @@ use crate::program;
 
 /// Size of the file system. The image is a sparse file: unused blocks take no space.
 const SIZE: &str = "448M";
-/// Three times what the packages need. Each inode takes space, used or not.
+/// Number of inodes: three times what the packages need. Each inode takes space, used or not.
 const INODES: &str = "16384";
 const PACKAGE: &str = "e2fsprogs";
 

@@ -52,7 +52,7 @@ const PACKAGES: &[&str] = &[
 /// others write to /etc, so it has only those of these packages that the user names.
 pub(crate) const OPTIONAL: &[&str] = &["systemd-zram-generator"];
 
-/// The folder of an entry with a list of files for each optional package.
+/// Name of the folder of an entry with a list of files for each optional package.
 pub(crate) const LISTS: &str = "optional";
 
 /// Kernel modules that systemd would load itself; PID 1 loads them before, as the guest has no
@@ -72,10 +72,10 @@ pub(crate) const DISK: &str = "disk";
 /// The system in which a guest's command runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Userland {
-    /// busybox, with this program as PID 1.
+    /// busybox only, with this program as PID 1.
     #[default]
     Minimal,
-    /// The system of this suite, with systemd as PID 1.
+    /// The userland of this suite, with systemd as PID 1.
     Systemd(String),
 }
 

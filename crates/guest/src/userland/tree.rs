@@ -231,7 +231,7 @@ fn list_sorted(folder: &Path) -> Result<Vec<std::path::PathBuf>, Error> {
 mod tests {
     use super::*;
 
-    /// A small version of what packages contain.
+    /// Makes a small version of the files that packages contain.
     fn unpacked_tree() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();

@@ -29,7 +29,7 @@ pub(super) struct Accounts {
 pub(super) type Files = [(&'static str, u32, String); 4];
 
 impl Accounts {
-    /// Reads passwd and group of base-passwd.
+    /// Reads the accounts from the passwd and group files of base-passwd.
     pub(super) fn from_masters(passwd: &str, group: &str) -> Self {
         let mut accounts = Self::default();
         for line in group.lines() {

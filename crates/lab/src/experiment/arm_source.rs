@@ -12,7 +12,7 @@ use pagewise_model::lend::ZswapSpec;
 use pagewise_model::typed::NotASize;
 use pagewise_model::{Bytes, Compressor, Percent, TrialArm, TrialSetting, TrialSwap};
 
-/// The parsed value of `--a` or `--b`.
+/// The parsed value of the option `--a` or `--b`: a part of an arm's definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ArmSource {
     /// A setting of the knob table, with its value.
@@ -34,7 +34,7 @@ impl FromStr for ArmSource {
     }
 }
 
-/// The swap of an arm is given twice.
+/// The swap of an arm is defined twice.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "arm {0} says twice what swap it has; several areas are joined by a plus sign, as \
@@ -60,7 +60,7 @@ pub fn build_arm(name: &str, given: &[ArmSource]) -> Result<TrialArm, SwapTwice>
     Ok(arm)
 }
 
-/// Parses `off`, or areas joined by `+`.
+/// Parses the swap of an arm: `off`, or areas joined by `+`.
 ///
 /// # Errors
 /// What is wrong, and the valid forms.
@@ -167,7 +167,7 @@ fn expected_priority(found: &dyn std::fmt::Display) -> String {
     format!("expected a priority from 0 to 32767, found {found}")
 }
 
-/// The size of an area in bytes, at least 1 MiB.
+/// Checks the size of a swap area: at least 1 MiB; returns it in bytes.
 pub(crate) fn check_size(size: Bytes) -> Result<u64, String> {
     let is_large = size.get() >= 1 << 20;
     let found = || format!("expected at least 1M, found {}", size.typed());

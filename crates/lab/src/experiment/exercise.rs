@@ -7,7 +7,7 @@
 
 /// Size of the memory that the exercise fills, in bytes.
 const MEMORY: usize = 8 << 20;
-/// Number of random accesses.
+/// Number of random accesses to the memory.
 const HITS: usize = 2_000_000;
 
 /// Runs the exercise. Its result depends on all accesses, so that the compiler cannot remove any.

@@ -22,7 +22,7 @@ pub(super) struct Gauges<'h> {
     group: Option<CgroupCounters>,
     neighbour: Option<NeighbourGauges>,
     swap: &'h LentSwap,
-    /// Swap in use on the host at the start.
+    /// Size of the swap in use on the host at the start of the run.
     host_swap: Option<Bytes>,
     most_swap: Option<Bytes>,
     most_zswap: Option<Bytes>,
@@ -65,7 +65,7 @@ fn faults(host: &HostRoot, group: &CgroupCounters) -> Option<u64> {
     group.stat(host).get("pgmajfault").get()
 }
 
-/// Time in which all tasks waited for memory (PSI, full).
+/// Readings of the time in which all tasks waited for memory (PSI, full).
 #[derive(Debug)]
 struct Stall {
     group: Option<Micros>,
@@ -225,7 +225,7 @@ mod tests {
         }
     }
 
-    /// The maximum is kept, not the last value.
+    /// The maximum of the cgroup's swap is kept, not the last value.
     #[test]
     fn the_most_that_a_group_had_in_swap_is_kept() {
         let folder = tempfile::tempdir().unwrap();

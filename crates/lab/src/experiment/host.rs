@@ -168,7 +168,8 @@ impl Changed {
         }
     }
 
-    /// Adds a value: the cgroup's own or else the host's, which is then marked as host-wide.
+    /// Adds the value of a metric: the cgroup's own or else the host's, which is then marked as
+    /// host-wide.
     pub(super) fn add(&mut self, name: &str, own: Option<f64>, wide: impl FnOnce() -> Option<f64>) {
         let value = own.or_else(wide);
         if own.is_none() && value.is_some() {

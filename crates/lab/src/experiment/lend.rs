@@ -24,8 +24,8 @@ use pagewise_stats::{Experiment, Neighbour};
 
 use super::swap_traffic::LentSwap;
 
-/// Priorities that are not given are counted down from here (exclusive), unless an area has a given
-/// one.
+/// Upper bound (exclusive) from which priorities that are not given are counted down, unless an
+/// area has a given one.
 const USUAL_PRIORITY: i16 = 100;
 /// The kernel setting of which each v1 cgroup has its own copy.
 const SWAPPINESS: &str = "vm.swappiness";
@@ -202,7 +202,7 @@ fn borrow_swap(
     Ok(())
 }
 
-/// Applies the arm's zram settings, which are the same for all its devices.
+/// Applies the arm's zram settings to a device; they are the same for all devices of the arm.
 fn set_up(
     lender: &mut dyn Lender,
     settings: &[TrialSetting],

@@ -78,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether the line is found in these pieces of output.
+    /// Whether a finder for `line` finds it in these pieces of output.
     fn is_found(line: &str, pieces: &[&[u8]]) -> bool {
         let (mut finder, signal) = LineFinder::new(line).unwrap();
         pieces.iter().for_each(|piece| finder.read(piece));

@@ -46,7 +46,7 @@ const MOST_VALUES: usize = 400_000;
 /// Contents of `experiment.json`: the experiment, the program version and the machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Described {
-    /// Name and version of the format.
+    /// Name and version of the format of the file.
     pub schema: String,
     /// Version of the program that recorded the experiment.
     pub pagewise: String,
@@ -55,7 +55,7 @@ pub struct Described {
     /// Origin of the experiment: its file and the command line; null for a trial.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub source: Value,
-    /// The experiment.
+    /// The description of the experiment.
     pub experiment: Experiment,
 }
 
@@ -74,11 +74,11 @@ impl Described {
 pub struct Recorded {
     /// Name of the experiment; a trial has none.
     pub name: Option<String>,
-    /// The experiment.
+    /// The description of the experiment.
     pub experiment: Experiment,
     /// The raw runs of the experiment.
     pub runs: Vec<TrialRun>,
-    /// The summary, if the experiment finished.
+    /// Contents of `summary.json`; `None` if the experiment did not finish.
     pub summary: Option<Value>,
 }
 
@@ -139,7 +139,7 @@ impl Recorded {
     }
 }
 
-/// Recognises workloads by their command lines, in files of earlier versions that did not mark
+/// Recognises workloads by their command lines, in evidence of earlier versions that did not mark
 /// them.
 fn with_workloads(experiment: Experiment) -> Experiment {
     let typed = |program: Program| match program {
@@ -151,7 +151,7 @@ fn with_workloads(experiment: Experiment) -> Experiment {
     Experiment { program: typed(experiment.program), arms, ..experiment }
 }
 
-/// Drops the keys of workloads if the summary is of a version that did not write them.
+/// Drops the keys of workloads from `found` if the summary is of a version that did not write them.
 fn without_new_keys(said: &Map<String, Value>, found: &mut Map<String, Value>) {
     if !said.contains_key(WORKLOAD) {
         found.remove(WORKLOAD);
@@ -175,8 +175,9 @@ fn parse_document<T: for<'a> Deserialize<'a>>(
         .map_err(|error| Error::Unusable { path: folder.join(name), what: error.to_string() })
 }
 
-/// Parses line by line, so that only the runs are in memory, and of their values at most
-/// [`MOST_VALUES`]. An incomplete last line is ignored: the writer was killed while it wrote it.
+/// Parses `runs.jsonl` line by line, so that only the runs are in memory, and of their values at
+/// most [`MOST_VALUES`]. An incomplete last line is ignored: the writer was killed while it wrote
+/// it.
 fn parse_runs(folder: &Path, text: impl Read) -> Result<Vec<TrialRun>, Error> {
     let unusable = |what: String| Error::Unusable { path: folder.join(RUNS), what };
     let mut text = BufReader::new(text);
@@ -220,7 +221,7 @@ mod tests {
     use super::*;
     use crate::fuzzing;
 
-    /// The evidence of a short trial.
+    /// Makes a folder with the evidence of a short trial.
     fn folder() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         let parts = fuzzing::evidence();

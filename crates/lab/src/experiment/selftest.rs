@@ -18,7 +18,7 @@ use super::conduct::{Control, conduct};
 use super::event::TrialEvent;
 use super::trouble::ExperimentError;
 
-/// Default for the maximum number of experiments.
+/// Default for the maximum number of experiments in a selftest.
 pub const TRIALS: u32 = 12;
 /// Time after which no further experiment is started if it would probably end later than this.
 const TIME_FOR_ALL: Duration = Duration::from_secs(40);

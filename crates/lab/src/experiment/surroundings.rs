@@ -12,7 +12,7 @@ pub struct TimingConditions {
     pub clocksource: Option<String>,
     /// The CPU frequency governor, such as `performance`; all names if CPUs differ.
     pub governor: Option<String>,
-    /// Load average over 1, 5 and 15 minutes.
+    /// Load average of the machine over 1, 5 and 15 minutes.
     pub load: Option<[f64; 3]>,
 }
 

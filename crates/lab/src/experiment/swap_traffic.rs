@@ -24,9 +24,9 @@ use rustix::param::page_size;
 pub(super) struct LentSwap {
     /// Numbers of the run's zram devices.
     pub(super) zram: Vec<u32>,
-    /// Whole disks used as swap.
+    /// Paths of whole disks used as swap.
     pub(super) disks: Vec<PathBuf>,
-    /// Whole disks to which zram devices write pages back.
+    /// Paths of whole disks to which zram devices write pages back.
     pub(super) behind_zram: Vec<PathBuf>,
     /// Whether the run has swap files; their disks have other traffic too.
     pub(super) has_files: bool,
@@ -65,7 +65,7 @@ fn sum_traffic(all: &[DeviceTraffic]) -> DeviceTraffic {
     }
 }
 
-/// Bytes read and written, by the kind of device.
+/// Number of bytes that swap devices read and wrote, by the kind of device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SwapTraffic {
     zram: DeviceTraffic,

@@ -26,9 +26,9 @@ impl Log {
     }
 }
 
-/// `group` is the last part of the cgroup's path, which is unique: it contains our pid and a
-/// number. The paths that the kernel prints start at the root of the hierarchy, which is not
-/// visible in a container.
+/// The kills in this cgroup. `group` is the last part of the cgroup's path, which is unique: it
+/// contains our pid and a number. The paths that the kernel prints start at the root of the
+/// hierarchy, which is not visible in a container.
 fn of_group(kills: &[OomKill], group: &str) -> Vec<String> {
     let is_ours = |kill: &&OomKill| {
         let path = kill.victim_group.as_ref().map_or("", |path| path.as_str());

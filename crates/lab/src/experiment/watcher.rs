@@ -30,8 +30,8 @@ const SCRIPT: &str = r#"last=; while read -r group; do last=$group; done; [ -z "
 pub(super) struct Watcher(Option<Child>);
 
 impl Watcher {
-    /// If the shell cannot be started, nothing is watched, and a kill -9 of this program leaves the
-    /// command running.
+    /// Starts the shell. If that fails, nothing is watched, and a kill -9 of this program leaves
+    /// the command running.
     pub(super) fn new() -> Self {
         let start = || {
             let mut command = Command::new(program::find("sh", "dash").ok()?);
@@ -77,7 +77,7 @@ mod tests {
         false
     }
 
-    /// As if this program were killed: the pipe ends without an empty line.
+    /// What happens if this program is killed: the pipe ends without an empty line.
     #[test]
     fn the_group_of_one_who_is_gone_is_killed_and_no_other() {
         let sleeper = || Command::new("sleep").arg("999").process_group(0).spawn().unwrap();

@@ -31,13 +31,13 @@ const USUAL_MEMORY: Bytes = Bytes::new(512 << 20);
 /// The user's choices for an experiment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// Where to run the experiment, host or guests, instead of where its file says.
+    /// Where to run the experiment (host or guests); `None`: where its file says.
     pub place: Option<DefaultRunner>,
-    /// Kernels instead of those in the file.
+    /// Names of the kernels to use instead of those in the file.
     pub kernels: Vec<String>,
-    /// Memory sizes of guests instead of those in the file.
+    /// Memory sizes of guests to use instead of those in the file.
     pub memory: Vec<Bytes>,
-    /// Do not count instructions in guests. With KVM, elapsed time can then be judged.
+    /// Whether not to count instructions in guests. With KVM, elapsed time can then be judged.
     pub no_count: bool,
     /// Names of the only arms to run; all if empty.
     pub arms: Vec<String>,
@@ -54,15 +54,16 @@ pub struct Choice {
 /// One experiment on one kind of machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cell {
-    /// `host`, or kernel and memory, such as `trixie-320M` or `trixie-generic-320M`.
+    /// Name of the cell: `host`, or kernel and memory, such as `trixie-320M` or
+    /// `trixie-generic-320M`.
     pub name: String,
     /// The machine on which the cell runs.
     pub runner: Runner,
     /// The workload of arms that name no other.
     pub workload: Workload,
-    /// The experiment.
+    /// The description of the experiment.
     pub experiment: Experiment,
-    /// Whether this is a preview, without a verdict.
+    /// Whether the cell is a preview, without a verdict.
     pub preview: bool,
 }
 
@@ -87,11 +88,12 @@ pub struct Machine {
     /// Whether to count instructions: the guest's clock then advances with the instructions that it
     /// executes.
     pub count: bool,
-    /// Size of an empty disk, /dev/vda.
+    /// Size of an empty disk that the guest gets as /dev/vda; `None`: no disk.
     pub disk: Option<Bytes>,
 }
 
-/// The cells for a file and a choice. `program` is the path of this program.
+/// Makes the cells of an experiment file for the user's choice. `program` is the path of this
+/// program.
 ///
 /// # Errors
 /// What is invalid, and in which line.
@@ -185,7 +187,7 @@ fn memory_for(limit: Option<Bytes>) -> Bytes {
     Bytes::new(twice.max(USUAL_MEMORY.get()))
 }
 
-/// The workload's parameters in the file, changed by those on the command line.
+/// The parameters of the file's workload, changed by those on the command line.
 fn workload_table(file: &File, choice: &Choice) -> Result<Table, FileError> {
     let mut table = file.parts.workload.get_ref().clone();
     for text in &choice.set {
@@ -234,16 +236,16 @@ enum Mistake {
     /// Parameters of a workload are invalid.
     #[error(transparent)]
     Workload(#[from] pagewise_workload::Error),
-    /// Invalid parameters of an arm's workload.
+    /// Parameters of an arm's workload are invalid.
     #[error("workload: {0}")]
     OfArm(Box<Mistake>),
     /// A name is too long or has characters that are not allowed.
     #[error("expected a name of at most 24 letters, digits, - and _")]
     Name,
-    /// An unknown metric.
+    /// A metric is unknown.
     #[error(transparent)]
     Metric(#[from] NotAMetric),
-    /// A direction is given, but no metric is a regular expression.
+    /// The file says which direction of a metric is better, but no metric is a regular expression.
     #[error("higher_is_better: no metric is a regular expression")]
     NoPattern,
     /// The experiment is inconsistent.
@@ -286,7 +288,8 @@ fn arms(
     pick_arms(file, choice, arms)
 }
 
-/// The chosen arms, in the file's order: the first is the one that the others are compared with.
+/// Picks the chosen arms, in the file's order: the first is the one that the others are compared
+/// with.
 fn pick_arms(
     file: &File,
     choice: &Choice,

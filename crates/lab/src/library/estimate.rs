@@ -5,14 +5,15 @@ use pagewise_workload::Workload;
 
 use super::{Cell, Runner};
 
-/// Seconds for borrowing and returning, for each run.
+/// Assumed time in seconds for borrowing and returning, for each run.
 const AROUND: f64 = 1.0;
 /// Assumed speed at which a workload generates and writes its memory before it begins, in bytes per
 /// second.
 const FILLED: f64 = (200 << 20) as f64;
-/// Requests per second of a redis, or accesses per second of `tiers`, while memory is short.
+/// Assumed speed in requests per second of a redis-server, or in accesses per second of `tiers`,
+/// while memory is short.
 const ASKED: f64 = 10_000.0;
-/// Seconds that a guest takes to start.
+/// Assumed time that a guest takes to start, in seconds.
 const START: f64 = 15.0;
 
 /// Estimated time of a cell in seconds, by the clock of the machine that runs it. A user's command,

@@ -31,7 +31,7 @@ pub struct FileError {
 pub struct File {
     /// Name of the experiment: the file name without `.toml`.
     pub name: String,
-    /// The whole text, which is copied into the evidence.
+    /// The whole text of the file, which is copied into the evidence.
     pub text: String,
     /// Name of the file in error messages.
     pub(super) place: String,
@@ -182,13 +182,13 @@ impl File {
         &self.place
     }
 
-    /// An error at the line of `part`.
+    /// Makes an error at the line of `part`.
     pub(super) fn error_at<T>(&self, part: &Spanned<T>, what: impl Into<String>) -> FileError {
         let line = Some(line_number(&self.text, part.span().start));
         FileError { name: self.place.clone(), line, what: what.into() }
     }
 
-    /// An error that belongs to no single line.
+    /// Makes an error of the file that belongs to no single line.
     pub(super) fn error_in_file(&self, what: impl Into<String>) -> FileError {
         FileError { name: self.place.clone(), line: None, what: what.into() }
     }

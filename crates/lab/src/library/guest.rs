@@ -23,14 +23,14 @@ use serde::{Deserialize, Serialize};
 use super::{Cell, Machine, NotReady, Scratch, scratch};
 use crate::experiment::TrialEvent;
 
-/// Path of the task in the guest.
+/// Path of the file with the task in the guest.
 const TASK: &str = "/experiment.json";
 /// The conductor's command line in the guest.
 const CONDUCTOR: [&str; 4] = ["/init", "lab", "conduct", TASK];
 /// A replacement for setpriv, because busybox's has no `--pdeathsig`. In a guest no process
 /// outlives the command anyway.
 const SETPRIV: &str = "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift\nexec \"$@\"\n";
-/// An emulated guest gets this factor more time.
+/// Factor by which the time limits of an emulated guest are longer.
 const SLOWER: u32 = 4;
 /// `START`: time limit for the guest's start and end. `AROUND`: time for each run in addition to
 /// its deadline.
@@ -45,7 +45,7 @@ const LONGEST_INSIDE: u64 = 8 << 20;
 pub struct GuestTask {
     /// The experiment that the conductor conducts.
     pub experiment: Experiment,
-    /// The file system for the files of workloads.
+    /// The file system in the guest for the files of workloads.
     pub scratch: Scratch,
 }
 
@@ -75,7 +75,7 @@ impl GuestTask {
 pub struct GuestRun {
     /// The experiment, with the clock that the guest had.
     pub experiment: Experiment,
-    /// The run of the guest itself.
+    /// The run of the guest itself, with its outcome.
     pub guest: qemu::Run,
     /// Every run that the conductor reported.
     pub runs: Vec<TrialRun>,
@@ -109,8 +109,8 @@ impl<'a> GuestReport<'a> {
         Self { cell, machine, runs, trouble: None, done: false, errors }
     }
 
-    /// Adds what an event of the guest says; returns what it says about the runs. A message that is
-    /// not an event of a conductor is ignored.
+    /// Adds to the report what an event of the guest says; returns what it says about the runs. A
+    /// message that is not an event of a conductor is ignored.
     pub fn add(&mut self, event: GuestEvent<'_>) -> Option<TrialEvent> {
         match event {
             GuestEvent::Chosen(accelerator) => {
@@ -129,8 +129,8 @@ impl<'a> GuestReport<'a> {
         }
     }
 
-    /// A guest that reports more runs than were requested must not affect the verdict or the
-    /// evidence.
+    /// Adds an event of the conductor to the report. A guest that reports more runs than were
+    /// requested must not affect the verdict or the evidence.
     fn add_event(&mut self, event: TrialEvent) -> Option<TrialEvent> {
         match &event {
             TrialEvent::Ran(_) if self.runs.len() >= self.cell.experiment.runs() as usize => None,
@@ -155,7 +155,7 @@ impl<'a> GuestReport<'a> {
         }
     }
 
-    /// The whole result, after the guest has ended.
+    /// Makes the whole result, after the guest has ended.
     #[must_use]
     pub fn finish(self, guest: qemu::Run) -> GuestRun {
         let clock = clock(self.machine, guest.accelerator);

@@ -19,7 +19,7 @@ const SCHEMA: &str = "pagewise/lab-index/1";
 /// The index of a folder with several cells.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Index {
-    /// Name and version of the format.
+    /// Name and version of the format of the index.
     pub schema: String,
     /// Version of the program that recorded the experiment.
     pub pagewise: String,
@@ -30,7 +30,7 @@ pub struct Index {
 }
 
 impl Index {
-    /// The index for cells that are about to be run.
+    /// Makes the index for cells that are about to be run.
     #[must_use]
     pub fn new(experiment: &str, cells: Vec<String>) -> Self {
         let pagewise = env!("CARGO_PKG_VERSION").to_owned();

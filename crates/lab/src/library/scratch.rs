@@ -26,7 +26,7 @@ use super::Cell;
 pub(super) const FOLDER: &str = "/scratch";
 /// Name of the kernel module of the file system.
 pub(super) const MODULE: &str = "ext4";
-/// Bytes for the metadata of the file system, and for small files of a workload.
+/// Size in bytes for the metadata of the file system, and for small files of a workload.
 const SPARE: u64 = 64 << 20;
 const FIRST_ZRAM: &str = "/sys/block/zram0/disksize";
 const FIRST_ZRAM_DEVICE: &str = "/dev/zram0";
@@ -101,7 +101,7 @@ pub(super) fn raise_loopback() -> Result<(), NotReady> {
 /// Why a guest could not be prepared for its workload.
 #[derive(Debug, thiserror::Error)]
 pub enum NotReady {
-    /// A file, or a program of the guest.
+    /// A file cannot be used, or a program of the guest failed.
     #[error(transparent)]
     Guest(#[from] Error),
     /// The file system could not be mounted.
@@ -119,7 +119,7 @@ fn run_to_success(command: &mut Command) -> Result<(), NotReady> {
     Err(Error::Failed { program, message }.into())
 }
 
-/// The device of the disk after `before` others.
+/// Path of the device of the disk that follows `before` other disks.
 pub(super) fn disk_after(before: usize) -> PathBuf {
     let letter = ('a'..='z').nth(before).unwrap_or('z');
     Path::new("/dev").join(format!("vd{letter}"))

@@ -47,7 +47,7 @@ fn not_found(requested: &str) -> FileError {
     FileError { name: requested.to_owned(), line: None, what }
 }
 
-/// Maximum size of a file, in bytes.
+/// Maximum size of an experiment file, in bytes.
 const LONGEST: u64 = 1 << 20;
 
 fn read_file(path: &Path) -> Result<File, FileError> {
@@ -68,7 +68,7 @@ fn describe(error: UserFileError) -> String {
     }
 }
 
-/// Every experiment that can be named, the user's own first.
+/// Reads every experiment that can be named, the user's own first.
 #[must_use]
 pub fn all_files() -> Vec<Result<File, FileError>> {
     let own = own_folder().and_then(|folder| fs::read_dir(folder).ok());

@@ -221,10 +221,10 @@ fn a_guest_that_counts_has_no_disk() {
     assert!(read(&guest("count = true"), &choice).is_ok());
 }
 
-/// MiB and priority of each swap area, and swappiness.
+/// Drawn parameters of an arm: size in MiB and priority of each swap area, and swappiness.
 type Drawn = (Vec<(u64, Option<i16>)>, u8);
 
-/// An experiment file with these arms.
+/// Text of an experiment file with these arms.
 fn text(arms: &[Drawn]) -> String {
     let mut text = "about = \"x\"\n[workload]\nkind = \"swap\"\n[machine]\nlimit = \"64M\"\n\
         [measure]\nprimary = \"cpu\"\n"

@@ -33,7 +33,7 @@ use super::swap::nanoseconds;
 use super::zipf::ZipfPages;
 use super::{ColdPages, STEADY, WorkloadSummary, check};
 
-/// Residency is sampled after this many iterations: 16 times in total.
+/// Number of iterations between two samples of residency, which give 16 samples in total.
 const LOOK_EVERY: u64 = 10;
 
 /// Runs the workload; `mark` is called before the second half. With sharers, the process must have
@@ -88,7 +88,7 @@ struct Sets {
     library_pace: Pace,
     stream: MappedStore,
     stream_pages: usize,
-    /// Pages read so far, in all passes together.
+    /// Number of pages of the stream read so far, in all passes together.
     stream_read: usize,
     stream_rate: f64,
     stream_pace: Pace,

@@ -26,7 +26,7 @@ pub(super) struct ResidencySamples {
 }
 
 impl ResidencySamples {
-    /// Takes a sample, after this number of operations.
+    /// Takes a sample of residency, after this number of operations.
     pub(super) fn sample(&mut self, operations: u64, sets: &mut Sets) -> Result<(), Error> {
         let mincore = || "mincore".to_owned();
         self.pages.clear();
@@ -52,8 +52,8 @@ impl ResidencySamples {
         Ok(())
     }
 
-    /// Means over the samples after `since` operations; without values that could not be
-    /// determined.
+    /// Means of the values over the samples after `since` operations; values that could not be
+    /// determined are left out.
     pub(super) fn means(&self, since: u64) -> Vec<(String, f64)> {
         let late = || self.looks.iter().filter(|look| look.operations > since);
         let precision = mean(late().filter_map(|look| look.precision));

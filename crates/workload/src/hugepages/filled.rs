@@ -55,7 +55,7 @@ impl Filled {
         self.pages as f64 * rustix::param::page_size() as f64
     }
 
-    /// Address of the first used page.
+    /// Address of the first page that is used.
     pub(super) fn start(&self) -> u64 {
         self.region.address(self.first)
     }

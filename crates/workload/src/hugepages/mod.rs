@@ -27,9 +27,9 @@ use super::{Advise, HugePages, WorkloadSummary, check};
 
 /// Size of a huge page in bytes; if the kernel's differs, statistics of the nearest size are used.
 const BLOCK: usize = 2 << 20;
-/// Interval for checking how much is in huge pages.
+/// Interval for checking how much of the memory is in huge pages.
 const LOOK: Duration = Duration::from_millis(250);
-/// Share of the memory in huge pages at which waiting ends.
+/// Share of the memory in huge pages at which the workload stops waiting.
 const ENOUGH: f64 = 0.9;
 
 /// Runs the workload.
@@ -88,7 +88,7 @@ fn fragment_memory(pages: usize, progress: &mut Progress<'_>) -> Result<Option<R
     Ok(Some(region))
 }
 
-/// How much is in huge pages, and since when.
+/// How much of the memory is in huge pages, and since when.
 struct HugeProgress {
     began: Instant,
     covered: f64,
@@ -113,7 +113,7 @@ impl HugeProgress {
         Ok(())
     }
 
-    /// Waits until nearly all of it is in huge pages, or the time is over.
+    /// Waits until nearly all of the memory is in huge pages, or the time is over.
     fn wait(
         &mut self,
         settings: &HugePages,
@@ -142,7 +142,7 @@ impl HugeProgress {
 }
 
 impl Filled {
-    /// Bytes in RAM, and bytes in huge pages.
+    /// How many bytes of the memory are in RAM, and how many in huge pages.
     fn huge_bytes(&self) -> Result<(f64, f64), Error> {
         let kept = |error: coverage::LookError| Error::Ended(error.to_string());
         let (own, block) = (std::process::id(), BLOCK as u64);

@@ -13,7 +13,7 @@ pub(super) struct RedisTest {
     pub(super) p99_seconds: Option<f64>,
 }
 
-/// Finds the row of a test.
+/// Finds the row of a test in the output of redis-benchmark.
 pub(super) fn parse_test(csv: &str, test: &str) -> Option<RedisTest> {
     let rows: Vec<Vec<&str>> = csv.lines().map(fields).collect();
     let head = rows.iter().find(|row| row.first() == Some(&"test"));

@@ -44,7 +44,7 @@ const NAME: &str = "socket";
 const SERVER: &str = "redis-server";
 /// Interval at which the state of the server is checked.
 pub(super) const TICK: Duration = Duration::from_millis(5);
-/// Time to wait for the server's exit status after its connections broke.
+/// Time to wait for the exit status of the server after its connections broke.
 const DYING: Duration = Duration::from_secs(2);
 
 /// A redis-server that accepts connections.

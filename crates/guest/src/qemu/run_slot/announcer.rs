@@ -16,7 +16,7 @@ use super::queue::Place;
 const FIRST: u64 = 20;
 /// Minimum number of checks between two lines, as a long queue may change often.
 const GAP: u64 = 100;
-/// At most this many running guests are named.
+/// Maximum number of running guests that are named in a line.
 const NAMED: usize = 4;
 
 /// Why a run does not start yet.
@@ -36,7 +36,8 @@ pub(super) struct Announcer {
     announced: Option<(u64, Subject)>,
 }
 
-/// A change in this is announced again; a change in the CPU load or in the runs behind is not.
+/// What a wait is about: a change in this is announced again; a change in the CPU load or in the
+/// runs behind is not.
 #[derive(Debug, Clone, PartialEq)]
 struct Subject {
     ahead: usize,

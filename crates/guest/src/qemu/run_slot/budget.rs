@@ -29,16 +29,17 @@ pub struct Budget {
 /// The resource that a guest waits for; memory is in bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Shortage {
-    /// Number of busy CPUs, and of all CPUs.
+    /// CPUs are short: the number of busy CPUs, and the number for all guests.
     Cpus { busy: f64, all: u32 },
     /// Memory is short: what the running guests requested, and the limit for all.
     Memory { taken: u64, all: u64 },
-    /// Available memory of the machine, minus what the running guests may still touch.
+    /// Memory of the machine is short: what is available, minus what the running guests may still
+    /// touch.
     Available(u64),
 }
 
 impl Budget {
-    /// All processors, and three quarters of memory.
+    /// The default budget: all processors, and three quarters of memory.
     #[must_use]
     pub fn of_this_machine() -> Self {
         let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);

@@ -15,8 +15,8 @@ use rustix::process::Pid;
 use super::note::RunNote;
 use crate::qemu::process;
 
-/// A guest younger than this is still booting: its CPU use so far does not predict what it will
-/// need.
+/// Age of a guest up to which it counts as booting: its CPU use so far does not predict what it
+/// will need.
 const BOOT: Duration = Duration::from_secs(10);
 /// Minimum time between two readings that are compared, so that the timers of a sleeping guest
 /// average out.
@@ -36,8 +36,8 @@ pub(super) struct Running {
 pub(super) struct Load {
     /// Number of CPUs that the running guests keep busy.
     pub(super) busy: f64,
-    /// Available memory in bytes, minus guest memory that is not touched yet; `None` if it cannot
-    /// be read.
+    /// Available memory of the host in bytes, minus guest memory that is not touched yet; `None` if
+    /// it cannot be read.
     pub(super) memory_left: Option<u64>,
 }
 

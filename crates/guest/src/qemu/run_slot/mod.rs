@@ -44,7 +44,7 @@ pub use self::leftovers::remove_leftovers;
 /// Interval at which a waiting run checks whether it may start.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A slot, held until this value is dropped.
+/// The right to run a guest, with a folder for the run; held until this value is dropped.
 #[derive(Debug)]
 pub(super) struct RunSlot {
     pub(super) folder: PathBuf,
@@ -60,7 +60,7 @@ impl Drop for RunSlot {
 /// The resources that a run requests.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SlotRequest<'a> {
-    /// The kernel and the command, shown to other runs that wait.
+    /// The kernel and the command, as shown to other runs that wait.
     pub(super) label: &'a str,
     pub(super) cpus: u32,
     /// Size of the guest's memory.
@@ -80,7 +80,7 @@ struct Wait<'a> {
 }
 
 impl RunSlot {
-    /// Waits in the queue and until the resources are free, unless the user stops it.
+    /// Waits in the queue and until the resources are free, unless the user stops the program.
     pub(super) fn take(
         cache: &Cache,
         request: SlotRequest<'_>,
@@ -184,10 +184,11 @@ mod tests {
     use super::*;
     use crate::qemu::process;
 
-    /// Much longer than anything here takes; a test that waits this long fails.
+    /// Time limit for a step of these tests, much longer than any step takes; a test that waits
+    /// this long fails.
     const PATIENCE: Duration = Duration::from_secs(60);
     const BUDGET: Budget = Budget { cpus: 2, memory: 1 << 40 };
-    /// Two guests of this size do not fit.
+    /// Memory size of a guest of which no two fit.
     const MOST: Bytes = Bytes::new((1 << 39) + 1);
     const LITTLE: Bytes = Bytes::new(1 << 20);
 

@@ -14,7 +14,7 @@ use crate::program::printable_line;
 
 /// Memory of QEMU beyond that of the guest, in bytes: its own, and translated code.
 const OVERHEAD: u64 = 128 << 20;
-/// At most this many characters of the label are shown to others.
+/// Maximum number of characters of the label that are shown to others.
 const LONGEST_LABEL: usize = 60;
 
 /// What resources a run needs, and who runs it.
@@ -24,7 +24,7 @@ pub(super) struct RunNote {
     pub(super) cpus: u32,
     /// Memory of the guest and QEMU together, in bytes.
     pub(super) memory: u64,
-    /// Absent in notes of older versions.
+    /// Who runs it; absent in notes of older versions.
     #[serde(default)]
     run: Option<Runner>,
 }
@@ -36,12 +36,12 @@ struct Runner {
     pid_namespace: String,
     /// Start of the run or of its wait, in seconds since 1970.
     since: u64,
-    /// The kernel, and the first words of the command.
+    /// Text that describes the run: the kernel, and the first words of the command.
     label: String,
 }
 
 impl RunNote {
-    /// A note of this process, with the present time.
+    /// Makes a note of this process, with the present time.
     pub(super) fn new(cpus: u32, memory: Bytes, label: &str) -> Self {
         let mut shown: String = label.chars().take(LONGEST_LABEL).collect();
         if shown.len() < label.len() {
@@ -82,7 +82,7 @@ impl RunNote {
     }
 }
 
-/// A number of CPUs, as `1 CPU`.
+/// A number of CPUs as text, such as `1 CPU`.
 pub(super) fn cpus(number: u32) -> String {
     if number == 1 { "1 CPU".to_owned() } else { format!("{number} CPUs") }
 }

@@ -21,7 +21,7 @@ pub(super) fn queue(cache: &Cache) -> PathBuf {
     cache.folder().join("queue")
 }
 
-/// The lock to hold while taking or removing a slot or a ticket.
+/// Path of the lock to hold while taking or removing a slot or a ticket.
 pub(super) fn admission(cache: &Cache) -> PathBuf {
     cache.folder().join("locks/.admission")
 }

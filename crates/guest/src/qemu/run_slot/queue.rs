@@ -105,7 +105,7 @@ mod tests {
         RunNote::new(1, Bytes::new(1 << 20), label)
     }
 
-    /// Number of runs before and behind.
+    /// Number of runs before and behind a ticket.
     fn place(ticket: &Ticket) -> (usize, usize) {
         let place = ticket.place().unwrap();
         (place.ahead.len(), place.behind)

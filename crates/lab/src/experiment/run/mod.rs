@@ -40,7 +40,7 @@ pub(super) use setup::{NotRun, RunSetup, StartedProgram};
 use setup::{line_finder, not_run};
 use wait::{CommandEnd, RunEvent, until_end};
 
-/// Result of a run.
+/// Result of a run: how the command ended, what it used, and the end of its output.
 #[derive(Debug)]
 pub(super) struct RunResult {
     pub(super) end: RunEnd,
@@ -83,7 +83,7 @@ struct PreparedRun<'a> {
     gate: Gate,
     measurement: Measurement<'a>,
     neighbour: Option<Neighbour>,
-    /// The account of reaped children before the command was started.
+    /// Usage of all children that were reaped before the command was started.
     accounted: OwnUsage,
     /// What the command's process had used when it was ready.
     at_gate: Usage,
@@ -137,7 +137,7 @@ impl<'a> PreparedRun<'a> {
     }
 }
 
-/// What is read while the command runs.
+/// The counters and samples that are read while the command runs.
 #[derive(Debug)]
 struct Measurement<'a> {
     host: &'a HostRoot,

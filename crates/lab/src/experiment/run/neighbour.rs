@@ -71,8 +71,8 @@ impl Neighbour {
         }
     }
 
-    /// The neighbour must run as long as the command. If the OOM killer killed it, that is a result
-    /// and not an error.
+    /// Checks that the neighbour still runs: it must run as long as the command. If the OOM killer
+    /// killed it, that is a result and not an error.
     pub(super) fn check(&mut self, changed: &Changed) -> Result<(), NotRun> {
         let is_killed = changed.values.get(NEIGHBOUR_KILLS).is_some_and(|kills| *kills > 0.0);
         // the neighbour is not reaped, so that its pid remains that of its process group

@@ -14,7 +14,7 @@ use crate::experiment::swap_traffic::LentSwap;
 /// A program to start, and the cgroup to start it in.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StartedProgram<'a> {
-    /// Path of the executable.
+    /// Path of the executable of the program.
     pub(crate) file: &'a Path,
     pub(crate) arguments: &'a [String],
     pub(crate) group: Option<&'a MemoryGroup>,
