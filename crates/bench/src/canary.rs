@@ -61,7 +61,8 @@ pub fn measure<E: From<Errno>>(
     collapse: &mut dyn FnMut() -> Result<f64, E>,
     progress: &mut dyn FnMut(u32, u32),
 ) -> Result<ChaseResult, E> {
-    // allocated and collapsed first, while there is no other memory that could be collapsed
+    // the huge buffer is allocated and collapsed first, while there is no other memory that could
+    // be collapsed
     let huge = random_ring(1);
     progress(1, ROUNDS + 2);
     let coverage = collapse()?;

@@ -212,8 +212,8 @@ impl Write for Copy {
 /// Parses the packages that `--print-uris` prints.
 ///
 /// # Errors
-/// If it lists no package, or if the line of a package has no SHA-256: a package that were skipped
-/// would be missing in the kernel or userland that is made of the others.
+/// If the text lists no package, or if the line of a package has no SHA-256: a package that were
+/// skipped would be missing in the kernel or userland that is made of the others.
 fn parse_listed(text: &str) -> Result<Vec<Listed>, Error> {
     let failed =
         |message: String| Error::Failed { program: "apt-get --print-uris".to_owned(), message };
@@ -359,8 +359,8 @@ mod tests {
         let taken = apt.compare(&folder, &listed("a_1_amd64.deb", 7)).unwrap();
         assert_eq!((taken.name.as_str(), &taken.sha256), ("a_1", &sha256));
         assert_eq!(fs::read(&taken.path).unwrap(), b"package");
-        // As if they were replaced after apt checked them: changed, made longer, replaced by a
-        // link.
+        // three packages as if they were replaced after apt checked them: changed, made longer,
+        // replaced by a link
         fs::write(folder.join("b_1_amd64.deb"), b"packagf").unwrap();
         fs::write(folder.join("c_1_amd64.deb"), b"package and more").unwrap();
         symlink("a_1_amd64.deb", folder.join("d_1_amd64.deb")).unwrap();

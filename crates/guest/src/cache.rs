@@ -129,8 +129,8 @@ impl Cache {
     /// Opens the cache folder that the environment names.
     ///
     /// # Errors
-    /// If the environment names none, if it cannot be made, or if another user could change files
-    /// in it.
+    /// If the environment names no folder, if the folder cannot be made, or if another user could
+    /// change files in it.
     pub fn open() -> Result<Self, Error> {
         let named = |(name, below): (&'static str, &str)| {
             let value = env::var_os(name).filter(|value| !value.is_empty())?;
@@ -147,7 +147,7 @@ impl Cache {
     /// Opens this folder as the cache.
     ///
     /// # Errors
-    /// If it cannot be made, or if another user could change files in it.
+    /// If the folder cannot be made, or if another user could change files in it.
     pub fn open_in(folder: &Path) -> Result<Self, Error> {
         let folder = Folder::make(folder)?;
         for part in ["locks", "runs", "queue", "new"] {
@@ -185,7 +185,7 @@ impl Cache {
     /// Returns the cached item; fetches it first if it is absent or damaged.
     ///
     /// # Errors
-    /// If it cannot be fetched.
+    /// If the item cannot be fetched.
     pub fn get(
         &self,
         item: &Item,
@@ -249,7 +249,7 @@ impl Cache {
     /// Fetches the newest version of an item from its suite and replaces the cached one.
     ///
     /// # Errors
-    /// If that fails; the cached version is kept then.
+    /// If fetching fails; the cached version is kept then.
     pub fn fetch(
         &self,
         item: &Item,
@@ -345,7 +345,7 @@ impl Cache {
     /// Removes these items, or all if none is given; waits for guests that use them.
     ///
     /// # Errors
-    /// If one cannot be removed.
+    /// If one of the items cannot be removed.
     pub fn prune(&self, chosen: &[Item], stop: &AtomicBool) -> Result<Vec<Item>, Error> {
         let mut items = self.items()?;
         items.retain(|item| chosen.is_empty() || chosen.contains(item));

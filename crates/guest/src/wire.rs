@@ -256,7 +256,7 @@ fn payload(line: &[u8]) -> Option<(u8, Vec<u8>)> {
     let space = rest.iter().position(|byte| *byte == b' ')?;
     let length: usize = std::str::from_utf8(&rest[..space]).ok()?.parse().ok()?;
     let escaped = &rest[space + 1..];
-    // before anything is allocated: escaping only adds bytes
+    // checked before anything is allocated: escaping only adds bytes
     if length > escaped.len() {
         return None;
     }

@@ -72,7 +72,8 @@ fn read_events(input: &[u8]) {
             Some(Event::Message(message)) => drop(black_box(TrialEvent::from_message(&message))),
             other => drop(black_box(other)),
         }
-        // and the same line as a message: mutations of a frame rarely leave its length right
+        // the same line is also parsed as a message: mutations of a frame rarely leave its length
+        // right
         black_box(TrialEvent::from_message(line));
     }
 }

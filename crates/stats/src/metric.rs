@@ -28,7 +28,7 @@ impl Metric {
     /// Parses a name from the table of standard metrics, or a regular expression.
     ///
     /// # Errors
-    /// If it is neither.
+    /// If the text is neither.
     pub fn parse(text: &str) -> Result<Self, NotAMetric> {
         if find_standard(text).is_none() {
             Pattern::new(text)?;
@@ -95,7 +95,7 @@ impl Pattern {
     /// Compiles a regular expression, which must have a group.
     ///
     /// # Errors
-    /// If it is invalid or has no group.
+    /// If the regular expression is invalid or has no group.
     pub fn new(text: &str) -> Result<Self, NotAMetric> {
         let regex = Regex::new(text).map_err(|error| NotAMetric::Unreadable(Box::new(error)))?;
         match regex.captures_len() {

@@ -31,7 +31,7 @@ impl Workload {
     /// Parses the JSON that [`Workload::program`] makes.
     ///
     /// # Errors
-    /// If it does not describe a workload, or the parameters are inconsistent.
+    /// If the text does not describe a workload, or the parameters are inconsistent.
     pub fn from_description(text: &str) -> Result<Self, Error> {
         let wrong = |error| Error::Unsound(format!("expected a workload as JSON: {error}"));
         let workload: Self = serde_json::from_str(text).map_err(wrong)?;
@@ -42,7 +42,7 @@ impl Workload {
     /// Checks that the parameters are consistent.
     ///
     /// # Errors
-    /// What is wrong.
+    /// What is wrong with the parameters.
     pub fn check(&self) -> Result<(), Error> {
         match self {
             Self::Swap(swap) => check::swap(swap),

@@ -38,7 +38,7 @@ pub(super) fn reading_takes() -> f64 {
         (0..READINGS).for_each(|_| _ = std::hint::black_box(now()));
         (now() - start) as f64 / f64::from(READINGS + 1)
     };
-    // the minimum, because a batch may have been interrupted
+    // the minimum of nine batches, because a batch may have been interrupted
     (0..9).map(|_| batch()).fold(f64::INFINITY, f64::min)
 }
 

@@ -43,7 +43,7 @@ pub fn measure_devices(
         return Err(Error::NoPages);
     }
     let all = Bytes::new(pages.bytes().len() as u64);
-    // for the noise, the tmpfs and the stand-in pages
+    // references that need memory of their own: the noise, the tmpfs and the stand-in pages
     let references = if spec.references { 3 } else { usize::from(spec.disk.is_some()) };
     let needs = MemoryNeeds { devices: spec.candidates.len(), references };
     let span = room::span(host, all, needs)?;

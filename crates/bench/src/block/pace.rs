@@ -98,7 +98,7 @@ fn slice(
     warming: bool,
     overhead: Duration,
 ) -> Duration {
-    // counted in quarters of a normal slice
+    // time is counted in quarters of a normal slice
     let quarters = rounds_left * WARMING + if warming { 1 } else { WARMING };
     let slices = cells.saturating_mul(rounds_left + 1).max(1);
     let left = left.saturating_sub(overhead * slices);

@@ -54,7 +54,7 @@ impl Pages {
     /// [`Pages::left_over`].
     ///
     /// # Errors
-    /// If it cannot be read or has no complete page.
+    /// If the file cannot be read or has no complete page.
     pub fn read(from: &mut dyn Read, most: usize) -> Result<Self, Error> {
         let mut pages = Self::with_room(most);
         let mut read = 0;

@@ -21,13 +21,13 @@ pub trait Store: Sync {
     /// Fills `into` with the contents at `offset`.
     ///
     /// # Errors
-    /// If not all of it can be read.
+    /// If not all of the contents can be read.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()>;
 
     /// Writes all bytes of `from` at `offset`.
     ///
     /// # Errors
-    /// If not all of it can be written.
+    /// If not all of the bytes can be written.
     fn write_at(&self, offset: u64, from: &[u8]) -> io::Result<()>;
 
     /// A handle of the same store for one job alone. Jobs that shared an open file would move the
@@ -35,7 +35,7 @@ pub trait Store: Sync {
     /// memory here.
     ///
     /// # Errors
-    /// If it cannot be opened again.
+    /// If the store cannot be opened again.
     fn for_one_job(&self) -> io::Result<Box<dyn Store + '_>>;
 
     /// Whether a request is exactly one system call.
@@ -94,7 +94,7 @@ impl Device {
     /// Size of the device or file in bytes.
     ///
     /// # Errors
-    /// If it has no size.
+    /// If the file has no size.
     pub fn size(&self) -> io::Result<u64> {
         // seek to the end, because the metadata of a device has no size
         Ok(seek(&self.file, SeekFrom::End(0))?)

@@ -124,8 +124,8 @@ mod tests {
     fn no_answer(script: &str, stop: bool, until: Option<Instant>) -> NoAnswer {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("worker");
-        // written by another process: if this one had it open for writing while another thread
-        // forks, executing it could fail with ETXTBSY
+        // The script is written by another process: if this one had the file open for writing while
+        // another thread forks, executing it could fail with ETXTBSY.
         let write = r#"printf '#!/bin/sh\n%s\n' "$1" > "$0" && chmod 700 "$0""#;
         let written = Command::new("sh").args(["-c", write]).arg(&program).arg(script).status();
         assert!(written.unwrap().success());

@@ -201,7 +201,7 @@ impl OneProcessor {
 impl Drop for OneProcessor {
     fn drop(&mut self) {
         if let Some(before) = &self.0 {
-            // If this is refused, the rest is measured on one CPU.
+            // If the kernel refuses this, the rest is measured on one CPU.
             let _ = rustix::thread::sched_setaffinity(None, before);
         }
     }
@@ -261,7 +261,7 @@ fn count_wrong(region: &Region, pages: &StandIn, count: usize) -> u64 {
 
 /// Touches each page once; the clock is read after each touch.
 fn touch(region: &Region, order: &[usize]) -> Result<Round, Failure> {
-    // Filled with ones, so that storing the times causes no page fault.
+    // The list is filled with ones, so that storing the times causes no page fault.
     let mut times = vec![1u32; order.len()];
     let queue = Queue::open();
     let (before, faults_before) = (read_vmstat()?, OwnUsage::of_ourselves());

@@ -45,8 +45,8 @@ impl Channel {
     /// Sends one event as one frame.
     ///
     /// # Errors
-    /// If there is no such port, it cannot be written, or a message is longer than the runner
-    /// accepts.
+    /// If there is no such port, if the port cannot be written, or if a message is longer than the
+    /// runner accepts.
     pub fn send(&self, event: &Event) -> io::Result<()> {
         if matches!(event, Event::Message(bytes) if bytes.len() > LONGEST_MESSAGE) {
             return Err(io::ErrorKind::FileTooLarge.into());

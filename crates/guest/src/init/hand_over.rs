@@ -54,7 +54,7 @@ pub(super) fn to_systemd(
         .context(format!("{disk}: the root disk cannot be mounted"))?;
     if job.boot.is_some() {
         system::repair_messages().into_iter().for_each(|line| tell(&Event::Repaired { line }));
-        // otherwise files of an earlier boot would be sent again
+        // otherwise files that an earlier boot left in /out would be sent again
         remove_contents(&new.join(OUT.trim_start_matches('/')), Path::new(""));
     }
     let is_first = job.boot.is_none_or(|boot| boot == 0);
@@ -69,7 +69,8 @@ pub(super) fn to_systemd(
     if let (true, Some(_)) = (is_first, modules) {
         run_depmod()?;
     }
-    // so that a power loss in this boot cannot lose what the next boot needs
+    // write everything to the disk, so that a power loss in this boot cannot lose what the next
+    // boot needs
     rustix::fs::sync();
     let what = "/usr/lib/systemd/systemd".to_owned();
     let error = Command::new(&what).env_clear().exec();

@@ -23,8 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Runs the job to its end, and returns the event that reports the end.
 pub(super) fn run(job: &Job, groups: &Groups, channel: &Channel) -> Event {
     let before = StartCounters::now();
-    // PID 1 inherits orphans anyway; if this process runs below another PID 1, it must ask for
-    // them.
+    // PID 1 inherits orphans anyway; a process that runs below another PID 1 must ask for them.
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     let _ = fs::write("/proc/self/oom_score_adj", "-1000");
     std::thread::scope(|scope| {

@@ -31,7 +31,7 @@ pub(super) fn mount_all(troubles: &mut Vec<String>) {
     for (folder, kind) in MOUNTS {
         let _ = fs::create_dir_all(folder);
         match mount_one(folder, kind) {
-            // EBUSY: already mounted. ENODEV, ENOENT: this kernel does not have it.
+            // EBUSY: already mounted. ENODEV, ENOENT: this kernel does not have the file system.
             Ok(()) | Err(Errno::BUSY | Errno::NODEV | Errno::NOENT) => {}
             Err(errno) => troubles.push(format!("{folder}: {kind} is not mounted: {errno}")),
         }

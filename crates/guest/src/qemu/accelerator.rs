@@ -51,7 +51,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Checks whether KVM works for guests on this machine.
 ///
 /// # Errors
-/// The reason why it does not.
+/// The reason why KVM does not work.
 pub fn check_kvm(qemu: &Path) -> Result<(), NoKvm> {
     OpenOptions::new().read(true).write(true).open(DEVICE).map_err(NoKvm::Closed)?;
     let user = User::without_rights();

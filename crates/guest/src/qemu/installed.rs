@@ -56,7 +56,7 @@ impl<'a> InstalledGuest<'a> {
     /// Makes the disks of the guest. `guest.argv` is the default command of a boot.
     ///
     /// # Errors
-    /// As [`Self::check`]; or if the userland cannot be fetched or the disks do not fit.
+    /// What [`Self::check`] refuses; or the userland cannot be fetched, or the disks do not fit.
     pub fn new(
         guest: &Guest,
         kernel: &'a Kernel,

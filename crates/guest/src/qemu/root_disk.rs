@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_copy_has_the_same_bytes_and_keeps_holes() {
-        // to the same file system, and to a tmpfs, which is always a different one
+        // copies to the same file system, and to a tmpfs, which is always a different one
         let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir_in("/dev/shm").unwrap()];
         let path = folders[0].path().join("disk");
         let disk = File::create_new(&path).unwrap();

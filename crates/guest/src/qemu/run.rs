@@ -93,7 +93,7 @@ pub fn run(
 ) -> Result<Run, Error> {
     let qemu = find_qemu()?;
     let mut note = |line: &str| {
-        // a break in reply to a note is ignored; the next event asks again
+        // a `Break` in reply to a note is ignored; the next event asks again
         let _ = on_event(GuestEvent::Note(line));
     };
     let (guest, kept) = &with_root(guest, cache, stop, &mut note)?;
@@ -408,7 +408,7 @@ impl Watch {
         self.run.disk = guest.boot.as_ref().map(|boot| DiskAfter {
             boot: boot.number,
             repairs: std::mem::take(&mut self.repairs),
-            // set by the caller, after QEMU has ended
+            // the caller sets the state after QEMU has ended
             state: DiskState::Unknown,
         });
         self.run.log = log[log.len().saturating_sub(SHOWN)..].to_vec();
@@ -444,8 +444,9 @@ impl Watch {
                 return StopReason::PowerCut;
             }
             if Instant::now() >= until {
-                // If the job is done but the machine does not end, it is killed, and that is not a
-                // timeout. A disk that is kept must be unmounted, so there it is one.
+                // If the job is done but the machine does not end, QEMU is killed, and that is not
+                // a timeout. A disk that is kept must be unmounted, so for a guest with such a disk
+                // it is a timeout.
                 let may_end = self.phase == Phase::End && guest.boot.is_none();
                 return if may_end { self.kill_after_job() } else { StopReason::TimedOut };
             }

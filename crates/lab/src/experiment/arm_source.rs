@@ -45,7 +45,7 @@ pub struct SwapTwice(String);
 /// Builds an arm with all of these settings.
 ///
 /// # Errors
-/// If its swap is given twice.
+/// If the swap of the arm is defined twice.
 pub fn build_arm(name: &str, given: &[ArmSource]) -> Result<TrialArm, SwapTwice> {
     let mut arm = TrialArm { name: name.to_owned(), ..TrialArm::default() };
     for given in given {
@@ -63,7 +63,7 @@ pub fn build_arm(name: &str, given: &[ArmSource]) -> Result<TrialArm, SwapTwice>
 /// Parses the swap of an arm: `off`, or areas joined by `+`.
 ///
 /// # Errors
-/// What is wrong, and the valid forms.
+/// What is wrong in the text, and the valid forms.
 pub fn parse_swap(text: &str) -> Result<Vec<TrialSwap>, String> {
     if text == "off" {
         return Ok(Vec::new());

@@ -125,7 +125,8 @@ impl Recorded {
     #[must_use]
     pub fn differences(&self, found: &impl Serialize) -> Vec<String> {
         let Some(Value::Object(said)) = &self.summary else { return Vec::new() };
-        // through JSON text as the summary was, because parsing may change a number's last digit
+        // `found` is converted through JSON text as the summary was, because parsing may change a
+        // number's last digit
         let text = serde_json::to_string(found).unwrap_or_default();
         let Ok(Value::Object(mut found)) = serde_json::from_str(&text) else { return Vec::new() };
         without_new_keys(said, &mut found);

@@ -28,7 +28,7 @@ const ALARM: f64 = 0.05;
 /// Runs `program` with `arguments` repeatedly, in at most `most` trials. Nothing is borrowed.
 ///
 /// # Errors
-/// If the command fails. If the user stops it, the result so far is returned.
+/// If the command fails. If the user stops the selftest, the result so far is returned.
 pub fn selftest(
     program: &Path,
     arguments: &[&str],

@@ -96,7 +96,7 @@ pub struct Machine {
 /// program.
 ///
 /// # Errors
-/// What is invalid, and in which line.
+/// What is invalid in the file or the choice, and in which line.
 pub fn cells(file: &File, choice: &Choice, program: &Path) -> Result<Vec<Cell>, FileError> {
     let runners = runners(file, choice)?;
     let inside = |runner: &Runner| matches!(runner, Runner::Guest(_));

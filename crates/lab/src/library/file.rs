@@ -153,7 +153,7 @@ impl File {
     /// Parses an experiment; errors name it as `place`.
     ///
     /// # Errors
-    /// What is wrong, and in which line.
+    /// What is wrong in the text, and in which line.
     pub fn read(name: &str, place: &str, text: &str) -> Result<Self, FileError> {
         let parts: Parts = toml::from_str(text).map_err(|error| FileError {
             name: place.to_owned(),

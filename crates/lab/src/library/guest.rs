@@ -53,7 +53,7 @@ impl GuestTask {
     /// Reads the task from the file that the runner put into the guest.
     ///
     /// # Errors
-    /// If it is invalid.
+    /// If the file is missing or invalid.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let text = UserFile::open(path, LONGEST_INSIDE)?.into_bytes()?;
         serde_json::from_slice(&text)

@@ -41,7 +41,7 @@ impl Index {
 /// The cells in a folder by name; the folder of a trial has one, with an empty name.
 ///
 /// # Errors
-/// If it is not a folder of evidence.
+/// If the folder is not a folder of evidence.
 pub fn cells_in(folder: &Path) -> Result<Vec<(String, PathBuf)>, Error> {
     let summary = folder.join(SUMMARY);
     if folder.join(EXPERIMENT).exists() || !summary.exists() {

@@ -26,7 +26,7 @@ pub fn own_folder() -> Option<PathBuf> {
 /// Finds an experiment: by its path, in the user's folder, or among the built-in ones.
 ///
 /// # Errors
-/// If it does not exist or is invalid.
+/// If the experiment does not exist or is invalid.
 pub fn find(requested: &str) -> Result<File, FileError> {
     if requested.contains('/') || requested.ends_with(".toml") {
         return read_file(Path::new(requested));

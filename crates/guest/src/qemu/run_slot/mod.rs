@@ -113,8 +113,8 @@ impl RunSlot {
             let is_first = place.ahead.is_empty();
             let admission = is_first.then(|| wait.admission(cache)).transpose()?;
             let running = places::running(cache)?;
-            // measured even if other runs are first, so that there are readings to compare when its
-            // turn comes
+            // the load is measured even if other runs are first, so that there are readings to
+            // compare when the turn of this run comes
             let load = (wait.measure)(&running);
             let reason = if admission.is_some() {
                 let notes: Vec<&RunNote> = running.iter().map(|run| &run.note).collect();
@@ -355,8 +355,8 @@ mod tests {
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
             runs.wait(scope, "stopped", request("stopped", 2, MOST), &stop);
-            // of a killed run remains a ticket without a lock; the first run that sees it removes
-            // it
+            // a killed run leaves a ticket without a lock; the first run that sees the ticket
+            // removes it
             files::write(&folder.path().join("queue/2"), b"{}", 0o600).unwrap();
             let line = runs.wait(scope, "third", request("third", 2, MOST), &go_on);
             assert!(line.contains("place 2 of 2"), "{line}");

@@ -97,12 +97,12 @@ impl<'a> PreparedRun<'a> {
         watcher: &mut Watcher,
         stop: &AtomicBool,
     ) -> Result<Self, NotRun> {
-        // before the reaper, so that it is not counted as a child of the command; it is reaped
-        // after the accounting
+        // the neighbour is started before the reaper is made, so that it is not counted as a child
+        // of the command; it is reaped after the accounting
         let neighbour =
             setup.neighbour.map(|program| Neighbour::start(&program, setup, stop)).transpose()?;
         let reaper = Reaper::new();
-        // after the start of the neighbour: what is reaped from here on belongs to the command
+        // read after the start of the neighbour: what is reaped from here on belongs to the command
         let accounted = OwnUsage::of_ended_children();
         let gate = Gate::open(&setup.command)?;
         watcher.watch(Some(gate.child.id()));
@@ -128,7 +128,7 @@ impl<'a> PreparedRun<'a> {
         let changed = self.measurement.changes_since(&before);
         let left = self.measurement.reaper.sweep();
         watcher.watch(None);
-        // after the sweep, since the output ends only when nobody holds its pipe any more
+        // read after the sweep, since the output ends only when nobody holds its pipe any more
         let output = output.into_text();
         match ended.map_err(|error| not_run("waiting for the command", &error))? {
             Some(end) => Ok(EndedRun { prepared: self, end, time, changed, left, output }),
@@ -180,7 +180,8 @@ impl<'a> Measurement<'a> {
                 self.profile.collect();
             }
             RunEvent::LinePrinted(leader) => {
-                // until all counters are read, so that they are of the same moment
+                // the command is stopped until all counters are read, so that they are of the same
+                // moment
                 let _stopped = Stopped::new(leader);
                 let group = self.setup.command.group;
                 let used = Usage::of_families(self.host, &self.reaper.processes(), group);
