@@ -23,7 +23,7 @@ use pagewise_model::TrialLook;
 
 use crate::paired::{MISSES, rank};
 
-/// No look before this number of pairs.
+/// Number of pairs before which there is no look.
 const FIRST: usize = 9;
 /// Number of experiments that are simulated to compute the bounds.
 const PLAYED: usize = 20_000;
@@ -77,7 +77,8 @@ fn simulate_looks(
     after.into_iter().zip(bounds).map(look).collect()
 }
 
-/// After half, three quarters and all of the pairs; each further look would cost power.
+/// Numbers of pairs after which there is a look: half, three quarters and all; each further look
+/// would cost power.
 fn look_points(pairs: usize) -> Vec<usize> {
     let early = [pairs.div_ceil(2), (pairs * 3).div_ceil(4)];
     let early = early.into_iter().filter(|look| (FIRST..pairs).contains(look));
@@ -127,7 +128,7 @@ fn bounds(after: &[usize], plays: &NullExperiments) -> Vec<Option<usize>> {
     bounds
 }
 
-/// Simulated experiments without a difference.
+/// Simulated experiments without a difference between the arms.
 struct NullExperiments {
     /// Number of pairs of each experiment.
     planned: usize,
@@ -202,7 +203,8 @@ mod tests {
         assert_eq!(looks_until(20, 0)[0].bound, None);
     }
 
-    /// Regardless of earlier calls with this or another number of planned pairs.
+    /// The result is the same regardless of earlier calls with this or another number of planned
+    /// pairs.
     #[test]
     fn what_is_kept_gives_the_same_looks_as_playing_again() {
         let mut plays = None;
@@ -215,7 +217,8 @@ mod tests {
         }
     }
 
-    /// The published boundaries for four equally spaced looks are 4.05, 2.86, 2.34 and 2.02.
+    /// Compares with the publication, whose boundaries for four equally spaced looks are 4.05,
+    /// 2.86, 2.34 and 2.02.
     #[test]
     fn what_is_spent_is_what_lan_and_de_mets_published() {
         let all = [0.25, 0.5, 0.75, 1.0].map(spending);

@@ -199,7 +199,7 @@ pub enum Unsound {
         /// Name of the setting.
         knob: String,
     },
-    /// The direction of a metric is reversed.
+    /// A metric has the wrong direction: more (or less) of it is never wanted.
     #[error("{less} of {metric} is never wanted")]
     NeverWanted {
         /// The unwanted direction: `more` or `less`.
@@ -216,10 +216,10 @@ pub enum Unsound {
     /// The number of pairs or warm-up rounds is too small or too large.
     #[error("expected 1 to {MOST_PAIRS} pairs, found {0}")]
     Pairs(u32),
-    /// The text cannot be a line of output.
+    /// The line from which on a run is measured, or the neighbour's, cannot be a line of output.
     #[error("expected a line of 1 to {LONGEST_LINE} bytes to wait for, found {0:?}")]
     Line(String),
-    /// The smallest effect that matters is out of range: it must be below 1.
+    /// The smallest effect that matters is out of range: from 0 to below 1.
     #[error("expected a least effect below 1, found {0}")]
     Effect(f64),
     /// An arm is incomplete.

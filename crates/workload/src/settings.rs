@@ -132,7 +132,7 @@ pub struct Swap {
     pub parts: u32,
     /// Distance by which the window moves after each iteration.
     pub step: Size,
-    /// Which pages of the window an iteration touches; the number of touches is the number of its
+    /// Which pages of the window an iteration touches; it makes as many touches as the window has
     /// pages.
     pub pattern: Pattern,
     /// Share of data touches that are writes.

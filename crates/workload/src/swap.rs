@@ -101,7 +101,7 @@ impl Code {
     }
 }
 
-/// Which pages of the data are touched, and how.
+/// Which pages of the data a workload touches, and how.
 #[derive(Debug)]
 struct TouchPattern {
     window: Window,

@@ -10,7 +10,7 @@ pub(super) struct Window {
     pub(super) pages: usize,
     /// Number of pieces; at most the number of pages in all of them.
     pub(super) parts: usize,
-    /// The first page of the window.
+    /// Number of the first page of the window in the data.
     pub(super) start: usize,
 }
 

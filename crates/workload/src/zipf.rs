@@ -7,7 +7,8 @@
 
 use fastrand::Rng;
 
-/// Rank k, from 0, has a probability proportional to (k + 1) to the power of minus the exponent.
+/// A Zipf distribution: rank k, from 0, has a probability proportional to (k + 1) to the power of
+/// minus the exponent.
 #[derive(Debug)]
 pub(crate) struct Zipf {
     cumulative: Vec<f64>,
@@ -46,7 +47,7 @@ impl Zipf {
 #[derive(Debug)]
 pub(crate) struct ZipfPages {
     zipf: Zipf,
-    /// The page of each rank.
+    /// Number of the page that has each rank.
     order: Vec<u32>,
 }
 
@@ -75,7 +76,8 @@ mod tests {
 
     use super::Zipf;
 
-    /// Chi-squared test at the 0.1 % level, with nine degrees of freedom.
+    /// The frequencies of drawn ranks pass a chi-squared test at the 0.1 % level, with nine degrees
+    /// of freedom.
     #[test]
     fn ranks_come_as_often_as_they_should() {
         const DRAWS: u32 = 100_000;

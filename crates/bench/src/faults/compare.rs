@@ -14,7 +14,8 @@ use super::rows::{Done, Key, Middle, divide, undisturbed_ns};
 use super::spec::FaultSpec;
 use super::task::Round;
 
-/// One comparison for each algorithm, kind of memory and order that were measured with both stores.
+/// A comparison of zswap with zram for each algorithm, kind of memory and order that were measured
+/// with both stores.
 pub(super) fn comparisons(spec: &FaultSpec, all: &[Done]) -> Vec<StoreComparison> {
     let is_zram = |store: usize| spec.stores[store].kind == StoreKind::Zram;
     let mut keys: Vec<Key> = all.iter().map(|done| done.key).collect();

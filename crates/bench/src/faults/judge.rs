@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Rounds → conclusions: whether `vm.page-cluster` matters on this machine, which value is best,
-//! and the swappiness that follows from the cost of swap relative to a file.
+//! Draws conclusions from the rounds: whether `vm.page-cluster` matters on this machine, which
+//! value is best, and the swappiness that follows from the cost of swap relative to a file.
 //!
 //! Two settings are compared within a round, as both were measured under about the same load, and
 //! by the time without waiting for a CPU that other tasks used: on a busy machine most of the mean
@@ -65,8 +65,8 @@ pub(super) fn pair_rounds<'a, A, B>(
     one.iter().filter_map(|(round, a)| Some((a, other.get(round)?)))
 }
 
-/// One effect for each store, kind of memory and order of which the smallest and largest
-/// page-cluster were measured.
+/// The effect of `vm.page-cluster` for each store, kind of memory and order of which the smallest
+/// and largest page-cluster were measured.
 pub(super) fn cluster_effects(spec: &FaultSpec, all: &[Done]) -> Vec<ClusterEffect> {
     let mut found = Vec::new();
     for store in 0..spec.stores.len() {

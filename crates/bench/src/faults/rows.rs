@@ -47,7 +47,7 @@ impl Middle {
     }
 }
 
-/// One row for each combination, in sorted order.
+/// Makes a row for each combination that was measured, in sorted order.
 pub(super) fn rows(spec: &FaultSpec, all: &[Done], is_zswap_on_zram: bool) -> Vec<FaultRow> {
     let mut keys: Vec<Key> = all.iter().map(|done| done.key).collect();
     keys.sort_unstable();
@@ -108,7 +108,7 @@ fn backing(rounds: &[Round], is_zram: bool) -> Option<BackingTraffic> {
     })
 }
 
-/// The sum of a counter that this kernel may not have.
+/// The sum over the rounds of a counter that this kernel may not have.
 fn sum_counter(rounds: &[Round], name: &str, pick: fn(&Round) -> Option<u64>) -> Reading<u64> {
     let source = Source::file("/proc/vmstat");
     match rounds.iter().map(pick).sum::<Option<u64>>() {

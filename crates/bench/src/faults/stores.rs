@@ -165,8 +165,8 @@ fn swap_on(lender: &mut dyn Lender, area: &Path) -> Result<LoanId, Refusal> {
     lender.lend_swap(&SwapSpec { area: SwapArea::Lent(area.to_owned()), priority: None })
 }
 
-/// The same store with zswap's shrinker enabled, for measuring writeback; `None` if it is not
-/// zswap.
+/// A copy of a zswap store with zswap's shrinker enabled, for measuring writeback; `None` if the
+/// store is not zswap.
 pub(super) fn with_shrinker(store: &LentStore) -> Option<LentStore> {
     let zswap = store.zswap.as_ref()?;
     let zswap = Some(ZswapSpec { shrinker: true, ..zswap.clone() });

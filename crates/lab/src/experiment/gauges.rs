@@ -175,7 +175,7 @@ mod tests {
 
     use super::*;
 
-    /// This thread takes the place of kswapd.
+    /// The test's own thread takes the place of kswapd.
     #[test]
     fn what_was_counted_before_a_new_start_is_left_out() {
         let host = HostRoot::live().unwrap();

@@ -105,7 +105,7 @@ mod tests {
         fits(&hot, &weights.iter().map(|weight| weight / all).collect::<Vec<_>>()).unwrap();
     }
 
-    /// The same sequence without tables: the rank is found by summing weights.
+    /// The sequence of accesses computed without tables: the rank is found by summing weights.
     struct Naive {
         settings: Tiers,
         cold: usize,

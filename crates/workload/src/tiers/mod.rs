@@ -57,7 +57,7 @@ fn major_faults() -> u64 {
     OwnUsage::of_ourselves().major_faults
 }
 
-/// Both sets, and the accesses so far.
+/// The cold and the hot set, and the accesses so far.
 #[derive(Debug)]
 struct Sets {
     /// Memory of the cold set; `None` if the set has no pages.
@@ -66,7 +66,7 @@ struct Sets {
     accesses: Accesses,
     operations: u64,
     done: u64,
-    /// Number of accesses to the cold set.
+    /// Number of accesses to the cold set so far.
     cold_done: u64,
 }
 
