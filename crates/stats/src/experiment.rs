@@ -219,7 +219,7 @@ pub enum Unsound {
     /// The line from which on a run is measured, or the neighbour's, cannot be a line of output.
     #[error("expected a line of 1 to {LONGEST_LINE} bytes to wait for, found {0:?}")]
     Line(String),
-    /// The smallest effect that matters is out of range: from 0 to below 1.
+    /// The smallest effect that matters is not from 0 to below 1.
     #[error("expected a least effect below 1, found {0}")]
     Effect(f64),
     /// An arm is incomplete.
