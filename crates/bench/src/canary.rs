@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Memory in small and in huge pages → the cost of a random access to each.
+//! Measures the cost of a random access to memory in small and in huge pages.
 //!
 //! Two buffers, one in small pages and one in huge pages, are read alternately by chasing pointers
 //! in a random order of cache lines. Each step depends on the one before, so the difference between
@@ -18,39 +18,41 @@ use rustix::thread::disable_transparent_huge_pages;
 
 use crate::pool::PoolMemory;
 
-/// Bytes of each buffer.
+/// Size of each buffer in bytes.
 pub const SIZE: usize = 120 << 20;
-/// Bytes of a huge page.
+/// Size of a huge page in bytes.
 pub const BLOCK: u64 = 2 << 20;
-/// Rounds for each buffer; odd, so that there is a median.
+/// Number of rounds for each buffer; odd, so that there is a median.
 pub const ROUNDS: u32 = 9;
 const LINE: usize = 64;
 const STEPS: u32 = 400_000;
 
-/// The measured times.
+/// Times of random accesses to memory in small and in huge pages.
 #[derive(Debug)]
 pub struct ChaseResult {
     /// Nanoseconds per access in small pages.
     pub small_ns: f64,
-    /// The same in huge pages, compared with small ones.
+    /// Times in huge pages, measured in the same way as those in small ones.
     pub huge: SmallPages,
     /// The share of the second buffer that was in huge pages, as `collapse` returned it.
     pub coverage: f64,
-    /// For each hugetlb pool its page size and times.
+    /// The page size of each hugetlb pool, and the times in its memory.
     pub pools: Vec<(Bytes, SmallPages)>,
 }
 
 /// Times in larger pages, and their ratio to small pages.
 #[derive(Debug, Clone, Copy)]
 pub struct SmallPages {
-    /// Nanoseconds per access.
+    /// Time of an access in these pages, in nanoseconds.
     pub ns: f64,
-    /// Median, lowest and highest ratio of a round.
+    /// Ratio of the time in these pages to that in small pages: median, lowest and highest of the
+    /// rounds.
     pub ratio: [f64; 3],
 }
 
-/// Measures. `collapse` collapses our memory into huge pages and returns the share of [`SIZE`] that
-/// is huge; `progress` receives the step and the number of steps.
+/// Measures random accesses to small and huge pages. `collapse` collapses our memory into huge
+/// pages and returns the share of [`SIZE`] that is huge; `progress` receives the step and the
+/// number of steps.
 ///
 /// # Errors
 /// If `collapse` fails, or if transparent huge pages cannot be disabled for this process.
@@ -59,7 +61,8 @@ pub fn measure<E: From<Errno>>(
     collapse: &mut dyn FnMut() -> Result<f64, E>,
     progress: &mut dyn FnMut(u32, u32),
 ) -> Result<ChaseResult, E> {
-    // allocated and collapsed first, while there is no other memory that could be collapsed
+    // the huge buffer is allocated and collapsed first, while there is no other memory that could
+    // be collapsed
     let huge = random_ring(1);
     progress(1, ROUNDS + 2);
     let coverage = collapse()?;
@@ -114,7 +117,7 @@ fn random_ring(seed: u64) -> Vec<u64> {
     ring
 }
 
-/// The splitmix64 generator.
+/// Next number of the splitmix64 generator.
 fn random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut mixed = *state;
@@ -123,7 +126,7 @@ fn random(state: &mut u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// Nanoseconds per step.
+/// Follows the ring and returns the nanoseconds per step.
 fn measure_chase(ring: &[u64]) -> f64 {
     let began = Instant::now();
     let mut at = 0;

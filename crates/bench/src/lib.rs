@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Borrowed devices, swap and memory → their costs: zram at the block layer, page faults from swap,
-//! random access in small and huge pages.
+//! Measures costs on borrowed devices, swap and memory: zram at the block layer, page faults from
+//! swap, random access in small and huge pages.
 //!
 //! [`block`] measures zram devices, and codecs in user space, by requests in rounds of random
 //! order. [`faults`] swaps memory out and touches it again. [`canary`] measures random access to

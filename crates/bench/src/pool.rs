@@ -7,12 +7,13 @@ use std::io;
 use pagewise_mappings::Region;
 use pagewise_model::Bytes;
 
-/// Zero-filled memory of a pool; its pages are returned to the pool when this is dropped.
+/// Zero-filled memory of a hugetlb pool; its pages are returned to the pool when this value is
+/// dropped.
 #[derive(Debug)]
 pub struct PoolMemory(Region);
 
 impl PoolMemory {
-    /// Maps at least this many bytes, in pages of this size.
+    /// Maps at least this many bytes, in huge pages of this size.
     ///
     /// # Errors
     /// ENOMEM if the pool has too few free pages, EINVAL if there is no pool of that size.
@@ -20,13 +21,13 @@ impl PoolMemory {
         Region::pool(bytes, page.get()).map(Self)
     }
 
-    /// The memory as words.
+    /// The pool's memory as 64-bit words.
     #[must_use]
     pub fn words(&self) -> &[u64] {
         self.0.words()
     }
 
-    /// The memory as words, for writing.
+    /// The pool's memory as 64-bit words, for writing.
     pub fn words_mut(&mut self) -> &mut [u64] {
         self.0.words_mut()
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A ratio and a seed → pages that compress like a user's memory and contain none of it.
+//! Makes pages, from a compression ratio and a seed, that compress like a user's memory and contain
+//! none of it.
 //!
 //! The blocks of a deleted file stay readable on the disk, so pages of other programs are never
 //! written to a file system: pages made here are written instead. A disk takes the same time for
@@ -9,10 +10,10 @@
 use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 
-/// Minimum bytes of noise per page, so that no page is same-filled.
+/// Minimum number of bytes of noise per page, so that no page is same-filled.
 const LEAST_NOISE: usize = 64;
 
-/// Generates stand-in pages.
+/// Generates stand-in pages with a given compression ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct StandIn {
     noise_per_page: f64,
@@ -20,14 +21,14 @@ pub struct StandIn {
 }
 
 impl StandIn {
-    /// Pages consist of noise only if the ratio is not known.
+    /// Makes a generator. Its pages consist of noise only if the ratio is not known.
     #[must_use]
     pub fn new(original_per_compressed: Option<f64>, seed: u64) -> Self {
         let known = original_per_compressed.filter(|ratio| *ratio >= 1.0);
         Self { noise_per_page: known.map_or(1.0, f64::recip), seed }
     }
 
-    /// Fills `page` with the page of this number.
+    /// Fills `page` with the contents of the stand-in page of this number.
     pub fn fill(&self, number: u64, page: &mut [u8]) {
         #[expect(
             clippy::cast_possible_truncation,

@@ -42,9 +42,9 @@ const KEYRINGS: [&str; 2] = [
 #[derive(Debug)]
 pub(crate) struct Apt {
     folder: PathBuf,
-    /// Packages whose SHA-256 was compared with the lists.
+    /// Folder with the packages whose SHA-256 was compared with the lists.
     compared: PathBuf,
-    /// The user that apt downloads as.
+    /// The user that apt's download methods run as.
     fetcher: Fetcher,
 }
 
@@ -59,18 +59,18 @@ struct Listed {
 /// A downloaded package whose checksum is the one in the signed lists.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Archive {
-    /// Path in the private folder.
+    /// Path of the file in the private folder.
     pub(crate) path: PathBuf,
-    /// `name_version`.
+    /// Name and version of the package: `name_version`.
     pub(crate) name: String,
-    /// Of the file, in hexadecimal digits.
+    /// SHA-256 of the file, in hexadecimal digits.
     pub(crate) sha256: String,
 }
 
 /// The user that apt's download methods run as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fetcher {
-    /// The user of this process: apt changes its user only if root starts it.
+    /// The user of this process, whoever that is: apt changes its user only if root starts it.
     Ourselves,
     /// Apt's own user, with this user id.
     Sandboxed(u32),
@@ -109,10 +109,10 @@ impl Apt {
         Ok(apt)
     }
 
-    /// apt's configuration file. Every path that apt would take from the system is redirected below
-    /// the folder, and no hooks run afterwards. Lists that cannot be fetched are an error; by
-    /// default apt would treat them as empty. `install --print-uris` prints an MD5 sum if the lists
-    /// have one, unless `ForceHash` names another.
+    /// Contents of apt's configuration file. Every path that apt would take from the system is
+    /// redirected below the folder, and no hooks run afterwards. Lists that cannot be fetched are
+    /// an error; by default apt would treat them as empty. `install --print-uris` prints an MD5 sum
+    /// if the lists have one, unless `ForceHash` names another.
     fn configuration(&self) -> String {
         let user = match self.fetcher {
             Fetcher::Root => "APT::Sandbox::User \"root\";\n",
@@ -212,8 +212,8 @@ impl Write for Copy {
 /// Parses the packages that `--print-uris` prints.
 ///
 /// # Errors
-/// If it lists no package, or if the line of a package has no SHA-256: a package that were skipped
-/// would be missing in the kernel or userland that is made of the others.
+/// If the text lists no package, or if the line of a package has no SHA-256: a package that were
+/// skipped would be missing in the kernel or userland that is made of the others.
 fn parse_listed(text: &str) -> Result<Vec<Listed>, Error> {
     let failed =
         |message: String| Error::Failed { program: "apt-get --print-uris".to_owned(), message };
@@ -283,7 +283,8 @@ pub(crate) fn discard(ours: &Path) -> Result<(), Error> {
     if is_apts { files::remove_folder(&folder) } else { Ok(()) }
 }
 
-/// `…/name_version_amd64.deb` → `name_version`.
+/// Name and version of a package from the path of its file: `…/name_version_amd64.deb` becomes
+/// `name_version`.
 fn package_name(path: &Path) -> Option<String> {
     let name = path.file_name()?.to_str()?.strip_suffix(".deb")?;
     name.rsplit_once('_').map(|(name, _)| name.replace("%3a", ":"))
@@ -297,8 +298,8 @@ fn keyring() -> Result<&'static str, Error> {
     })
 }
 
-/// The mirror of the first Debian archive among apt's own sources. Archives of others do not have
-/// the packages of every suite.
+/// URI of the mirror of the first Debian archive among apt's own sources. Archives of others do not
+/// have the packages of every suite.
 fn mirror() -> Result<String, Error> {
     let mut command = Command::new("apt-get");
     let format = "$(LABEL)\t$(REPO_URI)";
@@ -358,8 +359,8 @@ mod tests {
         let taken = apt.compare(&folder, &listed("a_1_amd64.deb", 7)).unwrap();
         assert_eq!((taken.name.as_str(), &taken.sha256), ("a_1", &sha256));
         assert_eq!(fs::read(&taken.path).unwrap(), b"package");
-        // As if they were replaced after apt checked them: changed, made longer, replaced by a
-        // link.
+        // three packages as if they were replaced after apt checked them: changed, made longer,
+        // replaced by a link
         fs::write(folder.join("b_1_amd64.deb"), b"packagf").unwrap();
         fs::write(folder.join("c_1_amd64.deb"), b"package and more").unwrap();
         symlink("a_1_amd64.deb", folder.join("d_1_amd64.deb")).unwrap();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The cache folder → the kernels and userlands that were fetched. An entry is complete or absent.
+//! The cache folder with the kernels and userlands that were fetched. An entry is complete or
+//! absent.
 //!
 //! An entry is built in another folder and then renamed into place. Its manifest lists every file
 //! with size and SHA-256; each file is verified against it whenever it is read. An entry with a
@@ -31,11 +32,11 @@ use crate::{apt, files};
 
 const KERNELS: &str = "kernels";
 const USERLANDS: &str = "userlands";
-/// In bytes. Manifests of Debian's kernels have 190 KB.
+/// Maximum size of a manifest in bytes. Manifests of Debian's kernels have 190 KB.
 const LARGEST_MANIFEST: u64 = 16 << 20;
 
-/// Environment variables that may name the folder, in order of precedence, and the cache's path
-/// below each.
+/// Environment variables that may name the cache folder, in order of precedence, and the cache's
+/// path below each.
 const VARIABLES: [(&str, &str); 3] =
     [("PAGEWISE_CACHE", ""), ("XDG_CACHE_HOME", "pagewise"), ("HOME", ".cache/pagewise")];
 
@@ -69,7 +70,7 @@ impl CacheEntry {
         self.folder.path().join(below)
     }
 
-    /// Opens a file of the entry, without verifying it.
+    /// Opens a file of the entry, without verifying its contents.
     pub(crate) fn open(&self, path: &Path) -> Result<fs::File, Error> {
         self.folder.open(path.strip_prefix(self.folder.path()).unwrap_or(path)).with_path(path)
     }
@@ -87,7 +88,7 @@ impl CacheEntry {
         Err(Error::Unusable { path: path.to_owned(), what })
     }
 
-    /// Whether every file has the size and hash that the manifest lists.
+    /// Whether every file of the entry has the size and hash that the manifest lists.
     fn is_whole(&self) -> bool {
         let is = |(name, sum): (&String, &Sum)| {
             let found = self.folder.open(Path::new(name));
@@ -103,13 +104,13 @@ pub struct Listed {
     /// The item, in the form that `lab cache` takes.
     #[serde(serialize_with = "as_text")]
     pub item: Item,
-    /// The Debian suite.
+    /// The Debian suite that the item is from.
     pub suite: String,
     /// The release of the kernel, or the version of systemd; `None` if the entry is damaged.
     pub release: Option<String>,
-    /// `name_version` of each package.
+    /// Name and version of each package that the item consists of, as `name_version`.
     pub packages: Vec<String>,
-    /// Space used on disk.
+    /// Space that the entry uses on disk.
     pub size: Bytes,
 }
 
@@ -118,18 +119,18 @@ pub struct Listed {
 pub enum Verdict {
     /// The cached files are exactly those of the packages.
     Same,
-    /// These files differ, or exist on one side only.
+    /// These files differ between the entry and the packages, or exist on one side only.
     Differs(Vec<String>),
     /// The suite has newer packages, which are listed; nothing was compared.
     MovedOn(Vec<String>),
 }
 
 impl Cache {
-    /// Opens the folder that the environment names.
+    /// Opens the cache folder that the environment names.
     ///
     /// # Errors
-    /// If the environment names none, if it cannot be made, or if another user could change files
-    /// in it.
+    /// If the environment names no folder, if the folder cannot be made, or if another user could
+    /// change files in it.
     pub fn open() -> Result<Self, Error> {
         let named = |(name, below): (&'static str, &str)| {
             let value = env::var_os(name).filter(|value| !value.is_empty())?;
@@ -143,15 +144,15 @@ impl Cache {
         Self::open_in(&folder).map_err(|error| error.named_by(name))
     }
 
-    /// Opens this folder.
+    /// Opens this folder as the cache.
     ///
     /// # Errors
-    /// If it cannot be made, or if another user could change files in it.
+    /// If the folder cannot be made, or if another user could change files in it.
     pub fn open_in(folder: &Path) -> Result<Self, Error> {
         let folder = Folder::make(folder)?;
         for part in ["locks", "runs", "queue", "new"] {
-            // Files in these are opened by path, so they must be real folders; only those of
-            // kernels and userlands may be links.
+            // Files in these two folders are opened by path, so they must be real folders; only the
+            // folders of kernels and userlands may be links.
             folder.sub(part)?;
             folder.child(part)?;
         }
@@ -184,7 +185,7 @@ impl Cache {
     /// Returns the cached item; fetches it first if it is absent or damaged.
     ///
     /// # Errors
-    /// If it cannot be fetched.
+    /// If the item cannot be fetched.
     pub fn get(
         &self,
         item: &Item,
@@ -245,10 +246,10 @@ impl Cache {
         Ok(newest.map(|(_, kept)| kept))
     }
 
-    /// Fetches the newest version from the suite and replaces the cached one.
+    /// Fetches the newest version of an item from its suite and replaces the cached one.
     ///
     /// # Errors
-    /// If that fails; the cached version is kept then.
+    /// If fetching fails; the cached version is kept then.
     pub fn fetch(
         &self,
         item: &Item,
@@ -312,7 +313,7 @@ impl Cache {
         Ok(lines)
     }
 
-    /// The items that have an entry. Folders with other names are left alone.
+    /// The items that have an entry in the cache. Folders with other names are left alone.
     fn items(&self) -> Result<Vec<Item>, Error> {
         let mut items = Vec::new();
         for name in names_in(self.kernels.path())? {
@@ -344,7 +345,7 @@ impl Cache {
     /// Removes these items, or all if none is given; waits for guests that use them.
     ///
     /// # Errors
-    /// If one cannot be removed.
+    /// If one of the items cannot be removed.
     pub fn prune(&self, chosen: &[Item], stop: &AtomicBool) -> Result<Vec<Item>, Error> {
         let mut items = self.items()?;
         items.retain(|item| chosen.is_empty() || chosen.contains(item));
@@ -356,7 +357,7 @@ impl Cache {
     }
 }
 
-/// The numbers in a release, for comparing: 7.10 is newer than 7.2.
+/// The numbers in a kernel's release, for comparing releases: 7.10 is newer than 7.2.
 fn numbers(release: &str) -> Vec<u64> {
     let digits = release.split(|letter: char| !letter.is_ascii_digit());
     digits.filter_map(|digits| digits.parse().ok()).collect()
@@ -391,7 +392,8 @@ fn is_folder(entry: &fs::DirEntry) -> bool {
     entry.file_type().is_ok_and(|kind| kind.is_dir())
 }
 
-/// Blocks used on disk, in bytes: less than the lengths if a file has holes.
+/// Space that a folder uses on disk, in bytes of allocated blocks: less than the lengths of the
+/// files if one has holes.
 fn size(folder: &Path) -> u64 {
     let files = files::files_below(folder).unwrap_or_default();
     files.iter().filter_map(|path| path.metadata().ok()).map(|data| data.blocks() * 512).sum()
@@ -413,7 +415,7 @@ mod tests {
         "test".parse().unwrap()
     }
 
-    /// A cache with an entry that looks like a fetched one.
+    /// A cache with one entry that looks like a fetched one.
     fn kept_once() -> (tempfile::TempDir, Cache) {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::open_in(folder.path()).unwrap();

@@ -30,8 +30,8 @@ pub fn leash(command: &mut Command) {
     unsafe { command.pre_exec(ask) };
 }
 
-/// Like [`leash`], for a program that also must have no privileges: it runs as `user`, with `group`
-/// as its only supplementary group, and inherits `files` under their present numbers.
+/// Like [`leash`], for a program that also must have no privileges: the program runs as `user`,
+/// with `group` as its only supplementary group, and inherits `files` under their present numbers.
 pub(crate) fn confine(command: &mut Command, user: User, group: Option<u32>, files: Vec<OwnedFd>) {
     let groups: Vec<libc::gid_t> = group.into_iter().collect();
     let restrict = move || {
@@ -71,7 +71,8 @@ fn drop_capabilities() -> io::Result<()> {
     Ok(())
 }
 
-/// Call only between fork and exec: these raw system calls change the calling thread alone.
+/// Changes the user and groups of the calling thread. Call only between fork and exec: these raw
+/// system calls change the calling thread alone.
 fn become_user(number: u32, groups: &[libc::gid_t]) -> io::Result<()> {
     let checked = |done: libc::c_long| {
         if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }

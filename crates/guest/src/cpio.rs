@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Files → an initramfs archive (cpio, "newc").
+//! Writes files into an initramfs archive (cpio, "newc").
 //!
 //! The kernel unpacks several archives one after the other from one file; a later file of the same
 //! name replaces an earlier one. A folder must come before the files in it; missing ones are added
@@ -11,7 +11,7 @@ const FOLDER: u32 = 0o040_755;
 const PROGRAM: u32 = 0o100_755;
 const LINK: u32 = 0o120_777;
 
-/// An archive under construction.
+/// An initramfs archive under construction.
 #[derive(Debug, Default)]
 pub(crate) struct Archive {
     bytes: Vec<u8>,
@@ -20,7 +20,7 @@ pub(crate) struct Archive {
 }
 
 impl Archive {
-    /// Adds a folder and its parents, unless the archive already has them.
+    /// Adds a folder and its parents to the archive, unless they are already there.
     pub(crate) fn folder(&mut self, path: &str) {
         let path = path.trim_matches('/');
         let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
@@ -32,12 +32,13 @@ impl Archive {
         }
     }
 
-    /// Adds an executable file. All files are executable: inside a guest everything runs as root.
+    /// Adds an executable file to the archive. All files are executable: inside a guest everything
+    /// runs as root.
     pub(crate) fn file(&mut self, path: &str, bytes: &[u8]) {
         self.add_with_parents(path, PROGRAM, bytes);
     }
 
-    /// Adds a symbolic link.
+    /// Adds a symbolic link to the archive.
     pub(crate) fn link(&mut self, path: &str, target: &str) {
         self.add_with_parents(path, LINK, target.as_bytes());
     }
@@ -74,7 +75,7 @@ impl Archive {
         self.pad();
     }
 
-    /// The format aligns names and contents to four bytes.
+    /// Pads the archive with zeros: the format aligns names and contents to four bytes.
     fn pad(&mut self) {
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
     }

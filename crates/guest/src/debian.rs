@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A kernel of a Debian suite → the kernel and busybox, unpacked into a private folder.
+//! Fetches a kernel of a Debian suite, with busybox, and unpacks both into a private folder.
 //!
 //! Suites distribute image and modules over different packages. Starting at the meta package, this
 //! module follows each dependency on a `linux-*` package in exactly one version.
@@ -75,7 +75,7 @@ pub(crate) struct PackageFiles {
     pub(crate) busybox: PathBuf,
 }
 
-/// Finds them below the root; suites use different folders.
+/// Finds the files of the packages below the root; suites use different folders.
 pub(crate) fn package_files(root: &Path) -> Option<PackageFiles> {
     let modules = ["usr/lib/modules", "lib/modules"].map(|path| root.join(path));
     let modules = modules.iter().find_map(|folder| only_file(folder, ""))?;
@@ -86,7 +86,7 @@ pub(crate) fn package_files(root: &Path) -> Option<PackageFiles> {
     Some(PackageFiles { image, modules, busybox })
 }
 
-/// The first entry, by name, that begins with this text.
+/// The first entry of a folder, by name, that begins with this text.
 fn only_file(folder: &Path, beginning: &str) -> Option<PathBuf> {
     let mut found: Vec<PathBuf> = fs::read_dir(folder)
         .ok()?

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An ELF file (x86_64) → whether it needs a dynamic loader, whether it is a kernel that QEMU can
-//! boot, and how much memory its segments take.
+//! Reads from an ELF file (x86_64) whether it needs a dynamic loader, whether it is a kernel that
+//! QEMU can boot, and how much memory its segments take.
 
-/// The program headers; `None` if this is not a 64-bit little-endian ELF file.
+/// What the program headers of a 64-bit little-endian ELF file say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Elf {
-    /// It names an interpreter: it is linked dynamically and needs its libraries.
+    /// Whether the file names an interpreter: then it is linked dynamically and needs its
+    /// libraries.
     pub(crate) needs_loader: bool,
-    /// It is a kernel with a PVH entry point, where a virtual machine can start it.
+    /// Whether the file is a kernel with a PVH entry point, where a virtual machine can start it.
     pub(crate) is_kernel: bool,
     /// Total size in memory of the loaded segments, in bytes.
     pub(crate) memory: u64,
@@ -19,7 +20,7 @@ const NOTE: u64 = 4;
 /// Type of the PVH entry note (`XEN_ELFNOTE_PHYS32_ENTRY`).
 const ENTRY: u64 = 18;
 
-/// Parses the program headers.
+/// Parses the program headers; `None` if the file is not 64-bit little-endian ELF.
 pub(crate) fn read(bytes: &[u8]) -> Option<Elf> {
     if !bytes.starts_with(b"\x7fELF\x02\x01") {
         return None;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An item → a cache entry: a kernel or a userland, with a manifest of all its files.
+//! Builds the cache entry of an item: a kernel or a userland, with a manifest of all its files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,39 +16,40 @@ use crate::item::{Item, SuiteKernel};
 use crate::userland;
 use crate::vmlinuz;
 
-/// The file of an entry that lists all other files.
+/// Name of the file of an entry that lists all other files.
 pub(crate) const MANIFEST: &str = "manifest.json";
 
 /// Contents and origin of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
-    /// The Debian suite.
+    /// The Debian suite that the item is from.
     pub(crate) suite: String,
-    /// For a kernel as `uname -r` prints it; for a userland the version of systemd.
+    /// Release of a kernel as `uname -r` prints it, or the version of a userland's systemd.
     pub(crate) release: String,
-    /// Version of the steps that made it; see [`recipe`].
+    /// Version of the steps that made the entry; see [`recipe`].
     #[serde(default)]
     pub(crate) recipe: u32,
-    /// `name_version` of each package.
+    /// Name and version of each package that the item consists of, as `name_version`.
     pub(crate) packages: Vec<String>,
     /// SHA-256 of each package file, as in the signed lists and verified before unpacking.
     #[serde(default)]
     pub(crate) archives: BTreeMap<String, String>,
-    /// Every file below the entry, except the manifest.
+    /// Size and hash of every file below the entry, except the manifest.
     pub(crate) files: BTreeMap<String, Sum>,
 }
 
-/// A file's size and hash.
+/// Size and hash of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Sum {
-    /// Size in bytes.
+    /// Size of the file in bytes.
     pub(crate) size: u64,
-    /// SHA-256, in hexadecimal digits.
+    /// SHA-256 of the contents, in hexadecimal digits.
     pub(crate) sha256: String,
 }
 
 impl Sum {
-    /// Hashes the file in pieces: a disk image is larger than one would read into memory.
+    /// Hashes the file in pieces: a disk image is larger than what should be read into memory at a
+    /// time.
     pub(crate) fn of_file(file: &mut fs::File) -> std::io::Result<Self> {
         let mut hash = Sha256::new();
         let size = std::io::copy(file, &mut hash)?;
@@ -132,7 +133,7 @@ fn names(archives: &[Archive]) -> String {
     archives.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// Every file below an entry, with its size and hash.
+/// Reads every file below an entry; returns the size and hash of each.
 pub(crate) fn sums(entry: &Path) -> Result<BTreeMap<String, Sum>, Error> {
     let mut sums = BTreeMap::new();
     for path in files::files_below(entry)? {

@@ -10,21 +10,21 @@ use pagewise_observe::{FolderError, UserFileError};
 /// Why no guest was started. What happens after the start is an outcome, not an error.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// An input/output error on a file or folder of the cache or the user.
+    /// A file or folder of the cache or the user cannot be read or written.
     #[error("{}", path.display())]
     At {
-        /// The path.
+        /// Path of the file or folder.
         path: PathBuf,
         /// The error of the system call.
         source: io::Error,
     },
-    /// A file that the user named.
+    /// A file that the user named cannot be used.
     #[error(transparent)]
     Input(#[from] UserFileError),
-    /// A program that is needed is not installed.
+    /// A program that is needed to start a guest is not installed.
     #[error("{program} is not installed (looked through PATH)")]
     Missing {
-        /// Name of the program.
+        /// Name of the missing program.
         program: String,
         /// The Debian package that contains it.
         package: &'static str,
@@ -32,15 +32,15 @@ pub enum Error {
     /// A program ended with an error.
     #[error("{program}: {message}")]
     Failed {
-        /// Name of the program.
+        /// Name of the program that failed.
         program: String,
-        /// The end of its error output.
+        /// The end of the program's error output.
         message: String,
     },
     /// `--kernel` names nothing that is installed, cached or can be fetched.
     #[error("no kernel {requested}: {why}")]
     NoKernel {
-        /// As typed.
+        /// The value of `--kernel` as typed.
         requested: String,
         /// What was searched, and why it did not match.
         why: String,
@@ -48,7 +48,7 @@ pub enum Error {
     /// `--userland` names nothing that is cached or can be made.
     #[error("no userland {requested}: {why}")]
     NoUserland {
-        /// As typed.
+        /// The value of `--userland` as typed.
         requested: String,
         /// What was searched, and why it did not match.
         why: String,
@@ -56,12 +56,12 @@ pub enum Error {
     /// `--package` names a package that the userland does not offer.
     #[error("no package {name} that can be left on the root disk: expected {expected}")]
     NoPackage {
-        /// As typed.
+        /// The value of `--package` as typed.
         name: String,
-        /// The packages that it offers.
+        /// The packages that the userland offers.
         expected: String,
     },
-    /// A guest that reboots needs a root disk of its own.
+    /// The guest is to reboot, but its userland has no root disk.
     #[error("the minimal userland has no root disk, so nothing in it outlives a reboot")]
     NoRootDisk,
     /// A guest that reboots was given a disk that does not keep what is written to it.
@@ -70,13 +70,13 @@ pub enum Error {
         path.display()
     )]
     Forgetful {
-        /// The image.
+        /// Path of the image.
         path: PathBuf,
     },
     /// The contents of a file are not as expected.
     #[error("{}: {what}", path.display())]
     Unusable {
-        /// Its path.
+        /// Path of the file.
         path: PathBuf,
         /// What was expected and what was found.
         what: String,
@@ -86,7 +86,7 @@ pub enum Error {
     Unsafe {
         /// The cache's folder, or one above it.
         path: PathBuf,
-        /// Who owns it, or who may write to it.
+        /// Who owns the folder, or who may write to it.
         why: String,
         /// The environment variable that named the cache folder.
         named_by: Option<&'static str>,
@@ -94,7 +94,7 @@ pub enum Error {
     /// The guest's memory is too small for the kernel and the initramfs.
     #[error("{given} of memory, but kernel and initramfs alone take {needed}")]
     TooLittle {
-        /// The value of `--memory`.
+        /// The value of `--memory` as given.
         given: Bytes,
         /// Size of kernel and initramfs when unpacked.
         needed: Bytes,
@@ -105,7 +105,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Adds the environment variable that named the folder.
+    /// Adds to the error the environment variable that named the folder.
     pub(crate) fn named_by(self, variable: &'static str) -> Self {
         match self {
             Self::Unsafe { path, why, .. } => Self::Unsafe { path, why, named_by: Some(variable) },
@@ -153,7 +153,7 @@ impl From<FolderError> for Error {
     }
 }
 
-/// Advice about a folder that others can change.
+/// Advice for the user about a folder that others can change.
 fn other_folder(path: &Path, named_by: Option<&str>) -> String {
     let named = named_by.map_or(String::new(), |name| format!(" ({name} led to this one)"));
     format!(

@@ -27,12 +27,13 @@ pub(crate) fn files_below(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(found)
 }
 
-/// Makes a folder that only this user can enter, with missing parents.
+/// Makes a folder that only this user can enter; makes missing parents too.
 pub(crate) fn make_folder(path: &Path) -> Result<(), Error> {
     DirBuilder::new().recursive(true).mode(0o700).create(path).with_path(path)
 }
 
-/// Replaces a file. Neither group nor others may write to it, whatever `mode` and the umask allow.
+/// Writes a file, replacing one that exists. Neither group nor others may write to it, whatever
+/// `mode` and the umask allow.
 pub(crate) fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Error> {
     let mut open = OpenOptions::new();
     open.write(true).create_new(true).mode(mode & !0o022);
@@ -43,7 +44,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Error> {
     removed.and_then(|()| open.open(path)?.write_all(bytes)).with_path(path)
 }
 
-/// Removes a folder; it is not an error if it does not exist.
+/// Removes a folder with its contents; it is not an error if the folder does not exist.
 pub(crate) fn remove_folder(folder: &Path) -> Result<(), Error> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error).with_path(folder),
@@ -51,7 +52,7 @@ pub(crate) fn remove_folder(folder: &Path) -> Result<(), Error> {
     }
 }
 
-/// In lower-case hexadecimal digits, as `sha256sum` prints it.
+/// A hash in lower-case hexadecimal digits, as `sha256sum` prints it.
 pub(crate) fn hex_digits(hash: &[u8]) -> String {
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -65,7 +66,8 @@ pub fn on_disk() -> Option<PathBuf> {
     })
 }
 
-/// Magic numbers of tmpfs and ramfs, from the kernel's `linux/magic.h`.
+/// File system types that keep files in memory: magic numbers of tmpfs and ramfs, from the kernel's
+/// `linux/magic.h`.
 const IN_MEMORY: [i128; 2] = [0x0102_1994, 0x8584_58f6];
 
 #[cfg(test)]

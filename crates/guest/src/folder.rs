@@ -26,7 +26,7 @@ impl Folder {
         Ok(Self(TrustedFolder::open_or_make(path, make)?))
     }
 
-    /// Opens a folder below this one; makes it if it is missing.
+    /// Opens a folder below this one; makes the folder if it is missing.
     pub(crate) fn sub(&self, name: &str) -> Result<Self, Error> {
         Ok(Self(self.0.open_subfolder(name, make)?))
     }
@@ -36,7 +36,7 @@ impl Folder {
         Ok(Self(self.0.child(name)?))
     }
 
-    /// The path, with symbolic links resolved.
+    /// Path of the folder, with symbolic links resolved.
     pub(crate) fn path(&self) -> &Path {
         self.0.path()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A program of this host → the files that a guest needs to run it: the program, the shared
+//! Finds the files that a guest needs to run a program of this host: the program, the shared
 //! libraries that the dynamic loader lists, and the loader itself.
 
 #![expect(
@@ -16,7 +16,8 @@ use crate::program;
 /// The dynamic loader of x86-64 programs.
 const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
 
-/// Files of the host and their paths in the guest; the program goes to `bin`.
+/// The files of the host that a program needs, and their paths in the guest; the program goes to
+/// `bin`.
 pub fn files_of_program(
     name: &str,
     package: &'static str,
@@ -33,8 +34,8 @@ fn inside(path: &Path) -> String {
     path.to_string_lossy().trim_start_matches('/').to_owned()
 }
 
-/// Parses lines such as `libm.so.6 => /lib/libm.so.6 (0x7f…)` and `/lib64/ld.so (0x7f…)`; the vDSO,
-/// which has no path, is skipped.
+/// Parses the paths of libraries from lines such as `libm.so.6 => /lib/libm.so.6 (0x7f…)` and
+/// `/lib64/ld.so (0x7f…)`; the vDSO, which has no path, is skipped.
 fn libraries(listed: &str) -> Vec<PathBuf> {
     let path = |line: &str| {
         let (_, path) = line.split_once(" => ").unwrap_or(("", line));

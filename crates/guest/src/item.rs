@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What can be fetched: `trixie` and `trixie/generic`, kernels of a suite, or `systemd/trixie`, its
-//! userland.
+//! Items that can be fetched: kernels of a suite (`trixie` and `trixie/generic`) and its userland
+//! (`systemd/trixie`).
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,15 +11,17 @@ use crate::error::Error;
 const SYSTEMD: &str = "systemd";
 /// Last part of the name of a generic kernel.
 const GENERIC: &str = "generic";
-/// The name of the running kernel of this machine, so it is not allowed as the name of a suite.
+/// The name that means the running kernel of this machine, so it is not allowed as the name of a
+/// suite.
 pub(crate) const HOST: &str = "host";
 
-/// Which of Debian's builds of a kernel; the first is the default.
+/// Debian's builds of a kernel, of which a user chooses one; the first is the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Flavour {
-    /// Built for virtual machines: few drivers, small.
+    /// A kernel built for virtual machines: few drivers, small.
     Cloud,
-    /// Built for every machine. Those of 6.1 and 6.12 have zswap, which the cloud kernels lack.
+    /// A kernel built for every machine. The generic kernels of 6.1 and 6.12 have zswap, which the
+    /// cloud kernels lack.
     Generic,
 }
 
@@ -50,7 +52,7 @@ impl SuiteKernel {
         self.flavour
     }
 
-    /// Parses the name of a folder in the cache.
+    /// Parses a kernel from the name of its folder in the cache.
     pub(crate) fn of_folder(name: &str) -> Option<Self> {
         name.replace('+', "/").parse().ok()
     }
@@ -134,7 +136,7 @@ impl Item {
         }
     }
 
-    /// The name of its folder in the cache's `kernels` or `userlands`.
+    /// Name of the item's folder in the cache's `kernels` or `userlands`.
     pub(crate) fn folder_name(&self) -> String {
         match self {
             Self::Kernel(_) => self.file_name(),
@@ -142,7 +144,7 @@ impl Item {
         }
     }
 
-    /// A name that is unique among kernels and userlands; no name of a suite contains `+`.
+    /// A file name that is unique among kernels and userlands; no name of a suite contains `+`.
     pub(crate) fn file_name(&self) -> String {
         self.to_string().replace('/', "+")
     }
@@ -155,8 +157,8 @@ impl Item {
     }
 }
 
-/// Whether this may be the name of a suite. The name becomes part of a path and of apt's sources,
-/// so few characters are allowed.
+/// Whether this text may be the name of a suite. The name becomes part of a path and of apt's
+/// sources, so few characters are allowed.
 pub(crate) fn is_suite(text: &str) -> bool {
     let is_in_word = |byte: u8| byte.is_ascii_lowercase() || byte == b'-';
     let is_word = !text.is_empty() && text.bytes().all(is_in_word) && !text.starts_with('-');

@@ -19,12 +19,12 @@ pub(crate) struct Lock {
     _file: File,
 }
 
-/// Shared or exclusive.
+/// How a lock is held.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
-    /// Shared with other readers.
+    /// Shared with other holders.
     Shared,
-    /// Exclusive.
+    /// Held by one process alone.
     Alone,
 }
 
@@ -33,14 +33,14 @@ pub(crate) enum Kind {
 pub(crate) enum Held {
     /// Another process holds the lock.
     ByOther,
-    /// Nobody held it; this process does now.
+    /// Nobody held the lock; this process holds it now.
     ByNobody(Lock),
-    /// The file does not exist.
+    /// The file of the lock does not exist.
     Gone,
 }
 
 impl Lock {
-    /// Takes the lock if it is free; makes the file if it is missing.
+    /// Takes the lock if it is free; makes its file if that is missing.
     pub(crate) fn try_take(path: &Path, kind: Kind) -> Result<Option<Self>, Error> {
         let mut options = OpenOptions::new();
         let file = options
@@ -53,7 +53,7 @@ impl Lock {
         Self::of_file(file, path, kind)
     }
 
-    /// Takes an exclusive lock if it is free; does not make the file.
+    /// Takes an exclusive lock if it is free; does not make its file.
     pub(crate) fn probe(path: &Path) -> Result<Held, Error> {
         let file = match File::open(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Held::Gone),

@@ -40,7 +40,7 @@ fn find_in(path: &OsStr, name: &str, package: &'static str) -> Result<PathBuf, E
         .ok_or_else(|| Error::Missing { program: name.to_owned(), package })
 }
 
-/// Whether this is an executable file.
+/// Whether there is an executable file at this path.
 #[must_use]
 pub fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
@@ -73,7 +73,7 @@ pub(crate) fn confined_command(
     command
 }
 
-/// Wraps a command so that it ends with the thread that starts it.
+/// Wraps a command so that its process ends with the thread that starts it.
 fn put_on_leash(command: &Command) -> Result<Command, Error> {
     let mut leashed = leashed_command(command.get_program())?;
     leashed.args(command.get_args());
@@ -94,7 +94,7 @@ pub fn output(name: &str, command: &mut Command) -> Result<String, Error> {
     output_of(name, command, Stdio::null())
 }
 
-/// Like [`output`], with this standard input.
+/// Like [`output`], for a command that reads this standard input.
 pub(crate) fn output_of(name: &str, command: &Command, input: Stdio) -> Result<String, Error> {
     answer(name, put_on_leash(command)?.stdin(input))
 }
@@ -110,7 +110,7 @@ pub(crate) fn answer(name: &str, command: &mut Command) -> Result<String, Error>
     Err(failed(if output.is_empty() { ended.status.to_string() } else { output }))
 }
 
-/// The last lines that are not empty, escaped for printing.
+/// The last `count` lines of a text that are not empty, escaped for printing.
 pub fn last_lines(text: &str, count: usize) -> Vec<String> {
     let lines: Vec<&str> =
         text.lines().map(str::trim_end).filter(|line| !line.trim().is_empty()).collect();
@@ -118,8 +118,8 @@ pub fn last_lines(text: &str, count: usize) -> Vec<String> {
     last.iter().map(|line| printable_line(line)).collect()
 }
 
-/// A line of output of another program, or of a guest, escaped: it cannot control a terminal or
-/// begin another line.
+/// Escapes a line of output of another program, or of a guest, so that it cannot control a terminal
+/// or begin another line.
 pub fn printable_line(line: &str) -> String {
     Name::from(&*line.replace('\t', " ")).to_string()
 }
@@ -140,7 +140,8 @@ mod tests {
         assert!(output("false", &mut silent).unwrap_err().to_string().contains("exit status: 1"));
     }
 
-    /// Otherwise a guest could print lines that look like Pagewise's own, or control the terminal.
+    /// Output of others is escaped: otherwise a guest could print lines that look like Pagewise's
+    /// own, or control the terminal.
     #[test]
     fn what_others_said_is_safe_to_print() {
         let message = "a\tb \x1b]0;x\x07\r\n\u{202e}c\u{85}d\n";

@@ -17,24 +17,24 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// First uid of the range up to 2^31 that systemd leaves unused.
 const FIRST: u32 = 1_879_048_192;
-/// Number of runs of one process with different uids; with the largest possible pid the range ends
-/// at 2^31.
+/// Number of runs of one process that get different uids; with the largest possible pid the range
+/// ends at 2^31.
 const RUNS: u32 = 64;
 const NOBODY: u32 = 65534;
 
 /// The user that a program runs as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum User {
-    /// The user of this process.
+    /// The user that this process runs as.
     Ourselves,
-    /// A uid without privileges and files.
+    /// A user with this uid, who has no privileges and no files.
     Stranger(u32),
     /// Root without capabilities: no other uid is mapped in this user namespace.
     BareRoot,
 }
 
 impl User {
-    /// The user for the next program to be started.
+    /// Chooses the user for the next program to be started.
     pub(crate) fn without_rights() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         if !rustix::process::geteuid().is_root() {
@@ -46,7 +46,7 @@ impl User {
         [own, NOBODY].into_iter().find(known).map_or(Self::BareRoot, Self::Stranger)
     }
 
-    /// The uid, if it differs from that of this process.
+    /// The uid that the program gets, if it differs from that of this process.
     pub(crate) fn number(self) -> Option<u32> {
         match self {
             Self::Stranger(number) => Some(number),
@@ -72,7 +72,7 @@ impl User {
 pub(crate) enum NoAccess {
     /// The error of the system call.
     Refused(std::io::Error),
-    /// Its owner, group and mode give access to root only.
+    /// Only root has access to the file, by its owner, group and mode.
     RootOnly,
 }
 
@@ -91,7 +91,8 @@ pub(crate) fn number_of(name: &str, accounts: &str) -> Option<u32> {
     })
 }
 
-/// Parses uid_map or gid_map: first id inside, first id outside, length.
+/// Whether a number is mapped by uid_map or gid_map; a line has the first id inside, the first id
+/// outside, and the length.
 fn is_mapped(map: &str, number: u32) -> bool {
     map.lines().any(|line| {
         let mut words = line.split_whitespace().map(str::parse::<u32>);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A kernel image (bzImage) → its release, and the uncompressed kernel in it.
+//! Reads from a kernel image (bzImage) its release, and the uncompressed kernel in it.
 //!
 //! QEMU boots the uncompressed ELF file directly, which saves the guest the decompression. The
 //! image may use one of several compression methods. If the method is not supported here, or the
@@ -11,12 +11,12 @@ use lzma_rust2::XzReader;
 
 use crate::elf::{self, read_number};
 
-/// Larger results are refused, in bytes.
+/// Maximum size of a decompressed kernel or module, in bytes; larger ones are refused.
 const LARGEST: u64 = 512 << 20;
-/// Signature of the Linux boot protocol.
+/// Signature of the Linux boot protocol in the header of an image.
 const MAGIC: &[u8] = b"HdrS";
 
-/// The release (as `uname -r` prints it) in the image's header.
+/// The kernel's release (as `uname -r` prints it) in the image's header.
 pub(crate) fn release(image: &[u8]) -> Option<String> {
     is_image(image).then_some(())?;
     let at = usize::try_from(read_number(image, 0x20e, 2)?).ok()? + 0x200;
@@ -35,7 +35,8 @@ fn is_image(image: &[u8]) -> bool {
     image.get(0x202..0x206) == Some(MAGIC)
 }
 
-/// The compressed kernel. Its offset in the header counts from the end of the setup sectors.
+/// The compressed kernel in an image. Its offset in the header counts from the end of the setup
+/// sectors.
 fn payload(image: &[u8]) -> Option<&[u8]> {
     is_image(image).then_some(())?;
     let sectors = match read_number(image, 0x1f1, 1)? {
@@ -48,8 +49,8 @@ fn payload(image: &[u8]) -> Option<&[u8]> {
     image.get(start..start.checked_add(length)?)
 }
 
-/// Decompresses by the signature. The uncompressed size that follows the compressed bytes is
-/// ignored.
+/// Decompresses a kernel; its first bytes (the signature) tell the method. The uncompressed size
+/// that follows the compressed bytes is ignored.
 fn unpack(packed: &[u8]) -> Option<Vec<u8>> {
     match packed {
         [0x1f, 0x8b, ..] => read_all(flate2::read::GzDecoder::new(packed)),
@@ -68,8 +69,8 @@ fn read_all(reader: impl Read) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The legacy lz4 frame: blocks of at most 8 MiB (uncompressed), each preceded by its compressed
-/// size.
+/// Decompresses a legacy lz4 frame: blocks of at most 8 MiB (uncompressed), each preceded by its
+/// compressed size.
 fn unpack_lz4(mut rest: &[u8]) -> Option<Vec<u8>> {
     const BLOCK: usize = 8 << 20;
     let mut bytes = Vec::new();
@@ -84,7 +85,7 @@ fn unpack_lz4(mut rest: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Decompresses a module file by its extension.
+/// Decompresses a module file; the extension of its name tells the method.
 pub(crate) fn unpack_module(name: &str, bytes: Vec<u8>) -> Option<Vec<u8>> {
     let packed = bytes.as_slice();
     match name.rsplit('.').next()? {
@@ -101,7 +102,7 @@ mod tests {
     use proptest::prelude::*;
     use std::io::Write;
 
-    /// An image with this payload and a release.
+    /// Makes an image with this payload and a release.
     fn image(packed: &[u8]) -> Vec<u8> {
         let mut image = vec![0; 0x400];
         image[0x1f1] = 1;
@@ -143,7 +144,7 @@ mod tests {
         }
     }
 
-    /// Compresses like the kernel's build: with the BCJ filter for x86, which makes jump targets
+    /// Compresses as the kernel's build does: with the BCJ filter for x86, which makes jump targets
     /// compress better.
     fn xz(bytes: &[u8]) -> Vec<u8> {
         let mut options = lzma_rust2::XzOptions::with_preset(0);

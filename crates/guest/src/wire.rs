@@ -19,10 +19,10 @@ use serde::{Deserialize, Serialize};
 
 /// Path of the job in the initramfs.
 pub const JOB: &str = "job.json";
-/// The files that a job leaves in this folder are sent to the runner.
+/// Folder in the guest: files that a job leaves there are sent to the runner.
 pub const OUT: &str = "/out";
-/// The variable by which PID 1 recognises a guest of Pagewise: the kernel passes it on from its
-/// command line.
+/// The environment variable by which PID 1 recognises a guest of Pagewise: the kernel passes it on
+/// from its command line.
 pub const MARK: &str = "PAGEWISE_GUEST";
 /// The environment variable with the number of the boot of the root disk, counted from 0.
 pub const BOOT: &str = "PAGEWISE_BOOT";
@@ -33,35 +33,36 @@ pub const DISK_MODULES: &str = "disk-modules";
 /// Maximum number of bytes of a file or of output in one event.
 pub const CHUNK: usize = 24 * 1024;
 
-/// The task of PID 1.
+/// The task that PID 1 of a guest receives.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
     /// The program and its arguments.
     pub argv: Vec<String>,
-    /// Its whole environment.
+    /// The whole environment of the program.
     pub environment: BTreeMap<String, String>,
     /// Modules to load before the job, in this order: file names below `/modules`.
     pub modules: Vec<String>,
-    /// Number of disks that must exist.
+    /// Number of disks that must exist before the job starts.
     #[serde(default)]
     pub disks: usize,
-    /// Wait before the job until the CPUs are idle.
+    /// Whether to wait before the job until the CPUs are idle.
     #[serde(default)]
     pub quiet: bool,
-    /// The disk with a system whose systemd takes over as PID 1; `None`: PID 1 runs the job itself.
+    /// Device of the disk with a system whose systemd takes over as PID 1; `None`: PID 1 runs the
+    /// job itself.
     #[serde(default)]
     pub root: Option<String>,
-    /// Files to copy to that disk, with their modes.
+    /// Files to copy to the root disk, with their modes.
     #[serde(default)]
     pub files: Vec<(String, u32)>,
-    /// Which boot of that disk this is, counted from 0; `None` if the disk is not kept after the
-    /// guest.
+    /// Which boot of the root disk this is, counted from 0; `None` if the disk is not kept after
+    /// the guest.
     #[serde(default)]
     pub boot: Option<u32>,
-    /// Files to remove from that disk before its first boot.
+    /// Files to remove from the root disk before its first boot.
     #[serde(default)]
     pub removed: Vec<String>,
-    /// Time limit for that system to start; after it the job runs anyway.
+    /// Time limit in seconds for systemd on the root disk to start; after it the job runs anyway.
     #[serde(default)]
     pub settle_seconds: u64,
 }
@@ -70,9 +71,9 @@ pub struct Job {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// PID 1 runs.
+    /// PID 1 has started.
     Up {
-        /// The kernel's release.
+        /// Release of the guest's kernel.
         release: String,
     },
     /// Something failed, and PID 1 continued without it.
@@ -82,17 +83,17 @@ pub enum Event {
     },
     /// The kernel repaired the file system of the root disk when it was mounted.
     Repaired {
-        /// The kernel's message.
+        /// The kernel's message about the repair.
         line: String,
     },
-    /// The job runs.
+    /// The job has started.
     Started,
     /// The job wrote to its output.
     #[serde(skip)]
     Output {
         /// Standard output or standard error.
         stream: Stream,
-        /// The bytes.
+        /// What the job wrote.
         bytes: Vec<u8>,
     },
     /// The program of the job sent a message to the program that started the guest.
@@ -100,37 +101,38 @@ pub enum Event {
     Message(Vec<u8>),
     /// The job's own process ended.
     Ended {
-        /// Exit status or signal.
+        /// Exit status of the job's process, or the signal that ended it.
         how: JobExit,
-        /// Processes that it left behind and that were killed.
+        /// Number of processes that the job left behind and that were killed.
         left: u64,
-        /// OOM kills in the guest while the job ran.
+        /// Number of OOM kills in the guest while the job ran.
         oom_kills: u64,
-        /// Increase of the virtual CPU's counter while the job ran; `None` if it has none.
+        /// Increase of the virtual CPU's time stamp counter while the job ran; `None` on other
+        /// architectures than x86-64.
         ticks: Option<u64>,
-        /// Idle time of all CPUs while the job ran.
+        /// Idle time of all CPUs while the job ran, in milliseconds.
         idle_milliseconds: u64,
-        /// Elapsed time in the guest.
+        /// Elapsed time in the guest, in milliseconds.
         milliseconds: u64,
     },
     /// A piece of a file that the job left.
     #[serde(skip)]
     File {
-        /// Path below [`OUT`].
+        /// Path of the file below [`OUT`].
         path: String,
-        /// The piece.
+        /// Contents of this piece.
         bytes: Vec<u8>,
     },
-    /// The last message.
+    /// The last message of a guest: nothing follows.
     Done,
 }
 
 /// A standard stream of the job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
-    /// Standard output.
+    /// Standard output of the job.
     Out,
-    /// Standard error.
+    /// Standard error of the job.
     Err,
 }
 
@@ -138,25 +140,25 @@ pub enum Stream {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobExit {
-    /// It exited with this status.
+    /// The process exited with this status.
     Exited(i32),
-    /// A signal with this number ended it.
+    /// A signal with this number ended the process.
     Signalled(i32),
-    /// It could not be started, for this reason.
+    /// The process could not be started, for this reason.
     NotStarted(String),
 }
 
 /// The first byte of a frame: what its payload is.
 mod kind {
-    /// JSON of an event that has no bytes of the job.
+    /// Kind of a frame: JSON of an event that has no bytes of the job.
     pub(super) const EVENT: u8 = b'e';
-    /// Standard output of the job.
+    /// Kind of a frame: standard output of the job.
     pub(super) const OUT: u8 = b'o';
-    /// Standard error of the job.
+    /// Kind of a frame: standard error of the job.
     pub(super) const ERR: u8 = b'r';
     /// A file's path, a zero byte, and a piece of the file.
     pub(super) const FILE: u8 = b'f';
-    /// A message of the job.
+    /// Kind of a frame: a message of the job.
     pub(super) const MESSAGE: u8 = b'm';
 }
 
@@ -168,11 +170,11 @@ pub const LONGEST_MESSAGE: usize = 256 << 10;
 const LONGEST_MESSAGE_LINE: usize = 2 * LONGEST_MESSAGE + 64;
 /// Longest text in an event, in bytes; names of files are not longer.
 const LONGEST_TEXT: usize = 4096;
-/// Maximum number of troubles that are kept of one guest.
+/// Maximum number of messages about failures that are kept of one guest.
 const TROUBLES: usize = 256;
 
 impl Event {
-    /// The event as a frame, with its newline.
+    /// Encodes the event as a frame, with its newline.
     ///
     /// ```
     /// use pagewise_guest::wire::{Event, Stream};
@@ -254,7 +256,7 @@ fn payload(line: &[u8]) -> Option<(u8, Vec<u8>)> {
     let space = rest.iter().position(|byte| *byte == b' ')?;
     let length: usize = std::str::from_utf8(&rest[..space]).ok()?.parse().ok()?;
     let escaped = &rest[space + 1..];
-    // before anything is allocated: escaping only adds bytes
+    // checked before anything is allocated: escaping only adds bytes
     if length > escaped.len() {
         return None;
     }
@@ -282,7 +284,7 @@ fn truncate(text: &mut String) {
     }
 }
 
-/// Adds a trouble. Beyond the limit, one line says that the rest is left out.
+/// Adds a message about a failure. Beyond the limit, one message says that the rest is left out.
 pub(crate) fn add_trouble(troubles: &mut Vec<String>, what: String) {
     match troubles.len() {
         0..TROUBLES => troubles.push(what),
@@ -291,7 +293,7 @@ pub(crate) fn add_trouble(troubles: &mut Vec<String>, what: String) {
     }
 }
 
-/// Reads the next line, with its newline, that is not longer than a frame of its kind; longer ones
+/// Reads the next line, with its newline, that is not longer than a frame of its kind; longer lines
 /// are skipped. `None` at the end of the stream.
 pub(crate) fn read_line(from: &mut impl BufRead) -> std::io::Result<Option<Vec<u8>>> {
     loop {
@@ -352,7 +354,7 @@ mod tests {
             let line = sent.encode();
             assert_eq!(line.iter().position(|byte| *byte == b'\n'), Some(line.len() - 1));
             assert_eq!(Event::decode(&line).as_ref(), Some(&sent));
-            // a terminal that is not in raw mode
+            // the line as a terminal sends it that is not in raw mode
             let cooked = [&line[..line.len() - 1], b"\r\n"].concat();
             assert_eq!(Event::decode(&cooked), Some(sent));
         }
@@ -452,7 +454,7 @@ mod tests {
                 assert_eq!(read_line(&mut stream).unwrap(), None);
             }
         }
-        // A line that was not complete when the guest ended.
+        // The last line was not complete when the guest ended.
         let mut stream = &b"a\n\nb"[..];
         let lines = std::iter::from_fn(|| read_line(&mut stream).unwrap());
         assert_eq!(lines.collect::<Vec<_>>(), [&b"a\n"[..], b"\n", b"b"]);
@@ -486,7 +488,7 @@ mod tests {
             let mut line = sent.encode();
             prop_assert_eq!(Event::decode(&line), Some(sent.clone()));
             let _ = Event::decode(&bytes);
-            // a byte that is lost is noticed, wherever it was before the newline
+            // A byte that is lost is noticed, wherever it was before the newline.
             line.remove(at.index(line.len() - 1));
             prop_assert_ne!(Event::decode(&line), Some(sent));
         }

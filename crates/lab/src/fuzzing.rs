@@ -27,17 +27,17 @@ const BETWEEN: u8 = 0xff;
 /// A parser with its name and seeds.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
-    /// What it parses.
+    /// Name of what the target parses.
     pub name: &'static str,
-    /// Parses the input. Must return, whatever the input is.
+    /// Parses the input. The function must return, whatever the input is.
     pub run: fn(&[u8]),
-    /// Valid inputs to start from.
+    /// Makes valid inputs from which fuzzing starts.
     pub seeds: fn() -> Vec<Vec<u8>>,
     /// Maximum length of an input, in bytes.
     pub longest: usize,
 }
 
-/// All targets.
+/// All fuzz targets.
 pub static TARGETS: &[Target] = &[
     Target {
         name: "evidence",
@@ -52,7 +52,8 @@ pub static TARGETS: &[Target] = &[
 /// Maximum length of an input of evidence, in bytes.
 pub const LONGEST_EVIDENCE: usize = 4096;
 
-/// The parsed evidence, the verdict, and the differences from its summary; `None` if it is invalid.
+/// Parses and judges evidence: returns it with the verdict and the differences from its summary;
+/// `None` if it is invalid.
 #[must_use]
 pub fn judge_evidence(input: &[u8]) -> Option<(Recorded, Trial, Vec<String>)> {
     let mut parts = input.split(|&byte| byte == BETWEEN);
@@ -63,14 +64,16 @@ pub fn judge_evidence(input: &[u8]) -> Option<(Recorded, Trial, Vec<String>)> {
     Some((recorded, trial, differences))
 }
 
-/// Lines as the runner receives them: messages of the job are parsed as events of the conductor.
+/// Parses lines as the runner receives them: messages of the job are parsed as events of the
+/// conductor.
 fn read_events(input: &[u8]) {
     for line in input.split(|&byte| byte == b'\n') {
         match Event::decode(line) {
             Some(Event::Message(message)) => drop(black_box(TrialEvent::from_message(&message))),
             other => drop(black_box(other)),
         }
-        // and the same line as a message: mutations of a frame rarely leave its length right
+        // the same line is also parsed as a message: mutations of a frame rarely leave its length
+        // right
         black_box(TrialEvent::from_message(line));
     }
 }
@@ -89,14 +92,14 @@ fn read_experiment(input: &[u8]) {
     }
 }
 
-/// The evidence of a short trial.
+/// An input with the evidence of a short trial.
 #[must_use]
 pub fn evidence() -> Vec<u8> {
     files(&trial(&["a", "b"]), &runs(&["a", "b"], 7), true)
 }
 
-/// Seeds: a trial that was killed before its summary, short trials with every field of a run, and
-/// one with three arms of which one was dropped.
+/// Seeds for evidence: a trial that was killed before its summary, short trials with every field of
+/// a run, and one with three arms of which one was dropped.
 #[must_use]
 pub fn evidence_seeds() -> Vec<Vec<u8>> {
     let two = trial(&["a", "b"]);
@@ -153,7 +156,7 @@ pub(crate) fn trial(arms: &[&str]) -> Experiment {
     }
 }
 
-/// Rounds in which each arm runs once.
+/// Runs of a trial in rounds, in each of which each arm runs once.
 fn runs(arms: &[&str], rounds: u32) -> Vec<TrialRun> {
     let of_a_round = |round: u32| arms.iter().map(move |arm| (round, *arm));
     let run = |(number, (round, arm)): (u32, (u32, &str))| TrialRun {
@@ -181,7 +184,7 @@ fn files(experiment: &Experiment, runs: &[TrialRun], with_summary: bool) -> Vec<
     files.join(&BETWEEN)
 }
 
-/// One event of each kind.
+/// One event of each kind that a guest sends.
 fn guest_events() -> [Event; 9] {
     let trouble = TrialEvent::Trouble(Refusal::new("zram", "no such module"));
     [
@@ -219,7 +222,7 @@ fn conductor_messages() -> [Vec<u8>; 4] {
     .map(|event| event.to_message())
 }
 
-/// Frames of a guest, messages of its conductor, and those messages as frames.
+/// Seeds for events: frames of a guest, messages of its conductor, and those messages as frames.
 fn event_streams() -> Vec<Vec<u8>> {
     let frames = guest_events().map(|event| event.encode()).concat();
     let messages = conductor_messages();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Experiments → evidence: a command or a workload of Pagewise, in arms that differ in settings, on
-//! this host or in guests.
+//! Conducts experiments and records evidence: a command or a workload of Pagewise, in arms that
+//! differ in settings, on this host or in guests.
 //!
 //! [`library`] reads experiments from files. [`experiment`] conducts them: it borrows the settings
 //! of an arm from a [`Lender`](pagewise_model::lend::Lender), runs the command with all its child

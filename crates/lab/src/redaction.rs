@@ -16,10 +16,10 @@ use pagewise_stats::Experiment;
 use pagewise_workload::recognise;
 use serde_json::{Value, json};
 
-/// Replaces each word that is removed.
+/// The text that replaces each removed word.
 const LEFT_OUT: &str = "…";
 
-/// Removes private data, with a random key of its own.
+/// Removes private data from what is published; hashes names with a random key of its own.
 #[derive(Debug)]
 pub struct Redaction {
     keeps_names: bool,
@@ -27,7 +27,7 @@ pub struct Redaction {
 }
 
 impl Redaction {
-    /// `keeps_names`: nothing is removed.
+    /// Makes a redaction; with `keeps_names` it removes nothing.
     #[must_use]
     pub fn new(keeps_names: bool) -> Self {
         Self { keeps_names, hasher: RandomState::new() }
@@ -52,7 +52,7 @@ impl Redaction {
         }
     }
 
-    /// Redacts a user's command.
+    /// Redacts the words of a user's command.
     #[must_use]
     pub fn command(&self, words: &[String]) -> Vec<String> {
         self.program(&recognise(words.to_vec())).argv().to_vec()
@@ -75,7 +75,7 @@ impl Redaction {
         }
     }
 
-    /// Redacts a line for a shell.
+    /// Redacts the words of a line for a shell.
     #[must_use]
     pub fn script(&self, text: &str) -> String {
         if self.keeps_names { text.to_owned() } else { LEFT_OUT.to_owned() }
@@ -126,7 +126,7 @@ impl Redaction {
         source
     }
 
-    /// The command line of this process, redacted.
+    /// Returns the command line of this process, redacted.
     #[must_use]
     pub fn command_line(&self) -> Vec<String> {
         let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());

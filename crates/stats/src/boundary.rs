@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The maximum number of pairs → after how many pairs there is an interim look, and the
-//! significance bound at each look.
+//! Computes after how many pairs there is an interim look, and the significance bound at each look,
+//! from the maximum number of pairs.
 //!
 //! Looking after every pair, and stopping as soon as the interval excludes 1, gives a wrong result
 //! far more often than in 5 of 100 experiments. Here only some looks are allowed, from `FIRST`
@@ -23,12 +23,12 @@ use pagewise_model::TrialLook;
 
 use crate::paired::{MISSES, rank};
 
-/// No look before this number of pairs.
+/// Number of pairs before which there is no look.
 const FIRST: usize = 9;
-/// Number of simulated experiments.
+/// Number of experiments that are simulated to compute the bounds.
 const PLAYED: usize = 20_000;
 
-/// The looks; the last one is after all pairs.
+/// The interim looks of an experiment; the last one is after all pairs.
 pub fn looks(pairs: u32) -> Vec<TrialLook> {
     looks_until(pairs, pairs)
 }
@@ -43,11 +43,11 @@ pub(crate) fn looks_until(planned: u32, pairs: u32) -> Vec<TrialLook> {
     looks.entry((planned, pairs)).or_insert_with(|| simulate_looks(planned, pairs, plays)).clone()
 }
 
-/// Cached results. Evidence may have arms with different numbers of pairs, whose experiments are
-/// simulated once.
+/// Cache of computed looks and simulations. Evidence may have arms with different numbers of pairs,
+/// whose experiments are simulated once.
 struct KnownBoundaries {
     looks: BTreeMap<(usize, usize), Vec<TrialLook>>,
-    /// Cache: the simulated null experiments for the number of planned pairs that was asked for last.
+    /// The simulated null experiments for the number of planned pairs that was requested last.
     plays: Option<NullExperiments>,
 }
 
@@ -77,7 +77,8 @@ fn simulate_looks(
     after.into_iter().zip(bounds).map(look).collect()
 }
 
-/// After half, three quarters and all of the pairs; each further look would cost power.
+/// Numbers of pairs after which there is a look: half, three quarters and all; each further look
+/// would cost power.
 fn look_points(pairs: usize) -> Vec<usize> {
     let early = [pairs.div_ceil(2), (pairs * 3).div_ceil(4)];
     let early = early.into_iter().filter(|look| (FIRST..pairs).contains(look));
@@ -108,8 +109,8 @@ fn max_crossings(share: f64) -> usize {
     (spending(share) * PLAYED as f64) as usize
 }
 
-/// The bound at each look: of the experiments that are still running, as many may cross it as the
-/// spending function allows.
+/// The bound of the test at each look: of the experiments that are still running, as many may cross
+/// it as the spending function allows.
 fn bounds(after: &[usize], plays: &NullExperiments) -> Vec<Option<usize>> {
     let mut running: Vec<usize> = (0..PLAYED).collect();
     let mut bounds = Vec::new();
@@ -127,9 +128,9 @@ fn bounds(after: &[usize], plays: &NullExperiments) -> Vec<Option<usize>> {
     bounds
 }
 
-/// Simulated experiments without a difference.
+/// Simulated experiments without a difference between the arms.
 struct NullExperiments {
-    /// Number of pairs of each.
+    /// Number of pairs of each experiment.
     planned: usize,
     /// For each number of pairs and each experiment the smaller of the two signed-rank sums, which
     /// is the number of Walsh averages on one side of zero.
@@ -147,7 +148,7 @@ impl NullExperiments {
     }
 }
 
-/// Simulates one more experiment.
+/// Simulates one more experiment, and appends its signed-rank sum for each number of pairs.
 fn simulate_one(rng: &mut Rng, lesser_sums: &mut [Vec<u32>]) {
     let mut drawn: Vec<f64> = Vec::with_capacity(lesser_sums.len());
     let (mut above, mut all) = (0, 0);
@@ -189,7 +190,8 @@ mod tests {
         }
     }
 
-    /// An experiment that ends early may spend only what is allowed until then.
+    /// The judgement of an experiment that ends early: it may spend only the error probability that
+    /// is allowed until then.
     #[test]
     fn an_experiment_that_was_cut_short_is_judged_by_the_looks_it_had() {
         let cut: Vec<_> = looks_until(20, 13).iter().map(|look| (look.pairs, look.bound)).collect();
@@ -201,7 +203,8 @@ mod tests {
         assert_eq!(looks_until(20, 0)[0].bound, None);
     }
 
-    /// Regardless of earlier calls with this or another number of planned pairs.
+    /// The result is the same regardless of earlier calls with this or another number of planned
+    /// pairs.
     #[test]
     fn what_is_kept_gives_the_same_looks_as_playing_again() {
         let mut plays = None;
@@ -214,7 +217,8 @@ mod tests {
         }
     }
 
-    /// The published boundaries for four equally spaced looks are 4.05, 2.86, 2.34 and 2.02.
+    /// Compares with the publication, whose boundaries for four equally spaced looks are 4.05,
+    /// 2.86, 2.34 and 2.02.
     #[test]
     fn what_is_spent_is_what_lan_and_de_mets_published() {
         let all = [0.25, 0.5, 0.75, 1.0].map(spending);

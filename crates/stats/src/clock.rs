@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The clock of a machine → which metrics can be judged with it.
+//! Decides which metrics can be judged with the clock of a machine.
 
 use pagewise_model::{Clock, MetricKind};
 

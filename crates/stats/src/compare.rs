@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The paired values of one metric → the verdict of B against A, and how many more pairs would be
-//! needed.
+//! Compares the paired values of one metric: the verdict of B against A, and how many more pairs
+//! would be needed.
 //!
 //! Better and worse mean that the interval excludes 1; equivalent means that the whole interval is
 //! closer to 1 than the smallest effect that matters. If both hold, the effect is real but does not
@@ -12,23 +12,24 @@ use pagewise_model::{TrialMetric, Verdict};
 use crate::metric::Metric;
 use crate::paired::{PairedRatio, median};
 
-/// A difference of 1.96 standard errors is found in half of all experiments; 0.84 more are needed
-/// to find it in 80 of 100.
+/// Ratio between the effect that is found in 80 of 100 experiments and one that is found in half of
+/// them: a difference of 1.96 standard errors is found in half; 0.84 more are needed.
 const PROBABLY: f64 = (1.959_964 + 0.841_621) / 1.959_964;
-/// Larger numbers of pairs are not suggested.
+/// Largest number of additional pairs that is suggested.
 const TOO_MANY: f64 = 1000.0;
 
-/// The values of both arms; those with the same index are a pair.
+/// The values of one metric in both arms; those with the same index are a pair.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Series {
     pub(crate) a: Vec<f64>,
     pub(crate) b: Vec<f64>,
-    /// Numbers of the runs.
+    /// Numbers of the runs of arm A.
     pub(crate) a_runs: Vec<u32>,
     pub(crate) b_runs: Vec<u32>,
 }
 
-/// The comparison; if the metric cannot be judged for the given reason, without a verdict.
+/// Compares the values of a metric; if the metric cannot be judged for the given reason, without a
+/// verdict.
 pub(crate) fn compare_unless(
     not_judged: Option<&str>,
     metric: &Metric,
@@ -111,7 +112,7 @@ fn verdict(interval: Option<[f64; 2]>, min_effect: f64, higher_is_better: bool) 
     }
 }
 
-/// Half the width of the interval, on a logarithmic scale.
+/// Half the width of an interval, on a logarithmic scale.
 fn half_width([low, high]: [f64; 2]) -> f64 {
     (high / low).ln() / 2.0
 }
@@ -131,8 +132,8 @@ fn more_pairs(ratio: &PairedRatio, min_effect: f64) -> Option<u32> {
     (more <= TOO_MANY).then_some(more as u32)
 }
 
-/// Runs whose values differ from the median by more than 3.5 robust standard deviations, and by
-/// more than 2 %.
+/// Numbers of the runs whose values differ from the median by more than 3.5 robust standard
+/// deviations, and by more than 2 %.
 fn outliers(values: &[f64], runs: &[u32]) -> Vec<u32> {
     let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
     let Some(middle) = median(&logs) else { return Vec::new() };

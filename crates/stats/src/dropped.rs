@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Raw runs → the arms that were dropped, and those that are left to compare.
+//! Finds in the raw runs the arms that were dropped, and those that are left to compare.
 //!
 //! If this machine refuses an arm, or its command is repeatedly killed for lack of memory or
 //! exceeds its deadline, that is the result for the arm; the others continue. At least two arms are
@@ -46,7 +46,7 @@ pub fn kept_arms<'a>(experiment: &'a Experiment, dropped: &[TrialDropped]) -> Ve
     experiment.arms.iter().filter(|arm| !is_gone(arm)).collect()
 }
 
-/// Why the arm of the last run is dropped after it; `None` if it is not.
+/// Why the arm of the last run is dropped after that run; `None` if it continues.
 fn why_dropped(experiment: &Experiment, runs: &[TrialRun]) -> Option<String> {
     let last = runs.last()?;
     if last.end == RunEnd::NotRun {

@@ -15,7 +15,7 @@ use crate::swap_kinds::{INSTEAD, not_comparable};
 /// Default number of pairs: with fewer than six there is no interval, and seven give a coverage of
 /// 95 %.
 pub const USUAL_PAIRS: u32 = 7;
-/// Maximum number of pairs.
+/// Maximum number of pairs of an experiment.
 pub const MOST_PAIRS: u32 = 100;
 /// Maximum length of the line from which on a run is measured, in bytes.
 const LONGEST_LINE: usize = 200;
@@ -23,29 +23,29 @@ const LONGEST_LINE: usize = 200;
 /// The description of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Experiment {
-    /// The program to run.
+    /// The program that is measured.
     #[serde(flatten)]
     pub program: Program,
-    /// At least two arms; the others are compared with the first.
+    /// Arms, at least two; the others are compared with the first.
     pub arms: Vec<TrialArm>,
-    /// At least one metric; the first decides the verdict.
+    /// Metrics, at least one; the first decides the verdict.
     pub metrics: Vec<Metric>,
-    /// Maximum number of pairs.
+    /// Maximum number of pairs to run.
     pub pairs: u32,
-    /// Effects up to this size do not matter; 0.02 means 2 %.
+    /// Largest effect that does not matter, as a fraction; 0.02 means 2 %.
     pub min_effect: f64,
     /// Number of warm-up rounds, which are discarded, as is the first run before them.
     pub warm_up: u32,
     /// Seed of the order of the runs.
     pub seed: u64,
-    /// Memory limit of the command's cgroup.
+    /// Memory limit of the command's cgroup in bytes; `None`: no limit.
     pub memory_limit_bytes: Option<u64>,
-    /// Time limit of a run.
+    /// Time limit of a single run.
     pub deadline: Duration,
     /// Which clock the machine that runs the experiment has: a real one, or that of an emulator.
     #[serde(default)]
     pub clock: Clock,
-    /// Sample where the kernel's reclaim thread spends its time.
+    /// Whether to sample where the kernel's reclaim thread spends its time.
     #[serde(default)]
     pub profile: bool,
     /// The line of the command's output from which on events, CPU time and stalls are counted;
@@ -60,18 +60,19 @@ pub struct Experiment {
 /// A program that runs beside the measured one, in its own cgroup, until that ends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Neighbour {
-    /// The program to run.
+    /// The program of the neighbour.
     #[serde(flatten)]
     pub program: Program,
-    /// Memory limit of its cgroup.
+    /// Memory limit of the neighbour's cgroup.
     pub memory_limit_bytes: Option<u64>,
-    /// The line that it prints when the measured program may start; `None`: at once.
+    /// The line that the neighbour prints when the measured program may start; `None`: it may start
+    /// at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<String>,
 }
 
 impl Experiment {
-    /// The metric that decides; time if there is none.
+    /// The metric that decides the verdict; elapsed time if no metric is listed.
     #[must_use]
     pub fn primary(&self) -> &Metric {
         static TIME: std::sync::LazyLock<Metric> = std::sync::LazyLock::new(Metric::time);
@@ -116,14 +117,14 @@ impl Experiment {
         self.check_clock()
     }
 
-    /// The program of an arm.
+    /// The program that the runs of an arm execute.
     #[must_use]
     pub fn program_of<'a>(&'a self, arm: &'a TrialArm) -> &'a Program {
         arm.program.as_ref().unwrap_or(&self.program)
     }
 
-    /// Maximum number of runs: the first one and the warm-up rounds, which are discarded, and the
-    /// pairs.
+    /// Maximum number of runs of the experiment: the first one and the warm-up rounds, which are
+    /// discarded, and the pairs.
     #[must_use]
     pub fn runs(&self) -> u32 {
         let arms = u32::try_from(self.arms.len()).unwrap_or(u32::MAX);
@@ -137,7 +138,7 @@ impl Experiment {
         self.arms.iter().any(|arm| arm.swap.as_ref().is_some_and(|areas| !areas.is_empty()))
     }
 
-    /// Whether it needs a lender: for settings, swap or a memory limit.
+    /// Whether the experiment needs a lender: for settings, swap or a memory limit.
     #[must_use]
     pub fn borrows(&self) -> bool {
         let of_arm = |arm: &TrialArm| !arm.settings.is_empty() || arm.swap.is_some();
@@ -179,7 +180,7 @@ impl Experiment {
     }
 }
 
-/// Whether this can be one line of output.
+/// Whether a text can be one line of output.
 fn is_line(text: &str) -> bool {
     (1..=LONGEST_LINE).contains(&text.len()) && !text.contains('\n')
 }
@@ -187,7 +188,7 @@ fn is_line(text: &str) -> bool {
 /// Why an experiment is inconsistent.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Unsound {
-    /// No command, or fewer than two arms.
+    /// The experiment has no command, or fewer than two arms.
     #[error("expected a command and two arms")]
     Empty,
     /// An arm has a setting twice.
@@ -198,10 +199,10 @@ pub enum Unsound {
         /// Name of the setting.
         knob: String,
     },
-    /// The direction of a metric is reversed.
+    /// A metric has the wrong direction: more (or less) of it is never wanted.
     #[error("{less} of {metric} is never wanted")]
     NeverWanted {
-        /// `more` or `less`.
+        /// The unwanted direction: `more` or `less`.
         less: &'static str,
         /// Name of the metric.
         metric: String,
@@ -212,13 +213,13 @@ pub enum Unsound {
     /// A metric is invalid.
     #[error(transparent)]
     Metric(#[from] NotAMetric),
-    /// Too few or too many pairs or warm-up rounds.
+    /// The number of pairs or warm-up rounds is too small or too large.
     #[error("expected 1 to {MOST_PAIRS} pairs, found {0}")]
     Pairs(u32),
-    /// The text cannot be a line of output.
+    /// The line from which on a run is measured, or the neighbour's, cannot be a line of output.
     #[error("expected a line of 1 to {LONGEST_LINE} bytes to wait for, found {0:?}")]
     Line(String),
-    /// The smallest effect that matters is out of range.
+    /// The smallest effect that matters is not from 0 to below 1.
     #[error("expected a least effect below 1, found {0}")]
     Effect(f64),
     /// An arm is incomplete.
@@ -226,7 +227,7 @@ pub enum Unsound {
     Lacking {
         /// Name of the arm.
         arm: String,
-        /// What is missing.
+        /// What the arm lacks, in words for the user.
         what: &'static str,
     },
     /// A negative swap priority, which swapon cannot set.
@@ -234,7 +235,7 @@ pub enum Unsound {
     Priority {
         /// Name of the arm.
         arm: String,
-        /// Its priority.
+        /// The priority that was found.
         found: i16,
     },
     /// A setting of zram in an arm without zram.
@@ -248,16 +249,17 @@ pub enum Unsound {
     /// The primary metric cannot be judged with the machine's clock.
     #[error("{metric} cannot decide: {why}; let a count decide, as {instead}")]
     CannotDecide {
-        /// The primary metric.
+        /// Name of the primary metric.
         metric: String,
-        /// Why it cannot be judged.
+        /// Why the metric cannot be judged.
         why: &'static str,
-        /// A metric that can.
+        /// Name of a metric that can be judged.
         instead: &'static str,
     },
 }
 
-/// zswap needs a swap area: each page in its pool has a slot there.
+/// The error text for zswap without a swap area after it: each page in zswap's pool has a slot
+/// there.
 const ZSWAP_ALONE: &str =
     "zswap in the wrong place: expected it first, with a swap area after it, as zswap:lz4+file:1G";
 

@@ -10,10 +10,11 @@ use crate::compare::{detectable_effect, with_half_event};
 use crate::experiment::Experiment;
 use crate::name::TIME;
 
-/// Larger numbers of pairs are not computed.
+/// Largest number of pairs that is forecast.
 const TOO_MANY: u32 = 10_000;
 
-/// `None` if no arm had two successful runs.
+/// Forecasts the precision after all pairs from the runs of the warm-up; `None` if no arm had two
+/// successful runs.
 #[must_use]
 pub fn forecast(experiment: &Experiment, runs: &[TrialRun]) -> Option<TrialForecast> {
     let warm: Vec<&TrialRun> = runs

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Settings that act only during reclaim, in a trial in which nothing was reclaimed.
+//! Detects a trial in which nothing was reclaimed, although its settings act only during reclaim.
 //!
 //! More pairs of such runs do not help; a lower memory limit does.
 
@@ -9,7 +9,7 @@ use crate::name::{
     PEAK_MEMORY, REFAULTS, SCANNED, STOLEN, SWAP_USED, SWAPPED_OUT, ZERO_OUT, ZSWAP_OUT,
 };
 
-/// Names, or prefixes, of settings that act through reclaim only.
+/// Names of settings, or prefixes of them, that act through reclaim only.
 const OF_RECLAIM: [&str; 12] = [
     "vm.swappiness",
     "vm.page-cluster",
@@ -24,7 +24,8 @@ const OF_RECLAIM: [&str; 12] = [
     "cgroup.memory.swap.",
     "cgroup.memory.zswap.",
 ];
-/// Metrics that show reclaim. A run has those that its machine provides.
+/// Metrics that show reclaim, each with the value below which reclaim is negligible. A run has
+/// those that its machine provides.
 const TRACES: [(&str, f64); 7] = [
     (SCANNED, FEW_PAGES),
     (STOLEN, FEW_PAGES),
@@ -37,7 +38,7 @@ const TRACES: [(&str, f64); 7] = [
 /// Number of pages per run below which reclaim is negligible: the machine reclaims some pages
 /// anyway.
 const FEW_PAGES: f64 = 64.0;
-/// The same threshold in bytes.
+/// Size in bytes below which reclaim is negligible.
 const FEW_BYTES: f64 = 64.0 * 4096.0;
 /// Suggested limit as a fraction of the command's peak memory: enough to cause reclaim, and not so
 /// small that the command is killed.
@@ -83,7 +84,7 @@ fn nothing_reclaimed(run: &TrialRun, trial: &Trial) -> bool {
     !lines.is_empty() && lines.iter().all(|(count, few)| count < few) && below_limit
 }
 
-/// The size in whole MiB, so that it can be typed.
+/// A size in bytes, rounded to whole MiB, so that it can be typed.
 fn size(bytes: f64) -> Bytes {
     #[expect(
         clippy::cast_possible_truncation,

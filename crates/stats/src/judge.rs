@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An experiment and its raw runs → the result.
+//! Computes the result of an experiment from its description and its raw runs.
 //!
 //! There is no other input, so anybody who has the raw runs gets the same result. Pairs with a
 //! failed run are counted but not compared. Dropped arms are not compared; if the first arm is
@@ -68,7 +68,7 @@ pub fn judge(experiment: &Experiment, runs: &[TrialRun]) -> Trial {
     trial
 }
 
-/// Removes advice about more pairs, which would not help.
+/// Removes advice about more pairs from a trial for which they would not help.
 fn advise_no_pairs(trial: &mut Trial) {
     let others = trial.others.iter_mut().flat_map(|other| &mut other.metrics);
     trial.metrics.iter_mut().chain(others).for_each(|metric| metric.more_pairs = None);
@@ -91,7 +91,7 @@ fn why_stopped(trial: &Trial) -> Option<String> {
     short.then(|| format!("only {ran} of {} pairs were run", trial.planned_pairs))
 }
 
-/// A pair of runs.
+/// The run of the first arm and that of another one in the same pair.
 type Pair<'a> = (&'a TrialRun, &'a TrialRun);
 
 /// The pairs of the first arm and another one, in order, including failed runs.

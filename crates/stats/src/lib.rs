@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An experiment and its raw runs → which arm is better, or that no difference was found. Pure: no
-//! I/O, no clock.
+//! Judges an experiment from its raw runs: which arm is better, or that no difference was found.
+//! Pure: no I/O, no clock.
 //!
 //! [`judge`] needs only the description of an [`Experiment`] and its runs: recorded runs can be
 //! judged again. [`paired`] estimates the ratio of B to A with its interval (Hodges-Lehmann

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The metrics of a run; and regular expressions → a number in a command's output.
+//! The metrics of a run, and regular expressions that find a number in a command's output.
 
 use pagewise_model::MetricKind;
 use regex_lite::Regex;
@@ -9,25 +9,26 @@ use crate::name::TIME;
 use crate::standard_metrics::{KNOWN, SHARE, StandardMetric};
 use crate::workload_metrics::SAID;
 
-/// The row of the table with this name.
+/// The row with this name in the table of standard metrics.
 pub(crate) fn find_standard(name: &str) -> Option<&'static StandardMetric> {
     KNOWN.iter().chain(SAID).find(|known| known.name == name)
 }
 
-/// A requested metric.
+/// A metric that the user requested.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metric {
-    /// A name of the table, or a regular expression with a group around a number.
+    /// A name from the table of standard metrics, or a regular expression with a group around a
+    /// number.
     pub name: String,
     /// Whether larger values are better; for a regular expression the user decides that.
     pub higher_is_better: bool,
 }
 
 impl Metric {
-    /// Parses a name of the table, or a regular expression.
+    /// Parses a name from the table of standard metrics, or a regular expression.
     ///
     /// # Errors
-    /// If it is neither.
+    /// If the text is neither.
     pub fn parse(text: &str) -> Result<Self, NotAMetric> {
         if find_standard(text).is_none() {
             Pattern::new(text)?;
@@ -36,24 +37,24 @@ impl Metric {
         Ok(Self { name: text.to_owned(), higher_is_better })
     }
 
-    /// Elapsed time, the default primary metric.
+    /// The metric of elapsed time, which is the default primary metric.
     #[must_use]
     pub fn time() -> Self {
         Self { name: TIME.to_owned(), higher_is_better: false }
     }
 
-    /// What kind of quantity it measures.
+    /// The kind of quantity that the metric measures.
     #[must_use]
     pub fn kind(&self) -> MetricKind {
         self.standard().map_or(MetricKind::Said, |known| known.kind)
     }
 
-    /// Whether it counts whole events or bytes.
+    /// Whether the metric counts whole events or bytes.
     pub(crate) fn is_whole(&self) -> bool {
         self.standard().is_some_and(|known| known.kind == MetricKind::Count && known.unit != SHARE)
     }
 
-    /// Its row in the table; `None` for a regular expression.
+    /// The metric's row in the table of standard metrics; `None` for a regular expression.
     #[must_use]
     pub fn standard(&self) -> Option<&'static StandardMetric> {
         find_standard(&self.name)
@@ -72,10 +73,10 @@ pub fn prefer_more(metrics: &mut [Metric]) -> bool {
 /// Why a text is not a metric.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum NotAMetric {
-    /// Neither a name nor a valid regular expression.
+    /// The text is neither a name of a metric nor a valid regular expression.
     #[error("{what}: {0}", what = expected_names())]
     Unreadable(Box<regex_lite::Error>),
-    /// A regular expression without a group.
+    /// The text is a regular expression without a group.
     #[error("{what}: {0:?} has no group in parentheses", what = expected_names())]
     NoGroup(String),
 }
@@ -86,7 +87,7 @@ fn expected_names() -> String {
     format!("expected {names}, or a regular expression with a group around a number")
 }
 
-/// Extracts a number from a command's output.
+/// A regular expression that extracts a number from a command's output.
 #[derive(Debug, Clone)]
 pub struct Pattern(Regex);
 
@@ -94,7 +95,7 @@ impl Pattern {
     /// Compiles a regular expression, which must have a group.
     ///
     /// # Errors
-    /// If it is invalid or has no group.
+    /// If the regular expression is invalid or has no group.
     pub fn new(text: &str) -> Result<Self, NotAMetric> {
         let regex = Regex::new(text).map_err(|error| NotAMetric::Unreadable(Box::new(error)))?;
         match regex.captures_len() {
@@ -103,7 +104,8 @@ impl Pattern {
         }
     }
 
-    /// The number in the first group of the last match: programs print their totals at the end.
+    /// The number in the first group of the last match in a command's output: programs print their
+    /// totals at the end.
     #[must_use]
     pub fn number(&self, message: &str) -> Option<f64> {
         let last = self.0.captures_iter(message).last()?;
@@ -113,7 +115,7 @@ impl Pattern {
     }
 }
 
-/// Rounded to 15 digits, so that writing it as text and parsing it gives the same number.
+/// A number rounded to 15 digits, so that writing it as text and parsing it gives the same number.
 fn storable(number: f64) -> f64 {
     format!("{number:.14e}").parse().unwrap_or(number)
 }

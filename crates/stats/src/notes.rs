@@ -14,7 +14,8 @@ const OTHERS: f64 = 0.2;
 /// Number of CPUs that may be lost to steal without a note.
 const STOLEN: f64 = 0.01;
 
-/// Composes the notes. `first`: the arm that all others should have been compared with.
+/// Composes the notes about a trial. `first`: the arm that all others should have been compared
+/// with.
 pub(crate) fn compose(
     trial: &Trial,
     runs: &[TrialRun],

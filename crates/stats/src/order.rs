@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A seed → the random order in which the arms run.
+//! Draws the random order in which the arms run, from a seed.
 //!
 //! The order within each pair is random. That makes the comparison valid for any drift: if two arms
 //! are equal, exchanging their names changes only signs. An alternating order could be in step with

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Pairs of runs → the ratio of B to A, with its interval.
+//! Estimates the ratio of B to A, with its interval, from pairs of runs.
 //!
 //! The estimate is that of Hodges and Lehmann: the median of all averages of two log ratios (Walsh
 //! averages), including each ratio with itself. Its interval inverts the signed-rank test: it
@@ -9,13 +9,13 @@
 //!
 //! Source: Hollander, Wolfe, Chicken, "Nonparametric Statistical Methods", 3rd edition, 3.1 to 3.3.
 
-/// The ratio of B to A.
+/// The ratio of B to A, estimated from pairs of runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PairedRatio {
-    /// The estimate of B / A.
+    /// Estimate of the ratio B / A.
     pub estimate: f64,
-    /// Contains the true ratio in at least 95 of 100 experiments; `None` with fewer than six pairs,
-    /// which cannot give this coverage.
+    /// The interval of the ratio, which contains the true one in at least 95 of 100 experiments;
+    /// `None` with fewer than six pairs, which cannot give this coverage.
     pub interval: Option<[f64; 2]>,
     /// Number of pairs that were compared.
     pub pairs: usize,
@@ -97,7 +97,7 @@ fn signed_rank_distribution(pairs: usize) -> Vec<f64> {
     likely
 }
 
-/// The median; of two middle values their mean. `None` if there are no values.
+/// The median of the values, or the mean of the two middle ones; `None` if there are no values.
 #[must_use]
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
@@ -119,7 +119,7 @@ mod tests {
 
     use super::*;
 
-    /// Table A.4 of the book: the critical sums at 2.5 %.
+    /// The expected values are those of table A.4 of the book: the critical sums at 2.5 %.
     #[test]
     fn bounds_are_those_of_the_published_tables() {
         let published = [(5, None), (6, Some(1)), (7, Some(3)), (8, Some(4)), (9, Some(6))];
@@ -179,7 +179,7 @@ mod tests {
             prop_assert_eq!((low.ln()..=high.ln()).contains(&shift), kept);
         }
 
-        /// Exchanging A and B inverts the ratio.
+        /// Property of the ratio: exchanging A and B inverts it.
         #[test]
         fn a_per_b_is_b_per_a_turned_over(
             pairs in prop::collection::vec((0.1f64..10.0, 0.1f64..10.0), 6..20),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Two experiments → whether the second one confirms the first.
+//! Decides whether the second of two experiments confirms the first.
 //!
 //! The two are independent, so the interval of the difference of their estimates has the square
 //! root of the sum of their squared widths. Whether two intervals overlap is not enough: they may
@@ -7,7 +7,8 @@
 
 use pagewise_model::{Agreement, Ends, Replicated, Trial, TrialMetric};
 
-/// The metrics that both have and that at least one could estimate, in the order of the first.
+/// Compares the metrics that both experiments have and that at least one could estimate, in the
+/// order of the first.
 #[must_use]
 pub fn replicate_all(first: &Trial, second: &Trial) -> Vec<Replicated> {
     let both = |one: &TrialMetric| {
@@ -54,7 +55,7 @@ mod tests {
         compare_metric(&Metric::time(), false, &series, Some(3), 0.02)
     }
 
-    /// The intervals of the third pair overlap, although they differ significantly.
+    /// The intervals of the third pair of experiments overlap, although they differ significantly.
     #[test]
     fn what_lies_between_two_experiments_is_judged_by_both() {
         assert_eq!(replicate(&metric(1.1, 0.05), &metric(1.12, 0.05)).agreement, Agreement::Agree);

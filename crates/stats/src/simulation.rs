@@ -14,21 +14,21 @@ use crate::order::rounds;
 /// A simulated machine on which a command takes about a second.
 #[derive(Debug, Clone, Copy)]
 struct Machine {
-    /// Variation of a run; 0.02 means 2 %.
+    /// Random variation of a run; 0.02 means 2 %.
     noise: f64,
-    /// How much slower the machine gets over the experiment.
+    /// How much slower the machine gets over the experiment, as a fraction.
     drift: f64,
     /// Probability that a run begins a burst of other load, which lasts for a few runs, and the
     /// maximum slowdown of these runs.
     bursts: (f64, f64),
-    /// The smallest effect that matters.
+    /// The smallest effect that matters, as a fraction.
     min_effect: f64,
 }
 
 const CALM: Machine = Machine { noise: 0.02, drift: 0.0, bursts: (0.0, 0.0), min_effect: 0.02 };
 const ROUGH: Machine = Machine { drift: 0.3, bursts: (0.05, 0.8), ..CALM };
 
-/// Normally distributed with mean 0 and deviation 1 (Box-Muller).
+/// Draws a number that is normally distributed with mean 0 and deviation 1 (Box-Muller).
 fn draw_normal(rng: &mut Rng) -> f64 {
     let (radius, angle) =
         ((-2.0 * (1.0 - rng.f64()).ln()).sqrt(), std::f64::consts::TAU * rng.f64());
@@ -88,7 +88,7 @@ fn simulate(machine: Machine, effect: f64, pairs: u32, seed: u64) -> TrialMetric
 
 const TRIALS: u64 = 2000;
 
-/// The share of all trials for which `holds` is true.
+/// The share of all simulated trials for which `holds` is true.
 fn share_of_trials(
     machine: Machine,
     effect: f64,

@@ -14,19 +14,19 @@ use crate::name::{
 /// A metric that every run has, if the host provides it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StandardMetric {
-    /// Its name, as typed and printed.
+    /// Name of the metric, as typed and printed.
     pub name: &'static str,
-    /// Its unit.
+    /// Unit of the metric's values.
     pub unit: &'static str,
-    /// What kind of quantity it measures.
+    /// The kind of quantity that the metric measures.
     pub kind: MetricKind,
-    /// Whether larger values are better.
+    /// Whether larger values of the metric are better.
     pub higher_is_better: bool,
-    /// One sentence about what it counts or where it comes from.
+    /// One sentence about what the metric counts or where its value comes from.
     pub doc: &'static str,
 }
 
-/// Sorted by reliability: counts, then CPU time, then elapsed time.
+/// All standard metrics, sorted by reliability: counts, then CPU time, then elapsed time.
 pub const KNOWN: &[StandardMetric] = &[
     count(MAJOR_FAULTS, "count", "page faults of the command's processes that had to read a page"),
     count(REFAULTS, "pages", "pages read again soon after they were dropped or swapped out"),

@@ -12,7 +12,7 @@ use crate::name::{
     REFAULTS, REFAULTS_ANON, STOLEN, SWAPPED_IN, SWAPPED_OUT, WRITTEN_BACK, ZSWAP_IN, ZSWAP_OUT,
 };
 
-/// Metrics to compare instead.
+/// Names of metrics to compare instead of swapped pages, for an error message.
 pub(crate) const INSTEAD: &str = "swap-ins, disk-swap-reads or major-faults";
 
 const OF_DEVICES: [&str; 5] = [SWAPPED_IN, SWAPPED_OUT, ZSWAP_IN, ZSWAP_OUT, WRITTEN_BACK];

@@ -5,7 +5,7 @@ use pagewise_model::MetricKind;
 
 use crate::standard_metrics::StandardMetric;
 
-/// The values that workloads of Pagewise print, sorted by reliability.
+/// Metrics that workloads of Pagewise print, sorted by reliability.
 pub const SAID: &[StandardMetric] = &[
     StandardMetric {
         name: "precision",

@@ -5,7 +5,7 @@ use super::error::Error;
 use super::{ColdPages, HugePages, Redis, Size, Swap, Tiers};
 use crate::contents::Mix;
 
-/// Refuses if `holds` is false, naming what was expected and what was found.
+/// Returns an error if `holds` is false, naming what was expected and what was found.
 fn require(
     holds: bool,
     key: &str,
@@ -33,7 +33,7 @@ fn check_exponent(value: f64) -> Result<(), Error> {
     require((0.0..=5.0).contains(&value), "exponent", "a number from 0 to 5", value)
 }
 
-/// The number of pages of a size, at least one.
+/// Converts a size to a number of pages; an error if that is 0.
 fn some_pages(key: &str, size: Size) -> Result<usize, Error> {
     let pages = pages(key, size)?;
     require(pages > 0, key, "a page at least", size)?;
@@ -50,7 +50,7 @@ pub(super) fn pages(key: &str, size: Size) -> Result<usize, Error> {
     Ok(number.unwrap_or_default())
 }
 
-/// The contents of the pages.
+/// Parses the mix of contents of the pages.
 pub(super) fn contents(text: &str) -> Result<Mix, Error> {
     text.parse().map_err(|error| Error::Unsound(format!("contents: {error}")))
 }

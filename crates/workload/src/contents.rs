@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A mix such as `zero:10,text:60,random:30` and a seed → pages with these kinds of contents.
+//! Generates pages with given kinds of contents, from a mix such as `zero:10,text:60,random:30` and
+//! a seed.
 //!
 //! Generated pages are used if no real memory is available, or if an experiment must know what it
 //! compresses. They do not replace real ones: a program's heap is neither text nor noise. The same
@@ -13,13 +14,13 @@ use fastrand::Rng;
 /// Kind of contents of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Zeros.
+    /// A page of zeros.
     Zero,
-    /// A record of 64 bytes, repeated, with a counter in it: compresses to a few per cent.
+    /// A record of 64 bytes, repeated, with a counter in it: the page compresses to a few per cent.
     Repeated,
-    /// Words of a small vocabulary with uneven frequencies: compresses two- to threefold.
+    /// A page of words of a small vocabulary with uneven frequencies: compresses two- to threefold.
     Text,
-    /// Noise: does not compress.
+    /// A page of noise: does not compress.
     Random,
 }
 
@@ -40,7 +41,7 @@ pub struct Mix {
     duplicates: u32,
 }
 
-/// A mix that could not be parsed.
+/// The text of a mix could not be parsed.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "expected parts of 100 such as zero:10,text:60,random:30 (kinds: zero, repeated, text, random; \
@@ -113,13 +114,13 @@ impl Mix {
     }
 }
 
-/// Random words.
+/// Random words, of which pages of text are made.
 fn vocabulary(rng: &mut Rng) -> Vec<String> {
     let mut word = || (0..rng.usize(2..10)).map(|_| rng.lowercase()).collect();
     (0..600).map(|_| word()).collect()
 }
 
-/// Appends one page.
+/// Appends one page of this kind.
 fn fill(kind: Kind, all: &mut Vec<u8>, page: usize, words: &[String], rng: &mut Rng) {
     let end = all.len() + page;
     match kind {

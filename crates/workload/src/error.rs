@@ -6,13 +6,13 @@ use std::io;
 /// What prevented a workload from finishing.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The parameters are inconsistent.
+    /// The parameters of the workload are inconsistent.
     #[error("{0}")]
     Unsound(String),
     /// A system call failed.
     #[error("{what}")]
     Kept {
-        /// The operation or file.
+        /// The operation or file that failed.
         what: String,
         /// The error of the system call.
         source: io::Error,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A described workload → the command that runs it; and the output of that command → values and
-//! course.
+//! Workloads: makes the command that runs a described workload, and reads the values and the course
+//! from the output of that command.
 //!
 //! A workload is run by this program itself (`pagewise lab workload`), so that an experiment starts
 //! it like any other command. The last line of its output is the result ([`WorkloadSummary`]).

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A fractional rate, such as 0.25 operations per step → how many operations are due now.
+//! Computes how many operations are due at each step of a fractional rate, such as 0.25 operations
+//! per step.
 
 /// Accumulates a rate that need not be an integer; fractions are carried over to the next step.
 #[derive(Debug, Default)]

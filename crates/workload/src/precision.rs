@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Access frequencies of pages, and which pages were evicted → the share of the evicted pages that
-//! were among the least used.
+//! Computes which share of the evicted pages were among the least used, from the access frequencies
+//! of all pages.
 //!
 //! The ideal set has as many pages as were evicted: the least used ones. If the border of the ideal
 //! set lies within pages of equal frequency, each of them counts partially, so that no order among
@@ -11,14 +11,15 @@
 pub(crate) struct Page {
     /// Access frequency, in any unit that is the same for all pages.
     pub(crate) requested: f64,
-    /// It is not in memory any more.
+    /// Whether the page is no longer in memory.
     pub(crate) evicted: bool,
 }
 
 /// Minimum number of evicted pages for a meaningful result.
 pub(crate) const LEAST: usize = 100;
 
-/// 1 if exactly the least used pages were evicted; `None` if too few were evicted.
+/// The precision of eviction: 1 if exactly the least used pages were evicted; `None` if too few
+/// were evicted.
 pub(crate) fn precision(pages: &mut [Page]) -> Option<f64> {
     let evicted = pages.iter().filter(|page| page.evicted).count();
     if evicted < LEAST {
@@ -65,8 +66,8 @@ mod tests {
     }
 
     proptest! {
-        /// The ideal set is filled page by page, for each order of equal pages: the mean over all
-        /// orders equals the partial counts.
+        /// A naive count for comparison: the ideal set is filled page by page, for each order of
+        /// equal pages; the mean over all orders equals the partial counts.
         #[test]
         fn a_naive_count_agrees(
             drawn in proptest::collection::vec((0u8..20, any::<bool>()), 250..400),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Iterations → the course of a workload, and the values of its steady state.
+//! Records the iterations of a workload, and computes its course and the values of its steady
+//! state.
 //!
 //! Which iterations belong to the steady state is known only at the end. So latencies are stored
 //! for each iteration; if there are many iterations, for equal groups of them: at most [`MOST`]
@@ -18,11 +19,11 @@ const MOST: usize = 200;
 /// Maximum latency that is recorded: 17 s, in nanoseconds.
 const LONGEST_NS: u64 = (1 << 34) - 1;
 
-/// The iterations so far.
+/// The iterations of a workload so far.
 #[derive(Debug)]
 pub(super) struct Record {
     points: Vec<Point>,
-    /// Number of iterations in a point.
+    /// Number of iterations in a point of the course.
     width: u32,
     open: Point,
 }
@@ -63,7 +64,7 @@ impl Record {
         self.open.latency.saturating_record(nanoseconds);
     }
 
-    /// Ends an iteration.
+    /// Ends an iteration, with its duration in seconds and the number of its operations.
     pub(super) fn add_iteration(&mut self, seconds: f64, operations: u64) {
         self.open.iterations += 1;
         self.open.operations += operations;
@@ -86,7 +87,7 @@ impl Record {
         self.width *= 2;
     }
 
-    /// Number of complete points.
+    /// Number of complete points of the course.
     pub(super) fn points(&self) -> usize {
         self.points.len()
     }
@@ -95,15 +96,15 @@ impl Record {
         self.points.iter().map(Point::seconds_each).collect()
     }
 
-    /// The final result. Iterations at the end that do not fill a point are left out, and so is an
-    /// iteration that was cut short. If the workload did not settle, the values are those of the
-    /// second half.
+    /// The course and the values of the steady state. Iterations at the end that do not fill a
+    /// point are left out, and so is an iteration that was cut short. If the workload did not
+    /// settle, the values are those of the second half.
     pub(super) fn conclude(self) -> (Course, BTreeMap<String, f64>) {
         let settled = find_settled(&self.seconds_each());
         self.steady_from(settled)
     }
 
-    /// The final result if the first point of the steady state is known.
+    /// The course and the values of the steady state, which begins at this point.
     pub(super) fn conclude_from(self, point: usize) -> (Course, BTreeMap<String, f64>) {
         self.steady_from(Some(point))
     }
@@ -133,14 +134,15 @@ impl Record {
     }
 }
 
-/// An empty histogram.
+/// An empty histogram of latencies in nanoseconds.
 pub(super) fn latencies() -> Histogram<u32> {
     // The bounds are constants that are valid; a test checks them.
     let latency = Histogram::new_with_bounds(1, LONGEST_NS, 2);
     latency.unwrap_or_else(|_| unreachable!("constant bounds"))
 }
 
-/// For each power of two, the number of values between the previous one and this one.
+/// Numbers of latencies by powers of two: for each power, how many are between the previous power
+/// and this one.
 pub(super) fn by_powers_of_two(latency: &Histogram<u32>) -> Vec<(u64, u64)> {
     let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
     for step in latency.iter_recorded() {
@@ -175,7 +177,7 @@ mod tests {
         assert_eq!(course.latency_ns, [(1024, 5000)]);
     }
 
-    /// Whatever the course looks like.
+    /// The property holds for a course of any form.
     #[test]
     fn where_the_steady_state_is_known_it_begins_there() {
         let mut record = Record::new();

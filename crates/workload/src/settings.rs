@@ -13,17 +13,19 @@ use super::Size;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Workload {
-    /// Code and data that are together slightly larger than memory.
+    /// `swap`: code and data that are together slightly larger than memory.
     Swap(Swap),
-    /// Pages with known access frequencies: which ones does the kernel evict?
+    /// `coldpages`: pages with known access frequencies, to see which ones the kernel evicts.
     Coldpages(ColdPages),
-    /// Cold pages that were written first, and hot ones: which of them occupy the fast swap area?
+    /// `tiers`: cold pages that were written first, and hot ones, to see which of them occupy the
+    /// fast swap area.
     Tiers(Tiers),
-    /// Memory that is filled for the first time: costs and benefits of huge pages.
+    /// `hugepages`: memory that is filled for the first time, to see costs and benefits of huge
+    /// pages.
     Hugepages(HugePages),
-    /// A real redis-server under redis-benchmark.
+    /// `redis`: a real redis-server under redis-benchmark.
     Redis(Redis),
-    /// A user's command.
+    /// A command of the user.
     Command {
         /// The program and its arguments.
         argv: Vec<String>,
@@ -31,7 +33,7 @@ pub enum Workload {
 }
 
 impl Workload {
-    /// The program that runs it; `own` is the path of this program.
+    /// The program that runs the workload; `own` is the path of this program.
     #[must_use]
     pub fn program(&self, own: &Path) -> Program {
         if let Self::Command { argv } = self {
@@ -44,14 +46,14 @@ impl Workload {
         recognise(argv)
     }
 
-    /// Whether it prints [`STEADY`](super::STEADY).
+    /// Whether the workload prints [`STEADY`](super::STEADY).
     #[must_use]
     pub fn is_marked(&self) -> bool {
         matches!(self, Self::Swap(_) | Self::Coldpages(_) | Self::Tiers(_))
     }
 
-    /// The workload that a program runs; `None` if it is not one, or has parameters unknown to this
-    /// version.
+    /// The workload that a program runs; `None` if the program is not a workload of Pagewise, or
+    /// has parameters unknown to this version.
     #[must_use]
     pub fn of_program(program: &Program) -> Option<Self> {
         let keys = program.workload()?;
@@ -83,12 +85,12 @@ pub fn recognise(argv: Vec<String>) -> Program {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pattern {
-    /// Each page with the same probability.
+    /// Random pages, each with the same probability.
     #[default]
     Uniform,
     /// A Zipf distribution with exponent 1; the ranks of pages are shuffled.
     Zipf,
-    /// Sequentially.
+    /// The pages one after the other.
     Scan,
 }
 
@@ -96,11 +98,11 @@ pub enum Pattern {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Readahead {
-    /// None (`MADV_RANDOM`): a fault reads one page.
+    /// No readahead (`MADV_RANDOM`): a fault reads one page.
     #[default]
     None,
-    /// The kernel's default; a host with a large `read_ahead_kb` reads thousands of pages for one
-    /// fault.
+    /// Readahead as the kernel does it by default; a host with a large `read_ahead_kb` reads
+    /// thousands of pages for one fault.
     Kernel,
 }
 
@@ -110,15 +112,15 @@ pub enum Readahead {
 pub struct Swap {
     /// Size of the code: a file that is mapped and read.
     pub code: Size,
-    /// Share of code touches that go to the hottest tenth of it; the others go to any page.
+    /// Share of code touches that go to the hottest tenth of the code; the others go to any page.
     pub code_hot_share: f64,
-    /// Touches of code per touch of data.
+    /// Number of touches of code per touch of data.
     pub code_per_data: f64,
-    /// Readahead for the code.
+    /// Readahead of the file with the code.
     pub readahead: Readahead,
     /// Size of the data: anonymous memory.
     pub data: Size,
-    /// Use shared data (shmem) instead of private.
+    /// Whether the data is shared memory (shmem) instead of private.
     pub shared: bool,
     /// Mix of page contents in percent, as `zero:10,text:60,random:30`; with `duplicates:5`, 5 % of
     /// the pages are copies of others.
@@ -128,16 +130,16 @@ pub struct Swap {
     /// Number of parts of the window, at equal distances in the data: the published workload has
     /// three.
     pub parts: u32,
-    /// How far the window moves after each iteration.
+    /// Distance by which the window moves after each iteration.
     pub step: Size,
-    /// Which pages of the window an iteration touches; the number of touches is the number of its
+    /// Which pages of the window an iteration touches; it makes as many touches as the window has
     /// pages.
     pub pattern: Pattern,
     /// Share of data touches that are writes.
     pub write_share: f64,
     /// Maximum number of iterations.
     pub iterations: u32,
-    /// Time limit in seconds.
+    /// Time limit of the workload in seconds.
     pub seconds: f64,
     /// Seed of contents and touches.
     pub seed: u64,
@@ -171,17 +173,17 @@ impl Default for Swap {
 pub struct ColdPages {
     /// Size of the anonymous memory.
     pub data: Size,
-    /// Exponent of the Zipf distribution over its pages and over the library's.
+    /// Exponent of the Zipf distribution over the pages of the data and over those of the library.
     pub exponent: f64,
     /// Contents of the anonymous pages, as `zero:10,text:60,random:30,duplicates:5`.
     pub contents: String,
     /// Size of a file that is mapped and read with the same kind of distribution.
     pub library: Size,
-    /// Touches of the library per touch of data.
+    /// Number of touches of the library per touch of data.
     pub library_per_data: f64,
     /// Size of a file that is read from start to end, repeatedly.
     pub stream: Size,
-    /// Pages of the stream that are read per touch of data.
+    /// Number of pages of the stream that are read per touch of data.
     pub stream_per_data: f64,
     /// Number of processes that map the same data, of which one touches it; 1: not shared. With
     /// more than one, `write_share` must be 0, as writes would copy the pages.
@@ -190,7 +192,7 @@ pub struct ColdPages {
     pub write_share: f64,
     /// Number of touches of data.
     pub operations: u64,
-    /// Time limit in seconds.
+    /// Time limit of the workload in seconds.
     pub seconds: f64,
     /// Seed of contents and touches.
     pub seed: u64,
@@ -221,7 +223,7 @@ impl Default for ColdPages {
 pub struct Tiers {
     /// Size of the anonymous memory that is written first; may be 0.
     pub cold: Size,
-    /// Size of the anonymous memory that is written after it and then accessed.
+    /// Size of the anonymous memory that is written after the cold set and then accessed.
     pub hot: Size,
     /// Share of accesses that go to the cold set, evenly over its pages.
     pub cold_share: f64,
@@ -256,12 +258,12 @@ impl Default for Tiers {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Advise {
-    /// Before it is touched: page faults allocate huge pages.
+    /// Advised before it is touched: page faults allocate huge pages.
     #[default]
     Before,
-    /// After it was filled: khugepaged collapses it.
+    /// Advised after it was filled: khugepaged collapses it into huge pages.
     After,
-    /// Never: the machine's policy applies.
+    /// Never advised: the machine's policy applies.
     Never,
 }
 
@@ -271,9 +273,9 @@ pub enum Advise {
 pub struct HugePages {
     /// Size of the memory to fill.
     pub data: Size,
-    /// When it is advised.
+    /// When the memory is advised.
     pub advise: Advise,
-    /// One of this many pages is written: with 8, seven of eight are left out.
+    /// Only one of this many pages is written: with 8, seven of eight are left out.
     pub touch_each: u32,
     /// Size of memory of which every second page is freed beforehand, which fragments free memory.
     pub fragment: Size,
@@ -308,9 +310,10 @@ pub struct Redis {
     pub requests: u64,
     /// Number of parallel connections.
     pub clients: u32,
-    /// Requests in flight per connection.
+    /// Number of requests in flight per connection.
     pub pipeline: u32,
-    /// Use huge pages as the machine's policy says; by default redis-server disables them.
+    /// Whether redis-server uses huge pages as the machine's policy says; by default it disables
+    /// them.
     pub thp: bool,
     /// Time limit in seconds, including the fill; if it is exceeded there is no result.
     pub seconds: f64,

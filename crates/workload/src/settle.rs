@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A series → where its steady state begins: the marginal standard error rule (MSER).
+//! Finds where the steady state of a series begins, by the marginal standard error rule (MSER).
 //!
 //! The rule cuts off so many values at the start that the standard error of the mean of the rest is
 //! minimal; there is no threshold to choose. At most the first half may be cut off: the rule is
@@ -9,7 +9,7 @@
 //! Source: White, "An effective truncation heuristic for bias reduction in simulation output",
 //! Simulation 69 (1997); Hoad, Robinson, Davies, "Automating warm-up length estimation" (2010).
 
-/// Minimum number of values for a result.
+/// Minimum number of values in a series for a result.
 const LEAST: usize = 10;
 
 /// Index of the first value of the steady state; `None` if the series does not settle.
@@ -27,7 +27,7 @@ pub(crate) fn find_settled(values: &[f64]) -> Option<usize> {
 /// For each number of values cut off: the squared standard error of the mean of the rest.
 fn errors(values: &[f64]) -> Vec<f64> {
     let (mut mean, mut squares, mut count) = (0.0, 0.0, 0.0);
-    // from the end, adding one value at a time (Welford's algorithm)
+    // standard errors from the end, adding one value at a time (Welford's algorithm)
     let mut errors: Vec<f64> = values
         .iter()
         .rev()
@@ -49,7 +49,7 @@ mod tests {
 
     use super::*;
 
-    /// The formula as in the paper.
+    /// The error computed by the formula as in the paper.
     fn naive(values: &[f64]) -> f64 {
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;

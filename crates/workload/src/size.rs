@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `48M` in a file → [`Bytes`].
+//! Sizes as written in a file, such as `48M`, as [`Bytes`].
 
 use std::fmt;
 use std::str::FromStr;

@@ -3,7 +3,7 @@
 
 use super::progress::share;
 
-/// Number of iterations.
+/// Number of iterations into which the operations are divided.
 pub(super) const SLICES: u64 = 160;
 
 /// Number of operations that are done after this iteration.
@@ -12,7 +12,7 @@ pub(super) fn slice_end(slice: u64, operations: u64) -> u64 {
     u64::try_from(all).unwrap_or(operations)
 }
 
-/// The fraction of operations that is done.
+/// The fraction of operations that is done, from 0 to 1.
 pub(super) fn share_of(done: u64, operations: u64) -> f64 {
     let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     share(number(done), number(operations))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A size and a seed → filled anonymous memory, or a file that is on disk and not in the page
-//! cache.
+//! Makes filled anonymous memory, or a file that is on disk and not in the page cache, from a size
+//! and a seed.
 //!
 //! A piece of [`PIECE`] bytes is generated once and written repeatedly: generating text takes far
 //! longer than writing it, and the workload's own memory stays small compared with what it
@@ -23,7 +23,7 @@ use super::error::{Error, ErrorContext};
 use super::progress::{Progress, share};
 use crate::contents::Mix;
 
-/// Bytes that are generated at a time.
+/// Number of bytes that are generated at a time.
 const PIECE: usize = 4 << 20;
 /// Size of the number in each page, in bytes.
 const WORD: usize = size_of::<usize>();
@@ -92,7 +92,7 @@ impl MappedStore {
     }
 }
 
-/// The folder in which files are made.
+/// Path of the folder in which files are made.
 fn folder() -> PathBuf {
     let named = std::env::var_os("TMPDIR").filter(|name| !name.is_empty()).map(PathBuf::from);
     named.or_else(on_disk).unwrap_or_else(|| "/var/tmp".into())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `swap`: code in a file and data in memory, together slightly larger than the available memory →
-//! the time of an iteration in the steady state, and the time until then.
+//! `swap`: touches code in a file and data in memory, together slightly larger than the available
+//! memory, and measures the time of an iteration in the steady state, and the time until then.
 //!
 //! If the data is barred from swapping, the kernel can only reclaim the code, which must be read
 //! again from disk for each touch. An iteration touches the data in a window that moves.
@@ -23,7 +23,7 @@ use super::window::Window;
 use super::zipf::Zipf;
 use super::{Pattern, Readahead, STEADY, Swap, WorkloadSummary, check};
 
-/// The hottest part of the code is one of this many parts.
+/// Number of parts of the code of which one is the hottest.
 const HOT: usize = 10;
 
 /// Runs the workload; `mark` is called before the second half of its iterations, or of its time.
@@ -61,14 +61,14 @@ pub(super) fn run(
     Ok(WorkloadSummary { workload: "swap".to_owned(), values, course })
 }
 
-/// Progress, by iterations or by time, whichever is further.
+/// Share of the workload that is done, by iterations or by time, whichever is further.
 fn share_done(iteration: u32, settings: &Swap, end: Instant) -> f64 {
     let left = end.saturating_duration_since(Instant::now()).as_secs_f64();
     let of_time = 1.0 - left / settings.seconds;
     of_time.max(f64::from(iteration) / f64::from(settings.iterations))
 }
 
-/// A file that is mapped like a library.
+/// The code of the workload: a file that is mapped like a library.
 #[derive(Debug)]
 struct Code {
     map: Option<MappedStore>,
@@ -90,7 +90,7 @@ impl Code {
         Ok(Self { map, pages, hot_share, per_data, pace: Pace::default() })
     }
 
-    /// Touches as many pages as are due with one touch of data.
+    /// Touches as many pages of the code as are due with one touch of data.
     fn touch(&mut self, rng: &mut Rng) {
         let Some(stored) = &self.map else { return };
         for _ in 0..self.pace.operations_due(self.per_data) {
@@ -101,7 +101,7 @@ impl Code {
     }
 }
 
-/// Which pages of the data are touched, and how.
+/// Which pages of the data a workload touches, and how.
 #[derive(Debug)]
 struct TouchPattern {
     window: Window,

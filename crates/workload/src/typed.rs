@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Text such as `swap data=224M seconds=8` → a [`Workload`]. The keys and their defaults come from
-//! the workload's type itself, so no separate list can become outdated.
+//! Parses text such as `swap data=224M seconds=8` into a [`Workload`]. The keys and their defaults
+//! come from the workload's type itself, so no separate list can become outdated.
 
 use serde_json::{Map, Value};
 
@@ -11,7 +11,8 @@ use super::{ColdPages, HugePages, Redis, Swap, Tiers, Workload, check};
 pub const KINDS: [&str; 5] = ["swap", "coldpages", "tiers", "hugepages", "redis"];
 
 impl Workload {
-    /// Parses a name, and `KEY=VALUE` for parameters that differ from their defaults.
+    /// Parses the name of a workload, and `KEY=VALUE` for parameters that differ from their
+    /// defaults.
     ///
     /// # Errors
     /// If a key or value is not valid for this workload, or the parameters are inconsistent.
@@ -30,7 +31,7 @@ impl Workload {
     /// Parses the JSON that [`Workload::program`] makes.
     ///
     /// # Errors
-    /// If it does not describe a workload, or the parameters are inconsistent.
+    /// If the text does not describe a workload, or the parameters are inconsistent.
     pub fn from_description(text: &str) -> Result<Self, Error> {
         let wrong = |error| Error::Unsound(format!("expected a workload as JSON: {error}"));
         let workload: Self = serde_json::from_str(text).map_err(wrong)?;
@@ -41,7 +42,7 @@ impl Workload {
     /// Checks that the parameters are consistent.
     ///
     /// # Errors
-    /// What is wrong.
+    /// What is wrong with the parameters.
     pub fn check(&self) -> Result<(), Error> {
         match self {
             Self::Swap(swap) => check::swap(swap),
@@ -87,7 +88,7 @@ fn read(summary: &Map<String, Value>) -> Result<Workload, String> {
     serde_json::from_value(Value::Object(summary.clone())).map_err(|error| error.to_string())
 }
 
-/// Sets one parameter; checked at once, so that the error can name it.
+/// Sets one parameter of a workload; it is checked at once, so that the error can name it.
 fn apply_setting(kind: &str, summary: &mut Map<String, Value>, setting: &str) -> Result<(), Error> {
     let wrong = |why: String| Err(Error::Unsound(why));
     let Some((key, text)) = setting.split_once('=') else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The moving window of `swap` → pages of the data.
+//! The moving window of `swap` over the pages of the data.
 
 /// The part of the data that an iteration works on, in pieces at equal distances.
 #[derive(Debug, Clone, Copy)]
@@ -8,14 +8,14 @@ pub(super) struct Window {
     pub(super) data: usize,
     /// Number of pages of all pieces together; at most those of the data.
     pub(super) pages: usize,
-    /// Number of pieces; at most the number of pages in them.
+    /// Number of pieces; at most the number of pages in all of them.
     pub(super) parts: usize,
-    /// The first page of the window.
+    /// Number of the first page of the window in the data.
     pub(super) start: usize,
 }
 
 impl Window {
-    /// Position of its n-th page in the data.
+    /// Position in the data of the n-th page of the window.
     pub(super) fn page(&self, number: usize) -> usize {
         let piece = number * self.parts / self.pages;
         let between = piece * (self.data - self.pages) / self.parts;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An exponent → ranks drawn from the Zipf distribution (inverse transform with a cumulative
-//! table), and pages by rank.
+//! Draws ranks from the Zipf distribution with a given exponent (inverse transform with a
+//! cumulative table), and pages by rank.
 //!
 //! The table takes eight bytes for each rank. It is exact, since the choice of evicted pages is
 //! judged by these probabilities.
 
 use fastrand::Rng;
 
-/// Rank k, from 0, has a probability proportional to (k + 1) to the power of minus the exponent.
+/// A Zipf distribution: rank k, from 0, has a probability proportional to (k + 1) to the power of
+/// minus the exponent.
 #[derive(Debug)]
 pub(crate) struct Zipf {
     cumulative: Vec<f64>,
@@ -28,14 +29,14 @@ impl Zipf {
         Self { cumulative }
     }
 
-    /// Draws a rank.
+    /// Draws a random rank.
     pub(crate) fn draw(&self, rng: &mut Rng) -> usize {
         let drawn = rng.f64();
         let at = self.cumulative.partition_point(|share| *share <= drawn);
         at.min(self.cumulative.len() - 1)
     }
 
-    /// The probability of a rank.
+    /// The probability of this rank.
     pub(crate) fn probability(&self, rank: usize) -> f64 {
         let before = rank.checked_sub(1).map_or(0.0, |before| self.cumulative[before]);
         self.cumulative[rank] - before
@@ -46,7 +47,7 @@ impl Zipf {
 #[derive(Debug)]
 pub(crate) struct ZipfPages {
     zipf: Zipf,
-    /// The page of each rank.
+    /// Number of the page that has each rank.
     order: Vec<u32>,
 }
 
@@ -75,7 +76,8 @@ mod tests {
 
     use super::Zipf;
 
-    /// Chi-squared test at the 0.1 % level, with nine degrees of freedom.
+    /// The frequencies of drawn ranks pass a chi-squared test at the 0.1 % level, with nine degrees
+    /// of freedom.
     #[test]
     fn ranks_come_as_often_as_they_should() {
         const DRAWS: u32 = 100_000;

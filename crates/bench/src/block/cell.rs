@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The rounds of a contestant in one shape of requests → [`Figures`]: medians, and the smallest and
-//! largest value of a round.
+//! Computes the [`Figures`] of a contestant in one shape of requests from its rounds: medians, and
+//! the smallest and largest value of a round.
 
 use pagewise_model::{Bytes, Direction, Ends, Figures, Shape};
 
@@ -10,13 +10,13 @@ use super::round::Round;
 /// A contestant in one shape of requests.
 #[derive(Debug)]
 pub struct Cell {
-    /// Index in the list of contestants.
+    /// Index of the contestant in the list of contestants.
     pub contestant: usize,
     /// The shape of the requests.
     pub shape: Shape,
-    /// The measured rounds.
+    /// The measured rounds, without the warm-up.
     pub rounds: Vec<Round>,
-    /// Why there are no more rounds.
+    /// Why no further rounds of this cell are measured; `None` while it is still measured.
     pub ended: Option<String>,
     pub(super) latencies: Latencies,
 }
@@ -26,7 +26,7 @@ impl Cell {
         Self { contestant, shape, rounds: Vec::new(), ended: None, latencies: latencies() }
     }
 
-    /// For progress messages, as `4.0 KiB read by 2`.
+    /// Text for progress messages, as `4.0 KiB read by 2`.
     pub(super) fn label(&self) -> String {
         let Shape { block_bytes, jobs, direction } = self.shape;
         let direction = match direction {
@@ -42,7 +42,7 @@ impl Cell {
 }
 
 impl Cell {
-    /// Medians over the rounds; `None` if no round was completed.
+    /// Medians over the cell's rounds; `None` if no round was completed.
     #[must_use]
     pub fn figures(&self, page: Bytes) -> Option<Figures> {
         let over = |pick: fn(&Round) -> f64| collect_sorted(self.rounds.iter().map(pick));
@@ -80,7 +80,7 @@ fn lowest_and_highest(sorted: &[f64]) -> Option<Ends<f64>> {
     Some([*sorted.first()?, *sorted.last()?])
 }
 
-/// The median of sorted values; `None` if there are none.
+/// The median of sorted values; `None` if the slice is empty.
 pub(super) fn middle(sorted: &[f64]) -> Option<f64> {
     let upper = *sorted.get(sorted.len() / 2)?;
     let lower = *sorted.get(sorted.len().checked_sub(1)? / 2)?;

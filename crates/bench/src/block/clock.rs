@@ -9,7 +9,7 @@
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// Nanoseconds since an arbitrary moment.
+/// Reads the clock: nanoseconds since an arbitrary moment.
 pub(super) fn now() -> u64 {
     nanoseconds(clock_gettime(ClockId::Monotonic))
 }
@@ -29,8 +29,8 @@ fn nanoseconds(time: Timespec) -> u64 {
     seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
-/// Difference of two consecutive readings of the clock, in nanoseconds: every request appears
-/// longer by this.
+/// Time that a reading of the clock takes, in nanoseconds, from two consecutive readings: every
+/// request appears longer by this.
 pub(super) fn reading_takes() -> f64 {
     const READINGS: u32 = 1000;
     let batch = || {
@@ -38,7 +38,7 @@ pub(super) fn reading_takes() -> f64 {
         (0..READINGS).for_each(|_| _ = std::hint::black_box(now()));
         (now() - start) as f64 / f64::from(READINGS + 1)
     };
-    // the minimum, because a batch may have been interrupted
+    // the minimum of nine batches, because a batch may have been interrupted
     (0..9).map(|_| batch()).fold(f64::INFINITY, f64::min)
 }
 

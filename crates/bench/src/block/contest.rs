@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Contestants and a plan → the cost of every shape of requests of each contestant, round by round.
+//! Measures the cost of every shape of requests of each contestant, round by round, as a plan says.
 //!
 //! Each cell (a contestant in one shape) gets a slice of every round, in a different order each
 //! time, so that disturbances affect all cells equally. The first round is a warm-up. If a
@@ -18,11 +18,11 @@ use super::plan::Plan;
 use super::round::Round;
 use super::slice::Runner;
 
-/// How to stop a contest, and who receives its progress.
+/// The flag that stops a contest, and the function that receives its progress.
 pub struct Watch<'a> {
-    /// Set to stop; results until then are kept.
+    /// Set by the caller to stop the contest; what was measured until then is kept.
     pub stop: &'a AtomicBool,
-    /// Called before every step.
+    /// Called with the progress before every step.
     pub progress: &'a mut dyn FnMut(&Progress),
 }
 
@@ -32,16 +32,16 @@ impl std::fmt::Debug for Watch<'_> {
     }
 }
 
-/// Results of a contest.
+/// What a contest measured, and how it ended.
 #[derive(Debug)]
 pub struct ContestResults {
-    /// Every contestant in each of its shapes, in the order of the lists.
+    /// A cell for every contestant in each of its shapes, in the order of the lists.
     pub cells: Vec<Cell>,
-    /// Number of rounds that did not fit into the budget.
+    /// Number of planned rounds that did not fit into the time budget.
     pub rounds_left_out: u32,
-    /// Other activity of the machine.
+    /// Activity of other processes on the machine during the contest.
     pub noise: Noise,
-    /// Whether the user stopped it.
+    /// Whether the user stopped the contest.
     pub stopped: bool,
 }
 
@@ -107,7 +107,7 @@ fn slice_order(cells: &[Cell], seed: u64, round: u32) -> Vec<usize> {
     order
 }
 
-/// Number of measurable cells.
+/// Number of cells that can still be measured.
 fn count_measurable(cells: &[Cell]) -> u32 {
     let measurable = cells.iter().filter(|cell| cell.ended.is_none());
     u32::try_from(measurable.count()).unwrap_or(u32::MAX)
@@ -145,7 +145,7 @@ mod tests {
 
     const PAGE: usize = 4096;
 
-    /// Pages in memory; records the requests and can be made to fail.
+    /// A store of pages in memory; records the requests and can be made to fail.
     struct Memory {
         bytes: Mutex<Vec<u8>>,
         requests: Mutex<Vec<(Direction, u64, usize)>>,
@@ -279,7 +279,7 @@ mod tests {
         let (measured, reported) = run(&[contestant(&memory, &pages, shapes)], 9, Some(7));
         assert!(measured.stopped);
         assert_eq!(reported.len(), 8);
-        // two slices of warm-up, five that count; the last one was cut short
+        // two warm-up slices and five slices that count; the last of the five was cut short
         assert_eq!(measured.cells.iter().map(|cell| cell.rounds.len()).sum::<usize>(), 5);
     }
 

@@ -8,14 +8,14 @@ use super::store::Store;
 
 /// A store with its contents, and the requests to measure on it.
 pub struct Contestant<'a> {
-    /// Its name.
+    /// Name of the contestant, as shown in progress and reports.
     pub label: String,
     /// The store that receives the requests.
     pub store: Box<dyn Store + 'a>,
-    /// The contents, which writes put back unchanged. They are repeated if the span is longer.
-    /// `None`: the store is only read.
+    /// The contents of the store, which writes put back unchanged. They are repeated if the span is
+    /// longer. `None`: the store is only read.
     pub pages: Option<&'a Pages>,
-    /// All requests are below this offset.
+    /// Size of the part of the store that requests access: all are below this offset.
     pub span: Bytes,
     /// The shapes of requests to measure.
     pub shapes: Vec<Shape>,
@@ -28,7 +28,7 @@ impl std::fmt::Debug for Contestant<'_> {
 }
 
 impl Contestant<'_> {
-    /// Why it cannot take requests of this shape; `None` if it can.
+    /// Why this contestant cannot take requests of this shape; `None` if it can.
     pub(super) fn why_refused(&self, shape: &Shape) -> Option<String> {
         let block = shape.block_bytes;
         let fits = |pages: &Pages| {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Candidates and references → a [`Bench`]: devices are borrowed, filled, measured and returned.
+//! Borrows, fills, measures and returns a device for each candidate, together with the references:
+//! the result is a [`Bench`].
 
 use std::cell::OnceCell;
 use std::io;
@@ -42,7 +43,7 @@ pub fn measure_devices(
         return Err(Error::NoPages);
     }
     let all = Bytes::new(pages.bytes().len() as u64);
-    // for the noise, the tmpfs and the stand-in pages
+    // references that need memory of their own: the noise, the tmpfs and the stand-in pages
     let references = if spec.references { 3 } else { usize::from(spec.disk.is_some()) };
     let needs = MemoryNeeds { devices: spec.candidates.len(), references };
     let span = room::span(host, all, needs)?;
@@ -65,7 +66,7 @@ pub fn measure_devices(
     Ok(Bench { entrants, cells, rounds_left_out, failures, span, shortened, noise, stopped, page })
 }
 
-/// The contestants while they are being prepared.
+/// The contestants of a run while they are being prepared.
 struct Field<'a> {
     lender: &'a mut dyn Lender,
     host: &'a HostRoot,
@@ -141,8 +142,8 @@ impl<'a> Field<'a> {
         self.contestants.iter().take(before).map(|one| one.shapes.len()).sum()
     }
 
-    /// Adds the references. The real contents stay in memory and on zram: a file on a disk gets
-    /// stand-in pages.
+    /// Adds the references to the contestants. The real contents stay in memory and on zram: a file
+    /// on a disk gets stand-in pages.
     fn add_references(
         &mut self,
         noise: &'a Pages,
@@ -252,7 +253,8 @@ impl<'a> Field<'a> {
         Ok(())
     }
 
-    /// Adds a reference: it is read, and also written if it has contents to write.
+    /// Adds a reference to the contestants: it is read, and also written if it has contents to
+    /// write.
     fn add_reference(
         &mut self,
         label: ReferenceLabel,
@@ -275,7 +277,8 @@ impl<'a> Field<'a> {
         (watch.progress)(&Progress { done: 0, total: 0, left: self.spec.budget, what });
     }
 
-    /// Returns the devices. All are closed first, because an open zram device cannot be reset.
+    /// Returns the borrowed devices. All are closed first, because an open zram device cannot be
+    /// reset.
     fn give_back(mut self) -> (Vec<Entrant>, Vec<Refusal>) {
         self.contestants.clear();
         for loan in self.loans {
@@ -291,9 +294,9 @@ impl<'a> Field<'a> {
 #[derive(Debug, Clone, Copy)]
 struct ReferenceLabel {
     name: &'static str,
-    /// What is measured: a block device, a file or memory.
+    /// The layer that the requests reach: a block device, a file or memory.
     layer: &'static str,
-    /// What it shows.
+    /// What this reference shows, in words for the user.
     what: &'static str,
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Why nothing can be measured.
+//! Reasons for which a benchmark at the block layer cannot measure anything.
 
-/// Why nothing was measured. If a single contestant cannot be measured, that is not an error but a
-/// [`Refusal`](pagewise_model::Refusal) or the end of a [`Cell`](super::Cell).
+/// Why a whole run measured nothing. If a single contestant cannot be measured, that is not an
+/// error but a [`Refusal`](pagewise_model::Refusal) or the end of a [`Cell`](super::Cell).
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file of pages cannot be read.
@@ -11,7 +11,7 @@ pub enum Error {
         /// The error of the system call.
         source: std::io::Error,
     },
-    /// There is no complete page.
+    /// The caller's input holds no complete page.
     #[error("expected pages, found not even one")]
     NoPages,
     /// Memory is too small for devices with the minimum span.
@@ -19,11 +19,11 @@ pub enum Error {
         "expected {needed} of available memory for {devices} devices of {least}, found {available}"
     )]
     NoRoom {
-        /// Memory that they would need.
+        /// Memory that the devices would need.
         needed: pagewise_model::Bytes,
         /// Number of devices and references.
         devices: usize,
-        /// The minimum span.
+        /// The smallest amount of pages that is worth measuring.
         least: pagewise_model::Bytes,
         /// `MemAvailable` of the host.
         available: pagewise_model::Bytes,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Pages → what each zram algorithm costs with them at the block layer, request by request.
+//! Measures what each zram algorithm costs for given pages at the block layer, request by request.
 //!
 //! [`measure_devices`] borrows a device for each algorithm, fills all with the same [`Pages`], and
 //! measures them together with [references](BlockSpec::references) in interleaved rounds; [`Bench`]

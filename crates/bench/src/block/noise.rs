@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Other activity of the machine during a measurement → [`Noise`].
+//! Measures other activity of the machine during a measurement, as [`Noise`].
 //!
 //! `/proc/stat` counts the time of all CPUs in timer ticks, while our own CPU time is exact: over
 //! less than some seconds the difference means little.
@@ -10,7 +10,7 @@ use pagewise_observe::{HostGauges, HostRoot, ProcessorTicks};
 use super::clock;
 use super::round::Round;
 
-/// Counters at the start of a measurement.
+/// Counters of the machine at the start of a measurement.
 #[derive(Debug)]
 pub(super) struct Baseline {
     ticks: Option<ProcessorTicks>,
@@ -25,7 +25,8 @@ impl Baseline {
         Self { ticks, wall_ns: clock::now(), cpu_ns: clock::process_cpu() }
     }
 
-    /// The noise since then. The rounds of the `calm` cell would be equal on an idle machine.
+    /// The noise since this baseline was taken. The rounds of the `calm` cell would be equal on an
+    /// idle machine.
     pub(super) fn until_now(&self, calm: Option<(String, &[Round])>) -> Noise {
         let now = Self::now();
         let seconds = (now.wall_ns - self.wall_ns) as f64 / 1e9;
@@ -43,8 +44,8 @@ impl Baseline {
     }
 }
 
-/// Shares of all CPUs' time: used by other processes, and stolen by the hypervisor. `ours` is the
-/// number of CPUs that this process used on average.
+/// Two shares of all CPUs' time between two readings: used by other processes, and stolen by the
+/// hypervisor. `ours` is the number of CPUs that this process used on average.
 fn shares(from: ProcessorTicks, to: ProcessorTicks, ours: f64) -> Option<(f64, f64)> {
     let grown =
         |of: fn(&ProcessorTicks) -> u64| of(&to).checked_sub(of(&from)).map(|ticks| ticks as f64);
@@ -54,7 +55,7 @@ fn shares(from: ProcessorTicks, to: ProcessorTicks, ours: f64) -> Option<(f64, f
     Some((others.clamp(0.0, 1.0), stolen / all))
 }
 
-/// The largest median of a round relative to the smallest, minus 1.
+/// Spread of the medians of some rounds: the largest relative to the smallest, minus 1.
 fn spread(rounds: &[Round]) -> Option<f64> {
     let p50 = rounds.iter().map(|round| round.p50_ns);
     let (least, largest) = p50

@@ -6,51 +6,51 @@ use pagewise_model::{BenchRow, Bytes, Compressor, Name, Noise, Reference, Refusa
 use super::cell::Cell;
 use super::zram::Filled;
 
-/// What a contestant is.
+/// What a contestant is: a candidate algorithm or a reference.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Entrant {
-    /// One of the candidate algorithms.
+    /// A zram device with one of the candidate algorithms.
     Algorithm {
-        /// The algorithm.
+        /// The compression algorithm.
         candidate: Compressor,
-        /// Memory that the pages took.
+        /// Memory that the pages took with this algorithm.
         filled: Filled,
     },
-    /// A reference for comparison.
+    /// A reference for comparison with the algorithms.
     Reference {
-        /// Its name.
+        /// Name of the reference.
         name: &'static str,
-        /// `block`, `file` or `memory`.
+        /// Layer that its requests reach: `block`, `file` or `memory`.
         layer: &'static str,
-        /// A description.
+        /// What the reference shows, in words for the user.
         what: &'static str,
     },
 }
 
-/// Results of a run.
+/// Results of a run of the block benchmark.
 #[derive(Debug)]
 pub struct Bench {
-    /// [`Cell::contestant`] is an index into this.
+    /// All contestants; [`Cell::contestant`] is an index into this list.
     pub entrants: Vec<Entrant>,
     /// All cells, with every round.
     pub cells: Vec<Cell>,
-    /// Number of rounds that did not fit into the budget.
+    /// Number of planned rounds that did not fit into the time budget.
     pub rounds_left_out: u32,
-    /// Contestants that could not be measured at all.
+    /// Contestants that could not be measured at all, with the reasons.
     pub failures: Vec<Refusal>,
     /// Size of the contents of each device: less than all pages if memory is short.
     pub span: Bytes,
-    /// Whether the span is less than all pages.
+    /// Whether the devices hold less than all pages, because memory is short.
     pub shortened: bool,
-    /// Other activity of the machine.
+    /// Activity of other processes on the machine during the run.
     pub noise: Noise,
-    /// Whether the user stopped it.
+    /// Whether the user stopped the run.
     pub stopped: bool,
     pub(super) page: Bytes,
 }
 
 impl Bench {
-    /// Rows of the algorithms that have figures.
+    /// A row for each cell of a candidate algorithm that has figures.
     #[must_use]
     pub fn rows(&self) -> Vec<BenchRow> {
         let row = |cell: &Cell| {
@@ -68,7 +68,7 @@ impl Bench {
         self.cells.iter().filter_map(row).collect()
     }
 
-    /// Rows of the references that have figures.
+    /// A row for each cell of a reference that has figures.
     #[must_use]
     pub fn references(&self) -> Vec<Reference> {
         let row = |cell: &Cell| {

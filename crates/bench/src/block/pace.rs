@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A budget → the length of the slices of each round, and the progress.
+//! Divides a time budget into slices for each round, and reports the progress.
 //!
 //! A slice takes longer than its nominal time: threads start and end, and on a busy machine they
 //! wait for a CPU. So each round checks the remaining time and the overhead of the slices of the
@@ -9,35 +9,35 @@ use std::time::{Duration, Instant};
 
 use super::plan::Plan;
 
-/// Minimum length; shorter slices would measure the start of a thread.
+/// Minimum length of a slice; a shorter one would mostly measure the start of its threads.
 pub(super) const SHORTEST: Duration = Duration::from_millis(4);
-/// Slices of the warm-up round are shorter by this factor.
+/// Factor by which slices of the warm-up round are shorter.
 const WARMING: u32 = 4;
 
-/// Progress of a run.
+/// Progress of a run of the block benchmark.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Progress {
-    /// Number of steps that are done.
+    /// Number of steps that are completed.
     pub done: u32,
-    /// Number of all steps.
+    /// Number of steps in the whole run.
     pub total: u32,
-    /// Estimated time until the end.
+    /// Estimated time until the end of the run.
     pub left: Duration,
-    /// The present step.
+    /// Name of the present step.
     pub what: String,
 }
 
-/// Timing from the first slice to the last.
+/// State of the timing of a run, from its first slice to its last.
 #[derive(Debug)]
 pub(super) struct Pace {
     pub(super) slice: Duration,
     deadline: Instant,
     round_began: Instant,
-    /// Slices of this round so far.
+    /// Number of slices of this round so far.
     taken: u32,
-    /// Time of a slice beyond its nominal length.
+    /// Time that a slice takes beyond its nominal length.
     overhead: Duration,
-    /// Rounds after this one.
+    /// Number of rounds that follow the present one.
     rounds_left: u32,
     done: u32,
     total: u32,
@@ -69,12 +69,13 @@ impl Pace {
         (self.round_began, self.taken, self.rounds_left) = (now, 0, rounds_left);
     }
 
-    /// Whether the budget is used up.
+    /// Whether the time budget is used up.
     pub(super) fn is_over(&self) -> bool {
         Instant::now() >= self.deadline
     }
 
-    /// Counts a slice; if its cell `ended`, also the slices that it will not need.
+    /// Counts a slice as done; if its cell `ended`, also the later slices that the cell will not
+    /// need.
     pub(super) fn step(&mut self, ended: bool) {
         self.taken += 1;
         self.done += if ended { self.rounds_left + 1 } else { 1 };
@@ -97,7 +98,7 @@ fn slice(
     warming: bool,
     overhead: Duration,
 ) -> Duration {
-    // counted in quarters of a normal slice
+    // time is counted in quarters of a normal slice
     let quarters = rounds_left * WARMING + if warming { 1 } else { WARMING };
     let slices = cells.saturating_mul(rounds_left + 1).max(1);
     let left = left.saturating_sub(overhead * slices);

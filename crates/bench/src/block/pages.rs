@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Pages that the caller has read → an image in memory that can be written with direct I/O.
+//! Pages that the caller has read, as an image in memory that can be written with direct I/O.
 //!
 //! Direct I/O needs addresses that are multiples of the block size. An image may stand for a larger
 //! span by being repeated.
@@ -14,17 +14,17 @@ use super::error::Error;
 /// users, so they are excluded from core dumps.
 pub(super) use pagewise_sandbox::Buffer as Aligned;
 
-/// Complete pages, the same for all contestants.
+/// Complete pages to fill stores with, the same for all contestants.
 pub struct Pages {
     image: Aligned,
     page: usize,
-    /// Number of bytes that were added.
+    /// Number of bytes that were added to the image.
     len: usize,
     left_over: u64,
 }
 
 impl std::fmt::Debug for Pages {
-    /// Does not show the contents.
+    /// Shows only sizes: the contents are private.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Pages({} of {} bytes)", self.count(), self.page)
     }
@@ -38,7 +38,8 @@ impl Pages {
         Self { image: Aligned::new_zeroed(most * page), page, len: 0, left_over: 0 }
     }
 
-    /// Adds a page; returns `false` if there is no room or the length is not one page.
+    /// Adds a page; returns `false`, and adds nothing, if there is no room for it or its length is
+    /// not the page size.
     pub fn push(&mut self, page: &[u8]) -> bool {
         let end = self.len + self.page;
         if page.len() != self.page || end > self.image.get().len() {
@@ -53,7 +54,7 @@ impl Pages {
     /// [`Pages::left_over`].
     ///
     /// # Errors
-    /// If it cannot be read or has no complete page.
+    /// If the file cannot be read or has no complete page.
     pub fn read(from: &mut dyn Read, most: usize) -> Result<Self, Error> {
         let mut pages = Self::with_room(most);
         let mut read = 0;
@@ -74,31 +75,32 @@ impl Pages {
         }
     }
 
-    /// Number of pages.
+    /// Number of pages in the image.
     #[must_use]
     pub fn count(&self) -> usize {
         self.len / self.page
     }
 
-    /// Size of a page.
+    /// Size of one page in bytes.
     #[must_use]
     pub fn page_size(&self) -> Bytes {
         Bytes::new(self.page as u64)
     }
 
-    /// The contents of all pages.
+    /// Contents of the whole image.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.image.get()[..self.len]
     }
 
-    /// Bytes of an incomplete page at the end of the file, which were not used.
+    /// Number of bytes of an incomplete page at the end of the file, which were not used.
     #[must_use]
     pub fn left_over(&self) -> u64 {
         self.left_over
     }
 
-    /// The contents at `offset` of a span that may be longer than the pages: these are repeated.
+    /// The contents at `offset` of a span that may be longer than the image, which is then
+    /// repeated.
     pub(super) fn slice_at(&self, offset: u64, length: usize) -> &[u8] {
         let start = usize::try_from(offset % self.len as u64).unwrap_or(0);
         &self.bytes()[start..start + length]

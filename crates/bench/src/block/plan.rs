@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How long a contest lasts, and the seed of its order.
+//! Duration of a contest, its number of rounds, and the seed of its random order.
 
 use std::time::Duration;
 
-/// Duration and number of rounds.
+/// Duration and number of rounds of a contest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
-    /// Rounds that count, without the warm-up.
+    /// Number of measured rounds, without the warm-up.
     pub rounds: u32,
-    /// Rounds that are run even if the budget is used up; the others are then left out.
+    /// Number of rounds that are run even if the time budget is used up; later ones are then left
+    /// out.
     pub fewest: u32,
     /// Time for all rounds and the warm-up. Slices are never shorter than 4 ms, even if that
     /// exceeds the budget.
     pub budget: Duration,
-    /// Seed of orders and offsets.
+    /// Seed of the random order of cells and of the random offsets of requests.
     pub seed: u64,
 }

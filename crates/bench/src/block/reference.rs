@@ -22,23 +22,24 @@ use crate::stand_in::StandIn;
 
 /// Maximum size of a reference in bytes.
 pub(super) const MOST: u64 = 64 << 20;
-/// Bytes of noise, repeated to fill more: zram does not deduplicate pages.
+/// Number of bytes of noise, repeated to fill more: zram does not deduplicate pages.
 const NOISE: usize = 8 << 20;
 /// Maximum number of bytes written to a disk in total.
 const WEAR: u64 = 256 << 20;
 
-/// A disk to measure.
+/// A disk to measure as a reference, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Disk {
-    /// A device or a file on it: only read, at most 64 MiB; what was read is not examined.
+    /// A block device, or a file on the disk: only read, at most 64 MiB; what was read is not
+    /// examined.
     Read(PathBuf),
-    /// A folder on it: an unnamed file of at most 64 MiB is written there, at most 256 MiB in
+    /// A folder on the disk: an unnamed file of at most 64 MiB is written there, at most 256 MiB in
     /// total. The kernel deletes it with this process. It never contains the pages that are
     /// measured, but stand-in pages that compress like them.
     Write(PathBuf),
 }
 
-/// Incompressible pages.
+/// Makes pages of random bytes, which do not compress.
 pub(super) fn noise(seed: u64) -> Pages {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut pages = Pages::with_room(NOISE / rustix::param::page_size());
@@ -56,7 +57,7 @@ pub(super) fn stand_in(made: &StandIn, count: u64) -> Pages {
     pages
 }
 
-/// An unnamed tmpfs file.
+/// Creates an unnamed file of `size` bytes on a tmpfs.
 pub(super) fn tmpfs(size: u64) -> io::Result<Device> {
     let file = memfd_create("pagewise-bench", MemfdFlags::CLOEXEC)?;
     rustix::fs::ftruncate(&file, size)?;
@@ -67,7 +68,7 @@ fn proc_path(file: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-/// Copies from the pages in memory.
+/// A store in memory: reading copies from the pages.
 #[derive(Debug)]
 pub(super) struct Copy<'a>(pub(super) &'a Pages);
 
@@ -120,7 +121,7 @@ impl Store for Bounded {
     }
 }
 
-/// Opens a disk; also returns the size that is used of it.
+/// Opens a disk; also returns how many of its bytes are measured.
 pub(super) fn disk(disk: &Disk, span: u64) -> io::Result<(Bounded, u64)> {
     let (device, size) = match disk {
         Disk::Read(path) => {
@@ -133,7 +134,7 @@ pub(super) fn disk(disk: &Disk, span: u64) -> io::Result<(Bounded, u64)> {
     Ok((Bounded { device, left: Arc::new(AtomicU64::new(WEAR)) }, size))
 }
 
-/// A file without a name: the kernel deletes it when this process ends, in whatever way.
+/// Creates a file without a name: the kernel deletes it when this process ends, in whatever way.
 fn create_unnamed(folder: &Path) -> io::Result<Device> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let file = open(folder, flags, Mode::RUSR | Mode::WUSR)?;

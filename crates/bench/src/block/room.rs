@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Available memory → how many of the pages all devices can hold at the same time.
+//! Computes from the available memory how many of the pages all devices can hold at the same time.
 //!
 //! All devices are filled before the first is measured, and their compression ratio is not known
 //! yet, so each is counted as if nothing compressed.
@@ -11,9 +11,9 @@ use super::error::Error;
 
 /// Minimum span in bytes: a smaller one would fit into a CPU's cache.
 const LEAST: u64 = 2 << 20;
-/// A shortened span is a multiple of this, the largest block size.
+/// Unit of a shortened span in bytes: the largest block size.
 const BLOCK: u64 = 32 << 10;
-/// One part in this many of the available memory is left free.
+/// Part of the available memory that is left free: one in this many.
 const LEFT: u64 = 8;
 
 /// What needs memory in addition to the pages themselves.
@@ -26,8 +26,8 @@ pub(super) struct MemoryNeeds {
 }
 
 impl MemoryNeeds {
-    /// Bytes for a span. 1/32 is for the slot table (16 or 24 bytes per page) and zsmalloc's
-    /// overhead.
+    /// Memory in bytes that a span needs. 1/32 is for the slot table (16 or 24 bytes per page) and
+    /// zsmalloc's overhead.
     fn bytes_for(self, span: u64) -> u64 {
         let references = self.references as u64 * span.min(super::reference::MOST);
         let pages = (self.devices as u64).saturating_mul(span).saturating_add(references);
@@ -35,7 +35,8 @@ impl MemoryNeeds {
     }
 }
 
-/// The largest span up to `requested` that fits; a multiple of 32 KiB if it had to be shortened.
+/// The largest span up to `requested` that fits into the available memory; a multiple of 32 KiB if
+/// it had to be shortened.
 pub(super) fn span(host: &HostRoot, requested: Bytes, needs: MemoryNeeds) -> Result<Bytes, Error> {
     match snapshot(host, &Scope::glance()).memory.available.get() {
         Some(available) => fit_to_memory(available, requested, needs),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One contestant in one shape for a slice of time → the times of its requests.
+//! Measures the times of the requests of one contestant in one shape for a slice of time.
 //!
 //! Each job is a thread with one request at a time. The clock is read right before and right after
 //! a request; times go into a histogram with buckets of at most 0.8 %. Between two requests the
@@ -25,10 +25,10 @@ use super::pages::Aligned;
 use super::round::Round;
 use super::store::Store;
 
-/// Requests before the measurement, to fill the CPU's caches.
+/// Number of requests before the measurement, to fill the CPU's caches.
 const WARMING: u32 = 8;
 
-/// The result of one job.
+/// What one job (a thread) measured.
 struct Done {
     requests: u64,
     wall_ns: u64,
@@ -55,7 +55,7 @@ impl<'a> Runner<'a> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Runs one slice; `None` if the user stopped it.
+    /// Runs one slice on all jobs; `None` if the user stopped it.
     pub(super) fn run(
         &mut self,
         contestant: &Contestant<'_>,
@@ -153,7 +153,8 @@ impl Task<'_> {
     }
 }
 
-/// Combines all jobs; `clock_ns` is given if the time of a request is the kernel's.
+/// Combines the measurements of all jobs; `clock_ns` is given if the time of a request is the
+/// kernel's.
 fn summarize(done: Vec<Done>, clock_ns: Option<f64>, all: &mut Latencies) -> Round {
     let mut latencies = latencies();
     let (mut requests, mut iops, mut inside, mut cpu, mut kernel) = (0, 0.0, 0, 0, 0.0);
@@ -187,7 +188,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// A quantile is within 1 % of that of the sorted list.
+        /// A quantile of the histogram is within 1 % of that of the sorted list of values.
         #[test]
         fn quantiles_are_those_of_the_values(
             mut values in prop::collection::vec(1u64..5_000_000_000, 1..400),

@@ -8,37 +8,37 @@ use pagewise_model::{Bytes, Compressor, Direction, Shape};
 use super::plan::Plan;
 use super::reference::Disk;
 
-/// With fewer rounds, a single bad one could move the median.
+/// Minimum number of rounds: with fewer, a single bad one could move the median.
 const FEWEST_ROUNDS: u32 = 3;
 
-/// What to measure.
+/// What a run of the block benchmark measures.
 #[derive(Debug, Clone)]
 pub struct BlockSpec {
-    /// The algorithms; each gets a device.
+    /// The compression algorithms; each gets a zram device.
     pub candidates: Vec<Compressor>,
-    /// Sizes of requests.
+    /// Sizes of requests to measure.
     pub blocks: Vec<Bytes>,
-    /// Numbers of threads.
+    /// Numbers of threads that send requests at the same time; each is measured.
     pub jobs: Vec<u32>,
-    /// Reading, writing or both.
+    /// Whether to measure reading, writing or both.
     pub directions: Vec<Direction>,
-    /// Whether to measure the references; only with the smallest number of jobs.
+    /// Whether to measure the references too; only with the smallest number of jobs.
     pub references: bool,
     /// A disk to measure as a reference.
     pub disk: Option<Disk>,
-    /// Time for everything, including filling.
+    /// Time for the whole run, including filling the devices.
     pub budget: Duration,
-    /// Rounds that count.
+    /// Number of measured rounds, without the warm-up.
     pub rounds: u32,
-    /// Rounds that are run even if the budget is used up.
+    /// Number of rounds that are run even if the time budget is used up.
     pub fewest_rounds: u32,
-    /// Seed of orders and offsets.
+    /// Seed of the random order of cells and of the random offsets of requests.
     pub seed: u64,
 }
 
 impl BlockSpec {
-    /// Blocks of 4, 8, 16 and 32 KiB, one job and one per CPU, reading and writing, with
-    /// references.
+    /// The usual specification: blocks of 4, 8, 16 and 32 KiB, one job and one per CPU, reading and
+    /// writing, with references.
     #[must_use]
     pub fn new(candidates: Vec<Compressor>, budget: Duration, rounds: u32) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);

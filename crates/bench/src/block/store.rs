@@ -21,13 +21,13 @@ pub trait Store: Sync {
     /// Fills `into` with the contents at `offset`.
     ///
     /// # Errors
-    /// If not all of it can be read.
+    /// If not all of the contents can be read.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()>;
 
-    /// Writes `from` at `offset`.
+    /// Writes all bytes of `from` at `offset`.
     ///
     /// # Errors
-    /// If not all of it can be written.
+    /// If not all of the bytes can be written.
     fn write_at(&self, offset: u64, from: &[u8]) -> io::Result<()>;
 
     /// A handle of the same store for one job alone. Jobs that shared an open file would move the
@@ -35,7 +35,7 @@ pub trait Store: Sync {
     /// memory here.
     ///
     /// # Errors
-    /// If it cannot be opened again.
+    /// If the store cannot be opened again.
     fn for_one_job(&self) -> io::Result<Box<dyn Store + '_>>;
 
     /// Whether a request is exactly one system call.
@@ -48,14 +48,14 @@ pub trait Store: Sync {
 #[derive(Debug)]
 pub struct Device {
     file: OwnedFd,
-    /// Offsets are relative to this.
+    /// Position in the file of what the store calls offset 0, in bytes.
     base: u64,
     direct: bool,
     write: bool,
 }
 
 impl Device {
-    /// Opens it for reading and writing, with O_DIRECT.
+    /// Opens a device or file for reading and writing, with O_DIRECT.
     ///
     /// # Errors
     /// If the system refuses, for example because direct I/O is not supported.
@@ -63,7 +63,7 @@ impl Device {
         Self::open_with(path, true, true)
     }
 
-    /// Opens it read-only, with O_DIRECT.
+    /// Opens a device or file read-only, with O_DIRECT.
     pub(super) fn open_to_read(path: &Path) -> io::Result<Self> {
         Self::open_with(path, false, true)
     }
@@ -80,21 +80,21 @@ impl Device {
         Ok(Self { file: OwnedFd::from(file), base: 0, direct, write })
     }
 
-    /// The part after the first `base` bytes.
+    /// The part of this store after the first `base` bytes, as a store.
     pub(super) fn at_offset(&self, base: u64) -> io::Result<Self> {
         Ok(Self { base: self.base + base, ..self.reopen()? })
     }
 
-    /// Opens it again, so that only the underlying file is shared.
+    /// Opens the device or file again, so that only the underlying file is shared.
     pub(super) fn reopen(&self) -> io::Result<Self> {
         let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         Ok(Self { base: self.base, ..Self::open_with(path.as_ref(), self.write, self.direct)? })
     }
 
-    /// Its size in bytes.
+    /// Size of the device or file in bytes.
     ///
     /// # Errors
-    /// If it has no size.
+    /// If the file has no size.
     pub fn size(&self) -> io::Result<u64> {
         // seek to the end, because the metadata of a device has no size
         Ok(seek(&self.file, SeekFrom::End(0))?)
@@ -120,7 +120,8 @@ impl Store for Device {
     }
 }
 
-/// Treats a short read or write as an error: devices do not return any.
+/// Repeats an interrupted call. Treats a short read or write as an error: devices do not return
+/// any.
 fn repeat_until_whole(
     requested: usize,
     mut call: impl FnMut() -> rustix::io::Result<usize>,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Stores that the caller made and filled → a [`Bench`], with the same engine as for devices.
+//! Measures stores that the caller made and filled, with the same engine as for devices: the result
+//! is a [`Bench`].
 //!
 //! Used if there is no zram: the program then passes codecs in user space as a [`Store`].
 
@@ -13,13 +14,13 @@ use super::spec::BlockSpec;
 use super::store::Store;
 use super::zram::Filled;
 
-/// A candidate that is ready: its store holds the pages.
+/// A candidate algorithm whose store already holds the pages.
 pub struct FilledStore<'a> {
-    /// The algorithm.
+    /// The compression algorithm.
     pub candidate: Compressor,
     /// The store that receives the requests.
     pub store: Box<dyn Store + 'a>,
-    /// Memory that the pages took.
+    /// Memory that the pages took in the store.
     pub filled: Filled,
 }
 
@@ -29,7 +30,7 @@ impl std::fmt::Debug for FilledStore<'_> {
     }
 }
 
-/// Measures the stores, without references.
+/// Measures the given stores, without references.
 pub fn measure_stores(
     ready: Vec<FilledStore<'_>>,
     pages: &Pages,

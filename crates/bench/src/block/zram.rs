@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A borrowed zram device, filled with the pages → the memory that it took for them.
+//! Fills a borrowed zram device with the pages, and reads the memory that it took for them.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,22 +15,22 @@ use super::store::Store;
 /// Bytes per write while filling; zram handles any size page by page.
 const PIECE: u64 = 1 << 20;
 
-/// `mm_stat` right after all pages were written once, in order.
+/// What `mm_stat` of a device showed right after all pages were written once, in order.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Filled {
     /// Original bytes per compressed byte, both without same-filled pages.
     pub original_per_compressed: Option<f64>,
-    /// `mem_used_total`.
+    /// Memory that zram uses for the pages, including overhead: `mem_used_total` of `mm_stat`.
     pub memory_used: Option<Bytes>,
-    /// Pages filled with one repeated machine word.
+    /// Number of pages that consist of one repeated machine word.
     pub same_filled_pages: Option<Count>,
-    /// Pages that are stored uncompressed.
+    /// Number of pages that zram stored uncompressed.
     pub huge_pages: Option<Count>,
-    /// Time of writing, in seconds.
+    /// Time that writing all pages took, in seconds.
     pub seconds: f64,
 }
 
-/// Writes the pages below `span`; `false` if the user stopped it.
+/// Writes the pages up to `span` bytes to the device; `false` if the user stopped it.
 pub(super) fn fill(
     device: &dyn Store,
     pages: &Pages,
@@ -52,7 +52,7 @@ pub(super) fn fill(
     Ok(true)
 }
 
-/// Reads the device's counters now.
+/// Reads the device's counters as they are now.
 pub(super) fn read_filled(
     host: &HostRoot,
     zram: &ZramDevice,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Rounds → the cost of zswap relative to zram with the same algorithm.
+//! Compares the cost of zswap with that of zram with the same algorithm.
 //!
 //! Rounds with the same number are pairs, as the load of the machine was about the same. `judge`
 //! decides what counts as a difference. The smallest measured `vm.page-cluster` is used for the
@@ -14,7 +14,8 @@ use super::rows::{Done, Key, Middle, divide, undisturbed_ns};
 use super::spec::FaultSpec;
 use super::task::Round;
 
-/// One comparison for each algorithm, kind of memory and order that were measured with both stores.
+/// A comparison of zswap with zram for each algorithm, kind of memory and order that were measured
+/// with both stores.
 pub(super) fn comparisons(spec: &FaultSpec, all: &[Done]) -> Vec<StoreComparison> {
     let is_zram = |store: usize| spec.stores[store].kind == StoreKind::Zram;
     let mut keys: Vec<Key> = all.iter().map(|done| done.key).collect();
@@ -74,7 +75,7 @@ mod tests {
     use super::super::testing::fault_spec;
     use super::*;
 
-    /// Three stores: zram with lz4, zswap with lz4, and zswap with zstd.
+    /// A specification of three stores: zram with lz4, zswap with lz4, and zswap with zstd.
     fn spec() -> FaultSpec {
         let [lz4, zstd] = ["lz4", "zstd"].map(Compressor::new);
         let stores =
@@ -98,7 +99,7 @@ mod tests {
         Done { round, key: Key { store, memory, access, cluster: 0 }, figures }
     }
 
-    /// Rounds get slower from one to the next; zswap costs 10 % more in each.
+    /// Rounds of which each is slower than the one before; zswap costs 10 % more in each.
     fn rounds(count: u32, written: u64) -> Vec<Done> {
         let one = |round: u32| {
             let cost = 1000 * u64::from(round);

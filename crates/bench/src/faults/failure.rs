@@ -4,13 +4,13 @@
 
 use std::io;
 
-/// Why there is no result.
+/// Why a worker has no result.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
     /// A system call failed.
     #[error("{what}: {error}")]
     Refused {
-        /// The file, or the call.
+        /// The file, or the system call.
         what: String,
         /// The error of the system call.
         error: io::Error,
@@ -21,18 +21,18 @@ pub(super) enum Failure {
     /// The process that started the worker is gone.
     #[error("was started by process {wanted}, and its parent is {found}")]
     Orphaned {
-        /// Pid of the process that started it.
+        /// Pid of the process that started the worker.
         wanted: u32,
-        /// Pid of its present parent.
+        /// Pid of the worker's present parent.
         found: i32,
     },
-    /// Pages were swapped out before the worker requested it.
+    /// Pages were swapped out before the worker requested that.
     #[error(
         "{0} pages were swapped out while memory was filled: the group's limit is too low, or \
          something else swaps"
     )]
     SwappedEarly(u64),
-    /// A counter is missing that every kernel with swap has.
+    /// `/proc/vmstat` lacks a counter that every kernel with swap has.
     #[error("/proc/vmstat does not count {0}")]
     NoCounter(&'static str),
     /// Only same-filled pages are available, which zram does not compress.

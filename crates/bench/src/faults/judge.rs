@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Rounds → conclusions: whether `vm.page-cluster` matters on this machine, which value is best,
-//! and the swappiness that follows from the cost of swap relative to a file.
+//! Draws conclusions from the rounds: whether `vm.page-cluster` matters on this machine, which
+//! value is best, and the swappiness that follows from the cost of swap relative to a file.
 //!
 //! Two settings are compared within a round, as both were measured under about the same load, and
 //! by the time without waiting for a CPU that other tasks used: on a busy machine most of the mean
@@ -23,19 +23,21 @@ use super::spec::FaultSpec;
 use super::task::Round;
 use crate::picks::swappiness;
 
-/// The chance that five rounds agree without a difference is 1 in 16.
+/// Number of rounds that a conclusion needs: the chance that five rounds agree without a difference
+/// is 1 in 16.
 const ENOUGH: usize = 5;
-/// 5 %: the variation that CPU clocks and caches cause in repeated measurements.
+/// Smallest difference of costs that counts: 5 %, the variation that CPU clocks and caches cause in
+/// repeated measurements.
 const MARGIN: f64 = 0.05;
 /// Pages swapped in per fault above which the kernel is considered to read ahead: more than the
 /// pages of other processes account for (these are counted too), and less than the 2 of
 /// page-cluster 1.
 const READS_AHEAD: f64 = 1.2;
 
-/// 1 %: as much as other processes may swap.
+/// Share of swapped pages that may bypass zswap's pool: 1 %, as much as other processes may swap.
 const NOTABLE: f64 = 0.01;
 
-/// The rounds of one combination.
+/// The rounds of one combination, by their numbers.
 pub(super) fn rounds_of(all: &[Done], key: Key) -> BTreeMap<u32, Round> {
     let its = all.iter().filter(|done| done.key == key);
     its.map(|done| (done.round, done.figures)).collect()
@@ -50,12 +52,12 @@ pub(super) fn backing_share<'a>(rounds: impl IntoIterator<Item = &'a Round>) -> 
     divide(written, out)
 }
 
-/// Whether that share is too large for a conclusion.
+/// Whether so many pages bypassed zswap's pool that the rounds allow no conclusion.
 pub(super) fn is_notable(backing_share: f64) -> bool {
     backing_share > NOTABLE
 }
 
-/// The values of rounds that both have.
+/// Pairs the values of the rounds that both have.
 pub(super) fn pair_rounds<'a, A, B>(
     one: &'a BTreeMap<u32, A>,
     other: &'a BTreeMap<u32, B>,
@@ -63,8 +65,8 @@ pub(super) fn pair_rounds<'a, A, B>(
     one.iter().filter_map(|(round, a)| Some((a, other.get(round)?)))
 }
 
-/// One effect for each store, kind of memory and order of which the smallest and largest
-/// page-cluster were measured.
+/// The effect of `vm.page-cluster` for each store, kind of memory and order of which the smallest
+/// and largest page-cluster were measured.
 pub(super) fn cluster_effects(spec: &FaultSpec, all: &[Done]) -> Vec<ClusterEffect> {
     let mut found = Vec::new();
     for store in 0..spec.stores.len() {
@@ -118,7 +120,8 @@ fn verdict(ratios: &[f64]) -> ClusterVerdict {
     }
 }
 
-/// What the ratios of costs show, one for each round; `Equal` if there is no difference.
+/// What the ratios of two costs show, with one ratio for each round; `Equal` if there is no
+/// difference.
 pub(super) fn compare_with_one(ratios: &[f64]) -> Ordering {
     let median = Middle::from_numbers(ratios.iter().copied()).map_or(1.0, |middle| middle.median);
     if ratios.len() < ENOUGH {
@@ -132,13 +135,13 @@ pub(super) fn compare_with_one(ratios: &[f64]) -> Ordering {
     }
 }
 
-/// One choice for each zram device.
+/// One choice of `vm.page-cluster` for each zram device.
 pub(super) fn cluster_choices(spec: &FaultSpec, all: &[Done]) -> Vec<ClusterChoice> {
     let measured = |store: &usize| all.iter().any(|done| done.key.store == *store);
     devices(spec).filter(measured).map(|store| cluster_choice(spec, all, store)).collect()
 }
 
-/// Indices of the zram devices.
+/// Indices of the zram devices in [`FaultSpec::stores`].
 fn devices(spec: &FaultSpec) -> impl Iterator<Item = usize> {
     (0..spec.stores.len()).filter(|store| spec.stores[*store].kind == StoreKind::Zram)
 }
@@ -171,7 +174,7 @@ fn is_read_ahead(spec: &FaultSpec, all: &[Done], store: usize, memory: SwappedKi
     all_keys.any(|key| pages_per_fault(&rounds_of(all, key)) > READS_AHEAD)
 }
 
-/// Keeps only the rounds that all have.
+/// Keeps only the rounds that all settings have.
 fn common_rounds(mut times: Vec<BTreeMap<u32, f64>>) -> Vec<BTreeMap<u32, f64>> {
     let everywhere = |round: &u32| times.iter().all(|time| time.contains_key(round));
     let rounds = times.first().map(|first| first.keys().copied().filter(everywhere).collect());
@@ -222,8 +225,8 @@ fn mean_times(all: &[Done], keys: &[Key]) -> BTreeMap<u32, f64> {
     whole.map(|(round, times)| (round, times.iter().sum::<f64>() / count)).collect()
 }
 
-/// One ratio for each zram device for which private memory was touched in random order in a round
-/// that also read the file.
+/// One ratio of the cost of swap to that of a file for each zram device for which private memory
+/// was touched in random order in a round that also read the file.
 pub(super) fn cost_ratios(
     spec: &FaultSpec,
     all: &[Done],
@@ -274,7 +277,7 @@ mod tests {
     use super::super::testing::{any_rounds, fault_spec};
     use super::*;
 
-    /// A round whose touches took this long each, with this many pages per fault.
+    /// Makes a round whose touches took this long each, with this many pages per fault.
     fn round_with_touches(undisturbed_ns: f64, pages_per_fault: u64) -> Round {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small")]
         let own_ns = (8.0 * undisturbed_ns) as u64;
@@ -282,13 +285,14 @@ mod tests {
         Round { own_ns, touches: 8, major_faults: 8, swapped_in, ..Round::default() }
     }
 
-    /// A kernel that reads ahead only for shared memory in sequential order.
+    /// Number of pages that a simulated kernel swaps in per fault; it reads ahead only for shared
+    /// memory in sequential order.
     fn window(memory: SwappedKind, access: Access, cluster: u32) -> u64 {
         let ahead = memory != SwappedKind::Private && access == Access::Sequential;
         if ahead { 1 << cluster } else { 1 }
     }
 
-    /// Rounds with these times per touch, by memory, order, cluster and round.
+    /// Makes rounds with these times per touch, by memory, order, cluster and round.
     fn make_rounds(rounds: u32, time: impl Fn(SwappedKind, Access, u32, u32) -> f64) -> Vec<Done> {
         let spec = fault_spec();
         let mut all = Vec::new();
@@ -381,8 +385,8 @@ mod tests {
         assert!(cost_ratios(&fault_spec(), &all, &[]).is_empty());
     }
 
-    /// Twice: private memory with zswap as on 6.18, and the same with some pages that bypassed the
-    /// pool.
+    /// Two cases: private memory with zswap as on 6.18, and the same with some pages that bypassed
+    /// the pool.
     #[test]
     fn zswap_has_an_effect_unless_pages_went_past_its_pool_and_never_a_choice() {
         let mut spec = fault_spec();
@@ -406,8 +410,8 @@ mod tests {
     }
 
     proptest! {
-        /// For any rounds: no panic; the implied value is one of the candidates and the best of
-        /// them, and ranges are in order.
+        /// Properties for any rounds: no panic; the implied value is one of the candidates and the
+        /// best of them, and ranges are in order.
         #[test]
         fn any_rounds_can_be_judged(all in any_rounds()) {
             let spec = fault_spec();

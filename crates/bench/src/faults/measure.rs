@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A specification and a [`Lender`] → rounds of measurements, from which the rows are made.
+//! Measures what a specification asks for, round by round, with stores from a [`Lender`].
 //!
 //! In each round every store is the only swap once; with it, every `vm.page-cluster` is set once,
 //! and every kind of memory and order is measured once. The order of all these changes from round
@@ -20,9 +20,9 @@ use super::task::{Round, Task, TaskKind};
 use super::{compare, judge, rows, writeback};
 use crate::stand_in::StandIn;
 
-/// The setting that is borrowed.
+/// The kernel setting that is borrowed for the measurement.
 const CLUSTER: &str = "vm.page-cluster";
-/// Name of this measurement in error messages.
+/// Name of the writeback measurement in error messages.
 const WRITEBACK: &str = "writing back from zswap to the disk";
 
 /// Measures everything in `spec`. `pages` is a file of pages to fill memory with, repeated if it
@@ -83,13 +83,14 @@ fn measurements(spec: &FaultSpec) -> u32 {
     stores + spec.rounds * (stores * of_a_store + files + number(of_zswap))
 }
 
-/// The results of the rounds.
+/// What was measured in all rounds.
 #[derive(Debug, Default)]
 struct RoundSamples {
     swap: Vec<Done>,
-    /// With the number of the round.
+    /// Measurements of the file, each with the number of its round.
     files: Vec<(u32, Round)>,
-    /// With the index in [`FaultSpec::stores`].
+    /// Measurements of zswap's writeback, each with the index of its store in
+    /// [`FaultSpec::stores`].
     writebacks: Vec<(usize, Round)>,
     is_zswap_on_zram: bool,
     troubles: Vec<Unmeasured>,
@@ -271,7 +272,7 @@ impl Rounds<'_, '_> {
         Ok(())
     }
 
-    /// Runs one worker.
+    /// Runs one worker and returns what it measured.
     fn measure_round(&mut self, what: TaskKind, pages: usize) -> Result<Round, NoAnswer> {
         if let Some(ended) = self.control.why_over() {
             return Err(NoAnswer::Over(ended));
@@ -330,7 +331,7 @@ fn check_usable(done: Done, pages: usize) -> Result<Done, NoAnswer> {
     Err(NoAnswer::Failed(why))
 }
 
-/// Whether enough was written back to determine its cost.
+/// Whether enough pages were written back to determine the cost of writing back.
 fn check_written_back(figures: Round) -> Result<Round, NoAnswer> {
     let Round { out, written_back, .. } = figures;
     if written_back >= (out / 10).max(1) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Pages, borrowed stores as swap (zram devices, zswap), and settings of `vm.page-cluster` → the
-//! measured costs of swapping memory out and touching it again.
+//! Measures the cost of swapping memory out and touching it again, with borrowed stores as swap
+//! (zram devices, zswap) and several settings of `vm.page-cluster`.
 //!
 //! ```text
 //! let spec = FaultSpec { file_folder: Some(folder), ..FaultSpec::usual(stores, pages) };

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A seed → a reproducible random order.
+//! Reproducible random orders, each from a seed.
 
 use fastrand::Rng;
 use pagewise_model::Access;
 
-/// Shuffles the items.
+/// Brings the items into a random order.
 pub(super) fn shuffle<T>(rng: &mut Rng, mut items: Vec<T>) -> Vec<T> {
     rng.shuffle(&mut items);
     items
 }
 
-/// Size of the blocks of which random order touches one page: the largest readahead.
+/// Number of pages in a block of which random order touches one page: the largest readahead.
 pub(super) const BLOCK: usize = 8;
 
 /// The pages to touch, in order. Random access touches one page of each block of [`BLOCK`]
@@ -35,7 +35,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Every block once, only existing pages, and the same order for the same seed.
+        /// Properties: every block is touched once, only existing pages are, and the same seed
+        /// gives the same order.
         #[test]
         fn random_order_touches_every_block_once(pages in 0usize..5000, seed: u64) {
             let order = shuffle_pages(Access::Random, pages, seed);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A file of pages → the contents of memory that is swapped, and whether they are intact
-//! afterwards.
+//! Fills the memory to be swapped from a file of pages, and checks afterwards that it is intact.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -58,7 +57,7 @@ impl Pages {
         if origin.len() == requested { Ok(origin) } else { Err(Failure::SameFilled) }
     }
 
-    /// Number of these pages of the region whose contents are not those that they were filled with.
+    /// Number of the region's pages with other contents than those that they were filled with.
     pub(super) fn count_wrong(
         &self,
         region: &Region,

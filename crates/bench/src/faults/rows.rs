@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Rounds → rows: counts are summed, times are medians over rounds.
+//! Combines the rounds into rows: counts are summed, times are medians over rounds.
 
 use pagewise_model::{
     Access, BackingTraffic, Ends, FaultRow, Reading, Source, SwapOutCost, SwapStore, SwappedKind,
@@ -9,17 +9,17 @@ use pagewise_model::{
 use super::spec::FaultSpec;
 use super::task::Round;
 
-/// A combination that is measured.
+/// A combination of store, kind of memory, order and setting that is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
-    /// Index in [`FaultSpec::stores`].
+    /// Index of the store in [`FaultSpec::stores`].
     pub(super) store: usize,
     pub(super) memory: SwappedKind,
     pub(super) access: Access,
     pub(super) cluster: u32,
 }
 
-/// One measurement.
+/// What one measurement found, and in which round.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Done {
     /// Number of the round, from 1.
@@ -36,7 +36,7 @@ pub(super) struct Middle {
 }
 
 impl Middle {
-    /// `None` if there are no numbers.
+    /// The median and the range of the numbers; `None` if there are no numbers.
     pub(super) fn from_numbers(numbers: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = numbers.into_iter().collect();
         sorted.sort_unstable_by(f64::total_cmp);
@@ -47,7 +47,7 @@ impl Middle {
     }
 }
 
-/// One row for each combination, in sorted order.
+/// Makes a row for each combination that was measured, in sorted order.
 pub(super) fn rows(spec: &FaultSpec, all: &[Done], is_zswap_on_zram: bool) -> Vec<FaultRow> {
     let mut keys: Vec<Key> = all.iter().map(|done| done.key).collect();
     keys.sort_unstable();
@@ -108,7 +108,7 @@ fn backing(rounds: &[Round], is_zram: bool) -> Option<BackingTraffic> {
     })
 }
 
-/// The sum of a counter that this kernel may not have.
+/// The sum over the rounds of a counter that this kernel may not have.
 fn sum_counter(rounds: &[Round], name: &str, pick: fn(&Round) -> Option<u64>) -> Reading<u64> {
     let source = Source::file("/proc/vmstat");
     match rounds.iter().map(pick).sum::<Option<u64>>() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A task → a worker's answer, or why there is none. No worker outlives the call.
+//! Runs a worker for a task, and returns its answer or why it gave none. No worker outlives the
+//! call.
 
 #![expect(clippy::disallowed_methods, reason = "it starts the worker, which is this program")]
 
@@ -18,21 +19,21 @@ use super::task::{Round, TASK, Task, TaskAnswer};
 
 /// Interval for checking whether the user stops.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
-/// A worker that takes longer is stuck; long enough for an emulated machine.
+/// Time limit of a worker: one that takes longer is stuck; long enough for an emulated machine.
 const PATIENCE: Duration = Duration::from_secs(180);
 /// Maximum length of an answer in bytes.
 const MAX_ANSWER: usize = 64 * 1024;
 
-/// Why there is no answer.
+/// Why a worker gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NoAnswer {
-    /// The measurement was stopped, or the time is over.
+    /// The measurement was stopped, or its time is over.
     Over(FaultsEnd),
     /// The worker failed, for this reason.
     Failed(String),
 }
 
-/// Runs one worker.
+/// Runs one worker until it has answered or ended.
 pub(super) fn run(
     program: &Path,
     task: &Task,
@@ -56,7 +57,7 @@ pub(super) fn run(
     }
 }
 
-/// A worker process, which is killed when this is dropped.
+/// A worker process, which is killed when this value is dropped.
 struct Worker(Child);
 
 impl Drop for Worker {
@@ -123,8 +124,8 @@ mod tests {
     fn no_answer(script: &str, stop: bool, until: Option<Instant>) -> NoAnswer {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("worker");
-        // written by another process: if this one had it open for writing while another thread
-        // forks, executing it could fail with ETXTBSY
+        // The script is written by another process: if this one had the file open for writing while
+        // another thread forks, executing it could fail with ETXTBSY.
         let write = r#"printf '#!/bin/sh\n%s\n' "$1" > "$0" && chmod 700 "$0""#;
         let written = Command::new("sh").args(["-c", write]).arg(&program).arg(script).status();
         assert!(written.unwrap().success());

@@ -15,44 +15,46 @@ use serde::Serialize;
 /// is touched. Not more than this is written to the disk of its folder in a round.
 const FILE_PAGES: usize = 16_384;
 
-/// What to measure.
+/// What a run of the fault benchmark measures.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FaultSpec {
     /// The stores, each of which is the swap for some time.
     pub stores: Vec<SwapStore>,
-    /// Kinds of memory.
+    /// Kinds of memory to swap out.
     pub memory: Vec<SwappedKind>,
-    /// Orders of access.
+    /// Orders in which swapped memory is touched again.
     pub access: Vec<Access>,
-    /// Values of `vm.page-cluster`.
+    /// Values of `vm.page-cluster` to measure.
     pub page_clusters: Vec<u32>,
     /// Number of pages in one measurement.
     pub pages: usize,
-    /// Uncompressed size of a device, and of the swap area behind zswap.
+    /// Uncompressed size of a zram device, and of the swap area behind zswap.
     pub disksize: Bytes,
-    /// Where to make the swap file behind zswap, to which the pages go that the pool does not take.
+    /// Folder for the swap file behind zswap, to which the pages go that the pool does not take.
     /// `None`, or if the file system cannot hold swap: a zram device of its own is used instead.
     pub zswap_folder: Option<PathBuf>,
     /// Memory limit of the cgroup in which the worker runs.
     pub group_limit: Bytes,
-    /// Rounds that count; before them each store is measured once. Conclusions need five.
+    /// Number of measured rounds; before them each store is measured once as a warm-up. Conclusions
+    /// need five.
     pub rounds: u32,
-    /// Where to make the file with which swap is compared; `None`: no comparison.
+    /// Folder for the file with which swap is compared; `None`: no comparison.
     pub file_folder: Option<PathBuf>,
-    /// Number of pages of that file.
+    /// Number of pages of the file that is read for the cost ratio.
     pub file_pages: usize,
-    /// Original bytes per compressed byte of that file: its pages are stand-ins, because real
-    /// contents are never written to a disk. `None`: incompressible.
+    /// Original bytes per compressed byte of the file in `file_folder`: its pages are stand-ins,
+    /// because real contents are never written to a disk. `None`: incompressible.
     pub file_ratio: Option<f64>,
-    /// Seed of every order.
+    /// Seed of every random order.
     pub seed: u64,
-    /// The program that is started as a worker.
+    /// The program that is started as a worker, usually this one.
     pub program: PathBuf,
 }
 
 impl FaultSpec {
-    /// zram devices, and all kinds of memory in all orders with `vm.page-cluster` 0 to 3, with this
-    /// number of pages each. Sizes of device and cgroup are chosen to fit.
+    /// The usual specification: zram devices, and all kinds of memory in all orders with
+    /// `vm.page-cluster` 0 to 3, with this number of pages each. Sizes of device and cgroup are
+    /// chosen to fit.
     #[must_use]
     pub fn usual(devices: Vec<Compressor>, pages: usize) -> Self {
         let bytes = |pages: usize| {
@@ -65,7 +67,7 @@ impl FaultSpec {
             access: vec![Access::Sequential, Access::Random],
             page_clusters: vec![0, 1, 2, 3],
             pages,
-            // for the header that mkswap writes, and pages in per-CPU lists
+            // room for the header that mkswap writes, and for pages in per-CPU lists
             disksize: Bytes::new(bytes(pages).saturating_add(8 * MIB)),
             group_limit: Bytes::new(bytes(pages).saturating_mul(2).saturating_add(64 * MIB)),
             rounds: 5,
@@ -87,12 +89,12 @@ impl FaultSpec {
     }
 }
 
-/// Progress of the measurement.
+/// Progress of the fault benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// Measurements done.
+    /// Number of completed measurements.
     pub done: u32,
-    /// Number of all measurements.
+    /// Number of measurements in the whole run.
     pub of: u32,
 }
 
@@ -113,7 +115,7 @@ impl std::fmt::Debug for Control<'_> {
 }
 
 impl Control<'_> {
-    /// Why it must end now; `None` if it can continue.
+    /// Why the run must end now; `None` if it can continue.
     pub(super) fn why_over(&self) -> Option<FaultsEnd> {
         if self.stop.load(Ordering::SeqCst) {
             return Some(FaultsEnd::Stopped);
@@ -122,30 +124,30 @@ impl Control<'_> {
     }
 }
 
-/// How it ended.
+/// How a run of the fault benchmark ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultsEnd {
     /// All rounds were run.
     Complete,
-    /// [`Control::stop`] was set; results until then are kept.
+    /// [`Control::stop`] was set; what was measured until then is kept.
     Stopped,
-    /// [`Control::until`] has passed; results until then are kept.
+    /// [`Control::until`] has passed; what was measured until then is kept.
     OutOfTime,
 }
 
 /// A combination that could not be measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unmeasured {
-    /// The combination, as `lz4, shmem, random, page-cluster 3`.
+    /// Name of the combination, as `lz4, shmem, random, page-cluster 3`.
     pub what: String,
-    /// The reason.
+    /// Why the combination could not be measured.
     pub why: String,
-    /// How often it happened.
+    /// Number of times that this happened.
     pub times: u32,
 }
 
-/// The results.
+/// What a run of the fault benchmark found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FaultResults {
     /// A row for each combination that was measured at least once.
@@ -156,14 +158,14 @@ pub struct FaultResults {
     pub writebacks: Vec<WritebackCost>,
     /// zswap compared with zram with the same algorithm.
     pub comparisons: Vec<StoreComparison>,
-    /// The effect of `vm.page-cluster`.
+    /// The effect of `vm.page-cluster` on each combination.
     pub effects: Vec<ClusterEffect>,
-    /// The `vm.page-cluster` that the times imply.
+    /// The value of `vm.page-cluster` that the measured times imply for each zram device.
     pub choices: Vec<ClusterChoice>,
     /// The cost of swap compared with a file.
     pub ratios: Vec<CostRatio>,
-    /// What could not be measured.
+    /// Combinations that could not be measured, with the reasons.
     pub troubles: Vec<Unmeasured>,
-    /// How it ended.
+    /// How the run ended.
     pub ended: FaultsEnd,
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Stores to measure and a [`Lender`] → what is borrowed for all rounds, and what is switched on
-//! for a single store.
+//! Borrows the stores to measure from a [`Lender`], some for all rounds, and switches on a single
+//! store at a time.
 //!
 //! For all rounds a zram device is borrowed for each algorithm, and one swap area behind zswap for
 //! all of its algorithms. zswap itself is global to the host: it is switched on only while one of
@@ -26,10 +26,10 @@ pub(super) fn label(store: &SwapStore) -> String {
     }
 }
 
-/// A store that can be switched on.
+/// A borrowed store that can be switched on as swap.
 #[derive(Debug, PartialEq)]
 pub(super) struct LentStore {
-    /// Index in [`FaultSpec::stores`].
+    /// Index of the store in [`FaultSpec::stores`].
     pub(super) number: usize,
     pub(super) pool: Pool,
     area: PathBuf,
@@ -42,13 +42,13 @@ pub(super) struct LentStores {
     pub(super) stores: Vec<LentStore>,
     /// Whether a zram device is behind zswap.
     pub(super) is_zswap_on_zram: bool,
-    /// Stores that were refused, and why.
+    /// Names of the stores that could not be borrowed, each with the reason.
     pub(super) refused: Vec<(String, String)>,
     /// The loans with their names, in the order in which they were taken.
     pub(super) loans: Vec<(String, LoanId)>,
 }
 
-/// Borrows for all stores; those that are refused are left out.
+/// Borrows what all stores need; stores that are refused are left out.
 pub(super) fn lend(lender: &mut dyn Lender, spec: &FaultSpec) -> LentStores {
     let mut lent = LentStores::default();
     for (number, store) in spec.stores.iter().enumerate() {
@@ -116,7 +116,7 @@ fn try_zswap(lender: &mut dyn Lender, compressor: &Compressor) -> Result<ZswapSp
     Ok(spec)
 }
 
-/// Borrows the swap area behind zswap; also whether it is a zram device.
+/// Borrows the swap area behind zswap; also returns whether that is a zram device.
 fn lend_area(
     lender: &mut dyn Lender,
     spec: &FaultSpec,
@@ -165,8 +165,8 @@ fn swap_on(lender: &mut dyn Lender, area: &Path) -> Result<LoanId, Refusal> {
     lender.lend_swap(&SwapSpec { area: SwapArea::Lent(area.to_owned()), priority: None })
 }
 
-/// The same store with zswap's shrinker enabled, for measuring writeback; `None` if it is not
-/// zswap.
+/// A copy of a zswap store with zswap's shrinker enabled, for measuring writeback; `None` if the
+/// store is not zswap.
 pub(super) fn with_shrinker(store: &LentStore) -> Option<LentStore> {
     let zswap = store.zswap.as_ref()?;
     let zswap = Some(ZswapSpec { shrinker: true, ..zswap.clone() });
@@ -220,10 +220,10 @@ pub(super) fn give_back(lender: &mut dyn Lender, loans: Vec<LoanId>) -> Result<(
 mod tests {
     use super::*;
 
-    /// Lends what its kernel supports, and records what was lent and returned.
+    /// A lender that lends what its kernel supports, and records what was lent and returned.
     #[derive(Debug, Default)]
     struct FakeLender {
-        /// The compressors of its zswap; empty: its kernel has no zswap.
+        /// The compressors of the zswap of its kernel; empty: the kernel has no zswap.
         zswap: &'static [&'static str],
         can_hold_swap: bool,
         lent: Vec<(LoanId, String)>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The task of a worker, and its answer: one line of JSON each.
+//! The task that a worker receives, and the answer that it gives: one line of JSON each.
 
 use std::path::PathBuf;
 
@@ -11,22 +11,22 @@ use crate::stand_in::StandIn;
 /// The environment variable that makes this program a worker and holds its task.
 pub(super) const TASK: &str = "PAGEWISE_FAULTS";
 
-/// One measurement. The pages to fill memory with are on standard input.
+/// One measurement for a worker. The pages to fill memory with are on its standard input.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Task {
-    /// Pid of the process that started it, with which it ends.
+    /// Pid of the process that started the worker; when it ends, the worker ends too.
     pub(super) parent: u32,
     /// The folder of the cgroup to join.
     pub(super) group: PathBuf,
-    /// Number of pages of memory.
+    /// Number of pages of memory to fill.
     pub(super) pages: usize,
-    /// Seed of the random order.
+    /// Seed of the random order of touches.
     pub(super) seed: u64,
-    /// What to do.
+    /// What the worker does.
     pub(super) what: TaskKind,
 }
 
-/// What to measure.
+/// What the worker measures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum TaskKind {
@@ -44,19 +44,19 @@ pub(super) enum TaskKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Pool {
-    /// A zram device with this number.
+    /// The zram device with this number.
     Zram(u32),
-    /// zswap's pool.
+    /// The compressed pool of zswap.
     Zswap,
 }
 
-/// The answer of a worker.
+/// What a worker answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum TaskAnswer {
-    /// The result.
+    /// What was measured.
     Measured(Round),
-    /// Why it failed.
+    /// Why the worker failed.
     Failed(String),
 }
 
@@ -64,48 +64,49 @@ pub(super) enum TaskAnswer {
 /// `None` if this kernel does not have a counter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Round {
-    /// Pages of the region that left memory.
+    /// Number of pages of the region that left memory.
     pub(super) gone: u64,
-    /// Pages that were swapped out to any store; for a file, pages that were dropped.
+    /// Number of pages that were swapped out to any store; for a file, number of pages that were
+    /// dropped.
     pub(super) out: u64,
     /// Traffic of the swap area behind zswap's pool; only for zswap.
     pub(super) backing: Option<PastPool>,
-    /// RAM that the store uses for each page in it, before pages are touched; `None` if the kernel
-    /// does not report it.
+    /// Bytes of RAM that the store uses for each page in it, before pages are touched; `None` if
+    /// the kernel does not report it.
     pub(super) pool_bytes_per_page: Option<f64>,
-    /// CPU time of swapping out.
+    /// CPU time of swapping out, in nanoseconds.
     pub(super) out_cpu_ns: u64,
     pub(super) touches: u64,
-    /// CPU time of all touches.
+    /// CPU time of all touches, in nanoseconds.
     pub(super) in_cpu_ns: u64,
     pub(super) times: Times,
-    /// Time of all touches, without waiting for a CPU.
+    /// Time of all touches in nanoseconds, without waiting for a CPU.
     pub(super) own_ns: u64,
     pub(super) major_faults: u64,
     pub(super) minor_faults: u64,
-    /// Pages that were swapped in from any store.
+    /// Number of pages that were swapped in from any store.
     pub(super) swapped_in: u64,
     pub(super) read_ahead: Option<u64>,
     pub(super) read_ahead_hits: Option<u64>,
-    /// Touched pages whose contents are wrong.
+    /// Number of touched pages whose contents are wrong.
     pub(super) wrong: u64,
-    /// Pages of zswap's pool that were written back on request.
+    /// Number of pages of zswap's pool that were written back on request.
     pub(super) written_back: u64,
-    /// CPU time of writing back.
+    /// CPU time of writing back, in nanoseconds.
     pub(super) writeback_cpu_ns: u64,
 }
 
-/// Pages that were written to and read from the swap area behind zswap's pool.
+/// Numbers of pages that were written to and read from the swap area behind zswap's pool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PastPool {
     pub(super) written: u64,
-    /// The part of them that the pool refused; `None` if the kernel does not count writeback from
+    /// How many of these pages the pool refused; `None` if the kernel does not count writeback from
     /// the pool.
     pub(super) refused: Option<u64>,
     pub(super) read: u64,
 }
 
-/// Times of the touches.
+/// Distribution of the times of the touches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Times {
     pub(super) mean_ns: f64,
@@ -115,8 +116,8 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// From the times of single touches, which are sorted here. A percentile is a measured time:
-    /// the smallest that the given share of touches did not exceed.
+    /// Computes the distribution from the times of single touches, which are sorted here. A
+    /// percentile is a measured time: the smallest that the given share of touches did not exceed.
     pub(super) fn from_touches(mut touches: Vec<u32>) -> Self {
         touches.sort_unstable();
         let sum: f64 = touches.iter().copied().map(f64::from).sum();

@@ -98,7 +98,7 @@ struct SwappedOut {
     region: Region,
     /// For each page of the region, the position of its contents in the file of pages.
     origin: Vec<u64>,
-    /// The host's counters after it was filled.
+    /// The host's counters after the memory was filled.
     filled: Counters,
     cpu_ns: u64,
 }
@@ -175,16 +175,16 @@ fn pool_use(pool: Pool) -> Result<Option<PoolUse>, Failure> {
     })
 }
 
-/// Memory of the pool per page in it; `None` if the pool is empty.
+/// Bytes of memory that a pool uses per page in it; `None` if the pool is empty.
 #[expect(clippy::cast_precision_loss, reason = "no memory here comes near 2⁵³ bytes")]
 fn bytes_per_page(pool: PoolUse) -> Option<f64> {
     let (taken, original) = (pool.taken.get() as f64, pool.original.get() as f64);
     (original > 0.0).then(|| taken / original * rustix::param::page_size() as f64)
 }
 
-/// Pins the thread to its present CPU while this exists, if that is allowed. Pages that were just
-/// filled wait in a per-CPU list, up to 31 on each CPU, and MADV_PAGEOUT drains only the list of
-/// its own CPU.
+/// Pins the thread to its present CPU while this value exists, if that is allowed. Pages that were
+/// just filled wait in a per-CPU list, up to 31 on each CPU, and MADV_PAGEOUT drains only the list
+/// of its own CPU.
 #[derive(Debug)]
 struct OneProcessor(Option<CpuSet>);
 
@@ -201,13 +201,13 @@ impl OneProcessor {
 impl Drop for OneProcessor {
     fn drop(&mut self) {
         if let Some(before) = &self.0 {
-            // If this is refused, the rest is measured on one CPU.
+            // If the kernel refuses this, the rest is measured on one CPU.
             let _ = rustix::thread::sched_setaffinity(None, before);
         }
     }
 }
 
-/// Swaps out the region; returns the CPU time. The caller checks which pages stayed.
+/// Swaps out the region; returns the CPU time in nanoseconds. The caller checks which pages stayed.
 fn page_out(region: &Region) -> Result<u64, Failure> {
     let mut cpu_ns = 0;
     for _ in 0..ATTEMPTS {
@@ -261,7 +261,7 @@ fn count_wrong(region: &Region, pages: &StandIn, count: usize) -> u64 {
 
 /// Touches each page once; the clock is read after each touch.
 fn touch(region: &Region, order: &[usize]) -> Result<Round, Failure> {
-    // Filled with ones, so that storing the times causes no page fault.
+    // The list is filled with ones, so that storing the times causes no page fault.
     let mut times = vec![1u32; order.len()];
     let queue = Queue::open();
     let (before, faults_before) = (read_vmstat()?, OwnUsage::of_ourselves());
@@ -292,8 +292,8 @@ fn touch(region: &Region, order: &[usize]) -> Result<Round, Failure> {
     })
 }
 
-/// The time that this process was runnable but waited for a CPU. Kept open, so that a reading takes
-/// about a microsecond.
+/// The file `/proc/self/schedstat`, which has the time that this process was runnable but waited
+/// for a CPU. Kept open, so that a reading takes about a microsecond.
 #[derive(Debug)]
 struct Queue(Option<File>);
 
@@ -302,7 +302,7 @@ impl Queue {
         Self(File::open("/proc/self/schedstat").ok())
     }
 
-    /// 0 if the kernel does not count it.
+    /// The waiting time in nanoseconds; 0 if the kernel does not count it.
     fn waited_ns(&self) -> u64 {
         let mut text = [0; 64];
         let read = |file: &File| file.read_at(&mut text, 0).ok();
@@ -326,7 +326,7 @@ pub(super) fn thread_cpu_ns() -> u64 {
     part(time.tv_sec) * 1_000_000_000 + part(time.tv_nsec)
 }
 
-/// The host's counters from /proc/vmstat.
+/// Reads the host's counters from /proc/vmstat.
 pub(super) fn read_vmstat() -> Result<Counters, Failure> {
     let host = HostRoot::live().context("/")?;
     Ok(pagewise_observe::counters(&host, "proc/vmstat"))
@@ -340,8 +340,8 @@ fn swapped_out(from: &Counters, to: &Counters) -> Result<u64, Failure> {
     SwappedPages([from, to]).swapped_out().ok_or(Failure::NoCounter("pswpout"))
 }
 
-/// From the counters before swapping out, after it, and after touching. Fails if the kernel does
-/// not count `zswpout`, as then all pages would appear lost.
+/// Pages that went past zswap's pool, from the counters before swapping out, after it, and after
+/// touching. Fails if the kernel does not count `zswpout`, as then all pages would appear lost.
 fn traffic_past_pool([filled, gone, touched]: [&Counters; 3]) -> Result<PastPool, Failure> {
     growth(filled, gone, "zswpout")?;
     Ok(PastPool {

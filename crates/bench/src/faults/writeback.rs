@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A cgroup whose pages are in zswap's pool → how many of them the kernel writes back on request,
+//! Makes the kernel write back pages of a cgroup from zswap's pool, and measures how many it writes
 //! and the CPU time of that.
 //!
 //! Writing to the cgroup's `memory.reclaim` runs zswap's shrinker for its pages, in the writing
@@ -14,13 +14,13 @@ use std::path::{Path, PathBuf};
 use super::failure::{ErrorContext, Failure};
 use super::worker::{growth, read_vmstat, thread_cpu_ns};
 
-/// The cgroup file that requests reclaim.
+/// Name of the cgroup file that requests reclaim.
 const RECLAIM: &str = "memory.reclaim";
 const MEMBERS: &str = "cgroup.procs";
 /// Maximum number of requests: the shrinker skips a page once before it takes it, and handles a
 /// part of the pool at a time.
 const MOST_REQUESTS: u32 = 200;
-/// Number of consecutive requests without effect after which it stops.
+/// Number of consecutive requests without effect after which no more are made.
 const MOST_IDLE: u32 = 8;
 
 /// Whether the kernel writes back the pages of this cgroup on request.
@@ -28,8 +28,8 @@ pub(super) fn is_possible(group: &Path) -> bool {
     group.join(RECLAIM).exists()
 }
 
-/// The `cgroup.procs` file with which this process can return to its present cgroup, before it
-/// joins another one of the same hierarchy (v2).
+/// Path of the `cgroup.procs` file with which this process can return to its present cgroup, before
+/// it joins another one of the same hierarchy (v2).
 pub(super) fn home(group: &Path) -> Result<PathBuf, Failure> {
     let text = fs::read_to_string("/proc/self/cgroup").context("/proc/self/cgroup")?;
     let own = text.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
@@ -38,8 +38,8 @@ pub(super) fn home(group: &Path) -> Result<PathBuf, Failure> {
     Ok(root.join(own).join(MEMBERS))
 }
 
-/// Returns how many of `pages` were written back, and the CPU time of all requests up to the last
-/// one that had an effect.
+/// Requests writeback; returns how many of `pages` were written back, and the CPU time in
+/// nanoseconds of all requests up to the last one that had an effect.
 pub(super) fn request_writeback(group: &Path, pages: u64) -> Result<(u64, u64), Failure> {
     let file = group.join(RECLAIM);
     let bytes = pages.saturating_mul(rustix::param::page_size() as u64);

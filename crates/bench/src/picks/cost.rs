@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Costs of swapping out and faulting in → when compression pays, and which swappiness follows if
-//! there is a slower tier below zram.
+//! Computes from the costs of swapping out and faulting in when compression pays, and which
+//! swappiness follows if there is a slower tier below zram.
 
 use pagewise_model::{BreakEven, CostRatio, Name, StoreKind, SwapOutCost, TierMix};
 
-/// Shares of the faults that zram serves.
+/// Shares of the faults that zram serves, for which the swappiness is computed.
 const SHARES: [f64; 5] = [1.0, 0.95, 0.9, 0.75, 0.5];
 
-/// For each zram algorithm whose swap-out and faults were measured together with a file.
+/// When compression pays, for each zram algorithm whose swap-out and faults were measured together
+/// with a file.
 #[must_use]
 pub fn break_even(out: &[SwapOutCost], ratios: &[CostRatio]) -> Vec<BreakEven> {
     let of_one = |out: &SwapOutCost| {
@@ -26,7 +27,8 @@ pub fn break_even(out: &[SwapOutCost], ratios: &[CostRatio]) -> Vec<BreakEven> {
     out.iter().filter(|out| out.store.kind == StoreKind::Zram).filter_map(of_one).collect()
 }
 
-/// For zram with a disk below it that is as fast as the one of the measured file.
+/// The mean cost of a fault and the swappiness for each share of faults that zram serves, if a disk
+/// below zram is as fast as the one of the measured file.
 #[must_use]
 pub fn tier_mixes(ratio: &CostRatio) -> Vec<TierMix> {
     let (swap, disk) = (ratio.swap_ns_per_page, ratio.file_ns_per_page);
@@ -37,8 +39,9 @@ pub fn tier_mixes(ratio: &CostRatio) -> Vec<TierMix> {
     SHARES.into_iter().map(mix).collect()
 }
 
-/// The rule in the kernel's documentation of `vm.swappiness`: if swap is x times as fast as the
-/// file system, anonymous and file memory are reclaimed in the ratio x to 1, in parts of 200.
+/// The swappiness by the rule in the kernel's documentation of `vm.swappiness`: if swap is x times
+/// as fast as the file system, anonymous and file memory are reclaimed in the ratio x to 1, in
+/// parts of 200.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 200")]
 pub(crate) fn swappiness(times_faster: f64) -> u32 {
     (200.0 * times_faster / (1.0 + times_faster)).round().clamp(0.0, 200.0) as u32

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Rows → the algorithms by read time and ratio, and which of them are on the Pareto front.
+//! Places the algorithms by read time and compression ratio, and marks those on the Pareto front.
 
 use pagewise_model::{BenchRow, Bytes, Direction, ParetoPoint};
 
@@ -56,7 +56,7 @@ mod tests {
     }
 
     proptest! {
-        /// No point beats itself, and of two at most one beats the other.
+        /// Property of the order: no point beats itself, and of two at most one beats the other.
         #[test]
         fn beating_is_an_order(a in (1.0f64..9.0, 1.0f64..9.0), b in (1.0f64..9.0, 1.0f64..9.0)) {
             let (a, b) = (point(a.0, a.1), point(b.0, b.1));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Rounds of every algorithm → the best one for each goal, the runner-up, and whether they really
+//! Picks the best algorithm for each goal and the runner-up, and decides whether they really
 //! differ.
 //!
 //! Rounds with the same number are compared in pairs, as they ran under the same conditions. Each
@@ -19,17 +19,19 @@ pub(crate) use cost::swappiness;
 pub use cost::{break_even, tier_mixes};
 pub use front::pareto_front;
 
-/// Two ratios of the same pages differ if one is at least this many times the other.
+/// Smallest ratio of two compression ratios, measured with the same pages, that counts as a
+/// difference.
 const SAME_RATIO: f64 = 1.01;
 
-/// A clock with a coarser step cannot time a request of some microseconds, in nanoseconds.
+/// Step of the clock in nanoseconds above which it is too coarse to time a request of some
+/// microseconds.
 const COARSE_NS: f64 = 500.0;
 
-/// An algorithm, and its cost in each round.
+/// An algorithm, and its cost for a goal in each round.
 #[derive(Debug, Clone, PartialEq)]
 struct Cost {
     contender: Compressor,
-    /// By the number of the round. An exact cost has a single entry.
+    /// The cost in each round, by the number of the round. An exact cost has a single entry.
     rounds: BTreeMap<u32, f64>,
 }
 
@@ -50,7 +52,7 @@ pub fn picks(bench: &Bench) -> Picks {
     }
 }
 
-/// The shapes that the goals refer to.
+/// The shapes of requests that the goals refer to.
 #[derive(Debug, Clone, Copy)]
 struct Shapes {
     most_bytes: Shape,
@@ -76,7 +78,7 @@ impl Shapes {
     }
 }
 
-/// All algorithms of a run.
+/// All algorithms of a run, among which the best are picked.
 struct Field<'a> {
     bench: &'a Bench,
     shapes: Option<Shapes>,
@@ -87,7 +89,8 @@ impl<'a> Field<'a> {
         Self { bench, shapes: Shapes::extremes(bench) }
     }
 
-    /// The median time of a request, or the mean if the clock is too coarse.
+    /// The function that gives the typical cost of a round: the median time of a request, or the
+    /// mean if the clock is too coarse.
     fn typical_cost(&self) -> fn(&Round) -> f64 {
         if self.bench.noise.clock_step_ns.is_none_or(|step| step > COARSE_NS) {
             |round| round.mean_ns
@@ -96,7 +99,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Each algorithm, with its index and its memory per original byte.
+    /// Each algorithm of the run, with its index and the memory that it uses per original byte.
     fn algorithms(&self) -> impl Iterator<Item = (usize, Compressor, Option<f64>)> + '_ {
         let span = self.bench.span;
         self.bench.entrants.iter().enumerate().filter_map(move |(at, entrant)| {
@@ -127,7 +130,8 @@ impl<'a> Field<'a> {
         self.algorithms().filter_map(exact).collect()
     }
 
-    /// The geometric mean of three costs, each relative to the median of the best algorithm.
+    /// The balanced cost of each algorithm: the geometric mean of three costs, each relative to the
+    /// median of the best algorithm.
     fn balanced_costs(&self) -> Vec<Cost> {
         let read = self.per_round(|shapes| shapes.one_read, self.typical_cost());
         let write = self.per_round(|shapes| shapes.one_write, self.typical_cost());
@@ -164,7 +168,7 @@ impl Cost {
     }
 }
 
-/// The cheapest and the runner-up.
+/// Picks the cheapest algorithm, with the runner-up.
 fn pick_best(costs: Vec<Cost>, unit: &str, value: impl Fn(f64) -> f64) -> Option<Pick> {
     let with_median = |cost: Cost| Some((cost.median()?, cost));
     let mut ranked: Vec<(f64, Cost)> = costs.into_iter().filter_map(with_median).collect();

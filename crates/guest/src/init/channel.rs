@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Events, as frames on the second serial port → the runner.
+//! Sends events to the runner, as frames on the second serial port.
 //!
 //! PID 1, the job's runner under systemd and a job that is this program write to the same port. The
 //! kernel does not mix the bytes of two calls of `write` to one terminal.
@@ -16,14 +16,15 @@ use crate::wire::{Event, LONGEST_MESSAGE};
 
 const PORT: &str = "/dev/ttyS1";
 
-/// The connection to the runner. It has a mutex because threads send the job's output.
+/// The connection to the runner, shared through a mutex because several threads send the job's
+/// output.
 #[derive(Debug)]
 pub struct Channel {
     port: Option<Mutex<File>>,
 }
 
 impl Channel {
-    /// Opens the port in raw mode, so that the terminal layer does not change the bytes.
+    /// Opens the serial port in raw mode, so that the terminal layer does not change the bytes.
     #[must_use]
     pub fn open() -> Self {
         let port = OpenOptions::new()
@@ -44,8 +45,8 @@ impl Channel {
     /// Sends one event as one frame.
     ///
     /// # Errors
-    /// If there is no such port, it cannot be written, or a message is longer than the runner
-    /// accepts.
+    /// If there is no such port, if the port cannot be written, or if a message is longer than the
+    /// runner accepts.
     pub fn send(&self, event: &Event) -> io::Result<()> {
         if matches!(event, Event::Message(bytes) if bytes.len() > LONGEST_MESSAGE) {
             return Err(io::ErrorKind::FileTooLarge.into());
@@ -69,7 +70,8 @@ impl Channel {
     }
 }
 
-/// The port is a terminal: `O_NOCTTY` keeps it from becoming this process' controlling terminal.
+/// The flag `O_NOCTTY` for opening the port: the port is a terminal, and the flag keeps it from
+/// becoming this process' controlling terminal.
 fn no_controlling_terminal() -> i32 {
     i32::try_from(OFlags::NOCTTY.bits()).unwrap_or(0)
 }

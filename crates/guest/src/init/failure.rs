@@ -11,7 +11,7 @@ pub(super) enum Failure {
     /// A system call failed.
     #[error("{what}: {error}")]
     Refused {
-        /// The file, or the operation.
+        /// The file, or the operation that failed.
         what: String,
         /// The error of the system call.
         error: io::Error,
@@ -19,18 +19,18 @@ pub(super) enum Failure {
     /// A program in the guest failed.
     #[error("{program}: {error}")]
     Program {
-        /// Its path.
+        /// Path of the program.
         program: &'static str,
-        /// Its error output.
+        /// Error output of the program.
         error: String,
     },
-    /// The job lists no program.
+    /// The job lists no program to run.
     #[error("the job is empty")]
     EmptyJob,
     /// The job needs a cgroup to delegate controllers from, and this system has no cgroup v2.
     #[error("there is no cgroup v2 here")]
     NoCgroups,
-    /// A cgroup that was made is not as it should be.
+    /// The cgroups for the job could not be made, for this reason.
     #[error("{0}")]
     Group(String),
 }

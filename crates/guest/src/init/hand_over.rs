@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Pagewise as PID 1 → systemd as PID 1, on a root disk.
+//! Hands a machine over from Pagewise as PID 1 to systemd as PID 1, on a root disk.
 //!
 //! The job is left in /run as a unit. All that this PID 1 mounted is unmounted, because systemd
 //! mounts it with its own options, and the initramfs is emptied, since it would stay in memory. No
@@ -25,7 +25,7 @@ use super::system;
 use crate::wire::{DISK_MODULES, Event, JOB, Job, MARK, OUT};
 
 const NEW: &str = "/new";
-/// Where the job waits: in memory, because the disk belongs to the user.
+/// Folder where the job waits for systemd: in memory, because the disk belongs to the user.
 pub(super) const FOLDER: &str = "run/pagewise-guest";
 const PROGRAM: &str = "usr/bin/pagewise";
 const UNIT: &str = "pagewise-job.service";
@@ -41,7 +41,8 @@ const TEXT: &str = "[Unit]\nDescription=The command of pagewise lab guest\n\
     [Service]\nType=exec\nExecStart=/usr/bin/pagewise\nEnvironment=MARK=unit\nDelegate=yes\n\
     OOMScoreAdjust=-1000\nOOMPolicy=continue\nTasksMax=infinity\nTimeoutStopSec=5s\n";
 
-/// Returns only on failure. Messages about repairs of the file system are sent to `tell`.
+/// Starts systemd in place of this process; returns only on failure. Messages about repairs of the
+/// file system are sent to `tell`.
 pub(super) fn to_systemd(
     job: &Job,
     disk: &str,
@@ -53,7 +54,7 @@ pub(super) fn to_systemd(
         .context(format!("{disk}: the root disk cannot be mounted"))?;
     if job.boot.is_some() {
         system::repair_messages().into_iter().for_each(|line| tell(&Event::Repaired { line }));
-        // otherwise files of an earlier boot would be sent again
+        // otherwise files that an earlier boot left in /out would be sent again
         remove_contents(&new.join(OUT.trim_start_matches('/')), Path::new(""));
     }
     let is_first = job.boot.is_none_or(|boot| boot == 0);
@@ -68,7 +69,8 @@ pub(super) fn to_systemd(
     if let (true, Some(_)) = (is_first, modules) {
         run_depmod()?;
     }
-    // so that a power loss in this boot cannot lose what the next boot needs
+    // write everything to the disk, so that a power loss in this boot cannot lose what the next
+    // boot needs
     rustix::fs::sync();
     let what = "/usr/lib/systemd/systemd".to_owned();
     let error = Command::new(&what).env_clear().exec();
@@ -150,7 +152,7 @@ fn copy(from: &Path, to: &Path, mode: u32) -> Result<(), Failure> {
         .context(format!("{} on the root disk", to.display()))
 }
 
-/// Removes what lies in the folder, except `spared` and what is below it.
+/// Removes what is in the folder, except `spared` and what is below that.
 fn remove_contents(folder: &Path, spared: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();

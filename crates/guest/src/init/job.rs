@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Runs the job and reports how it ended; kills every process that it left behind.
+//! Runs the job and reports how it ended; kills every process that the job left behind.
 //!
 //! PID 1 inherits orphaned processes, so it reaps every child until the job's own process has
 //! ended. Then it kills the processes in the job's cgroup and all others, which also closes the
@@ -20,11 +20,10 @@ use crate::wire::{CHUNK, Event, Job, JobExit, Stream};
 /// How long to wait for killed processes to end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Runs the job to its end.
+/// Runs the job to its end, and returns the event that reports the end.
 pub(super) fn run(job: &Job, groups: &Groups, channel: &Channel) -> Event {
     let before = StartCounters::now();
-    // PID 1 inherits orphans anyway; if this process runs below another PID 1, it must ask for
-    // them.
+    // PID 1 inherits orphans anyway; a process that runs below another PID 1 must ask for them.
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     let _ = fs::write("/proc/self/oom_score_adj", "-1000");
     std::thread::scope(|scope| {
@@ -47,7 +46,7 @@ pub(super) fn run(job: &Job, groups: &Groups, channel: &Channel) -> Event {
     })
 }
 
-/// Counters at one time, for differences.
+/// Counters of the guest at the start of the job, from which the increase at its end is computed.
 struct StartCounters {
     ticks: Option<u64>,
     idle: u64,
@@ -107,7 +106,7 @@ fn pass_on(mut pipe: impl Read, stream: Stream, channel: &Channel) {
     }
 }
 
-/// Reaps every child that ends, until it is this one.
+/// Reaps every child that ends, until the process with this pid has ended.
 fn wait_for(requested: u32) -> JobExit {
     loop {
         match rustix::process::wait(WaitOptions::empty()) {

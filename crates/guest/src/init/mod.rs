@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! PID 1 of a guest: prepares a minimal system for the job, runs it, reports its outcome, and ends
-//! the machine.
+//! PID 1 of a guest: prepares a minimal system for the job, runs the job, reports its outcome, and
+//! ends the machine.
 //!
 //! Errors reach nobody except the runner, over the second serial port: a step that fails is
 //! reported, and the next one follows. A panic here is a kernel panic, which the runner sees in the

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The files that the job left in `/out` → the runner.
+//! Sends the files that the job left in `/out` to the runner.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -9,7 +9,7 @@ use super::channel::Channel;
 use super::failure::{ErrorContext, Failure};
 use crate::wire::{CHUNK, Event, OUT};
 
-/// Sends every regular file; skips links and devices.
+/// Sends every regular file in `/out`; skips links and devices.
 pub(super) fn send_all(channel: &Channel) -> Result<(), Failure> {
     let mut folders = vec![Path::new(OUT).to_owned()];
     while let Some(folder) = folders.pop() {
@@ -26,7 +26,7 @@ pub(super) fn send_all(channel: &Channel) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Sends a file in pieces; an empty file is one empty piece.
+/// Sends one file in pieces; an empty file is one empty piece.
 fn send(path: &Path, channel: &Channel) -> std::io::Result<()> {
     let name = path.strip_prefix(OUT).unwrap_or(path).to_string_lossy().into_owned();
     let mut file = File::open(path)?;

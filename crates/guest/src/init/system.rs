@@ -14,7 +14,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
-/// Mount point and type of file system, in mount order.
+/// File systems to mount: mount point and type of each, in mount order.
 const MOUNTS: &[(&str, &str)] = &[
     ("/dev", "devtmpfs"),
     ("/proc", "proc"),
@@ -26,12 +26,12 @@ const MOUNTS: &[(&str, &str)] = &[
     ("/run", "tmpfs"),
 ];
 
-/// Mounts everything that is not mounted yet.
+/// Mounts every file system of the guest that is not mounted yet.
 pub(super) fn mount_all(troubles: &mut Vec<String>) {
     for (folder, kind) in MOUNTS {
         let _ = fs::create_dir_all(folder);
         match mount_one(folder, kind) {
-            // EBUSY: already mounted. ENODEV, ENOENT: this kernel does not have it.
+            // EBUSY: already mounted. ENODEV, ENOENT: this kernel does not have the file system.
             Ok(()) | Err(Errno::BUSY | Errno::NODEV | Errno::NOENT) => {}
             Err(errno) => troubles.push(format!("{folder}: {kind} is not mounted: {errno}")),
         }
@@ -45,7 +45,7 @@ fn mount_one(folder: &str, kind: &str) -> rustix::io::Result<()> {
     mount(kind, folder, kind, MountFlags::empty(), None::<&CStr>)
 }
 
-/// Reads the mount table: a tmpfs could be mounted a second time over itself.
+/// Whether the mount table lists this folder: a tmpfs could be mounted a second time over itself.
 fn is_mounted(folder: &str) -> bool {
     let table = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     table.lines().any(|line| line.split(' ').nth(1) == Some(folder))
@@ -67,22 +67,22 @@ fn load_one(path: &Path) -> rustix::io::Result<()> {
     rustix::system::finit_module(file, &none, 0)
 }
 
-/// Unmounts what [`mount_all`] mounted, lazily: processes with open files keep them.
+/// Unmounts what [`mount_all`] mounted. Does so lazily: processes with open files keep them.
 pub(super) fn unmount_all() {
     for (folder, _) in MOUNTS.iter().rev() {
         let _ = unmount(*folder, UnmountFlags::DETACH);
     }
 }
 
-/// Kernel messages about the repair of an ext4 file system: replay of the journal, and removal of
-/// files that were deleted but still open. Reads the log up to the last message so far.
+/// Messages in the kernel's log about the repair of an ext4 file system: replay of the journal, and
+/// removal of files that were deleted but still open. Reads the log up to the last message so far.
 pub(super) fn repair_messages() -> Vec<String> {
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
     let log = File::options().read(true).custom_flags(flags).open("/dev/kmsg");
     let Ok(mut log) = log else { return Vec::new() };
     let mut found = Vec::new();
     let mut record = [0; 8192];
-    // each read gives one record
+    // each read returns one record of the kernel's log
     while let Ok(length @ 1..) = log.read(&mut record) {
         let text = String::from_utf8_lossy(&record[..length]);
         found.extend(repair_message(&text).map(str::to_owned));
@@ -98,13 +98,13 @@ fn repair_message(record: &str) -> Option<&str> {
     (text.starts_with("EXT4-fs") && is_repair).then_some(text)
 }
 
-/// Two cgroups: one for the process that runs the job, one for the job.
+/// Two cgroups of a guest: one for the process that runs the job, one for the job.
 #[derive(Debug)]
 pub(super) struct Groups {
     parent: String,
     own: String,
     pub(super) job: String,
-    /// The guest has no other processes: all except this one belong to the job.
+    /// Whether the guest has no other processes: then all except this one belong to the job.
     pub(super) alone: bool,
 }
 
@@ -114,7 +114,7 @@ impl Groups {
         Self { alone: true, ..Self::below("/sys/fs/cgroup", "init") }
     }
 
-    /// The cgroups below a cgroup that nobody else uses.
+    /// Paths of the two cgroups below a cgroup that nobody else uses.
     pub(super) fn below(parent: &str, own: &str) -> Self {
         let group = |name: &str| format!("{parent}/{name}");
         Self { parent: parent.to_owned(), own: group(own), job: group("job"), alone: false }
@@ -154,7 +154,7 @@ impl Groups {
     }
 }
 
-/// Why the job cannot get the disks it asked for; `None` if all exist.
+/// Why the job cannot get the disks it requested; `None` if all exist.
 pub(super) fn missing_disks(requested: usize) -> Option<String> {
     let entries = fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let found = entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"vd"));
@@ -182,7 +182,8 @@ fn enter_group(group: &str) {
     let _ = fs::write(format!("{group}/cgroup.procs"), "0");
 }
 
-/// The number behind this name in a file such as /proc/vmstat; 0 if there is none.
+/// The number behind this name in a file such as /proc/vmstat; 0 if the file does not have the
+/// name.
 pub(super) fn counter(path: &str, name: &str) -> u64 {
     let text = fs::read_to_string(path).unwrap_or_default();
     let mut lines = text.lines().map(str::split_whitespace);

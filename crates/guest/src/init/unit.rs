@@ -19,7 +19,7 @@ use crate::wire::{Event, JOB, Job};
 
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Runs the job that waits in /run.
+/// Runs the job that waits in /run, as a unit of systemd.
 pub(super) fn main(channel: &Channel) -> Result<(), Failure> {
     let path = Path::new("/").join(hand_over::FOLDER).join(JOB);
     let text = fs::read(&path).at_path(&path)?;
@@ -35,7 +35,8 @@ pub(super) fn main(channel: &Channel) -> Result<(), Failure> {
     out_files::send_all(channel)
 }
 
-/// Waits until systemd has finished starting; returns what is wrong with the system, as text.
+/// Waits until systemd has finished starting; returns a line for each thing that is wrong with the
+/// system.
 fn wait_until_started(limit: Duration) -> Vec<String> {
     let state = wait_for_state(limit);
     let mut troubles = failed_units();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `--kernel` → a kernel that can be booted: image, modules, busybox.
+//! Finds the kernel that `--kernel` requests, and reads what is needed to boot it: image, modules,
+//! busybox.
 
 mod modules;
 mod request;
@@ -17,12 +18,12 @@ use crate::vmlinuz::{release, unpack_image};
 pub(crate) use modules::{Module, Modules};
 pub use request::{KernelRequest, find};
 
-/// A kernel that can be booted.
+/// A kernel that can be booted in a guest.
 #[derive(Debug)]
 pub struct Kernel {
-    /// Its name, in the user's terms.
+    /// Name of the kernel, in the user's terms.
     pub name: String,
-    /// The release as `uname -r` will print it, if the image contains it.
+    /// Release of the kernel as `uname -r` will print it, if the image contains it.
     pub release: String,
     image: PathBuf,
     modules: Option<PathBuf>,
@@ -33,14 +34,14 @@ pub struct Kernel {
 /// The kernel image that QEMU is given.
 #[derive(Debug)]
 pub(crate) struct Image {
-    /// Path of the file that it was read from.
+    /// Path of the file that the image was read from.
     pub(crate) path: PathBuf,
-    /// The unpacked bytes, if the file was compressed: use these instead of the file.
+    /// The unpacked bytes of the image, if the file was compressed: use these instead of the file.
     pub(crate) unpacked: Option<Vec<u8>>,
-    /// An uncompressed ELF kernel, for the `microvm` machine; otherwise a compressed one, as
-    /// distributions ship it.
+    /// Whether the image is an uncompressed ELF kernel, for the `microvm` machine; otherwise it is
+    /// compressed, as distributions ship it.
     pub(crate) plain: bool,
-    /// Memory that its segments take, in bytes, as far as it can be determined.
+    /// Memory that the segments of the kernel take, in bytes, as far as it can be determined.
     pub(crate) memory: u64,
 }
 
@@ -49,7 +50,7 @@ pub(crate) struct Image {
 const LONGEST_IMAGE: u64 = 1 << 30;
 
 impl Kernel {
-    /// A kernel of an image file and, if there is one, its folder of modules.
+    /// Makes a kernel from an image file and, if there is one, its folder of modules.
     fn from_file(name: String, image: PathBuf, modules: Option<PathBuf>) -> Result<Self, Error> {
         let bytes = UserFile::open(&image, LONGEST_IMAGE)?.into_bytes()?;
         let plain = elf::read(&bytes).is_some_and(|elf| elf.is_kernel);
@@ -65,7 +66,7 @@ impl Kernel {
         Ok(Self { name, release, image, modules, busybox: host_busybox(), kept: None })
     }
 
-    /// A kernel of the cache.
+    /// Makes a kernel from an entry of the cache.
     fn from_kept(kept: CacheEntry) -> Self {
         Self {
             name: kept.item().to_string(),
@@ -97,8 +98,8 @@ impl Kernel {
         Ok(Image { path, plain: unpacked.is_some(), unpacked, memory })
     }
 
-    /// Modules to load, with their dependencies: those of `usual` that this kernel has, and all of
-    /// `asked`.
+    /// Finds the modules to load, with their dependencies: those of `usual` that this kernel has,
+    /// and all of `asked`.
     pub(crate) fn find_modules_to_load(
         &self,
         usual: &[&str],
@@ -114,8 +115,8 @@ impl Kernel {
         modules.closure(&names, |path| self.read(path))
     }
 
-    /// The files beside the modules that depmod needs, those that exist: they list what is built
-    /// in, and the order of modules.
+    /// The files beside the modules that depmod needs, as far as they exist: they list what is
+    /// built in, and the order of modules.
     pub(crate) fn module_lists(&self) -> Result<Vec<(&'static str, Vec<u8>)>, Error> {
         const LISTS: [&str; 3] = ["modules.builtin", "modules.builtin.modinfo", "modules.order"];
         let Some(folder) = &self.modules else { return Ok(Vec::new()) };
@@ -133,7 +134,7 @@ impl Kernel {
         Error::Unusable { path: path.clone(), what }
     }
 
-    /// A statically linked busybox, and its path.
+    /// A statically linked busybox for the guest: its path and its contents.
     pub(crate) fn busybox(&self) -> Result<Option<(&Path, Vec<u8>)>, Error> {
         let Some(path) = self.busybox.as_deref() else { return Ok(None) };
         Ok(Some((path, self.read(path)?)))
@@ -145,7 +146,7 @@ fn installed_modules(release: &str) -> Option<PathBuf> {
     (!release.is_empty() && folder.is_dir()).then_some(folder)
 }
 
-/// The host's busybox, if it is statically linked.
+/// Path of the host's busybox, if that is statically linked.
 fn host_busybox() -> Option<PathBuf> {
     let path = PathBuf::from("/bin/busybox");
     let elf = elf::read(&fs::read(&path).ok()?)?;

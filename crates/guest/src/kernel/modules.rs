@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Names of modules → the files to load, dependencies first.
+//! Finds the files to load for given modules, dependencies first.
 //!
 //! Debian's packages contain no `modules.dep`; it is made at installation. Every module lists its
 //! dependencies in its `.modinfo` section, so that is read instead. The package does contain
@@ -14,12 +14,12 @@ use crate::error::Error;
 use crate::files;
 use crate::vmlinuz;
 
-/// A module that can be loaded.
+/// A kernel module that can be loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Module {
-    /// As `/proc/modules` prints it.
+    /// Name of the module as `/proc/modules` prints it.
     pub(crate) name: String,
-    /// Contents of the file, decompressed.
+    /// Contents of the module's file, decompressed.
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -50,7 +50,7 @@ impl Modules {
         self.files.contains_key(&name) || self.built_in.contains(&name)
     }
 
-    /// The modules and their dependencies, in the order in which they can be loaded.
+    /// The requested modules and their dependencies, in the order in which they can be loaded.
     pub(crate) fn closure(
         &self,
         names: &[&str],
@@ -98,19 +98,20 @@ impl Modules {
     }
 }
 
-/// `lzo-rle.ko.xz` → `lzo_rle`; `None` if the file is not a module.
+/// Name of the module in a file: `lzo_rle` for `lzo-rle.ko.xz`; `None` if the file is not a module.
 fn name(path: &Path) -> Option<String> {
     let (name, ending) = path.file_name()?.to_str()?.split_once(".ko")?;
     matches!(ending, "" | ".xz" | ".zst" | ".gz").then(|| canonical(name))
 }
 
-/// For the kernel, `-` and `_` in the name of a module are the same.
+/// A module's name in the form in which names are compared: for the kernel, `-` and `_` are the
+/// same.
 fn canonical(name: &str) -> String {
     name.replace('-', "_")
 }
 
-/// The dependencies in `.modinfo`: `depends=` (required) and `softdep=pre:` (used if the kernel has
-/// it).
+/// The modules that a module's `.modinfo` lists as dependencies: `depends=` (required) and
+/// `softdep=pre:` (used if the kernel has it).
 fn dependencies(module: &[u8]) -> Vec<String> {
     let strings = module.split(|byte| *byte == 0).filter_map(|text| std::str::from_utf8(text).ok());
     let mut needs = Vec::new();
@@ -158,7 +159,8 @@ mod tests {
         assert_eq!(order(folder.path(), &["absent"]), Vec::<String>::new());
     }
 
-    /// Without this, ext4 of Debian's generic kernels loads but cannot mount anything.
+    /// Dependencies by alias: without them, ext4 of Debian's generic kernels loads but cannot mount
+    /// anything.
     #[test]
     fn an_algorithm_that_is_needed_is_found_by_its_alias() {
         let folder = folder(&[

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `bookworm`, `trixie/generic`, `6.12`, `host` or a path → which kernel is meant, and where it is.
+//! Parses which kernel a user means, and finds it: `bookworm`, `trixie/generic`, `6.12`, `host` or
+//! a path.
 //!
 //! Text with a slash is a path, except a suite's generic kernel such as `trixie/generic`, even if a
 //! file of that name exists; write `./trixie/generic` for the file.
@@ -24,7 +25,7 @@ pub enum KernelRequest {
     Suite(SuiteKernel),
     /// A kernel in /boot or in the cache whose release begins with this version.
     Version(String),
-    /// An image file.
+    /// A kernel image at this path.
     Path(PathBuf),
 }
 
@@ -57,7 +58,7 @@ impl fmt::Display for KernelRequest {
     }
 }
 
-/// Finds the kernel; a kernel of a suite is fetched if the cache has no complete one.
+/// Finds the requested kernel; a kernel of a suite is fetched if the cache has no complete one.
 pub fn find(
     requested: &KernelRequest,
     cache: &Cache,
@@ -96,8 +97,8 @@ pub fn find(
     }
 }
 
-/// Whether this looks like a suite with an unknown flavour, such as `trixie/big`: the error message
-/// then mentions both readings.
+/// Whether a path looks like a suite with an unknown flavour, such as `trixie/big`: the error
+/// message then mentions both readings.
 fn is_like_a_flavour(path: &Path) -> bool {
     let parts = path.to_str().and_then(|text| text.split_once('/'));
     parts.is_some_and(|(suite, flavour)| is_suite(suite) && is_suite(flavour))
@@ -117,7 +118,7 @@ fn is_of(release: &str, version: &str) -> bool {
     })
 }
 
-/// The newest matching kernel of this host: `/boot/vmlinuz-RELEASE`, or
+/// Finds the newest matching kernel of this host: `/boot/vmlinuz-RELEASE`, or
 /// `/lib/modules/RELEASE/vmlinuz`.
 fn find_on_host(name: &str, matches: impl Fn(&str) -> bool) -> Option<Result<Kernel, Error>> {
     let names = |folder: &str| -> Vec<String> {

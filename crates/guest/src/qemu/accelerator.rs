@@ -22,13 +22,13 @@ use crate::user::{NoAccess, User};
 pub(super) const SANDBOX: [&str; 2] =
     ["-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"];
 
-/// What executes the guest's instructions.
+/// What executes the instructions of a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Accelerator {
-    /// The processor itself.
+    /// The processor itself, through KVM.
     Kvm,
-    /// QEMU's translator (software emulation).
+    /// TCG, QEMU's translator (software emulation).
     Tcg,
 }
 
@@ -45,13 +45,13 @@ impl Accelerator {
 }
 
 pub(super) const DEVICE: &str = "/dev/kvm";
-/// A machine that is not set up within this time counts as failed.
+/// Time limit for setting up a machine; one that takes longer counts as failed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Checks whether KVM works for guests on this machine.
 ///
 /// # Errors
-/// The reason why it does not.
+/// The reason why KVM does not work.
 pub fn check_kvm(qemu: &Path) -> Result<(), NoKvm> {
     OpenOptions::new().read(true).write(true).open(DEVICE).map_err(NoKvm::Closed)?;
     let user = User::without_rights();
@@ -62,10 +62,10 @@ pub fn check_kvm(qemu: &Path) -> Result<(), NoKvm> {
 /// Why KVM cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum NoKvm {
-    /// The device cannot be opened.
+    /// `/dev/kvm` cannot be opened.
     #[error("{DEVICE}: {0}")]
     Closed(std::io::Error),
-    /// QEMU's unprivileged user has no access to the device.
+    /// QEMU's unprivileged user has no access to `/dev/kvm`.
     #[error(
         "{DEVICE}: only root may open it, and QEMU does not run as root (chgrp kvm, chmod g+rw)"
     )]
@@ -73,13 +73,13 @@ pub enum NoKvm {
     /// QEMU could not be started.
     #[error("{DEVICE} opens, but {0}")]
     NoQemu(std::io::Error),
-    /// QEMU ended with an error.
+    /// QEMU ended with an error when it used KVM.
     #[error("{DEVICE} opens, but QEMU cannot set a processor up with it")]
     Unusable,
     /// QEMU did not quit in time.
     #[error("{DEVICE} opens, but QEMU does not finish with it")]
     Hangs,
-    /// QEMU works, but a test showed that no kernel boots.
+    /// QEMU works with KVM, but a test showed that no kernel boots.
     #[error("{DEVICE} opens, but no kernel comes up")]
     NoKernel,
 }
@@ -110,7 +110,8 @@ fn check_starts(mut command: Command) -> Result<(), NoKvm> {
     }
 }
 
-/// Whether QEMU exited with success; `None` if it had to be killed.
+/// Waits until QEMU has exited; returns whether it did so with success, or `None` if it had to be
+/// killed.
 fn wait_in_time(child: &mut Child) -> Option<bool> {
     let until = Instant::now() + PATIENCE;
     while Instant::now() < until {

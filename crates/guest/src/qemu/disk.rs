@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Disks of a guest → QEMU's options for them.
+//! Prepares the disks of a guest, and QEMU's options for them.
 //!
 //! Writes of a guest are discarded at its end unless the user wants them in the image: an empty
 //! disk, and the changes to an image, lie in the run's folder. If the host's disk is full, the
@@ -30,9 +30,9 @@ pub enum Disk {
     /// order in which QEMU received them, in the format of the kernel's dm-log-writes. The log file
     /// is truncated first.
     Recorded {
-        /// The image.
+        /// Path of the image.
         image: PathBuf,
-        /// The log.
+        /// Path of the log of writes.
         log: PathBuf,
     },
 }
@@ -40,15 +40,15 @@ pub enum Disk {
 /// How a guest may use an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// The guest may write; its changes are discarded at the end.
+    /// The guest may write; what it wrote is discarded at its end.
     CopyOnWrite,
-    /// Read-only.
+    /// The guest can only read the disk.
     Read,
     /// The guest's writes go to the image.
     Write,
 }
 
-/// The maximum number of disks: the machine has 32 slots for all its devices.
+/// Maximum number of disks of a guest: the machine has 32 slots for all its devices.
 pub const MOST: usize = 24;
 
 /// Modules that a guest with disks needs, if its kernel has them as modules.
@@ -56,12 +56,12 @@ pub(super) const MODULES: &[&str] = &["virtio_pci", "virtio_blk"];
 
 /// An open disk: what QEMU needs for its options.
 pub(super) struct Backed {
-    /// QEMU's driver for it.
+    /// QEMU's driver for the format of the disk.
     driver: &'static str,
-    /// The path under which QEMU finds the open file.
+    /// The path under which QEMU finds the open file of the disk.
     path: String,
     access: Access,
-    /// The same for the log of its writes.
+    /// The path under which QEMU finds the log of the disk's writes.
     log: Option<String>,
 }
 
@@ -140,7 +140,7 @@ fn reopen(file: &File, to_write: bool) -> std::io::Result<File> {
     OpenOptions::new().read(true).write(to_write).open(path)
 }
 
-/// Checks the file and returns QEMU's driver for it.
+/// Checks the disk's file and returns QEMU's driver for it.
 fn check(file: &File, path: &Path, disk: &Disk) -> Result<&'static str, Error> {
     let kind = file.metadata().with_path(path)?.file_type();
     let driver = match (kind.is_file(), kind.is_block_device()) {
@@ -215,7 +215,7 @@ mod tests {
         let backed = open_disks(&[Disk::Empty(size)], None, folder.path(), &mut files).unwrap();
         let data = folder.path().join("disk0").metadata().unwrap();
         assert_eq!((data.len(), data.blocks(), data.mode() & 0o777), (size.get(), 0, 0o600));
-        // One open file for reading, one for writing.
+        // two descriptors in the set: one opened for reading, one for writing
         assert_eq!((backed[0].path.as_str(), files.into_parts().1.len()), ("/dev/fdset/1", 2));
     }
 

@@ -8,7 +8,7 @@
 use std::ffi::OsString;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// The descriptor sets that were added.
+/// Open files that QEMU inherits, in numbered descriptor sets.
 #[derive(Debug, Default)]
 pub(super) struct OpenFiles {
     files: Vec<OwnedFd>,
@@ -28,7 +28,8 @@ impl OpenFiles {
         format!("/dev/fdset/{}", self.sets)
     }
 
-    /// QEMU's options, and the files: these must have the same descriptor numbers in QEMU.
+    /// QEMU's options for the sets, and the files: these must have the same descriptor numbers in
+    /// QEMU.
     pub(super) fn into_parts(self) -> (Vec<OsString>, Vec<OwnedFd>) {
         (self.arguments, self.files)
     }

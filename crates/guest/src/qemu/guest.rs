@@ -11,66 +11,69 @@ use super::disk::Disk;
 use super::run_slot::Budget;
 use crate::userland::Userland;
 
-/// A command and the guest to run it in.
+/// A command and the guest that it runs in.
 #[derive(Debug, Clone)]
 pub struct Guest {
     /// The program and its arguments, with paths as in the guest.
     pub argv: Vec<String>,
     /// The system in which the command runs.
     pub userland: Userland,
-    /// Memory of the guest.
+    /// Size of the guest's memory.
     pub memory: Bytes,
-    /// Virtual processors.
+    /// Number of virtual processors.
     pub cpus: u32,
-    /// Limit for the time from QEMU's start to the command's start.
+    /// Time limit from QEMU's start to the command's start.
     pub start_deadline: Duration,
-    /// Limit for the time from the command's start to QEMU's end.
+    /// Time limit from the command's start to QEMU's end.
     pub deadline: Duration,
-    /// Modules in addition to those that every guest gets.
+    /// Names of kernel modules to load, in addition to those that every guest gets.
     pub modules: Vec<String>,
     /// Files of the host, and their paths in the guest.
     pub files: Vec<(PathBuf, String)>,
-    /// Further files: contents and path in the guest.
+    /// Further files to put into the guest: contents, and path in the guest.
     pub texts: Vec<(Vec<u8>, String)>,
     /// Additional environment variables of the job.
     pub environment: Vec<(String, String)>,
-    /// Disks; the first is /dev/vda.
+    /// Disks of the guest; the first is /dev/vda.
     pub disks: Vec<Disk>,
-    /// Keep the whole kernel log. The kernel then boots without `quiet`, which is slower.
+    /// Whether to keep the whole kernel log. The kernel then boots without `quiet`, which is
+    /// slower.
     pub whole_log: bool,
     /// Additional words for the kernel's command line.
     pub append: Vec<String>,
-    /// Count instructions; needs emulation with one processor.
+    /// Whether to count instructions; needs emulation with one processor.
     pub count: bool,
-    /// The accelerator to use; `None`: KVM if it works, otherwise TCG.
+    /// The accelerator to use; `None`: KVM if that works, otherwise TCG.
     pub accelerator: Option<Accelerator>,
-    /// The static executable that becomes PID 1.
+    /// Path of the static executable that becomes PID 1.
     pub program: PathBuf,
     /// Limits for all guests that run at the same time.
     pub budget: Budget,
-    /// Start at once, without waiting for other guests or free resources.
+    /// Whether to start at once, without waiting for other guests or free resources.
     pub now: bool,
-    /// A description of the run for other runs that wait for it; `None`: the command.
+    /// A description of the run for other runs that wait for it; `None`: the command is shown.
     pub purpose: Option<String>,
     /// Optional packages that a guest that reboots should have; other guests have all of them.
     pub packages: Vec<String>,
-    /// Kill QEMU this long after the command has printed the line [`crate::wire::LOSE_POWER`].
+    /// Time after which QEMU is killed, counted from the line [`crate::wire::LOSE_POWER`] in the
+    /// command's output; `None`: that line has no effect.
     pub lose_power: Option<Duration>,
-    /// Which boot of its root disk this is; set by [`super::InstalledGuest`] only.
+    /// The boot of its root disk that this guest is, if the disk is kept; set by
+    /// [`super::InstalledGuest`] only.
     pub boot: Option<DiskBoot>,
 }
 
 /// One boot of a root disk that is kept across boots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiskBoot {
-    /// Counted from 0.
+    /// Number of the boot, counted from 0.
     pub(crate) number: u32,
     /// Files to remove from the disk at the first boot.
     pub(crate) removed: Vec<String>,
 }
 
 impl Guest {
-    /// A guest with default settings.
+    /// A guest with default settings that runs `argv`.
     #[must_use]
     pub fn new(program: PathBuf, argv: Vec<String>) -> Self {
         Self {

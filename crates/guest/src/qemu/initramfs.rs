@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Program, busybox, modules, the job and its files → the initramfs.
+//! Packs the program, busybox, modules, the job and its files into the initramfs of a guest.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -31,7 +31,7 @@ const MODULES: &[&str] = &[
     "zram",
 ];
 
-/// Builds the archive: first the files that are the same for every job, then the job.
+/// Builds the initramfs: first the files that are the same for every job, then the job.
 pub(super) fn build(guest: &Guest, kernel: &Kernel) -> Result<Vec<u8>, Error> {
     let busybox = match guest.userland {
         Userland::Minimal => kernel.busybox()?,
@@ -51,8 +51,8 @@ pub(super) fn build(guest: &Guest, kernel: &Kernel) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// The archive of modules that become `/lib/modules/RELEASE` on a root disk that is kept across
-/// boots.
+/// Makes the archive of modules that become `/lib/modules/RELEASE` on a root disk that is kept
+/// across boots.
 fn disk_modules(guest: &Guest, kernel: &Kernel) -> Result<Vec<u8>, Error> {
     let names = [&needed_modules(guest)[..], userland::DISK_MODULES].concat();
     let mut archive = Archive::default();
@@ -116,9 +116,9 @@ fn system(
     Ok(archive.finish())
 }
 
-/// The applets of this busybox. Host and guest have the same architecture, so the host runs
-/// `busybox --list`, which saves starting it in each guest. It runs a copy of the bytes that were
-/// read and verified, not the file at the path, and as an unprivileged user.
+/// Names of the applets of this busybox. Host and guest have the same architecture, so the host
+/// runs `busybox --list`, which saves starting it in each guest. It runs a copy of the bytes that
+/// were read and verified, not the file at the path, and as an unprivileged user.
 fn applets(path: &Path, bytes: &[u8]) -> Result<Vec<String>, Error> {
     let copy = memory_file(bytes).with_path(path)?;
     let place = PathBuf::from(format!("/proc/self/fd/{}", copy.as_raw_fd()));
@@ -183,7 +183,7 @@ fn job(guest: &Guest, modules: &[Module]) -> Result<Vec<u8>, Error> {
     Ok(archive.finish())
 }
 
-/// The device of the userland's root disk, which is the last disk.
+/// Path of the device of the userland's root disk, which is the last disk.
 fn root_device(guest: &Guest) -> Option<String> {
     guest.userland.item()?;
     let letter = ('a'..='z').nth(guest.disks.len().checked_sub(1)?)?;
@@ -204,7 +204,8 @@ fn permissions(guest: &Guest) -> Result<Vec<(String, u32)>, Error> {
 mod tests {
     use super::*;
 
-    /// The bytes that were verified are executed, not the file, and by an unprivileged user.
+    /// How busybox is started on the host: the bytes that were verified are executed, not the file,
+    /// and by an unprivileged user.
     #[test]
     fn the_host_asks_busybox_without_rights() {
         let script = b"#!/bin/sh\nid -u\nprintf 'x/y\\nbusybox\\nsh\\n'\n";

@@ -28,10 +28,10 @@ use crate::files;
 use crate::kernel::Kernel;
 use crate::userland::{self, OPTIONAL};
 
-/// Receives events; returning `Break` ends the boot.
+/// The function that receives the events of a boot; returning `Break` ends the boot.
 type Listener<'a> = &'a mut dyn FnMut(GuestEvent<'_>) -> Answer;
 
-/// A guest before its first boot or between two boots.
+/// A guest with its own root disk, before its first boot or between two boots.
 #[derive(Debug)]
 pub struct InstalledGuest<'a> {
     guest: Guest,
@@ -53,10 +53,10 @@ impl<'a> InstalledGuest<'a> {
         refuse_forgetful(&guest.disks)
     }
 
-    /// Makes the disks. `guest.argv` is the default command of a boot.
+    /// Makes the disks of the guest. `guest.argv` is the default command of a boot.
     ///
     /// # Errors
-    /// As [`Self::check`]; or if the userland cannot be fetched or the disks do not fit.
+    /// What [`Self::check`] refuses; or the userland cannot be fetched, or the disks do not fit.
     pub fn new(
         guest: &Guest,
         kernel: &'a Kernel,
@@ -121,7 +121,7 @@ impl<'a> InstalledGuest<'a> {
     }
 }
 
-/// Refuses names that are not optional packages.
+/// Refuses names that are not those of optional packages.
 fn check_packages(wanted: &[String]) -> Result<(), Error> {
     let unknown = wanted.iter().find(|name| !OPTIONAL.contains(&name.as_str()));
     unknown.map_or(Ok(()), |name| {
@@ -129,7 +129,7 @@ fn check_packages(wanted: &[String]) -> Result<(), Error> {
     })
 }
 
-/// The files of the optional packages that were not requested.
+/// Paths of the files of the optional packages that were not requested.
 fn unwanted_files(kept: &CacheEntry, wanted: &[String]) -> Result<Vec<String>, Error> {
     let mut found = Vec::new();
     for name in OPTIONAL.iter().filter(|name| wanted.iter().all(|wanted| wanted != *name)) {

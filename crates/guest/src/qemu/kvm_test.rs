@@ -20,12 +20,13 @@ use crate::files;
 use crate::kernel::Kernel;
 use crate::lock::{Kind, Lock};
 
-/// Even busy machines boot a kernel in a tenth of this.
+/// Time limit for the test guest to boot: even busy machines boot a kernel in a tenth of this.
 const PATIENCE: Duration = Duration::from_secs(20);
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 const COMES_UP: &str = "comes up";
 
-/// Returns the cached result, or starts an idle guest with KVM to get it.
+/// Tests whether a guest boots with KVM: returns the cached result, or starts an idle guest to get
+/// it.
 ///
 /// # Errors
 /// If no guest can be started at all.

@@ -44,7 +44,8 @@ mod tests {
 
     use super::*;
 
-    /// Writes like QEMU: at its own file position, even if the file was truncated before it.
+    /// A writer that writes like QEMU: at its own file position, even if the file was truncated
+    /// before it.
     #[test]
     fn a_log_without_end_takes_limited_room_and_its_end_is_kept() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A guest → QEMU's command line.
+//! Builds QEMU's command line for a guest.
 //!
 //! `microvm` is the smallest machine and boots an uncompressed kernel; it has no firmware, ACPI or
 //! PCI. Guests get `q35` instead if the QEMU build lacks `microvm`, if the image could not be
@@ -21,27 +21,28 @@ use crate::program;
 use crate::user::User;
 use crate::wire::MARK;
 
-/// Files for QEMU: names relative to the folder that it runs in, or paths of open files.
+/// The files that QEMU is given: names relative to the folder that it runs in, or paths of open
+/// files.
 #[derive(Debug)]
 pub(super) struct MachineFiles {
-    /// The kernel.
+    /// Name of the kernel image.
     pub(super) kernel: OsString,
-    /// The initramfs.
+    /// Name of the initramfs.
     pub(super) initramfs: OsString,
-    /// The kernel's log.
+    /// Path of the kernel's log.
     pub(super) log: String,
-    /// The events of PID 1.
+    /// Path of the file or pipe for the events of PID 1.
     pub(super) channel: String,
 }
 
-/// The value of `-M`.
+/// The machine type: the value of QEMU's option `-M`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Machine(&'static str);
 
 const SMALL: Machine = Machine("microvm,isa-serial=off,acpi=off");
 const USUAL: Machine = Machine("q35,usb=off");
 
-/// The smallest machine that this QEMU has and that fits the guest.
+/// Chooses the smallest machine type that this QEMU has and that fits the guest.
 pub(super) fn choose_machine(
     qemu: &Path,
     guest: &Guest,
@@ -57,7 +58,7 @@ pub(super) fn choose_machine(
     Ok(if has_small { SMALL } else { USUAL })
 }
 
-/// All arguments of `qemu-system-x86_64`.
+/// Builds all arguments of `qemu-system-x86_64`.
 pub(super) fn arguments(
     guest: &Guest,
     accelerator: Accelerator,
@@ -81,7 +82,7 @@ pub(super) fn arguments(
     line.extend(["-kernel".into(), places.kernel]);
     line.extend(["-initrd".into(), places.initramfs]);
     line.extend(["-append".into(), kernel_line(guest).into()]);
-    // `append=on`: otherwise QEMU truncates them, which fails on a pipe.
+    // `append=on`: otherwise QEMU truncates these two files, which fails on a pipe.
     for (id, path) in [("log", places.log), ("channel", places.channel)] {
         line.extend(["-chardev".into(), format!("file,id={id},append=on,path={path}").into()]);
     }
@@ -91,7 +92,8 @@ pub(super) fn arguments(
     line
 }
 
-/// Disables address randomization, which would vary the number of instructions.
+/// Words of the kernel's command line that disable address randomization, which would vary the
+/// number of instructions.
 const STEADY: &str = " nokaslr norandmaps randomize_kstack_offset=off";
 
 /// The kernel's command line. `panic=-1` restarts at once after a panic; the mark is how PID 1

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A kernel and a job → a run: starts QEMU, watches it, and makes sure that it is gone at the end.
+//! Runs a job in a guest: starts QEMU with a kernel, watches it, and makes sure that it is gone at
+//! the end.
 
 mod accelerator;
 mod disk;

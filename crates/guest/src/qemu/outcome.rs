@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The events and the log of a guest → its outcome.
+//! Determines the outcome of a guest from its events and its log.
 
 use serde::Serialize;
 
@@ -12,37 +12,38 @@ use crate::wire::JobExit;
 pub enum Outcome {
     /// The job ended by itself, with this status.
     Exited {
-        /// The status.
+        /// The exit status of the job.
         status: i32,
     },
     /// A signal ended the job.
     Crashed {
-        /// The signal.
+        /// Number of the signal.
         signal: i32,
     },
     /// The job could not be started.
     NotStarted {
-        /// The reason.
+        /// Why the job could not be started.
         why: String,
     },
     /// The OOM killer ended the job, or the kernel panicked because it had no process left to kill.
     OutOfMemory {
-        /// OOM kills while the job ran; 0 if the kernel panicked.
+        /// Number of OOM kills while the job ran; 0 if the kernel panicked.
         kills: u64,
     },
     /// The kernel panicked.
     Panicked {
-        /// The kernel's message.
+        /// The kernel's message about the panic.
         message: String,
     },
-    /// A deadline passed: the one for the start, or the one for the command once it runs.
+    /// The guest exceeded a time limit: the one for the start, or the one for the command once it
+    /// runs.
     TimedOut {
-        /// Where the guest was then.
+        /// How far the guest had got when the time was up.
         phase: Phase,
     },
     /// QEMU ended before the job did, without a panic.
     Failed {
-        /// QEMU's error output.
+        /// The error output of QEMU.
         message: String,
     },
     /// The command restarted the guest or powered it off; only in a guest that reboots.
@@ -53,7 +54,7 @@ pub enum Outcome {
     Stopped,
 }
 
-/// How far a guest got.
+/// How far a guest got on its way from boot to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
@@ -70,32 +71,33 @@ pub enum Phase {
 /// One run of a guest, with its outcome.
 #[derive(Debug, Clone, Serialize)]
 pub struct Run {
-    /// How it ended.
+    /// How the job or its guest ended.
     #[serde(flatten)]
     pub outcome: Outcome,
     /// Release of the kernel, as PID 1 read it.
     pub release: Option<String>,
-    /// The accelerator that ran it.
+    /// The accelerator that ran the guest.
     pub accelerator: Accelerator,
     /// Why KVM was not used although it was preferred.
     pub why_emulated: Option<String>,
-    /// CPU time of QEMU from its start to the first event of PID 1.
+    /// CPU time of QEMU from its start to the first event of PID 1, in seconds.
     pub boot_cpu_seconds: Option<f64>,
-    /// Elapsed time from QEMU's start to the first event of PID 1.
+    /// Elapsed time from QEMU's start to the first event of PID 1, in seconds.
     pub boot_seconds: Option<f64>,
-    /// CPU time of QEMU when it was last read, at most 0.1 s before its end.
+    /// CPU time of QEMU in seconds when it was last read, at most 0.1 s before QEMU's end.
     pub cpu_seconds: f64,
-    /// Time from QEMU's start to its end.
+    /// Time from QEMU's start to its end, in seconds.
     pub seconds: f64,
-    /// Time from the command's start to QEMU's end; `None` if the command was not started.
+    /// Time from the command's start to QEMU's end, in seconds; `None` if the command was not
+    /// started.
     pub command_seconds: Option<f64>,
-    /// Processes that the job left behind and that were killed.
+    /// Number of processes that the job left behind and that were killed.
     pub left: u64,
-    /// The instruction count, with `--count`.
+    /// The instruction count of the job, with `--count`.
     pub counted: Option<InstructionClock>,
     /// Size of the initramfs in bytes.
     pub initramfs_bytes: u64,
-    /// What PID 1 could not do, one line each.
+    /// What PID 1 could not do, one line for each failure.
     pub troubles: Vec<String>,
     /// The last lines of the kernel's log.
     pub log: Vec<String>,
@@ -122,13 +124,13 @@ pub struct DiskAfter {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DiskState {
-    /// It was unmounted, or was mounted read-only.
+    /// The file system was unmounted, or was mounted read-only.
     Clean,
-    /// It was still mounted when the guest ended: the next mount replays its journal.
+    /// The file system was still mounted when the guest ended: the next mount replays its journal.
     InUse,
     /// The superblock records an error.
     Damaged,
-    /// There is no ext4 file system.
+    /// The disk has no ext4 file system.
     Unknown,
 }
 
@@ -136,7 +138,7 @@ pub enum DiskState {
 /// processor is idle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct InstructionClock {
-    /// Instructions plus idle nanoseconds, from the job's start to its end.
+    /// Number of instructions plus idle nanoseconds, from the job's start to its end.
     pub ticks: u64,
     /// Idle time as the kernel accounts it, in steps of 10 ms.
     pub idle_milliseconds: u64,
@@ -149,7 +151,7 @@ pub(super) struct JobEnd {
     pub(super) oom_kills: u64,
 }
 
-/// The outcome of a guest that ended by itself.
+/// Determines the outcome of a guest that ended by itself.
 pub(super) fn judge(
     ended: Option<&JobEnd>,
     log: &[String],
@@ -176,7 +178,7 @@ pub(super) fn judge(
     }
 }
 
-/// Why a guest ended without a reported outcome, by the end of the log.
+/// Why a guest ended without a reported outcome, judged by the end of the kernel's log.
 fn why_it_ended(log: &[String]) -> &'static str {
     if was_restarted(log) {
         "the command restarted it or switched it off"

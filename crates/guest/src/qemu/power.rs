@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A line in the command's output → the time at which the guest loses power.
+//! Cuts the power of a guest at a set time after a line in the command's output.
 //!
 //! The guest requests it in its output because that arrives at once; a file would have to be
 //! polled. Killing QEMU loses what the guest's kernel had not yet written to its disks. Everything
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use crate::wire::{LOSE_POWER, Stream};
 
-/// When to kill QEMU.
+/// Finds out when to kill QEMU: some time after a line in the command's output.
 #[derive(Debug, Default)]
 pub(super) struct PowerCut {
-    /// Delay after the line; `None` if no power loss is allowed.
+    /// Delay between the line and the power loss; `None` if no power loss is allowed.
     delay: Option<Duration>,
     out: Line,
     error: Line,
@@ -25,7 +25,7 @@ impl PowerCut {
         Self { delay, ..Self::default() }
     }
 
-    /// Searches the command's output for the line.
+    /// Searches the command's output for the line that requests a power loss.
     pub(super) fn search(&mut self, stream: Stream, bytes: &[u8], now: Instant) {
         let Some(delay) = self.delay else { return };
         let line = match stream {
@@ -47,12 +47,12 @@ impl PowerCut {
     }
 }
 
-/// The current line of a stream; of a long line, one byte more than the searched line has.
+/// The current line of a stream; of a long line, only one byte more than the searched line has.
 #[derive(Debug, Default)]
 struct Line(Vec<u8>);
 
 impl Line {
-    /// Adds output; whether a line that ends in it is `asked`.
+    /// Adds output to the line; returns whether a line that ends in this output is `asked`.
     fn ends_as(&mut self, asked: &[u8], bytes: &[u8]) -> bool {
         let mut found = false;
         for byte in bytes {

@@ -18,14 +18,15 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::disk::double_commas;
 
-/// The argument that identifies this guest's QEMU.
+/// The command-line argument by which this guest's QEMU is found.
 pub(super) fn name_argument(folder: &Path) -> OsString {
     let mut name = OsString::from("guest=");
     name.push(double_commas(folder));
     name
 }
 
-/// The QEMU process for each of these folders that has one; reads the arguments of all processes.
+/// Finds the QEMU process for each of these folders that has one; reads the arguments of all
+/// processes.
 pub(super) fn qemus_of<'a>(
     folders: impl IntoIterator<Item = &'a PathBuf>,
 ) -> HashMap<&'a PathBuf, Pid> {
@@ -62,7 +63,8 @@ fn file(pid: Pid, name: &str) -> String {
     format!("/proc/{}/{name}", pid.as_raw_nonzero())
 }
 
-/// Kills the QEMU with this folder's mark, after its runner has died; whether there was one.
+/// Kills the QEMU with this folder's mark, after its runner has died; returns whether there was
+/// one.
 pub(super) fn kill_qemu(folder: &Path) -> bool {
     let mark = name_argument(folder);
     pids().any(|pid| kill_marked(pid, mark.as_encoded_bytes()) == Some(()))
@@ -81,19 +83,19 @@ fn kill_marked(pid: Pid, mark: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// User and system time of a process in seconds.
+/// CPU time of a process (user and system) in seconds.
 pub(super) fn cpu_seconds(pid: Pid) -> Option<f64> {
     let stat = Stat::read(pid)?;
     Some((stat.number(UTIME)? + stat.number(STIME)?) / ticks_per_second()?)
 }
 
-/// Start time in clock ticks since boot: with the pid, it identifies a process even if the pid is
-/// reused.
+/// Start time of a process in clock ticks since boot: with the pid, it identifies a process even if
+/// the pid is reused.
 pub(super) fn start_ticks(pid: Pid) -> Option<u64> {
     Stat::read(pid)?.word(STARTTIME)?.parse().ok()
 }
 
-/// Time since a process started, from its start in ticks.
+/// Time since a process started; its start is given in clock ticks after the machine's.
 pub(super) fn age(start_ticks: u64) -> Option<Duration> {
     let now = clock_gettime(ClockId::Boottime);
     let now = Duration::new(now.tv_sec.try_into().ok()?, now.tv_nsec.try_into().ok()?);
@@ -102,16 +104,16 @@ pub(super) fn age(start_ticks: u64) -> Option<Duration> {
     Some(now.saturating_sub(started))
 }
 
-/// Resident memory in bytes.
+/// Resident memory of a process in bytes.
 pub(super) fn resident_bytes(pid: Pid) -> Option<u64> {
     let statm = fs::read_to_string(file(pid, "statm")).ok()?;
     let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
     Some(pages.saturating_mul(rustix::param::page_size() as u64))
 }
 
-/// CPU time that the threads used, plus the time that they were runnable and waited for a CPU.
-/// Without the latter, guests on a busy machine would seem to need less CPU the busier it is. On a
-/// kernel without `schedstat` this is the used time only.
+/// CPU time that the threads of a process used, plus the time that they were runnable and waited
+/// for a CPU. Without the latter, guests on a busy machine would seem to need less CPU the busier
+/// it is. On a kernel without `schedstat` this is the used time only.
 pub(super) fn cpu_demand(pid: Pid) -> Option<Duration> {
     let threads = fs::read_dir(file(pid, "task")).ok()?.flatten();
     let of_thread = |thread: fs::DirEntry| {
@@ -126,7 +128,7 @@ pub(super) fn cpu_demand(pid: Pid) -> Option<Duration> {
     Some(Duration::from_nanos(known.into_iter().fold(0, u64::saturating_add)))
 }
 
-/// `/proc/PID/stat` after the program's name, which may contain spaces.
+/// Text of `/proc/PID/stat` after the program's name, which may contain spaces.
 struct Stat(String);
 
 /// Indices of fields of `/proc/PID/stat`, counted from the first field after the name.
@@ -157,7 +159,8 @@ fn ticks_per_second() -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// This process has used CPU time, has threads and memory, and is younger than the machine.
+    /// The data read for this process are plausible: CPU time, threads and memory are not zero, and
+    /// the process is younger than the machine.
     #[test]
     fn a_process_is_read_as_proc_shows_it() {
         let own = rustix::process::getpid();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The cached disk of a userland → a copy for one guest that is kept from boot to boot; and the
+//! Copies the cached disk of a userland for one guest that is kept from boot to boot; and reads the
 //! state that the superblock of the copy shows after a boot.
 //!
 //! The copy shares blocks with the cached disk (reflink) if the file system supports it; otherwise
@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use super::outcome::DiskState;
 use crate::error::{Error, ErrorContext};
 
-/// Makes the copy; `to` must not exist.
+/// Copies the cached disk; `to` must not exist.
 pub(super) fn copy(from: &File, to: &Path) -> Result<(), Error> {
     let mut open = File::options();
     let copy = open.read(true).write(true).create_new(true).mode(0o600).open(to).with_path(to)?;
@@ -27,7 +27,7 @@ pub(super) fn copy(from: &File, to: &Path) -> Result<(), Error> {
     copy_data(from, &copy).with_path(to)
 }
 
-/// Copies the data between the holes.
+/// Copies the data between the holes of a file.
 fn copy_data(from: &File, to: &File) -> io::Result<()> {
     let length = from.metadata()?.len();
     to.set_len(length)?;
@@ -66,8 +66,8 @@ pub(super) fn state(disk: &Path) -> Result<DiskState, Error> {
     }
 }
 
-/// By `s_magic`, `s_state` (0x2: errors) and `s_feature_incompat` (0x4: the journal must be
-/// replayed).
+/// State of an ext4 file system by `s_magic`, `s_state` (0x2: errors) and `s_feature_incompat`
+/// (0x4: the journal must be replayed).
 fn state_of(superblock: &[u8; 0x100]) -> DiskState {
     let half = |at: usize| u16::from_le_bytes([superblock[at], superblock[at + 1]]);
     if half(0x38) != 0xef53 {
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_copy_has_the_same_bytes_and_keeps_holes() {
-        // to the same file system, and to a tmpfs, which is always a different one
+        // copies to the same file system, and to a tmpfs, which is always a different one
         let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir_in("/dev/shm").unwrap()];
         let path = folders[0].path().join("disk");
         let disk = File::create_new(&path).unwrap();

@@ -42,9 +42,9 @@ use crate::user::User;
 use crate::userland;
 use crate::wire::{self, Event, JobExit, Stream};
 
-/// The kernel's log, in the run's folder.
+/// File name of the kernel's log, in the run's folder.
 const LOG: &str = "kernel.log";
-/// At most this many bytes of QEMU's error output are read.
+/// Maximum number of bytes that are read of QEMU's error output.
 const COMPLAINTS: u64 = 1 << 20;
 /// Capacity of the queue of events; if it is full, the guest waits.
 const EVENTS: usize = 64;
@@ -52,32 +52,32 @@ const EVENTS: usize = 64;
 const LOOK: Duration = Duration::from_millis(50);
 /// How long to wait for QEMU's error output after it has ended.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// `SHOWN`: lines of the kernel's log in the result; `SEARCHED`: lines that are searched for a
-/// panic.
+/// `SHOWN`: number of lines of the kernel's log in the result; `SEARCHED`: number of lines that are
+/// searched for a panic.
 const SHOWN: usize = 12;
 const SEARCHED: usize = 400;
 const TAIL: u64 = 64 << 10;
-/// Bytes at the end of the kernel's log that are kept on disk and in `whole_log`.
+/// Number of bytes at the end of the kernel's log that are kept on disk and in `whole_log`.
 const LONGEST_LOG: u64 = 16 << 20;
 
 /// What happens while a guest runs.
 #[derive(Debug)]
 pub enum GuestEvent<'a> {
-    /// This accelerator will run the guest.
+    /// The accelerator that will run the guest was chosen.
     Chosen(Accelerator),
-    /// The guest reached this phase.
+    /// The guest reached this phase on its way from boot to end.
     Reached(Phase),
     /// The job wrote to its output.
     Output(Stream, Vec<u8>),
     /// The next piece of a file in `/out`, with the file's name.
     File(&'a str, Vec<u8>),
-    /// The program of the job sent this with [`Channel::send`](crate::init::Channel::send).
+    /// A message that the job's program sent with [`Channel::send`](crate::init::Channel::send).
     Message(Vec<u8>),
     /// A message for the user.
     Note(&'a str),
 }
 
-/// The answer to an event: `Break` ends the guest as if the user stopped it.
+/// What a receiver of events answers: `Break` ends the guest as if the user stopped it.
 pub(super) type Answer = ControlFlow<()>;
 
 /// Runs a job in a guest to its end, or until `on_event` returns `Break`.
@@ -93,7 +93,7 @@ pub fn run(
 ) -> Result<Run, Error> {
     let qemu = find_qemu()?;
     let mut note = |line: &str| {
-        // a break in reply to a note is ignored; the next event asks again
+        // a `Break` in reply to a note is ignored; the next event asks again
         let _ = on_event(GuestEvent::Note(line));
     };
     let (guest, kept) = &with_root(guest, cache, stop, &mut note)?;
@@ -133,7 +133,7 @@ pub(super) fn take_slot(
     RunSlot::take(cache, request, stop, &mut note)
 }
 
-/// Kernel and initramfs of a guest.
+/// The images that a guest boots from: kernel and initramfs.
 pub(super) struct Images {
     kernel: Image,
     initramfs: Vec<u8>,
@@ -171,7 +171,7 @@ impl Emulator {
         Ok(Self { qemu, accelerator, why_emulated })
     }
 
-    /// The result of a guest that was not started.
+    /// The result for a guest that was not started.
     pub(super) fn run_not_started(&self) -> Run {
         let why_emulated = self.why_emulated.clone();
         Run { accelerator: self.accelerator, why_emulated, ..run_before_start() }
@@ -183,11 +183,11 @@ pub(super) struct BootPlace<'a> {
     pub(super) slot: &'a RunSlot,
     /// The folder for this boot: the slot's, or one below it.
     pub(super) folder: &'a Path,
-    /// The root disk, if it is open already.
+    /// The root disk, if the caller has already opened it.
     pub(super) root: Option<File>,
 }
 
-/// Starts QEMU and receives events until it has ended.
+/// Starts QEMU and receives events until QEMU has ended.
 pub(super) fn boot(
     guest: &Guest,
     mut images: Images,
@@ -232,7 +232,8 @@ pub(super) fn boot(
     Ok(Run { initramfs_bytes, why_emulated: emulator.why_emulated.clone(), accelerator, ..run })
 }
 
-/// Opens the kernel's log twice: for the runner to read and shorten it, and for QEMU to append.
+/// Opens the file of the kernel's log twice: for the runner to read and shorten it, and for QEMU to
+/// append.
 fn open_log(folder: &Path) -> Result<(File, File), Error> {
     let path = folder.join(LOG);
     let to_write =
@@ -255,7 +256,7 @@ impl OwnFolder {
         Ok(Self { folder, user })
     }
 
-    /// Writes a file in it; returns its name.
+    /// Writes a file in the folder; returns its name.
     fn write_file(&self, name: &str, bytes: &[u8]) -> Result<OsString, Error> {
         let path = self.folder.join(name);
         let mut open = File::options();
@@ -266,8 +267,8 @@ impl OwnFolder {
         Ok(name.into())
     }
 
-    /// Path of the kernel. For a user who cannot reach the image, it is linked into the folder or,
-    /// if it cannot be linked or is not readable by everybody, copied.
+    /// Path of the kernel image for QEMU. For a user who cannot reach the image, it is linked into
+    /// the folder or, if it cannot be linked or is not readable by everybody, copied.
     fn place_kernel(&self, image: &mut Image) -> Result<OsString, Error> {
         const NAME: &str = "kernel";
         if let Some(bytes) = image.unpacked.take() {
@@ -317,10 +318,10 @@ fn choose_accelerator(
     })
 }
 
-/// A running QEMU and what was received from it.
+/// A running QEMU and what was received from its guest.
 struct Watch {
     qemu: Child,
-    /// The kernel's log.
+    /// The file with the kernel's log.
     log: File,
     /// Time limit for QEMU to end after the job has ended.
     patience: Duration,
@@ -330,7 +331,7 @@ struct Watch {
     /// When the command started, by the first event that says so. Later ones are ignored, as the
     /// command could forge them.
     command: Option<Instant>,
-    /// When the command's request for a power loss is due.
+    /// Finds out when the power loss that the command requested is due.
     power: PowerCut,
     /// Messages about repairs of the root disk's file system.
     repairs: Vec<String>,
@@ -346,7 +347,7 @@ impl Drop for Watch {
     }
 }
 
-/// Why listening ended.
+/// Why the runner stopped listening for events.
 enum StopReason {
     Over,
     TimedOut,
@@ -355,8 +356,8 @@ enum StopReason {
 }
 
 impl Watch {
-    /// Takes `command` by value, because it holds the write end of the event pipe: only if it is
-    /// dropped does the pipe close when QEMU ends.
+    /// Starts QEMU. Takes `command` by value, because it holds the write end of the event pipe:
+    /// only if it is dropped does the pipe close when QEMU ends.
     fn start(mut command: Command, events: File, log: File, guest: &Guest) -> Result<Self, Error> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0);
         let started = Instant::now();
@@ -407,7 +408,7 @@ impl Watch {
         self.run.disk = guest.boot.as_ref().map(|boot| DiskAfter {
             boot: boot.number,
             repairs: std::mem::take(&mut self.repairs),
-            // set by the caller, after QEMU has ended
+            // the caller sets the state after QEMU has ended
             state: DiskState::Unknown,
         });
         self.run.log = log[log.len().saturating_sub(SHOWN)..].to_vec();
@@ -443,8 +444,9 @@ impl Watch {
                 return StopReason::PowerCut;
             }
             if Instant::now() >= until {
-                // If the job is done but the machine does not end, it is killed, and that is not a
-                // timeout. A disk that is kept must be unmounted, so there it is one.
+                // If the job is done but the machine does not end, QEMU is killed, and that is not
+                // a timeout. A disk that is kept must be unmounted, so for a guest with such a disk
+                // it is a timeout.
                 let may_end = self.phase == Phase::End && guest.boot.is_none();
                 return if may_end { self.kill_after_job() } else { StopReason::TimedOut };
             }
@@ -528,8 +530,8 @@ impl Watch {
         Answer::Continue(())
     }
 
-    /// The whole log; if the guest wrote more than is kept, the end of it after a line that says
-    /// so.
+    /// The whole kernel log; if the guest wrote more than is kept, the end of the log after a line
+    /// that says so.
     fn whole_log(&self) -> Vec<u8> {
         log::read_end(&self.log, LONGEST_LOG).unwrap_or_default()
     }

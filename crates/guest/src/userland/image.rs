@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A folder → a disk image whose files have the right owners.
+//! Makes a disk image of a folder, in which files have the right owners.
 //!
 //! mke2fs copies a folder with its owners, but the unpacked files belong to the user who unpacked
 //! them, and only root could change that. So debugfs sets the owners afterwards inside the image,
@@ -16,11 +16,11 @@ use crate::program;
 
 /// Size of the file system. The image is a sparse file: unused blocks take no space.
 const SIZE: &str = "448M";
-/// Three times what the packages need. Each inode takes space, used or not.
+/// Number of inodes: three times what the packages need. Each inode takes space, used or not.
 const INODES: &str = "16384";
 const PACKAGE: &str = "e2fsprogs";
 
-/// Makes the disk image.
+/// Makes a disk image of the folder `root`.
 pub(super) fn make(root: &Path, disk: &Path, others: &[Owned]) -> Result<(), Error> {
     let mut command = Command::new(program::find_for_root("mke2fs", PACKAGE)?);
     // With lazy initialization the kernel would initialize the tables in the background at every
@@ -42,7 +42,8 @@ fn give_away(root: &Path, disk: &Path, others: &[Owned]) -> Result<(), Error> {
     check(disk)
 }
 
-/// Checks the result, because debugfs exits with 0 even if its commands failed.
+/// Checks the file system of the image and the owner of a folder in it, because debugfs exits with
+/// 0 even if its commands failed.
 fn check(disk: &Path) -> Result<(), Error> {
     let mut command = Command::new(program::find_for_root("e2fsck", PACKAGE)?);
     program::output("e2fsck", command.arg("-fn").arg(disk))?;

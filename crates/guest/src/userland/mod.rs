@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A Debian suite → a disk with a small systemd system: redis-server, zram-generator, udev, procps.
+//! Makes a disk with a small systemd system of a Debian suite: redis-server, zram-generator, udev,
+//! procps.
 //!
 //! The suite determines the packages: those it marks as essential, those named here, and all their
 //! dependencies. They are unpacked, not installed; tree.rs does what their maintainer scripts would
@@ -34,7 +35,7 @@ use crate::program;
 /// changes the disk; disks with another version are made again.
 pub(crate) const RECIPE: u32 = 3;
 
-/// Packages of the system. The first is apt's pattern for all essential packages.
+/// Packages of the userland. The first is apt's pattern for all essential packages.
 const PACKAGES: &[&str] = &[
     "?essential",
     "systemd",
@@ -51,18 +52,18 @@ const PACKAGES: &[&str] = &[
 /// others write to /etc, so it has only those of these packages that the user names.
 pub(crate) const OPTIONAL: &[&str] = &["systemd-zram-generator"];
 
-/// The folder of an entry with a list of files for each optional package.
+/// Name of the folder of an entry with a list of files for each optional package.
 pub(crate) const LISTS: &str = "optional";
 
-/// Modules that systemd would load itself; PID 1 loads them before, as the guest has no other
-/// modules.
+/// Kernel modules that systemd would load itself; PID 1 loads them before, as the guest has no
+/// other modules.
 pub(crate) const MODULES: &[&str] = &["ext4", "autofs4"];
 
-/// Modules for mounting the root disk in a guest that reboots; systemd loads all others from the
-/// disk.
+/// Kernel modules for mounting the root disk in a guest that reboots; systemd loads all others from
+/// the disk.
 pub(crate) const ROOT_MODULES: &[&str] = &["ext4"];
 
-/// Additional modules on the disk of a guest that reboots: for disks in files.
+/// Additional kernel modules on the disk of a guest that reboots: for disks in files.
 pub(crate) const DISK_MODULES: &[&str] = &["loop"];
 
 /// File name of the root disk in a userland's folder of the cache.
@@ -71,14 +72,14 @@ pub(crate) const DISK: &str = "disk";
 /// The system in which a guest's command runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Userland {
-    /// busybox, with this program as PID 1.
+    /// busybox only, with this program as PID 1.
     #[default]
     Minimal,
-    /// The system of this suite, with systemd as PID 1.
+    /// The userland of this suite, with systemd as PID 1.
     Systemd(String),
 }
 
-/// The default suite.
+/// The suite that a userland is made of by default.
 const SUITE: &str = "trixie";
 
 impl FromStr for Userland {
@@ -170,7 +171,8 @@ fn file_of_line(line: &str) -> Option<String> {
     (!about.starts_with('d')).then(|| path.to_owned())
 }
 
-/// `systemd_257.13-1~deb13u1` → `systemd 257.13-1~deb13u1`.
+/// Name and version of systemd, from the list of packages: `systemd 257.13-1~deb13u1` for
+/// `systemd_257.13-1~deb13u1`.
 fn release(packages: &[Archive]) -> String {
     let found = packages.iter().find(|one| one.name.starts_with("systemd_"));
     found.map_or_else(|| "systemd".to_owned(), |one| one.name.replacen('_', " ", 1))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Unpacked packages → a system that boots: does what the maintainer scripts would have done, as
-//! far as a guest needs it, and removes what a guest does not need.
+//! Makes a system that boots from unpacked packages: does what the maintainer scripts would have
+//! done, as far as a guest needs it, and removes what a guest does not need.
 //!
 //! A guest has no keyboard, no screen and no user who logs in, its hardware is known, and it has no
 //! D-Bus: units that wait for such things are masked.
@@ -13,10 +13,11 @@ use std::path::Path;
 use super::users::Accounts;
 use crate::error::{Error, ErrorContext};
 
-/// Folders that are links into /usr; packages of some suites still contain files for both.
+/// Folders that are links into /usr; packages of some suites still contain files for both names.
 const MERGED: &[&str] = &["bin", "sbin", "lib", "lib64"];
 
-/// Not used in a guest. gconv holds character set conversions that no program here needs.
+/// Paths to remove, because a guest does not use them. gconv holds character set conversions that
+/// no program here needs.
 const TRIMMED: &[&str] = &[
     "usr/share/doc",
     "usr/share/man",
@@ -75,7 +76,8 @@ pub(super) struct Owned {
     pub(super) group: u32,
 }
 
-/// A guest ends if its systemd crashes, instead of freezing; and stopping units takes at most 10 s.
+/// Configuration of systemd: a guest ends if its systemd crashes, instead of freezing; and stopping
+/// units takes at most 10 s.
 const MANAGER: &str = "[Manager]\nCrashReboot=yes\nCrashAction=reboot\nShowStatus=no\n\
     DefaultTimeoutStopSec=10s\n";
 
@@ -126,7 +128,7 @@ fn mark_updated(root: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// The entries of OWNED that exist in this suite; sets their modes.
+/// The entries of OWNED that exist in this suite; sets the modes of their files.
 fn set_owned(root: &Path, accounts: &Accounts) -> Result<Vec<Owned>, Error> {
     let mut found = Vec::new();
     for &(name, mode, user, group) in OWNED {
@@ -172,7 +174,8 @@ fn enable_units(root: &Path) -> Result<(), Error> {
     make_link(&etc.join("default.target"), "/lib/systemd/system/multi-user.target")
 }
 
-/// Writes configuration files. With an empty machine-id, systemd makes a new one at each boot.
+/// Writes configuration files of the system. With an empty machine-id, systemd makes a new one at
+/// each boot.
 fn write_files(root: &Path) -> Result<(), Error> {
     let names = read_text(&root.join("usr/share/libc-bin/nsswitch.conf")).unwrap_or_default();
     for (path, contents) in [
@@ -200,7 +203,7 @@ fn make_parent(path: &Path) -> Result<(), Error> {
     path.parent().map_or(Ok(()), |folder| fs::create_dir_all(folder).with_path(folder))
 }
 
-/// Makes a symbolic link; keeps an existing file.
+/// Makes a symbolic link; keeps a file that already exists at the path.
 fn make_link(path: &Path, target: &str) -> Result<(), Error> {
     make_parent(path)?;
     match symlink(target, path) {
@@ -228,7 +231,7 @@ fn list_sorted(folder: &Path) -> Result<Vec<std::path::PathBuf>, Error> {
 mod tests {
     use super::*;
 
-    /// A small version of what packages contain.
+    /// Makes a small version of the files that packages contain.
     fn unpacked_tree() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();

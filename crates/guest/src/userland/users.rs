@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The accounts that packages declare → `/etc/passwd`, `/etc/group` and their shadow files.
+//! Writes the accounts that packages declare to `/etc/passwd`, `/etc/group` and their shadow files.
 //!
 //! base-passwd contains the accounts that are the same on all systems; other packages declare
 //! theirs in `sysusers.d`. systemd would create them at every boot of a guest, as each begins with
@@ -9,15 +9,16 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Accounts without a declared uid get one from here downwards.
+/// Highest uid for an account without a declared one; the next account gets the next lower number.
 const HIGHEST: u32 = 999;
-/// Lower numbers are the fixed ones, the same on all systems.
+/// Lowest uid for an account without a declared one: lower numbers are the fixed ones, the same on
+/// all systems.
 const LOWEST: u32 = 101;
 
-/// Accounts and groups.
+/// Accounts and groups of a system.
 #[derive(Debug, Default)]
 pub(super) struct Accounts {
-    /// Lines of passwd, by name.
+    /// Lines of passwd, by name of the account.
     users: BTreeMap<String, String>,
     /// Gid and additional members of each group.
     groups: BTreeMap<String, (u32, Vec<String>)>,
@@ -28,7 +29,7 @@ pub(super) struct Accounts {
 pub(super) type Files = [(&'static str, u32, String); 4];
 
 impl Accounts {
-    /// Reads passwd and group of base-passwd.
+    /// Reads the accounts from the passwd and group files of base-passwd.
     pub(super) fn from_masters(passwd: &str, group: &str) -> Self {
         let mut accounts = Self::default();
         for line in group.lines() {
@@ -49,7 +50,8 @@ impl Accounts {
         accounts
     }
 
-    /// Reads a file of `sysusers.d`. Lines of an unknown type are ignored.
+    /// Adds the accounts that a file of `sysusers.d` declares. Lines of an unknown type are
+    /// ignored.
     pub(super) fn declare(&mut self, text: &str) {
         for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
             let words = words(line);
@@ -124,7 +126,7 @@ impl Accounts {
         self.groups.get(name).map(|(number, _)| *number)
     }
 
-    /// The files below /etc: name, mode, contents.
+    /// The files to write below /etc: name, mode, contents.
     pub(super) fn files(&self) -> Files {
         let (mut passwd, mut shadow) = (String::new(), String::new());
         for (name, line) in &self.users {
@@ -145,7 +147,7 @@ impl Accounts {
     }
 }
 
-/// Whether a name is safe: other characters could end a line or a field.
+/// Whether a name of an account is safe: other characters could end a line or a field.
 fn is_name(name: &str) -> bool {
     let fine = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     name != "-" && !name.is_empty() && name.bytes().all(fine)
@@ -155,7 +157,7 @@ fn is_path(text: &str) -> bool {
     text.starts_with('/') && !text.contains([':', '\n'])
 }
 
-/// Splits a line into words; words may be in double quotes.
+/// Splits a line of `sysusers.d` into words; words may be in double quotes.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut rest = line.trim_start();

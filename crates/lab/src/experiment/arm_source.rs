@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Text such as `vm.swappiness=60` and `swap=zram:512M:lz4+file:1G` → settings and swap of an arm.
+//! Parses settings and swap of an arm from text such as `vm.swappiness=60` and
+//! `swap=zram:512M:lz4+file:1G`.
 //!
 //! Areas are used in the given order, unless they have a priority. Whether this host has the
 //! compression algorithm, or room for the file, is not checked here but by the lender.
@@ -11,7 +12,7 @@ use pagewise_model::lend::ZswapSpec;
 use pagewise_model::typed::NotASize;
 use pagewise_model::{Bytes, Compressor, Percent, TrialArm, TrialSetting, TrialSwap};
 
-/// The parsed value of `--a` or `--b`.
+/// The parsed value of the option `--a` or `--b`: a part of an arm's definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ArmSource {
     /// A setting of the knob table, with its value.
@@ -33,7 +34,7 @@ impl FromStr for ArmSource {
     }
 }
 
-/// The swap of an arm is given twice.
+/// The swap of an arm is defined twice.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "arm {0} says twice what swap it has; several areas are joined by a plus sign, as \
@@ -44,7 +45,7 @@ pub struct SwapTwice(String);
 /// Builds an arm with all of these settings.
 ///
 /// # Errors
-/// If its swap is given twice.
+/// If the swap of the arm is defined twice.
 pub fn build_arm(name: &str, given: &[ArmSource]) -> Result<TrialArm, SwapTwice> {
     let mut arm = TrialArm { name: name.to_owned(), ..TrialArm::default() };
     for given in given {
@@ -59,10 +60,10 @@ pub fn build_arm(name: &str, given: &[ArmSource]) -> Result<TrialArm, SwapTwice>
     Ok(arm)
 }
 
-/// Parses `off`, or areas joined by `+`.
+/// Parses the swap of an arm: `off`, or areas joined by `+`.
 ///
 /// # Errors
-/// What is wrong, and the valid forms.
+/// What is wrong in the text, and the valid forms.
 pub fn parse_swap(text: &str) -> Result<Vec<TrialSwap>, String> {
     if text == "off" {
         return Ok(Vec::new());
@@ -70,8 +71,8 @@ pub fn parse_swap(text: &str) -> Result<Vec<TrialSwap>, String> {
     text.split('+').map(parse_area).collect()
 }
 
-/// Parses `zram:512M:lz4` or `file:512M`. Block devices are not offered: their contents would be
-/// lost.
+/// Parses a swap area: `zram:512M:lz4` or `file:512M`. Block devices are not offered: their
+/// contents would be lost.
 fn parse_area(text: &str) -> Result<TrialSwap, String> {
     let mut parts = text.split(':');
     let (kind, first) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
@@ -108,7 +109,7 @@ fn parse_zram(first: &str, rest: &[&str]) -> Result<TrialSwap, String> {
     Ok(TrialSwap::Zram { size_bytes, algorithm, mem_limit_bytes, writeback: None, priority })
 }
 
-/// Parses `lz4`, `lz4:20`, `zstd:15:accept=80:shrinker`.
+/// Parses zswap's compressor and options: `lz4`, `lz4:20`, `zstd:15:accept=80:shrinker`.
 fn parse_zswap(first: &str, rest: &[&str]) -> Result<ZswapSpec, String> {
     let mut spec = ZswapSpec::new(check_word(first)?);
     for part in rest {
@@ -132,7 +133,7 @@ fn parse_percentage(text: &str) -> Result<u8, String> {
     whole_percent(percent)
 }
 
-/// Converts to a whole number of percent, the only form that the kernel takes.
+/// Converts a share to a whole number of percent, the only form that the kernel takes.
 pub(crate) fn whole_percent(percent: Percent) -> Result<u8, String> {
     let mut whole = 1..=100u8;
     whole.find(|whole| f64::from(*whole) == percent.get()).ok_or_else(|| {
@@ -166,19 +167,21 @@ fn expected_priority(found: &dyn std::fmt::Display) -> String {
     format!("expected a priority from 0 to 32767, found {found}")
 }
 
-/// The size of an area in bytes, at least 1 MiB.
+/// Checks the size of a swap area: at least 1 MiB; returns it in bytes.
 pub(crate) fn check_size(size: Bytes) -> Result<u64, String> {
     let is_large = size.get() >= 1 << 20;
     let found = || format!("expected at least 1M, found {}", size.typed());
     is_large.then_some(size.get()).ok_or_else(found)
 }
 
-/// A priority that swapon may set; negative ones are assigned by the kernel itself.
+/// Checks a swap priority: swapon may set it if it is not negative; negative ones are assigned by
+/// the kernel itself.
 pub(crate) fn check_priority(priority: i16) -> Result<i16, String> {
     (priority >= 0).then_some(priority).ok_or_else(|| expected_priority(&priority))
 }
 
-/// The name of an algorithm. Other text is refused, since the name is written to files in sysfs.
+/// Checks the name of an algorithm. Other text is refused, since the name is written to files in
+/// sysfs.
 pub(crate) fn check_word(text: &str) -> Result<String, String> {
     match text.parse() {
         Ok(Compressor { algorithm, level: None }) => Ok(algorithm.as_str().to_owned()),

@@ -44,10 +44,10 @@ impl std::fmt::Debug for Control<'_> {
     }
 }
 
-/// The runs, and why there are no more.
+/// The runs of an experiment, and why there are no more.
 #[derive(Debug)]
 pub struct ExperimentRuns {
-    /// In the order in which they were made.
+    /// The runs in the order in which they were made.
     pub runs: Vec<TrialRun>,
     /// What ended the experiment early, if anything did.
     pub trouble: Option<ExperimentError>,
@@ -89,9 +89,9 @@ struct Conductor<'a, 'b, 'c, 'd> {
     control: &'c mut Control<'d>,
     began: Instant,
     patterns: Vec<(String, Pattern)>,
-    /// The program of each arm.
+    /// Path of the program of each arm.
     programs: Vec<PathBuf>,
-    /// The program of the neighbour.
+    /// Path of the neighbour's program, if the experiment has a neighbour.
     beside: Option<PathBuf>,
     files: Files,
     kswapd: ThreadCpu,
@@ -132,7 +132,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         Ok(())
     }
 
-    /// The first run fills caches; the warm-up rounds after it show how much runs vary.
+    /// Runs the warm-up: the first run fills caches; the rounds after it show how much runs vary.
     fn warm_up(&mut self) -> Result<(), ExperimentError> {
         self.run_one(0, None)?;
         for _ in 0..self.experiment.warm_up {
@@ -144,7 +144,7 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         self.report(&TrialEvent::Forecast(forecast))
     }
 
-    /// Arms that are not dropped.
+    /// The arms that were not dropped.
     fn kept_arms(&self) -> Vec<&'a TrialArm> {
         dropped::kept_arms(self.experiment, &dropped::dropped_arms(self.experiment, &self.runs))
     }
@@ -229,8 +229,8 @@ impl<'a> Conductor<'a, '_, '_, '_> {
         }
     }
 
-    /// During the warm-up a run must succeed and print everything that is measured. Excepted are
-    /// failures that count as the result of an arm, while more than two arms are left.
+    /// Checks a run of the warm-up: it must succeed and print everything that is measured. Excepted
+    /// are failures that count as the result of an arm, while more than two arms are left.
     fn check_usable(
         &self,
         run: &TrialRun,

@@ -12,41 +12,41 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrialEvent {
-    /// Before the first run in a guest: the clock by which it is measured.
+    /// The clock by which runs in a guest are measured; sent before the first run.
     #[serde(skip)]
     Clock(Clock),
-    /// A message for the user.
+    /// A message for the user, as text.
     #[serde(skip)]
     Note(String),
     /// A run begins.
     Begins {
         /// Name of the arm.
         arm: String,
-        /// Number of the pair; `None` during the warm-up.
+        /// Number of the pair, or `None` for a run of the warm-up.
         pair: Option<u32>,
         /// Number of the run, from 1.
         run: u32,
-        /// Number of all runs, at most.
+        /// Maximum number of runs of the experiment.
         of: u32,
     },
     /// A run has ended.
     Ran(Box<TrialRun>),
-    /// The warm-up is over: the expected precision after all pairs, if it can be computed.
+    /// The warm-up is over; has the expected precision after all pairs, if that can be computed.
     Forecast(Option<TrialForecast>),
     /// The experiment ended early, and why. Only a guest sends this and the next event.
     Trouble(Refusal),
-    /// There will be no more runs.
+    /// The experiment is over: there will be no more runs.
     Done,
 }
 
 impl TrialEvent {
-    /// The event as a message of a conductor, which is JSON.
+    /// Encodes the event as a message of a conductor, which is JSON.
     #[must_use]
     pub fn to_message(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// Parses a message; `None` if it is not an event of a conductor.
+    /// Parses an event from a message; `None` if it is not an event of a conductor.
     pub(crate) fn from_message(message: &[u8]) -> Option<Self> {
         serde_json::from_slice(message).ok()
     }
@@ -56,7 +56,7 @@ impl TrialEvent {
 mod tests {
     use super::*;
 
-    /// A guest cannot claim a clock, nor send messages to the user.
+    /// Messages of a guest: it cannot claim a clock, nor send messages to the user.
     #[test]
     fn a_message_is_an_event_of_a_conductor() {
         let trouble = TrialEvent::Trouble(Refusal::new("zram", "no such module"));

@@ -5,12 +5,12 @@
 //! It does the same work each time, takes some dozens of milliseconds, and needs only a CPU and
 //! `MEMORY`.
 
-/// Bytes that are filled.
+/// Size of the memory that the exercise fills, in bytes.
 const MEMORY: usize = 8 << 20;
-/// Number of random accesses.
+/// Number of random accesses to the memory.
 const HITS: usize = 2_000_000;
 
-/// Runs it. The result depends on all accesses, so that the compiler cannot remove any.
+/// Runs the exercise. Its result depends on all accesses, so that the compiler cannot remove any.
 #[must_use]
 pub fn exercise() -> u64 {
     let mut rng = fastrand::Rng::with_seed(1);

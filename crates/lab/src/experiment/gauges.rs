@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Samples of what a run uses → the maximum of each, and kswapd's CPU time.
+//! Samples what a run uses, and keeps the maximum of each value and kswapd's CPU time.
 //!
 //! When the command has ended, its memory and swap are free again, so they are sampled while it
 //! runs. A zram device records its maximum memory use itself.
@@ -22,7 +22,7 @@ pub(super) struct Gauges<'h> {
     group: Option<CgroupCounters>,
     neighbour: Option<NeighbourGauges>,
     swap: &'h LentSwap,
-    /// Swap in use on the host at the start.
+    /// Size of the swap in use on the host at the start of the run.
     host_swap: Option<Bytes>,
     most_swap: Option<Bytes>,
     most_zswap: Option<Bytes>,
@@ -33,12 +33,12 @@ pub(super) struct Gauges<'h> {
     stall: Stall,
 }
 
-/// The cgroup of the neighbour.
+/// What is sampled in the cgroup of the neighbour.
 #[derive(Debug)]
 struct NeighbourGauges {
     group: CgroupCounters,
     most_zswap: Option<Bytes>,
-    /// Major faults before counting began.
+    /// Number of major faults of the cgroup before counting began.
     faults: Option<u64>,
 }
 
@@ -65,7 +65,7 @@ fn faults(host: &HostRoot, group: &CgroupCounters) -> Option<u64> {
     group.stat(host).get("pgmajfault").get()
 }
 
-/// Time in which all tasks waited for memory (PSI, full).
+/// Readings of the time in which all tasks waited for memory (PSI, full).
 #[derive(Debug)]
 struct Stall {
     group: Option<Micros>,
@@ -127,7 +127,8 @@ impl<'h> Gauges<'h> {
         }
     }
 
-    /// Adds the results. Call it when the command has ended, before anything is returned.
+    /// Adds the sampled values to `changed`. Call it when the command has ended, before anything is
+    /// returned.
     pub(super) fn add_to(&self, changed: &mut Changed) {
         let float = |bytes: Bytes| bytes.get() as f64;
         let peak = self.group.as_ref().and_then(|group| group.swap_peak(self.host));
@@ -174,7 +175,7 @@ mod tests {
 
     use super::*;
 
-    /// This thread takes the place of kswapd.
+    /// The test's own thread takes the place of kswapd.
     #[test]
     fn what_was_counted_before_a_new_start_is_left_out() {
         let host = HostRoot::live().unwrap();
@@ -224,7 +225,7 @@ mod tests {
         }
     }
 
-    /// The maximum is kept, not the last value.
+    /// The maximum of the cgroup's swap is kept, not the last value.
     #[test]
     fn the_most_that_a_group_had_in_swap_is_kept() {
         let folder = tempfile::tempdir().unwrap();

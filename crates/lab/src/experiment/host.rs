@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Counters before and after a run → what the run did, and what else happened on the host.
+//! Computes from counters before and after a run what the run did, and what else happened on the
+//! host.
 //!
 //! Each run has a new cgroup, so the cgroup's counters are those of the run. cgroup v2 has all
 //! counters that are needed; v1 has refaults only, so the others are read for the whole host
@@ -23,7 +24,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::swap_traffic::{LentSwap, SwapTraffic, Swapped};
 
-/// A metric, and the counters whose sum it is: their names in a cgroup, then those of the host.
+/// A metric, and the counters whose sum it is: their names in a cgroup, then their names for the
+/// whole host.
 type Sum = (&'static str, &'static [&'static str], &'static [&'static str]);
 
 const SUMS: [Sum; 13] = [
@@ -57,18 +59,18 @@ pub(super) struct HostAtStart<'s> {
     slept: Duration,
 }
 
-/// The changes since the start.
+/// What changed since the start of a run.
 #[derive(Debug, Default)]
 pub(super) struct Changed {
     pub(super) values: BTreeMap<String, f64>,
     pub(super) host_wide: Vec<String>,
-    /// CPU time of all processes.
+    /// CPU time of all processes of the host, in seconds.
     pub(super) busy_seconds: Option<f64>,
     pub(super) stolen_seconds: Option<f64>,
     pub(super) slept_seconds: f64,
-    /// Processes of the cgroup that the OOM killer killed.
+    /// Number of processes of the cgroup that the OOM killer killed.
     pub(super) oom_kills: u64,
-    /// CPU time of the cgroup, if it is counted.
+    /// CPU time of the cgroup in seconds, if the kernel counts it.
     pub(super) cpu_seconds: Option<f64>,
 }
 
@@ -88,7 +90,7 @@ pub(super) fn read_at_start<'s>(
 }
 
 impl HostAtStart<'_> {
-    /// The changes until now. `limited`: the cgroup has a memory limit.
+    /// The changes from the start until now. `limited`: the cgroup has a memory limit.
     pub(super) fn until_now(
         &self,
         host: &HostRoot,
@@ -131,7 +133,7 @@ impl HostAtStart<'_> {
     }
 }
 
-/// Counters before and after.
+/// Counters before and after a run.
 #[derive(Debug, Clone, Copy)]
 struct CounterGrowth<'a> {
     from: &'a Counters,
@@ -166,7 +168,8 @@ impl Changed {
         }
     }
 
-    /// Adds a value: the cgroup's own or else the host's, which is then marked as host-wide.
+    /// Adds the value of a metric: the cgroup's own or else the host's, which is then marked as
+    /// host-wide.
     pub(super) fn add(&mut self, name: &str, own: Option<f64>, wide: impl FnOnce() -> Option<f64>) {
         let value = own.or_else(wide);
         if own.is_none() && value.is_some() {
@@ -191,7 +194,7 @@ pub(super) fn counters_of(group: &MemoryGroup) -> CgroupCounters {
     CgroupCounters::new(&group.folder, group.unified)
 }
 
-/// Time that this machine was suspended since boot.
+/// Time that this machine has been suspended since boot.
 fn suspended_time() -> Duration {
     let [since_boot, awake] = [ClockId::Boottime, ClockId::Monotonic].map(|clock| {
         let time = clock_gettime(clock);
@@ -205,14 +208,14 @@ fn suspended_time() -> Duration {
 mod tests {
     use super::*;
 
-    /// As Linux 6.18 prints them, shortened.
+    /// Counters of a v2 cgroup before and after a run, as Linux 6.18 prints them, shortened.
     const V2: [&str; 2] = [
         "workingset_refault_anon 10\nworkingset_refault_file 20\npgscan 1000\npgsteal 900\n\
          pgscan_kswapd 600\npgscan_direct 400\npswpin 1\npswpout 2\n",
         "workingset_refault_anon 40\nworkingset_refault_file 30\npgscan 1500\npgsteal 1000\n\
          pgscan_kswapd 700\npgscan_direct 800\npswpin 5\npswpout 9\n",
     ];
-    /// cgroup v1 counts refaults only.
+    /// Counters of a v1 cgroup before and after a run; it counts refaults only.
     const V1: [&str; 2] = [
         "workingset_refault_anon 0\nworkingset_refault_file 0\n",
         "workingset_refault_anon 4\nworkingset_refault_file 1\n",
@@ -224,7 +227,7 @@ mod tests {
          pswpout 4\nworkingset_refault_anon 5\nworkingset_refault_file 5\n",
     ];
 
-    /// The changes between two files of counters, read one after the other.
+    /// The changes from counters before a run to those after it, with or without those of a cgroup.
     fn count_growth(group: Option<[&str; 2]>, limited: bool) -> Changed {
         let read = |text: &str| {
             let folder = tempfile::tempdir().unwrap();

@@ -24,10 +24,10 @@ use pagewise_stats::{Experiment, Neighbour};
 
 use super::swap_traffic::LentSwap;
 
-/// Priorities that are not given are counted down from here (exclusive), unless an area has a given
-/// one.
+/// Upper bound (exclusive) from which priorities that are not given are counted down, unless an
+/// area has a given one.
 const USUAL_PRIORITY: i16 = 100;
-/// The setting of which a v1 cgroup has its own copy.
+/// The kernel setting of which each v1 cgroup has its own copy.
 const SWAPPINESS: &str = "vm.swappiness";
 const ZSWAP: &str = "zswap.enabled";
 const ZSWAP_MAX: &str = "cgroup.memory.zswap.max";
@@ -47,7 +47,7 @@ pub(super) struct RunLoans {
 /// Swap files shared by all runs, by their index in an arm and their size.
 pub(super) type Files = BTreeMap<(usize, u64), SwapFile>;
 
-/// Borrows for one run. If something is refused, what was lent before is in `lent`.
+/// Borrows everything for one run. If something is refused, what was lent before is in `lent`.
 pub(super) fn borrow(
     lender: &mut dyn Lender,
     arm: &TrialArm,
@@ -80,7 +80,7 @@ pub(super) fn borrow(
     Ok(())
 }
 
-/// The cgroup of the neighbour, with the arm's settings for it.
+/// What the neighbour's cgroup must be like, with the arm's settings for it.
 fn neighbour_spec(arm: &TrialArm, neighbour: &Neighbour) -> Result<GroupSpec, Refusal> {
     let max = neighbour.memory_limit_bytes.map(Bytes::new);
     let mut spec = GroupSpec { max, ..GroupSpec::default() };
@@ -159,10 +159,10 @@ fn has_swap() -> bool {
 
 /// A swap area of an arm.
 struct PlacedArea<'a> {
-    /// Its place among the arm's areas, from 0.
+    /// Position of the area among the arm's areas, from 0.
     index: usize,
     area: &'a TrialSwap,
-    /// The priority for swapon; `None`: the kernel chooses it.
+    /// The priority for swapon; `None`: the kernel chooses the priority.
     priority: Option<i16>,
 }
 
@@ -195,14 +195,14 @@ fn borrow_swap(
             lent.swap.disks.push(path.into());
             SwapArea::Device(path.into())
         }
-        // not an area of its own; already switched on
+        // zswap is not an area of its own, and was already switched on
         TrialSwap::Zswap(_) => return Ok(()),
     };
     lent.loans.push(lender.lend_swap(&SwapSpec { area, priority: placed.priority })?);
     Ok(())
 }
 
-/// Applies the arm's zram settings, which are the same for all its devices.
+/// Applies the arm's zram settings to a device; they are the same for all devices of the arm.
 fn set_up(
     lender: &mut dyn Lender,
     settings: &[TrialSetting],
@@ -235,9 +235,9 @@ fn borrow_file(
     Ok(path)
 }
 
-/// Priorities of the areas: those without one come after those that have one, in the given order.
-/// If the kernel assigned them, some kernels would use the areas round-robin and others one after
-/// the other.
+/// Priorities of the areas: those without a given one come after those that have one, in the given
+/// order. If the kernel assigned them, some kernels would use the areas round-robin and others one
+/// after the other.
 pub(super) fn priorities(areas: &[TrialSwap]) -> Vec<Option<i16>> {
     let mut next = areas.iter().filter_map(TrialSwap::priority).min().unwrap_or(USUAL_PRIORITY);
     let mut given = |area: &TrialSwap| {

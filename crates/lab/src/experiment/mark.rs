@@ -13,11 +13,11 @@ use rustix::process::{Pid, Signal, kill_process_group};
 /// Finds a line in output that arrives in pieces.
 #[derive(Debug)]
 pub(super) struct LineFinder {
-    /// The line with its newline.
+    /// The line to find, with its newline.
     line: Vec<u8>,
     /// The beginning of the current line of output, not longer than `line`.
     begun: Vec<u8>,
-    /// The eventfd to signal; `None` after the line was found.
+    /// The eventfd to signal when the line is found; `None` afterwards.
     found: Option<OwnedFd>,
 }
 
@@ -51,7 +51,7 @@ impl LineFinder {
     }
 }
 
-/// A process group that is stopped (SIGSTOP) until this is dropped.
+/// A process group that is stopped (SIGSTOP) until this value is dropped.
 #[derive(Debug)]
 pub(super) struct Stopped(Pid);
 
@@ -78,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether the line is found in these pieces of output.
+    /// Whether a finder for `line` finds it in these pieces of output.
     fn is_found(line: &str, pieces: &[&[u8]]) -> bool {
         let (mut finder, signal) = LineFinder::new(line).unwrap();
         pieces.iter().for_each(|piece| finder.read(piece));

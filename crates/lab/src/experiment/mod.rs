@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A command, arms that differ in settings, a number of pairs → which arm is better, or that no
-//! difference was found.
+//! Conducts an experiment: finds which of several arms (settings of the machine) is better for a
+//! command, from a number of pairs of runs, or that no difference was found.
 //!
 //! ```text
 //! let experiment = Experiment { .. };            what is run, what is compared, how often

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Standard output and error of a command, together → the end of it.
+//! Reads standard output and error of a command together, and keeps the end of them.
 //!
 //! It is read as it arrives, so that the command never blocks, and is not kept in a file: the page
 //! cache of the file would be charged to the command's cgroup.
@@ -9,10 +9,10 @@ use std::thread::JoinHandle;
 
 use super::mark::LineFinder;
 
-/// Bytes that are kept.
+/// Number of bytes that are kept of the end of the output.
 const KEPT: usize = 1 << 20;
 
-/// The thread that reads until all writers have closed the pipe.
+/// The thread that reads the output until all writers have closed the pipe.
 #[derive(Debug)]
 pub(super) struct Output(JoinHandle<Vec<u8>>);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The processes of a run. Those that it left behind become our children, are killed and reaped.
+//! Finds the processes of a run. Those that it left behind become our children, are killed and
+//! reaped.
 //!
 //! The kernel reparents a process whose parent has ended to the nearest ancestor that is a
 //! subreaper. During an experiment that is this process, so nothing that a command starts can
@@ -24,7 +25,7 @@ const STUCK: Duration = Duration::from_secs(30);
 /// Makes this process the subreaper, until the value is dropped.
 #[derive(Debug)]
 pub(super) struct Reaper {
-    /// Children that existed before.
+    /// Pids of the children that this process had before the run.
     others: BTreeSet<i32>,
 }
 
@@ -34,7 +35,7 @@ impl Reaper {
         Self { others: children() }
     }
 
-    /// The command while it runs, and orphans of its child processes.
+    /// Pids of the command while it runs, and of orphans of its child processes.
     pub(super) fn processes(&self) -> Vec<u32> {
         let ours = children();
         ours.difference(&self.others).filter_map(|pid| u32::try_from(*pid).ok()).collect()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A folder of evidence → the experiment and its raw runs, which can then be judged again.
+//! Reads a folder of evidence: the experiment and its raw runs, which can then be judged again.
 //!
 //! The program writes `experiment.json` before the first run, one line of `runs.jsonl` after each
 //! run, and `summary.json` at the end. A killed experiment has no summary, and its last line may be
@@ -16,17 +16,17 @@ use pagewise_workload::recognise;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The file that describes the experiment.
+/// Name of the file that describes the experiment.
 pub const EXPERIMENT: &str = "experiment.json";
-/// The file with one line for each run.
+/// Name of the file with one line for each run.
 pub const RUNS: &str = "runs.jsonl";
-/// The file with the results.
+/// Name of the file with the results.
 pub const SUMMARY: &str = "summary.json";
 
 /// Name and version of the format of `experiment.json`.
 const SCHEMA: &str = "pagewise/experiment/1";
 
-/// The key under which the workload's parameters stand, beside its command.
+/// The key in `experiment.json` under which the workload's parameters are, beside its command.
 const WORKLOAD: &str = "workload";
 
 /// Maximum size of `experiment.json` and `summary.json`, in bytes. Parsed as [`Value`] they may
@@ -34,9 +34,10 @@ const WORKLOAD: &str = "workload";
 pub(crate) const LONGEST_DOCUMENT: u64 = 1 << 20;
 /// Maximum size of `runs.jsonl`, in bytes: 100 pairs of ten arms have about 3 MB.
 const LONGEST_RUNS: u64 = 32 << 20;
-/// Maximum length of a line of it, in bytes.
+/// Maximum length of a line of `runs.jsonl`, in bytes.
 const LONGEST_LINE: u64 = 256 << 10;
-/// Maximum number of runs; 100 pairs and 100 warm-up rounds of ten arms are 2,000.
+/// Maximum number of runs in a folder of evidence; 100 pairs and 100 warm-up rounds of ten arms are
+/// 2,000.
 const MOST_RUNS: usize = 10_000;
 /// Maximum number of values of all runs together: a value of a few bytes takes ten times as much
 /// memory.
@@ -45,16 +46,16 @@ const MOST_VALUES: usize = 400_000;
 /// Contents of `experiment.json`: the experiment, the program version and the machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Described {
-    /// Name and version of the format.
+    /// Name and version of the format of the file.
     pub schema: String,
-    /// Version of the program.
+    /// Version of the program that recorded the experiment.
     pub pagewise: String,
     /// The machine, in the same form as in other documents.
     pub machine: Value,
     /// Origin of the experiment: its file and the command line; null for a trial.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub source: Value,
-    /// The experiment.
+    /// The description of the experiment.
     pub experiment: Experiment,
 }
 
@@ -68,16 +69,16 @@ impl Described {
     }
 }
 
-/// A folder of evidence that was read.
+/// What was read from a folder of evidence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recorded {
     /// Name of the experiment; a trial has none.
     pub name: Option<String>,
-    /// The experiment.
+    /// The description of the experiment.
     pub experiment: Experiment,
-    /// Its runs.
+    /// The raw runs of the experiment.
     pub runs: Vec<TrialRun>,
-    /// The summary, if the experiment finished.
+    /// Contents of `summary.json`; `None` if the experiment did not finish.
     pub summary: Option<Value>,
 }
 
@@ -124,7 +125,8 @@ impl Recorded {
     #[must_use]
     pub fn differences(&self, found: &impl Serialize) -> Vec<String> {
         let Some(Value::Object(said)) = &self.summary else { return Vec::new() };
-        // through JSON text as the summary was, because parsing may change a number's last digit
+        // `found` is converted through JSON text as the summary was, because parsing may change a
+        // number's last digit
         let text = serde_json::to_string(found).unwrap_or_default();
         let Ok(Value::Object(mut found)) = serde_json::from_str(&text) else { return Vec::new() };
         without_new_keys(said, &mut found);
@@ -138,7 +140,7 @@ impl Recorded {
     }
 }
 
-/// Recognises workloads by their command lines, in files of earlier versions that did not mark
+/// Recognises workloads by their command lines, in evidence of earlier versions that did not mark
 /// them.
 fn with_workloads(experiment: Experiment) -> Experiment {
     let typed = |program: Program| match program {
@@ -150,7 +152,7 @@ fn with_workloads(experiment: Experiment) -> Experiment {
     Experiment { program: typed(experiment.program), arms, ..experiment }
 }
 
-/// Drops the keys of workloads if the summary is of a version that did not write them.
+/// Drops the keys of workloads from `found` if the summary is of a version that did not write them.
 fn without_new_keys(said: &Map<String, Value>, found: &mut Map<String, Value>) {
     if !said.contains_key(WORKLOAD) {
         found.remove(WORKLOAD);
@@ -174,8 +176,9 @@ fn parse_document<T: for<'a> Deserialize<'a>>(
         .map_err(|error| Error::Unusable { path: folder.join(name), what: error.to_string() })
 }
 
-/// Parses line by line, so that only the runs are in memory, and of their values at most
-/// [`MOST_VALUES`]. An incomplete last line is ignored: the writer was killed while it wrote it.
+/// Parses `runs.jsonl` line by line, so that only the runs are in memory, and of their values at
+/// most [`MOST_VALUES`]. An incomplete last line is ignored: the writer was killed while it wrote
+/// it.
 fn parse_runs(folder: &Path, text: impl Read) -> Result<Vec<TrialRun>, Error> {
     let unusable = |what: String| Error::Unusable { path: folder.join(RUNS), what };
     let mut text = BufReader::new(text);
@@ -204,7 +207,7 @@ fn parse_runs(folder: &Path, text: impl Read) -> Result<Vec<TrialRun>, Error> {
     }
 }
 
-/// Number of values of a run that take memory of their own.
+/// Number of values of a run that occupy memory of their own.
 fn values_of(run: &TrialRun) -> usize {
     let course = run.course.as_ref();
     let course = course.map_or(0, |it| it.iteration_seconds.len() + it.latency_ns.len());
@@ -219,7 +222,7 @@ mod tests {
     use super::*;
     use crate::fuzzing;
 
-    /// The evidence of a short trial.
+    /// Makes a folder with the evidence of a short trial.
     fn folder() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         let parts = fuzzing::evidence();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Experiments with two identical arms → how often this machine raises a false alarm, and which
-//! effect it can detect.
+//! Runs experiments with two identical arms, to find how often this machine raises a false alarm
+//! and which effect it can detect.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -18,9 +18,9 @@ use super::conduct::{Control, conduct};
 use super::event::TrialEvent;
 use super::trouble::ExperimentError;
 
-/// Default for the maximum number of experiments.
+/// Default for the maximum number of experiments in a selftest.
 pub const TRIALS: u32 = 12;
-/// No experiment is started that would probably end later than this.
+/// Time after which no further experiment is started if it would probably end later than this.
 const TIME_FOR_ALL: Duration = Duration::from_secs(40);
 /// Accepted probability of a false alarm.
 const ALARM: f64 = 0.05;
@@ -28,7 +28,7 @@ const ALARM: f64 = 0.05;
 /// Runs `program` with `arguments` repeatedly, in at most `most` trials. Nothing is borrowed.
 ///
 /// # Errors
-/// If the command fails. If the user stops it, the result so far is returned.
+/// If the command fails. If the user stops the selftest, the result so far is returned.
 pub fn selftest(
     program: &Path,
     arguments: &[&str],
@@ -192,7 +192,7 @@ mod tests {
         let alarms: u32 = all.iter().map(|found| found.metrics[0].false_alarms).sum();
         println!("{alarms} false alarms in {} trials, {unsound} of 40 unsound", 40 * TRIALS);
         assert!(unsound <= 1, "{unsound} of 40");
-        // expected: 5 in 100, so 24; standard deviation 4.8
+        // expected: 5 in 100, so 24 false alarms; standard deviation 4.8
         assert!((1..=36).contains(&alarms), "{alarms} in {} trials", 40 * TRIALS);
         for found in &all {
             assert_eq!((found.trials, found.pairs), (TRIALS, USUAL_PAIRS));

@@ -12,11 +12,11 @@ pub struct TimingConditions {
     pub clocksource: Option<String>,
     /// The CPU frequency governor, such as `performance`; all names if CPUs differ.
     pub governor: Option<String>,
-    /// Load average over 1, 5 and 15 minutes.
+    /// Load average of the machine over 1, 5 and 15 minutes.
     pub load: Option<[f64; 3]>,
 }
 
-/// Reads the conditions now.
+/// Reads the conditions as they are now.
 #[must_use]
 pub fn surroundings() -> TimingConditions {
     let Ok(host) = HostRoot::live() else { return TimingConditions::default() };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Counters before and after a run → pages swapped in and out, by the kind of device.
+//! Computes from counters before and after a run how many pages were swapped in and out, by the
+//! kind of device.
 //!
 //! The arms of an experiment cannot be compared by `pswpin` alone (see [`SwappedPages`]);
 //! `swap-ins` is the sum that can. Disk traffic is read from the disk itself if it belongs to the
@@ -21,13 +22,13 @@ use rustix::param::page_size;
 /// The swap areas of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct LentSwap {
-    /// Numbers of its zram devices.
+    /// Numbers of the run's zram devices.
     pub(super) zram: Vec<u32>,
-    /// Whole disks used as swap.
+    /// Paths of whole disks used as swap.
     pub(super) disks: Vec<PathBuf>,
-    /// Whole disks to which zram devices write pages back.
+    /// Paths of whole disks to which zram devices write pages back.
     pub(super) behind_zram: Vec<PathBuf>,
-    /// Whether it has swap files; their disks have other traffic too.
+    /// Whether the run has swap files; their disks have other traffic too.
     pub(super) has_files: bool,
     pub(super) has_zswap: bool,
 }
@@ -37,8 +38,8 @@ impl LentSwap {
         self.has_files || !self.zram.is_empty() || !self.disks.is_empty()
     }
 
-    /// Bytes that its zram devices and disks have read and written since boot; `None` if one of
-    /// them has no counters.
+    /// Bytes that the run's zram devices and disks have read and written since boot; `None` if one
+    /// of them has no counters.
     pub(super) fn traffic(&self, host: &HostRoot) -> Option<SwapTraffic> {
         let of_zram = |number: &u32| HostGauges(host).device_traffic(&format!("zram{number}"));
         let of_disk = |path: &PathBuf| HostGauges(host).device_traffic(name(path)?);
@@ -64,7 +65,7 @@ fn sum_traffic(all: &[DeviceTraffic]) -> DeviceTraffic {
     }
 }
 
-/// Bytes read and written, by the kind of device.
+/// Number of bytes that swap devices read and wrote, by the kind of device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SwapTraffic {
     zram: DeviceTraffic,
@@ -81,7 +82,7 @@ pub(super) struct Swapped<'a> {
 }
 
 impl Swapped<'_> {
-    /// Name and value of each metric that the kernel provides.
+    /// Name and value of each metric of swap traffic that the kernel provides.
     pub(super) fn metrics(self) -> Vec<(&'static str, f64)> {
         let count = |pages: Option<u64>| pages.map(|pages| pages as f64);
         let mut metrics = vec![(SWAP_INS, count(self.vmstat.swapped_in()))];
@@ -100,7 +101,7 @@ impl Swapped<'_> {
         metrics.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }
 
-    /// Pages that disks read and wrote.
+    /// Number of pages that disks read, and number that they wrote.
     fn disk_pages(self) -> [Option<f64>; 2] {
         let [before, after] = self.traffic;
         let grown = |part: fn(SwapTraffic) -> Bytes| {
@@ -218,7 +219,7 @@ mod tests {
         assert_eq!(none, [(SWAP_INS, 307.0)]);
     }
 
-    /// A device that does not exist has no counters.
+    /// A device that does not exist has no counters of traffic.
     #[test]
     fn a_device_that_is_not_there_tells_nothing() {
         let host = HostRoot::live().unwrap();

@@ -8,7 +8,7 @@ use pagewise_stats::end_in_words;
 /// An error that ends an experiment early.
 #[derive(Debug, thiserror::Error)]
 pub enum ExperimentError {
-    /// The user stopped it.
+    /// The user stopped the experiment.
     #[error("stopped")]
     Stopped,
     /// The command's program does not exist.
@@ -22,7 +22,7 @@ pub enum ExperimentError {
         /// What was refused, and why.
         source: Refusal,
     },
-    /// Something could not be returned; the lender tries again when it is dropped.
+    /// Something borrowed could not be returned; the lender tries again when it is dropped.
     #[error("giving back what a run of arm {arm} had borrowed")]
     Kept {
         /// Name of the arm.
@@ -38,9 +38,9 @@ pub enum ExperimentError {
     Failed {
         /// Name of the arm.
         arm: String,
-        /// Exit status or signal.
+        /// Exit status of the command, or the signal that ended it.
         how: String,
-        /// The end of its output, as `; it said: …`.
+        /// The end of the command's output, as `; it said: …`.
         message: String,
     },
     /// The primary metric is one that only workloads report, and the command did not print it.
@@ -48,7 +48,7 @@ pub enum ExperimentError {
     NotTold {
         /// Name of the metric.
         metric: String,
-        /// The end of its output.
+        /// The end of the command's output.
         message: String,
     },
     /// The first run did not print the line from which on it is measured.
@@ -56,17 +56,17 @@ pub enum ExperimentError {
         "the command did not print the line {line:?}, from which on is counted, or ended at once after it{message}"
     )]
     NotMarked {
-        /// The line.
+        /// The line that was expected.
         line: String,
-        /// The end of its output.
+        /// The end of the command's output.
         message: String,
     },
     /// A regular expression matched nothing in the output of the first run.
     #[error("{pattern:?} matches nothing that the command says{message}")]
     NoMatch {
-        /// The regular expression.
+        /// The regular expression that matched nothing.
         pattern: String,
-        /// The end of its output.
+        /// The end of the command's output.
         message: String,
     },
 }

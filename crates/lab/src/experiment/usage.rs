@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! CPU time and major faults of a run, up to some moment of it.
+//! CPU time and major faults of a run, from its start up to some moment.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use pagewise_observe::{HostRoot, OwnUsage, family_usage, process_usage};
 
 use super::host::counters_of;
 
-/// CPU time and major faults.
+/// CPU time and major faults of some processes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Usage {
     pub(super) cpu_nanos: u64,
@@ -17,15 +17,15 @@ pub(super) struct Usage {
 }
 
 impl Usage {
-    /// Of a process that has not started any other. Values that cannot be read count as 0: the
-    /// error is a millisecond or two.
+    /// Usage of a process that has not started any other. Values that cannot be read count as 0:
+    /// the error is a millisecond or two.
     pub(super) fn at_gate(host: &HostRoot, pid: u32) -> Self {
         let (time, major_faults) = process_usage(host, pid);
         Self { cpu_nanos: time.map_or(0, Nanos::get), major_faults: major_faults.unwrap_or(0) }
     }
 
-    /// Of running processes and all that they started; CPU time from their cgroup, if it is counted
-    /// there.
+    /// Usage of running processes and all that they started; CPU time is that of their cgroup, if
+    /// the kernel counts it there.
     pub(super) fn of_families(
         host: &HostRoot,
         processes: &[u32],
@@ -38,8 +38,8 @@ impl Usage {
         Self { cpu_nanos, major_faults }
     }
 
-    /// Of all children that were reaped since `before`; CPU time from the cgroup, if it is counted
-    /// there.
+    /// Usage of all children that were reaped since `before`; CPU time is that of the cgroup, if
+    /// the kernel counts it there.
     pub(super) fn since(before: OwnUsage, group_seconds: Option<f64>) -> Self {
         let now = OwnUsage::of_ended_children();
         let cpu = now.cpu.saturating_sub(before.cpu);

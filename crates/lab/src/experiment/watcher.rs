@@ -20,16 +20,18 @@ use std::process::{Child, Command, Stdio};
 
 use pagewise_guest::program;
 
-/// Kills the group of the last line, unless that was empty. dash accepts `--` only after `-s`.
+/// The shell script of the watcher: kills the process group in the last line of its input, unless
+/// that line was empty. dash accepts `--` only after `-s`.
 const SCRIPT: &str = r#"last=; while read -r group; do last=$group; done; [ -z "$last" ] || kill -s KILL -- "-$last""#;
 
-/// Dropping it tells the shell that all runs are over.
+/// The input of a shell that kills the running process group if this program is killed. Dropping
+/// the value tells the shell that all runs are over.
 #[derive(Debug)]
 pub(super) struct Watcher(Option<Child>);
 
 impl Watcher {
-    /// If the shell cannot be started, nothing is watched, and a kill -9 of this program leaves the
-    /// command running.
+    /// Starts the shell. If that fails, nothing is watched, and a kill -9 of this program leaves
+    /// the command running.
     pub(super) fn new() -> Self {
         let start = || {
             let mut command = Command::new(program::find("sh", "dash").ok()?);
@@ -40,7 +42,7 @@ impl Watcher {
         Self(start())
     }
 
-    /// Reports that this group runs; `None` between two runs.
+    /// Tells the shell that this process group runs; `None` between two runs.
     pub(super) fn watch(&mut self, group: Option<u32>) {
         let line = group.map_or_else(String::new, |group| group.to_string()) + "\n";
         if let Some(input) = self.0.as_mut().and_then(|child| child.stdin.as_mut()) {
@@ -75,7 +77,7 @@ mod tests {
         false
     }
 
-    /// As if this program were killed: the pipe ends without an empty line.
+    /// What happens if this program is killed: the pipe ends without an empty line.
     #[test]
     fn the_group_of_one_who_is_gone_is_killed_and_no_other() {
         let sleeper = || Command::new("sleep").arg("999").process_group(0).spawn().unwrap();

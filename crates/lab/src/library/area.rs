@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A swap area in an experiment file, such as `{ zram = "512M", algorithm = "lz4" }` → a swap area
-//! of an arm.
+//! Converts a swap area in an experiment file, such as `{ zram = "512M", algorithm = "lz4" }`, to a
+//! swap area of an arm.
 
 use pagewise_model::lend::{ZramWriteback, ZswapSpec};
 use pagewise_model::{Percent, TrialSwap};
@@ -10,27 +10,28 @@ use serde::Deserialize;
 use super::quantity::Time;
 use crate::experiment::{check_priority, check_size, check_word, whole_percent};
 
-/// The first disk of a guest.
+/// Device of the first disk of a guest.
 const DISK: &str = "/dev/vda";
 
-/// The area as written: one of `zram`, `file` and `disk`, or a `zswap` in front of the other areas.
+/// A swap area as written in a file: one of `zram`, `file` and `disk`, or a `zswap` in front of the
+/// other areas.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Area {
     zram: Option<Size>,
     file: Option<Size>,
     disk: bool,
-    /// zswap's compressor.
+    /// Name of zswap's compressor.
     zswap: Option<String>,
     /// zswap's pool limit in percent of RAM.
     percent: Option<u8>,
-    /// Percentage of its limit below which a pool that was full accepts pages again.
+    /// Percentage of zswap's pool limit below which a pool that was full accepts pages again.
     accept: Option<u8>,
-    /// Whether zswap's shrinker is on.
+    /// Whether zswap's shrinker is enabled.
     shrinker: bool,
     algorithm: Option<String>,
     limit: Option<Size>,
-    /// zram writes back to the guest's disk.
+    /// How often zram writes idle pages back to the guest's disk; `None`: never.
     writeback: Option<Writeback>,
     priority: Option<i16>,
 }
@@ -56,7 +57,7 @@ const ZSWAP: &str = "percent, accept and shrinker are of zswap, which has no oth
     { zswap = \"lz4\", percent = 20, shrinker = true }";
 
 impl Area {
-    /// Checks and converts the area.
+    /// Checks the area and converts it to a swap area of an arm.
     pub(super) fn to_swap(&self) -> Result<TrialSwap, String> {
         let of_zram = self.algorithm.is_some() || self.limit.is_some() || self.writeback.is_some();
         let of_zswap = self.percent.is_some() || self.accept.is_some() || self.shrinker;

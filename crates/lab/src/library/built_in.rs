@@ -7,7 +7,7 @@ macro_rules! built_in {
     };
 }
 
-/// Name and text of each experiment.
+/// Name and text of each built-in experiment.
 pub const BUILT_IN: &[(&str, &str)] = built_in![
     "swap",
     "swap-published",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An experiment file and the user's choice → cells: one for each kernel and memory size.
+//! Makes cells from an experiment file and the user's choice: one for each kernel and memory size.
 //!
 //! Nothing is checked on this machine here: whether it has the swap, the settings and the kernels
 //! turns out when a cell is run.
@@ -25,25 +25,25 @@ const PREVIEW_ARMS: usize = 5;
 const MOST_ARMS: usize = 16;
 /// Path of this program in a guest.
 const INSIDE: &str = "/init";
-/// Default memory of a guest.
+/// Memory of a guest if neither the file nor the user names a size.
 const USUAL_MEMORY: Bytes = Bytes::new(512 << 20);
 
 /// The user's choices for an experiment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// Where to run the experiment, host or guests, instead of where its file says.
+    /// Where to run the experiment (host or guests); `None`: where its file says.
     pub place: Option<DefaultRunner>,
-    /// Kernels instead of those in the file.
+    /// Names of the kernels to use instead of those in the file.
     pub kernels: Vec<String>,
-    /// Memory sizes of guests instead of those in the file.
+    /// Memory sizes of guests to use instead of those in the file.
     pub memory: Vec<Bytes>,
-    /// Do not count instructions in guests. With KVM, elapsed time can then be judged.
+    /// Whether not to count instructions in guests. With KVM, elapsed time can then be judged.
     pub no_count: bool,
-    /// Run these arms only.
+    /// Names of the only arms to run; all if empty.
     pub arms: Vec<String>,
-    /// Number of pairs instead of that in the file.
+    /// Number of pairs to run instead of the file's number.
     pub pairs: Option<u32>,
-    /// Run a preview: few arms, few pairs, no verdicts.
+    /// Whether to run a preview: few arms, few pairs, no verdicts.
     pub preview: bool,
     /// Seed for the random order of the runs.
     pub seed: u64,
@@ -54,19 +54,20 @@ pub struct Choice {
 /// One experiment on one kind of machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cell {
-    /// `host`, or kernel and memory, such as `trixie-320M` or `trixie-generic-320M`.
+    /// Name of the cell: `host`, or kernel and memory, such as `trixie-320M` or
+    /// `trixie-generic-320M`.
     pub name: String,
-    /// Where it runs.
+    /// The machine on which the cell runs.
     pub runner: Runner,
     /// The workload of arms that name no other.
     pub workload: Workload,
-    /// The experiment.
+    /// The description of the experiment.
     pub experiment: Experiment,
-    /// Whether this is a preview, without a verdict.
+    /// Whether the cell is a preview, without a verdict.
     pub preview: bool,
 }
 
-/// Where a cell runs.
+/// Where a cell runs: on this host or in a guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Runner {
     /// On this host.
@@ -78,22 +79,24 @@ pub enum Runner {
 /// The machine of a guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
-    /// The kernel that it boots.
+    /// The kernel that the guest boots.
     pub kernel: KernelRequest,
-    /// Memory of the guest.
+    /// Size of the guest's memory.
     pub memory: Bytes,
-    /// Virtual processors.
+    /// Number of virtual processors.
     pub cpus: u32,
-    /// Count instructions: the guest's clock advances with the instructions that it executes.
+    /// Whether to count instructions: the guest's clock then advances with the instructions that it
+    /// executes.
     pub count: bool,
-    /// Size of an empty disk, /dev/vda.
+    /// Size of an empty disk that the guest gets as /dev/vda; `None`: no disk.
     pub disk: Option<Bytes>,
 }
 
-/// The cells for a file and a choice. `program` is the path of this program.
+/// Makes the cells of an experiment file for the user's choice. `program` is the path of this
+/// program.
 ///
 /// # Errors
-/// What is invalid, and in which line.
+/// What is invalid in the file or the choice, and in which line.
 pub fn cells(file: &File, choice: &Choice, program: &Path) -> Result<Vec<Cell>, FileError> {
     let runners = runners(file, choice)?;
     let inside = |runner: &Runner| matches!(runner, Runner::Guest(_));
@@ -132,7 +135,8 @@ fn cell_name(runner: &Runner) -> String {
     format!("{kernel}-{}M", machine.memory.get() >> 20)
 }
 
-/// Where to run: once for the host; for guests once for each kernel and memory size.
+/// Where to run an experiment: one entry for the host; for guests one for each kernel and memory
+/// size.
 fn runners(file: &File, choice: &Choice) -> Result<Vec<Runner>, FileError> {
     let usual = super::file::Machine::default();
     let machine = file.parts.machine.as_ref().map_or(&usual, Spanned::get_ref);
@@ -176,14 +180,14 @@ fn choose<T: Clone>(typed: &[T], written: &[T], usual: T) -> Vec<T> {
     }
 }
 
-/// Default memory of a guest: twice the cgroup's limit, so that the same amount remains for the
-/// rest.
+/// Default memory of a guest for a cgroup limit: twice the limit, so that the same amount remains
+/// for the rest.
 fn memory_for(limit: Option<Bytes>) -> Bytes {
     let twice = limit.map_or(0, |limit| limit.get().saturating_mul(2));
     Bytes::new(twice.max(USUAL_MEMORY.get()))
 }
 
-/// The workload's parameters in the file, changed by those on the command line.
+/// The parameters of the file's workload, changed by those on the command line.
 fn workload_table(file: &File, choice: &Choice) -> Result<Table, FileError> {
     let mut table = file.parts.workload.get_ref().clone();
     for text in &choice.set {
@@ -226,22 +230,22 @@ fn parse_workload(table: &Table) -> Result<Workload, Mistake> {
 /// An error in a part of an experiment file; the caller adds the line.
 #[derive(Debug, thiserror::Error)]
 enum Mistake {
-    /// Text that cannot be parsed.
+    /// A text of the file cannot be parsed.
     #[error("{0}")]
     Text(String),
-    /// Invalid parameters of a workload.
+    /// Parameters of a workload are invalid.
     #[error(transparent)]
     Workload(#[from] pagewise_workload::Error),
-    /// Invalid parameters of an arm's workload.
+    /// Parameters of an arm's workload are invalid.
     #[error("workload: {0}")]
     OfArm(Box<Mistake>),
-    /// A name that is too long or has other characters.
+    /// A name is too long or has characters that are not allowed.
     #[error("expected a name of at most 24 letters, digits, - and _")]
     Name,
-    /// An unknown metric.
+    /// A metric is unknown.
     #[error(transparent)]
     Metric(#[from] NotAMetric),
-    /// A direction is given, but no metric is a regular expression.
+    /// The file says which direction of a metric is better, but no metric is a regular expression.
     #[error("higher_is_better: no metric is a regular expression")]
     NoPattern,
     /// The experiment is inconsistent.
@@ -284,7 +288,8 @@ fn arms(
     pick_arms(file, choice, arms)
 }
 
-/// The chosen arms, in the file's order: the first is the one that the others are compared with.
+/// Picks the chosen arms, in the file's order: the first is the one that the others are compared
+/// with.
 fn pick_arms(
     file: &File,
     choice: &Choice,
@@ -363,8 +368,8 @@ fn check_places(
     Err(file.error_in_file(what))
 }
 
-/// Checks that a workload prints the line from which on it is measured; unknown for a user's
-/// command.
+/// Checks that a workload prints the line from which on it is measured; a user's command is not
+/// checked, because its output is unknown.
 fn check_mark(file: &File, workload: &Workload) -> Result<(), FileError> {
     let measure = &file.parts.measure;
     let Some(line) = &measure.get_ref().from else { return Ok(()) };
@@ -411,7 +416,8 @@ fn experiment(
     Ok(experiment)
 }
 
-/// The metrics. For a regular expression, higher is better only if the file says so.
+/// The metrics that an experiment file lists. For a regular expression, higher is better only if
+/// the file says so.
 fn metrics(measure: &Measure) -> Result<Vec<Metric>, Mistake> {
     let names = [&measure.primary].into_iter().chain(&measure.guards);
     let mut metrics = names.map(|name| Metric::parse(name)).collect::<Result<Vec<_>, _>>()?;

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A cell → the estimated time of its runs on an idle machine.
+//! Estimates how long the runs of a cell take on an idle machine.
 
 use pagewise_workload::Workload;
 
 use super::{Cell, Runner};
 
-/// Seconds for borrowing and returning, for each run.
+/// Assumed time in seconds for borrowing and returning, for each run.
 const AROUND: f64 = 1.0;
-/// Bytes that are generated and written per second before a workload begins.
+/// Assumed speed at which a workload generates and writes its memory before it begins, in bytes per
+/// second.
 const FILLED: f64 = (200 << 20) as f64;
-/// Requests per second of a redis, or accesses per second of `tiers`, while memory is short.
+/// Assumed speed in requests per second of a redis-server, or in accesses per second of `tiers`,
+/// while memory is short.
 const ASKED: f64 = 10_000.0;
-/// Seconds that a guest takes to start.
+/// Assumed time that a guest takes to start, in seconds.
 const START: f64 = 15.0;
 
-/// Estimated time in seconds, by the clock of the machine that runs it. A user's command, and a
-/// workload that ends when its work is done, may take much less.
+/// Estimated time of a cell in seconds, by the clock of the machine that runs it. A user's command,
+/// and a workload that ends when its work is done, may take much less.
 #[must_use]
 pub fn estimate_seconds(cell: &Cell) -> f64 {
     let deadline = cell.experiment.deadline.as_secs_f64();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The text of an experiment → its parts, each with its line number.
+//! Parses the text of an experiment into its parts, each with its line number.
 //!
 //! Only errors that are visible in the text alone are reported here: keys, units, words.
 //! [`super::cells`] checks how the parts fit together.
@@ -20,20 +20,20 @@ use super::quantity::{Share, Time};
 pub struct FileError {
     /// Path of the file, or name of a built-in experiment.
     pub name: String,
-    /// Line number, from 1.
+    /// Number of the line with the error, from 1.
     pub line: Option<usize>,
     /// What was expected and what was found.
     pub what: String,
 }
 
-/// An experiment as written.
+/// An experiment as written in its file.
 #[derive(Debug, Clone)]
 pub struct File {
-    /// Its name: the file name without `.toml`.
+    /// Name of the experiment: the file name without `.toml`.
     pub name: String,
-    /// The whole text, which is copied into the evidence.
+    /// The whole text of the file, which is copied into the evidence.
     pub text: String,
-    /// The file as errors name it.
+    /// Name of the file in error messages.
     pub(super) place: String,
     pub(super) parts: Parts,
 }
@@ -61,7 +61,7 @@ pub enum DefaultRunner {
     /// On this host, with borrowed settings.
     #[default]
     Host,
-    /// In guests.
+    /// In guests that are started for the experiment.
     Guest,
 }
 
@@ -119,7 +119,7 @@ fn usual_deadline() -> Time {
 #[serde(deny_unknown_fields)]
 pub(super) struct Arm {
     pub(super) name: String,
-    /// `None`: the machine's own swap; empty: no swap.
+    /// Swap areas of the arm. `None`: the machine's own swap; empty: no swap.
     #[serde(default)]
     pub(super) swap: Option<Vec<Area>>,
     #[serde(default)]
@@ -153,7 +153,7 @@ impl File {
     /// Parses an experiment; errors name it as `place`.
     ///
     /// # Errors
-    /// What is wrong, and in which line.
+    /// What is wrong in the text, and in which line.
     pub fn read(name: &str, place: &str, text: &str) -> Result<Self, FileError> {
         let parts: Parts = toml::from_str(text).map_err(|error| FileError {
             name: place.to_owned(),
@@ -164,31 +164,31 @@ impl File {
         Ok(Self { name, text, place, parts })
     }
 
-    /// The question that it answers.
+    /// The question that the experiment answers.
     #[must_use]
     pub fn about(&self) -> &str {
         &self.parts.about
     }
 
-    /// The published claim that it tests, if any.
+    /// The published claim that the experiment tests, if any.
     #[must_use]
     pub fn claim(&self) -> Option<&str> {
         self.parts.claim.as_deref()
     }
 
-    /// The file as errors name it.
+    /// Name of the file in error messages.
     #[must_use]
     pub fn place(&self) -> &str {
         &self.place
     }
 
-    /// An error at the line of `part`.
+    /// Makes an error at the line of `part`.
     pub(super) fn error_at<T>(&self, part: &Spanned<T>, what: impl Into<String>) -> FileError {
         let line = Some(line_number(&self.text, part.span().start));
         FileError { name: self.place.clone(), line, what: what.into() }
     }
 
-    /// An error that belongs to no single line.
+    /// Makes an error of the file that belongs to no single line.
     pub(super) fn error_in_file(&self, what: impl Into<String>) -> FileError {
         FileError { name: self.place.clone(), line: None, what: what.into() }
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A cell → the guest that conducts it, and the events of that guest → the cell's runs.
+//! Builds the guest that conducts a cell, and collects the cell's runs from the events of that
+//! guest.
 //!
 //! In the guest, this same program reads the experiment from a file and sends a message for each
 //! event ([`TrialEvent`]); the runs are judged outside. Which clock applies is known only after the
@@ -22,17 +23,17 @@ use serde::{Deserialize, Serialize};
 use super::{Cell, Machine, NotReady, Scratch, scratch};
 use crate::experiment::TrialEvent;
 
-/// Path of the task in the guest.
+/// Path of the file with the task in the guest.
 const TASK: &str = "/experiment.json";
 /// The conductor's command line in the guest.
 const CONDUCTOR: [&str; 4] = ["/init", "lab", "conduct", TASK];
 /// A replacement for setpriv, because busybox's has no `--pdeathsig`. In a guest no process
 /// outlives the command anyway.
 const SETPRIV: &str = "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift\nexec \"$@\"\n";
-/// An emulated guest gets this factor more time.
+/// Factor by which the time limits of an emulated guest are longer.
 const SLOWER: u32 = 4;
-/// `START`: time for the guest's start and end. `AROUND`: time for each run in addition to its
-/// deadline.
+/// `START`: time limit for the guest's start and end. `AROUND`: time for each run in addition to
+/// its deadline.
 const START: Duration = Duration::from_secs(180);
 const AROUND: Duration = Duration::from_secs(20);
 
@@ -42,17 +43,17 @@ const LONGEST_INSIDE: u64 = 8 << 20;
 /// The task of the conductor in the guest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GuestTask {
-    /// The experiment to conduct.
+    /// The experiment that the conductor conducts.
     pub experiment: Experiment,
-    /// The file system for the files of workloads.
+    /// The file system in the guest for the files of workloads.
     pub scratch: Scratch,
 }
 
 impl GuestTask {
-    /// Reads the file that the runner put into the guest.
+    /// Reads the task from the file that the runner put into the guest.
     ///
     /// # Errors
-    /// If it is invalid.
+    /// If the file is missing or invalid.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let text = UserFile::open(path, LONGEST_INSIDE)?.into_bytes()?;
         serde_json::from_slice(&text)
@@ -74,15 +75,15 @@ impl GuestTask {
 pub struct GuestRun {
     /// The experiment, with the clock that the guest had.
     pub experiment: Experiment,
-    /// The run of the guest itself.
+    /// The run of the guest itself, with its outcome.
     pub guest: qemu::Run,
-    /// Every run that was reported.
+    /// Every run that the conductor reported.
     pub runs: Vec<TrialRun>,
-    /// What ended it early, as the conductor reported it.
+    /// What ended the experiment early, as the conductor reported it.
     pub trouble: Option<Refusal>,
-    /// The conductor reported that it was done.
+    /// Whether the conductor reported that it was done.
     pub done: bool,
-    /// The end of its error output.
+    /// The end of the conductor's error output.
     pub errors: String,
 }
 
@@ -97,7 +98,7 @@ pub struct GuestReport<'a> {
     errors: String,
 }
 
-/// Maximum number of bytes of error output that are kept.
+/// Maximum number of bytes that are kept of the conductor's error output.
 const ERRORS: usize = 4096;
 
 impl<'a> GuestReport<'a> {
@@ -108,8 +109,8 @@ impl<'a> GuestReport<'a> {
         Self { cell, machine, runs, trouble: None, done: false, errors }
     }
 
-    /// Adds what an event of the guest says; returns what it says about the runs. A message that is
-    /// not an event of a conductor is ignored.
+    /// Adds to the report what an event of the guest says; returns what it says about the runs. A
+    /// message that is not an event of a conductor is ignored.
     pub fn add(&mut self, event: GuestEvent<'_>) -> Option<TrialEvent> {
         match event {
             GuestEvent::Chosen(accelerator) => {
@@ -128,8 +129,8 @@ impl<'a> GuestReport<'a> {
         }
     }
 
-    /// A guest that reports more runs than were requested must not affect the verdict or the
-    /// evidence.
+    /// Adds an event of the conductor to the report. A guest that reports more runs than were
+    /// requested must not affect the verdict or the evidence.
     fn add_event(&mut self, event: TrialEvent) -> Option<TrialEvent> {
         match &event {
             TrialEvent::Ran(_) if self.runs.len() >= self.cell.experiment.runs() as usize => None,
@@ -154,7 +155,7 @@ impl<'a> GuestReport<'a> {
         }
     }
 
-    /// The whole result, after the guest has ended.
+    /// Makes the whole result, after the guest has ended.
     #[must_use]
     pub fn finish(self, guest: qemu::Run) -> GuestRun {
         let clock = clock(self.machine, guest.accelerator);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An experiment file and the user's choices → cells: one experiment each, on one machine.
+//! Makes cells from an experiment file and the user's choices: each is one experiment on one
+//! machine.
 //!
 //! ```text
 //! let file = File::read(name, place, text)?;           the text alone: keys, units, words

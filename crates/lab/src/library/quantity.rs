@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `5%` and `120s` in an experiment file → a fraction and a duration.
+//! Quantities in an experiment file: `5%` is a fraction, `120s` a duration.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A folder of evidence → the cells in it.
+//! Finds the cells in a folder of evidence.
 //!
 //! The folder of a single cell is like that of a trial. Several cells have a folder each and an
 //! index beside them, which is written before the first one runs, so that a killed experiment can
@@ -19,18 +19,18 @@ const SCHEMA: &str = "pagewise/lab-index/1";
 /// The index of a folder with several cells.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Index {
-    /// Name and version of the format.
+    /// Name and version of the format of the index.
     pub schema: String,
-    /// Version of the program.
+    /// Version of the program that recorded the experiment.
     pub pagewise: String,
     /// Name of the experiment.
     pub experiment: String,
-    /// The cells' folders.
+    /// Names of the cells' folders.
     pub cells: Vec<String>,
 }
 
 impl Index {
-    /// The index for cells that are about to be run.
+    /// Makes the index for cells that are about to be run.
     #[must_use]
     pub fn new(experiment: &str, cells: Vec<String>) -> Self {
         let pagewise = env!("CARGO_PKG_VERSION").to_owned();
@@ -41,7 +41,7 @@ impl Index {
 /// The cells in a folder by name; the folder of a trial has one, with an empty name.
 ///
 /// # Errors
-/// If it is not a folder of evidence.
+/// If the folder is not a folder of evidence.
 pub fn cells_in(folder: &Path) -> Result<Vec<(String, PathBuf)>, Error> {
     let summary = folder.join(SUMMARY);
     if folder.join(EXPERIMENT).exists() || !summary.exists() {

@@ -22,11 +22,11 @@ use serde::{Deserialize, Serialize};
 
 use super::Cell;
 
-/// Mount point.
+/// Mount point of the file system in the guest.
 pub(super) const FOLDER: &str = "/scratch";
-/// Module of the file system.
+/// Name of the kernel module of the file system.
 pub(super) const MODULE: &str = "ext4";
-/// Bytes for the metadata of the file system, and for small files of a workload.
+/// Size in bytes for the metadata of the file system, and for small files of a workload.
 const SPARE: u64 = 64 << 20;
 const FIRST_ZRAM: &str = "/sys/block/zram0/disksize";
 const FIRST_ZRAM_DEVICE: &str = "/dev/zram0";
@@ -37,12 +37,12 @@ const FIRST_ZRAM_DEVICE: &str = "/dev/zram0";
 pub enum Scratch {
     /// The guest's first zram device, with this size in bytes.
     Zram(u64),
-    /// A disk.
+    /// A disk of the guest, by the path of its device.
     Disk(PathBuf),
 }
 
 impl Scratch {
-    /// Makes the file system and mounts it, in a guest.
+    /// Makes the file system on its device and mounts it, in a guest.
     ///
     /// # Errors
     /// If a step failed.
@@ -52,7 +52,7 @@ impl Scratch {
         make.args(["-F", "-b", "4096", "-m", "0"]).arg(&device);
         run_to_success(&mut make)?;
         fs::create_dir_all(FOLDER).with_path(Path::new(FOLDER))?;
-        // discard: deleted files free zram's memory at once
+        // discard option: deleted files free zram's memory at once
         let options: Option<&CStr> = matches!(self, Self::Zram(_)).then_some(c"discard");
         mount(&device, FOLDER, MODULE, MountFlags::NOATIME, options)
             .map_err(|errno| NotReady::NotMounted(errno.into()))
@@ -69,7 +69,7 @@ impl Scratch {
     }
 }
 
-/// The size that the runs of a cell need.
+/// Size of the file system that the runs of a cell need.
 pub(super) fn size_for(cell: &Cell) -> Bytes {
     let files = match &cell.workload {
         Workload::Swap(swap) => swap.code.0.get(),
@@ -101,7 +101,7 @@ pub(super) fn raise_loopback() -> Result<(), NotReady> {
 /// Why a guest could not be prepared for its workload.
 #[derive(Debug, thiserror::Error)]
 pub enum NotReady {
-    /// A file, or a program of the guest.
+    /// A file cannot be used, or a program of the guest failed.
     #[error(transparent)]
     Guest(#[from] Error),
     /// The file system could not be mounted.
@@ -119,7 +119,7 @@ fn run_to_success(command: &mut Command) -> Result<(), NotReady> {
     Err(Error::Failed { program, message }.into())
 }
 
-/// The device of the disk after `before` others.
+/// Path of the device of the disk that follows `before` other disks.
 pub(super) fn disk_after(before: usize) -> PathBuf {
     let letter = ('a'..='z').nth(before).unwrap_or('z');
     Path::new("/dev").join(format!("vd{letter}"))

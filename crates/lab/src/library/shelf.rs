@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where experiments are found: built in, in the user's folder, or in a file that the user names.
+//! Finds experiments: built in, in the user's folder, or in a file that the user names.
 
 #![expect(clippy::disallowed_methods, reason = "it lists the user's own folder of experiments")]
 
@@ -26,7 +26,7 @@ pub fn own_folder() -> Option<PathBuf> {
 /// Finds an experiment: by its path, in the user's folder, or among the built-in ones.
 ///
 /// # Errors
-/// If it does not exist or is invalid.
+/// If the experiment does not exist or is invalid.
 pub fn find(requested: &str) -> Result<File, FileError> {
     if requested.contains('/') || requested.ends_with(".toml") {
         return read_file(Path::new(requested));
@@ -47,7 +47,7 @@ fn not_found(requested: &str) -> FileError {
     FileError { name: requested.to_owned(), line: None, what }
 }
 
-/// Maximum size of a file, in bytes.
+/// Maximum size of an experiment file, in bytes.
 const LONGEST: u64 = 1 << 20;
 
 fn read_file(path: &Path) -> Result<File, FileError> {
@@ -68,7 +68,7 @@ fn describe(error: UserFileError) -> String {
     }
 }
 
-/// Every experiment that can be named, the user's own first.
+/// Reads every experiment that can be named, the user's own first.
 #[must_use]
 pub fn all_files() -> Vec<Result<File, FileError>> {
     let own = own_folder().and_then(|folder| fs::read_dir(folder).ok());

@@ -11,7 +11,7 @@ use super::{BUILT_IN, Cell, Choice, DefaultRunner, File, Runner, cells, estimate
 
 const PROGRAM: &str = "/usr/bin/pagewise";
 
-/// An experiment on the host; `more` is added after its two arms.
+/// Text of an experiment on the host; `more` is added after its two arms.
 fn host(more: &str) -> String {
     format!(
         "about = \"x\"\n[workload]\nkind = \"swap\"\n[machine]\nlimit = \"64M\"\n\
@@ -73,7 +73,7 @@ fn guests_have_a_cell_for_each_kernel_and_memory_size() {
     assert_eq!(read(&text, &one).unwrap()[0].name, "trixie-512M");
 }
 
-/// So that each cell has its own folder.
+/// Each cell has its own folder, so the names of cells must differ.
 #[test]
 fn both_flavours_of_a_suite_have_cells_with_names_of_their_own() {
     let kernels = "limit = \"64M\"\nrunner = \"guest\"\n\
@@ -221,10 +221,10 @@ fn a_guest_that_counts_has_no_disk() {
     assert!(read(&guest("count = true"), &choice).is_ok());
 }
 
-/// MiB and priority of each swap area, and swappiness.
+/// Drawn parameters of an arm: size in MiB and priority of each swap area, and swappiness.
 type Drawn = (Vec<(u64, Option<i16>)>, u8);
 
-/// An experiment file with these arms.
+/// Text of an experiment file with these arms.
 fn text(arms: &[Drawn]) -> String {
     let mut text = "about = \"x\"\n[workload]\nkind = \"swap\"\n[machine]\nlimit = \"64M\"\n\
         [measure]\nprimary = \"cpu\"\n"

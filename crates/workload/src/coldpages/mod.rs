@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `coldpages`: anonymous memory, a library and a streamed file, with known access frequencies for
-//! each page → whether the kernel evicts the pages that are used least.
+//! `coldpages`: uses anonymous memory, a library and a streamed file with known access frequencies
+//! for each page, and finds whether the kernel evicts the pages that are used least.
 //!
 //! A touch of data is one operation. The library is mapped and touched with the same distribution
 //! as the data; the stream is read with read(), a page at a time. The kernel must not read ahead
@@ -33,7 +33,7 @@ use super::swap::nanoseconds;
 use super::zipf::ZipfPages;
 use super::{ColdPages, STEADY, WorkloadSummary, check};
 
-/// Residency is sampled after this many iterations: 16 times in total.
+/// Number of iterations between two samples of residency, which give 16 samples in total.
 const LOOK_EVERY: u64 = 10;
 
 /// Runs the workload; `mark` is called before the second half. With sharers, the process must have
@@ -88,7 +88,7 @@ struct Sets {
     library_pace: Pace,
     stream: MappedStore,
     stream_pages: usize,
-    /// Pages read so far, in all passes together.
+    /// Number of pages of the stream read so far, in all passes together.
     stream_read: usize,
     stream_rate: f64,
     stream_pace: Pace,

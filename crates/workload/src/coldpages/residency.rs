@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Samples of which pages of the three sets are in memory → how well the evicted pages were chosen.
+//! Samples which pages of the three sets are in memory, and computes how well the evicted pages
+//! were chosen.
 //!
 //! Residency is read with mincore, which counts an anonymous page in the swap cache as resident.
 //! With zram, which bypasses that cache, there are hardly any of those.
@@ -8,7 +9,7 @@ use super::super::error::{Error, ErrorContext};
 use super::super::precision::{Page, precision};
 use super::Sets;
 
-/// One sample.
+/// Which pages were in memory at one time.
 #[derive(Debug)]
 struct ResidencySample {
     operations: u64,
@@ -16,7 +17,7 @@ struct ResidencySample {
     stream_kept: usize,
 }
 
-/// All samples.
+/// All samples of a run.
 #[derive(Debug, Default)]
 pub(super) struct ResidencySamples {
     looks: Vec<ResidencySample>,
@@ -25,7 +26,7 @@ pub(super) struct ResidencySamples {
 }
 
 impl ResidencySamples {
-    /// Takes a sample, after this number of operations.
+    /// Takes a sample of residency, after this number of operations.
     pub(super) fn sample(&mut self, operations: u64, sets: &mut Sets) -> Result<(), Error> {
         let mincore = || "mincore".to_owned();
         self.pages.clear();
@@ -51,8 +52,8 @@ impl ResidencySamples {
         Ok(())
     }
 
-    /// Means over the samples after `since` operations; without values that could not be
-    /// determined.
+    /// Means of the values over the samples after `since` operations; values that could not be
+    /// determined are left out.
     pub(super) fn means(&self, since: u64) -> Vec<(String, f64)> {
         let late = || self.looks.iter().filter(|look| look.operations > since);
         let precision = mean(late().filter_map(|look| look.precision));

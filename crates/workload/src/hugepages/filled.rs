@@ -18,7 +18,7 @@ const MOST: usize = 200;
 
 pub(super) struct Filled {
     pub(super) region: Region,
-    /// The first page that is used; those before it are for the alignment.
+    /// Number of the first page that is used; those before it are for the alignment.
     first: usize,
     pub(super) pages: usize,
     latency: Histogram<u32>,
@@ -55,7 +55,7 @@ impl Filled {
         self.pages as f64 * rustix::param::page_size() as f64
     }
 
-    /// Address of the first used page.
+    /// Address of the first page that is used.
     pub(super) fn start(&self) -> u64 {
         self.region.address(self.first)
     }
@@ -74,7 +74,7 @@ impl Filled {
         values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
-    /// The course of the fill. All of it counts: there is no steady state to wait for.
+    /// The course of the fill. All of the fill counts: there is no steady state to wait for.
     pub(super) fn course(self) -> Course {
         let latency_ns = by_powers_of_two(&self.latency);
         Course { iteration_seconds: self.pieces, settled_at: Some(0), latency_ns }

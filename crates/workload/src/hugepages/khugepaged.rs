@@ -4,7 +4,8 @@
 
 use pagewise_observe::{HostRoot, ThreadCpu};
 
-/// Seconds so far; `None` if there is no such thread, or in a container where it is not visible.
+/// CPU time of khugepaged so far, in seconds; `None` if there is no such thread, or in a container
+/// where it is not visible.
 pub(super) fn processor_time() -> Option<f64> {
     let host = HostRoot::live().ok()?;
     let time = ThreadCpu::khugepaged(&host).time(&host)?;

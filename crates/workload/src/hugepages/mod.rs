@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `hugepages`: memory that is filled for the first time → the time of each first touch, how much
-//! of the memory gets huge pages and when, and how large the memory becomes.
+//! `hugepages`: fills memory for the first time, and measures the time of each first touch, how
+//! much of the memory gets huge pages and when, and how large the memory becomes.
 //!
 //! With `advise=before`, page faults allocate huge pages, and `thp.defrag` determines how much
 //! effort they make. With `advise=after`, the memory already has small pages, and only khugepaged
@@ -25,11 +25,11 @@ use super::error::{Error, ErrorContext};
 use super::progress::{Progress, share};
 use super::{Advise, HugePages, WorkloadSummary, check};
 
-/// Size of a huge page; if the kernel's differs, statistics of the nearest size are used.
+/// Size of a huge page in bytes; if the kernel's differs, statistics of the nearest size are used.
 const BLOCK: usize = 2 << 20;
-/// Interval for checking how much is in huge pages.
+/// Interval for checking how much of the memory is in huge pages.
 const LOOK: Duration = Duration::from_millis(250);
-/// Share of the memory in huge pages at which waiting ends.
+/// Share of the memory in huge pages at which the workload stops waiting.
 const ENOUGH: f64 = 0.9;
 
 /// Runs the workload.
@@ -88,11 +88,11 @@ fn fragment_memory(pages: usize, progress: &mut Progress<'_>) -> Result<Option<R
     Ok(Some(region))
 }
 
-/// How much is in huge pages, and since when.
+/// How much of the memory is in huge pages, and since when.
 struct HugeProgress {
     began: Instant,
     covered: f64,
-    /// Bytes in RAM.
+    /// Size of the memory that is in RAM, in bytes.
     held: f64,
     since: Option<f64>,
 }
@@ -113,7 +113,7 @@ impl HugeProgress {
         Ok(())
     }
 
-    /// Waits until nearly all of it is in huge pages, or the time is over.
+    /// Waits until nearly all of the memory is in huge pages, or the time is over.
     fn wait(
         &mut self,
         settings: &HugePages,
@@ -142,7 +142,7 @@ impl HugeProgress {
 }
 
 impl Filled {
-    /// Bytes in RAM, and bytes in huge pages.
+    /// How many bytes of the memory are in RAM, and how many in huge pages.
     fn huge_bytes(&self) -> Result<(f64, f64), Error> {
         let kept = |error: coverage::LookError| Error::Ended(error.to_string());
         let (own, block) = (std::process::id(), BLOCK as u64);

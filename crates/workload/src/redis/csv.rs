@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The output of `redis-benchmark --csv` → requests per second, and latencies if it has them.
+//! Parses the output of `redis-benchmark --csv`: requests per second, and latencies if the version
+//! prints them.
 //!
 //! Since version 6.2 the first line names the columns. Before, there were two columns: the test and
 //! its rate.
 
-/// Result of one test.
+/// Result of one test of redis-benchmark.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct RedisTest {
     pub(super) per_second: f64,
@@ -12,7 +13,7 @@ pub(super) struct RedisTest {
     pub(super) p99_seconds: Option<f64>,
 }
 
-/// Finds the row of a test.
+/// Finds the row of a test in the output of redis-benchmark.
 pub(super) fn parse_test(csv: &str, test: &str) -> Option<RedisTest> {
     let rows: Vec<Vec<&str>> = csv.lines().map(fields).collect();
     let head = rows.iter().find(|row| row.first() == Some(&"test"));
@@ -37,7 +38,7 @@ fn fields(line: &str) -> Vec<&str> {
 mod tests {
     use super::*;
 
-    /// Printed by redis-benchmark 7.0.15.
+    /// Output of redis-benchmark 7.0.15.
     const NEW: &str = "\"test\",\"rps\",\"avg_latency_ms\",\"min_latency_ms\",\"p50_latency_ms\",\
         \"p95_latency_ms\",\"p99_latency_ms\",\"max_latency_ms\"\n\
         \"SET\",\"40000.00\",\"0.074\",\"0.008\",\"0.031\",\"0.055\",\"0.519\",\"9.103\"\n\

@@ -13,13 +13,13 @@ use super::super::Redis;
 use super::super::progress::{Progress, share};
 use crate::contents::Mix;
 
-/// Bytes of text from which values are cut.
+/// Number of bytes of text from which values are cut.
 const TEXT: usize = 1 << 20;
-/// Bytes that are sent before the replies are read.
+/// Number of bytes that are sent before the replies are read.
 const BATCH: usize = 128 << 10;
 const PAGE: usize = 4096;
 
-/// Writes all records.
+/// Writes all records to the server.
 pub(super) fn fill(
     stream: &mut UnixStream,
     settings: &Redis,
@@ -53,7 +53,7 @@ fn write_set(to: &mut Vec<u8>, record: u64, value: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads this number of `+OK` replies.
+/// Reads this number of `+OK` replies from the server.
 fn read_answers(stream: &mut impl Read, times: usize) -> io::Result<()> {
     const WELL: &[u8] = b"+OK\r\n";
     let mut output = vec![0; WELL.len() * times];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `redis`: fills a real redis-server and runs redis-benchmark against it → requests per second and
-//! latencies.
+//! `redis`: fills a real redis-server and runs redis-benchmark against it, which measures requests
+//! per second and latencies.
 //!
 //! The values are distinct texts. GET runs first and reads them. SET overwrites them, and
 //! redis-benchmark writes the same value everywhere, so the server's memory compresses better
@@ -36,7 +36,7 @@ use super::progress::Progress;
 use super::{Redis, WorkloadSummary, check};
 
 const BENCHMARK: &str = "redis-benchmark";
-/// Size of a huge page; if the kernel's differs, statistics of the nearest size are used.
+/// Size of a huge page in bytes; if the kernel's differs, statistics of the nearest size are used.
 const HUGE_PAGE: u64 = 2 << 20;
 
 /// Runs the workload.
@@ -107,7 +107,7 @@ fn supports_seed(benchmark: &Path) -> bool {
     help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).contains("--seed "))
 }
 
-/// Runs the benchmark and returns its output, if both it and the server survive.
+/// Runs redis-benchmark and returns its output, if both it and the server survive.
 fn run_for_output(
     mut command: Command,
     server: &mut Server,
@@ -140,12 +140,13 @@ fn run_for_output(
     Err(server.cause_or(Error::Ended(format!("{BENCHMARK}: {output} ({status})"))))
 }
 
-/// A child process that is killed when this is dropped.
+/// A child process that is killed when this value is dropped.
 #[derive(Debug)]
 struct KillOnDrop(Child);
 
 impl KillOnDrop {
-    /// Its complete output, which fits into a pipe; otherwise it would have blocked.
+    /// The complete output of the child, which fits into a pipe; otherwise the child would have
+    /// blocked.
     fn take_output(&mut self) -> (String, String) {
         fn read_all(stream: Option<impl Read>) -> String {
             let mut text = Vec::new();

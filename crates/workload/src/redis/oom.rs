@@ -14,13 +14,13 @@ const OURS: &str = "/proc/self/oom_score_adj";
 const FIRST: &str = "1000";
 const NEVER: &str = "-1000";
 
-/// Makes this process the first choice of the OOM killer, even if it is the child of a protected
+/// Makes a process the first choice of the OOM killer, even if it is the child of a protected
 /// process.
 pub(super) fn prefer_for_oom(process: u32) {
     let _ = fs::write(format!("/proc/{process}/oom_score_adj"), FIRST);
 }
 
-/// Protects this process from the OOM killer while this exists.
+/// Protects this process from the OOM killer while this value exists.
 #[derive(Debug)]
 pub(super) struct OomProtection {
     before: Option<String>,
@@ -46,7 +46,8 @@ impl Drop for OomProtection {
 mod tests {
     use super::*;
 
-    /// Checked by capability, independently of trying.
+    /// Whether this process may lower its OOM score, determined from its capabilities,
+    /// independently of trying.
     fn may_be_spared() -> bool {
         const SYS_RESOURCE: u32 = 24;
         let status = fs::read_to_string("/proc/self/status").unwrap();

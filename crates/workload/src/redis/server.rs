@@ -42,12 +42,12 @@ const OPTIONS: [&str; 14] = [
 ];
 const NAME: &str = "socket";
 const SERVER: &str = "redis-server";
-/// Polling interval.
+/// Interval at which the state of the server is checked.
 pub(super) const TICK: Duration = Duration::from_millis(5);
-/// Time to wait for the server's exit status after its connections broke.
+/// Time to wait for the exit status of the server after its connections broke.
 const DYING: Duration = Duration::from_secs(2);
 
-/// A server that accepts connections.
+/// A redis-server that accepts connections.
 #[derive(Debug)]
 pub(super) struct Server {
     child: Child,
@@ -56,7 +56,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts an empty server that saves nothing; with `thp` it may use huge pages.
+    /// Starts an empty server that saves nothing; with `thp` the server may use huge pages.
     pub(super) fn start(thp: bool, end: Instant) -> Result<Self, Error> {
         let program = program()?;
         let folder = Folder::new()?;
@@ -92,7 +92,7 @@ impl Server {
         format!("/proc/{}/fd/{number}", std::process::id()).into()
     }
 
-    /// The share of its memory that is in huge pages.
+    /// The share of the server's memory that is in huge pages.
     pub(super) fn huge_page_share(&self, block: u64) -> Option<f64> {
         let share = coverage::share(self.child.id(), block).ok()?;
         Some(share.percent()?.get() / 100.0)
@@ -102,7 +102,7 @@ impl Server {
         UnixStream::connect(self.path())
     }
 
-    /// Why the server has ended, if it has.
+    /// Why the server has ended; `None` while it runs.
     pub(super) fn why_ended(&mut self) -> Result<Option<Error>, Error> {
         let status = self.child.try_wait().about(|| "redis-server".to_owned())?;
         Ok(status.map(|status| Error::Ended(self.describe_end(status))))
@@ -123,7 +123,7 @@ impl Server {
     fn describe_end(&mut self, status: ExitStatus) -> String {
         let mut output = String::new();
         if let Some(mut pipe) = self.child.stdout.take() {
-            // Its output fits into a pipe, and all writers have ended.
+            // The server's output fits into a pipe, and all writers have ended.
             let _ = pipe.read_to_string(&mut output);
         }
         let output = last_lines(&output, 2).join("; ");
@@ -146,8 +146,9 @@ impl Drop for Server {
     }
 }
 
-/// Finds the server. In Debian, redis-server is the same executable as redis-check-rdb, started
-/// under another name; the latter comes with redis-benchmark, and the name is passed as argv[0].
+/// Finds the redis-server program. In Debian, redis-server is the same executable as
+/// redis-check-rdb, started under another name; the latter comes with redis-benchmark, and the name
+/// is passed as argv[0].
 fn program() -> Result<PathBuf, Error> {
     let other = |missing| find("redis-check-rdb", SERVER).map_err(|_| missing);
     find(SERVER, SERVER).or_else(other).map_err(Error::Program)

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The parameters of `tiers` and a seed → the sequence of accesses.
+//! Generates the sequence of accesses of `tiers` from its parameters and a seed.
 
 use fastrand::Rng;
 
 use super::super::Tiers;
 use super::super::zipf::ZipfPages;
 
-/// One access.
+/// One access to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Access {
-    /// Whether it goes to the cold set, otherwise to the hot one.
+    /// Whether the access goes to the cold set, otherwise to the hot one.
     pub(super) cold: bool,
-    /// Page number in that set.
+    /// Page number in the accessed set.
     pub(super) page: usize,
     pub(super) write: bool,
 }
@@ -22,7 +22,7 @@ pub(super) struct Accesses {
     cold_pages: usize,
     hot_pages: usize,
     cold_share: f64,
-    /// `None` if all pages have the same probability.
+    /// The distribution over the pages of the hot set; `None` if all have the same probability.
     skewed: Option<ZipfPages>,
     write_share: f64,
     rng: Rng,
@@ -93,7 +93,7 @@ mod tests {
         fits(&[cold, hot].concat(), &[[0.05; 5], [0.15; 5]].concat()).unwrap();
     }
 
-    /// By rank, regardless of which page has it.
+    /// Compares the pages of a skewed set by rank, regardless of which page has a rank.
     #[test]
     fn pages_of_a_skewed_set_follow_the_distribution() {
         let skewed = Tiers { exponent: 0.9, ..Tiers::default() };
@@ -105,7 +105,7 @@ mod tests {
         fits(&hot, &weights.iter().map(|weight| weight / all).collect::<Vec<_>>()).unwrap();
     }
 
-    /// The same sequence without tables: the rank is found by summing weights.
+    /// The sequence of accesses computed without tables: the rank is found by summing weights.
     struct Naive {
         settings: Tiers,
         cold: usize,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `tiers`: a cold set of pages that is written once, then a hot set that is accessed → how often a
-//! page must be swapped in, measured after the first half of the accesses.
+//! `tiers`: writes a cold set of pages once, then accesses a hot set, and measures how often a page
+//! must be swapped in after the first half of the accesses.
 //!
 //! The kernel fills the swap area with the highest priority first, so cold pages occupy it, and hot
 //! pages that do not fit into RAM go to the slower area behind it: LRU inversion. The settling
@@ -57,21 +57,21 @@ fn major_faults() -> u64 {
     OwnUsage::of_ourselves().major_faults
 }
 
-/// Both sets, and the accesses so far.
+/// The cold and the hot set, and the accesses so far.
 #[derive(Debug)]
 struct Sets {
-    /// `None` if it has no pages.
+    /// Memory of the cold set; `None` if the set has no pages.
     cold: Option<Region>,
     hot: Region,
     accesses: Accesses,
     operations: u64,
     done: u64,
-    /// Number of accesses to the cold set.
+    /// Number of accesses to the cold set so far.
     cold_done: u64,
 }
 
 impl Sets {
-    /// Writes each page of the cold set, then each page of the hot one.
+    /// Writes each page of the cold set, then each page of the hot set.
     fn new(settings: &Tiers, progress: &mut Progress<'_>) -> Result<Self, Error> {
         let contents = check::contents(&settings.contents)?;
         let cold_pages = check::pages("cold", settings.cold)?;

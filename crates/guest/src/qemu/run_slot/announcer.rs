@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a run waits for → a line for the user, once the wait has lasted for a while and when the
-//! reason changes.
+//! Writes a line for the user about what a run waits for, once the wait has lasted for a while and
+//! when the reason changes.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ use super::queue::Place;
 const FIRST: u64 = 20;
 /// Minimum number of checks between two lines, as a long queue may change often.
 const GAP: u64 = 100;
-/// At most this many running guests are named.
+/// Maximum number of running guests that are named in a line.
 const NAMED: usize = 4;
 
 /// Why a run does not start yet.
@@ -24,18 +24,20 @@ const NAMED: usize = 4;
 pub(super) enum Reason {
     /// Other runs are first in the queue.
     Ahead(Place),
-    /// It is first in the queue and this is missing; the number is that of runs behind it.
+    /// The run is first in the queue and this resource is missing; the number is that of runs
+    /// behind it.
     Short(Shortage, usize),
 }
 
-/// Remembers the last announcement and how many checks ago it was.
+/// Remembers the last announcement and how many checks ago that was.
 #[derive(Debug, Default)]
 pub(super) struct Announcer {
     looks: u64,
     announced: Option<(u64, Subject)>,
 }
 
-/// A change in this is announced again; a change in the CPU load or in the runs behind is not.
+/// What a wait is about: a change in this is announced again; a change in the CPU load or in the
+/// runs behind is not.
 #[derive(Debug, Clone, PartialEq)]
 struct Subject {
     ahead: usize,
@@ -44,7 +46,7 @@ struct Subject {
 }
 
 impl Announcer {
-    /// The line that is due at this check, if any.
+    /// The line that must be shown at this check; `None` if none is due.
     pub(super) fn line(
         &mut self,
         requested: &RunNote,
@@ -146,7 +148,8 @@ mod tests {
         assert!(text.contains(first) && text.contains("bookworm: first, 512.0 MiB"), "{text}");
     }
 
-    /// Silent at first; later only changes are announced, at most once per GAP checks.
+    /// The first announcement comes after FIRST checks; later only changes are announced, at most
+    /// once per GAP checks.
     #[test]
     fn a_long_wait_is_announced_at_first_and_when_it_changes() {
         let mut announcer = Announcer::default();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The running guests and their CPU load → whether one more guest may start, or what is missing.
+//! Decides from the running guests and their CPU load whether one more guest may start, or what is
+//! missing.
 //!
 //! Memory counts in full, because a guest may still touch pages that it has not touched yet. CPUs
 //! count by recent use, so a sleeping guest holds up nobody: see [`super::load`].
@@ -19,25 +20,26 @@ const IDLE: f64 = 0.25;
 /// Limits for all guests of one user together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
-    /// Processors.
+    /// Number of processors for all guests together.
     pub cpus: u32,
-    /// Memory in bytes.
+    /// Memory for all guests together, in bytes.
     pub memory: u64,
 }
 
-/// What a guest waits for. Memory in bytes.
+/// The resource that a guest waits for; memory is in bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Shortage {
-    /// Number of busy CPUs, and of all CPUs.
+    /// CPUs are short: the number of busy CPUs, and the number for all guests.
     Cpus { busy: f64, all: u32 },
-    /// Memory that the running guests asked for, and the limit for all.
+    /// Memory is short: what the running guests requested, and the limit for all.
     Memory { taken: u64, all: u64 },
-    /// Available memory of the machine, minus what the running guests may still touch.
+    /// Memory of the machine is short: what is available, minus what the running guests may still
+    /// touch.
     Available(u64),
 }
 
 impl Budget {
-    /// All processors, and three quarters of memory.
+    /// The default budget: all processors, and three quarters of memory.
     #[must_use]
     pub fn of_this_machine() -> Self {
         let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -47,7 +49,7 @@ impl Budget {
         Self { cpus: u32::try_from(cpus).unwrap_or(u32::MAX), memory: memory / 4 * 3 }
     }
 
-    /// What is missing for one more guest; `None` if it fits or if no other runs.
+    /// What is missing for one more guest; `None` if it fits or if no other guest runs.
     pub(super) fn shortage(
         self,
         requested: &RunNote,

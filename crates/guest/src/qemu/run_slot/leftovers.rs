@@ -30,7 +30,7 @@ pub(super) fn clean_admitted(cache: &Cache) -> Result<Vec<String>, Error> {
     let mut lines = cache.clean_unfinished()?;
     queue::clean(&places::queue(cache))?;
     for folder in places::folders(cache)? {
-        // A run may end in between and remove its folder itself.
+        // a run may end in the meantime and remove its folder itself
         let Ok(Some(_lock)) = Lock::try_take(&folder.join(LOCK), Kind::Alone) else { continue };
         let aside = folder.with_extension("gone");
         fs::rename(&folder, &aside).with_path(&folder)?;

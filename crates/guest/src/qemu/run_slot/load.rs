@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The running guests → how many CPUs they kept busy recently, and how much memory is left.
+//! Measures how many CPUs the running guests kept busy recently, and how much memory is left.
 //!
 //! A guest counts with all its virtual CPUs until it has been measured: while it is prepared or
 //! boots, between two boots, and if its QEMU is not visible because it is in another PID namespace
@@ -15,8 +15,8 @@ use rustix::process::Pid;
 use super::note::RunNote;
 use crate::qemu::process;
 
-/// A guest younger than this is still booting: its CPU use so far does not predict what it will
-/// need.
+/// Age of a guest up to which it counts as booting: its CPU use so far does not predict what it
+/// will need.
 const BOOT: Duration = Duration::from_secs(10);
 /// Minimum time between two readings that are compared, so that the timers of a sleeping guest
 /// average out.
@@ -24,7 +24,7 @@ const WINDOW: Duration = Duration::from_secs(2);
 /// Minimum time between two searches of all processes for QEMUs.
 const SEARCH: Duration = Duration::from_millis(500);
 
-/// A run that has its folder, and so counts.
+/// A run that has its folder, and therefore counts.
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) folder: PathBuf,
@@ -34,10 +34,10 @@ pub(super) struct Running {
 /// What the running guests use of the machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Load {
-    /// Number of CPUs that they keep busy.
+    /// Number of CPUs that the running guests keep busy.
     pub(super) busy: f64,
-    /// Available memory in bytes, minus guest memory that is not touched yet; `None` if it cannot
-    /// be read.
+    /// Available memory of the host in bytes, minus guest memory that is not touched yet; `None` if
+    /// it cannot be read.
     pub(super) memory_left: Option<u64>,
 }
 
@@ -71,7 +71,7 @@ impl LoadMeter {
         Load { busy, memory_left: available().map(|all| all.saturating_sub(untouched)) }
     }
 
-    /// Forgets QEMUs that have ended, and searches for those of unknown runs.
+    /// Forgets QEMU processes that have ended, and searches for those of unknown runs.
     fn find(&mut self, running: &[Running]) {
         self.qemus.retain(|_, qemu| process::start_ticks(qemu.pid) == Some(qemu.start_ticks));
         let unknown = running.iter().map(|run| &run.folder);
@@ -90,7 +90,7 @@ impl LoadMeter {
 }
 
 impl Qemu {
-    /// CPUs that it used or waited for; `None` until it has been measured.
+    /// Number of CPUs that this QEMU used or waited for; `None` until that has been measured.
     fn cpus(&mut self, now: Instant) -> Option<f64> {
         let rate = self.rate.add(now, process::cpu_demand(self.pid)?);
         process::age(self.start_ticks).filter(|age| *age >= BOOT)?;
@@ -120,7 +120,7 @@ impl Rate {
     }
 }
 
-/// `MemAvailable` in bytes.
+/// Available memory of the host: `MemAvailable` in bytes.
 fn available() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(add(0, 500), None);
         assert_eq!(add(1_000, 1_500), None);
         assert_eq!(add(2_000, 2_500), Some(1.0));
-        // shorter than a window
+        // an interval that is shorter than a window
         assert_eq!(add(3_000, 2_500), Some(1.0));
         assert_eq!(add(4_000, 3_500), Some(0.5));
         // a thread that ends takes its CPU time out of the sum, which so decreases

@@ -44,7 +44,7 @@ pub use self::leftovers::remove_leftovers;
 /// Interval at which a waiting run checks whether it may start.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A slot, held until this value is dropped.
+/// The right to run a guest, with a folder for the run; held until this value is dropped.
 #[derive(Debug)]
 pub(super) struct RunSlot {
     pub(super) folder: PathBuf,
@@ -57,21 +57,21 @@ impl Drop for RunSlot {
     }
 }
 
-/// The resources that a run asks for.
+/// The resources that a run requests.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SlotRequest<'a> {
-    /// The kernel and the command, shown to other runs that wait.
+    /// The kernel and the command, as shown to other runs that wait.
     pub(super) label: &'a str,
     pub(super) cpus: u32,
-    /// Memory of the guest.
+    /// Size of the guest's memory.
     pub(super) memory: Bytes,
     /// Limits for all runs together.
     pub(super) budget: Budget,
-    /// Start without waiting.
+    /// Whether to start at once, without waiting for other runs.
     pub(super) now: bool,
 }
 
-/// What a waiting run needs.
+/// The state of a run that waits for its slot.
 struct Wait<'a> {
     stop: &'a AtomicBool,
     tell: &'a mut dyn FnMut(&str),
@@ -80,7 +80,7 @@ struct Wait<'a> {
 }
 
 impl RunSlot {
-    /// Waits in the queue and until the resources are free, unless the user stops it.
+    /// Waits in the queue and until the resources are free, unless the user stops the program.
     pub(super) fn take(
         cache: &Cache,
         request: SlotRequest<'_>,
@@ -113,8 +113,8 @@ impl RunSlot {
             let is_first = place.ahead.is_empty();
             let admission = is_first.then(|| wait.admission(cache)).transpose()?;
             let running = places::running(cache)?;
-            // measured even if other runs are first, so that there are readings to compare when its
-            // turn comes
+            // the load is measured even if other runs are first, so that there are readings to
+            // compare when the turn of this run comes
             let load = (wait.measure)(&running);
             let reason = if admission.is_some() {
                 let notes: Vec<&RunNote> = running.iter().map(|run| &run.note).collect();
@@ -137,7 +137,7 @@ impl RunSlot {
         }
     }
 
-    /// Makes the folder. The caller holds the admission lock.
+    /// Makes the folder of a run. The caller holds the admission lock.
     fn new(cache: &Cache, note: &RunNote) -> Result<Self, Error> {
         let folder = new_folder(&places::runs(cache))?;
         let lock =
@@ -160,8 +160,8 @@ impl Wait<'_> {
     }
 }
 
-/// Makes a new folder. A pid alone would not be unique: runs of several PID namespaces may share a
-/// cache.
+/// Makes a new folder for a run. A pid alone would not be unique: runs of several PID namespaces
+/// may share a cache.
 fn new_folder(runs: &Path) -> Result<PathBuf, Error> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     loop {
@@ -184,10 +184,11 @@ mod tests {
     use super::*;
     use crate::qemu::process;
 
-    /// Much longer than anything here takes; a test that waits this long fails.
+    /// Time limit for a step of these tests, much longer than any step takes; a test that waits
+    /// this long fails.
     const PATIENCE: Duration = Duration::from_secs(60);
     const BUDGET: Budget = Budget { cpus: 2, memory: 1 << 40 };
-    /// Two guests of this size do not fit.
+    /// Memory size of a guest of which no two fit.
     const MOST: Bytes = Bytes::new((1 << 39) + 1);
     const LITTLE: Bytes = Bytes::new(1 << 20);
 
@@ -195,7 +196,7 @@ mod tests {
         SlotRequest { label, cpus, memory, budget: BUDGET, now: false }
     }
 
-    /// As if each guest kept all its CPUs busy.
+    /// The load if each guest kept all its CPUs busy.
     fn all_busy(running: &[Running]) -> Load {
         let busy = running.iter().map(|run| f64::from(run.note.cpus)).sum();
         Load { busy, memory_left: None }
@@ -209,8 +210,7 @@ mod tests {
         RunSlot::take_in_turn(cache, request("at once", 1, LITTLE), &mut wait).unwrap()
     }
 
-    /// Runs that start one after the other: each when the previous one has printed what it waits
-    /// for.
+    /// Runs that start one after the other: each when the one before has printed what it waits for.
     struct Runs<'env> {
         cache: &'env Cache,
         measure: &'env (dyn Fn(&[Running]) -> Load + Sync),
@@ -236,7 +236,7 @@ mod tests {
             let (cache, measure, started) = (self.cache, self.measure, self.started.clone());
             scope.spawn(move || {
                 let mut tell = |line: &str| {
-                    // the receiver may be gone
+                    // the receiver may have ended already
                     let _ = say.send(line.to_owned());
                 };
                 let mut measure = |running: &[Running]| measure(running);
@@ -278,7 +278,7 @@ mod tests {
         assert!(two.folder.is_dir() && one.folder != two.folder && lines.is_empty());
         let (runs, go_on) = (Runs::new(&cache, &all_busy), AtomicBool::new(false));
         std::thread::scope(|scope| {
-            // found no room, and waits
+            // the third run finds no room, and waits
             let listed = runs.wait(scope, "third", request("third", 1, LITTLE), &go_on);
             assert!(listed.contains("place 1 of 1 in the queue"), "{listed}");
             assert!(listed.matches(": at once, 1.0 MiB, 1 CPU").count() == 2, "{listed}");
@@ -355,8 +355,8 @@ mod tests {
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
             runs.wait(scope, "stopped", request("stopped", 2, MOST), &stop);
-            // of a killed run remains a ticket without a lock; the first run that sees it removes
-            // it
+            // a killed run leaves a ticket without a lock; the first run that sees the ticket
+            // removes it
             files::write(&folder.path().join("queue/2"), b"{}", 0o600).unwrap();
             let line = runs.wait(scope, "third", request("third", 2, MOST), &go_on);
             assert!(line.contains("place 2 of 2"), "{line}");
@@ -413,7 +413,7 @@ mod tests {
             let lines = runs.come(scope, "now", now, &stop);
             let (name, slot) = runs.next_slot();
             assert!(name == "now" && slot.folder.is_dir() && lines.recv().is_err());
-            // it counts for the waiting runs
+            // the run counts for the waiting runs
             assert_eq!(places::running(&cache).unwrap().len(), 2);
             drop(first);
             assert!(runs.results.recv_timeout(Duration::from_millis(50)).is_err());
@@ -442,14 +442,14 @@ mod tests {
         let left = folder.path().join("runs/1234-0");
         fs::create_dir(&left).unwrap();
         fs::write(left.join("initramfs"), b"x").unwrap();
-        // One process has the mark of a QEMU; the other only has the log among its arguments.
+        // One process has the mark of a QEMU among its arguments; the other has only the log there.
         let log = left.join("kernel.log").into_os_string();
         let sleeper = |word: &std::ffi::OsStr| {
             let mut sleeper = std::process::Command::new("sh");
-            // ends with its input, so that nothing of it outlives the test
+            // the process ends with its input, so that nothing of it outlives the test
             sleeper.args(["-c", "read line"]).arg(word);
             let sleeper = sleeper.stdin(std::process::Stdio::piped()).spawn().unwrap();
-            // its arguments appear in /proc shortly after the spawn
+            // the arguments appear in /proc shortly after the process was spawned
             let line = format!("/proc/{}/cmdline", sleeper.id());
             let shown = [word.as_encoded_bytes(), b"\0"].concat();
             let is_shown = |_| {

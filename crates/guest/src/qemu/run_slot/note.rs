@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a run publishes to others that use the same cache: in its folder while it runs, in its
-//! ticket while it waits.
+//! The note that a run publishes to others that use the same cache: in its folder while it runs, in
+//! its ticket while it waits.
 
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -14,17 +14,17 @@ use crate::program::printable_line;
 
 /// Memory of QEMU beyond that of the guest, in bytes: its own, and translated code.
 const OVERHEAD: u64 = 128 << 20;
-/// At most this many characters of the label are shown to others.
+/// Maximum number of characters of the label that are shown to others.
 const LONGEST_LABEL: usize = 60;
 
-/// What a run needs, and who runs it.
+/// What resources a run needs, and who runs it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RunNote {
-    /// Virtual processors.
+    /// Number of virtual processors.
     pub(super) cpus: u32,
-    /// In bytes, including QEMU's own.
+    /// Memory of the guest and QEMU together, in bytes.
     pub(super) memory: u64,
-    /// Absent in notes of older versions.
+    /// Who runs it; absent in notes of older versions.
     #[serde(default)]
     run: Option<Runner>,
 }
@@ -32,16 +32,16 @@ pub(super) struct RunNote {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Runner {
     pid: u32,
-    /// The link `/proc/self/ns/pid`: the pid is meaningful only in the same namespace.
+    /// Target of the link `/proc/self/ns/pid`: the pid is meaningful only in the same namespace.
     pid_namespace: String,
     /// Start of the run or of its wait, in seconds since 1970.
     since: u64,
-    /// The kernel, and the first words of the command.
+    /// Text that describes the run: the kernel, and the first words of the command.
     label: String,
 }
 
 impl RunNote {
-    /// A note of this process, with the present time.
+    /// Makes a note of this process, with the present time.
     pub(super) fn new(cpus: u32, memory: Bytes, label: &str) -> Self {
         let mut shown: String = label.chars().take(LONGEST_LABEL).collect();
         if shown.len() < label.len() {
@@ -59,13 +59,14 @@ impl RunNote {
         }
     }
 
-    /// The same note with the present time.
+    /// The same note, with the present time as the start of the run.
     pub(super) fn renew(&self) -> Self {
         let run = self.run.clone().map(|run| Runner { since: now(), ..run });
         Self { run, ..self.clone() }
     }
 
-    /// As shown to others: `pid 4711 since 23:14:05 (3 min): trixie: sh -c …, 512.0 MiB, 1 CPU`.
+    /// Text of the note for other users: `pid 4711 since 23:14:05 (3 min): trixie: sh -c …, 512.0
+    /// MiB, 1 CPU`.
     pub(super) fn describe(&self) -> String {
         let memory = Bytes::new(self.memory.saturating_sub(OVERHEAD));
         let size = format!("{memory}, {}", cpus(self.cpus));
@@ -81,7 +82,7 @@ impl RunNote {
     }
 }
 
-/// A number of CPUs, as `1 CPU`.
+/// A number of CPUs as text, such as `1 CPU`.
 pub(super) fn cpus(number: u32) -> String {
     if number == 1 { "1 CPU".to_owned() } else { format!("{number} CPUs") }
 }
@@ -90,7 +91,7 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
-/// The local time of day.
+/// The local time of day of a time given in seconds since 1970.
 fn clock(seconds: u64) -> String {
     let time = i64::try_from(seconds).ok().and_then(|it| Timestamp::from_second(it).ok());
     time.map_or_else(

@@ -8,9 +8,9 @@ use super::load::Running;
 use crate::cache::Cache;
 use crate::error::{Error, ErrorContext};
 
-/// The file with a run's note, in its folder.
+/// Name of the file with a run's note, in the run's folder.
 pub(super) const NOTE: &str = "takes";
-/// The lock that a run holds as long as it lives, in its folder.
+/// Name of the lock file that a run holds as long as it lives, in the run's folder.
 pub(super) const LOCK: &str = "lock";
 
 pub(super) fn runs(cache: &Cache) -> PathBuf {
@@ -21,7 +21,7 @@ pub(super) fn queue(cache: &Cache) -> PathBuf {
     cache.folder().join("queue")
 }
 
-/// The lock to hold while taking or removing a slot or a ticket.
+/// Path of the lock to hold while taking or removing a slot or a ticket.
 pub(super) fn admission(cache: &Cache) -> PathBuf {
     cache.folder().join("locks/.admission")
 }
@@ -34,7 +34,7 @@ pub(super) fn folders(cache: &Cache) -> Result<Vec<PathBuf>, Error> {
     Ok(folders)
 }
 
-/// The runs that have a note. A run that is ending may already have lost it.
+/// The runs that have a note. A run that is ending may already have lost its note.
 pub(super) fn running(cache: &Cache) -> Result<Vec<Running>, Error> {
     let run = |folder: PathBuf| {
         let note = fs::read(folder.join(NOTE)).unwrap_or_default();

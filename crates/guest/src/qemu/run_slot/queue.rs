@@ -23,13 +23,13 @@ pub(super) struct Ticket {
     _lock: Lock,
 }
 
-/// The queue, seen from one ticket.
+/// The place of one ticket in the queue.
 #[derive(Debug)]
 pub(super) struct Place {
-    /// Notes of the runs before it, the next to start first; `None` if a run has not written its
-    /// note yet.
+    /// Notes of the runs before this one, the next to start first; `None` if a run has not written
+    /// its note yet.
     pub(super) ahead: Vec<Option<RunNote>>,
-    /// Number of runs behind it.
+    /// Number of runs behind this one.
     pub(super) behind: usize,
 }
 
@@ -40,7 +40,7 @@ impl Drop for Ticket {
 }
 
 impl Ticket {
-    /// Takes the last place. The caller holds the admission lock.
+    /// Takes the last place in the queue. The caller holds the admission lock.
     pub(super) fn take(queue: &Path, note: &RunNote) -> Result<Self, Error> {
         let number = numbers(queue)?.last().map_or(1, |last| last.saturating_add(1));
         let path = path(queue, number);
@@ -50,7 +50,7 @@ impl Ticket {
         Ok(Self { queue: queue.to_owned(), number, _lock: lock })
     }
 
-    /// The place of this ticket; removes tickets of killed runs before it.
+    /// The place of this ticket; removes tickets of killed runs that are before it.
     pub(super) fn place(&self) -> Result<Place, Error> {
         let (mut ahead, mut behind) = (Vec::new(), 0);
         for number in numbers(&self.queue)? {
@@ -70,7 +70,7 @@ pub(super) fn clean(queue: &Path) -> Result<(), Error> {
     numbers(queue)?.into_iter().try_for_each(|number| is_waiting(queue, number).map(|_| ()))
 }
 
-/// Whether the ticket's run lives; if not, the ticket is removed.
+/// Whether the run of a ticket lives; if not, the ticket is removed.
 fn is_waiting(queue: &Path, number: u64) -> Result<bool, Error> {
     let path = path(queue, number);
     Ok(match Lock::probe(&path)? {
@@ -105,7 +105,7 @@ mod tests {
         RunNote::new(1, Bytes::new(1 << 20), label)
     }
 
-    /// Number of runs before and behind.
+    /// Number of runs before and behind a ticket.
     fn place(ticket: &Ticket) -> (usize, usize) {
         let place = ticket.place().unwrap();
         (place.ahead.len(), place.behind)
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(numbers(folder.path()).unwrap(), Vec::<u64>::new());
     }
 
-    /// A killed run leaves its file, without a lock.
+    /// A ticket of a killed run: the file is left, without a lock.
     #[test]
     fn a_ticket_of_a_killed_run_is_removed() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A program → a process that waits before it executes the program.
+//! Starts a process that waits before it executes the program of a run.
 //!
 //! A shell joins the cgroup, reports that it is ready and waits for a line of input. So the usage
 //! of starting the program is measured separately from that of the program.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A command → how it ended, what it used, and its output.
+//! Runs a command, and returns how it ended, what it used, and its output.
 //!
 //! A run has three steps, each a type, because their order decides what is counted:
 //!
@@ -40,16 +40,16 @@ pub(super) use setup::{NotRun, RunSetup, StartedProgram};
 use setup::{line_finder, not_run};
 use wait::{CommandEnd, RunEvent, until_end};
 
-/// Result of a run.
+/// Result of a run: how the command ended, what it used, and the end of its output.
 #[derive(Debug)]
 pub(super) struct RunResult {
     pub(super) end: RunEnd,
     pub(super) left: u32,
     pub(super) changed: Changed,
     pub(super) others_cpu_seconds: Option<f64>,
-    /// Whether it printed the line from which on it is measured, or needs none.
+    /// Whether the command printed the line from which on it is measured, or needs none.
     pub(super) marked: bool,
-    /// The end of its output.
+    /// The end of the command's output.
     pub(super) message: String,
     /// Names of the processes in the cgroup that the OOM killer killed.
     pub(super) victims: Vec<String>,
@@ -83,7 +83,7 @@ struct PreparedRun<'a> {
     gate: Gate,
     measurement: Measurement<'a>,
     neighbour: Option<Neighbour>,
-    /// The account of reaped children before the command was started.
+    /// Usage of all children that were reaped before the command was started.
     accounted: OwnUsage,
     /// What the command's process had used when it was ready.
     at_gate: Usage,
@@ -97,12 +97,12 @@ impl<'a> PreparedRun<'a> {
         watcher: &mut Watcher,
         stop: &AtomicBool,
     ) -> Result<Self, NotRun> {
-        // before the reaper, so that it is not counted as a child of the command; it is reaped
-        // after the accounting
+        // the neighbour is started before the reaper is made, so that it is not counted as a child
+        // of the command; it is reaped after the accounting
         let neighbour =
             setup.neighbour.map(|program| Neighbour::start(&program, setup, stop)).transpose()?;
         let reaper = Reaper::new();
-        // after the start of the neighbour: what is reaped from here on belongs to the command
+        // read after the start of the neighbour: what is reaped from here on belongs to the command
         let accounted = OwnUsage::of_ended_children();
         let gate = Gate::open(&setup.command)?;
         watcher.watch(Some(gate.child.id()));
@@ -128,7 +128,7 @@ impl<'a> PreparedRun<'a> {
         let changed = self.measurement.changes_since(&before);
         let left = self.measurement.reaper.sweep();
         watcher.watch(None);
-        // after the sweep, since the output ends only when nobody holds its pipe any more
+        // read after the sweep, since the output ends only when nobody holds its pipe any more
         let output = output.into_text();
         match ended.map_err(|error| not_run("waiting for the command", &error))? {
             Some(end) => Ok(EndedRun { prepared: self, end, time, changed, left, output }),
@@ -137,7 +137,7 @@ impl<'a> PreparedRun<'a> {
     }
 }
 
-/// What is read while the command runs.
+/// The counters and samples that are read while the command runs.
 #[derive(Debug)]
 struct Measurement<'a> {
     host: &'a HostRoot,
@@ -180,7 +180,8 @@ impl<'a> Measurement<'a> {
                 self.profile.collect();
             }
             RunEvent::LinePrinted(leader) => {
-                // until all counters are read, so that they are of the same moment
+                // the command is stopped until all counters are read, so that they are of the same
+                // moment
                 let _stopped = Stopped::new(leader);
                 let group = self.setup.command.group;
                 let used = Usage::of_families(self.host, &self.reaper.processes(), group);
@@ -190,7 +191,8 @@ impl<'a> Measurement<'a> {
         }
     }
 
-    /// The changes since the start; of what is measured, those since the mark, if there is one.
+    /// The changes since the start of the run; for values that are measured since the mark, the
+    /// changes since the mark, if there is one.
     fn changes_since(&self, start: &HostAtStart<'_>) -> Changed {
         let (host, group, limited) = (self.host, self.setup.command.group, self.setup.limited);
         let mut changed = start.until_now(host, group, limited);
@@ -203,21 +205,21 @@ impl<'a> Measurement<'a> {
     }
 }
 
-/// A command that has ended, and nothing that it started runs any more.
+/// A command that has ended; nothing that it started runs any more.
 #[derive(Debug)]
 struct EndedRun<'a> {
     prepared: PreparedRun<'a>,
     end: CommandEnd,
     time: Duration,
     changed: Changed,
-    /// Number of processes that it left behind.
+    /// Number of processes that the command left behind.
     left: u32,
     output: String,
 }
 
 impl EndedRun<'_> {
-    /// Subtracts what was used before. It is the last step, because only reaped processes are
-    /// accounted for, and the neighbour must not be reaped before.
+    /// Subtracts what was used before the measurement. This is the last step, because only reaped
+    /// processes are accounted for, and the neighbour must not be reaped before.
     fn account(self) -> Result<RunResult, NotRun> {
         let Self { prepared, end, time, mut changed, left, output } = self;
         // dropped from the last to the first, which is the order of the fields

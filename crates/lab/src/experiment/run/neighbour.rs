@@ -17,7 +17,7 @@ use crate::experiment::host::Changed;
 use crate::experiment::output::Output;
 use crate::experiment::trouble::quote;
 
-/// A program that runs beside the command, until this is dropped.
+/// A program that runs beside the command, until this value is dropped.
 #[derive(Debug)]
 pub(super) struct Neighbour {
     gate: Gate,
@@ -25,7 +25,7 @@ pub(super) struct Neighbour {
 }
 
 impl Neighbour {
-    /// Starts it; returns when it has printed its line, if one is required.
+    /// Starts the neighbour; returns when it has printed its line, if one is required.
     pub(super) fn start(
         program: &StartedProgram<'_>,
         setup: &RunSetup<'_>,
@@ -55,7 +55,7 @@ impl Neighbour {
             match wait(&handle, Some(found), LOOK) {
                 Some(Waited::Found) => return Ok(()),
                 Some(Waited::Ended) => {
-                    // its remaining processes may hold its output open
+                    // remaining processes of the neighbour may hold its output open
                     self.end_group();
                     let output = self.output.take().map_or_else(String::new, Output::into_text);
                     let why = format!("it ended before it printed {line:?}{}", quote(&output));
@@ -71,11 +71,11 @@ impl Neighbour {
         }
     }
 
-    /// The neighbour must run as long as the command. If the OOM killer killed it, that is a result
-    /// and not an error.
+    /// Checks that the neighbour still runs: it must run as long as the command. If the OOM killer
+    /// killed it, that is a result and not an error.
     pub(super) fn check(&mut self, changed: &Changed) -> Result<(), NotRun> {
         let is_killed = changed.values.get(NEIGHBOUR_KILLS).is_some_and(|kills| *kills > 0.0);
-        // not reaped, so that the pid remains that of its process group
+        // the neighbour is not reaped, so that its pid remains that of its process group
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let leader = self.leader().filter(|_| !is_killed);
         let ended = leader.map(|leader| waitid(WaitId::Pid(leader), options)).transpose();
@@ -97,7 +97,7 @@ impl Neighbour {
 
     fn end_group(&self) {
         if let Some(leader) = self.leader() {
-            // it may have ended already
+            // the group may have ended already
             let _ = kill_process_group(leader, Signal::KILL);
         }
     }

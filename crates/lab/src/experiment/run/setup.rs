@@ -11,10 +11,10 @@ use pagewise_observe::ThreadCpu;
 use crate::experiment::mark::LineFinder;
 use crate::experiment::swap_traffic::LentSwap;
 
-/// A program to start, and its cgroup.
+/// A program to start, and the cgroup to start it in.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StartedProgram<'a> {
-    /// Path of the executable.
+    /// Path of the executable of the program.
     pub(crate) file: &'a Path,
     pub(crate) arguments: &'a [String],
     pub(crate) group: Option<&'a MemoryGroup>,
@@ -31,9 +31,9 @@ pub(crate) struct RunSetup<'a> {
     /// Whether the cgroup has a memory limit.
     pub(crate) limited: bool,
     pub(crate) deadline: Duration,
-    /// Swap that was borrowed for the run.
+    /// Swap areas that were borrowed for the run.
     pub(crate) swap: &'a LentSwap,
-    /// The kernel's reclaim threads.
+    /// CPU time of the kernel's reclaim threads (kswapd).
     pub(crate) kswapd: &'a ThreadCpu,
     /// Whether to sample the stacks of the reclaim threads.
     pub(crate) profile: bool,
@@ -47,7 +47,7 @@ impl<'a> RunSetup<'a> {
     }
 }
 
-/// Why there is no result.
+/// Why a command has no result.
 #[derive(Debug)]
 pub(crate) enum NotRun {
     /// The user stopped the experiment; the command was ended.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A running command → how it ended.
+//! Waits for a running command, and returns how it ended.
 
 use std::os::fd::OwnedFd;
 use std::process::{Child, ExitStatus};
@@ -13,7 +13,8 @@ use crate::experiment::processes::end_group;
 
 /// Maximum interval for checking whether the user stops, and for sampling.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
-/// The first interval; each following one is twice as long, so that short commands are sampled too.
+/// The first interval between two samples; each following one is twice as long, so that short
+/// commands are sampled too.
 const FIRST_LOOK: Duration = Duration::from_millis(5);
 
 /// How the command's own process ended.
@@ -26,7 +27,7 @@ pub(super) enum CommandEnd {
 /// What happens while the command runs.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum RunEvent {
-    /// It is time for a sample.
+    /// The interval is over: it is time for a sample.
     SampleDue,
     /// The command, which leads this process group, has printed the line from which on it is
     /// measured.
@@ -72,16 +73,16 @@ fn ended_within(handle: &OwnedFd, time: Duration) -> bool {
     wait(handle, None, time).is_some()
 }
 
-/// What ended the waiting.
+/// What ended the waiting for a command.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Waited {
     /// The command has ended.
     Ended,
-    /// It has printed the line.
+    /// The command has printed the line.
     Found,
 }
 
-/// Waits for either; `None` if the time is over first.
+/// Waits until the command ends or the line is found; `None` if the time is over first.
 pub(super) fn wait(handle: &OwnedFd, found: Option<&OwnedFd>, time: Duration) -> Option<Waited> {
     let until = Instant::now() + time;
     let mut waited: Vec<PollFd<'_>> =
