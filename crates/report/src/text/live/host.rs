@@ -9,7 +9,7 @@ use super::super::words::{lack, part_of, share, sized, stalled, to_one};
 use super::super::{MemoryPart, memory};
 use super::super::{bars, pressure, thp};
 use super::{FACTS, fact, fact_line, printed};
-use crate::live::{LiveFrame, LiveWindow};
+use crate::live::{LiveFrame, LiveLine, LiveWindow};
 
 /// Number of cells of a bar next to numbers.
 const BAR: usize = 8;
@@ -21,7 +21,7 @@ const HIGH: usize = 20;
 const TIERS: usize = 4;
 
 /// The lines of each section.
-pub(super) fn sections(frame: &LiveFrame<'_>, window: LiveWindow) -> Vec<Vec<String>> {
+pub(super) fn sections(frame: &LiveFrame<'_>, window: LiveWindow) -> Vec<Vec<LiveLine>> {
     let snapshot = &frame.interval.end;
     let mut all = vec![
         printed(window, |page| memory_left(page, snapshot)),
