@@ -2,6 +2,10 @@
 //! Reads from an ELF file (x86_64) whether it needs a dynamic loader, whether it is a kernel that
 //! QEMU can boot, and how much memory its segments take.
 
+use object::LittleEndian;
+use object::elf::{FileHeader64, NoteType, PT_INTERP, PT_LOAD, PT_NOTE, ProgramHeader64};
+use object::read::elf::{FileHeader, ProgramHeader};
+
 /// What the program headers of a 64-bit little-endian ELF file say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Elf {
@@ -14,62 +18,29 @@ pub(crate) struct Elf {
     pub(crate) memory: u64,
 }
 
-const LOAD: u64 = 1;
-const INTERPRETER: u64 = 3;
-const NOTE: u64 = 4;
 /// Type of the PVH entry note (`XEN_ELFNOTE_PHYS32_ENTRY`).
-const ENTRY: u64 = 18;
+const ENTRY: NoteType = NoteType(18);
 
-/// Parses the program headers; `None` if the file is not 64-bit little-endian ELF.
+/// Parses the program headers; `None` if they are invalid.
 pub(crate) fn read(bytes: &[u8]) -> Option<Elf> {
-    if !bytes.starts_with(b"\x7fELF\x02\x01") {
-        return None;
-    }
-    let start = usize::try_from(read_number(bytes, 32, 8)?).ok()?;
-    let size = usize::try_from(read_number(bytes, 54, 2)?).ok()?;
+    let header = FileHeader64::<LittleEndian>::parse(bytes).ok()?;
     let mut elf = Elf { needs_loader: false, is_kernel: false, memory: 0 };
-    for index in 0..usize::try_from(read_number(bytes, 56, 2)?).ok()? {
-        let at = start.checked_add(index.checked_mul(size)?)?;
-        match read_number(bytes, at, 4)? {
-            LOAD => {
-                elf.memory = elf.memory.saturating_add(read_number(bytes, at.checked_add(40)?, 8)?);
-            }
-            INTERPRETER => elf.needs_loader = true,
-            NOTE => elf.is_kernel |= has_entry(notes(bytes, at).unwrap_or_default()),
+    for segment in header.program_headers(LittleEndian, bytes).ok()? {
+        match segment.p_type(LittleEndian) {
+            PT_LOAD => elf.memory = elf.memory.saturating_add(segment.p_memsz(LittleEndian)),
+            PT_INTERP => elf.needs_loader = true,
+            PT_NOTE => elf.is_kernel |= has_entry(segment, bytes),
             _ => {}
         }
     }
     Some(elf)
 }
 
-fn notes(bytes: &[u8], header: usize) -> Option<&[u8]> {
-    let start = usize::try_from(read_number(bytes, header.checked_add(8)?, 8)?).ok()?;
-    let length = usize::try_from(read_number(bytes, header.checked_add(32)?, 8)?).ok()?;
-    bytes.get(start..start.checked_add(length)?)
-}
-
-/// Whether the notes have a PVH entry. Name and description of a note are aligned to four bytes.
-fn has_entry(mut notes: &[u8]) -> bool {
-    let next = |notes: &[u8]| {
-        let size = |at| usize::try_from(read_number(notes, at, 4)?).ok();
-        let name = notes.get(12..size(0)?.checked_add(12)?)?;
-        let found = name == b"Xen\0" && read_number(notes, 8, 4)? == ENTRY;
-        let end = size(0)?.next_multiple_of(4).checked_add(size(4)?.next_multiple_of(4))?;
-        Some((found, end.checked_add(12)?))
-    };
-    while let Some((found, end)) = next(notes) {
-        if found {
-            return true;
-        }
-        notes = notes.get(end..).unwrap_or_default();
-    }
-    false
-}
-
-/// Reads a little-endian number of at most eight bytes.
-pub(crate) fn read_number(bytes: &[u8], at: usize, length: usize) -> Option<u64> {
-    let bytes = bytes.get(at..at.checked_add(length)?)?;
-    Some(bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
+/// Whether the notes have a PVH entry; the first invalid note ends the search.
+fn has_entry(segment: &ProgramHeader64<LittleEndian>, bytes: &[u8]) -> bool {
+    let Ok(Some(mut notes)) = segment.notes(LittleEndian, bytes) else { return false };
+    std::iter::from_fn(|| notes.next().ok().flatten())
+        .any(|note| note.name() == b"Xen" && note.n_type(LittleEndian) == ENTRY)
 }
 
 /// A minimal kernel for tests: one program header, two notes, padded with zeros to `size`.
@@ -78,7 +49,7 @@ pub(crate) fn tests_kernel(size: usize) -> Vec<u8> {
     let notes = b"\x06\0\0\0\x01\0\0\0\x07\0\0\0Linux\0\0\0x\0\0\0\
                   \x04\0\0\0\x04\0\0\0\x12\0\0\0Xen\0\0\0\0\0";
     let mut bytes = vec![0; size];
-    bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
+    bytes[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
     (bytes[32], bytes[54], bytes[56]) = (64, 56, 1);
     (bytes[64], bytes[64 + 8], bytes[64 + 32]) = (4, 64 + 56, 44);
     bytes[64 + 56..64 + 56 + 44].copy_from_slice(notes);
@@ -99,7 +70,7 @@ mod tests {
     #[test]
     fn headers_say_whether_a_loader_is_needed() {
         let mut bytes = vec![0; 64 + 2 * 56];
-        bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        bytes[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
         (bytes[32], bytes[54], bytes[56]) = (64, 56, 2);
         bytes[64] = 1;
         bytes[64 + 41] = 0x10;
@@ -124,8 +95,11 @@ mod tests {
         #[test]
         fn noise_does_no_harm(mut bytes: Vec<u8>) {
             let _ = read(&bytes);
-            bytes.splice(0..0, *b"\x7fELF\x02\x01");
-            let _ = (read(&bytes), has_entry(&bytes));
+            bytes.splice(0..0, *b"\x7fELF\x02\x01\x01");
+            let _ = read(&bytes);
+            let mut kernel = tests_kernel(64 + 56 + 44);
+            kernel.iter_mut().skip(64 + 56).zip(&bytes).for_each(|(old, new)| *old = *new);
+            let _ = read(&kernel);
         }
     }
 }

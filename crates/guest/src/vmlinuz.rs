@@ -9,7 +9,7 @@ use std::io::Read;
 
 use lzma_rust2::XzReader;
 
-use crate::elf::{self, read_number};
+use crate::elf;
 
 /// Maximum size of a decompressed kernel or module, in bytes; larger ones are refused.
 const LARGEST: u64 = 512 << 20;
@@ -29,6 +29,12 @@ pub(crate) fn release(image: &[u8]) -> Option<String> {
 pub(crate) fn unpack_image(image: &[u8]) -> Option<Vec<u8>> {
     let found = unpack(payload(image)?)?;
     elf::read(&found).filter(|elf| elf.is_kernel).map(|_| found)
+}
+
+/// Reads a little-endian number of at most eight bytes.
+fn number(bytes: &[u8], at: usize, length: usize) -> Option<u64> {
+    let bytes = bytes.get(at..at.checked_add(length)?)?;
+    Some(bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
 }
 
 fn is_image(image: &[u8]) -> bool {

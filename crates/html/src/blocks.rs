@@ -193,7 +193,7 @@ fn cell(content: &TextCell) -> String {
 fn meter(used: u64, whole: u64) -> String {
     const SIZE: [f64; 2] = [120.0, 12.0];
     let mut svg = Svg::new(SIZE[0] + 2.0);
-    svg.area("track", [1.0, 1.0], SIZE);
+    svg.track([1.0, 1.0], SIZE);
     if used > 0 {
         svg.area("f-anon", [1.0, 1.0], [length(used, whole, SIZE[0]), SIZE[1]]);
     }

@@ -48,6 +48,15 @@ pub(crate) fn wide(label: &str, table: &str) -> String {
     )
 }
 
+/// A picture with a title, and with a description for who does not see it.
+pub(crate) fn described(svg: &str, title: &str, description: &str) -> String {
+    let (title, description) = (escaped(title), escaped(description));
+    let opening = svg.find("<svg").and_then(|start| Some(start + svg[start..].find('>')? + 1));
+    let (head, body) = svg.split_at(opening.unwrap_or(0));
+    let head = head.replacen("<svg", "<svg role=\"img\"", 1);
+    format!("{head}<title>{title}</title><desc>{description}</desc>{body}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,10 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Draws a chart for a page from rectangles, lines and text: [`Svg`]. Its colours are classes of
-//! the page's style sheet.
+//! Charts of rectangles, lines and text for a page, drawn by plotters: [`Svg`].
+//!
+//! plotters writes colours, not classes. The style sheet of the page turns each colour into that of
+//! the reader's scheme.
 
-use std::fmt::Write as _;
+use pagewise_model::Name;
+use plotters::prelude::{
+    Circle, Color, DrawingArea, IntoDrawingArea, IntoFont, PathElement, Rectangle, SVGBackend, Text,
+};
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{RGBColor, ShapeStyle};
 
-use crate::page::escape;
+use crate::page::{described, escaped};
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
+type Drawn = Result<(), plotters::drawing::DrawingAreaErrorKind<std::io::Error>>;
+
+const INK: RGBColor = RGBColor(0x1f, 0x23, 0x28);
+const QUIET: RGBColor = RGBColor(0x59, 0x63, 0x6e);
+const REST: RGBColor = RGBColor(0x81, 0x8b, 0x98);
+const FREE: RGBColor = RGBColor(0xe6, 0xea, 0xef);
+/// The colours of areas by their class, as on a light screen.
+const AREAS: [(&str, RGBColor); 9] = [
+    ("f-anon", RGBColor(0x09, 0x69, 0xda)),
+    ("f-shmem", RGBColor(0x82, 0x50, 0xdf)),
+    ("f-file", RGBColor(0x1a, 0x7f, 0x37)),
+    ("f-kernel", RGBColor(0x9a, 0x67, 0x00)),
+    ("f-compressed", RGBColor(0x08, 0x7f, 0x8c)),
+    ("f-rest", REST),
+    ("f-free", FREE),
+    ("f-bad", RGBColor(0xcf, 0x22, 0x2e)),
+    ("f-warn", RGBColor(0x8a, 0x5a, 0x00)),
+];
 
 /// The alignment of text at its position.
 #[derive(Clone, Copy)]
@@ -17,47 +44,67 @@ pub(crate) enum Anchor {
 /// A chart that is being drawn; lengths are in units of 1/960 of the page's width.
 pub(crate) struct Svg {
     width: f64,
-    body: String,
+    shapes: Vec<Shape>,
+}
+
+/// Positions are rounded to units.
+enum Shape {
+    Area(RGBColor, [(i32, i32); 2]),
+    Frame([(i32, i32); 2]),
+    Line(ShapeStyle, [(i32, i32); 2]),
+    Dot(RGBColor, (i32, i32)),
+    Text { colour: RGBColor, anchor: HPos, at: (i32, i32), text: String },
 }
 
 impl Svg {
     pub(crate) fn new(width: f64) -> Self {
-        Self { width, body: String::new() }
+        Self { width, shapes: Vec::new() }
     }
 
     /// Draws an area. It is at least one unit wide, so that a small value is visible.
     pub(crate) fn area(&mut self, class: &str, [x, y]: [f64; 2], [width, height]: [f64; 2]) {
-        let width = width.max(1.0);
-        let _ = write!(
-            self.body,
-            "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>"
-        );
+        let ((left, top), (right, bottom)) = (unit([x, y]), unit([x + width, y + height]));
+        let ends = [(left, top), (right.max(left + 1), bottom)];
+        self.shapes.push(Shape::Area(colour(class), ends));
     }
 
-    pub(crate) fn line(&mut self, class: &str, [x, y]: [f64; 2], [to_x, to_y]: [f64; 2]) {
-        let _ = write!(
-            self.body,
-            "<line class=\"{class}\" x1=\"{x:.1}\" y1=\"{y:.1}\" x2=\"{to_x:.1}\" y2=\"{to_y:.1}\"/>"
-        );
+    /// Draws the area in which a bar may lie, with a frame.
+    pub(crate) fn track(&mut self, [x, y]: [f64; 2], [width, height]: [f64; 2]) {
+        let ends = [unit([x, y]), unit([x + width, y + height])];
+        self.shapes.extend([Shape::Area(FREE, ends), Shape::Frame(ends)]);
     }
 
-    pub(crate) fn dot(&mut self, class: &str, [x, y]: [f64; 2]) {
-        let _ =
-            write!(self.body, "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\"/>");
+    pub(crate) fn axis(&mut self, from: [f64; 2], to: [f64; 2]) {
+        self.shapes.push(Shape::Line(REST.stroke_width(1), [unit(from), unit(to)]));
     }
 
-    /// Draws text with the base line `y`; `class` may be empty.
-    pub(crate) fn text(&mut self, class: &str, anchor: Anchor, [x, y]: [f64; 2], text: &str) {
+    /// Draws a short line that marks a value.
+    pub(crate) fn mark(&mut self, from: [f64; 2], to: [f64; 2]) {
+        self.shapes.push(Shape::Line(INK.stroke_width(2), [unit(from), unit(to)]));
+    }
+
+    pub(crate) fn dot(&mut self, class: &str, at: [f64; 2]) {
+        self.shapes.push(Shape::Dot(colour(class), unit(at)));
+    }
+
+    /// Draws text with the base line `y`.
+    pub(crate) fn text(&mut self, anchor: Anchor, at: [f64; 2], text: &str) {
+        self.text_in(INK, anchor, at, text);
+    }
+
+    /// Draws small text in a quiet colour.
+    pub(crate) fn note(&mut self, anchor: Anchor, at: [f64; 2], text: &str) {
+        self.text_in(QUIET, anchor, at, text);
+    }
+
+    fn text_in(&mut self, colour: RGBColor, anchor: Anchor, at: [f64; 2], text: &str) {
         let anchor = match anchor {
-            Anchor::Start => "start",
-            Anchor::Middle => "middle",
-            Anchor::End => "end",
+            Anchor::Start => HPos::Left,
+            Anchor::Middle => HPos::Center,
+            Anchor::End => HPos::Right,
         };
-        let _ = write!(
-            self.body,
-            "<text class=\"{class}\" text-anchor=\"{anchor}\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>",
-            escape(text)
-        );
+        let text = Name::from(text).as_str().to_owned();
+        self.shapes.push(Shape::Text { colour, anchor, at: unit(at), text });
     }
 
     /// The chart with its title below it, for a page.
@@ -68,14 +115,41 @@ impl Svg {
 
     /// The chart, with a title and a description that contains all its values as text.
     pub(crate) fn finish(self, height: f64, title: &str, description: &str) -> String {
-        let (width, body) = (self.width, self.body);
-        format!(
-            "<svg role=\"img\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" height=\"{height:.0}\">\
-             <title>{}</title><desc>{}</desc>{body}</svg>\n",
-            escape(title),
-            escape(description)
-        )
+        let (width, height) = unit([self.width, height]);
+        let mut svg = String::new();
+        let area = SVGBackend::with_string(&mut svg, (width.unsigned_abs(), height.unsigned_abs()))
+            .into_drawing_area();
+        // drawing into memory cannot fail
+        let _ = self.shapes.iter().try_for_each(|shape| draw(&area, shape));
+        let _ = area.present();
+        drop(area);
+        described(&svg, title, description)
     }
+}
+
+fn draw(area: &Area<'_>, shape: &Shape) -> Drawn {
+    match shape {
+        Shape::Area(colour, ends) => area.draw(&Rectangle::new(*ends, colour.filled())),
+        Shape::Frame(ends) => area.draw(&Rectangle::new(*ends, REST)),
+        Shape::Line(style, ends) => area.draw(&PathElement::new(*ends, *style)),
+        Shape::Dot(colour, at) => area.draw(&Circle::new(*at, 5, colour.filled())),
+        Shape::Text { colour, anchor, at, text } => {
+            // plotters lifts text that is aligned at its bottom by half the height of an x
+            let (x, y) = (at.0, at.1 + 3);
+            let style = ("sans-serif", 16).into_font().color(colour);
+            area.draw(&Text::new(text.as_str(), (x, y), style.pos(Pos::new(*anchor, VPos::Bottom))))
+        }
+    }
+}
+
+/// A position in whole units.
+#[expect(clippy::cast_possible_truncation, reason = "inside of a chart")]
+fn unit([x, y]: [f64; 2]) -> (i32, i32) {
+    (x.round() as i32, y.round() as i32)
+}
+
+fn colour(class: &str) -> RGBColor {
+    AREAS.iter().find(|(name, _)| *name == class).map_or(INK, |(_, colour)| *colour)
 }
 
 /// The length for `part` if `room` is the length for `whole`; at most `room`.
@@ -96,9 +170,33 @@ mod tests {
     fn a_chart_has_its_text_beside_it() {
         let mut svg = Svg::new(100.0);
         svg.area("f-anon", [0.0, 0.0], [0.0, 10.0]);
-        svg.text("", Anchor::End, [1.0, 2.0], "<b>");
+        svg.text(Anchor::End, [1.0, 2.0], "<b>\u{1b}");
         let svg = svg.finish(20.0, "a & b", "c < d");
         assert!(svg.contains("<title>a &amp; b</title><desc>c &lt; d</desc>"), "{svg}");
-        assert!(svg.contains("&lt;b&gt;") && svg.contains("width=\"1.0\""), "{svg}");
+        assert!(svg.contains("&lt;b&gt;\\u{1b}") && svg.contains("width=\"1\""), "{svg}");
+    }
+
+    /// Without its rule, a colour would be the same on a dark screen.
+    #[test]
+    fn the_style_sheet_has_every_colour_and_its_rule() {
+        let sheet = include_str!("style.css");
+        let variables =
+            AREAS.iter().map(|(class, colour)| (class.strip_prefix("f-").unwrap(), colour));
+        for (variable, RGBColor(red, green, blue)) in
+            variables.chain([("ink", &INK), ("quiet", &QUIET)])
+        {
+            let colour = format!("#{red:02x}{green:02x}{blue:02x}");
+            let light = sheet.split("@media").next().unwrap();
+            assert!(light.contains(&format!("--{variable}:{colour}")), "{variable}");
+            let upper = colour.to_uppercase();
+            let rule = sheet.split(&format!("[fill=\"{upper}\"]")).nth(1).unwrap();
+            let rule = rule.split_once('{').unwrap().1.split('}').next().unwrap();
+            let found = rule.split([':', ';']).nth(1).unwrap();
+            let name = found.strip_prefix("var(--").unwrap().strip_suffix(')').unwrap();
+            assert!(
+                sheet.matches(&format!("--{name}:{colour}")).count() == 1,
+                "{variable}: {rule}"
+            );
+        }
     }
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The input of a live view: the content of a frame, [`LiveFrame`], and the user's choices,
-//! [`LiveView`].
+//! [`LiveView`]; and its output, one [`LiveLine`] for each line of the screen.
 
 use pagewise_model::{HostVerdict, Interval, LiveGroup, LiveProcess, LiveSample, LiveSubject};
+
+use crate::text::Role;
 
 /// How processes or groups are sorted, the largest first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -106,6 +108,29 @@ pub struct LiveWindow {
     pub colour: bool,
     /// Whether characters outside of ASCII can be shown.
     pub unicode: bool,
+}
+
+/// One line of a frame.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LiveLine {
+    /// Its pieces of text, from the left.
+    pub spans: Vec<LiveSpan>,
+}
+
+/// A piece of text of one role, without characters that a terminal would interpret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LiveSpan {
+    /// Plain if the window has no colours.
+    pub role: Role,
+    /// The text.
+    pub text: String,
+}
+
+impl LiveLine {
+    /// The line without roles.
+    pub fn text(&self) -> String {
+        self.spans.iter().map(|span| span.text.as_str()).collect()
+    }
 }
 
 /// The processes that match the filter, in the selected order.

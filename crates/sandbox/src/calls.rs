@@ -10,7 +10,8 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 
-use crate::filter::Instruction;
+use seccompiler::sock_filter;
+
 use crate::landlock::Ruleset;
 
 #[cfg(target_env = "gnu")]
@@ -109,11 +110,12 @@ pub(crate) fn keep_capabilities(bits: u64) -> io::Result<()> {
         .map(drop)
 }
 
-/// Applies a filter of system calls to all threads of this process.
+/// Applies a filter of system calls to all threads of this process. The function of seccompiler for
+/// that cannot leave out the mitigations, which kernels before 5.16 otherwise switch on.
 ///
 /// # Errors
 /// If the kernel has no seccomp, or the filter cannot be applied to a thread.
-pub(crate) fn filter(program: &[Instruction]) -> io::Result<()> {
+pub(crate) fn filter(program: &[sock_filter]) -> io::Result<()> {
     const SET_MODE_FILTER: libc::c_ulong = 1;
     /// For all threads, and without the Spectre mitigations that slow down branches.
     const FLAGS: libc::c_ulong = 0b101;

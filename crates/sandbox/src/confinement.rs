@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Which privileges this process keeps for its next task.
 
+use seccompiler::BpfProgram;
+
 use crate::capability::{self, Capability};
-use crate::filter::{self, ARCHITECTURE};
+use crate::filter;
 use crate::table::{self, Purpose};
 use crate::{calls, landlock};
 
@@ -110,9 +112,10 @@ impl Confinement {
         let keep = |kept: Vec<_>| calls::keep_capabilities(capability::bits(&kept)).is_ok();
         let capabilities = self.kept.is_some_and(keep);
         let landlock = self.landlock.then(|| landlock::enter().ok()).flatten();
-        let filter = self.purpose.zip(ARCHITECTURE).is_some_and(|(purpose, architecture)| {
+        let filter = self.purpose.zip(filter::architecture()).is_some_and(|(purpose, known)| {
             let rules = table::rules(purpose, std::process::id(), self.terminal);
-            calls::filter(&filter::program(architecture, &rules)).is_ok()
+            let apply = |program: &BpfProgram| calls::filter(program).is_ok();
+            filter::programs(known, &rules).is_ok_and(|programs| programs.iter().all(apply))
         });
         Confined { capabilities, filter, landlock }
     }

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Builds a seccomp program (classic BPF) from a list of allowed system calls.
+//! Builds seccomp programs (classic BPF) from a list of allowed system calls, with seccompiler.
 //!
 //! A call that no rule allows fails with EPERM; a call through another architecture's table kills
-//! the process. The program sees the number and the argument values of a call, never what a pointer
+//! the process. A program sees the number and the argument values of a call, never what a pointer
 //! refers to.
 
-/// One instruction: `struct sock_filter`.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Instruction {
-    code: u16,
-    if_true: u8,
-    if_false: u8,
-    operand: u32,
-}
+use std::collections::BTreeMap;
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch,
+};
 
 /// When a system call is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,101 +34,90 @@ pub(crate) struct Rule {
     pub(crate) condition: Condition,
 }
 
-/// `AUDIT_ARCH_*` of `linux/audit.h`.
-#[cfg(target_arch = "x86_64")]
-pub(crate) const ARCHITECTURE: Option<u32> = Some(0xc000_003e);
-#[cfg(target_arch = "aarch64")]
-pub(crate) const ARCHITECTURE: Option<u32> = Some(0xc000_00b7);
-#[cfg(target_arch = "riscv64")]
-pub(crate) const ARCHITECTURE: Option<u32> = Some(0xc000_00f3);
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
-pub(crate) const ARCHITECTURE: Option<u32> = None;
+const EPERM: u32 = libc::EPERM as u32;
 
-/// Offsets of the call's number and architecture in `struct seccomp_data`. The arguments follow at
-/// offset 16, eight bytes each, lower half first: all supported architectures are little-endian.
-const NUMBER: u32 = 0;
-const ARCH: u32 = 4;
-const ARGUMENTS: u32 = 16;
+/// The rules of seccompiler for one call, of which one must match; without rules it always matches.
+type Chain = Vec<SeccompRule>;
 
-const LOAD: u16 = 0x20;
-const AND: u16 = 0x54;
-const EQUAL: u16 = 0x15;
-const RETURN: u16 = 0x06;
-
-const ALLOW: u32 = 0x7fff_0000;
-const ERROR: u32 = 0x0005_0000;
-const KILL: u32 = 0x8000_0000;
-const EPERM: u32 = 1;
-
-const fn load(at: u32) -> Instruction {
-    Instruction { code: LOAD, if_true: 0, if_false: 0, operand: at }
+/// The architecture of this program; `None` if seccompiler does not know it.
+pub(crate) fn architecture() -> Option<TargetArch> {
+    TargetArch::try_from(std::env::consts::ARCH).ok()
 }
 
-const fn and(mask: u32) -> Instruction {
-    Instruction { code: AND, if_true: 0, if_false: 0, operand: mask }
-}
-
-const fn equal(value: u32, if_true: u8, if_false: u8) -> Instruction {
-    Instruction { code: EQUAL, if_true, if_false, operand: value }
-}
-
-const fn return_instruction(action: u32) -> Instruction {
-    Instruction { code: RETURN, if_true: 0, if_false: 0, operand: action }
-}
-
-/// The offset of the lower half of an argument; the upper half is four bytes after it.
-const fn low(argument: u8) -> u32 {
-    ARGUMENTS + 8 * argument as u32
-}
-
-/// The program; calls of the first rules are the cheapest.
-pub(crate) fn program(architecture: u32, rules: &[Rule]) -> Vec<Instruction> {
-    let mut program =
-        vec![load(ARCH), equal(architecture, 1, 0), return_instruction(KILL), load(NUMBER)];
+/// The programs, all of which are to be applied. A program of seccompiler has one answer for the
+/// calls that match and one for the others, so each other answer needs a program of its own.
+pub(crate) fn programs(
+    architecture: TargetArch,
+    rules: &[Rule],
+) -> Result<Vec<BpfProgram>, seccompiler::BackendError> {
+    let (mut allowed, mut programs) = (BTreeMap::new(), Vec::new());
     for rule in rules {
-        let then = consequence(rule.condition);
-        let skipped = u8::try_from(then.len()).unwrap_or(u8::MAX);
-        program.push(equal(rule.number, 0, skipped));
-        program.extend(then);
+        let number = i64::from(rule.number);
+        if let Condition::Refused { errno } = rule.condition {
+            let refused = BTreeMap::from([(number, Chain::new())]);
+            let action = SeccompAction::Errno(errno);
+            let filter = SeccompFilter::new(refused, SeccompAction::Allow, action, architecture)?;
+            programs.push(filter.try_into()?);
+        }
+        if let Some(chain) = chain(rule.condition)? {
+            allowed.insert(number, chain);
+        }
     }
-    program.push(return_instruction(ERROR | EPERM));
-    program
+    let refused = SeccompAction::Errno(EPERM);
+    programs.push(
+        SeccompFilter::new(allowed, refused, SeccompAction::Allow, architecture)?.try_into()?,
+    );
+    Ok(programs)
 }
 
-/// The instructions for a call whose number matches the rule; always ends with a return.
-fn consequence(condition: Condition) -> Vec<Instruction> {
-    const REFUSED: Instruction = return_instruction(ERROR | EPERM);
-    const ALLOWED: Instruction = return_instruction(ALLOW);
-    match condition {
-        Condition::Always => vec![ALLOWED],
-        Condition::Refused { errno } => vec![return_instruction(ERROR | errno)],
+/// `None` if the condition never holds. A refused call passes here, so that its own program has the
+/// only answer.
+fn chain(condition: Condition) -> Result<Option<Chain>, seccompiler::BackendError> {
+    use SeccompCmpArgLen::{Dword, Qword};
+    use SeccompCmpOp::{Eq, MaskedEq};
+    let rule = |argument, length, operator, value| {
+        SeccompRule::new(vec![SeccompCondition::new(argument, length, operator, value)?])
+    };
+    let chain = match condition {
+        Condition::Always | Condition::Refused { .. } => return Ok(Some(Chain::new())),
+        // seccompiler ignores the bits of a value that are not in the mask
+        Condition::Bits { mask, value, .. } if value & !mask != 0 => return Ok(None),
         Condition::Bits { argument, mask, value } => {
-            vec![load(low(argument)), and(mask), equal(value, 0, 1), ALLOWED, REFUSED]
+            vec![rule(argument, Dword, MaskedEq(mask.into()), value.into())?]
         }
-        Condition::Zero { argument } => vec![
-            load(low(argument)),
-            equal(0, 0, 3),
-            load(low(argument) + 4),
-            equal(0, 0, 1),
-            ALLOWED,
-            REFUSED,
-        ],
         Condition::OneOf { argument, values } => {
-            let mut then = vec![load(low(argument))];
-            for &value in values {
-                then.extend([equal(value, 0, 1), ALLOWED]);
-            }
-            then.push(REFUSED);
-            then
+            let rules = values.iter().map(|&value| rule(argument, Dword, Eq, value.into()));
+            rules.collect::<Result<_, _>>()?
         }
-    }
+        Condition::Zero { argument } => vec![rule(argument, Qword, Eq, 0)?],
+    };
+    Ok(Some(chain).filter(|chain| !chain.is_empty()))
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use seccompiler::sock_filter;
 
     use super::*;
+
+    /// `AUDIT_ARCH_X86_64` of `linux/audit.h`.
+    const X86_64: u32 = 0xc000_003e;
+    /// Offsets of the call's number and architecture in `struct seccomp_data`. The arguments follow
+    /// at offset 16, eight bytes each, lower half first.
+    const NUMBER: u32 = 0;
+    const ARCH: u32 = 4;
+    const ARGUMENTS: u32 = 16;
+
+    const LOAD: u16 = 0x20;
+    const AND: u16 = 0x54;
+    const JUMP: u16 = 0x05;
+    const EQUAL: u16 = 0x15;
+    const RETURN: u16 = 0x06;
+
+    const ALLOW: u32 = 0x7fff_0000;
+    const ERROR: u32 = 0x0005_0000;
+    const KILL: u32 = 0x8000_0000;
 
     /// A system call as the program sees it.
     #[derive(Debug, Clone, Copy)]
@@ -157,17 +143,24 @@ mod tests {
         }
     }
 
-    /// Runs a program as the kernel would.
-    fn run(program: &[Instruction], call: &Call) -> u32 {
+    /// Runs all programs as the kernel would: the latest first, and the most severe action counts.
+    fn run_all(programs: &[BpfProgram], call: &Call) -> u32 {
+        let severity = |answer: &u32| (answer & 0xffff_0000).cast_signed();
+        let answers = programs.iter().rev().map(|program| run(program, call));
+        answers.min_by_key(severity).unwrap()
+    }
+
+    fn run(program: &[sock_filter], call: &Call) -> u32 {
         let (mut at, mut held) = (0, 0);
         loop {
-            let Instruction { code, if_true, if_false, operand } = program[at];
+            let sock_filter { code, jt, jf, k } = program[at];
             at += 1;
             match code {
-                LOAD => held = call.word(operand),
-                AND => held &= operand,
-                EQUAL => at += usize::from(if held == operand { if_true } else { if_false }),
-                RETURN => return operand,
+                LOAD => held = call.word(k),
+                AND => held &= k,
+                JUMP => at += k as usize,
+                EQUAL => at += usize::from(if held == k { jt } else { jf }),
+                RETURN => return k,
                 other => panic!("code {other}"),
             }
         }
@@ -209,9 +202,9 @@ mod tests {
     }
 
     proptest! {
-        /// The program decides as the rules say, for every call.
+        /// The programs decide as the rules say, for every call.
         #[test]
-        fn the_program_does_what_the_rules_say(
+        fn the_programs_do_what_the_rules_say(
             conditions in prop::collection::vec(condition(), 0..8),
             number in 0u32..10,
             arguments in prop::array::uniform6(
@@ -222,11 +215,11 @@ mod tests {
                 .zip(conditions)
                 .map(|(number, condition)| Rule { number, condition })
                 .collect();
-            let call = Call { number, architecture: 5, arguments };
-            let program = program(5, &rules);
-            prop_assert_eq!(run(&program, &call), naive(&rules, &call));
-            let foreign = Call { architecture: 6, ..call };
-            prop_assert_eq!(run(&program, &foreign), KILL);
+            let call = Call { number, architecture: X86_64, arguments };
+            let programs = programs(TargetArch::x86_64, &rules).unwrap();
+            prop_assert_eq!(run_all(&programs, &call), naive(&rules, &call));
+            let foreign = Call { architecture: X86_64 + 1, ..call };
+            prop_assert_eq!(run_all(&programs, &foreign), KILL);
         }
     }
 }

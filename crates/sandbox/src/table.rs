@@ -130,7 +130,6 @@ const OLD: &[c_long] = &[];
 /// open.
 pub(crate) fn rules(purpose: Purpose, pid: u32, terminal: bool) -> Vec<Rule> {
     let reading = |argument| Bits { argument, mask: WRITING, value: 0 };
-    // the most frequent calls come first
     let mut rules = vec![rule(libc::SYS_openat, reading(2))];
     if purpose == Purpose::Folder {
         rules.push(rule(libc::SYS_openat2, Always));

@@ -3,7 +3,7 @@
 
 use plotters::style::RGBColor;
 
-use crate::page::escape;
+use crate::page::described;
 
 /// The role of a colour.
 pub(super) struct Role {
@@ -42,11 +42,7 @@ fn style() -> String {
 }
 
 /// Adds title, description and style sheet after the opening tag.
-pub(super) fn add_style(svg: &str, title: &str, description: &str) -> String {
-    let (title, description) = (escape(title), escape(description));
-    let text = format!("<title>{title}</title><desc>{description}</desc>");
-    let opening = svg.find("<svg").and_then(|start| Some(start + svg[start..].find('>')? + 1));
-    let (head, body) = svg.split_at(opening.unwrap_or(0));
-    let head = head.replacen("<svg", "<svg role=\"img\"", 1);
-    format!("{head}{text}{}{body}", style())
+pub(super) fn styled(svg: &str, title: &str, description: &str) -> String {
+    let svg = described(svg, title, description);
+    svg.replacen("</desc>", &format!("</desc>{}", style()), 1)
 }

@@ -19,23 +19,23 @@ pub(crate) fn kills(log: &KernelLog) -> Option<String> {
     // a margin before the first kill
     let span = timed.iter().map(|(ago, _)| *ago).reduce(f64::max)?.max(1.0) * 1.1;
     let mut svg = Svg::new(WIDTH);
-    svg.line("axis", [LEFT, AXIS], [RIGHT, AXIS]);
+    svg.axis([LEFT, AXIS], [RIGHT, AXIS]);
     let mut named_to = f64::MIN;
     let mut description = Vec::new();
     for (ago, kill) in timed {
         let x = RIGHT - ago / span * (RIGHT - LEFT);
         let name = kill.victim.as_ref().map_or("nothing", |victim| victim.name.as_str());
-        svg.line("mark", [x, AXIS - 16.0], [x, AXIS]);
+        svg.mark([x, AXIS - 16.0], [x, AXIS]);
         svg.dot("f-bad", [x, AXIS - 18.0]);
         if x >= named_to {
-            svg.text("", Anchor::Start, [x, AXIS - 30.0], &shorten(name, 14));
+            svg.text(Anchor::Start, [x, AXIS - 30.0], &shortened(name, 14));
             named_to = x + NAMED;
         }
         description.push(format!("{name}, {} before", rough(ago)));
     }
     let start = format!("{} before", rough(span));
-    svg.text("note", Anchor::Start, [LEFT, AXIS + 18.0], &start);
-    svg.text("note", Anchor::End, [RIGHT, AXIS + 18.0], "this report");
+    svg.note(Anchor::Start, [LEFT, AXIS + 18.0], &start);
+    svg.note(Anchor::End, [RIGHT, AXIS + 18.0], "this report");
     let title = "OOM kills by time before this report";
     Some(svg.figure(AXIS + 26.0, title, &description.join("; ")))
 }

@@ -18,7 +18,7 @@ pub(crate) fn memory(parts: &[MemoryPart], total: Bytes) -> String {
 
 fn bar(parts: &[MemoryPart], total: Bytes) -> String {
     let mut svg = Svg::new(WIDTH);
-    svg.area("track", [0.5, 0.5], [WIDTH - 1.0, HEIGHT]);
+    svg.track([1.0, 1.0], [WIDTH - 2.0, HEIGHT - 1.0]);
     let mut x = 0.0;
     for part in parts {
         let width = length(part.bytes.get(), total.get(), WIDTH).min(WIDTH - x);
@@ -28,7 +28,7 @@ fn bar(parts: &[MemoryPart], total: Bytes) -> String {
         }
         if width >= NAMED {
             let at = [x + width / 2.0, HEIGHT + 16.0];
-            svg.text("note", Anchor::Middle, at, part.name);
+            svg.note(Anchor::Middle, at, part.name);
         }
         x += width;
     }

@@ -50,14 +50,14 @@ impl Rows {
 
 fn draw(svg: &mut Svg, bar: &Bar, y: f64) {
     let base = y + BAR - 3.0;
-    svg.text("", Anchor::End, [LEFT - 10.0, base], &shorten(&bar.name, 22));
-    svg.area("track", [LEFT, y], [ROOM, BAR]);
+    svg.text(Anchor::End, [LEFT - 10.0, base], &shortened(&bar.name, 22));
+    svg.track([LEFT, y], [ROOM, BAR]);
     let mut x = LEFT;
     for &(class, length) in bar.pieces.iter().filter(|(_, length)| *length > 0.0) {
         svg.area(class, [x, y], [length, BAR]);
         x += length;
     }
-    svg.text("", Anchor::Start, [LEFT + ROOM + 10.0, base], &bar.value);
+    svg.text(Anchor::Start, [LEFT + ROOM + 10.0, base], &bar.value);
 }
 
 /// A name short enough to fit next to a bar; the table below the chart contains it in full.

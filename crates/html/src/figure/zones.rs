@@ -62,13 +62,13 @@ impl<'a> Marks<'a> {
 
     fn draw(&self, svg: &mut Svg, y: f64, several: bool, page_size: Bytes) {
         let base = y + BAR - 3.0;
-        svg.text("", Anchor::End, [LEFT - 10.0, base], &self.name(several));
-        svg.area("track", [LEFT, y], [ROOM, BAR]);
+        svg.text(Anchor::End, [LEFT - 10.0, base], &self.name(several));
+        svg.track([LEFT, y], [ROOM, BAR]);
         let width = length(self.free.get(), self.end(), ROOM);
         svg.area(class(self.state), [LEFT, y], [width, BAR]);
         let more = if self.free.get() > self.end() { "→ " } else { "" };
         let free = format!("{more}{} free", self.free.to_bytes(page_size));
-        svg.text("", Anchor::Start, [LEFT + ROOM + 10.0, base], &free);
+        svg.text(Anchor::Start, [LEFT + ROOM + 10.0, base], &free);
         self.draw_marks(svg, y);
     }
 
@@ -76,9 +76,9 @@ impl<'a> Marks<'a> {
         let mut free_from = f64::MIN;
         for (name, pages) in self.marks {
             let x = LEFT + length(pages.get(), self.end(), ROOM);
-            svg.line("mark", [x, y - 3.0], [x, y + BAR + 3.0]);
+            svg.mark([x, y - 3.0], [x, y + BAR + 3.0]);
             if x >= free_from {
-                svg.text("note", Anchor::Middle, [x, y + BAR + 16.0], name);
+                svg.note(Anchor::Middle, [x, y + BAR + 16.0], name);
                 free_from = x + 34.0;
             }
         }

@@ -32,6 +32,8 @@ struct Terminal {
     before: Termios,
     /// What was printed since the last [`Self::wait_for`].
     shown: String,
+    /// The screen that all of it makes: only cells that changed are printed.
+    screen: vt100::Parser,
 }
 
 impl Terminal {
@@ -61,7 +63,13 @@ impl Terminal {
             .stderr(Stdio::from(open()))
             .spawn()
             .unwrap();
-        Self { master, _own: open(), child, before, shown: String::new() }
+        let screen = vt100::Parser::new(size.1, size.0, 0);
+        Self { master, _own: open(), child, before, shown: String::new(), screen }
+    }
+
+    fn resize(&mut self, size: (u16, u16)) {
+        self.screen.set_size(size.1, size.0);
+        resize(&self.master, size);
     }
 
     fn press(&self, keys: &str) {
@@ -72,13 +80,17 @@ impl Terminal {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Waits until this text is printed, and discards the output up to its end.
+    /// Waits until this text is printed or on the screen. Returns the output that had not been
+    /// returned before: up to the end of the text if it was printed, else all.
     fn wait_for(&mut self, wanted: &str) -> String {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
             if let Some(at) = self.shown.find(wanted) {
                 let rest = self.shown.split_off(at + wanted.len());
                 return std::mem::replace(&mut self.shown, rest);
+            }
+            if self.screen.screen().contents().contains(wanted) {
+                return std::mem::take(&mut self.shown);
             }
             assert!(Instant::now() < deadline, "no {wanted:?} came");
             self.read();
@@ -91,6 +103,7 @@ impl Terminal {
         if poll(&mut ready, Some(&timeout)).unwrap() == 1 {
             let mut bytes = [0; 8192];
             let length = rustix::io::read(&self.master, &mut bytes).unwrap();
+            self.screen.process(&bytes[..length]);
             self.shown.push_str(&String::from_utf8_lossy(&bytes[..length]));
         }
     }
@@ -129,10 +142,10 @@ fn keys_and_sizes_are_followed_until_q() {
     terminal.wait_for("\x1b[24;1H");
     let during = tcgetattr(&terminal.master).unwrap().local_modes;
     assert!(!during.intersects(LocalModes::ICANON | LocalModes::ECHO), "{during:?}");
-    resize(&terminal.master, (40, 10));
+    terminal.resize((40, 10));
     let redrawn = terminal.wait_for("\x1b[10;1H");
     assert!(redrawn.contains(ENTERED), "the whole screen is drawn anew: {redrawn:?}");
-    resize(&terminal.master, (120, 40));
+    terminal.resize((120, 40));
     terminal.wait_for("by size");
     terminal.press("s");
     terminal.wait_for("by growth");

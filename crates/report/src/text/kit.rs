@@ -19,6 +19,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use super::block::Block;
 pub(super) use super::role::Role;
 use super::style::TextStyle;
+use crate::live::{LiveLine, LiveSpan};
 
 /// Minimum width: on a narrower terminal nothing would be readable.
 const NARROWEST: usize = 40;
@@ -54,7 +55,8 @@ pub fn escape_all_but_colours(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-fn style(role: Role) -> Style {
+/// The style in which a terminal shows a role: one of its 16 colours, bold or dim.
+pub fn style(role: Role) -> Style {
     let colour = |colour: AnsiColor| colour.on_default();
     match role {
         Role::Plain => Style::new(),
@@ -83,15 +85,6 @@ pub(super) struct Span {
 impl Span {
     pub(super) fn new(role: Role, text: impl Into<String>) -> Self {
         Self { text: harmless(text.into()), role }
-    }
-
-    fn style(&self, text: &str, colour: bool) -> String {
-        let style = style(self.role);
-        if colour && style != Style::new() && !text.trim().is_empty() {
-            format!("{style}{text}{style:#}")
-        } else {
-            text.to_owned()
-        }
     }
 }
 
@@ -133,21 +126,36 @@ impl Line {
         self.0.iter().map(|span| span.text.as_str()).collect()
     }
 
-    /// The line, cut with `…` if it is wider than `width`, without trailing spaces.
-    fn render(&self, width: usize, colour: bool) -> String {
+    /// The pieces of the line, cut with `…` if it is wider than `width`, without trailing spaces.
+    fn cut(&self, width: usize) -> Vec<LiveSpan> {
         let text = self.text();
         let kept = clip(&text, width);
         let (mut left, cut) = match kept.strip_suffix('…').filter(|_| kept != text) {
-            Some(head) => (head.len(), "…"),
-            None => (text.trim_end().len(), ""),
+            Some(head) => (head.len(), Some("…")),
+            None => (text.trim_end().len(), None),
         };
-        let mut shown = String::new();
-        for span in &self.0 {
+        let parts = self.0.iter().map(|span| {
             let part = &span.text[..left.min(span.text.len())];
             left -= part.len();
-            shown.push_str(&span.style(part, colour));
-        }
-        shown + cut
+            let role = if part.trim().is_empty() { Role::Plain } else { span.role };
+            LiveSpan { role, text: part.to_owned() }
+        });
+        let mut parts: Vec<LiveSpan> = parts.filter(|part| !part.text.is_empty()).collect();
+        parts.extend(cut.map(|cut| LiveSpan { role: Role::Plain, text: cut.to_owned() }));
+        parts
+    }
+
+    fn render(&self, width: usize, colour: bool) -> String {
+        self.cut(width).iter().map(|part| styled(part.role, &part.text, colour)).collect()
+    }
+}
+
+fn styled(role: Role, text: &str, colour: bool) -> String {
+    let style = style(role);
+    if colour && style != Style::new() {
+        format!("{style}{text}{style:#}")
+    } else {
+        text.to_owned()
     }
 }
 
@@ -226,6 +234,8 @@ pub(super) struct Page {
     out: String,
     /// If present, blocks are collected instead of lines for a terminal.
     blocks: Option<Vec<Block>>,
+    /// If present, the lines of a screen are collected instead of text.
+    screen: Option<Vec<LiveLine>>,
 }
 
 impl Page {
@@ -237,12 +247,18 @@ impl Page {
             colour: look.colour,
             out: String::new(),
             blocks: None,
+            screen: None,
         }
     }
 
-    /// A page exactly as wide as the window, even if that is very narrow.
-    pub(super) fn for_window(look: TextStyle) -> Self {
-        Self { width: look.width, table_width: look.width, ..Self::new(look) }
+    /// A page of lines for a screen, exactly as wide as its window, even if that is very narrow.
+    pub(super) fn for_window(width: usize) -> Self {
+        let look = TextStyle { width, colour: false };
+        Self { width, table_width: width, screen: Some(Vec::new()), ..Self::new(look) }
+    }
+
+    pub(super) fn into_screen(self) -> Vec<LiveLine> {
+        self.screen.unwrap_or_default()
     }
 
     /// A page that collects blocks, which have no width.
@@ -284,6 +300,9 @@ impl Page {
     pub(super) fn line(&mut self, line: &Line) {
         if self.keeps_blocks() {
             return self.keep(Block::prose(Role::Plain, line.text().trim()));
+        }
+        if let Some(lines) = &mut self.screen {
+            return lines.push(LiveLine { spans: line.cut(self.table_width) });
         }
         self.out.push_str(&line.render(self.table_width, self.colour));
         self.out.push('\n');
@@ -474,7 +493,7 @@ mod tests {
             Kernel, Compressed,
         ];
         for role in all {
-            let text = format!("a\n{}\tb", Span::new(role, "word").style("word", true));
+            let text = format!("a\n{}\tb", styled(role, "word", true));
             assert_eq!(escape_all_but_colours(&text), text);
         }
         let foreign = "\x1b[1mbold\x1b[8mhidden\x1b]0;title\x07\x1b[2J\x1b[31\u{202e}";

@@ -71,7 +71,7 @@ use crate::{
 pub use feature_labels::feature_labels;
 pub use header::machine;
 use kit::Page;
-pub use kit::escape_all_but_colours;
+pub use kit::{escape_all_but_colours, style};
 pub use live::{live, live_with_rows};
 use pagewise_model::knob::KnobReading;
 use pagewise_model::plan::{GainMeasured, Plan};

@@ -1,33 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Draws frames on the terminal's alternate screen, and reports keys, signals and resizes.
 //!
-//! Only changed lines are written. The terminal is restored when the [`LiveScreen`] is dropped,
-//! before a panic is printed ([`restore`]), before a fatal signal takes effect, and while the
-//! program is stopped.
+//! ratatui finds which cells changed, crossterm has the terminal's modes; keys are read here
+//! (ARCHITECTURE.md, "Written by hand", says why). The terminal is restored when the [`LiveScreen`]
+//! is dropped, before a panic is printed ([`restore`]), before a fatal signal takes effect, and
+//! while the program is stopped.
 
+mod cells;
 mod key;
 
-use std::fmt::Write as _;
-use std::io::{IsTerminal, Write as _};
+use std::io::{IsTerminal, Write, stdout};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use pagewise_report::text::escape_all_but_colours;
+use crossterm::cursor::{Hide, Show};
+use crossterm::execute;
+use crossterm::terminal::{
+    Clear, ClearType, DisableLineWrap, EnableLineWrap, EnterAlternateScreen, LeaveAlternateScreen,
+    disable_raw_mode, enable_raw_mode, is_raw_mode_enabled,
+};
+use pagewise_report::live::LiveLine;
+use ratatui::buffer::Buffer;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGSTOP, SIGTERM, SIGTSTP, SIGWINCH};
+use terminal_size::{Height, Width};
 
 pub use key::Key;
 use key::{is_unfinished, parse_keys};
 
-/// Switches to the alternate screen, hides the cursor, turns off wrapping at the right edge, and
-/// clears the screen.
-const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J";
-const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 /// The bytes of one escape sequence arrive within this time.
 const SEQUENCE: Duration = Duration::from_millis(50);
 /// Signals that end the program.
@@ -36,15 +41,13 @@ const ENDING: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 /// The signal of Ctrl-C.
 pub const CTRL_C: i32 = SIGINT;
 
-/// The terminal settings before the live view; `None` if there is nothing to restore.
-static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
-
 /// Restores the terminal if a live view uses it. May be called at any time and repeatedly.
 pub fn restore() {
-    let Some(before) = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
-    // an error means that the terminal is gone, and cannot be reported
-    let _ = write(LEAVE);
-    let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &before);
+    if is_raw_mode_enabled().unwrap_or(false) {
+        // an error means that the terminal is gone, and cannot be reported
+        let _ = execute!(stdout(), EnableLineWrap, Show, LeaveAlternateScreen);
+        let _ = disable_raw_mode();
+    }
 }
 
 /// Why a live view is not possible on this terminal; `None` if it is.
@@ -85,7 +88,7 @@ pub enum LiveEvent {
 pub struct LiveScreen {
     woken: OwnedFd,
     signals: Signals,
-    shown: Vec<String>,
+    shown: Buffer,
 }
 
 /// Flags that are set by signal handlers.
@@ -115,7 +118,7 @@ impl LiveScreen {
         for signal in ENDING.into_iter().chain([SIGTSTP, SIGWINCH, SIGCONT]) {
             signal_hook::low_level::pipe::register(signal, waker.try_clone()?)?;
         }
-        Ok(Self { woken, signals, shown: Vec::new() })
+        Ok(Self { woken, signals, shown: Buffer::default() })
     }
 
     /// Switches the terminal to the live view.
@@ -127,22 +130,25 @@ impl LiveScreen {
     }
 
     /// Columns and lines; 80 × 24 if the size is unknown.
-    pub fn size(&self) -> (usize, usize) {
-        match tcgetwinsize(std::io::stdout()) {
-            Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
-                (size.ws_col.into(), size.ws_row.into())
-            }
-            _ => (80, 24),
+    pub fn size(&self) -> (u16, u16) {
+        match terminal_size::terminal_size_of(stdout()) {
+            Some((Width(columns), Height(lines))) => (columns, lines),
+            None => (80, 24),
         }
     }
 
-    /// Draws these lines from the top, and clears the rest.
+    /// Draws these lines from the top of a screen of this size, and clears the rest.
     ///
     /// # Errors
     /// If the terminal is gone.
-    pub fn draw(&mut self, lines: &[String]) -> anyhow::Result<()> {
-        write(&changes(&self.shown, lines))?;
-        self.shown = lines.to_vec();
+    pub fn draw(&mut self, size: (u16, u16), lines: &[LiveLine]) -> anyhow::Result<()> {
+        let next = cells::screen(size, lines);
+        if self.shown.area != next.area {
+            execute!(stdout(), Clear(ClearType::All))?;
+            self.shown = cells::screen(size, &[]);
+        }
+        write(&cells::changes(&self.shown, &next))?;
+        self.shown = next;
         Ok(())
     }
 
@@ -186,7 +192,7 @@ impl LiveScreen {
             return Ok(None);
         }
         take_terminal()?;
-        self.shown.clear();
+        self.shown = Buffer::default();
         Ok(Some(LiveEvent::Redraw))
     }
 }
@@ -206,24 +212,21 @@ pub fn end_by(signal: i32) -> anyhow::Result<()> {
     Ok(signal_hook::low_level::emulate_default_handler(signal)?)
 }
 
-/// Changes the terminal's settings for the live view. Ctrl-C, Ctrl-Z and Ctrl-\ still send signals.
+/// Switches the terminal to the live view. Ctrl-C, Ctrl-Z and Ctrl-\ still send signals: these
+/// reach all processes of a job, keys only this one.
 fn take_terminal() -> anyhow::Result<()> {
+    enable_raw_mode()?;
     let stdin = std::io::stdin();
-    let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = match before.clone() {
-        Some(known) => known,
-        None => tcgetattr(&stdin)?,
-    };
-    let mut raw = known.clone();
+    let mut raw = tcgetattr(&stdin)?;
+    // another program may have changed it since crossterm did, if this one was stopped
     raw.make_raw();
     raw.local_modes |= LocalModes::ISIG;
-    *before = Some(known);
     tcsetattr(&stdin, OptionalActions::Now, &raw)?;
-    write(ENTER)
+    Ok(execute!(stdout(), EnterAlternateScreen, Hide, DisableLineWrap, Clear(ClearType::All))?)
 }
 
 fn write(text: &str) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
+    let mut out = stdout().lock();
     out.write_all(text.as_bytes())?;
     Ok(out.flush()?)
 }
@@ -245,48 +248,5 @@ fn read_keys() -> anyhow::Result<LiveEvent> {
         if !is_unfinished(&typed) || !matches!(more(), Ok(1)) {
             return Ok(LiveEvent::Keys(parse_keys(&typed)));
         }
-    }
-}
-
-/// The output that changes a screen from the lines `before` to the lines `after`. A line is erased
-/// before it is written, because after writing a line as wide as the window the cursor is on its
-/// last character.
-fn changes(before: &[String], after: &[String]) -> String {
-    let mut out = String::new();
-    for (at, line) in after.iter().enumerate() {
-        if before.get(at) != Some(line) {
-            let _ = write!(
-                out,
-                "\x1b[{};1H\x1b[0m\x1b[K{}\x1b[0m",
-                at + 1,
-                escape_all_but_colours(line)
-            );
-        }
-    }
-    if before.len() > after.len() {
-        let _ = write!(out, "\x1b[{};1H\x1b[J", after.len() + 1);
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn lines(all: &[&str]) -> Vec<String> {
-        all.iter().map(|&line| line.to_owned()).collect()
-    }
-
-    #[test]
-    fn only_lines_that_changed_are_written() {
-        let (before, after) = (lines(&["a", "b", "c"]), lines(&["a", "B"]));
-        assert_eq!(changes(&before, &after), "\x1b[2;1H\x1b[0m\x1b[KB\x1b[0m\x1b[3;1H\x1b[J");
-        assert_eq!(changes(&after, &after), "");
-    }
-
-    #[test]
-    fn what_a_terminal_would_act_on_becomes_visible() {
-        let drawn = changes(&[], &lines(&["\x1b[2Jx", "\x1b[1mbold\x1b[0m"]));
-        assert!(drawn.contains("\\u{1b}[2Jx") && drawn.contains("\x1b[1mbold"), "{drawn:?}");
     }
 }

@@ -96,7 +96,7 @@ mod tests {
     use pagewise_model::{
         Bytes, HostVerdict, Interval, LiveDetail, LiveGroup, LiveProcess, LiveSample, Name,
     };
-    use pagewise_report::live::{LiveFrame, LiveOrder, LiveWindow, shown_subjects};
+    use pagewise_report::live::{LiveFrame, LiveLine, LiveOrder, LiveWindow, shown_subjects};
     use pagewise_report::text;
     use proptest::prelude::*;
 
@@ -207,7 +207,7 @@ mod tests {
                 let window = LiveWindow { width, height, colour: false, unicode };
                 let lines = text::live(&frame, window);
                 prop_assert_eq!(lines.len(), height);
-                for line in lines {
+                for line in lines.iter().map(LiveLine::text) {
                     prop_assert!(text::width(&line) <= width, "{} > {}: {:?}", text::width(&line), width, line);
                     prop_assert!(!line.contains(char::is_control), "{line:?}");
                     prop_assert!(unicode || line.is_ascii(), "{line:?}");

@@ -181,7 +181,7 @@ fn stalled(replay: &Replay) -> Option<u64> {
 mod tests {
     use pagewise_capture::{Stream, Timeline};
     use pagewise_observe::{Entry, Tape, TapeEnd};
-    use pagewise_report::live::LiveWindow;
+    use pagewise_report::live::{LiveLine, LiveWindow};
     use pagewise_report::text;
     use proptest::prelude::*;
 
@@ -266,6 +266,7 @@ mod tests {
     fn frame(recorded: &Recorded, width: usize, height: usize) -> Vec<String> {
         let window = LiveWindow { width, height, colour: false, unicode: true };
         let lines = text::live(&recorded.frame(), window);
+        let lines: Vec<String> = lines.iter().map(LiveLine::text).collect();
         assert!(
             lines.len() == height && lines.iter().all(|line| text::width(line) <= width),
             "{lines:?}"

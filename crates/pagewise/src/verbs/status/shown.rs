@@ -36,10 +36,11 @@ pub(super) fn show(
     let colour = screen::text_style(global).colour;
     let unicode = live::has_utf8();
     loop {
-        let (width, height) = screen.size();
+        let size = screen.size();
+        let (width, height) = (size.0.into(), size.1.into());
         let window = LiveWindow { width, height, colour, unicode };
         let (lines, rows) = text::live_with_rows(&source.frame(), window);
-        screen.draw(&lines)?;
+        screen.draw(size, &lines)?;
         match screen.wait(source.deadline())? {
             LiveEvent::Timeout => source.update(rows),
             LiveEvent::Keys(keys) => {

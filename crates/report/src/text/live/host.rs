@@ -8,8 +8,8 @@ use super::super::movement::{per_second, speed};
 use super::super::words::{describe_stall, format_pages, lack, part_of, share, to_one};
 use super::super::{MemoryPart, memory};
 use super::super::{bars, pressure, thp};
-use super::{FACTS, fact, fact_line, render};
-use crate::live::{LiveFrame, LiveWindow};
+use super::{FACTS, fact, fact_line, printed};
+use crate::live::{LiveFrame, LiveLine, LiveWindow};
 
 /// Number of cells of a bar next to numbers.
 const BAR: usize = 8;
@@ -21,7 +21,7 @@ const HIGH: usize = 20;
 const TIERS: usize = 4;
 
 /// The lines of each section.
-pub(super) fn sections(frame: &LiveFrame<'_>, window: LiveWindow) -> Vec<Vec<String>> {
+pub(super) fn sections(frame: &LiveFrame<'_>, window: LiveWindow) -> Vec<Vec<LiveLine>> {
     let snapshot = &frame.interval.end;
     let mut all = vec![
         render(window, |page| memory_left(page, snapshot)),

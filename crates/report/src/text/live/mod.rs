@@ -12,9 +12,8 @@ mod replay;
 mod table;
 
 use super::kit::{Line, Page, Role, wrap};
-use super::style::TextStyle;
 use super::verdict;
-use crate::live::{LiveFrame, LiveOrder, LiveView, LiveWindow};
+use crate::live::{LiveFrame, LiveLine, LiveOrder, LiveView, LiveWindow};
 
 /// Column at which the content of labelled facts starts.
 const FACTS: usize = 10;
@@ -22,12 +21,12 @@ const FACTS: usize = 10;
 const LOW: usize = 14;
 
 /// The lines of a frame, at most as many as the window has.
-pub fn live(frame: &LiveFrame<'_>, window: LiveWindow) -> Vec<String> {
+pub fn live(frame: &LiveFrame<'_>, window: LiveWindow) -> Vec<LiveLine> {
     live_with_rows(frame, window).0
 }
 
 /// The lines of a frame, and the number of rows of processes or groups that fit.
-pub fn live_with_rows(frame: &LiveFrame<'_>, window: LiveWindow) -> (Vec<String>, usize) {
+pub fn live_with_rows(frame: &LiveFrame<'_>, window: LiveWindow) -> (Vec<LiveLine>, usize) {
     let mut rows = 0;
     if window.height == 0 || window.width == 0 {
         return (Vec::new(), rows);
@@ -61,10 +60,15 @@ pub fn live_with_rows(frame: &LiveFrame<'_>, window: LiveWindow) -> (Vec<String>
         }));
     }
     lines.truncate(room);
-    lines.resize(room, String::new());
-    lines.extend(render(window, |page| page.line(&last_line(frame))).into_iter().take(1));
-    if !window.unicode {
-        lines = lines.iter().map(|line| ascii::spell(line)).collect();
+    lines.resize(room, LiveLine::default());
+    lines.extend(printed(window, |page| page.line(&last_line(frame))).into_iter().take(1));
+    for span in lines.iter_mut().flat_map(|line| &mut line.spans) {
+        if !window.unicode {
+            span.text = ascii::spelled(&span.text);
+        }
+        if !window.colour {
+            span.role = Role::Plain;
+        }
     }
     (lines, rows)
 }
@@ -79,15 +83,14 @@ fn table_lines(view: &LiveView, height: usize) -> usize {
     }
 }
 
-fn render(window: LiveWindow, print: impl FnOnce(&mut Page)) -> Vec<String> {
-    let look = TextStyle { width: window.width, colour: window.colour };
-    let mut page = Page::for_window(look);
+fn printed(window: LiveWindow, print: impl FnOnce(&mut Page)) -> Vec<LiveLine> {
+    let mut page = Page::for_window(window.width);
     print(&mut page);
-    page.finish().lines().map(str::to_owned).collect()
+    page.into_screen()
 }
 
 /// The verdict in the words of `status`, in at most a fifth of the window.
-fn verdict_lines(frame: &LiveFrame<'_>, window: LiveWindow) -> Vec<String> {
+fn verdict_lines(frame: &LiveFrame<'_>, window: LiveWindow) -> Vec<LiveLine> {
     let unreadable = verdict::unreadable(&frame.interval.end);
     let role = match unreadable {
         Some(_) => Role::Strong,
