@@ -124,8 +124,8 @@ pub struct WorkingSet {
     pub unevictable: Reading<Bytes>,
     /// Memory of the group that was not used for some time; `null` if no counter shows it.
     pub idle: Option<IdleMemory>,
-    /// Memory of the group in RAM that was used recently: its memory minus what is idle; `null` if it is
-    /// not known.
+    /// Memory of the group in RAM that was used recently: its memory minus what is idle; `null` if
+    /// it is not known.
     pub hot: Option<Bytes>,
     /// Which limit the group needs.
     pub advice: LimitAdvice,

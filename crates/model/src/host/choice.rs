@@ -26,9 +26,9 @@ impl fmt::Display for Choice {
 /// The compression algorithms in a line like `lzo [lz4] zstd`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Algorithms {
-    /// The active one (in brackets).
+    /// The active algorithm (the one in brackets).
     pub active: Name,
-    /// All of them, in the kernel's order.
+    /// All algorithms in the line, in the kernel's order.
     pub available: Vec<Name>,
 }
 
