@@ -30,7 +30,7 @@ pub enum Section {
     },
     /// A list of values of this host.
     Values {
-        /// Title of the list.
+        /// Title of the list of values.
         title: String,
         /// Values in the list, one per line.
         values: Vec<NamedValue>,
@@ -48,19 +48,19 @@ pub enum Section {
     },
     /// A common but wrong claim about the subject, and the facts.
     Correction {
-        /// The wrong claim, as people state it.
+        /// The wrong claim about the subject, as people state it.
         claim: &'static str,
         /// What is true instead of the claim.
         fact: String,
     },
 }
 
-/// A value of this host and the kernel's name for it.
+/// A value of this host, with the kernel's name for that value.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct NamedValue {
     /// The kernel's name for the value.
     pub name: String,
-    /// The value as text with its unit, or why it could not be read.
+    /// The value as text with its unit, or why the value could not be read.
     pub reading: Reading<Name>,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A diagnosis with the readings that prove it.
+//! A diagnosis of the host, with the values that prove it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

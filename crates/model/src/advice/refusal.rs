@@ -31,7 +31,7 @@ pub struct Refusal {
     pub what: String,
     /// The reason, with the innermost cause last; empty if `what` is sufficient.
     pub why: String,
-    /// What the user can do about it, if that is known.
+    /// What the user can do about the refusal, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }

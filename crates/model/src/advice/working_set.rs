@@ -67,7 +67,7 @@ impl Confidence {
 pub enum LimitVerdict {
     /// The group needs more than its limit, which should be raised at least to the suggested size.
     TooLow,
-    /// The group needs about its limit.
+    /// The group needs about as much memory as its limit allows.
     Fits,
     /// The group has no limit, or one higher than the suggested size, which would leave it what it
     /// uses.
@@ -81,12 +81,12 @@ pub enum LimitVerdict {
 pub struct LimitAdvice {
     /// The verdict on the limit.
     pub verdict: LimitVerdict,
-    /// The suggested limit; `null` unless the verdict is `too-low` or `could-be`.
+    /// The suggested memory limit; `null` unless the verdict is `too-low` or `could-be`.
     pub size: Option<Bytes>,
     /// How reliable the verdict is; `null` if nothing is known.
     pub confidence: Option<Confidence>,
-    /// The reasons in sentences: first what the size consists of, then what the confidence follows
-    /// from.
+    /// The reasons in sentences: first what the suggested limit consists of, then what the
+    /// confidence follows from.
     pub reasons: Vec<String>,
     /// Commands that set the limit, each with how long it lasts and how to undo it.
     pub commands: Vec<String>,
@@ -134,7 +134,7 @@ pub struct WorkingSet {
 /// The memory of one process of the selected cgroup.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ProcessUse {
-    /// Process id.
+    /// Process id of the process.
     pub pid: u32,
     /// Name of the process's command.
     pub name: Name,
@@ -176,7 +176,7 @@ pub struct WatchCost {
     pub seconds: f64,
     /// Seconds spent in the system calls that clear and read the bits.
     pub own_seconds: f64,
-    /// Sum of the proportional sizes of these processes.
+    /// Sum of the proportional sizes of the processes whose bits were read.
     pub looked_at: Bytes,
 }
 
@@ -192,10 +192,11 @@ pub struct WatchedMemory {
     pub anon_peak: Option<Bytes>,
 }
 
-/// Memory that a process did not use since its accessed bits were cleared. Sizes are proportional.
+/// Memory that a process did not use since its accessed bits were cleared. All sizes are
+/// proportional: each shared page is divided by the number of its users.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WatchedProcess {
-    /// Process id.
+    /// Process id of the process.
     pub pid: u32,
     /// Memory in RAM that the process has mapped.
     pub looked_at: Bytes,

@@ -178,7 +178,7 @@ impl SwapStore {
         Self { kind: StoreKind::Zram, compressor }
     }
 
-    /// zswap with this algorithm.
+    /// zswap's pool with this algorithm.
     #[must_use]
     pub fn zswap(compressor: Compressor) -> Self {
         Self { kind: StoreKind::Zswap, compressor }
@@ -357,8 +357,8 @@ pub enum CostVerdict {
     NotJudged,
 }
 
-/// The effect of `vm.page-cluster` on one kind of memory with this kernel: the largest measured
-/// value compared with the smallest.
+/// The effect of `vm.page-cluster` on page faults of one kind of memory with this kernel: the
+/// largest measured value compared with the smallest.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ClusterEffect {
     /// Where the pages were stored, and with which algorithm.
@@ -422,7 +422,7 @@ pub struct ClusterChoice {
 /// The time of a touch with one value of `vm.page-cluster`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct ClusterTime {
-    /// The value of `vm.page-cluster`.
+    /// The value of `vm.page-cluster` during the measurement.
     pub page_cluster: u32,
     /// Mean time of a touch without waiting for a CPU, in nanoseconds: the median over rounds.
     pub undisturbed_ns: f64,

@@ -18,7 +18,7 @@ pub struct Pick {
     /// Unit of the values: `bytes_per_second`, `ns`, `iops`, `original_per_memory_used` or, for the
     /// balanced goal, `times_ideal`.
     pub unit: Name,
-    /// The second best algorithm; `null` if only one was measured.
+    /// The second best algorithm and its value; `null` if only one algorithm was measured.
     pub runner_up: Option<RunnerUp>,
 }
 

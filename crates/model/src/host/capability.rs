@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Features of this kernel: which are available, and why the others are not.
+//! Features of the running kernel: which are available, and why the others are not.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -35,7 +35,7 @@ pub enum FeatureState {
         /// The configuration option of the kernel that is off.
         option: &'static str,
     },
-    /// The kernel was built with the feature, and it is switched off.
+    /// The kernel was built with the feature, but the feature is switched off.
     Off {
         /// What would switch the feature on, such as `psi=1 on the kernel command line`.
         switch: &'static str,

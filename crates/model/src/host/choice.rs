@@ -11,7 +11,7 @@ use crate::Name;
 /// A setting that is one of several words: the one in brackets of `always [madvise] never`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Choice {
-    /// The active word.
+    /// The active word (the one in brackets).
     pub active: Name,
     /// All words, in the kernel's order.
     pub available: Vec<Name>,

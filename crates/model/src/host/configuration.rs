@@ -11,7 +11,7 @@ pub struct Configuration {
     /// Settings in configuration files: for each mechanism in the order in which it applies them,
     /// so that the last one for a target wins. Lines that no program reads are included.
     pub settings: Vec<PersistentSetting>,
-    /// The profile of TuneD; `None` if TuneD is disabled or has no profile.
+    /// The active profile of TuneD; `None` if TuneD is disabled or has no profile.
     pub tuned: Option<Tuned>,
     /// Programs and units that set up compressed swap or kill processes for lack of memory, known
     /// by their files.
@@ -44,7 +44,7 @@ pub enum Purpose {
     Settings,
 }
 
-/// A program that manages memory, detected by the file that enables it.
+/// A program that manages memory, detected by the file that enables the program.
 #[derive(Debug, Clone)]
 pub struct Manager {
     /// Name of the manager, such as `zram-generator`.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! DAMON: data access monitoring.
+//! The use of DAMON (data access monitoring) on a host.
 
 use schemars::JsonSchema;
 use serde::Serialize;

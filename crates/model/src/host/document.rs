@@ -10,7 +10,7 @@ use crate::{Bytes, Name, Reading};
 /// A short description of the machine that a document describes.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct HostSummary {
-    /// The host's name; in a recording, a hash of it.
+    /// Name of the host; in a recording, a hash of the name.
     pub name: Reading<Name>,
     /// The CPU architecture, such as `x86_64`.
     pub architecture: Reading<Name>,

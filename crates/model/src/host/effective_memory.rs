@@ -19,8 +19,8 @@ pub struct EffectiveMemory {
 }
 
 impl EffectiveMemory {
-    /// RAM that would be in use without compression: [`Self::in_use`] minus the pool, plus the
-    /// uncompressed size of what it stores.
+    /// RAM that would be in use without compression: [`Self::in_use`] minus the RAM of the pools,
+    /// plus the uncompressed size of the pages in them.
     pub fn uncompressed_size(&self) -> Bytes {
         self.in_use.saturating_sub(self.pool).saturating_add(self.stored)
     }

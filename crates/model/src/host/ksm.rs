@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Kernel same-page merging.
+//! Settings and counters of kernel same-page merging (KSM).
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -74,7 +74,7 @@ impl Counters {
         Self { all: BTreeMap::new(), unread: Some(why) }
     }
 
-    /// Keeps these counters; for any other, [`Counters::get`] returns `why`.
+    /// Keeps these counters; for any other counter, [`Counters::get`] returns `why`.
     #[must_use]
     pub fn and_unread(self, why: Reading<u64>) -> Self {
         Self { unread: Some(why), ..self }

@@ -71,8 +71,8 @@ pub struct OomKill {
     /// Seconds between the report and the reading, as exact as `unix_seconds`; for an earlier boot
     /// at least the time since this boot.
     pub seconds_ago: Option<f64>,
-    /// Which constraint made the allocation fail; `null` if the kernel printed only that a process
-    /// was killed.
+    /// Which constraint on memory made the allocation fail; `null` if the kernel printed only that
+    /// a process was killed.
     pub constraint: Option<OomConstraint>,
     /// The cgroup whose memory limit was reached.
     pub group: Option<Name>,
@@ -84,7 +84,8 @@ pub struct OomKill {
     pub others: Vec<OomVictim>,
     /// Whether the whole cgroup was killed because of `memory.oom.group`.
     pub whole_group: bool,
-    /// How often the same report was repeated without a victim right after this one.
+    /// How many more times the kernel printed the same report, without a victim, right after this
+    /// one.
     pub repeats: u64,
     /// The task whose allocation failed.
     pub invoker: Option<OomInvoker>,
@@ -96,7 +97,7 @@ pub struct OomKill {
     pub tasks: Vec<OomTask>,
     /// How many smaller tasks the kernel listed besides these.
     pub tasks_left_out: u64,
-    /// The resident memory of these smaller tasks.
+    /// Resident memory of the smaller tasks that `tasks_left_out` counts.
     pub left_out_rss: Bytes,
     /// Memory that the victim still held after the OOM reaper had run.
     pub reaped: Option<OomReaped>,
@@ -141,7 +142,7 @@ pub struct OomInvoker {
 /// The memory of the whole machine (`Mem-Info`) at the time of the report.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct OomHost {
-    /// All memory that the kernel manages.
+    /// All memory of the machine that the kernel manages.
     pub total: Option<Bytes>,
     /// Anonymous memory on the LRU lists.
     pub anon: Option<Bytes>,
@@ -149,19 +150,19 @@ pub struct OomHost {
     pub file: Option<Bytes>,
     /// Shared memory and tmpfs.
     pub shmem: Option<Bytes>,
-    /// Memory that cannot be reclaimed: mlock, ramfs.
+    /// Memory of the machine that cannot be reclaimed: mlock, ramfs.
     pub unevictable: Option<Bytes>,
-    /// Reclaimable slab caches.
+    /// Size of the slab caches that can be reclaimed.
     pub slab_reclaimable: Option<Bytes>,
-    /// Slab caches that cannot be reclaimed.
+    /// Size of the slab caches that cannot be reclaimed.
     pub slab_unreclaimable: Option<Bytes>,
-    /// Page tables.
+    /// Size of the page tables.
     pub page_tables: Option<Bytes>,
-    /// Free memory.
+    /// Size of the memory that was free.
     pub free: Option<Bytes>,
-    /// Size of all swap.
+    /// Size of all swap areas.
     pub swap_total: Option<Bytes>,
-    /// Free swap.
+    /// Free space in all swap areas.
     pub swap_free: Option<Bytes>,
 }
 
@@ -261,7 +262,7 @@ pub struct OomExplanation {
     /// Which process was killed, because of which limit, and whether the machine was short of
     /// memory.
     pub title: String,
-    /// The facts in the order to present them, each with a short label.
+    /// The facts about the kill in the order to present them, each with a short label.
     pub facts: Vec<OomFact>,
     /// What would have prevented the kill: commands, with how long they last and how to undo them.
     pub change: Vec<String>,

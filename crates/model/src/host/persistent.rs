@@ -76,7 +76,7 @@ pub enum Target {
     Knob {
         /// Name of the setting, such as `vm.swappiness`.
         knob: &'static str,
-        /// Which one is meant, if the setting exists several times; named as in
+        /// Which instance is meant, if the setting exists several times; named as in
         /// [`crate::knob::KnobReading::instance`]. May be a pattern with `*` that stands for all
         /// that match, and for a cgroup the name of its unit.
         instance: Option<Name>,

@@ -36,7 +36,7 @@ pub struct KernelThread {
 /// be summed.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Process {
-    /// Process id.
+    /// Process id of the process.
     pub pid: u32,
     /// Name of the process's command, as the kernel keeps it (15 bytes).
     pub name: Name,
@@ -54,11 +54,13 @@ pub struct Process {
     /// Size of the process's address space.
     #[serde(rename = "virtual")]
     pub virtual_size: Reading<Bytes>,
-    /// Resident anonymous memory: heap and stacks; it can be reclaimed only by swapping.
+    /// Anonymous memory of the process in RAM: heap and stacks, which can be reclaimed only by
+    /// swapping.
     pub rss_anon: Reading<Bytes>,
-    /// Resident file pages: code and mapped files; they can be dropped and read again.
+    /// File pages of the process in RAM: code and mapped files, which can be dropped and read
+    /// again.
     pub rss_file: Reading<Bytes>,
-    /// Resident shared memory and tmpfs; it can be reclaimed only by swapping.
+    /// Shared memory and tmpfs of the process in RAM, which can be reclaimed only by swapping.
     pub rss_shmem: Reading<Bytes>,
     /// Anonymous memory of the process in swap.
     pub swap: Reading<Bytes>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Pressure stall information: how much time was lost waiting.
+//! Pressure stall information (PSI): how much time tasks lost waiting for a resource.
 
 use schemars::JsonSchema;
 use serde::Serialize;

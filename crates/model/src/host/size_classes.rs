@@ -52,7 +52,7 @@ pub struct SizeBand {
     pub objects: u64,
     /// RAM allocated for these classes.
     pub memory: Bytes,
-    /// Total size of the slots of these classes that hold no object.
+    /// Total size of the slots in these classes that hold no object.
     pub unused: Bytes,
 }
 

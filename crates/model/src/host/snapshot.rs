@@ -103,7 +103,7 @@ pub struct Problem {
     pub path: Name,
     /// The line in the file, counted from 1; `null` if the problem is the file as a whole.
     pub line: Option<u32>,
-    /// What Pagewise expected there.
+    /// What Pagewise expected at that place.
     pub expected: String,
     /// What the file contained instead, shortened.
     pub found: Name,

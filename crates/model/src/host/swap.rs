@@ -14,9 +14,9 @@ pub enum TierKind {
     Zram,
     /// A zmerge device, which stores pages in compressed RAM, and equal pages once: `/dev/zmergeN`.
     Zmerge,
-    /// A disk or a partition.
+    /// A disk or a partition of one.
     Partition,
-    /// A swap file.
+    /// A file that is used as swap.
     File,
 }
 

@@ -9,7 +9,7 @@ use crate::{Bytes, Coverage};
 /// The state of one watched process, or of several together, at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct WatchSample {
-    /// Seconds since watching began.
+    /// Time of the sample, in seconds since watching began.
     pub seconds: f64,
     /// Memory of the program by type, in base pages and in huge pages.
     pub coverage: Coverage,
@@ -43,7 +43,8 @@ pub struct WatchCourse {
     pub counts_requests: bool,
 }
 
-/// Consecutive samples with the same state.
+/// A phase of a watched program: consecutive samples in which the same memory was shared and
+/// collapsed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WatchPhase {
     /// Times of the phase's first and last sample.

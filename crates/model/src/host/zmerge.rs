@@ -57,7 +57,7 @@ impl Merging {
 pub struct Merge {
     /// Devices that were merged, or on which a pass was started.
     pub devices: Vec<MergedDevice>,
-    /// Devices that were skipped; listed if all devices were requested.
+    /// Devices that were skipped; empty unless all devices were requested.
     pub left_out: Vec<LeftOut>,
     /// How long Pagewise waited for low memory pressure, in seconds; missing if it did not wait.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -85,7 +85,7 @@ impl Snapshot {
 pub struct FreeBlocks {
     /// Number of the zone's NUMA node.
     pub node: u32,
-    /// Name of the zone.
+    /// Name of the zone, such as `Normal`.
     pub zone: Name,
     /// Number of free blocks of 2^order pages, for each order from 0.
     pub blocks: Reading<Vec<u64>>,

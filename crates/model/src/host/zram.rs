@@ -11,7 +11,7 @@ use crate::{Algorithms, Bytes, Merging, Name, Pages, Quantity, Ratio, Reading, S
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Driver {
-    /// The kernel's own zram.
+    /// The zram module of the kernel.
     #[default]
     Zram,
     /// `kernel/zmerge`, which stores equal pages only once.
@@ -99,7 +99,7 @@ pub enum ZramUse {
         /// Priority of the swap area: areas with a higher priority are filled first.
         priority: i32,
     },
-    /// The device is mounted.
+    /// A file system on the device is mounted.
     FileSystem {
         /// Type of the file system.
         kind: Name,

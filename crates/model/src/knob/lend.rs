@@ -60,7 +60,7 @@ impl fmt::Display for ZramWriteback {
 /// A zram device that a lender created for a borrower.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ZramDevice {
-    /// Number of the loan.
+    /// Number of the loan, with which the device is returned.
     pub loan: LoanId,
     /// Number of the device: the N of `zramN`.
     pub number: u32,
@@ -149,7 +149,7 @@ impl fmt::Display for SwapSpec {
 /// A file without holes that a lender created for swap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SwapFile {
-    /// Number of the loan.
+    /// Number of the loan, with which the file is returned.
     pub loan: LoanId,
     /// Path of the file.
     pub path: PathBuf,

@@ -38,11 +38,11 @@ pub struct Knob {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Domain {
-    /// A whole number.
+    /// A whole number between two limits.
     Int {
-        /// Smallest value.
+        /// Smallest value that is accepted.
         min: i64,
-        /// Largest value.
+        /// Largest value that is accepted.
         max: u64,
     },
     /// A bit mask, printed in hexadecimal with `0x`; writing `y` sets all bits, `n` none.
@@ -58,15 +58,15 @@ pub enum Domain {
     Limit,
     /// One of several fixed words; most files print all of them with the active one in brackets.
     Word {
-        /// The accepted words.
+        /// The words that are accepted.
         words: &'static [&'static str],
     },
-    /// One of the words that the file itself lists, the active one in brackets; the list differs
-    /// between hosts.
+    /// One of the words that the file itself lists, with the active one in brackets; the list
+    /// differs between hosts.
     Listed,
     /// Several whole numbers in a row.
     Ints,
-    /// Free text in a syntax of its own.
+    /// Free text, in a syntax that this setting alone has.
     Text,
     /// Any write triggers an action and leaves no value behind.
     Trigger,
@@ -147,7 +147,7 @@ pub enum Undo {
     },
     /// A change cannot be undone.
     Never {
-        /// Why it cannot be undone.
+        /// Why a change cannot be undone.
         because: &'static str,
     },
 }
@@ -165,12 +165,13 @@ pub struct KnobReading {
     /// The current contents of the setting's file, with white space folded; the source is the
     /// expanded path.
     pub live: Reading<Name>,
-    /// The kernel's default; `null` if it is not known.
+    /// The kernel's default value; `null` if it is not known.
     pub default: Option<&'static str>,
 }
 
 impl KnobReading {
-    /// The current value if it is one word; if the file lists all words, the one in brackets.
+    /// The current value if it is one word; if the file lists all words, the active word in
+    /// brackets.
     pub fn active(&self) -> Option<&str> {
         let live = self.live.value()?.as_str();
         let bracketed = || live.split_once('[')?.1.split_once(']').map(|(word, _)| word);

@@ -83,7 +83,8 @@ mod tests {
     /// The placeholders that the path of a setting may contain for parts that only a host knows.
     const PLACEHOLDERS: [&str; 4] = ["{N}", "{size}", "{node}", "{cgroup}"];
 
-    /// Each placeholder ends its part of the path, because readers fill them in folder by folder.
+    /// Checks that each placeholder ends its part of the path, because readers fill them in folder
+    /// by folder.
     #[test]
     fn placeholders_are_the_four() {
         let is_plain = |part: &str| {

@@ -15,21 +15,21 @@ pub enum Outcome {
     /// There was nothing to restore: it had never been taken, has disappeared, or had been restored
     /// already.
     Gone,
-    /// It was left in place, because something else uses it now.
+    /// What was borrowed or changed was left in place, because something else uses it now.
     Kept {
-        /// What else uses it.
+        /// What else uses the thing that was left in place.
         why: String,
     },
     /// Somebody else has changed the value since; the other's value stays.
     Conflict {
-        /// The value before we changed it.
+        /// The value that the setting had before we changed it.
         old: String,
         /// The value that we had set.
         ours: String,
         /// The current value, which somebody else set.
         found: String,
     },
-    /// It could not be restored; the entry stays in the journal.
+    /// What was borrowed or changed could not be restored; the entry stays in the journal.
     Left {
         /// Why it could not be restored.
         why: String,

@@ -42,7 +42,7 @@ pub enum Change {
     },
     /// Makes systemd reload its unit files.
     ReloadUnits {
-        /// Always `systemd`.
+        /// The text `systemd`, which is always the target of this change.
         target: String,
     },
     /// Creates a new zram device and enables swap on it.
@@ -50,7 +50,7 @@ pub enum Change {
         /// Path of the device, if another file of the same plan fixes its number; `null` if the
         /// kernel chooses the number.
         target: Option<String>,
-        /// The device's settings.
+        /// Settings of the zram device.
         to: ZramSwap,
     },
     /// Creates a file without holes on a disk and enables swap on it.
@@ -60,8 +60,9 @@ pub enum Change {
         /// Size of the file and priority of the swap area.
         to: SwapFilePlan,
     },
-    /// Changes the priority of a zram swap device, by disabling and enabling it. Its pages are read
-    /// back into RAM in between, so this is for an area that is empty or nearly so.
+    /// Changes the priority of a zram swap device, by disabling swap on it and enabling it again.
+    /// The pages of the device are read back into RAM in between, so this is for an area that is
+    /// empty or nearly so.
     SetSwapPriority {
         /// The swap area, by its name in `/proc/swaps`.
         target: String,

@@ -128,7 +128,7 @@ pub enum GainOutcome {
     },
     /// The predicted quantity could not be measured.
     NotMeasured {
-        /// Why it could not be measured, and what is missing.
+        /// Why the predicted quantity could not be measured, and what is missing.
         why: String,
     },
 }

@@ -13,9 +13,9 @@ use crate::{Ends, Evidence, score_interval};
 pub struct LedgerEntry {
     /// When the gain was measured, as RFC 3339 in UTC; `null` if the clock was not set.
     pub time: Option<String>,
-    /// Id of the boot in which it was measured; `null` if it could not be read.
+    /// Id of the boot in which the gain was measured; `null` if it could not be read.
     pub boot_id: Option<String>,
-    /// Release of the kernel that was running; `null` if it could not be read.
+    /// Release of the kernel that was running at that time; `null` if it could not be read.
     pub kernel: Option<String>,
     /// Id of the plan that predicted the gain.
     pub plan: String,

@@ -40,11 +40,12 @@ pub enum Goal {
     Balanced,
 }
 
-/// Changes in order, made for one Snapshot, and the changes that were considered and left out.
+/// Changes of one machine in order, made for one Snapshot of it, and the changes that were
+/// considered and left out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
-    /// Sixteen hexadecimal digits, a hash of everything that follows: two plans that do the same on
-    /// the same machine have the same id.
+    /// Sixteen hexadecimal digits, a hash of all other fields: two plans that do the same on the
+    /// same machine have the same id.
     pub id: String,
     /// What the plan optimizes for.
     pub goal: Goal,

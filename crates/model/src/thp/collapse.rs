@@ -51,7 +51,8 @@ pub struct Collapse {
     pub would_collapse: u64,
     /// Why the run ended early; missing if it did not.
     pub stopped: Option<String>,
-    /// Which memory was in use, if blocks were chosen by access.
+    /// Whether access to the memory is known and how many blocks were in use, if blocks were chosen
+    /// by access.
     pub by_access: Option<ByAccess>,
     /// Results for each container and unit that had opted in, if the run was for those. The other
     /// fields are then sums over them.

@@ -21,7 +21,7 @@ pub struct Coverage {
     pub file: Bytes,
     /// How much of the file pages and shmem is mapped as huge pages.
     pub file_huge: Bytes,
-    /// Memory in swap.
+    /// Memory of the range that is in swap.
     pub swapped: Bytes,
     /// Address space that maps only the zero page: read, but never written.
     pub zero: Bytes,
@@ -102,7 +102,7 @@ pub struct MappingCoverage {
     pub size: Bytes,
     /// Name of the mapping, such as `[heap]` or the path of a file; may be empty.
     pub name: Name,
-    /// Type of the mapping.
+    /// Type of the mapping, as far as it matters for huge pages.
     pub kind: MappingKind,
     /// Whether the kernel would use huge pages for the mapping, by settings, advice and alignment.
     pub eligible: Reading<bool>,

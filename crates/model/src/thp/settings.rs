@@ -28,9 +28,9 @@ pub struct Thp {
 pub struct ThpSize {
     /// Size of the huge pages.
     pub bytes: Bytes,
-    /// Policy for anonymous memory; absent if this size is only for shmem.
+    /// Policy for using this size in anonymous memory; absent if this size is only for shmem.
     pub enabled: Reading<Choice>,
-    /// Policy for shmem; absent if this size is only for anonymous memory.
+    /// Policy for using this size in shmem; absent if this size is only for anonymous memory.
     pub shmem_enabled: Reading<Choice>,
     /// Counters of the folder `stats`, by file name. If the size is disabled everywhere and no such
     /// page was ever allocated, only the counters that show this.

@@ -9,9 +9,9 @@ use crate::{Bytes, Name, Nanos, Percent, Reading};
 /// The result of `pagewise compare`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Comparison {
-    /// The host, or its state, that was read first.
+    /// The first reading: the host, and when it was read.
     pub before: ComparedHost,
-    /// The host, or its state, that was read second.
+    /// The second reading: the host, and when it was read.
     pub after: ComparedHost,
     /// Whether both readings are of the same host since the same boot.
     pub relation: Relation,
@@ -46,7 +46,7 @@ pub struct Comparison {
 pub struct ComparedHost {
     /// Where the values were read from: `live` for the running host, or the path of a recording.
     pub root: Name,
-    /// The host's name; in a recording, a hash of it.
+    /// Name of the host; in a recording, a hash of the name.
     pub name: Reading<Name>,
     /// Release of the host's kernel.
     pub kernel: Reading<Name>,
@@ -167,14 +167,14 @@ pub struct ThreadChange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Presence {
-    /// The same one exists in both readings.
+    /// The same cgroup or process exists in both readings.
     Same,
-    /// Another one of the same name exists in the second reading: it was restarted, or belongs to
-    /// another host.
+    /// Another cgroup or process of the same name exists in the second reading: it was restarted,
+    /// or belongs to another host.
     Namesake,
-    /// It exists only in the first reading.
+    /// The cgroup or process exists only in the first reading.
     Gone,
-    /// It exists only in the second reading.
+    /// The cgroup or process exists only in the second reading.
     New,
 }
 

@@ -54,7 +54,7 @@ impl Program {
 /// The representation of a program in JSON.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 struct WrittenProgram {
-    /// The program and its arguments.
+    /// The command line: the program and its arguments.
     command: Vec<String>,
     /// The keys that describe the workload, including `kind`; missing if the program is not a
     /// workload of Pagewise.

@@ -60,7 +60,7 @@ impl RunEnd {
     }
 }
 
-/// One run of the command.
+/// One run of an experiment's command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialRun {
     /// Number of the run, from 1.
@@ -151,7 +151,7 @@ pub struct TrialSetting {
     pub value: String,
 }
 
-/// One variant of an experiment.
+/// One variant of an experiment, called an arm.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "WrittenArm", into = "WrittenArm")]
 #[schemars(rename = "TrialArm")]
