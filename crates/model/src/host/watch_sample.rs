@@ -43,8 +43,8 @@ pub struct WatchCourse {
     pub counts_requests: bool,
 }
 
-/// A phase of a watched program: consecutive samples in which the same memory was shared and
-/// collapsed.
+/// A phase of a watched program: consecutive samples between two changes. The memory changes when a
+/// fork that shares it appears or ends, and when a considerable part of it is collapsed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WatchPhase {
     /// Times of the phase's first and last sample.

@@ -275,8 +275,8 @@ pub trait Lender {
     /// Sets a kernel setting.
     ///
     /// # Errors
-    /// If the host does not have it or refuses the value, or if the old value could not be restored
-    /// later.
+    /// If the host does not have the setting or refuses the value, or if the old value could not be
+    /// restored later.
     fn lend_knob(&mut self, setting: &KnobSetting) -> Result<LoanId, Refusal> {
         Err(refuse_lending(&setting.to_string()))
     }
@@ -284,8 +284,8 @@ pub trait Lender {
     /// Returns one loan early.
     ///
     /// # Errors
-    /// If it is in use, if somebody else has changed it since, or if a zram device could not write
-    /// its idle pages.
+    /// If the thing that was lent is in use, if somebody else has changed it since, or if a zram
+    /// device could not write its idle pages.
     fn return_loan(&mut self, loan: LoanId) -> Result<(), Refusal>;
 }
 

@@ -31,7 +31,7 @@ pub enum Outcome {
     },
     /// What was borrowed or changed could not be restored; the entry stays in the journal.
     Left {
-        /// Why it could not be restored.
+        /// Why the thing could not be restored.
         why: String,
         /// What the user can do about it; `null` if that is not known.
         next: Option<String>,
@@ -76,7 +76,7 @@ pub struct Recovered {
     /// Why the journal was not read at all; nothing that it may name was restored.
     pub skipped: Option<SkippedJournal>,
     /// Why the journal could not be updated, for example because its disk is mounted read-only.
-    /// What `returns` reports was done all the same.
+    /// The restorations that `returns` reports were made nevertheless.
     pub unnoted: Option<String>,
 }
 

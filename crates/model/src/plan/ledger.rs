@@ -137,7 +137,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Computes the hit rates of these measurements, which must be in order of time.
+    /// Computes the hit rates from these measurements, which must be in order of time.
     #[must_use]
     pub fn new(entries: Vec<LedgerEntry>, damaged_lines: Vec<usize>, is_torn: bool) -> Self {
         let latest: BTreeMap<_, &LedgerEntry> = entries.iter().map(|it| (it.key(), it)).collect();

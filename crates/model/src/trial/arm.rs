@@ -14,7 +14,7 @@ use crate::{TrialArm, TrialSetting, most_similar};
 /// Parses `KNOB=VALUE` into a setting of an arm.
 ///
 /// # Errors
-/// What is wrong, and what was expected.
+/// A sentence that says what is wrong with `text`, and what was expected.
 pub fn setting(text: &str) -> Result<TrialSetting, String> {
     let (name, value) = text
         .split_once('=')

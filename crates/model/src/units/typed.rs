@@ -82,7 +82,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, NotADuration> {
 /// Parses a time with its units that must not be shorter than `least`.
 ///
 /// # Errors
-/// If the text is not a time, or the time is out of these limits.
+/// If the text is not a time, or the time is shorter than `least` or longer than a day.
 pub fn parse_duration_from(text: &str, least: Duration) -> Result<Duration, NotADuration> {
     let duration = match text {
         "0" => Duration::ZERO,
