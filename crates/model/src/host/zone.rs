@@ -124,8 +124,8 @@ impl FreeBlocks {
     ///
     /// `1 − (1 + free/2^order) / blocks`, 0 if nothing is free. Source: that of
     /// [`Self::unusable_free_index`]; the kernel calls it the fragmentation index
-    /// (`fragmentation_index()` in its mm/vmstat.c) and compacts instead of reclaiming if it exceeds
-    /// `vm.extfrag_threshold` thousandths.
+    /// (`fragmentation_index()` in its mm/vmstat.c) and compacts instead of reclaiming if the index
+    /// exceeds `vm.extfrag_threshold` thousandths.
     pub fn fragmentation_index(&self, order: usize) -> Option<f64> {
         let blocks = self.blocks.value()?;
         if pages_from(blocks, order) > 0 {
