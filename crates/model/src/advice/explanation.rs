@@ -13,9 +13,9 @@ pub struct Explanation {
     pub subject: &'static str,
     /// What the subject is, in a few words.
     pub title: &'static str,
-    /// Its parts, in reading order.
+    /// Parts of the explanation, in reading order.
     pub sections: Vec<Section>,
-    /// Commands that show or prove more on this host.
+    /// Commands that show more about the subject on this host, or prove what is said.
     pub next: Vec<NextCommand>,
 }
 
@@ -23,48 +23,49 @@ pub struct Explanation {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Section {
-    /// A paragraph.
+    /// A paragraph of text.
     Text {
-        /// Its sentences.
+        /// Sentences of the paragraph.
         text: String,
     },
-    /// Values of this host.
+    /// A list of values of this host.
     Values {
-        /// Title of the list.
+        /// Title of the list of values.
         title: String,
-        /// The values, one per line.
+        /// Values in the list, one per line.
         values: Vec<NamedValue>,
     },
     /// Sizes of this host, drawn as bars on one scale.
     Bars {
-        /// Title of the chart.
+        /// Title of the bar chart.
         title: String,
-        /// The amount that a bar of full length stands for; if missing, the largest amount.
+        /// The amount that a bar of full length stands for; if missing, the largest amount in the
+        /// chart.
         #[serde(skip_serializing_if = "Option::is_none")]
         whole: Option<u64>,
-        /// The bars, one per line.
+        /// Bars of the chart, one per line.
         bars: Vec<Bar>,
     },
     /// A common but wrong claim about the subject, and the facts.
     Correction {
-        /// The claim.
+        /// The wrong claim about the subject, as people state it.
         claim: &'static str,
-        /// The facts.
+        /// What is true instead of the claim.
         fact: String,
     },
 }
 
-/// A value of this host with its name.
+/// A value of this host, with the kernel's name for that value.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct NamedValue {
-    /// The kernel's name for it.
+    /// The kernel's name for the value.
     pub name: String,
-    /// The value as text with its unit, or why it could not be read.
+    /// The value as text with its unit, or why the value could not be read.
     pub reading: Reading<Name>,
 }
 
 impl NamedValue {
-    /// The Reading as text under this name.
+    /// Turns a Reading into text, under the given name.
     pub fn new<T: Quantity + Clone>(name: impl Into<String>, reading: &Reading<T>) -> Self {
         let reading = reading.clone().map(|value| Name::from(value.shown().as_str()));
         Self { name: name.into(), reading }
@@ -74,26 +75,26 @@ impl NamedValue {
 /// One bar of a chart.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Bar {
-    /// Its label.
+    /// Label of the bar.
     pub name: String,
-    /// The amount with its unit.
+    /// The amount that the bar stands for, as text with its unit.
     pub shown: String,
-    /// Its length, in a unit that all bars of the chart share.
+    /// Length of the bar, in a unit that all bars of the chart share.
     pub amount: u64,
 }
 
 impl Bar {
-    /// A bar with a label, the text to print beside it, and its length.
+    /// Creates a bar with a label, the text to print beside it, and its length.
     pub fn new(name: impl Into<String>, shown: impl Into<String>, amount: u64) -> Self {
         Self { name: name.into(), shown: shown.into(), amount }
     }
 }
 
-/// A command and what it is for.
+/// A command that shows more about a subject, and what it shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NextCommand {
     /// The command, ready to paste into a shell.
     pub command: String,
-    /// What it shows.
+    /// What the command shows.
     pub shows: &'static str,
 }

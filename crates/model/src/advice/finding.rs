@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A diagnosis with the readings that prove it.
+//! A diagnosis of the host, with the values that prove it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::Source;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Good to know; no harm today.
+    /// Good to know; does no harm today.
     Info,
     /// Memory or time is being wasted.
     Warning,
@@ -18,19 +18,19 @@ pub enum Severity {
     Critical,
 }
 
-/// One Reading that proves a finding.
+/// A value that was read on the host, and its file, as proof of a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
-    /// The file on the host.
+    /// The file on the host that the value was read from.
     pub path: String,
-    /// The line in it, counted from 1; `null` if the file is a single value.
+    /// The line in the file, counted from 1; `null` if the file is a single value.
     pub line: Option<u32>,
-    /// The value with its unit. A change over the interval is marked as such.
+    /// The value with its unit. If it is a change over the interval, the text says so.
     pub value: String,
 }
 
 impl Evidence {
-    /// Evidence that `source` contained `value`.
+    /// Creates evidence that the file of `source` contained `value`.
     pub fn new(source: &Source, value: String) -> Self {
         Self { path: source.path().to_owned(), line: source.line_number(), value }
     }
@@ -39,17 +39,17 @@ impl Evidence {
 /// A diagnosis: what is wrong, why it matters, the Readings that prove it, and what to do next.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Finding {
-    /// Stable name of the rule, as `zram-unused`.
+    /// Stable name of the rule that reported the finding, such as `zram-unused`.
     pub id: &'static str,
-    /// Its severity.
+    /// How urgent the finding is.
     pub severity: Severity,
-    /// One line without the id: what is wrong.
+    /// What is wrong, in one line without the id.
     pub title: String,
     /// The facts with their numbers, in one or two sentences.
     pub what: String,
     /// Two sentences that explain the cause or the harm.
     pub why: String,
-    /// The Readings that prove it; never empty.
+    /// The values that prove the finding, with their files; never empty.
     pub evidence: Vec<Evidence>,
     /// Commands to run next, ready to paste, best first.
     pub next: Vec<String>,

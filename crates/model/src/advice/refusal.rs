@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Why something that was asked for was not done, and what would help.
+//! Errors that say why a request was not carried out, and what would help.
 //!
 //! An error answers four questions: what, why, what state the host is in, and what to do next. Its
 //! text and its sources answer the first two, [`Advice`] the others. [`Refusal`] is for errors that
@@ -10,14 +10,15 @@ use std::error::Error;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The state that an error leaves, and what to do about it.
+/// What an error adds to its message: the state of the host after it, and what to do about it.
 pub trait Advice: Error {
-    /// The state it left behind, if it is not what the reader would expect.
+    /// The state in which the failed operation left the host, if it is not what the reader would
+    /// expect.
     fn state(&self) -> Option<String> {
         None
     }
 
-    /// What would help, if that is known.
+    /// What the user can do about the error, if that is known.
     fn next(&self) -> Option<String>;
 }
 
@@ -30,25 +31,26 @@ pub struct Refusal {
     pub what: String,
     /// The reason, with the innermost cause last; empty if `what` is sufficient.
     pub why: String,
-    /// What would help, if that is known.
+    /// What the user can do about the refusal, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
 
 impl Refusal {
-    /// A refusal without advice.
+    /// Creates a refusal of `what` for the reason `why`, without advice.
     #[must_use]
     pub fn new(what: impl Into<String>, why: impl Into<String>) -> Self {
         Self { what: what.into(), why: why.into(), next: None }
     }
 
-    /// One sentence, such as `--disk: expected a folder, found a file`, and what would help.
+    /// Creates a refusal from one sentence, such as `--disk: expected a folder, found a file`, and
+    /// the advice `next`.
     #[must_use]
     pub fn advised(what: impl Into<String>, next: impl Into<String>) -> Self {
         Self { what: what.into(), why: String::new(), next: Some(next.into()) }
     }
 
-    /// The refusal of a larger task `what`, with this refusal as the reason.
+    /// Creates the refusal of a larger task `what`, with this refusal as the reason.
     #[must_use]
     pub fn within(self, what: impl Into<String>) -> Self {
         Self { what: what.into(), why: self.to_string(), next: self.next }

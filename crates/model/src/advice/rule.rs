@@ -6,21 +6,21 @@ use serde::Serialize;
 
 use crate::Severity;
 
-/// A rule and what it depends on.
+/// The description of one rule of `pagewise doctor`: what it detects and what it depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RuleExplanation {
-    /// Stable name; the `id` of its findings.
+    /// Stable name of the rule, which is also the `id` of its findings.
     pub id: &'static str,
-    /// Lowest severity of its findings.
+    /// Lowest severity of the rule's findings.
     pub least: Severity,
-    /// Highest severity of its findings.
+    /// Highest severity of the rule's findings.
     pub most: Severity,
-    /// What it detects, in a sentence.
+    /// What the rule detects, in a sentence.
     pub doc: &'static str,
-    /// The files and lines that it reads.
+    /// The files, and lines in them, that the rule reads.
     pub readings: &'static [&'static str],
     /// The thresholds for a finding, and for a higher severity.
     pub thresholds: &'static str,
-    /// General advice; a finding has commands for its machine.
+    /// General advice on what to do; a finding has commands for the machine it was found on.
     pub act: &'static str,
 }

@@ -7,20 +7,20 @@ use serde::Serialize;
 
 use crate::Name;
 
-/// How short of memory a host or a cgroup is. Orders from best to worst.
+/// How short of memory a host or a cgroup is, ordered from best to worst.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// Not even the size of RAM could be read.
+    /// Nothing is known: not even the size of RAM could be read.
     #[default]
     Unknown,
     /// Nothing indicates that memory is short.
     Calm,
     /// Little memory is left, or something has already failed; programs do not wait for memory yet.
     Tight,
-    /// Programs wait for memory, or it will be exhausted soon.
+    /// Programs wait for memory, or memory will be exhausted soon.
     Short,
     /// Memory is nearly exhausted, programs hardly make progress, or processes are being killed.
     Critical,
@@ -31,9 +31,11 @@ pub enum Level {
 pub struct HostVerdict {
     /// The worst of `host` and of all `groups`.
     pub level: Level,
-    /// One to three sentences: the worst problem with its number, and whose it is.
+    /// The verdict in one to three sentences: the worst problem with its number, and which cgroup
+    /// or the host has it.
     pub line: String,
-    /// The host as a whole, without cgroups that are short because of a limit.
+    /// How short of memory the host as a whole is, without cgroups that are short because of a
+    /// limit.
     pub host: Level,
     /// Cgroups that are short because of a limit, worst first.
     pub groups: Vec<GroupVerdict>,
@@ -46,8 +48,8 @@ pub struct HostVerdict {
 pub struct GroupVerdict {
     /// The cgroup's path below the root of the hierarchy.
     pub group: Name,
-    /// How short it is.
+    /// How short of memory the cgroup is.
     pub level: Level,
-    /// The worst problem with its number, as a clause without a full stop.
+    /// The worst problem of the cgroup with its number, as a clause without a full stop.
     pub line: String,
 }

@@ -13,27 +13,27 @@ pub enum IdleMethod {
     /// Accessed bits were cleared and read again later (`clear_refs`, `smaps`). Only mapped memory
     /// has such bits: page cache that no process maps is not covered.
     AccessedBits,
-    /// Multi-gen LRU: generations of the group's pages that are at least that old. Reading a file
-    /// without mapping it does not move its pages to a younger generation.
+    /// Multi-gen LRU: the idle memory is the pages in generations that are at least that old.
+    /// Reading a file without mapping it does not move its pages to a younger generation.
     Generations,
-    /// Page cache on the inactive list. The list is ordered but has no times, so the idle time is
-    /// not known.
+    /// The idle memory is the page cache on the inactive list. The list is ordered but has no
+    /// times, so the idle time is not known.
     InactiveList,
 }
 
 /// Memory of a cgroup that was not used for some time.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct IdleMemory {
-    /// How it was found.
+    /// How the idle memory was found.
     pub method: IdleMethod,
-    /// Seconds for which it was at least idle; `null` if the method gives no times.
+    /// Seconds for which the memory was idle at least; `null` if the method gives no times.
     pub seconds: Option<f64>,
-    /// Anonymous memory and shmem: it can only be swapped out. `null` if the method does not cover
-    /// it.
+    /// Idle anonymous memory and shmem, which can only be swapped out. `null` if the method does
+    /// not cover them.
     pub anon: Option<Bytes>,
-    /// Page cache: it can be dropped.
+    /// Idle page cache, which can be dropped.
     pub file: Bytes,
-    /// What the method does not cover, in a sentence; empty if it covers all.
+    /// Which memory the method does not cover, in a sentence; empty if it covers all.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub left_out: String,
 }
@@ -51,7 +51,7 @@ pub enum Confidence {
 }
 
 impl Confidence {
-    /// The level in one word.
+    /// The confidence as a word: `low`, `medium` or `high`.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Low => "low",
@@ -61,31 +61,32 @@ impl Confidence {
     }
 }
 
-/// The verdict on a limit.
+/// Whether the memory limit of a cgroup is too low, about right, or could be lower.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitVerdict {
-    /// The group needs more than its limit: raise it at least to the size.
+    /// The group needs more than its limit, which should be raised at least to the suggested size.
     TooLow,
-    /// The group needs about its limit.
+    /// The group needs about as much memory as its limit allows.
     Fits,
-    /// The group has no limit, or a higher one: the suggested size would leave it what it uses.
+    /// The group has no limit, or one higher than the suggested size, which would leave it what it
+    /// uses.
     CouldBe,
-    /// Unknown; a reason says why.
+    /// The needed limit is not known; one of the reasons says why.
     NotKnown,
 }
 
-/// Which limit a cgroup needs.
+/// The suggested memory limit of a cgroup, with the reasons and the commands that set it.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct LimitAdvice {
     /// The verdict on the limit.
     pub verdict: LimitVerdict,
-    /// The suggested limit; `null` unless the verdict is `too-low` or `could-be`.
+    /// The suggested memory limit; `null` unless the verdict is `too-low` or `could-be`.
     pub size: Option<Bytes>,
     /// How reliable the verdict is; `null` if nothing is known.
     pub confidence: Option<Confidence>,
-    /// The reasons in sentences: first what the size consists of, then what the confidence follows
-    /// from.
+    /// The reasons in sentences: first what the suggested limit consists of, then what the
+    /// confidence follows from.
     pub reasons: Vec<String>,
     /// Commands that set the limit, each with how long it lasts and how to undo it.
     pub commands: Vec<String>,
@@ -95,73 +96,75 @@ pub struct LimitAdvice {
 /// includes its child groups.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct WorkingSet {
-    /// Path below the hierarchy's root, starting with `/`.
+    /// Path of the cgroup below the hierarchy's root, starting with `/`.
     pub group: Name,
-    /// Memory charged to it now (`memory.current`).
+    /// Memory that is charged to the group now (`memory.current`).
     pub current: Reading<Bytes>,
-    /// Highest `current` since it was created (`memory.peak`; `memory.max_usage_in_bytes` of
+    /// Highest `current` since the group was created (`memory.peak`; `memory.max_usage_in_bytes` of
     /// version 1).
     pub peak: Reading<Bytes>,
-    /// The smaller of its own `memory.high` and `memory.max`.
+    /// The smaller of the group's own `memory.high` and `memory.max`.
     pub limit: Reading<Limit>,
-    /// What is left below the limit; `null` if there is no limit.
+    /// How much more memory the group may use before it reaches its limit; `null` if there is no
+    /// limit.
     pub headroom: Option<Bytes>,
-    /// Its memory in swap.
+    /// Memory of the group that is in swap.
     pub swap: Reading<Bytes>,
     /// Refaults of file pages and of swapped pages per second; `null` if the host was read only
     /// once.
     pub refaults_per_second: Option<f64>,
-    /// Share of the last minute in which at least one of its tasks waited for memory.
+    /// Share of the last minute in which at least one task of the group waited for memory.
     pub waited: Reading<Percent>,
-    /// How often it reached `memory.max` since it was created.
+    /// How often the group reached `memory.max` since it was created.
     pub max_events: Reading<u64>,
-    /// Processes in it that were killed for lack of memory since it was created.
+    /// Processes in the group that were killed for lack of memory since it was created.
     pub oom_kills: Reading<u64>,
-    /// Memory that cannot be reclaimed at all, mostly because it is locked (`unevictable`).
+    /// Memory of the group that cannot be reclaimed at all, mostly because it is locked
+    /// (`unevictable`).
     pub unevictable: Reading<Bytes>,
-    /// Memory that was not used for some time; `null` if no counter shows it.
+    /// Memory of the group that was not used for some time; `null` if no counter shows it.
     pub idle: Option<IdleMemory>,
-    /// Memory in RAM that was used recently: its memory minus what is idle; `null` if it is not
-    /// known.
+    /// Memory of the group in RAM that was used recently: its memory minus what is idle; `null` if
+    /// it is not known.
     pub hot: Option<Bytes>,
-    /// Which limit it needs.
+    /// Which limit the group needs.
     pub advice: LimitAdvice,
 }
 
-/// A process of the selected cgroup.
+/// The memory of one process of the selected cgroup.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ProcessUse {
-    /// Process id.
+    /// Process id of the process.
     pub pid: u32,
-    /// The command's name.
+    /// Name of the process's command.
     pub name: Name,
-    /// Resident memory; shared pages count in full.
+    /// Resident memory of the process; pages that it shares with others count in full.
     pub resident: Option<Bytes>,
-    /// Memory in swap.
+    /// Memory of the process that is in swap.
     pub swap: Reading<Bytes>,
-    /// Memory that is locked into RAM (mlock).
+    /// Memory that the process locked into RAM (mlock).
     pub locked: Reading<Bytes>,
-    /// Proportional share of its memory that it did not use while it was observed; `null` if it was
-    /// not observed.
+    /// Memory that the process did not use while it was observed (its proportional share of shared
+    /// pages); `null` if it was not observed.
     pub idle: Option<Bytes>,
 }
 
 /// The result of `pagewise limits`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct LimitSurvey {
-    /// Cgroups, the largest first.
+    /// The examined cgroups, the largest first.
     pub groups: Vec<WorkingSet>,
     /// Processes of the selected cgroup, the largest first; empty if none was selected.
     pub processes: Vec<ProcessUse>,
     /// Cgroups that were left out because there are more than Pagewise reads at once.
     pub left_out: u64,
-    /// Why idle times of pages are not known, for each method.
+    /// Why the idle times of pages are not known: a reason for each method that did not work.
     pub unknown: Vec<String>,
     /// The cost of observing processes; `null` if no accessed bits were cleared.
     pub watched: Option<WatchCost>,
 }
 
-/// The cost of clearing accessed bits and reading them again.
+/// The cost of clearing accessed bits of processes and reading them again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 pub struct WatchCost {
     /// Processes whose accessed bits were cleared and read.
@@ -171,33 +174,34 @@ pub struct WatchCost {
     pub not_read: u64,
     /// Seconds between clearing and reading.
     pub seconds: f64,
-    /// Seconds spent in the calls that clear and read the bits.
+    /// Seconds spent in the system calls that clear and read the bits.
     pub own_seconds: f64,
-    /// Proportional size of these processes.
+    /// Sum of the proportional sizes of the processes whose bits were read.
     pub looked_at: Bytes,
 }
 
 /// Processes whose accessed bits were cleared and read again later.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WatchedMemory {
-    /// The cost.
+    /// The cost of clearing and reading the accessed bits.
     pub cost: WatchCost,
-    /// Every process that was read.
+    /// The idle memory of every process whose bits were read.
     pub processes: Vec<WatchedProcess>,
-    /// Highest amount of anonymous memory of the group in RAM meanwhile, read once a second; `None`
-    /// if its counters could not be read.
+    /// Highest amount of anonymous memory of the group in RAM during the observation, read once a
+    /// second; `None` if the group's counters could not be read.
     pub anon_peak: Option<Bytes>,
 }
 
-/// Memory that a process did not use since its accessed bits were cleared. Sizes are proportional.
+/// Memory that a process did not use since its accessed bits were cleared. All sizes are
+/// proportional: each shared page is divided by the number of its users.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WatchedProcess {
-    /// Process id.
+    /// Process id of the process.
     pub pid: u32,
-    /// Mapped memory in RAM.
+    /// Memory in RAM that the process has mapped.
     pub looked_at: Bytes,
-    /// Anonymous memory and shmem that it did not use.
+    /// Anonymous memory and shmem that the process did not use.
     pub idle_anon: Bytes,
-    /// Mapped page cache that it did not use.
+    /// Mapped page cache that the process did not use.
     pub idle_file: Bytes,
 }

@@ -10,15 +10,15 @@ use crate::{
     ZramChoice,
 };
 
-/// The page contents that were used for all measurements.
+/// The page contents that a benchmark stored and read back in all its measurements.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct BenchInput {
     /// Where the contents came from: `redis-server (pid 4121)` or, if generated,
     /// `made up: text:100`.
     pub name: Name,
-    /// Number of pages.
+    /// Number of pages from the source.
     pub pages: u64,
-    /// Size of these pages.
+    /// Size of all these pages together.
     pub bytes: Bytes,
     /// Same-filled pages of the source (one machine word repeated). They take no memory with any
     /// algorithm and are left out.
@@ -31,43 +31,46 @@ pub struct BenchInput {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BenchLayer {
-    /// On borrowed zram devices, through the block layer.
+    /// Measured on borrowed zram devices, through the block layer.
     Zram,
-    /// With the same algorithms as libraries in this program: no kernel, no block layer, no
-    /// zsmalloc.
+    /// Measured with the same algorithms as libraries in this program: no kernel, no block layer,
+    /// no zsmalloc.
     Codecs,
 }
 
 /// The result of `pagewise bench`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Benchmark {
-    /// The page contents that were used.
+    /// The page contents that were used for the measurements.
     pub input: BenchInput,
     /// Where the compression was measured.
     pub layer: BenchLayer,
-    /// Whether Ctrl-C ended it early.
+    /// Whether Ctrl-C ended the benchmark early.
     pub stopped: bool,
-    /// Each algorithm in each shape.
+    /// Rates and times of each algorithm, for each shape of requests.
     pub rows: Vec<BenchRow>,
-    /// What was measured beside the algorithms for comparison.
+    /// Reference operations that compress nothing, measured beside the algorithms for comparison.
     pub references: Vec<Reference>,
     /// Costs of real page faults on swap.
     pub faults: Vec<FaultRow>,
-    /// Costs of swapping out.
+    /// CPU costs of swapping pages out.
     pub swap_out: Vec<SwapOutCost>,
-    /// Costs of writing pages of zswap's pool back to a swap file; empty unless it was measured.
+    /// Costs of writing pages of zswap's pool back to a swap file; empty unless writeback was
+    /// measured.
     pub writebacks: Vec<WritebackCost>,
-    /// zswap against zram; empty unless zswap was measured.
+    /// Costs of zswap compared with zram; empty unless zswap was measured.
     pub store_comparisons: Vec<StoreComparison>,
-    /// Effect of `vm.page-cluster`, for each kind of memory.
+    /// How `vm.page-cluster` changes the time of a page fault, for each kind of memory.
     pub cluster_effects: Vec<ClusterEffect>,
-    /// The `vm.page-cluster` that the times imply, for each algorithm.
+    /// The best `vm.page-cluster` according to the measured times, for each algorithm.
     pub cluster_choices: Vec<ClusterChoice>,
-    /// Cost of a page from swap against one from a file, and the `vm.swappiness` that follows.
+    /// Cost of reading a page from swap compared with one from a file, and the `vm.swappiness` that
+    /// follows.
     pub cost_ratios: Vec<CostRatio>,
-    /// The same if a slower swap tier lies below zram.
+    /// The cost of a page fault and the `vm.swappiness` that follows if a slower swap tier lies
+    /// below zram, for different shares of faults that zram serves.
     pub tier_mixes: Vec<TierMix>,
-    /// When compressed RAM pays compared with the tier below it.
+    /// How often a page must be faulted in before compressed RAM is cheaper than the tier below it.
     pub break_even: Vec<BreakEven>,
     /// Algorithms by read time and compression ratio.
     pub pareto: Vec<ParetoPoint>,

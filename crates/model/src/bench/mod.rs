@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What was measured: estimates from sampled pages, benchmarks of zram and zswap, and the choice they lead to.
+//! Results of measurements: estimates from sampled pages, benchmarks of zram and zswap, and the
+//! settings that follow from them.
 
 mod benchmark;
 mod costs;

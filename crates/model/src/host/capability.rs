@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Features of this kernel: which are available, and why the others are not.
+//! Features of the running kernel: which are available, and why the others are not.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::Evidence;
 
-/// One feature of the kernel, probed by its file or system call.
+/// One feature of the kernel and whether it is available, probed by its file or system call.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Capability {
-    /// Stable name, as `zram.writeback`.
+    /// Stable name of the feature, such as `zram.writeback`.
     pub feature: &'static str,
-    /// What it is for, in half a sentence.
+    /// What the feature is for, in half a sentence.
     pub doc: &'static str,
-    /// Whether it is available.
+    /// Whether the feature is available and, if not, what is missing.
     pub state: FeatureState,
     /// The files that were probed.
     pub evidence: Vec<Evidence>,
@@ -23,27 +23,28 @@ pub struct Capability {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "is", rename_all = "kebab-case")]
 pub enum FeatureState {
-    /// Its file or call exists.
+    /// The feature's file or system call exists.
     Present,
-    /// A module in the module folder provides it, and the module is not loaded.
+    /// The feature is in a module in the module folder that is not loaded.
     Loadable {
-        /// The name to pass to `modprobe`.
+        /// Name of the module, to pass to `modprobe`.
         module: &'static str,
     },
-    /// The kernel was built without it.
+    /// The kernel was built without the feature.
     NotBuilt {
-        /// The configuration option that is off.
+        /// The configuration option of the kernel that is off.
         option: &'static str,
     },
-    /// The kernel was built with it, and it is switched off.
+    /// The kernel was built with the feature, but the feature is switched off.
     Off {
-        /// What would switch it on, such as `psi=1 on the kernel command line`.
+        /// What would switch the feature on, such as `psi=1 on the kernel command line`.
         switch: &'static str,
     },
     /// Pagewise runs in a container; the feature belongs to the host outside.
     OutsideContainer,
-    /// It exists, and only root may read its state.
+    /// The feature exists, and only root may read its state.
     Denied,
-    /// Not available, and neither the kernel's configuration nor a module explains why.
+    /// The feature is not available, and neither the kernel's configuration nor a module explains
+    /// why.
     Missing,
 }

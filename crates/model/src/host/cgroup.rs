@@ -6,13 +6,13 @@ use serde::Serialize;
 
 use crate::{Bytes, Counters, Limit, Name, Pressure, Reading};
 
-/// Which versions of cgroups this host has.
+/// Which versions of cgroups a host has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Hierarchy {
-    /// Version 2: one tree, with the memory controller enabled.
+    /// Version 2 only: one tree, with the memory controller enabled.
     V2,
-    /// Version 1: a tree per controller.
+    /// Version 1 only: a tree for each controller.
     V1,
     /// The memory controller is in a version 1 tree; a version 2 tree without it is mounted as
     /// well.
@@ -27,18 +27,18 @@ pub enum Hierarchy {
 pub struct Cgroups {
     /// Which versions of cgroups the host has.
     pub hierarchy: Hierarchy,
-    /// Every group, parents before children; the root is `/`.
+    /// Every memory cgroup, parents before children; the path of the root is `/`.
     pub groups: Vec<Cgroup>,
-    /// Groups left out because there were more than are read at one time.
+    /// Number of cgroups left out because there were more than are read at one time.
     pub left_out: u64,
 }
 
-/// One memory cgroup. Names are those of version 2; on a host with version 1, the equivalent file
-/// is read.
+/// One memory cgroup. The fields are named as in version 2; on a host with version 1, the
+/// equivalent file is read.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "each field is the cgroup v2 file of the same name")]
 pub struct Cgroup {
-    /// Path below the hierarchy's root, starting with `/`.
+    /// Path of the cgroup below the hierarchy's root, starting with `/`.
     pub path: Name,
     pub current: Reading<Bytes>,
     pub peak: Reading<Bytes>,
@@ -47,32 +47,33 @@ pub struct Cgroup {
     pub high: Reading<Limit>,
     pub max: Reading<Limit>,
     pub swap_current: Reading<Bytes>,
-    /// Swap limit. Version 1 limits memory plus swap: here it is that limit minus `max`.
+    /// Limit on the group's swap. Version 1 limits memory plus swap: here it is that limit minus
+    /// `max`.
     pub swap_max: Reading<Limit>,
     pub zswap_current: Reading<Bytes>,
     pub zswap_max: Reading<Limit>,
     /// Whether zswap may write pages of the group back to disk; `false` in a parent group applies
-    /// as well.
+    /// to this group as well.
     pub zswap_writeback: Reading<bool>,
     /// Version 1 only: the group's own swappiness.
     pub swappiness: Reading<u64>,
     pub anon: Reading<Bytes>,
     pub file: Reading<Bytes>,
     pub shmem: Reading<Bytes>,
-    /// Anonymous memory in huge pages.
+    /// Anonymous memory of the group in huge pages.
     pub anon_thp: Reading<Bytes>,
     pub refault_anon: Reading<u64>,
     pub refault_file: Reading<u64>,
     pub pgmajfault: Reading<u64>,
     pub events: CgroupEvents,
     pub pressure: Pressure,
-    /// All lines of `memory.stat`, by the kernel's name.
+    /// All lines of the group's `memory.stat`, by the kernel's name.
     #[serde(skip)]
     #[schemars(skip)]
     pub stat: Counters,
 }
 
-/// How often a limit was hit (`memory.events`).
+/// How often a memory cgroup hit its limits (`memory.events`).
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "each field is the event of the same name")]
 pub struct CgroupEvents {

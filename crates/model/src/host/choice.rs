@@ -11,7 +11,7 @@ use crate::Name;
 /// A setting that is one of several words: the one in brackets of `always [madvise] never`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Choice {
-    /// The active word.
+    /// The active word (the one in brackets).
     pub active: Name,
     /// All words, in the kernel's order.
     pub available: Vec<Name>,
@@ -26,9 +26,9 @@ impl fmt::Display for Choice {
 /// The compression algorithms in a line like `lzo [lz4] zstd`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Algorithms {
-    /// The active one (in brackets).
+    /// The active algorithm (the one in brackets).
     pub active: Name,
-    /// All of them, in the kernel's order.
+    /// All algorithms in the line, in the kernel's order.
     pub available: Vec<Name>,
 }
 

@@ -11,46 +11,47 @@ pub struct Configuration {
     /// Settings in configuration files: for each mechanism in the order in which it applies them,
     /// so that the last one for a target wins. Lines that no program reads are included.
     pub settings: Vec<PersistentSetting>,
-    /// The profile of TuneD; `None` if TuneD is disabled or has no profile.
+    /// The active profile of TuneD; `None` if TuneD is disabled or has no profile.
     pub tuned: Option<Tuned>,
     /// Programs and units that set up compressed swap or kill processes for lack of memory, known
     /// by their files.
     pub managers: Vec<Manager>,
-    /// How many sysctl files there are; 0 also if they could not be listed.
+    /// Number of sysctl files on the host; 0 also if they could not be listed.
     pub sysctl_files: usize,
-    /// The disk that hibernation resumes from, as in `/sys/power/resume`; `0:0` means none.
+    /// The disk that the kernel resumes from after hibernation, as in `/sys/power/resume`; `0:0`
+    /// means none.
     pub resume_device: Reading<Name>,
 }
 
 /// The active profile of TuneD, with the profiles that it includes.
 #[derive(Debug, Clone)]
 pub struct Tuned {
-    /// The profile's name; several names mean profiles that are merged.
+    /// Name of the profile; several names mean profiles that are merged.
     pub profile: Reading<Name>,
     /// Whether TuneD applies `/etc/sysctl.conf` and the files in `/etc/sysctl.d` and
     /// `/run/sysctl.d` again after its profile, so that those win (`reapply_sysctl`).
     pub reapplies_sysctl: bool,
 }
 
-/// What a manager is for. Two with the same purpose interfere with each other.
+/// What a manager is for. Two managers with the same purpose interfere with each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// Sets up swap in compressed RAM.
+    /// The manager sets up swap in compressed RAM.
     CompressedSwap,
-    /// Kills processes before the kernel does.
+    /// The manager kills processes before the kernel does.
     OomKiller,
-    /// Sets `vm` settings when it starts.
+    /// The manager sets `vm` settings when it starts.
     Settings,
 }
 
-/// A program that manages memory, detected by the file that enables it.
+/// A program that manages memory, detected by the file that enables the program.
 #[derive(Debug, Clone)]
 pub struct Manager {
-    /// Its name, such as `zram-generator`.
+    /// Name of the manager, such as `zram-generator`.
     pub name: &'static str,
-    /// What it is for.
+    /// What the manager is for.
     pub purpose: Purpose,
-    /// The file that enables it, and the setting in it.
+    /// The setting that enables the manager, and the file that contains it.
     pub found: Reading<Name>,
 }
 

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! DAMON: data access monitoring.
+//! The use of DAMON (data access monitoring) on a host.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{Name, Reading};
 
-/// What uses DAMON on this host.
+/// The users of DAMON on this host: kernel modules and kdamond threads.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Damon {
-    /// `damon_reclaim`, `damon_lru_sort`, `damon_stat`.
+    /// The modules `damon_reclaim`, `damon_lru_sort` and `damon_stat`, as far as the kernel has
+    /// them.
     pub modules: Vec<DamonModule>,
     /// Number of kdamond threads that are configured through sysfs.
     pub kdamonds: Reading<u32>,
-    /// State of each of these threads, such as `on`.
+    /// State of each configured kdamond thread, such as `on`.
     pub kdamond_states: Vec<Reading<Name>>,
 }
 
-/// A module that runs DAMON for one purpose.
+/// A kernel module that runs DAMON for one purpose.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct DamonModule {
-    /// The module's name.
+    /// Name of the module.
     pub name: Name,
-    /// Whether it is running.
+    /// Whether the module is running.
     pub enabled: Reading<bool>,
 }

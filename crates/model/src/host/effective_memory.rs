@@ -6,32 +6,32 @@ use crate::{Bytes, Name, Outcome, Percent, Ratio, Reading, Snapshot, Source, Zra
 /// Memory in use, with and without compression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EffectiveMemory {
-    /// All RAM: `MemTotal`.
+    /// Size of all RAM: `MemTotal`.
     pub ram: Bytes,
-    /// RAM in use: `MemTotal` minus `MemAvailable`. The kernel can hand out the rest without
-    /// swapping.
+    /// RAM in use: `MemTotal` minus `MemAvailable`. The kernel can give the rest to programs
+    /// without swapping.
     pub in_use: Bytes,
-    /// Pages in zram, zmerge and zswap at their size before compression, without those on a backing
+    /// Size before compression of the pages in zram, zmerge and zswap, without those on a backing
     /// device.
     pub stored: Bytes,
-    /// RAM that these pages take, including the allocator's overhead.
+    /// RAM that these compressed pages take, including the allocator's overhead.
     pub pool: Bytes,
 }
 
 impl EffectiveMemory {
-    /// RAM that would be in use without compression: [`Self::in_use`] minus the pool, plus the
-    /// uncompressed size of what it stores.
+    /// RAM that would be in use without compression: [`Self::in_use`] minus the RAM of the pools,
+    /// plus the uncompressed size of the pages in them.
     pub fn uncompressed_size(&self) -> Bytes {
         self.in_use.saturating_sub(self.pool).saturating_add(self.stored)
     }
 
-    /// The same in percent of RAM. Above 100 %, more memory is in use than RAM could hold without
-    /// compression.
+    /// [`Self::uncompressed_size`] in percent of RAM. Above 100 %, more memory is in use than RAM
+    /// could hold without compression.
     pub fn of_ram(&self) -> Option<Percent> {
         self.uncompressed_size().percent_of(self.ram)
     }
 
-    /// Stored bytes per byte of the pool; `None` if the pool is empty.
+    /// Size before compression per byte of RAM that the pools take; `None` if the pools are empty.
     pub fn stored_per_pool(&self) -> Option<Ratio> {
         Ratio::from_sizes(self.stored, self.pool)
     }
@@ -71,8 +71,8 @@ impl EffectiveMemory {
     }
 }
 
-/// Uncompressed size of the pages in RAM. The kernel's `orig_data_size` includes pages that were
-/// written to the backing device.
+/// Uncompressed size of a device's pages that are in RAM. The kernel's `orig_data_size` includes
+/// pages that were written to the backing device.
 fn stored_in_ram(zram: &Zram) -> Result<Bytes, Outcome<EffectiveMemory>> {
     let stored = read_known(&zram.mm_stat.original)?;
     let has_backing = zram.backing_device.value().is_some_and(|it| it.as_str() != "none");
@@ -80,7 +80,7 @@ fn stored_in_ram(zram: &Zram) -> Result<Bytes, Outcome<EffectiveMemory>> {
     Ok(stored.saturating_sub(on_disk))
 }
 
-/// The value, or why there is none and which file would contain it.
+/// The value of a Reading, or why there is none and which file would contain it.
 fn read_known(size: &Reading<Bytes>) -> Result<Bytes, Outcome<EffectiveMemory>> {
     let at = |why: &str| format!("{}: {why}", Name::from(size.source.to_string().as_str()));
     match &size.outcome {

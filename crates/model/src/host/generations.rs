@@ -3,12 +3,12 @@
 
 use crate::{Millis, Name, Pages};
 
-/// One memory cgroup's pages on all nodes, by generation.
+/// Pages of one memory cgroup on all NUMA nodes, by generation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupGenerations {
-    /// Path below the hierarchy's root, starting with `/`.
+    /// Path of the cgroup below the hierarchy's root, starting with `/`.
     pub path: Name,
-    /// The generations of each node, oldest first.
+    /// The generations on each NUMA node, oldest first.
     pub nodes: Vec<Vec<Generation>>,
 }
 
@@ -17,9 +17,9 @@ pub struct GroupGenerations {
 pub struct Generation {
     /// Age of the generation: how long ago the kernel created it.
     pub age: Millis,
-    /// Anonymous pages and shmem.
+    /// Number of anonymous pages and shmem pages in the generation.
     pub anon: Pages,
-    /// Pages of files.
+    /// Number of file pages in the generation.
     pub file: Pages,
 }
 

@@ -22,18 +22,19 @@ pub struct Installation {
     pub machine_id_hash: Option<String>,
     /// Names of all files in the folders of tmpfiles.d, sorted.
     pub tmpfiles_names: Vec<String>,
-    /// Contents of the files that plans of Pagewise may have written, by absolute path.
+    /// Contents of the configuration files that plans of Pagewise may have written, by absolute
+    /// path.
     pub own_files: BTreeMap<String, String>,
-    /// Where a plan puts a swap file.
+    /// The folder in which a plan creates swap files.
     pub swap_folder: SwapFolder,
 }
 
 /// The folder in which a plan creates swap files, and the disk it is on.
 #[derive(Debug, Clone, Default)]
 pub struct SwapFolder {
-    /// Its disk and file system.
+    /// The disk and the file system that the folder is on.
     pub disk: Disk,
-    /// Free space, without what is reserved for root; `None` if it was not read, for example
-    /// because it is a network file system, which may not answer.
+    /// Free space in the folder, without what is reserved for root; `None` if it was not read, for
+    /// example because a network file system may not answer.
     pub free_bytes: Option<Bytes>,
 }

@@ -3,39 +3,39 @@
 
 use crate::{Evidence, Quantity, Reading, Snapshot, Source};
 
-/// Two Snapshots of one Host; only one if there was no time for a second.
+/// Two Snapshots of one Host, for rates; only one if there was no time for a second.
 #[derive(Debug, Clone, Default)]
 pub struct Interval {
-    /// The earlier one; `None` if only one was taken. Rates are then not available.
+    /// The earlier Snapshot; `None` if only one was taken. Rates are then not available.
     pub start: Option<Box<Snapshot>>,
-    /// The later one: the current state.
+    /// The later Snapshot: the current state.
     pub end: Snapshot,
 }
 
 /// How much a counter grew over an interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// Its growth.
+    /// Growth of the counter, in its own unit.
     pub delta: u64,
-    /// Its growth per second.
+    /// Growth of the counter per second.
     pub per_second: f64,
-    /// The length of the interval in seconds.
+    /// Length of the interval in seconds.
     pub seconds: f64,
     /// Where the counter was read.
     pub source: Source,
 }
 
 impl Change {
-    /// This change as the evidence of a finding.
+    /// Turns this change into the evidence of a finding.
     pub fn evidence(&self) -> Evidence {
         let value = format!("+{} in {:.1} s ({:.0}/s)", self.delta, self.seconds, self.per_second);
         Evidence::new(&self.source, value)
     }
 }
 
-/// A counter that never decreases, except by a reset.
+/// A value that counts upwards and decreases only by a reset.
 pub trait Counter: Quantity + Copy {
-    /// The number, in the counter's own unit.
+    /// The counter as a plain number, in its own unit.
     fn count(self) -> u64;
 }
 
@@ -58,13 +58,13 @@ macro_rules! counter {
 counter!(crate::Micros, crate::Nanos, crate::Pages, crate::Bytes);
 
 impl Interval {
-    /// One snapshot, without an earlier one.
+    /// An interval of one snapshot, without an earlier one.
     pub fn single(end: Snapshot) -> Self {
         Self { start: None, end }
     }
 
-    /// The time between the snapshots in seconds; `None` if there is only one or they are of
-    /// different boots.
+    /// The time between the snapshots in seconds; `None` if there is only one or if the host was
+    /// rebooted in between.
     pub fn seconds(&self) -> Option<f64> {
         let start = self.start.as_deref()?;
         if start.taken.boot_id.value() != self.end.taken.boot_id.value() {
@@ -74,8 +74,8 @@ impl Interval {
         (seconds > 0.0).then_some(seconds)
     }
 
-    /// How much the counter that `pick` returns grew. `None` without an earlier snapshot, if either
-    /// value is missing, or if the counter decreased (it was reset).
+    /// How much the counter that `pick` selects grew. `None` if there is no earlier snapshot, if
+    /// either value is missing, or if the counter decreased (it was reset).
     pub fn change<T: Counter>(&self, pick: impl Fn(&Snapshot) -> Reading<T>) -> Option<Change> {
         let seconds = self.seconds()?;
         let before = pick(self.start.as_deref()?).get()?.count();

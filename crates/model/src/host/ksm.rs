@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Kernel same-page merging.
+//! Settings and counters of kernel same-page merging (KSM).
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{Millis, Name, Pages, Reading};
 
-/// `/sys/kernel/mm/ksm`.
+/// Settings and counters of KSM in `/sys/kernel/mm/ksm`.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Ksm {
-    /// 0: stopped; 1: running; 2: stopped, and all pages unmerged.
+    /// State of KSM. 0: stopped; 1: running; 2: stopped, and all pages unmerged.
     pub run: Reading<u32>,
-    /// Merged pages that KSM keeps.
+    /// Number of merged pages that KSM keeps.
     pub pages_shared: Reading<Pages>,
-    /// Pages saved: further mappings of these pages.
+    /// Number of pages saved: further mappings of the merged pages.
     pub pages_sharing: Reading<Pages>,
-    /// Pages that were scanned and have no duplicate.
+    /// Number of pages that were scanned and have no duplicate.
     pub pages_unshared: Reading<Pages>,
-    /// Pages that change too often to be merged.
+    /// Number of pages that change too often to be merged.
     pub pages_volatile: Reading<Pages>,
-    /// Zero pages that were replaced by the kernel's zero page.
+    /// Number of pages of zeros that were replaced by the kernel's zero page.
     pub zero_pages: Reading<Pages>,
     /// How often all mergeable memory was scanned.
     pub full_scans: Reading<u64>,
-    /// Bytes saved minus the bytes of metadata; negative if KSM costs more than it saves.
+    /// Bytes that merging saves minus the bytes of its metadata; negative if KSM costs more than it
+    /// saves.
     pub general_profit_bytes: Reading<i64>,
-    /// Pages scanned before each sleep.
+    /// Number of pages scanned before each sleep.
     pub pages_to_scan: Reading<u64>,
-    /// Sleep between two scans.
+    /// How long KSM sleeps between two scans.
     pub sleep: Reading<Millis>,
     /// Whether and how the kernel adjusts `pages_to_scan` by itself.
     pub advisor_mode: Reading<Name>,

@@ -8,39 +8,39 @@
 
 use crate::{Bytes, Cgroup, Limit, Name, Process};
 
-/// A process, in the numbers of a live view.
+/// A process, with the few numbers that a live view shows.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LiveProcess {
     /// Process ID.
     pub pid: u32,
-    /// The command's name, as the kernel keeps it (15 bytes).
+    /// Name of the process's command, as the kernel keeps it (15 bytes).
     pub name: Name,
-    /// Resident memory; shared pages count in full.
+    /// Resident memory of the process; pages that it shares with others count in full.
     pub resident: Bytes,
-    /// Resident anonymous memory.
+    /// Anonymous memory of the process in RAM.
     pub anon: Bytes,
-    /// Anonymous memory in swap.
+    /// Anonymous memory of the process in swap.
     pub swap: Option<Bytes>,
     /// Growth of anonymous memory in RAM and in swap, in bytes per second over the last seconds.
     pub growth_per_second: Option<f64>,
     /// Page faults that waited for a disk or for compressed memory, per second.
     pub faults_per_second: Option<f64>,
-    /// CPU time in percent of one CPU.
+    /// CPU time of the process in percent of one CPU.
     pub cpu_percent: Option<f64>,
 }
 
-/// A memory cgroup, in the numbers of a live view. They include its child groups.
+/// A memory cgroup, with the few numbers that a live view shows. They include its child groups.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LiveGroup {
-    /// Path below the hierarchy's root.
+    /// Path of the cgroup below the hierarchy's root.
     pub path: Name,
-    /// Memory charged to it: `memory.current`.
+    /// Memory that is charged to the group: `memory.current`.
     pub current: Bytes,
-    /// Anonymous memory.
+    /// Anonymous memory of the group in RAM.
     pub anon: Option<Bytes>,
-    /// Its memory in swap.
+    /// Memory of the group in swap.
     pub swap: Option<Bytes>,
-    /// `memory.max`.
+    /// The group's limit on memory: `memory.max`.
     pub limit: Option<Limit>,
     /// Growth of anonymous memory in RAM and in swap, in bytes per second over the last seconds.
     pub growth_per_second: Option<f64>,
@@ -51,39 +51,39 @@ pub struct LiveGroup {
 /// The process or group that a live view shows in detail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LiveSubject {
-    /// A process, by its ID.
+    /// A process, named by its ID.
     Process(u32),
-    /// A memory cgroup, by its path.
+    /// A memory cgroup, named by its path.
     Group(Name),
 }
 
-/// The details of a process or group.
+/// What a live view shows in detail: a process or a group, in full.
 #[derive(Debug, Clone)]
 pub enum LiveDetail {
-    /// The process, without proportional sizes (PSS).
+    /// The process with all its numbers except proportional sizes (PSS).
     Process(Box<Process>),
-    /// The cgroup.
+    /// The cgroup with all its numbers.
     Group(Box<Cgroup>),
-    /// It has exited or was removed, or cannot be read.
+    /// The process has exited, the group was removed, or it cannot be read.
     Gone,
 }
 
-/// What a live view needs to have read besides the host as a whole.
+/// What a live view needs besides the numbers of the host as a whole.
 #[derive(Debug, Clone, Default)]
 pub struct LiveChoice {
-    /// Read cgroups instead of processes.
+    /// Whether to read cgroups instead of processes.
     pub groups: bool,
-    /// Processes that are on the screen: all their numbers are read each time, expensive ones
+    /// IDs of the processes on the screen: all numbers of these are read each time, expensive ones
     /// included.
     pub shown: Vec<u32>,
     /// The process or group to be read in full.
     pub open: Option<LiveSubject>,
 }
 
-/// Processes, cgroups and kswapd at one time.
+/// Processes or cgroups, and the CPU use of kswapd, at one time.
 #[derive(Debug, Clone, Default)]
 pub struct LiveSample {
-    /// Processes with memory of their own, by process ID; empty if cgroups are read.
+    /// Processes that have memory of their own, by process ID; empty if cgroups are read.
     pub processes: Vec<LiveProcess>,
     /// Memory cgroups without the root, by path; empty if processes are read.
     pub groups: Vec<LiveGroup>,

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::{Bytes, Name, Reading, Source};
 
-/// The fields of `/proc/meminfo`, by its names.
+/// The fields of `/proc/meminfo`, by the kernel's names.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "each field is the kernel's line of the same name")]
 pub struct Memory {
@@ -17,7 +17,7 @@ pub struct Memory {
     /// Memory that programs could use without swapping, as estimated by the kernel.
     pub available: Reading<Bytes>,
     pub buffers: Reading<Bytes>,
-    /// Page cache including shmem. Shmem cannot be dropped, only swapped.
+    /// Page cache including shmem. Shmem cannot be dropped; it can only be swapped out.
     pub cached: Reading<Bytes>,
     pub swap_cached: Reading<Bytes>,
     pub active_anon: Reading<Bytes>,
@@ -46,9 +46,11 @@ pub struct Memory {
     pub shmem_huge_pages: Reading<Bytes>,
     pub file_huge_pages: Reading<Bytes>,
     pub hugetlb: Reading<Bytes>,
-    /// Lines that have no field above, by the kernel's name: newer kernels add some.
+    /// Lines of `/proc/meminfo` that have no field above, by the kernel's name: newer kernels add
+    /// some.
     pub other: BTreeMap<Name, Reading<Bytes>>,
-    /// Lines without a unit, by the kernel's name: counts such as `HugePages_Total`.
+    /// Lines of `/proc/meminfo` without a unit, by the kernel's name: counts such as
+    /// `HugePages_Total`.
     pub counts: BTreeMap<Name, Reading<u64>>,
 }
 
@@ -66,19 +68,20 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// No counters, because their file could not be read: [`Counters::get`] returns `why` for each.
+    /// Creates a set without counters, because their file could not be read: [`Counters::get`]
+    /// returns `why` for each.
     pub fn unread(why: Reading<u64>) -> Self {
         Self { all: BTreeMap::new(), unread: Some(why) }
     }
 
-    /// These counters; for all others, [`Counters::get`] returns `why`.
+    /// Keeps these counters; for any other counter, [`Counters::get`] returns `why`.
     #[must_use]
     pub fn and_unread(self, why: Reading<u64>) -> Self {
         Self { unread: Some(why), ..self }
     }
 
-    /// The counter. If the file has no such line, an absence that names the counter; if the file
-    /// was not read, the reason for that.
+    /// The counter with this name. If the file has no such line, an absence that names the counter;
+    /// if the file was not read, the reason for that.
     pub fn get(&self, name: &str) -> Reading<u64> {
         let missing =
             || Reading::absent(format!("this kernel has no counter {name}"), Source::none());
@@ -86,17 +89,17 @@ impl Counters {
         known.or(self.unread.as_ref()).cloned().unwrap_or_else(missing)
     }
 
-    /// All counters in order of name.
+    /// All counters, in order of their names.
     pub fn iter(&self) -> impl Iterator<Item = (&Name, &Reading<u64>)> {
         self.all.iter()
     }
 
-    /// How many counters there are.
+    /// Number of counters.
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Whether `/proc/vmstat` contained no counter or was not read.
+    /// Whether there are no counters: their file contained none or was not read.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }

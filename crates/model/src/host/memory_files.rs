@@ -11,47 +11,48 @@ use crate::{Bytes, Name, Reading};
 /// `/proc/meminfo`.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct MemoryFiles {
-    /// Mounted tmpfs file systems, the fullest first. One that is mounted in several places is
-    /// listed once; those of other mount namespaces (containers) are not listed.
+    /// Mounted tmpfs file systems, the fullest first. A file system that is mounted in several
+    /// places is listed once; those of other mount namespaces (containers) are not listed.
     pub mounts: Vec<TmpfsMount>,
-    /// Mounts that were left out because there were more than Pagewise reads.
+    /// Number of mounts that were left out because there were more than Pagewise reads.
     pub mounts_left_out: u64,
-    /// Deleted files of 1 MiB or more that processes keep open, the largest first. They are
-    /// searched only if shmem is at least 5 % of RAM.
+    /// Deleted files of 1 MiB or more that processes keep open, the largest first. The search is
+    /// made only if shmem is at least 5 % of RAM.
     pub deleted: Vec<DeletedFile>,
-    /// How many processes were searched for such files.
+    /// How many processes were searched for deleted files.
     pub processes_searched: u64,
-    /// How many processes were not searched because they belong to other users.
+    /// How many processes were not searched for them because they belong to other users.
     pub processes_denied: u64,
-    /// How many processes were not searched because too many files are open.
+    /// How many processes were not searched for them because too many files are open.
     pub processes_left_out: u64,
 }
 
-/// A mounted tmpfs.
+/// A mounted tmpfs, with its use and limit.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct TmpfsMount {
-    /// The mount point.
+    /// The folder where the tmpfs is mounted.
     pub point: Name,
-    /// Size of its files, in RAM and in swap.
+    /// Size of the files in the tmpfs, in RAM and in swap.
     pub used: Reading<Bytes>,
-    /// Its size limit. The kernel does not count the use of a file system without a limit.
+    /// Size limit of the tmpfs. The kernel does not count the use of a file system without a limit.
     pub limit: Reading<Bytes>,
-    /// Number of files and folders in it.
+    /// Number of files and folders in the tmpfs.
     pub files: Reading<u64>,
 }
 
-/// A deleted file in memory: it is freed when the last process closes it.
+/// A deleted file in memory, which is freed when the last process closes it.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct DeletedFile {
-    /// How it was created.
+    /// How the file was created.
     pub kind: DeletedKind,
-    /// Its size in RAM and in swap; the source is a file descriptor of the process below.
+    /// Size of the file in RAM and in swap; it was read through a file descriptor of the process
+    /// below.
     pub bytes: Reading<Bytes>,
-    /// A process that keeps it open.
+    /// Id of a process that keeps the file open.
     pub pid: u32,
     /// The name of that process.
     pub process: Name,
-    /// How many other processes keep it open, among those that were searched.
+    /// How many other processes keep the file open, among those that were searched.
     pub others: u64,
 }
 
@@ -59,10 +60,10 @@ pub struct DeletedFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeletedKind {
-    /// A file in a tmpfs.
+    /// As a file in a tmpfs.
     Tmpfs,
-    /// With `memfd_create`: it never had a path.
+    /// With `memfd_create`, so that it never had a path.
     Memfd,
-    /// By a driver, for its own memory.
+    /// By a driver, for memory of its own.
     Object,
 }

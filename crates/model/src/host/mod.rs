@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a host says of its memory: Readings, and the Snapshots and Intervals that hold them.
+//! The state of a host's memory: values with their files (Readings), all values at one time
+//! (Snapshots), and two of these with the time between them (Intervals).
 
 mod capability;
 mod cgroup;

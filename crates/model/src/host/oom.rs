@@ -11,95 +11,99 @@ use serde::{Serialize, Serializer};
 
 use crate::{Bytes, Limit, Name, Reading, Source};
 
-/// What the kernel log and journald's files say about memory running out.
+/// What the kernel log and journald's files report about the OOM killer.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct KernelLog {
-    /// How many records the kernel log holds; absent or denied if it could not be read.
+    /// Number of records in the kernel log; absent or denied if it could not be read.
     pub records: Reading<u64>,
-    /// When the oldest record was written, in seconds since boot.
+    /// When the oldest record of the kernel log was written, in seconds since boot.
     pub oldest_boot_seconds: Option<f64>,
-    /// Whether older records were overwritten, so that earlier kills cannot be seen.
+    /// Whether older records of the kernel log were overwritten, so that earlier kills cannot be
+    /// seen.
     pub wrapped: bool,
     /// Reports of the OOM killer in the kernel log and in journald's files, oldest first.
     pub kills: Vec<OomKill>,
-    /// Older reports that were left out because there are more than Pagewise keeps.
+    /// Number of older reports that were left out because there are more than Pagewise keeps.
     pub left_out: u64,
-    /// Where journald keeps its files: `persistent` also has those of earlier boots, `volatile`
-    /// only those of this boot.
+    /// Where journald keeps its files: `persistent` means on disk, with those of earlier boots,
+    /// `volatile` only those of this boot.
     pub journal: Reading<Name>,
-    /// How many of these files were searched; absent or denied if none could be.
+    /// How many of journald's files were searched; absent or denied if none could be.
     pub journal_files: Reading<u64>,
-    /// Files that were not searched, or not completely: damaged, of an unknown version, not
-    /// readable, or too many.
+    /// How many of journald's files were not searched, or not completely: they were damaged, of an
+    /// unknown version, not readable, or too many.
     pub journal_files_left_out: u64,
     /// When the oldest message in the searched files was written, in seconds since 1970, UTC.
     pub journal_unix_seconds: Option<f64>,
 }
 
-/// Which constraint applied to the allocation that failed.
+/// Which constraint on memory made an allocation fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OomConstraint {
-    /// None: the whole machine ran out of memory.
+    /// No constraint: the whole machine ran out of memory.
     Host,
-    /// The memory nodes of a cpuset.
+    /// Only memory nodes of a cpuset could be used.
     Cpuset,
-    /// The nodes of a NUMA memory policy.
+    /// Only nodes of a NUMA memory policy could be used.
     Policy,
-    /// The memory limit of a cgroup.
+    /// The memory limit of a cgroup was reached.
     Cgroup,
 }
 
 /// One report of the OOM killer.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct OomKill {
-    /// The last record of the report; its line is the record's sequence number.
+    /// The last record of the report in the kernel log; its line is the record's sequence number.
     #[serde(rename = "at", serialize_with = "as_text")]
     #[schemars(with = "String")]
     pub source: Source,
-    /// The id of the boot in which it happened, if it was an earlier one.
+    /// The id of the boot in which the report was written, if it was an earlier boot.
     pub earlier_boot: Option<Name>,
-    /// Seconds since boot, by the clock of the kernel log, which does not advance while the machine
-    /// is suspended.
+    /// When the report was written: seconds since boot, by the clock of the kernel log, which does
+    /// not advance while the machine is suspended.
     pub boot_seconds: f64,
-    /// Seconds since 1970, UTC, computed from the time of the reading and the clock of the kernel
-    /// log at that time. Exact only if the machine was not suspended in between; `null` if either
-    /// is not known. For an earlier boot, the time that journald recorded.
+    /// When the report was written: seconds since 1970, UTC, computed from the time of the reading
+    /// and the clock of the kernel log at that time. Exact only if the machine was not suspended in
+    /// between; `null` if either is not known. For an earlier boot, the time that journald
+    /// recorded.
     pub unix_seconds: Option<f64>,
     /// Seconds between the report and the reading, as exact as `unix_seconds`; for an earlier boot
     /// at least the time since this boot.
     pub seconds_ago: Option<f64>,
-    /// Which constraint applied; `null` if the kernel printed only that a process was killed.
+    /// Which constraint on memory made the allocation fail; `null` if the kernel printed only that
+    /// a process was killed.
     pub constraint: Option<OomConstraint>,
-    /// The cgroup whose limit was reached.
+    /// The cgroup whose memory limit was reached.
     pub group: Option<Name>,
     /// The process that was killed; `null` if none could be killed.
     pub victim: Option<OomVictim>,
-    /// The victim's cgroup.
+    /// The cgroup of the process that was killed.
     pub victim_group: Option<Name>,
-    /// Processes killed with the victim because `memory.oom.group` was set.
+    /// Other processes that were killed with the victim because `memory.oom.group` was set.
     pub others: Vec<OomVictim>,
     /// Whether the whole cgroup was killed because of `memory.oom.group`.
     pub whole_group: bool,
-    /// How often the same report, without a victim, was repeated right after this one.
+    /// How many more times the kernel printed the same report, without a victim, right after this
+    /// one.
     pub repeats: u64,
     /// The task whose allocation failed.
     pub invoker: Option<OomInvoker>,
-    /// The memory of the whole machine at that time.
+    /// The memory of the whole machine when the report was written.
     pub host: Option<OomHost>,
-    /// The memory of the group whose limit was reached.
+    /// The memory of the cgroup whose limit was reached.
     pub group_memory: Option<OomGroup>,
-    /// The largest tasks that could have been killed, largest first.
+    /// The largest tasks that the OOM killer could have killed, largest first.
     pub tasks: Vec<OomTask>,
-    /// How many smaller tasks the kernel listed besides.
+    /// How many smaller tasks the kernel listed besides these.
     pub tasks_left_out: u64,
-    /// The resident memory of these smaller tasks.
+    /// Resident memory of the smaller tasks that `tasks_left_out` counts.
     pub left_out_rss: Bytes,
     /// Memory that the victim still held after the OOM reaper had run.
     pub reaped: Option<OomReaped>,
 }
 
-/// A process that was killed.
+/// A process that the OOM killer killed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "each size is what the kernel prints under this name")]
 pub struct OomVictim {
@@ -115,7 +119,7 @@ pub struct OomVictim {
 }
 
 impl OomVictim {
-    /// Its resident memory; `None` if the kernel printed none of the parts.
+    /// Resident memory of the victim; `None` if the kernel printed none of its parts.
     pub fn resident(&self) -> Option<Bytes> {
         let parts = [self.anon, self.file, self.shmem];
         parts.iter().any(Option::is_some).then(|| parts.into_iter().flatten().sum())
@@ -125,20 +129,20 @@ impl OomVictim {
 /// The task whose allocation failed and called the OOM killer.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct OomInvoker {
-    /// Its name.
+    /// Name of the task.
     pub name: Name,
-    /// The allocation flags, as the kernel prints them.
+    /// Flags of the allocation (GFP mask), as the kernel prints them.
     pub gfp_mask: Name,
     /// The allocation was for 2^order pages; -1 if the OOM killer was called by a person (SysRq).
     pub order: i64,
-    /// Its `oom_score_adj`.
+    /// The task's `oom_score_adj`.
     pub oom_score_adj: i64,
 }
 
 /// The memory of the whole machine (`Mem-Info`) at the time of the report.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct OomHost {
-    /// All memory that the kernel manages.
+    /// All memory of the machine that the kernel manages.
     pub total: Option<Bytes>,
     /// Anonymous memory on the LRU lists.
     pub anon: Option<Bytes>,
@@ -146,19 +150,19 @@ pub struct OomHost {
     pub file: Option<Bytes>,
     /// Shared memory and tmpfs.
     pub shmem: Option<Bytes>,
-    /// Memory that cannot be reclaimed: mlock, ramfs.
+    /// Memory of the machine that cannot be reclaimed: mlock, ramfs.
     pub unevictable: Option<Bytes>,
-    /// Reclaimable slab caches.
+    /// Size of the slab caches that can be reclaimed.
     pub slab_reclaimable: Option<Bytes>,
-    /// Slab caches that cannot be reclaimed.
+    /// Size of the slab caches that cannot be reclaimed.
     pub slab_unreclaimable: Option<Bytes>,
-    /// Page tables.
+    /// Size of the page tables.
     pub page_tables: Option<Bytes>,
-    /// Free memory.
+    /// Size of the memory that was free.
     pub free: Option<Bytes>,
-    /// Size of all swap.
+    /// Size of all swap areas.
     pub swap_total: Option<Bytes>,
-    /// Free swap.
+    /// Free space in all swap areas.
     pub swap_free: Option<Bytes>,
 }
 
@@ -179,12 +183,12 @@ impl OomHost {
     }
 }
 
-/// Use and limit of a cgroup, of memory or of memory and swap.
+/// Usage and limit of a cgroup's memory, swap, or both together.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct OomUsage {
-    /// Usage.
+    /// How much the cgroup used.
     pub usage: Bytes,
-    /// Limit.
+    /// The limit on that usage.
     pub limit: Limit,
     /// How often the limit was hit.
     pub reached: u64,
@@ -193,51 +197,51 @@ pub struct OomUsage {
 /// The memory of the cgroup whose limit was reached, including its child groups.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct OomGroup {
-    /// Memory against its limit.
+    /// The group's memory and its limit.
     pub memory: Option<OomUsage>,
-    /// Swap against its limit (version 2).
+    /// The group's swap and its limit (version 2).
     pub swap: Option<OomUsage>,
-    /// Memory and swap together against their limit (version 1).
+    /// The group's memory and swap together, and their limit (version 1).
     pub memory_and_swap: Option<OomUsage>,
-    /// Anonymous memory.
+    /// Anonymous memory of the group.
     pub anon: Option<Bytes>,
-    /// Page cache without shmem.
+    /// Page cache of the group, without shmem.
     pub file: Option<Bytes>,
-    /// Shared memory and tmpfs.
+    /// Shared memory and tmpfs of the group.
     pub shmem: Option<Bytes>,
     /// Kernel memory charged to the group.
     pub kernel: Option<Bytes>,
-    /// Memory that cannot be reclaimed: mlock, ramfs.
+    /// Memory of the group that cannot be reclaimed: mlock, ramfs.
     pub unevictable: Option<Bytes>,
-    /// Memory in swap (version 1; for version 2 see `swap`).
+    /// Memory of the group in swap (version 1; for version 2 see `swap`).
     pub swapped: Option<Bytes>,
 }
 
-/// A task that could have been killed.
+/// A task that the OOM killer could have killed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct OomTask {
-    /// Its process id.
+    /// Process id of the task.
     pub pid: u32,
-    /// Its name.
+    /// Name of the task.
     pub name: Name,
-    /// Its owner's user id.
+    /// User id of the task's owner.
     pub uid: u32,
-    /// Resident memory.
+    /// Resident memory of the task.
     pub rss: Bytes,
-    /// Memory in swap.
+    /// Memory of the task in swap.
     pub swapped: Bytes,
-    /// Its `oom_score_adj`; with -1000 it is never killed.
+    /// The task's `oom_score_adj`; with -1000 it is never killed.
     pub oom_score_adj: i64,
 }
 
 impl OomTask {
-    /// What killing it would free, in RAM and swap.
+    /// Memory in RAM and swap that killing the task would free.
     pub fn size(&self) -> Bytes {
         self.rss.saturating_add(self.swapped)
     }
 }
 
-/// What the victim still held after the OOM reaper had run.
+/// Memory that the victim still held after the OOM reaper had run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "each size is what the kernel prints under this name")]
 pub struct OomReaped {
@@ -249,30 +253,31 @@ pub struct OomReaped {
 /// An [`OomKill`] explained in sentences.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct OomExplanation {
-    /// The last record of the report.
+    /// The last record of the explained report in the kernel log.
     #[serde(rename = "at", serialize_with = "as_text")]
     #[schemars(with = "String")]
     pub source: Source,
-    /// Seconds since 1970, UTC, as exact as that of the kill.
+    /// When the report was written: seconds since 1970, UTC, as exact as [`OomKill::unix_seconds`].
     pub unix_seconds: Option<f64>,
-    /// Who was killed, because of which limit, and whether the machine was short of memory.
+    /// Which process was killed, because of which limit, and whether the machine was short of
+    /// memory.
     pub title: String,
-    /// The facts in the order to present them, each with a short label.
+    /// The facts about the kill in the order to present them, each with a short label.
     pub facts: Vec<OomFact>,
-    /// What would have prevented it: commands, with how long they last and how to undo them.
+    /// What would have prevented the kill: commands, with how long they last and how to undo them.
     pub change: Vec<String>,
 }
 
-/// A fact about a kill.
+/// One fact about a kill, with a label.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct OomFact {
-    /// Its label.
+    /// Label of the fact.
     pub label: &'static str,
     /// The fact, in a sentence.
     pub text: String,
 }
 
-/// Kills that are recent enough to affect the verdict.
+/// Kills by the OOM killer that are recent enough to affect the verdict.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RecentKills {
     /// Kills because the machine, or a part of it other than a cgroup, ran out of memory.

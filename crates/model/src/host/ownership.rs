@@ -17,34 +17,34 @@ use serde::Serialize;
 use crate::knob::{KnobReading, Undo};
 use crate::{Mechanism, Name, PersistentSetting, Reading, Snapshot, Source, Target};
 
-/// Whether the kernel now has the value that wins at boot.
+/// Whether the kernel now has the value that wins at boot for a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum InForce {
-    /// It has, or it is known to have changed the value by itself.
+    /// The kernel has the value, or it is known to have changed the value by itself.
     Yes,
     /// The kernel has another value.
     No,
-    /// One of the two is not known, or they cannot be compared.
+    /// The running value or the winning one is not known, or they cannot be compared.
     Unknown,
 }
 
-/// Every line of a configuration file that sets one thing at boot.
+/// Every line of a configuration file that sets the same target at boot, and which of them wins.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct KnobOwnership {
-    /// The thing that is set.
+    /// The setting, zram device or swap area that the lines set.
     pub target: Target,
-    /// Every line that sets it, in the order in which the lines are applied at boot. Lines that no
-    /// program reads are listed in their place.
+    /// Every line that sets the target, in the order in which the lines are applied at boot. Lines
+    /// that no program reads are listed in their place.
     pub owners: Vec<PersistentSetting>,
     /// Index of the line in `owners` that wins at boot; `null` if none is applied or the order is
     /// not known.
     pub winner: Option<usize>,
     /// Why that line wins, or why there is no winner.
     pub why: Cow<'static, str>,
-    /// The running value; for a swap area, its priority.
+    /// The running value of the target; for a swap area, its priority.
     pub running: Reading<Name>,
-    /// Whether the running value is the winner's.
+    /// Whether the running value is the one of the winning line.
     pub in_force: InForce,
 }
 
@@ -55,12 +55,12 @@ impl KnobOwnership {
         self.owners.get(self.winner?)
     }
 
-    /// The lines that are applied at boot, in order.
+    /// The lines that are applied at boot, in the order in which they are applied.
     pub fn applied(&self) -> impl DoubleEndedIterator<Item = &PersistentSetting> {
         self.owners.iter().filter(|owner| owner.is_applied())
     }
 
-    /// The mechanisms whose lines are applied, in order, each once.
+    /// The mechanisms whose lines are applied at boot, in order, each once.
     #[must_use]
     pub fn mechanisms(&self) -> Vec<Mechanism> {
         let mut all: Vec<Mechanism> = self.applied().map(|owner| owner.mechanism).collect();
@@ -128,7 +128,7 @@ pub fn boot_order(owner: &PersistentSetting, reapplies: bool) -> (Mechanism, boo
     if again { (Mechanism::Tuned, true) } else { (owner.mechanism, false) }
 }
 
-/// systemd does not order these relative to each other.
+/// The mechanisms that systemd does not order relative to each other.
 const UNORDERED: [Mechanism; 3] = [Mechanism::Udev, Mechanism::Sysctl, Mechanism::Tmpfiles];
 
 fn winner(target: &Target, owners: &[PersistentSetting]) -> (Option<usize>, Cow<'static, str>) {
@@ -174,7 +174,7 @@ fn none_applied(owners: &[PersistentSetting]) -> Cow<'static, str> {
     }
 }
 
-/// Whether it is part of the set-up of a zram device, which can happen only once.
+/// Whether the target is part of the set-up of a zram device, which can happen only once.
 fn is_of_zram(target: &Target) -> bool {
     match target {
         Target::ZramDevice(_) => true,
@@ -253,11 +253,12 @@ fn in_force(
     }
 }
 
-/// Settings that a driver changes: one that reports free pages to the hypervisor sets its own
-/// order.
+/// Settings that a driver changes by itself: a driver that reports free pages to the hypervisor
+/// sets its own order.
 const CHANGED_BY_DRIVER: [&str; 1] = ["page_reporting.order"];
 
-/// Settings that the kernel raises by itself: khugepaged raises this one.
+/// Whether the kernel raised the value above the wanted one by itself: khugepaged raises
+/// `vm.min_free_kbytes`.
 fn is_raised(live: &KnobReading, wanted: &PersistentSetting) -> bool {
     let number = |text: &str| text.parse::<u64>().ok();
     let live_value = live.active().and_then(number);
@@ -265,7 +266,8 @@ fn is_raised(live: &KnobReading, wanted: &PersistentSetting) -> bool {
         && live_value.zip(number(wanted.wanted())).is_some_and(|(live, wanted)| live > wanted)
 }
 
-/// Whether the live value is 0 because the setting that excludes it is active.
+/// Whether the live value is 0 because a configuration file sets the setting that excludes this
+/// one.
 fn pair_rules(live: &KnobReading, all: &[(Target, Vec<PersistentSetting>)]) -> bool {
     let Undo::WriteBackNonZero { pair } = live.knob.undo else { return false };
     let is_owned = |(target, owners): &(Target, Vec<PersistentSetting>)| {
@@ -274,7 +276,7 @@ fn pair_rules(live: &KnobReading, all: &[(Target, Vec<PersistentSetting>)]) -> b
     live.active() == Some("0") && all.iter().any(is_owned)
 }
 
-/// The settings of a host, by name.
+/// The settings of a host, found by their name in the knob table.
 struct Instances<'a> {
     by_knob: HashMap<&'static str, Vec<&'a KnobReading>>,
 }
@@ -297,8 +299,8 @@ impl<'a> Instances<'a> {
         self.named(knob).iter().find(|reading| reading.instance == *instance).copied()
     }
 
-    /// All targets on this host that a target stands for: a pattern, or the name of a unit, can
-    /// match several. If nothing matches, the target itself.
+    /// All targets on this host that `target` stands for: a pattern, or the name of a unit, can
+    /// match several. If nothing matches, `target` itself.
     fn targets_of(&self, target: &Target) -> Vec<Target> {
         let Target::Knob { knob, instance: Some(wanted) } = target else {
             return vec![target.clone()];
@@ -312,8 +314,8 @@ impl<'a> Instances<'a> {
     }
 }
 
-/// A test of whether an instance is meant. For a cgroup, `foo.service` matches the last folder of
-/// its path, and `foo@.service` the units made of that template.
+/// Returns a test of whether `wanted` means a given instance. For a cgroup, `foo.service` matches
+/// the last folder of its path, and `foo@.service` the units made of that template.
 fn meaning<'w>(knob: &str, wanted: &'w str) -> Box<dyn Fn(&str) -> bool + 'w> {
     if knob.starts_with("cgroup.") {
         return Box::new(move |path| {

@@ -14,34 +14,35 @@ use crate::{Name, Reading};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mechanism {
-    /// systemd-modules-load, from `modules-load.d`.
+    /// systemd-modules-load, which reads the folders `modules-load.d`.
     ModulesLoad,
-    /// modprobe, from `modprobe.d`.
+    /// modprobe, which reads the folders `modprobe.d`.
     Modprobe,
-    /// The kernel's command line. modprobe passes it to modules after its own options.
+    /// The kernel's command line. modprobe passes parameters from it to modules after its own
+    /// options.
     CommandLine,
-    /// A rule of udev.
+    /// udev, which reads rules in the folders `rules.d`.
     Udev,
-    /// systemd-sysctl, from `sysctl.d`.
+    /// systemd-sysctl, which reads the folders `sysctl.d`.
     Sysctl,
-    /// systemd-tmpfiles, from `tmpfiles.d`.
+    /// systemd-tmpfiles, which reads the folders `tmpfiles.d`.
     Tmpfiles,
-    /// zram-generator, from `zram-generator.conf`.
+    /// zram-generator, which reads `zram-generator.conf`.
     ZramGenerator,
-    /// zramswap.service of zram-tools, from `/etc/default/zramswap`.
+    /// zramswap.service of zram-tools, which reads `/etc/default/zramswap`.
     ZramTools,
     /// A line of `/etc/fstab`.
     Fstab,
-    /// A unit of systemd for a swap area.
+    /// systemd, which reads a swap unit that enables a swap area.
     SwapUnit,
-    /// A property of a unit of systemd that limits its memory.
+    /// systemd, which reads a property of a unit that limits the unit's memory.
     UnitProperty,
-    /// The active profile of TuneD.
+    /// TuneD, which applies its active profile.
     Tuned,
 }
 
 impl Mechanism {
-    /// The name that people use for it.
+    /// How reports name the mechanism, such as `sysctl.d` or `udev rule`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -60,47 +61,49 @@ impl Mechanism {
         }
     }
 
-    /// Whether it sets up zram devices, including their size.
+    /// Whether the mechanism sets up zram devices, including their size.
     #[must_use]
     pub const fn makes_zram(self) -> bool {
         matches!(self, Self::Udev | Self::ZramGenerator | Self::ZramTools)
     }
 }
 
-/// What a configuration file sets. Printed, and in JSON, it is a string: `vm.swappiness`,
-/// `thp.size.enabled[64kB]`, `zram0`, `swap /dev/zram0` or `psi`.
+/// The thing that a line of a configuration file sets. Printed, and in JSON, it is a string:
+/// `vm.swappiness`, `thp.size.enabled[64kB]`, `zram0`, `swap /dev/zram0` or `psi`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Target {
     /// A setting of the knob table.
     Knob {
-        /// Its name, as `vm.swappiness`.
+        /// Name of the setting, such as `vm.swappiness`.
         knob: &'static str,
-        /// Which one of several, named as in [`crate::knob::KnobReading::instance`]. May be a
-        /// pattern with `*` that stands for all that match, and for a cgroup the name of its unit.
+        /// Which instance is meant, if the setting exists several times; named as in
+        /// [`crate::knob::KnobReading::instance`]. May be a pattern with `*` that stands for all
+        /// that match, and for a cgroup the name of its unit.
         instance: Option<Name>,
     },
     /// A zram device as a whole: the line that sets its size and puts swap or a file system on it.
     ZramDevice(Name),
     /// A swap area: the line that enables it and sets its priority.
     SwapArea(Name),
-    /// A parameter without a row in the knob table, such as `psi` or `zram.num_devices`.
+    /// A parameter of the kernel or of a module that has no row in the knob table, such as `psi` or
+    /// `zram.num_devices`.
     Parameter(Name),
 }
 
 impl Target {
-    /// A setting that exists once.
+    /// The target for a setting that exists once.
     #[must_use]
     pub const fn of_knob(knob: &'static str) -> Self {
         Self::Knob { knob, instance: None }
     }
 
-    /// One instance of a setting that exists several times.
+    /// The target for one instance of a setting that exists several times.
     #[must_use]
     pub fn instance_of(knob: &'static str, instance: &str) -> Self {
         Self::Knob { knob, instance: Some(Name::from(instance)) }
     }
 
-    /// The name of the setting in the knob table; `None` for other targets.
+    /// Name of the setting in the knob table; `None` if the target is not such a setting.
     #[must_use]
     pub const fn knob(&self) -> Option<&'static str> {
         match self {
@@ -144,12 +147,13 @@ impl JsonSchema for Target {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "is", content = "why", rename_all = "kebab-case")]
 pub enum Effect {
-    /// It is applied; a line that is applied later may override it.
+    /// The line is applied; a line that is applied later may override it.
     #[default]
     Applied,
-    /// It is not applied, because no program reads it; with the reason.
+    /// The line is not applied, because no program reads it; the text is the reason.
     Ignored(Cow<'static, str>),
-    /// Not known, because Pagewise does not evaluate a part of the line; with the reason.
+    /// Whether the line is applied is not known, because Pagewise does not evaluate a part of it;
+    /// the text is the reason.
     Unknown(Cow<'static, str>),
 }
 
@@ -158,35 +162,35 @@ pub enum Effect {
 pub struct PersistentSetting {
     /// The mechanism that reads the file.
     pub mechanism: Mechanism,
-    /// What it sets.
+    /// The thing that the line sets.
     pub target: Target,
-    /// The value with white space folded, and the line of the file.
+    /// The value that the line sets, with white space folded, and the file and line.
     pub value: Reading<Name>,
-    /// Whether the line is applied.
+    /// Whether the line is applied at boot.
     pub effect: Effect,
 }
 
 impl PersistentSetting {
-    /// A line that is applied at boot.
+    /// Describes a line that is applied at boot.
     #[must_use]
     pub const fn applied(mechanism: Mechanism, target: Target, value: Reading<Name>) -> Self {
         Self { mechanism, target, value, effect: Effect::Applied }
     }
 
-    /// The value; empty if there is none.
+    /// The value that the line sets; empty if there is none.
     #[must_use]
     pub fn wanted(&self) -> &str {
         self.value.value().map_or("", Name::as_str)
     }
 
-    /// Whether it is applied at boot, as far as is known.
+    /// Whether the line is applied at boot, as far as is known.
     #[must_use]
     pub fn is_applied(&self) -> bool {
         self.effect == Effect::Applied && self.value.value().is_some()
     }
 
-    /// Whether the file was written by the administrator, or by a program for this boot only.
-    /// Otherwise it belongs to a package.
+    /// Whether the file was written by the administrator, or by a program for this boot only. All
+    /// other files belong to a package.
     #[must_use]
     pub fn is_local(&self) -> bool {
         let path = self.value.source.path();

@@ -8,15 +8,15 @@
 
 use crate::{Bytes, Interval, Millis, Process};
 
-/// One process in both snapshots of an interval.
+/// One process as it was in both snapshots of an interval.
 #[derive(Debug, Clone, Copy)]
 pub struct ProcessChange<'a> {
-    /// In the earlier snapshot: sizes of anonymous memory and swap and, if they were requested,
-    /// times.
+    /// The process in the earlier snapshot: sizes of anonymous memory and swap and, if they were
+    /// requested, times.
     pub start: &'a Process,
-    /// In the later snapshot.
+    /// The process in the later snapshot.
     pub end: &'a Process,
-    /// Time between the two, in seconds.
+    /// Time between the two snapshots, in seconds.
     pub seconds: f64,
 }
 
@@ -26,7 +26,8 @@ impl Interval {
         self.end.processes.list.iter().filter_map(|end| self.process_change(end)).collect()
     }
 
-    /// The change of a process of the later snapshot; `None` if it is not known in the earlier one.
+    /// The change of a process of the later snapshot; `None` if the earlier snapshot does not
+    /// contain it.
     pub fn process_change<'a>(&'a self, end: &'a Process) -> Option<ProcessChange<'a>> {
         let seconds = self.seconds()?;
         let before = self.start.as_deref()?;
@@ -42,34 +43,36 @@ impl Interval {
 }
 
 impl ProcessChange<'_> {
-    /// Growth of its anonymous memory in bytes, in RAM and in swap together; negative if it shrank.
+    /// Growth of the process's anonymous memory in bytes, in RAM and in swap together; negative if
+    /// it shrank.
     pub fn growth(&self) -> Option<i64> {
         difference(self.start.anonymous()?, self.end.anonymous()?)
     }
 
-    /// The same in bytes per second.
+    /// Growth of the process's anonymous memory in bytes per second.
     pub fn growth_per_second(&self) -> Option<f64> {
         Some(self.growth()? as f64 / self.seconds)
     }
 
-    /// Growth of its memory in swap in bytes; negative if pages were swapped in.
+    /// Growth of the process's memory in swap in bytes; negative if pages were swapped in.
     pub fn swap_growth(&self) -> Option<i64> {
         difference(self.start.swap.get()?, self.end.swap.get()?)
     }
 
-    /// CPU time of all its threads over the interval. `None` unless times were read in both
-    /// snapshots.
+    /// CPU time of all threads of the process over the interval. `None` unless times were read in
+    /// both snapshots.
     pub fn cpu_time(&self) -> Option<Millis> {
         let (before, after) = (self.start.cpu_time.get()?, self.end.cpu_time.get()?);
         after.get().checked_sub(before.get()).map(Millis::new)
     }
 
-    /// The same in percent of one CPU: more than 100 if several threads ran.
+    /// CPU time of the process in percent of one CPU: more than 100 if several threads ran.
     pub fn cpu_percent(&self) -> Option<f64> {
         Some(self.cpu_time()?.get() as f64 / 10.0 / self.seconds)
     }
 
-    /// Major page faults over the interval. `None` unless times were read in both snapshots.
+    /// Major page faults of the process over the interval. `None` unless times were read in both
+    /// snapshots.
     pub fn major_faults(&self) -> Option<u64> {
         self.end.major_faults.get()?.checked_sub(self.start.major_faults.get()?)
     }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Pressure stall information: how much time was lost waiting.
+//! Pressure stall information (PSI): how much time tasks lost waiting for a resource.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{Micros, Percent, Reading};
 
-/// One line of a pressure file. Source: the kernel's accounting/psi document.
+/// One line of a pressure file: how much of the time was stalled. Source: the kernel's
+/// accounting/psi document.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Stall {
     /// Share of the last 10 s that was stalled.
@@ -15,21 +16,22 @@ pub struct Stall {
     pub avg60: Reading<Percent>,
     /// Share of the last 300 s that was stalled.
     pub avg300: Reading<Percent>,
-    /// Time stalled since boot.
+    /// Total stalled time since boot.
     pub total_us: Reading<Micros>,
 }
 
-/// One resource: the time in which some tasks waited, and the time in which all of them waited.
+/// Pressure on one resource: the time in which some tasks waited for it, and the time in which all
+/// of them waited.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Pressure {
-    /// At least one task waited.
+    /// Time in which at least one task waited.
     pub some: Stall,
-    /// All non-idle tasks waited at the same time, so that no work was done.
+    /// Time in which all non-idle tasks waited at once, so that no work was done.
     pub full: Stall,
 }
 
-/// `/proc/pressure`. If the kernel has PSI but it is off, every read fails; all fields are then
-/// absent with this reason.
+/// The pressure files in `/proc/pressure`. If the kernel has PSI but it is off, every read fails;
+/// all fields are then absent with this reason.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "each field is the file of the same name")]
 pub struct Psi {

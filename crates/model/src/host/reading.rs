@@ -11,12 +11,12 @@ use crate::{Evidence, Quantity, Source};
 /// The result of reading a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome<T> {
-    /// The value.
+    /// The value was read.
     Value(T),
-    /// It does not exist here, and why: the kernel is older, an option is off, the line is
-    /// malformed. Never to be treated as zero.
+    /// The value does not exist on this host; the text says why: the kernel is older, an option is
+    /// off, the line is malformed. Never to be treated as zero.
     Absent(Cow<'static, str>),
-    /// It exists, and we may not read it; the text says what would help.
+    /// The value exists, and we may not read it; the text says what would help.
     Denied(Cow<'static, str>),
 }
 
@@ -28,32 +28,32 @@ pub enum Outcome<T> {
 pub struct Reading<T> {
     /// The value, or why there is none.
     pub outcome: Outcome<T>,
-    /// Where it was read, or where it was searched.
+    /// The file and line where the value was read, or where it was searched.
     pub source: Source,
 }
 
 impl<T> Reading<T> {
-    /// A value and where it was read.
+    /// Creates a Reading of a value that was read at `source`.
     pub fn found(value: T, source: Source) -> Self {
         Self { outcome: Outcome::Value(value), source }
     }
 
-    /// A value that does not exist, with the reason.
+    /// Creates a Reading of a value that does not exist, with the reason.
     pub fn absent(why: impl Into<Cow<'static, str>>, source: Source) -> Self {
         Self { outcome: Outcome::Absent(why.into()), source }
     }
 
-    /// A value that we may not read, with what would help.
+    /// Creates a Reading of a value that we may not read, with what would help.
     pub fn denied(help: impl Into<Cow<'static, str>>, source: Source) -> Self {
         Self { outcome: Outcome::Denied(help.into()), source }
     }
 
-    /// A value that was not requested (outside the scope of the snapshot).
+    /// Creates a Reading of a value that was not requested (outside the scope of the snapshot).
     pub fn not_read() -> Self {
         Self::absent("not read", Source::none())
     }
 
-    /// The value, if there is one.
+    /// A reference to the value, if there is one.
     pub fn value(&self) -> Option<&T> {
         match &self.outcome {
             Outcome::Value(value) => Some(value),
@@ -74,12 +74,13 @@ impl<T> Reading<T> {
         matches!(self.outcome, Outcome::Denied(_))
     }
 
-    /// Converts the value; absence, denial and source stay.
+    /// Converts the value; an absence, a denial and the source stay as they are.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Reading<U> {
         self.and_then(|value| Ok(change(value)))
     }
 
-    /// As [`Reading::map`], for a conversion that may turn the value into an absence with a reason.
+    /// Like [`Reading::map`], for a conversion that may turn the value into an absence with a
+    /// reason.
     pub fn and_then<U>(self, change: impl FnOnce(T) -> Result<U, Cow<'static, str>>) -> Reading<U> {
         let outcome = match self.outcome {
             Outcome::Value(value) => change(value).map_or_else(Outcome::Absent, Outcome::Value),
@@ -91,7 +92,7 @@ impl<T> Reading<T> {
 }
 
 impl<T: Quantity> Reading<T> {
-    /// This reading as the evidence of a finding; `None` if it has no value.
+    /// Turns this Reading into the evidence of a finding; `None` if it has no value.
     pub fn evidence(&self) -> Option<Evidence> {
         self.value().map(|value| Evidence::new(&self.source, value.shown()))
     }

@@ -12,25 +12,25 @@ use serde::Serialize;
 
 use crate::{Bytes, Pages, Quantity};
 
-/// One size class with memory: a line of `/sys/kernel/debug/zsmalloc/zramN/classes`.
+/// One size class that has memory: a line of `/sys/kernel/debug/zsmalloc/zramN/classes`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SizeClass {
-    /// Its number in the pool.
+    /// Number of the class in the pool.
     pub class: u32,
-    /// Size of its slots: the largest object that fits.
+    /// Size of each slot of the class: the largest object that fits.
     pub object_size: Bytes,
-    /// Slots for objects in all its zspages.
+    /// Number of slots in all zspages of the class.
     pub objects_allocated: u64,
-    /// Slots that hold an object.
+    /// Number of these slots that hold an object.
     pub objects_used: u64,
-    /// Pages of RAM allocated for it.
+    /// Number of pages of RAM allocated for the class.
     pub pages_used: Pages,
-    /// Pages per zspage.
+    /// Number of pages in each zspage of the class.
     pub pages_per_zspage: u64,
 }
 
 impl SizeClass {
-    /// Total size of its slots that hold no object.
+    /// Total size of the class's slots that hold no object.
     #[must_use]
     pub fn unused(&self) -> Bytes {
         let slots = self.objects_allocated.saturating_sub(self.objects_used);
@@ -43,16 +43,16 @@ impl SizeClass {
 #[serde(transparent)]
 pub struct SizeClasses(Vec<SizeClass>);
 
-/// Size classes whose objects are of similar sizes.
+/// The sum over size classes whose objects are of similar sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SizeBand {
-    /// Size of the largest object that fits.
+    /// Size of the largest object that fits into one of the classes.
     pub up_to: Bytes,
-    /// Objects stored in these classes.
+    /// Number of objects stored in these classes.
     pub objects: u64,
     /// RAM allocated for these classes.
     pub memory: Bytes,
-    /// Total size of the slots that hold no object.
+    /// Total size of the slots in these classes that hold no object.
     pub unused: Bytes,
 }
 
@@ -60,7 +60,7 @@ pub struct SizeBand {
 const BANDS: u64 = 8;
 
 impl SizeClasses {
-    /// The classes of `all` that have memory.
+    /// Keeps the classes of `all` that have memory.
     #[must_use]
     pub fn new(all: impl IntoIterator<Item = SizeClass>) -> Self {
         let mut used: Vec<_> = all.into_iter().filter(|class| class.pages_used.get() > 0).collect();
@@ -74,8 +74,8 @@ impl SizeClasses {
         &self.0
     }
 
-    /// Sums over eighths of a page; bands without memory are left out. The last band contains the
-    /// incompressible pages.
+    /// Sums the classes over bands of an eighth of a page; bands without memory are left out. The
+    /// last band contains the incompressible pages.
     #[must_use]
     pub fn bands(&self, page_size: Bytes) -> Vec<SizeBand> {
         let step = (page_size.get() / BANDS).max(1);

@@ -36,20 +36,21 @@ pub struct Snapshot {
     pub knobs: Vec<KnobReading>,
     pub configuration: Configuration,
     pub capabilities: Vec<Capability>,
-    /// The largest number of pages in a zspage (a build option of the kernel).
+    /// The largest number of pages in a zspage, a group of pages of zsmalloc (a build option of the
+    /// kernel).
     pub zsmalloc_chain_size: Reading<u64>,
     pub processes: Processes,
     pub kernel_threads: Vec<KernelThread>,
     pub cgroups: Cgroups,
     pub kernel_log: KernelLog,
-    /// Contents that could not be parsed. All other values are valid.
+    /// Contents of files that could not be parsed. All other values are valid.
     pub problems: Vec<Problem>,
-    /// Bytes read from the host's files.
+    /// Number of bytes that were read from the host's files.
     pub bytes_read: u64,
 }
 
 impl Snapshot {
-    /// The current value of a setting by its name in the knob table; for settings that exist once.
+    /// The current value of a setting that exists once, by its name in the knob table.
     pub fn knob(&self, name: &str) -> Option<&KnobReading> {
         self.knobs.iter().find(|reading| reading.knob.name == name)
     }
@@ -59,7 +60,7 @@ impl Snapshot {
         self.zram.iter().chain(&self.zmerge)
     }
 
-    /// The host's page size; 4 KiB if it is not known.
+    /// Size of a page on this host; 4 KiB if it is not known.
     pub fn page_size(&self) -> Bytes {
         self.host.page_size.get().unwrap_or(Bytes::new(4096))
     }
@@ -70,7 +71,7 @@ impl Snapshot {
         self.taken.uptime.get()?.get().checked_sub(begun).map(Millis::new)
     }
 
-    /// The result of probing this feature.
+    /// The result of probing the kernel feature with this name.
     pub fn capability(&self, feature: &str) -> Option<&Capability> {
         self.capabilities.iter().find(|capability| capability.feature == feature)
     }
@@ -79,16 +80,17 @@ impl Snapshot {
 /// When the snapshot was taken, and on which boot of which kernel.
 #[derive(Debug, Clone, Default)]
 pub struct Taken {
-    /// Seconds since 1970, UTC.
+    /// When the snapshot was taken, in seconds since 1970, UTC.
     pub unix_seconds: f64,
-    /// Seconds on a monotonic clock: only differences are meaningful.
+    /// When the snapshot was taken, in seconds on a monotonic clock: only differences are
+    /// meaningful.
     pub monotonic_seconds: f64,
     /// Time since boot, including time in suspend: the clock of [`crate::Process::start_time`].
     pub uptime: Reading<Millis>,
     /// Time since boot without time in suspend: the clock of the kernel log. `None` if it is not
     /// known, for example because it is not in the recording.
     pub awake_seconds: Option<f64>,
-    /// The id of the boot: it changes with every boot.
+    /// Id of the boot, which changes with every boot.
     pub boot_id: Reading<Name>,
     /// The kernel's release, such as `6.12.107`.
     pub kernel: Reading<Name>,
@@ -97,18 +99,18 @@ pub struct Taken {
 /// Text in a file that could not be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Problem {
-    /// The file.
+    /// The file that contains the text.
     pub path: Name,
-    /// The line in it, counted from 1; `null` if the problem is the file as a whole.
+    /// The line in the file, counted from 1; `null` if the problem is the file as a whole.
     pub line: Option<u32>,
-    /// What was expected there.
+    /// What Pagewise expected at that place.
     pub expected: String,
-    /// What was found instead, shortened.
+    /// What the file contained instead, shortened.
     pub found: Name,
 }
 
 impl Problem {
-    /// A problem at `source`.
+    /// Creates a problem at `source`.
     pub fn new(source: &Source, expected: impl Into<String>, found: &[u8]) -> Self {
         const SHOWN: usize = 40;
         Self {

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use crate::Name;
 use crate::units::name::plain;
 
-/// The file, and its line if it has several, that a [`Reading`](crate::Reading) came from.
+/// The file that a [`Reading`](crate::Reading) came from, and the line if the file has several.
 ///
 /// Prints as `/proc/meminfo:3`, or `/proc/sys/vm/swappiness` for a file with one value. Like a
 /// [`Name`], it is safe to print: any user can choose the name of a cgroup, and so part of a path.
@@ -18,13 +18,13 @@ pub struct Source {
 }
 
 impl Source {
-    /// A file as a whole. `path` is the absolute path on the host, even if the host was read
+    /// Names a file as a whole. `path` is the absolute path on the host, even if the host was read
     /// through another root.
     pub fn file(path: impl Into<Arc<str>>) -> Self {
         Self::line(path, 0)
     }
 
-    /// A line of a file, counted from 1.
+    /// Names a line of a file, counted from 1.
     pub fn line(path: impl Into<Arc<str>>, line: u32) -> Self {
         let path = path.into();
         let path = match plain(path.as_bytes()) {
@@ -34,23 +34,23 @@ impl Source {
         Self { path, line }
     }
 
-    /// Another line of the same file, counted from 1.
+    /// Names another line of the same file, counted from 1.
     pub fn at_line(&self, line: u32) -> Self {
         Self { path: self.path.clone(), line }
     }
 
-    /// No source: the value was not requested.
+    /// Names no source, for a value that was not requested.
     pub fn none() -> Self {
         static NOWHERE: LazyLock<Source> = LazyLock::new(|| Source::file(""));
         NOWHERE.clone()
     }
 
-    /// The absolute path on the host; empty for [`Source::none`].
+    /// Absolute path of the file on the host; empty for [`Source::none`].
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// The line, counted from 1; `None` if the file as a whole is meant.
+    /// Number of the line, counted from 1; `None` if the file as a whole is meant.
     pub fn line_number(&self) -> Option<u32> {
         (self.line > 0).then_some(self.line)
     }

@@ -10,18 +10,18 @@ use crate::{Bytes, Name, Percent, Reading};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TierKind {
-    /// Compressed RAM: `/dev/zramN`.
+    /// A zram device, which stores pages in compressed RAM: `/dev/zramN`.
     Zram,
-    /// Compressed RAM in which equal pages are stored once: `/dev/zmergeN`.
+    /// A zmerge device, which stores pages in compressed RAM, and equal pages once: `/dev/zmergeN`.
     Zmerge,
-    /// A disk or a partition.
+    /// A disk or a partition of one.
     Partition,
-    /// A swap file.
+    /// A file that is used as swap.
     File,
 }
 
 impl TierKind {
-    /// Whether it is compressed RAM and not a disk.
+    /// Whether the area is compressed RAM and not on a disk.
     pub const fn is_ram(self) -> bool {
         matches!(self, Self::Zram | Self::Zmerge)
     }
@@ -35,9 +35,9 @@ pub struct Disk {
     /// The disk below all mappings (LVM, dm-crypt, RAID), such as `nvme0n1`; if there are several,
     /// the first.
     pub lowest: Reading<Name>,
-    /// Whether the kernel treats it as a rotational disk.
+    /// Whether the kernel treats the disk as rotational.
     pub rotational: Reading<bool>,
-    /// Whether one of the mappings encrypts the data (dm-crypt).
+    /// Whether one of the mappings above the disk encrypts the data (dm-crypt).
     pub encrypted: Reading<bool>,
     /// The type of the file system that contains the swap file.
     pub file_system: Reading<Name>,
@@ -46,34 +46,35 @@ pub struct Disk {
 /// One swap area: a line of `/proc/swaps`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Tier {
-    /// The device or file.
+    /// Path of the swap device or swap file.
     pub path: Name,
-    /// Its type.
+    /// Type of the swap area.
     pub kind: TierKind,
-    /// Its capacity.
+    /// Capacity of the swap area.
     pub size: Reading<Bytes>,
-    /// How much of it is in use.
+    /// How much of the swap area is in use.
     pub used: Reading<Bytes>,
-    /// Areas with a higher priority are filled first; equal priorities are filled round-robin.
+    /// Priority of the swap area: areas with a higher priority are filled first; equal priorities
+    /// are filled round-robin.
     pub priority: Reading<i32>,
-    /// The disk that it is on; every field is absent for compressed RAM.
+    /// The disk that the swap area is on; every field is absent for compressed RAM.
     pub disk: Disk,
     /// Whether zswap compresses pages in RAM before they are written to this area.
     pub zswap_in_front: Reading<bool>,
 }
 
-/// From this use on, an area counts as full: the kernel reserves a few slots per CPU, so that an
-/// area that accepts nothing more never shows 100 %.
+/// From this use on, in percent, a swap area counts as full: the kernel reserves a few slots per
+/// CPU, so that an area that accepts nothing more never shows 100 %.
 const FULL_PERCENT: f64 = 99.0;
 
 impl Tier {
-    /// Its use in percent.
+    /// Used part of the swap area in percent.
     #[must_use]
     pub fn filled(&self) -> Option<Percent> {
         self.used.get()?.percent_of(self.size.get()?)
     }
 
-    /// Whether it accepts no more pages; `None` if its size or use is not known.
+    /// Whether the swap area accepts no more pages; `None` if its size or use is not known.
     #[must_use]
     pub fn is_full(&self) -> Option<bool> {
         self.used.get()?.fills_swap_of(self.size.get()?)

@@ -8,37 +8,37 @@
 
 use crate::Counters;
 
-/// Swap counters of `/proc/vmstat` in the first and second reading. All of them are of the whole
-/// host.
+/// Swap counters of `/proc/vmstat` of the whole host, in the first and in the second reading.
 #[derive(Debug, Clone, Copy)]
 pub struct SwappedPages<'a>(pub [&'a Counters; 2]);
 
 impl SwappedPages<'_> {
-    /// Growth of a counter; `None` if the kernel does not have it.
+    /// How much the counter with this name grew; `None` if the kernel does not have it.
     #[must_use]
     pub fn grown(self, name: &str) -> Option<u64> {
         let [from, to] = self.0;
         to.get(name).get()?.checked_sub(from.get(name).get()?)
     }
 
-    /// Pages swapped in, wherever they were stored. A counter that this kernel lacks is taken as 0,
-    /// because the kernel lacks the mechanism too: without zswap, nothing is swapped in from it.
+    /// Number of pages swapped in, wherever they were stored. A counter that this kernel lacks is
+    /// taken as 0, because the kernel lacks the mechanism too: without zswap, nothing is swapped in
+    /// from it.
     #[must_use]
     pub fn swapped_in(self) -> Option<u64> {
         Some(self.grown("pswpin")? + self.sum(["zswpin", "swpin_zero"]))
     }
 
-    /// Pages swapped out, wherever they were stored. A page that zswap writes back later counts
-    /// once; on kernels that do not count those (`zswpwb`) it counts twice.
+    /// Number of pages swapped out, wherever they were stored. A page that zswap writes back later
+    /// counts once; on kernels that do not count pages written back (`zswpwb`) it counts twice.
     #[must_use]
     pub fn swapped_out(self) -> Option<u64> {
         let past_pool = self.grown("pswpout")?.saturating_sub(self.sum(["zswpwb"]));
         Some(past_pool + self.sum(["zswpout", "swpout_zero"]))
     }
 
-    /// Pages that zswap's pool rejected. The kernel counts pages that are written back from the
-    /// pool among those swapped out; if it does not count them separately (`zswpwb`), the two
-    /// cannot be distinguished.
+    /// Number of pages that zswap's pool rejected. The kernel counts pages that are written back
+    /// from the pool among those swapped out; if it does not count them separately (`zswpwb`), the
+    /// two cannot be distinguished.
     #[must_use]
     pub fn refused(self) -> Option<u64> {
         Some(self.grown("pswpout")?.saturating_sub(self.grown("zswpwb")?))
@@ -72,7 +72,8 @@ mod tests {
         assert_eq!(SwappedPages([&to, &from]).grown("pswpin"), None, "a counter that went back");
     }
 
-    /// Linux 6.1 has no `zswpwb`, and cloud kernels have no zswap.
+    /// A counter that a kernel lacks is not zero: Linux 6.1 has no `zswpwb`, and cloud kernels have
+    /// no zswap.
     #[test]
     fn what_a_kernel_does_not_count_is_no_zero() {
         let from = counters(&[("pswpin", 10), ("pswpout", 20), ("zswpin", 5), ("zswpout", 5)]);

@@ -3,12 +3,12 @@
 
 use crate::Name;
 
-/// Characters of a container's id that are shown, as in `docker ps`.
+/// How many characters of a container's id are shown, as in `docker ps`.
 const ID: usize = 12;
 
-/// The container or unit that a cgroup's path names, in the form that other tools accept:
-/// `docker 5f3c1d0e77aa`, `nginx.service`; otherwise the last folder of the path. `None` for the
-/// root.
+/// Names the container or unit that a cgroup's path belongs to, in the form that other tools
+/// accept: `docker 5f3c1d0e77aa`, `nginx.service`; otherwise the last folder of the path. `None`
+/// for the root.
 ///
 /// If several are nested, the deepest container counts, otherwise the deepest service or scope:
 /// cgroups that a service creates below itself are not known to other tools.
@@ -20,8 +20,8 @@ pub fn unit_of(cgroup: &Name) -> Option<String> {
     containers.chain(units).next().or_else(|| parts.last().map(|part| unescaped(part)))
 }
 
-/// The path of the cgroup of the container or unit, without the cgroups that it creates below
-/// itself.
+/// Cuts the path of a cgroup after its container or unit, without the cgroups that these create
+/// below themselves.
 pub fn unit_path(cgroup: &Name) -> &str {
     let (path, unit) = (cgroup.as_str(), unit_of(cgroup));
     let ends = path.match_indices('/').map(|(at, _)| at).filter(|&at| at > 0);
@@ -29,8 +29,8 @@ pub fn unit_path(cgroup: &Name) -> &str {
     tops.find(|top| unit_of(&Name::from(*top)) == unit).unwrap_or(path)
 }
 
-/// Recognises `docker-<id>.scope`, `cri-containerd-<id>.scope`, `docker/<id>` and
-/// `lxc.payload.NAME`.
+/// The container that the part `at` of a path names: recognises `docker-<id>.scope`,
+/// `cri-containerd-<id>.scope`, `docker/<id>` and `lxc.payload.NAME`.
 fn container(parts: &[&str], at: usize) -> Option<String> {
     let part = parts[at];
     if let Some(name) = part.strip_prefix("lxc.payload.") {
@@ -46,7 +46,8 @@ fn container(parts: &[&str], at: usize) -> Option<String> {
     is_id.then(|| format!("{runtime} {}", &id[..ID]))
 }
 
-/// The folder above a bare id is named for the runtime, but in pods for the pod.
+/// The container runtime that the folder above an id names; `container` if the folder has another
+/// name, as in pods.
 fn runtime_of(above: &str) -> &str {
     if matches!(above, "docker" | "lxc" | "podman") { above } else { "container" }
 }
@@ -55,7 +56,7 @@ fn is_unit(part: &str) -> bool {
     part.ends_with(".service") || part.ends_with(".scope")
 }
 
-/// systemd writes a `-` inside of a name as `\x2d`.
+/// Replaces `\x2d` by `-`: systemd escapes a `-` inside of a name this way.
 fn unescaped(part: &str) -> String {
     part.replace(r"\x2d", "-")
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{Percent, Reading};
 
-/// Hardware events of some threads, or of all CPUs, over some time.
+/// Counts of hardware events of some threads, or of all CPUs, over some time.
 ///
 /// A CPU caches address translations in its *TLB*. For a page that is not in it, the CPU reads the
 /// page tables: a *page walk*. Counts are absent if the CPU, or the virtual machine, does not offer
@@ -15,38 +15,39 @@ use crate::{Percent, Reading};
 pub struct PageWalks {
     /// Time over which events were counted.
     pub seconds: f64,
-    /// Number of threads that were counted, or of CPUs if it was the whole machine.
+    /// Number of threads whose events were counted, or of CPUs if it was the whole machine.
     pub counted: u64,
-    /// Threads or CPUs that were not counted, because of the limit on open files.
+    /// Number of threads or CPUs whose events were not counted, because of the limit on open files.
     pub left_out: u64,
-    /// Whether only user mode was counted, because we are not permitted to count the kernel.
+    /// Whether only events in user mode were counted, because we are not permitted to count the
+    /// kernel's.
     pub user_only: bool,
-    /// Share of the time in which the counters were active: a CPU has only a few, so they are
-    /// multiplexed.
+    /// Share of the time in which the counters were active: a CPU has only a few counters, so they
+    /// are multiplexed.
     pub counting: Option<Percent>,
-    /// CPU cycles.
+    /// Number of CPU cycles.
     pub cycles: Reading<u64>,
-    /// Instructions that were executed.
+    /// Number of instructions that were executed.
     pub instructions: Reading<u64>,
-    /// Loads that missed the data TLB.
+    /// Number of loads that missed the data TLB.
     pub load_misses: Reading<u64>,
-    /// Stores that missed the data TLB.
+    /// Number of stores that missed the data TLB.
     pub store_misses: Reading<u64>,
-    /// Instruction fetches that missed the instruction TLB.
+    /// Number of instruction fetches that missed the instruction TLB.
     pub fetch_misses: Reading<u64>,
-    /// Cycles with a page walk for a load, plus cycles with a page walk for a store: if both happen
-    /// at once, a cycle counts twice.
+    /// Number of cycles with a page walk for a load, plus cycles with a page walk for a store: if
+    /// both happen at once, a cycle counts twice.
     pub walking: Reading<u64>,
 }
 
 impl PageWalks {
-    /// Events per thousand instructions.
+    /// Number of these events per thousand executed instructions.
     pub fn per_thousand(&self, events: &Reading<u64>) -> Option<f64> {
         let instructions = self.instructions.get().filter(|count| *count > 0)?;
         Some(events.get()? as f64 * 1000.0 / instructions as f64)
     }
 
-    /// Page-walk cycles in percent of all cycles.
+    /// Cycles with a page walk in percent of all cycles.
     pub fn walking_share(&self) -> Option<Percent> {
         let cycles = self.cycles.get().filter(|count| *count > 0)?;
         Some(Percent::new(self.walking.get()? as f64 * 100.0 / cycles as f64))

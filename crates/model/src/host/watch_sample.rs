@@ -6,53 +6,58 @@ use serde::Serialize;
 
 use crate::{Bytes, Coverage};
 
-/// A sample of one process, or of several together.
+/// The state of one watched process, or of several together, at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct WatchSample {
-    /// Seconds since watching began.
+    /// Time of the sample, in seconds since watching began.
     pub seconds: f64,
-    /// Its memory by type, in base pages and in huge pages.
+    /// Memory of the program by type, in base pages and in huge pages.
     pub coverage: Coverage,
-    /// Proportional size (PSS), if the kernel reports it.
+    /// Proportional size (PSS) of the program, if the kernel reports it.
     pub memory: Option<Bytes>,
-    /// Dirty memory that other processes map too: of a living fork, or shmem.
+    /// Dirty memory of the program that other processes map too, either because of a fork that is
+    /// still running or because it is shmem.
     pub shared: Option<Bytes>,
-    /// CPU time so far, in seconds.
+    /// CPU time of the program so far, in seconds.
     pub cpu_seconds: Option<f64>,
-    /// Number of requests so far, from the counter that the user named.
+    /// Number of requests that the program has served so far, from the counter that the user named.
     pub requests: Option<u64>,
-    /// Blocks that Pagewise has collapsed so far.
+    /// Number of blocks that Pagewise has collapsed so far.
     pub collapsed: u64,
 }
 
 /// Summary of the samples of a watched program. Times are seconds since watching began.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WatchCourse {
-    /// The phases in order, without gaps.
+    /// Phases of the program in order, without gaps.
     pub phases: Vec<WatchPhase>,
-    /// Time, and anonymous memory in huge pages in percent of all anonymous memory.
+    /// Pairs of a time and the anonymous memory in huge pages at that time, in percent of all
+    /// anonymous memory.
     pub covered: Vec<(f64, f64)>,
-    /// Time, and CPU seconds per request, or per second if requests are not counted.
+    /// Pairs of a time and the CPU seconds per request at that time, or per second if requests are
+    /// not counted.
     pub used: Vec<(f64, f64)>,
-    /// Start and end of each time in which a fork shared the memory.
+    /// Start and end of each period in which a fork shared the memory.
     pub forks: Vec<[f64; 2]>,
-    /// Whether requests were counted.
+    /// Whether the requests of the program were counted.
     pub counts_requests: bool,
 }
 
-/// Consecutive samples with the same state.
+/// A phase of a watched program: consecutive samples between two changes. The memory changes when a
+/// fork that shares it appears or ends, and when a considerable part of it is collapsed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WatchPhase {
-    /// Time of its first and last sample.
+    /// Times of the phase's first and last sample.
     pub seconds: [f64; 2],
     /// Whether another process, such as a fork, maps a large part of the memory.
     pub shared: bool,
-    /// Blocks that were collapsed since the previous phase.
+    /// Number of blocks that were collapsed since the previous phase.
     pub collapsed: u64,
-    /// Anonymous memory in huge pages, in percent, at the end of the phase.
+    /// Anonymous memory in huge pages at the end of the phase, in percent of all anonymous memory.
     pub covered: Option<f64>,
-    /// The largest proportional size (PSS).
+    /// The largest proportional size (PSS) in the phase.
     pub most: Option<Bytes>,
-    /// As in [`WatchCourse::used`]; if blocks were collapsed in the phase, after that.
+    /// CPU seconds per request or per second, as in [`WatchCourse::used`]; if blocks were collapsed
+    /// in the phase, after that.
     pub used: Option<f64>,
 }

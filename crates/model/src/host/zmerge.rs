@@ -7,36 +7,36 @@ use serde::Serialize;
 
 use crate::{Bytes, Choice, Name, Pages, Percent, Reading, Zram};
 
-/// The files of `/sys/block/zmergeN` that zram does not have.
+/// Settings and counters of zmerge: the files of `/sys/block/zmergeN` that zram does not have.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Merging {
-    /// `off`, `request`, `inline` or `adaptive`.
+    /// When equal pages are merged: `off`, `request`, `inline` or `adaptive`.
     pub mode: Reading<Choice>,
     /// Which pages may be merged with each other: `device` for all, `cgroup` for those of the same
     /// memory cgroup.
     pub domain: Reading<Choice>,
-    /// Limit on the memory that a pass may use.
+    /// Limit on the memory that a merge pass may use.
     pub budget: Reading<Bytes>,
-    /// Limit on the slots per second that a pass examines; 0 for no limit.
+    /// Limit on the slots per second that a merge pass examines; 0 for no limit.
     pub rate: Reading<u64>,
-    /// Slots that the current pass has yet to examine; 0 if no pass is running.
+    /// Number of slots that the current pass has yet to examine; 0 if no pass is running.
     pub slots_left: Reading<u64>,
-    /// Slots that share the object of another slot.
+    /// Number of slots that share the stored object of another slot.
     pub merged_pages: Reading<Pages>,
-    /// Memory that the objects of these slots would take.
+    /// Memory that these slots would take if each had its own object.
     pub merged_bytes: Reading<Bytes>,
-    /// Memory of the index and of the reference counters of shared objects.
+    /// Memory that the index takes, together with the reference counters of shared objects.
     pub index_bytes: Reading<Bytes>,
-    /// Pages for which inline merging found an equal page, since the device was set up.
+    /// Number of pages for which inline merging found an equal page, since the device was set up.
     pub hits: Reading<u64>,
-    /// Pages for which it found none.
+    /// Number of pages for which inline merging found no equal page.
     pub misses: Reading<u64>,
     /// `hits` in percent of `hits` and `misses`; `null` if both are 0.
     pub hit_percent: Option<Percent>,
 }
 
 impl Merging {
-    /// Whether a page is searched in the index before it is stored.
+    /// Whether the device searches the index for an equal page before it stores a page.
     pub fn is_inline(&self) -> bool {
         self.mode.value().is_some_and(|mode| matches!(mode.active.as_str(), "inline" | "adaptive"))
     }
@@ -46,7 +46,7 @@ impl Merging {
         self.domain.value().is_some_and(|domain| domain.active.as_str() == "cgroup")
     }
 
-    /// Number of pages that inline merging searched.
+    /// Number of pages for which inline merging searched an equal page.
     pub fn looked_for(&self) -> Option<u64> {
         Some(self.hits.get()?.saturating_add(self.misses.get()?))
     }
@@ -57,20 +57,20 @@ impl Merging {
 pub struct Merge {
     /// Devices that were merged, or on which a pass was started.
     pub devices: Vec<MergedDevice>,
-    /// Devices that were skipped, if all were requested.
+    /// Devices that were skipped; empty unless all devices were requested.
     pub left_out: Vec<LeftOut>,
-    /// How long it waited for low memory pressure; missing if it did not wait.
+    /// How long Pagewise waited for low memory pressure, in seconds; missing if it did not wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waited_seconds: Option<f64>,
 }
 
-/// A device before and after a pass.
+/// A device before and after a merge pass.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct MergedDevice {
     /// Name of the device, such as `zmerge0`.
     pub name: Name,
-    /// Pages with a duplicate on the device just before the pass, same-filled pages excluded;
-    /// missing unless the prediction was requested.
+    /// Number of pages with a duplicate on the device just before the pass, same-filled pages
+    /// excluded; missing unless the prediction was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub predicted_pages: Option<u64>,
     /// The device before the pass.
@@ -78,7 +78,7 @@ pub struct MergedDevice {
     /// The device after the pass; missing if the pass was only started, or is still running.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Zram>,
-    /// Duration of the pass, including compaction; missing if it did not finish.
+    /// Duration of the pass in seconds, including compaction; missing if it did not finish.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
     /// Whether the pass was stopped before it had examined all pages.
@@ -86,11 +86,11 @@ pub struct MergedDevice {
     pub stopped: bool,
 }
 
-/// A device that was skipped.
+/// A device that a merge pass on request skipped.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct LeftOut {
     /// Name of the device, such as `zmerge0`.
     pub name: Name,
-    /// The reason.
+    /// Why the device was skipped.
     pub why: String,
 }

@@ -21,8 +21,8 @@ pub struct Zone {
     pub managed_pages: Reading<Pages>,
     pub present_pages: Reading<Pages>,
     pub spanned_pages: Reading<Pages>,
-    /// Pages that allocations which could use a higher zone must leave free here, by the index of
-    /// that zone.
+    /// Pages that an allocation must leave free here if it could also use a higher zone, by the
+    /// index of that higher zone.
     pub lowmem_reserve_pages: Reading<Vec<Pages>>,
     pub inactive_anon_pages: Reading<Pages>,
     pub active_anon_pages: Reading<Pages>,
@@ -30,22 +30,25 @@ pub struct Zone {
     pub active_file_pages: Reading<Pages>,
 }
 
-/// Where a zone's free memory is between its watermarks.
+/// How the free memory of a zone compares with the zone's watermarks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ZonePressure {
-    /// Above high: kswapd sleeps.
+    /// More memory is free than the high watermark: kswapd sleeps.
     Idle,
-    /// Between low and high: kswapd continues if it is awake, and is not woken.
+    /// Free memory is between the low and high watermarks: kswapd continues if it is awake, and is
+    /// not woken.
     Balanced,
-    /// Between min and low: kswapd reclaims in the background.
+    /// Free memory is between the min and low watermarks: kswapd reclaims in the background.
     Background,
-    /// Below min: allocating tasks have to reclaim memory themselves (direct reclaim).
+    /// Less memory is free than the min watermark: allocating tasks have to reclaim memory
+    /// themselves (direct reclaim).
     Direct,
 }
 
 impl Zone {
-    /// The state of this zone; `None` if a watermark is not known or the zone is empty.
+    /// How the zone's free memory compares with its watermarks; `None` if a watermark is not known
+    /// or the zone is empty.
     ///
     /// Source: the watermark comments of the kernel's page allocator (`zone_watermark_ok`,
     /// `wakeup_kswapd`). The lowmem reserve is left out, because it depends on the allocation.
@@ -64,8 +67,8 @@ impl Zone {
 }
 
 impl Snapshot {
-    /// The zone with the least free memory relative to its high watermark, among those with memory;
-    /// `None` if no zone has both values.
+    /// The zone with the least free memory relative to its high watermark, among those that have
+    /// memory; `None` if no zone has both values.
     pub fn tightest_zone(&self) -> Option<&Zone> {
         let part = |zone: &Zone| {
             let (free, high) = (zone.free_pages.get()?.get(), zone.high_pages.get()?.get());
@@ -80,20 +83,20 @@ impl Snapshot {
 /// Free blocks of one zone by order, from `/proc/buddyinfo`.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct FreeBlocks {
-    /// The node's number.
+    /// Number of the zone's NUMA node.
     pub node: u32,
-    /// The zone's name.
+    /// Name of the zone, such as `Normal`.
     pub zone: Name,
-    /// How many free blocks of 2^order pages there are, from order 0.
+    /// Number of free blocks of 2^order pages, for each order from 0.
     pub blocks: Reading<Vec<u64>>,
-    /// [`FreeBlocks::unusable_free_index`] per order; `null` if nothing is free.
+    /// [`FreeBlocks::unusable_free_index`] for each order; `null` if no memory is free.
     pub unusable_free_index: Vec<Option<f64>>,
-    /// [`FreeBlocks::fragmentation_index`] per order; `null` if a block of this order is free.
+    /// [`FreeBlocks::fragmentation_index`] for each order; `null` if a block of this order is free.
     pub fragmentation_index: Vec<Option<f64>>,
 }
 
 impl FreeBlocks {
-    /// One zone with both indices computed.
+    /// Creates the free blocks of one zone and computes both indices.
     pub fn new(node: u32, zone: Name, blocks: Reading<Vec<u64>>) -> Self {
         let free = Self { node, zone, blocks, ..Self::default() };
         let orders = free.blocks.value().map_or(0, Vec::len);
@@ -119,9 +122,10 @@ impl FreeBlocks {
     /// Why an allocation of 2^`order` pages would fail: near 0 for lack of memory, near 1 because
     /// of fragmentation. `None` if it would not fail.
     ///
-    /// `1 − (1 + free/2^order) / blocks`, 0 if nothing is free. Source: as above; the kernel calls
-    /// it the fragmentation index (`fragmentation_index()` in its mm/vmstat.c) and compacts instead
-    /// of reclaiming if it exceeds `vm.extfrag_threshold` thousandths.
+    /// `1 − (1 + free/2^order) / blocks`, 0 if nothing is free. Source: that of
+    /// [`Self::unusable_free_index`]; the kernel calls it the fragmentation index
+    /// (`fragmentation_index()` in its mm/vmstat.c) and compacts instead of reclaiming if the index
+    /// exceeds `vm.extfrag_threshold` thousandths.
     pub fn fragmentation_index(&self, order: usize) -> Option<f64> {
         let blocks = self.blocks.value()?;
         if pages_from(blocks, order) > 0 {
@@ -136,8 +140,8 @@ impl FreeBlocks {
     }
 }
 
-/// Pages in free blocks of 2^`order` and larger; u128, so that no numbers in a file can overflow
-/// it.
+/// Number of pages in free blocks of 2^`order` pages and larger; u128, so that no numbers in a file
+/// can overflow it.
 fn pages_from(blocks: &[u64], order: usize) -> u128 {
     let sizes = blocks.iter().enumerate().skip(order);
     sizes.map(|(order, &count)| u128::from(count) << order.min(63)).fold(0, u128::saturating_add)

@@ -7,19 +7,19 @@ use serde::Serialize;
 
 use crate::{Algorithms, Bytes, Merging, Name, Pages, Quantity, Ratio, Reading, SizeClasses};
 
-/// The kernel module that provides the device.
+/// The kernel module that provides a block device in compressed RAM.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Driver {
-    /// The kernel's own zram.
+    /// The zram module of the kernel.
     #[default]
     Zram,
-    /// `kernel/zmerge`: stores each distinct page once.
+    /// `kernel/zmerge`, which stores equal pages only once.
     Zmerge,
 }
 
 impl Driver {
-    /// The name of its devices without the number.
+    /// Name of the driver's devices without the number: `zram` or `zmerge`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Zram => "zram",
@@ -28,31 +28,32 @@ impl Driver {
     }
 }
 
-/// One `/sys/block/zramN` or `/sys/block/zmergeN`; values that zmerge does not have are absent for
-/// it.
+/// One zram or zmerge device, as in `/sys/block/zramN` or `/sys/block/zmergeN`; values that zmerge
+/// does not have are absent for it.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Zram {
-    /// The module that provides it.
+    /// The kernel module that provides the device.
     pub driver: Driver,
-    /// The N of zramN.
+    /// Number of the device: the N of zramN or zmergeN.
     pub id: u32,
-    /// Whether its disksize is set (`initstate`).
+    /// Whether the disksize of the device is set (`initstate`).
     pub initialised: Reading<bool>,
-    /// Its uncompressed capacity.
+    /// Uncompressed capacity of the device.
     pub disksize: Reading<Bytes>,
-    /// The primary algorithm, and the others that the kernel offers.
+    /// The primary compression algorithm, and the others that the kernel offers.
     pub algorithm: Reading<Algorithms>,
-    /// Algorithms for recompression, by priority; empty if the kernel does not support it.
+    /// Algorithms for recompression, by priority; empty if the kernel does not support
+    /// recompression.
     pub secondary: Vec<Secondary>,
     /// The block device to which cold or incompressible pages may be written.
     pub backing_device: Reading<Name>,
-    /// RAM that the slot table takes even if nothing is stored. It is not included in `mm_stat`.
+    /// RAM that the slot table takes even if nothing is stored. `mm_stat` does not include it.
     pub slot_table: Reading<Bytes>,
-    /// Sizes and memory used.
+    /// Sizes of the stored pages, and the memory they take.
     pub mm_stat: MmStat,
-    /// Failed requests and freed slots.
+    /// Numbers of failed requests and freed slots.
     pub io_stat: IoStat,
-    /// Traffic with the backing device.
+    /// Amount of data on the backing device, and read from and written to it.
     pub bd_stat: BdStat,
     /// Counters without a stable meaning across kernel versions.
     pub debug_stat: DebugStat,
@@ -60,44 +61,45 @@ pub struct Zram {
     pub original_per_compressed: Option<Ratio>,
     /// Compression ratio including overhead: `mm_stat.original / mm_stat.memory_used`.
     pub original_per_memory_used: Option<Ratio>,
-    /// Memory of its allocator, zsmalloc, by size class. Only for root, and only if the kernel was
-    /// built with `CONFIG_ZSMALLOC_STAT`; not read for zmerge, which uses another allocator.
+    /// Memory of the device's allocator, zsmalloc, by size class. Only for root, and only if the
+    /// kernel was built with `CONFIG_ZSMALLOC_STAT`; not read for zmerge, which uses another
+    /// allocator.
     pub size_classes: Reading<SizeClasses>,
-    /// What it is used for.
+    /// What the device is used for.
     pub used_as: Reading<ZramUse>,
-    /// How equal pages are merged; missing for zram, which does not merge.
+    /// How the device merges equal pages; missing for zram, which does not merge.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub merging: Option<Merging>,
 }
 
 impl Zram {
-    /// The device's name under `/dev` and `/sys/block`.
+    /// Name of the device under `/dev` and `/sys/block`.
     pub fn name(&self) -> String {
         format!("{}{}", self.driver.name(), self.id)
     }
 
-    /// The device under `/dev`, as a [`Tier`](crate::Tier) names it.
+    /// Path of the device under `/dev`, as a [`Tier`](crate::Tier) names it.
     pub fn path(&self) -> String {
         format!("/dev/{}", self.name())
     }
 }
 
-/// What the device is used for.
+/// What a zram or zmerge device is used for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "as", rename_all = "kebab-case")]
 pub enum ZramUse {
-    /// Its disksize is not set.
+    /// The device cannot be used, because its disksize is not set.
     NotInitialised,
-    /// It is initialised but not in use, and it has no swap signature that we can see.
+    /// The device is initialised but not in use, and it has no swap signature that we can see.
     Nothing,
-    /// `mkswap` was run on it, but the swap is not enabled.
+    /// The device was prepared with `mkswap`, but swap on it is not enabled.
     SwapSignature,
-    /// It is an active swap area.
+    /// The device is an active swap area.
     Swap {
-        /// Areas with a higher priority are filled first.
+        /// Priority of the swap area: areas with a higher priority are filled first.
         priority: i32,
     },
-    /// It is mounted.
+    /// A file system on the device is mounted.
     FileSystem {
         /// Type of the file system.
         kind: Name,
@@ -116,68 +118,68 @@ impl Quantity for ZramUse {
     }
 }
 
-/// One recompression algorithm: a line of `recomp_algorithm`.
+/// A recompression algorithm of a zram device: a line of `recomp_algorithm`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Secondary {
-    /// Its priority, 1 to 3.
+    /// Priority of the algorithm, 1 to 3.
     pub priority: u32,
-    /// The active algorithm and those that could be chosen.
+    /// The active algorithm of this priority, and those that could be chosen.
     pub algorithms: Algorithms,
 }
 
-/// `mm_stat`: nine columns without names, seven on old kernels. Source of names and units: the
-/// kernel's zram document and, for limit and peak (bytes, not pages), `mm_stat_show`.
+/// The device's `mm_stat`: nine columns without names, seven on old kernels. Source of names and
+/// units: the kernel's zram document and, for limit and peak (bytes, not pages), `mm_stat_show`.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct MmStat {
     /// Uncompressed size of the stored pages, same-filled pages included.
     pub original: Reading<Bytes>,
-    /// Compressed size of it.
+    /// Compressed size of the stored pages.
     pub compressed: Reading<Bytes>,
-    /// Memory that the allocator took for them, including its overhead.
+    /// Memory that the allocator took for the compressed pages, including its overhead.
     pub memory_used: Reading<Bytes>,
-    /// Limit on that memory; zero means no limit.
+    /// Limit on the allocator's memory; zero means no limit.
     pub memory_limit: Reading<Bytes>,
-    /// Peak of that memory.
+    /// Peak of the allocator's memory.
     pub memory_used_max: Reading<Bytes>,
-    /// Pages with one repeated word: they take no memory.
+    /// Number of pages in which one word repeats: they take no memory.
     pub same_filled_pages: Reading<Pages>,
-    /// Pages freed by compaction.
+    /// Number of pages that compaction freed.
     pub compacted_pages: Reading<Pages>,
-    /// Incompressible pages, stored as they are.
+    /// Number of incompressible pages, which are stored as they are.
     pub huge_pages: Reading<Pages>,
-    /// Incompressible pages that were stored since the device was set up.
+    /// Number of incompressible pages that were stored since the device was set up.
     pub huge_pages_since: Reading<Pages>,
 }
 
-/// `io_stat`.
+/// The device's `io_stat`: numbers of failed requests and freed slots.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "each field is the kernel's word for it")]
 pub struct IoStat {
     pub failed_reads: Reading<u64>,
     pub failed_writes: Reading<u64>,
     pub invalid_io: Reading<u64>,
-    /// Slots freed because swap notified the device that it no longer needs them.
+    /// Number of slots freed because swap notified the device that it no longer needs them.
     pub notify_free: Reading<u64>,
 }
 
-/// `bd_stat`, if the kernel supports writeback. The kernel counts units of 4 KiB.
+/// The device's `bd_stat`, if the kernel supports writeback. The kernel counts units of 4 KiB.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct BdStat {
-    /// Data on the backing device now.
+    /// Amount of data that is on the backing device now.
     pub held: Reading<Bytes>,
-    /// Data read from it since the device was set up.
+    /// Amount of data read from the backing device since the device was set up.
     pub reads: Reading<Bytes>,
-    /// Data written to it since the device was set up: flash wear.
+    /// Amount of data written to the backing device since the device was set up, which wears flash.
     pub writes: Reading<Bytes>,
 }
 
-/// `debug_stat`.
+/// The device's `debug_stat`: counters without a stable meaning across kernel versions.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "each field is the kernel's word for it")]
 pub struct DebugStat {
     pub version: Reading<u64>,
-    /// Writes that had to wait for memory.
+    /// Number of writes that had to wait for memory.
     pub writestall: Reading<u64>,
-    /// Frees that were skipped because the slot's lock was held.
+    /// Number of times that a slot was not freed because its lock was held.
     pub miss_free: Reading<u64>,
 }

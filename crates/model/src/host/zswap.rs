@@ -6,22 +6,22 @@ use serde::Serialize;
 
 use crate::{Bytes, Name, Percent, Reading};
 
-/// `/sys/module/zswap/parameters`, and the contents of the pool.
+/// Module parameters of zswap in `/sys/module/zswap/parameters`, and the contents of its pool.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "each field is the parameter of the same name")]
 pub struct Zswap {
     pub enabled: Reading<bool>,
     pub compressor: Reading<Name>,
-    /// The pool's allocator; kernels with only zsmalloc lack the parameter.
+    /// The allocator of the pool; kernels with only zsmalloc lack the parameter.
     pub zpool: Reading<Name>,
     pub max_pool_percent: Reading<Percent>,
     pub accept_threshold_percent: Reading<Percent>,
     pub shrinker_enabled: Reading<bool>,
     /// RAM that the pool takes (`Zswap:` of meminfo).
     pub pool: Reading<Bytes>,
-    /// Uncompressed size of the stored pages (`Zswapped:` of meminfo).
+    /// Uncompressed size of the pages in the pool (`Zswapped:` of meminfo).
     pub stored: Reading<Bytes>,
-    /// Pages written back to the swap device, because the pool was full or they were cold
-    /// (`zswpwb`).
+    /// Number of pages written back from the pool to the swap device, because the pool was full or
+    /// they were cold (`zswpwb`).
     pub written_back: Reading<u64>,
 }

@@ -35,14 +35,14 @@ pub(super) fn is_on(word: &str) -> Option<bool> {
     }
 }
 
-/// Whole numbers, so that `0010` in a file equals `10`.
+/// Parses whole numbers, so that `0010` in a file equals `10`.
 fn numbers(text: &str) -> Option<Vec<i128>> {
     let all: Option<Vec<i128>> = text.split_whitespace().map(|word| word.parse().ok()).collect();
     all.filter(|all| !all.is_empty())
 }
 
-/// A bit mask in decimal, or in hexadecimal with `0x`. `y` sets as many bits as the machine has,
-/// which is not known here.
+/// Parses a bit mask in decimal, or in hexadecimal with `0x`. `y` sets as many bits as the machine
+/// has, which is not known here.
 fn bits(word: &str) -> Option<u64> {
     match word.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
@@ -51,8 +51,8 @@ fn bits(word: &str) -> Option<u64> {
     }
 }
 
-/// A size in bytes; `max` and `infinity` mean no limit. Units are powers of 1024, as in the kernel
-/// and systemd.
+/// Parses a size in bytes; `max` and `infinity` mean no limit. Units are powers of 1024, as in the
+/// kernel and systemd.
 fn size(text: &str) -> Option<u128> {
     if text == "max" || text == "infinity" {
         return Some(u128::MAX);
@@ -75,7 +75,7 @@ fn known_word<'w>(words: &[&str], wanted: &'w str) -> Option<&'w str> {
     words.contains(&wanted).then_some(wanted)
 }
 
-/// The first word, without an argument in parentheses: `zstd` of `zstd(level=3) lz4`.
+/// The first word of a text, without an argument in parentheses: `zstd` of `zstd(level=3) lz4`.
 fn first_word(text: &str) -> Option<&str> {
     text.split([' ', '(']).next().filter(|word| !word.is_empty())
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The memory controller of cgroup v2: settings per group and per node.
+//! Settings of the memory controller of cgroup v2, for each group and for each node.
 
 use super::row::{sysfs, trigger};
 use super::{Access, Domain, Knob, Persist};

@@ -50,7 +50,8 @@ const METRICS: &[&str] = &[
     "node_eligible_mem_bp",
 ];
 
-/// A file of `/sys/kernel/mm/damon/admin`; its value does not survive a reboot.
+/// Defines the row for a file of `/sys/kernel/mm/damon/admin`, whose value does not survive a
+/// reboot.
 macro_rules! admin {
     ($name:literal, [$($path:literal),*], $domain:expr, $doc:literal) => {
         sysfs(
@@ -81,7 +82,8 @@ macro_rules! goal {
     };
 }
 
-/// A parameter of a DAMON module. These are built in, so modprobe.d options do not apply.
+/// Defines the row for a parameter of a DAMON module. These modules are built in, so modprobe.d
+/// options do not apply.
 macro_rules! parameter {
     ($module:literal, $name:literal, $domain:expr, $doc:literal) => {
         sysfs(

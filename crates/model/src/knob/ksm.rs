@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Merging of equal pages.
+//! Settings of KSM, which merges equal pages.
 
 use super::row::{COUNT, int, sysfs, word};
 use super::{Domain, Knob};

@@ -18,23 +18,23 @@ use crate::{Bytes, Compressor, Refusal};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LoanId(pub u64);
 
-/// A zram device to create.
+/// Describes a zram device to create.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ZramSpec {
-    /// Its uncompressed capacity (disksize).
+    /// Uncompressed capacity of the device (disksize).
     pub disksize: Bytes,
-    /// Its algorithm; `None` leaves the choice to the kernel.
+    /// Compression algorithm of the device; `None` leaves the choice to the kernel.
     pub compressor: Option<Compressor>,
-    /// A file with a compression dictionary for the algorithm.
+    /// Path of a file with a compression dictionary for the algorithm.
     pub dictionary: Option<PathBuf>,
-    /// The limit on the RAM that it uses.
+    /// Limit on the RAM that the device uses.
     pub mem_limit: Option<Bytes>,
-    /// Where it writes idle pages; `None` keeps all of them in RAM.
+    /// Where the device writes idle pages, and how often; `None` keeps all pages in RAM.
     pub writeback: Option<ZramWriteback>,
 }
 
 impl ZramSpec {
-    /// A device of this size with the kernel's defaults.
+    /// Describes a device of this size with the kernel's defaults.
     #[must_use]
     pub fn new(disksize: Bytes) -> Self {
         Self { disksize, compressor: None, dictionary: None, mem_limit: None, writeback: None }
@@ -44,30 +44,29 @@ impl ZramSpec {
 /// A block device to which a zram device writes idle pages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ZramWriteback {
-    /// Its path, such as /dev/vda. Its contents are lost.
+    /// Path of the block device, such as /dev/vda. Its contents are lost.
     pub device: String,
-    /// Interval of writeback: each time, pages that were not used since the time before are
-    /// written.
+    /// Seconds between writebacks: each writes the pages that were not used since the previous one.
     pub every_seconds: u64,
 }
 
-/// Prints `writing idle pages to /dev/vda every 5 s`.
+/// Prints the writeback as `writing idle pages to /dev/vda every 5 s`.
 impl fmt::Display for ZramWriteback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "writing idle pages to {} every {} s", self.device, self.every_seconds)
     }
 }
 
-/// A zram device that was lent.
+/// A zram device that a lender created for a borrower.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ZramDevice {
-    /// Number of the loan.
+    /// Number of the loan, with which the device is returned.
     pub loan: LoanId,
-    /// The N of `zramN`.
+    /// Number of the device: the N of `zramN`.
     pub number: u32,
-    /// `/dev/zramN`.
+    /// Path of the device: `/dev/zramN`.
     pub device: PathBuf,
-    /// `/sys/block/zramN`.
+    /// Folder of the device's settings: `/sys/block/zramN`.
     pub sysfs: PathBuf,
 }
 
@@ -90,7 +89,7 @@ pub struct ZswapSpec {
 }
 
 impl ZswapSpec {
-    /// zswap with this compressor, without the shrinker, and with the host's own limits.
+    /// Describes zswap with this compressor, without the shrinker, and with the host's own limits.
     #[must_use]
     pub fn new(algorithm: impl Into<String>) -> Self {
         let algorithm = algorithm.into();
@@ -98,7 +97,7 @@ impl ZswapSpec {
     }
 }
 
-/// Prints `zswap lz4 in at most 20 % of RAM, with shrinker`.
+/// Prints the configuration as `zswap lz4 in at most 20 % of RAM, with shrinker`.
 impl fmt::Display for ZswapSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "zswap {}", self.algorithm)?;
@@ -112,16 +111,16 @@ impl fmt::Display for ZswapSpec {
     }
 }
 
-/// Swap to switch on.
+/// Describes a swap area to enable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SwapSpec {
-    /// The device or file.
+    /// The device or file of the swap area.
     pub area: SwapArea,
-    /// Its priority; `None` leaves the choice to the kernel.
+    /// Priority of the swap area; `None` leaves the choice to the kernel.
     pub priority: Option<i16>,
 }
 
-/// The device or file to swap to. In either case a new swap header is written.
+/// The device or file of a swap area. In either case a new swap header is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SwapArea {
     /// A zram device or file that the same lender lent.
@@ -140,23 +139,23 @@ impl SwapArea {
     }
 }
 
-/// Prints `swap on /dev/zram1`.
+/// Prints the request as `swap on /dev/zram1`.
 impl fmt::Display for SwapSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "swap on {}", self.area.path().display())
     }
 }
 
-/// A file without holes, on which swap can be enabled.
+/// A file without holes that a lender created for swap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SwapFile {
-    /// Number of the loan.
+    /// Number of the loan, with which the file is returned.
     pub loan: LoanId,
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
 }
 
-/// A memory cgroup to create. A limit that is `None` is left at the kernel's default.
+/// Describes a memory cgroup to create. A limit that is `None` is left at the kernel's default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GroupSpec {
     /// The limit on memory (`memory.max`, `memory.limit_in_bytes`).
@@ -167,54 +166,54 @@ pub struct GroupSpec {
     /// The limit on swap (`memory.swap.max`; with version 1, `memory.memsw.limit_in_bytes` is set
     /// to this plus `max`, which is required then).
     pub swap_max: Option<Bytes>,
-    /// The limit on its compressed pages in zswap's pool (`memory.zswap.max`); cgroup version 2
-    /// only.
+    /// The limit on the group's compressed pages in zswap's pool (`memory.zswap.max`); cgroup
+    /// version 2 only.
     pub zswap_max: Option<Bytes>,
-    /// Whether zswap may write its pages back to disk (`memory.zswap.writeback`); cgroup version 2
-    /// only.
+    /// Whether zswap may write the group's pages back to disk (`memory.zswap.writeback`); cgroup
+    /// version 2 only.
     pub zswap_writeback: Option<bool>,
     /// The group's own swappiness (`memory.swappiness`). Cgroup version 2 has no such file: there
     /// the value is ignored, and `vm.swappiness` applies.
     pub swappiness: Option<u32>,
 }
 
-/// A memory cgroup that was lent.
+/// A memory cgroup that a lender created for a borrower.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryGroup {
     /// Number of the loan. Processes that are still in the group are killed before it is removed.
     pub loan: LoanId,
-    /// Its folder. A process joins by writing its pid to `cgroup.procs` there.
+    /// Folder of the cgroup. A process joins the group by writing its pid to `cgroup.procs` there.
     pub folder: PathBuf,
-    /// Whether it is a cgroup of version 2.
+    /// Whether the group is a cgroup of version 2.
     pub unified: bool,
 }
 
-/// A value for a setting of the [table](crate::knob::KNOBS).
+/// A setting of the [table](crate::knob::KNOBS) and the value to write to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnobSetting {
-    /// Its name in the table, such as `vm.page-cluster`.
+    /// Name of the setting in the table, such as `vm.page-cluster`.
     pub name: String,
     /// The instance, if the setting exists several times: `2048kB`, or the number of a zram device.
     pub instance: Option<String>,
-    /// The value, as the kernel spells it.
+    /// The value to write, as the kernel spells it.
     pub value: String,
 }
 
 impl KnobSetting {
-    /// A setting that exists once.
+    /// The value for a setting that exists once.
     #[must_use]
     pub fn new(name: &str, value: impl Into<String>) -> Self {
         Self { name: name.to_owned(), instance: None, value: value.into() }
     }
 
-    /// One instance of a setting.
+    /// The value for one instance of a setting that exists several times.
     #[must_use]
     pub fn of_instance(name: &str, instance: &str, value: impl Into<String>) -> Self {
         Self { instance: Some(instance.to_owned()), ..Self::new(name, value) }
     }
 }
 
-/// Prints `vm.swappiness = 60`, or `zram.mem_limit = 0 of 3` for an instance.
+/// Prints the setting as `vm.swappiness = 60`, or `zram.mem_limit = 0 of 3` for an instance.
 impl fmt::Display for KnobSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} = {}", self.name, self.value)?;
@@ -243,7 +242,7 @@ pub trait Lender {
     }
 
     /// Enables zswap. Returns the loans in the order in which they were taken. Borrow the swap area
-    /// behind zswap afterwards, so that it is returned first: this empties the pool.
+    /// behind zswap after this call, so that it is returned first: returning it empties the pool.
     ///
     /// # Errors
     /// If the kernel has no zswap, no such compressor or no shrinker, or other swap of the host is
@@ -276,8 +275,8 @@ pub trait Lender {
     /// Sets a kernel setting.
     ///
     /// # Errors
-    /// If the host does not have it or refuses the value, or if the old value could not be restored
-    /// later.
+    /// If the host does not have the setting or refuses the value, or if the old value could not be
+    /// restored later.
     fn lend_knob(&mut self, setting: &KnobSetting) -> Result<LoanId, Refusal> {
         Err(refuse_lending(&setting.to_string()))
     }
@@ -285,8 +284,8 @@ pub trait Lender {
     /// Returns one loan early.
     ///
     /// # Errors
-    /// If it is in use, if somebody else has changed it since, or if a zram device could not write
-    /// its idle pages.
+    /// If the thing that was lent is in use, if somebody else has changed it since, or if a zram
+    /// device could not write its idle pages.
     fn return_loan(&mut self, loan: LoanId) -> Result<(), Refusal>;
 }
 

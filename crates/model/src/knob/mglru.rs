@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The multi-generational LRU.
+//! Settings of the multi-generational LRU (multi-gen LRU).
 
 use super::row::{COUNT, sysfs, trigger};
 use super::{Domain, Knob};

@@ -3,10 +3,10 @@
 
 use super::{Access, Domain, Knob, Persist, Undo};
 
-/// Any non-negative whole number.
+/// Accepts any non-negative whole number.
 pub(super) const COUNT: Domain = Domain::Int { min: 0, max: u64::MAX };
 
-/// Any non-negative number that fits the kernel's signed `int`.
+/// Accepts any non-negative number that fits the kernel's signed `int`.
 pub(super) const SMALL: Domain = Domain::Int { min: 0, max: i32::MAX as u64 };
 
 pub(super) const fn int(min: i64, max: u64) -> Domain {
@@ -19,7 +19,8 @@ pub(super) const fn word(words: &'static [&'static str]) -> Domain {
 
 const READ_ONLY: Undo = Undo::Never { because: "it only informs: there is nothing to undo" };
 
-/// Readable and writable, made persistent by tmpfiles.d: most files of sysfs.
+/// A row for a setting that is readable, writable and made persistent by tmpfiles.d: most files of
+/// sysfs.
 pub(super) const fn sysfs(
     name: &'static str,
     path: &'static str,
@@ -39,7 +40,8 @@ pub(super) const fn sysfs(
     }
 }
 
-/// Readable and writable, made persistent by sysctl.d: files of `/proc/sys`.
+/// A row for a setting that is readable, writable and made persistent by sysctl.d: files of
+/// `/proc/sys`.
 pub(super) const fn sysctl(
     name: &'static str,
     path: &'static str,
@@ -49,7 +51,8 @@ pub(super) const fn sysctl(
     sysfs(name, path, domain, doc).with_persist(&[Persist::Sysctl])
 }
 
-/// Write-only: writing triggers an action. `because` says why it cannot be undone.
+/// A row for a write-only file: writing to it triggers an action. `because` says why the action
+/// cannot be undone.
 pub(super) const fn trigger(
     name: &'static str,
     path: &'static str,
@@ -63,7 +66,7 @@ pub(super) const fn trigger(
         .without_undo(because)
 }
 
-/// Read-only: it informs.
+/// A row for a read-only file, which only informs.
 pub(super) const fn info(
     name: &'static str,
     path: &'static str,
@@ -106,7 +109,8 @@ impl Knob {
         self
     }
 
-    /// One of two settings that exclude each other; `pair` contains the name of the other one.
+    /// Marks the row as one of two settings that exclude each other; `pair` contains the name of
+    /// the other one.
     pub(super) const fn excludes(mut self, pair: &'static [&'static str; 1]) -> Self {
         self.undo = Undo::WriteBackNonZero { pair: pair[0] };
         self.couples = pair;

@@ -15,59 +15,61 @@ use crate::{Name, Reading};
 /// One setting that `--a` and `--b` of a trial accept.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct SettableKnob<'a> {
-    /// How it is typed before `=`. If `scope` is `each-place`, the place follows in brackets, as in
-    /// `[64kB]`.
+    /// How the setting is typed before `=`. If `scope` is `each-place`, the place follows in
+    /// brackets, as in `[64kB]`.
     pub name: &'static str,
-    /// What a change affects.
+    /// What a change of the setting affects.
     pub scope: KnobScope,
-    /// The accepted values, in words.
+    /// The accepted values in words, such as `0 to 200`.
     pub accepts: String,
-    /// All accepted words, if they are known; empty for numbers and text.
+    /// All words that the setting accepts, if they are known; empty for numbers and text.
     pub words: Vec<&'a str>,
-    /// The kernel's default; `null` if it is computed or chosen at build time.
+    /// The kernel's default value; `null` if it is computed or chosen at build time.
     pub default: Option<&'static str>,
-    /// What it does, in a sentence.
+    /// What the setting does, in a sentence.
     pub about: &'static str,
-    /// What the brackets contain, for example a size of huge pages such as `2048kB`; `null` if
-    /// there are none.
+    /// What the brackets contain, for example a size of huge pages such as `2048kB`; `null` if the
+    /// setting is typed without brackets.
     pub place: Option<&'static str>,
-    /// The current values, one for each place; empty for `arm-zram`, because the devices do not
-    /// exist yet.
+    /// The current values of the setting, one for each place; empty for `arm-zram`, because the
+    /// devices do not exist yet.
     pub values: Vec<KnobValue<'a>>,
 }
 
-/// What a setting of an arm applies to.
+/// What a change of a setting applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum KnobScope {
-    /// The whole host.
+    /// The setting applies to the whole host.
     Host,
-    /// One of several places, such as a size of huge pages, given in brackets.
+    /// The setting applies to one of several places, such as a size of huge pages, given in
+    /// brackets.
     EachPlace,
-    /// The zram devices that the arm adds.
+    /// The setting applies to the zram devices that the arm adds.
     ArmZram,
 }
 
-/// The current value of a setting.
+/// The current value of a setting in one place.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct KnobValue<'a> {
-    /// What to write in brackets; `null` if there is only one place.
+    /// What to write in brackets for this place; `null` if there is only one place.
     pub instance: Option<&'a Name>,
-    /// The value: of a file that lists all words, the one in brackets; `null` if there is none.
+    /// The current value: the word in brackets if the file lists all words; `null` if there is no
+    /// value.
     pub active: Option<&'a str>,
-    /// The text of the file.
+    /// The whole text of the setting's file.
     pub now: &'a Reading<Name>,
 }
 
 impl SettableKnob<'_> {
-    /// Whether this host has the setting in any place, even if we may not read it.
+    /// Whether this host has the setting in at least one place, even if we may not read it.
     #[must_use]
     pub fn is_here(&self) -> bool {
         let is_known = |value: &KnobValue<'_>| value.now.value().is_some() || value.now.is_denied();
         self.scope == KnobScope::ArmZram || self.values.iter().any(is_known)
     }
 
-    /// How it is typed: `vm.swappiness`, or `thp.size.enabled[64kB]` for an instance.
+    /// How the setting is typed: `vm.swappiness`, or `thp.size.enabled[64kB]` for an instance.
     #[must_use]
     pub fn typed(&self, instance: Option<&Name>) -> String {
         let brackets = instance.map(|instance| format!("[{instance}]")).unwrap_or_default();
@@ -107,7 +109,8 @@ fn settable_knob<'a>(knob: &'static Knob, readings: &'a [KnobReading]) -> Settab
     }
 }
 
-/// The words of the table or, if the kernel defines them, those that the file lists.
+/// The accepted words: those of the table or, if the kernel defines them, those that the file
+/// lists.
 fn accepted_words(domain: Domain, reading: Option<&KnobReading>) -> Vec<&str> {
     match domain {
         Domain::Word { words } => words.to_vec(),
@@ -123,7 +126,7 @@ fn accepted_words(domain: Domain, reading: Option<&KnobReading>) -> Vec<&str> {
     }
 }
 
-/// What the placeholder in the path stands for.
+/// What the placeholder in a setting's path stands for, in words.
 fn placeholder_name(path: &str) -> &'static str {
     match (path.contains("{node}"), path.contains("{size}")) {
         (true, true) => "NODE/SIZE",

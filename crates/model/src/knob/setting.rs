@@ -7,30 +7,30 @@ use serde::Serialize;
 use super::agreement::is_on;
 use crate::{Name, Reading};
 
-/// One kernel setting.
+/// The description of one kernel setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Knob {
-    /// Stable name, such as `vm.swappiness` or `zram.disksize`.
+    /// Stable name of the setting, such as `vm.swappiness` or `zram.disksize`.
     pub name: &'static str,
-    /// Path without the leading `/`. It may contain `{N}` (a number assigned by the kernel: of a
-    /// zram device, a kdamond, a scheme), `{size}` (a page size as in the kernel's folder names,
-    /// `64kB`), `{node}` (the number of a NUMA node) or `{cgroup}` (the path of a cgroup below its
-    /// hierarchy).
+    /// Path of the setting's file without the leading `/`. It may contain `{N}` (a number assigned
+    /// by the kernel: of a zram device, a kdamond, a scheme), `{size}` (a page size as in the
+    /// kernel's folder names, `64kB`), `{node}` (the number of a NUMA node) or `{cgroup}` (the path
+    /// of a cgroup below its hierarchy).
     pub path: &'static str,
-    /// The values that it accepts.
+    /// The values that the setting accepts.
     pub domain: Domain,
-    /// Whether it can be read and written.
+    /// Whether the setting can be read and written.
     pub access: Access,
-    /// The kernel's own default; `None` if it is computed or chosen at build time.
+    /// The kernel's own default value; `None` if it is computed or chosen at build time.
     pub default: Option<&'static str>,
-    /// Ways to make it survive a reboot.
+    /// Ways to make the setting survive a reboot.
     pub persist: &'static [Persist],
-    /// How a change is undone.
+    /// How a change of the setting is undone.
     pub undo: Undo,
-    /// Names of settings that change with it or exclude it: a plan must consider all of them
+    /// Names of settings that change with this one or exclude it: a plan must consider all of them
     /// together.
     pub couples: &'static [&'static str],
-    /// What it does, in one sentence.
+    /// What the setting does, in one sentence.
     pub doc: &'static str,
 }
 
@@ -38,35 +38,35 @@ pub struct Knob {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Domain {
-    /// A whole number.
+    /// A whole number between two limits.
     Int {
-        /// Smallest value.
+        /// Smallest value that is accepted.
         min: i64,
-        /// Largest value.
+        /// Largest value that is accepted.
         max: u64,
     },
-    /// A bit mask, printed in hexadecimal with `0x`; `y` sets all bits, `n` none.
+    /// A bit mask, printed in hexadecimal with `0x`; writing `y` sets all bits, `n` none.
     Bits {
-        /// All bits that have a meaning.
+        /// Mask of all bits that have a meaning.
         all: u64,
     },
-    /// 0 or 1, Y or N, true or false.
+    /// A switch: 0 or 1, Y or N, true or false.
     Bool,
-    /// Bytes, with or without a unit suffix.
+    /// A size in bytes, with or without a unit suffix.
     Size,
-    /// Bytes or `max`.
+    /// A size in bytes, or `max` for no limit.
     Limit,
-    /// One of these words; most files print all of them with the active one in brackets.
+    /// One of several fixed words; most files print all of them with the active one in brackets.
     Word {
-        /// The accepted words.
+        /// The words that are accepted.
         words: &'static [&'static str],
     },
-    /// One of the words that the file itself lists, the active one in brackets; the list differs
-    /// between hosts.
+    /// One of the words that the file itself lists, with the active one in brackets; the list
+    /// differs between hosts.
     Listed,
-    /// Several whole numbers.
+    /// Several whole numbers in a row.
     Ints,
-    /// Free text in a syntax of its own.
+    /// Free text, in a syntax that this setting alone has.
     Text,
     /// Any write triggers an action and leaves no value behind.
     Trigger,
@@ -99,13 +99,13 @@ impl Domain {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Access {
-    /// Can be read and written.
+    /// The setting can be read and written.
     ReadWrite,
-    /// Can only be read: it informs.
+    /// The setting can only be read: it informs.
     ReadOnly,
-    /// Can only be written: it cannot be read, or reading it does not return its value.
+    /// The setting can only be written: it cannot be read, or reading it does not return its value.
     WriteOnly,
-    /// Reading it triggers an action, so only its existence may be checked.
+    /// Reading the file triggers an action, so only its existence may be checked.
     ReadActs,
 }
 
@@ -122,7 +122,8 @@ pub enum Persist {
     Modprobe,
     Systemd,
     Fstab,
-    /// By an agent or timer: it is a one-time action, or has no effect while nothing runs.
+    /// By an agent or timer that writes the setting again, because it is a one-time action or has
+    /// no effect while nothing runs.
     Agent,
 }
 
@@ -130,45 +131,47 @@ pub enum Persist {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "how")]
 pub enum Undo {
-    /// By writing the old value.
+    /// A change is undone by writing the old value.
     WriteBack,
-    /// The setting and another one exclude each other, and the inactive one reads 0: by writing the
-    /// old value of the one that was not 0.
+    /// A change is undone by writing the old value of whichever of two settings was not 0: they
+    /// exclude each other, and the inactive one reads 0.
     WriteBackNonZero {
-        /// The name of the other setting.
+        /// Name of the other setting.
         pair: &'static str,
     },
-    /// The setting cannot be read, but another file reports its value: by writing what that file
-    /// said.
+    /// A change is undone by writing what another file had reported, because the setting itself
+    /// cannot be read.
     WriteBackReported {
         /// The file that reports the old value.
         by: &'static str,
     },
-    /// It cannot be undone.
+    /// A change cannot be undone.
     Never {
-        /// The reason.
+        /// Why a change cannot be undone.
         because: &'static str,
     },
 }
 
-/// A setting on one host: its expanded path and current value.
+/// A setting on one host: the expanded path of its file and its current value.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct KnobReading {
-    /// The row of the table; in JSON the name of the setting.
+    /// The row of the knob table; in JSON, the name of the setting.
     #[serde(serialize_with = "name_only")]
     #[schemars(with = "String")]
     pub knob: &'static Knob,
     /// What `{N}`, `{size}`, `{node}` or `{cgroup}` stands for; `null` if the path has no
     /// placeholder.
     pub instance: Option<Name>,
-    /// The current contents of the file, white space folded; its source is the expanded path.
+    /// The current contents of the setting's file, with white space folded; the source is the
+    /// expanded path.
     pub live: Reading<Name>,
-    /// The kernel's default; `null` if it is not known.
+    /// The kernel's default value; `null` if it is not known.
     pub default: Option<&'static str>,
 }
 
 impl KnobReading {
-    /// The current value if it is one word; of a file that lists all words, the one in brackets.
+    /// The current value if it is one word; if the file lists all words, the active word in
+    /// brackets.
     pub fn active(&self) -> Option<&str> {
         let live = self.live.value()?.as_str();
         let bracketed = || live.split_once('[')?.1.split_once(']').map(|(word, _)| word);
@@ -178,7 +181,7 @@ impl KnobReading {
         }
     }
 
-    /// Whether the value is the kernel's default; `None` if either is not known.
+    /// Whether the current value is the kernel's default; `None` if either is not known.
     pub fn is_default(&self) -> Option<bool> {
         let (active, default) = (self.active()?, self.default?);
         Some(match self.knob.domain {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Swapping in general. Priorities and discard are arguments of `swapon` and not files.
+//! Settings of swap in general. Priorities and discard are arguments of `swapon` and not files.
 
 use super::row::{int, sysctl, sysfs};
 use super::{Domain, Knob, Persist};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! All rows in one table, and tests of what must hold for all of them.
+//! All kernel settings in one table, and tests of what must hold for each row.
 
 use super::{Knob, cgroup, damon, ksm, mglru, numa, swap, thp, vm, zram, zswap};
 
@@ -80,10 +80,11 @@ mod tests {
         assert_none("crooked", KNOBS.iter().filter(|knob| !is_clean(knob.path)));
     }
 
-    /// The placeholders that a path may contain for what only a host knows.
+    /// The placeholders that the path of a setting may contain for parts that only a host knows.
     const PLACEHOLDERS: [&str; 4] = ["{N}", "{size}", "{node}", "{cgroup}"];
 
-    /// Each placeholder ends its part of the path, because readers fill them in folder by folder.
+    /// Checks that each placeholder ends its part of the path, because readers fill them in folder
+    /// by folder.
     #[test]
     fn placeholders_are_the_four() {
         let is_plain = |part: &str| {
@@ -108,7 +109,7 @@ mod tests {
         assert_none("mute", KNOBS.iter().filter(is_mute));
     }
 
-    /// A setting that cannot be read cannot be restored from its own file.
+    /// Checks that a setting that cannot be read is not restored from its own file.
     #[test]
     fn undo_fits_the_access() {
         let reads_back =
@@ -145,8 +146,8 @@ mod tests {
         }
     }
 
-    /// The default of a setting that reads 0 while its pair is active is 0, even if 0 is not in its
-    /// domain.
+    /// Checks defaults against domains. The default of a setting that reads 0 while its pair is
+    /// active is 0, even if 0 is not in its domain.
     #[test]
     fn defaults_fit_their_domain() {
         let unset = |knob: &Knob| {

@@ -10,92 +10,94 @@ use crate::plan::Plan;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "is")]
 pub enum Outcome {
-    /// It was restored, and read back to check it.
+    /// What was borrowed or changed was restored, and read back to check it.
     Returned,
-    /// There was nothing to restore: it was never taken, has disappeared, or had been restored
+    /// There was nothing to restore: it had never been taken, has disappeared, or had been restored
     /// already.
     Gone,
-    /// It was left in place, because something else uses it now.
+    /// What was borrowed or changed was left in place, because something else uses it now.
     Kept {
-        /// What uses it.
+        /// What else uses the thing that was left in place.
         why: String,
     },
-    /// Somebody else has changed it since: their value stays.
+    /// Somebody else has changed the value since; the other's value stays.
     Conflict {
-        /// The value before we changed it.
+        /// The value that the setting had before we changed it.
         old: String,
         /// The value that we had set.
         ours: String,
-        /// The current value.
+        /// The current value, which somebody else set.
         found: String,
     },
-    /// It could not be restored; the journal keeps the entry.
+    /// What was borrowed or changed could not be restored; the entry stays in the journal.
     Left {
-        /// The reason.
+        /// Why the thing could not be restored.
         why: String,
-        /// What would help; `null` if that is not known.
+        /// What the user can do about it; `null` if that is not known.
         next: Option<String>,
     },
 }
 
 impl Outcome {
-    /// Whether nothing remains to be done or reported about it.
+    /// Whether nothing remains to be done or reported about the loan.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         matches!(self, Self::Returned | Self::Gone | Self::Kept { .. })
     }
 }
 
-/// One loan or change, and how it ended.
+/// One loan or change, and whether it was restored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Return {
-    /// What it was, such as `zram device zram3`.
+    /// What was borrowed or changed, such as `zram device zram3`.
     pub what: String,
-    /// How it ended.
+    /// How the loan ended: whether it was restored.
     pub outcome: Outcome,
 }
 
 /// What an earlier run left behind, and whether it was restored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Recovered {
-    /// The journal of that run.
+    /// Path of the earlier run's journal.
     pub journal: String,
-    /// The name that `pagewise undo --forget` takes.
+    /// The name by which `pagewise undo --forget` selects the journal.
     pub id: String,
     /// The id of the plan that the journal belongs to; `null` for a run that only borrowed.
     pub plan: Option<String>,
-    /// Process id of that run, if the journal still contains it.
+    /// Process id of the earlier run, if the journal still contains it.
     pub pid: Option<u32>,
-    /// Whether the machine was rebooted since.
+    /// Whether the machine was rebooted since that run.
     pub earlier_boot: bool,
-    /// Everything that had not been returned, the last one first.
+    /// Everything that the run had not returned, the last loan first.
     pub returns: Vec<Return>,
-    /// The first line that could not be parsed. In this case the journal is kept.
+    /// Number of the first line of the journal that could not be parsed. In this case the journal
+    /// is kept.
     pub damaged_line: Option<usize>,
     /// Why the journal was not read at all; nothing that it may name was restored.
     pub skipped: Option<SkippedJournal>,
     /// Why the journal could not be updated, for example because its disk is mounted read-only.
-    /// What `returns` reports was done all the same.
+    /// The restorations that `returns` reports were made nevertheless.
     pub unnoted: Option<String>,
 }
 
-/// A file with the name of a journal that was not read.
+/// A file that is named like a journal and was not read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SkippedJournal {
-    /// The reason.
+    /// Why the file was not read.
     pub why: String,
-    /// Whether it is a regular file, so that it may be the journal of a run.
+    /// Whether it is a regular file, and may therefore be the journal of a run.
     pub is_file: bool,
 }
 
 impl Recovered {
-    /// Whether nothing remains and the journal was deleted.
+    /// Whether nothing of the run remains to be restored and the journal was deleted.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.is_whole() && self.returns.iter().all(|it| it.outcome.is_settled())
     }
 
-    /// Whether nothing remains to be done. Conflicts do not count: they have been reported.
+    /// Whether nothing of the run remains to be restored. Conflicts do not count: they have been
+    /// reported.
     #[must_use]
     pub fn is_reported(&self) -> bool {
         let is_left = |it: &Return| matches!(it.outcome, Outcome::Left { .. });
@@ -106,7 +108,7 @@ impl Recovered {
         self.damaged_line.is_none() && self.skipped.is_none()
     }
 
-    /// Whether there is anything to report about it.
+    /// Whether there is anything to report about the run.
     #[must_use]
     pub fn is_worth_reporting(&self) -> bool {
         !self.is_whole() || !self.returns.is_empty() || self.unnoted.is_some()
@@ -116,17 +118,17 @@ impl Recovered {
 /// A plan whose changes are in force.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct InForce {
-    /// Number of its journal, which `pagewise undo` takes.
+    /// Number of the plan's journal, which `pagewise undo` takes.
     pub journal: String,
-    /// Whether all of its steps were carried out. If not, it was interrupted.
+    /// Whether all steps of the plan were carried out. If not, it was interrupted.
     pub applied: bool,
-    /// Number of its changes that were not undone.
+    /// Number of the plan's changes that were not undone.
     pub changes: usize,
-    /// End of its trial period, in seconds of Unix time; `null` if it is not on trial.
+    /// End of the plan's trial period, in seconds of Unix time; `null` if it is not on trial.
     pub trial_until: Option<u64>,
-    /// When `apply` started to carry it out, in seconds of Unix time.
+    /// When `apply` started to carry out the plan, in seconds of Unix time.
     pub unix_seconds: u64,
-    /// The plan.
+    /// The plan itself.
     #[serde(flatten)]
     pub plan: Plan,
 }

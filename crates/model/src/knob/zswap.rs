@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! zswap's module parameters. Its per-cgroup limits are in [`super::cgroup`].
+//! The module parameters of zswap. The limits of each cgroup are in [`super::cgroup`].
 
 use super::row::{int, sysfs};
 use super::{Domain, Knob, Persist};

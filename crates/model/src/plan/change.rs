@@ -13,8 +13,8 @@ use crate::{Bytes, Compressor};
 pub enum Change {
     /// Writes the running value of a setting of the knob table.
     SetKnob {
-        /// Its name, such as `vm.swappiness`; an instance, if there are several, as in
-        /// `thp.size.enabled[64kB]`.
+        /// Name of the setting, such as `vm.swappiness`; with the instance if there are several, as
+        /// in `thp.size.enabled[64kB]`.
         target: String,
         /// The current value, as read by [`crate::knob::KnobReading::active`].
         from: String,
@@ -24,98 +24,99 @@ pub enum Change {
     /// Writes a whole configuration file, readable by all users (mode 0644). If there is no `from`,
     /// it is created.
     WriteFile {
-        /// Absolute path, inside one of the folders that `apply` may write to.
+        /// Absolute path of the file, inside one of the folders that `apply` may write to.
         target: String,
-        /// Its contents before; `null` if there was no file.
+        /// Contents of the file before the step; `null` if there was no file.
         from: Option<String>,
-        /// Its contents after.
+        /// Contents of the file after the step.
         to: String,
     },
     /// Creates a symbolic link, as `systemctl enable` and `systemctl mask` do.
     MakeLink {
         /// Absolute path of the link, inside one of the folders that `apply` may write to.
         target: String,
-        /// Its target before; `null` if there was no link.
+        /// What the link pointed to before the step; `null` if there was no link.
         from: Option<String>,
-        /// Its new target: another unit or `/dev/null`.
+        /// What the link points to after the step: another unit or `/dev/null`.
         to: String,
     },
     /// Makes systemd reload its unit files.
     ReloadUnits {
-        /// Always `systemd`.
+        /// The text `systemd`, which is always the target of this change.
         target: String,
     },
     /// Creates a new zram device and enables swap on it.
     AddZramSwap {
-        /// The device, if another file of the same plan fixes its number; `null` if the kernel
-        /// chooses the number.
+        /// Path of the device, if another file of the same plan fixes its number; `null` if the
+        /// kernel chooses the number.
         target: Option<String>,
-        /// The device's settings.
+        /// Settings of the zram device.
         to: ZramSwap,
     },
     /// Creates a file without holes on a disk and enables swap on it.
     AddSwapFile {
-        /// The file, such as `/var/pagewise-swap-0`.
+        /// Path of the swap file, such as `/var/pagewise-swap-0`.
         target: String,
-        /// Its size and priority.
+        /// Size of the file and priority of the swap area.
         to: SwapFilePlan,
     },
-    /// Changes the priority of a zram swap device, by disabling and enabling it. Its pages are read
-    /// back into RAM in between, so this is for an area that is empty or nearly so.
+    /// Changes the priority of a zram swap device, by disabling swap on it and enabling it again.
+    /// The pages of the device are read back into RAM in between, so this is for an area that is
+    /// empty or nearly so.
     SetSwapPriority {
-        /// The area, by its name in `/proc/swaps`.
+        /// The swap area, by its name in `/proc/swaps`.
         target: String,
-        /// Its priority when the plan was made.
+        /// Priority of the swap area when the plan was made.
         from: i32,
         /// The new priority; areas with a higher priority are filled first.
         to: i16,
     },
     /// Disables a swap area: all its pages are read back into RAM or move to other swap. The memory
-    /// of a zram device is released, too.
+    /// of a zram device is released as well.
     DrainSwap {
-        /// The area, by its name in `/proc/swaps`.
+        /// The swap area, by its name in `/proc/swaps`.
         target: String,
-        /// Its size and use when the plan was made.
+        /// Size and use of the swap area when the plan was made.
         from: SwapHeld,
     },
 }
 
-/// A zram device that is used as swap.
+/// The settings of a zram device that is used as swap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ZramSwap {
-    /// The algorithm and its level.
+    /// The compression algorithm of the device, and its level.
     pub compressor: Compressor,
-    /// Its uncompressed capacity.
+    /// Uncompressed capacity of the device.
     pub disksize_bytes: Bytes,
-    /// Limit on the RAM that it uses; `null` for no limit.
+    /// Limit on the RAM that the device uses; `null` for no limit.
     pub mem_limit_bytes: Option<Bytes>,
-    /// The priority of the swap area; areas with a higher priority are filled first.
+    /// Priority of the swap area; areas with a higher priority are filled first.
     pub priority: i16,
 }
 
-/// A file that is used as swap.
+/// Size and priority of a file that is used as swap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SwapFilePlan {
     /// Size of the file.
     pub size_bytes: Bytes,
-    /// The priority of the swap area; areas with a higher priority are filled first. `null`: the
-    /// kernel chooses one below all others.
+    /// Priority of the swap area; areas with a higher priority are filled first. `null`: the kernel
+    /// chooses one below all others.
     pub priority: Option<i16>,
 }
 
 /// The state of a swap area when a plan was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SwapHeld {
-    /// The size of the area.
+    /// Size of the swap area.
     pub size_bytes: Bytes,
-    /// How much of it was in use.
+    /// How much of the swap area was in use.
     pub used_bytes: Bytes,
-    /// Its priority.
+    /// Priority of the swap area.
     pub priority: i32,
 }
 
 impl Change {
-    /// The value of `action` in the JSON document.
+    /// Name of the kind of change: the value of `action` in the JSON document.
     #[must_use]
     pub const fn action(&self) -> &'static str {
         match self {

@@ -11,12 +11,11 @@ use crate::{Ends, Evidence};
 pub struct Expected {
     /// Name of what is measured, such as `swap_area_bytes`; the suffix states the unit.
     /// `docs/ledger.md` lists what this version can measure.
-    /// version can measure.
     pub metric: String,
     /// The predicted value.
     pub value: f64,
-    /// Lower and upper end of its 95 % confidence interval; both equal the value if it follows from
-    /// a formula of the kernel.
+    /// Lower and upper end of the 95 % confidence interval of `value`; both equal the value if it
+    /// follows from a formula of the kernel.
     pub interval: Ends<f64>,
     /// The value when the plan was made; `null` if there was none, for example for a device that
     /// the plan adds.
@@ -27,13 +26,13 @@ pub struct Expected {
 }
 
 impl Expected {
-    /// A prediction from a formula, whose interval has no width.
+    /// Creates a prediction from a formula, whose interval has no width.
     #[must_use]
     pub fn exact(metric: &str, value: f64, before: Option<f64>, source: String) -> Self {
         Self { metric: metric.to_owned(), value, interval: [value, value], before, source }
     }
 
-    /// Whether a measured value lies in the interval.
+    /// Whether a measured value lies in the predicted interval.
     #[must_use]
     pub fn is_hit(&self, measured: f64) -> bool {
         let [low, high] = self.interval;
@@ -41,23 +40,23 @@ impl Expected {
     }
 }
 
-/// Original bytes per byte of RAM that a zram device uses.
+/// Name of the metric: original bytes per byte of RAM that a zram device uses.
 pub const ZRAM_RATIO: &str = "zram_original_per_memory_used";
-/// The size of a swap area.
+/// Name of the metric: size of a swap area.
 pub const SWAP_AREA: &str = "swap_area_bytes";
-/// The size of the hugetlb pool of 2 MiB pages.
+/// Name of the metric: size of the hugetlb pool of 2 MiB pages.
 pub const HUGETLB_POOL: &str = "hugetlb_pool_bytes";
-/// The sum of the high watermarks of all zones.
+/// Name of the metric: sum of the high watermarks of all zones.
 pub const HIGH_WATERMARKS: &str = "zone_high_watermark_bytes";
 
 /// A quantity that a plan can predict and `pagewise verify` can measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GainMetric {
-    /// Its name in documents.
+    /// Name of the quantity in documents, with its unit as the suffix.
     pub name: &'static str,
-    /// In a few words.
+    /// What the quantity is, in a few words.
     pub label: &'static str,
-    /// What this gain means, and the files from which it is computed.
+    /// What a gain in this quantity means, and the files from which it is computed.
     pub doc: &'static str,
 }
 
@@ -103,7 +102,7 @@ pub struct GainMeasured {
     pub metric: String,
     /// The predicted value.
     pub predicted: f64,
-    /// Lower and upper end of its 95 % confidence interval.
+    /// Lower and upper end of the 95 % confidence interval of `predicted`.
     pub interval: Ends<f64>,
     /// The value when the plan was made; `null` if there was none.
     pub before: Option<f64>,
@@ -118,24 +117,24 @@ pub struct GainMeasured {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum GainOutcome {
-    /// It was measured.
+    /// The predicted quantity was measured.
     Measured {
         /// The measured value.
         measured: f64,
-        /// Whether it lies in the interval.
+        /// Whether the measured value lies in the predicted interval.
         hit: bool,
-        /// The Readings that the measured value was computed from.
+        /// The values that the measurement was computed from, with their files.
         evidence: Vec<Evidence>,
     },
-    /// It could not be measured.
+    /// The predicted quantity could not be measured.
     NotMeasured {
-        /// The reason, and what is missing.
+        /// Why the predicted quantity could not be measured, and what is missing.
         why: String,
     },
 }
 
 impl GainMeasured {
-    /// A prediction with the result of measuring it.
+    /// Joins a prediction with the result of measuring it.
     #[must_use]
     pub fn new(step: &str, expected: &Expected, outcome: GainOutcome) -> Self {
         Self {

@@ -11,15 +11,15 @@ use crate::{Ends, Evidence, score_interval};
 /// One measurement of a predicted gain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LedgerEntry {
-    /// Time of the measurement, as RFC 3339 in UTC; `null` if the clock was not set.
+    /// When the gain was measured, as RFC 3339 in UTC; `null` if the clock was not set.
     pub time: Option<String>,
-    /// The id of the boot; `null` if it could not be read.
+    /// Id of the boot in which the gain was measured; `null` if it could not be read.
     pub boot_id: Option<String>,
-    /// The kernel's release; `null` if it could not be read.
+    /// Release of the kernel that was running at that time; `null` if it could not be read.
     pub kernel: Option<String>,
-    /// The id of the plan.
+    /// Id of the plan that predicted the gain.
     pub plan: String,
-    /// The number of its journal. Numbers are reused after `pagewise undo`.
+    /// Number of the plan's journal. Numbers are reused after `pagewise undo`.
     pub journal: String,
     /// When `apply` started to carry out the plan, in seconds of Unix time.
     pub applied_unix_seconds: u64,
@@ -29,17 +29,17 @@ pub struct LedgerEntry {
     pub metric: String,
     /// The predicted value.
     pub predicted: f64,
-    /// Lower and upper end of its 95 % confidence interval.
+    /// Lower and upper end of the 95 % confidence interval of `predicted`.
     pub interval: Ends<f64>,
     /// The value when the plan was made; `null` if there was none.
     pub before: Option<f64>,
     /// The measured value.
     pub measured: f64,
-    /// Whether it lies in the interval.
+    /// Whether the measured value lies in the predicted interval.
     pub hit: bool,
     /// The measurement or formula that the prediction was computed from.
     pub source: String,
-    /// The Readings that the measured value was computed from.
+    /// The values that the measurement was computed from, with their files.
     pub evidence: Vec<Evidence>,
 }
 
@@ -51,7 +51,8 @@ impl LedgerEntry {
         low >= high
     }
 
-    /// The key of a prediction: entries with the same key are measurements of the same one.
+    /// The key of the prediction that was measured: entries with the same key are measurements of
+    /// the same prediction.
     fn key(&self) -> PredictionKey<'_> {
         PredictionKey {
             plan: &self.plan,
@@ -63,7 +64,7 @@ impl LedgerEntry {
     }
 }
 
-/// Identifies a prediction of a plan that was applied.
+/// Identifies one prediction of a plan that was applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct PredictionKey<'a> {
     plan: &'a str,
@@ -78,7 +79,7 @@ struct PredictionKey<'a> {
 pub struct HitRate {
     /// Predictions that were measured at least once.
     pub predictions: u64,
-    /// Those whose latest measurement lies in the predicted interval.
+    /// Predictions whose latest measurement lies in the predicted interval.
     pub hits: u64,
     /// `hits` divided by `predictions`; `null` if there is no prediction.
     pub share: Option<f64>,
@@ -88,7 +89,7 @@ pub struct HitRate {
 }
 
 impl HitRate {
-    /// The hit rate for these numbers, with its interval.
+    /// Computes the hit rate from these numbers, with its confidence interval.
     #[must_use]
     pub fn new(hits: u64, predictions: u64) -> Self {
         let share = (predictions > 0).then(|| hits as f64 / predictions as f64);
@@ -109,9 +110,9 @@ impl HitRate {
 /// The hit rate of one metric.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct MetricHitRate {
-    /// Name of what was measured.
+    /// Name of the metric, such as `swap_area_bytes`.
     pub metric: String,
-    /// How often predictions of it came true.
+    /// How often predictions of the metric came true.
     #[serde(flatten)]
     pub rate: HitRate,
 }
@@ -119,24 +120,24 @@ pub struct MetricHitRate {
 /// What Pagewise predicted on this machine, and what was measured afterwards.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Ledger {
-    /// Predictions from measurements, whose interval has a width. Only the latest measurement of
-    /// each prediction counts.
+    /// Hit rate of predictions from measurements, whose interval has a width. Only the latest
+    /// measurement of each prediction counts.
     pub estimates: HitRate,
-    /// Predictions from a formula of the kernel.
+    /// Hit rate of predictions from a formula of the kernel.
     pub exact: HitRate,
     /// Hit rate of each metric, in order of name.
     pub metrics: Vec<MetricHitRate>,
     /// Every measurement, the oldest first.
     pub entries: Vec<LedgerEntry>,
-    /// Numbers of the lines, counted from 1, that were changed after they were written, or are
-    /// damaged; they do not count.
+    /// Numbers of the ledger's lines, counted from 1, that were changed after they were written, or
+    /// are damaged; these lines do not count.
     pub damaged_lines: Vec<usize>,
-    /// Whether the last line is incomplete because a run was killed while writing it.
+    /// Whether the last line of the ledger is incomplete because a run was killed while writing it.
     pub is_torn: bool,
 }
 
 impl Ledger {
-    /// Computes the hit rates of these measurements, which must be in order of time.
+    /// Computes the hit rates from these measurements, which must be in order of time.
     #[must_use]
     pub fn new(entries: Vec<LedgerEntry>, damaged_lines: Vec<usize>, is_torn: bool) -> Self {
         let latest: BTreeMap<_, &LedgerEntry> = entries.iter().map(|it| (it.key(), it)).collect();

@@ -29,24 +29,25 @@ use crate::Bytes;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Goal {
-    /// Work per second; the latency of single requests may vary.
+    /// Most work per second; the latency of single requests may vary.
     Throughput,
-    /// The time to read a page back from swap.
+    /// Shortest time to read a page back from swap.
     Latency,
-    /// As much uncompressed memory as possible in the same RAM.
+    /// Most uncompressed memory in the same RAM.
     Ratio,
-    /// A compromise between the others.
+    /// A compromise between throughput, latency and ratio.
     #[default]
     Balanced,
 }
 
-/// Changes in order, made for one Snapshot, and the changes that were considered and left out.
+/// Changes of one machine in order, made for one Snapshot of it, and the changes that were
+/// considered and left out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
-    /// Sixteen hexadecimal digits, a hash of everything that follows: two plans that do the same on
-    /// the same machine have the same id.
+    /// Sixteen hexadecimal digits, a hash of all other fields: two plans that do the same on the
+    /// same machine have the same id.
     pub id: String,
-    /// What it optimizes for.
+    /// What the plan optimizes for.
     pub goal: Goal,
     /// The machine that the plan was made for.
     pub machine: PlannedMachine,
@@ -59,39 +60,40 @@ pub struct Plan {
 /// What identifies the machine of a plan. `apply` refuses a plan for another machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedMachine {
-    /// A hash of `/etc/machine-id`; `null` if the machine has none.
+    /// A hash of the machine's `/etc/machine-id`; `null` if it has none.
     pub machine_id_hash: Option<String>,
-    /// `MemTotal`; `null` if it was not readable.
+    /// Size of the machine's RAM (`MemTotal`); `null` if it was not readable.
     pub memory_total_bytes: Option<Bytes>,
     /// The release of the running kernel, such as `6.12.48-amd64`; `null` if it was not readable.
     pub kernel: Option<String>,
 }
 
-/// One change, with everything needed to decide about it.
+/// One change of a plan, with everything needed to decide about it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
-    /// Its name in this plan, such as `swappiness` or `swappiness-file`.
+    /// Name of the step in the plan, such as `swappiness` or `swappiness-file`.
     pub id: String,
     /// What is changed, from what and to what.
     #[serde(flatten)]
     pub change: Change,
-    /// Why it is recommended, with the measured numbers.
+    /// Why the change is recommended, with the measured numbers.
     pub reason: String,
-    /// The finding that led to it, as `zram-unused`; `null` if no finding did.
+    /// Id of the finding that led to the change, such as `zram-unused`; `null` if no finding did.
     pub finding: Option<String>,
-    /// The predicted gain; `null` if there is no measurement to predict it from.
+    /// The predicted gain of the change; `null` if there is no measurement to predict it from.
     pub expected: Option<Expected>,
-    /// What could go wrong.
+    /// What could go wrong when the change is made.
     pub risk: String,
-    /// What it costs even if nothing goes wrong, such as `16 MiB of RAM for the table of slots`.
+    /// What the change costs even if nothing goes wrong, such as `16 MiB of RAM for the table of
+    /// slots`.
     pub cost: Option<String>,
     /// Names of other settings that change with this one.
     pub coupled: Vec<String>,
     /// Ids of steps that must be applied, or left out, together with this one.
     pub needs: Vec<String>,
-    /// How `pagewise undo` restores the state before it.
+    /// How `pagewise undo` restores the state before the step.
     pub undo: StepUndo,
-    /// Whether it is still in force after a reboot.
+    /// Whether the change is still in force after a reboot.
     pub survives_reboot: bool,
 }
 
@@ -102,12 +104,12 @@ pub enum StepUndo {
     /// `pagewise undo` restores the state before the step, if the step's own value is still in
     /// place.
     Restore {
-        /// What undoing it does, in words.
+        /// What undoing the step does, in words.
         what: String,
     },
-    /// It cannot be undone: `apply` carries it out only with `--yes-irreversible`.
+    /// The step cannot be undone: `apply` carries it out only with `--yes-irreversible`.
     Never {
-        /// The reason.
+        /// Why the step cannot be undone.
         because: String,
     },
 }
@@ -115,9 +117,9 @@ pub enum StepUndo {
 /// A change that was considered and left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Declined {
-    /// The change.
+    /// The change that was considered.
     pub what: String,
-    /// Why it is not part of the plan, with the numbers.
+    /// Why the change is not part of the plan, with the numbers.
     pub why: String,
 }
 

@@ -10,20 +10,21 @@ use super::GainMeasured;
 /// A reason why a plan is not carried out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Complaint {
-    /// The id of the step; `null` if the reason concerns the whole plan.
+    /// Id of the step that cannot be carried out; `null` if the reason concerns the whole plan.
     pub step: Option<String>,
-    /// What was planned.
+    /// The change that was planned.
     pub what: String,
-    /// Why it cannot be done.
+    /// Why the change cannot be made.
     pub why: String,
-    /// What would help.
+    /// What would help, if that is known.
     pub next: Option<String>,
 }
 
 /// The result of applying a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Applied {
-    /// Number of its journal, which `pagewise undo` takes; `null` if there was nothing to do.
+    /// Number of the plan's journal, which `pagewise undo` takes; `null` if there was nothing to
+    /// do.
     pub journal: Option<String>,
     /// All steps of the plan, in order.
     pub steps: Vec<StepDone>,
@@ -32,14 +33,14 @@ pub struct Applied {
     pub watched: Option<Watched>,
 }
 
-/// The result of a step.
+/// The result of applying one step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct StepDone {
-    /// Its id.
+    /// Id of the step.
     pub id: String,
-    /// What it changes, in a few words.
+    /// What the step changes, in a few words.
     pub what: String,
-    /// `false` if the target value was in place already.
+    /// Whether the step changed anything; `false` if the target value was in place already.
     pub changed: bool,
 }
 
@@ -48,13 +49,16 @@ pub struct StepDone {
 pub struct Watched {
     /// Length of the observation time after the last step.
     pub settle_seconds: u64,
-    /// During that time, how long at least one task waited for memory; `null` without PSI.
+    /// How long at least one task waited for memory during the observation time; `null` without
+    /// PSI.
     pub some_us: Option<u64>,
-    /// During that time, how long all tasks waited for memory at once; `null` without PSI.
+    /// How long all tasks waited for memory at once during the observation time; `null` without
+    /// PSI.
     pub full_us: Option<u64>,
-    /// Processes that the kernel killed for lack of memory, from the first step on.
+    /// Number of processes that the kernel killed for lack of memory, from the first step on.
     pub oom_kills: u64,
-    /// Pages that were refaulted soon after they were reclaimed, during that time.
+    /// Number of pages that were refaulted soon after they were reclaimed, during the observation
+    /// time.
     pub refaults: u64,
 }
 
@@ -63,9 +67,10 @@ pub struct Watched {
 pub struct Verified {
     /// The id of the plan.
     pub plan: String,
-    /// Number of its journal, which `pagewise undo` takes; `null` if the plan is not in force.
+    /// Number of the plan's journal, which `pagewise undo` takes; `null` if the plan is not in
+    /// force.
     pub journal: Option<String>,
-    /// All steps, in order.
+    /// All steps of the plan, in order.
     pub steps: Vec<StepVerified>,
     /// Measurements of the gains that the plan predicted; empty if the plan is not in force.
     pub gains: Vec<GainMeasured>,
@@ -74,13 +79,14 @@ pub struct Verified {
 /// A step compared with the state of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct StepVerified {
-    /// Its id.
+    /// Id of the step.
     pub id: String,
-    /// What it changes, in a few words.
+    /// What the step changes, in a few words.
     pub what: String,
-    /// Where the machine differs from it; empty if it does not.
+    /// Where the machine differs from the step; empty if it does not.
     pub differences: Vec<Difference>,
-    /// Why it was not compared: a later plan changed the same thing, or its state cannot be read.
+    /// Why the step was not compared: a later plan changed the same thing, or its state cannot be
+    /// read.
     pub skipped: Option<String>,
     /// The swap area that the step created, such as `/dev/zram1`; `null` if it created none, or if
     /// the area is disabled.
@@ -90,33 +96,34 @@ pub struct StepVerified {
 /// A difference between a plan and the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Difference {
-    /// What differs.
+    /// What differs: a running value, a file or a swap area.
     pub kind: DifferenceKind,
-    /// What the plan says.
+    /// The state that the plan demands.
     pub planned: String,
-    /// The state of the machine.
+    /// The state that the machine has.
     pub found: String,
     /// The likely cause of the difference, such as `/etc/sysctl.d/99-local.conf:3`; `null` if it is
     /// not known.
     pub by: Option<String>,
 }
 
-/// What differs.
+/// The kind of thing that differs between a plan and the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DifferenceKind {
-    /// The kernel's current value.
+    /// The kernel's current value of a setting differs.
     Running,
     /// A configuration file sets another value at the next boot.
     AtBoot,
-    /// The contents of a file, or the target of a link.
+    /// The contents of a file, or the target of a link, differ.
     File,
-    /// A swap area.
+    /// A swap area differs.
     Swap,
 }
 
 impl Verified {
-    /// Whether anything differs. A prediction that did not come true does not count.
+    /// Whether the machine differs from the plan. A prediction that did not come true does not
+    /// count.
     #[must_use]
     pub fn has_drifted(&self) -> bool {
         self.steps.iter().any(|step| !step.differences.is_empty())

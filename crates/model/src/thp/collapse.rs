@@ -7,70 +7,73 @@ use serde::Serialize;
 
 use crate::{Bytes, Name};
 
-/// One collapse, over one process or all processes of a cgroup.
+/// The result of one run that collapses memory of a process, or of all processes of a cgroup.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Collapse {
     /// The processes whose memory was considered.
     pub processes: Vec<CollapsedProcess>,
     /// How the memory that the budget limits is measured.
     pub measure: BudgetMeasure,
-    /// Memory in that measure before the collapse.
+    /// Memory before the collapse, measured as `measure` says.
     pub memory_before: Bytes,
-    /// The budget: memory must not exceed this.
+    /// The budget: the largest memory that the collapse may lead to, measured the same way.
     pub memory_limit: Bytes,
-    /// Memory after the collapse.
+    /// Memory after the collapse, measured the same way.
     pub memory_after: Bytes,
-    /// Largest memory measured during the collapse.
+    /// Largest memory that was measured during the collapse.
     pub memory_peak: Bytes,
     /// Memory that the collapses themselves added, counted page by page.
     pub growth: Bytes,
-    /// Before the collapse: anonymous memory in huge pages, and all anonymous memory.
+    /// Anonymous memory in huge pages before the collapse.
     pub huge_before: Bytes,
     #[expect(missing_docs, reason = "the memory that huge_before is a part of")]
     pub anon_before: Bytes,
-    /// The same after the collapse.
+    /// Anonymous memory in huge pages after the collapse.
     pub huge_after: Bytes,
     #[expect(missing_docs, reason = "the memory that huge_after is a part of")]
     pub anon_after: Bytes,
-    /// Blocks that were collapsed; a block that was collapsed twice counts twice.
+    /// Number of blocks that were collapsed; a block that was collapsed twice counts twice.
     pub collapsed: u64,
-    /// Blocks that were skipped in the last pass, by reason.
+    /// Number of blocks that were skipped in the last pass, by reason.
     pub left_alone: LeftAlone,
-    /// Calls that the kernel refused, in all passes.
+    /// Number of calls that the kernel refused, in all passes.
     pub failed: Failed,
-    /// CPU time of the whole run, examining memory included.
+    /// CPU time of the whole run in seconds, examining memory included.
     pub cpu_seconds: f64,
-    /// Elapsed time of the whole run.
+    /// Elapsed time of the whole run in seconds.
     pub wall_seconds: f64,
-    /// Passes that found something to do; more than one only if it kept watching.
+    /// Number of passes that found something to collapse; more than one only if Pagewise kept
+    /// watching.
     pub passes: u64,
-    /// Whether nothing was changed (`--dry-run`).
+    /// Whether the run changed nothing (`--dry-run`).
     pub dry_run: bool,
-    /// Blocks that would be collapsed, if nothing was changed.
+    /// Number of blocks that would be collapsed, if the run changed nothing.
     pub would_collapse: u64,
-    /// Why it ended early.
+    /// Why the run ended early; missing if it did not.
     pub stopped: Option<String>,
-    /// What was found out about access, if blocks were chosen by access.
+    /// Whether access to the memory is known and how many blocks were in use, if blocks were chosen
+    /// by access.
     pub by_access: Option<ByAccess>,
-    /// The containers and units that had opted in, if it was done for them. The other fields are
-    /// then sums over them.
+    /// Results for each container and unit that had opted in, if the run was for those. The other
+    /// fields are then sums over them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub units: Vec<UnitCollapse>,
 }
 
-/// What was done in one container or unit, within a budget of its own.
+/// The result of collapsing memory in one container or unit, within a budget of its own.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct UnitCollapse {
-    /// Container or unit, such as `docker 5f3c1d0e77aa` or `redis.service`.
+    /// The container or unit, such as `docker 5f3c1d0e77aa` or `redis.service`.
     pub unit: String,
-    /// The path of its memory cgroup.
+    /// Path of the memory cgroup of the container or unit.
     pub cgroup: String,
-    /// The result.
+    /// The result for this container or unit.
     pub collapse: Collapse,
 }
 
 impl Collapse {
-    /// Adds a later pass over the same memory. Its growth already includes that of earlier passes.
+    /// Adds the result of a later pass over the same memory, whose growth already includes that of
+    /// earlier passes.
     pub fn follow(&mut self, pass: Self) {
         let earlier = std::mem::replace(self, pass);
         if self.anon_after == Bytes::new(0) {
@@ -82,7 +85,7 @@ impl Collapse {
         self.count_in(&earlier);
     }
 
-    /// Sums over units. The budgets remain those of each unit.
+    /// Sums the results over units. The budgets remain those of each unit.
     pub fn sum(units: Vec<UnitCollapse>) -> Self {
         let mut all = Self::default();
         for UnitCollapse { collapse: one, .. } in &units {
@@ -114,25 +117,26 @@ impl Collapse {
     }
 }
 
-/// Which memory was in use, as found in the first pass.
+/// How many blocks of memory were in use, as found in the first pass.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ByAccess {
-    /// Blocks that qualified for a collapse.
+    /// Number of blocks that qualified for a collapse.
     pub blocks: u64,
-    /// Of these, the blocks that were seen in use; they were collapsed first.
+    /// How many of these blocks were seen in use; they were collapsed first.
     pub used: u64,
-    /// Why access is not known. The fullest blocks were then collapsed first.
+    /// Why access is not known; missing if it is. Without it, the fullest blocks were collapsed
+    /// first.
     pub unknown: Option<String>,
 }
 
-/// A process that was considered.
+/// A process whose memory was considered for a collapse.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct CollapsedProcess {
     /// Process id.
     pub pid: u32,
-    /// The command's name.
+    /// Name of the process's command.
     pub name: Name,
-    /// Why the process was left out.
+    /// Why the process was left out; missing if it was not.
     pub left_out: Option<String>,
 }
 
@@ -150,24 +154,25 @@ pub enum BudgetMeasure {
 /// Numbers of blocks that hold memory and were not collapsed, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LeftAlone {
-    /// Another process maps some page: a collapse would copy it.
+    /// Another process maps some page of the block: a collapse would copy it.
     pub shared: u64,
-    /// Less than half of the pages are present.
+    /// Less than half of the block's pages are present.
     pub sparse: u64,
-    /// Some page is in swap.
+    /// Some page of the block is in swap.
     pub swapped: u64,
-    /// The budget had no room for the missing pages.
+    /// The budget had no room for the missing pages of the block.
     pub over_budget: u64,
-    /// Huge pages are disabled for this memory, by the program or by a setting of the kernel.
+    /// Huge pages are disabled for the block, by the program or by a setting of the kernel.
     pub refused: u64,
-    /// The run ended before it got to them.
+    /// The run ended before it got to the block.
     pub not_reached: u64,
-    /// They changed between being examined and the call, so that none of the other reasons applies.
+    /// The block changed between being examined and the call, so that none of the other reasons
+    /// applies.
     pub changed: u64,
 }
 
 impl LeftAlone {
-    /// The sum of both.
+    /// The sum of both numbers, for each reason.
     fn plus(self, other: Self) -> Self {
         Self {
             shared: self.shared + other.shared,
@@ -180,7 +185,7 @@ impl LeftAlone {
         }
     }
 
-    /// The sum of all reasons.
+    /// The sum over all reasons.
     pub fn total(&self) -> u64 {
         self.shared
             + self.sparse
@@ -192,34 +197,34 @@ impl LeftAlone {
     }
 }
 
-/// Collapses that the kernel refused.
+/// Numbers of collapses that the kernel refused, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Failed {
-    /// There was no free huge page, or none could be charged.
+    /// There was no free huge page, or none could be charged to the cgroup.
     pub no_memory: u64,
-    /// A page was in use at that moment.
+    /// A page of the block was in use at that moment.
     pub busy: u64,
 }
 
-/// Huge pages that are mostly zeros, and whether they were split.
+/// Number of huge pages that are mostly zeros, and whether they were split.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Restrain {
     /// The processes whose memory was examined.
     pub processes: Vec<CollapsedProcess>,
-    /// Huge pages that were examined.
+    /// Number of huge pages that were examined.
     pub huge_pages: u64,
-    /// Of these, the ones of whose examined pages more than half are all zeros.
+    /// How many of these are mostly zeros: more than half of their examined pages hold only zeros.
     pub bloated: u64,
-    /// Memory that holds only zeros, in all examined huge pages.
+    /// Memory that holds only zeros, in all examined huge pages together.
     pub zeros: Bytes,
-    /// Of this, in the huge pages counted in `bloated`.
+    /// How much of this memory is in the huge pages counted in `bloated`.
     pub zeros_in_bloated: Bytes,
-    /// How many were split; `null` if splitting was not requested.
+    /// How many huge pages were split; `null` if splitting was not requested.
     pub split: Option<u64>,
-    /// Proportional size of the processes before splitting.
+    /// Sum of the proportional sizes of the processes before splitting.
     pub memory_before: Option<Bytes>,
-    /// The same after splitting.
+    /// Sum of the proportional sizes of the processes after splitting.
     pub memory_after: Option<Bytes>,
-    /// Why not all huge pages were examined.
+    /// Why not all huge pages were examined; missing if all were.
     pub partial: Option<String>,
 }

@@ -10,25 +10,25 @@ use serde::Serialize;
 
 use crate::{Bytes, Name, Reading};
 
-/// Memory of an address range by type, in base pages and in huge pages.
+/// Size of the memory in an address range by type, in base pages and in huge pages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Coverage {
     /// Anonymous memory in RAM, without the zero page.
     pub anon: Bytes,
-    /// Of this, mapped as huge pages.
+    /// How much of the anonymous memory is mapped as huge pages.
     pub anon_huge: Bytes,
     /// Pages of files and shmem in RAM.
     pub file: Bytes,
-    /// Of this, mapped as huge pages.
+    /// How much of the file pages and shmem is mapped as huge pages.
     pub file_huge: Bytes,
-    /// Memory in swap.
+    /// Memory of the range that is in swap.
     pub swapped: Bytes,
     /// Address space that maps only the zero page: read, but never written.
     pub zero: Bytes,
 }
 
 impl Coverage {
-    /// The sum of both.
+    /// The sum of both, for each type of memory.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -42,28 +42,28 @@ impl Coverage {
     }
 }
 
-/// Blocks of private anonymous memory by how many of their pages are present.
+/// Numbers of blocks of private anonymous memory, by how many of their pages are present.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Blocks {
-    /// Mapped as a huge page.
+    /// Blocks that are mapped as a huge page.
     pub huge: u64,
-    /// Every page is present.
+    /// Blocks of which every page is present.
     pub full: u64,
-    /// At least half of the pages are present.
+    /// Blocks of which at least half of the pages are present, but not all.
     pub half: u64,
-    /// At least an eighth of the pages is present.
+    /// Blocks of which at least an eighth of the pages is present, but less than half.
     pub eighth: u64,
-    /// Fewer pages are present, but at least one.
+    /// Blocks of which fewer pages are present, but at least one.
     pub sparse: u64,
-    /// Memory that would be added if all blocks that are at least half full were collapsed.
+    /// Memory that would be added if every block that is at least half full were collapsed.
     pub growth_of_half: Bytes,
-    /// Memory that would be added if all blocks with any page were collapsed, as khugepaged does
-    /// with `max_ptes_none` 511.
+    /// Memory that would be added if every block with any page present were collapsed, as
+    /// khugepaged does with `max_ptes_none` 511.
     pub growth_of_all: Bytes,
 }
 
 impl Blocks {
-    /// The sum of both.
+    /// The sum of both, for each number.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -87,31 +87,31 @@ pub enum MappingKind {
     Anonymous,
     /// A private mapping of a file: pages that were written are anonymous.
     PrivateFile,
-    /// Shared, or a file: shmem and file pages.
+    /// A shared mapping, or a mapping of a file: its pages are shmem or file pages.
     Shared,
-    /// Mappings of the kernel, such as `[vdso]`, and devices.
+    /// A mapping of the kernel, such as `[vdso]`, or of a device.
     Special,
 }
 
-/// One mapping of a process. Only of a live host: a recording holds no addresses.
+/// One mapping of a process and its memory. Only of a live host: a recording holds no addresses.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct MappingCoverage {
-    /// Its first address.
+    /// First address of the mapping.
     pub start: u64,
-    /// Size of its address space.
+    /// Size of the mapping's address space.
     pub size: Bytes,
-    /// Its name, such as `[heap]` or the path of a file; may be empty.
+    /// Name of the mapping, such as `[heap]` or the path of a file; may be empty.
     pub name: Name,
-    /// Its type.
+    /// Type of the mapping, as far as it matters for huge pages.
     pub kind: MappingKind,
-    /// Whether the kernel would use huge pages for it, by settings, advice and alignment.
+    /// Whether the kernel would use huge pages for the mapping, by settings, advice and alignment.
     pub eligible: Reading<bool>,
-    /// What the program requested: `true` for MADV_HUGEPAGE, `false` for MADV_NOHUGEPAGE; absent if
-    /// it requested nothing.
+    /// What the program requested for the mapping: `true` for MADV_HUGEPAGE, `false` for
+    /// MADV_NOHUGEPAGE; absent if it requested nothing.
     pub advised: Reading<bool>,
-    /// Its memory by type.
+    /// Memory of the mapping by type.
     pub coverage: Coverage,
-    /// Its blocks by how full they are.
+    /// Blocks of the mapping by how full they are.
     pub blocks: Blocks,
 }
 
@@ -120,21 +120,21 @@ pub struct MappingCoverage {
 pub struct ProcessCoverage {
     /// Process id.
     pub pid: u32,
-    /// The command's name.
+    /// Name of the process's command.
     pub name: Name,
-    /// Size of a block.
+    /// Size of a block: that of a huge page.
     pub block: Bytes,
-    /// All its memory by type.
+    /// All memory of the process by type.
     pub coverage: Coverage,
-    /// All its blocks by how full they are.
+    /// All blocks of the process by how full they are.
     pub blocks: Blocks,
-    /// Number of its mappings.
+    /// Number of the process's mappings.
     pub mappings: u64,
     /// The mappings with the most memory that huge pages could hold but do not, largest first.
     pub largest: Vec<MappingCoverage>,
-    /// How its pages were found.
+    /// How the pages of the process were found.
     pub method: ScanMethod,
-    /// Time that examining it took.
+    /// Time in seconds that examining the process took.
     pub seconds: f64,
 }
 
@@ -142,7 +142,7 @@ pub struct ProcessCoverage {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScanMethod {
-    /// With PAGEMAP_SCAN, which returns runs of pages and says which are huge.
+    /// With the ioctl PAGEMAP_SCAN, which returns runs of pages and says which are huge.
     #[default]
     PagemapScan,
     /// On older kernels, by reading pagemap entry by entry. smaps says for each mapping how much of

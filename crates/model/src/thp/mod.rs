@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Transparent huge pages: settings, coverage, and what collapsing memory did.
+//! Transparent huge pages: settings, how much memory they cover, and what collapsing memory did.
 
 mod collapse;
 mod coverage;

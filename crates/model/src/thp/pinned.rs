@@ -6,30 +6,30 @@ use serde::Serialize;
 
 use crate::{Bytes, Name};
 
-/// Code of programs that stays locked into memory as long as a process of Pagewise holds it.
+/// Code of programs that stays locked into memory as long as a process of Pagewise holds it there.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PinnedCode {
-    /// Limit on the memory to lock.
+    /// Limit on the memory that may be locked.
     pub budget: Bytes,
-    /// Memory that is locked.
+    /// Amount of memory that is locked.
     pub locked: Bytes,
-    /// Executable file pages that the processes have mapped, each page counted once.
+    /// Size of the executable file pages that the processes have mapped, each page counted once.
     pub in_use: Bytes,
-    /// The processes whose code it is, as far as they are still running.
+    /// Ids of the processes whose code it is, as far as they are still running.
     pub processes: Vec<u32>,
-    /// The files, the one with most code first.
+    /// The files that contain the code, the one with most code first.
     pub files: Vec<PinnedFile>,
-    /// Why not all code in use is locked.
+    /// Why not all code in use is locked; missing if all is.
     pub left_out: Option<String>,
 }
 
-/// Code of one file.
+/// Code in one file, and how much of it is locked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PinnedFile {
-    /// Its path, as a process sees it.
+    /// Path of the file, as a process sees it.
     pub name: Name,
-    /// Its executable pages that the processes have mapped.
+    /// Size of the file's executable pages that the processes have mapped.
     pub in_use: Bytes,
-    /// The part of these that is locked.
+    /// How much of these pages is locked.
     pub locked: Bytes,
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Sets of values for the settings of huge pages.
+//! Named sets of values for the settings of huge pages.
 
 use serde::Serialize;
 
-/// A set of values that belong together.
+/// A named set of values for the settings of huge pages that belong together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ThpProfile {
-    /// Short name.
+    /// Short name of the profile.
     pub name: &'static str,
-    /// For whom it is, in a sentence.
+    /// Which programs or users the profile is for, in a sentence.
     pub purpose: &'static str,
-    /// Where the values come from.
+    /// Where the values come from, such as the defaults in the kernel's source.
     pub source: &'static str,
-    /// The settings and their values.
+    /// The settings of the profile and their values.
     pub knobs: &'static [(&'static str, &'static str)],
 }

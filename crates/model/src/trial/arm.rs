@@ -11,10 +11,10 @@
 use crate::knob::{Access, Domain, KNOBS, Knob, Undo};
 use crate::{TrialArm, TrialSetting, most_similar};
 
-/// Reads `KNOB=VALUE`.
+/// Parses `KNOB=VALUE` into a setting of an arm.
 ///
 /// # Errors
-/// What is wrong, and what was expected.
+/// A sentence that says what is wrong with `text`, and what was expected.
 pub fn setting(text: &str) -> Result<TrialSetting, String> {
     let (name, value) = text
         .split_once('=')
@@ -56,7 +56,7 @@ pub fn refusal(knob: &Knob) -> Option<String> {
     }
 }
 
-/// Splits `name[instance]` into the name and the text in brackets.
+/// Splits `name[instance]` into the name and the text in brackets, if there is any.
 #[must_use]
 pub fn instance(name: &str) -> (&str, Option<&str>) {
     match name.strip_suffix(']').and_then(|name| name.split_once('[')) {
@@ -65,7 +65,7 @@ pub fn instance(name: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Whether it is a setting that every zram device has.
+/// Whether the name is that of a setting that every zram device has.
 #[must_use]
 pub fn is_of_zram(name: &str) -> bool {
     KNOBS.iter().any(|knob| knob.name == name && knob.path.starts_with("sys/block/zram{"))
@@ -74,7 +74,8 @@ pub fn is_of_zram(name: &str) -> bool {
 /// The instance name that stands for the cgroup of the program that runs beside the command.
 const NEIGHBOUR: &str = "neighbour";
 
-/// The name of the setting if it applies to the cgroup of the program beside the command.
+/// The setting's name without `[neighbour]`, if it applies to the cgroup of the program beside the
+/// command.
 #[must_use]
 pub fn of_neighbour(name: &str) -> Option<&str> {
     match instance(name) {
@@ -83,8 +84,8 @@ pub fn of_neighbour(name: &str) -> Option<&str> {
     }
 }
 
-/// What `domain` accepts, if it does not accept `value`. Words that only the host lists are not
-/// checked here.
+/// Describes what `domain` accepts, if it does not accept `value`; `None` if it does. Words that
+/// only the host lists are not checked here.
 fn taken(domain: Domain, value: &str) -> Option<String> {
     let is_good = match domain {
         _ if value.is_empty() => false,
@@ -127,7 +128,7 @@ pub fn alike(one: &TrialArm, other: &TrialArm) -> bool {
     sorted(one) == sorted(other) && one.swap == other.swap && one.program == other.program
 }
 
-/// The name of a setting that the arm sets twice.
+/// Name of a setting that the arm sets twice, if there is one.
 #[must_use]
 pub fn twice(arm: &TrialArm) -> Option<&str> {
     let mut all = arm.settings.iter().enumerate();
@@ -194,7 +195,8 @@ mod tests {
         assert_eq!(of_neighbour("vm.swappiness"), None);
     }
 
-    /// An arm's setting is restored after the run, so its old value must be readable.
+    /// Refuses settings whose old value cannot be read, because an arm's setting is restored after
+    /// the run.
     #[test]
     fn what_acts_or_only_informs_is_refused() {
         let refused = KNOBS.iter().filter(|knob| knob.access != Access::ReadWrite);
@@ -205,7 +207,8 @@ mod tests {
         }
     }
 
-    /// The lender would refuse it as well, but only when the first run starts.
+    /// Refuses what cannot be restored. The lender would refuse it as well, but only when the first
+    /// run starts.
     #[test]
     fn what_cannot_be_given_back_is_refused_with_the_reason() {
         let why = setting("zram.disksize=1073741824").unwrap_err();

@@ -9,24 +9,24 @@ use crate::{Bytes, Name, Nanos, Percent, Reading};
 /// The result of `pagewise compare`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Comparison {
-    /// The first of the two.
+    /// The first reading: the host, and when it was read.
     pub before: ComparedHost,
-    /// The second of the two.
+    /// The second reading: the host, and when it was read.
     pub after: ComparedHost,
-    /// Whether both are the same host since the same boot.
+    /// Whether both readings are of the same host since the same boot.
     pub relation: Relation,
     /// What `relation` follows from, in sentences.
     pub reasons: Vec<String>,
-    /// Time from the first to the second in seconds; `null` unless both are of the same boot and in
-    /// this order.
+    /// Time from the first reading to the second, in seconds; `null` unless both are of the same
+    /// boot and in this order.
     pub seconds: Option<f64>,
     /// Settings and devices that differ.
     pub settings: Vec<SettingChange>,
-    /// Memory by use, before and after.
+    /// Memory by use, in the first and in the second reading.
     pub memory: Vec<SizeChange>,
     /// Share of the last 60 s in which tasks waited for a resource (PSI).
     pub pressure: Vec<PressureChange>,
-    /// How often memory-management events happened.
+    /// How often memory-management events happened, in both readings.
     pub activity: Vec<ActivityChange>,
     /// CPU time of the kernel threads that reclaim, compact and collapse.
     pub threads: Vec<ThreadChange>,
@@ -41,26 +41,27 @@ pub struct Comparison {
     pub effect: ObservedEffect,
 }
 
-/// One of the two hosts that are compared.
+/// One of the two readings that are compared, and the host it is of.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ComparedHost {
-    /// Where it was read: `live`, or the recording's path.
+    /// Where the values were read from: `live` for the running host, or the path of a recording.
     pub root: Name,
-    /// The host's name; in a recording, a hash of it.
+    /// Name of the host; in a recording, a hash of the name.
     pub name: Reading<Name>,
-    /// The kernel's release.
+    /// Release of the host's kernel.
     pub kernel: Reading<Name>,
-    /// Seconds since 1970, UTC; 0 if it is not known.
+    /// When the values were read, in seconds since 1970, UTC; 0 if it is not known.
     pub unix_seconds: f64,
     /// Time since boot in seconds, time in suspend included.
     pub uptime_seconds: Option<f64>,
-    /// Time over which its own rates were measured, in seconds; `null` if it was read once.
+    /// Time over which the rates of this reading were measured, in seconds; `null` if the host was
+    /// read only once.
     pub interval_seconds: Option<f64>,
-    /// How short of memory it was, in a sentence.
+    /// How short of memory the host was, in a sentence.
     pub verdict: String,
 }
 
-/// Whether two recordings are of the same host.
+/// Whether the two readings are of the same host.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Relation {
@@ -70,164 +71,169 @@ pub enum Relation {
     /// machine cannot be determined, because recordings hold no names.
     #[default]
     AnotherBoot,
-    /// Two different machines, or one whose hardware was changed.
+    /// Two different machines, or one machine whose hardware was changed.
     AnotherHost,
 }
 
-/// A setting or a device that differs.
+/// A setting or a device that differs between the two readings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SettingChange {
-    /// The name in the knob table, or what it is: `kernel`, `boot parameters`, `swap`.
+    /// Name of the setting in the knob table, or what kind of thing it is: `kernel`, `boot
+    /// parameters`, `swap`.
     pub name: String,
-    /// The instance, if there are several: a device, a page size, a cgroup.
+    /// The instance, if the setting exists several times: a device, a page size, a cgroup.
     pub instance: Option<Name>,
-    /// What it was; `null` if there was none.
+    /// Value in the first reading; `null` if there was none.
     pub from: Option<Name>,
-    /// What it is; `null` if there is none.
+    /// Value in the second reading; `null` if there is none.
     pub to: Option<Name>,
 }
 
-/// A size before and after.
+/// A size in the first and in the second reading.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SizeChange {
-    /// What was measured.
+    /// What the size is of.
     pub name: &'static str,
-    /// Before.
+    /// Size in the first reading.
     pub before: Reading<Bytes>,
-    /// After.
+    /// Size in the second reading.
     pub after: Reading<Bytes>,
 }
 
-/// The share of time in which tasks waited, before and after.
+/// The share of time in which tasks waited, at the first and at the second reading.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PressureChange {
-    /// The resource and which tasks waited: `memory, some`.
+    /// The resource and which tasks waited for it, such as `memory, some`.
     pub name: &'static str,
-    /// In the 60 s before the first reading.
+    /// Share of the 60 s before the first reading.
     pub before: Reading<Percent>,
-    /// In the 60 s before the second reading.
+    /// Share of the 60 s before the second reading.
     pub after: Reading<Percent>,
-    /// Between the two readings; `null` unless both are of the same boot.
+    /// Share of the time between the two readings; `null` unless both are of the same boot.
     pub between: Option<Percent>,
 }
 
-/// The unit of a number of events.
+/// What a number of events counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ActivityUnit {
-    /// Base pages.
+    /// The number counts base pages.
     Pages,
-    /// Events.
+    /// The number counts events.
     Events,
 }
 
-/// How often something happened. Rates are per second, in `unit`.
+/// How often a memory-management event happened. Rates are per second, in `unit`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ActivityChange {
-    /// What happened.
+    /// The event that is counted.
     pub name: &'static str,
     /// The counters of `/proc/vmstat` whose sum this is.
     pub counters: &'static [&'static str],
-    /// What is counted: pages or events.
+    /// What is counted: base pages or events.
     pub unit: ActivityUnit,
-    /// Bytes in a page; `null` unless pages are counted.
+    /// Bytes in a base page; `null` unless pages are counted.
     pub page_bytes: Option<Bytes>,
-    /// Within the first host's own interval.
+    /// Rate within the first reading's own interval.
     pub before: Option<f64>,
-    /// Within the second host's own interval.
+    /// Rate within the second reading's own interval.
     pub after: Option<f64>,
-    /// Between the two; `null` unless both are of the same boot.
+    /// Rate between the two readings; `null` unless both are of the same boot.
     pub between: Option<f64>,
-    /// Number of events between the two; `null` unless both are of the same boot.
+    /// Number of events between the two readings; `null` unless both are of the same boot.
     pub between_count: Option<u64>,
-    /// Since the boot of each, if they are of different boots.
+    /// Rates since boot, if the two readings are of different boots.
     pub since_boot: Option<[f64; 2]>,
 }
 
-/// CPU time of a kernel thread.
+/// CPU time of a kernel thread in the two readings.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ThreadChange {
-    /// The thread's name; several of one kind (one for each NUMA node) are added up.
+    /// Name of the thread; several threads of one kind (one for each NUMA node) are added up.
     pub name: &'static str,
-    /// From the boot to the first reading.
+    /// CPU time from the boot to the first reading.
     pub before: Reading<Nanos>,
-    /// From the boot to the second reading.
+    /// CPU time from the boot to the second reading.
     pub after: Reading<Nanos>,
-    /// Share of one CPU between the two; `null` unless both are of the same boot.
+    /// Share of one CPU that the thread used between the two readings; `null` unless both are of
+    /// the same boot.
     pub between: Option<Percent>,
-    /// Share of one CPU since the boot of each, if they are of different boots.
+    /// Shares of one CPU that the thread used since boot, if the two readings are of different
+    /// boots.
     pub since_boot: Option<[Percent; 2]>,
 }
 
-/// Whether something exists in both readings.
+/// Whether a cgroup or process exists in both readings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Presence {
-    /// It exists in both.
+    /// The same cgroup or process exists in both readings.
     Same,
-    /// Another one of the same name: it was restarted, or belongs to another host.
+    /// Another cgroup or process of the same name exists in the second reading: it was restarted,
+    /// or belongs to another host.
     Namesake,
-    /// Only in the first.
+    /// The cgroup or process exists only in the first reading.
     Gone,
-    /// Only in the second.
+    /// The cgroup or process exists only in the second reading.
     New,
 }
 
-/// A cgroup that changed.
+/// A cgroup that changed between the two readings.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct GroupChange {
-    /// The path after, or before if it is gone.
+    /// Path of the cgroup in the second reading, or in the first if it is gone.
     pub path: Name,
-    /// Whether it exists in both readings.
+    /// Whether the cgroup exists in both readings.
     pub presence: Presence,
-    /// `memory.current` before.
+    /// Memory charged to the group in the first reading (`memory.current`).
     pub memory_before: Reading<Bytes>,
-    /// `memory.current` after.
+    /// Memory charged to the group in the second reading (`memory.current`).
     pub memory_after: Reading<Bytes>,
-    /// `memory.swap.current` before.
+    /// Swap used by the group in the first reading (`memory.swap.current`).
     pub swap_before: Reading<Bytes>,
-    /// `memory.swap.current` after.
+    /// Swap used by the group in the second reading (`memory.swap.current`).
     pub swap_after: Reading<Bytes>,
-    /// Refaults of files and of anonymous memory between the two; `null` unless both are of the
-    /// same boot.
+    /// Refaults of file pages and of anonymous pages between the two readings; `null` unless both
+    /// are of the same boot.
     pub refaults: Option<u64>,
-    /// Share of the time between the two in which at least one of its tasks waited for memory.
+    /// Share of the time between the two readings in which at least one task of the group waited
+    /// for memory.
     pub waited: Option<Percent>,
 }
 
-/// A process that changed, or several processes of the same name together.
+/// A process that changed between the two readings, or several processes of the same name together.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ProgramChange {
-    /// The command's name.
+    /// Name of the process's command.
     pub name: Name,
-    /// The process's id if it is one process, the same at both times.
+    /// Id of the process, if it is one process, the same in both readings.
     pub pid: Option<u32>,
-    /// Whether it exists in both readings.
+    /// Whether the process exists in both readings.
     pub presence: Presence,
-    /// How many processes before.
+    /// Number of processes with this name in the first reading.
     pub count_before: usize,
-    /// How many processes after.
+    /// Number of processes with this name in the second reading.
     pub count_after: usize,
-    /// Resident memory before; shared pages count in each process.
+    /// Resident memory in the first reading; shared pages count in each process.
     pub resident_before: Option<Bytes>,
-    /// Resident memory after.
+    /// Resident memory in the second reading; shared pages count in each process.
     pub resident_after: Option<Bytes>,
-    /// Memory in swap before.
+    /// Memory in swap in the first reading.
     pub swap_before: Option<Bytes>,
-    /// Memory in swap after.
+    /// Memory in swap in the second reading.
     pub swap_after: Option<Bytes>,
-    /// CPU time between the two in seconds; `null` unless it is the same process.
+    /// CPU time between the two readings, in seconds; `null` unless it is the same process.
     pub cpu_seconds: Option<f64>,
-    /// Major page faults between the two; `null` unless it is the same process.
+    /// Major page faults between the two readings; `null` unless it is the same process.
     pub major_faults: Option<u64>,
 }
 
-/// What differs, without a claim about its cause.
+/// What became better or worse, without a claim about its cause.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ObservedEffect {
-    /// Measures that are better after, each with its two values.
+    /// Measures that are better in the second reading, each with its two values.
     pub better: Vec<String>,
-    /// Measures that are worse after, each with its two values.
+    /// Measures that are worse in the second reading, each with its two values.
     pub worse: Vec<String>,
     /// Why the comparison does not prove a cause.
     pub caveat: String,

@@ -17,23 +17,23 @@ use serde_json::{Map, Value};
 pub enum Program {
     /// A workload that comes with Pagewise.
     Workload {
-        /// The command line that starts it.
+        /// The command line that starts the workload.
         argv: Vec<String>,
-        /// Its keys and their values, `kind` among them.
+        /// The keys that describe the workload and their values, `kind` among them.
         keys: Map<String, Value>,
     },
-    /// A command: the program and its arguments.
+    /// Any other command: the program and its arguments.
     Argv(Vec<String>),
 }
 
 impl Program {
-    /// A command of these words.
+    /// Creates a command from these words: the program and its arguments.
     #[must_use]
     pub fn of_words<T: AsRef<str>>(words: &[T]) -> Self {
         Self::Argv(words.iter().map(|word| word.as_ref().to_owned()).collect())
     }
 
-    /// The program and its arguments.
+    /// The command line: the program and its arguments.
     #[must_use]
     pub fn argv(&self) -> &[String] {
         match self {
@@ -41,7 +41,7 @@ impl Program {
         }
     }
 
-    /// The keys of a workload; `None` for any other command.
+    /// The keys that describe the workload; `None` for any other command.
     #[must_use]
     pub fn workload(&self) -> Option<&Map<String, Value>> {
         match self {
@@ -51,12 +51,13 @@ impl Program {
     }
 }
 
-/// The representation in JSON.
+/// The representation of a program in JSON.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 struct WrittenProgram {
-    /// The program and its arguments.
+    /// The command line: the program and its arguments.
     command: Vec<String>,
-    /// If it is a workload of Pagewise: its keys, including `kind`.
+    /// The keys that describe the workload, including `kind`; missing if the program is not a
+    /// workload of Pagewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     workload: Option<Map<String, Value>>,
 }

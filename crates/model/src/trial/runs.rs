@@ -13,17 +13,18 @@ use serde_json::{Map, Value};
 use crate::lend::{ZramWriteback, ZswapSpec};
 use crate::{Ends, Program};
 
-/// The verdict on B compared with A.
+/// The verdict on arm B compared with arm A in one metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The interval excludes "no difference", in the desired direction.
+    /// B is better: the confidence interval excludes "no difference", in the desired direction.
     Better,
-    /// The interval excludes "no difference", in the other direction.
+    /// B is worse: the confidence interval excludes "no difference", in the other direction.
     Worse,
-    /// The whole interval lies within the smallest effect that matters.
+    /// The arms are equivalent: the whole confidence interval lies within the smallest effect that
+    /// matters.
     Equivalent,
-    /// None of these: more pairs might decide.
+    /// None of the others can be said: more pairs might decide.
     Undecided,
 }
 
@@ -31,24 +32,24 @@ pub enum Verdict {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "how", rename_all = "snake_case")]
 pub enum RunEnd {
-    /// It exited.
+    /// The command exited.
     Exited {
-        /// Its exit status.
+        /// Exit status of the command.
         status: i32,
     },
-    /// It was killed by a signal.
+    /// The command was killed by a signal.
     Killed {
-        /// The signal.
+        /// Number of the signal.
         signal: i32,
     },
-    /// The kernel killed processes of its cgroup for lack of memory.
+    /// The kernel killed processes of the run's cgroup for lack of memory.
     OutOfMemory {
-        /// How many processes it killed.
+        /// Number of processes that the kernel killed.
         kills: u64,
     },
-    /// It exceeded its time limit and was killed.
+    /// The command exceeded its time limit and was killed.
     TimedOut,
-    /// It was not started, because something that its arm needs was refused.
+    /// The command was not started, because something that the run's arm needs was refused.
     NotRun,
 }
 
@@ -59,50 +60,52 @@ impl RunEnd {
     }
 }
 
-/// One run of the command.
+/// One run of an experiment's command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialRun {
-    /// The run's number, from 1.
+    /// Number of the run, from 1.
     pub number: u32,
-    /// The number of its pair, from 1; `null` for a warm-up, which is discarded.
+    /// Number of the pair that the run belongs to, from 1; `null` for a warm-up, which is
+    /// discarded.
     pub pair: Option<u32>,
-    /// Name of the arm: `a`, `b` and so on.
+    /// Name of the run's arm: `a`, `b` and so on.
     pub arm: String,
     /// Seconds from the start of the experiment to the start of the run.
     pub started_seconds: f64,
-    /// How it ended.
+    /// How the run ended.
     #[serde(flatten)]
     pub end: RunEnd,
-    /// Number of processes that it left behind and that were killed.
+    /// Number of processes that the command left behind and that were killed.
     pub left: u32,
-    /// Values by metric; metrics that are not available on this host are missing.
+    /// Measured values by metric; metrics that are not available on this host are missing.
     pub values: BTreeMap<String, f64>,
-    /// Names of those metrics that were counted for the whole host.
+    /// Names of the metrics that were counted for the whole host.
     pub host_wide: Vec<String>,
-    /// CPU time of other programs during the run; `null` if `/proc/stat` does not show it.
+    /// CPU time of other programs during the run, in seconds; `null` if `/proc/stat` does not show
+    /// it.
     pub others_cpu_seconds: Option<f64>,
-    /// CPU time that the hypervisor gave to other guests during the run (steal).
+    /// CPU time in seconds that the hypervisor gave to other guests during the run (steal).
     pub stolen_seconds: Option<f64>,
-    /// Time that the machine was suspended during the run.
+    /// Time that the machine was suspended during the run, in seconds.
     pub slept_seconds: f64,
-    /// Why it was not started.
+    /// Why the command was not started; missing if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
-    /// Names of the processes of its cgroup that the kernel killed for lack of memory, if its log
-    /// names them.
+    /// Names of the processes of the run's cgroup that the kernel killed for lack of memory, if the
+    /// kernel log names them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub victims: Vec<String>,
     /// Details that a workload of Pagewise reports besides its values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub course: Option<Course>,
-    /// A CPU profile of the kernel's reclaim thread: function and number of samples, most samples
-    /// first.
+    /// A CPU profile of the kernel's reclaim thread: pairs of a function and its number of samples,
+    /// most samples first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub profile: Vec<(String, u64)>,
 }
 
 impl TrialRun {
-    /// A run that has not been made yet.
+    /// Creates a run that has not been made yet.
     #[must_use]
     pub fn not_yet(number: u32, pair: Option<u32>, arm: &str) -> Self {
         Self {
@@ -125,40 +128,41 @@ impl TrialRun {
     }
 }
 
-/// How a workload went over time, which one number cannot show.
+/// How fast a workload ran over time, which one number cannot show.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Course {
-    /// Seconds of each iteration, in order. If there were many, each value is the sum over the same
-    /// number of iterations.
+    /// Seconds that each iteration took, in order. If there were many, each value is the sum over
+    /// the same number of iterations.
     pub iteration_seconds: Vec<f64>,
-    /// Index of the first of them in the steady state; `null` if no steady state was reached.
+    /// Index of the first value in `iteration_seconds` that belongs to the steady state; `null` if
+    /// no steady state was reached.
     pub settled_at: Option<u32>,
-    /// Histogram of the latencies of single operations in the steady state: upper bound in ns, and
-    /// the number between the previous bound and this one.
+    /// Histogram of the latencies of single operations in the steady state: pairs of an upper bound
+    /// in ns and the number of operations between the previous bound and this one.
     pub latency_ns: Vec<(u64, u64)>,
 }
 
-/// A setting and the value to write.
+/// A setting of an arm, and the value to write to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialSetting {
-    /// Its name in the knob table.
+    /// Name of the setting in the knob table.
     pub knob: String,
-    /// The value to write.
+    /// The value to write to the setting.
     pub value: String,
 }
 
-/// One variant of an experiment.
+/// One variant of an experiment, called an arm.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "WrittenArm", into = "WrittenArm")]
 #[schemars(rename = "TrialArm")]
 pub struct TrialArm {
     /// Name of the arm: `a`, `b` and so on.
     pub name: String,
-    /// Its settings; empty for the machine as it is.
+    /// Settings that the arm changes; empty for the machine as it is.
     pub settings: Vec<TrialSetting>,
-    /// Its swap areas; `None` for the machine's own swap, empty for no swap at all.
+    /// Swap areas of the arm; `None` for the machine's own swap, empty for no swap at all.
     pub swap: Option<Vec<TrialSwap>>,
-    /// The program it runs instead of the experiment's.
+    /// The program that the arm runs instead of the experiment's; `None` if it runs the same.
     pub program: Option<Program>,
 }
 
@@ -167,20 +171,21 @@ pub struct TrialArm {
 struct WrittenArm {
     /// Name of the arm: `a`, `b` and so on.
     name: String,
-    /// Its settings; empty for the machine as it is.
+    /// Settings that the arm changes; empty for the machine as it is.
     settings: Vec<TrialSetting>,
-    /// Its swap areas; missing for the machine's own swap, empty for no swap at all.
+    /// Swap areas of the arm; missing for the machine's own swap, empty for no swap at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     swap: Option<Vec<TrialSwap>>,
-    /// The command it runs instead of the experiment's.
+    /// The command that the arm runs instead of the experiment's; missing if it runs the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     command: Option<Vec<String>>,
-    /// If the command is a workload of Pagewise: its keys, including `kind`.
+    /// The keys of the workload, including `kind`; missing if the command is not a workload of
+    /// Pagewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     workload: Option<Map<String, Value>>,
 }
 
-/// An arm has the keys of a workload without the command that runs it.
+/// Error for an arm that has the keys of a workload without the command that runs it.
 #[derive(Debug, thiserror::Error)]
 #[error("arm {0}: expected a command beside workload, found none")]
 struct NoCommand(String);
@@ -213,47 +218,47 @@ impl From<TrialArm> for WrittenArm {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum TrialSwap {
-    /// On a zram device that the arm creates.
+    /// Swap on a zram device that the arm creates.
     Zram {
-        /// Its uncompressed capacity.
+        /// Uncompressed capacity of the zram device.
         size_bytes: u64,
-        /// The kernel's name of the algorithm; missing for the kernel's default.
+        /// The kernel's name of the compression algorithm; missing for the kernel's default.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         algorithm: Option<String>,
-        /// Limit on the RAM that it uses.
+        /// Limit on the RAM that the zram device uses; missing for no limit.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mem_limit_bytes: Option<u64>,
-        /// The device to which idle pages are written.
+        /// The block device to which idle pages are written; missing if all pages stay in RAM.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         writeback: Option<ZramWriteback>,
-        /// Areas with a higher priority are filled first.
+        /// Priority of the swap area: areas with a higher priority are filled first.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         priority: Option<i16>,
     },
-    /// In a file that the arm creates.
+    /// Swap in a file that the arm creates.
     File {
-        /// Size of the file.
+        /// Size of the swap file.
         size_bytes: u64,
-        /// Areas with a higher priority are filled first.
+        /// Priority of the swap area: areas with a higher priority are filled first.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         priority: Option<i16>,
     },
-    /// On a block device that the experiment's machine has for this purpose, such as a disk of a
-    /// guest. Its contents are lost.
+    /// Swap on a block device that the experiment's machine has for this purpose, such as a disk of
+    /// a guest. Its contents are lost.
     Device {
         /// Path of the device, such as /dev/vda.
         path: String,
-        /// Areas with a higher priority are filled first.
+        /// Priority of the swap area: areas with a higher priority are filled first.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         priority: Option<i16>,
     },
-    /// zswap in front of the areas after it: must come first in the list, followed by at least one
-    /// area.
+    /// zswap in front of the areas after it: it must come first in the list, followed by at least
+    /// one area.
     Zswap(ZswapSpec),
 }
 
 impl TrialSwap {
-    /// The requested priority; zswap has none.
+    /// The requested priority of the swap area; zswap has none.
     #[must_use]
     pub fn priority(&self) -> Option<i16> {
         match self {
@@ -264,7 +269,8 @@ impl TrialSwap {
         }
     }
 
-    /// The device to which idle pages are written, if it is a zram device with writeback.
+    /// The block device to which idle pages are written, if the area is on a zram device with
+    /// writeback.
     #[must_use]
     pub fn writeback(&self) -> Option<&ZramWriteback> {
         match self {
@@ -273,8 +279,8 @@ impl TrialSwap {
         }
     }
 
-    /// The block device of the experiment's machine that it uses: the swap area itself, or the one
-    /// for zram's writeback.
+    /// Path of the block device of the experiment's machine that the area uses: the area itself, or
+    /// the device for zram's writeback.
     #[must_use]
     pub fn disk(&self) -> Option<&str> {
         match self {
@@ -305,152 +311,157 @@ pub enum Clock {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum MetricKind {
-    /// Events or bytes: hardly affected by noise.
+    /// A number of events or bytes, which noise hardly affects.
     Count,
-    /// CPU time.
+    /// CPU time that was used.
     Cpu,
-    /// Elapsed time: affected by everything else on the machine.
+    /// Elapsed time, which everything else on the machine affects.
     Time,
-    /// A number in the output of the command.
+    /// A number that the command printed in its output.
     Said,
 }
 
-/// B compared with A in one metric.
+/// Arm B compared with arm A in one metric.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TrialMetric {
-    /// Its name; for a number in the command's output, the regular expression.
+    /// Name of the metric; for a number in the command's output, the regular expression that finds
+    /// it.
     pub name: String,
-    /// `seconds`, `count`, `pages`, `bytes` or `said` (from the command's output).
+    /// Unit of the metric: `seconds`, `count`, `pages`, `bytes` or `said` (from the command's
+    /// output).
     pub unit: String,
-    /// The kind of the metric.
+    /// Kind of the metric.
     pub kind: MetricKind,
-    /// Whether a higher value is better.
+    /// Whether a higher value of the metric is better.
     pub higher_is_better: bool,
-    /// Whether it was counted for the whole host.
+    /// Whether the metric was counted for the whole host.
     pub host_wide: bool,
-    /// Median of A's runs.
+    /// Median of the metric over A's runs.
     pub a: Option<f64>,
-    /// Median of B's runs.
+    /// Median of the metric over B's runs.
     pub b: Option<f64>,
-    /// B divided by A: the Hodges-Lehmann estimate over pairs. For counts, which may be 0, half an
-    /// event is added to both.
+    /// Value of B divided by value of A: the Hodges-Lehmann estimate over pairs. For counts, which
+    /// may be 0, half an event is added to both.
     pub b_per_a: Option<f64>,
-    /// Its confidence interval; `null` with fewer than six pairs.
+    /// Confidence interval of `b_per_a`; `null` with fewer than six pairs.
     pub interval: Option<Ends<f64>>,
     /// Whether B is better, worse or equivalent.
     pub verdict: Verdict,
-    /// Number of further pairs that would probably decide; `null` if it is decided already or no
-    /// number would.
+    /// Number of further pairs that would probably decide; `null` if the verdict is decided already
+    /// or no number would decide it.
     pub more_pairs: Option<u32>,
-    /// The smallest effect that these pairs would probably have shown, for example 0.04 for 4 %.
+    /// The smallest effect that these pairs would probably have shown, as a fraction: 0.04 is 4 %.
     pub detectable_effect: Option<f64>,
-    /// Numbers of the runs that differ much from the others of their arm. They are not excluded.
+    /// Numbers of the runs whose values differ much from the others of their arm. They are not
+    /// excluded.
     pub outliers: Vec<u32>,
-    /// Why there is no estimate; missing if there is one.
+    /// Why there is no estimate for the metric; missing if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lack: Option<String>,
 }
 
-/// One arm compared with the first arm.
+/// One further arm compared with the first arm.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TrialComparison {
-    /// Name of the arm that takes the place of B.
+    /// Name of the arm that is compared with the first arm, in the place of B.
     pub arm: String,
-    /// The verdict of the primary metric.
+    /// The verdict on the arm in the primary metric.
     pub verdict: Verdict,
-    /// Pairs that were compared.
+    /// Number of pairs that were compared.
     pub pairs: u32,
-    /// Pairs with a failed run; they are not compared.
+    /// Number of pairs with a failed run, which are not compared.
     pub failed_pairs: u32,
-    /// The primary metric first, then counts, CPU times and elapsed times.
+    /// The comparison in each metric: the primary metric first, then counts, CPU times and elapsed
+    /// times.
     pub metrics: Vec<TrialMetric>,
 }
 
 /// An arm that was dropped while the experiment continued with the others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TrialDropped {
-    /// Name of the arm.
+    /// Name of the arm that was dropped.
     pub arm: String,
-    /// The reason.
+    /// Why the arm was dropped.
     pub why: String,
-    /// Number of its runs that failed.
+    /// Number of the arm's runs that failed.
     pub failed_runs: u32,
 }
 
-/// A point at which an experiment may stop early.
+/// A point at which an experiment may stop early if its result is clear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialLook {
-    /// Number of pairs after which it is checked.
+    /// Number of pairs after which the result is checked.
     pub pairs: u32,
     /// Rank, from either end, of the average of two pairs that bounds the confidence interval at
     /// this point; `null` if so few pairs cannot decide.
     pub bound: Option<u32>,
 }
 
-/// Interference during an experiment.
+/// Interference from outside during an experiment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 pub struct TrialNoise {
     /// How many CPUs other programs kept busy, on average.
     pub others_processors: Option<f64>,
     /// How many CPUs the hypervisor gave to other guests (steal), on average.
     pub stolen_processors: Option<f64>,
-    /// Time that the machine was suspended.
+    /// Time that the machine was suspended, in seconds.
     pub slept_seconds: f64,
-    /// How much runs of the same arm vary in the primary metric, for example 0.02 for 2 %. Computed
-    /// from pairs, so slow drift does not affect it.
+    /// How much runs of the same arm vary in the primary metric, as a fraction: 0.02 is 2 %.
+    /// Computed from pairs, so slow drift does not affect it.
     pub run_spread: Option<f64>,
 }
 
-/// What was predicted before the first pair.
+/// What was predicted about the experiment before its first pair.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialForecast {
-    /// How much the warm-up runs of the same arm varied.
+    /// How much the warm-up runs of the same arm varied in the primary metric, as a fraction.
     pub run_spread: f64,
-    /// The smallest effect that the planned pairs will probably show.
+    /// The smallest effect that the planned pairs will probably show, as a fraction.
     pub detectable_effect: f64,
-    /// How many pairs would probably show the smallest effect that matters.
+    /// Number of pairs that would probably show the smallest effect that matters.
     pub pairs_for_min_effect: u32,
-    /// Predicted time of all pairs.
+    /// Predicted time of all pairs in seconds.
     pub seconds: f64,
 }
 
 /// The result of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Trial {
-    /// The verdict of the primary metric on B compared with A.
+    /// The verdict on B compared with A in the primary metric.
     pub verdict: Verdict,
-    /// Name of the metric that decides.
+    /// Name of the primary metric, which decides the verdict.
     pub primary: String,
-    /// The primary metric first, then counts, CPU times and elapsed times.
+    /// B compared with A in each metric: the primary metric first, then counts, CPU times and
+    /// elapsed times.
     pub metrics: Vec<TrialMetric>,
-    /// Pairs that were compared.
+    /// Number of pairs that were compared.
     pub pairs: u32,
-    /// Pairs with a failed run; they are not compared.
+    /// Number of pairs with a failed run, which are not compared.
     pub failed_pairs: u32,
-    /// Planned number of pairs: the maximum.
+    /// Planned number of pairs, which is the maximum.
     pub planned_pairs: u32,
-    /// The points at which it could have stopped early.
+    /// The points at which the experiment could have stopped early.
     pub looks: Vec<TrialLook>,
-    /// All arms: A, B, those of `others`, and those that were dropped.
+    /// All arms: A, B, the arms of `others`, and those that were dropped.
     pub arms: Vec<TrialArm>,
     /// Further arms compared with A.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<TrialComparison>,
-    /// The program that was run.
+    /// The program that the experiment ran.
     #[serde(flatten)]
     pub program: Program,
-    /// The clock of the machine that it ran on.
+    /// The clock of the machine that the experiment ran on.
     pub clock: Clock,
     /// Arms that were dropped, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dropped: Vec<TrialDropped>,
-    /// Memory limit of the command; `null` for none.
+    /// Memory limit of the command in bytes; `null` for none.
     pub memory_limit_bytes: Option<u64>,
-    /// Effects up to this do not matter, for example 0.02 for 2 %.
+    /// The smallest effect that matters, as a fraction: 0.02 is 2 %. Smaller effects do not matter.
     pub min_effect: f64,
     /// Seed of the random order of the runs.
     pub seed: u64,
-    /// Warm-up runs, which were discarded.
+    /// Number of warm-up runs, which were discarded.
     pub warm_up_runs: u32,
     /// What was predicted before the first pair; `null` if no prediction was possible.
     pub forecast: Option<TrialForecast>,
@@ -458,70 +469,73 @@ pub struct Trial {
     pub noise: TrialNoise,
     /// Remarks on the result, in sentences.
     pub notes: Vec<String>,
-    /// Why there are fewer pairs than planned; `null` if all were made or it stopped because the
-    /// result was clear.
+    /// Why there are fewer pairs than planned; `null` if all were made or the experiment stopped
+    /// because the result was clear.
     pub stopped: Option<String>,
-    /// Duration of the experiment.
+    /// Duration of the experiment in seconds.
     pub seconds: f64,
 }
 
-/// Whether two experiments have the same result.
+/// Whether two experiments have the same result in one metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Agreement {
-    /// They differ by no more than their intervals allow.
+    /// The results differ by no more than their confidence intervals allow.
     Agree,
-    /// They differ by more than that.
+    /// The results differ by more than their confidence intervals allow.
     Differ,
-    /// One of them has no interval.
+    /// The agreement is not known, because one of the results has no confidence interval.
     Unknown,
 }
 
-/// One metric in two experiments.
+/// The result for one metric in two experiments.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Replicated {
     /// The result of the first experiment.
     pub first: TrialMetric,
     /// The result of the second experiment.
     pub second: TrialMetric,
-    /// B per A of the second experiment, divided by that of the first.
+    /// B divided by A in the second experiment, divided by the same quotient in the first.
     pub second_per_first: Option<f64>,
-    /// Its confidence interval.
+    /// Confidence interval of `second_per_first`.
     pub interval: Option<Ends<f64>>,
-    /// Whether the two agree.
+    /// Whether the results of the two experiments agree.
     pub agreement: Agreement,
 }
 
 /// The result of experiments that compare equal arms: how reliable measurements on a machine are.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SelfTest {
-    /// Number of experiments.
+    /// Number of experiments that were made.
     pub trials: u32,
-    /// Pairs in each experiment.
+    /// Number of pairs in each experiment.
     pub pairs: u32,
     /// The result for each metric.
     pub metrics: Vec<SelfTestMetric>,
-    /// Whether the false alarms are no more than a sound machine has in 99 of 100 such tests.
+    /// Whether the number of false alarms is no more than a sound machine has in 99 of 100 such
+    /// tests.
     pub sound: bool,
     /// Interference during the test.
     pub noise: TrialNoise,
-    /// Whether it was stopped early by the user.
+    /// Whether the user stopped the test early.
     pub stopped: bool,
-    /// Duration of the test.
+    /// Duration of the test in seconds.
     pub seconds: f64,
 }
 
-/// One metric, measured with equal arms.
+/// How reliable one metric is, measured with equal arms.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SelfTestMetric {
-    /// Its name.
+    /// Name of the metric.
     pub name: String,
-    /// Experiments with the wrong verdict better or worse.
+    /// Number of experiments with a wrong verdict, `better` or `worse`, on equal arms.
     pub false_alarms: u32,
-    /// How much runs vary, for example 0.02 for 2 %: the median over the experiments.
+    /// How much runs vary in the metric, as a fraction: 0.02 is 2 %. The median over the
+    /// experiments.
     pub run_spread: Option<f64>,
-    /// The smallest effect that 7 pairs of such a short command would probably show here.
+    /// The smallest effect that 7 pairs of such a short command would probably show here, as a
+    /// fraction.
     pub detectable_with_7: Option<f64>,
-    /// The smallest effect that 20 pairs would probably show.
+    /// The smallest effect that 20 pairs would probably show here, as a fraction.
     pub detectable_with_20: Option<f64>,
 }

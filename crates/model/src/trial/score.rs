@@ -3,7 +3,8 @@
 
 use crate::Ends;
 
-/// A normal distribution has 95 % of its values within this many standard deviations of the mean.
+/// Number of standard deviations: a normal distribution has 95 % of its values within so many of
+/// the mean.
 pub const NORMAL_95: f64 = 1.959_964;
 
 /// The 95 % confidence interval (Wilson's score interval) of a share found in `count` independent

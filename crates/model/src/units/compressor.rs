@@ -13,17 +13,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::Name;
 
-/// An algorithm and its level.
+/// A compression algorithm and its level.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 pub struct Compressor {
     /// The kernel's name for the algorithm.
     pub algorithm: Name,
-    /// Its level; missing for the kernel's default.
+    /// Compression level of the algorithm; missing for the kernel's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub level: Option<i32>,
 }
 
-/// A compressor as deserialized, before its name is checked: somebody may have edited the document.
+/// A compressor as deserialized, whose name is not checked yet: somebody may have edited the
+/// document.
 #[derive(Deserialize)]
 struct UncheckedCompressor {
     algorithm: String,
@@ -51,20 +52,20 @@ impl<'de> Deserialize<'de> for Compressor {
 }
 
 impl Compressor {
-    /// The algorithm with the kernel's default level.
+    /// Creates a compressor with the kernel's default level.
     #[must_use]
     pub fn new(algorithm: &str) -> Self {
         Self { algorithm: Name::from(algorithm), level: None }
     }
 
-    /// The algorithm with this level.
+    /// Creates a compressor with this level.
     #[must_use]
     pub fn with_level(algorithm: &str, level: i32) -> Self {
         Self { level: Some(level), ..Self::new(algorithm) }
     }
 }
 
-/// `algorithm:level`, or only the algorithm.
+/// Prints the compressor as `algorithm:level`, or only the algorithm.
 impl fmt::Display for Compressor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.level {
@@ -74,13 +75,13 @@ impl fmt::Display for Compressor {
     }
 }
 
-/// The text is not a valid algorithm name, with or without a level.
+/// Error for a text that is not a valid algorithm name, with or without a level.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected a name as lz4 or zstd:7, found {0:?}")]
 pub struct NotACompressor(String);
 
-/// A name consists of letters, digits, `-` and `_`, because it becomes part of what is written to
-/// the kernel.
+/// Parses `algorithm:level`, or only the algorithm. A name consists of letters, digits, `-` and
+/// `_`, because it becomes part of what is written to the kernel.
 impl FromStr for Compressor {
     type Err = NotACompressor;
 
@@ -130,7 +131,7 @@ mod tests {
     }
 
     proptest! {
-        /// Parsing what was printed gives the same value.
+        /// Parsing a printed compressor gives the same value.
         #[test]
         fn printing_and_reading_agree(name in "[a-z0-9_-]{1,12}", level in any::<Option<i32>>()) {
             let one = Compressor { level, ..Compressor::new(&name) };

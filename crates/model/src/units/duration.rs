@@ -4,8 +4,8 @@
 //! There are two printers: [`precise`] for measured values that are compared, and [`rough`] for how
 //! long something took or will take. [`crate::typed::parse_duration`] parses what users type.
 
-/// A measured duration in seconds, with three significant digits: `890 ns`, `3.31 µs`, `98.0 ms`,
-/// `12.4 s`.
+/// Formats a measured duration, given in seconds, with three significant digits: `890 ns`, `3.31
+/// µs`, `98.0 ms`, `12.4 s`.
 #[must_use]
 pub fn precise(seconds: f64) -> String {
     const UNITS: [(&str, f64); 4] = [("s", 1.0), ("ms", 1e3), ("µs", 1e6), ("ns", 1e9)];
@@ -24,7 +24,8 @@ pub fn precise(seconds: f64) -> String {
     format!("{value:.digits$} {unit}")
 }
 
-/// About how long, in seconds: `40 ms`, `4.2 s`, `16 s`, `7 min`, `3.5 h`, `12 d`.
+/// Formats a duration, given in seconds, for a rough idea of it: `40 ms`, `4.2 s`, `16 s`, `7 min`,
+/// `3.5 h`, `12 d`.
 #[must_use]
 pub fn rough(seconds: f64) -> String {
     match seconds {
@@ -56,7 +57,8 @@ mod tests {
     }
 
     proptest! {
-        /// Three significant digits are within 0.5 %, and 1000 of a unit is never printed.
+        /// A printed duration with three significant digits is within 0.5 % of the value, and 1000
+        /// of a unit is never printed.
         #[test]
         fn what_is_printed_is_near(exponent in -8.5f64..2.9) {
             let seconds = 10f64.powf(exponent);

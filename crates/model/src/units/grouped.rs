@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whole numbers as people read them.
+//! Prints whole numbers with thousands separators.
 
-/// A whole number with thousands separators: `3,722,304`.
+/// Formats a whole number with thousands separators: `3,722,304`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);

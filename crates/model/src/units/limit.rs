@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A limit that may be "no limit".
+//! A memory limit, which may be "no limit".
 
 use std::fmt;
 
@@ -13,14 +13,14 @@ use crate::Bytes;
 /// In JSON: a number of bytes, or the string `"max"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Limit {
-    /// A limit of this size.
+    /// Limits memory to this size.
     Bytes(Bytes),
-    /// No limit.
+    /// Does not limit memory.
     Max,
 }
 
 impl Limit {
-    /// The size; `None` if there is no limit.
+    /// The size of the limit; `None` if there is no limit.
     pub const fn bytes(self) -> Option<Bytes> {
         match self {
             Self::Bytes(bytes) => Some(bytes),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Text that came from the machine, safe to print.
+//! Text that came from the machine, made safe to print.
 
 use std::borrow::{Borrow, Cow};
 use std::fmt::{self, Write as _};
@@ -18,7 +18,7 @@ use serde::Serialize;
 pub struct Name(Box<str>);
 
 impl Name {
-    /// Makes a printable name of raw bytes. If they are longer than [`Name::LONGEST`], they are cut
+    /// Makes a printable name of raw bytes. If there are more than [`Name::LONGEST`], they are cut
     /// and the original length is appended.
     pub fn from_bytes(raw: &[u8]) -> Self {
         if let Some(head) = raw.get(..Self::LONGEST).filter(|_| raw.len() > Self::LONGEST) {
@@ -39,18 +39,19 @@ impl Name {
         Self(shown.into())
     }
 
-    /// The most bytes that are kept: four times the kernel's longest path, because one byte may be
-    /// escaped as four. Without a limit, one file of a recording could become a name of 50 MiB.
+    /// The most bytes of a name that are kept: four times the kernel's longest path, because one
+    /// byte may be escaped as four. Without a limit, one file of a recording could become a name of
+    /// 50 MiB.
     pub const LONGEST: usize = 16 << 10;
 
-    /// The printable text.
+    /// The name as printable text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// The text itself if no byte needs an escape. Only for printable ASCII, so `None` for other plain
-/// text.
+/// Returns the text itself if no byte needs an escape. Handles printable ASCII only, so it returns
+/// `None` for other plain text.
 pub(crate) fn plain(raw: &[u8]) -> Option<&str> {
     // no early exit, so that the compiler can vectorize the comparison
     let is_plain = raw.iter().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~'));
@@ -73,8 +74,8 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, |c| c.is_control() && !matches!(c, '\n' | '\t'), push_printable)
 }
 
-/// The same for a JSON document, whose meaning does not change: characters that serializers leave
-/// as they are inside strings are replaced by JSON escapes.
+/// Makes a JSON document safe to print without changing its meaning: characters that serializers
+/// leave as they are inside strings are replaced by JSON escapes.
 #[must_use]
 pub fn printable_json(document: &str) -> Cow<'_, str> {
     escaped(
@@ -105,9 +106,9 @@ fn escaped(
     Cow::Owned(shown)
 }
 
-/// Characters that change the direction of the text after them or are invisible: Unicode categories
-/// Cf, Zl and Zp, and the property Default_Ignorable_Code_Point. This includes tag characters and
-/// variation selectors, with which invisible text can be encoded.
+/// Whether a character changes the direction of the text after it or is invisible: Unicode
+/// categories Cf, Zl and Zp, and the property Default_Ignorable_Code_Point. This includes tag
+/// characters and variation selectors, with which invisible text can be encoded.
 fn is_invisible(c: char) -> bool {
     // a fast path: nearly all text is below
     c >= '\u{ad}'
@@ -126,7 +127,7 @@ impl From<&str> for Name {
     }
 }
 
-/// Lets maps with `Name` keys be searched by printable text.
+/// Lets maps with [`Name`] keys be searched by printable text.
 impl Borrow<str> for Name {
     fn borrow(&self) -> &str {
         &self.0
@@ -156,8 +157,8 @@ mod tests {
         assert_eq!(Name::from("café").as_str(), "café");
     }
 
-    /// Arabic letter mark, tags, a variation selector, a soft hyphen, a Hangul filler, an
-    /// annotation.
+    /// Characters that show nothing are escaped: Arabic letter mark, tags, a variation selector, a
+    /// soft hyphen, a Hangul filler, an annotation.
     #[test]
     fn what_shows_nothing_becomes_visible() {
         for hidden in

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The unit of a value in JSON, and its text for people.
+//! What units values have in JSON, and how values are printed for people.
 
 use crate::{Algorithms, Bytes, Choice, Limit, Micros, Millis, Name, Nanos, Pages, Percent, Ratio};
 
@@ -8,7 +8,7 @@ pub trait Quantity {
     /// The unit printed beside the value in JSON; `None` for counts, names and switches.
     const UNIT: Option<&'static str> = None;
 
-    /// The value with its unit, as printed for people.
+    /// Formats the value with its unit, as printed for people.
     fn shown(&self) -> String;
 }
 

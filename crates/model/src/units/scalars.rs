@@ -17,22 +17,22 @@ macro_rules! unit {
         pub struct $name(u64);
 
         impl $name {
-            /// Wraps a number that is already in this unit.
+            /// Creates the value from a number that is already in this unit.
             pub const fn new(value: u64) -> Self {
                 Self(value)
             }
 
-            /// The plain number, in this unit.
+            /// The value as a plain number, in this unit.
             pub const fn get(self) -> u64 {
                 self.0
             }
 
-            /// The difference, or zero if `other` is larger.
+            /// The difference of the two, or zero if `other` is larger.
             pub const fn saturating_sub(self, other: Self) -> Self {
                 Self(self.0.saturating_sub(other.0))
             }
 
-            /// The sum, or the largest number if it overflows.
+            /// The sum of the two, or the largest number if it overflows.
             pub const fn saturating_add(self, other: Self) -> Self {
                 Self(self.0.saturating_add(other.0))
             }
@@ -57,24 +57,24 @@ unit! {
     Bytes
 }
 unit! {
-    /// A count of base pages of the host; its page size is in [`crate::HostSummary::page_size`].
+    /// A count of base pages of a host, whose page size is in [`crate::HostSummary::page_size`].
     Pages
 }
 unit! {
-    /// Microseconds, as pressure-stall totals are given.
+    /// A time in microseconds, as pressure-stall totals are given.
     Micros
 }
 unit! {
-    /// Milliseconds, as most intervals in kernel settings are given.
+    /// A time in milliseconds, as most intervals in kernel settings are given.
     Millis
 }
 unit! {
-    /// Nanoseconds, as scheduler statistics are given.
+    /// A time in nanoseconds, as scheduler statistics are given.
     Nanos
 }
 
 impl Bytes {
-    /// Converts from KiB; `None` if the result does not fit in 64 bits.
+    /// Converts a number of KiB; `None` if the result does not fit in 64 bits.
     pub const fn from_kib(kib: u64) -> Option<Self> {
         match kib.checked_mul(1024) {
             Some(bytes) => Some(Self(bytes)),
@@ -87,7 +87,7 @@ impl Bytes {
         (whole.0 > 0).then(|| Percent::new(self.0 as f64 * 100.0 / whole.0 as f64))
     }
 
-    /// Prints `7.9 of 8.0 GiB`; with both units if they differ.
+    /// Formats this size as part of `whole`: `7.9 of 8.0 GiB`; with both units if they differ.
     pub fn part_of(self, whole: Self) -> String {
         let (part, whole) = (self.to_string(), whole.to_string());
         match (part.split_once(' '), whole.split_once(' ')) {
@@ -101,7 +101,7 @@ impl Bytes {
 }
 
 impl fmt::Display for Bytes {
-    /// Prints binary units with one decimal: `512 B`, `1.0 KiB`, `47.3 GiB`.
+    /// Prints the size in binary units with one decimal: `512 B`, `1.0 KiB`, `47.3 GiB`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
         if self.0 < 1024 {
@@ -125,18 +125,18 @@ impl Pages {
     }
 }
 
-/// A share in percent, 0 to 100 (pressure averages, coverage).
+/// A share in percent, usually 0 to 100 (pressure averages, coverage).
 #[derive(Debug, Clone, Copy, Default, PartialEq, PartialOrd, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Percent(f64);
 
 impl Percent {
-    /// Wraps a number that is already in percent.
+    /// Creates a share from a number that is already in percent.
     pub const fn new(percent: f64) -> Self {
         Self(percent)
     }
 
-    /// The plain number, in percent.
+    /// The share as a plain number, in percent.
     pub const fn get(self) -> f64 {
         self.0
     }
@@ -151,7 +151,7 @@ impl Percent {
         Bytes((whole.0 as f64 * self.0 / 100.0) as u64)
     }
 
-    /// Prints a share of time with two significant digits: `34 %`, `2.1 %`, `0.30 %`, `0 %`.
+    /// Formats a share of time with two significant digits: `34 %`, `2.1 %`, `0.30 %`, `0 %`.
     pub fn of_time(self) -> String {
         match self.0 {
             0.0 => "0 %".to_owned(),
@@ -169,12 +169,12 @@ impl Percent {
 pub struct Ratio(f64);
 
 impl Ratio {
-    /// `numerator / denominator`; `None` if the denominator is zero.
+    /// Divides two sizes; `None` if the denominator is zero.
     pub fn from_sizes(numerator: Bytes, denominator: Bytes) -> Option<Self> {
         (denominator.0 > 0).then(|| Self(numerator.0 as f64 / denominator.0 as f64))
     }
 
-    /// The plain quotient.
+    /// The quotient as a plain number.
     pub const fn get(self) -> f64 {
         self.0
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Quotes words for commands that a person pastes into a shell.
 
-/// The word, quoted so that a POSIX shell takes it literally.
+/// Quotes a word so that a POSIX shell takes it literally.
 pub fn shell_quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -6,32 +6,32 @@
 
 use crate::Bytes;
 
-/// The text between line breaks and after the last one. `split` compares byte by byte, which took
-/// half of our own time for `/proc/PID/status`.
+/// Splits text into the parts between line breaks and after the last one. Not done with `split`,
+/// which compares byte by byte: that took half of our own time for `/proc/PID/status`.
 pub fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let ends = memchr::memchr_iter(b'\n', bytes).chain([bytes.len()]);
     let mut begin = 0;
     ends.filter_map(move |end| bytes.get(std::mem::replace(&mut begin, end + 1)..end))
 }
 
-/// The words of a piece of text, split at white space.
+/// Splits text into words at white space.
 pub fn words(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
 }
 
-/// A whole number in plain digits, with a sign if the type allows one. `None` for anything else and
-/// on overflow.
+/// Parses a whole number in plain digits, with a sign if the type allows one. `None` for anything
+/// else and on overflow.
 pub fn number<T: std::str::FromStr>(word: &[u8]) -> Option<T> {
     let plain = word.first().is_some_and(|&first| first.is_ascii_digit() || first == b'-');
     std::str::from_utf8(word).ok().filter(|_| plain)?.parse().ok()
 }
 
-/// Parses `12 kB`, which means KiB.
+/// Parses a size such as `12 kB`, which means KiB.
 pub fn kib(text: &[u8]) -> Option<Bytes> {
     number(text.strip_suffix(b"kB")?.trim_ascii()).and_then(Bytes::from_kib)
 }
 
-/// Parses a switch: `1`, `Y`, `true`, `0`, `N`, `false`, in any case.
+/// Parses a switch: `1`, `Y`, `true` or `0`, `N`, `false`, in any case.
 pub fn flag(word: &[u8]) -> Option<bool> {
     let is_one_of =
         |words: &[&str]| words.iter().any(|one| word.eq_ignore_ascii_case(one.as_bytes()));

@@ -16,12 +16,12 @@ use crate::{Bytes, Percent};
 
 const UNITS: [(char, u32); 3] = [('G', 30), ('M', 20), ('K', 10)];
 
-/// The text is not a size.
+/// Error for a text that is not a size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected a size as 256M or 2G, found {0:?}")]
 pub struct NotASize(String);
 
-/// A whole number with a binary unit: `640K`, `256M`, `2G`.
+/// Parses a whole number with a binary unit: `640K`, `256M`, `2G`.
 impl FromStr for Bytes {
     type Err = NotASize;
 
@@ -38,8 +38,8 @@ impl FromStr for Bytes {
 }
 
 impl Bytes {
-    /// The size as a user would type it: the largest unit that leaves a whole number, such as
-    /// `640K`, `256M` or `2G`. A remainder of less than a KiB is dropped.
+    /// Formats the size as a user would type it: with the largest unit that leaves a whole number,
+    /// such as `640K`, `256M` or `2G`. A remainder of less than a KiB is dropped.
     #[must_use]
     pub fn typed(self) -> String {
         let is_whole = |(_, shift): &(char, u32)| self.get() % (1 << shift) == 0;
@@ -48,24 +48,24 @@ impl Bytes {
     }
 }
 
-/// The longest time that is accepted.
+/// The longest duration that the parsers accept: a day.
 pub const LONGEST: Duration = Duration::from_secs(86_400);
 
-/// The text is not a time, or the time is out of limits.
+/// Error for a text that is not a time, or whose time is out of limits.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotADuration {
-    /// The text is not a time.
+    /// The text could not be parsed as a time.
     #[error("expected a time as 200ms, 1s, 2m or 3h, found {0:?}")]
     Unreadable(String),
-    /// A time that is too short.
+    /// The time is too short.
     #[error("expected a time of at least {least:?}, found {found:?}")]
     TooShort {
-        /// The shortest time that is accepted.
+        /// The shortest time that would be accepted.
         least: Duration,
-        /// What was typed.
+        /// The text that was typed.
         found: String,
     },
-    /// A time that is longer than [`LONGEST`].
+    /// The time is longer than [`LONGEST`].
     #[error("at most a day (24h)")]
     TooLong,
 }
@@ -79,10 +79,10 @@ pub fn parse_duration(text: &str) -> Result<Duration, NotADuration> {
     parse_duration_from(text, Duration::ZERO)
 }
 
-/// The same for a time that must not be shorter than `least`.
+/// Parses a time with its units that must not be shorter than `least`.
 ///
 /// # Errors
-/// If the text is not a time, or the time is out of these limits.
+/// If the text is not a time, or the time is shorter than `least` or longer than a day.
 pub fn parse_duration_from(text: &str, least: Duration) -> Result<Duration, NotADuration> {
     let duration = match text {
         "0" => Duration::ZERO,
@@ -115,7 +115,7 @@ fn with_digits_beside_the_point(text: &str) -> Option<String> {
     is_number.then(|| format!("0{whole}.{digits:0<1}{unit}"))
 }
 
-/// The text is not a percentage, or the percentage is out of limits.
+/// Error for a text that is not a percentage, or whose percentage is out of limits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NotAPercentage {
     within: Option<RangeInclusive<f64>>,
@@ -134,7 +134,7 @@ impl fmt::Display for NotAPercentage {
 
 impl std::error::Error for NotAPercentage {}
 
-/// A non-negative number; the percent sign is optional.
+/// Parses a non-negative number; the percent sign is optional.
 impl FromStr for Percent {
     type Err = NotAPercentage;
 
@@ -147,7 +147,7 @@ impl FromStr for Percent {
 }
 
 impl Percent {
-    /// Parses a percentage that must lie within these limits.
+    /// Parses a percentage that must lie within the limits `within`.
     ///
     /// # Errors
     /// If the text is not a percentage, or the percentage is out of the limits.
@@ -157,7 +157,7 @@ impl Percent {
         percent.ok_or_else(wrong)
     }
 
-    /// The percentage as a fraction of one: 0.02 for 2 %.
+    /// The percentage as a fraction of one, such as 0.02 for 2 %.
     #[must_use]
     pub fn share(self) -> f64 {
         self.get() / 100.0
@@ -229,7 +229,7 @@ mod tests {
     }
 
     proptest! {
-        /// Parsing what was printed gives the same value.
+        /// Parsing a printed size gives the same value.
         #[test]
         fn printing_and_reading_a_size_agree(kib in 0u64..1 << 50) {
             let size = Bytes::new(kib << 10);
