@@ -12,10 +12,10 @@ use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 use std::time::Duration;
 
-/// `SWAP_FLAG_PREFER`: the lower bits are a priority.
+/// `SWAP_FLAG_PREFER`: tells swapon that the lower bits of the flags are a priority.
 const PREFER: libc::c_int = 0x8000;
 
-/// Enables a swap area.
+/// Enables a swap area; with `None` the kernel chooses its priority.
 pub(crate) fn swap_on(area: &str, priority: Option<i16>) -> io::Result<()> {
     let area = CString::new(area)?;
     let flags = match priority {
@@ -92,7 +92,7 @@ const FATAL: [libc::c_int; 9] = [
     libc::SIGXFSZ,
 ];
 
-/// The command that is started by the handler. Prepared in advance, because a signal handler must
+/// The command that the signal handler starts. Prepared in advance, because a signal handler must
 /// not allocate.
 #[derive(Debug)]
 struct HandlerCommand {
@@ -105,7 +105,7 @@ struct HandlerCommand {
 
 static START: AtomicPtr<HandlerCommand> = AtomicPtr::new(ptr::null_mut());
 
-/// This program's own executable, even if its file was replaced or removed since.
+/// The executable of this program, even if its file was replaced or removed since the start.
 const OURSELVES: &CStr = c"/proc/self/exe";
 
 /// After this, a fatal signal starts this program again with these arguments and this environment,
@@ -153,8 +153,8 @@ fn handle(signal: libc::c_int) -> io::Result<()> {
     })
 }
 
-/// The handler: forks a child that starts the prepared command, then lets the signal terminate this
-/// process.
+/// The signal handler of [`FATAL`] signals: forks a child that starts the prepared command, then
+/// lets the signal terminate this process.
 extern "C" fn crashed(signal: libc::c_int) {
     let start = START.swap(ptr::null_mut(), Ordering::SeqCst);
     // SAFETY: `start` is null or was made by `start_after_crash` and is never freed. getpid, signal
@@ -190,7 +190,7 @@ unsafe fn start_once_gone(start: &HandlerCommand, parent: libc::pid_t) -> ! {
     // SAFETY: all of these are system calls whose only precondition is valid pointers: those in
     // `start` point to zero-terminated strings and lists, the others to values on this stack.
     unsafe {
-        // so that Ctrl-C at the terminal does not stop it
+        // a session of its own, so that Ctrl-C at the terminal does not stop the child
         libc::setsid();
         // closes the lock of the session, and pipes whose reader may wait for their end; standard
         // output is reserved for the program's result

@@ -41,9 +41,10 @@ use crate::host_ops::{
 use crate::journal::Identity;
 use crate::loan::zram;
 
-/// Longest journal that is read: a session of a thousand loans writes half a megabyte.
+/// Length limit of a journal that is read, in bytes: a session of a thousand loans writes half a
+/// megabyte.
 pub(crate) const MAX_JOURNAL: u64 = 16 << 20;
-/// Longest file of a setting that is read.
+/// Length limit of a setting's file that is read, in bytes.
 const MAX_SETTING: u64 = 64 << 10;
 
 #[derive(Debug)]
@@ -58,7 +59,7 @@ impl Live {
         Ok(Self { host: HostRoot::live()?, stop: None })
     }
 
-    /// A handle that aborts swapoff, or filling a file, when `stop` is set.
+    /// A handle to the machine that aborts swapoff, or filling a file, when `stop` is set.
     pub(crate) fn with_stop(self, stop: Arc<AtomicBool>) -> Self {
         Self { stop: Some(stop), ..self }
     }
@@ -79,7 +80,7 @@ impl Live {
     }
 }
 
-/// The folder of journals, as it is spelled in the journal's path.
+/// The path of the folder of journals with links resolved, as the paths of journals spell it.
 pub(crate) fn resolve(folder: &Path) -> Result<String, Error> {
     let describe = |source| Error::State { path: folder.display().to_string(), source };
     into_text(fs::canonicalize(folder).map_err(describe)?).map_err(describe)
@@ -245,7 +246,7 @@ impl HostOps for Live {
                 kernel,
             },
             container: now.host.container.value().map(|kind| kind.as_str().to_owned()),
-            // the test that sd_booted() uses
+            // the test that `sd_booted()` of libsystemd makes
             has_systemd: Path::new("/run/systemd/system").is_dir(),
         }
     }
@@ -418,7 +419,7 @@ const SETTINGS: [FsWord; 5] =
     [PROC_SUPER_MAGIC, libc::SYSFS_MAGIC, libc::DEBUGFS_MAGIC, GROUPS[0], GROUPS[1]];
 const GROUPS: [FsWord; 2] = [libc::CGROUP_SUPER_MAGIC, libc::CGROUP2_SUPER_MAGIC];
 
-/// Opens a folder that must be a cgroup.
+/// Opens a folder, and fails unless it is a cgroup.
 fn open_group(folder: &str) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let folder = rustix::fs::open(folder, flags, Mode::empty())?;
@@ -463,7 +464,7 @@ fn kind_of(kind: FileType) -> &'static str {
     }
 }
 
-/// Opens a file that only we can have written.
+/// Opens a file, and fails if another user can have written it.
 fn open_own(path: &str, options: &mut OpenOptions) -> io::Result<File> {
     let file = set_plain_flags(options).open(path)?;
     match distrust(&file.metadata()?) {
@@ -472,7 +473,7 @@ fn open_own(path: &str, options: &mut OpenOptions) -> io::Result<File> {
     }
 }
 
-/// Creates an empty file; it is filled only after the journal has recorded its identity.
+/// Creates an empty file: it is filled only after the journal has recorded its identity.
 fn make_file(path: &str) -> io::Result<()> {
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     // btrfs cannot swap to a copy-on-write file; other file systems do not know the flag
@@ -532,7 +533,7 @@ fn remove_own(path: &str, meant: Identity) -> io::Result<()> {
     folder.sync_all()
 }
 
-/// Removes the name itself, even if it is a link.
+/// Deletes a journal. If its path is a link, the link itself is deleted.
 fn forget(journal: &str) -> io::Result<()> {
     #[cfg(debug_assertions)]
     if keep_for_tests(journal).is_ok() {
@@ -575,10 +576,11 @@ fn cut(journal: &str, length: u64) -> io::Result<()> {
     file.sync_all()
 }
 
-/// The systemd timer that undoes a plan on trial.
+/// Name of the systemd timer that undoes a plan on trial.
 const TIMER: &str = "pagewise-unconfirmed-timer";
 
-/// systemd starts the unit again if another run holds the lock at that time.
+/// Starts the timer that undoes a plan on trial. If another run holds the lock when the timer
+/// expires, systemd starts the unit again.
 fn arm(seconds: u64, program: &str, state: &str) -> io::Result<()> {
     let (unit, after) = (format!("--unit={TIMER}"), format!("--on-active={seconds}s"));
     let environment = format!("--setenv=PAGEWISE_STATE={state}");

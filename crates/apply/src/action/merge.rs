@@ -34,18 +34,18 @@ pub enum MergeError {
     /// The device has no size.
     #[error("zmerge{0}: it has no disksize, so it stores nothing to merge")]
     NoSize(u32),
-    /// `merge_mode` is `off`.
+    /// The device's `merge_mode` is `off`.
     #[error("zmerge{0}: its merge_mode is off")]
     Off(u32),
-    /// The device was removed.
+    /// The device was removed before or during the pass.
     #[error("zmerge{0}: no such device any more")]
     Gone(u32),
     /// Any other error of the kernel.
     #[error("zmerge{id}: merge")]
     Kernel {
-        /// The device.
+        /// The number of the zmerge device.
         id: u32,
-        /// The error.
+        /// The error that the kernel returned.
         source: io::Error,
     },
 }
@@ -79,7 +79,7 @@ impl MergeError {
     }
 }
 
-/// The file that starts a pass and shows its progress.
+/// The sysfs file of a zmerge device that starts a pass and shows its progress.
 fn file(id: u32) -> String {
     format!("/sys/block/zmerge{id}/merge")
 }
@@ -100,14 +100,15 @@ pub fn start_merge(id: u32) -> Result<(), MergeError> {
     live::write(&file(id), "1").map_err(|error| MergeError::from_io(id, error))
 }
 
-/// How a pass that was followed ended.
+/// How a merge pass ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PassEnd {
     /// The pass examined all slots of the device; how long it took.
     Complete(Duration),
-    /// The pass was stopped before that. Pages that it had merged stay merged.
+    /// The pass was stopped before it had examined all slots. Pages that it had merged stay
+    /// merged.
     Stopped,
-    /// It continues: this version of the module cannot stop a pass.
+    /// The pass continues: this version of the module cannot stop it.
     Running,
 }
 
@@ -119,7 +120,7 @@ pub enum PassEnd {
 pub fn stop_merge(id: u32) -> Result<bool, MergeError> {
     match live::write(&file(id), "0").map_err(|error| MergeError::from_io(id, error)) {
         Ok(()) => Ok(true),
-        // the error that the module returns for a value it does not know
+        // the error that the module returns for a value that it does not know
         Err(MergeError::NoSize(_)) => Ok(false),
         Err(error) => Err(error),
     }

@@ -34,7 +34,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::error::Error;
 
-/// Both locks; released when this is dropped.
+/// The lock of the machine and the lock of the folder of journals; dropping this releases both.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _files: Vec<File>,
@@ -99,8 +99,8 @@ fn is_read_only(error: &io::Error) -> bool {
     error.kind() == ErrorKind::ReadOnlyFilesystem
 }
 
-/// Creates the folder. Root carries out what journals say, so no other user may write there or
-/// replace the folder.
+/// Creates the folder of journals or of the lock. Root carries out what journals say, so no other
+/// user may write there or replace the folder.
 fn make(folder: &Path) -> Result<(), FolderError> {
     let is_new = !folder.is_dir();
     let made = TrustedFolder::open_or_make(folder, |below, name| {
@@ -161,7 +161,7 @@ fn sign(file: &mut File) -> io::Result<()> {
     writeln!(file, "{}", std::process::id())
 }
 
-/// The process that holds the lock, or held it last.
+/// Id of the process that holds the lock, or held it last, as the lock file names it.
 fn holder(file: &mut File) -> Option<u32> {
     let mut text = String::new();
     file.rewind().ok()?;

@@ -40,7 +40,7 @@ const PLAN_SUFFIX: &str = ".plan";
 const DIGITS: usize = 8;
 const MAX_NUMBER: u64 = 99_999_999;
 
-/// Names in the folder that look like journals of loans, oldest first.
+/// Names of the files in the folder that look like journals of loans, oldest first.
 pub(crate) fn loan_journals(host: &dyn HostOps, folder: &str) -> Result<Vec<String>, Error> {
     journals_with(host, folder, &[SUFFIX])
 }
@@ -68,8 +68,8 @@ fn state_error(path: &str, source: std::io::Error) -> Error {
     Error::State { path: path.to_owned(), source }
 }
 
-/// A journal's name: `NUMBER.BOOT.journal`. It contains the boot id, so the boot of its changes is
-/// known even if the first line is damaged. Early versions wrote `NUMBER.journal`.
+/// The name of a journal file: `NUMBER.BOOT.journal`. It contains the boot id, so the boot of its
+/// changes is known even if the first line is damaged. Early versions wrote `NUMBER.journal`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct JournalName<'a> {
     stem: &'a str,
@@ -92,7 +92,7 @@ impl<'a> JournalName<'a> {
         Self { stem, number, boot: boot.filter(|_| number.is_some()), is_plan }
     }
 
-    /// The id that `undo --forget` takes.
+    /// The id of the journal that `undo --forget` takes.
     pub(crate) fn id(&self) -> String {
         self.number.map_or_else(|| self.stem.to_owned(), |number| number.to_string())
     }
@@ -140,7 +140,8 @@ impl Journal {
         host.act(&HostChange::Begin(&path)).map_err(|source| state_error(&path, source))?;
         let mut journal = Self { path, length: 0, is_broken: false, trouble: None };
         if let Err(error) = journal.add(host, began) {
-            // it announced nothing; if it cannot be removed, the next start finds it empty
+            // the journal announced nothing; if it cannot be removed, the next start finds it
+            // empty
             let _ = journal.remove(host);
             return Err(error);
         }
@@ -202,7 +203,7 @@ impl Journal {
         })
     }
 
-    /// The journal file.
+    /// The path of the journal file.
     pub(crate) fn path(&self) -> &str {
         &self.path
     }

@@ -23,7 +23,7 @@ pub(crate) struct Reading {
     /// Number of the first line, from 1, that is not as it was written, or that refers to a change
     /// which no line announces. An incomplete last line does not count.
     pub(crate) damaged_line: Option<usize>,
-    /// Whether the last record is complete and only its line end is missing.
+    /// Whether the last record is complete except for the end of its line.
     pub(crate) lacks_end: bool,
 }
 
@@ -91,7 +91,8 @@ impl Reading {
         self.records.first()?.run()
     }
 
-    /// The run that applied a plan; `None` for a journal of loans.
+    /// The run that applied the plan, as the journal's first line says; `None` for a journal of
+    /// loans.
     pub(crate) fn planned_run(&self) -> Option<&PlannedRun> {
         match self.records.first()? {
             Record::Planned(planned) => Some(planned),
@@ -109,7 +110,7 @@ impl Reading {
         self.records.contains(&Record::Applied)
     }
 
-    /// For a plan: the changes that are in force, each with the id of its step.
+    /// For a plan: the changes that are in force, each with the id of its step of the plan.
     pub(crate) fn open_changes_by_step(&self) -> Vec<(String, OpenChange)> {
         let mut steps = BTreeMap::new();
         let mut now = String::new();
@@ -173,7 +174,7 @@ fn update(open: &mut [OpenChange], id: u64, change: impl FnOnce(&mut OpenChange)
     }
 }
 
-/// A change that is in force: it was announced and not undone.
+/// A change in force: one that the journal announced and that was not undone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OpenChange {
     pub(crate) id: u64,
@@ -181,9 +182,9 @@ pub(crate) struct OpenChange {
     pub(crate) made: Option<Device>,
     /// For a file or cgroup: its identity.
     pub(crate) identity: Option<Identity>,
-    /// The value that somebody else wrote meanwhile.
+    /// The value that somebody else wrote after our change.
     pub(crate) conflict: Option<String>,
-    /// For a setting: its values before other changes of the run.
+    /// For a setting: the values that it had before each earlier change by the same run.
     pub(crate) origins: Vec<String>,
 }
 
