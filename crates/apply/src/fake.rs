@@ -17,7 +17,7 @@ use crate::host_ops::{
 };
 use crate::journal::{FileText, Identity};
 
-/// A fault at the write of that number, counted from 0.
+/// A fault of the simulated machine at one of its writes, which are counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// This write fails; if it is to a journal, half the line is written.
@@ -37,11 +37,11 @@ pub(crate) struct FakeZram {
     pub(crate) diskseq: u64,
     pub(crate) disksize: u64,
     pub(crate) algorithm: &'static str,
-    /// Its backing device.
+    /// The device to which pages are written back, if one is set.
     pub(crate) backing: Option<String>,
 }
 
-/// The algorithm of a device before one is chosen, and after a reset.
+/// The compression algorithm of a zram device before one is chosen, and after a reset.
 const DEFAULT_ALGORITHM: &str = "lzo";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -69,7 +69,7 @@ pub(crate) struct State {
 pub(crate) struct FakeHost {
     pub(crate) state: State,
     pub(crate) journals: BTreeMap<String, Vec<u8>>,
-    /// The part of the configuration that is on disk.
+    /// The configuration files and links that would survive a power loss.
     pub(crate) disk: FakeDisk,
     /// The units that systemd has loaded: the configuration at the time of the last reload.
     pub(crate) units: BTreeMap<String, Config>,
@@ -79,7 +79,7 @@ pub(crate) struct FakeHost {
     pub(crate) timer: Option<u64>,
     /// Whether `vm.overcommit_memory` is 2 and the commit limit is reached.
     pub(crate) is_strict: bool,
-    /// Processes that the kernel has killed.
+    /// Number of processes that the kernel has killed for lack of memory.
     pub(crate) oom_kills: u64,
     /// Other entries in the folder of journals.
     pub(crate) others: BTreeSet<String>,
@@ -99,16 +99,16 @@ pub(crate) struct FakeHost {
     newest_diskseq: u64,
     /// Simulated clock in milliseconds; every write advances it by one.
     pub(crate) clock: u64,
-    /// When each disk was created, by its sequence number.
+    /// For each disk sequence number, when the disk was created, in simulated milliseconds.
     pub(crate) made: BTreeMap<u64, u64>,
     /// Whether the kernel reports the creation times.
     pub(crate) tells_times: bool,
     /// Inode numbers of created files and groups, by path.
     pub(crate) inodes: BTreeMap<String, u64>,
     newest_inode: u64,
-    /// Every value that was written, with its path.
+    /// Path and value of every write to a setting, in order.
     pub(crate) written: Vec<(String, String)>,
-    /// Written words that only make the kernel report something.
+    /// Written words that only make the kernel refresh what it reports.
     pub(crate) lines: Vec<String>,
     /// Whether zswap was enabled since boot.
     knows_zswap: bool,

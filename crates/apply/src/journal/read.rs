@@ -184,7 +184,7 @@ pub(crate) struct OpenChange {
     pub(crate) identity: Option<Identity>,
     /// The value that somebody else wrote after our change.
     pub(crate) conflict: Option<String>,
-    /// For a setting: the values that it had before each earlier change by the same run.
+    /// For a setting: the values that it had before earlier changes by the same run.
     pub(crate) origins: Vec<String>,
 }
 

@@ -17,7 +17,7 @@ use pagewise_model::undo::Outcome;
 /// The kind of thing, as part of the file's name.
 pub(crate) const KIND: &str = "swap-";
 
-/// The part of the free space that must stay free: one sixteenth.
+/// Divisor of the free space that must stay free: one sixteenth.
 const SPARE: u64 = 16;
 
 /// Refuses a folder whose path needs escapes: swap is found again by the path that the kernel
@@ -43,7 +43,7 @@ pub(crate) fn new_file(
     new_file_at(host, &path, size)
 }
 
-/// The same for a file whose name is fixed by a plan.
+/// The record for the journal of a file whose path is fixed by a plan.
 pub(crate) fn new_file_at(
     host: &dyn HostOps,
     path: &str,
@@ -64,7 +64,7 @@ pub(crate) fn make(host: &mut dyn HostOps, path: &str) -> Result<Identity, Error
     Ok(host.entry(path).doing(|| path.to_owned())?.identity)
 }
 
-/// Fills the file, after the journal has recorded its identity.
+/// Fills the swap file with zeros, after the journal has recorded its identity.
 pub(crate) fn fill(
     host: &mut dyn HostOps,
     path: &str,
@@ -74,7 +74,7 @@ pub(crate) fn fill(
     host.act(&HostChange::FillFile { path, identity, size }).doing(|| format!("{path} ({size})"))
 }
 
-/// Removes the file if it has the identity in the journal.
+/// Removes the swap file if it has the identity that the journal recorded.
 pub(crate) fn undo(
     host: &mut dyn HostOps,
     file: &NewSwapFile,
@@ -109,8 +109,8 @@ pub(crate) fn undo(
             found.identity.inode == made.inode
                 && (run.boot != Boot::This || found.identity.device == made.device)
         }
-        // it is filled only after the journal has recorded its identity; early versions did not
-        // record it
+        // the file is filled only after the journal has recorded its identity; early versions did
+        // not record it
         None => is_mounted && (found.size == 0 || run.is_early),
     };
     if !is_it {

@@ -7,18 +7,19 @@ use crate::error::Error;
 /// Prefix of the names of what we create: nothing with another name is ever removed.
 pub(crate) const OURS: &str = "pagewise-";
 
-/// What is known of the run that made a change.
+/// What is known of the run that made a change to undo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) boot: Boot,
-    /// Whether an early version wrote its journal, without identities.
+    /// Whether an early version of Pagewise wrote the journal of the run, without identities of
+    /// files.
     pub(crate) is_early: bool,
     /// Whether lines of its journal are missing, so that it may have done more than the journal
     /// says.
     pub(crate) is_damaged: bool,
-    /// Whether it is this process.
+    /// Whether the run is this process.
     pub(crate) is_own: bool,
-    /// Whether it applied a plan.
+    /// Whether the run applied a plan.
     pub(crate) is_plan: bool,
 }
 
@@ -33,7 +34,7 @@ impl Run {
 pub(crate) enum Boot {
     This,
     Earlier,
-    /// Unknown, because the part of its journal that says so is missing.
+    /// The boot is unknown, because the line of the journal that names it is missing.
     Unknown,
 }
 
@@ -41,7 +42,7 @@ pub(crate) enum Boot {
 /// unchanged.
 const PAGES: std::ops::RangeInclusive<u64> = 4 << 10..=64 << 10;
 
-/// Refuses a value that the kernel stored differently, beyond rounding to pages.
+/// Refuses a value that the kernel stored differently, apart from rounding to pages.
 pub(crate) fn check_stored(what: &str, wrote: u64, found: &str) -> Result<(), Error> {
     let most = if wrote < *PAGES.start() { 1 } else { wrote.min(*PAGES.end()) };
     let is_it = |found: u64| found.abs_diff(wrote) < most;

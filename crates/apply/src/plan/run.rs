@@ -34,7 +34,8 @@ use pagewise_model::undo::Return;
 pub struct Options {
     /// How long programs are observed after the last step.
     pub settle: Duration,
-    /// Length of the trial: after it the plan is undone unless it was confirmed. `None`: no trial.
+    /// Time after which the plan is undone unless it was confirmed; `None` if it is applied
+    /// without a trial.
     pub trial: Option<Duration>,
     /// Set by the caller to stop the run.
     pub stop: Arc<AtomicBool>,
@@ -55,17 +56,17 @@ pub enum Progress<'a> {
 pub struct Failed {
     /// The number of the failed step, from 1.
     pub number: usize,
-    /// The number of steps.
+    /// How many steps the plan has.
     pub steps: usize,
     /// What the step was to change.
     pub what: String,
-    /// For each change that was made, whether it was undone; last first.
+    /// For each change that the plan had made, whether it was undone; the last change comes first.
     pub returns: Vec<Return>,
-    /// Ids of the steps that are kept because swap was disabled.
+    /// Ids of the steps that are not undone, because swap was disabled meanwhile.
     pub stay: Vec<String>,
     /// The journal's id for `pagewise undo`, if the journal names changes that are in force.
     pub journal: Option<String>,
-    /// The error.
+    /// Why the step failed.
     pub source: Error,
 }
 
@@ -113,7 +114,7 @@ impl Advice for Failed {
     }
 }
 
-/// Applies the plan.
+/// Applies a checked plan under a journal of its own.
 pub(crate) fn carry_out(
     host: Box<dyn HostOps + Send>,
     folder: &str,
@@ -240,7 +241,7 @@ fn refuse_unless(is_as_checked: bool, what: &str) -> Result<(), Error> {
     Err(Error::Stale { what: what.to_owned(), planned, found })
 }
 
-/// Writes a setting.
+/// Writes a setting, as a step of the plan.
 fn set(changes: &mut Transaction, setting: &SettingChange) -> Result<(), Error> {
     changes.make(RecordedChange::Setting(setting.clone()), |host| {
         refuse_unless(knob::has_value(host, &setting.path, &setting.old)?, &setting.name)?;
@@ -249,7 +250,7 @@ fn set(changes: &mut Transaction, setting: &SettingChange) -> Result<(), Error> 
     Ok(())
 }
 
-/// Writes a configuration file.
+/// Writes a configuration file, as a step of the plan.
 fn write_file(changes: &mut Transaction, file: &FileChange) -> Result<(), Error> {
     changes.make_folders(&file.path)?;
     changes.make(RecordedChange::File(file.clone()), |host| {
@@ -264,7 +265,7 @@ fn write_file(changes: &mut Transaction, file: &FileChange) -> Result<(), Error>
     Ok(())
 }
 
-/// Creates a link.
+/// Creates a symbolic link, as a step of the plan.
 fn make_link(changes: &mut Transaction, link: &LinkChange) -> Result<(), Error> {
     changes.make_folders(&link.path)?;
     changes.make(RecordedChange::Link(link.clone()), |host| {
@@ -279,7 +280,7 @@ fn make_link(changes: &mut Transaction, link: &LinkChange) -> Result<(), Error> 
     Ok(())
 }
 
-/// Creates swap on zram.
+/// Creates swap on a zram device, as a step of the plan.
 fn add_zram_swap(changes: &mut Transaction, swap: &ZramSwapToAdd) -> Result<(), Error> {
     let ZramSwapToAdd { device, lasts, to } = swap;
     let spec = ZramSpec {
@@ -308,7 +309,7 @@ fn add_zram_swap(changes: &mut Transaction, swap: &ZramSwapToAdd) -> Result<(), 
     enable_swap(changes, EnabledSwap { area, diskseq, zram }, Some(to.priority))
 }
 
-/// Sets up an existing device that has no size.
+/// Sets up an existing zram device that has no size.
 fn set_zram_size(changes: &mut Transaction, number: u32, spec: &ZramSpec) -> Result<(), Error> {
     let device = zram::device(changes.host(), number)
         .ok_or(Error::Absent { what: format!("zram{number}"), why: "it has no diskseq" })?;
@@ -327,8 +328,8 @@ fn add_swap_file(changes: &mut Transaction, file: &SwapFileToAdd) -> Result<(), 
     enable_swap(changes, swap, to.priority)
 }
 
-/// Writes a swap header to the area, enables it and reads back its priority; with `None` the kernel
-/// must have chosen a negative one.
+/// Writes a swap header to a device or file, enables it and reads back its priority; with `None`
+/// the kernel must have chosen a negative one.
 fn enable_swap(
     changes: &mut Transaction,
     swap: EnabledSwap,

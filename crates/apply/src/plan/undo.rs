@@ -14,16 +14,16 @@ use crate::journal::{
 };
 use crate::recover::{Conflicts, boot_id, recover_one};
 
-/// Which plans to undo.
+/// Which of the applied plans are undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UndoTarget<'a> {
-    /// Plans that were interrupted.
+    /// Plans whose run was interrupted before it had applied or undone them.
     Interrupted,
     /// Plans on trial that were not confirmed in time or before a reboot.
     Unconfirmed,
-    /// One plan, by the number of its journal or by its id.
+    /// The plan with this journal number or plan id.
     One(&'a str),
-    /// All plans.
+    /// All plans that have a journal.
     All,
 }
 
@@ -103,8 +103,8 @@ pub(crate) fn undo(
         match meant.as_slice() {
             [] => return Err(Error::NoJournal { id: id.to_owned(), known }),
             [one] => refuse_if_changed_later(one, &journals)?,
-            // a plan that was applied again after a change has several journals: undo each, newest
-            // first
+            // a plan that was applied again after a change has several journals; all are undone,
+            // newest first
             _ => {}
         }
     }
@@ -128,7 +128,7 @@ fn refuse_if_changed_later(one: &PlanJournal, journals: &[PlanJournal]) -> Resul
     Ok(())
 }
 
-/// The files, settings and devices that a change affects.
+/// Names of the files, settings and devices that a change affects.
 fn targets(open: &OpenChange) -> Vec<String> {
     match &open.change {
         RecordedChange::Setting(setting) => vec![setting.path.clone(), setting.back.path.clone()],
