@@ -21,27 +21,28 @@ use crate::room;
 
 /// The rate over the interval counts up to this multiple of the average since the process started.
 const TIMES_AVERAGE: f64 = 4.0;
-/// A younger process may still be starting up, unless it is already large.
+/// A process younger than this many seconds may still be starting up, unless it is already large.
 const YOUNG_SECONDS: f64 = 30.0;
 const LARGE_PERCENT: f64 = 10.0;
 /// A limit that is more than this many times the memory held is not considered.
 const TIMES_HELD: u64 = 10;
 /// Growth over the interval below this is noise.
 const NOISE: i64 = 1 << 20;
-/// A limit that takes longer than this to reach is not reported.
+/// A limit that takes more than this many seconds to reach is not reported.
 const FORESEEN_SECONDS: f64 = 3600.0;
 
-/// A process or group that grows.
+/// A process or cgroup whose memory grows.
 #[derive(Debug, Clone, Copy)]
 pub enum Grower<'a> {
-    /// One process.
+    /// A single process.
     Process(&'a Process),
     /// All processes of a group and its descendants together.
     Group(&'a Cgroup),
 }
 
 impl Grower<'_> {
-    /// Its name for a sentence: `postgres (pid 4121)`, `/system.slice/db.service`.
+    /// Name of the process or group for a sentence: `postgres (pid 4121)`,
+    /// `/system.slice/db.service`.
     pub fn name(&self) -> String {
         match self {
             Self::Process(process) => format!("{} (pid {})", process.name, process.pid),
@@ -49,7 +50,7 @@ impl Grower<'_> {
         }
     }
 
-    /// Whether it belongs to this group.
+    /// Whether the process or group belongs to this cgroup.
     fn is_in(&self, group: &Cgroup) -> bool {
         match self {
             Self::Process(process) => groups::holds(&group.path, process),
@@ -58,10 +59,10 @@ impl Grower<'_> {
     }
 }
 
-/// A process or a group that grows, and the limit that it will reach.
+/// A process or group that grows, and the limit that it will reach.
 #[derive(Debug, Clone, Copy)]
 pub struct Growth<'a> {
-    /// The process or group.
+    /// The process or group that grows.
     pub grower: Grower<'a>,
     /// Anonymous memory, in RAM and in swap.
     pub held: Bytes,
@@ -69,17 +70,17 @@ pub struct Growth<'a> {
     pub per_second: f64,
     /// Growth over the interval in bytes.
     pub added: Bytes,
-    /// Length of the interval.
+    /// Length of the interval, in seconds.
     pub seconds: f64,
     /// Age of the process, or of the oldest process in the group.
     pub age_seconds: f64,
     /// Seconds until the limit `into` is reached at the sustained rate.
     pub lasts_seconds: f64,
-    /// The limit that is reached first.
+    /// The limit that the growth reaches first.
     pub into: GrowthLimit<'a>,
 }
 
-/// The limit that is reached first.
+/// A limit on memory that growth can reach.
 #[derive(Debug, Clone, Copy)]
 pub enum GrowthLimit<'a> {
     /// The host's available memory and free swap.

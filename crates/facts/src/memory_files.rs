@@ -8,9 +8,9 @@ use pagewise_model::{Bytes, DeletedFile, DeletedKind, MemoryFiles, Name};
 /// A process with deleted files that are still open.
 #[derive(Debug)]
 pub struct Holder<'a> {
-    /// The process.
+    /// Name of the process.
     pub process: &'a Name,
-    /// Its id.
+    /// Id of the process.
     pub pid: u32,
     /// The files, in the order of the Snapshot; never empty.
     pub files: Vec<&'a DeletedFile>,
@@ -18,8 +18,8 @@ pub struct Holder<'a> {
     pub bytes: Bytes,
 }
 
-/// Processes with deleted files of these kinds, the one with most memory first. A file that several
-/// processes keep open counts for one of them.
+/// Processes with deleted files of the chosen kinds that are still open, the one with most memory
+/// first. A file that several processes keep open counts for one of them.
 pub fn holders<'a>(
     files: &'a MemoryFiles,
     matches: impl Fn(DeletedKind) -> bool,

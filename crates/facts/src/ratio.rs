@@ -3,7 +3,7 @@
 
 use pagewise_model::{Bytes, Ratio, Snapshot, Zram};
 
-/// Original bytes per byte of RAM, if no device has measured it.
+/// Compression ratio to assume if no device has measured it, in original bytes per byte of RAM.
 pub const ASSUMED_RATIO: f64 = 2.0;
 /// Minimum amount of stored data for a device's ratio to count as measured.
 pub const ENOUGH_STORED: Bytes = Bytes::new(16 << 20);

@@ -17,30 +17,31 @@ const MAJOR_FAULTS_PER_SECOND: f64 = 10.0;
 /// current shortage.
 const DROPPED_PER_REFAULT: f64 = 0.25;
 
-/// The change of a counter, with the name that this kernel uses for it.
+/// The change of a counter of `/proc/vmstat`, with the name that this kernel uses for it.
 #[derive(Debug)]
 pub struct Named {
-    /// The name in `/proc/vmstat`.
+    /// Name of the counter in `/proc/vmstat`.
     pub name: &'static str,
-    /// The change, in pages.
+    /// The change of the counter, in pages.
     pub change: Change,
 }
 
-/// Refaults of file pages. Kernels before 5.9 have one counter for all pages.
+/// Refaults of file pages over the interval. Kernels before 5.9 have one counter for all pages.
 fn file_refaults(interval: &Interval) -> Option<Named> {
     ["workingset_refault_file", "workingset_refault"]
         .into_iter()
         .find_map(|name| Some(Named { name, change: interval.vmstat(name)? }))
 }
 
-/// File pages refault above the noise level, and tasks wait for them: the working set does not fit.
+/// Counters which show that file pages refault above the noise level, and that tasks wait for
+/// them: the working set does not fit.
 #[derive(Debug)]
 pub struct Rereading {
-    /// File pages that were refaulted.
+    /// File pages that were refaulted during the interval.
     pub refaults: Named,
-    /// Pages that were reclaimed.
+    /// Pages that were reclaimed during the interval.
     pub dropped: Named,
-    /// Page faults that waited for a disk.
+    /// Page faults that waited for a disk during the interval.
     pub major_faults: Change,
 }
 
@@ -67,7 +68,7 @@ pub fn hurts(refaults: &Change, major_faults: &Change) -> bool {
 pub struct Thrashing {
     /// The refaults and reclaimed pages.
     pub rereading: Rereading,
-    /// Refaults in percent of everything that was read from disk.
+    /// Refaulted pages, in percent of everything that was read from disk.
     pub of_read: Option<f64>,
     /// Major faults in percent of all page faults.
     pub of_faults: Option<f64>,
@@ -100,9 +101,9 @@ pub fn thrashing(interval: &Interval) -> Option<Thrashing> {
     })
 }
 
-/// Pages that were reclaimed. Kernels before 5.9 do not count file pages separately; for these, the
-/// larger of the counters for kswapd and for direct reclaim is used, which include anonymous
-/// memory.
+/// Pages that were reclaimed during the interval. Kernels before 5.9 do not count file pages
+/// separately; for these, the larger of the counters for kswapd and for direct reclaim is used,
+/// which include anonymous memory.
 fn dropped_pages(interval: &Interval) -> Option<Named> {
     let taken = |name| Some(Named { name, change: interval.vmstat(name)? });
     let by_anyone = || {
@@ -113,7 +114,7 @@ fn dropped_pages(interval: &Interval) -> Option<Named> {
 }
 
 impl Rereading {
-    /// Refaulted bytes per second.
+    /// Refaults as bytes per second.
     pub fn bytes_per_second(&self, host: &Snapshot) -> Bytes {
         bytes_per_second(&self.refaults.change, host.page_size())
     }
@@ -133,9 +134,9 @@ fn bytes_per_second(pages: &Change, page_size: Bytes) -> Bytes {
 pub struct Total {
     /// The counters, by the kernel's names.
     pub names: &'static str,
-    /// Their sum.
+    /// The sum of the counters, in their own unit.
     pub count: u64,
-    /// Where the first of them is.
+    /// Where the first of the counters is.
     pub source: Source,
 }
 

@@ -9,13 +9,13 @@ use pagewise_model::{Bytes, Disk, Name, Snapshot, Tier, Zram};
 pub enum DiskKind {
     /// NVMe or another disk without moving parts.
     Flash,
-    /// A virtual machine's disk; what is below it is not known.
+    /// A disk of a virtual machine; which hardware stores it is not known.
     Virtual,
-    /// A hard disk.
+    /// A hard disk with rotating platters.
     Spinning,
     /// A memory card or eMMC, which wears out by writing.
     Card,
-    /// Reached over a network: writing to it needs memory.
+    /// A disk or file system reached over a network: writing to it needs memory.
     Network,
 }
 
@@ -56,7 +56,7 @@ pub fn in_ram(host: &Snapshot) -> impl Iterator<Item = &Tier> {
     host.tiers.iter().filter(|tier| tier.kind.is_ram())
 }
 
-/// Pages stored on all disks, in bytes, as far as it is known.
+/// Size of the pages in all swap areas on disks, as far as it is known.
 pub fn held_on_disk(host: &Snapshot) -> Bytes {
     on_disk(host).filter_map(|tier| tier.used.get()).sum()
 }

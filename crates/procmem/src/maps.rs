@@ -15,31 +15,31 @@ pub(crate) struct Mapping {
     pub(crate) end: u64,
     pub(crate) kind: MappingKind,
     pub(crate) name: Name,
-    /// The values from smaps, if it was read.
+    /// The values from smaps, if that file was read.
     pub(crate) totals: SmapsTotals,
 }
 
-/// Values that only smaps contains.
+/// Values of a mapping that only smaps contains.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct SmapsTotals {
     pub(crate) eligible: Option<bool>,
     pub(crate) anon_huge: Option<Bytes>,
     pub(crate) file_huge: Option<Bytes>,
-    /// Resident memory plus swap.
+    /// Resident memory plus swap of the mapping.
     pub(crate) held: Option<Bytes>,
     pub(crate) advised: Option<bool>,
 }
 
-/// The kinds of lines.
+/// The kinds of lines in maps and smaps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Line {
     Mapping(Mapping),
-    /// A line with a value of the mapping before it.
+    /// A line of smaps with a value of the mapping that an earlier line began.
     About,
     Garbled,
 }
 
-/// Parses one line of either file; values are stored in `last`.
+/// Parses one line of maps or smaps; values are stored in `last`.
 pub(crate) fn line(line: &[u8], last: Option<&mut Mapping>) -> Line {
     // a mapping starts with a lower-case hexadecimal digit, a value with an upper-case letter
     if !line.first().is_some_and(u8::is_ascii_uppercase) {
@@ -63,7 +63,7 @@ pub(crate) fn ends(line: &[u8]) -> Option<(u64, u64, &[u8])> {
 pub(crate) struct Columns<'a> {
     pub(crate) start: u64,
     pub(crate) end: u64,
-    /// Permissions, such as `rw-p`.
+    /// Permissions of the mapping, such as `rw-p`.
     pub(crate) rights: &'a [u8],
     /// Hexadecimal text, like the device numbers.
     pub(crate) offset: &'a [u8],
@@ -72,9 +72,9 @@ pub(crate) struct Columns<'a> {
     pub(crate) name: &'a [u8],
 }
 
-/// Splits a line into its columns; `None` if it is not as the kernel writes it. Processes with ten
-/// thousand lines are not rare, so each line is scanned once, and numbers that are not needed are
-/// not parsed.
+/// Splits the first line of a mapping into its columns; `None` if the kernel does not write such
+/// lines. Processes with ten thousand lines are not rare, so each line is scanned once, and
+/// numbers that are not needed are not parsed.
 pub(crate) fn columns(line: &[u8]) -> Option<Columns<'_>> {
     let (start, end, rest) = ends(line)?;
     let (rights, rest) = word(rest.strip_prefix(b" ")?);

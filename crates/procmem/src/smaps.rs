@@ -43,7 +43,8 @@ fn parse(smaps: &[u8], page_size: u64) -> Resident {
 /// process.
 #[derive(Debug, Default, PartialEq)]
 pub struct Proportions {
-    /// First page, page after the last one, share; in order.
+    /// For each mapping, its first page, the page after its last one, and the share; in order of
+    /// address.
     mappings: Vec<(u64, u64, f64)>,
 }
 
@@ -129,7 +130,8 @@ struct Use {
 }
 
 impl Use {
-    /// Adds a mapping. If the kernel does not report what was referenced, all of it counts as used.
+    /// Adds the memory of this mapping to the sums. If the kernel does not report what was
+    /// referenced, all of it counts as used.
     fn add_to(self, all: &mut WatchedProcess) {
         let add = |sum: &mut Bytes, more: u64| *sum = sum.saturating_add(Bytes::new(more));
         add(&mut all.looked_at, self.pss);
@@ -175,7 +177,7 @@ fn parse_unreferenced(smaps: &[u8]) -> WatchedProcess {
     all
 }
 
-/// Whether the file of a mapping is in memory (shmem), judged by its name.
+/// Whether the file of a mapping is shared memory (shmem), judged by its name.
 fn is_shmem(line: &[u8]) -> bool {
     const NAMES: [&[u8]; 4] = [b"/dev/shm/", b"/memfd:", b"/SYSV", b"/dev/zero"];
     let name = line.iter().position(|&byte| byte == b'/').map_or(&[][..], |at| &line[at..]);
@@ -251,7 +253,7 @@ mod tests {
         };
         let read = |name, sizes| kib(parse_unreferenced(mapping(name, sizes).as_bytes()));
         assert_eq!(read("[heap]", [1000, 1000, 400, 1000, 0]), [1000, 600, 0]);
-        // a file that two processes map: half of it belongs to this process
+        // two processes map the file: half of it belongs to this process
         assert_eq!(read("/usr/lib/x", [1000, 500, 200, 0, 0]), [500, 0, 400]);
         // a private mapping of a file, of which a quarter was written
         assert_eq!(read("/usr/lib/x", [1000, 1000, 0, 250, 0]), [1000, 250, 750]);

@@ -157,8 +157,8 @@ fn zram_settings(case: &Case<'_>) -> (Name, Bytes) {
     case.evidence.zram.clone().unwrap_or_else(usual)
 }
 
-/// Settings for zswap. Values that the user has chosen are kept: the compressor if zswap is
-/// enabled, and the pool size.
+/// The settings that are recommended for zswap. Values that the user has chosen are kept: the
+/// compressor if zswap is enabled, and the pool size.
 fn zswap_settings(case: &Case<'_>) -> ZswapSettings {
     let zswap = &case.host.zswap;
     ZswapSettings {
@@ -168,8 +168,9 @@ fn zswap_settings(case: &Case<'_>) -> ZswapSettings {
     }
 }
 
-/// The compressor for zswap: the current one if zswap is enabled; otherwise the fast one, or the
-/// one with the best ratio if using little memory is more important and the kernel has it.
+/// The compressor that is recommended for zswap: the current one if zswap is enabled; otherwise
+/// the fast one, or the one with the best ratio if using little memory is more important and the
+/// kernel has it.
 #[must_use]
 pub fn zswap_compressor(host: &Snapshot, is_density_wanted: bool) -> Name {
     let zswap = &host.zswap;
@@ -179,7 +180,7 @@ pub fn zswap_compressor(host: &Snapshot, is_density_wanted: bool) -> Name {
 }
 
 fn pool_percent(host: &Snapshot) -> u64 {
-    /// The kernel's default.
+    /// The kernel's default for `max_pool_percent`, in percent of RAM.
     const POOL_PERCENT: u64 = 20;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 100")]
     let percent = host.zswap.max_pool_percent.get().map(|percent: Percent| percent.get() as u64);

@@ -112,7 +112,8 @@ fn when_full(disk: &Tier) -> String {
     )
 }
 
-/// What that cost in guests, compared with no zram at all: docs/zram-or-zswap.md.
+/// What a full zram device in front of a disk cost in guests, compared with no zram at all;
+/// measured in docs/zram-or-zswap.md.
 const FULL_READS: &str = "in guests with 6.12, a full zram device in front of a disk made the kernel read 1.7 to 2.1 \
                           times as many pages from this disk as without zram";
 

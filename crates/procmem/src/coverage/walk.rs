@@ -13,11 +13,11 @@ use super::memory::Memory;
 use crate::pagemap::Entry;
 use crate::scan::{Region, Search, category};
 
-/// Regions requested at one time.
+/// Number of regions that one PAGEMAP_SCAN call requests.
 const REGIONS: usize = 512;
 /// Pages after which the kernel releases the mmap lock: under a millisecond for base pages.
 const MOST_AT_ONCE: u64 = 1 << 14;
-/// Entries of pagemap read at one time.
+/// Number of entries of pagemap that are read at one time.
 const ENTRIES: usize = 1 << 12;
 
 /// Consecutive pages in the same state.
@@ -85,7 +85,7 @@ impl Memory {
         Ok(())
     }
 
-    /// The same by reading pagemap.
+    /// Calls `see` with each run of pages in the same state, by reading pagemap.
     pub(super) fn read(&self, [start, end]: [u64; 2], mut see: impl FnMut(Run)) -> io::Result<()> {
         let mut entries = Vec::new();
         let mut at = start;

@@ -10,7 +10,7 @@ use super::memory::{LookError, Memory};
 use super::pss::{field, text};
 use pagewise_model::text::kib;
 
-/// A sample of those processes that are still alive; `None` if none is.
+/// One sample of the memory of those processes that are still alive; `None` if all have exited.
 ///
 /// # Errors
 /// If we may not examine one of them.

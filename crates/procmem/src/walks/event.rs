@@ -17,7 +17,7 @@ pub(super) enum Role {
     Walking,
 }
 
-/// One event.
+/// An event that a hardware counter of the CPU counts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Event {
     /// The name in `perf list`.
@@ -30,9 +30,9 @@ pub(super) struct Event {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum EventSource {
     Hardware(Hardware),
-    /// A TLB miss: the kernel knows the event for each CPU model.
+    /// A TLB miss, for which the kernel knows the event number of each CPU model.
     Miss(CacheId, CacheOp),
-    /// An event number, which is valid only for one CPU model.
+    /// The raw number of an event, which is valid only for one CPU model.
     Raw(u64),
     #[cfg(test)]
     Software(Software),

@@ -13,7 +13,7 @@ const SKYLAKE_ON: [u32; 14] =
 /// Sapphire Rapids and Emerald Rapids.
 const SAPPHIRE_RAPIDS_ON: [u32; 2] = [0x8F, 0xCF];
 
-/// Cycles in which at least one page walk is active.
+/// The event for cycles in which at least one page walk is active.
 const fn walks(number: u64) -> EventSource {
     const UMASK: u64 = 0x10 << 8;
     const AT_LEAST_ONE: u64 = 1 << 24;

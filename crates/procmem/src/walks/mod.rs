@@ -21,16 +21,16 @@ use event::{EVENTS, Event};
 /// Maximum number of open counters: most systems allow a process 1,024 files.
 const MOST_COUNTERS: usize = 900;
 
-/// What to count.
+/// Whose page walks are counted.
 #[derive(Debug, Clone, Copy)]
 pub enum WalkTarget<'a> {
     /// The threads of these processes, and the threads and processes that they start meanwhile.
     Processes(&'a [u32]),
-    /// Everything on these CPUs.
+    /// Everything that runs on these CPUs.
     Machine(&'a [u32]),
 }
 
-/// Running counters.
+/// Hardware counters of page walks, while they are running.
 #[derive(Debug)]
 pub struct WalkCounters {
     began: Instant,
@@ -40,19 +40,19 @@ pub struct WalkCounters {
     counts: Vec<Count>,
 }
 
-/// One event, counted for all threads or CPUs.
+/// One event, and the counters that count it for all threads or CPUs.
 #[derive(Debug)]
 struct Count {
     event: Event,
     counters: Vec<Counter>,
-    /// Why it is not counted.
+    /// Why the event is not counted; `None` if it is.
     refused: Option<Refused>,
 }
 
 /// Why a counter could not be opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Refused {
-    /// The CPU or the virtual machine does not have it.
+    /// The CPU or the virtual machine does not have the event.
     Unknown,
     NotAllowed,
     Other(String),
@@ -117,7 +117,7 @@ impl WalkCounters {
         self.counts.iter().any(|count| !count.counters.is_empty())
     }
 
-    /// Reads the counters.
+    /// Reads the counters, and ends them.
     pub fn end(mut self) -> PageWalks {
         let seconds = self.began.elapsed().as_secs_f64();
         let (mut enabled, mut running) = (0, 0);
@@ -147,8 +147,8 @@ impl WalkCounters {
 }
 
 impl Count {
-    /// The sum of the counters, each scaled to its whole time; and the times for which they were
-    /// enabled and for which they were running.
+    /// The sum of the counters of one event, each scaled to its whole time; and the times for
+    /// which they were enabled and for which they were running.
     fn read(&mut self) -> (Reading<u64>, [u64; 2]) {
         let source = Source::file(format!("perf event {}", self.event.name));
         let reading = match &self.refused {
@@ -206,7 +206,7 @@ fn scale(count: u64, enabled: u64, running: u64) -> u64 {
     u64::try_from(all).unwrap_or(u64::MAX)
 }
 
-/// Opens a counter. An error without a reason means that the thread has exited.
+/// Opens a counter for one event. An error without a reason means that the thread has exited.
 fn build(event: Event, subject: CounterScope, user_only: bool) -> Result<Counter, Option<Refused>> {
     let mut builder = event.what.counter();
     builder.read_format(ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING);
