@@ -92,8 +92,8 @@ fn parent(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(above, _)| above)
 }
 
-/// Name of the systemd unit of a cgroup; `None` if the cgroup is not that of a
-/// service or slice of the system's systemd.
+/// Name of the systemd unit of a cgroup; `None` if the cgroup is not that of a service or slice of
+/// the system's systemd.
 fn unit_of(path: &str) -> Option<&str> {
     let (above, unit) = path.rsplit_once('/')?;
     let is_system = above.split('/').skip(1).all(|part| part.ends_with(".slice"));

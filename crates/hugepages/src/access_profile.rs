@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use pagewise_observe::DamonRegion;
 
-/// Samples of some processes; there are none of the others.
+/// Which memory some processes accessed, sampled with DAMON; other processes have no samples.
 #[derive(Debug, Clone, Default)]
 pub struct AccessProfile {
     looks: BTreeMap<u32, Vec<Vec<DamonRegion>>>,
@@ -21,7 +21,7 @@ impl AccessProfile {
         self.looks.entry(pid).or_default().push(regions);
     }
 
-    /// Whether there are no samples.
+    /// Whether the profile contains no samples of any process.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.looks.values().flatten().all(Vec::is_empty)

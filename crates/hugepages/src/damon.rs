@@ -25,7 +25,7 @@ use crate::collapse::CollapseTargets;
 
 /// Maximum number of processes that are sampled: each needs a thread.
 const MOST: usize = 4;
-/// How often each thread is queried for its regions.
+/// Number of times that each DAMON thread is queried for its regions.
 const ASKED: u32 = 6;
 /// Sampling periods between two queries.
 const LOOKS: u32 = 10;
@@ -34,7 +34,8 @@ const PIECE: Duration = Duration::from_millis(50);
 /// Limits on the number of regions per process: each region is read from three files.
 const REGIONS: [(&str, &str); 2] =
     [("damon.context.nr_regions.max", "1000"), ("damon.context.nr_regions.min", "100")];
-/// A scheme that applies no action to any region: with it, the kernel reports what it saw of each.
+/// Settings of a DAMON scheme that applies no action to any region: with it, the kernel reports
+/// what it saw of each region.
 const SCHEME: [(&str, &str); 4] = [
     ("damon.scheme.action", "stat"),
     ("damon.scheme.sz.max", "9223372036854775807"),
@@ -72,10 +73,10 @@ pub enum NoProfile {
     /// DAMON is in use, and it supports one user at a time.
     #[error("somebody else has threads of DAMON (nr_kdamonds)")]
     InUse,
-    /// It is not built in, or cannot be configured through sysfs.
+    /// DAMON is not built into the kernel, or cannot be configured through sysfs.
     #[error("this kernel has no DAMON that can be asked")]
     NoDamon,
-    /// It reported no accesses.
+    /// DAMON reported no accesses.
     #[error("DAMON reported no regions")]
     Nothing,
     /// A setting could not be borrowed.
@@ -130,8 +131,8 @@ fn start_thread(
     set("damon.kdamond.state", &thread, "on")
 }
 
-/// Queries each thread for its regions repeatedly. A thread reports no more after its process has
-/// exited.
+/// Queries each DAMON thread repeatedly for the regions of its process. A thread reports no more
+/// after its process has exited.
 fn read_regions(
     session: &mut Session,
     host: &HostRoot,

@@ -9,7 +9,7 @@
 use pagewise_model::LeftAlone;
 use pagewise_procmem::coverage::{Block, Exclusive};
 
-/// Criteria for choosing blocks.
+/// Which blocks are collapsed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CollapsePolicy {
     /// Number of pages in a block.
@@ -21,12 +21,12 @@ pub(crate) struct CollapsePolicy {
 /// Why a block is skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SkipReason {
-    /// It is a huge page, or has no pages.
+    /// The block is a huge page, or has no pages.
     Nothing,
     Sparse,
     Swapped,
     Shared,
-    /// It now belongs to a mapping of a file.
+    /// The address of the block now belongs to a mapping of a file.
     Changed,
 }
 
@@ -44,9 +44,9 @@ impl CollapsePolicy {
         }
     }
 
-    /// The same directly before the call, judged by pagemap's information about each page. Zero
-    /// pages do not count as shared, although every process maps them, because a collapse replaces
-    /// them.
+    /// Whether a block still qualifies directly before the collapse, judged by pagemap's
+    /// information about each page. Zero pages do not count as shared, although every process maps
+    /// them, because a collapse replaces them.
     pub(crate) fn judge_again(self, block: &Block, pages: Exclusive) -> Result<(), SkipReason> {
         self.judge(block)?;
         if pages.of_file > 0 {
@@ -75,7 +75,7 @@ pub(crate) fn pick(blocks: Vec<Block>, policy: CollapsePolicy, left: &mut LeftAl
     picked
 }
 
-/// Counts a block that is skipped.
+/// Counts a block that is skipped, by the reason.
 pub(crate) fn note(left: &mut LeftAlone, why: SkipReason) {
     match why {
         SkipReason::Nothing => (),

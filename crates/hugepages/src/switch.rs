@@ -10,13 +10,13 @@ use crate::calls::disable_thp;
 /// Which memory may still be in huge pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allowed {
-    /// None.
+    /// No memory may be in huge pages.
     Nothing,
     /// Memory for which the program requests them (MADV_HUGEPAGE).
     Advised,
 }
 
-/// Disables huge pages.
+/// Disables huge pages for this process and all that it starts, except for the allowed memory.
 ///
 /// # Errors
 /// [`io::ErrorKind::InvalidInput`] if this kernel does not know [`Allowed::Advised`].

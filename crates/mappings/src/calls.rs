@@ -21,11 +21,11 @@ use rustix::process::{Pid, Signal};
 pub enum Advice {
     /// Do not use huge pages.
     Small,
-    /// Swap it out.
+    /// Swap the pages out.
     PageOut,
-    /// Do not read ahead.
+    /// Do not read pages ahead.
     Random,
-    /// Use huge pages.
+    /// Use huge pages for the region.
     Huge,
 }
 
@@ -42,7 +42,7 @@ pub struct Region {
 }
 
 impl Region {
-    /// Memory without a file. With `shared` it is shared memory, which a fork does not copy.
+    /// Maps memory without a file. With `shared` it is shared memory, which a fork does not copy.
     pub fn memory(pages: usize, shared: bool) -> io::Result<Self> {
         let kind = if shared { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
         let writable = libc::PROT_READ | libc::PROT_WRITE;
@@ -105,7 +105,7 @@ impl Region {
         Self::map(length / page, libc::PROT_READ | libc::PROT_WRITE, flags, -1)
     }
 
-    /// Its contents, if it is private memory.
+    /// The contents of the region, which must be private memory.
     pub fn words(&self) -> &[u64] {
         assert!(self.writable, "memory");
         let words = self.start.as_ptr().cast::<u64>();
@@ -115,7 +115,7 @@ impl Region {
         unsafe { std::slice::from_raw_parts(words, self.length() / size_of::<u64>()) }
     }
 
-    /// Its contents, mutable.
+    /// The contents of the region, to be changed.
     pub fn words_mut(&mut self) -> &mut [u64] {
         assert!(self.writable, "memory");
         let words = self.start.as_ptr().cast::<u64>();
@@ -157,7 +157,7 @@ impl Region {
         self.start.as_ptr().wrapping_add(page * self.page)
     }
 
-    /// Writes a page.
+    /// Overwrites a page with these bytes.
     pub fn fill(&mut self, page: usize, bytes: &[u8]) {
         assert!(self.writable && bytes.len() == self.page, "a whole page of memory");
         // SAFETY: `page_address` has checked that the page is inside the mapping, which is writable
@@ -215,7 +215,7 @@ impl Region {
         (start.next_multiple_of(alignment) - start) / self.page
     }
 
-    /// Copies a page out.
+    /// Copies the contents of a page to `to`.
     pub fn copy(&self, page: usize, to: &mut [u8]) {
         assert_eq!(to.len(), self.page, "a whole page");
         // SAFETY: as for `fill`, in the other direction; a page of a file can be read, because
@@ -241,15 +241,15 @@ impl Region {
         if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// How many of its pages are in memory, the swap cache included.
+    /// Number of pages of the region that are in memory, the swap cache included.
     pub fn resident(&self) -> io::Result<usize> {
         let mut pages = Vec::new();
         self.residence(&mut pages)?;
         Ok(pages.into_iter().filter(|is_there| *is_there).count())
     }
 
-    /// Which of its pages are in memory, the swap cache included. For a file: which are in the page
-    /// cache, whichever process read them.
+    /// For each page of the region, whether it is in memory, the swap cache included. For a file:
+    /// which are in the page cache, whichever process read them.
     pub fn residence(&self, to: &mut Vec<bool>) -> io::Result<()> {
         let mut pages = vec![0u8; self.pages];
         // SAFETY: the range is exactly our mapping, and `pages` has a byte for each page of it.
@@ -277,8 +277,8 @@ impl Drop for Region {
 pub struct Sleeper(Pid);
 
 impl Sleeper {
-    /// Only for a process with one thread: locks of other threads could remain locked forever in
-    /// the child.
+    /// Forks a child process that sleeps. Only for a process with one thread: locks of other
+    /// threads could remain locked forever in the child.
     pub fn fork() -> io::Result<Self> {
         let parent = rustix::process::getpid();
         // SAFETY: fork has no preconditions of its own. This process has one thread, and the child
@@ -300,8 +300,8 @@ impl Drop for Sleeper {
     }
 }
 
-/// What the child does. If its parent exited before the child could request to die with it, the
-/// child exits at once.
+/// What the child process of a fork does. If its parent exited before the child could request to
+/// die with it, the child exits at once.
 fn sleep_until_killed(parent: Pid) -> ! {
     let leashed = rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).is_ok();
     while leashed && rustix::process::getppid() == Some(parent) {

@@ -36,12 +36,12 @@ pub(crate) fn forbid_dumps() {
     prctl(libc::PR_SET_DUMPABLE, 0);
 }
 
-/// Programs that we start gain no privileges; seccomp and Landlock require this.
+/// Makes sure that programs which we start gain no privileges; seccomp and Landlock require this.
 pub(crate) fn no_new_privileges() {
     prctl(libc::PR_SET_NO_NEW_PRIVS, 1);
 }
 
-/// Only for options that take numbers and only reduce privileges.
+/// Sets an option of this process. Only for options that take numbers and only reduce privileges.
 fn prctl(option: libc::c_int, value: libc::c_ulong) {
     // SAFETY: the options that this module uses take one number, followed by zeros.
     unsafe {
@@ -52,8 +52,9 @@ fn prctl(option: libc::c_int, value: libc::c_ulong) {
 /// The user id of nobody on every Linux.
 const NOBODY: libc::uid_t = 65_534;
 
-/// Root becomes nobody, with its capabilities unchanged; other users are not affected. If the
-/// kernel refuses (a user namespace without this user), it remains root but without capabilities.
+/// Makes a process of root one of the user nobody, with its capabilities unchanged; other users
+/// are not affected. If the kernel refuses (a user namespace without this user), it remains root
+/// but without capabilities.
 pub(crate) fn leave_root() {
     // SAFETY: takes no arguments, and cannot fail.
     if unsafe { libc::geteuid() } != 0 {
@@ -68,14 +69,15 @@ pub(crate) fn leave_root() {
     }
 }
 
-/// `struct __user_cap_header_struct` of `linux/capability.h`.
+/// `struct __user_cap_header_struct` of `linux/capability.h`: the header of capset.
 #[repr(C)]
 struct CapabilityHeader {
     version: u32,
     pid: libc::c_int,
 }
 
-/// `struct __user_cap_data_struct`; two of them, the low 32 bits first.
+/// `struct __user_cap_data_struct` of `linux/capability.h`: one half of the capabilities. capset
+/// takes two of them, the low 32 bits first.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct CapabilityData {
@@ -84,7 +86,7 @@ struct CapabilityData {
     inheritable: u32,
 }
 
-/// Version 3: 64 bits.
+/// Version 3 of capset's interface, whose capability sets have 64 bits.
 const CAPABILITY_VERSION: u32 = 0x2008_0522;
 
 /// Drops the capabilities of the calling thread that are not in `bits`, all of which are in the
@@ -115,7 +117,8 @@ pub(crate) fn keep_capabilities(bits: u64) -> io::Result<()> {
 /// If the kernel has no seccomp, or the filter cannot be applied to a thread.
 pub(crate) fn filter(program: &[Instruction]) -> io::Result<()> {
     const SET_MODE_FILTER: libc::c_ulong = 1;
-    /// For all threads, and without the Spectre mitigations that slow down branches.
+    /// The filter applies to all threads, and without the Spectre mitigations that slow down
+    /// branches.
     const FLAGS: libc::c_ulong = 0b101;
     let length = libc::c_ushort::try_from(program.len()).map_err(io::Error::other)?;
     let filter = libc::sock_fprog { len: length, filter: program.as_ptr().cast_mut().cast() };

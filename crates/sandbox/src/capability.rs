@@ -16,7 +16,7 @@ pub enum Capability {
 }
 
 impl Capability {
-    /// Its bit, as in the kernel's `linux/capability.h`.
+    /// The bit of the capability, as in the kernel's `linux/capability.h`.
     const fn bit(self) -> u64 {
         match self {
             Self::ReadFiles => 1 << 2,

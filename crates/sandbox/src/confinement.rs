@@ -6,20 +6,20 @@ use crate::filter::{self, ARCHITECTURE};
 use crate::table::{self, Purpose};
 use crate::{calls, landlock};
 
-/// Address space for a process that reads a recording: several times what the largest recording
-/// takes.
+/// Limit on the address space of a process that reads a recording, in bytes: several times what
+/// the largest recording takes.
 const RECORDING_SPACE: u64 = 1 << 30;
 
-/// The privileges that a process keeps.
+/// The privileges that a process keeps for its next task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Confinement {
     /// Determines which system calls remain allowed; `None` for all of them.
     purpose: Option<Purpose>,
-    /// The capabilities that are kept; `None` keeps all.
+    /// The capabilities that the process keeps; `None` keeps all.
     kept: Option<Vec<Capability>>,
     /// Whether Landlock also forbids changing files.
     landlock: bool,
-    /// Whether root becomes nobody.
+    /// Whether a process of root becomes one of the user nobody.
     leave_root: bool,
     /// Limit on the address space.
     address_space: Option<u64>,
@@ -31,11 +31,11 @@ pub struct Confinement {
 /// the others are in force.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Confined {
-    /// Whether capabilities were reduced to the named ones.
+    /// Whether the process has only the capabilities that it was to keep.
     pub capabilities: bool,
     /// Whether system calls are filtered.
     pub filter: bool,
-    /// The version of Landlock's interface that is in force.
+    /// The version of Landlock's interface that is in force; `None` if Landlock is not.
     pub landlock: Option<u32>,
 }
 
@@ -47,7 +47,7 @@ impl Confinement {
         Self { kept: Some(kept), ..Self::for_purpose(Purpose::Contents) }
     }
 
-    /// For reading the pages of processes, and splitting huge pages among them.
+    /// Privileges for reading the pages of processes, and splitting huge pages among them.
     #[must_use]
     pub fn for_splitting() -> Self {
         let mut splitting = Self { purpose: Some(Purpose::Splitting), ..Self::for_processes() };
@@ -82,7 +82,8 @@ impl Confinement {
         }
     }
 
-    /// The same on a terminal that is configured for a live view and restored afterwards.
+    /// Privileges for parsing a recording on a terminal that is configured for a live view and
+    /// restored afterwards.
     #[must_use]
     pub fn for_recording_on_terminal(is_folder: bool) -> Self {
         Self { terminal: true, ..Self::for_recording(is_folder) }

@@ -5,7 +5,7 @@
 //! the process. The program sees the number and the argument values of a call, never what a pointer
 //! refers to.
 
-/// One instruction: `struct sock_filter`.
+/// One instruction of a filter program: `struct sock_filter`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Instruction {
@@ -18,26 +18,26 @@ pub(crate) struct Instruction {
 /// When a system call is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Condition {
-    /// Always.
+    /// The call is always allowed.
     Always,
     /// If these bits of the lower half of an argument have this value.
     Bits { argument: u8, mask: u32, value: u32 },
-    /// If the lower half of an argument is one of these.
+    /// The call is allowed if the lower half of an argument is one of these values.
     OneOf { argument: u8, values: &'static [u32] },
     /// If all bits of an argument are zero.
     Zero { argument: u8 },
-    /// Never; the call fails with this error instead of EPERM.
+    /// The call is never allowed, and fails with this error instead of EPERM.
     Refused { errno: u32 },
 }
 
-/// One system call.
+/// The rule for one system call: its number, and when it is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rule {
     pub(crate) number: u32,
     pub(crate) condition: Condition,
 }
 
-/// `AUDIT_ARCH_*` of `linux/audit.h`.
+/// The architecture that the kernel states to the filter: `AUDIT_ARCH_*` of `linux/audit.h`.
 #[cfg(target_arch = "x86_64")]
 pub(crate) const ARCHITECTURE: Option<u32> = Some(0xc000_003e);
 #[cfg(target_arch = "aarch64")]
@@ -84,7 +84,7 @@ const fn low(argument: u8) -> u32 {
     ARGUMENTS + 8 * argument as u32
 }
 
-/// The program; calls of the first rules are the cheapest.
+/// The filter program for these rules; calls of the first rules are the cheapest.
 pub(crate) fn program(architecture: u32, rules: &[Rule]) -> Vec<Instruction> {
     let mut program =
         vec![load(ARCH), equal(architecture, 1, 0), return_instruction(KILL), load(NUMBER)];

@@ -43,7 +43,7 @@ pub struct CodePin {
 }
 
 impl CodePin {
-    /// For those of these processes that are running; nothing is locked before
+    /// A pin for those of these processes that are running; nothing is locked before
     /// [`refresh`](Self::refresh).
     ///
     /// # Errors
@@ -79,7 +79,7 @@ impl CodePin {
                 Err(error) if self.targets.get(at).is_some_and(|(_, it)| runs(it)) => {
                     return Err(error);
                 }
-                // it has exited meanwhile
+                // the process has exited meanwhile
                 Err(_) | Ok(()) => {}
             }
         }
@@ -88,7 +88,7 @@ impl CodePin {
         Ok(self.state(pids))
     }
 
-    /// Waits until one of the processes ends or the time is over; a signal ends it early.
+    /// Waits until one of the processes ends or the time is over; a signal ends the wait early.
     pub fn wait(&self, time: Duration) {
         let mut ends: Vec<PollFd<'_>> =
             self.targets.iter().map(|(_, it)| PollFd::new(it, PollFlags::IN)).collect();
@@ -97,7 +97,7 @@ impl CodePin {
         let _ = poll(&mut ends, time.as_ref());
     }
 
-    /// Records which pages of its code a process has mapped.
+    /// Records which pages of its code a process has mapped into its page tables.
     fn look(&mut self, pid: u32, mapped: &mut BTreeSet<PartKey>) -> io::Result<()> {
         let pagemap = Pagemap::open(pid)?;
         let text = text_of_process(pid, "maps")?;
@@ -162,7 +162,8 @@ impl CodePin {
     }
 }
 
-/// Mappings that are not writable, of files that have an executable mapping.
+/// The mappings that count as code: those that are not writable, of files that have an executable
+/// mapping.
 fn code(maps: &[u8]) -> Vec<Mapping> {
     let lines = maps.split(|&byte| byte == b'\n').filter_map(Mapping::parse);
     let is_file = |it: &Mapping| it.backing(|| Some(Filesystem::Files)) == Backing::File;
