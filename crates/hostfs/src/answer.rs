@@ -22,9 +22,9 @@ pub const SWITCHED_OFF: &str = "compiled in but switched off";
 /// Why a file could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// It does not exist, or the kernel says that it has no meaning here.
+    /// The file does not exist, or the kernel says that it has no meaning here.
     Absent(Cow<'static, str>),
-    /// It exists, and we may not read it; the text says what would help.
+    /// The file exists, and we may not read it; the text says what would help.
     Denied(Cow<'static, str>),
 }
 
@@ -37,7 +37,7 @@ impl Refusal {
         }
     }
 
-    /// Replaces the reason of an absence by `special` if it is `general`.
+    /// If the file is absent for the reason `general`, replaces this reason by `special`.
     pub fn explain(self, general: &str, special: &'static str) -> Self {
         match self {
             Self::Absent(why) if why == general => Self::Absent(special.into()),
@@ -61,7 +61,7 @@ impl Refusal {
     }
 }
 
-/// Replaces the reason of an absent reading by `special` if it is `general`.
+/// If a reading is absent for the reason `general`, replaces this reason by `special`.
 pub fn explain<T>(reading: Reading<T>, general: &str, special: &'static str) -> Reading<T> {
     match reading.outcome {
         Outcome::Absent(why) if why == general => Reading::absent(special, reading.source),
@@ -69,12 +69,12 @@ pub fn explain<T>(reading: Reading<T>, general: &str, special: &'static str) -> 
     }
 }
 
-/// The entry for one path in a recording.
+/// What a recording stores for one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
     /// The file's bytes; empty if only its existence was checked.
     File(Vec<u8>),
-    /// Reading it was refused.
+    /// Reading the file was refused.
     Refused(Refusal),
 }
 
@@ -94,7 +94,7 @@ pub type Files = BTreeMap<String, Entry>;
 /// The clock and page size of a host, which are not in any file.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Facts {
-    /// Seconds since 1970, UTC.
+    /// Time of day, in seconds since 1970, UTC.
     pub unix_seconds: f64,
     /// Seconds on a monotonic clock.
     pub monotonic_seconds: f64,

@@ -32,7 +32,7 @@ pub(crate) struct Near {
 #[derive(Debug)]
 struct Folder {
     path: String,
-    /// The open folder, or the error if it does not exist.
+    /// The open folder, or the error with which opening it failed.
     handle: Result<OwnedFd, Errno>,
 }
 
@@ -71,7 +71,7 @@ impl Near {
         }
     }
 
-    /// Closes all folders.
+    /// Closes all folders that are kept open.
     pub(crate) fn forget(&mut self) {
         *self = Self::default();
     }

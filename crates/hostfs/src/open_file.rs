@@ -16,7 +16,7 @@ use crate::answer::Refusal;
 pub struct OpenFile(pub(crate) OwnedFd);
 
 impl OpenFile {
-    /// Its current contents, as far as they fit into `buffer`.
+    /// The current contents of the file, as far as they fit into `buffer`.
     ///
     /// # Errors
     /// If it cannot be read, or the process or device it belonged to is gone.

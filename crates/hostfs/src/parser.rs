@@ -20,11 +20,11 @@ const BETWEEN: u8 = 0xFF;
 const REFUSED: &[u8] = &[0xFE];
 const MISSING: &[u8] = &[0xFD];
 
-/// A reader and what it reads.
+/// A reader of files, and the files that it reads, for fuzzing.
 pub struct Parser {
-    /// The name of what it reads.
+    /// Name of the subject or format that the reader reads.
     pub name: &'static str,
-    /// The files, below `/`.
+    /// Paths of the files that it reads, without the leading `/`.
     pub paths: &'static [&'static str],
     read: Read,
 }
@@ -96,7 +96,8 @@ pub fn is_private(path: &str) -> bool {
         || matches!(path, "etc/passwd" | "etc/fstab")
 }
 
-/// Logs are not private: a recording stores only OOM reports without names of them.
+/// Whether a path is that of a log. Logs do not count as private, because a recording stores
+/// only the OOM reports in them, without names.
 fn is_log(path: &str) -> bool {
     matches!(path, "dev/kmsg" | "journal/kernel")
 }
@@ -145,7 +146,8 @@ fn manifest(bytes: &[u8]) {
     archive(&make_tar("host.toml", bytes));
 }
 
-/// Opens an archive and reads its problems. Its files have parsers of their own above.
+/// The parser of archives: opens one and reads its problems. Its files have parsers of their own
+/// above.
 fn archive(bytes: &[u8]) {
     if let Ok(ends) = recording::unpack(bytes, "fuzz") {
         keep(ends.end.take_problems());

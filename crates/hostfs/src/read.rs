@@ -17,13 +17,14 @@ use crate::pieces::Pieces;
 
 /// Reads a host's files. Paths are given without the leading `/`.
 pub trait ReadHost: Sized {
-    /// From now on, remembers every file that is read, and the result.
+    /// This host, which from now on remembers every file that is read, and the result.
     fn remembering(self) -> Self;
 
-    /// Everything that was remembered, by path; empty unless [`ReadHost::remembering`] was called.
+    /// All files that were remembered, and their results, by path; empty unless
+    /// [`ReadHost::remembering`] was called.
     fn remembered(self) -> Files;
 
-    /// Clock and page size: current for the live machine, stored for a recording.
+    /// Clock and page size of the host: current for the live machine, stored for a recording.
     fn facts(&self) -> Facts;
 
     /// The bytes of a file, at most [`MAX_FILE`](crate::MAX_FILE); a longer one is refused with a

@@ -27,7 +27,7 @@ use crate::stored;
 /// Maximum number of problems that are kept for one reading of a host.
 pub const PROBLEMS: usize = 100;
 
-/// Maximum number of records that are read from a queue.
+/// Maximum number of records that are read from a queue such as the kernel log.
 pub const RECORDS: usize = 262_144;
 
 /// Maximum number of bytes that are read from one file.
@@ -37,9 +37,9 @@ pub const MAX_FILE: usize = 8 << 20;
 enum Backing {
     /// The machine that we run on.
     Live(OwnedFd),
-    /// A folder that stands for `/`; not trusted.
+    /// A folder that stands for `/` of the host; not trusted.
     Folder(OwnedFd),
-    /// A recording.
+    /// The files of a recording.
     Memory(Files),
 }
 
@@ -62,7 +62,7 @@ pub struct HostRoot {
 }
 
 impl HostRoot {
-    /// The machine that we run on.
+    /// A host whose files are those of the machine that we run on.
     ///
     /// # Errors
     /// If `/` cannot be opened.
@@ -71,7 +71,7 @@ impl HostRoot {
         Ok(Self::over(Backing::Live(root), Name::from("live"), None))
     }
 
-    /// A folder that contains `proc` and `sys`.
+    /// A host whose files are in a folder that contains `proc` and `sys`.
     ///
     /// # Errors
     /// If the folder cannot be opened.
@@ -121,7 +121,7 @@ impl HostRoot {
         &self.label
     }
 
-    /// Whether this is the machine that we run on.
+    /// Whether this host is the machine that we run on.
     pub fn is_live(&self) -> bool {
         matches!(self.backing, Backing::Live(_))
     }
@@ -397,7 +397,8 @@ impl ReadHost for HostRoot {
 /// KiB page.
 const MAX_OFFSET: usize = 64 << 10;
 
-/// Longer than any record of the kernel, including its escapes and dictionary.
+/// Buffer size for one record of a queue, in bytes: longer than any record of the kernel,
+/// including its escapes and dictionary.
 const MAX_RECORD: usize = 16 << 10;
 
 const READ: OFlags =
@@ -467,11 +468,11 @@ fn read_slice(file: &OwnedFd, offset: usize, length: usize) -> Result<Vec<u8>, E
 /// sysctl: a request of 1 MiB costs a hundred times one of 4 KiB.
 pub const FIRST: usize = 4095;
 
-/// A buffer that has grown larger than this is not kept.
+/// Size in bytes above which a buffer is not kept for the next file.
 const MOST_KEPT: usize = 64 << 10;
 
 impl HostRoot {
-    /// Reads to the end, or to one byte beyond [`MAX_FILE`].
+    /// Reads a file to its end, or to one byte beyond [`MAX_FILE`].
     fn read_capped(&self, file: &OwnedFd, comes_whole: bool) -> Result<Vec<u8>, Errno> {
         let mut buffer = self.scratch.borrow_mut();
         if buffer.is_empty() {

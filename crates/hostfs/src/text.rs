@@ -14,12 +14,12 @@ pub struct Text {
     bytes: Vec<u8>,
 }
 
-/// One line, without its end.
+/// One line of a file, without its end.
 #[derive(Debug, Clone)]
 pub struct Line<'a> {
     file: &'a Source,
     number: u32,
-    /// Its contents.
+    /// The contents of the line.
     pub bytes: &'a [u8],
 }
 
@@ -29,7 +29,7 @@ impl Text {
         Self { source: Source::file(path), bytes }
     }
 
-    /// All lines that are not empty, with their real line numbers.
+    /// All lines of the file that are not empty, with their real line numbers.
     pub fn lines(&self) -> impl Iterator<Item = Line<'_>> {
         let numbered = (1u32..).zip(lines(&self.bytes));
         numbered.filter(|(_, bytes)| !bytes.trim_ascii().is_empty()).map(|(number, bytes)| Line {
@@ -63,7 +63,7 @@ impl<'a> Line<'a> {
         self.file.at_line(self.number)
     }
 
-    /// Its words, split at white space.
+    /// The words of the line, split at white space.
     pub fn words(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         words(self.bytes)
     }
@@ -165,7 +165,8 @@ fn octal(digits: &[u8]) -> Option<u8> {
     u8::from_str_radix(digits, 8).ok()
 }
 
-/// Parses `always [madvise] never`. A single word without brackets is the active one.
+/// Parses the value of a file that offers a choice, such as `always [madvise] never`. A single
+/// word without brackets is the active one.
 pub fn choice(bytes: &[u8]) -> Option<Choice> {
     let inner = |word: &[u8]| {
         word.strip_prefix(b"[").and_then(|w| w.strip_suffix(b"]")).map(<[u8]>::to_vec)

@@ -25,24 +25,24 @@ use crate::hash::FieldHash;
 pub const BLOCK: usize = 8 << 10;
 /// Maximum number of cached blocks per file.
 const KEPT: usize = 64;
-/// Longest field that is read: longer than any field of a kernel message.
+/// Length limit of a field that is read, in bytes: longer than any field of a kernel message.
 const LONGEST: u64 = 64 << 10;
 /// Limit on the memory for decompressing a field.
 const LARGEST_WINDOW: u32 = 1 << 20;
-/// Maximum number of fields of one entry; those of the kernel have about a dozen.
+/// Maximum number of fields of one entry that are read; entries of the kernel have about a dozen.
 const MOST_FIELDS: u64 = 128;
 /// Maximum number of objects in a bucket, and of arrays in a chain, that are followed. Arrays
 /// double in size.
 const MOST_HOPS: usize = 256;
-/// Maximum number of shared fields that are remembered.
+/// Maximum number of fields that are remembered because several entries share them.
 const MOST_KNOWN: usize = 4096;
 
 pub(crate) const SIGNATURE: &[u8; 8] = b"LPKSHHRH";
-/// The part of the header that exists in every version of the format.
+/// Size in bytes of the part of the header that exists in every version of the format.
 const HEADER: usize = 208;
 
-/// Flags that are supported: compressed fields (xz, lz4, zstd), the keyed hash, and short offsets.
-/// A file with any other flag is not read.
+/// Flags of the format that are supported: compressed fields (xz, lz4, zstd), the keyed hash, and
+/// short offsets. A file with any other flag is not read.
 const KNOWN_FLAGS: u32 = 0b1_1111;
 pub(crate) const KEYED: u32 = 1 << 2;
 pub(crate) const COMPACT: u32 = 1 << 4;
@@ -84,7 +84,7 @@ impl Budget {
         Self { blocks: Cell::new(blocks), entries: Cell::new(entries), until }
     }
 
-    /// Whether the budget is used up, so that something may have been left out.
+    /// Whether the budget for reading is used up, so that something may have been left out.
     pub fn is_spent(&self) -> bool {
         self.blocks.get() == 0 || self.entries.get() == 0
     }
@@ -109,16 +109,16 @@ impl Budget {
 /// Why a file was not searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unreadable {
-    /// Not a journal file, or damaged in its header or hash table.
+    /// The file is not a journal file, or its header or hash table is damaged.
     Garbled,
-    /// Its format is newer than this reader.
+    /// The format of the file is newer than this reader.
     Newer,
 }
 
-/// A DATA object: a field with its value.
+/// A DATA object of the journal file: a field with its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Field {
-    /// Its offset, by which entries refer to it.
+    /// Offset of the object in the file, by which entries refer to it.
     pub(crate) offset: u64,
     first_entry: u64,
     arrays: u64,
@@ -134,13 +134,13 @@ pub(crate) struct Entries {
     pub(crate) count: u64,
 }
 
-/// The header of an entry, before its fields.
+/// The header of an entry, which precedes its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub(crate) sequence: u64,
-    /// Microseconds since 1970 when journald received it.
+    /// When journald received the entry, in microseconds since 1970.
     pub(crate) realtime: u64,
-    /// The same time in microseconds since boot.
+    /// When journald received the entry, in microseconds since boot.
     pub(crate) monotonic: u64,
     pub(crate) boot: [u8; 16],
     size: u64,
@@ -223,7 +223,7 @@ impl<'a> JournalFile<'a> {
         None
     }
 
-    /// The entries with `field`.
+    /// The entries that have this field.
     pub(crate) fn entries(&mut self, field: &Field) -> Entries {
         let mut entries = Entries { first: field.first_entry, arrays: Vec::new(), count: 0 };
         if field.first_entry == 0 || field.count == 0 {
@@ -369,7 +369,7 @@ impl<'a> JournalFile<'a> {
         Some(bytes)
     }
 
-    /// Fills `to`; `None` if the file ends before.
+    /// Fills `to` with the bytes from an offset of the file; `None` if the file ends before.
     fn copy(&mut self, offset: u64, mut to: &mut [u8]) -> Option<()> {
         let mut at = offset;
         while !to.is_empty() {

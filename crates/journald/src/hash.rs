@@ -6,12 +6,12 @@
 
 use std::hash::Hasher as _;
 
-/// The hash function of one file.
+/// The hash function that one journal file uses for its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FieldHash {
-    /// SipHash-2-4 with this key.
+    /// SipHash-2-4 with the key of the file.
     Keyed([u8; 16]),
-    /// lookup3.
+    /// Bob Jenkins' lookup3.
     Jenkins,
 }
 

@@ -20,10 +20,10 @@ const MARKS: [&[u8]; 2] = [b"MESSAGE=Tasks state (memory values in pages):", b"M
 const TRACES: [&[u8]; 2] = [b"MESSAGE=Call Trace:", b"MESSAGE=Call trace:"];
 /// Text in the first line of a report, a few lines before its stack trace.
 const BEGIN: &[u8] = b" invoked oom-killer: ";
-/// Maximum number of lines between that and the trace.
+/// Maximum number of lines between the first line of a report and its stack trace.
 const TO_TRACE: u64 = 8;
-/// Maximum number of lines between that and the other marks: the trace, and memory by node and
-/// zone.
+/// Maximum number of lines between the first line of a report and the other marks: the trace, and
+/// memory by node and zone.
 const TO_MARK: u64 = 160;
 /// Number of lines after a mark, or after a line of a report, in which the report may continue.
 const AFTER: u64 = 48;
@@ -37,29 +37,30 @@ const LOG_TIME: &[u8] = b"_SOURCE_MONOTONIC_TIMESTAMP=";
 /// A message of the kernel as journald stored it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelMessage {
-    /// journald's sequence number.
+    /// The sequence number that journald gave to the message.
     pub sequence: u64,
-    /// The boot's id.
+    /// The id of the boot in which the kernel logged the message.
     pub boot: [u8; 16],
-    /// Its time in microseconds by the clock of the kernel log.
+    /// When the kernel logged the message, in microseconds by the clock of the kernel log.
     pub micros: u64,
-    /// The time when that clock was 0, in microseconds since 1970.
+    /// When the clock of the kernel log was 0, in microseconds since 1970.
     pub clock_zero: u64,
-    /// The text.
+    /// The text of the message.
     pub text: Vec<u8>,
 }
 
 /// Receives the messages that [`search`] finds.
 pub trait Reader {
-    /// Whether this message, and therefore all that follow it, is known already.
+    /// Whether the reader knows this message, and therefore all that follow it, already.
     fn has(&self, message: &KernelMessage) -> bool;
-    /// Receives a message; returns whether it belonged to a report, or a report continues.
+    /// Receives a message; returns whether the message belonged to a report, or a report
+    /// continues.
     fn take(&mut self, message: &KernelMessage) -> bool;
     /// Called after the last of several consecutive messages; the next message is older.
     fn end_stretch(&mut self);
 }
 
-/// The kernel's messages in one file.
+/// The messages of the kernel in one journal file.
 struct Kernel<'f, 'a> {
     file: &'f mut JournalFile<'a>,
     entries: Entries,
@@ -151,7 +152,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// `None` if a program wrote it, or the file is damaged.
+    /// The message of an entry; `None` if a program wrote it, or the file is damaged.
     fn message(&mut self, number: u64) -> Option<KernelMessage> {
         let entry = self.file.entry_at(&self.entries, number)?;
         let stamp = self.file.stamp(entry)?;

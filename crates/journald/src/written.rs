@@ -22,12 +22,12 @@ const LONG: usize = 512;
 /// How long fields are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Packing {
-    /// Uncompressed.
+    /// Long fields are not compressed.
     #[default]
     Plain,
-    /// Compressed with lz4.
+    /// Long fields are compressed with lz4.
     Lz4,
-    /// Compressed with zstd.
+    /// Long fields are compressed with zstd.
     Zstd,
 }
 
@@ -47,11 +47,11 @@ pub struct Variant {
 /// An entry to be written.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Written {
-    /// Microseconds since 1970 when journald received it.
+    /// When journald received the entry, in microseconds since 1970.
     pub realtime: u64,
-    /// The same time in microseconds since boot.
+    /// When journald received the entry, in microseconds since boot.
     pub monotonic: u64,
-    /// The boot's id.
+    /// The id of the boot in which the entry was written.
     pub boot: [u8; 16],
     /// `NAME=value`
     pub fields: Vec<Vec<u8>>,
@@ -89,7 +89,7 @@ struct Writer<'a> {
     hash: FieldHash,
     bytes: Vec<u8>,
     table: u64,
-    /// The object of each field, and the entries with it.
+    /// For each field, the offset of its object, and the entries that have it.
     fields: BTreeMap<Vec<u8>, (u64, Vec<u64>)>,
 }
 

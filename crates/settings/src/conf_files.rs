@@ -16,28 +16,28 @@ use pagewise_model::Effect;
 
 use crate::limits::CONFIG_FILES;
 
-/// One file, and whether it is read.
+/// A configuration file, and whether it is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfFile {
-    /// Its path without the leading `/`.
+    /// The path of the file, without the leading `/`.
     pub path: String,
-    /// Whether it is read.
+    /// Whether the file is read, or why not.
     pub standing: Standing,
 }
 
 /// Whether a file of a `.d` folder is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
-    /// It is read.
+    /// The file is read.
     Read,
-    /// It is not read: a file of the same name is in a folder that comes first.
+    /// The file is not read: a file of the same name is in a folder that comes first.
     HiddenBy(String),
-    /// It is not read: its name has another suffix.
+    /// The file is not read: its name has another suffix than this.
     Misnamed(&'static str),
 }
 
 impl ConfFile {
-    /// Whether its lines are applied.
+    /// Whether the lines of the file are applied, or why not.
     #[must_use]
     pub fn effect(&self) -> Effect {
         let why: Cow<'static, str> = match &self.standing {

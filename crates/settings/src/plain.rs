@@ -4,7 +4,7 @@
 
 use pagewise_model::knob::{Domain, KNOBS};
 
-/// Words that are allowed in addition to those of the knob table.
+/// Words that a recording may contain in addition to those of the knob table.
 const WORDS: [&str; 36] = [
     "y", "n", "on", "off", "yes", "no", "true", "false", "max", "infinity", "none", "default",
     "lzo", "lzo-rle", "lz4", "lz4hc", "zstd", "deflate", "842", "zbud", "z3fold", "zsmalloc",

@@ -15,7 +15,7 @@ use crate::units;
 
 /// The table of file systems and swap areas.
 pub const FSTAB: &str = "etc/fstab";
-/// Folders with the links that enable a unit.
+/// Folders whose links enable a unit at boot.
 const WANTS: [&str; 2] =
     ["etc/systemd/system/swap.target.wants", "etc/systemd/system/multi-user.target.wants"];
 
@@ -37,11 +37,11 @@ pub(crate) fn read_fstab(host: &HostRoot) -> Vec<PersistentSetting> {
 /// A swap area in `/etc/fstab`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FstabSwap {
-    /// The path, or `UUID=…`.
+    /// The path of the area, or `UUID=…`.
     pub area: Vec<u8>,
-    /// The priority, or `default`.
+    /// The swap priority as text, or `default`.
     pub priority: String,
-    /// Whether it is enabled at boot (no `noauto`).
+    /// Whether the area is enabled at boot (no `noauto`).
     pub is_automatic: bool,
 }
 
@@ -60,7 +60,7 @@ pub fn fstab_line(line: &[u8]) -> Option<FstabSwap> {
     })
 }
 
-/// Finds `5` in `discard,pri=5`.
+/// The swap priority in the mount options of a line of fstab, such as `5` in `discard,pri=5`.
 #[must_use]
 pub fn priority_in(options: &str) -> Option<&str> {
     let found = options.split(',').rev().find_map(|option| option.trim().strip_prefix("pri="));

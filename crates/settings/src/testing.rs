@@ -13,7 +13,8 @@ pub(crate) fn host<'a, B: AsRef<[u8]>>(files: impl IntoIterator<Item = (&'a str,
     HostRoot::memory(files.into_iter().map(file))
 }
 
-/// Prints `vm.swappiness 60 /etc/sysctl.d/1.conf:1`, followed by the reason if it is not applied.
+/// Each setting as a line of text, such as `vm.swappiness 60 /etc/sysctl.d/1.conf:1`, followed by
+/// the reason if it is not applied.
 pub(crate) fn show_all(settings: &[PersistentSetting]) -> Vec<String> {
     let line = |setting: &PersistentSetting| {
         let effect = match &setting.effect {

@@ -98,7 +98,7 @@ fn worse(of_file: &Effect, of_line: &Effect) -> Effect {
 pub struct Item {
     /// The path, with specifiers and patterns.
     pub path: String,
-    /// The value, with specifiers.
+    /// The value to write, with specifiers.
     pub value: String,
     /// Whether the line is `w+`: it is applied even if other `w+` lines have the same path.
     pub is_forced: bool,
@@ -139,7 +139,7 @@ pub fn item(line: &[u8]) -> Option<Item> {
     Some(Item { path, value, is_forced: modifiers.contains('+'), effect })
 }
 
-/// Whether the path is that of a kernel setting.
+/// Whether a path is that of a kernel setting.
 fn is_setting(path: &str) -> bool {
     let is_plain = !path.split('/').any(|part| matches!(part, "." | ".."));
     is_plain && ["/sys/", "/proc/sys/"].iter().any(|folder| path.starts_with(folder))
@@ -170,7 +170,7 @@ fn next_field(rest: &mut &[u8]) -> Option<String> {
     (!word.is_empty()).then_some(word)
 }
 
-/// Resolves C escapes, as far as they occur in settings.
+/// Resolves C escapes in a value, as far as they occur in settings.
 fn unescape(text: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(text.len());
     let mut bytes = text.iter().copied();
@@ -190,7 +190,7 @@ fn unescape(text: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// Resolves specifiers; `None` if one is not known here.
+/// Resolves the specifiers in a text; `None` if one is not known here.
 fn resolve(text: &str, release: &str) -> Option<String> {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text.chars();

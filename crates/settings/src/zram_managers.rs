@@ -19,7 +19,7 @@ use crate::conf_files::in_order;
 /// Folders with zram-generator's files; earlier ones win.
 const FOLDERS: [&str; 4] =
     ["run/systemd", "etc/systemd", "usr/local/lib/systemd", "usr/lib/systemd"];
-/// Its main file; drop-ins are in a folder of this name with the suffix `.d`.
+/// Name of zram-generator's main file; drop-ins are in a folder of this name with the suffix `.d`.
 pub const GENERATOR_FILE: &str = "zram-generator.conf";
 /// The program of zram-generator that generates units at boot.
 pub const GENERATOR: &str = "usr/lib/systemd/system-generators/zram-generator";
@@ -65,7 +65,8 @@ pub(crate) fn read_generator(host: &HostRoot) -> Vec<PersistentSetting> {
     all.finish()
 }
 
-/// A reason that concerns all files takes precedence over one that concerns this file.
+/// Whether the settings of a file are applied: a reason against it that concerns all files takes
+/// precedence over one that concerns this file.
 fn worse(of_all: &Effect, of_file: Effect) -> Effect {
     if *of_all == Effect::Applied { of_file } else { of_all.clone() }
 }
@@ -111,7 +112,7 @@ pub fn zram_section(name: &[u8]) -> Option<&str> {
     is_number.then_some(name)
 }
 
-/// A known key in a line of zram-generator's files, and its value.
+/// Parses a line of zram-generator's files into a known key and its value.
 #[must_use]
 pub fn generator_key(line: &[u8]) -> Option<(&'static str, &[u8])> {
     let (key, value) = split_assignment(line)?;

@@ -2,7 +2,7 @@
 //! How much of a recording is read into memory. A recording of 500 processes has about 5,000 files
 //! and 6 MiB.
 
-/// Maximum size of one file in bytes.
+/// Maximum size of one file in a recording, in bytes.
 pub const MAX_FILE: usize = crate::root::MAX_FILE;
 
 /// Maximum size of all files together in bytes, including an archive's headers.

@@ -19,14 +19,14 @@ use crate::root::HostRoot;
 #[derive(Debug)]
 pub struct Replay {
     host: HostRoot,
-    /// The earlier end of a recording of one time.
+    /// The earlier end of a recording of one time, if it has one.
     earlier: Option<HostRoot>,
     label: Name,
     /// The time of each reading.
     times: Vec<End>,
-    /// Steps to the earlier readings, the next one last.
+    /// The steps that lead to earlier readings, the next one last.
     back: Vec<Vec<u8>>,
-    /// Steps to the later readings, the next one last.
+    /// The steps that lead to later readings, the next one last.
     ahead: Vec<Vec<u8>>,
     early: Option<String>,
 }
