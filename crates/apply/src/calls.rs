@@ -64,7 +64,7 @@ pub(crate) fn swap_off_while(area: &str, mut goes_on: impl FnMut() -> bool) -> i
     })
 }
 
-/// Installs an empty handler: from now on this signal only interrupts system calls.
+/// Installs a handler that does nothing: from now on this signal only interrupts system calls.
 fn ignore(signal: libc::c_int) -> io::Result<()> {
     extern "C" fn nothing(_: libc::c_int) {}
     // SAFETY: as for `handle`; the handler is empty.
@@ -130,12 +130,12 @@ pub(crate) fn start_after_crash(
     FATAL.into_iter().try_for_each(handle)
 }
 
-/// After this, a fatal signal only terminates the process.
+/// Makes sure that a fatal signal terminates the process without starting the prepared command.
 pub(crate) fn cancel_start() {
     START.store(ptr::null_mut(), Ordering::SeqCst);
 }
 
-/// Whether a fatal signal would start a command.
+/// Whether a fatal signal would start the prepared command.
 pub(crate) fn starts_after_crash() -> bool {
     !START.load(Ordering::SeqCst).is_null()
 }

@@ -41,7 +41,7 @@ fn etc_folder() -> std::path::PathBuf {
     ETC.into()
 }
 
-/// Opens the folder of this path below `/etc`.
+/// Opens a folder below `/etc` by its path.
 fn open_folder(path: &str) -> io::Result<OwnedFd> {
     let below = path.strip_prefix(ETC).filter(|rest| rest.is_empty() || rest.starts_with('/'));
     let below = below.ok_or_else(|| io::Error::other(format!("{path} is not below {ETC}")))?;
@@ -140,7 +140,7 @@ pub(crate) fn may_write(folder: &str) -> io::Result<()> {
     }
 }
 
-/// Creates a new file or link; fails if the name exists.
+/// Creates a configuration file or link under a temporary name; fails if the name exists.
 pub(crate) fn stage(path: &str, staged: Staged<'_>) -> io::Result<()> {
     let (folder, name) = open_parent(path)?;
     let (text, like) = match staged {

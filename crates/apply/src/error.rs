@@ -56,9 +56,9 @@ pub enum Error {
     Changed {
         /// The knob or file that was written.
         what: String,
-        /// The value that was written.
+        /// The value that was written to the knob or file.
         wrote: String,
-        /// The value that was read back.
+        /// The value that was read back from the knob or file.
         found: String,
     },
     /// The kernel or host lacks something.
@@ -87,7 +87,7 @@ pub enum Error {
         name: String,
         /// The values that the knob accepts, in words.
         expected: String,
-        /// The value that was requested.
+        /// The value that was requested for the knob.
         found: String,
     },
     /// Other swap is enabled: pages of other programs would be swapped to our area, and ours to
@@ -115,7 +115,7 @@ pub enum Error {
         /// What could happen if the area were disabled.
         why: String,
     },
-    /// A plan may write configuration only to known places.
+    /// A plan names a place to which no plan may write configuration.
     #[error("{what}: {why}")]
     Place {
         /// Path of the configuration file, folder or link that the plan names.
@@ -123,12 +123,12 @@ pub enum Error {
         /// Why the plan may not write there.
         why: String,
     },
-    /// The machine has changed since the plan was made.
+    /// A knob, file or device has changed since the plan was made.
     #[error("{what}: the plan expects {planned}, found {found}")]
     Stale {
-        /// The knob, file or device.
+        /// The knob, file or device that has changed.
         what: String,
-        /// The state when the plan was made.
+        /// The state when the plan was made, which the plan expects.
         planned: String,
         /// The state that was found before the plan was applied.
         found: String,
@@ -139,12 +139,12 @@ pub enum Error {
     /// Programs came under memory pressure after a plan was applied.
     #[error("{0}")]
     Strained(String),
-    /// A plan was interrupted: it is neither fully applied nor undone.
+    /// Another plan was interrupted, so it is neither fully applied nor undone.
     #[error("plan {plan} was interrupted, and its journal {id} names changes that are in force")]
     Interrupted {
         /// The number of the interrupted plan's journal.
         id: String,
-        /// The id of the plan.
+        /// The id of the interrupted plan.
         plan: String,
     },
     /// A plan is on trial, so no other may be applied.
@@ -152,10 +152,10 @@ pub enum Error {
     OnTrial {
         /// The number of the journal of the plan on trial.
         id: String,
-        /// The id of the plan.
+        /// The id of the plan on trial.
         plan: String,
     },
-    /// No plan with that number or id is on trial.
+    /// No plan on trial has the number or id that the user gave.
     #[error("plan {id} is not on trial; on trial {}", list_known(known))]
     NotOnTrial {
         /// The journal number or plan id that the user gave.
@@ -198,7 +198,7 @@ pub enum Error {
     /// An object that may belong to somebody else is left unchanged.
     #[error("{what}: {why}")]
     Uncertain {
-        /// The device, file or setting.
+        /// The device, file or setting that may belong to somebody else.
         what: String,
         /// Why it is not certain that the object is ours.
         why: String,
@@ -216,10 +216,10 @@ pub enum Error {
     Kept {
         /// The path of the journal.
         path: String,
-        /// The error of the system call.
+        /// The error of the system call that removes files.
         source: io::Error,
     },
-    /// The loan was returned already.
+    /// The loan with this number was returned already.
     #[error("loan {0} is not open")]
     NotOpen(u64),
 }

@@ -20,15 +20,16 @@ use crate::journal::{FileText, Identity};
 /// A fault of the simulated machine at one of its writes, which are counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// This write fails; if it is to a journal, half the line is written.
+    /// The write with this number fails; if it is to a journal, half the line is written.
     Fail(usize),
-    /// This and every later write fails, including those to the journal.
+    /// The write with this number and all later ones fail, including those to the journal.
     FailOn(usize),
-    /// This and every later write fails, except those to the journal.
+    /// The write with this number and all later ones fail, except those to the journal.
     Stuck(usize),
-    /// The process is killed before this write; if it is to a journal, half the line is written.
+    /// The process is killed before the write with this number; if it is to a journal, half the
+    /// line is written.
     KillBefore(usize),
-    /// The process is killed right after this write.
+    /// The process is killed right after the write with this number.
     KillAfter(usize),
 }
 
@@ -81,7 +82,7 @@ pub(crate) struct FakeHost {
     pub(crate) is_strict: bool,
     /// Number of processes that the kernel has killed for lack of memory.
     pub(crate) oom_kills: u64,
-    /// Other entries in the folder of journals.
+    /// Names of entries in the folder of journals beside the journals.
     pub(crate) others: BTreeSet<String>,
     pub(crate) unified: bool,
     pub(crate) boot: u32,
@@ -90,7 +91,7 @@ pub(crate) struct FakeHost {
     pub(crate) is_dead: bool,
     /// Whether the disk of the journals is mounted read-only.
     pub(crate) is_read_only: bool,
-    /// Available memory in bytes.
+    /// Available memory of the simulated machine, in bytes.
     pub(crate) available: u64,
     /// Cgroups that other programs made.
     pub(crate) groups: Vec<GroupCharge>,
@@ -301,7 +302,7 @@ impl Fake {
 }
 
 impl FakeHost {
-    /// Reboots the machine: kernel state is reset.
+    /// Reboots the simulated machine: its kernel state is reset.
     pub(crate) fn boot(&mut self, at_boot: &State) {
         self.boot += 1;
         self.timer = None;
@@ -322,8 +323,8 @@ impl FakeHost {
         }
     }
 
-    /// Cuts the power: of the latest name changes and contents, only those that were synced are
-    /// certain to remain.
+    /// Cuts the power of the simulated machine: of the latest name changes and contents, only
+    /// those that were synced are certain to remain.
     pub(crate) fn lose_power(&mut self, luck: usize, at_boot: &State) {
         self.state.config = self.disk.after_power_loss(luck);
         self.disk = FakeDisk::holding(&self.state.config);

@@ -21,7 +21,7 @@ pub(crate) enum HostChange<'a> {
     Write {
         /// The path of the kernel's file.
         path: &'a str,
-        /// The text, without an end of line.
+        /// The text to write, without an end of line.
         value: &'a str,
     },
     /// Creates the cgroup whose folder has this path.
@@ -53,16 +53,16 @@ pub(crate) enum HostChange<'a> {
         /// Device and inode number of the file: another file at this path is kept.
         identity: Identity,
     },
-    /// Writes the header of a swap area.
+    /// Writes a swap header to a device or file.
     FormatSwap(&'a str),
-    /// Enables a swap area.
+    /// Enables a device or file as swap.
     SwapOn {
         /// The path of the device or file.
         area: &'a str,
         /// The swap priority of the area; with `None` the kernel chooses one.
         priority: Option<i16>,
     },
-    /// Disables a swap area.
+    /// Disables a swap area, whatever memory this needs.
     SwapOff(&'a str),
     /// Loads a kernel module.
     Load {
@@ -118,7 +118,7 @@ pub(crate) enum HostChange<'a> {
         seconds: u64,
         /// The path of this program.
         program: &'a str,
-        /// The folder of the journals.
+        /// The folder of the journals on which the command works.
         state: &'a str,
     },
     /// Stops the timer that runs `undo --unconfirmed`.
@@ -154,7 +154,7 @@ pub(crate) enum Staged<'a> {
         /// The existing file whose mode, owner and SELinux context the new file gets.
         like: Option<&'a FileText>,
     },
-    /// A symbolic link.
+    /// A symbolic link to create.
     Link {
         /// The target of the link.
         to: &'a str,
@@ -190,7 +190,7 @@ pub(crate) enum UnreadJournal {
     Untrusted(String),
 }
 
-/// An enabled swap area.
+/// A swap area that is enabled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Area {
     /// The device or file, in the kernel's spelling.
@@ -208,7 +208,7 @@ pub(crate) struct Area {
 /// A memory cgroup, with the values that decide whether swap can be disabled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct GroupCharge {
-    /// Path below the root of the hierarchy.
+    /// Path of the group below the root of the cgroup hierarchy.
     pub(crate) path: String,
     pub(crate) current: Bytes,
     pub(crate) swap: Bytes,
@@ -221,7 +221,7 @@ pub(crate) struct GroupCharge {
     pub(crate) swappiness: Option<u64>,
 }
 
-/// The values that decide whether the contents of a swap area fit elsewhere.
+/// Facts about memory on which it depends whether the contents of a swap area fit elsewhere.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct MemoryFacts {
     pub(crate) total: Bytes,
@@ -243,7 +243,7 @@ pub(crate) struct Strain {
     /// Time in which at least one task waited for memory, in microseconds, from `/proc/pressure`;
     /// `None` if the kernel has no pressure information (PSI).
     pub(crate) some_us: Option<u64>,
-    /// Time in which all tasks waited.
+    /// Time in which all tasks waited for memory, in microseconds.
     pub(crate) full_us: Option<u64>,
     /// The share of the last 10 s in which all tasks waited, in percent.
     pub(crate) full_percent: u64,
@@ -252,7 +252,7 @@ pub(crate) struct Strain {
     pub(crate) refaults: u64,
 }
 
-/// The facts about the machine that a plan depends on.
+/// The facts about the machine that decide whether a plan can be applied to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Site {
     pub(crate) machine: PlannedMachine,
@@ -279,7 +279,7 @@ pub(crate) trait HostOps {
     /// Reads a journal, with any contents, if no other user can have written it.
     fn journal(&self, path: &str) -> Result<Vec<u8>, UnreadJournal>;
 
-    /// The names in a folder, sorted.
+    /// Sorted names of the entries in a folder.
     fn names(&self, folder: &str) -> io::Result<Vec<String>>;
 
     /// Whether a file or folder exists.
@@ -322,13 +322,13 @@ pub(crate) trait HostOps {
     /// The facts about the machine that a plan depends on.
     fn site(&self) -> Site;
 
-    /// The values that decide whether the contents of a swap area fit elsewhere.
+    /// Facts about memory on which it depends whether the contents of a swap area fit elsewhere.
     fn memory_facts(&self) -> MemoryFacts;
 
-    /// Counters of memory pressure since boot.
+    /// Counters of memory pressure since boot, such as stall times and OOM kills.
     fn strain(&self) -> Strain;
 
-    /// Where memory cgroups are mounted, and whether they are of version 2.
+    /// Where memory cgroups are mounted, and whether they are of cgroup version 2.
     fn groups(&self) -> Option<(String, bool)>;
 
     /// The path of this program.

@@ -18,21 +18,21 @@ use crate::live::{Live, MAX_JOURNAL};
 
 const NAME: &str = "ledger";
 
-/// The contents of a line.
+/// What one line of the ledger stores.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "event")]
 enum LedgerRecord {
     Measured(LedgerEntry),
 }
 
-/// The contents of the ledger.
+/// The contents of the ledger file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LedgerFile {
     /// All measurements in the file, oldest first.
     pub entries: Vec<LedgerEntry>,
     /// Numbers, from 1, of the lines that were changed after they were written.
     pub damaged_lines: Vec<usize>,
-    /// Whether the last line is incomplete.
+    /// Whether the last line of the file is incomplete.
     pub is_torn: bool,
 }
 

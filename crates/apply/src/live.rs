@@ -128,7 +128,7 @@ impl HostOps for Live {
         }
     }
 
-    /// Uses a single read, because each read creates a device.
+    /// Creates a zram device with a single read, because each read of `hot_add` creates one.
     fn hot_add(&mut self) -> io::Result<u32> {
         let mut text = [0; 32];
         let length = File::open("/sys/class/zram-control/hot_add")?.read(&mut text)?;
@@ -352,7 +352,7 @@ impl WatchedFile {
         File::open(path).map(Self)
     }
 
-    /// The current number in the file; changes after this call wake [`Self::wait`].
+    /// The number that the file contains now; changes after this call wake [`Self::wait`].
     pub(crate) fn number(&mut self) -> io::Result<u64> {
         let mut text = [0; 32];
         let length = self.0.read_at(&mut text, 0)?;
@@ -361,7 +361,7 @@ impl WatchedFile {
         text.trim().parse().map_err(strange)
     }
 
-    /// Waits until the file changes, a signal arrives, or the time is over.
+    /// Waits until the file changes, a signal arrives, or the time `most` is over.
     pub(crate) fn wait(&self, most: Duration) -> io::Result<()> {
         let timeout = Timespec::try_from(most).map_err(io::Error::other)?;
         match poll(&mut [PollFd::new(&self.0, PollFlags::PRI)], Some(&timeout)) {

@@ -234,7 +234,7 @@ pub(crate) fn order_for_undo(mut open: Vec<OpenChange>) -> Vec<OpenChange> {
     open
 }
 
-/// Undoes all changes, last first.
+/// Undoes all changes that a journal names, last first.
 fn undo_all(
     host: &mut dyn HostOps,
     journal: &mut Journal,
@@ -282,7 +282,7 @@ pub(crate) fn settle(
     Ok(outcome)
 }
 
-/// An error while returning, as an outcome.
+/// The outcome that stands for an error while a change was undone.
 pub(crate) fn outcome_or_left(outcome: Result<Outcome, Error>) -> Outcome {
     outcome
         .unwrap_or_else(|error| Outcome::Left { why: text_with_cause(&error), next: error.next() })

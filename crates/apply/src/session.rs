@@ -18,7 +18,7 @@ use crate::recover::{Conflicts, recover_all};
 use crate::transaction::Transaction;
 use pagewise_model::undo::{Outcome, Recovered, Return};
 
-/// All loans of this run.
+/// All loans of one run.
 #[derive(Debug)]
 pub struct Session {
     changes: Transaction,
@@ -55,7 +55,7 @@ impl Session {
         }
     }
 
-    /// Allows to enable swap although the host has other swap.
+    /// Allows this session to enable swap although the host has other swap.
     pub fn allow_shared_swap(&mut self) {
         self.shares_swap = true;
     }
@@ -71,7 +71,7 @@ impl Session {
         self.swap_folder = Some(folder);
     }
 
-    /// Whether memory cgroups here are of version 2.
+    /// Whether memory cgroups on this machine are of version 2.
     #[must_use]
     pub fn has_unified_groups(&self) -> bool {
         group::mount(self.host()).is_ok_and(|(_, unified)| unified)

@@ -48,7 +48,7 @@ impl std::fmt::Debug for Transaction {
     }
 }
 
-/// A zram device that a transaction created.
+/// A zram device that a change of the transaction created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CreatedZram {
     /// The number of the change that created the device.
@@ -153,7 +153,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Creates and fills a swap file. Returns the id of the change.
+    /// Creates and fills a swap file. Returns the number of the change. Returns the id of the
+    /// change.
     pub(crate) fn add_swap_file(&mut self, new: NewSwapFile, size: Bytes) -> Result<u64, Error> {
         let path = new.path.clone();
         let id = self.announce(RecordedChange::SwapFile(new))?;
@@ -243,7 +244,7 @@ impl Transaction {
         written.map(|()| outcome)
     }
 
-    /// Undoes one change.
+    /// Undoes one change on which no later change depends.
     ///
     /// # Errors
     /// If it cannot be undone, or a later change depends on it: it stays in force.
@@ -268,7 +269,7 @@ impl Transaction {
         }
     }
 
-    /// Records the identity of the created file or group.
+    /// Records in the journal the identity of the file or cgroup that a change created.
     pub(crate) fn identify(&mut self, id: u64, identity: Identity) -> Result<(), Error> {
         self.with_open(id, |open| open.identity = Some(identity));
         self.note(&Record::Identified { id, identity })

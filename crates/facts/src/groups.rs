@@ -16,7 +16,7 @@ pub struct GroupPair<'a> {
     /// The cgroup at the start of the interval; `None` if it did not exist yet, or there is no
     /// earlier snapshot.
     pub before: Option<&'a Cgroup>,
-    /// At the end of the interval.
+    /// The cgroup at the end of the interval.
     pub now: &'a Cgroup,
     /// Length of the interval, in seconds.
     pub(crate) seconds: Option<f64>,
@@ -80,7 +80,7 @@ pub struct AtLimit<'a> {
     pub file: &'static str,
     /// The value of the limit.
     pub limit: Bytes,
-    /// The Reading of the limit.
+    /// The reading from which the limit comes, with its source.
     pub reading: &'a Reading<Limit>,
     /// How often the limit was reached, as counted in `memory.events`.
     pub reached: Change,
@@ -190,7 +190,7 @@ pub fn of_unit<'a>(host: &'a Snapshot, unit: &str) -> Vec<&'a Cgroup> {
 }
 
 fn is_container(group: &Cgroup, wanted: &str) -> bool {
-    /// A shorter prefix of an ID is more likely a mistake.
+    /// Minimum length of a prefix of an ID: a shorter one is more likely a mistake.
     const LEAST: usize = 4;
     let named = unit_of(&group.path);
     let Some((_, id)) = named.as_deref().and_then(|named| named.split_once(' ')) else {

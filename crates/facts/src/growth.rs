@@ -26,7 +26,7 @@ const YOUNG_SECONDS: f64 = 30.0;
 const LARGE_PERCENT: f64 = 10.0;
 /// A limit that is more than this many times the memory held is not considered.
 const TIMES_HELD: u64 = 10;
-/// Growth over the interval below this is noise.
+/// Growth over the interval below this many bytes is noise.
 const NOISE: i64 = 1 << 20;
 /// A limit that takes more than this many seconds to reach is not reported.
 const FORESEEN_SECONDS: f64 = 3600.0;
@@ -64,15 +64,15 @@ impl Grower<'_> {
 pub struct Growth<'a> {
     /// The process or group that grows.
     pub grower: Grower<'a>,
-    /// Anonymous memory, in RAM and in swap.
+    /// Anonymous memory of the process or group, in RAM and in swap.
     pub held: Bytes,
-    /// Growth over the interval in bytes per second.
+    /// Growth over the interval, in bytes per second.
     pub per_second: f64,
-    /// Growth over the interval in bytes.
+    /// Growth over the interval, in bytes.
     pub added: Bytes,
     /// Length of the interval, in seconds.
     pub seconds: f64,
-    /// Age of the process, or of the oldest process in the group.
+    /// Age of the process, or of the oldest process in the group, in seconds.
     pub age_seconds: f64,
     /// Seconds until the limit `into` is reached at the sustained rate.
     pub lasts_seconds: f64,
@@ -83,7 +83,7 @@ pub struct Growth<'a> {
 /// A limit on memory that growth can reach.
 #[derive(Debug, Clone, Copy)]
 pub enum GrowthLimit<'a> {
-    /// The host's available memory and free swap.
+    /// The host runs out of available memory and free swap.
     Host,
     /// The limit of a cgroup: of the process's own, of the growing group, or of a parent of these.
     Group(&'a Cgroup, Bytes),
@@ -174,7 +174,7 @@ fn of_group<'a>(
     growth.foreseen(host, Some(group.path.as_str()), oldest, of_host)
 }
 
-/// Growth of a process or group over the interval.
+/// A process or group with its growth over the interval, before limits are considered.
 struct GroupGrowth<'a> {
     grower: Grower<'a>,
     held: Bytes,

@@ -12,9 +12,9 @@ pub struct Holder<'a> {
     pub process: &'a Name,
     /// Id of the process.
     pub pid: u32,
-    /// The files, in the order of the Snapshot; never empty.
+    /// The deleted files that the process keeps open, in the order of the Snapshot; never empty.
     pub files: Vec<&'a DeletedFile>,
-    /// Size of the files together.
+    /// Size of these files together.
     pub bytes: Bytes,
 }
 

@@ -12,9 +12,9 @@ use pagewise_model::{Bytes, Cgroup, Limit, Reading, Snapshot};
 /// One of the two kinds of memory protection of a cgroup, `memory.low` and `memory.min`.
 #[derive(Debug, Clone, Copy)]
 pub struct Kind {
-    /// Name of the cgroup file.
+    /// Name of the cgroup file that contains the protection.
     pub file: &'static str,
-    /// Name of the systemd property.
+    /// Name of the systemd property that sets the protection.
     property: &'static str,
     /// Returns the Reading of this protection from a cgroup.
     pub reading: fn(&Cgroup) -> &Reading<Limit>,

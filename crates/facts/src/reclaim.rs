@@ -58,15 +58,15 @@ pub fn rereading(interval: &Interval) -> Option<Rereading> {
     })
 }
 
-/// Whether refaults, and the major faults they cause, are above the noise level.
+/// Whether refaults are above the noise level, and so are the major faults that they cause.
 pub fn hurts(refaults: &Change, major_faults: &Change) -> bool {
     refaults.per_second >= REFAULTS_PER_SECOND && major_faults.per_second >= MAJOR_FAULTS_PER_SECOND
 }
 
-/// The working set does not fit: the share of refaults over the interval.
+/// How much of all reads and page faults is refaults, if the working set does not fit.
 #[derive(Debug)]
 pub struct Thrashing {
-    /// The refaults and reclaimed pages.
+    /// The refaults and reclaimed pages over the interval.
     pub rereading: Rereading,
     /// Refaulted pages, in percent of everything that was read from disk.
     pub of_read: Option<f64>,
@@ -132,7 +132,7 @@ fn bytes_per_second(pages: &Change, page_size: Bytes) -> Bytes {
 /// The sum of several counters of `/proc/vmstat`, with the source of the first.
 #[derive(Debug)]
 pub struct Total {
-    /// The counters, by the kernel's names.
+    /// Names of the counters in `/proc/vmstat`, as text.
     pub names: &'static str,
     /// The sum of the counters, in their own unit.
     pub count: u64,

@@ -61,13 +61,13 @@ pub fn held_on_disk(host: &Snapshot) -> Bytes {
     on_disk(host).filter_map(|tier| tier.used.get()).sum()
 }
 
-/// The swap area on this device.
+/// The swap area on this zram device; `None` if it is not used as swap.
 pub fn tier_of<'a>(host: &'a Snapshot, device: &Zram) -> Option<&'a Tier> {
     let path = device.path();
     in_ram(host).find(|tier| tier.path.as_str() == path)
 }
 
-/// The device of this swap area.
+/// The zram device of this swap area; `None` if the area is on a disk.
 pub fn device_of<'a>(host: &'a Snapshot, tier: &Tier) -> Option<&'a Zram> {
     host.compressed().find(|zram| tier.path.as_str() == zram.path())
 }

@@ -29,7 +29,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// This refusal as a Reading of any type.
+    /// A Reading of any type that states this refusal.
     pub fn reading<T>(self, source: Source) -> Reading<T> {
         match self {
             Self::Absent(why) => Reading::absent(why, source),
@@ -45,7 +45,7 @@ impl Refusal {
         }
     }
 
-    /// The meaning of an error of the kernel.
+    /// What an error of the kernel says about a file.
     pub fn from_errno(errno: Errno) -> Self {
         match errno {
             Errno::NOENT | Errno::NOTDIR | Errno::SRCH => Self::Absent(NO_SUCH_FILE.into()),
@@ -79,7 +79,7 @@ pub enum Entry {
 }
 
 impl Entry {
-    /// The entry to record for this result.
+    /// The entry that a recording stores for a result of reading.
     pub fn from_answer(answer: &Result<Vec<u8>, Refusal>) -> Self {
         match answer {
             Ok(bytes) => Self::File(bytes.clone()),
@@ -96,9 +96,9 @@ pub type Files = BTreeMap<String, Entry>;
 pub struct Facts {
     /// Time of day, in seconds since 1970, UTC.
     pub unix_seconds: f64,
-    /// Seconds on a monotonic clock.
+    /// Time on a monotonic clock, in seconds.
     pub monotonic_seconds: f64,
-    /// Bytes in a base page.
+    /// Size of a base page in bytes.
     pub page_size: Option<u64>,
     /// The clock of the kernel log, which does not advance while the machine is suspended.
     pub awake_seconds: Option<f64>,

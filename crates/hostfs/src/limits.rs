@@ -30,7 +30,7 @@ macro_rules! limit_table {
             pub(crate) const $name: usize = $most;
         )*
 
-        /// All limits.
+        /// All limits that this table declares.
         pub const LIMITS: &[$crate::limits::Limit] = &[$(
             $crate::limits::Limit {
                 most: $name, what: $what, listed_in: $listed_in, beyond: $beyond,

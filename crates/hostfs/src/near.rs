@@ -23,7 +23,7 @@ const WORTH: usize = 3;
 
 #[derive(Debug, Default)]
 pub(crate) struct Near {
-    /// The most recently used folder is last.
+    /// The folders that are kept open, the most recently used last.
     held: Vec<Folder>,
     last: String,
     in_a_row: usize,
@@ -126,7 +126,7 @@ fn is_of_a_process(folder: &str) -> bool {
     pid.is_some_and(|pid| pid.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The part of `path` below `folder`; `None` if it is not in it.
+/// The part of `path` below `folder`; `None` if the path is not in this folder.
 fn inside<'a>(folder: &str, path: &'a str) -> Option<&'a str> {
     match path.strip_prefix(folder)? {
         "" => Some("."),

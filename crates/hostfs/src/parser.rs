@@ -31,7 +31,7 @@ pub struct Parser {
 
 enum Read {
     Files(fn(&HostRoot)),
-    /// A function for one raw input, and one that returns a seed input.
+    /// A function that parses one raw input, and one that returns a seed input.
     Bytes(fn(&[u8]), fn() -> Vec<u8>),
 }
 

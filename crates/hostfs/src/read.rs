@@ -94,13 +94,13 @@ pub trait ReadHost: Sized {
     /// instead.
     fn garbled<T>(&self, source: Source, expected: &str, found: &[u8]) -> Reading<T>;
 
-    /// As [`ReadHost::garbled`], if no value is needed.
+    /// Notes a problem with a file as [`ReadHost::garbled`] does, if no value is needed.
     fn problem(&self, source: &Source, expected: &str, found: &[u8]);
 
-    /// Takes the problems found so far.
+    /// Takes the problems noted so far, and leaves none.
     fn take_problems(&self) -> Vec<Problem>;
 
-    /// Takes the number of bytes read so far.
+    /// Takes the number of bytes read so far, and starts again at 0.
     fn take_bytes_read(&self) -> u64;
 
     /// Remembers `entry` as the result for `path`, unless one is remembered already.

@@ -35,7 +35,7 @@ pub const MAX_FILE: usize = 8 << 20;
 
 #[derive(Debug)]
 enum Backing {
-    /// The machine that we run on.
+    /// The open folder `/` of the machine that we run on.
     Live(OwnedFd),
     /// A folder that stands for `/` of the host; not trusted.
     Folder(OwnedFd),
@@ -126,7 +126,7 @@ impl HostRoot {
         matches!(self.backing, Backing::Live(_))
     }
 
-    /// Some bytes from the middle of a file; not remembered.
+    /// Some bytes from the middle of a file, which are not remembered.
     fn slice(&self, path: &str, offset: usize, length: usize) -> Result<Vec<u8>, Refusal> {
         let opened = match &self.backing {
             Backing::Memory(files) => {

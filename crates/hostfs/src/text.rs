@@ -51,14 +51,14 @@ impl Text {
         self.lines().take(most)
     }
 
-    /// The file as a source.
+    /// The file as the source of a Reading.
     pub fn source(&self) -> Source {
         self.source.clone()
     }
 }
 
 impl<'a> Line<'a> {
-    /// The position of this line.
+    /// The file and the number of this line, as the source of a Reading.
     pub fn source(&self) -> Source {
         self.file.at_line(self.number)
     }
@@ -68,7 +68,7 @@ impl<'a> Line<'a> {
         words(self.bytes)
     }
 
-    /// The parts before and after the first `separator`, both trimmed.
+    /// The parts of the line before and after the first `separator`, both trimmed.
     pub fn split_once(&self, separator: u8) -> Option<(&'a [u8], &'a [u8])> {
         let at = memchr::memchr(separator, self.bytes)?;
         Some((self.bytes[..at].trim_ascii(), self.bytes[at + 1..].trim_ascii()))
@@ -91,12 +91,12 @@ impl<'a> Line<'a> {
         value
     }
 
-    /// Splits `Name: value`, the form of lines in most files.
+    /// Splits a line of the form `Name: value`, as in most files, into name and value.
     pub fn split_name(&self, host: &HostRoot) -> Option<(&'a [u8], &'a [u8])> {
         self.understood(host, "a name and a colon", self.split_once(b':'))
     }
 
-    /// Parses `rest` of this line as a size such as `12 kB`.
+    /// Parses `rest`, a part of this line, as a size such as `12 kB`.
     pub fn size(&self, host: &HostRoot, rest: &[u8]) -> Reading<Bytes> {
         self.reading(host, "a size in kB", kib(rest))
     }

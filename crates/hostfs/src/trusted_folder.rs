@@ -134,7 +134,7 @@ impl TrustedFolder {
         Ok(root)
     }
 
-    /// Follows this path, from here or from the root.
+    /// Follows a path from this folder, or from the root if it is absolute.
     fn walk(self, path: &Path, make: MakeFolder) -> Result<Self, FolderError> {
         let mut here = self;
         let mut waiting = parts(path);

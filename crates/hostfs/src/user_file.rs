@@ -57,7 +57,7 @@ pub enum UserFileError {
 }
 
 impl UserFileError {
-    /// Whether the file does not exist.
+    /// Whether the error is that the file does not exist.
     #[must_use]
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound)

@@ -27,7 +27,7 @@ pub(crate) struct BrakeSignals {
 }
 
 impl BrakeSignals {
-    /// Reads the values of the machine and of the targets' cgroups.
+    /// Reads these values of the machine and of the targets' cgroups.
     pub(crate) fn read(host: &HostRoot, groups: &[String], block: u64) -> Self {
         let charges = groups.iter().filter_map(|path| charge(host, path)).collect();
         Self { machine: shortage(host), charges, block }

@@ -35,14 +35,14 @@ const MEASURE: Duration = Duration::from_secs(2);
 /// How long examining a process may take before we assume that another task holds its mmap lock.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Options of a collapse.
+/// The limits and options of a collapse.
 #[derive(Debug, Clone, Copy)]
 pub struct CollapseWish {
     /// How much the memory of the targets may grow, as a fraction of its size.
     pub max_growth: f64,
-    /// Memory that earlier calls have already added to the same targets.
+    /// Memory that earlier collapses have already added to the same targets.
     pub spent: Bytes,
-    /// Time limit of a pass.
+    /// Time limit of one pass over the targets.
     pub deadline: Duration,
     /// The share of one CPU that collapsing may use, 0 to 1.
     pub pace: f64,
@@ -50,13 +50,13 @@ pub struct CollapseWish {
     pub swapped: bool,
     /// Only examine the targets, and change nothing.
     pub dry_run: bool,
-    /// Repeat after this time, until the target exits.
+    /// Time after which a pass is repeated, until the targets exit; `None` for one pass.
     pub watch: Option<Duration>,
-    /// Size of a huge page.
+    /// Size of a huge page in bytes.
     pub block: u64,
 }
 
-/// The processes to collapse.
+/// The processes whose memory is to be collapsed.
 #[derive(Debug, Clone, Default)]
 pub struct CollapseTargets {
     /// Ids and names of the processes.
@@ -108,7 +108,7 @@ struct Act<'a> {
     busy: Vec<(usize, u64)>,
     glanced: Instant,
     weighed: Instant,
-    /// When this pass must end.
+    /// Time at which the current pass must end.
     until: Instant,
 }
 
@@ -216,7 +216,7 @@ impl<'a> Act<'a> {
         }
     }
 
-    /// Counts what would be done (dry run).
+    /// Counts the blocks that a real run would collapse, for a dry run.
     fn count_candidates(&mut self, found: &[(usize, Block)]) -> Option<(String, usize)> {
         for (at, block) in found {
             let growth = self.growth(block);

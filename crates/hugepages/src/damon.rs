@@ -27,7 +27,7 @@ use crate::collapse::CollapseTargets;
 const MOST: usize = 4;
 /// Number of times that each DAMON thread is queried for its regions.
 const ASKED: u32 = 6;
-/// Sampling periods between two queries.
+/// Number of DAMON's sampling periods between two queries.
 const LOOKS: u32 = 10;
 const SHORTEST: Duration = Duration::from_millis(5);
 const PIECE: Duration = Duration::from_millis(50);
@@ -67,7 +67,7 @@ pub fn measure_accesses(
     if profile.is_empty() { Err(NoProfile::Nothing) } else { Ok(profile) }
 }
 
-/// Why no accesses were measured.
+/// Why DAMON measured no accesses.
 #[derive(Debug, thiserror::Error)]
 pub enum NoProfile {
     /// DAMON is in use, and it supports one user at a time.
@@ -79,7 +79,7 @@ pub enum NoProfile {
     /// DAMON reported no accesses.
     #[error("DAMON reported no regions")]
     Nothing,
-    /// A setting could not be borrowed.
+    /// A setting of DAMON could not be borrowed.
     #[error(transparent)]
     Refused(#[from] Refusal),
 }

@@ -12,7 +12,7 @@ use pagewise_procmem::coverage::{Block, Exclusive};
 /// Which blocks are collapsed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CollapsePolicy {
-    /// Number of pages in a block.
+    /// Number of pages in a block, which is as large as a huge page.
     pub(crate) pages: u32,
     /// Also choose blocks with pages in swap, which a collapse swaps in.
     pub(crate) swapped: bool,
@@ -31,7 +31,7 @@ pub(crate) enum SkipReason {
 }
 
 impl CollapsePolicy {
-    /// Whether a block qualifies, judged by the page tables.
+    /// Whether a block qualifies for a collapse, judged by the page tables.
     pub(crate) fn judge(self, block: &Block) -> Result<(), SkipReason> {
         if block.huge || block.present == 0 {
             Err(SkipReason::Nothing)
@@ -61,7 +61,7 @@ impl CollapsePolicy {
     }
 }
 
-/// The qualifying blocks, fullest first; equally full ones in order of address.
+/// The blocks that qualify, fullest first; equally full ones in order of address.
 pub(crate) fn pick(blocks: Vec<Block>, policy: CollapsePolicy, left: &mut LeftAlone) -> Vec<Block> {
     let worth = |block: &Block| match policy.judge(block) {
         Ok(()) => true,

@@ -41,7 +41,7 @@ pub enum ActError {
     /// No memory cgroup has this path.
     #[error("{0}: no memory cgroup of that path")]
     NoGroup(String),
-    /// Any other error of the kernel.
+    /// Any other error that the kernel returned.
     #[error("process {pid}: collapse")]
     Kernel {
         /// The id of the process.
@@ -86,13 +86,13 @@ pub(crate) struct Subject {
     handle: OwnedFd,
 }
 
-/// The result of a call.
+/// How the kernel answered the request to collapse a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Called {
     Collapsed,
-    /// No huge page was available, or none could be charged to the cgroup.
+    /// The kernel had no free huge page, or could charge none to the cgroup.
     NoMemory,
-    /// A page was in use; trying again may succeed.
+    /// A page of the block was in use; trying again may succeed.
     Busy,
     /// Not possible for this mapping; up to Linux 6.12, also if no page of the block was written
     /// since a fork.

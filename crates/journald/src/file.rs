@@ -23,11 +23,11 @@ use crate::hash::FieldHash;
 /// Reads have this size and alignment, because objects that belong together are close to each
 /// other.
 pub const BLOCK: usize = 8 << 10;
-/// Maximum number of cached blocks per file.
+/// Maximum number of blocks of one file that are kept in memory.
 const KEPT: usize = 64;
 /// Length limit of a field that is read, in bytes: longer than any field of a kernel message.
 const LONGEST: u64 = 64 << 10;
-/// Limit on the memory for decompressing a field.
+/// Limit on the memory for decompressing a field, in bytes.
 const LARGEST_WINDOW: u32 = 1 << 20;
 /// Maximum number of fields of one entry that are read; entries of the kernel have about a dozen.
 const MOST_FIELDS: u64 = 128;
@@ -62,14 +62,14 @@ const ARRAY_HEADER: u64 = 24;
 
 /// A file that can be read in parts.
 pub trait ReadPieces: fmt::Debug {
-    /// The current length of the file.
+    /// The current length of the file in bytes.
     fn length(&self) -> u64;
 
     /// `length` bytes from `offset` on; fewer if the file ends before, or cannot be read there.
     fn read(&self, offset: u64, length: usize) -> Vec<u8>;
 }
 
-/// The remaining budget for reading all files.
+/// How much may still be read from all journal files together.
 #[derive(Debug)]
 pub struct Budget {
     blocks: Cell<usize>,
@@ -106,7 +106,7 @@ impl Budget {
     }
 }
 
-/// Why a file was not searched.
+/// Why a journal file was not searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unreadable {
     /// The file is not a journal file, or its header or hash table is damaged.
@@ -125,7 +125,7 @@ pub(crate) struct Field {
     count: u64,
 }
 
-/// The entries with a field, oldest first, numbered.
+/// The entries that have a certain field, numbered, oldest first.
 #[derive(Debug)]
 pub(crate) struct Entries {
     first: u64,
@@ -146,7 +146,7 @@ pub(crate) struct Stamp {
     size: u64,
 }
 
-/// An open journal file.
+/// A journal file of journald, open for reading.
 #[derive(Debug)]
 pub struct JournalFile<'a> {
     pieces: &'a dyn ReadPieces,
@@ -278,7 +278,7 @@ impl<'a> JournalFile<'a> {
         low
     }
 
-    /// The header of an entry.
+    /// Reads the header of the entry at this offset.
     pub(crate) fn stamp(&mut self, entry: u64) -> Option<Stamp> {
         let size = self.object(entry, ENTRY)?;
         let header: [u8; ENTRY_HEADER] = self.array(entry)?;
@@ -361,7 +361,7 @@ impl<'a> JournalFile<'a> {
         Some(array)
     }
 
-    /// Reads at most [`LONGEST`] bytes.
+    /// Reads bytes from an offset of the file, at most [`LONGEST`].
     fn bytes(&mut self, offset: u64, length: u64) -> Option<Vec<u8>> {
         let length = usize::try_from(length.min(LONGEST)).ok()?;
         let mut bytes = vec![0; length];
@@ -396,7 +396,7 @@ impl<'a> JournalFile<'a> {
     }
 }
 
-/// Decompresses a field that was stored as one lz4 block after its length.
+/// Decompresses a field that was stored as its length, followed by one lz4 block.
 fn of_lz4(stored: &[u8]) -> Option<Vec<u8>> {
     let (length, block) = stored.split_first_chunk::<8>()?;
     let length = u64::from_le_bytes(*length);

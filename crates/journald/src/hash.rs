@@ -55,7 +55,7 @@ fn jenkins(bytes: &[u8]) -> u64 {
     u64::from(state[2]) << 32 | u64::from(state[1])
 }
 
-/// Adds up to 12 bytes, as three words.
+/// Adds up to 12 bytes to the hash, as three words.
 fn add(state: &mut [u32; 3], block: &[u8]) {
     for (word, bytes) in state.iter_mut().zip(block.chunks(4)) {
         let mut padded = [0; 4];

@@ -14,12 +14,12 @@ use crate::file::{
 use crate::hash::FieldHash;
 
 const DATA_HASH_TABLE: u8 = 4;
-/// Size of the header in systemd 254 and later.
+/// Size in bytes of the file header in systemd 254 and later.
 const HEADER: usize = 272;
-/// journald compresses fields of at least this length.
+/// Fields of at least this many bytes are compressed by journald.
 const LONG: usize = 512;
 
-/// How long fields are stored.
+/// How the values of long fields are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Packing {
     /// Long fields are not compressed.
@@ -31,16 +31,16 @@ pub enum Packing {
     Zstd,
 }
 
-/// The variant of the format to write.
+/// The variant of the journal format to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Variant {
-    /// Whether offsets have four bytes.
+    /// Whether offsets of objects have four bytes instead of eight.
     pub is_compact: bool,
     /// Whether the hash is keyed with the file's id.
     pub is_keyed: bool,
-    /// How long fields are stored.
+    /// How the values of long fields are stored.
     pub packing: Packing,
-    /// Buckets of the hash table; at least one.
+    /// Number of buckets of the hash table; at least one.
     pub buckets: u64,
 }
 
@@ -143,7 +143,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The object of a field, which is written only once.
+    /// The offset of the object of a field, which is written only once.
     fn field(&mut self, field: &[u8]) -> u64 {
         if let Some((object, _)) = self.fields.get(field) {
             return *object;
@@ -178,7 +178,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes the arrays of entries, and their offsets into each field.
+    /// Writes the arrays of entries, and the offsets of these arrays into each field.
     fn link(&mut self) {
         for (object, entries) in std::mem::take(&mut self.fields).into_values() {
             let at = usize::try_from(object).unwrap_or(0);

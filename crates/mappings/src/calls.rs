@@ -19,7 +19,7 @@ use rustix::process::{Pid, Signal};
 /// Advice to the kernel about a region (madvise).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Advice {
-    /// Do not use huge pages.
+    /// Do not use huge pages for the region.
     Small,
     /// Swap the pages out.
     PageOut,
@@ -195,7 +195,7 @@ impl Region {
         unsafe { self.page_address(page).cast::<u64>().write_volatile(1) };
     }
 
-    /// Frees a page: the next access finds zeros.
+    /// Frees a page of the region: the next access finds zeros.
     pub fn drop_page(&mut self, page: usize) -> io::Result<()> {
         let start = self.page_address(page).cast();
         // SAFETY: `page_address` has checked that the page is inside the mapping, which is borrowed

@@ -20,7 +20,7 @@ use pagewise_model::text::number;
 
 use crate::maps::{Columns, columns, hexadecimal};
 
-/// Part of a process's address space.
+/// A mapping: a part of a process's address space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mapping {
     /// First address of the mapping.
@@ -29,7 +29,7 @@ pub struct Mapping {
     pub end: u64,
     /// Offset in the file at which the mapping starts, in bytes.
     pub offset: u64,
-    /// Major and minor number of the file system's device.
+    /// Major and minor device number of the file system.
     pub device: (u32, u32),
     /// Inode number of the mapped file; 0 without a file.
     pub inode: u64,
@@ -50,7 +50,7 @@ enum Label {
     Kernel,
     /// A private mapping of `/dev/zero`: a traditional way to get anonymous memory.
     Zero,
-    /// The path of a file.
+    /// The path of a mapped file.
     File { in_dev: bool, deleted: bool },
 }
 

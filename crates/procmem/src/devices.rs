@@ -16,7 +16,7 @@ use crate::open;
 #[derive(Debug, Clone)]
 pub struct Devices {
     known: HashMap<(u32, u32), Filesystem>,
-    /// The process whose mounts were read last.
+    /// Id of the process whose mounts were read last.
     looked_at: Option<u32>,
 }
 

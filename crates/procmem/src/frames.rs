@@ -11,9 +11,9 @@ use crate::open;
 
 /// Bit of an entry of `/proc/kpageflags`: the page was merged by KSM.
 const KSM: u32 = 21;
-/// The page is part of a transparent huge page.
+/// Bit of an entry of `/proc/kpageflags`: the page is part of a transparent huge page.
 const THP: u32 = 22;
-/// The page is the zero page, small or huge.
+/// Bit of an entry of `/proc/kpageflags`: the page is the zero page, small or huge.
 const ZERO_PAGE: u32 = 24;
 
 /// The open files in which the kernel describes page frames, if we may read them.
@@ -23,7 +23,7 @@ pub struct Frames {
     flags: Option<File>,
 }
 
-/// A transparent huge page.
+/// A transparent huge page of which a frame is a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Huge {
     /// Whether the page is the kernel's huge zero page.
@@ -31,12 +31,12 @@ pub struct Huge {
 }
 
 impl Frames {
-    /// Opens both files, if we may.
+    /// Opens `/proc/kpagecount` and `/proc/kpageflags`, if we may.
     pub fn open() -> Self {
         Self { counts: open::of_proc("kpagecount").ok(), flags: open::of_proc("kpageflags").ok() }
     }
 
-    /// How often the frame is mapped; `None` if not known.
+    /// How often the page in this frame is mapped; `None` if this is not known.
     pub fn mappings(&self, frame: u64) -> Option<u64> {
         word(self.counts.as_ref()?, frame).filter(|count| *count > 0)
     }
@@ -46,7 +46,7 @@ impl Frames {
         self.flags(frame).is_some_and(|flags| flags >> KSM & 1 == 1)
     }
 
-    /// Whether flags of frames can be read.
+    /// Whether the flags of page frames can be read.
     pub fn tells_flags(&self) -> bool {
         self.flags.is_some()
     }

@@ -51,7 +51,7 @@ pub(crate) fn line(line: &[u8], last: Option<&mut Mapping>) -> Line {
     Line::About
 }
 
-/// Start and end address of a line, and the rest of the line.
+/// Start and end address of the mapping that a line begins, and the rest of the line.
 pub(crate) fn ends(line: &[u8]) -> Option<(u64, u64, &[u8])> {
     let (start, rest) = hexadecimal(line)?;
     let (end, rest) = hexadecimal(rest.strip_prefix(b"-")?)?;
@@ -65,7 +65,7 @@ pub(crate) struct Columns<'a> {
     pub(crate) end: u64,
     /// Permissions of the mapping, such as `rw-p`.
     pub(crate) rights: &'a [u8],
-    /// Hexadecimal text, like the device numbers.
+    /// Offset in the file as hexadecimal text, like the device numbers.
     pub(crate) offset: &'a [u8],
     pub(crate) device: &'a [u8],
     pub(crate) inode: &'a [u8],
@@ -159,7 +159,7 @@ fn about(line: &[u8], totals: &mut SmapsTotals) {
     }
 }
 
-/// `hg` is MADV_HUGEPAGE, `nh` MADV_NOHUGEPAGE.
+/// The advice that a program gave for a mapping: `hg` is MADV_HUGEPAGE, `nh` MADV_NOHUGEPAGE.
 fn huge_page_advice(flags: &[u8]) -> Option<bool> {
     words(flags).find_map(|flag| match flag {
         b"hg" => Some(true),

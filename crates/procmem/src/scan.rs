@@ -31,7 +31,7 @@ pub mod category {
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Region {
-    /// Address of the first page.
+    /// Address of the first page of the region.
     pub start: u64,
     /// First address after the region.
     pub end: u64,
@@ -46,11 +46,11 @@ pub struct Search {
     pub start: u64,
     /// First address after the range.
     pub end: u64,
-    /// Report pages that are in any of these categories.
+    /// The search reports pages that are in any of these categories.
     pub any_of: u64,
-    /// Report these categories of the pages found.
+    /// The search says of each region which of these categories its pages are in.
     pub tell: u64,
-    /// Stop after this many pages.
+    /// The search stops after this many pages.
     pub most: u64,
 }
 

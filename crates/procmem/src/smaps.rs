@@ -15,10 +15,11 @@ use pagewise_model::{Bytes, WatchedProcess};
 use crate::maps::ends;
 use crate::open;
 
-/// Number of pages, by the start address of their mapping.
+/// Number of pages in RAM or swap, by the start address of their mapping.
 pub type Resident = HashMap<u64, u64>;
 
-/// Empty if smaps cannot be read; mappings beyond the size limit are missing.
+/// The number of pages in RAM or swap of each mapping of a process. Empty if smaps cannot be read;
+/// mappings beyond the size limit are missing.
 pub fn resident(pid: u32, page_size: u64) -> Resident {
     parse(&open::text_of_process(pid, "smaps").unwrap_or_default(), page_size)
 }
@@ -57,7 +58,7 @@ impl Proportions {
     }
 }
 
-/// Empty if smaps cannot be read.
+/// The process's share of the shared pages in each of its mappings. Empty if smaps cannot be read.
 pub fn proportions(pid: u32) -> Proportions {
     let page_size = rustix::param::page_size() as u64;
     parse_proportions(&open::text_of_process(pid, "smaps").unwrap_or_default(), page_size)
@@ -72,7 +73,8 @@ struct Sizes {
 }
 
 impl Sizes {
-    /// Sizes are rounded down to KiB, so the share is slightly too small.
+    /// The share of each shared page that counts for this process. Sizes are rounded down to KiB,
+    /// so the share is slightly too small.
     fn part(self) -> Option<f64> {
         let of_shared = self.proportional.saturating_sub(self.private) as f64;
         (self.shared > 0).then(|| (of_shared / self.shared as f64).clamp(0.001, 1.0))

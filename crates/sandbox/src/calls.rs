@@ -31,7 +31,7 @@ pub(crate) fn limit(resource: Resource, most: u64) {
     }
 }
 
-/// Forbids core dumps, and tracing by other programs of the same user.
+/// Forbids core dumps of this process, and tracing by other programs of the same user.
 pub(crate) fn forbid_dumps() {
     prctl(libc::PR_SET_DUMPABLE, 0);
 }
@@ -177,7 +177,7 @@ fn check_result(result: libc::c_long) -> io::Result<libc::c_long> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// A private mapping, unmapped when this is dropped.
+/// A private mapping of this process, unmapped when this is dropped.
 pub(crate) struct Mapping {
     start: NonNull<u8>,
     length: usize,
@@ -190,7 +190,7 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// A mapping filled with zeros.
+    /// A private mapping of `length` bytes, filled with zeros.
     pub(crate) fn new(length: usize) -> io::Result<Self> {
         if isize::try_from(length).is_err() {
             return Err(io::ErrorKind::InvalidInput.into());

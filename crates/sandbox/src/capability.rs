@@ -27,7 +27,7 @@ impl Capability {
     }
 }
 
-/// The bits of these capabilities.
+/// The bits of these capabilities, as the kernel numbers them.
 pub(crate) fn bits(kept: &[Capability]) -> u64 {
     kept.iter().fold(0, |bits, capability| bits | capability.bit())
 }

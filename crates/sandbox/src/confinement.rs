@@ -13,7 +13,7 @@ const RECORDING_SPACE: u64 = 1 << 30;
 /// The privileges that a process keeps for its next task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Confinement {
-    /// Determines which system calls remain allowed; `None` for all of them.
+    /// The task, which determines which system calls remain allowed; `None` for all of them.
     purpose: Option<Purpose>,
     /// The capabilities that the process keeps; `None` keeps all.
     kept: Option<Vec<Capability>>,
@@ -21,7 +21,7 @@ pub struct Confinement {
     landlock: bool,
     /// Whether a process of root becomes one of the user nobody.
     leave_root: bool,
-    /// Limit on the address space.
+    /// Limit on the address space of the process, in bytes; `None` for no limit.
     address_space: Option<u64>,
     /// Whether an open terminal may be configured, and signals be raised.
     terminal: bool,
@@ -33,14 +33,14 @@ pub struct Confinement {
 pub struct Confined {
     /// Whether the process has only the capabilities that it was to keep.
     pub capabilities: bool,
-    /// Whether system calls are filtered.
+    /// Whether the process can make only the system calls of its task.
     pub filter: bool,
     /// The version of Landlock's interface that is in force; `None` if Landlock is not.
     pub landlock: Option<u32>,
 }
 
 impl Confinement {
-    /// For reading the pages of processes.
+    /// Privileges for reading the pages of processes.
     #[must_use]
     pub fn for_processes() -> Self {
         let kept = vec![Capability::ReadFiles, Capability::ReadMemory, Capability::ReadFrames];

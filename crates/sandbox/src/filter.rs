@@ -20,11 +20,11 @@ pub(crate) struct Instruction {
 pub(crate) enum Condition {
     /// The call is always allowed.
     Always,
-    /// If these bits of the lower half of an argument have this value.
+    /// The call is allowed if these bits of the lower half of an argument have this value.
     Bits { argument: u8, mask: u32, value: u32 },
     /// The call is allowed if the lower half of an argument is one of these values.
     OneOf { argument: u8, values: &'static [u32] },
-    /// If all bits of an argument are zero.
+    /// The call is allowed if all bits of an argument are zero.
     Zero { argument: u8 },
     /// The call is never allowed, and fails with this error instead of EPERM.
     Refused { errno: u32 },

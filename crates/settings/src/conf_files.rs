@@ -80,13 +80,14 @@ pub fn in_order(host: &HostRoot, folders: &[String], suffix: &'static str) -> Ve
     all
 }
 
-/// Whether the suffix of a file's name was probably forgotten.
+/// Whether the suffix of a configuration file's name was probably forgotten.
 #[must_use]
 pub fn lacks_suffix(name: &str) -> bool {
     !name.contains('.') && name != "README"
 }
 
-/// `etc/NAME`, `run/NAME`, `usr/local/lib/NAME` and `usr/lib/NAME`: files in earlier ones win.
+/// Folders in which systemd looks for files of a kind, such as `etc/sysctl.d`: files in earlier
+/// ones win.
 #[must_use]
 pub fn systemd_folders(name: &str) -> Vec<String> {
     ["etc", "run", "usr/local/lib", "usr/lib"].map(|root| format!("{root}/{name}")).to_vec()

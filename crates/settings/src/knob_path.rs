@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use pagewise_model::knob::{Access, Domain, KNOBS, Knob};
 use pagewise_model::{Name, Target};
 
-/// Rows whose path has no placeholder, which are most.
+/// Rows of the knob table whose path has no placeholder, which are most.
 static PLAIN: LazyLock<HashMap<&str, &Knob>> =
     LazyLock::new(|| KNOBS.iter().map(|knob| (knob.path, knob)).collect());
 

@@ -20,7 +20,7 @@ pub fn is_plain(value: &[u8]) -> bool {
     value.len() <= 200 && text.split(separates).all(|word| is_size(word) || is_known(word))
 }
 
-/// Recognises `-1`, `0x7`, `4G`, `512MiB`, `50%` and the empty word.
+/// Whether a word is a number or size, such as `-1`, `0x7`, `4G`, `512MiB` or `50%`, or empty.
 fn is_size(word: &str) -> bool {
     let number = word.trim_start_matches(['-', '+']);
     if let Some(digits) = number.strip_prefix("0x") {

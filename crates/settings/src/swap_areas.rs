@@ -13,7 +13,7 @@ use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Target};
 use crate::collector::{Collector, section, split_assignment};
 use crate::units;
 
-/// The table of file systems and swap areas.
+/// Path of the table of file systems and swap areas.
 pub const FSTAB: &str = "etc/fstab";
 /// Folders whose links enable a unit at boot.
 const WANTS: [&str; 2] =
@@ -34,7 +34,7 @@ pub(crate) fn read_fstab(host: &HostRoot) -> Vec<PersistentSetting> {
     all.finish()
 }
 
-/// A swap area in `/etc/fstab`.
+/// A line of `/etc/fstab` that names a swap area.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FstabSwap {
     /// The path of the area, or `UUID=…`.
@@ -45,7 +45,8 @@ pub struct FstabSwap {
     pub is_automatic: bool,
 }
 
-/// Parses `/dev/sda2 none swap sw,pri=5 0 0`.
+/// Parses a line of fstab such as `/dev/sda2 none swap sw,pri=5 0 0`; `None` if it is not about
+/// swap.
 #[must_use]
 pub fn fstab_line(line: &[u8]) -> Option<FstabSwap> {
     let mut fields = words(line);

@@ -26,7 +26,7 @@ pub const FOLDERS: [&str; 4] =
     ["etc/sysctl.d", "run/sysctl.d", "usr/local/lib/sysctl.d", "usr/lib/sysctl.d"];
 /// The file that `sysctl --system` reads last.
 pub const CONF: &str = "etc/sysctl.conf";
-/// Exists if systemd is the init process.
+/// Path of a file that exists only if systemd is the init process.
 pub const BOOTED_BY_SYSTEMD: &str = "run/systemd/notify";
 
 /// The settings in sysctl's files, and the number of files that are read.
@@ -66,7 +66,7 @@ fn conf(host: &HostRoot) -> Effect {
     Effect::Ignored(why.into())
 }
 
-/// Assignments and exclusions so far, by target.
+/// The assignments and exclusions that were read so far, by setting.
 #[derive(Debug, Default)]
 struct Reader {
     /// Number of applied lines that name each setting; patterns do not count.
@@ -139,7 +139,8 @@ pub struct Assignment {
     pub is_pattern: bool,
 }
 
-/// Parses `vm.swappiness = 10`, also `vm/swappiness` and with a leading `-` (ignore errors).
+/// Parses a line such as `vm.swappiness = 10`, also `vm/swappiness` and with a leading `-` (ignore
+/// errors).
 #[must_use]
 pub fn assignment(line: &[u8]) -> Option<Assignment> {
     let line = line.trim_ascii();

@@ -36,10 +36,10 @@ pub(crate) fn read(host: &HostRoot) -> Vec<PersistentSetting> {
     all.finish()
 }
 
-/// Paths in lines so far, with the first line for each.
+/// The paths that lines so far name, with the first line for each.
 type Known = BTreeMap<String, First>;
 
-/// The first line for a path.
+/// The first line that names a path.
 #[derive(Debug)]
 struct First {
     place: usize,
@@ -96,7 +96,7 @@ fn worse(of_file: &Effect, of_line: &Effect) -> Effect {
 /// One line that writes to a file below `/proc/sys` or `/sys`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// The path, with specifiers and patterns.
+    /// The path to write to, with specifiers and patterns.
     pub path: String,
     /// The value to write, with specifiers.
     pub value: String,
@@ -106,7 +106,7 @@ pub struct Item {
     pub effect: Effect,
 }
 
-/// Parses `w /sys/kernel/mm/ksm/run - - - - 1`.
+/// Parses a line such as `w /sys/kernel/mm/ksm/run - - - - 1`.
 #[must_use]
 pub fn item(line: &[u8]) -> Option<Item> {
     let line = line.trim_ascii();
@@ -145,7 +145,7 @@ fn is_setting(path: &str) -> bool {
     is_plain && ["/sys/", "/proc/sys/"].iter().any(|folder| path.starts_with(folder))
 }
 
-/// The next field, with quotes and escapes resolved.
+/// The next field of a line, with quotes and escapes resolved.
 fn next_field(rest: &mut &[u8]) -> Option<String> {
     let text = rest.trim_ascii_start();
     let mut word = Vec::new();

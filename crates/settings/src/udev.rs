@@ -120,7 +120,7 @@ fn has_words(text: &[u8]) -> bool {
     WORDS.iter().any(|word| memchr::memmem::find(text, word.as_bytes()).is_some())
 }
 
-/// The part after `zram` in the kernel names that the rule matches.
+/// What follows `zram` in the kernel names of devices that the rule matches.
 fn devices(tokens: &[Token<'_>]) -> Vec<String> {
     let named = tokens.iter().find(|token| token.key == "KERNEL" && token.operator == "==");
     let names = named.map_or("", |token| token.value.as_str()).split('|');
@@ -162,7 +162,7 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
     all
 }
 
-/// Parses `KEY{attribute}=="value",` and returns the rest.
+/// Parses one part of a rule, `KEY{attribute}=="value",`, and returns the rest.
 fn token(text: &str) -> Option<(Token<'_>, &str)> {
     let text = text.trim_start_matches([' ', '\t', ',']);
     let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))?;
@@ -180,7 +180,7 @@ fn token(text: &str) -> Option<(Token<'_>, &str)> {
     (!key.is_empty()).then_some((Token { key, attribute, operator, value }, rest))
 }
 
-/// Parses `"text"`, in which `\"` stands for a quotation mark.
+/// Parses a quoted text, in which `\"` stands for a quotation mark, and returns the rest.
 fn parse_quoted(text: &str) -> Option<(String, &str)> {
     let inner = text.strip_prefix('"')?;
     let mut value = String::new();

@@ -24,7 +24,7 @@ pub const FOLDERS: [&str; 4] = [
     "etc/systemd/system",
     "run/systemd/system",
 ];
-/// Types of units that have a cgroup.
+/// Suffixes of units that have a cgroup.
 const KINDS: [&str; 6] = [".service", ".slice", ".scope", ".socket", ".mount", ".swap"];
 
 /// Properties of units that limit memory, and the cgroup file that each one sets.
@@ -45,7 +45,7 @@ const PROPERTIES: [(&str, Option<&str>); 14] = [
     ("OOMPolicy", None),
 ];
 
-/// A unit's own files and its drop-in folders; earlier folders win.
+/// A unit's own files and the files in its drop-in folders; earlier folders win.
 #[derive(Debug, Default)]
 struct UnitFiles {
     own: Vec<String>,

@@ -16,7 +16,8 @@ use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Target};
 use crate::collector::{Collector, section, split_assignment};
 use crate::conf_files::in_order;
 
-/// Folders with zram-generator's files; earlier ones win.
+/// Folders with zram-generator's files; of files with the same name, the one in the earlier folder
+/// is read.
 const FOLDERS: [&str; 4] =
     ["run/systemd", "etc/systemd", "usr/local/lib/systemd", "usr/lib/systemd"];
 /// Name of zram-generator's main file; drop-ins are in a folder of this name with the suffix `.d`.
@@ -26,11 +27,11 @@ pub const GENERATOR: &str = "usr/lib/systemd/system-generators/zram-generator";
 /// The configuration file of zram-tools.
 pub const ZRAM_TOOLS: &str = "etc/default/zramswap";
 pub(crate) const ZRAMSWAP: &str = "etc/systemd/system/multi-user.target.wants/zramswap.service";
-/// Keys of zram-generator that are not settings of the knob table.
+/// Keys in zram-generator's files that are not settings of the knob table.
 const OPTIONS: [&str; 5] =
     ["host-memory-limit", "mount-point", "fs-type", "options", "memory-limit"];
 
-/// The paths of zram-generator's main file; earlier ones win.
+/// The paths at which zram-generator looks for its main file; earlier ones win.
 #[must_use]
 pub fn generator_files() -> [String; 4] {
     FOLDERS.map(|folder| format!("{folder}/{GENERATOR_FILE}"))
@@ -103,7 +104,7 @@ fn read_generator_file(all: &mut Collector<'_>, path: &str, effect: &Effect) {
     });
 }
 
-/// Parses the section name `zram0` of `[zram0]`.
+/// Parses the name of a section of zram-generator's files, such as `zram0`.
 #[must_use]
 pub fn zram_section(name: &[u8]) -> Option<&str> {
     let name = std::str::from_utf8(name).ok()?;
@@ -187,7 +188,7 @@ pub(crate) fn read_zram_tools(host: &HostRoot) -> Vec<PersistentSetting> {
     all
 }
 
-/// Parses `ALGO=zstd` as the shell does.
+/// Parses a line of zram-tools' file such as `ALGO=zstd`, as the shell does.
 #[must_use]
 pub fn zram_tools_key(line: &[u8]) -> Option<(&'static str, &[u8])> {
     let (key, value) = split_assignment(line)?;

@@ -23,15 +23,15 @@ const NEWS: Duration = Duration::from_millis(250);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MergeError {
-    /// The file is not writable for us.
+    /// The sysfs file that starts a pass is not writable for us.
     #[error(
         "zmerge{0}: not allowed to start or end a pass: /sys/block/zmerge{0}/merge is for root"
     )]
     NotAllowed(u32),
-    /// Another pass is still running.
+    /// Another pass over the device is still running.
     #[error("zmerge{0}: a pass is running already")]
     Running(u32),
-    /// The device has no size.
+    /// The device has no size, so it stores nothing.
     #[error("zmerge{0}: it has no disksize, so it stores nothing to merge")]
     NoSize(u32),
     /// The device's `merge_mode` is `off`.
@@ -40,7 +40,7 @@ pub enum MergeError {
     /// The device was removed before or during the pass.
     #[error("zmerge{0}: no such device any more")]
     Gone(u32),
-    /// Any other error of the kernel.
+    /// Any other error that the kernel returned.
     #[error("zmerge{id}: merge")]
     Kernel {
         /// The number of the zmerge device.

@@ -83,7 +83,7 @@ pub(crate) struct MemoryController {
     pub(crate) folder: String,
 }
 
-/// The value of a setting.
+/// A setting that was changed, with the old value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SettingChange {
     /// Name of the setting in the knob table.
@@ -92,7 +92,7 @@ pub(crate) struct SettingChange {
     pub(crate) old: String,
     /// The value that we wrote, as the kernel prints it.
     pub(crate) ours: String,
-    /// The write that restores the old value.
+    /// The write to a file that restores the old value.
     pub(crate) back: Write,
 }
 
@@ -168,14 +168,15 @@ pub(crate) struct Write {
     pub(crate) value: String,
 }
 
-/// The identity of a block device: device numbers are reused, sequence numbers never.
+/// The identity of a block device by number and disk sequence number: device numbers are reused,
+/// sequence numbers never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Device {
     pub(crate) number: u32,
     pub(crate) diskseq: u64,
 }
 
-/// The identity of a file or folder.
+/// The identity of a file or folder: the device of its file system, and its inode number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Identity {
     pub(crate) device: u64,
@@ -202,7 +203,7 @@ impl RecordedChange {
         }
     }
 
-    /// A description in words, such as `swap on /dev/zram3`.
+    /// Describes the change in words, such as `swap on /dev/zram3`.
     pub(crate) fn describe(&self, made: Option<Device>) -> String {
         match self {
             Self::Module(module) => format!("module {}", module.name),

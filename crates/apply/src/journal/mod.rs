@@ -36,7 +36,7 @@ const SUFFIX: &str = ".journal";
 /// Suffix of the journal of a plan. It is kept as long as the plan is applied, and no other run
 /// undoes it by itself.
 const PLAN_SUFFIX: &str = ".plan";
-/// Digits of a journal's number.
+/// Number of digits in the number of a journal's name.
 const DIGITS: usize = 8;
 const MAX_NUMBER: u64 = 99_999_999;
 
@@ -108,7 +108,7 @@ fn without_suffix(name: &str) -> &str {
     [SUFFIX, PLAN_SUFFIX].iter().find_map(|it| name.strip_suffix(it)).unwrap_or(name)
 }
 
-/// A journal that is being written.
+/// A journal to which records are appended.
 #[derive(Debug)]
 pub(crate) struct Journal {
     path: String,

@@ -14,7 +14,7 @@ use super::change::{Device, Identity, RecordedChange, SettingChange};
 use super::record::{self, PlannedRun, Record, RunStart};
 use crate::loan::zram;
 
-/// The records of a journal.
+/// The records of a journal that was read, and what is wrong with it.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Reading {
     pub(crate) records: Vec<Record>,
@@ -180,7 +180,7 @@ pub(crate) struct OpenChange {
     pub(crate) id: u64,
     pub(crate) change: RecordedChange,
     pub(crate) made: Option<Device>,
-    /// For a file or cgroup: its identity.
+    /// For a file or cgroup: its identity, if the journal recorded it.
     pub(crate) identity: Option<Identity>,
     /// The value that somebody else wrote after our change.
     pub(crate) conflict: Option<String>,
@@ -207,7 +207,7 @@ impl OpenChange {
         }
     }
 
-    /// Whether this change, made later, must be undone before `earlier`.
+    /// Whether this change depends on `earlier`, so that it must be undone first.
     pub(crate) fn rests_on(&self, earlier: &Self) -> bool {
         use RecordedChange as C;
         let is_below = |path: &str, folder: &str| {

@@ -19,7 +19,7 @@ pub(crate) enum Record {
     Began(RunStart),
     /// The first line of a plan's journal: the run that writes it, and the whole plan.
     Planned(PlannedRun),
-    /// The changes that follow belong to this step of the plan.
+    /// The changes whose records follow belong to this step of the plan.
     Step { id: String },
     /// Every step of the plan was applied: its changes stay until the plan is undone.
     Applied,
@@ -35,13 +35,13 @@ pub(crate) enum Record {
         id: u64,
         what: RecordedChange,
     },
-    /// The created device has this number.
+    /// The zram device that a change created has this number.
     Made {
         #[serde(rename = "loan")]
         id: u64,
         device: Device,
     },
-    /// The created file or cgroup has this identity.
+    /// The file or cgroup that a change created has this identity.
     Identified {
         #[serde(rename = "loan")]
         id: u64,
@@ -76,7 +76,7 @@ pub(crate) struct RunStart {
     pub(crate) pagewise: String,
 }
 
-/// The run that applies a plan.
+/// The run that applies a plan, and the plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PlannedRun {
     #[serde(flatten)]

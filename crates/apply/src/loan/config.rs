@@ -20,7 +20,7 @@ pub(crate) fn staged_name(path: &str) -> String {
     format!("{folder}/.{name}.pagewise-new")
 }
 
-/// Writes the file of this change.
+/// Writes the configuration file of a change.
 pub(crate) fn set_file(host: &mut dyn HostOps, change: &FileChange) -> Result<(), Error> {
     let FileChange { path, old, ours: text } = change;
     replace(host, path, Staged::File { text, like: old.as_ref() })?;
@@ -30,7 +30,7 @@ pub(crate) fn set_file(host: &mut dyn HostOps, change: &FileChange) -> Result<()
     }
 }
 
-/// Creates the link of this change.
+/// Creates the symbolic link of a change.
 pub(crate) fn set_link(host: &mut dyn HostOps, change: &LinkChange) -> Result<(), Error> {
     let LinkChange { path, ours: to, .. } = change;
     replace(host, path, Staged::Link { to })?;

@@ -134,7 +134,7 @@ fn why_not_swapped(group: &GroupCharge, all: &[GroupCharge]) -> Option<String> {
     Some(format!("{} has as much swap as it may have ({max})", above.path))
 }
 
-/// Free space in other areas: on zram, and on disks.
+/// Free space in the other swap areas, in bytes: on zram, and on disks.
 fn free_elsewhere(area: &Area, all: &[Area]) -> (u64, u64) {
     let others = all.iter().filter(|other| other.path != area.path);
     others.fold((0, 0), |(in_ram, on_disk), other| {

@@ -14,7 +14,7 @@ use crate::journal::{Identity, NewSwapFile};
 use crate::loan::run::{Boot, OURS, Run, is_ours};
 use pagewise_model::undo::Outcome;
 
-/// The kind of thing, as part of the file's name.
+/// Part of the name of a swap file that says what kind of file it is.
 pub(crate) const KIND: &str = "swap-";
 
 /// Divisor of the free space that must stay free: one sixteenth.
@@ -30,7 +30,7 @@ pub(crate) fn refuse_escapes(folder: &str) -> Result<(), Error> {
     Err(Error::Absent { what: Name::from(folder).as_str().to_owned(), why })
 }
 
-/// The record for the journal, written before the file is created.
+/// The record of a new swap file for the journal, written before the file is created.
 pub(crate) fn new_file(
     host: &dyn HostOps,
     folder: &str,
@@ -58,7 +58,7 @@ pub(crate) fn new_file_at(
     Ok(NewSwapFile { path: path.to_owned(), folder_inode })
 }
 
-/// Creates the file, still empty.
+/// Creates an empty swap file, which is to be filled later.
 pub(crate) fn make(host: &mut dyn HostOps, path: &str) -> Result<Identity, Error> {
     host.act(&HostChange::MakeFile(path)).doing(|| path.to_owned())?;
     Ok(host.entry(path).doing(|| path.to_owned())?.identity)

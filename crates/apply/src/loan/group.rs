@@ -25,7 +25,7 @@ pub(crate) fn mount(host: &dyn HostOps) -> Result<(String, bool), Error> {
     })
 }
 
-/// The record for the journal, written before the group is created.
+/// The record of a new cgroup for the journal, written before the group is created.
 pub(crate) fn new_group(host: &dyn HostOps, mount: &str, unified: bool, id: u64) -> NewGroup {
     let stem = format!("{mount}/{OURS}{}", host.pid());
     let names = (id..).map(|n| format!("{stem}-{n}"));
@@ -162,13 +162,14 @@ fn settings(unified: bool, spec: &GroupSpec) -> Result<Vec<(&'static str, u64)>,
     Ok(all.filter_map(|(file, value)| Some((file, value?))).collect())
 }
 
-/// How long to wait for killed processes to exit: five seconds.
+/// How often to check whether killed processes have exited: for five seconds.
 const ROUNDS: u32 = 250;
 const BETWEEN: Duration = Duration::from_millis(20);
 /// Maximum number of child cgroups that are examined in one round.
 const MAX_GROUPS: usize = 1000;
 
-/// Removes the group of this change. Processes in it are killed.
+/// Removes the cgroup that a change created. Processes in it are killed. Processes in it are
+/// killed.
 pub(crate) fn undo(
     host: &mut dyn HostOps,
     group: &NewGroup,
@@ -235,7 +236,7 @@ fn tree(host: &dyn HostOps, folder: &str) -> Vec<String> {
     groups
 }
 
-/// Kills the processes in these groups; our own process is moved out instead.
+/// Kills the processes in these cgroups; our own process is moved out instead.
 fn clear_processes(
     host: &mut dyn HostOps,
     groups: &[String],

@@ -14,7 +14,7 @@ use crate::host_ops::{HostChange, HostOps};
 use crate::journal::{OpenChange, SettingChange, Write};
 use pagewise_model::undo::Outcome;
 
-/// The record for the journal, made before the value is written.
+/// The record of a change of a knob for the journal, made before the value is written.
 pub(crate) fn new_change(
     host: &dyn HostOps,
     name: &str,
@@ -236,7 +236,7 @@ fn restore_value(host: &mut dyn HostOps, back: &Write) -> Result<(), Error> {
     host.act(&HostChange::Write { path, value }).doing(|| format!("{path} = {value}"))
 }
 
-/// Restores the old value if the file still has ours.
+/// Restores the old value of a knob if its file still has the value that we wrote.
 pub(crate) fn undo(
     host: &mut dyn HostOps,
     change: &SettingChange,

@@ -21,13 +21,13 @@ use crate::loan::zram;
 /// it.
 #[derive(Debug)]
 pub(crate) struct Writer {
-    /// Dropped to end the thread.
+    /// Dropping this sender ends the thread.
     end: Option<Sender<()>>,
     thread: Option<JoinHandle<Result<(), Error>>>,
 }
 
 impl Writer {
-    /// Starts the thread with the first interval.
+    /// Starts the thread, whose first pass comes after one interval.
     pub(crate) fn start(
         mut host: Box<dyn HostOps + Send>,
         number: u32,

@@ -35,7 +35,7 @@ pub(crate) fn area(number: u32) -> String {
     format!("/dev/zram{number}")
 }
 
-/// The device number of a swap area on zram.
+/// The zram device number of a swap area; `None` if the area is not on zram.
 pub(crate) fn number_of(area: &str) -> Option<u32> {
     area.strip_prefix("/dev/zram")?.parse().ok()
 }
@@ -63,7 +63,7 @@ pub(crate) fn read_setup(host: &dyn HostOps, number: u32) -> Result<ZramSetup, E
     Ok(ZramSetup { number, algorithm, disksize, mem_limit: limit.unwrap_or_default() })
 }
 
-/// Whether a device in use as swap has the settings of the plan.
+/// Whether a zram device in use as swap has the settings that a plan gives it.
 pub(crate) fn is_as_planned(setup: &ZramSetup, priority: i32, planned: &ZramSwap) -> bool {
     let size = planned.disksize_bytes.get();
     let is_size = check_stored("", size, &setup.disksize.to_string()).is_ok();
@@ -119,7 +119,7 @@ fn disks(host: &dyn HostOps) -> Result<Vec<String>, Error> {
     host.names("/sys/block").doing(|| "/sys/block".to_owned())
 }
 
-/// The record for the journal, written before a device is created.
+/// The record of a new zram device for the journal, written before the device is created.
 pub(crate) fn new_device(host: &dyn HostOps) -> Result<NewZram, Error> {
     let disks = disks(host)?;
     let known: Vec<u64> = disks.iter().filter_map(|name| diskseq_of(host, name)).collect();
@@ -177,7 +177,7 @@ pub(crate) fn set_up(host: &mut dyn HostOps, number: u32, spec: &ZramSpec) -> Re
     check_stored(&path, spec.disksize.get(), &found)
 }
 
-/// Writes a value into a file of the device.
+/// Writes a value into a sysfs file of a zram device.
 pub(crate) fn set(
     host: &mut dyn HostOps,
     number: u32,
@@ -233,7 +233,7 @@ fn parameters(spec: &ZramSpec) -> Option<String> {
     (!given.is_empty()).then(|| format!("{whose} {}", given.join(" ")))
 }
 
-/// Removes the device of this change.
+/// Removes the zram device that a change created.
 pub(crate) fn undo(
     host: &mut dyn HostOps,
     new: &NewZram,

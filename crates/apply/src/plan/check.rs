@@ -26,7 +26,7 @@ use crate::loan::{drain, file as swap_file, knob, place, zram};
 /// what was found then must still be there at the write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CheckedStep {
-    /// The target value is in place: nothing is to be done.
+    /// The step has nothing to do, because its target value is in place.
     InPlace,
     Setting(SettingChange),
     File(FileChange),
@@ -66,7 +66,7 @@ pub(crate) struct SwapFileToAdd {
     pub(crate) to: SwapFilePlan,
 }
 
-/// A new priority for an enabled swap area.
+/// A step that gives another priority to an enabled swap area.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SwapPriorityToSet {
     pub(crate) area: String,
@@ -78,7 +78,7 @@ const MAX_STEPS: usize = 200;
 const SAME_MEMORY: u64 = 50;
 const AGAIN: &str = "run `pagewise plan` again";
 
-/// What each step has to do.
+/// Compares each step of a plan with this machine, and returns what is to be done.
 pub(crate) fn check(
     host: &dyn HostOps,
     plan: &Plan,
@@ -238,7 +238,7 @@ fn target(change: &Change) -> Option<&str> {
     }
 }
 
-/// A change in a few words.
+/// Describes a change of a plan in a few words.
 pub(crate) fn describe_change(change: &Change) -> String {
     match change {
         Change::SetKnob { target, to, .. } => format!("{target} = {to}"),

@@ -32,25 +32,25 @@ use pagewise_model::undo::Return;
 /// How to apply a plan.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// How long programs are observed after the last step.
+    /// How long programs are observed after the last step of the plan.
     pub settle: Duration,
     /// Time after which the plan is undone unless it was confirmed; `None` if it is applied
     /// without a trial.
     pub trial: Option<Duration>,
-    /// Set by the caller to stop the run.
+    /// A flag that the caller sets to stop the run.
     pub stop: Arc<AtomicBool>,
 }
 
-/// Reported while a plan is applied.
+/// A message to the caller while a plan is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress<'a> {
     /// A step starts: its number from 1, the number of steps, and what it changes.
     Step(usize, usize, &'a str),
-    /// Programs are observed for this time.
+    /// The steps are done, and programs are observed for this time.
     Settling(Duration),
 }
 
-/// A plan that was not applied completely.
+/// The error of a plan that was not applied completely.
 #[derive(Debug, thiserror::Error)]
 #[error("step {number} of {steps}, {what}")]
 pub struct Failed {
@@ -208,7 +208,8 @@ fn undo_failed(
     Failed { returns, stay, journal: journal.filter(|_| is_left), ..failed }
 }
 
-/// Carries out one step. Returns the change that disabled a swap area if the step drained one.
+/// Carries out one step of the plan. Returns the change that disabled a swap area if the step
+/// drained one.
 fn carry_out_step(
     changes: &mut Transaction,
     step: &StepDone,

@@ -75,7 +75,7 @@ pub(crate) fn arm(changes: &mut Transaction, state: &str, time: Duration) -> Res
     Ok(())
 }
 
-/// Refuses if a plan is on trial.
+/// Refuses to go on if a plan is on trial.
 pub(crate) fn refuse_if_on_trial(journals: &[PlanJournal]) -> Result<(), Error> {
     match journals.iter().find(|it| it.reading.trial_end().is_some()) {
         None => Ok(()),

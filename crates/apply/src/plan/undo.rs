@@ -27,7 +27,7 @@ pub enum UndoTarget<'a> {
     All,
 }
 
-/// A journal of a plan.
+/// A journal of a plan, as far as it was read.
 #[derive(Debug)]
 pub(crate) struct PlanJournal {
     pub(crate) path: String,
@@ -63,7 +63,7 @@ pub(crate) fn plans_in_force(host: &dyn HostOps, folder: &str) -> Result<Vec<InF
     Ok(in_force.collect())
 }
 
-/// Refuses if a plan is neither fully applied nor undone.
+/// Refuses to go on if a plan is neither fully applied nor undone.
 pub(crate) fn refuse_if_interrupted(journals: &[PlanJournal]) -> Result<(), Error> {
     match journals.iter().find(|it| it.is_read && !it.reading.is_applied()) {
         None => Ok(()),
@@ -114,7 +114,7 @@ pub(crate) fn undo(
     Ok(undone.collect())
 }
 
-/// Refuses if a later plan has changed the same thing.
+/// Refuses to undo a plan if a later one has changed the same setting, file or device.
 fn refuse_if_changed_later(one: &PlanJournal, journals: &[PlanJournal]) -> Result<(), Error> {
     let own: Vec<String> = one.reading.open_changes().iter().flat_map(targets).collect();
     let later = journals.iter().skip_while(|it| it.path != one.path).skip(1);

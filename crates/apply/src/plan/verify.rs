@@ -22,7 +22,7 @@ use crate::plan::undo::PlanJournal;
 /// Which plans are compared with the machine.
 #[derive(Debug, Clone, Copy)]
 pub enum VerifyTarget<'a> {
-    /// Every plan that is in force.
+    /// All plans in force.
     All,
     /// The plan in force with this journal number or plan id.
     One(&'a str),

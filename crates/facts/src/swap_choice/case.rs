@@ -15,7 +15,7 @@ use super::decision::SwapEvidence;
 #[derive(Debug)]
 pub(crate) struct Missing(pub(crate) String);
 
-/// A machine, and what was measured on it.
+/// A machine and the measurements from which the decision between zram and zswap is made.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Case<'a> {
     pub(crate) interval: &'a Interval,
@@ -27,7 +27,7 @@ pub(crate) struct Case<'a> {
 #[derive(Debug)]
 pub(crate) struct Slots {
     pub(crate) free: Bytes,
-    /// Uncompressed size of the pages in a full pool.
+    /// Uncompressed size of the pages that a full zswap pool holds.
     pub(crate) wanted: Bytes,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Slots {
 pub(crate) struct ClosedToZswap<'a> {
     /// Of these cgroups, the one with the most memory.
     pub(crate) group: &'a Cgroup,
-    /// The cgroup file with the value 0.
+    /// The cgroup file whose value 0 keeps zswap from storing the memory.
     pub(crate) file: &'static str,
     /// Anonymous memory of all these groups, in RAM and in swap.
     pub(crate) held: Bytes,

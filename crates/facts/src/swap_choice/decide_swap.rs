@@ -20,7 +20,7 @@ use super::decision::{Compression, Settled, SwapDecision, SwapEvidence, ZswapSet
 use super::words;
 use super::zram::{DENSE, FAST, algorithm, size_mib, zram_size};
 
-/// Below this ratio, compression frees less than a tenth of what is swapped.
+/// Compression ratio below which compression frees less than a tenth of what is swapped.
 const LEAST_RATIO: f64 = 1.1;
 /// The share of incompressible pages with which zram and zswap were measured to differ.
 const MUCH_INCOMPRESSIBLE: f64 = 0.3;
@@ -28,7 +28,7 @@ const MUCH_INCOMPRESSIBLE: f64 = 0.3;
 /// 0.35.
 const LITTLE_COLD: f64 = 0.1;
 
-/// Decides which of the two suits this machine.
+/// Decides whether zram or zswap suits this machine.
 #[must_use]
 pub fn decide_swap(interval: &Interval, evidence: &SwapEvidence) -> SwapDecision {
     let case = Case { interval, host: &interval.end, evidence };
@@ -145,7 +145,8 @@ fn in_use(case: &Case<'_>, disks: &[&Tier]) -> Result<Option<Settled>, Missing> 
     Ok(full.map(|tier| words::zram_full(case, tier, disks[0])))
 }
 
-/// Algorithm and size, as recommended by findings, `bench` and `scan`.
+/// The compression algorithm and size of a zram device, as findings, `bench` and `scan` recommend
+/// them.
 fn zram_settings(case: &Case<'_>) -> (Name, Bytes) {
     let host = case.host;
     let chosen = || host.zram.first().and_then(algorithm).cloned();

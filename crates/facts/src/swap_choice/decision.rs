@@ -20,13 +20,13 @@ pub enum Compression {
 pub struct SwapEvidence {
     /// Compression ratio of the memory in use: original bytes per byte of memory used.
     pub ratio: Option<f64>,
-    /// Share of incompressible pages, 0 to 1.
+    /// Share of the measured pages that do not compress, 0 to 1.
     pub incompressible: Option<f64>,
     /// Share of the measured pages that were not used recently, 0 to 1.
     pub cold: Option<f64>,
-    /// The result of a trial with the user's own command.
+    /// The result of a trial of zram against zswap with the user's own command.
     pub trial: Option<SwapTrial>,
-    /// Algorithm and size for zram, if a measurement has determined them.
+    /// Compression algorithm and size for a zram device, if a measurement has determined them.
     pub zram: Option<(Name, Bytes)>,
     /// Whether using little memory is more important than using little CPU time.
     pub is_density_wanted: bool,
@@ -46,13 +46,13 @@ pub struct SwapTrial {
 pub struct ZswapSettings {
     /// Name of the compressor in the kernel's crypto API.
     pub compressor: Name,
-    /// Limit of the pool, in percent of RAM.
+    /// Limit of the size of zswap's pool, in percent of RAM.
     pub max_pool_percent: u64,
-    /// Whether the kernel has the shrinker, which is then to be enabled.
+    /// Whether the kernel has zswap's shrinker, which is then to be enabled.
     pub has_shrinker: bool,
 }
 
-/// zram or zswap, and why.
+/// The decision between zram and zswap, and its reasons.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SwapDecision {
     /// The choice between zram and zswap; `None` if it is undecided.
@@ -61,7 +61,7 @@ pub struct SwapDecision {
     pub why: String,
     /// What would change the decision, in a sentence.
     pub changes: String,
-    /// Algorithm and size for a zram device, if one is created.
+    /// Compression algorithm and size for a zram device, if one is created.
     pub zram: (Name, Bytes),
     /// Settings of zswap, if it is used.
     pub zswap: ZswapSettings,

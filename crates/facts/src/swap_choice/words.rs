@@ -8,7 +8,7 @@ use pagewise_model::{Bytes, Cgroup, FeatureState, Name, Tier, shell_quoted};
 use super::case::{Case, ClosedToZswap, Missing, Slots};
 use super::decision::{Compression, Settled, SwapTrial, ZswapSettings};
 
-/// The effect of the shrinker in the guests: docs/zram-or-zswap.md.
+/// The effect of zswap's shrinker, measured in guests: docs/zram-or-zswap.md.
 const FEWER_READS: &str = "in guests with 6.12 and 7.2, zswap with its shrinker read 25 to 64 % fewer pages from a \
                            disk than zram with as much RAM in front of it (docs/zram-or-zswap.md)";
 const BY_TRIAL: &str = "A trial with your own programs decides.";
@@ -104,7 +104,7 @@ pub(crate) fn zram_alone(case: &Case<'_>, percent: u64) -> Settled {
     )
 }
 
-/// What happens when a zram device in front of a disk is full.
+/// A sentence that says what happens when a zram device in front of a disk is full.
 fn when_full(disk: &Tier) -> String {
     format!(
         "When zram is full, the kernel writes newer pages to {} while older ones stay in RAM",

@@ -19,7 +19,7 @@ const MOST_TIMES_RAM: f64 = 2.0;
 /// The compression algorithm that is fastest to read on every CPU that we measured; `pagewise
 /// bench` measures it on this memory.
 pub const FAST: &str = "lz4";
-/// The kernel's algorithm with the best compression ratio.
+/// The compression algorithm of the kernel with the best ratio.
 pub const DENSE: &str = "zstd";
 
 /// The recommended disksize of one zram device for this host, in whole MiB.

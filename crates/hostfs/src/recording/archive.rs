@@ -125,7 +125,7 @@ fn trailing_zeros(bytes: &[u8]) -> usize {
     chunks * STEP + rest.take_while(|&&byte| byte == 0).count()
 }
 
-/// Why reading entries ended.
+/// Why reading the entries of an archive ended.
 enum ReadEnd {
     All,
     Full,
@@ -158,7 +158,7 @@ fn take_entries(archive: &mut Archive<impl Read>, parts: &mut Parts) -> std::io:
 #[derive(Debug, Default)]
 struct LongNames {
     path: Option<Vec<u8>>,
-    /// The target of a link.
+    /// The target of the entry, if it is a link.
     target: Option<Vec<u8>>,
 }
 

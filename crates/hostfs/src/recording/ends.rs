@@ -8,7 +8,7 @@ use crate::root::HostRoot;
 pub struct Ends {
     /// The host at the earlier time; `None` if the recording is of one time.
     pub start: Option<HostRoot>,
-    /// The host at the later time.
+    /// The host at the later time, or at the only one.
     pub end: HostRoot,
     /// The first two readings of a recording over time, the earlier one first.
     pub first: Option<Box<[HostRoot; 2]>>,

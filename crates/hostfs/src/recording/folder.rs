@@ -16,7 +16,7 @@ use super::manifest::FILE;
 use super::parts::{Full, Parts, refused_path};
 use crate::kind::kind;
 
-/// Whether the folder contains `name`.
+/// Whether the folder of a recording contains an entry `name`.
 pub(super) fn holds(folder: &OwnedFd, name: &str) -> bool {
     open_beneath(folder, name, OFlags::PATH).is_ok()
 }

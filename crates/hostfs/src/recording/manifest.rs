@@ -15,7 +15,7 @@ use crate::answer::{Entry, Facts, Refusal};
 /// Path of the manifest in a recording.
 pub(super) const FILE: &str = "host.toml";
 
-/// The value of [`Manifest::format`].
+/// The format that this version writes, as [`Manifest::format`].
 pub const FORMAT: &str = "pagewise-recording/1";
 
 /// The manifest of a recording, `host.toml`.
@@ -23,9 +23,9 @@ pub const FORMAT: &str = "pagewise-recording/1";
 pub struct Manifest {
     /// The format of the recording, [`FORMAT`].
     pub format: String,
-    /// A hash of the host's name.
+    /// A hash of the host's name, instead of the name.
     pub name: String,
-    /// The kernel's release: only the digits of its version.
+    /// The release of the kernel, reduced to the digits of its version.
     pub kernel: String,
     /// Size of a base page in bytes; `None` if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -40,7 +40,7 @@ pub struct Manifest {
 pub struct End {
     /// Time of day, in seconds since 1970, UTC.
     pub unix_seconds: f64,
-    /// Seconds on a monotonic clock.
+    /// Time on a monotonic clock, in seconds.
     pub monotonic_seconds: f64,
     /// The clock of the kernel log: seconds without the time in which the machine was suspended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -82,7 +82,7 @@ impl Manifest {
         self
     }
 
-    /// Clock and page size at one end.
+    /// Clock and page size of the host at the end of the interval with this name.
     pub(super) fn facts(&self, end: &str) -> Facts {
         self.ends.get(end).map_or(Facts::unknown(self.page_size), |end| end.facts(self.page_size))
     }
@@ -100,7 +100,7 @@ impl End {
         }
     }
 
-    /// Clock and page size at this end.
+    /// Clock and page size of the host at this end of the interval.
     pub(super) const fn facts(&self, page_size: Option<u64>) -> Facts {
         Facts {
             unix_seconds: self.unix_seconds,
@@ -133,7 +133,7 @@ pub(super) fn refusal(text: &str) -> Refusal {
     }
 }
 
-/// The first error in `host.toml`, with its line.
+/// The problem that describes the first error in `host.toml`, with its line.
 fn garbled_part(text: &str, error: &toml::de::Error) -> PartProblem {
     let at = error.span().map_or(0, |span| span.start.min(text.len()));
     let before = text.as_bytes().get(..at).unwrap_or_default();

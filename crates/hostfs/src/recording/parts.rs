@@ -21,7 +21,7 @@ const DOTS: &str = "%2E%2E";
 /// The refusal for a file of the recording that we may not read because of its owner.
 const NOT_OURS: &str = "the recording's owner does not let you read it";
 
-/// The parts read so far.
+/// The parts of a recording that were read so far.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
     manifest: Option<Vec<u8>>,
@@ -53,7 +53,7 @@ struct Steps {
     work: usize,
     /// The documents of the steps with the times of their readings, if they are to be kept.
     kept: Option<Vec<(End, Vec<u8>)>>,
-    /// The number of the first step that could not be used.
+    /// The number of the first step that could not be used, if any.
     refused: Option<usize>,
 }
 
@@ -75,7 +75,7 @@ impl Parts {
         }
     }
 
-    /// Whether no file or folder was found so far.
+    /// Whether no file or folder of the recording was found so far.
     pub(super) fn is_empty(&self) -> bool {
         self.entries == 0
     }
@@ -278,7 +278,7 @@ impl Parts {
         self.troubles.splice(0..0, whole);
     }
 
-    /// Why this is not a recording; `None` if it is one.
+    /// Why the parts are not a recording; `None` if they are one.
     fn unusable(&self) -> Option<String> {
         let bare = self.bare.keys().any(|path| path.starts_with("proc/"));
         match &self.broken {

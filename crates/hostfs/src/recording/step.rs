@@ -55,7 +55,7 @@ pub struct Step {
     lines: BTreeMap<String, Vec<(usize, String)>>,
 }
 
-/// The bytes of a file.
+/// The bytes of a file, as text if they are UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Contents {

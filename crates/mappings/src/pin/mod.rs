@@ -29,10 +29,10 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use part::{Part, PartKey};
 
-/// ESRCH: no such process.
+/// The error of the kernel if a process does not exist (ESRCH).
 const ENDED: i32 = rustix::io::Errno::SRCH.raw_os_error();
 
-/// Locked code of some processes.
+/// The code of some processes, locked into memory.
 #[derive(Debug)]
 pub struct CodePin {
     targets: Vec<(u32, OwnedFd)>,

@@ -17,7 +17,7 @@ use crate::maps::Mapping;
 pub struct Block {
     /// First address of the block.
     pub address: u64,
-    /// Pages in RAM, without the zero page.
+    /// Number of pages of the block in RAM, without the zero page.
     pub present: u32,
     /// Number of pages of the block that are mapped to the zero page.
     pub zero: u32,
@@ -44,7 +44,8 @@ pub struct Exclusive {
     pub exclusive: u32,
     /// Number of pages of the block in swap.
     pub swapped: u32,
-    /// Pages of files or shmem: the address space was mapped differently since.
+    /// Number of pages of the block that belong to files or shmem: the address space was mapped
+    /// differently since.
     pub of_file: u32,
 }
 
@@ -110,7 +111,7 @@ impl Memory {
         Ok(filler.summed.blocks.first().copied().unwrap_or(empty))
     }
 
-    /// Calls a function with each mapping and its sums.
+    /// Calls a function with each mapping and the sums over its pages.
     pub(super) fn each<'a>(
         &self,
         mappings: &'a [Mapping],
@@ -125,7 +126,7 @@ impl Memory {
         walked.map_err(|error| refuse(self.pid, "pagemap", error))
     }
 
-    /// Scans adjacent mappings of the same kind together.
+    /// Scans the page tables of adjacent mappings of the same kind together.
     fn each_scanned<'a>(
         &self,
         mappings: &'a [Mapping],

@@ -16,7 +16,7 @@ const HEAP: u64 = 64 << 20;
 /// Heaps of glibc's malloc that belong to other arenas than the main one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Heaps {
-    /// Number of heaps: at least one for each such arena.
+    /// Number of heaps: at least one for each arena except the main one.
     pub count: u64,
     /// How much memory all these heaps have in RAM.
     pub held: Bytes,

@@ -13,7 +13,7 @@ use crate::pagemap::Pagemap;
 const MOST_LINE: u64 = 1 << 15;
 /// Maximum number of mappings of a process that are read; the kernel's default limit is 65,530.
 const MOST_MAPPINGS: usize = 1 << 20;
-/// Maximum number of lines of smaps per mapping.
+/// Maximum number of lines of smaps that are read for each mapping.
 const LINES_EACH: usize = 32;
 
 /// Why a process could not be examined.
@@ -29,7 +29,7 @@ pub enum LookError {
     /// Another task holds the mmap lock of the process.
     #[error("process {0}: no answer in time: something holds its memory lock")]
     Stuck(u32),
-    /// Any other error of the kernel.
+    /// Any other error that the kernel returned.
     #[error("process {pid}: {what}")]
     Kernel {
         /// The id of the process.

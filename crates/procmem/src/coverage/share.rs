@@ -14,13 +14,13 @@ use super::pss::{field, text};
 use crate::maps::Mapping;
 use crate::scan::{Region, Search, category};
 
-/// Anonymous memory of a process in RAM.
+/// How much anonymous memory of a process is in RAM, and how much of it in huge pages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Share {
     /// All anonymous memory of the process, as the kernel counts it (`RssAnon`). Some kernels
     /// update this with a delay of some pages per CPU.
     pub anon: Bytes,
-    /// Of this, mapped as huge pages.
+    /// The part of it that is mapped as huge pages.
     pub huge: Bytes,
 }
 
@@ -47,7 +47,7 @@ pub fn share(pid: u32, block: u64) -> Result<Share, LookError> {
 }
 
 impl Memory {
-    /// Private anonymous memory in huge pages.
+    /// Size of the private anonymous memory in huge pages.
     fn huge(&self) -> Result<Bytes, LookError> {
         let mappings = self.large_mappings()?;
         let anonymous = mappings.iter().filter(|it| it.kind == MappingKind::Anonymous);

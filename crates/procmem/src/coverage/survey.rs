@@ -13,7 +13,7 @@ use super::blocks::count_blocks;
 use super::memory::{LookError, Memory};
 use crate::maps::Mapping;
 
-/// Number of mappings in the result.
+/// Number of mappings that the result names, largest first.
 const LARGEST: usize = 20;
 
 /// Examines how much of a process's memory is in huge pages. `detailed` also reads smaps, which

@@ -20,7 +20,7 @@ const MOST_AT_ONCE: u64 = 1 << 14;
 /// Number of entries of pagemap that are read at one time.
 const ENTRIES: usize = 1 << 12;
 
-/// Consecutive pages in the same state.
+/// Consecutive pages of a process in the same state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Run {
     pub(super) start: u64,
@@ -105,7 +105,7 @@ impl Memory {
         Ok(())
     }
 
-    /// At most `most` entries of pagemap, from `address` on.
+    /// Reads at most `most` entries of pagemap, from the page at `address` on.
     pub(super) fn entries(
         &self,
         address: u64,

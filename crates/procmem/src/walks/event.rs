@@ -20,7 +20,7 @@ pub(super) enum Role {
 /// An event that a hardware counter of the CPU counts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Event {
-    /// The name in `perf list`.
+    /// Name of the event in `perf list`.
     pub(super) name: &'static str,
     pub(super) role: Role,
     pub(super) what: EventSource,
@@ -38,7 +38,7 @@ pub(super) enum EventSource {
     Software(Software),
 }
 
-/// Events for which the kernel has a name.
+/// The events for which the kernel has a name.
 pub(super) const EVENTS: [Event; 5] = [
     event("cycles", Role::Cycles, EventSource::Hardware(Hardware::CPU_CYCLES)),
     event("instructions", Role::Instructions, EventSource::Hardware(Hardware::INSTRUCTIONS)),

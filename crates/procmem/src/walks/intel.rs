@@ -7,10 +7,10 @@
 
 use super::event::{Event, EventSource, Role, event};
 
-/// Client and server CPUs of family 6 from Skylake to Rocket Lake.
+/// Models of Intel's client and server CPUs of family 6 from Skylake to Rocket Lake.
 const SKYLAKE_ON: [u32; 14] =
     [0x4E, 0x5E, 0x55, 0x8E, 0x9E, 0xA5, 0xA6, 0x6A, 0x6C, 0x7D, 0x7E, 0x8C, 0x8D, 0xA7];
-/// Sapphire Rapids and Emerald Rapids.
+/// Models of Intel's Sapphire Rapids and Emerald Rapids.
 const SAPPHIRE_RAPIDS_ON: [u32; 2] = [0x8F, 0xCF];
 
 /// The event for cycles in which at least one page walk is active.

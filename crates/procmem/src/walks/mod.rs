@@ -188,7 +188,7 @@ fn no_such_event() -> Reading<u64> {
     Reading::absent(why, Source::file("perf event"))
 }
 
-/// The sum if both were counted.
+/// Adds a count to the sum, which becomes absent if either of them was not counted.
 fn add(sum: &mut Option<Reading<u64>>, more: Reading<u64>) {
     *sum = Some(match (sum.take(), more) {
         (None, more) => more,
@@ -200,7 +200,7 @@ fn add(sum: &mut Option<Reading<u64>>, more: Reading<u64>) {
     });
 }
 
-/// The count extrapolated to the whole time, because counters are multiplexed.
+/// A count extrapolated to the whole time, because the kernel multiplexes counters.
 fn scale(count: u64, enabled: u64, running: u64) -> u64 {
     let all = u128::from(count) * u128::from(enabled) / u128::from(running.max(1));
     u64::try_from(all).unwrap_or(u64::MAX)
