@@ -246,7 +246,8 @@ impl HostOps for Live {
                 kernel,
             },
             container: now.host.container.value().map(|kind| kind.as_str().to_owned()),
-            // the test that `sd_booted()` of libsystemd makes
+            // systemd is PID 1 if this folder exists: the test that `sd_booted()` of libsystemd
+            // makes
             has_systemd: Path::new("/run/systemd/system").is_dir(),
         }
     }

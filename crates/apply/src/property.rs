@@ -412,7 +412,7 @@ proptest! {
         };
         prop_assert!(!is_disputed || conflicts(&recovered) > 0);
         prop_assert_eq!(state(&fake), expected.clone());
-        // it is reported once more, then closed, then forgotten
+        // the conflict is reported once more, then closed, then forgotten
         let again = recover_all(&mut fake.clone(), STATE, Conflicts::Close).expect("readable");
         prop_assert_eq!(conflicts(&again), conflicts(&recovered));
         prop_assert!(recover(&fake).is_empty());

@@ -153,8 +153,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Creates and fills a swap file. Returns the number of the change. Returns the id of the
-    /// change.
+    /// Creates and fills a swap file. Returns the number of the change.
     pub(crate) fn add_swap_file(&mut self, new: NewSwapFile, size: Bytes) -> Result<u64, Error> {
         let path = new.path.clone();
         let id = self.announce(RecordedChange::SwapFile(new))?;

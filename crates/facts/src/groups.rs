@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Facts about memory cgroups: which is below which, which reached its own limit, which unit one
-//! belongs to.
+//! Facts about memory cgroups: which group is below which, which group reached its own limit, and
+//! to which systemd unit a group belongs.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which processes keep deleted files in memory open.
+//! Finds the processes that keep deleted files open whose contents are in memory.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which units need how much `memory.low` or `memory.min`, so that the kernel protects the memory
-//! of a cgroup.
+//! Computes which systemd units need how much `memory.low` or `memory.min`, so that the kernel
+//! protects the memory of a cgroup.
 //!
 //! The kernel limits the protection of a cgroup to that of each parent except the root, and the
 //! children of a cgroup share its protection (`memory.low` in

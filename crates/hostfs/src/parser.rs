@@ -109,7 +109,7 @@ fn entry(part: &[u8]) -> Entry {
     }
 }
 
-/// A parser for a reader of these files.
+/// A parser, for fuzzing, of a reader of these files.
 pub const fn files(
     name: &'static str,
     paths: &'static [&'static str],
@@ -123,7 +123,7 @@ pub const fn bytes(name: &'static str, read: fn(&[u8]), sample: fn() -> Vec<u8>)
     Parser { name, paths: &[], read: Read::Bytes(read, sample) }
 }
 
-/// The parsers of this crate: the parts of a recording.
+/// The parsers of this crate: one for each part of a recording.
 pub static PARSERS: &[Parser] = &[
     bytes("manifest", manifest, || MANIFEST.to_vec()),
     bytes("archive", archive, || make_tar("host.toml", MANIFEST)),

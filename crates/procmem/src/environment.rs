@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One variable of another process's environment, as it was when its program was started. No other
-//! variable is kept.
+//! Reads one variable of another process's environment, as it was when its program was started. No
+//! other variable is kept.
 
 use std::io;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `/proc/PID/pagemap`: eight bytes for each page of address space.
+//! Reads `/proc/PID/pagemap`, which has eight bytes for each page of the process's address space.
 //!
 //! The open file belongs to the memory that the process had at that time: once this is gone (exit,
 //! exec) the file is empty, even if the process id was reused. Frame numbers are zero for all users

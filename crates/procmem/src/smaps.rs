@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! From `/proc/PID/smaps`: how many pages of each mapping are in RAM or in swap, and the process's
-//! proportional share of its shared pages.
+//! Reads from `/proc/PID/smaps` how many pages of each mapping are in RAM or in swap, and the
+//! process's proportional share of its shared pages.
 //!
 //! Reading it is expensive (12 ms per resident GiB). It is read only if pages of a large address
 //! space must be found without PAGEMAP_SCAN, for processes that share private pages if we may not

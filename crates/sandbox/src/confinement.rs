@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which privileges this process keeps for its next task.
+//! The privileges that this process keeps for its next task.
 
 use crate::capability::{self, Capability};
 use crate::filter::{self, ARCHITECTURE};

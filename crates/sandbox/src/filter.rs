@@ -133,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    /// A system call as the program sees it.
+    /// A system call as the filter program sees it.
     #[derive(Debug, Clone, Copy)]
     struct Call {
         number: u32,
@@ -157,7 +157,7 @@ mod tests {
         }
     }
 
-    /// Runs a program as the kernel would.
+    /// Runs a filter program as the kernel would.
     fn run(program: &[Instruction], call: &Call) -> u32 {
         let (mut at, mut held) = (0, 0);
         loop {
@@ -173,7 +173,7 @@ mod tests {
         }
     }
 
-    /// The result according to the rules.
+    /// The result that the rules demand for a call.
     fn naive(rules: &[Rule], call: &Call) -> u32 {
         let low = |argument: u8| call.arguments[usize::from(argument)] & 0xffff_ffff;
         let Some(rule) = rules.iter().find(|rule| rule.number == call.number) else {

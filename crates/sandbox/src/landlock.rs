@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Landlock: no file is changed or executed, no TCP port is used, and no process outside is
-//! signalled.
+//! Confines this process with Landlock: it can change or execute no file, use no TCP port, and
+//! signal no process outside.
 //!
 //! Files that are already open are not affected. Each version of the interface supports more; the
 //! kernel reports which one it has.

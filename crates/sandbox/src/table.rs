@@ -163,9 +163,9 @@ pub(crate) fn rules(purpose: Purpose, pid: u32, terminal: bool) -> Vec<Rule> {
         rule(libc::SYS_prctl, OneOf { argument: 0, values: NAMES }),
         rule(libc::SYS_ioctl, OneOf { argument: 1, values: requests }),
         rule(libc::SYS_fcntl, OneOf { argument: 1, values: DESCRIPTORS }),
-        // only for reading limits, not for setting them
+        // this call is allowed for reading limits only, not for setting them
         rule(libc::SYS_prlimit64, Zero { argument: 2 }),
-        // for terminating with a signal that the process sends to itself
+        // this call is allowed for terminating with a signal that the process sends to itself
         rule(libc::SYS_tgkill, Bits { argument: 0, mask: u32::MAX, value: pid }),
     ]);
     rules

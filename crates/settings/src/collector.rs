@@ -24,8 +24,7 @@ impl<'h> Collector<'h> {
         Self { host, mechanism, all: Vec::new() }
     }
 
-    /// Adds a setting that a line of a file sets. White space in the value is folded. White space
-    /// in the value is folded.
+    /// Adds a setting that a line of a file sets. White space in the value is folded.
     pub(crate) fn add(&mut self, target: Target, value: &[u8], line: &Line<'_>, effect: &Effect) {
         self.add_at(0, target, value, line, effect);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which values a recording may contain: numbers, sizes, and words that are defined by the kernel,
-//! systemd or zram-generator. Other words may be names that people chose.
+//! Decides which values a recording may contain: numbers, sizes, and words that are defined by the
+//! kernel, systemd or zram-generator. Other words may be names that people chose.
 
 use pagewise_model::knob::{Domain, KNOBS};
 

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use pagewise_hostfs::{Entry, HostRoot};
 use pagewise_model::{Effect, PersistentSetting};
 
-/// A host with these files.
+/// A host whose files are these.
 pub(crate) fn host<'a, B: AsRef<[u8]>>(files: impl IntoIterator<Item = (&'a str, B)>) -> HostRoot {
     let file = |(path, bytes): (&str, B)| (path.to_owned(), Entry::File(bytes.as_ref().to_vec()));
     HostRoot::memory(files.into_iter().map(file))

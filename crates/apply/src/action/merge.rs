@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A merge pass of zmerge over one device: identical pages are stored once, and the freed pages are
-//! released.
+//! A merge pass of the zmerge module over one of its devices: identical pages are stored once, and
+//! the freed pages are released.
 //!
 //! It changes no setting and no contents, so there is nothing to undo; writing to a merged page
 //! separates it again. The kernel runs the pass beside I/O until it is complete, even if our

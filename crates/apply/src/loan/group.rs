@@ -168,8 +168,7 @@ const BETWEEN: Duration = Duration::from_millis(20);
 /// Maximum number of child cgroups that are examined in one round.
 const MAX_GROUPS: usize = 1000;
 
-/// Removes the cgroup that a change created. Processes in it are killed. Processes in it are
-/// killed.
+/// Removes the cgroup that a change created. Processes in it are killed.
 pub(crate) fn undo(
     host: &mut dyn HostOps,
     group: &NewGroup,

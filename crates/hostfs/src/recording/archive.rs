@@ -53,7 +53,7 @@ fn other_kind(first: &[u8]) -> Option<String> {
     match known {
         Some((_, kind)) => Some((*kind).to_owned()),
         None if first.is_empty() || first.starts_with(&ZSTD) || is_tar => None,
-        // its contents are not shown, because root can be made to open any file
+        // the contents of the file are not shown, because root can be made to open any file
         None => Some("a file of another kind".to_owned()),
     }
 }

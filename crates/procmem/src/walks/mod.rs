@@ -254,7 +254,7 @@ mod tests {
     const NONE: Event = event("none", Role::Cycles, EventSource::Software(Software(u64::MAX)));
 
     fn touch(pages: usize) {
-        // larger than what malloc reuses, so that the pages are new each time
+        // a buffer larger than what malloc reuses, so that the pages are new each time
         let mut fresh = vec![0u8; pages * 4096];
         fresh.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
         black_box(&fresh);
