@@ -96,8 +96,8 @@ const FATAL: [libc::c_int; 9] = [
 /// not allocate.
 #[derive(Debug)]
 struct HandlerCommand {
-    /// The process whose end the command waits for. A forked child inherits the handler but must
-    /// not start it.
+    /// Id of this process, for whose end the command waits. A forked child inherits the handler
+    /// but must not start it.
     pid: libc::pid_t,
     arguments: Vec<*const libc::c_char>,
     environment: Vec<*const libc::c_char>,

@@ -119,7 +119,7 @@ fn label(file: &OwnedFd) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// The error if that folder, or the nearest existing one above it, is not writable.
+/// Fails if the folder, or the nearest existing one above it, is not writable.
 pub(crate) fn may_write(folder: &str) -> io::Result<()> {
     let mut path = folder;
     loop {

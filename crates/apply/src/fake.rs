@@ -411,7 +411,8 @@ impl FakeHost {
         Ok(number)
     }
 
-    /// A newly created entry gets a new inode number, even under a name that existed before.
+    /// Gives a newly created file or group a new inode number, even under a name that existed
+    /// before.
     pub(crate) fn new_inode(&mut self, path: &str) {
         self.newest_inode += 1;
         self.inodes.insert(path.to_owned(), self.newest_inode);

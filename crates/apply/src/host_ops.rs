@@ -14,7 +14,7 @@ use pagewise_model::plan::PlannedMachine;
 
 use crate::journal::{FileText, Identity};
 
-/// One write to the machine: the smallest part of a change that happens or fails as a whole.
+/// One write to the machine, which happens or fails as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HostChange<'a> {
     /// Writes a value into a file of the kernel.
@@ -176,7 +176,8 @@ pub(crate) enum Config {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) identity: Identity,
-    /// Whether it is a regular file with one link that we own and that nobody else may write to.
+    /// Whether the entry is a regular file with one link that we own and that nobody else may
+    /// write to.
     pub(crate) is_own_file: bool,
     pub(crate) size: u64,
 }
@@ -245,7 +246,7 @@ pub(crate) struct Strain {
     pub(crate) some_us: Option<u64>,
     /// Time in which all tasks waited for memory, in microseconds.
     pub(crate) full_us: Option<u64>,
-    /// The share of the last 10 s in which all tasks waited, in percent.
+    /// The share of the last 10 s in which all tasks waited for memory, in percent.
     pub(crate) full_percent: u64,
     pub(crate) oom_kills: u64,
     /// Number of pages that were read back soon after they were reclaimed.
@@ -316,7 +317,7 @@ pub(crate) trait HostOps {
     /// Reads a configuration file; no link in its path is followed.
     fn config(&self, path: &str) -> io::Result<Config>;
 
-    /// The error if that folder, or the one in which it would be created, is not writable.
+    /// Fails if the folder, or the one in which it would be created, is not writable.
     fn may_write_config(&self, folder: &str) -> io::Result<()>;
 
     /// The facts about the machine that a plan depends on.

@@ -390,7 +390,8 @@ pub(crate) fn write(path: &str, value: &str) -> io::Result<()> {
     Err(io::Error::other(format!("took {written} of {} bytes", value.len())))
 }
 
-/// Checks and kills the process through the same pidfd, so that a reused process id is not killed.
+/// Kills a process if it is in the given cgroup. The check and the signal use the same pidfd, so
+/// that a reused process id is not killed.
 fn kill(pid: u32, group: &str) -> io::Result<()> {
     let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return Ok(()) };
     let process = match pidfd_open(pid, PidfdFlags::empty()) {
@@ -410,7 +411,8 @@ fn kill(pid: u32, group: &str) -> io::Result<()> {
     }
 }
 
-/// Follows no link in the last part of a path, and never blocks on the other end of a pipe.
+/// Sets flags so that opening follows no link in the last part of a path, and never blocks on the
+/// other end of a pipe.
 fn set_plain_flags(options: &mut OpenOptions) -> &mut OpenOptions {
     options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
 }
@@ -434,7 +436,7 @@ fn identity(found: &Metadata) -> Identity {
     Identity { device: found.dev(), inode: found.ino() }
 }
 
-/// Whether it is a regular file with one link that we own and nobody else may write to.
+/// Whether the file is a regular one with one link that we own and nobody else may write to.
 fn is_own(found: &Metadata) -> bool {
     distrust(found).is_none()
 }
@@ -485,9 +487,9 @@ fn make_file(path: &str) -> io::Result<()> {
     sync_folder(path)
 }
 
-/// Allocates the file without holes, because the kernel does not swap to a file that has any. If
-/// the file system cannot allocate blocks without writing them, zeros are written; this can be
-/// stopped.
+/// Allocates the blocks of a file without holes, because the kernel does not swap to a file that
+/// has any. If the file system cannot allocate blocks without writing them, zeros are written;
+/// this can be stopped.
 fn fill_file(
     path: &str,
     meant: Identity,
@@ -521,8 +523,8 @@ fn write_zeros(to: &mut impl Write, size: Bytes, is_stopped: &dyn Fn() -> bool) 
     Ok(())
 }
 
-/// Checks and removes the file in the same open folder, so a change of its path meanwhile has no
-/// effect.
+/// Removes a file if it has this identity. The check and the removal use the same open folder, so
+/// a change of its path meanwhile has no effect.
 fn remove_own(path: &str, meant: Identity) -> io::Result<()> {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     let folder = File::open(if folder.is_empty() { "/" } else { folder })?;
@@ -553,7 +555,7 @@ fn keep_for_tests(journal: &str) -> io::Result<()> {
     fs::rename(journal, format!("{folder}/ended/{now}-{name}"))
 }
 
-/// Syncs the folder, so that a power cut does not restore or lose the name of a file.
+/// Syncs the folder of a file, so that a power cut does not restore or lose the file's name.
 fn sync_folder(path: &str) -> io::Result<()> {
     let folder = Path::new(path).parent().unwrap_or(Path::new("/"));
     File::open(folder)?.sync_all()
@@ -602,8 +604,8 @@ fn arm(seconds: u64, program: &str, state: &str) -> io::Result<()> {
     run("systemd-run", &arguments)
 }
 
-/// Stops the timer but not the service that it started, which may be this process. Without systemd
-/// there is no timer.
+/// Stops the timer of a trial but not the service that the timer started, which may be this
+/// process. Without systemd there is no timer.
 fn disarm() -> io::Result<()> {
     let timer = format!("{TIMER}.timer");
     match run("systemctl", &["is-active", "--quiet", &timer]) {

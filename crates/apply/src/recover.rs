@@ -227,8 +227,9 @@ fn boot_of(name: JournalName<'_>, reading: &Reading, now: &str) -> Boot {
     }
 }
 
-/// The order of making, but with the changes that must be undone last at the front: systemd reloads
-/// its units after the files were restored.
+/// The order in which changes are undone from the last to the first: that of making, but with the
+/// changes that must be undone last at the front. systemd reloads its units after the files were
+/// restored.
 pub(crate) fn order_for_undo(mut open: Vec<OpenChange>) -> Vec<OpenChange> {
     open.sort_by_key(|it| it.change != RecordedChange::Units);
     open

@@ -213,8 +213,8 @@ impl Transaction {
         returns
     }
 
-    /// Undoes what was changed after this change, last first; everything else is kept, and the
-    /// journal continues to name it.
+    /// Undoes all changes that were made after this one, last first; everything else is kept, and
+    /// the journal continues to name it.
     pub(crate) fn undo_after(&mut self, id: u64) -> Vec<Return> {
         let later: Vec<OpenChange> = self.open.iter().filter(|it| it.id > id).cloned().collect();
         let later = order_for_undo(later).into_iter().rev();

@@ -19,12 +19,14 @@ use pagewise_model::{Bytes, Cgroup, Interval, Limit, Process, ProcessChange, Sna
 use crate::groups::{self, GroupPair};
 use crate::room;
 
-/// The rate over the interval counts up to this multiple of the average since the process started.
+/// Growth faster than this multiple of the average since the process started counts only as that
+/// multiple.
 const TIMES_AVERAGE: f64 = 4.0;
 /// A process younger than this many seconds may still be starting up, unless it is already large.
 const YOUNG_SECONDS: f64 = 30.0;
 const LARGE_PERCENT: f64 = 10.0;
-/// A limit that is more than this many times the memory held is not considered.
+/// A limit is not considered if the memory left below it is more than this many times the memory
+/// of the process or group.
 const TIMES_HELD: u64 = 10;
 /// Growth over the interval below this many bytes is noise.
 const NOISE: i64 = 1 << 20;
@@ -183,8 +185,8 @@ struct GroupGrowth<'a> {
 }
 
 impl<'a> GroupGrowth<'a> {
-    /// When the nearest limit is reached: that of the cgroup `own`, of one of its parents, or of
-    /// the host.
+    /// The growth with the nearest limit, and when this is reached: that of the cgroup `own`, of
+    /// one of its parents, or of the host.
     fn foreseen(
         self,
         host: &'a Snapshot,

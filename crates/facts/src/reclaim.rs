@@ -3,18 +3,18 @@
 
 use pagewise_model::{Bytes, Change, Interval, Snapshot, Source};
 
-/// Refaults per second above which they are not noise. With 4 KiB pages this is 400 KiB/s. Starting
-/// a program after some time may cause as many for a moment, so refaults alone are never
-/// sufficient.
+/// Refaults per second from which on they count as more than noise. With 4 KiB pages this is 400
+/// KiB/s. Starting a program after some time may cause as many for a moment, so refaults alone are
+/// never sufficient.
 const REFAULTS_PER_SECOND: f64 = 100.0;
 /// Major faults per second that slow programs down: at about 10 ms each on a spinning disk, a task
 /// waits a tenth of the time.
 const MAJOR_FAULTS_PER_SECOND: f64 = 10.0;
 
-/// Of the refaulted pages, the share that reclaim must have dropped during the interval. A working
-/// set that does not fit is dropped about as fast as it is read. Without this condition, pages
-/// dropped long ago (by a snapshot of the machine, by a large copy at night) would look like a
-/// current shortage.
+/// Share of the refaulted pages that reclaim must have dropped during the interval, 0 to 1. A
+/// working set that does not fit is dropped about as fast as it is read. Without this condition,
+/// pages dropped long ago (by a snapshot of the machine, by a large copy at night) would look like
+/// a current shortage.
 const DROPPED_PER_REFAULT: f64 = 0.25;
 
 /// The change of a counter of `/proc/vmstat`, with the name that this kernel uses for it.
@@ -74,7 +74,8 @@ pub struct Thrashing {
     pub of_faults: Option<f64>,
 }
 
-/// Above this share, the machine reads more pages that it had dropped than new ones.
+/// Percentage of refaults above which the machine reads more pages that it had dropped than new
+/// ones.
 const REREAD_PERCENT: f64 = 50.0;
 
 impl Thrashing {

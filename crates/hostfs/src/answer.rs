@@ -91,7 +91,7 @@ impl Entry {
 /// The files of a recording by path, without the leading `/`.
 pub type Files = BTreeMap<String, Entry>;
 
-/// The clock and page size of a host, which are not in any file.
+/// The clock and page size of a host, which no file contains.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Facts {
     /// Time of day, in seconds since 1970, UTC.

@@ -17,8 +17,8 @@ use rustix::io::Errno;
 /// number of its folders.
 const MOST: usize = 8;
 
-/// A folder is opened when the third file in a row is read from it. Folders of processes are not:
-/// at most three of their files are read, and their path is short.
+/// Number of files in a row that are read from a folder before it is opened. Folders of processes
+/// are not: at most three of their files are read, and their path is short.
 const WORTH: usize = 3;
 
 #[derive(Debug, Default)]

@@ -7,8 +7,8 @@ use rustix::io::Errno;
 
 use crate::answer::Refusal;
 
-/// A file that stays open. Finding, opening and closing a small file in `/proc` costs more than
-/// reading it.
+/// A small file that stays open. Finding, opening and closing a small file in `/proc` costs more
+/// than reading it.
 ///
 /// An open file of a process remains bound to that process: after its exit reading fails, even if
 /// the process id was reused.

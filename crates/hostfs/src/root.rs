@@ -153,9 +153,10 @@ impl HostRoot {
         rustix::fs::statat(from, name, AtFlags::empty())
     }
 
-    /// A folder with a link count of two has no subfolders: its second link is its own `.`, and the
-    /// `..` of each subfolder would be another. This avoids listing the fifty files of every leaf
-    /// in the cgroup tree. File systems without such counts (btrfs) always have a count of one.
+    /// The names of the subfolders of a folder on the live machine. A folder with a link count of
+    /// two has none: its second link is its own `.`, and the `..` of each subfolder would be
+    /// another. This avoids listing the fifty files of every leaf in the cgroup tree. File systems
+    /// without such counts (btrfs) always have a count of one.
     fn folders_live(&self, root: &OwnedFd, folder: &str) -> Result<Vec<String>, Errno> {
         match self.stat_live(root, folder)?.st_nlink {
             2 => Ok(Vec::new()),
@@ -174,8 +175,8 @@ impl HostRoot {
         self.bytes_read.set(self.bytes_read.get().saturating_add(bytes as u64));
     }
 
-    /// The bytes of a file, counted in the number of bytes read. A setting is read only once; later
-    /// calls get the same bytes.
+    /// The bytes of a file, which count as read. A setting is read only once; later calls get the
+    /// same bytes.
     fn once(&self, path: &str) -> Result<Vec<u8>, Refusal> {
         let is_kept = self.is_live() && is_setting(path);
         if let Some(answer) = self.told.borrow().get(path).filter(|_| is_kept) {
@@ -464,8 +465,8 @@ fn read_slice(file: &OwnedFd, offset: usize, length: usize) -> Result<Vec<u8>, E
     Ok(bytes)
 }
 
-/// Size of the first read. The kernel allocates as much as is requested, and one byte more for a
-/// sysctl: a request of 1 MiB costs a hundred times one of 4 KiB.
+/// Size of the first read of a file, in bytes. The kernel allocates as much as is requested, and
+/// one byte more for a sysctl: a request of 1 MiB costs a hundred times one of 4 KiB.
 pub const FIRST: usize = 4095;
 
 /// Size in bytes above which a buffer is not kept for the next file.
@@ -508,8 +509,8 @@ fn fill(file: &OwnedFd, buffer: &mut Vec<u8>, comes_whole: bool) -> Result<usize
     Ok(filled)
 }
 
-/// Whether a file is a setting of the kernel or of a device. Settings of cgroups are not included,
-/// because each is read only once.
+/// Whether a path is that of a setting of the kernel or of a device. Settings of cgroups are not
+/// included, because each is read only once.
 fn is_setting(path: &str) -> bool {
     match path.split_once('/') {
         Some(("proc", rest)) => rest.starts_with("sys/"),

@@ -61,7 +61,7 @@ pub struct TrustedFolder {
 }
 
 impl TrustedFolder {
-    /// Opens the folder of this path; it and missing parents are created.
+    /// Opens the folder at this path, and creates it and its missing parents.
     ///
     /// # Errors
     /// If it cannot be opened or created, or another user could change it.
@@ -98,7 +98,8 @@ impl TrustedFolder {
         &self.path
     }
 
-    /// Opens a regular file below it that no other user can change, on a path without links.
+    /// Opens a regular file below this folder that no other user can change, on a path without
+    /// links.
     ///
     /// # Errors
     /// If there is no such file.

@@ -27,8 +27,8 @@ impl AccessProfile {
         self.looks.values().flatten().all(Vec::is_empty)
     }
 
-    /// The bytes in this range, each times the number of accesses seen; 0 also if there is no
-    /// sample.
+    /// The sum over the bytes of this range, each times the number of accesses seen; 0 also if
+    /// there is no sample.
     pub(crate) fn accesses(&self, pid: u32, start: u64, length: u64) -> u128 {
         let end = start.saturating_add(length);
         let looks = self.looks.get(&pid).into_iter().flatten();

@@ -26,7 +26,8 @@ use crate::budget::Budget;
 use crate::pick::{self, CollapsePolicy, SkipReason};
 use crate::subject::{ActError, Called, Subject};
 
-/// After this many consecutive blocks without a free huge page, we assume that there are none.
+/// Number of consecutive blocks without a free huge page after which we assume that there are
+/// none.
 const MOST_WITHOUT: u32 = 16;
 /// Interval at which the brake is checked.
 const GLANCE: Duration = Duration::from_millis(250);

@@ -55,7 +55,7 @@ impl Lock {
     }
 }
 
-/// The folder of the lock for the machine; a user without root may have none.
+/// The folder of the lock for the machine; `None` for a user without root who has none.
 fn machine_lock_folder() -> Option<PathBuf> {
     let named = std::env::var_os("PAGEWISE_LOCK").filter(|it| !it.is_empty());
     if named.is_some() {
@@ -115,10 +115,11 @@ fn make(folder: &Path) -> Result<(), FolderError> {
     Ok(())
 }
 
-/// A killed process that was starting a program holds the lock until that program has executed.
+/// Number of tries to take the lock: a killed process that was starting a program holds the lock
+/// until that program has executed.
 const TRIES: u32 = 50;
-/// Tries if the process in the lock file has exited: on a busy machine, 1 s was once too short for
-/// the program to start.
+/// Number of tries to take the lock if the process that the lock file names has exited: on a busy
+/// machine, 1 s was once too short for the program to start.
 const MORE_TRIES: u32 = 500;
 const BETWEEN: Duration = Duration::from_millis(20);
 

@@ -97,7 +97,8 @@ impl<'a> JournalName<'a> {
         self.number.map_or_else(|| self.stem.to_owned(), |number| number.to_string())
     }
 
-    /// Whether the user means this journal: by its number, its stem or its whole name.
+    /// Whether the id that the user gave means this journal: its number, its stem or its whole
+    /// name.
     pub(crate) fn is_meant_by(&self, id: &str) -> bool {
         let id = without_suffix(id);
         id == self.stem || id.parse().is_ok_and(|number: u64| self.number == Some(number))
@@ -113,8 +114,8 @@ fn without_suffix(name: &str) -> &str {
 pub(crate) struct Journal {
     path: String,
     length: u64,
-    /// Nothing is appended any more: either half a line could not be cut off and would corrupt the
-    /// next one, or a damaged journal is kept as it was found.
+    /// Whether nothing is appended to the journal any more: either half a line could not be cut
+    /// off and would corrupt the next one, or a damaged journal is kept as it was found.
     is_broken: bool,
     /// Why a record could not be written, or the journal could not be removed.
     trouble: Option<String>,

@@ -126,8 +126,8 @@ impl Reading {
     }
 }
 
-/// Whether a record may come after those so far: the first says who writes, and each change is
-/// announced before any other record refers to it.
+/// Whether a record may come after those so far: the first record says which run writes, and each
+/// change is announced before any other record refers to it.
 fn may_follow(record: &Record, is_first: bool, announced: &mut BTreeSet<u64>) -> bool {
     match record {
         Record::Began(_) | Record::Planned(_) => is_first,
@@ -197,7 +197,8 @@ impl OpenChange {
         self.change.describe(self.made)
     }
 
-    /// The swap area of this change, if it is a device or file for swap.
+    /// The device or file for swap that this change creates or gives a size; `None` for other
+    /// changes.
     pub(crate) fn area(&self) -> Option<String> {
         match &self.change {
             RecordedChange::Zram(_) => self.made.map(|device| zram::area(device.number)),
@@ -231,7 +232,7 @@ impl OpenChange {
         }
     }
 
-    /// A later change that is in force and depends on this one, so this one has to wait.
+    /// A later change that is in force and depends on this one, which therefore has to wait.
     pub(crate) fn held_by<'a>(
         &self,
         later: impl IntoIterator<Item = &'a Self>,

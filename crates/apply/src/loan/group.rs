@@ -51,7 +51,8 @@ fn own_group(host: &dyn HostOps, mount: &str, unified: bool) -> Option<String> {
 
 const MEMORY: &str = "memory";
 
-/// The change that enables the memory controller for the children of `mount`, if they do not have it.
+/// The record of enabling the memory controller for the children of `mount`; `None` if they have
+/// it already.
 pub(crate) fn new_controller(
     host: &dyn HostOps,
     mount: &str,
@@ -93,8 +94,8 @@ pub(crate) fn undo_controller(host: &mut dyn HostOps, folder: &str) -> Result<Ou
     Ok(Outcome::Returned)
 }
 
-/// A group of somebody else that would lose its limit, or that enables the memory controller for
-/// its own children.
+/// A cgroup of somebody else that needs the memory controller, because it has a limit or enables
+/// the controller for its own children.
 fn user_of_memory(host: &dyn HostOps, folder: &str) -> Option<String> {
     let below = host.names(folder).ok()?.into_iter().map(|name| format!("{folder}/{name}"));
     let is_set = |group: &String, file: &str, usual: &str| {

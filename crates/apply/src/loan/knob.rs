@@ -95,7 +95,8 @@ fn is_file_of(knob: &Knob, path: &str) -> bool {
     knob.path.split('/').count() == path.split('/').count() && parts.into_iter().all(same)
 }
 
-/// Whether the part may replace a placeholder: it must not lead out of its folder.
+/// Whether a part of an instance may replace a placeholder in a path: it must not lead out of its
+/// folder.
 fn is_plain(part: &str) -> bool {
     !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
@@ -203,7 +204,7 @@ fn restoring_write(
     Ok(if rules { Write { path, value } } else { own })
 }
 
-/// Writes the value of this change, and restores the old one if the kernel stores another value.
+/// Writes the new value of a setting, and restores the old value if the kernel stores another one.
 pub(crate) fn set(host: &mut dyn HostOps, change: &SettingChange) -> Result<(), Error> {
     let SettingChange { name, path, old, ours, back } = change;
     if old == ours {

@@ -58,7 +58,8 @@ pub(crate) fn undo(host: &mut dyn HostOps, it: &OpenChange, run: Run) -> Result<
     }
 }
 
-/// Kernel objects do not survive a reboot, but files of a plan may have made them again.
+/// Undoes a change of an earlier boot. Kernel objects do not survive a reboot, but files of a plan
+/// may have made them again.
 fn undo_after_reboot(host: &mut dyn HostOps, it: &OpenChange, run: Run) -> Result<Outcome, Error> {
     match &it.change {
         RecordedChange::Setting(setting) if run.is_plan => {

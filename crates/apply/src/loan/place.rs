@@ -9,7 +9,8 @@
 use crate::loan::file;
 use crate::loan::run::{OURS, is_ours};
 
-/// A folder, the suffix of allowed names in it, and a further condition on the name.
+/// A place for files of a plan: a folder, the suffix of allowed names in it, and a further
+/// condition on the name.
 struct Place {
     folder: &'static str,
     suffix: &'static str,
@@ -139,7 +140,8 @@ fn is_wants(name: &str) -> bool {
     [".wants", ".requires"].iter().any(|suffix| name.strip_suffix(suffix).is_some_and(is_unit))
 }
 
-/// Whether it is a unit of ours, or a swap unit of zram, in the `.wants` folder of another unit.
+/// Whether a link is one to a unit of ours, or to a swap unit of zram, in the `.wants` folder of
+/// another unit.
 fn is_wanted(folder: &str, name: &str) -> bool {
     let above = folder.strip_prefix(UNITS).and_then(|it| it.strip_prefix('/'));
     above.is_some_and(|above| !above.contains('/') && is_wants(above))

@@ -4,7 +4,8 @@
 
 use crate::error::Error;
 
-/// Prefix of the names of what we create: nothing with another name is ever removed.
+/// Prefix of the names of files and groups that we create: nothing with another name is ever
+/// removed.
 pub(crate) const OURS: &str = "pagewise-";
 
 /// What is known of the run that made a change to undo.
@@ -14,8 +15,8 @@ pub(crate) struct Run {
     /// Whether an early version of Pagewise wrote the journal of the run, without identities of
     /// files.
     pub(crate) is_early: bool,
-    /// Whether lines of its journal are missing, so that it may have done more than the journal
-    /// says.
+    /// Whether lines of the journal are missing, so that the run may have done more than the
+    /// journal says.
     pub(crate) is_damaged: bool,
     /// Whether the run is this process.
     pub(crate) is_own: bool,
@@ -38,8 +39,8 @@ pub(crate) enum Boot {
     Unknown,
 }
 
-/// The kernel rounds sizes to whole pages, at most this; values below a page must be stored
-/// unchanged.
+/// The sizes of pages: the kernel rounds values to whole pages, so a value below a page must be
+/// stored unchanged.
 const PAGES: std::ops::RangeInclusive<u64> = 4 << 10..=64 << 10;
 
 /// Refuses a value that the kernel stored differently, apart from rounding to pages.

@@ -48,7 +48,7 @@ pub(crate) fn enable_formatted(
     }
 }
 
-/// Disables the area if it is the one that was enabled, and its pages fit elsewhere.
+/// Disables a swap area if it is the one that was enabled, and its pages fit elsewhere.
 pub(crate) fn undo(
     host: &mut dyn HostOps,
     area: &str,

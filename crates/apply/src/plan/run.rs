@@ -392,8 +392,8 @@ fn disable_swap(
 
 /// Interval at which the stop flag is checked.
 const NAP: Duration = Duration::from_millis(100);
-/// Programs are under pressure if all of them wait for memory for more than this percentage of the
-/// time, and twice as long as before.
+/// Percentage of the time. Programs are under pressure if all of them wait for memory for more
+/// than this, and twice as long as before.
 const MOST_WAITING: u64 = 10;
 
 /// Observes programs for some time after the last step.

@@ -47,8 +47,8 @@ ExecStart={program} undo --unconfirmed
     )
 }
 
-/// Sets up the timer and the unit. They are removed when the plan is undone, or when it is
-/// confirmed.
+/// Sets up the timer and the unit that undo a plan unless it is confirmed. They are removed when
+/// the plan is undone, or when it is confirmed.
 pub(crate) fn arm(changes: &mut Transaction, state: &str, time: Duration) -> Result<(), Error> {
     let program = changes.host().program().doing(|| "the path of this program".to_owned())?;
     for path in [&program, state] {

@@ -136,7 +136,8 @@ fn has_same_target(plan: &Plan, change: &Change) -> bool {
     own.is_some() && plan.steps.iter().any(|step| target(&step.change) == own)
 }
 
-/// khugepaged raises this setting by itself, so a larger value is not a difference.
+/// The setting of which a larger value is not a difference, because khugepaged raises it by
+/// itself.
 const AT_LEAST: &str = "vm.min_free_kbytes";
 
 fn compare_setting(

@@ -23,7 +23,7 @@ pub(crate) struct Case<'a> {
     pub(crate) evidence: &'a SwapEvidence,
 }
 
-/// Slots of swap on disks: zswap needs one for each page that it stores.
+/// Free and needed slots of swap on disks: zswap needs one slot for each page that it stores.
 #[derive(Debug)]
 pub(crate) struct Slots {
     pub(crate) free: Bytes,

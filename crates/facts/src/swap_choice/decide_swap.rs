@@ -24,8 +24,8 @@ use super::zram::{DENSE, FAST, algorithm, size_mib, zram_size};
 const LEAST_RATIO: f64 = 1.1;
 /// The share of incompressible pages with which zram and zswap were measured to differ.
 const MUCH_INCOMPRESSIBLE: f64 = 0.3;
-/// Below this share of cold pages, the shrinker has little to write to disk; in the guests it was
-/// 0.35.
+/// Share of cold pages below which zswap's shrinker has little to write to disk; in the guests it
+/// was 0.35.
 const LITTLE_COLD: f64 = 0.1;
 
 /// Decides whether zram or zswap suits this machine.

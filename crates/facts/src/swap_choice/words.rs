@@ -303,7 +303,8 @@ pub(crate) fn zswap(case: &Case<'_>, disk: &Tier, slots: &Slots) -> Settled {
     Settled { choice: Some(Compression::Zswap), why, changes: changes.to_owned() }
 }
 
-/// The command that compares both with the user's own program, with the settings recommended here.
+/// The command that compares zram and zswap with the user's own program, with the settings
+/// recommended here.
 pub(crate) fn trial_command(
     case: &Case<'_>,
     (algorithm, size): &(Name, Bytes),

@@ -13,8 +13,8 @@
 use crate::ratio::{ASSUMED_RATIO, measured_ratio};
 use pagewise_model::{Bytes, Name, ParetoPoint, Picks, Ratio, Snapshot, Zram, ZramChoice};
 
-/// Upper limit whatever the ratio: the slot table takes RAM from the start, and the ratio can get
-/// worse.
+/// Upper limit of the disksize, as a multiple of RAM, whatever the ratio: the slot table takes RAM
+/// from the start, and the ratio can get worse.
 const MOST_TIMES_RAM: f64 = 2.0;
 /// The compression algorithm that is fastest to read on every CPU that we measured; `pagewise
 /// bench` measures it on this memory.

@@ -21,7 +21,7 @@ const MAX_WINDOW_LOG: u32 = 24;
 
 type Peeked<R> = Chain<Cursor<Vec<u8>>, R>;
 
-/// Adds the contents of an archive to `parts`; problems with it are noted there.
+/// Adds the contents of an archive to `parts`, and notes problems with the archive there.
 pub(super) fn unpack(bytes: impl Read, mut parts: Parts) -> Parts {
     let outcome = match peek(bytes) {
         Ok((true, stream)) => unpack_zstd(stream, &mut parts),
@@ -131,8 +131,8 @@ enum ReadEnd {
     Full,
 }
 
-/// Headers are read raw, because the tar crate would read a long name into memory whatever its
-/// length.
+/// Adds each entry of an archive to `parts`. Headers are read raw, because the tar crate would
+/// read a long name into memory whatever its length.
 fn take_entries(archive: &mut Archive<impl Read>, parts: &mut Parts) -> std::io::Result<ReadEnd> {
     let mut long = LongNames::default();
     for entry in archive.entries()?.raw(true) {
@@ -214,8 +214,8 @@ fn take_entry(
     Ok(parts.take(&path, bytes))
 }
 
-/// The path of a file to be taken. `None` for folders, and with a problem noted for everything that
-/// a recording never contains.
+/// The path of an archive entry that is to be read. `None` for folders, and with a problem noted
+/// for everything that a recording never contains.
 fn acceptable(raw: &[u8], kind: EntryType, shown: &str, parts: &mut Parts) -> Option<String> {
     if kind.is_dir() {
         return None;

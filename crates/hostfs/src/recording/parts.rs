@@ -62,8 +62,8 @@ struct Steps {
 pub(super) struct Full;
 
 impl Parts {
-    /// For a recording over time of which every reading is needed, and not only the last and the
-    /// first two.
+    /// Empty parts for a recording over time of which every reading is needed, and not only the
+    /// last and the first two.
     pub(super) fn keeping_steps() -> Self {
         Self { steps: Steps { kept: Some(Vec::new()), ..Steps::default() }, ..Self::default() }
     }
@@ -182,8 +182,8 @@ impl Parts {
         Ok(())
     }
 
-    /// Starts with the first reading, whose time is in `host.toml`; that comes before all steps in
-    /// the archive.
+    /// Begins the steps of a recording over time with the first reading, whose time is in
+    /// `host.toml`; that file comes before all steps in the archive.
     fn begin_steps(&mut self) {
         let text = self.manifest.as_deref().unwrap_or_default();
         // the problems of the manifest are noted when the recording is assembled
@@ -296,8 +296,8 @@ impl Parts {
         self.start.keys().chain(self.end.keys()).any(of_host)
     }
 
-    /// If the later end is missing, or there never were two, uses the files of the other one.
-    /// Returns the name of the end that is now the later one.
+    /// Chooses the files of the later end. If they are missing, or there never were two ends,
+    /// those of the other one are used. Returns the name of the end that is now the later one.
     fn choose_end(&mut self) -> &'static str {
         if self.end.is_empty() && !self.start.is_empty() {
             let (expected, found) = ("the files of the later end", "none: the earlier is shown");

@@ -137,7 +137,7 @@ impl Step {
         &self.end
     }
 
-    /// How many bytes of the previous reading's files are rewritten when this step is applied. Each
+    /// How many bytes of the previous reading's files this step rewrites when it is applied. Each
     /// line counts as 16 more bytes.
     #[must_use]
     pub fn work(&self, files: &Files) -> usize {
@@ -177,8 +177,8 @@ impl Step {
     }
 }
 
-/// Whether a reading is small enough for a recording over time, of which four are in memory when it
-/// is open.
+/// Whether a reading is small enough for a recording over time: four readings are in memory when
+/// it is open.
 #[must_use]
 pub fn fits(reading: &Files) -> bool {
     let size = |(path, entry): (&String, &Entry)| match entry {
