@@ -18,7 +18,7 @@ use rustix::io::Errno;
 const MOST: usize = 8;
 
 /// Number of files in a row that are read from a folder before it is opened. Folders of processes
-/// are not: at most three of their files are read, and their path is short.
+/// are not opened: at most three of their files are read, and their path is short.
 const WORTH: usize = 3;
 
 #[derive(Debug, Default)]

@@ -367,7 +367,7 @@ impl<'a> Act<'a> {
         }
     }
 
-    /// How long to sleep before the next pass; `None` if this was the last one.
+    /// How long to sleep before the next pass; `None` if there is no further pass.
     fn next_pass_after(&self) -> Option<Duration> {
         let any = self.subjects.iter().any(|subject| subject.memory.is_alive());
         let stopped = self.stop.load(Ordering::Relaxed);

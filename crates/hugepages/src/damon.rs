@@ -44,7 +44,7 @@ const SCHEME: [(&str, &str); 4] = [
 ];
 const UPDATE: &str = "update_schemes_tried_regions";
 
-/// Measures accesses for this time.
+/// Measures, for the given time, which memory of the targets is accessed.
 ///
 /// # Errors
 /// If there is no DAMON, somebody else uses it, it refuses a setting, or it reported nothing.

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use crate::calls::cool_range;
 use crate::subject::{ActError, open_handle};
 
-/// Splits the huge pages at these addresses; returns how many were advised.
+/// Splits the huge pages at these addresses of a process; returns how many of them were advised.
 ///
 /// # Errors
 /// If the process is gone or belongs to another user. What was split before remains split.

@@ -94,8 +94,8 @@ pub(crate) enum Called {
     NoMemory,
     /// A page of the block was in use; trying again may succeed.
     Busy,
-    /// Not possible for this mapping; up to Linux 6.12, also if no page of the block was written
-    /// since a fork.
+    /// The kernel does not collapse blocks of this mapping; up to Linux 6.12, also if no page of
+    /// the block was written since a fork.
     Refused,
     Gone,
 }

@@ -20,8 +20,7 @@ use std::time::{Duration, Instant};
 
 use crate::hash::FieldHash;
 
-/// Reads have this size and alignment, because objects that belong together are close to each
-/// other.
+/// Size and alignment of reads, in bytes. Objects that belong together are close to each other.
 pub const BLOCK: usize = 8 << 10;
 /// Maximum number of blocks of one file that are kept in memory.
 const KEPT: usize = 64;
@@ -65,7 +64,8 @@ pub trait ReadPieces: fmt::Debug {
     /// The current length of the file in bytes.
     fn length(&self) -> u64;
 
-    /// `length` bytes from `offset` on; fewer if the file ends before, or cannot be read there.
+    /// Reads `length` bytes from `offset` of the file on; fewer if the file ends before, or cannot
+    /// be read there.
     fn read(&self, offset: u64, length: usize) -> Vec<u8>;
 }
 
@@ -129,7 +129,8 @@ pub(crate) struct Field {
 #[derive(Debug)]
 pub(crate) struct Entries {
     first: u64,
-    /// For each array in the chain: its offset, the number of its first entry, and how many it has.
+    /// For each array of entries in the chain: its offset, the number of its first entry, and how
+    /// many entries it has.
     arrays: Vec<(u64, u64, u64)>,
     pub(crate) count: u64,
 }
@@ -207,7 +208,7 @@ impl<'a> JournalFile<'a> {
         self.begins
     }
 
-    /// Finds the object with `NAME=value`; `None` if no entry of the file has it.
+    /// Finds the object of the field `NAME=value`; `None` if no entry of the file has this field.
     pub(crate) fn find(&mut self, field: &[u8]) -> Option<Field> {
         let hash = self.hash.compute(field);
         let bucket: [u8; 8] = self.array(self.table + hash % self.buckets * 16)?;

@@ -64,8 +64,8 @@ fn add(state: &mut [u32; 3], block: &[u8]) {
     }
 }
 
-/// In each round, one word is subtracted from another, and the third is added: (left, right,
-/// rotation).
+/// Mixes the three words. In each round, one word is subtracted from another, and the third is
+/// added: (left, right, rotation).
 fn mix(state: &mut [u32; 3]) {
     for (round, rotation) in [4, 6, 8, 16, 19, 4].into_iter().enumerate() {
         let (one, other, third) = (round % 3, (round + 2) % 3, (round + 1) % 3);

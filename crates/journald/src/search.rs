@@ -13,8 +13,8 @@ use pagewise_model::text::number as parse_number;
 
 use crate::file::{Entries, Field, JournalFile};
 
-/// Lines of each report, in every kernel since 4.20; the second one only if the whole machine ran
-/// out of memory.
+/// Lines that each report of the OOM killer contains, in every kernel since 4.20; the second one
+/// only if the whole machine ran out of memory.
 const MARKS: [&[u8]; 2] = [b"MESSAGE=Tasks state (memory values in pages):", b"MESSAGE=Mem-Info:"];
 /// The line before each stack trace, as spelled by different architectures.
 const TRACES: [&[u8]; 2] = [b"MESSAGE=Call Trace:", b"MESSAGE=Call trace:"];
@@ -25,13 +25,14 @@ const TO_TRACE: u64 = 8;
 /// Maximum number of lines between the first line of a report and the other marks: the trace, and
 /// memory by node and zone.
 const TO_MARK: u64 = 160;
-/// Number of lines after a mark, or after a line of a report, in which the report may continue.
+/// Number of lines after a mark, or after a line of a report, within which the report may
+/// continue.
 const AFTER: u64 = 48;
 /// Maximum number of marks of each kind that are examined, newest first.
 const MOST_MARKS: u64 = 32;
 
 const MESSAGE: &[u8] = b"MESSAGE=";
-/// The time of the kernel's own record, by the clock of the kernel log.
+/// The field with the time at which the kernel logged the message, by the clock of the kernel log.
 const LOG_TIME: &[u8] = b"_SOURCE_MONOTONIC_TIMESTAMP=";
 
 /// A message of the kernel as journald stored it.
@@ -89,7 +90,8 @@ pub fn search(file: &mut JournalFile<'_>, most: usize, reader: &mut dyn Reader) 
 }
 
 impl Kernel<'_, '_> {
-    /// Ranges of message numbers with reports: start, and minimum end. In order, without overlap.
+    /// Ranges of message numbers that contain reports: start, and minimum end. In order, without
+    /// overlap.
     fn windows(&mut self, reader: &dyn Reader) -> Vec<(u64, u64)> {
         let mut found = BTreeSet::new();
         for mark in MARKS {
@@ -140,7 +142,8 @@ impl Kernel<'_, '_> {
         message.is_some_and(|message| memchr::memmem::find(&message.text, BEGIN).is_some())
     }
 
-    /// Reads from `begin` to `end`, and further while a report continues, but not beyond `later`.
+    /// Passes the messages from `begin` to `end` to the reader, and further ones while a report
+    /// continues, but none beyond `later`.
     fn read(&mut self, begin: u64, mut end: u64, later: u64, reader: &mut dyn Reader) {
         let last = later.min(self.entries.count);
         let mut number = begin;

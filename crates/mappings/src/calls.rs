@@ -49,8 +49,8 @@ impl Region {
         Self::map(pages, writable, kind | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1)
     }
 
-    /// The first pages of a file, for reading. Touching a page after the file's end raises SIGBUS:
-    /// so a shorter file is refused, and nobody else may be able to truncate the file.
+    /// Maps the first pages of a file, for reading. Touching a page after the file's end raises
+    /// SIGBUS: so a shorter file is refused, and nobody else may be able to truncate the file.
     pub fn file(file: &File, pages: usize) -> io::Result<Self> {
         let length = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
         if pages.checked_mul(rustix::param::page_size()).is_none_or(|wanted| wanted > length) {
@@ -59,9 +59,9 @@ impl Region {
         Self::map(pages, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd())
     }
 
-    /// Pages of a file from byte `offset` on, which must be a multiple of the page size; the last
-    /// page may be partial. Other programs may truncate the file, so these pages are only locked
-    /// and never touched.
+    /// Maps pages of a file from byte `offset` on, which must be a multiple of the page size; the
+    /// last page may be partial. Other programs may truncate the file, so these pages are only
+    /// locked and never touched.
     ///
     /// # Errors
     /// If the file is shorter, or the kernel refuses.
@@ -75,8 +75,8 @@ impl Region {
         Self::map_at(pages, libc::PROT_READ, libc::MAP_SHARED, (file.as_raw_fd(), offset))
     }
 
-    /// Locks `pages` of its pages, from page `first` on, into memory, and reads those that are not
-    /// in memory.
+    /// Locks `pages` pages of the region, from page `first` on, into memory, and reads those that
+    /// are not in memory.
     ///
     /// # Errors
     /// ENOMEM beyond the limit on locked memory (`RLIMIT_MEMLOCK`), EPERM if that is 0; pages
@@ -92,7 +92,7 @@ impl Region {
         if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Memory from the hugetlb pool of this page size, which must have enough free pages.
+    /// Maps memory from the hugetlb pool of this page size, which must have enough free pages.
     pub fn pool(bytes: usize, huge: u64) -> io::Result<Self> {
         let wrong = || io::Error::from(io::ErrorKind::InvalidInput);
         let page = rustix::param::page_size();
@@ -188,7 +188,8 @@ impl Region {
         }
     }
 
-    /// Writes to a page that was never touched, without reading it first: one page fault.
+    /// Writes to a page that was never touched, without reading it first, so that there is one
+    /// page fault.
     pub fn write_first(&mut self, page: usize) {
         assert!(self.writable, "memory");
         // SAFETY: as for `write`.
@@ -204,12 +205,13 @@ impl Region {
         if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// The address of a page, to find it in the kernel's files about this process.
+    /// The address of a page, with which it can be found in the kernel's files about this process.
     pub fn address(&self, page: usize) -> u64 {
         self.page_address(page).addr() as u64
     }
 
-    /// Number of pages before the first one whose address is a multiple of `alignment`.
+    /// Number of pages of the region before the first one whose address is a multiple of
+    /// `alignment`.
     pub fn pages_to(&self, alignment: usize) -> usize {
         let start = self.start.as_ptr().addr();
         (start.next_multiple_of(alignment) - start) / self.page

@@ -144,8 +144,8 @@ impl Mapping {
     }
 }
 
-/// Any program can name memory, even with brackets in the name; the kernel shows such names as
-/// `[anon:…]`.
+/// What the name of a mapping says. Any program can name memory, even with brackets in the name;
+/// the kernel shows such names as `[anon:…]`.
 fn label(name: &[u8], shared: bool) -> Label {
     const MEMORY: [&[u8]; 4] = [b"[heap]", b"[stack", b"[anon:", b"[anon_shmem:"];
     if name.is_empty() || MEMORY.iter().any(|known| name.starts_with(known)) {

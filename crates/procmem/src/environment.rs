@@ -6,7 +6,8 @@ use std::io;
 
 use crate::open::text_of_process;
 
-/// The value of a variable; `None` if the process was started without it.
+/// The value of a variable in the environment of a process; `None` if the process was started
+/// without it.
 ///
 /// # Errors
 /// If the process has exited, or belongs to another user and we are not root.

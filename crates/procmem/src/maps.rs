@@ -115,8 +115,8 @@ pub(crate) fn hexadecimal(text: &[u8]) -> Option<(u64, &[u8])> {
     (digits > 0).then(|| (value, &text[digits..]))
 }
 
-/// The value of each byte as a digit; 16 for other bytes. A table takes half the time of
-/// comparisons, because branch prediction cannot guess whether the next digit is a letter.
+/// For each byte, its value as a hexadecimal digit; 16 for other bytes. A table takes half the
+/// time of comparisons, because branch prediction cannot guess whether the next digit is a letter.
 const DIGITS: [u8; 256] = {
     let mut digits = [16; 256];
     let mut value = 0;

@@ -43,7 +43,8 @@ pub fn text_of_process(pid: u32, name: &str) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The process's mappings, as lines for [`Mapping::parse`](crate::backing::Mapping::parse).
+/// Opens the list of a process's mappings, as lines for
+/// [`Mapping::parse`](crate::backing::Mapping::parse).
 ///
 /// # Errors
 /// If the process has ended or the kernel refuses.

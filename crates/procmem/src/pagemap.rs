@@ -32,7 +32,7 @@ impl Entry {
         self.0 >> 62 & 1 == 1 && !self.is_guard()
     }
 
-    /// Whether it is a page of a file or of shmem, and not a private copy.
+    /// Whether the page is one of a file or of shmem, and not a private copy.
     pub const fn is_of_file(self) -> bool {
         self.0 >> 61 & 1 == 1
     }
@@ -72,8 +72,8 @@ impl Pagemap {
         open::of_process(pid, "pagemap").map(|file| Self { file })
     }
 
-    /// Reads at most `most` entries from page `first` on into `entries`. Fewer at the end of the
-    /// address space; none if the memory is gone.
+    /// Reads at most `most` pagemap entries from page `first` on into `entries`. Fewer at the end
+    /// of the address space; none if the memory is gone.
     ///
     /// # Errors
     /// The error of the read.
@@ -109,8 +109,8 @@ impl Pagemap {
     }
 }
 
-/// The frame of the kernel's zero page, if we may see frames: found by reading memory of our own
-/// that was never written.
+/// Number of the frame of the kernel's zero page, if we may see frames: found by reading memory of
+/// our own that was never written.
 pub fn zero_frame(page_size: u64) -> Option<u64> {
     const PAGES: u64 = 16;
     let bytes = usize::try_from(page_size.checked_mul(PAGES)?).ok()?;

@@ -50,7 +50,7 @@ pub struct Proportions {
 }
 
 impl Proportions {
-    /// The share for this page; `None` if its mapping is not known to have shared pages.
+    /// The process's share of this page; `None` if the mapping is not known to have shared pages.
     pub fn of_page(&self, page: u64) -> Option<f64> {
         let after = self.mappings.partition_point(|(first, _, _)| *first <= page);
         let (_, end, part) = self.mappings.get(after.checked_sub(1)?)?;

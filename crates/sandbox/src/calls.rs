@@ -133,7 +133,7 @@ pub(crate) fn filter(program: &[Instruction]) -> io::Result<()> {
     }
 }
 
-/// The kernel's version of the Landlock interface.
+/// The version of the Landlock interface that the kernel has.
 ///
 /// # Errors
 /// If it has none, or it is disabled.
@@ -147,8 +147,8 @@ pub(crate) fn landlock_version() -> io::Result<u32> {
     u32::try_from(version).map_err(io::Error::other)
 }
 
-/// Applies a ruleset to the calling thread, and to those that it starts, that allows nothing of
-/// what it handles.
+/// Applies a ruleset to the calling thread, and to those that it starts. The ruleset allows
+/// nothing of what it handles.
 ///
 /// # Errors
 /// If the kernel refuses.

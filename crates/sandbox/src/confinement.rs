@@ -55,22 +55,23 @@ impl Confinement {
         splitting
     }
 
-    /// For reading pages from a file or device that is already open, or that the user may read.
+    /// Privileges for reading pages from a file or device that is already open, or that the user
+    /// may read.
     #[must_use]
     pub fn for_stored_pages() -> Self {
         Self { landlock: true, ..Self::for_purpose(Purpose::Contents) }
     }
 
-    /// For reading facts about this machine, but nothing about single processes: only changing
-    /// files is forbidden.
+    /// Privileges for reading facts about this machine, but nothing about single processes: only
+    /// changing files is forbidden.
     #[must_use]
     pub fn for_facts() -> Self {
         let (purpose, kept) = (None, None);
         Self { purpose, kept, landlock: true, ..Self::for_purpose(Purpose::Contents) }
     }
 
-    /// For parsing a recording from an untrusted source: an open file, or a folder whose files are
-    /// opened as they are needed.
+    /// Privileges for parsing a recording from an untrusted source: an open file, or a folder
+    /// whose files are opened as they are needed.
     #[must_use]
     pub fn for_recording(is_folder: bool) -> Self {
         Self {
@@ -95,7 +96,7 @@ impl Confinement {
         Self { purpose, kept, landlock, leave_root, address_space: None, terminal }
     }
 
-    /// Drops all other privileges permanently. Threads that are already running keep their
+    /// Drops all privileges but these permanently. Threads that are already running keep their
     /// capabilities, but the filter applies to them too.
     pub fn enter(self) -> Confined {
         if self.purpose.is_some() {

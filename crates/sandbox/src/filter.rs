@@ -98,7 +98,7 @@ pub(crate) fn program(architecture: u32, rules: &[Rule]) -> Vec<Instruction> {
     program
 }
 
-/// The instructions for a call whose number matches the rule; always ends with a return.
+/// The instructions for a call whose number matches the rule; they always end with a return.
 fn consequence(condition: Condition) -> Vec<Instruction> {
     const REFUSED: Instruction = return_instruction(ERROR | EPERM);
     const ALLOWED: Instruction = return_instruction(ALLOW);

@@ -13,8 +13,8 @@ use crate::calls;
 /// `linux/landlock.h`.
 const EXECUTE: u64 = 1;
 const WRITE_FILE: u64 = 1 << 1;
-/// Rights to remove folders and files, and to create devices, folders, files, sockets, pipes and
-/// links.
+/// Landlock's rights to remove folders and files, and to create devices, folders, files, sockets,
+/// pipes and links.
 const REMOVE_AND_MAKE: u64 = 0b1_1111_1111 << 4;
 const REFER: u64 = 1 << 13;
 const TRUNCATE: u64 = 1 << 14;

@@ -28,7 +28,7 @@ pub enum Purpose {
 
 use Condition::{Always, Bits, OneOf, Refused, Zero};
 
-/// If any of these bits is set, a file is opened not only for reading.
+/// Flags of open, any of which opens a file not only for reading.
 const WRITING: u32 =
     (libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC | libc::O_APPEND | TMPFILE) as u32;
 /// `O_TMPFILE` without `O_DIRECTORY`, which alone is harmless.

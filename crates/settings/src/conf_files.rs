@@ -51,9 +51,9 @@ impl ConfFile {
     }
 }
 
-/// The files in these folders whose names end in `suffix`; earlier folders hide files of later
-/// ones. Files without a dot in their name are listed as misnamed, because the suffix was probably
-/// forgotten; all other files are ignored.
+/// The files in these folders whose names end in `suffix`; files in earlier folders hide those of
+/// the same name in later ones. Files without a dot in their name are listed as misnamed, because
+/// the suffix was probably forgotten; all other files are ignored.
 pub fn in_order(host: &HostRoot, folders: &[String], suffix: &'static str) -> Vec<ConfFile> {
     let mut read: BTreeMap<String, String> = BTreeMap::new();
     let mut unread = Vec::new();

@@ -112,7 +112,7 @@ fn command_line(host: &HostRoot) -> Vec<PersistentSetting> {
     all.finish()
 }
 
-/// The hugetlb pool that `hugepages=` applies to: that of the `hugepagesz=` before it, or of the
+/// The hugetlb pool whose size `hugepages=` sets: that of the `hugepagesz=` before it, or of the
 /// default size.
 fn pool(page_size: Option<&str>) -> Target {
     match page_size.and_then(kernel_size) {
@@ -129,7 +129,8 @@ fn kernel_size(text: &str) -> Option<String> {
     Some(format!("{}kB", number.checked_mul(kib)?))
 }
 
-/// Parameters without a dot that concern memory and have no row in the knob table.
+/// Kernel parameters without a dot in the name that concern memory and have no row in the knob
+/// table.
 const PLAIN: [&str; 8] = [
     "psi",
     "default_hugepagesz",

@@ -88,7 +88,8 @@ fn add(
     }
 }
 
-/// A reason that concerns the whole file takes precedence over one that concerns the line.
+/// Whether a line is applied: a reason against it that concerns the whole file takes precedence
+/// over one that concerns the line.
 fn worse(of_file: &Effect, of_line: &Effect) -> Effect {
     if *of_file == Effect::Applied { of_line.clone() } else { of_file.clone() }
 }

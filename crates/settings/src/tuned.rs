@@ -19,8 +19,8 @@ use crate::{knob_path, sysctl};
 pub(crate) const UNIT: &str = "etc/systemd/system/multi-user.target.wants/tuned.service";
 pub(crate) const ACTIVE: &str = "etc/tuned/active_profile";
 pub(crate) const MAIN: &str = "etc/tuned/tuned-main.conf";
-/// Where profiles are, a folder for each; earlier ones win. Since TuneD 2.24 they have a folder of
-/// their own.
+/// Folders that contain TuneD's profiles, a folder for each; earlier ones win. Since TuneD 2.24
+/// they have a folder of their own.
 pub const FOLDERS: [&str; 4] =
     ["etc/tuned/profiles", "etc/tuned", "usr/lib/tuned/profiles", "usr/lib/tuned"];
 /// Name of the file that contains a profile, in the profile's folder.
@@ -83,7 +83,7 @@ impl Reader<'_> {
     }
 }
 
-/// The name if it is a plain folder name and cannot lead to another folder.
+/// The name of a profile, if it is a plain folder name that cannot lead to another folder.
 pub fn plain(name: &[u8]) -> Option<&str> {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
     let name = std::str::from_utf8(name).ok()?;

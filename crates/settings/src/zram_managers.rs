@@ -152,7 +152,8 @@ fn add_generator_key(
     }
 }
 
-/// Adds the unit to a plain number, which means MiB; other values are expressions.
+/// A size in zram-tools' file with its unit: a plain number means MiB; other values are
+/// expressions.
 fn mebibytes(value: &[u8]) -> Vec<u8> {
     let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
     if is_number { [value, b"M"].concat() } else { value.to_vec() }

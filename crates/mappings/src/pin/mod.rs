@@ -64,8 +64,8 @@ impl CodePin {
         Ok(Self { targets, budget, page, parts: BTreeMap::new(), refused: None })
     }
 
-    /// Locks what the processes have mapped since, within the budget, and unlocks what none of them
-    /// maps any more.
+    /// Locks the code that the processes have mapped since the last call, within the budget, and
+    /// unlocks what none of them maps any more.
     ///
     /// # Errors
     /// If the mappings of a running process cannot be read.

@@ -15,7 +15,8 @@ use crate::scan::{Region, Search, category};
 
 /// Number of regions that one PAGEMAP_SCAN call requests.
 const REGIONS: usize = 512;
-/// Pages after which the kernel releases the mmap lock: under a millisecond for base pages.
+/// Number of pages after which the kernel releases the mmap lock: it is held for under a
+/// millisecond for base pages.
 const MOST_AT_ONCE: u64 = 1 << 14;
 /// Number of entries of pagemap that are read at one time.
 const ENTRIES: usize = 1 << 12;
@@ -37,8 +38,8 @@ pub(super) enum PageState {
     Zero,
 }
 
-/// A search for pages in RAM or in swap, with their categories. Requesting the categories in `more`
-/// makes it slower.
+/// The search for pages in RAM or in swap, with their categories. Requesting the categories in
+/// `more` makes it slower.
 fn in_use(start: u64, end: u64, more: u64) -> Search {
     use category::{HUGE, PRESENT, SWAPPED, ZERO_PAGE};
     let any_of = PRESENT | SWAPPED;

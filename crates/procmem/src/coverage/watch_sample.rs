@@ -51,8 +51,8 @@ fn plus(one: &WatchSample, other: &WatchSample) -> WatchSample {
     }
 }
 
-/// CPU time in user and kernel mode: fields 14 and 15 of `stat`. The name in parentheses may
-/// contain anything, including parentheses and spaces.
+/// CPU time of a process in user and kernel mode: fields 14 and 15 of `stat`. The name in
+/// parentheses may contain anything, including parentheses and spaces.
 fn processor_time(stat: &[u8]) -> Option<f64> {
     let after_name = stat.iter().rposition(|&byte| byte == b')')?;
     let rest = std::str::from_utf8(stat.get(after_name + 1..)?).ok()?;

@@ -23,8 +23,8 @@ const fn walks(number: u64) -> EventSource {
 const LOADS: &str = "dtlb_load_misses.walk_active";
 const STORES: &str = "dtlb_store_misses.walk_active";
 
-/// The events for loads and for stores, by the model of an Intel CPU of family 6; empty if the
-/// model is not known.
+/// The events that count page walks for loads and for stores, by the model of an Intel CPU of
+/// family 6; empty if the model is not known.
 pub(super) fn walking(model: Option<u32>) -> Vec<Event> {
     let pair = |load, store| {
         vec![event(LOADS, Role::Walking, walks(load)), event(STORES, Role::Walking, walks(store))]

@@ -246,11 +246,12 @@ mod tests {
     use super::event::{EventSource, Role, event};
     use super::*;
 
-    /// Every kernel counts page faults, even without hardware counters, so they test the same code.
+    /// An event that every kernel counts, even without hardware counters: page faults. The
+    /// tests use it, because the same code counts it.
     const FAULTS: Event =
         event("page-faults", Role::LoadMisses, EventSource::Software(Software::PAGE_FAULTS));
-    /// Software events with such a number do not exist. A raw number would not do: any of them may
-    /// be an event of the CPU.
+    /// A software event that no kernel has. A raw number would not do: any of them may be an event
+    /// of the CPU.
     const NONE: Event = event("none", Role::Cycles, EventSource::Software(Software(u64::MAX)));
 
     fn touch(pages: usize) {
