@@ -12,10 +12,10 @@ use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 use std::time::Duration;
 
-/// `SWAP_FLAG_PREFER`: the lower bits are a priority.
+/// `SWAP_FLAG_PREFER`: tells swapon that the lower bits of the flags are a priority.
 const PREFER: libc::c_int = 0x8000;
 
-/// Enables a swap area.
+/// Enables a swap area; with `None` the kernel chooses its priority.
 pub(crate) fn swap_on(area: &str, priority: Option<i16>) -> io::Result<()> {
     let area = CString::new(area)?;
     let flags = match priority {
@@ -64,7 +64,7 @@ pub(crate) fn swap_off_while(area: &str, mut goes_on: impl FnMut() -> bool) -> i
     })
 }
 
-/// Installs an empty handler: from now on this signal only interrupts system calls.
+/// Installs a handler that does nothing: from now on this signal only interrupts system calls.
 fn ignore(signal: libc::c_int) -> io::Result<()> {
     extern "C" fn nothing(_: libc::c_int) {}
     // SAFETY: as for `handle`; the handler is empty.
@@ -92,12 +92,12 @@ const FATAL: [libc::c_int; 9] = [
     libc::SIGXFSZ,
 ];
 
-/// The command that is started by the handler. Prepared in advance, because a signal handler must
+/// The command that the signal handler starts. Prepared in advance, because a signal handler must
 /// not allocate.
 #[derive(Debug)]
 struct HandlerCommand {
-    /// The process whose end the command waits for. A forked child inherits the handler but must
-    /// not start it.
+    /// Id of this process, for whose end the command waits. A forked child inherits the handler
+    /// but must not start it.
     pid: libc::pid_t,
     arguments: Vec<*const libc::c_char>,
     environment: Vec<*const libc::c_char>,
@@ -105,7 +105,7 @@ struct HandlerCommand {
 
 static START: AtomicPtr<HandlerCommand> = AtomicPtr::new(ptr::null_mut());
 
-/// This program's own executable, even if its file was replaced or removed since.
+/// The executable of this program, even if its file was replaced or removed since the start.
 const OURSELVES: &CStr = c"/proc/self/exe";
 
 /// After this, a fatal signal starts this program again with these arguments and this environment,
@@ -130,12 +130,12 @@ pub(crate) fn start_after_crash(
     FATAL.into_iter().try_for_each(handle)
 }
 
-/// After this, a fatal signal only terminates the process.
+/// Makes sure that a fatal signal terminates the process without starting the prepared command.
 pub(crate) fn cancel_start() {
     START.store(ptr::null_mut(), Ordering::SeqCst);
 }
 
-/// Whether a fatal signal would start a command.
+/// Whether a fatal signal would start the prepared command.
 pub(crate) fn starts_after_crash() -> bool {
     !START.load(Ordering::SeqCst).is_null()
 }
@@ -153,8 +153,8 @@ fn handle(signal: libc::c_int) -> io::Result<()> {
     })
 }
 
-/// The handler: forks a child that starts the prepared command, then lets the signal terminate this
-/// process.
+/// The signal handler of [`FATAL`] signals: forks a child that starts the prepared command, then
+/// lets the signal terminate this process.
 extern "C" fn crashed(signal: libc::c_int) {
     let start = START.swap(ptr::null_mut(), Ordering::SeqCst);
     // SAFETY: `start` is null or was made by `start_after_crash` and is never freed. getpid, signal
@@ -190,7 +190,7 @@ unsafe fn start_once_gone(start: &HandlerCommand, parent: libc::pid_t) -> ! {
     // SAFETY: all of these are system calls whose only precondition is valid pointers: those in
     // `start` point to zero-terminated strings and lists, the others to values on this stack.
     unsafe {
-        // so that Ctrl-C at the terminal does not stop it
+        // a session of its own, so that Ctrl-C at the terminal does not stop the child
         libc::setsid();
         // closes the lock of the session, and pipes whose reader may wait for their end; standard
         // output is reserved for the program's result

@@ -22,11 +22,11 @@ use rustix::io::Errno;
 use crate::host_ops::{Config, Staged};
 use crate::journal::FileText;
 
-/// Longest configuration file that is read.
+/// Length limit of a configuration file that is read, in bytes.
 pub(crate) const MAX_CONFIG: usize = 256 << 10;
 
 const LABEL: &str = "security.selinux";
-/// Longest SELinux context that is read; a context is a few words.
+/// Length limit of an SELinux context that is read, in bytes; a context is a few words.
 const MAX_LABEL: usize = 4096;
 const READ_BY_ALL: u32 = 0o644;
 const PASS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
@@ -41,7 +41,7 @@ fn etc_folder() -> std::path::PathBuf {
     ETC.into()
 }
 
-/// Opens the folder of this path below `/etc`.
+/// Opens a folder below `/etc` by its path.
 fn open_folder(path: &str) -> io::Result<OwnedFd> {
     let below = path.strip_prefix(ETC).filter(|rest| rest.is_empty() || rest.starts_with('/'));
     let below = below.ok_or_else(|| io::Error::other(format!("{path} is not below {ETC}")))?;
@@ -65,7 +65,7 @@ fn open_parent(path: &str) -> io::Result<(OwnedFd, &str)> {
     Ok((open_folder(folder)?, name))
 }
 
-/// Reads what exists under that name.
+/// Reads the file, link or folder at this path; a link is not followed.
 pub(crate) fn read(path: &str) -> io::Result<Config> {
     let (folder, name) = match open_parent(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Config::Missing),
@@ -111,7 +111,7 @@ fn read_file(folder: &OwnedFd, name: &str) -> io::Result<Config> {
     })
 }
 
-/// The SELinux context of a file, if the file system stores one.
+/// The SELinux context of a file; `None` if the file system stores none.
 fn label(file: &OwnedFd) -> Option<String> {
     let mut bytes = vec![0; MAX_LABEL];
     let length = fgetxattr(file, LABEL, &mut bytes[..]).ok()?;
@@ -119,7 +119,7 @@ fn label(file: &OwnedFd) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// The error if that folder, or the nearest existing one above it, is not writable.
+/// Fails if the folder, or the nearest existing one above it, is not writable.
 pub(crate) fn may_write(folder: &str) -> io::Result<()> {
     let mut path = folder;
     loop {
@@ -140,7 +140,7 @@ pub(crate) fn may_write(folder: &str) -> io::Result<()> {
     }
 }
 
-/// Creates a new file or link; fails if the name exists.
+/// Creates a configuration file or link under a temporary name; fails if the name exists.
 pub(crate) fn stage(path: &str, staged: Staged<'_>) -> io::Result<()> {
     let (folder, name) = open_parent(path)?;
     let (text, like) = match staged {
@@ -165,7 +165,7 @@ pub(crate) fn sync_file(path: &str) -> io::Result<()> {
     File::from(openat(&folder, name, flags, Mode::empty())?).sync_all()
 }
 
-/// Renames within one folder.
+/// Renames a file within one folder.
 pub(crate) fn rename(from: &str, to: &str) -> io::Result<()> {
     let (folder, name) = open_parent(to)?;
     let staged = from.rsplit('/').next().unwrap_or(from);
@@ -202,7 +202,8 @@ pub(crate) fn remove_folder(path: &str) -> io::Result<()> {
     Ok(unlinkat(&folder, name, AtFlags::REMOVEDIR)?)
 }
 
-/// The hash of `/etc/machine-id`. The test folder does not replace this file.
+/// The hash of `/etc/machine-id`, which identifies this machine in plans. The test folder does not
+/// replace this file.
 pub(crate) fn machine_id_hash() -> Option<String> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = openat(CWD, "/etc/machine-id", flags, Mode::empty()).ok()?;

@@ -13,33 +13,34 @@ pub enum Error {
     /// Another run holds the lock: only one may borrow at a time.
     #[error("{state}: another run of pagewise borrows from this machine ({})", holder(*.pid))]
     Busy {
-        /// The folder of journals that both use.
+        /// The folder of journals that both runs use.
         state: String,
-        /// The process of the other run, if its lock file names it.
+        /// Id of the process that holds the lock; `None` if the lock file does not name it.
         pid: Option<u32>,
     },
     /// The folder of journals, or a file in it, could not be used.
     #[error("{path}")]
     State {
-        /// The folder or file.
+        /// The folder, or the file in it, that could not be used.
         path: String,
         /// The error of the system call.
         source: io::Error,
     },
-    /// Another user could put journals there, or replace the folder.
+    /// The folder of journals is refused, because another user could put journals there or replace
+    /// the folder.
     #[error("{path} cannot hold the journals, by which settings are written: {why}")]
     Untrusted {
         /// The folder of journals or of the lock, or a folder above it.
         path: String,
-        /// Who owns it, or who may write to it.
+        /// Why the folder is not safe: who owns it, or who may write to it.
         why: String,
     },
     /// The ledger of measured gains cannot be read or written.
     #[error("{path}: {why}")]
     Ledger {
-        /// The file.
+        /// The path of the ledger.
         path: String,
-        /// The reason.
+        /// Why the ledger cannot be used.
         why: String,
     },
     /// The kernel refused an operation.
@@ -47,25 +48,25 @@ pub enum Error {
     Kernel {
         /// The operation, such as `zram1: disksize = 4096`.
         doing: String,
-        /// The kernel's error.
+        /// The error that the kernel returned.
         source: io::Error,
     },
-    /// The kernel accepted a value but stored another one.
+    /// The kernel accepted the value that was written but stored another one.
     #[error("{what}: wrote {wrote:?}, found {found:?} after it")]
     Changed {
-        /// The knob or file.
+        /// The knob or file that was written.
         what: String,
-        /// The value that was written.
+        /// The value that was written to the knob or file.
         wrote: String,
-        /// The value that was read back.
+        /// The value that was read back from the knob or file.
         found: String,
     },
     /// The kernel or host lacks something.
     #[error("{what}: {why}")]
     Absent {
-        /// What was requested.
+        /// What the caller asked for.
         what: String,
-        /// What is missing.
+        /// What the kernel or host lacks for this.
         why: &'static str,
     },
     /// No setting of this name is in the knob table.
@@ -74,62 +75,62 @@ pub enum Error {
     /// A knob is not lent because its value could not be restored.
     #[error("{name}: it cannot be borrowed: {why}")]
     NotLent {
-        /// The knob.
+        /// The name of the knob.
         name: String,
-        /// The reason.
+        /// Why its value could not be restored.
         why: String,
     },
-    /// A value that the knob does not accept.
+    /// A value was requested that the knob does not accept.
     #[error("{name}: expected {expected}, found {found:?}")]
     Value {
-        /// The knob.
+        /// The name of the knob.
         name: String,
-        /// What it accepts.
+        /// The values that the knob accepts, in words.
         expected: String,
-        /// The value that was requested.
+        /// The value that was requested for the knob.
         found: String,
     },
     /// Other swap is enabled: pages of other programs would be swapped to our area, and ours to
     /// theirs.
     #[error("the host's own swap is on: {}", areas.join(", "))]
     OtherSwap {
-        /// The other swap areas.
+        /// Paths of the other swap areas.
         areas: Vec<String>,
     },
     /// The contents of the swap area do not fit into memory.
     #[error("{area}: {used} of it are in use and {available} of memory are available")]
     NoRoom {
-        /// The swap area.
+        /// The device or file of the swap area.
         area: String,
-        /// How much of it is in use.
+        /// How much of the swap area is in use.
         used: Bytes,
-        /// The available memory.
+        /// How much memory is available.
         available: Bytes,
     },
-    /// It is not certain that the contents of a swap area fit elsewhere, so it stays enabled.
+    /// The swap area stays enabled, because its contents may not fit elsewhere.
     #[error("{area} stays on: {why}")]
     WontFit {
-        /// The swap area.
+        /// The device or file of the swap area.
         area: String,
-        /// What could happen.
+        /// What could happen if the area were disabled.
         why: String,
     },
-    /// A plan may write configuration only to known places.
+    /// A plan names a place to which no plan may write configuration.
     #[error("{what}: {why}")]
     Place {
-        /// The file or link.
+        /// Path of the configuration file, folder or link that the plan names.
         what: String,
-        /// Where it may be.
+        /// Why the plan may not write there.
         why: String,
     },
-    /// The machine has changed since the plan was made.
+    /// A knob, file or device has changed since the plan was made.
     #[error("{what}: the plan expects {planned}, found {found}")]
     Stale {
-        /// The knob, file or device.
+        /// The knob, file or device that has changed.
         what: String,
-        /// The state when the plan was made.
+        /// The state when the plan was made, which the plan expects.
         planned: String,
-        /// The state now.
+        /// The state that was found before the plan was applied.
         found: String,
     },
     /// The user stopped the run (Ctrl-C) before or between two steps of a plan.
@@ -138,28 +139,28 @@ pub enum Error {
     /// Programs came under memory pressure after a plan was applied.
     #[error("{0}")]
     Strained(String),
-    /// A plan was interrupted: it is neither fully applied nor undone.
+    /// Another plan was interrupted, so it is neither fully applied nor undone.
     #[error("plan {plan} was interrupted, and its journal {id} names changes that are in force")]
     Interrupted {
-        /// The number of its journal.
+        /// The number of the interrupted plan's journal.
         id: String,
-        /// The id of the plan.
+        /// The id of the interrupted plan.
         plan: String,
     },
     /// A plan is on trial, so no other may be applied.
     #[error("plan {plan} (journal {id}) is on trial")]
     OnTrial {
-        /// The number of its journal.
+        /// The number of the journal of the plan on trial.
         id: String,
-        /// The id of the plan.
+        /// The id of the plan on trial.
         plan: String,
     },
-    /// No plan with that number or id is on trial.
+    /// No plan on trial has the number or id that the user gave.
     #[error("plan {id} is not on trial; on trial {}", list_known(known))]
     NotOnTrial {
-        /// The number or id that was given.
+        /// The journal number or plan id that the user gave.
         id: String,
-        /// The plans on trial.
+        /// Names of the plans that are on trial.
         known: Vec<String>,
     },
     /// A later plan changed the same setting, file or device.
@@ -167,58 +168,58 @@ pub enum Error {
     Under {
         /// The number of the later plan's journal.
         id: String,
-        /// Its id.
+        /// The id of the later plan.
         plan: String,
-        /// What both changed.
+        /// The setting, file or device that both plans changed.
         target: String,
     },
-    /// A file does not fit into its file system.
+    /// A file to create does not fit into its file system.
     #[error("{folder}: expected room for {requested} and some to spare, found {found}")]
     NoSpace {
-        /// The folder for it.
+        /// The folder in which the file was to be created.
         folder: String,
-        /// Its size.
+        /// The size of the file to create.
         requested: Bytes,
-        /// The free space.
+        /// The free space of the file system.
         found: Bytes,
     },
-    /// A device or file that this session did not lend: it is not used.
+    /// The session was asked to use a device or file that it did not lend.
     #[error("{0}: expected a device or file that this session made")]
     NotOurs(String),
     /// The swap area is enabled already.
     #[error("{0}: it is swapped to already")]
     IsOn(String),
-    /// A later change depends on it, so it cannot be undone yet.
+    /// This change cannot be undone yet, because a later change depends on it.
     #[error("it has to wait for what rests on it: {by}")]
     Held {
-        /// The later change.
+        /// The later change, in words.
         by: String,
     },
-    /// It may belong to somebody else, so it is left unchanged.
+    /// An object that may belong to somebody else is left unchanged.
     #[error("{what}: {why}")]
     Uncertain {
-        /// The device, file or setting.
+        /// The device, file or setting that may belong to somebody else.
         what: String,
-        /// Why it is not certain.
+        /// Why it is not certain that the object is ours.
         why: String,
     },
-    /// There is no journal of that number or name.
+    /// No journal has the number or name that the user gave.
     #[error("no journal {id}; there {}", list_known(known))]
     NoJournal {
-        /// The number or name that was given.
+        /// The number or name that the user gave.
         id: String,
-        /// The journals that exist.
+        /// Names of the journals that exist.
         known: Vec<String>,
     },
     /// A journal could not be removed.
     #[error("{path}: not removed")]
     Kept {
-        /// The journal file.
+        /// The path of the journal.
         path: String,
-        /// The error of the system call.
+        /// The error of the system call that removes files.
         source: io::Error,
     },
-    /// The loan was returned already.
+    /// The loan with this number was returned already.
     #[error("loan {0} is not open")]
     NotOpen(u64),
 }

@@ -17,18 +17,19 @@ use crate::host_ops::{
 };
 use crate::journal::{FileText, Identity};
 
-/// A fault at the write of that number, counted from 0.
+/// A fault of the simulated machine at one of its writes, which are counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// This write fails; if it is to a journal, half the line is written.
+    /// The write with this number fails; if it is to a journal, half the line is written.
     Fail(usize),
-    /// This and every later write fails, including those to the journal.
+    /// The write with this number and all later ones fail, including those to the journal.
     FailOn(usize),
-    /// This and every later write fails, except those to the journal.
+    /// The write with this number and all later ones fail, except those to the journal.
     Stuck(usize),
-    /// The process is killed before this write; if it is to a journal, half the line is written.
+    /// The process is killed before the write with this number; if it is to a journal, half the
+    /// line is written.
     KillBefore(usize),
-    /// The process is killed right after this write.
+    /// The process is killed right after the write with this number.
     KillAfter(usize),
 }
 
@@ -37,11 +38,11 @@ pub(crate) struct FakeZram {
     pub(crate) diskseq: u64,
     pub(crate) disksize: u64,
     pub(crate) algorithm: &'static str,
-    /// Its backing device.
+    /// The device to which pages are written back, if one is set.
     pub(crate) backing: Option<String>,
 }
 
-/// The algorithm of a device before one is chosen, and after a reset.
+/// The compression algorithm of a zram device before one is chosen, and after a reset.
 const DEFAULT_ALGORITHM: &str = "lzo";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -69,7 +70,7 @@ pub(crate) struct State {
 pub(crate) struct FakeHost {
     pub(crate) state: State,
     pub(crate) journals: BTreeMap<String, Vec<u8>>,
-    /// The part of the configuration that is on disk.
+    /// The configuration files and links that would survive a power loss.
     pub(crate) disk: FakeDisk,
     /// The units that systemd has loaded: the configuration at the time of the last reload.
     pub(crate) units: BTreeMap<String, Config>,
@@ -79,9 +80,9 @@ pub(crate) struct FakeHost {
     pub(crate) timer: Option<u64>,
     /// Whether `vm.overcommit_memory` is 2 and the commit limit is reached.
     pub(crate) is_strict: bool,
-    /// Processes that the kernel has killed.
+    /// Number of processes that the kernel has killed for lack of memory.
     pub(crate) oom_kills: u64,
-    /// Other entries in the folder of journals.
+    /// Names of entries in the folder of journals beside the journals.
     pub(crate) others: BTreeSet<String>,
     pub(crate) unified: bool,
     pub(crate) boot: u32,
@@ -90,7 +91,7 @@ pub(crate) struct FakeHost {
     pub(crate) is_dead: bool,
     /// Whether the disk of the journals is mounted read-only.
     pub(crate) is_read_only: bool,
-    /// Available memory in bytes.
+    /// Available memory of the simulated machine, in bytes.
     pub(crate) available: u64,
     /// Cgroups that other programs made.
     pub(crate) groups: Vec<GroupCharge>,
@@ -99,16 +100,16 @@ pub(crate) struct FakeHost {
     newest_diskseq: u64,
     /// Simulated clock in milliseconds; every write advances it by one.
     pub(crate) clock: u64,
-    /// When each disk was created, by its sequence number.
+    /// For each disk sequence number, when the disk was created, in simulated milliseconds.
     pub(crate) made: BTreeMap<u64, u64>,
     /// Whether the kernel reports the creation times.
     pub(crate) tells_times: bool,
     /// Inode numbers of created files and groups, by path.
     pub(crate) inodes: BTreeMap<String, u64>,
     newest_inode: u64,
-    /// Every value that was written, with its path.
+    /// Path and value of every write to a setting, in order.
     pub(crate) written: Vec<(String, String)>,
-    /// Written words that only make the kernel report something.
+    /// Written words that only make the kernel refresh what it reports.
     pub(crate) lines: Vec<String>,
     /// Whether zswap was enabled since boot.
     knows_zswap: bool,
@@ -301,7 +302,7 @@ impl Fake {
 }
 
 impl FakeHost {
-    /// Reboots the machine: kernel state is reset.
+    /// Reboots the simulated machine: its kernel state is reset.
     pub(crate) fn boot(&mut self, at_boot: &State) {
         self.boot += 1;
         self.timer = None;
@@ -322,8 +323,8 @@ impl FakeHost {
         }
     }
 
-    /// Cuts the power: of the latest name changes and contents, only those that were synced are
-    /// certain to remain.
+    /// Cuts the power of the simulated machine: of the latest name changes and contents, only
+    /// those that were synced are certain to remain.
     pub(crate) fn lose_power(&mut self, luck: usize, at_boot: &State) {
         self.state.config = self.disk.after_power_loss(luck);
         self.disk = FakeDisk::holding(&self.state.config);
@@ -410,7 +411,8 @@ impl FakeHost {
         Ok(number)
     }
 
-    /// A newly created entry gets a new inode number, even under a name that existed before.
+    /// Gives a newly created file or group a new inode number, even under a name that existed
+    /// before.
     pub(crate) fn new_inode(&mut self, path: &str) {
         self.newest_inode += 1;
         self.inodes.insert(path.to_owned(), self.newest_inode);

@@ -14,87 +14,88 @@ use pagewise_model::plan::PlannedMachine;
 
 use crate::journal::{FileText, Identity};
 
-/// One write to the machine: the smallest part of a change that happens or fails as a whole.
+/// One write to the machine, which happens or fails as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HostChange<'a> {
     /// Writes a value into a file of the kernel.
     Write {
-        /// The file.
+        /// The path of the kernel's file.
         path: &'a str,
-        /// The text, without an end of line.
+        /// The text to write, without an end of line.
         value: &'a str,
     },
-    /// Creates a cgroup.
+    /// Creates the cgroup whose folder has this path.
     MakeGroup(&'a str),
-    /// Removes a cgroup without processes or groups below it.
+    /// Removes a cgroup that has no processes and no child groups.
     RemoveGroup(&'a str),
-    /// Kills a process, if it is in this cgroup.
+    /// Kills a process, but only if it is in the given cgroup.
     Kill {
-        /// The process.
+        /// The id of the process.
         pid: u32,
-        /// The cgroup's folder.
+        /// The path of the cgroup's folder.
         group: &'a str,
     },
-    /// Creates an empty file that only root may read; it must not exist.
+    /// Creates an empty file that only root may read; fails if the path exists.
     MakeFile(&'a str),
     /// Fills a newly created file with zeros, without holes.
     FillFile {
-        /// The file.
+        /// The path of the file.
         path: &'a str,
-        /// Its identity, to recognise it.
+        /// Device and inode number of the file: another file at this path is not written.
         identity: Identity,
-        /// Its size.
+        /// The size of the file afterwards.
         size: Bytes,
     },
-    /// Deletes a file.
+    /// Deletes the file at a path, if it is still the file that was recorded.
     RemoveFile {
-        /// The file.
+        /// The path of the file.
         path: &'a str,
-        /// Its identity: another file of that name is kept.
+        /// Device and inode number of the file: another file at this path is kept.
         identity: Identity,
     },
-    /// Writes the header of a swap area.
+    /// Writes a swap header to a device or file.
     FormatSwap(&'a str),
-    /// Enables a swap area.
+    /// Enables a device or file as swap.
     SwapOn {
-        /// The device or file.
+        /// The path of the device or file.
         area: &'a str,
-        /// Its priority; with `None` the kernel chooses one.
+        /// The swap priority of the area; with `None` the kernel chooses one.
         priority: Option<i16>,
     },
-    /// Disables a swap area.
+    /// Disables a swap area, whatever memory this needs.
     SwapOff(&'a str),
     /// Loads a kernel module.
     Load {
-        /// Its name.
+        /// The name of the module.
         module: &'a str,
-        /// One module parameter.
+        /// One module parameter, as `name=value`.
         parameter: &'a str,
     },
-    /// Unloads a module, and modules that only it used.
+    /// Unloads a kernel module, and the modules that only it used.
     Unload(&'a str),
     /// Disables a swap area, and gives up if this leaves less memory than the reserve, or if the
     /// user stops the run.
     Drain {
-        /// The area.
+        /// The device or file of the swap area.
         area: &'a str,
-        /// Memory that must stay available.
+        /// How much memory must stay available.
         reserve: Bytes,
     },
-    /// Creates a new file or link beside the one that it will replace. It is not synced yet.
+    /// Creates a configuration file or link under a temporary name, beside the one that it will
+    /// replace. It is not synced yet.
     Stage {
-        /// Its temporary name.
+        /// The temporary path.
         path: &'a str,
-        /// What to create.
+        /// The file or link to create.
         staged: Staged<'a>,
     },
     /// Syncs the contents of a staged file to disk.
     SyncFile(&'a str),
-    /// Gives a staged file or link its final name, replacing what had that name.
+    /// Gives a staged file or link its final name, replacing what had this name.
     Rename {
-        /// The temporary name.
+        /// The temporary path.
         from: &'a str,
-        /// The final name.
+        /// The final path.
         to: &'a str,
     },
     /// Syncs the names in a folder to disk.
@@ -103,7 +104,7 @@ pub(crate) enum HostChange<'a> {
     RemoveConfig(&'a str),
     /// Creates a folder for configuration files.
     MakeFolder(&'a str),
-    /// Removes such a folder if it is empty.
+    /// Removes a folder for configuration files if it is empty.
     RemoveFolder(&'a str),
     /// Makes systemd reload its unit files.
     ReloadUnits,
@@ -113,49 +114,49 @@ pub(crate) enum HostChange<'a> {
     StartUnit(&'a str),
     /// Starts a systemd timer that runs `undo --unconfirmed`.
     Arm {
-        /// Seconds until it runs.
+        /// Seconds until the timer runs the command.
         seconds: u64,
         /// The path of this program.
         program: &'a str,
-        /// The folder of the journals.
+        /// The folder of the journals on which the command works.
         state: &'a str,
     },
-    /// Stops that timer.
+    /// Stops the timer that runs `undo --unconfirmed`.
     Disarm,
-    /// Creates an empty journal.
+    /// Creates an empty journal at this path.
     Begin(&'a str),
-    /// Appends to a journal, and waits until it is on disk.
+    /// Appends a line to a journal, and waits until it is on disk.
     Append {
-        /// The journal.
+        /// The path of the journal.
         journal: &'a str,
-        /// One line.
+        /// The line, with its line end.
         line: &'a [u8],
     },
     /// Truncates a journal.
     Cut {
-        /// The journal.
+        /// The path of the journal.
         journal: &'a str,
-        /// The length to keep.
+        /// The length to keep, in bytes.
         length: u64,
     },
     /// Deletes a journal.
     Forget(&'a str),
 }
 
-/// A file or link that is created under a temporary name first.
+/// A configuration file or link to create under a temporary name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Staged<'a> {
     /// A file of root that all users may read, or with the mode and owner of the file that it
     /// replaces.
     File {
-        /// Its contents.
+        /// The contents of the file.
         text: &'a str,
-        /// The existing file whose mode, owner and SELinux context it gets.
+        /// The existing file whose mode, owner and SELinux context the new file gets.
         like: Option<&'a FileText>,
     },
-    /// A symbolic link.
+    /// A symbolic link to create.
     Link {
-        /// Its target.
+        /// The target of the link.
         to: &'a str,
     },
 }
@@ -167,15 +168,16 @@ pub(crate) enum Config {
     File(FileText),
     Link(String),
     Folder,
-    /// Neither a file nor a link, or a file that is not text; with a description.
+    /// Anything but a readable text file, a link or a folder; described in words.
     Other(String),
 }
 
-/// A directory entry.
+/// The file, folder or link that exists at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) identity: Identity,
-    /// Whether it is a regular file with one link that we own and that nobody else may write to.
+    /// Whether the entry is a regular file with one link that we own and that nobody else may
+    /// write to.
     pub(crate) is_own_file: bool,
     pub(crate) size: u64,
 }
@@ -183,44 +185,44 @@ pub(crate) struct Entry {
 /// Why a journal was not read.
 #[derive(Debug)]
 pub(crate) enum UnreadJournal {
-    /// It is not a file but a folder, link, pipe or device: no run wrote it.
+    /// The path is not a file but a folder, link, pipe or device, so no run wrote it.
     NoFile(String),
-    /// It is a file that another user could have written, or that cannot be read.
+    /// Another user could have written the file, or it cannot be read.
     Untrusted(String),
 }
 
-/// An enabled swap area.
+/// A swap area that is enabled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Area {
     /// The device or file, in the kernel's spelling.
     pub(crate) path: String,
-    /// How much of it is in use.
+    /// How much of the area is in use.
     pub(crate) used: Bytes,
     pub(crate) size: Bytes,
-    /// How much more it can certainly take: a zram device with a `mem_limit` can take less than its
-    /// size.
+    /// How much more the area can certainly take: a zram device with a `mem_limit` can take less
+    /// than its size.
     pub(crate) room: Bytes,
-    /// Its priority: higher is filled first.
+    /// The swap priority of the area: the kernel fills areas of higher priority first.
     pub(crate) priority: i32,
 }
 
-/// A memory cgroup, with the values that matter when swap is disabled.
+/// A memory cgroup, with the values that decide whether swap can be disabled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct GroupCharge {
-    /// Path below the root of the hierarchy.
+    /// Path of the group below the root of the cgroup hierarchy.
     pub(crate) path: String,
     pub(crate) current: Bytes,
     pub(crate) swap: Bytes,
-    /// Its memory limit; `None` if there is none.
+    /// The memory limit of the group; `None` if it has none.
     pub(crate) max: Option<Bytes>,
-    /// Its swap limit; `None` if there is none.
+    /// The swap limit of the group; `None` if it has none.
     pub(crate) swap_max: Option<Bytes>,
     /// `memory.swappiness` of the group (version 1), or `vm.swappiness` (version 2). With 0, the
     /// kernel swaps nothing out when the group reaches its limit.
     pub(crate) swappiness: Option<u64>,
 }
 
-/// The values that decide whether the contents of a swap area fit elsewhere.
+/// Facts about memory on which it depends whether the contents of a swap area fit elsewhere.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct MemoryFacts {
     pub(crate) total: Bytes,
@@ -230,7 +232,7 @@ pub(crate) struct MemoryFacts {
     pub(crate) is_strict: bool,
     pub(crate) committed: Bytes,
     pub(crate) commit_limit: Bytes,
-    /// Every memory cgroup.
+    /// The memory cgroups of the machine.
     pub(crate) groups: Vec<GroupCharge>,
     /// Number of cgroups that were not read because there are too many.
     pub(crate) groups_left_out: u64,
@@ -239,22 +241,23 @@ pub(crate) struct MemoryFacts {
 /// Counters of memory pressure, read before and after a plan.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Strain {
-    /// Time in which at least one task waited for memory, in microseconds; `None` without PSI.
+    /// Time in which at least one task waited for memory, in microseconds, from `/proc/pressure`;
+    /// `None` if the kernel has no pressure information (PSI).
     pub(crate) some_us: Option<u64>,
-    /// Time in which all tasks waited.
+    /// Time in which all tasks waited for memory, in microseconds.
     pub(crate) full_us: Option<u64>,
-    /// The share of the last 10 s in which all tasks waited, in percent.
+    /// The share of the last 10 s in which all tasks waited for memory, in percent.
     pub(crate) full_percent: u64,
     pub(crate) oom_kills: u64,
-    /// Pages that were refaulted soon after they were reclaimed.
+    /// Number of pages that were read back soon after they were reclaimed.
     pub(crate) refaults: u64,
 }
 
-/// The facts about the machine that a plan depends on.
+/// The facts about the machine that decide whether a plan can be applied to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Site {
     pub(crate) machine: PlannedMachine,
-    /// The container runtime; `None` outside of a container.
+    /// The container runtime in which we run; `None` outside of a container.
     pub(crate) container: Option<String>,
     /// Whether systemd is PID 1.
     pub(crate) has_systemd: bool,
@@ -263,7 +266,7 @@ pub(crate) struct Site {
 /// The file with the boot id, which changes with each boot.
 pub(crate) const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// The operations on a machine that changes need.
+/// The operations on a machine that making and undoing changes needs.
 pub(crate) trait HostOps {
     /// Makes a change. When this returns, the change was made or has failed: it is never deferred.
     fn act(&mut self, deed: &HostChange<'_>) -> io::Result<()>;
@@ -277,22 +280,22 @@ pub(crate) trait HostOps {
     /// Reads a journal, with any contents, if no other user can have written it.
     fn journal(&self, path: &str) -> Result<Vec<u8>, UnreadJournal>;
 
-    /// The names in a folder, sorted.
+    /// Sorted names of the entries in a folder.
     fn names(&self, folder: &str) -> io::Result<Vec<String>>;
 
     /// Whether a file or folder exists.
     fn exists(&self, path: &str) -> bool;
 
-    /// The path of a folder with links resolved, as the kernel spells it.
+    /// The path of a folder with all symbolic links resolved, in the spelling of the kernel.
     fn resolve(&self, folder: &Path) -> io::Result<String>;
 
     /// The inode number of a folder: it stays the same after a reboot.
     fn inode(&self, folder: &str) -> io::Result<u64>;
 
-    /// The entry of that name; links are not followed.
+    /// The file, folder or link at this path; a link is not followed.
     fn entry(&self, path: &str) -> io::Result<Entry>;
 
-    /// Whether this folder is a cgroup, that is, in a cgroup file system.
+    /// Whether this folder is a cgroup, that is, lies in a cgroup file system.
     fn is_cgroup(&self, folder: &str) -> bool;
 
     /// When the kernel created the device node of a zram device, in milliseconds of Unix time;
@@ -305,28 +308,28 @@ pub(crate) trait HostOps {
     /// Free space in the file system of a folder.
     fn free_space(&self, folder: &str) -> io::Result<Bytes>;
 
-    /// The enabled swap areas.
+    /// The swap areas that are enabled.
     fn swaps(&self) -> Vec<Area>;
 
-    /// Available memory; `None` if the kernel does not report it.
+    /// How much memory is available; `None` if the kernel does not report it.
     fn available(&self) -> Option<Bytes>;
 
     /// Reads a configuration file; no link in its path is followed.
     fn config(&self, path: &str) -> io::Result<Config>;
 
-    /// The error if that folder, or the one in which it would be created, is not writable.
+    /// Fails if the folder, or the one in which it would be created, is not writable.
     fn may_write_config(&self, folder: &str) -> io::Result<()>;
 
     /// The facts about the machine that a plan depends on.
     fn site(&self) -> Site;
 
-    /// The values that decide whether the contents of a swap area fit elsewhere.
+    /// Facts about memory on which it depends whether the contents of a swap area fit elsewhere.
     fn memory_facts(&self) -> MemoryFacts;
 
-    /// Counters of memory pressure since boot.
+    /// Counters of memory pressure since boot, such as stall times and OOM kills.
     fn strain(&self) -> Strain;
 
-    /// Where memory cgroups are mounted, and whether they are of version 2.
+    /// Where memory cgroups are mounted, and whether they are of cgroup version 2.
     fn groups(&self) -> Option<(String, bool)>;
 
     /// The path of this program.
@@ -335,18 +338,19 @@ pub(crate) trait HostOps {
     /// The id of our own process.
     fn pid(&self) -> u32;
 
-    /// Sleeps.
+    /// Sleeps for this time.
     fn pause(&self, time: Duration);
 
     /// A second handle to the same machine, for another thread.
     fn for_thread(&self) -> io::Result<Box<dyn HostOps + Send>>;
 }
 
-/// How often an operation on something that is briefly in use is retried: for two seconds.
+/// How often an operation is retried on an object that is briefly in use: the retries take two
+/// seconds.
 const TRIES: u32 = 100;
 const BETWEEN: Duration = Duration::from_millis(20);
 
-/// The folder that contains this path.
+/// The path of the folder that contains the given path.
 pub(crate) fn folder_of(path: &str) -> &str {
     let folder = path.rsplit_once('/').map(|(folder, _)| folder);
     folder.filter(|folder| !folder.is_empty()).unwrap_or("/")

@@ -18,21 +18,21 @@ use crate::live::{Live, MAX_JOURNAL};
 
 const NAME: &str = "ledger";
 
-/// The contents of a line.
+/// What one line of the ledger stores.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "event")]
 enum LedgerRecord {
     Measured(LedgerEntry),
 }
 
-/// The contents of the ledger.
+/// The contents of the ledger file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LedgerFile {
-    /// All measurements, oldest first.
+    /// All measurements in the file, oldest first.
     pub entries: Vec<LedgerEntry>,
-    /// Numbers of the lines, from 1, that are not as they were written.
+    /// Numbers, from 1, of the lines that were changed after they were written.
     pub damaged_lines: Vec<usize>,
-    /// Whether the last line is incomplete.
+    /// Whether the last line of the file is incomplete.
     pub is_torn: bool,
 }
 
@@ -53,7 +53,8 @@ impl LedgerFile {
     }
 }
 
-/// Reads the ledger; it is empty if the file does not exist. Takes no lock and changes nothing.
+/// Reads the ledger of measured gains; it is empty if the file does not exist. Takes no lock and
+/// changes nothing.
 ///
 /// # Errors
 /// If the folder of journals or the file cannot be read, or if another user can have written the
@@ -67,7 +68,7 @@ pub fn read_ledger(state: &Path) -> Result<LedgerFile, Error> {
     Ok(LedgerFile::parse(&read(&host, &path)?.unwrap_or_default()))
 }
 
-/// Appends measurements; when this returns, they are on disk.
+/// Appends measurements to the ledger; when this returns, they are on disk.
 ///
 /// # Errors
 /// If another run of Pagewise holds the lock, if the file cannot be written, or if another user can

@@ -41,9 +41,10 @@ use crate::host_ops::{
 use crate::journal::Identity;
 use crate::loan::zram;
 
-/// Longest journal that is read: a session of a thousand loans writes half a megabyte.
+/// Length limit of a journal that is read, in bytes: a session of a thousand loans writes half a
+/// megabyte.
 pub(crate) const MAX_JOURNAL: u64 = 16 << 20;
-/// Longest file of a setting that is read.
+/// Length limit of a setting's file that is read, in bytes.
 const MAX_SETTING: u64 = 64 << 10;
 
 #[derive(Debug)]
@@ -58,7 +59,7 @@ impl Live {
         Ok(Self { host: HostRoot::live()?, stop: None })
     }
 
-    /// A handle that aborts swapoff, or filling a file, when `stop` is set.
+    /// A handle to the machine that aborts swapoff, or filling a file, when `stop` is set.
     pub(crate) fn with_stop(self, stop: Arc<AtomicBool>) -> Self {
         Self { stop: Some(stop), ..self }
     }
@@ -79,7 +80,7 @@ impl Live {
     }
 }
 
-/// The folder of journals, as it is spelled in the journal's path.
+/// The path of the folder of journals with links resolved, as the paths of journals spell it.
 pub(crate) fn resolve(folder: &Path) -> Result<String, Error> {
     let describe = |source| Error::State { path: folder.display().to_string(), source };
     into_text(fs::canonicalize(folder).map_err(describe)?).map_err(describe)
@@ -127,7 +128,7 @@ impl HostOps for Live {
         }
     }
 
-    /// Uses a single read, because each read creates a device.
+    /// Creates a zram device with a single read, because each read of `hot_add` creates one.
     fn hot_add(&mut self) -> io::Result<u32> {
         let mut text = [0; 32];
         let length = File::open("/sys/class/zram-control/hot_add")?.read(&mut text)?;
@@ -245,7 +246,8 @@ impl HostOps for Live {
                 kernel,
             },
             container: now.host.container.value().map(|kind| kind.as_str().to_owned()),
-            // the test that sd_booted() uses
+            // systemd is PID 1 if this folder exists: the test that `sd_booted()` of libsystemd
+            // makes
             has_systemd: Path::new("/run/systemd/system").is_dir(),
         }
     }
@@ -351,7 +353,7 @@ impl WatchedFile {
         File::open(path).map(Self)
     }
 
-    /// The current number in the file; changes after this call wake [`Self::wait`].
+    /// The number that the file contains now; changes after this call wake [`Self::wait`].
     pub(crate) fn number(&mut self) -> io::Result<u64> {
         let mut text = [0; 32];
         let length = self.0.read_at(&mut text, 0)?;
@@ -360,7 +362,7 @@ impl WatchedFile {
         text.trim().parse().map_err(strange)
     }
 
-    /// Waits until the file changes, a signal arrives, or the time is over.
+    /// Waits until the file changes, a signal arrives, or the time `most` is over.
     pub(crate) fn wait(&self, most: Duration) -> io::Result<()> {
         let timeout = Timespec::try_from(most).map_err(io::Error::other)?;
         match poll(&mut [PollFd::new(&self.0, PollFlags::PRI)], Some(&timeout)) {
@@ -388,7 +390,8 @@ pub(crate) fn write(path: &str, value: &str) -> io::Result<()> {
     Err(io::Error::other(format!("took {written} of {} bytes", value.len())))
 }
 
-/// Checks and kills the process through the same pidfd, so that a reused process id is not killed.
+/// Kills a process if it is in the given cgroup. The check and the signal use the same pidfd, so
+/// that a reused process id is not killed.
 fn kill(pid: u32, group: &str) -> io::Result<()> {
     let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return Ok(()) };
     let process = match pidfd_open(pid, PidfdFlags::empty()) {
@@ -408,7 +411,8 @@ fn kill(pid: u32, group: &str) -> io::Result<()> {
     }
 }
 
-/// Follows no link in the last part of a path, and never blocks on the other end of a pipe.
+/// Sets flags so that opening follows no link in the last part of a path, and never blocks on the
+/// other end of a pipe.
 fn set_plain_flags(options: &mut OpenOptions) -> &mut OpenOptions {
     options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
 }
@@ -418,7 +422,7 @@ const SETTINGS: [FsWord; 5] =
     [PROC_SUPER_MAGIC, libc::SYSFS_MAGIC, libc::DEBUGFS_MAGIC, GROUPS[0], GROUPS[1]];
 const GROUPS: [FsWord; 2] = [libc::CGROUP_SUPER_MAGIC, libc::CGROUP2_SUPER_MAGIC];
 
-/// Opens a folder that must be a cgroup.
+/// Opens a folder, and fails unless it is a cgroup.
 fn open_group(folder: &str) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let folder = rustix::fs::open(folder, flags, Mode::empty())?;
@@ -432,7 +436,7 @@ fn identity(found: &Metadata) -> Identity {
     Identity { device: found.dev(), inode: found.ino() }
 }
 
-/// Whether it is a regular file with one link that we own and nobody else may write to.
+/// Whether the file is a regular one with one link that we own and nobody else may write to.
 fn is_own(found: &Metadata) -> bool {
     distrust(found).is_none()
 }
@@ -463,7 +467,7 @@ fn kind_of(kind: FileType) -> &'static str {
     }
 }
 
-/// Opens a file that only we can have written.
+/// Opens a file, and fails if another user can have written it.
 fn open_own(path: &str, options: &mut OpenOptions) -> io::Result<File> {
     let file = set_plain_flags(options).open(path)?;
     match distrust(&file.metadata()?) {
@@ -472,7 +476,7 @@ fn open_own(path: &str, options: &mut OpenOptions) -> io::Result<File> {
     }
 }
 
-/// Creates an empty file; it is filled only after the journal has recorded its identity.
+/// Creates an empty file: it is filled only after the journal has recorded its identity.
 fn make_file(path: &str) -> io::Result<()> {
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     // btrfs cannot swap to a copy-on-write file; other file systems do not know the flag
@@ -483,9 +487,9 @@ fn make_file(path: &str) -> io::Result<()> {
     sync_folder(path)
 }
 
-/// Allocates the file without holes, because the kernel does not swap to a file that has any. If
-/// the file system cannot allocate blocks without writing them, zeros are written; this can be
-/// stopped.
+/// Allocates the blocks of a file without holes, because the kernel does not swap to a file that
+/// has any. If the file system cannot allocate blocks without writing them, zeros are written;
+/// this can be stopped.
 fn fill_file(
     path: &str,
     meant: Identity,
@@ -519,8 +523,8 @@ fn write_zeros(to: &mut impl Write, size: Bytes, is_stopped: &dyn Fn() -> bool) 
     Ok(())
 }
 
-/// Checks and removes the file in the same open folder, so a change of its path meanwhile has no
-/// effect.
+/// Removes a file if it has this identity. The check and the removal use the same open folder, so
+/// a change of its path meanwhile has no effect.
 fn remove_own(path: &str, meant: Identity) -> io::Result<()> {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     let folder = File::open(if folder.is_empty() { "/" } else { folder })?;
@@ -532,7 +536,7 @@ fn remove_own(path: &str, meant: Identity) -> io::Result<()> {
     folder.sync_all()
 }
 
-/// Removes the name itself, even if it is a link.
+/// Deletes a journal. If its path is a link, the link itself is deleted.
 fn forget(journal: &str) -> io::Result<()> {
     #[cfg(debug_assertions)]
     if keep_for_tests(journal).is_ok() {
@@ -551,7 +555,7 @@ fn keep_for_tests(journal: &str) -> io::Result<()> {
     fs::rename(journal, format!("{folder}/ended/{now}-{name}"))
 }
 
-/// Syncs the folder, so that a power cut does not restore or lose the name of a file.
+/// Syncs the folder of a file, so that a power cut does not restore or lose the file's name.
 fn sync_folder(path: &str) -> io::Result<()> {
     let folder = Path::new(path).parent().unwrap_or(Path::new("/"));
     File::open(folder)?.sync_all()
@@ -575,10 +579,11 @@ fn cut(journal: &str, length: u64) -> io::Result<()> {
     file.sync_all()
 }
 
-/// The systemd timer that undoes a plan on trial.
+/// Name of the systemd timer that undoes a plan on trial.
 const TIMER: &str = "pagewise-unconfirmed-timer";
 
-/// systemd starts the unit again if another run holds the lock at that time.
+/// Starts the timer that undoes a plan on trial. If another run holds the lock when the timer
+/// expires, systemd starts the unit again.
 fn arm(seconds: u64, program: &str, state: &str) -> io::Result<()> {
     let (unit, after) = (format!("--unit={TIMER}"), format!("--on-active={seconds}s"));
     let environment = format!("--setenv=PAGEWISE_STATE={state}");
@@ -599,8 +604,8 @@ fn arm(seconds: u64, program: &str, state: &str) -> io::Result<()> {
     run("systemd-run", &arguments)
 }
 
-/// Stops the timer but not the service that it started, which may be this process. Without systemd
-/// there is no timer.
+/// Stops the timer of a trial but not the service that the timer started, which may be this
+/// process. Without systemd there is no timer.
 fn disarm() -> io::Result<()> {
     let timer = format!("{TIMER}.timer");
     match run("systemctl", &["is-active", "--quiet", &timer]) {

@@ -17,22 +17,22 @@ use crate::recover::{Conflicts, recover_all};
 use crate::session::Session;
 use pagewise_model::undo::{Outcome, Recovered};
 
-/// A step of a run.
+/// A step of a random run.
 #[derive(Debug, Clone)]
 enum Step {
     Zram,
     /// A device with a backing disk, with such a long interval that nothing is written.
     ZramWithDisk,
     SwapFile,
-    /// Swap on the newest device or file.
+    /// Enables swap on the newest device or file.
     SwapOn,
     Group,
-    /// A process joins the newest group.
+    /// A process with this id joins the newest group.
     Join(u32),
     Knob(&'static str, u32),
-    /// With this compressor; the kernel lacks one of those used.
+    /// Enables zswap with this compressor; the simulated kernel lacks one of those used.
     Zswap(&'static str),
-    /// Returns one of the loans so far.
+    /// Returns the loan with this index among the loans so far.
     GiveBack(usize),
 }
 
@@ -167,7 +167,7 @@ fn names_of_open(fake: &Fake) -> String {
     journals.values().flat_map(|bytes| open_in(bytes)).collect::<Vec<_>>().join("\n")
 }
 
-/// Each difference is named in `names`.
+/// Checks that each difference between the states is named in `names`.
 fn assert_named(before: &State, after: &State, names: &str) -> Result<(), TestCaseError> {
     let named = |what: &str| prop_assert_named(names, what);
     for number in after.zrams.keys().filter(|number| !before.zrams.contains_key(number)) {
@@ -230,11 +230,11 @@ fn only_ways_back(machine: &Fake, allowed: &[(String, String)]) -> Result<(), Te
     Ok(())
 }
 
-/// A machine after a killed run.
+/// A simulated machine on which a run was killed.
 #[derive(Debug)]
 struct KilledRun {
     fake: Fake,
-    /// The state before the run.
+    /// The state of the machine before the run.
     before: State,
     path: String,
     journal: Vec<u8>,
@@ -310,7 +310,7 @@ proptest! {
     }
 }
 
-/// What existed before a run exists after it.
+/// Checks that what existed before a run exists after it.
 fn assert_theirs_stay(before: &State, after: &State) -> Result<(), TestCaseError> {
     for (number, device) in &before.zrams {
         prop_assert_eq!(after.zrams.get(number), Some(device));
@@ -412,7 +412,7 @@ proptest! {
         };
         prop_assert!(!is_disputed || conflicts(&recovered) > 0);
         prop_assert_eq!(state(&fake), expected.clone());
-        // it is reported once more, then closed, then forgotten
+        // the conflict is reported once more, then closed, then forgotten
         let again = recover_all(&mut fake.clone(), STATE, Conflicts::Close).expect("readable");
         prop_assert_eq!(conflicts(&again), conflicts(&recovered));
         prop_assert!(recover(&fake).is_empty());

@@ -19,12 +19,13 @@ use crate::loan::zram;
 use pagewise_model::Advice;
 use pagewise_model::undo::{Outcome, Recovered, Return, SkippedJournal};
 
-/// What to do with a conflict that has been reported.
+/// What to do with a conflict (somebody else changed the value) that has been reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Conflicts {
-    /// The journal keeps the entry.
+    /// The journal stays, so that the conflict is reported again at the next start.
     Keep,
-    /// The entry is settled.
+    /// The conflict counts as settled: the value of the other program stays, and the journal may be
+    /// removed.
     Close,
 }
 
@@ -110,8 +111,8 @@ pub(crate) fn boot_id(host: &dyn HostOps) -> Result<String, Error> {
     host.read(BOOT_ID).doing(|| BOOT_ID.to_owned())
 }
 
-/// The result of one journal, and whether its file was removed. A failure in one does not prevent
-/// others from being read.
+/// Undoes what one journal names; returns the result, and whether the journal file was removed. A
+/// failure in one journal does not prevent others from being read.
 pub(crate) fn recover_one(
     host: &mut dyn HostOps,
     path: &str,
@@ -211,8 +212,8 @@ fn stop_units(host: &mut dyn HostOps, reading: &Reading) {
     }
 }
 
-/// The boot is stated in the journal's name and in its first line; if these contradict each other,
-/// it is unknown.
+/// The boot in which a journal was written. It is stated in the journal's name and in its first
+/// line; if these contradict each other, it is unknown.
 fn boot_of(name: JournalName<'_>, reading: &Reading, now: &str) -> Boot {
     let began = reading.run().map(|run| run.boot_id.as_str());
     let message = match (name.boot, began) {
@@ -226,14 +227,15 @@ fn boot_of(name: JournalName<'_>, reading: &Reading, now: &str) -> Boot {
     }
 }
 
-/// The order of making, but with the changes that must be undone last at the front: systemd reloads
-/// its units after the files were restored.
+/// The order in which changes are undone from the last to the first: that of making, but with the
+/// changes that must be undone last at the front. systemd reloads its units after the files were
+/// restored.
 pub(crate) fn order_for_undo(mut open: Vec<OpenChange>) -> Vec<OpenChange> {
     open.sort_by_key(|it| it.change != RecordedChange::Units);
     open
 }
 
-/// Undoes all changes, last first.
+/// Undoes all changes that a journal names, last first.
 fn undo_all(
     host: &mut dyn HostOps,
     journal: &mut Journal,
@@ -259,8 +261,8 @@ fn undo_all(
     returns
 }
 
-/// Undoes one change and records that. If the record cannot be written, this does no harm: the next
-/// start finds nothing to undo.
+/// Undoes one change and records the outcome in the journal. If the record cannot be written, this
+/// does no harm: the next start finds nothing to undo.
 pub(crate) fn settle(
     host: &mut dyn HostOps,
     journal: &mut Journal,
@@ -281,13 +283,13 @@ pub(crate) fn settle(
     Ok(outcome)
 }
 
-/// An error while returning, as an outcome.
+/// The outcome that stands for an error while a change was undone.
 pub(crate) fn outcome_or_left(outcome: Result<Outcome, Error>) -> Outcome {
     outcome
         .unwrap_or_else(|error| Outcome::Left { why: text_with_cause(&error), next: error.next() })
 }
 
-/// An error with its cause, as text.
+/// The text of an error, with that of its cause.
 pub(crate) fn text_with_cause(error: &Error) -> String {
     match std::error::Error::source(error) {
         Some(source) => format!("{error}: {source}"),

@@ -15,7 +15,8 @@ use std::path::Path;
 
 use crate::calls;
 
-/// See [`state_folder`](crate::state_folder).
+/// Name of the environment variable with the folder of journals; see
+/// [`state_folder`](crate::state_folder).
 const STATE: &str = "PAGEWISE_STATE";
 
 /// As long as this exists, a crash of this process starts `pagewise undo`.
@@ -23,7 +24,7 @@ const STATE: &str = "PAGEWISE_STATE";
 pub struct Rescue(());
 
 impl Rescue {
-    /// Installs the handlers. `state` is the folder of the journals.
+    /// Installs handlers of fatal signals. `state` is the folder of the journals.
     ///
     /// # Errors
     /// If the kernel refuses the handlers.
@@ -37,7 +38,7 @@ impl Rescue {
         Ok(Self(()))
     }
 
-    /// Whether a [`Rescue`] exists.
+    /// Whether a [`Rescue`] exists in this process.
     #[must_use]
     pub fn is_installed() -> bool {
         calls::starts_after_crash()

@@ -18,7 +18,7 @@ use crate::recover::{Conflicts, recover_all};
 use crate::transaction::Transaction;
 use pagewise_model::undo::{Outcome, Recovered, Return};
 
-/// All loans of this run.
+/// All loans of one run.
 #[derive(Debug)]
 pub struct Session {
     changes: Transaction,
@@ -55,13 +55,13 @@ impl Session {
         }
     }
 
-    /// Allows to enable swap although the host has other swap.
+    /// Allows this session to enable swap although the host has other swap.
     pub fn allow_shared_swap(&mut self) {
         self.shares_swap = true;
     }
 
-    /// Allows to swap to whole block devices that this session did not create; their contents are
-    /// lost. For a machine whose disks hold no data, such as a guest.
+    /// Allows this session to swap to whole block devices that it did not create; their contents
+    /// are lost. For a machine whose disks hold no data, such as a guest.
     pub fn allow_devices(&mut self) {
         self.lends_devices = true;
     }
@@ -71,13 +71,14 @@ impl Session {
         self.swap_folder = Some(folder);
     }
 
-    /// Whether memory cgroups here are of version 2.
+    /// Whether memory cgroups on this machine are of version 2.
     #[must_use]
     pub fn has_unified_groups(&self) -> bool {
         group::mount(self.host()).is_ok_and(|(_, unified)| unified)
     }
 
-    /// Creates a zram device. If zram is a module that is not loaded, it is loaded first.
+    /// Creates a zram device and lends it. If zram is a module that is not loaded, it is loaded
+    /// first.
     ///
     /// # Errors
     /// If there is no zram, or the kernel refuses the algorithm or the size; for the writeback
@@ -120,8 +121,8 @@ impl Session {
         self.switch_on(&area, diskseq, priority)
     }
 
-    /// The same on a block device that is not part of this session; its contents are lost. mkswap
-    /// refuses a device that is mounted.
+    /// Enables swap on a block device that is not part of this session; its contents are lost.
+    /// mkswap refuses a device that is mounted.
     ///
     /// # Errors
     /// If this was not allowed, or as for [`Session::swap_on`].
@@ -172,9 +173,9 @@ impl Session {
         swap::refuse_others(self.host(), &ours)
     }
 
-    /// Enables zswap as specified: each of its knobs is a loan, and the result lists them in the
-    /// order in which they were taken. The swap area behind it has to be lent afterwards, because
-    /// returning that first empties the pool.
+    /// Enables zswap as the specification says: each of its knobs is a loan, and the result lists
+    /// them in the order in which they were taken. The swap area behind it has to be lent
+    /// afterwards, because returning that first empties the pool.
     ///
     /// # Errors
     /// If the kernel has no zswap, no such compressor or no shrinker; or, unless it was allowed, if
@@ -215,7 +216,7 @@ impl Session {
         zswap::check_compressor(self.changes.host_mut(), spec, &old)
     }
 
-    /// Creates a memory cgroup.
+    /// Creates a memory cgroup and lends it.
     ///
     /// # Errors
     /// If there is no memory controller, or the kernel refuses a limit.
@@ -265,8 +266,8 @@ impl Session {
         self.changes.host_mut().act(&write).doing(|| format!("{name} = {word}"))
     }
 
-    /// Returns one loan early, after later loans that depend on it: swap on a device or file,
-    /// another value of the same knob.
+    /// Returns one loan before the session ends, after later loans that depend on it: swap on a
+    /// device or file, another value of the same knob.
     ///
     /// # Errors
     /// If it cannot be returned: it stays lent, and is tried again at the end. Also if a zram

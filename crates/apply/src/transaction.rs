@@ -48,16 +48,17 @@ impl std::fmt::Debug for Transaction {
     }
 }
 
-/// A zram device that a transaction created.
+/// A zram device that a change of the transaction created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CreatedZram {
-    /// The change that created it.
+    /// The number of the change that created the device.
     pub(crate) id: u64,
     pub(crate) number: u32,
 }
 
 impl Transaction {
-    /// Changes that are undone when the run ends. The journal is created with the first one.
+    /// An empty transaction whose changes are undone when the run ends. The journal is created
+    /// with the first one.
     pub(crate) fn of_loans(host: Box<dyn HostOps + Send>, folder: &str) -> Self {
         Self {
             host,
@@ -70,7 +71,8 @@ impl Transaction {
         }
     }
 
-    /// Changes of a plan. The journal is created now and contains the plan.
+    /// An empty transaction for the changes of a plan. The journal is created now and contains the
+    /// plan.
     pub(crate) fn of_plan(
         mut host: Box<dyn HostOps + Send>,
         folder: &str,
@@ -93,22 +95,23 @@ impl Transaction {
         self.host.as_mut()
     }
 
-    /// The journal file, if there is one.
+    /// The path of the journal, if the transaction has one.
     pub(crate) fn journal_path(&self) -> Option<&str> {
         self.journal.as_ref().map(Journal::path)
     }
 
-    /// The changes that are in force, in the order in which they were made.
+    /// The changes of this run that are in force, in the order in which they were made.
     pub(crate) fn open_changes(&self) -> &[OpenChange] {
         &self.open
     }
 
-    /// The id that the next change gets.
+    /// The number that the next change gets.
     pub(crate) const fn next_id(&self) -> u64 {
         self.next
     }
 
-    /// Announces a change, makes it with `write`, and records it. Returns its id.
+    /// Announces a change in the journal, makes it with `write`, and records that it is done.
+    /// Returns the number of the change.
     pub(crate) fn make(
         &mut self,
         change: RecordedChange,
@@ -150,7 +153,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Creates and fills a swap file. Returns the id of the change.
+    /// Creates and fills a swap file. Returns the number of the change.
     pub(crate) fn add_swap_file(&mut self, new: NewSwapFile, size: Bytes) -> Result<u64, Error> {
         let path = new.path.clone();
         let id = self.announce(RecordedChange::SwapFile(new))?;
@@ -162,7 +165,7 @@ impl Transaction {
         })
     }
 
-    /// Writes a setting.
+    /// Writes a setting and returns the number of the change.
     pub(crate) fn set(&mut self, setting: &SettingChange) -> Result<u64, Error> {
         let change = RecordedChange::Setting(setting.clone());
         self.make(change, |host| knob::set(host, setting))
@@ -185,7 +188,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Keeps everything that was changed so far; the journal continues to name it.
+    /// Keeps all changes made so far when the transaction is dropped; the journal continues to
+    /// name them.
     pub(crate) fn keep(&mut self) {
         self.open.clear();
         self.journal = None;
@@ -209,8 +213,8 @@ impl Transaction {
         returns
     }
 
-    /// Undoes what was changed after this change, last first; everything else is kept, and the
-    /// journal continues to name it.
+    /// Undoes all changes that were made after this one, last first; everything else is kept, and
+    /// the journal continues to name it.
     pub(crate) fn undo_after(&mut self, id: u64) -> Vec<Return> {
         let later: Vec<OpenChange> = self.open.iter().filter(|it| it.id > id).cloned().collect();
         let later = order_for_undo(later).into_iter().rev();
@@ -239,7 +243,7 @@ impl Transaction {
         written.map(|()| outcome)
     }
 
-    /// Undoes one change.
+    /// Undoes one change on which no later change depends.
     ///
     /// # Errors
     /// If it cannot be undone, or a later change depends on it: it stays in force.
@@ -264,13 +268,13 @@ impl Transaction {
         }
     }
 
-    /// Records the identity of the created file or group.
+    /// Records in the journal the identity of the file or cgroup that a change created.
     pub(crate) fn identify(&mut self, id: u64, identity: Identity) -> Result<(), Error> {
         self.with_open(id, |open| open.identity = Some(identity));
         self.note(&Record::Identified { id, identity })
     }
 
-    /// Records a change that is about to be made. Returns its id.
+    /// Records in the journal a change that is about to be made. Returns the number of the change.
     pub(crate) fn announce(&mut self, change: RecordedChange) -> Result<u64, Error> {
         let id = self.next;
         self.next += 1;
@@ -279,7 +283,8 @@ impl Transaction {
         Ok(id)
     }
 
-    /// Makes a change that was announced; if this fails halfway, it is undone at once.
+    /// Makes a change that the journal has announced; if this fails halfway, the change is undone
+    /// at once.
     pub(crate) fn finish<T>(
         &mut self,
         id: u64,
@@ -298,7 +303,7 @@ impl Transaction {
         made
     }
 
-    /// Appends a record to the journal, which is created if there is none yet.
+    /// Appends a record to the journal, which is created first if the run has none yet.
     pub(crate) fn note(&mut self, record: &Record) -> Result<(), Error> {
         if self.journal.is_none() {
             let began = Record::Began(run_start(self.host())?);

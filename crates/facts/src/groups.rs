@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Facts about memory cgroups: which is below which, which reached its own limit, which unit one
-//! belongs to.
+//! Facts about memory cgroups: which group is below which, which group reached its own limit, and
+//! to which systemd unit a group belongs.
 
 use std::collections::HashMap;
 
@@ -13,11 +13,12 @@ use crate::room;
 /// A cgroup in both snapshots of an interval.
 #[derive(Debug, Clone, Copy)]
 pub struct GroupPair<'a> {
-    /// At the start; `None` if it did not exist yet, or there is no earlier snapshot.
+    /// The cgroup at the start of the interval; `None` if it did not exist yet, or there is no
+    /// earlier snapshot.
     pub before: Option<&'a Cgroup>,
-    /// At the end of the interval.
+    /// The cgroup at the end of the interval.
     pub now: &'a Cgroup,
-    /// Length of the interval.
+    /// Length of the interval, in seconds.
     pub(crate) seconds: Option<f64>,
 }
 
@@ -45,7 +46,8 @@ impl GroupPair<'_> {
         Some(Change { delta, per_second, seconds, source: after.source.clone() })
     }
 
-    /// Growth of its anonymous memory over the interval in bytes; shmem in swap does not count.
+    /// Growth of the group's anonymous memory over the interval, in bytes; shared memory (shmem)
+    /// in swap does not count.
     pub fn growth(&self) -> Option<i64> {
         let before = self.before?;
         let shmem = |group: &Cgroup| group.shmem.get().unwrap_or(Bytes::new(0));
@@ -76,15 +78,16 @@ fn is_limit(limit: Limit) -> bool {
 pub struct AtLimit<'a> {
     /// The file that holds the limit, `memory.max` or `memory.high`.
     pub file: &'static str,
-    /// Its value.
+    /// The value of the limit.
     pub limit: Bytes,
-    /// The Reading of the limit.
+    /// The reading from which the limit comes, with its source.
     pub reading: &'a Reading<Limit>,
-    /// How often it was reached, as counted in `memory.events`.
+    /// How often the limit was reached, as counted in `memory.events`.
     pub reached: Change,
 }
 
-/// The limit of this group that was reached during the interval.
+/// The limit of a group that was reached during the interval: `memory.max`, otherwise
+/// `memory.high`.
 pub fn own_limit<'a>(pair: &GroupPair<'a>) -> Option<AtLimit<'a>> {
     type Event = fn(&Cgroup) -> &Reading<u64>;
     let group = pair.now;
@@ -99,15 +102,15 @@ pub fn own_limit<'a>(pair: &GroupPair<'a>) -> Option<AtLimit<'a>> {
     })
 }
 
-/// Memory of a group that cannot be dropped, only swapped: all except reclaimable slab and page
-/// cache of files on disk.
+/// How much memory of a group cannot be dropped, only swapped: all except reclaimable slab and
+/// page cache of files on disk.
 pub fn unreclaimable(group: &Cgroup) -> Option<Bytes> {
     let cache = group.file.get()?.saturating_sub(group.shmem.get().unwrap_or(Bytes::new(0)));
     let slab = group.stat.get("slab_reclaimable").get().unwrap_or(0);
     Some(group.current.get()?.saturating_sub(cache).saturating_sub(Bytes::new(slab)))
 }
 
-/// Anonymous memory of a group in RAM and in swap, as is used for processes.
+/// Anonymous memory of a group in RAM and in swap; for a process, the same sum is used.
 ///
 /// `memory.current` is not suitable: the kernel updates it at once but `memory.stat` up to two
 /// seconds later, so their difference would show a burst of page cache as growth.
@@ -131,13 +134,13 @@ pub fn swap_room(host: &Snapshot, group: &Cgroup) -> Option<Bytes> {
     })
 }
 
-/// Whether one group is a descendant of the other.
+/// Whether the first group is a descendant of the second one.
 pub fn is_below(group: &Cgroup, above: &Cgroup) -> bool {
     let rest = group.path.as_str().strip_prefix(above.path.as_str());
     rest.is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Whether the first path equals the second one or is below it; every path is below the root.
+/// Whether the first path equals the second one or lies below it; every path is below the root.
 pub fn is_in(path: &str, above: &str) -> bool {
     let rest = path.trim_matches('/').strip_prefix(above.trim_matches('/'));
     above.trim_matches('/').is_empty()
@@ -149,7 +152,7 @@ pub fn holds(group: &Name, process: &Process) -> bool {
     process.cgroup.value().is_some_and(|own| is_in(own.as_str(), group.as_str()))
 }
 
-/// The group for a path that the user typed: the path of the group, or of its folder below
+/// The cgroup for a path that the user typed: the path of the group, or of its folder below
 /// `/sys/fs/cgroup`, where version 1 has the controller's name before the group's path.
 pub fn find<'a>(host: &'a Snapshot, typed: &str) -> Option<&'a Cgroup> {
     let below = typed.strip_prefix("/sys/fs/cgroup");
@@ -175,7 +178,7 @@ pub fn of_unit<'a>(host: &'a Snapshot, unit: &str) -> Vec<&'a Cgroup> {
     };
     let mut found: Vec<&Cgroup> = host.cgroups.groups.iter().filter(is_it).collect();
     found.sort_by_key(|group| group.path.as_str().len());
-    // cgroups that a container creates below itself are part of it
+    // cgroups that a container creates below its own are part of the container
     let mut tops: Vec<&Cgroup> = Vec::new();
     for group in found {
         let is_inside = |top: &&Cgroup| is_below(group, top);
@@ -187,7 +190,7 @@ pub fn of_unit<'a>(host: &'a Snapshot, unit: &str) -> Vec<&'a Cgroup> {
 }
 
 fn is_container(group: &Cgroup, wanted: &str) -> bool {
-    /// A shorter prefix of an ID is more likely a mistake.
+    /// Minimum length of a prefix of an ID: a shorter one is more likely a mistake.
     const LEAST: usize = 4;
     let named = unit_of(&group.path);
     let Some((_, id)) = named.as_deref().and_then(|named| named.split_once(' ')) else {
@@ -201,8 +204,8 @@ fn is_container(group: &Cgroup, wanted: &str) -> bool {
     id == wanted || named.as_deref() == Some(wanted) || (is_id && begins())
 }
 
-/// The unit of this group, if the system's systemd manages it; units of a user's systemd are left
-/// out.
+/// Name of the systemd unit of a group, if the system's systemd manages it; units of a user's
+/// systemd are left out.
 pub fn system_unit(group: &Cgroup) -> Option<&str> {
     let path = group.path.as_str().trim_start_matches('/');
     let unit = path.strip_prefix("system.slice/").unwrap_or(path);

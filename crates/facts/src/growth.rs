@@ -19,29 +19,32 @@ use pagewise_model::{Bytes, Cgroup, Interval, Limit, Process, ProcessChange, Sna
 use crate::groups::{self, GroupPair};
 use crate::room;
 
-/// The rate over the interval counts up to this multiple of the average since the process started.
+/// Growth faster than this multiple of the average since the process started counts only as that
+/// multiple.
 const TIMES_AVERAGE: f64 = 4.0;
-/// A younger process may still be starting up, unless it is already large.
+/// A process younger than this many seconds may still be starting up, unless it is already large.
 const YOUNG_SECONDS: f64 = 30.0;
 const LARGE_PERCENT: f64 = 10.0;
-/// A limit that is more than this many times the memory held is not considered.
+/// A limit is not considered if the memory left below it is more than this many times the memory
+/// of the process or group.
 const TIMES_HELD: u64 = 10;
-/// Growth over the interval below this is noise.
+/// Growth over the interval below this many bytes is noise.
 const NOISE: i64 = 1 << 20;
-/// A limit that takes longer than this to reach is not reported.
+/// A limit that takes more than this many seconds to reach is not reported.
 const FORESEEN_SECONDS: f64 = 3600.0;
 
-/// A process or group that grows.
+/// A process or cgroup whose memory grows.
 #[derive(Debug, Clone, Copy)]
 pub enum Grower<'a> {
-    /// One process.
+    /// A single process.
     Process(&'a Process),
     /// All processes of a group and its descendants together.
     Group(&'a Cgroup),
 }
 
 impl Grower<'_> {
-    /// Its name for a sentence: `postgres (pid 4121)`, `/system.slice/db.service`.
+    /// Name of the process or group for a sentence: `postgres (pid 4121)`,
+    /// `/system.slice/db.service`.
     pub fn name(&self) -> String {
         match self {
             Self::Process(process) => format!("{} (pid {})", process.name, process.pid),
@@ -49,7 +52,7 @@ impl Grower<'_> {
         }
     }
 
-    /// Whether it belongs to this group.
+    /// Whether the process or group belongs to this cgroup.
     fn is_in(&self, group: &Cgroup) -> bool {
         match self {
             Self::Process(process) => groups::holds(&group.path, process),
@@ -58,31 +61,31 @@ impl Grower<'_> {
     }
 }
 
-/// A process or a group that grows, and the limit that it will reach.
+/// A process or group that grows, and the limit that it will reach.
 #[derive(Debug, Clone, Copy)]
 pub struct Growth<'a> {
-    /// The process or group.
+    /// The process or group that grows.
     pub grower: Grower<'a>,
-    /// Anonymous memory, in RAM and in swap.
+    /// Anonymous memory of the process or group, in RAM and in swap.
     pub held: Bytes,
-    /// Growth over the interval in bytes per second.
+    /// Growth over the interval, in bytes per second.
     pub per_second: f64,
-    /// Growth over the interval in bytes.
+    /// Growth over the interval, in bytes.
     pub added: Bytes,
-    /// Length of the interval.
+    /// Length of the interval, in seconds.
     pub seconds: f64,
-    /// Age of the process, or of the oldest process in the group.
+    /// Age of the process, or of the oldest process in the group, in seconds.
     pub age_seconds: f64,
     /// Seconds until the limit `into` is reached at the sustained rate.
     pub lasts_seconds: f64,
-    /// The limit that is reached first.
+    /// The limit that the growth reaches first.
     pub into: GrowthLimit<'a>,
 }
 
-/// The limit that is reached first.
+/// A limit on memory that growth can reach.
 #[derive(Debug, Clone, Copy)]
 pub enum GrowthLimit<'a> {
-    /// The host's available memory and free swap.
+    /// The host runs out of available memory and free swap.
     Host,
     /// The limit of a cgroup: of the process's own, of the growing group, or of a parent of these.
     Group(&'a Cgroup, Bytes),
@@ -173,7 +176,7 @@ fn of_group<'a>(
     growth.foreseen(host, Some(group.path.as_str()), oldest, of_host)
 }
 
-/// Growth of a process or group over the interval.
+/// A process or group with its growth over the interval, before limits are considered.
 struct GroupGrowth<'a> {
     grower: Grower<'a>,
     held: Bytes,
@@ -182,8 +185,8 @@ struct GroupGrowth<'a> {
 }
 
 impl<'a> GroupGrowth<'a> {
-    /// When the nearest limit is reached: that of the cgroup `own`, of one of its parents, or of
-    /// the host.
+    /// The growth with the nearest limit, and when this is reached: that of the cgroup `own`, of
+    /// one of its parents, or of the host.
     fn foreseen(
         self,
         host: &'a Snapshot,

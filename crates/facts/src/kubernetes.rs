@@ -3,7 +3,7 @@
 
 use pagewise_model::Snapshot;
 
-/// Whether kubelet is running, or has created its cgroups.
+/// Whether the host is a Kubernetes node: kubelet is running, or has created its cgroups.
 #[must_use]
 pub fn is_node(host: &Snapshot) -> bool {
     let groups = &host.cgroups.groups;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which processes keep deleted files in memory open.
+//! Finds the processes that keep deleted files open whose contents are in memory.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,18 @@ use pagewise_model::{Bytes, DeletedFile, DeletedKind, MemoryFiles, Name};
 /// A process with deleted files that are still open.
 #[derive(Debug)]
 pub struct Holder<'a> {
-    /// The process.
+    /// Name of the process.
     pub process: &'a Name,
-    /// Its id.
+    /// Id of the process.
     pub pid: u32,
-    /// The files, in the order of the Snapshot; never empty.
+    /// The deleted files that the process keeps open, in the order of the Snapshot; never empty.
     pub files: Vec<&'a DeletedFile>,
-    /// Size of the files together.
+    /// Size of these files together.
     pub bytes: Bytes,
 }
 
-/// Processes with deleted files of these kinds, the one with most memory first. A file that several
-/// processes keep open counts for one of them.
+/// Processes with deleted files of the chosen kinds that are still open, the one with most memory
+/// first. A file that several processes keep open counts for one of them.
 pub fn holders<'a>(
     files: &'a MemoryFiles,
     matches: impl Fn(DeletedKind) -> bool,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which units need how much `memory.low` or `memory.min`, so that the kernel protects the memory
-//! of a cgroup.
+//! Computes which systemd units need how much `memory.low` or `memory.min`, so that the kernel
+//! protects the memory of a cgroup.
 //!
 //! The kernel limits the protection of a cgroup to that of each parent except the root, and the
 //! children of a cgroup share its protection (`memory.low` in
@@ -9,26 +9,27 @@
 
 use pagewise_model::{Bytes, Cgroup, Limit, Reading, Snapshot};
 
-/// One of the two kinds of protection.
+/// One of the two kinds of memory protection of a cgroup, `memory.low` and `memory.min`.
 #[derive(Debug, Clone, Copy)]
 pub struct Kind {
-    /// Name of the cgroup file.
+    /// Name of the cgroup file that contains the protection.
     pub file: &'static str,
-    /// Name of the systemd property.
+    /// Name of the systemd property that sets the protection.
     property: &'static str,
-    /// Returns its Reading.
+    /// Returns the Reading of this protection from a cgroup.
     pub reading: fn(&Cgroup) -> &Reading<Limit>,
 }
 
-/// Memory that is not reclaimed as long as other memory can be reclaimed.
+/// `memory.low`: memory of the group that is not reclaimed as long as other memory can be
+/// reclaimed.
 pub const LOW: Kind =
     Kind { file: "memory.low", property: "MemoryLow", reading: |group| &group.low };
-/// Memory that is never reclaimed.
+/// `memory.min`: memory of the group that is never reclaimed.
 pub const MIN: Kind =
     Kind { file: "memory.min", property: "MemoryMin", reading: |group| &group.min };
 
 impl Kind {
-    /// How much of its parent's protection a cgroup takes: at most its own size.
+    /// How much of its parent's protection a cgroup takes, at most its own size.
     pub fn claim(self, group: &Cgroup) -> Option<Bytes> {
         match (self.reading)(group).get()? {
             Limit::Bytes(bytes) => Some(bytes),
@@ -40,13 +41,13 @@ impl Kind {
 /// A systemd unit, and the protection that it needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Protection {
-    /// Its name, such as `system.slice`.
+    /// Name of the unit, such as `system.slice`.
     pub unit: String,
-    /// `MemoryLow` or `MemoryMin`.
+    /// The systemd property that sets the protection, `MemoryLow` or `MemoryMin`.
     pub property: &'static str,
-    /// The size it needs.
+    /// The size to which the protection has to be raised.
     pub size: Bytes,
-    /// The current value.
+    /// The current value of the protection.
     pub now: Limit,
 }
 
@@ -91,7 +92,8 @@ fn parent(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(above, _)| above)
 }
 
-/// The unit of a cgroup, unless a user's systemd manages it.
+/// Name of the systemd unit of a cgroup; `None` if the cgroup is not that of a service or slice of
+/// the system's systemd.
 fn unit_of(path: &str) -> Option<&str> {
     let (above, unit) = path.rsplit_once('/')?;
     let is_system = above.split('/').skip(1).all(|part| part.ends_with(".slice"));

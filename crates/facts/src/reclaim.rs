@@ -3,44 +3,45 @@
 
 use pagewise_model::{Bytes, Change, Interval, Snapshot, Source};
 
-/// Refaults per second above which they are not noise. With 4 KiB pages this is 400 KiB/s. Starting
-/// a program after some time may cause as many for a moment, so refaults alone are never
-/// sufficient.
+/// Refaults per second from which on they count as more than noise. With 4 KiB pages this is 400
+/// KiB/s. Starting a program after some time may cause as many for a moment, so refaults alone are
+/// never sufficient.
 const REFAULTS_PER_SECOND: f64 = 100.0;
 /// Major faults per second that slow programs down: at about 10 ms each on a spinning disk, a task
 /// waits a tenth of the time.
 const MAJOR_FAULTS_PER_SECOND: f64 = 10.0;
 
-/// Of the refaulted pages, the share that reclaim must have dropped during the interval. A working
-/// set that does not fit is dropped about as fast as it is read. Without this condition, pages
-/// dropped long ago (by a snapshot of the machine, by a large copy at night) would look like a
-/// current shortage.
+/// Share of the refaulted pages that reclaim must have dropped during the interval, 0 to 1. A
+/// working set that does not fit is dropped about as fast as it is read. Without this condition,
+/// pages dropped long ago (by a snapshot of the machine, by a large copy at night) would look like
+/// a current shortage.
 const DROPPED_PER_REFAULT: f64 = 0.25;
 
-/// The change of a counter, with the name that this kernel uses for it.
+/// The change of a counter of `/proc/vmstat`, with the name that this kernel uses for it.
 #[derive(Debug)]
 pub struct Named {
-    /// The name in `/proc/vmstat`.
+    /// Name of the counter in `/proc/vmstat`.
     pub name: &'static str,
-    /// The change, in pages.
+    /// The change of the counter, in pages.
     pub change: Change,
 }
 
-/// Refaults of file pages. Kernels before 5.9 have one counter for all pages.
+/// Refaults of file pages over the interval. Kernels before 5.9 have one counter for all pages.
 fn file_refaults(interval: &Interval) -> Option<Named> {
     ["workingset_refault_file", "workingset_refault"]
         .into_iter()
         .find_map(|name| Some(Named { name, change: interval.vmstat(name)? }))
 }
 
-/// File pages refault above the noise level, and tasks wait for them: the working set does not fit.
+/// Counters which show that file pages refault above the noise level, and that tasks wait for
+/// them: the working set does not fit.
 #[derive(Debug)]
 pub struct Rereading {
-    /// File pages that were refaulted.
+    /// File pages that were refaulted during the interval.
     pub refaults: Named,
-    /// Pages that were reclaimed.
+    /// Pages that were reclaimed during the interval.
     pub dropped: Named,
-    /// Page faults that waited for a disk.
+    /// Page faults that waited for a disk during the interval.
     pub major_faults: Change,
 }
 
@@ -57,23 +58,24 @@ pub fn rereading(interval: &Interval) -> Option<Rereading> {
     })
 }
 
-/// Whether refaults, and the major faults they cause, are above the noise level.
+/// Whether refaults are above the noise level, and so are the major faults that they cause.
 pub fn hurts(refaults: &Change, major_faults: &Change) -> bool {
     refaults.per_second >= REFAULTS_PER_SECOND && major_faults.per_second >= MAJOR_FAULTS_PER_SECOND
 }
 
-/// The working set does not fit: the share of refaults over the interval.
+/// How much of all reads and page faults is refaults, if the working set does not fit.
 #[derive(Debug)]
 pub struct Thrashing {
-    /// The refaults and reclaimed pages.
+    /// The refaults and reclaimed pages over the interval.
     pub rereading: Rereading,
-    /// Refaults in percent of everything that was read from disk.
+    /// Refaulted pages, in percent of everything that was read from disk.
     pub of_read: Option<f64>,
     /// Major faults in percent of all page faults.
     pub of_faults: Option<f64>,
 }
 
-/// Above this share, the machine reads more pages that it had dropped than new ones.
+/// Percentage of refaults above which the machine reads more pages that it had dropped than new
+/// ones.
 const REREAD_PERCENT: f64 = 50.0;
 
 impl Thrashing {
@@ -100,9 +102,9 @@ pub fn thrashing(interval: &Interval) -> Option<Thrashing> {
     })
 }
 
-/// Pages that were reclaimed. Kernels before 5.9 do not count file pages separately; for these, the
-/// larger of the counters for kswapd and for direct reclaim is used, which include anonymous
-/// memory.
+/// Pages that were reclaimed during the interval. Kernels before 5.9 do not count file pages
+/// separately; for these, the larger of the counters for kswapd and for direct reclaim is used,
+/// which include anonymous memory.
 fn dropped_pages(interval: &Interval) -> Option<Named> {
     let taken = |name| Some(Named { name, change: interval.vmstat(name)? });
     let by_anyone = || {
@@ -113,7 +115,7 @@ fn dropped_pages(interval: &Interval) -> Option<Named> {
 }
 
 impl Rereading {
-    /// Refaulted bytes per second.
+    /// Refaults as bytes per second.
     pub fn bytes_per_second(&self, host: &Snapshot) -> Bytes {
         bytes_per_second(&self.refaults.change, host.page_size())
     }
@@ -131,11 +133,11 @@ fn bytes_per_second(pages: &Change, page_size: Bytes) -> Bytes {
 /// The sum of several counters of `/proc/vmstat`, with the source of the first.
 #[derive(Debug)]
 pub struct Total {
-    /// The counters, by the kernel's names.
+    /// Names of the counters in `/proc/vmstat`, as text.
     pub names: &'static str,
-    /// Their sum.
+    /// The sum of the counters, in their own unit.
     pub count: u64,
-    /// Where the first of them is.
+    /// Where the first of the counters is.
     pub source: Source,
 }
 

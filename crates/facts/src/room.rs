@@ -9,20 +9,21 @@ use pagewise_model::{Bytes, Percent, Snapshot, Tier};
 
 use crate::{ratio, tiers};
 
-/// The headroom of a host.
+/// How much memory programs on this host can still get.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Headroom {
-    /// RAM (`MemTotal`); not 0.
+    /// Size of RAM (`MemTotal`); not 0.
     pub total: Bytes,
-    /// `MemAvailable`.
+    /// Available memory (`MemAvailable`).
     pub available: Bytes,
-    /// RAM that swapping out could still free; `None` if it could not be determined.
+    /// How much RAM swapping out could still free; `None` if it could not be determined.
     pub swap: Option<Bytes>,
     /// Use of all swap in percent; `None` without swap.
     pub swap_filled: Option<Percent>,
 }
 
-/// `None` if the kernel does not report the size of RAM or the available memory.
+/// The headroom of a host; `None` if the kernel does not report the size of RAM or the available
+/// memory.
 pub fn room(host: &Snapshot) -> Option<Headroom> {
     Some(Headroom {
         total: host.memory.total.get().filter(|&total| total > Bytes::new(0))?,
@@ -33,7 +34,7 @@ pub fn room(host: &Snapshot) -> Option<Headroom> {
 }
 
 impl Headroom {
-    /// Memory that programs can still get: available memory, and RAM that swapping would free.
+    /// How much memory programs can still get: available memory, and RAM that swapping would free.
     pub fn bytes_left(&self) -> Bytes {
         self.available.saturating_add(self.swap.unwrap_or(Bytes::new(0)))
     }
@@ -56,8 +57,8 @@ fn swap_room(host: &Snapshot) -> Option<Bytes> {
     Some(rooms.min(anon))
 }
 
-/// RAM that filling this swap area would free: on a disk, all that it can take; in compressed RAM,
-/// a part of that.
+/// How much RAM filling this swap area would free: on a disk, all that it can take; in compressed
+/// RAM, a part of that.
 fn tier_room(host: &Snapshot, tier: &Tier) -> Option<Bytes> {
     let free = tier.size.get()?.saturating_sub(tier.used.get()?);
     if !tier.kind.is_ram() {

@@ -3,12 +3,12 @@
 
 use pagewise_model::{Name, Reading, Snapshot};
 
-/// A setting that is one whole number, and its Reading.
+/// A setting whose value is one whole number.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting<'a> {
     /// The number, in the unit of the knob table.
     pub value: u64,
-    /// The Reading.
+    /// The Reading that contains the number.
     pub live: &'a Reading<Name>,
 }
 

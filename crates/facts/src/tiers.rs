@@ -9,13 +9,13 @@ use pagewise_model::{Bytes, Disk, Name, Snapshot, Tier, Zram};
 pub enum DiskKind {
     /// NVMe or another disk without moving parts.
     Flash,
-    /// A virtual machine's disk; what is below it is not known.
+    /// A disk of a virtual machine; which hardware stores it is not known.
     Virtual,
-    /// A hard disk.
+    /// A hard disk with rotating platters.
     Spinning,
     /// A memory card or eMMC, which wears out by writing.
     Card,
-    /// Reached over a network: writing to it needs memory.
+    /// A disk or file system reached over a network: writing to it needs memory.
     Network,
 }
 
@@ -56,18 +56,18 @@ pub fn in_ram(host: &Snapshot) -> impl Iterator<Item = &Tier> {
     host.tiers.iter().filter(|tier| tier.kind.is_ram())
 }
 
-/// Pages stored on all disks, in bytes, as far as it is known.
+/// Size of the pages in all swap areas on disks, as far as it is known.
 pub fn held_on_disk(host: &Snapshot) -> Bytes {
     on_disk(host).filter_map(|tier| tier.used.get()).sum()
 }
 
-/// The swap area on this device.
+/// The swap area on this zram device; `None` if it is not used as swap.
 pub fn tier_of<'a>(host: &'a Snapshot, device: &Zram) -> Option<&'a Tier> {
     let path = device.path();
     in_ram(host).find(|tier| tier.path.as_str() == path)
 }
 
-/// The device of this swap area.
+/// The zram device of this swap area; `None` if the area is on a disk.
 pub fn device_of<'a>(host: &'a Snapshot, tier: &Tier) -> Option<&'a Zram> {
     host.compressed().find(|zram| tier.path.as_str() == zram.path())
 }

@@ -3,8 +3,8 @@
 
 use pagewise_model::{Snapshot, Zone, ZonePressure};
 
-/// Whether every zone with memory is at or above its low watermark; `None` if this is not known for
-/// any.
+/// Whether every memory zone that has pages is at or above its low watermark; `None` if this is
+/// not known for any zone.
 pub fn all_above_low(host: &Snapshot) -> Option<bool> {
     let mut states = host.zones.iter().filter_map(Zone::pressure).peekable();
     states.peek()?;

@@ -22,14 +22,14 @@ pub const SWITCHED_OFF: &str = "compiled in but switched off";
 /// Why a file could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// It does not exist, or the kernel says that it has no meaning here.
+    /// The file does not exist, or the kernel says that it has no meaning here.
     Absent(Cow<'static, str>),
-    /// It exists, and we may not read it; the text says what would help.
+    /// The file exists, and we may not read it; the text says what would help.
     Denied(Cow<'static, str>),
 }
 
 impl Refusal {
-    /// This refusal as a Reading of any type.
+    /// A Reading of any type that states this refusal.
     pub fn reading<T>(self, source: Source) -> Reading<T> {
         match self {
             Self::Absent(why) => Reading::absent(why, source),
@@ -37,7 +37,7 @@ impl Refusal {
         }
     }
 
-    /// Replaces the reason of an absence by `special` if it is `general`.
+    /// If the file is absent for the reason `general`, replaces this reason by `special`.
     pub fn explain(self, general: &str, special: &'static str) -> Self {
         match self {
             Self::Absent(why) if why == general => Self::Absent(special.into()),
@@ -45,7 +45,7 @@ impl Refusal {
         }
     }
 
-    /// The meaning of an error of the kernel.
+    /// What an error of the kernel says about a file.
     pub fn from_errno(errno: Errno) -> Self {
         match errno {
             Errno::NOENT | Errno::NOTDIR | Errno::SRCH => Self::Absent(NO_SUCH_FILE.into()),
@@ -61,7 +61,7 @@ impl Refusal {
     }
 }
 
-/// Replaces the reason of an absent reading by `special` if it is `general`.
+/// If a reading is absent for the reason `general`, replaces this reason by `special`.
 pub fn explain<T>(reading: Reading<T>, general: &str, special: &'static str) -> Reading<T> {
     match reading.outcome {
         Outcome::Absent(why) if why == general => Reading::absent(special, reading.source),
@@ -69,17 +69,17 @@ pub fn explain<T>(reading: Reading<T>, general: &str, special: &'static str) -> 
     }
 }
 
-/// The entry for one path in a recording.
+/// What a recording stores for one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
     /// The file's bytes; empty if only its existence was checked.
     File(Vec<u8>),
-    /// Reading it was refused.
+    /// Reading the file was refused.
     Refused(Refusal),
 }
 
 impl Entry {
-    /// The entry to record for this result.
+    /// The entry that a recording stores for a result of reading.
     pub fn from_answer(answer: &Result<Vec<u8>, Refusal>) -> Self {
         match answer {
             Ok(bytes) => Self::File(bytes.clone()),
@@ -91,14 +91,14 @@ impl Entry {
 /// The files of a recording by path, without the leading `/`.
 pub type Files = BTreeMap<String, Entry>;
 
-/// The clock and page size of a host, which are not in any file.
+/// The clock and page size of a host, which no file contains.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Facts {
-    /// Seconds since 1970, UTC.
+    /// Time of day, in seconds since 1970, UTC.
     pub unix_seconds: f64,
-    /// Seconds on a monotonic clock.
+    /// Time on a monotonic clock, in seconds.
     pub monotonic_seconds: f64,
-    /// Bytes in a base page.
+    /// Size of a base page in bytes.
     pub page_size: Option<u64>,
     /// The clock of the kernel log, which does not advance while the machine is suspended.
     pub awake_seconds: Option<f64>,

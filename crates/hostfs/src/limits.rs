@@ -8,16 +8,16 @@ use crate::answer::absolute;
 use crate::read::ReadHost;
 use crate::root::HostRoot;
 
-/// One limit.
+/// A limit on the number of files, lines or entries that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
-    /// The maximum number.
+    /// The maximum number that is read.
     pub most: usize,
-    /// What is counted.
+    /// What is counted, in words.
     pub what: &'static str,
-    /// The file or folder that lists them.
+    /// The file or folder that lists what is counted.
     pub listed_in: &'static str,
-    /// Which are read if there are more, and where this is reported.
+    /// What is read if there is more than the limit, and where this is reported.
     pub beyond: &'static str,
 }
 
@@ -30,7 +30,7 @@ macro_rules! limit_table {
             pub(crate) const $name: usize = $most;
         )*
 
-        /// All limits.
+        /// All limits that this table declares.
         pub const LIMITS: &[$crate::limits::Limit] = &[$(
             $crate::limits::Limit {
                 most: $name, what: $what, listed_in: $listed_in, beyond: $beyond,
@@ -47,7 +47,8 @@ pub fn first<T>(host: &HostRoot, folder: &str, most: usize, mut listed: Vec<T>) 
     listed
 }
 
-/// As [`first`], but the last ones: for files of which a later one overrides an earlier one.
+/// The last `most` of what a folder lists, for files of which a later one overrides an earlier
+/// one. If there are more, a Problem says how many.
 pub fn last<T>(host: &HostRoot, folder: &str, most: usize, mut listed: Vec<T>) -> Vec<T> {
     if is_beyond(host, folder, most, listed.len()) {
         listed.drain(..listed.len() - most);

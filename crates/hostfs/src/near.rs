@@ -17,13 +17,13 @@ use rustix::io::Errno;
 /// number of its folders.
 const MOST: usize = 8;
 
-/// A folder is opened when the third file in a row is read from it. Folders of processes are not:
-/// at most three of their files are read, and their path is short.
+/// Number of files in a row that are read from a folder before it is opened. Folders of processes
+/// are not opened: at most three of their files are read, and their path is short.
 const WORTH: usize = 3;
 
 #[derive(Debug, Default)]
 pub(crate) struct Near {
-    /// The most recently used folder is last.
+    /// The folders that are kept open, the most recently used last.
     held: Vec<Folder>,
     last: String,
     in_a_row: usize,
@@ -32,7 +32,7 @@ pub(crate) struct Near {
 #[derive(Debug)]
 struct Folder {
     path: String,
-    /// The open folder, or the error if it does not exist.
+    /// The open folder, or the error with which opening it failed.
     handle: Result<OwnedFd, Errno>,
 }
 
@@ -71,7 +71,7 @@ impl Near {
         }
     }
 
-    /// Closes all folders.
+    /// Closes all folders that are kept open.
     pub(crate) fn forget(&mut self) {
         *self = Self::default();
     }
@@ -126,7 +126,7 @@ fn is_of_a_process(folder: &str) -> bool {
     pid.is_some_and(|pid| pid.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The part of `path` below `folder`; `None` if it is not in it.
+/// The part of `path` below `folder`; `None` if the path is not in this folder.
 fn inside<'a>(folder: &str, path: &'a str) -> Option<&'a str> {
     match path.strip_prefix(folder)? {
         "" => Some("."),

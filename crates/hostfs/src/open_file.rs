@@ -7,8 +7,8 @@ use rustix::io::Errno;
 
 use crate::answer::Refusal;
 
-/// A file that stays open. Finding, opening and closing a small file in `/proc` costs more than
-/// reading it.
+/// A small file that stays open. Finding, opening and closing a small file in `/proc` costs more
+/// than reading it.
 ///
 /// An open file of a process remains bound to that process: after its exit reading fails, even if
 /// the process id was reused.
@@ -16,7 +16,7 @@ use crate::answer::Refusal;
 pub struct OpenFile(pub(crate) OwnedFd);
 
 impl OpenFile {
-    /// Its current contents, as far as they fit into `buffer`.
+    /// The current contents of the file, as far as they fit into `buffer`.
     ///
     /// # Errors
     /// If it cannot be read, or the process or device it belonged to is gone.

@@ -20,18 +20,18 @@ const BETWEEN: u8 = 0xFF;
 const REFUSED: &[u8] = &[0xFE];
 const MISSING: &[u8] = &[0xFD];
 
-/// A reader and what it reads.
+/// A reader of files, and the files that it reads, for fuzzing.
 pub struct Parser {
-    /// The name of what it reads.
+    /// Name of the subject or format that the reader reads.
     pub name: &'static str,
-    /// The files, below `/`.
+    /// Paths of the files that it reads, without the leading `/`.
     pub paths: &'static [&'static str],
     read: Read,
 }
 
 enum Read {
     Files(fn(&HostRoot)),
-    /// A function for one raw input, and one that returns a seed input.
+    /// A function that parses one raw input, and one that returns a seed input.
     Bytes(fn(&[u8]), fn() -> Vec<u8>),
 }
 
@@ -96,7 +96,8 @@ pub fn is_private(path: &str) -> bool {
         || matches!(path, "etc/passwd" | "etc/fstab")
 }
 
-/// Logs are not private: a recording stores only OOM reports without names of them.
+/// Whether a path is that of a log. Logs do not count as private, because a recording stores
+/// only the OOM reports in them, without names.
 fn is_log(path: &str) -> bool {
     matches!(path, "dev/kmsg" | "journal/kernel")
 }
@@ -108,7 +109,7 @@ fn entry(part: &[u8]) -> Entry {
     }
 }
 
-/// A parser for a reader of these files.
+/// A parser, for fuzzing, of a reader of these files.
 pub const fn files(
     name: &'static str,
     paths: &'static [&'static str],
@@ -122,7 +123,7 @@ pub const fn bytes(name: &'static str, read: fn(&[u8]), sample: fn() -> Vec<u8>)
     Parser { name, paths: &[], read: Read::Bytes(read, sample) }
 }
 
-/// The parsers of this crate: the parts of a recording.
+/// The parsers of this crate: one for each part of a recording.
 pub static PARSERS: &[Parser] = &[
     bytes("manifest", manifest, || MANIFEST.to_vec()),
     bytes("archive", archive, || make_tar("host.toml", MANIFEST)),
@@ -145,7 +146,8 @@ fn manifest(bytes: &[u8]) {
     archive(&make_tar("host.toml", bytes));
 }
 
-/// Opens an archive and reads its problems. Its files have parsers of their own above.
+/// The parser of archives: opens one and reads its problems. Its files have parsers of their own
+/// above.
 fn archive(bytes: &[u8]) {
     if let Ok(ends) = recording::unpack(bytes, "fuzz") {
         keep(ends.end.take_problems());

@@ -10,7 +10,7 @@ pub struct Pieces<'a>(Origin<'a>);
 #[derive(Debug)]
 enum Origin<'a> {
     Opened(OwnedFd),
-    /// In a recording.
+    /// The bytes of a file in a recording.
     Stored(&'a [u8]),
 }
 

@@ -17,13 +17,14 @@ use crate::pieces::Pieces;
 
 /// Reads a host's files. Paths are given without the leading `/`.
 pub trait ReadHost: Sized {
-    /// From now on, remembers every file that is read, and the result.
+    /// This host, which from now on remembers every file that is read, and the result.
     fn remembering(self) -> Self;
 
-    /// Everything that was remembered, by path; empty unless [`ReadHost::remembering`] was called.
+    /// All files that were remembered, and their results, by path; empty unless
+    /// [`ReadHost::remembering`] was called.
     fn remembered(self) -> Files;
 
-    /// Clock and page size: current for the live machine, stored for a recording.
+    /// Clock and page size of the host: current for the live machine, stored for a recording.
     fn facts(&self) -> Facts;
 
     /// The bytes of a file, at most [`MAX_FILE`](crate::MAX_FILE); a longer one is refused with a
@@ -93,13 +94,13 @@ pub trait ReadHost: Sized {
     /// instead.
     fn garbled<T>(&self, source: Source, expected: &str, found: &[u8]) -> Reading<T>;
 
-    /// As [`ReadHost::garbled`], if no value is needed.
+    /// Notes a problem with a file as [`ReadHost::garbled`] does, if no value is needed.
     fn problem(&self, source: &Source, expected: &str, found: &[u8]);
 
-    /// Takes the problems found so far.
+    /// Takes the problems noted so far, and leaves none.
     fn take_problems(&self) -> Vec<Problem>;
 
-    /// Takes the number of bytes read so far.
+    /// Takes the number of bytes read so far, and starts again at 0.
     fn take_bytes_read(&self) -> u64;
 
     /// Remembers `entry` as the result for `path`, unless one is remembered already.

@@ -27,7 +27,7 @@ use crate::stored;
 /// Maximum number of problems that are kept for one reading of a host.
 pub const PROBLEMS: usize = 100;
 
-/// Maximum number of records that are read from a queue.
+/// Maximum number of records that are read from a queue such as the kernel log.
 pub const RECORDS: usize = 262_144;
 
 /// Maximum number of bytes that are read from one file.
@@ -35,11 +35,11 @@ pub const MAX_FILE: usize = 8 << 20;
 
 #[derive(Debug)]
 enum Backing {
-    /// The machine that we run on.
+    /// The open folder `/` of the machine that we run on.
     Live(OwnedFd),
-    /// A folder that stands for `/`; not trusted.
+    /// A folder that stands for `/` of the host; not trusted.
     Folder(OwnedFd),
-    /// A recording.
+    /// The files of a recording.
     Memory(Files),
 }
 
@@ -62,7 +62,7 @@ pub struct HostRoot {
 }
 
 impl HostRoot {
-    /// The machine that we run on.
+    /// A host whose files are those of the machine that we run on.
     ///
     /// # Errors
     /// If `/` cannot be opened.
@@ -71,7 +71,7 @@ impl HostRoot {
         Ok(Self::over(Backing::Live(root), Name::from("live"), None))
     }
 
-    /// A folder that contains `proc` and `sys`.
+    /// A host whose files are in a folder that contains `proc` and `sys`.
     ///
     /// # Errors
     /// If the folder cannot be opened.
@@ -121,12 +121,12 @@ impl HostRoot {
         &self.label
     }
 
-    /// Whether this is the machine that we run on.
+    /// Whether this host is the machine that we run on.
     pub fn is_live(&self) -> bool {
         matches!(self.backing, Backing::Live(_))
     }
 
-    /// Some bytes from the middle of a file; not remembered.
+    /// Some bytes from the middle of a file, which are not remembered.
     fn slice(&self, path: &str, offset: usize, length: usize) -> Result<Vec<u8>, Refusal> {
         let opened = match &self.backing {
             Backing::Memory(files) => {
@@ -153,9 +153,10 @@ impl HostRoot {
         rustix::fs::statat(from, name, AtFlags::empty())
     }
 
-    /// A folder with a link count of two has no subfolders: its second link is its own `.`, and the
-    /// `..` of each subfolder would be another. This avoids listing the fifty files of every leaf
-    /// in the cgroup tree. File systems without such counts (btrfs) always have a count of one.
+    /// The names of the subfolders of a folder on the live machine. A folder with a link count of
+    /// two has none: its second link is its own `.`, and the `..` of each subfolder would be
+    /// another. This avoids listing the fifty files of every leaf in the cgroup tree. File systems
+    /// without such counts (btrfs) always have a count of one.
     fn folders_live(&self, root: &OwnedFd, folder: &str) -> Result<Vec<String>, Errno> {
         match self.stat_live(root, folder)?.st_nlink {
             2 => Ok(Vec::new()),
@@ -174,8 +175,8 @@ impl HostRoot {
         self.bytes_read.set(self.bytes_read.get().saturating_add(bytes as u64));
     }
 
-    /// The bytes of a file, counted in the number of bytes read. A setting is read only once; later
-    /// calls get the same bytes.
+    /// The bytes of a file, which count as read. A setting is read only once; later calls get the
+    /// same bytes.
     fn once(&self, path: &str) -> Result<Vec<u8>, Refusal> {
         let is_kept = self.is_live() && is_setting(path);
         if let Some(answer) = self.told.borrow().get(path).filter(|_| is_kept) {
@@ -397,7 +398,8 @@ impl ReadHost for HostRoot {
 /// KiB page.
 const MAX_OFFSET: usize = 64 << 10;
 
-/// Longer than any record of the kernel, including its escapes and dictionary.
+/// Buffer size for one record of a queue, in bytes: longer than any record of the kernel,
+/// including its escapes and dictionary.
 const MAX_RECORD: usize = 16 << 10;
 
 const READ: OFlags =
@@ -463,15 +465,15 @@ fn read_slice(file: &OwnedFd, offset: usize, length: usize) -> Result<Vec<u8>, E
     Ok(bytes)
 }
 
-/// Size of the first read. The kernel allocates as much as is requested, and one byte more for a
-/// sysctl: a request of 1 MiB costs a hundred times one of 4 KiB.
+/// Size of the first read of a file, in bytes. The kernel allocates as much as is requested, and
+/// one byte more for a sysctl: a request of 1 MiB costs a hundred times one of 4 KiB.
 pub const FIRST: usize = 4095;
 
-/// A buffer that has grown larger than this is not kept.
+/// Size in bytes above which a buffer is not kept for the next file.
 const MOST_KEPT: usize = 64 << 10;
 
 impl HostRoot {
-    /// Reads to the end, or to one byte beyond [`MAX_FILE`].
+    /// Reads a file to its end, or to one byte beyond [`MAX_FILE`].
     fn read_capped(&self, file: &OwnedFd, comes_whole: bool) -> Result<Vec<u8>, Errno> {
         let mut buffer = self.scratch.borrow_mut();
         if buffer.is_empty() {
@@ -507,8 +509,8 @@ fn fill(file: &OwnedFd, buffer: &mut Vec<u8>, comes_whole: bool) -> Result<usize
     Ok(filled)
 }
 
-/// Whether a file is a setting of the kernel or of a device. Settings of cgroups are not included,
-/// because each is read only once.
+/// Whether a path is that of a setting of the kernel or of a device. Settings of cgroups are not
+/// included, because each is read only once.
 fn is_setting(path: &str) -> bool {
     match path.split_once('/') {
         Some(("proc", rest)) => rest.starts_with("sys/"),

@@ -51,7 +51,7 @@ pub(crate) fn folders(files: &Files, folder: &str) -> Vec<String> {
     names.into_iter().map(str::to_owned).collect()
 }
 
-/// The paths below a folder, relative to it.
+/// The paths of files below a folder, relative to the folder.
 fn below<'a>(files: &'a Files, folder: &str) -> impl Iterator<Item = &'a str> {
     let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
     let from = prefix.clone();

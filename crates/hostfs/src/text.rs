@@ -14,12 +14,12 @@ pub struct Text {
     bytes: Vec<u8>,
 }
 
-/// One line, without its end.
+/// One line of a file, without its end.
 #[derive(Debug, Clone)]
 pub struct Line<'a> {
     file: &'a Source,
     number: u32,
-    /// Its contents.
+    /// The contents of the line.
     pub bytes: &'a [u8],
 }
 
@@ -29,7 +29,7 @@ impl Text {
         Self { source: Source::file(path), bytes }
     }
 
-    /// All lines that are not empty, with their real line numbers.
+    /// All lines of the file that are not empty, with their real line numbers.
     pub fn lines(&self) -> impl Iterator<Item = Line<'_>> {
         let numbered = (1u32..).zip(lines(&self.bytes));
         numbered.filter(|(_, bytes)| !bytes.trim_ascii().is_empty()).map(|(number, bytes)| Line {
@@ -51,24 +51,24 @@ impl Text {
         self.lines().take(most)
     }
 
-    /// The file as a source.
+    /// The file as the source of a Reading.
     pub fn source(&self) -> Source {
         self.source.clone()
     }
 }
 
 impl<'a> Line<'a> {
-    /// The position of this line.
+    /// The file and the number of this line, as the source of a Reading.
     pub fn source(&self) -> Source {
         self.file.at_line(self.number)
     }
 
-    /// Its words, split at white space.
+    /// The words of the line, split at white space.
     pub fn words(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         words(self.bytes)
     }
 
-    /// The parts before and after the first `separator`, both trimmed.
+    /// The parts of the line before and after the first `separator`, both trimmed.
     pub fn split_once(&self, separator: u8) -> Option<(&'a [u8], &'a [u8])> {
         let at = memchr::memchr(separator, self.bytes)?;
         Some((self.bytes[..at].trim_ascii(), self.bytes[at + 1..].trim_ascii()))
@@ -91,12 +91,12 @@ impl<'a> Line<'a> {
         value
     }
 
-    /// Splits `Name: value`, the form of lines in most files.
+    /// Splits a line of the form `Name: value`, as in most files, into name and value.
     pub fn split_name(&self, host: &HostRoot) -> Option<(&'a [u8], &'a [u8])> {
         self.understood(host, "a name and a colon", self.split_once(b':'))
     }
 
-    /// Parses `rest` of this line as a size such as `12 kB`.
+    /// Parses `rest`, a part of this line, as a size such as `12 kB`.
     pub fn size(&self, host: &HostRoot, rest: &[u8]) -> Reading<Bytes> {
         self.reading(host, "a size in kB", kib(rest))
     }
@@ -165,7 +165,8 @@ fn octal(digits: &[u8]) -> Option<u8> {
     u8::from_str_radix(digits, 8).ok()
 }
 
-/// Parses `always [madvise] never`. A single word without brackets is the active one.
+/// Parses the value of a file that offers a choice, such as `always [madvise] never`. A single
+/// word without brackets is the active one.
 pub fn choice(bytes: &[u8]) -> Option<Choice> {
     let inner = |word: &[u8]| {
         word.strip_prefix(b"[").and_then(|w| w.strip_suffix(b"]")).map(<[u8]>::to_vec)

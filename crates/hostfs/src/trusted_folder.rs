@@ -21,14 +21,14 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-/// As many links as the kernel follows in one path.
+/// Maximum number of symbolic links in a path that are followed, as in the kernel.
 const LINKS: usize = 40;
 const OTHERS_WRITE: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 /// Flags for opening a part of a path only to continue from it.
 const PASS: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Creates a folder with this name in that one, accessible only to us.
+/// A function that creates a folder of this name in an open folder, accessible only to us.
 pub type MakeFolder = fn(BorrowedFd<'_>, &OsStr) -> rustix::io::Result<()>;
 
 /// Why a folder cannot be used as a [`TrustedFolder`].
@@ -37,22 +37,23 @@ pub enum FolderError {
     /// A part of the path could not be opened or created.
     #[error("{}", path.display())]
     At {
-        /// The part.
+        /// The part of the path, with the parts before it.
         path: PathBuf,
         /// The error of the system call.
         source: io::Error,
     },
-    /// Another user could change its contents.
+    /// Another user could change what is in the folder.
     #[error("{}: {why}", path.display())]
     Untrusted {
-        /// The folder, or one above it.
+        /// The folder with that danger: the one to open, or one above it.
         path: PathBuf,
-        /// Who owns it, or who may write to it.
+        /// Who owns that folder, or who may write to it.
         why: String,
     },
 }
 
-/// The open folder: it stays the same one even if its path is changed.
+/// An open folder that only we and root can change: it stays the same one even if its path is
+/// changed.
 #[derive(Debug)]
 pub struct TrustedFolder {
     handle: OwnedFd,
@@ -60,7 +61,7 @@ pub struct TrustedFolder {
 }
 
 impl TrustedFolder {
-    /// Opens the folder of this path; it and missing parents are created.
+    /// Opens the folder at this path, and creates it and its missing parents.
     ///
     /// # Errors
     /// If it cannot be opened or created, or another user could change it.
@@ -69,7 +70,7 @@ impl TrustedFolder {
         Self::root()?.walk(&path, make)
     }
 
-    /// Opens a folder below this one, which is created if it is missing.
+    /// Opens a folder below this one, and creates it if it is missing.
     ///
     /// # Errors
     /// As for [`TrustedFolder::open_or_make`].
@@ -78,7 +79,7 @@ impl TrustedFolder {
         Self { handle, path: self.path.clone() }.walk(Path::new(name), make)
     }
 
-    /// Opens an existing folder in this one, which must not be a link.
+    /// Opens an existing folder in this one; the name must not be that of a link.
     ///
     /// # Errors
     /// If it is missing or a link, or another user could change it.
@@ -91,13 +92,14 @@ impl TrustedFolder {
         Ok(folder)
     }
 
-    /// Its path, with links resolved.
+    /// The path of the folder, with links resolved.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Opens a regular file below it that no other user can change, on a path without links.
+    /// Opens a regular file below this folder that no other user can change, on a path without
+    /// links.
     ///
     /// # Errors
     /// If there is no such file.
@@ -133,7 +135,7 @@ impl TrustedFolder {
         Ok(root)
     }
 
-    /// Follows this path, from here or from the root.
+    /// Follows a path from this folder, or from the root if it is absolute.
     fn walk(self, path: &Path, make: MakeFolder) -> Result<Self, FolderError> {
         let mut here = self;
         let mut waiting = parts(path);
@@ -183,8 +185,8 @@ impl TrustedFolder {
         }
     }
 
-    /// Opens the entry of this name, even if it is a link; if it does not exist, a folder is
-    /// created.
+    /// Opens the entry of this name in the folder, even if the entry is a link; if it does not
+    /// exist, a folder is created.
     fn open_part(&self, name: &OsStr, make: MakeFolder) -> rustix::io::Result<OwnedFd> {
         match rustix::fs::openat(&self.handle, name, PASS, Mode::empty()) {
             Err(Errno::NOENT) => {}
@@ -223,7 +225,7 @@ enum Step {
     Link(PathBuf),
 }
 
-/// The parts of a path, the first one last.
+/// The parts of a path, the first part last.
 fn parts(path: &Path) -> Vec<OsString> {
     path.components().rev().map(|part| part.as_os_str().to_owned()).collect()
 }

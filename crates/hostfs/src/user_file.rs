@@ -24,40 +24,40 @@ use crate::kind::kind;
 /// Why a file that the user named cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum UserFileError {
-    /// It cannot be opened or read.
+    /// The file cannot be opened or read.
     #[error("{}", path.display())]
     Io {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The error of the system call.
         source: std::io::Error,
     },
-    /// It is not a regular file.
+    /// The path is not that of a regular file.
     #[error("{}: expected a file, found {found}", path.display())]
     WrongKind {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// Its type.
+        /// What the path is instead, such as a folder.
         found: &'static str,
     },
-    /// It is longer than any file of its kind.
+    /// The file is longer than any file of its kind.
     #[error("{}: expected a file of at most {limit}, found more", path.display())]
     TooLong {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The limit.
+        /// The maximum length of the file.
         limit: Bytes,
     },
-    /// It is not UTF-8.
+    /// The file is not text in UTF-8.
     #[error("{}: expected text in UTF-8, found other bytes", path.display())]
     NoText {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
 }
 
 impl UserFileError {
-    /// Whether the file does not exist.
+    /// Whether the error is that the file does not exist.
     #[must_use]
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound)
@@ -101,7 +101,7 @@ impl UserFile {
         Self::check(path.to_owned(), limit, opened)
     }
 
-    /// The same for a file in a folder that the user named. Links are not followed: they come from
+    /// Opens a file in a folder that the user named. Links are not followed: they come from
     /// whoever made the folder.
     ///
     /// # Errors
@@ -156,7 +156,7 @@ impl UserFile {
         }
     }
 
-    /// The same, as text.
+    /// Reads the whole file as text.
     ///
     /// # Errors
     /// As [`UserFile::into_bytes`], and if it is not UTF-8.
@@ -165,7 +165,7 @@ impl UserFile {
         String::from_utf8(self.into_bytes()?).map_err(|_| UserFileError::NoText { path })
     }
 
-    /// A reader, which returns at most one byte more than the limit.
+    /// A reader of the file, which returns at most one byte more than the limit.
     pub fn into_reader(self) -> impl Read {
         self.bytes
     }

@@ -8,18 +8,20 @@ use crate::answer::{Refusal, absolute};
 use crate::read::ReadHost;
 use crate::text::{Text, choice, flag, number};
 
-/// The kernel's longest path: no attribute with one word is longer.
+/// Length limit of a file that contains one word, in bytes: the kernel's longest path.
 const LONGEST_WORD: usize = 4096;
 
-/// The longest file with one value: the size limit of an attribute with the largest pages.
+/// Length limit of a file that contains one value, in bytes: the size limit of an attribute with
+/// the largest pages.
 const LONGEST_VALUE: usize = 64 << 10;
 
-/// Maximum number of entries of a folder that are examined: the kernel's largest process id.
+/// Maximum number of entries of a folder that are examined; equal to the kernel's largest process
+/// id.
 const MAX_ENTRIES: usize = 1 << 22;
 
 /// Methods that read and parse values, based on [`ReadHost`].
 pub trait ReadValues: ReadHost {
-    /// A file as lines that know their position.
+    /// The lines of a file, which know their position.
     fn text(&self, path: &str) -> Result<Text, Refusal> {
         self.bytes(path).map(|bytes| Text::new(&absolute(path), bytes))
     }
@@ -45,32 +47,32 @@ pub trait ReadValues: ReadHost {
         }
     }
 
-    /// A file that contains a whole number.
+    /// The value of a file that contains a whole number.
     fn number_at<T: std::str::FromStr>(&self, path: &str) -> Reading<T> {
         self.value(path, "a whole number", number)
     }
 
-    /// A file that contains a size in bytes.
+    /// The value of a file that contains a size in bytes.
     fn bytes_at(&self, path: &str) -> Reading<Bytes> {
         self.value(path, "a size in bytes", |word| number(word).map(Bytes::new))
     }
 
-    /// A file that contains a time in milliseconds.
+    /// The value of a file that contains a time in milliseconds.
     fn millis_at(&self, path: &str) -> Reading<Millis> {
         self.value(path, "milliseconds", |word| number(word).map(Millis::new))
     }
 
-    /// A file that contains 0 or 1, Y or N.
+    /// The value of a file that contains 0 or 1, or Y or N.
     fn flag_at(&self, path: &str) -> Reading<bool> {
         self.value(path, "0 or 1, Y or N", flag)
     }
 
-    /// A file of words with the active one in brackets.
+    /// The value of a file that contains several words, the active one in brackets.
     fn choice_at(&self, path: &str) -> Reading<Choice> {
         self.value(path, "words with the active one in brackets", choice)
     }
 
-    /// A file that contains one word.
+    /// The value of a file that contains one word.
     fn name_at(&self, path: &str) -> Reading<Name> {
         let is_word = |text: &[u8]| !text.is_empty() && text.len() <= LONGEST_WORD;
         self.value(path, "a word", |text| is_word(text).then(|| Name::from_bytes(text)))

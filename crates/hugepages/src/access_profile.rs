@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use pagewise_observe::DamonRegion;
 
-/// Samples of some processes; there are none of the others.
+/// Which memory some processes accessed, sampled with DAMON; other processes have no samples.
 #[derive(Debug, Clone, Default)]
 pub struct AccessProfile {
     looks: BTreeMap<u32, Vec<Vec<DamonRegion>>>,
@@ -21,14 +21,14 @@ impl AccessProfile {
         self.looks.entry(pid).or_default().push(regions);
     }
 
-    /// Whether there are no samples.
+    /// Whether the profile contains no samples of any process.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.looks.values().flatten().all(Vec::is_empty)
     }
 
-    /// The bytes in this range, each times the number of accesses seen; 0 also if there is no
-    /// sample.
+    /// The sum over the bytes of this range, each times the number of accesses seen; 0 also if
+    /// there is no sample.
     pub(crate) fn accesses(&self, pid: u32, start: u64, length: u64) -> u128 {
         let end = start.saturating_add(length);
         let looks = self.looks.get(&pid).into_iter().flatten();

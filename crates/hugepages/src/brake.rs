@@ -11,14 +11,14 @@ use pagewise_observe::{Charge, Shortage, charge, shortage};
 
 /// Limit on the percentage of time in which some task waits for memory.
 const MOST_STALLED: f64 = 10.0;
-/// Free memory that must be left: RAM divided by this, but at least the number of bytes below.
+/// Divisor of RAM for the free memory that must be left, which is at least `LEAST_FREE` bytes.
 const LEAST_SHARE: u64 = 32;
 const LEAST_FREE: u64 = 128 << 20;
 /// Free memory that must remain below a cgroup's limit, in blocks: during a collapse the new page
 /// and the old ones exist at once.
 const BLOCKS_BELOW_LIMIT: u64 = 4;
 
-/// The values that are checked.
+/// The values on which it depends whether collapsing must stop.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BrakeSignals {
     pub(crate) machine: Shortage,
@@ -27,13 +27,13 @@ pub(crate) struct BrakeSignals {
 }
 
 impl BrakeSignals {
-    /// Reads the values of the machine and of the targets' cgroups.
+    /// Reads these values of the machine and of the targets' cgroups.
     pub(crate) fn read(host: &HostRoot, groups: &[String], block: u64) -> Self {
         let charges = groups.iter().filter_map(|path| charge(host, path)).collect();
         Self { machine: shortage(host), charges, block }
     }
 
-    /// Why to stop; `None` if there is no reason, or the values are not known.
+    /// Why collapsing must stop; `None` if there is no reason, or the values are not known.
     pub(crate) fn stop_reason(&self) -> Option<String> {
         self.stall_reason().or_else(|| self.shortage_reason()).or_else(|| self.limit_reason())
     }

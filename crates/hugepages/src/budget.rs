@@ -12,16 +12,16 @@
 
 use pagewise_model::Bytes;
 
-/// The budget of one run.
+/// How much memory the collapses of one run may add.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Budget {
     before: u64,
     allowance: u64,
-    /// Memory that our calls have added so far.
+    /// Bytes that our collapses have added so far.
     spent: u64,
     measured: u64,
     peak: u64,
-    /// Memory that our calls have added since the last measurement.
+    /// Bytes that our collapses have added since the last measurement.
     since: u64,
 }
 
@@ -35,28 +35,28 @@ impl Budget {
         Self { before, allowance, spent, measured, peak: measured, since: 0 }
     }
 
-    /// Whether a call that adds this much is within the budget.
+    /// Whether a collapse that adds this much memory is within the budget.
     pub(crate) fn has_room(&self, growth: Bytes) -> bool {
         let growth = growth.get();
         let expected = self.measured.saturating_add(self.since).saturating_add(growth);
         growth == 0 || (self.spent + growth <= self.allowance && expected <= self.limit().get())
     }
 
-    /// Counts a call that has added this much.
+    /// Counts a collapse that has added this much memory.
     pub(crate) fn spend(&mut self, growth: Bytes) {
         self.spent = self.spent.saturating_add(growth.get());
         self.since = self.since.saturating_add(growth.get());
     }
 
-    /// Records a new measurement.
+    /// Records a new measurement of the memory that the budget limits.
     pub(crate) fn measure(&mut self, now: Bytes) {
         self.measured = now.get();
         self.peak = self.peak.max(self.measured);
         self.since = 0;
     }
 
-    /// Whether to measure again: more than an eighth of the allowance was added since the last
-    /// measurement.
+    /// Whether the memory has to be measured again: more than an eighth of the allowance was added
+    /// since the last measurement.
     pub(crate) fn is_due(&self) -> bool {
         self.since > self.allowance / 8
     }

@@ -26,8 +26,8 @@ pub(crate) fn collapse_range(pidfd: &OwnedFd, address: u64, length: u64) -> io::
     advise(pidfd, address, length, libc::MADV_COLLAPSE)
 }
 
-/// Advises the kernel that memory of this process is not needed soon. If the range is part of a
-/// huge page, the kernel splits that page.
+/// Advises the kernel that a range of memory of another process is not needed soon (MADV_COLD). If
+/// the range is part of a huge page, the kernel splits that page.
 ///
 /// # Errors
 /// The kernel's error.
@@ -35,7 +35,8 @@ pub(crate) fn cool_range(pidfd: &OwnedFd, address: u64, length: u64) -> io::Resu
     advise(pidfd, address, length, libc::MADV_COLD)
 }
 
-/// Private, because only advice that changes no contents may be passed.
+/// Gives the kernel advice about memory of another process. Private, because only advice that
+/// changes no contents may be passed.
 fn advise(pidfd: &OwnedFd, address: u64, length: u64, advice: libc::c_int) -> io::Result<()> {
     let wrong = || io::Error::from(io::ErrorKind::InvalidInput);
     let start = usize::try_from(address).map_err(|_| wrong())?;
@@ -58,7 +59,7 @@ fn advise(pidfd: &OwnedFd, address: u64, length: u64, advice: libc::c_int) -> io
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// `PR_THP_DISABLE_EXCEPT_ADVISED`, of Linux 6.18.
+/// `PR_THP_DISABLE_EXCEPT_ADVISED` of prctl, since Linux 6.18.
 const EXCEPT_ADVISED: libc::c_ulong = 1 << 1;
 
 /// Limits huge pages of this process, and of all it starts, to memory for which a program requests

@@ -26,7 +26,8 @@ use crate::budget::Budget;
 use crate::pick::{self, CollapsePolicy, SkipReason};
 use crate::subject::{ActError, Called, Subject};
 
-/// After this many consecutive blocks without a free huge page, we assume that there are none.
+/// Number of consecutive blocks without a free huge page after which we assume that there are
+/// none.
 const MOST_WITHOUT: u32 = 16;
 /// Interval at which the brake is checked.
 const GLANCE: Duration = Duration::from_millis(250);
@@ -35,41 +36,43 @@ const MEASURE: Duration = Duration::from_secs(2);
 /// How long examining a process may take before we assume that another task holds its mmap lock.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Options of a collapse.
+/// The limits and options of a collapse.
 #[derive(Debug, Clone, Copy)]
 pub struct CollapseWish {
-    /// How much memory may grow, as a fraction of its size.
+    /// How much the memory of the targets may grow, as a fraction of its size.
     pub max_growth: f64,
-    /// Memory that earlier calls have already added to the same targets.
+    /// Memory that earlier collapses have already added to the same targets.
     pub spent: Bytes,
-    /// Time limit of a pass.
+    /// Time limit of one pass over the targets.
     pub deadline: Duration,
-    /// The share of a CPU that may be used, 0 to 1.
+    /// The share of one CPU that collapsing may use, 0 to 1.
     pub pace: f64,
     /// Also collapse blocks with pages in swap, which swaps them in.
     pub swapped: bool,
-    /// Only examine, change nothing.
+    /// Only examine the targets, and change nothing.
     pub dry_run: bool,
-    /// Repeat after this time, until the target exits.
+    /// Time after which a pass is repeated, until the targets exit; `None` for one pass.
     pub watch: Option<Duration>,
-    /// Size of a huge page.
+    /// Size of a huge page in bytes.
     pub block: u64,
 }
 
-/// The processes to collapse.
+/// The processes whose memory is to be collapsed.
 #[derive(Debug, Clone, Default)]
 pub struct CollapseTargets {
-    /// Processes and their names.
+    /// Ids and names of the processes.
     pub processes: Vec<(u32, Name)>,
-    /// The cgroup that the user named: the budget is measured by its charge.
+    /// Path of the cgroup that the user named; the budget is then measured by the cgroup's charge.
     pub cgroup: Option<String>,
-    /// Cgroups that the processes are in: their limits are respected.
+    /// Paths of the cgroups that the processes are in, whose limits are respected.
     pub cgroups: Vec<String>,
-    /// Which of their memory is in use, if it was measured: this is collapsed first.
+    /// Which memory of the processes is in use, if that was measured: this memory is collapsed
+    /// first.
     pub heat: Option<AccessProfile>,
 }
 
-/// Collapses; `tell` is called with the progress of each pass: blocks done and all blocks.
+/// Collapses memory of the targets into huge pages; `tell` is called with the progress of each
+/// pass: blocks done and all blocks.
 ///
 /// # Errors
 /// If it could not start. The reason for ending early is in [`Collapse::stopped`].
@@ -99,13 +102,14 @@ struct Act<'a> {
     subjects: Vec<Subject>,
     budget: Budget,
     done: Collapse,
-    /// Consecutive blocks that got no huge page.
+    /// Number of consecutive blocks for which the kernel had no huge page.
     without: u32,
-    /// Blocks with a page that was in use at the time.
+    /// Blocks with a page that was in use when the collapse was tried: index of the process, and
+    /// address.
     busy: Vec<(usize, u64)>,
     glanced: Instant,
     weighed: Instant,
-    /// When this pass must end.
+    /// Time at which the current pass must end.
     until: Instant,
 }
 
@@ -144,7 +148,7 @@ impl<'a> Act<'a> {
         Ok(own)
     }
 
-    /// Examines every process, and collapses the blocks that qualify.
+    /// Examines every process of the targets, and collapses the blocks that qualify.
     fn pass(&mut self, tell: &mut dyn FnMut(u64, u64, &Collapse)) -> Result<(), ActError> {
         self.glanced = self.glanced.checked_sub(GLANCE).unwrap_or(self.glanced);
         let first = self.done.passes == 0 && self.done.anon_before == Bytes::new(0);
@@ -213,7 +217,7 @@ impl<'a> Act<'a> {
         }
     }
 
-    /// Counts what would be done (dry run).
+    /// Counts the blocks that a real run would collapse, for a dry run.
     fn count_candidates(&mut self, found: &[(usize, Block)]) -> Option<(String, usize)> {
         for (at, block) in found {
             let growth = self.growth(block);
@@ -235,7 +239,7 @@ impl<'a> Act<'a> {
         None
     }
 
-    /// Collapses these blocks; returns why it ended early, and before which block.
+    /// Collapses the given blocks; returns why it ended early, and before which block.
     fn collapse_blocks(
         &mut self,
         found: &[(usize, Block)],
@@ -256,7 +260,7 @@ impl<'a> Act<'a> {
         let busy = std::mem::take(&mut self.busy);
         self.done.failed.busy -= busy.len() as u64;
         for (at, address) in busy {
-            // the remaining ones count as busy, not as never reached
+            // the remaining blocks count as busy, not as never reached
             if self.stop_reason()?.is_some() {
                 self.done.failed.busy += 1;
                 continue;
@@ -274,7 +278,7 @@ impl<'a> Act<'a> {
         Ok(())
     }
 
-    /// Checks one block again and collapses it.
+    /// Checks again whether one block qualifies, and collapses it.
     fn collapse_block(&mut self, at: usize, address: u64) -> Result<(), ActError> {
         let Some(subject) = self.subjects.get(at) else { return Ok(()) };
         let Some(block) = if_alive(subject.memory.block_at(address, subject.scans))? else {
@@ -312,7 +316,8 @@ impl<'a> Act<'a> {
         }
     }
 
-    /// Called before each call; expensive checks are made only a few times a second.
+    /// Why collapsing must stop now; `None` if it may go on. This is called before each collapse,
+    /// so expensive checks are made only a few times a second.
     fn stop_reason(&mut self) -> Result<Option<String>, ActError> {
         if self.stop.load(Ordering::Relaxed) {
             return Ok(Some("stopped by Ctrl-C".to_owned()));
@@ -348,13 +353,13 @@ impl<'a> Act<'a> {
         CollapsePolicy { pages, swapped: self.wish.swapped }
     }
 
-    /// Memory that collapsing a block adds: its missing pages.
+    /// How much memory collapsing a block adds: its missing pages.
     fn growth(&self, block: &Block) -> Bytes {
         let page = rustix::param::page_size() as u64;
         Bytes::new(u64::from(block.missing(self.policy().pages)) * page)
     }
 
-    /// Sleeps, so that no more than the allowed share of a CPU is used.
+    /// Sleeps after `used` CPU time for as long as the allowed share of a CPU requires.
     fn sleep_for_pace(&self, used: Duration) {
         let pace = self.wish.pace.clamp(0.01, 1.0);
         if pace < 1.0 {
@@ -362,14 +367,15 @@ impl<'a> Act<'a> {
         }
     }
 
-    /// How long to sleep before the next pass; `None` if this was the last one.
+    /// How long to sleep before the next pass; `None` if there is no further pass.
     fn next_pass_after(&self) -> Option<Duration> {
         let any = self.subjects.iter().any(|subject| subject.memory.is_alive());
         let stopped = self.stop.load(Ordering::Relaxed);
         self.wish.watch.filter(|_| any && !stopped && !self.wish.dry_run)
     }
 
-    /// Sleeps in short intervals; returns whether there still is something to watch.
+    /// Sleeps in short intervals until the next pass; returns whether there still is a process to
+    /// watch.
     fn sleep_until_pass(&self, time: Duration) -> bool {
         const PIECE: Duration = Duration::from_millis(100);
         let until = Instant::now() + time;
@@ -379,7 +385,7 @@ impl<'a> Act<'a> {
         self.next_pass_after().is_some()
     }
 
-    /// Measures the result for processes that are still alive.
+    /// Measures how much memory of the processes that are still alive is now in huge pages.
     fn measure_result(&mut self) -> Result<(), ActError> {
         let mut coverage = Coverage::default();
         for subject in &self.subjects {
@@ -418,7 +424,8 @@ impl<'a> Act<'a> {
 
 const GONE: &str = "the target has ended";
 
-/// Opens every process. If there are several, those that refuse are left out and listed.
+/// Opens every process of the targets. If there are several, those that refuse are left out and
+/// listed.
 fn open_subjects(
     targets: &CollapseTargets,
     block: u64,
@@ -450,7 +457,7 @@ fn open_subject(pid: u32, block: u64) -> Result<Subject, ActError> {
     }
 }
 
-/// The memory that the budget limits.
+/// Measures the memory that the budget limits.
 fn measure_memory(
     host: &HostRoot,
     targets: &CollapseTargets,
@@ -471,7 +478,7 @@ fn measure_memory(
     }
 }
 
-/// `None` for a process that has exited meanwhile, which is not an error.
+/// The answer of a process; `None` if it has exited meanwhile, which is not an error.
 fn if_alive<T>(answer: Result<T, LookError>) -> Result<Option<T>, ActError> {
     match answer {
         Ok(value) => Ok(Some(value)),

@@ -25,16 +25,17 @@ use crate::collapse::CollapseTargets;
 
 /// Maximum number of processes that are sampled: each needs a thread.
 const MOST: usize = 4;
-/// How often each thread is queried for its regions.
+/// Number of times that each DAMON thread is queried for its regions.
 const ASKED: u32 = 6;
-/// Sampling periods between two queries.
+/// Number of DAMON's sampling periods between two queries.
 const LOOKS: u32 = 10;
 const SHORTEST: Duration = Duration::from_millis(5);
 const PIECE: Duration = Duration::from_millis(50);
 /// Limits on the number of regions per process: each region is read from three files.
 const REGIONS: [(&str, &str); 2] =
     [("damon.context.nr_regions.max", "1000"), ("damon.context.nr_regions.min", "100")];
-/// A scheme that applies no action to any region: with it, the kernel reports what it saw of each.
+/// Settings of a DAMON scheme that applies no action to any region: with it, the kernel reports
+/// what it saw of each region.
 const SCHEME: [(&str, &str); 4] = [
     ("damon.scheme.action", "stat"),
     ("damon.scheme.sz.max", "9223372036854775807"),
@@ -43,7 +44,7 @@ const SCHEME: [(&str, &str); 4] = [
 ];
 const UPDATE: &str = "update_schemes_tried_regions";
 
-/// Measures accesses for this time.
+/// Measures, for the given time, which memory of the targets is accessed.
 ///
 /// # Errors
 /// If there is no DAMON, somebody else uses it, it refuses a setting, or it reported nothing.
@@ -66,19 +67,19 @@ pub fn measure_accesses(
     if profile.is_empty() { Err(NoProfile::Nothing) } else { Ok(profile) }
 }
 
-/// Why no accesses were measured.
+/// Why DAMON measured no accesses.
 #[derive(Debug, thiserror::Error)]
 pub enum NoProfile {
     /// DAMON is in use, and it supports one user at a time.
     #[error("somebody else has threads of DAMON (nr_kdamonds)")]
     InUse,
-    /// It is not built in, or cannot be configured through sysfs.
+    /// DAMON is not built into the kernel, or cannot be configured through sysfs.
     #[error("this kernel has no DAMON that can be asked")]
     NoDamon,
-    /// It reported no accesses.
+    /// DAMON reported no accesses.
     #[error("DAMON reported no regions")]
     Nothing,
-    /// A setting could not be borrowed.
+    /// A setting of DAMON could not be borrowed.
     #[error(transparent)]
     Refused(#[from] Refusal),
 }
@@ -130,8 +131,8 @@ fn start_thread(
     set("damon.kdamond.state", &thread, "on")
 }
 
-/// Queries each thread for its regions repeatedly. A thread reports no more after its process has
-/// exited.
+/// Queries each DAMON thread repeatedly for the regions of its process. A thread reports no more
+/// after its process has exited.
 fn read_regions(
     session: &mut Session,
     host: &HostRoot,

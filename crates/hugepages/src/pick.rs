@@ -9,10 +9,10 @@
 use pagewise_model::LeftAlone;
 use pagewise_procmem::coverage::{Block, Exclusive};
 
-/// Criteria for choosing blocks.
+/// Which blocks are collapsed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CollapsePolicy {
-    /// Number of pages in a block.
+    /// Number of pages in a block, which is as large as a huge page.
     pub(crate) pages: u32,
     /// Also choose blocks with pages in swap, which a collapse swaps in.
     pub(crate) swapped: bool,
@@ -21,17 +21,17 @@ pub(crate) struct CollapsePolicy {
 /// Why a block is skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SkipReason {
-    /// It is a huge page, or has no pages.
+    /// The block is a huge page, or has no pages.
     Nothing,
     Sparse,
     Swapped,
     Shared,
-    /// It now belongs to a mapping of a file.
+    /// The address of the block now belongs to a mapping of a file.
     Changed,
 }
 
 impl CollapsePolicy {
-    /// Whether a block qualifies, judged by the page tables.
+    /// Whether a block qualifies for a collapse, judged by the page tables.
     pub(crate) fn judge(self, block: &Block) -> Result<(), SkipReason> {
         if block.huge || block.present == 0 {
             Err(SkipReason::Nothing)
@@ -44,9 +44,9 @@ impl CollapsePolicy {
         }
     }
 
-    /// The same directly before the call, judged by pagemap's information about each page. Zero
-    /// pages do not count as shared, although every process maps them, because a collapse replaces
-    /// them.
+    /// Whether a block still qualifies directly before the collapse, judged by pagemap's
+    /// information about each page. Zero pages do not count as shared, although every process maps
+    /// them, because a collapse replaces them.
     pub(crate) fn judge_again(self, block: &Block, pages: Exclusive) -> Result<(), SkipReason> {
         self.judge(block)?;
         if pages.of_file > 0 {
@@ -61,7 +61,7 @@ impl CollapsePolicy {
     }
 }
 
-/// The qualifying blocks, fullest first; equally full ones in order of address.
+/// The blocks that qualify, fullest first; equally full ones in order of address.
 pub(crate) fn pick(blocks: Vec<Block>, policy: CollapsePolicy, left: &mut LeftAlone) -> Vec<Block> {
     let worth = |block: &Block| match policy.judge(block) {
         Ok(()) => true,
@@ -75,7 +75,7 @@ pub(crate) fn pick(blocks: Vec<Block>, policy: CollapsePolicy, left: &mut LeftAl
     picked
 }
 
-/// Counts a block that is skipped.
+/// Counts a block that is skipped, by the reason.
 pub(crate) fn note(left: &mut LeftAlone, why: SkipReason) {
     match why {
         SkipReason::Nothing => (),

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use crate::calls::cool_range;
 use crate::subject::{ActError, open_handle};
 
-/// Splits the huge pages at these addresses; returns how many were advised.
+/// Splits the huge pages at these addresses of a process; returns how many of them were advised.
 ///
 /// # Errors
 /// If the process is gone or belongs to another user. What was split before remains split.
@@ -30,7 +30,7 @@ pub fn split(pid: u32, block: u64, addresses: &[u64], stop: &AtomicBool) -> Resu
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        // it may have been split or unmapped since
+        // the huge page may have been split or unmapped since its address was found
         if !memory.block_at(address, scans)?.huge {
             continue;
         }
@@ -42,7 +42,7 @@ pub fn split(pid: u32, block: u64, addresses: &[u64], stop: &AtomicBool) -> Resu
     Ok(split)
 }
 
-/// Ignores the error of a mapping that does not accept the advice (locked memory).
+/// Ignores the error if a mapping does not accept the advice (locked memory), and returns others.
 fn tolerate_refusal(pid: u32, error: io::Error) -> Result<(), ActError> {
     match Errno::from_io_error(&error) {
         Some(Errno::INVAL | Errno::NOMEM | Errno::AGAIN) => Ok(()),

@@ -25,28 +25,28 @@ pub enum ActError {
     /// The process could not be examined.
     #[error(transparent)]
     Look(#[from] LookError),
-    /// It belongs to another user, or we lack the capability.
+    /// The process belongs to another user, or we lack the capability.
     #[error(
         "process {0}: not allowed to collapse its memory: that takes CAP_SYS_NICE and the right to trace it"
     )]
     NotAllowed(u32),
-    /// Huge pages are disabled for it (`PR_SET_THP_DISABLE`).
+    /// Huge pages are disabled for the process (`PR_SET_THP_DISABLE`).
     #[error(
         "process {0}: it has huge pages switched off (PR_SET_THP_DISABLE), which counts for a collapse too"
     )]
     SwitchedOff(u32),
-    /// There is no process.
+    /// The targets contain no process.
     #[error("no process to collapse the memory of")]
     Nobody,
-    /// There is no such cgroup.
+    /// No memory cgroup has this path.
     #[error("{0}: no memory cgroup of that path")]
     NoGroup(String),
-    /// Any other error of the kernel.
+    /// Any other error that the kernel returned.
     #[error("process {pid}: collapse")]
     Kernel {
-        /// The process.
+        /// The id of the process.
         pid: u32,
-        /// The error.
+        /// The error that the kernel returned.
         source: io::Error,
     },
 }
@@ -81,21 +81,21 @@ pub(crate) struct Subject {
     pub(crate) pid: u32,
     pub(crate) memory: Memory,
     pub(crate) scans: bool,
-    /// Whether it may have huge pages at all; the process can change this at any time.
+    /// Whether the process may have huge pages at all; the process can change this at any time.
     pub(crate) allowed: bool,
     handle: OwnedFd,
 }
 
-/// The result of a call.
+/// How the kernel answered the request to collapse a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Called {
     Collapsed,
-    /// No huge page was available, or none could be charged to the cgroup.
+    /// The kernel had no free huge page, or could charge none to the cgroup.
     NoMemory,
-    /// A page was in use; trying again may succeed.
+    /// A page of the block was in use; trying again may succeed.
     Busy,
-    /// Not possible for this mapping; up to Linux 6.12, also if no page of the block was written
-    /// since a fork.
+    /// The kernel does not collapse blocks of this mapping; up to Linux 6.12, also if no page of
+    /// the block was written since a fork.
     Refused,
     Gone,
 }
@@ -115,13 +115,13 @@ impl Subject {
         Ok(Self { pid, memory, scans, allowed: true, handle })
     }
 
-    /// Checks again whether it may have huge pages; returns the reason if not.
+    /// Checks again whether the process may have huge pages; returns the reason if not.
     pub(crate) fn recheck(&mut self) -> Option<String> {
         self.allowed = thp_allowed(self.pid) != Some(false);
         (!self.allowed).then(|| ActError::SwitchedOff(self.pid).to_string())
     }
 
-    /// Collapses one block.
+    /// Collapses the block at this address into a huge page.
     pub(crate) fn collapse(&self, address: u64) -> Result<Called, ActError> {
         let block = self.memory.block();
         let error = match collapse_range(&self.handle, address, block) {

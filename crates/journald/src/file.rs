@@ -20,29 +20,28 @@ use std::time::{Duration, Instant};
 
 use crate::hash::FieldHash;
 
-/// Reads have this size and alignment, because objects that belong together are close to each
-/// other.
+/// Size and alignment of reads, in bytes. Objects that belong together are close to each other.
 pub const BLOCK: usize = 8 << 10;
-/// Maximum number of cached blocks per file.
+/// Maximum number of blocks of one file that are kept in memory.
 const KEPT: usize = 64;
-/// Longest field that is read: longer than any field of a kernel message.
+/// Length limit of a field that is read, in bytes: longer than any field of a kernel message.
 const LONGEST: u64 = 64 << 10;
-/// Limit on the memory for decompressing a field.
+/// Limit on the memory for decompressing a field, in bytes.
 const LARGEST_WINDOW: u32 = 1 << 20;
-/// Maximum number of fields of one entry; those of the kernel have about a dozen.
+/// Maximum number of fields of one entry that are read; entries of the kernel have about a dozen.
 const MOST_FIELDS: u64 = 128;
 /// Maximum number of objects in a bucket, and of arrays in a chain, that are followed. Arrays
 /// double in size.
 const MOST_HOPS: usize = 256;
-/// Maximum number of shared fields that are remembered.
+/// Maximum number of fields that are remembered because several entries share them.
 const MOST_KNOWN: usize = 4096;
 
 pub(crate) const SIGNATURE: &[u8; 8] = b"LPKSHHRH";
-/// The part of the header that exists in every version of the format.
+/// Size in bytes of the part of the header that exists in every version of the format.
 const HEADER: usize = 208;
 
-/// Flags that are supported: compressed fields (xz, lz4, zstd), the keyed hash, and short offsets.
-/// A file with any other flag is not read.
+/// Flags of the format that are supported: compressed fields (xz, lz4, zstd), the keyed hash, and
+/// short offsets. A file with any other flag is not read.
 const KNOWN_FLAGS: u32 = 0b1_1111;
 pub(crate) const KEYED: u32 = 1 << 2;
 pub(crate) const COMPACT: u32 = 1 << 4;
@@ -62,14 +61,15 @@ const ARRAY_HEADER: u64 = 24;
 
 /// A file that can be read in parts.
 pub trait ReadPieces: fmt::Debug {
-    /// The current length of the file.
+    /// The current length of the file in bytes.
     fn length(&self) -> u64;
 
-    /// `length` bytes from `offset` on; fewer if the file ends before, or cannot be read there.
+    /// Reads `length` bytes from `offset` of the file on; fewer if the file ends before, or cannot
+    /// be read there.
     fn read(&self, offset: u64, length: usize) -> Vec<u8>;
 }
 
-/// The remaining budget for reading all files.
+/// How much may still be read from all journal files together.
 #[derive(Debug)]
 pub struct Budget {
     blocks: Cell<usize>,
@@ -84,7 +84,7 @@ impl Budget {
         Self { blocks: Cell::new(blocks), entries: Cell::new(entries), until }
     }
 
-    /// Whether the budget is used up, so that something may have been left out.
+    /// Whether the budget for reading is used up, so that something may have been left out.
     pub fn is_spent(&self) -> bool {
         self.blocks.get() == 0 || self.entries.get() == 0
     }
@@ -106,47 +106,48 @@ impl Budget {
     }
 }
 
-/// Why a file was not searched.
+/// Why a journal file was not searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unreadable {
-    /// Not a journal file, or damaged in its header or hash table.
+    /// The file is not a journal file, or its header or hash table is damaged.
     Garbled,
-    /// Its format is newer than this reader.
+    /// The format of the file is newer than this reader.
     Newer,
 }
 
-/// A DATA object: a field with its value.
+/// A DATA object of the journal file: a field with its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Field {
-    /// Its offset, by which entries refer to it.
+    /// Offset of the object in the file, by which entries refer to it.
     pub(crate) offset: u64,
     first_entry: u64,
     arrays: u64,
     count: u64,
 }
 
-/// The entries with a field, oldest first, numbered.
+/// The entries that have a certain field, numbered, oldest first.
 #[derive(Debug)]
 pub(crate) struct Entries {
     first: u64,
-    /// For each array in the chain: its offset, the number of its first entry, and how many it has.
+    /// For each array of entries in the chain: its offset, the number of its first entry, and how
+    /// many entries it has.
     arrays: Vec<(u64, u64, u64)>,
     pub(crate) count: u64,
 }
 
-/// The header of an entry, before its fields.
+/// The header of an entry, which precedes its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub(crate) sequence: u64,
-    /// Microseconds since 1970 when journald received it.
+    /// When journald received the entry, in microseconds since 1970.
     pub(crate) realtime: u64,
-    /// The same time in microseconds since boot.
+    /// When journald received the entry, in microseconds since boot.
     pub(crate) monotonic: u64,
     pub(crate) boot: [u8; 16],
     size: u64,
 }
 
-/// An open journal file.
+/// A journal file of journald, open for reading.
 #[derive(Debug)]
 pub struct JournalFile<'a> {
     pieces: &'a dyn ReadPieces,
@@ -207,7 +208,7 @@ impl<'a> JournalFile<'a> {
         self.begins
     }
 
-    /// Finds the object with `NAME=value`; `None` if no entry of the file has it.
+    /// Finds the object of the field `NAME=value`; `None` if no entry of the file has this field.
     pub(crate) fn find(&mut self, field: &[u8]) -> Option<Field> {
         let hash = self.hash.compute(field);
         let bucket: [u8; 8] = self.array(self.table + hash % self.buckets * 16)?;
@@ -223,7 +224,7 @@ impl<'a> JournalFile<'a> {
         None
     }
 
-    /// The entries with `field`.
+    /// The entries that have this field.
     pub(crate) fn entries(&mut self, field: &Field) -> Entries {
         let mut entries = Entries { first: field.first_entry, arrays: Vec::new(), count: 0 };
         if field.first_entry == 0 || field.count == 0 {
@@ -278,7 +279,7 @@ impl<'a> JournalFile<'a> {
         low
     }
 
-    /// The header of an entry.
+    /// Reads the header of the entry at this offset.
     pub(crate) fn stamp(&mut self, entry: u64) -> Option<Stamp> {
         let size = self.object(entry, ENTRY)?;
         let header: [u8; ENTRY_HEADER] = self.array(entry)?;
@@ -361,7 +362,7 @@ impl<'a> JournalFile<'a> {
         Some(array)
     }
 
-    /// Reads at most [`LONGEST`] bytes.
+    /// Reads bytes from an offset of the file, at most [`LONGEST`].
     fn bytes(&mut self, offset: u64, length: u64) -> Option<Vec<u8>> {
         let length = usize::try_from(length.min(LONGEST)).ok()?;
         let mut bytes = vec![0; length];
@@ -369,7 +370,7 @@ impl<'a> JournalFile<'a> {
         Some(bytes)
     }
 
-    /// Fills `to`; `None` if the file ends before.
+    /// Fills `to` with the bytes from an offset of the file; `None` if the file ends before.
     fn copy(&mut self, offset: u64, mut to: &mut [u8]) -> Option<()> {
         let mut at = offset;
         while !to.is_empty() {
@@ -396,7 +397,7 @@ impl<'a> JournalFile<'a> {
     }
 }
 
-/// Decompresses a field that was stored as one lz4 block after its length.
+/// Decompresses a field that was stored as its length, followed by one lz4 block.
 fn of_lz4(stored: &[u8]) -> Option<Vec<u8>> {
     let (length, block) = stored.split_first_chunk::<8>()?;
     let length = u64::from_le_bytes(*length);

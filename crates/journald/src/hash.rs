@@ -6,12 +6,12 @@
 
 use std::hash::Hasher as _;
 
-/// The hash function of one file.
+/// The hash function that one journal file uses for its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FieldHash {
-    /// SipHash-2-4 with this key.
+    /// SipHash-2-4 with the key of the file.
     Keyed([u8; 16]),
-    /// lookup3.
+    /// Bob Jenkins' lookup3.
     Jenkins,
 }
 
@@ -55,7 +55,7 @@ fn jenkins(bytes: &[u8]) -> u64 {
     u64::from(state[2]) << 32 | u64::from(state[1])
 }
 
-/// Adds up to 12 bytes, as three words.
+/// Adds up to 12 bytes to the hash, as three words.
 fn add(state: &mut [u32; 3], block: &[u8]) {
     for (word, bytes) in state.iter_mut().zip(block.chunks(4)) {
         let mut padded = [0; 4];
@@ -64,8 +64,8 @@ fn add(state: &mut [u32; 3], block: &[u8]) {
     }
 }
 
-/// In each round, one word is subtracted from another, and the third is added: (left, right,
-/// rotation).
+/// Mixes the three words. In each round, one word is subtracted from another, and the third is
+/// added: (left, right, rotation).
 fn mix(state: &mut [u32; 3]) {
     for (round, rotation) in [4, 6, 8, 16, 19, 4].into_iter().enumerate() {
         let (one, other, third) = (round % 3, (round + 2) % 3, (round + 1) % 3);

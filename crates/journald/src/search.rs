@@ -13,53 +13,55 @@ use pagewise_model::text::number as parse_number;
 
 use crate::file::{Entries, Field, JournalFile};
 
-/// Lines of each report, in every kernel since 4.20; the second one only if the whole machine ran
-/// out of memory.
+/// Lines that each report of the OOM killer contains, in every kernel since 4.20; the second one
+/// only if the whole machine ran out of memory.
 const MARKS: [&[u8]; 2] = [b"MESSAGE=Tasks state (memory values in pages):", b"MESSAGE=Mem-Info:"];
 /// The line before each stack trace, as spelled by different architectures.
 const TRACES: [&[u8]; 2] = [b"MESSAGE=Call Trace:", b"MESSAGE=Call trace:"];
 /// Text in the first line of a report, a few lines before its stack trace.
 const BEGIN: &[u8] = b" invoked oom-killer: ";
-/// Maximum number of lines between that and the trace.
+/// Maximum number of lines between the first line of a report and its stack trace.
 const TO_TRACE: u64 = 8;
-/// Maximum number of lines between that and the other marks: the trace, and memory by node and
-/// zone.
+/// Maximum number of lines between the first line of a report and the other marks: the trace, and
+/// memory by node and zone.
 const TO_MARK: u64 = 160;
-/// Number of lines after a mark, or after a line of a report, in which the report may continue.
+/// Number of lines after a mark, or after a line of a report, within which the report may
+/// continue.
 const AFTER: u64 = 48;
 /// Maximum number of marks of each kind that are examined, newest first.
 const MOST_MARKS: u64 = 32;
 
 const MESSAGE: &[u8] = b"MESSAGE=";
-/// The time of the kernel's own record, by the clock of the kernel log.
+/// The field with the time at which the kernel logged the message, by the clock of the kernel log.
 const LOG_TIME: &[u8] = b"_SOURCE_MONOTONIC_TIMESTAMP=";
 
 /// A message of the kernel as journald stored it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelMessage {
-    /// journald's sequence number.
+    /// The sequence number that journald gave to the message.
     pub sequence: u64,
-    /// The boot's id.
+    /// The id of the boot in which the kernel logged the message.
     pub boot: [u8; 16],
-    /// Its time in microseconds by the clock of the kernel log.
+    /// When the kernel logged the message, in microseconds by the clock of the kernel log.
     pub micros: u64,
-    /// The time when that clock was 0, in microseconds since 1970.
+    /// When the clock of the kernel log was 0, in microseconds since 1970.
     pub clock_zero: u64,
-    /// The text.
+    /// The text of the message.
     pub text: Vec<u8>,
 }
 
 /// Receives the messages that [`search`] finds.
 pub trait Reader {
-    /// Whether this message, and therefore all that follow it, is known already.
+    /// Whether the reader knows this message, and therefore all that follow it, already.
     fn has(&self, message: &KernelMessage) -> bool;
-    /// Receives a message; returns whether it belonged to a report, or a report continues.
+    /// Receives a message; returns whether the message belonged to a report, or a report
+    /// continues.
     fn take(&mut self, message: &KernelMessage) -> bool;
     /// Called after the last of several consecutive messages; the next message is older.
     fn end_stretch(&mut self);
 }
 
-/// The kernel's messages in one file.
+/// The messages of the kernel in one journal file.
 struct Kernel<'f, 'a> {
     file: &'f mut JournalFile<'a>,
     entries: Entries,
@@ -88,7 +90,8 @@ pub fn search(file: &mut JournalFile<'_>, most: usize, reader: &mut dyn Reader) 
 }
 
 impl Kernel<'_, '_> {
-    /// Ranges of message numbers with reports: start, and minimum end. In order, without overlap.
+    /// Ranges of message numbers that contain reports: start, and minimum end. In order, without
+    /// overlap.
     fn windows(&mut self, reader: &dyn Reader) -> Vec<(u64, u64)> {
         let mut found = BTreeSet::new();
         for mark in MARKS {
@@ -139,7 +142,8 @@ impl Kernel<'_, '_> {
         message.is_some_and(|message| memchr::memmem::find(&message.text, BEGIN).is_some())
     }
 
-    /// Reads from `begin` to `end`, and further while a report continues, but not beyond `later`.
+    /// Passes the messages from `begin` to `end` to the reader, and further ones while a report
+    /// continues, but none beyond `later`.
     fn read(&mut self, begin: u64, mut end: u64, later: u64, reader: &mut dyn Reader) {
         let last = later.min(self.entries.count);
         let mut number = begin;
@@ -151,7 +155,7 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// `None` if a program wrote it, or the file is damaged.
+    /// The message of an entry; `None` if a program wrote it, or the file is damaged.
     fn message(&mut self, number: u64) -> Option<KernelMessage> {
         let entry = self.file.entry_at(&self.entries, number)?;
         let stamp = self.file.stamp(entry)?;

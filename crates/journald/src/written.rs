@@ -14,44 +14,44 @@ use crate::file::{
 use crate::hash::FieldHash;
 
 const DATA_HASH_TABLE: u8 = 4;
-/// Size of the header in systemd 254 and later.
+/// Size in bytes of the file header in systemd 254 and later.
 const HEADER: usize = 272;
-/// journald compresses fields of at least this length.
+/// Fields of at least this many bytes are compressed by journald.
 const LONG: usize = 512;
 
-/// How long fields are stored.
+/// How the values of long fields are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Packing {
-    /// Uncompressed.
+    /// Long fields are not compressed.
     #[default]
     Plain,
-    /// Compressed with lz4.
+    /// Long fields are compressed with lz4.
     Lz4,
-    /// Compressed with zstd.
+    /// Long fields are compressed with zstd.
     Zstd,
 }
 
-/// The variant of the format to write.
+/// The variant of the journal format to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Variant {
-    /// Whether offsets have four bytes.
+    /// Whether offsets of objects have four bytes instead of eight.
     pub is_compact: bool,
     /// Whether the hash is keyed with the file's id.
     pub is_keyed: bool,
-    /// How long fields are stored.
+    /// How the values of long fields are stored.
     pub packing: Packing,
-    /// Buckets of the hash table; at least one.
+    /// Number of buckets of the hash table; at least one.
     pub buckets: u64,
 }
 
 /// An entry to be written.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Written {
-    /// Microseconds since 1970 when journald received it.
+    /// When journald received the entry, in microseconds since 1970.
     pub realtime: u64,
-    /// The same time in microseconds since boot.
+    /// When journald received the entry, in microseconds since boot.
     pub monotonic: u64,
-    /// The boot's id.
+    /// The id of the boot in which the entry was written.
     pub boot: [u8; 16],
     /// `NAME=value`
     pub fields: Vec<Vec<u8>>,
@@ -89,7 +89,7 @@ struct Writer<'a> {
     hash: FieldHash,
     bytes: Vec<u8>,
     table: u64,
-    /// The object of each field, and the entries with it.
+    /// For each field, the offset of its object, and the entries that have it.
     fields: BTreeMap<Vec<u8>, (u64, Vec<u64>)>,
 }
 
@@ -143,7 +143,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The object of a field, which is written only once.
+    /// The offset of the object of a field, which is written only once.
     fn field(&mut self, field: &[u8]) -> u64 {
         if let Some((object, _)) = self.fields.get(field) {
             return *object;
@@ -178,7 +178,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes the arrays of entries, and their offsets into each field.
+    /// Writes the arrays of entries, and the offsets of these arrays into each field.
     fn link(&mut self) {
         for (object, entries) in std::mem::take(&mut self.fields).into_values() {
             let at = usize::try_from(object).unwrap_or(0);

@@ -19,13 +19,13 @@ use rustix::process::{Pid, Signal};
 /// Advice to the kernel about a region (madvise).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Advice {
-    /// Do not use huge pages.
+    /// Do not use huge pages for the region.
     Small,
-    /// Swap it out.
+    /// Swap the pages out.
     PageOut,
-    /// Do not read ahead.
+    /// Do not read pages ahead.
     Random,
-    /// Use huge pages.
+    /// Use huge pages for the region.
     Huge,
 }
 
@@ -42,15 +42,15 @@ pub struct Region {
 }
 
 impl Region {
-    /// Memory without a file. With `shared` it is shared memory, which a fork does not copy.
+    /// Maps memory without a file. With `shared` it is shared memory, which a fork does not copy.
     pub fn memory(pages: usize, shared: bool) -> io::Result<Self> {
         let kind = if shared { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
         let writable = libc::PROT_READ | libc::PROT_WRITE;
         Self::map(pages, writable, kind | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1)
     }
 
-    /// The first pages of a file, for reading. Touching a page after the file's end raises SIGBUS:
-    /// so a shorter file is refused, and nobody else may be able to truncate the file.
+    /// Maps the first pages of a file, for reading. Touching a page after the file's end raises
+    /// SIGBUS: so a shorter file is refused, and nobody else may be able to truncate the file.
     pub fn file(file: &File, pages: usize) -> io::Result<Self> {
         let length = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
         if pages.checked_mul(rustix::param::page_size()).is_none_or(|wanted| wanted > length) {
@@ -59,9 +59,9 @@ impl Region {
         Self::map(pages, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd())
     }
 
-    /// Pages of a file from byte `offset` on, which must be a multiple of the page size; the last
-    /// page may be partial. Other programs may truncate the file, so these pages are only locked
-    /// and never touched.
+    /// Maps pages of a file from byte `offset` on, which must be a multiple of the page size; the
+    /// last page may be partial. Other programs may truncate the file, so these pages are only
+    /// locked and never touched.
     ///
     /// # Errors
     /// If the file is shorter, or the kernel refuses.
@@ -75,8 +75,8 @@ impl Region {
         Self::map_at(pages, libc::PROT_READ, libc::MAP_SHARED, (file.as_raw_fd(), offset))
     }
 
-    /// Locks `pages` of its pages, from page `first` on, into memory, and reads those that are not
-    /// in memory.
+    /// Locks `pages` pages of the region, from page `first` on, into memory, and reads those that
+    /// are not in memory.
     ///
     /// # Errors
     /// ENOMEM beyond the limit on locked memory (`RLIMIT_MEMLOCK`), EPERM if that is 0; pages
@@ -92,7 +92,7 @@ impl Region {
         if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Memory from the hugetlb pool of this page size, which must have enough free pages.
+    /// Maps memory from the hugetlb pool of this page size, which must have enough free pages.
     pub fn pool(bytes: usize, huge: u64) -> io::Result<Self> {
         let wrong = || io::Error::from(io::ErrorKind::InvalidInput);
         let page = rustix::param::page_size();
@@ -105,7 +105,7 @@ impl Region {
         Self::map(length / page, libc::PROT_READ | libc::PROT_WRITE, flags, -1)
     }
 
-    /// Its contents, if it is private memory.
+    /// The contents of the region, which must be private memory.
     pub fn words(&self) -> &[u64] {
         assert!(self.writable, "memory");
         let words = self.start.as_ptr().cast::<u64>();
@@ -115,7 +115,7 @@ impl Region {
         unsafe { std::slice::from_raw_parts(words, self.length() / size_of::<u64>()) }
     }
 
-    /// Its contents, mutable.
+    /// The contents of the region, to be changed.
     pub fn words_mut(&mut self) -> &mut [u64] {
         assert!(self.writable, "memory");
         let words = self.start.as_ptr().cast::<u64>();
@@ -157,7 +157,7 @@ impl Region {
         self.start.as_ptr().wrapping_add(page * self.page)
     }
 
-    /// Writes a page.
+    /// Overwrites a page with these bytes.
     pub fn fill(&mut self, page: usize, bytes: &[u8]) {
         assert!(self.writable && bytes.len() == self.page, "a whole page of memory");
         // SAFETY: `page_address` has checked that the page is inside the mapping, which is writable
@@ -188,14 +188,15 @@ impl Region {
         }
     }
 
-    /// Writes to a page that was never touched, without reading it first: one page fault.
+    /// Writes to a page that was never touched, without reading it first, so that there is one
+    /// page fault.
     pub fn write_first(&mut self, page: usize) {
         assert!(self.writable, "memory");
         // SAFETY: as for `write`.
         unsafe { self.page_address(page).cast::<u64>().write_volatile(1) };
     }
 
-    /// Frees a page: the next access finds zeros.
+    /// Frees a page of the region: the next access finds zeros.
     pub fn drop_page(&mut self, page: usize) -> io::Result<()> {
         let start = self.page_address(page).cast();
         // SAFETY: `page_address` has checked that the page is inside the mapping, which is borrowed
@@ -204,18 +205,19 @@ impl Region {
         if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// The address of a page, to find it in the kernel's files about this process.
+    /// The address of a page, with which it can be found in the kernel's files about this process.
     pub fn address(&self, page: usize) -> u64 {
         self.page_address(page).addr() as u64
     }
 
-    /// Number of pages before the first one whose address is a multiple of `alignment`.
+    /// Number of pages of the region before the first one whose address is a multiple of
+    /// `alignment`.
     pub fn pages_to(&self, alignment: usize) -> usize {
         let start = self.start.as_ptr().addr();
         (start.next_multiple_of(alignment) - start) / self.page
     }
 
-    /// Copies a page out.
+    /// Copies the contents of a page to `to`.
     pub fn copy(&self, page: usize, to: &mut [u8]) {
         assert_eq!(to.len(), self.page, "a whole page");
         // SAFETY: as for `fill`, in the other direction; a page of a file can be read, because
@@ -241,15 +243,15 @@ impl Region {
         if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// How many of its pages are in memory, the swap cache included.
+    /// Number of pages of the region that are in memory, the swap cache included.
     pub fn resident(&self) -> io::Result<usize> {
         let mut pages = Vec::new();
         self.residence(&mut pages)?;
         Ok(pages.into_iter().filter(|is_there| *is_there).count())
     }
 
-    /// Which of its pages are in memory, the swap cache included. For a file: which are in the page
-    /// cache, whichever process read them.
+    /// For each page of the region, whether it is in memory, the swap cache included. For a file:
+    /// which are in the page cache, whichever process read them.
     pub fn residence(&self, to: &mut Vec<bool>) -> io::Result<()> {
         let mut pages = vec![0u8; self.pages];
         // SAFETY: the range is exactly our mapping, and `pages` has a byte for each page of it.
@@ -277,8 +279,8 @@ impl Drop for Region {
 pub struct Sleeper(Pid);
 
 impl Sleeper {
-    /// Only for a process with one thread: locks of other threads could remain locked forever in
-    /// the child.
+    /// Forks a child process that sleeps. Only for a process with one thread: locks of other
+    /// threads could remain locked forever in the child.
     pub fn fork() -> io::Result<Self> {
         let parent = rustix::process::getpid();
         // SAFETY: fork has no preconditions of its own. This process has one thread, and the child
@@ -300,8 +302,8 @@ impl Drop for Sleeper {
     }
 }
 
-/// What the child does. If its parent exited before the child could request to die with it, the
-/// child exits at once.
+/// What the child process of a fork does. If its parent exited before the child could request to
+/// die with it, the child exits at once.
 fn sleep_until_killed(parent: Pid) -> ! {
     let leashed = rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).is_ok();
     while leashed && rustix::process::getppid() == Some(parent) {

@@ -20,50 +20,50 @@ use pagewise_model::text::number;
 
 use crate::maps::{Columns, columns, hexadecimal};
 
-/// Part of a process's address space.
+/// A mapping: a part of a process's address space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mapping {
-    /// Address of its first byte.
+    /// First address of the mapping.
     pub start: u64,
-    /// Address after its last byte.
+    /// First address after the mapping.
     pub end: u64,
-    /// Offset of its start in the file, in bytes.
+    /// Offset in the file at which the mapping starts, in bytes.
     pub offset: u64,
-    /// Major and minor number of the file system's device.
+    /// Major and minor device number of the file system.
     pub device: (u32, u32),
-    /// The file's inode number; 0 without a file.
+    /// Inode number of the mapped file; 0 without a file.
     pub inode: u64,
-    /// Whether instructions may be fetched from it.
+    /// Whether the process may execute code in the mapping.
     pub executable: bool,
-    /// Whether it may be written.
+    /// Whether the process may write to the mapping.
     pub writable: bool,
     shared: bool,
     label: Label,
 }
 
-/// What the name of a mapping says about it.
+/// What the name of a mapping says about its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Label {
-    /// No name, or one that is used only for memory.
+    /// No name, or a name that the kernel gives only to memory.
     Memory,
-    /// A name that the kernel uses for something else, such as `[vvar]`.
+    /// A name that the kernel gives to mappings that are not memory, such as `[vvar]`.
     Kernel,
     /// A private mapping of `/dev/zero`: a traditional way to get anonymous memory.
     Zero,
-    /// The path of a file.
+    /// The path of a mapped file.
     File { in_dev: bool, deleted: bool },
 }
 
 /// What backs the pages of a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backing {
-    /// Anonymous memory: backed only by swap.
+    /// Anonymous memory, which only swap can back.
     Anonymous,
     /// Shared memory: a file on tmpfs, memfd, System V, shared anonymous.
     Shmem,
-    /// A file on a file system that stores files.
+    /// A file whose data a file system stores, so that its pages can be read again.
     File,
-    /// Unknown or not memory: must not be read.
+    /// Unknown, or not memory, so the mapping must not be read.
     Other,
 }
 
@@ -72,14 +72,14 @@ pub enum Backing {
 pub enum Filesystem {
     /// tmpfs, or the kernel's internal file system for shared memory.
     Shmem,
-    /// A file system that stores files.
+    /// A file system that stores the data of its files.
     Files,
     /// A file system whose files are not memory.
     Other,
 }
 
 impl Mapping {
-    /// Parses a line; `None` if it is not as the kernel writes it.
+    /// Parses a line of `/proc/PID/maps`; `None` if the kernel does not write such lines.
     pub fn parse(line: &[u8]) -> Option<Self> {
         let Columns { start, end, rights, offset, device, inode, name } = columns(line)?;
         let (major, minor) = device_numbers(device)?;
@@ -101,7 +101,7 @@ impl Mapping {
         })
     }
 
-    /// What backs it, if that does not depend on the file system.
+    /// What backs the mapping, if that does not depend on the file system.
     fn certain(&self) -> Option<Backing> {
         match self.label {
             Label::Memory | Label::Zero if self.inode == 0 || self.label == Label::Zero => {
@@ -113,7 +113,8 @@ impl Mapping {
         }
     }
 
-    /// What backs it; `known` returns the kind of its file system if it is needed.
+    /// What backs the mapping. `known` is called only if the answer depends on the file system,
+    /// and returns the kind of the file system.
     pub fn backing(&self, known: impl FnOnce() -> Option<Filesystem>) -> Backing {
         if let Some(certain) = self.certain() {
             return certain;
@@ -131,8 +132,8 @@ impl Mapping {
         }
     }
 
-    /// Number of the page in its file: the same page of a file has the same number in every
-    /// mapping.
+    /// Number of the page of the file that is mapped at an address: the same page of a file has
+    /// the same number in every mapping.
     pub fn page_of_file(&self, address: u64, page_size: u64) -> u64 {
         self.offset.wrapping_add(address.wrapping_sub(self.start)) / page_size
     }
@@ -143,8 +144,8 @@ impl Mapping {
     }
 }
 
-/// Any program can name memory, even with brackets in the name; the kernel shows such names as
-/// `[anon:…]`.
+/// What the name of a mapping says. Any program can name memory, even with brackets in the name;
+/// the kernel shows such names as `[anon:…]`.
 fn label(name: &[u8], shared: bool) -> Label {
     const MEMORY: [&[u8]; 4] = [b"[heap]", b"[stack", b"[anon:", b"[anon_shmem:"];
     if name.is_empty() || MEMORY.iter().any(|known| name.starts_with(known)) {
@@ -169,7 +170,7 @@ fn is_in_dev(name: &[u8], shared: bool, deleted: bool) -> bool {
     in_dev && !holds(b"/dev/shm/") && !(deleted && name.starts_with(b"/dev/zero "))
 }
 
-/// Parses `fe:01`.
+/// Parses a device number, major and minor, from a form such as `fe:01`.
 fn device_numbers(word: &[u8]) -> Option<(u32, u32)> {
     let (major, rest) = hexadecimal(word)?;
     let minor = whole_hexadecimal(rest.strip_prefix(b":")?)?;

@@ -11,7 +11,7 @@ use std::os::fd::AsRawFd;
 
 use crate::scan::{Region, Search};
 
-/// `struct pm_scan_arg`.
+/// `struct pm_scan_arg` of the kernel: the arguments of PAGEMAP_SCAN.
 #[repr(C)]
 #[derive(Debug, Default)]
 struct ScanArgument {
@@ -31,7 +31,8 @@ struct ScanArgument {
 
 const PAGEMAP_SCAN: libc::Ioctl = libc::_IOWR::<ScanArgument>(b'f' as u32, 16);
 
-/// Fills `regions`; returns how many, and the address at which it stopped.
+/// Calls PAGEMAP_SCAN, which fills `regions`; returns the number of regions, and the address at
+/// which the kernel stopped.
 ///
 /// # Errors
 /// ENOTTY if the kernel has no such call, EINVAL if it does not know a category.

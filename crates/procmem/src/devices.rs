@@ -12,11 +12,12 @@ use rustix::fs::{MemfdFlags, fstat, major, memfd_create, minor};
 use crate::backing::{Backing, Filesystem, Mapping, filesystems};
 use crate::open;
 
-/// File systems found so far. Device numbers have the same meaning on the whole host.
+/// The kinds of the file systems found so far, by device number. Device numbers have the same
+/// meaning on the whole host.
 #[derive(Debug, Clone)]
 pub struct Devices {
     known: HashMap<(u32, u32), Filesystem>,
-    /// The process whose mounts were read last.
+    /// Id of the process whose mounts were read last.
     looked_at: Option<u32>,
 }
 

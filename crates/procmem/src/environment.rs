@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! One variable of another process's environment, as it was when its program was started. No other
-//! variable is kept.
+//! Reads one variable of another process's environment, as it was when its program was started. No
+//! other variable is kept.
 
 use std::io;
 
 use crate::open::text_of_process;
 
-/// The value of a variable; `None` if the process was started without it.
+/// The value of a variable in the environment of a process; `None` if the process was started
+/// without it.
 ///
 /// # Errors
 /// If the process has exited, or belongs to another user and we are not root.

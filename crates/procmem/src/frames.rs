@@ -9,49 +9,49 @@ use std::os::unix::fs::FileExt;
 
 use crate::open;
 
-/// Bit of `/proc/kpageflags`: the page was merged by KSM.
+/// Bit of an entry of `/proc/kpageflags`: the page was merged by KSM.
 const KSM: u32 = 21;
-/// The page is part of a transparent huge page.
+/// Bit of an entry of `/proc/kpageflags`: the page is part of a transparent huge page.
 const THP: u32 = 22;
-/// The page is the zero page, small or huge.
+/// Bit of an entry of `/proc/kpageflags`: the page is the zero page, small or huge.
 const ZERO_PAGE: u32 = 24;
 
-/// The kernel's files about page frames, if we may read them.
+/// The open files in which the kernel describes page frames, if we may read them.
 #[derive(Debug, Default)]
 pub struct Frames {
     counts: Option<File>,
     flags: Option<File>,
 }
 
-/// A transparent huge page.
+/// A transparent huge page of which a frame is a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Huge {
-    /// Whether it is the kernel's huge zero page.
+    /// Whether the page is the kernel's huge zero page.
     pub of_zeros: bool,
 }
 
 impl Frames {
-    /// Opens both files, if we may.
+    /// Opens `/proc/kpagecount` and `/proc/kpageflags`, if we may.
     pub fn open() -> Self {
         Self { counts: open::of_proc("kpagecount").ok(), flags: open::of_proc("kpageflags").ok() }
     }
 
-    /// How often the frame is mapped; `None` if not known.
+    /// How often the page in this frame is mapped; `None` if this is not known.
     pub fn mappings(&self, frame: u64) -> Option<u64> {
         word(self.counts.as_ref()?, frame).filter(|count| *count > 0)
     }
 
-    /// Whether KSM merged it.
+    /// Whether KSM merged the page in this frame.
     pub fn is_merged(&self, frame: u64) -> bool {
         self.flags(frame).is_some_and(|flags| flags >> KSM & 1 == 1)
     }
 
-    /// Whether flags of frames can be read.
+    /// Whether the flags of page frames can be read.
     pub fn tells_flags(&self) -> bool {
         self.flags.is_some()
     }
 
-    /// The transparent huge page that this frame is a part of.
+    /// The transparent huge page that this frame is a part of; `None` if it is not part of one.
     pub fn huge(&self, frame: u64) -> Option<Huge> {
         let flags = self.flags(frame).filter(|flags| flags >> THP & 1 == 1)?;
         Some(Huge { of_zeros: flags >> ZERO_PAGE & 1 == 1 })

@@ -15,31 +15,31 @@ pub(crate) struct Mapping {
     pub(crate) end: u64,
     pub(crate) kind: MappingKind,
     pub(crate) name: Name,
-    /// The values from smaps, if it was read.
+    /// The values from smaps, if that file was read.
     pub(crate) totals: SmapsTotals,
 }
 
-/// Values that only smaps contains.
+/// Values of a mapping that only smaps contains.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct SmapsTotals {
     pub(crate) eligible: Option<bool>,
     pub(crate) anon_huge: Option<Bytes>,
     pub(crate) file_huge: Option<Bytes>,
-    /// Resident memory plus swap.
+    /// Resident memory plus swap of the mapping.
     pub(crate) held: Option<Bytes>,
     pub(crate) advised: Option<bool>,
 }
 
-/// The kinds of lines.
+/// The kinds of lines in maps and smaps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Line {
     Mapping(Mapping),
-    /// A line with a value of the mapping before it.
+    /// A line of smaps with a value of the mapping that an earlier line began.
     About,
     Garbled,
 }
 
-/// Parses one line of either file; values are stored in `last`.
+/// Parses one line of maps or smaps; values are stored in `last`.
 pub(crate) fn line(line: &[u8], last: Option<&mut Mapping>) -> Line {
     // a mapping starts with a lower-case hexadecimal digit, a value with an upper-case letter
     if !line.first().is_some_and(u8::is_ascii_uppercase) {
@@ -51,7 +51,7 @@ pub(crate) fn line(line: &[u8], last: Option<&mut Mapping>) -> Line {
     Line::About
 }
 
-/// Start and end address of a line, and the rest of the line.
+/// Start and end address of the mapping that a line begins, and the rest of the line.
 pub(crate) fn ends(line: &[u8]) -> Option<(u64, u64, &[u8])> {
     let (start, rest) = hexadecimal(line)?;
     let (end, rest) = hexadecimal(rest.strip_prefix(b"-")?)?;
@@ -63,18 +63,18 @@ pub(crate) fn ends(line: &[u8]) -> Option<(u64, u64, &[u8])> {
 pub(crate) struct Columns<'a> {
     pub(crate) start: u64,
     pub(crate) end: u64,
-    /// Permissions, such as `rw-p`.
+    /// Permissions of the mapping, such as `rw-p`.
     pub(crate) rights: &'a [u8],
-    /// Hexadecimal text, like the device numbers.
+    /// Offset in the file as hexadecimal text, like the device numbers.
     pub(crate) offset: &'a [u8],
     pub(crate) device: &'a [u8],
     pub(crate) inode: &'a [u8],
     pub(crate) name: &'a [u8],
 }
 
-/// Splits a line into its columns; `None` if it is not as the kernel writes it. Processes with ten
-/// thousand lines are not rare, so each line is scanned once, and numbers that are not needed are
-/// not parsed.
+/// Splits the first line of a mapping into its columns; `None` if the kernel does not write such
+/// lines. Processes with ten thousand lines are not rare, so each line is scanned once, and
+/// numbers that are not needed are not parsed.
 pub(crate) fn columns(line: &[u8]) -> Option<Columns<'_>> {
     let (start, end, rest) = ends(line)?;
     let (rights, rest) = word(rest.strip_prefix(b" ")?);
@@ -115,8 +115,8 @@ pub(crate) fn hexadecimal(text: &[u8]) -> Option<(u64, &[u8])> {
     (digits > 0).then(|| (value, &text[digits..]))
 }
 
-/// The value of each byte as a digit; 16 for other bytes. A table takes half the time of
-/// comparisons, because branch prediction cannot guess whether the next digit is a letter.
+/// For each byte, its value as a hexadecimal digit; 16 for other bytes. A table takes half the
+/// time of comparisons, because branch prediction cannot guess whether the next digit is a letter.
 const DIGITS: [u8; 256] = {
     let mut digits = [16; 256];
     let mut value = 0;
@@ -159,7 +159,7 @@ fn about(line: &[u8], totals: &mut SmapsTotals) {
     }
 }
 
-/// `hg` is MADV_HUGEPAGE, `nh` MADV_NOHUGEPAGE.
+/// The advice that a program gave for a mapping: `hg` is MADV_HUGEPAGE, `nh` MADV_NOHUGEPAGE.
 fn huge_page_advice(flags: &[u8]) -> Option<bool> {
     words(flags).find_map(|flag| match flag {
         b"hg" => Some(true),

@@ -14,7 +14,7 @@ use rustix::fs::{Dir, Mode, OFlags};
 
 use crate::backing::Mapping;
 
-/// Longest text file that is read; the rest is ignored.
+/// Length limit of a text file that is read, in bytes; the rest of the file is ignored.
 const MOST_TEXT: u64 = 8 << 20;
 
 /// Opens a file of `/proc/PID`.
@@ -43,7 +43,8 @@ pub fn text_of_process(pid: u32, name: &str) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The process's mappings, as lines for [`Mapping::parse`](crate::backing::Mapping::parse).
+/// Opens the list of a process's mappings, as lines for
+/// [`Mapping::parse`](crate::backing::Mapping::parse).
 ///
 /// # Errors
 /// If the process has ended or the kernel refuses.
@@ -60,7 +61,7 @@ pub fn mapped_file(pid: u32, mapping: &Mapping) -> io::Result<File> {
     of_process(pid, &of_mapping(mapping))
 }
 
-/// The path of a mapping's file, as the process sees it.
+/// The path of the file of a mapping, as the process sees it.
 ///
 /// # Errors
 /// If the mapping is gone, or the kernel refuses.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `/proc/PID/pagemap`: eight bytes for each page of address space.
+//! Reads `/proc/PID/pagemap`, which has eight bytes for each page of the process's address space.
 //!
 //! The open file belongs to the memory that the process had at that time: once this is gone (exit,
 //! exec) the file is empty, even if the process id was reused. Frame numbers are zero for all users
@@ -12,12 +12,12 @@ use std::os::unix::fs::FileExt;
 use crate::open;
 use crate::scan::{self, Region, Search};
 
-/// The entry of one page.
+/// The entry of one page in `/proc/PID/pagemap`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Entry(u64);
 
 impl Entry {
-    /// An entry with these bits, as the kernel writes them.
+    /// The pagemap entry with these bits, which are in the kernel's order.
     pub const fn new(bits: u64) -> Self {
         Self(bits)
     }
@@ -32,23 +32,23 @@ impl Entry {
         self.0 >> 62 & 1 == 1 && !self.is_guard()
     }
 
-    /// Whether it is a page of a file or of shmem, and not a private copy.
+    /// Whether the page is one of a file or of shmem, and not a private copy.
     pub const fn is_of_file(self) -> bool {
         self.0 >> 61 & 1 == 1
     }
 
-    /// Whether it is a guard page, which must not be touched (MADV_GUARD_INSTALL); older kernels
-    /// report it as swapped.
+    /// Whether the page is a guard page, which must not be touched (MADV_GUARD_INSTALL); older
+    /// kernels report it as swapped.
     pub const fn is_guard(self) -> bool {
         self.0 >> 58 & 1 == 1
     }
 
-    /// Whether no other process maps it.
+    /// Whether no other process maps the page.
     pub const fn is_exclusive(self) -> bool {
         self.0 >> 56 & 1 == 1
     }
 
-    /// The page frame, if we may see it.
+    /// Number of the page frame; `None` if the kernel hides it from us.
     pub const fn frame(self) -> Option<u64> {
         match self.0 & ((1 << 55) - 1) {
             frame if frame != 0 && self.is_present() => Some(frame),
@@ -64,7 +64,7 @@ pub struct Pagemap {
 }
 
 impl Pagemap {
-    /// Opens the pagemap for the memory that the process has now.
+    /// Opens the pagemap of a process, for the memory that the process has now.
     ///
     /// # Errors
     /// If the process has exited or the kernel refuses.
@@ -72,8 +72,8 @@ impl Pagemap {
         open::of_process(pid, "pagemap").map(|file| Self { file })
     }
 
-    /// Reads at most `most` entries from page `first` on into `entries`. Fewer at the end of the
-    /// address space; none if the memory is gone.
+    /// Reads at most `most` pagemap entries from page `first` on into `entries`. Fewer at the end
+    /// of the address space; none if the memory is gone.
     ///
     /// # Errors
     /// The error of the read.
@@ -94,8 +94,8 @@ impl Pagemap {
         Ok(entries.len() - before)
     }
 
-    /// PAGEMAP_SCAN of this process: fills `regions`; returns how many, and the address at which it
-    /// stopped.
+    /// Calls PAGEMAP_SCAN for this process, which fills `regions`; returns the number of regions,
+    /// and the address at which the kernel stopped.
     ///
     /// # Errors
     /// ENOTTY if the kernel has no such call, EINVAL if it does not know a category.
@@ -103,14 +103,14 @@ impl Pagemap {
         scan::scan(&self.file, search, regions)
     }
 
-    /// Whether the memory that this file belongs to still exists.
+    /// Whether the memory that this pagemap belongs to still exists.
     pub fn is_alive(&self) -> bool {
         matches!(self.file.read_at(&mut [0; 8], 0), Ok(8))
     }
 }
 
-/// The frame of the kernel's zero page, if we may see frames: found by reading memory of our own
-/// that was never written.
+/// Number of the frame of the kernel's zero page, if we may see frames: found by reading memory of
+/// our own that was never written.
 pub fn zero_frame(page_size: u64) -> Option<u64> {
     const PAGES: u64 = 16;
     let bytes = usize::try_from(page_size.checked_mul(PAGES)?).ok()?;

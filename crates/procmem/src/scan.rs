@@ -9,51 +9,53 @@ use std::io;
 
 use crate::calls;
 
-/// Categories of pages: bits of the kernel's PAGE_IS_… list.
+/// Categories of pages for PAGEMAP_SCAN, as bits of the kernel's PAGE_IS_… list.
 pub mod category {
-    /// It belongs to a file or to shared memory. For this the kernel reads the `struct page` of
-    /// each page, which is ten times as slow.
+    /// The page belongs to a file or to shared memory. For this the kernel reads the `struct page`
+    /// of each page, which is ten times as slow.
     pub const FILE: u64 = 1 << 2;
-    /// It is in RAM.
+    /// The page is in RAM.
     pub const PRESENT: u64 = 1 << 3;
-    /// It is in swap.
+    /// The page is in swap.
     pub const SWAPPED: u64 = 1 << 4;
-    /// It is the shared zero page.
+    /// The page is the shared zero page.
     pub const ZERO_PAGE: u64 = 1 << 5;
-    /// It is part of a huge page that is mapped as one.
+    /// The page is part of a huge page that is mapped as one.
     pub const HUGE: u64 = 1 << 6;
-    /// It is a guard page. Fewer kernels know this than the others.
+    /// The page is a guard page. Fewer kernels know this category than the others.
     pub const GUARD: u64 = 1 << 8;
 }
 
-/// `struct page_region`: consecutive pages in the same categories. Addresses are in bytes.
+/// `struct page_region` of the kernel: consecutive pages in the same categories. Addresses are in
+/// bytes.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Region {
-    /// Address of the first page.
+    /// Address of the first page of the region.
     pub start: u64,
-    /// Address after the last one.
+    /// First address after the region.
     pub end: u64,
-    /// Those of the requested categories that they are in.
+    /// The requested categories that all pages of the region are in.
     pub categories: u64,
 }
 
-/// What to search. Addresses are in bytes.
+/// Which pages PAGEMAP_SCAN searches. Addresses are in bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Search {
-    /// First address.
+    /// First address of the range.
     pub start: u64,
-    /// Address after the last one.
+    /// First address after the range.
     pub end: u64,
-    /// Report pages that are in any of these categories.
+    /// The search reports pages that are in any of these categories.
     pub any_of: u64,
-    /// Report these categories of the pages found.
+    /// The search says of each region which of these categories its pages are in.
     pub tell: u64,
-    /// Stop after this many pages.
+    /// The search stops after this many pages.
     pub most: u64,
 }
 
-/// Fills `regions`; returns how many, and the address at which it stopped.
+/// Calls PAGEMAP_SCAN, which fills `regions`; returns the number of regions, and the address at
+/// which the kernel stopped.
 ///
 /// # Errors
 /// ENOTTY if the kernel has no such call, EINVAL if it does not know a category.

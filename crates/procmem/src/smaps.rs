@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! From `/proc/PID/smaps`: how many pages of each mapping are in RAM or in swap, and the process's
-//! proportional share of its shared pages.
+//! Reads from `/proc/PID/smaps` how many pages of each mapping are in RAM or in swap, and the
+//! process's proportional share of its shared pages.
 //!
 //! Reading it is expensive (12 ms per resident GiB). It is read only if pages of a large address
 //! space must be found without PAGEMAP_SCAN, for processes that share private pages if we may not
@@ -15,10 +15,11 @@ use pagewise_model::{Bytes, WatchedProcess};
 use crate::maps::ends;
 use crate::open;
 
-/// Number of pages, by the start address of their mapping.
+/// Number of pages in RAM or swap, by the start address of their mapping.
 pub type Resident = HashMap<u64, u64>;
 
-/// Empty if smaps cannot be read; mappings beyond the size limit are missing.
+/// The number of pages in RAM or swap of each mapping of a process. Empty if smaps cannot be read;
+/// mappings beyond the size limit are missing.
 pub fn resident(pid: u32, page_size: u64) -> Resident {
     parse(&open::text_of_process(pid, "smaps").unwrap_or_default(), page_size)
 }
@@ -43,12 +44,13 @@ fn parse(smaps: &[u8], page_size: u64) -> Resident {
 /// process.
 #[derive(Debug, Default, PartialEq)]
 pub struct Proportions {
-    /// First page, page after the last one, share; in order.
+    /// For each mapping, its first page, the page after its last one, and the share; in order of
+    /// address.
     mappings: Vec<(u64, u64, f64)>,
 }
 
 impl Proportions {
-    /// The share for this page; `None` if its mapping is not known to have shared pages.
+    /// The process's share of this page; `None` if the mapping is not known to have shared pages.
     pub fn of_page(&self, page: u64) -> Option<f64> {
         let after = self.mappings.partition_point(|(first, _, _)| *first <= page);
         let (_, end, part) = self.mappings.get(after.checked_sub(1)?)?;
@@ -56,7 +58,7 @@ impl Proportions {
     }
 }
 
-/// Empty if smaps cannot be read.
+/// The process's share of the shared pages in each of its mappings. Empty if smaps cannot be read.
 pub fn proportions(pid: u32) -> Proportions {
     let page_size = rustix::param::page_size() as u64;
     parse_proportions(&open::text_of_process(pid, "smaps").unwrap_or_default(), page_size)
@@ -71,7 +73,8 @@ struct Sizes {
 }
 
 impl Sizes {
-    /// Sizes are rounded down to KiB, so the share is slightly too small.
+    /// The share of each shared page that counts for this process. Sizes are rounded down to KiB,
+    /// so the share is slightly too small.
     fn part(self) -> Option<f64> {
         let of_shared = self.proportional.saturating_sub(self.private) as f64;
         (self.shared > 0).then(|| (of_shared / self.shared as f64).clamp(0.001, 1.0))
@@ -129,7 +132,8 @@ struct Use {
 }
 
 impl Use {
-    /// Adds a mapping. If the kernel does not report what was referenced, all of it counts as used.
+    /// Adds the memory of this mapping to the sums. If the kernel does not report what was
+    /// referenced, all of it counts as used.
     fn add_to(self, all: &mut WatchedProcess) {
         let add = |sum: &mut Bytes, more: u64| *sum = sum.saturating_add(Bytes::new(more));
         add(&mut all.looked_at, self.pss);
@@ -175,7 +179,7 @@ fn parse_unreferenced(smaps: &[u8]) -> WatchedProcess {
     all
 }
 
-/// Whether the file of a mapping is in memory (shmem), judged by its name.
+/// Whether the file of a mapping is shared memory (shmem), judged by its name.
 fn is_shmem(line: &[u8]) -> bool {
     const NAMES: [&[u8]; 4] = [b"/dev/shm/", b"/memfd:", b"/SYSV", b"/dev/zero"];
     let name = line.iter().position(|&byte| byte == b'/').map_or(&[][..], |at| &line[at..]);
@@ -251,7 +255,7 @@ mod tests {
         };
         let read = |name, sizes| kib(parse_unreferenced(mapping(name, sizes).as_bytes()));
         assert_eq!(read("[heap]", [1000, 1000, 400, 1000, 0]), [1000, 600, 0]);
-        // a file that two processes map: half of it belongs to this process
+        // two processes map the file: half of it belongs to this process
         assert_eq!(read("/usr/lib/x", [1000, 500, 200, 0, 0]), [500, 0, 400]);
         // a private mapping of a file, of which a quarter was written
         assert_eq!(read("/usr/lib/x", [1000, 1000, 0, 250, 0]), [1000, 250, 750]);

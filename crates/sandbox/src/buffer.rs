@@ -12,7 +12,7 @@ pub struct Buffer {
 }
 
 impl std::fmt::Debug for Buffer {
-    /// Never prints the contents.
+    /// Never prints the contents of the buffer.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Buffer({} bytes)", self.length)
     }
@@ -31,13 +31,13 @@ impl Buffer {
         Self { mapping, length }
     }
 
-    /// The contents.
+    /// The contents of the buffer.
     #[must_use]
     pub fn get(&self) -> &[u8] {
         &self.mapping.bytes()[..self.length]
     }
 
-    /// The contents, mutable.
+    /// The contents of the buffer, to be changed.
     pub fn get_mut(&mut self) -> &mut [u8] {
         &mut self.mapping.bytes_mut()[..self.length]
     }

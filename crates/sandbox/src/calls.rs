@@ -32,17 +32,17 @@ pub(crate) fn limit(resource: Resource, most: u64) {
     }
 }
 
-/// Forbids core dumps, and tracing by other programs of the same user.
+/// Forbids core dumps of this process, and tracing by other programs of the same user.
 pub(crate) fn forbid_dumps() {
     prctl(libc::PR_SET_DUMPABLE, 0);
 }
 
-/// Programs that we start gain no privileges; seccomp and Landlock require this.
+/// Makes sure that programs which we start gain no privileges; seccomp and Landlock require this.
 pub(crate) fn no_new_privileges() {
     prctl(libc::PR_SET_NO_NEW_PRIVS, 1);
 }
 
-/// Only for options that take numbers and only reduce privileges.
+/// Sets an option of this process. Only for options that take numbers and only reduce privileges.
 fn prctl(option: libc::c_int, value: libc::c_ulong) {
     // SAFETY: the options that this module uses take one number, followed by zeros.
     unsafe {
@@ -53,8 +53,9 @@ fn prctl(option: libc::c_int, value: libc::c_ulong) {
 /// The user id of nobody on every Linux.
 const NOBODY: libc::uid_t = 65_534;
 
-/// Root becomes nobody, with its capabilities unchanged; other users are not affected. If the
-/// kernel refuses (a user namespace without this user), it remains root but without capabilities.
+/// Makes a process of root one of the user nobody, with its capabilities unchanged; other users
+/// are not affected. If the kernel refuses (a user namespace without this user), it remains root
+/// but without capabilities.
 pub(crate) fn leave_root() {
     // SAFETY: takes no arguments, and cannot fail.
     if unsafe { libc::geteuid() } != 0 {
@@ -69,14 +70,15 @@ pub(crate) fn leave_root() {
     }
 }
 
-/// `struct __user_cap_header_struct` of `linux/capability.h`.
+/// `struct __user_cap_header_struct` of `linux/capability.h`: the header of capset.
 #[repr(C)]
 struct CapabilityHeader {
     version: u32,
     pid: libc::c_int,
 }
 
-/// `struct __user_cap_data_struct`; two of them, the low 32 bits first.
+/// `struct __user_cap_data_struct` of `linux/capability.h`: one half of the capabilities. capset
+/// takes two of them, the low 32 bits first.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct CapabilityData {
@@ -85,7 +87,7 @@ struct CapabilityData {
     inheritable: u32,
 }
 
-/// Version 3: 64 bits.
+/// Version 3 of capset's interface, whose capability sets have 64 bits.
 const CAPABILITY_VERSION: u32 = 0x2008_0522;
 
 /// Drops the capabilities of the calling thread that are not in `bits`, all of which are in the
@@ -117,7 +119,8 @@ pub(crate) fn keep_capabilities(bits: u64) -> io::Result<()> {
 /// If the kernel has no seccomp, or the filter cannot be applied to a thread.
 pub(crate) fn filter(program: &[sock_filter]) -> io::Result<()> {
     const SET_MODE_FILTER: libc::c_ulong = 1;
-    /// For all threads, and without the Spectre mitigations that slow down branches.
+    /// The filter applies to all threads, and without the Spectre mitigations that slow down
+    /// branches.
     const FLAGS: libc::c_ulong = 0b101;
     let length = libc::c_ushort::try_from(program.len()).map_err(io::Error::other)?;
     let filter = libc::sock_fprog { len: length, filter: program.as_ptr().cast_mut().cast() };
@@ -132,7 +135,7 @@ pub(crate) fn filter(program: &[sock_filter]) -> io::Result<()> {
     }
 }
 
-/// The kernel's version of the Landlock interface.
+/// The version of the Landlock interface that the kernel has.
 ///
 /// # Errors
 /// If it has none, or it is disabled.
@@ -146,8 +149,8 @@ pub(crate) fn landlock_version() -> io::Result<u32> {
     u32::try_from(version).map_err(io::Error::other)
 }
 
-/// Applies a ruleset to the calling thread, and to those that it starts, that allows nothing of
-/// what it handles.
+/// Applies a ruleset to the calling thread, and to those that it starts. The ruleset allows
+/// nothing of what it handles.
 ///
 /// # Errors
 /// If the kernel refuses.
@@ -176,7 +179,7 @@ fn check_result(result: libc::c_long) -> io::Result<libc::c_long> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// A private mapping, unmapped when this is dropped.
+/// A private mapping of this process, unmapped when this is dropped.
 pub(crate) struct Mapping {
     start: NonNull<u8>,
     length: usize,
@@ -189,7 +192,7 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// A mapping filled with zeros.
+    /// A private mapping of `length` bytes, filled with zeros.
     pub(crate) fn new(length: usize) -> io::Result<Self> {
         if isize::try_from(length).is_err() {
             return Err(io::ErrorKind::InvalidInput.into());

@@ -16,7 +16,7 @@ pub enum Capability {
 }
 
 impl Capability {
-    /// Its bit, as in the kernel's `linux/capability.h`.
+    /// The bit of the capability, as in the kernel's `linux/capability.h`.
     const fn bit(self) -> u64 {
         match self {
             Self::ReadFiles => 1 << 2,
@@ -27,7 +27,7 @@ impl Capability {
     }
 }
 
-/// The bits of these capabilities.
+/// The bits of these capabilities, as the kernel numbers them.
 pub(crate) fn bits(kept: &[Capability]) -> u64 {
     kept.iter().fold(0, |bits, capability| bits | capability.bit())
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which privileges this process keeps for its next task.
+//! The privileges that this process keeps for its next task.
 
 use seccompiler::BpfProgram;
 
@@ -8,22 +8,22 @@ use crate::filter;
 use crate::table::{self, Purpose};
 use crate::{calls, landlock};
 
-/// Address space for a process that reads a recording: several times what the largest recording
-/// takes.
+/// Limit on the address space of a process that reads a recording, in bytes: several times what
+/// the largest recording takes.
 const RECORDING_SPACE: u64 = 1 << 30;
 
-/// The privileges that a process keeps.
+/// The privileges that a process keeps for its next task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Confinement {
-    /// Determines which system calls remain allowed; `None` for all of them.
+    /// The task, which determines which system calls remain allowed; `None` for all of them.
     purpose: Option<Purpose>,
-    /// The capabilities that are kept; `None` keeps all.
+    /// The capabilities that the process keeps; `None` keeps all.
     kept: Option<Vec<Capability>>,
     /// Whether Landlock also forbids changing files.
     landlock: bool,
-    /// Whether root becomes nobody.
+    /// Whether a process of root becomes one of the user nobody.
     leave_root: bool,
-    /// Limit on the address space.
+    /// Limit on the address space of the process, in bytes; `None` for no limit.
     address_space: Option<u64>,
     /// Whether an open terminal may be configured, and signals be raised.
     terminal: bool,
@@ -33,23 +33,23 @@ pub struct Confinement {
 /// the others are in force.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Confined {
-    /// Whether capabilities were reduced to the named ones.
+    /// Whether the process has only the capabilities that it was to keep.
     pub capabilities: bool,
-    /// Whether system calls are filtered.
+    /// Whether the process can make only the system calls of its task.
     pub filter: bool,
-    /// The version of Landlock's interface that is in force.
+    /// The version of Landlock's interface that is in force; `None` if Landlock is not.
     pub landlock: Option<u32>,
 }
 
 impl Confinement {
-    /// For reading the pages of processes.
+    /// Privileges for reading the pages of processes.
     #[must_use]
     pub fn for_processes() -> Self {
         let kept = vec![Capability::ReadFiles, Capability::ReadMemory, Capability::ReadFrames];
         Self { kept: Some(kept), ..Self::for_purpose(Purpose::Contents) }
     }
 
-    /// For reading the pages of processes, and splitting huge pages among them.
+    /// Privileges for reading the pages of processes, and splitting huge pages among them.
     #[must_use]
     pub fn for_splitting() -> Self {
         let mut splitting = Self { purpose: Some(Purpose::Splitting), ..Self::for_processes() };
@@ -57,22 +57,23 @@ impl Confinement {
         splitting
     }
 
-    /// For reading pages from a file or device that is already open, or that the user may read.
+    /// Privileges for reading pages from a file or device that is already open, or that the user
+    /// may read.
     #[must_use]
     pub fn for_stored_pages() -> Self {
         Self { landlock: true, ..Self::for_purpose(Purpose::Contents) }
     }
 
-    /// For reading facts about this machine, but nothing about single processes: only changing
-    /// files is forbidden.
+    /// Privileges for reading facts about this machine, but nothing about single processes: only
+    /// changing files is forbidden.
     #[must_use]
     pub fn for_facts() -> Self {
         let (purpose, kept) = (None, None);
         Self { purpose, kept, landlock: true, ..Self::for_purpose(Purpose::Contents) }
     }
 
-    /// For parsing a recording from an untrusted source: an open file, or a folder whose files are
-    /// opened as they are needed.
+    /// Privileges for parsing a recording from an untrusted source: an open file, or a folder
+    /// whose files are opened as they are needed.
     #[must_use]
     pub fn for_recording(is_folder: bool) -> Self {
         Self {
@@ -84,7 +85,8 @@ impl Confinement {
         }
     }
 
-    /// The same on a terminal that is configured for a live view and restored afterwards.
+    /// Privileges for parsing a recording on a terminal that is configured for a live view and
+    /// restored afterwards.
     #[must_use]
     pub fn for_recording_on_terminal(is_folder: bool) -> Self {
         Self { terminal: true, ..Self::for_recording(is_folder) }
@@ -96,7 +98,7 @@ impl Confinement {
         Self { purpose, kept, landlock, leave_root, address_space: None, terminal }
     }
 
-    /// Drops all other privileges permanently. Threads that are already running keep their
+    /// Drops all privileges but these permanently. Threads that are already running keep their
     /// capabilities, but the filter applies to them too.
     pub fn enter(self) -> Confined {
         if self.purpose.is_some() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Landlock: no file is changed or executed, no TCP port is used, and no process outside is
-//! signalled.
+//! Confines this process with Landlock: it can change or execute no file, use no TCP port, and
+//! signal no process outside.
 //!
 //! Files that are already open are not affected. Each version of the interface supports more; the
 //! kernel reports which one it has.
@@ -9,20 +9,21 @@ use std::io;
 
 use crate::calls;
 
-/// Rights to files, by the version that introduced them: `linux/landlock.h`.
+/// Landlock's rights to files, by the version of the interface that introduced them; see
+/// `linux/landlock.h`.
 const EXECUTE: u64 = 1;
 const WRITE_FILE: u64 = 1 << 1;
-/// Rights to remove folders and files, and to create devices, folders, files, sockets, pipes and
-/// links.
+/// Landlock's rights to remove folders and files, and to create devices, folders, files, sockets,
+/// pipes and links.
 const REMOVE_AND_MAKE: u64 = 0b1_1111_1111 << 4;
 const REFER: u64 = 1 << 13;
 const TRUNCATE: u64 = 1 << 14;
-/// Bind and connect.
+/// Landlock's rights to bind and connect TCP ports.
 const TCP: u64 = 0b11;
-/// Abstract sockets and signals.
+/// Landlock's scopes: connecting to abstract sockets and sending signals outside of the sandbox.
 const OUTSIDE: u64 = 0b11;
 
-/// The rights that are handled, and therefore refused.
+/// The rights that Landlock handles for this process, and therefore refuses.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Ruleset {
@@ -32,7 +33,7 @@ pub(crate) struct Ruleset {
 }
 
 impl Ruleset {
-    /// All rights to write that a version of the interface can refuse.
+    /// All rights that a version of the interface can refuse, except those to read.
     pub(crate) fn for_version(version: u32) -> Self {
         let since = |first: u32, rights: u64| if version >= first { rights } else { 0 };
         Self {
@@ -45,7 +46,7 @@ impl Ruleset {
     }
 }
 
-/// Enters it; returns the version of the interface.
+/// Puts this process under Landlock; returns the version of the interface.
 ///
 /// # Errors
 /// ENOSYS or EOPNOTSUPP if the kernel has none or it is disabled.

@@ -12,21 +12,23 @@ use crate::filter::{Condition, Rule};
 /// The task that a process is confined for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// It reads page contents and outputs numbers.
+    /// The process reads page contents and outputs numbers.
     Contents,
-    /// The same, and it advises the kernel that pages of processes are not needed soon, which
-    /// splits huge pages. No other advice is allowed, because some would discard contents.
+    /// The process reads page contents, and advises the kernel that pages of processes are not
+    /// needed soon, which splits huge pages. No other advice is allowed, because some would
+    /// discard contents.
     Splitting,
-    /// It parses a recording in one file.
+    /// The process parses a recording in one file.
     Recording,
-    /// It parses a recording in a folder. This needs `openat2`, whose flags a filter cannot see:
-    /// opening files for writing is prevented only by Landlock and the user's permissions.
+    /// The process parses a recording in a folder. This needs `openat2`, whose flags a filter
+    /// cannot see: opening files for writing is prevented only by Landlock and the user's
+    /// permissions.
     Folder,
 }
 
 use Condition::{Always, Bits, OneOf, Refused, Zero};
 
-/// If any of these bits is set, a file is opened not only for reading.
+/// Flags of open, any of which opens a file not only for reading.
 const WRITING: u32 =
     (libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC | libc::O_APPEND | TMPFILE) as u32;
 /// `O_TMPFILE` without `O_DIRECTORY`, which alone is harmless.
@@ -35,16 +37,19 @@ const TMPFILE: i32 = libc::O_TMPFILE & !libc::O_DIRECTORY;
 const THREAD: u32 = (libc::CLONE_VM | libc::CLONE_THREAD | libc::CLONE_SIGHAND) as u32;
 const EXECUTABLE: u32 = libc::PROT_EXEC as u32;
 const NO_CALL: u32 = libc::ENOSYS as u32;
-/// Options of prctl that name a thread or a mapping.
+/// Options of prctl that a process may use: those that name a thread or a mapping.
 const NAMES: &[u32] = &[15, 16, 0x5356_4d41];
-/// Requests of ioctl: PAGEMAP_SCAN; the type and width of a terminal; close-on-exec.
+/// Requests of ioctl that a process may make: PAGEMAP_SCAN; the type and width of a terminal;
+/// close-on-exec.
 const REQUESTS: &[u32] = &[0xc060_6610, 0x5401, 0x5413, 0x5451];
-/// The same, and setting a terminal, by the newer request (TCSETS2) or the older one.
+/// Requests of ioctl for a process with a terminal: those of [`REQUESTS`], and setting a terminal,
+/// by the newer request (TCSETS2) or the older one.
 const TERMINAL_REQUESTS: &[u32] =
     &[0xc060_6610, 0x5401, 0x5413, 0x5451, 0x802c_542a, 0x402c_542b, 0x5402];
 /// The only allowed advice about other processes' memory.
 const ADVICE: &[u32] = &[libc::MADV_COLD as u32];
-/// Commands of fcntl: reading and setting descriptor flags, and duplicating a descriptor.
+/// Commands of fcntl that a process may use: reading and setting descriptor flags, and duplicating
+/// a descriptor.
 const DESCRIPTORS: &[u32] = &[0, 1, 2, 3, 1030];
 
 const ALWAYS: &[c_long] = &[
@@ -113,7 +118,7 @@ const ALWAYS: &[c_long] = &[
     libc::SYS_exit_group,
 ];
 
-/// System calls that exist only on x86_64, in addition to newer ones.
+/// System calls that exist only on x86_64, beside the newer ones that replace them.
 #[cfg(target_arch = "x86_64")]
 const OLD: &[c_long] = &[
     libc::SYS_stat,
@@ -142,7 +147,7 @@ pub(crate) fn rules(purpose: Purpose, pid: u32, terminal: bool) -> Vec<Rule> {
     #[cfg(target_arch = "x86_64")]
     rules.push(rule(libc::SYS_open, reading(1)));
     if terminal {
-        // its first thread raises signals at itself, one of which stops it: musl uses tkill for
+        // the first thread raises signals at itself, one of which stops it; musl uses tkill for
         // that
         rules.push(rule(libc::SYS_tkill, Bits { argument: 0, mask: u32::MAX, value: pid }));
     }
@@ -157,9 +162,9 @@ pub(crate) fn rules(purpose: Purpose, pid: u32, terminal: bool) -> Vec<Rule> {
         rule(libc::SYS_prctl, OneOf { argument: 0, values: NAMES }),
         rule(libc::SYS_ioctl, OneOf { argument: 1, values: requests }),
         rule(libc::SYS_fcntl, OneOf { argument: 1, values: DESCRIPTORS }),
-        // only for reading limits, not for setting them
+        // this call is allowed for reading limits only, not for setting them
         rule(libc::SYS_prlimit64, Zero { argument: 2 }),
-        // for terminating with a signal that it sends to itself
+        // this call is allowed for terminating with a signal that the process sends to itself
         rule(libc::SYS_tgkill, Bits { argument: 0, mask: u32::MAX, value: pid }),
     ]);
     rules

@@ -24,12 +24,12 @@ impl<'h> Collector<'h> {
         Self { host, mechanism, all: Vec::new() }
     }
 
-    /// Adds a setting from a line. White space in the value is folded.
+    /// Adds a setting that a line of a file sets. White space in the value is folded.
     pub(crate) fn add(&mut self, target: Target, value: &[u8], line: &Line<'_>, effect: &Effect) {
         self.add_at(0, target, value, line, effect);
     }
 
-    /// The same, applied after all settings with a lower place.
+    /// Adds a setting that is applied after all settings with a lower place.
     pub(crate) fn add_at(
         &mut self,
         place: usize,
@@ -60,8 +60,9 @@ impl<'h> Collector<'h> {
         }
     }
 
-    /// As [`Collector::lines`], for a file that contains at least one of these words. Most files
-    /// contain none, and one search is faster than parsing each line.
+    /// Calls a function with the lines of a file, as [`Collector::lines`] does, if the file
+    /// contains at least one of these words. Most files contain none, and one search is faster
+    /// than parsing each line.
     pub(crate) fn lines_with(
         &mut self,
         words: &[&str],
@@ -78,12 +79,12 @@ impl<'h> Collector<'h> {
         text.first_lines(self.host, CONFIG_LINES).for_each(|line| read(self, &line));
     }
 
-    /// The settings in the order in which they are applied.
+    /// The collected settings, in the order in which they are applied.
     pub(crate) fn finish(self) -> Vec<PersistentSetting> {
         self.into_settings_with_order().into_iter().map(|(_, setting)| setting).collect()
     }
 
-    /// The same with their places.
+    /// The collected settings and their places, in the order in which they are applied.
     pub(crate) fn into_settings_with_order(mut self) -> Vec<(usize, PersistentSetting)> {
         self.all.sort_by_key(|(place, _)| *place);
         last(self.host, self.mechanism.name(), CONFIG_SETTINGS, self.all)
@@ -95,7 +96,7 @@ pub(crate) fn fold_spaces(text: &[u8]) -> Vec<u8> {
     words(text).collect::<Vec<&[u8]>>().join(&b' ')
 }
 
-/// Parses `name=value`, both trimmed; `None` for comments.
+/// Parses a line `name=value` into both parts, trimmed; `None` for comments.
 pub(crate) fn split_assignment(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let line = line.trim_ascii();
     if line.starts_with(b"#") || line.starts_with(b";") {
@@ -105,7 +106,7 @@ pub(crate) fn split_assignment(line: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((line[..at].trim_ascii(), line[at + 1..].trim_ascii()))
 }
 
-/// Parses `[name]`.
+/// Parses a line `[name]` into the name of the section that it begins.
 pub(crate) fn section(line: &[u8]) -> Option<&[u8]> {
     line.trim_ascii().strip_prefix(b"[")?.strip_suffix(b"]")
 }

@@ -16,28 +16,28 @@ use pagewise_model::Effect;
 
 use crate::limits::CONFIG_FILES;
 
-/// One file, and whether it is read.
+/// A configuration file, and whether it is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfFile {
-    /// Its path without the leading `/`.
+    /// The path of the file, without the leading `/`.
     pub path: String,
-    /// Whether it is read.
+    /// Whether the file is read, or why not.
     pub standing: Standing,
 }
 
 /// Whether a file of a `.d` folder is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
-    /// It is read.
+    /// The file is read.
     Read,
-    /// It is not read: a file of the same name is in a folder that comes first.
+    /// The file is not read: a file of the same name is in a folder that comes first.
     HiddenBy(String),
-    /// It is not read: its name has another suffix.
+    /// The file is not read: its name has another suffix than this.
     Misnamed(&'static str),
 }
 
 impl ConfFile {
-    /// Whether its lines are applied.
+    /// Whether the lines of the file are applied, or why not.
     #[must_use]
     pub fn effect(&self) -> Effect {
         let why: Cow<'static, str> = match &self.standing {
@@ -51,9 +51,9 @@ impl ConfFile {
     }
 }
 
-/// The files in these folders whose names end in `suffix`; earlier folders hide files of later
-/// ones. Files without a dot in their name are listed as misnamed, because the suffix was probably
-/// forgotten; all other files are ignored.
+/// The files in these folders whose names end in `suffix`; files in earlier folders hide those of
+/// the same name in later ones. Files without a dot in their name are listed as misnamed, because
+/// the suffix was probably forgotten; all other files are ignored.
 pub fn in_order(host: &HostRoot, folders: &[String], suffix: &'static str) -> Vec<ConfFile> {
     let mut read: BTreeMap<String, String> = BTreeMap::new();
     let mut unread = Vec::new();
@@ -80,13 +80,14 @@ pub fn in_order(host: &HostRoot, folders: &[String], suffix: &'static str) -> Ve
     all
 }
 
-/// Whether the suffix of a file's name was probably forgotten.
+/// Whether the suffix of a configuration file's name was probably forgotten.
 #[must_use]
 pub fn lacks_suffix(name: &str) -> bool {
     !name.contains('.') && name != "README"
 }
 
-/// `etc/NAME`, `run/NAME`, `usr/local/lib/NAME` and `usr/lib/NAME`: files in earlier ones win.
+/// Folders in which systemd looks for files of a kind, such as `etc/sysctl.d`: files in earlier
+/// ones win.
 #[must_use]
 pub fn systemd_folders(name: &str) -> Vec<String> {
     ["etc", "run", "usr/local/lib", "usr/lib"].map(|root| format!("{root}/{name}")).to_vec()

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use pagewise_model::knob::{Access, Domain, KNOBS, Knob};
 use pagewise_model::{Name, Target};
 
-/// Rows whose path has no placeholder, which are most.
+/// Rows of the knob table whose path has no placeholder, which are most.
 static PLAIN: LazyLock<HashMap<&str, &Knob>> =
     LazyLock::new(|| KNOBS.iter().map(|knob| (knob.path, knob)).collect());
 
@@ -20,7 +20,8 @@ pub(crate) fn has_pattern(path: &str) -> bool {
     path.contains(['*', '?', '['])
 }
 
-/// The settings for a path, given without its leading `/`; empty if the table has no such row.
+/// The settings of the knob table that a path stands for, given without its leading `/`; empty if
+/// the table has no such row.
 pub(crate) fn targets(path: &str) -> Vec<Target> {
     if let Some(knob) = PLAIN.get(path) {
         return can_be_set(knob).then(|| Target::of_knob(knob.name)).into_iter().collect();
@@ -49,7 +50,8 @@ fn match_path(knob: &'static Knob, path: &str) -> Option<Target> {
     Some(Target::Knob { knob: knob.name, instance })
 }
 
-/// `None` if the part does not match; otherwise what the placeholder stands for.
+/// What the placeholder in a part of a table path stands for, if there is one; `None` if the given
+/// part does not match.
 fn part_matched<'g>(part: &str, given: &'g str) -> Option<Option<&'g str>> {
     let Some((before, _)) = part.split_once('{') else {
         return (part == given || fits(given, part)).then_some(None);

@@ -37,7 +37,7 @@ use pagewise_model::Configuration;
 
 const RESUME: &str = "sys/power/resume";
 
-/// Reads the configuration of all mechanisms.
+/// Reads the configuration files of all mechanisms.
 #[must_use]
 pub fn read(host: &HostRoot) -> Configuration {
     let sysctl = sysctl::read(host);

@@ -7,14 +7,15 @@ use pagewise_model::{Mechanism, Target};
 
 use crate::{tuned, zram_managers};
 
-/// The path of the link that `systemctl enable` creates.
+/// Path of the link that `systemctl enable` creates for a service.
 macro_rules! wanted {
     ($unit:literal) => {
         concat!("etc/systemd/system/multi-user.target.wants/", $unit, ".service")
     };
 }
 
-/// The files that enable a manager: links that `systemctl enable` creates, and a generator.
+/// Programs that manage swap or memory, each with the file that enables it: a link that `systemctl
+/// enable` creates, or a generator.
 const MANAGERS: &[(&str, Purpose, &str)] = &[
     ("zram-generator", Purpose::CompressedSwap, zram_managers::GENERATOR),
     ("zram-tools", Purpose::CompressedSwap, zram_managers::ZRAMSWAP),

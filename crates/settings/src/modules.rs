@@ -9,14 +9,14 @@ use crate::collector::Collector;
 use crate::conf_files::{in_order, systemd_folders};
 use crate::{knob_path, sysctl};
 
-/// The kernel's command line.
+/// Path of the kernel's command line.
 pub const COMMAND_LINE: &str = "proc/cmdline";
 const MEBIBYTE_SIZES: [(char, u64); 3] = [('K', 1), ('M', 1 << 10), ('G', 1 << 20)];
 
 /// Kernel modules whose options concern memory.
 pub const MODULES: [&str; 6] =
     ["zram", "zswap", "damon_reclaim", "damon_lru_sort", "damon_stat", "page_reporting"];
-/// Those of them that are always built in, so that modprobe does not apply options to them.
+/// Those of [`MODULES`] that are always built in, so that modprobe does not apply options to them.
 const BUILT_IN: [&str; 5] =
     ["zswap", "damon_reclaim", "damon_lru_sort", "damon_stat", "page_reporting"];
 
@@ -49,7 +49,8 @@ pub fn loaded_module(line: &[u8]) -> Option<&str> {
     MODULES.contains(&name).then_some(name)
 }
 
-/// Parses `options zram num_devices=2` into the module and its options.
+/// Parses a line of `modprobe.d` such as `options zram num_devices=2` into the module and its
+/// options.
 #[must_use]
 pub fn options(line: &[u8]) -> Option<(&'static str, Vec<(String, String)>)> {
     let mut words = words(line);
@@ -111,7 +112,7 @@ fn command_line(host: &HostRoot) -> Vec<PersistentSetting> {
     all.finish()
 }
 
-/// The hugetlb pool that `hugepages=` applies to: that of the `hugepagesz=` before it, or of the
+/// The hugetlb pool whose size `hugepages=` sets: that of the `hugepagesz=` before it, or of the
 /// default size.
 fn pool(page_size: Option<&str>) -> Target {
     match page_size.and_then(kernel_size) {
@@ -128,7 +129,8 @@ fn kernel_size(text: &str) -> Option<String> {
     Some(format!("{}kB", number.checked_mul(kib)?))
 }
 
-/// Parameters without a dot that concern memory and have no row in the knob table.
+/// Kernel parameters without a dot in the name that concern memory and have no row in the knob
+/// table.
 const PLAIN: [&str; 8] = [
     "psi",
     "default_hugepagesz",
@@ -161,7 +163,7 @@ fn parameters(key: &str, value: &str) -> Vec<(Target, String)> {
     }
 }
 
-/// Parses `16K-64K,2M:always;32K:never`.
+/// Parses a parameter that sets values by huge page size, such as `16K-64K,2M:always;32K:never`.
 fn by_size(knob: &'static str, value: &str) -> Vec<(Target, String)> {
     let mut all = Vec::new();
     for group in value.split(';') {

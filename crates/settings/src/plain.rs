@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which values a recording may contain: numbers, sizes, and words that are defined by the kernel,
-//! systemd or zram-generator. Other words may be names that people chose.
+//! Decides which values a recording may contain: numbers, sizes, and words that are defined by the
+//! kernel, systemd or zram-generator. Other words may be names that people chose.
 
 use pagewise_model::knob::{Domain, KNOBS};
 
-/// Words that are allowed in addition to those of the knob table.
+/// Words that a recording may contain in addition to those of the knob table.
 const WORDS: [&str; 36] = [
     "y", "n", "on", "off", "yes", "no", "true", "false", "max", "infinity", "none", "default",
     "lzo", "lzo-rle", "lz4", "lz4hc", "zstd", "deflate", "842", "zbud", "z3fold", "zsmalloc",
@@ -20,7 +20,7 @@ pub fn is_plain(value: &[u8]) -> bool {
     value.len() <= 200 && text.split(separates).all(|word| is_size(word) || is_known(word))
 }
 
-/// Recognises `-1`, `0x7`, `4G`, `512MiB`, `50%` and the empty word.
+/// Whether a word is a number or size, such as `-1`, `0x7`, `4G`, `512MiB` or `50%`, or empty.
 fn is_size(word: &str) -> bool {
     let number = word.trim_start_matches(['-', '+']);
     if let Some(digits) = number.strip_prefix("0x") {

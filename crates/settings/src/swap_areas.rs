@@ -13,9 +13,9 @@ use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Target};
 use crate::collector::{Collector, section, split_assignment};
 use crate::units;
 
-/// The table of file systems and swap areas.
+/// Path of the table of file systems and swap areas.
 pub const FSTAB: &str = "etc/fstab";
-/// Folders with the links that enable a unit.
+/// Folders whose links enable a unit at boot.
 const WANTS: [&str; 2] =
     ["etc/systemd/system/swap.target.wants", "etc/systemd/system/multi-user.target.wants"];
 
@@ -34,18 +34,19 @@ pub(crate) fn read_fstab(host: &HostRoot) -> Vec<PersistentSetting> {
     all.finish()
 }
 
-/// A swap area in `/etc/fstab`.
+/// A line of `/etc/fstab` that names a swap area.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FstabSwap {
-    /// The path, or `UUID=…`.
+    /// The path of the area, or `UUID=…`.
     pub area: Vec<u8>,
-    /// The priority, or `default`.
+    /// The swap priority as text, or `default`.
     pub priority: String,
-    /// Whether it is enabled at boot (no `noauto`).
+    /// Whether the area is enabled at boot (no `noauto`).
     pub is_automatic: bool,
 }
 
-/// Parses `/dev/sda2 none swap sw,pri=5 0 0`.
+/// Parses a line of fstab such as `/dev/sda2 none swap sw,pri=5 0 0`; `None` if it is not about
+/// swap.
 #[must_use]
 pub fn fstab_line(line: &[u8]) -> Option<FstabSwap> {
     let mut fields = words(line);
@@ -60,7 +61,7 @@ pub fn fstab_line(line: &[u8]) -> Option<FstabSwap> {
     })
 }
 
-/// Finds `5` in `discard,pri=5`.
+/// The swap priority in the mount options of a line of fstab, such as `5` in `discard,pri=5`.
 #[must_use]
 pub fn priority_in(options: &str) -> Option<&str> {
     let found = options.split(',').rev().find_map(|option| option.trim().strip_prefix("pri="));

@@ -20,15 +20,16 @@ use crate::collector::{Collector, fold_spaces};
 use crate::conf_files::{ConfFile, in_order};
 use crate::knob_path;
 
-/// Folders with sysctl's files; earlier ones win.
+/// Folders with sysctl's files; of files with the same name, the one in the earlier folder is
+/// read.
 pub const FOLDERS: [&str; 4] =
     ["etc/sysctl.d", "run/sysctl.d", "usr/local/lib/sysctl.d", "usr/lib/sysctl.d"];
 /// The file that `sysctl --system` reads last.
 pub const CONF: &str = "etc/sysctl.conf";
-/// Exists if systemd is the init process.
+/// Path of a file that exists only if systemd is the init process.
 pub const BOOTED_BY_SYSTEMD: &str = "run/systemd/notify";
 
-/// The settings of sysctl, and the number of files that are read.
+/// The settings in sysctl's files, and the number of files that are read.
 #[derive(Debug, Default)]
 pub(crate) struct Sysctl {
     pub(crate) settings: Vec<PersistentSetting>,
@@ -39,7 +40,7 @@ pub(crate) fn read(host: &HostRoot) -> Sysctl {
     let files = in_order(host, &FOLDERS.map(str::to_owned), ".conf");
     let is_read = |file: &ConfFile| file.effect() == Effect::Applied;
     let mut count = files.iter().filter(|file| is_read(file)).count();
-    // the link that points to /etc/sysctl.conf
+    // a link `99-sysctl.conf` usually points to /etc/sysctl.conf
     let is_linked =
         files.iter().any(|file| is_read(file) && file.path.ends_with("/99-sysctl.conf"));
     let conf = (!is_linked && host.exists(CONF)).then(|| conf(host));
@@ -65,12 +66,13 @@ fn conf(host: &HostRoot) -> Effect {
     Effect::Ignored(why.into())
 }
 
-/// Assignments and exclusions so far, by target.
+/// The assignments and exclusions that were read so far, by setting.
 #[derive(Debug, Default)]
 struct Reader {
-    /// Number of applied lines that name the target; patterns do not count.
+    /// Number of applied lines that name each setting; patterns do not count.
     named: BTreeMap<Target, usize>,
-    /// Number of these lines that an exclusion takes back. It also takes back all patterns.
+    /// For each setting, the number of these lines that an exclusion takes back. It also takes
+    /// back all patterns.
     excluded: BTreeMap<Target, usize>,
 }
 
@@ -129,15 +131,16 @@ fn ignore(setting: &mut PersistentSetting) {
 /// One line that assigns or excludes a setting of the knob table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
-    /// The settings; several if the name is a pattern.
+    /// The settings that the line names; several if the name is a pattern.
     pub targets: Vec<Target>,
-    /// The value; `None` if the line excludes the setting.
+    /// The assigned value; `None` if the line excludes the setting.
     pub value: Option<Vec<u8>>,
     /// Whether the name is a pattern.
     pub is_pattern: bool,
 }
 
-/// Parses `vm.swappiness = 10`, also `vm/swappiness` and with a leading `-` (ignore errors).
+/// Parses a line such as `vm.swappiness = 10`, also `vm/swappiness` and with a leading `-` (ignore
+/// errors).
 #[must_use]
 pub fn assignment(line: &[u8]) -> Option<Assignment> {
     let line = line.trim_ascii();

@@ -7,13 +7,14 @@ use proptest::prelude::*;
 use pagewise_hostfs::{Entry, HostRoot};
 use pagewise_model::{Effect, PersistentSetting};
 
-/// A host with these files.
+/// A host whose files are these.
 pub(crate) fn host<'a, B: AsRef<[u8]>>(files: impl IntoIterator<Item = (&'a str, B)>) -> HostRoot {
     let file = |(path, bytes): (&str, B)| (path.to_owned(), Entry::File(bytes.as_ref().to_vec()));
     HostRoot::memory(files.into_iter().map(file))
 }
 
-/// Prints `vm.swappiness 60 /etc/sysctl.d/1.conf:1`, followed by the reason if it is not applied.
+/// Each setting as a line of text, such as `vm.swappiness 60 /etc/sysctl.d/1.conf:1`, followed by
+/// the reason if it is not applied.
 pub(crate) fn show_all(settings: &[PersistentSetting]) -> Vec<String> {
     let line = |setting: &PersistentSetting| {
         let effect = match &setting.effect {

@@ -36,10 +36,10 @@ pub(crate) fn read(host: &HostRoot) -> Vec<PersistentSetting> {
     all.finish()
 }
 
-/// Paths in lines so far, with the first line for each.
+/// The paths that lines so far name, with the first line for each.
 type Known = BTreeMap<String, First>;
 
-/// The first line for a path.
+/// The first line that names a path.
 #[derive(Debug)]
 struct First {
     place: usize,
@@ -88,7 +88,8 @@ fn add(
     }
 }
 
-/// A reason that concerns the whole file takes precedence over one that concerns the line.
+/// Whether a line is applied: a reason against it that concerns the whole file takes precedence
+/// over one that concerns the line.
 fn worse(of_file: &Effect, of_line: &Effect) -> Effect {
     if *of_file == Effect::Applied { of_line.clone() } else { of_file.clone() }
 }
@@ -96,9 +97,9 @@ fn worse(of_file: &Effect, of_line: &Effect) -> Effect {
 /// One line that writes to a file below `/proc/sys` or `/sys`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// The path, with specifiers and patterns.
+    /// The path to write to, with specifiers and patterns.
     pub path: String,
-    /// The value, with specifiers.
+    /// The value to write, with specifiers.
     pub value: String,
     /// Whether the line is `w+`: it is applied even if other `w+` lines have the same path.
     pub is_forced: bool,
@@ -106,7 +107,7 @@ pub struct Item {
     pub effect: Effect,
 }
 
-/// Parses `w /sys/kernel/mm/ksm/run - - - - 1`.
+/// Parses a line such as `w /sys/kernel/mm/ksm/run - - - - 1`.
 #[must_use]
 pub fn item(line: &[u8]) -> Option<Item> {
     let line = line.trim_ascii();
@@ -139,13 +140,13 @@ pub fn item(line: &[u8]) -> Option<Item> {
     Some(Item { path, value, is_forced: modifiers.contains('+'), effect })
 }
 
-/// Whether the path is that of a kernel setting.
+/// Whether a path is that of a kernel setting.
 fn is_setting(path: &str) -> bool {
     let is_plain = !path.split('/').any(|part| matches!(part, "." | ".."));
     is_plain && ["/sys/", "/proc/sys/"].iter().any(|folder| path.starts_with(folder))
 }
 
-/// The next field, with quotes and escapes resolved.
+/// The next field of a line, with quotes and escapes resolved.
 fn next_field(rest: &mut &[u8]) -> Option<String> {
     let text = rest.trim_ascii_start();
     let mut word = Vec::new();
@@ -170,7 +171,7 @@ fn next_field(rest: &mut &[u8]) -> Option<String> {
     (!word.is_empty()).then_some(word)
 }
 
-/// Resolves C escapes, as far as they occur in settings.
+/// Resolves C escapes in a value, as far as they occur in settings.
 fn unescape(text: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(text.len());
     let mut bytes = text.iter().copied();
@@ -190,7 +191,7 @@ fn unescape(text: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// Resolves specifiers; `None` if one is not known here.
+/// Resolves the specifiers in a text; `None` if one is not known here.
 fn resolve(text: &str, release: &str) -> Option<String> {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text.chars();

@@ -19,14 +19,15 @@ use crate::{knob_path, sysctl};
 pub(crate) const UNIT: &str = "etc/systemd/system/multi-user.target.wants/tuned.service";
 pub(crate) const ACTIVE: &str = "etc/tuned/active_profile";
 pub(crate) const MAIN: &str = "etc/tuned/tuned-main.conf";
-/// Where profiles are, a folder for each; earlier ones win. Since TuneD 2.24 they have a folder of
-/// their own.
+/// Folders that contain TuneD's profiles, a folder for each; earlier ones win. Since TuneD 2.24
+/// they have a folder of their own.
 pub const FOLDERS: [&str; 4] =
     ["etc/tuned/profiles", "etc/tuned", "usr/lib/tuned/profiles", "usr/lib/tuned"];
-/// The file of a profile in its folder.
+/// Name of the file that contains a profile, in the profile's folder.
 pub const FILE: &str = "tuned.conf";
 
-/// `None` if TuneD is not enabled, or no profile is selected.
+/// TuneD's active profile and the settings in it; `None` if TuneD is not enabled, or no profile is
+/// selected.
 pub(crate) fn read(host: &HostRoot) -> Option<(Tuned, Vec<PersistentSetting>)> {
     if !host.exists(UNIT) {
         return None;
@@ -82,7 +83,7 @@ impl Reader<'_> {
     }
 }
 
-/// The name if it is a plain folder name and cannot lead to another folder.
+/// The name of a profile, if it is a plain folder name that cannot lead to another folder.
 pub fn plain(name: &[u8]) -> Option<&str> {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
     let name = std::str::from_utf8(name).ok()?;
@@ -90,7 +91,7 @@ pub fn plain(name: &[u8]) -> Option<&str> {
     (fits && name.bytes().all(|byte| is_plain(&byte))).then_some(name)
 }
 
-/// Each line with the section that it is in.
+/// Each line of a profile, with the name of the section that it is in.
 fn in_sections(text: &Text) -> impl Iterator<Item = (Vec<u8>, Line<'_>)> {
     let mut current = Vec::new();
     text.lines().take(CONFIG_LINES).filter_map(move |line| {
@@ -102,7 +103,7 @@ fn in_sections(text: &Text) -> impl Iterator<Item = (Vec<u8>, Line<'_>)> {
     })
 }
 
-/// Parses `[sysctl]`.
+/// Parses a line such as `[sysctl]` into the name of the section that it begins.
 pub fn section(line: &[u8]) -> Option<&[u8]> {
     line.trim_ascii().strip_prefix(b"[")?.strip_suffix(b"]")
 }
@@ -120,7 +121,7 @@ fn words_of(names: &[u8]) -> impl Iterator<Item = Vec<u8>> + use<'_> {
     words(names).map(<[u8]>::to_vec)
 }
 
-/// The value after `include=`.
+/// The value of a line `include=…` of a profile.
 pub fn include(line: &[u8]) -> Option<&[u8]> {
     let rest = line.trim_ascii().strip_prefix(b"include")?.trim_ascii();
     Some(rest.strip_prefix(b"=")?.trim_ascii())

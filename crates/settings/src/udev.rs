@@ -33,10 +33,10 @@ pub(crate) fn read(host: &HostRoot) -> Vec<PersistentSetting> {
     all.finish()
 }
 
-/// A rule that matters contains one of these.
+/// Every rule that matters here contains one of these texts.
 const WORDS: [&str; 2] = ["zram", "SYSCTL{"];
 
-/// Longest rule that is read, including its continuation lines.
+/// Length limit of a rule that is read, in bytes, including its continuation lines.
 const MAX_RULE: usize = 16 << 10;
 
 fn add(all: &mut Collector<'_>, line: &Line<'_>, text: &[u8], effect: &Effect) {
@@ -51,20 +51,20 @@ fn add(all: &mut Collector<'_>, line: &Line<'_>, text: &[u8], effect: &Effect) {
     }
 }
 
-/// The settings in one rule.
+/// The settings that one udev rule makes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rule {
-    /// Numbers of the zram devices whose size it sets; patterns are left out.
+    /// Numbers of the zram devices whose size the rule sets; patterns are left out.
     pub makes: Vec<String>,
-    /// That size.
+    /// The size that the rule gives to these devices.
     pub size: String,
-    /// Settings and their values.
+    /// The settings that the rule makes, and their values.
     pub sets: Vec<(Target, String)>,
-    /// Whether it is applied, according to its conditions.
+    /// Whether the rule is applied, according to its conditions.
     pub effect: Effect,
 }
 
-/// One `KEY{attribute}=="value"` of a rule.
+/// One part of a rule, `KEY{attribute}=="value"`.
 #[derive(Debug, PartialEq, Eq)]
 struct Token<'a> {
     key: &'a str,
@@ -83,7 +83,7 @@ impl Token<'_> {
     }
 }
 
-/// Parses a rule; `None` if it sets nothing of the knob table.
+/// Parses a udev rule; `None` if it sets nothing of the knob table.
 #[must_use]
 pub fn rule(text: &[u8]) -> Option<Rule> {
     if !has_words(text) {
@@ -120,7 +120,7 @@ fn has_words(text: &[u8]) -> bool {
     WORDS.iter().any(|word| memchr::memmem::find(text, word.as_bytes()).is_some())
 }
 
-/// The part after `zram` in the kernel names that the rule matches.
+/// What follows `zram` in the kernel names of devices that the rule matches.
 fn devices(tokens: &[Token<'_>]) -> Vec<String> {
     let named = tokens.iter().find(|token| token.key == "KERNEL" && token.operator == "==");
     let names = named.map_or("", |token| token.value.as_str()).split('|');
@@ -128,7 +128,7 @@ fn devices(tokens: &[Token<'_>]) -> Vec<String> {
     numbers.filter(|number| !number.is_empty()).map(str::to_owned).take(64).collect()
 }
 
-/// Whether the conditions match a zram device that appears or gets its size.
+/// Whether the conditions of a rule match a zram device that appears or gets its size.
 fn conditions(tokens: &[Token<'_>]) -> Effect {
     let is_zram = |token: &Token<'_>| match (token.key, token.attribute) {
         ("KERNEL", _) => token.operator == "==" && token.value.starts_with("zram"),
@@ -162,7 +162,7 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
     all
 }
 
-/// Parses `KEY{attribute}=="value",` and returns the rest.
+/// Parses one part of a rule, `KEY{attribute}=="value",`, and returns the rest.
 fn token(text: &str) -> Option<(Token<'_>, &str)> {
     let text = text.trim_start_matches([' ', '\t', ',']);
     let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))?;
@@ -180,7 +180,7 @@ fn token(text: &str) -> Option<(Token<'_>, &str)> {
     (!key.is_empty()).then_some((Token { key, attribute, operator, value }, rest))
 }
 
-/// Parses `"text"`, in which `\"` stands for a quotation mark.
+/// Parses a quoted text, in which `\"` stands for a quotation mark, and returns the rest.
 fn parse_quoted(text: &str) -> Option<(String, &str)> {
     let inner = text.strip_prefix('"')?;
     let mut value = String::new();
@@ -243,7 +243,8 @@ pub fn keep_line(line: &[u8]) -> Option<Vec<u8>> {
     (!all.is_empty()).then(|| format!("{}{end}", all.join(", ")).into_bytes())
 }
 
-/// Whether a file has a rule that matters here; other files are left out of recordings.
+/// Whether a file of udev rules has a rule that matters here; other files are left out of
+/// recordings.
 #[must_use]
 pub fn is_of_interest(file: &[u8]) -> bool {
     lines(file).any(|line| {

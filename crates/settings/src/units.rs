@@ -17,17 +17,17 @@ use crate::collector::{Collector, section, split_assignment};
 use crate::conf_files::in_order;
 use crate::limits::UNIT_FILES;
 
-/// Folders with units; earlier ones win.
+/// Folders with units that the administrator wrote; earlier folders win.
 pub const FOLDERS: [&str; 4] = [
     "etc/systemd/system.control",
     "run/systemd/system.control",
     "etc/systemd/system",
     "run/systemd/system",
 ];
-/// Types of units that have a cgroup.
+/// Suffixes of units that have a cgroup.
 const KINDS: [&str; 6] = [".service", ".slice", ".scope", ".socket", ".mount", ".swap"];
 
-/// Properties, and the cgroup file that each one sets.
+/// Properties of units that limit memory, and the cgroup file that each one sets.
 const PROPERTIES: [(&str, Option<&str>); 14] = [
     ("MemoryMin", Some("cgroup.memory.min")),
     ("MemoryLow", Some("cgroup.memory.low")),
@@ -45,7 +45,7 @@ const PROPERTIES: [(&str, Option<&str>); 14] = [
     ("OOMPolicy", None),
 ];
 
-/// A unit's own files and its drop-in folders; earlier folders win.
+/// A unit's own files and the files in its drop-in folders; earlier folders win.
 #[derive(Debug, Default)]
 struct UnitFiles {
     own: Vec<String>,
@@ -83,7 +83,7 @@ pub(crate) fn read(host: &HostRoot) -> Vec<PersistentSetting> {
     all.finish()
 }
 
-/// Whether this is the name of a unit that has a cgroup.
+/// Whether a name is that of a unit that has a cgroup.
 #[must_use]
 pub fn is_unit(name: &str) -> bool {
     KINDS.iter().any(|kind| name.strip_suffix(kind).is_some_and(|name| !name.is_empty()))
@@ -103,7 +103,8 @@ fn read_file(all: &mut Collector<'_>, unit: &str, path: &str, effect: &Effect) {
     });
 }
 
-/// A property that limits memory, the cgroup setting that it sets, and its value.
+/// Parses a line that sets a property which limits memory: the property, the cgroup setting that
+/// it sets, and its value.
 #[must_use]
 pub fn property(line: &[u8]) -> Option<(&'static str, Option<&'static str>, &[u8])> {
     let (key, value) = split_assignment(line)?;

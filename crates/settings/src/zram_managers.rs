@@ -16,21 +16,22 @@ use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Target};
 use crate::collector::{Collector, section, split_assignment};
 use crate::conf_files::in_order;
 
-/// Folders with zram-generator's files; earlier ones win.
+/// Folders with zram-generator's files; of files with the same name, the one in the earlier folder
+/// is read.
 const FOLDERS: [&str; 4] =
     ["run/systemd", "etc/systemd", "usr/local/lib/systemd", "usr/lib/systemd"];
-/// Its main file; drop-ins are in a folder of this name with the suffix `.d`.
+/// Name of zram-generator's main file; drop-ins are in a folder of this name with the suffix `.d`.
 pub const GENERATOR_FILE: &str = "zram-generator.conf";
 /// The program of zram-generator that generates units at boot.
 pub const GENERATOR: &str = "usr/lib/systemd/system-generators/zram-generator";
 /// The configuration file of zram-tools.
 pub const ZRAM_TOOLS: &str = "etc/default/zramswap";
 pub(crate) const ZRAMSWAP: &str = "etc/systemd/system/multi-user.target.wants/zramswap.service";
-/// Keys of zram-generator that are not settings of the knob table.
+/// Keys in zram-generator's files that are not settings of the knob table.
 const OPTIONS: [&str; 5] =
     ["host-memory-limit", "mount-point", "fs-type", "options", "memory-limit"];
 
-/// The paths of zram-generator's main file; earlier ones win.
+/// The paths at which zram-generator looks for its main file; earlier ones win.
 #[must_use]
 pub fn generator_files() -> [String; 4] {
     FOLDERS.map(|folder| format!("{folder}/{GENERATOR_FILE}"))
@@ -65,7 +66,8 @@ pub(crate) fn read_generator(host: &HostRoot) -> Vec<PersistentSetting> {
     all.finish()
 }
 
-/// A reason that concerns all files takes precedence over one that concerns this file.
+/// Whether the settings of a file are applied: a reason against it that concerns all files takes
+/// precedence over one that concerns this file.
 fn worse(of_all: &Effect, of_file: Effect) -> Effect {
     if *of_all == Effect::Applied { of_file } else { of_all.clone() }
 }
@@ -102,7 +104,7 @@ fn read_generator_file(all: &mut Collector<'_>, path: &str, effect: &Effect) {
     });
 }
 
-/// Parses the section name `zram0` of `[zram0]`.
+/// Parses the name of a section of zram-generator's files, such as `zram0`.
 #[must_use]
 pub fn zram_section(name: &[u8]) -> Option<&str> {
     let name = std::str::from_utf8(name).ok()?;
@@ -111,7 +113,7 @@ pub fn zram_section(name: &[u8]) -> Option<&str> {
     is_number.then_some(name)
 }
 
-/// A known key in a line of zram-generator's files, and its value.
+/// Parses a line of zram-generator's files into a known key and its value.
 #[must_use]
 pub fn generator_key(line: &[u8]) -> Option<(&'static str, &[u8])> {
     let (key, value) = split_assignment(line)?;
@@ -150,7 +152,8 @@ fn add_generator_key(
     }
 }
 
-/// Adds the unit to a plain number, which means MiB; other values are expressions.
+/// A size in zram-tools' file with its unit: a plain number means MiB; other values are
+/// expressions.
 fn mebibytes(value: &[u8]) -> Vec<u8> {
     let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
     if is_number { [value, b"M"].concat() } else { value.to_vec() }
@@ -186,7 +189,7 @@ pub(crate) fn read_zram_tools(host: &HostRoot) -> Vec<PersistentSetting> {
     all
 }
 
-/// Parses `ALGO=zstd` as the shell does.
+/// Parses a line of zram-tools' file such as `ALGO=zstd`, as the shell does.
 #[must_use]
 pub fn zram_tools_key(line: &[u8]) -> Option<(&'static str, &[u8])> {
     let (key, value) = split_assignment(line)?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A merge pass of zmerge over one device: identical pages are stored once, and the freed pages are
-//! released.
+//! A merge pass of the zmerge module over one of its devices: identical pages are stored once, and
+//! the freed pages are released.
 //!
 //! It changes no setting and no contents, so there is nothing to undo; writing to a merged page
 //! separates it again. The kernel runs the pass beside I/O until it is complete, even if our
@@ -23,29 +23,29 @@ const NEWS: Duration = Duration::from_millis(250);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MergeError {
-    /// The file is not writable for us.
+    /// The sysfs file that starts a pass is not writable for us.
     #[error(
         "zmerge{0}: not allowed to start or end a pass: /sys/block/zmerge{0}/merge is for root"
     )]
     NotAllowed(u32),
-    /// Another pass is still running.
+    /// Another pass over the device is still running.
     #[error("zmerge{0}: a pass is running already")]
     Running(u32),
-    /// The device has no size.
+    /// The device has no size, so it stores nothing.
     #[error("zmerge{0}: it has no disksize, so it stores nothing to merge")]
     NoSize(u32),
-    /// `merge_mode` is `off`.
+    /// The device's `merge_mode` is `off`.
     #[error("zmerge{0}: its merge_mode is off")]
     Off(u32),
-    /// The device was removed.
+    /// The device was removed before or during the pass.
     #[error("zmerge{0}: no such device any more")]
     Gone(u32),
-    /// Any other error of the kernel.
+    /// Any other error that the kernel returned.
     #[error("zmerge{id}: merge")]
     Kernel {
-        /// The device.
+        /// The number of the zmerge device.
         id: u32,
-        /// The error.
+        /// The error that the kernel returned.
         source: io::Error,
     },
 }
@@ -79,7 +79,7 @@ impl MergeError {
     }
 }
 
-/// The file that starts a pass and shows its progress.
+/// The sysfs file of a zmerge device that starts a pass and shows its progress.
 fn file(id: u32) -> String {
     format!("/sys/block/zmerge{id}/merge")
 }
@@ -100,14 +100,15 @@ pub fn start_merge(id: u32) -> Result<(), MergeError> {
     live::write(&file(id), "1").map_err(|error| MergeError::from_io(id, error))
 }
 
-/// How a pass that was followed ended.
+/// How a merge pass ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PassEnd {
     /// The pass examined all slots of the device; how long it took.
     Complete(Duration),
-    /// The pass was stopped before that. Pages that it had merged stay merged.
+    /// The pass was stopped before it had examined all slots. Pages that it had merged stay
+    /// merged.
     Stopped,
-    /// It continues: this version of the module cannot stop a pass.
+    /// The pass continues: this version of the module cannot stop it.
     Running,
 }
 
@@ -119,7 +120,7 @@ pub enum PassEnd {
 pub fn stop_merge(id: u32) -> Result<bool, MergeError> {
     match live::write(&file(id), "0").map_err(|error| MergeError::from_io(id, error)) {
         Ok(()) => Ok(true),
-        // the error that the module returns for a value it does not know
+        // the error that the module returns for a value that it does not know
         Err(MergeError::NoSize(_)) => Ok(false),
         Err(error) => Err(error),
     }

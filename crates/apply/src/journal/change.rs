@@ -7,7 +7,8 @@
 use pagewise_model::plan::ZramSwap;
 use serde::{Deserialize, Serialize};
 
-/// A change with everything that is needed to undo it; it is on disk before the change is made.
+/// A change of the machine with all that undoing it needs; written to disk before the change is
+/// made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub(crate) enum RecordedChange {
@@ -23,7 +24,7 @@ pub(crate) enum RecordedChange {
     Folder(NewFolder),
     /// systemd reloaded its unit files.
     Units,
-    /// The timer that undoes a plan on trial.
+    /// systemd's timer that undoes a plan on trial.
     Timer,
     ZramSize(ZramSizeChange),
     Drained(DisabledSwap),
@@ -38,9 +39,9 @@ pub(crate) struct LoadedModule {
 /// A zram device that we create; its number is known only afterwards.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NewZram {
-    /// Numbers of the devices that existed before.
+    /// Numbers of the zram devices that existed before.
     pub(crate) others: Vec<u32>,
-    /// The largest sequence number of a disk that existed before.
+    /// The largest disk sequence number (`diskseq`) that existed before.
     pub(crate) newest_diskseq: u64,
     /// When this record was written, in milliseconds of Unix time; missing in early versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,7 +52,8 @@ pub(crate) struct NewZram {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NewSwapFile {
     pub(crate) path: String,
-    /// Inode number of its folder: another one means that its file system is not mounted.
+    /// Inode number of the folder that contains the file: another number means that the file
+    /// system is not mounted.
     pub(crate) folder_inode: u64,
 }
 
@@ -59,9 +61,10 @@ pub(crate) struct NewSwapFile {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct EnabledSwap {
     pub(crate) area: String,
-    /// Distinguishes a zram device from a later one with its number.
+    /// Disk sequence number, which distinguishes a zram device from a later one with the same
+    /// number.
     pub(crate) diskseq: Option<u64>,
-    /// Its settings, if a plan's files create the same device again at each boot.
+    /// The settings of the zram device, if files of the plan create it again at each boot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) zram: Option<ZramSwap>,
 }
@@ -70,26 +73,26 @@ pub(crate) struct EnabledSwap {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NewGroup {
     pub(crate) folder: String,
-    /// The cgroup that our process was in before.
+    /// The cgroup that our process was in before it joined the new one.
     pub(crate) home: Option<String>,
 }
 
-/// The memory controller that we enabled for the child groups of this folder.
+/// The memory controller that we enabled for the child groups of a cgroup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MemoryController {
     pub(crate) folder: String,
 }
 
-/// The value of a setting.
+/// A setting that was changed, with the old value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SettingChange {
-    /// Its name in the knob table.
+    /// Name of the setting in the knob table.
     pub(crate) name: String,
     pub(crate) path: String,
     pub(crate) old: String,
-    /// Our value, as the kernel prints it.
+    /// The value that we wrote, as the kernel prints it.
     pub(crate) ours: String,
-    /// The write that restores the old value.
+    /// The write to a file that restores the old value.
     pub(crate) back: Write,
 }
 
@@ -97,7 +100,7 @@ pub(crate) struct SettingChange {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileChange {
     pub(crate) path: String,
-    /// The file before; `None` if there was none.
+    /// The file that existed before; `None` if there was none.
     pub(crate) old: Option<FileText>,
     pub(crate) ours: String,
 }
@@ -106,7 +109,7 @@ pub(crate) struct FileChange {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LinkChange {
     pub(crate) path: String,
-    /// Its target before; `None` if there was no link.
+    /// The target of the link that existed before; `None` if there was none.
     pub(crate) old: Option<String>,
     pub(crate) ours: String,
 }
@@ -117,13 +120,13 @@ pub(crate) struct NewFolder {
     pub(crate) path: String,
 }
 
-/// The size and algorithm of an existing zram device that had no size before.
+/// The size and algorithm that a plan gave to an existing zram device without a size.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ZramSizeChange {
     pub(crate) device: Device,
-    /// The algorithm before.
+    /// The compression algorithm of the device before.
     pub(crate) algorithm: String,
-    /// Our size.
+    /// The size that we gave the device, in bytes.
     pub(crate) disksize: u64,
 }
 
@@ -132,7 +135,8 @@ pub(crate) struct ZramSizeChange {
 pub(crate) struct DisabledSwap {
     pub(crate) area: String,
     pub(crate) priority: i32,
-    /// The settings of its zram device, whose memory was released; `None` if the device was kept.
+    /// The settings of the area's zram device, whose memory was released; `None` if the device was
+    /// kept.
     pub(crate) zram: Option<ZramSetup>,
 }
 
@@ -143,7 +147,7 @@ pub(crate) struct FileText {
     pub(crate) mode: u32,
     pub(crate) user: u32,
     pub(crate) group: u32,
-    /// Its SELinux context.
+    /// The SELinux context of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) label: Option<String>,
 }
@@ -164,14 +168,15 @@ pub(crate) struct Write {
     pub(crate) value: String,
 }
 
-/// The identity of a block device: device numbers are reused, sequence numbers never.
+/// The identity of a block device by number and disk sequence number: device numbers are reused,
+/// sequence numbers never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Device {
     pub(crate) number: u32,
     pub(crate) diskseq: u64,
 }
 
-/// The identity of a file or folder.
+/// The identity of a file or folder: the device of its file system, and its inode number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Identity {
     pub(crate) device: u64,
@@ -179,8 +184,8 @@ pub(crate) struct Identity {
 }
 
 impl RecordedChange {
-    /// Whether it has to be undone after a reboot, too: it is a file, or makes systemd read files
-    /// again. Objects of the kernel do not survive a reboot.
+    /// Whether the change has to be undone after a reboot, too: it is a file, or makes systemd
+    /// read files again. Objects of the kernel do not survive a reboot.
     pub(crate) const fn outlives_boot(&self) -> bool {
         match self {
             Self::SwapFile(_) | Self::File(_) | Self::Link(_) | Self::Folder(_) | Self::Units => {
@@ -198,7 +203,7 @@ impl RecordedChange {
         }
     }
 
-    /// A description in words, such as `swap on /dev/zram3`.
+    /// Describes the change in words, such as `swap on /dev/zram3`.
     pub(crate) fn describe(&self, made: Option<Device>) -> String {
         match self {
             Self::Module(module) => format!("module {}", module.name),

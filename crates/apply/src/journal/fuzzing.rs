@@ -38,7 +38,7 @@ fn record_of(line: &[u8]) -> &[u8] {
     record::parts(line).map_or(line, |(record, _)| record)
 }
 
-/// A valid journal as a seed.
+/// A valid journal with which the fuzzer starts.
 #[must_use]
 pub fn seed() -> Vec<u8> {
     let text = str::to_owned;

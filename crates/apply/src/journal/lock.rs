@@ -34,7 +34,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::error::Error;
 
-/// Both locks; released when this is dropped.
+/// The lock of the machine and the lock of the folder of journals; dropping this releases both.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _files: Vec<File>,
@@ -55,7 +55,7 @@ impl Lock {
     }
 }
 
-/// The folder of the lock for the machine; a user without root may have none.
+/// The folder of the lock for the machine; `None` for a user without root who has none.
 fn machine_lock_folder() -> Option<PathBuf> {
     let named = std::env::var_os("PAGEWISE_LOCK").filter(|it| !it.is_empty());
     if named.is_some() {
@@ -99,8 +99,8 @@ fn is_read_only(error: &io::Error) -> bool {
     error.kind() == ErrorKind::ReadOnlyFilesystem
 }
 
-/// Creates the folder. Root carries out what journals say, so no other user may write there or
-/// replace the folder.
+/// Creates the folder of journals or of the lock. Root carries out what journals say, so no other
+/// user may write there or replace the folder.
 fn make(folder: &Path) -> Result<(), FolderError> {
     let is_new = !folder.is_dir();
     let made = TrustedFolder::open_or_make(folder, |below, name| {
@@ -115,10 +115,11 @@ fn make(folder: &Path) -> Result<(), FolderError> {
     Ok(())
 }
 
-/// A killed process that was starting a program holds the lock until that program has executed.
+/// Number of tries to take the lock: a killed process that was starting a program holds the lock
+/// until that program has executed.
 const TRIES: u32 = 50;
-/// Tries if the process in the lock file has exited: on a busy machine, 1 s was once too short for
-/// the program to start.
+/// Number of tries to take the lock if the process that the lock file names has exited: on a busy
+/// machine, 1 s was once too short for the program to start.
 const MORE_TRIES: u32 = 500;
 const BETWEEN: Duration = Duration::from_millis(20);
 
@@ -161,7 +162,7 @@ fn sign(file: &mut File) -> io::Result<()> {
     writeln!(file, "{}", std::process::id())
 }
 
-/// The process that holds the lock, or held it last.
+/// Id of the process that holds the lock, or held it last, as the lock file names it.
 fn holder(file: &mut File) -> Option<u32> {
     let mut text = String::new();
     file.rewind().ok()?;

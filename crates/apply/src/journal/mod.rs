@@ -36,11 +36,11 @@ const SUFFIX: &str = ".journal";
 /// Suffix of the journal of a plan. It is kept as long as the plan is applied, and no other run
 /// undoes it by itself.
 const PLAN_SUFFIX: &str = ".plan";
-/// Digits of a journal's number.
+/// Number of digits in the number of a journal's name.
 const DIGITS: usize = 8;
 const MAX_NUMBER: u64 = 99_999_999;
 
-/// Names in the folder that look like journals of loans, oldest first.
+/// Names of the files in the folder that look like journals of loans, oldest first.
 pub(crate) fn loan_journals(host: &dyn HostOps, folder: &str) -> Result<Vec<String>, Error> {
     journals_with(host, folder, &[SUFFIX])
 }
@@ -68,8 +68,8 @@ fn state_error(path: &str, source: std::io::Error) -> Error {
     Error::State { path: path.to_owned(), source }
 }
 
-/// A journal's name: `NUMBER.BOOT.journal`. It contains the boot id, so the boot of its changes is
-/// known even if the first line is damaged. Early versions wrote `NUMBER.journal`.
+/// The name of a journal file: `NUMBER.BOOT.journal`. It contains the boot id, so the boot of its
+/// changes is known even if the first line is damaged. Early versions wrote `NUMBER.journal`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct JournalName<'a> {
     stem: &'a str,
@@ -92,12 +92,13 @@ impl<'a> JournalName<'a> {
         Self { stem, number, boot: boot.filter(|_| number.is_some()), is_plan }
     }
 
-    /// The id that `undo --forget` takes.
+    /// The id of the journal that `undo --forget` takes.
     pub(crate) fn id(&self) -> String {
         self.number.map_or_else(|| self.stem.to_owned(), |number| number.to_string())
     }
 
-    /// Whether the user means this journal: by its number, its stem or its whole name.
+    /// Whether the id that the user gave means this journal: its number, its stem or its whole
+    /// name.
     pub(crate) fn is_meant_by(&self, id: &str) -> bool {
         let id = without_suffix(id);
         id == self.stem || id.parse().is_ok_and(|number: u64| self.number == Some(number))
@@ -108,13 +109,13 @@ fn without_suffix(name: &str) -> &str {
     [SUFFIX, PLAN_SUFFIX].iter().find_map(|it| name.strip_suffix(it)).unwrap_or(name)
 }
 
-/// A journal that is being written.
+/// A journal to which records are appended.
 #[derive(Debug)]
 pub(crate) struct Journal {
     path: String,
     length: u64,
-    /// Nothing is appended any more: either half a line could not be cut off and would corrupt the
-    /// next one, or a damaged journal is kept as it was found.
+    /// Whether nothing is appended to the journal any more: either half a line could not be cut
+    /// off and would corrupt the next one, or a damaged journal is kept as it was found.
     is_broken: bool,
     /// Why a record could not be written, or the journal could not be removed.
     trouble: Option<String>,
@@ -140,7 +141,8 @@ impl Journal {
         host.act(&HostChange::Begin(&path)).map_err(|source| state_error(&path, source))?;
         let mut journal = Self { path, length: 0, is_broken: false, trouble: None };
         if let Err(error) = journal.add(host, began) {
-            // it announced nothing; if it cannot be removed, the next start finds it empty
+            // the journal announced nothing; if it cannot be removed, the next start finds it
+            // empty
             let _ = journal.remove(host);
             return Err(error);
         }
@@ -202,7 +204,7 @@ impl Journal {
         })
     }
 
-    /// The journal file.
+    /// The path of the journal file.
     pub(crate) fn path(&self) -> &str {
         &self.path
     }

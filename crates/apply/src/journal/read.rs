@@ -14,7 +14,7 @@ use super::change::{Device, Identity, RecordedChange, SettingChange};
 use super::record::{self, PlannedRun, Record, RunStart};
 use crate::loan::zram;
 
-/// The records of a journal.
+/// The records of a journal that was read, and what is wrong with it.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Reading {
     pub(crate) records: Vec<Record>,
@@ -23,7 +23,7 @@ pub(crate) struct Reading {
     /// Number of the first line, from 1, that is not as it was written, or that refers to a change
     /// which no line announces. An incomplete last line does not count.
     pub(crate) damaged_line: Option<usize>,
-    /// Whether the last record is complete and only its line end is missing.
+    /// Whether the last record is complete except for the end of its line.
     pub(crate) lacks_end: bool,
 }
 
@@ -91,7 +91,8 @@ impl Reading {
         self.records.first()?.run()
     }
 
-    /// The run that applied a plan; `None` for a journal of loans.
+    /// The run that applied the plan, as the journal's first line says; `None` for a journal of
+    /// loans.
     pub(crate) fn planned_run(&self) -> Option<&PlannedRun> {
         match self.records.first()? {
             Record::Planned(planned) => Some(planned),
@@ -109,7 +110,7 @@ impl Reading {
         self.records.contains(&Record::Applied)
     }
 
-    /// For a plan: the changes that are in force, each with the id of its step.
+    /// For a plan: the changes that are in force, each with the id of its step of the plan.
     pub(crate) fn open_changes_by_step(&self) -> Vec<(String, OpenChange)> {
         let mut steps = BTreeMap::new();
         let mut now = String::new();
@@ -125,8 +126,8 @@ impl Reading {
     }
 }
 
-/// Whether a record may come after those so far: the first says who writes, and each change is
-/// announced before any other record refers to it.
+/// Whether a record may come after those so far: the first record says which run writes, and each
+/// change is announced before any other record refers to it.
 fn may_follow(record: &Record, is_first: bool, announced: &mut BTreeSet<u64>) -> bool {
     match record {
         Record::Began(_) | Record::Planned(_) => is_first,
@@ -173,17 +174,17 @@ fn update(open: &mut [OpenChange], id: u64, change: impl FnOnce(&mut OpenChange)
     }
 }
 
-/// A change that is in force: it was announced and not undone.
+/// A change in force: one that the journal announced and that was not undone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OpenChange {
     pub(crate) id: u64,
     pub(crate) change: RecordedChange,
     pub(crate) made: Option<Device>,
-    /// For a file or cgroup: its identity.
+    /// For a file or cgroup: its identity, if the journal recorded it.
     pub(crate) identity: Option<Identity>,
-    /// The value that somebody else wrote meanwhile.
+    /// The value that somebody else wrote after our change.
     pub(crate) conflict: Option<String>,
-    /// For a setting: its values before other changes of the run.
+    /// For a setting: the values that it had before earlier changes by the same run.
     pub(crate) origins: Vec<String>,
 }
 
@@ -196,7 +197,8 @@ impl OpenChange {
         self.change.describe(self.made)
     }
 
-    /// The swap area of this change, if it is a device or file for swap.
+    /// The device or file for swap that this change creates or gives a size; `None` for other
+    /// changes.
     pub(crate) fn area(&self) -> Option<String> {
         match &self.change {
             RecordedChange::Zram(_) => self.made.map(|device| zram::area(device.number)),
@@ -206,7 +208,7 @@ impl OpenChange {
         }
     }
 
-    /// Whether this change, made later, must be undone before `earlier`.
+    /// Whether this change depends on `earlier`, so that it must be undone first.
     pub(crate) fn rests_on(&self, earlier: &Self) -> bool {
         use RecordedChange as C;
         let is_below = |path: &str, folder: &str| {
@@ -230,7 +232,7 @@ impl OpenChange {
         }
     }
 
-    /// A later change that is in force and depends on this one, so this one has to wait.
+    /// A later change that is in force and depends on this one, which therefore has to wait.
     pub(crate) fn held_by<'a>(
         &self,
         later: impl IntoIterator<Item = &'a Self>,

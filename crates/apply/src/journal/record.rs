@@ -10,16 +10,16 @@ use serde::{Deserialize, Serialize};
 
 use super::change::{Device, Identity, RecordedChange};
 
-/// One line. The names in the file are those of earlier versions, which wrote them for loans and
-/// for plans alike.
+/// A record of the journal, stored as one line. The names in the file are those of earlier
+/// versions, which wrote them for loans and for plans alike.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "event")]
 pub(crate) enum Record {
-    /// The first line: the run that writes the journal.
+    /// The first line of a journal of loans: the run that writes the journal.
     Began(RunStart),
     /// The first line of a plan's journal: the run that writes it, and the whole plan.
     Planned(PlannedRun),
-    /// The changes that follow belong to this step of the plan.
+    /// The changes whose records follow belong to this step of the plan.
     Step { id: String },
     /// Every step of the plan was applied: its changes stay until the plan is undone.
     Applied,
@@ -35,13 +35,13 @@ pub(crate) enum Record {
         id: u64,
         what: RecordedChange,
     },
-    /// The created device has this number.
+    /// The zram device that a change created has this number.
     Made {
         #[serde(rename = "loan")]
         id: u64,
         device: Device,
     },
-    /// The created file or cgroup has this identity.
+    /// The file or cgroup that a change created has this identity.
     Identified {
         #[serde(rename = "loan")]
         id: u64,
@@ -66,17 +66,17 @@ pub(crate) enum Record {
     },
 }
 
-/// The run that writes a journal.
+/// The run that writes a journal, as the journal's first line names it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RunStart {
     pub(crate) boot_id: String,
     pub(crate) pid: u32,
     pub(crate) unix_seconds: u64,
-    /// Version of this program.
+    /// The version of Pagewise that wrote the journal.
     pub(crate) pagewise: String,
 }
 
-/// The run that applies a plan.
+/// The run that applies a plan, and the plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PlannedRun {
     #[serde(flatten)]
@@ -90,7 +90,7 @@ const END: &str = "\"}";
 const DIGITS: usize = 8;
 
 impl Record {
-    /// The run that writes the journal, if this is a first line.
+    /// The run that writes the journal, if this record is a first line.
     pub(crate) fn run(&self) -> Option<&RunStart> {
         match self {
             Self::Began(run) | Self::Planned(PlannedRun { run, .. }) => Some(run),
@@ -98,19 +98,19 @@ impl Record {
         }
     }
 
-    /// The record as a line, with its line end.
+    /// The record as a line of the journal, with its line end.
     pub(crate) fn line(&self) -> Vec<u8> {
         // serializing plain text and numbers cannot fail
         with_checksum(&serde_json::to_vec(self).unwrap_or_default())
     }
 
-    /// Parses a line without its end; `None` if it is not as we write it.
+    /// Parses a line of the journal, given without its end; `None` if we cannot have written it.
     pub(crate) fn parse(line: &[u8]) -> Option<Self> {
         serde_json::from_slice(record_of_line(line)?).ok()
     }
 }
 
-/// The JSON of a line without its end, if its checksum is right.
+/// The JSON of a record, from its line without the line end; `None` if the checksum is wrong.
 pub(crate) fn record_of_line(line: &[u8]) -> Option<&[u8]> {
     let (record, sum) = parts(line)?;
     (sum == self::checksum(record)).then_some(record)
@@ -146,7 +146,7 @@ pub(crate) fn is_torn(line: &[u8]) -> bool {
     }
 }
 
-/// A record with its checksum, as a line.
+/// The line that stores a record, with its checksum.
 pub(crate) fn with_checksum(record: &[u8]) -> Vec<u8> {
     let sum = format!("{SUM}{:08x}{END}\n", checksum(record));
     [START.as_bytes(), record, sum.as_bytes()].concat()
@@ -159,7 +159,7 @@ fn checksum(record: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// The record of a line, and the checksum that the line states.
+/// Splits a line into the record and the checksum that it states.
 pub(crate) fn parts(line: &[u8]) -> Option<(&[u8], u32)> {
     let rest = line.strip_suffix(END.as_bytes())?;
     let (rest, digits) = rest.split_at_checked(rest.len().checked_sub(DIGITS)?)?;

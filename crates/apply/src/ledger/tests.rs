@@ -36,7 +36,7 @@ fn any_entry() -> LedgerEntry {
     entry().new_tree(&mut TestRunner::deterministic()).unwrap().current()
 }
 
-/// The file with these entries.
+/// The bytes of a ledger with these entries.
 fn bytes_of(entries: &[LedgerEntry]) -> Vec<u8> {
     let mut fake = Fake::new(true, true);
     add(&mut fake, STATE, entries).unwrap();

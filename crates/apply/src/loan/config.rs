@@ -20,7 +20,7 @@ pub(crate) fn staged_name(path: &str) -> String {
     format!("{folder}/.{name}.pagewise-new")
 }
 
-/// Writes the file of this change.
+/// Writes the configuration file of a change.
 pub(crate) fn set_file(host: &mut dyn HostOps, change: &FileChange) -> Result<(), Error> {
     let FileChange { path, old, ours: text } = change;
     replace(host, path, Staged::File { text, like: old.as_ref() })?;
@@ -30,7 +30,7 @@ pub(crate) fn set_file(host: &mut dyn HostOps, change: &FileChange) -> Result<()
     }
 }
 
-/// Creates the link of this change.
+/// Creates the symbolic link of a change.
 pub(crate) fn set_link(host: &mut dyn HostOps, change: &LinkChange) -> Result<(), Error> {
     let LinkChange { path, ours: to, .. } = change;
     replace(host, path, Staged::Link { to })?;
@@ -68,7 +68,8 @@ fn clear_staged(host: &mut dyn HostOps, staged: &str) -> Result<(), Error> {
     }
 }
 
-/// A folder that does not exist need not be synced: it was removed with its contents.
+/// Syncs the folder that contains a path. A folder that does not exist need not be synced: it was
+/// removed with its contents.
 fn sync_folder(host: &mut dyn HostOps, path: &str) -> Result<(), Error> {
     let folder = folder_of(path);
     match host.act(&HostChange::SyncFolder(folder)) {
@@ -86,7 +87,7 @@ fn describe_text(text: &str) -> String {
     format!("a file of {lines} {}", if lines == 1 { "line" } else { "lines" })
 }
 
-/// A short description of what exists there.
+/// Describes in a few words what exists at a path.
 pub(crate) fn describe(found: &Config) -> String {
     match found {
         Config::Missing => "nothing".to_owned(),
@@ -97,7 +98,7 @@ pub(crate) fn describe(found: &Config) -> String {
     }
 }
 
-/// An entry before the plan, or as the plan wrote it.
+/// What a path held before the plan, or what the plan wrote there.
 #[derive(Clone, Copy)]
 enum Entry<'a> {
     Nothing,
@@ -124,14 +125,14 @@ impl Entry<'_> {
     }
 }
 
-/// Restores the old contents of this file if it still has ours.
+/// Restores the old contents of a file if it still has the contents that the plan wrote.
 pub(crate) fn undo_file(host: &mut dyn HostOps, change: &FileChange) -> Result<Outcome, Error> {
     let FileChange { path, old, ours } = change;
     let old = old.as_ref().map(|old| Entry::File(&old.text, Some(old)));
     restore(host, path, old.unwrap_or(Entry::Nothing), Entry::File(ours, None))
 }
 
-/// Restores the old target of this link if it still has ours.
+/// Restores the old target of a link if it still has the target that the plan gave it.
 pub(crate) fn undo_link(host: &mut dyn HostOps, change: &LinkChange) -> Result<Outcome, Error> {
     let LinkChange { path, old, ours } = change;
     let old = old.as_deref().map(Entry::Link);

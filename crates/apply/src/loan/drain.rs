@@ -16,7 +16,8 @@ use crate::host_ops::{Area, GroupCharge, HostChange, HostOps, MemoryFacts};
 use crate::journal::ZramSetup;
 use crate::loan::zram;
 
-/// Minimum of the memory that must stay available; otherwise it is 1/50 of RAM.
+/// Least memory, in bytes, that must stay available while swap is disabled; if 1/50 of RAM is
+/// more, that much must.
 const LEAST: u64 = 32 << 20;
 const PART: u64 = 50;
 
@@ -24,7 +25,7 @@ pub(crate) fn reserve(total: Bytes) -> Bytes {
     Bytes::new((total.get() / PART).max(LEAST))
 }
 
-/// The swap area of this name, if it is enabled.
+/// The swap area at this path, if it is enabled.
 pub(crate) fn area(host: &dyn HostOps, path: &str) -> Option<Area> {
     host.swaps().into_iter().find(|area| area.path == path)
 }
@@ -133,7 +134,7 @@ fn why_not_swapped(group: &GroupCharge, all: &[GroupCharge]) -> Option<String> {
     Some(format!("{} has as much swap as it may have ({max})", above.path))
 }
 
-/// Free space in other areas: on zram, and on disks.
+/// Free space in the other swap areas, in bytes: on zram, and on disks.
 fn free_elsewhere(area: &Area, all: &[Area]) -> (u64, u64) {
     let others = all.iter().filter(|other| other.path != area.path);
     others.fold((0, 0), |(in_ram, on_disk), other| {
@@ -145,7 +146,7 @@ fn free_elsewhere(area: &Area, all: &[Area]) -> (u64, u64) {
     })
 }
 
-/// Disables the area if its contents fit elsewhere.
+/// Disables a swap area if its contents fit elsewhere.
 pub(crate) fn switch_off(host: &mut dyn HostOps, area: &Area) -> Result<(), Error> {
     let facts = host.memory_facts();
     check_fit(area, &host.swaps(), Bytes::new(0), &facts)?;
@@ -161,8 +162,8 @@ pub(crate) fn switch_off(host: &mut dyn HostOps, area: &Area) -> Result<(), Erro
     }
 }
 
-/// The area that is set up as planned: the one of this name or of another name, because a device
-/// may get another number at each boot.
+/// The enabled swap area that is set up as planned. Its name may differ from that in the plan,
+/// because a device may get another number at each boot.
 pub(crate) fn area_as_planned(
     host: &dyn HostOps,
     path: &str,
@@ -176,8 +177,8 @@ pub(crate) fn area_as_planned(
     })
 }
 
-/// The settings of an area's zram device, as far as the kernel reports them; `None` for other
-/// areas.
+/// The settings of the zram device of a swap area, as far as the kernel reports them; `None` if
+/// the area is not on zram.
 pub(crate) fn zram_setup(host: &dyn HostOps, path: &str) -> Result<Option<ZramSetup>, Error> {
     let Some(number) = zram::number_of(path) else { return Ok(None) };
     zram::read_setup(host, number).map(Some)

@@ -15,7 +15,7 @@ use crate::loan::drain::{area, switch_off};
 use crate::loan::{swap, zram};
 use pagewise_model::undo::Outcome;
 
-/// Disables the area and frees the memory of its zram device.
+/// Disables a swap area and frees the memory of its zram device.
 pub(crate) fn drain(host: &mut dyn HostOps, swap: &DisabledSwap) -> Result<(), Error> {
     let DisabledSwap { area: path, zram: setup, .. } = swap;
     let area = area(host, path).ok_or_else(|| Error::Stale {
@@ -30,7 +30,7 @@ pub(crate) fn drain(host: &mut dyn HostOps, swap: &DisabledSwap) -> Result<(), E
     }
 }
 
-/// Enables the area again, with its old priority.
+/// Enables the swap area again, with its old priority.
 pub(crate) fn undo(host: &mut dyn HostOps, swap: &DisabledSwap) -> Result<Outcome, Error> {
     let DisabledSwap { area: path, priority, zram: setup } = swap;
     if area(host, path).is_some() {

@@ -14,10 +14,10 @@ use crate::journal::{Identity, NewSwapFile};
 use crate::loan::run::{Boot, OURS, Run, is_ours};
 use pagewise_model::undo::Outcome;
 
-/// The kind of thing, as part of the file's name.
+/// Part of the name of a swap file that says what kind of file it is.
 pub(crate) const KIND: &str = "swap-";
 
-/// The part of the free space that must stay free: one sixteenth.
+/// Divisor of the free space that must stay free: one sixteenth.
 const SPARE: u64 = 16;
 
 /// Refuses a folder whose path needs escapes: swap is found again by the path that the kernel
@@ -30,7 +30,7 @@ pub(crate) fn refuse_escapes(folder: &str) -> Result<(), Error> {
     Err(Error::Absent { what: Name::from(folder).as_str().to_owned(), why })
 }
 
-/// The record for the journal, written before the file is created.
+/// The record of a new swap file for the journal, written before the file is created.
 pub(crate) fn new_file(
     host: &dyn HostOps,
     folder: &str,
@@ -43,7 +43,7 @@ pub(crate) fn new_file(
     new_file_at(host, &path, size)
 }
 
-/// The same for a file whose name is fixed by a plan.
+/// The record for the journal of a file whose path is fixed by a plan.
 pub(crate) fn new_file_at(
     host: &dyn HostOps,
     path: &str,
@@ -58,13 +58,13 @@ pub(crate) fn new_file_at(
     Ok(NewSwapFile { path: path.to_owned(), folder_inode })
 }
 
-/// Creates the file, still empty.
+/// Creates an empty swap file, which is to be filled later.
 pub(crate) fn make(host: &mut dyn HostOps, path: &str) -> Result<Identity, Error> {
     host.act(&HostChange::MakeFile(path)).doing(|| path.to_owned())?;
     Ok(host.entry(path).doing(|| path.to_owned())?.identity)
 }
 
-/// Fills the file, after the journal has recorded its identity.
+/// Fills the swap file with zeros, after the journal has recorded its identity.
 pub(crate) fn fill(
     host: &mut dyn HostOps,
     path: &str,
@@ -74,7 +74,7 @@ pub(crate) fn fill(
     host.act(&HostChange::FillFile { path, identity, size }).doing(|| format!("{path} ({size})"))
 }
 
-/// Removes the file if it has the identity in the journal.
+/// Removes the swap file if it has the identity that the journal recorded.
 pub(crate) fn undo(
     host: &mut dyn HostOps,
     file: &NewSwapFile,
@@ -109,8 +109,8 @@ pub(crate) fn undo(
             found.identity.inode == made.inode
                 && (run.boot != Boot::This || found.identity.device == made.device)
         }
-        // it is filled only after the journal has recorded its identity; early versions did not
-        // record it
+        // the file is filled only after the journal has recorded its identity; early versions did
+        // not record it
         None => is_mounted && (found.size == 0 || run.is_early),
     };
     if !is_it {

@@ -17,7 +17,7 @@ use crate::journal::{Identity, MemoryController, NewGroup};
 use crate::loan::run::{OURS, Run, check_stored, is_ours};
 use pagewise_model::undo::Outcome;
 
-/// Where memory cgroups are mounted, and whether they are of version 2.
+/// Where memory cgroups are mounted, and whether they are of cgroup version 2.
 pub(crate) fn mount(host: &dyn HostOps) -> Result<(String, bool), Error> {
     host.groups().ok_or(Error::Absent {
         what: "a memory cgroup".to_owned(),
@@ -25,7 +25,7 @@ pub(crate) fn mount(host: &dyn HostOps) -> Result<(String, bool), Error> {
     })
 }
 
-/// The record for the journal, written before the group is created.
+/// The record of a new cgroup for the journal, written before the group is created.
 pub(crate) fn new_group(host: &dyn HostOps, mount: &str, unified: bool, id: u64) -> NewGroup {
     let stem = format!("{mount}/{OURS}{}", host.pid());
     let names = (id..).map(|n| format!("{stem}-{n}"));
@@ -33,7 +33,7 @@ pub(crate) fn new_group(host: &dyn HostOps, mount: &str, unified: bool, id: u64)
     NewGroup { folder, home: own_group(host, mount, unified) }
 }
 
-/// The cgroup that our own process is in.
+/// Path of the cgroup that our own process is in.
 fn own_group(host: &dyn HostOps, mount: &str, unified: bool) -> Option<String> {
     let text = host.read("/proc/self/cgroup").ok()?;
     let path = text.lines().find_map(|line| {
@@ -51,7 +51,8 @@ fn own_group(host: &dyn HostOps, mount: &str, unified: bool) -> Option<String> {
 
 const MEMORY: &str = "memory";
 
-/// The change that enables the memory controller for the children of `mount`, if they do not have it.
+/// The record of enabling the memory controller for the children of `mount`; `None` if they have
+/// it already.
 pub(crate) fn new_controller(
     host: &dyn HostOps,
     mount: &str,
@@ -93,8 +94,8 @@ pub(crate) fn undo_controller(host: &mut dyn HostOps, folder: &str) -> Result<Ou
     Ok(Outcome::Returned)
 }
 
-/// A group of somebody else that would lose its limit, or that enables the memory controller for
-/// its own children.
+/// A cgroup of somebody else that needs the memory controller, because it has a limit or enables
+/// the controller for its own children.
 fn user_of_memory(host: &dyn HostOps, folder: &str) -> Option<String> {
     let below = host.names(folder).ok()?.into_iter().map(|name| format!("{folder}/{name}"));
     let is_set = |group: &String, file: &str, usual: &str| {
@@ -108,13 +109,13 @@ fn user_of_memory(host: &dyn HostOps, folder: &str) -> Option<String> {
     })
 }
 
-/// Creates the group.
+/// Creates the cgroup with this folder.
 pub(crate) fn make(host: &mut dyn HostOps, folder: &str) -> Result<Identity, Error> {
     host.act(&HostChange::MakeGroup(folder)).doing(|| folder.to_owned())?;
     Ok(host.entry(folder).doing(|| folder.to_owned())?.identity)
 }
 
-/// Sets its limits.
+/// Writes the limits of a cgroup and reads them back.
 pub(crate) fn set_limits(
     host: &mut dyn HostOps,
     folder: &str,
@@ -133,8 +134,8 @@ pub(crate) fn set_limits(
     Ok(())
 }
 
-/// The settings in an order that the kernel accepts: in version 1 the limit on memory plus swap
-/// must never be below the limit on memory.
+/// Files and values of the limits, in an order that the kernel accepts: in version 1 the limit on
+/// memory plus swap must never be below the limit on memory.
 fn settings(unified: bool, spec: &GroupSpec) -> Result<Vec<(&'static str, u64)>, Error> {
     let refused = |what: &str, why| Err(Error::Absent { what: what.to_owned(), why });
     let bytes = |limit: Option<Bytes>| limit.map(Bytes::get);
@@ -162,13 +163,13 @@ fn settings(unified: bool, spec: &GroupSpec) -> Result<Vec<(&'static str, u64)>,
     Ok(all.filter_map(|(file, value)| Some((file, value?))).collect())
 }
 
-/// How long to wait for killed processes to exit: five seconds.
+/// How often to check whether killed processes have exited: for five seconds.
 const ROUNDS: u32 = 250;
 const BETWEEN: Duration = Duration::from_millis(20);
-/// Maximum number of child groups that are examined in one round.
+/// Maximum number of child cgroups that are examined in one round.
 const MAX_GROUPS: usize = 1000;
 
-/// Removes the group of this change. Processes in it are killed.
+/// Removes the cgroup that a change created. Processes in it are killed.
 pub(crate) fn undo(
     host: &mut dyn HostOps,
     group: &NewGroup,
@@ -193,7 +194,7 @@ pub(crate) fn undo(
         Some(made) if made != found => return uncertain("it is not the cgroup that the run made"),
         Some(_) => {}
         None if run.is_early => {}
-        // processes join it only after the journal has recorded its identity
+        // processes join a group only after the journal has recorded its identity
         None if is_empty(host, folder) => {}
         None => return uncertain("processes are in it, and the run had not begun to use it"),
     }
@@ -219,7 +220,7 @@ fn is_empty(host: &dyn HostOps, folder: &str) -> bool {
         && host.read(&format!("{folder}/cgroup.procs")).is_ok_and(|text| text.is_empty())
 }
 
-/// The group and all its descendants, children before parents.
+/// A cgroup and all its descendants, children before parents.
 fn tree(host: &dyn HostOps, folder: &str) -> Vec<String> {
     let mut groups = vec![folder.to_owned()];
     let mut at = 0;
@@ -235,7 +236,7 @@ fn tree(host: &dyn HostOps, folder: &str) -> Vec<String> {
     groups
 }
 
-/// Kills the processes in these groups; our own process is moved out instead.
+/// Kills the processes in these cgroups; our own process is moved out instead.
 fn clear_processes(
     host: &mut dyn HostOps,
     groups: &[String],

@@ -14,7 +14,7 @@ use crate::host_ops::{HostChange, HostOps};
 use crate::journal::{OpenChange, SettingChange, Write};
 use pagewise_model::undo::Outcome;
 
-/// The record for the journal, made before the value is written.
+/// The record of a change of a knob for the journal, made before the value is written.
 pub(crate) fn new_change(
     host: &dyn HostOps,
     name: &str,
@@ -75,7 +75,8 @@ fn path_of(knob: &Knob, instance: Option<&str>) -> Result<String, Error> {
     Ok(path)
 }
 
-/// Whether this is the file of that knob: a journal may only name paths of the knob table.
+/// Whether the knob table gives this path to the knob of this name: a journal may only name paths
+/// of the table.
 fn is_in_table(name: &str, path: &str) -> bool {
     lendable_knob(name).is_ok_and(|knob| is_file_of(knob, path))
 }
@@ -94,7 +95,8 @@ fn is_file_of(knob: &Knob, path: &str) -> bool {
     knob.path.split('/').count() == path.split('/').count() && parts.into_iter().all(same)
 }
 
-/// Whether the part may replace a placeholder: it must not lead out of its folder.
+/// Whether a part of an instance may replace a placeholder in a path: it must not lead out of its
+/// folder.
 fn is_plain(part: &str) -> bool {
     !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
@@ -108,8 +110,8 @@ fn read(host: &dyn HostOps, path: &str) -> Result<String, Error> {
     }
 }
 
-/// The value in a file, in the form in which it is compared: the word in brackets, white space
-/// folded.
+/// The value that the text of a knob's file means, in the form in which values are compared: the
+/// word in brackets, white space folded.
 fn active_value(domain: Domain, text: &str) -> String {
     let bracketed = || text.split_once('[')?.1.split_once(']').map(|(word, _)| word.to_owned());
     let folded = || text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -119,7 +121,7 @@ fn active_value(domain: Domain, text: &str) -> String {
     }
 }
 
-/// The value as the file will print it after the write.
+/// A value in the spelling in which the kernel prints it after the write.
 fn spell(knob: &Knob, text: &str, value: &str) -> Result<String, Error> {
     let value = value.trim();
     let (spelled, expected) = match knob.domain {
@@ -179,8 +181,8 @@ fn spell_numbers(value: &str) -> Option<String> {
     (all && !words.is_empty()).then(|| words.join(" "))
 }
 
-/// The write that restores the old value: of two knobs that exclude each other, the one that is
-/// active.
+/// The write that restores the old value of a knob: of two knobs that exclude each other, the one
+/// that was active is written.
 fn restoring_write(
     host: &dyn HostOps,
     knob: &Knob,
@@ -196,13 +198,13 @@ fn restoring_write(
     let pair = lendable_knob(pair)?;
     let path = path_of(pair, instance)?;
     let value = active_value(pair.domain, &read(host, &path)?);
-    // if both are 0, only the one that accepts 0 can be active
+    // if both knobs are 0, only the one that accepts 0 can be active
     let takes = |knob: &Knob, value: &str| spell(knob, value, value).is_ok();
     let rules = value != "0" || !takes(knob, old);
     Ok(if rules { Write { path, value } } else { own })
 }
 
-/// Writes the value of this change, and restores the old one if the kernel stores another value.
+/// Writes the new value of a setting, and restores the old value if the kernel stores another one.
 pub(crate) fn set(host: &mut dyn HostOps, change: &SettingChange) -> Result<(), Error> {
     let SettingChange { name, path, old, ours, back } = change;
     if old == ours {
@@ -225,7 +227,7 @@ fn read_current(host: &dyn HostOps, path: &str, like: &str) -> Result<String, Er
     Ok(active_value(domain, &text))
 }
 
-/// Whether the file still has that value.
+/// Whether the file of a knob still has this value.
 pub(crate) fn has_value(host: &dyn HostOps, path: &str, value: &str) -> Result<bool, Error> {
     read_current(host, path, value).map(|found| found == value)
 }
@@ -235,7 +237,7 @@ fn restore_value(host: &mut dyn HostOps, back: &Write) -> Result<(), Error> {
     host.act(&HostChange::Write { path, value }).doing(|| format!("{path} = {value}"))
 }
 
-/// Restores the old value if the file still has ours.
+/// Restores the old value of a knob if its file still has the value that we wrote.
 pub(crate) fn undo(
     host: &mut dyn HostOps,
     change: &SettingChange,

@@ -25,7 +25,7 @@ use crate::journal::{OpenChange, RecordedChange};
 use crate::loan::run::{Boot, Run};
 use pagewise_model::undo::Outcome;
 
-/// Undoes one change.
+/// Undoes one change that a journal names as in force.
 pub(crate) fn undo(host: &mut dyn HostOps, it: &OpenChange, run: Run) -> Result<Outcome, Error> {
     use RecordedChange as C;
     if !it.change.outlives_boot() {
@@ -58,7 +58,8 @@ pub(crate) fn undo(host: &mut dyn HostOps, it: &OpenChange, run: Run) -> Result<
     }
 }
 
-/// Kernel objects do not survive a reboot, but files of a plan may have made them again.
+/// Undoes a change of an earlier boot. Kernel objects do not survive a reboot, but files of a plan
+/// may have made them again.
 fn undo_after_reboot(host: &mut dyn HostOps, it: &OpenChange, run: Run) -> Result<Outcome, Error> {
     match &it.change {
         RecordedChange::Setting(setting) if run.is_plan => {
@@ -68,7 +69,7 @@ fn undo_after_reboot(host: &mut dyn HostOps, it: &OpenChange, run: Run) -> Resul
         }
         RecordedChange::SwapOn(swap) if run.is_plan => match &swap.zram {
             Some(setup) => swap::undo_made_at_boot(host, &swap.area, setup),
-            // the plan's unit may have enabled it
+            // the unit that the plan wrote may have enabled the swap file at this boot
             None if swap::is_swap_file(host, &swap.area) => swap::undo(host, &swap.area, None, run),
             None => Ok(Outcome::Gone),
         },

@@ -9,7 +9,8 @@
 use crate::loan::file;
 use crate::loan::run::{OURS, is_ours};
 
-/// A folder, the suffix of allowed names in it, and a further condition on the name.
+/// A place for files of a plan: a folder, the suffix of allowed names in it, and a further
+/// condition on the name.
 struct Place {
     folder: &'static str,
     suffix: &'static str,
@@ -30,7 +31,7 @@ fn is_zram_swap(name: &str) -> bool {
         .is_some_and(|rest| rest.starts_with(|it: char| it.is_ascii_digit()))
 }
 
-/// Whether the name is that of a unit which sets up or manages swap.
+/// Whether a unit of this name sets up or manages swap.
 fn is_about_swap(name: &str) -> bool {
     is_own(name) || name.contains("zram") || name.contains("swap")
 }
@@ -106,7 +107,7 @@ pub(crate) fn check_target(path: &str, to: &str) -> Result<(), String> {
     ))
 }
 
-/// Refuses a folder that a plan may not create, with the reason.
+/// Refuses a folder that a plan may not create; the error is the reason.
 pub(crate) fn check_folder(path: &str) -> Result<(), String> {
     let (above, name) = split(path)?;
     let is_listed = FILES.iter().any(|place| place.folder == path);
@@ -127,7 +128,7 @@ fn is_unit(name: &str) -> bool {
         .any(|suffix| name.ends_with(suffix))
 }
 
-/// Recognises `UNIT.d/50-pagewise.conf`.
+/// Whether a path is that of a plan's drop-in file, `UNIT.d/50-pagewise.conf`.
 fn is_drop_in(folder: &str, name: &str) -> bool {
     let unit = folder.strip_prefix(UNITS).and_then(|it| it.strip_prefix('/')?.strip_suffix(".d"));
     unit.is_some_and(|unit| !unit.contains('/') && is_unit(unit))
@@ -139,7 +140,8 @@ fn is_wants(name: &str) -> bool {
     [".wants", ".requires"].iter().any(|suffix| name.strip_suffix(suffix).is_some_and(is_unit))
 }
 
-/// Whether it is a unit of ours, or a swap unit of zram, in the `.wants` folder of another unit.
+/// Whether a link is one to a unit of ours, or to a swap unit of zram, in the `.wants` folder of
+/// another unit.
 fn is_wanted(folder: &str, name: &str) -> bool {
     let above = folder.strip_prefix(UNITS).and_then(|it| it.strip_prefix('/'));
     above.is_some_and(|above| !above.contains('/') && is_wants(above))

@@ -4,21 +4,23 @@
 
 use crate::error::Error;
 
-/// Prefix of the names of what we create: nothing with another name is ever removed.
+/// Prefix of the names of files and groups that we create: nothing with another name is ever
+/// removed.
 pub(crate) const OURS: &str = "pagewise-";
 
-/// What is known of the run that made a change.
+/// What is known of the run that made a change to undo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) boot: Boot,
-    /// Whether an early version wrote its journal, without identities.
+    /// Whether an early version of Pagewise wrote the journal of the run, without identities of
+    /// files.
     pub(crate) is_early: bool,
-    /// Whether lines of its journal are missing, so that it may have done more than the journal
-    /// says.
+    /// Whether lines of the journal are missing, so that the run may have done more than the
+    /// journal says.
     pub(crate) is_damaged: bool,
-    /// Whether it is this process.
+    /// Whether the run is this process.
     pub(crate) is_own: bool,
-    /// Whether it applied a plan.
+    /// Whether the run applied a plan.
     pub(crate) is_plan: bool,
 }
 
@@ -33,15 +35,15 @@ impl Run {
 pub(crate) enum Boot {
     This,
     Earlier,
-    /// Unknown, because the part of its journal that says so is missing.
+    /// The boot is unknown, because the line of the journal that names it is missing.
     Unknown,
 }
 
-/// The kernel rounds sizes to whole pages, at most this; values below a page must be stored
-/// unchanged.
+/// The sizes of pages: the kernel rounds values to whole pages, so a value below a page must be
+/// stored unchanged.
 const PAGES: std::ops::RangeInclusive<u64> = 4 << 10..=64 << 10;
 
-/// Refuses a value that the kernel stored differently, beyond rounding to pages.
+/// Refuses a value that the kernel stored differently, apart from rounding to pages.
 pub(crate) fn check_stored(what: &str, wrote: u64, found: &str) -> Result<(), Error> {
     let most = if wrote < *PAGES.start() { 1 } else { wrote.min(*PAGES.end()) };
     let is_it = |found: u64| found.abs_diff(wrote) < most;

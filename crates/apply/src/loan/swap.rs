@@ -23,7 +23,7 @@ pub(crate) fn refuse_others(host: &dyn HostOps, ours: &[&str]) -> Result<(), Err
     if areas.is_empty() { Ok(()) } else { Err(Error::OtherSwap { areas }) }
 }
 
-/// Writes a swap header to the area and enables it.
+/// Writes a swap header to a device or file and enables it as swap.
 pub(crate) fn enable(
     host: &mut dyn HostOps,
     area: &str,
@@ -33,7 +33,7 @@ pub(crate) fn enable(
     enable_formatted(host, area, priority)
 }
 
-/// Enables an area that already has a swap header.
+/// Enables a device or file that already has a swap header.
 pub(crate) fn enable_formatted(
     host: &mut dyn HostOps,
     area: &str,
@@ -48,7 +48,7 @@ pub(crate) fn enable_formatted(
     }
 }
 
-/// Disables the area if it is the one that was enabled, and its pages fit elsewhere.
+/// Disables a swap area if it is the one that was enabled, and its pages fit elsewhere.
 pub(crate) fn undo(
     host: &mut dyn HostOps,
     area: &str,
@@ -99,18 +99,18 @@ pub(crate) fn undo_made_at_boot(
     Ok(Outcome::Returned)
 }
 
-/// Whether the disk with that name is not the recorded one.
+/// Whether the disk of a swap area is another one than the journal recorded.
 fn is_anothers(host: &dyn HostOps, area: &str, diskseq: Option<u64>) -> bool {
     diskseq.is_some_and(|diskseq| diskseq_of(host, area) != Some(diskseq))
 }
 
-/// The sequence number that distinguishes a disk from a later one with its name; partitions have
-/// none.
+/// The sequence number (`diskseq`) that distinguishes a disk from a later one with the same name;
+/// `None` for partitions, which have none.
 pub(crate) fn diskseq_of(host: &dyn HostOps, area: &str) -> Option<u64> {
     zram::diskseq_of(host, area.strip_prefix("/dev/")?)
 }
 
-/// Whether this is a swap file that a plan created at an earlier boot.
+/// Whether the area is a swap file that a plan created at an earlier boot.
 pub(crate) fn is_swap_file(host: &dyn HostOps, area: &str) -> bool {
     is_ours(area, file::KIND) && host.entry(area).is_ok_and(|found| found.is_own_file)
 }

@@ -650,7 +650,7 @@ fn a_journal_that_cannot_be_written_is_put_back() {
     let mut session = session(&fake);
     session.zram(&ZramSpec::new(SIZE)).unwrap();
     session.knob(&KnobSetting::new("vm.swappiness", "10")).unwrap();
-    // half a line that cannot be cut off
+    // the journal ends in half a line that cannot be cut off
     let next = fake.world().deeds;
     fake.world().faults = vec![Fault::KillBefore(next)];
     session.knob(&KnobSetting::new("vm.page-cluster", "0")).unwrap_err();

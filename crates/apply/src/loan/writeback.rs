@@ -17,16 +17,17 @@ use crate::error::{Doing, Error};
 use crate::host_ops::HostOps;
 use crate::loan::zram;
 
-/// The thread; it ends when this is dropped.
+/// The thread that writes idle pages of a zram device to its backing device; dropping this ends
+/// it.
 #[derive(Debug)]
 pub(crate) struct Writer {
-    /// Dropped to end the thread.
+    /// Dropping this sender ends the thread.
     end: Option<Sender<()>>,
     thread: Option<JoinHandle<Result<(), Error>>>,
 }
 
 impl Writer {
-    /// Starts the thread with the first interval.
+    /// Starts the thread, whose first pass comes after one interval.
     pub(crate) fn start(
         mut host: Box<dyn HostOps + Send>,
         number: u32,
@@ -44,7 +45,7 @@ impl Writer {
         Ok(Self { end: Some(end), thread: Some(thread) })
     }
 
-    /// Ends the thread, after a pass that is under way.
+    /// Ends the thread; a pass that is under way is finished first.
     ///
     /// # Errors
     /// If a pass failed; it was the last one.
@@ -65,7 +66,7 @@ impl Drop for Writer {
     }
 }
 
-/// Writes pages that are still marked idle, then marks all pages.
+/// Writes back the pages that are still marked idle, then marks all pages as idle.
 fn pass(host: &mut dyn HostOps, number: u32) -> Result<(), Error> {
     zram::set(host, number, "writeback", "idle")?;
     zram::set(host, number, "idle", "all")

@@ -22,10 +22,11 @@ use pagewise_model::undo::Outcome;
 
 const CONTROL: &str = "/sys/class/zram-control";
 
-/// After this time, a device that a running program creates has its size.
+/// How long to wait so that a running program which has just created a zram device can set its
+/// size.
 const SETTLING: Duration = Duration::from_millis(250);
 
-/// The description of a device for its borrower.
+/// What the borrower of a zram device learns about it.
 pub(crate) fn lend(loan: LoanId, number: u32) -> ZramDevice {
     ZramDevice { loan, number, device: area(number).into(), sysfs: sysfs(number).into() }
 }
@@ -34,19 +35,20 @@ pub(crate) fn area(number: u32) -> String {
     format!("/dev/zram{number}")
 }
 
-/// The device number of a swap area on zram.
+/// The zram device number of a swap area; `None` if the area is not on zram.
 pub(crate) fn number_of(area: &str) -> Option<u32> {
     area.strip_prefix("/dev/zram")?.parse().ok()
 }
 
-/// The algorithms that the kernel offers, as listed by an existing device; `None` without a device.
+/// The compression algorithms that the kernel offers, as an existing zram device lists them;
+/// `None` if no device exists.
 pub(crate) fn offered_algorithms(host: &dyn HostOps) -> Option<String> {
     let number = *numbers(host).ok()?.first()?;
     let listed = host.read(&format!("{}/comp_algorithm", sysfs(number))).ok()?;
     Some(listed.replace(['[', ']'], ""))
 }
 
-/// The settings of the device, as far as the kernel reports them.
+/// The settings of a zram device, as far as the kernel reports them.
 pub(crate) fn read_setup(host: &dyn HostOps, number: u32) -> Result<ZramSetup, Error> {
     let read = |file: &str| {
         let path = format!("{}/{file}", sysfs(number));
@@ -61,7 +63,7 @@ pub(crate) fn read_setup(host: &dyn HostOps, number: u32) -> Result<ZramSetup, E
     Ok(ZramSetup { number, algorithm, disksize, mem_limit: limit.unwrap_or_default() })
 }
 
-/// Whether a device in use as swap has the settings of the plan.
+/// Whether a zram device in use as swap has the settings that a plan gives it.
 pub(crate) fn is_as_planned(setup: &ZramSetup, priority: i32, planned: &ZramSwap) -> bool {
     let size = planned.disksize_bytes.get();
     let is_size = check_stored("", size, &setup.disksize.to_string()).is_ok();
@@ -69,15 +71,15 @@ pub(crate) fn is_as_planned(setup: &ZramSetup, priority: i32, planned: &ZramSwap
     is_size && is_algorithm && i32::from(planned.priority) == priority
 }
 
-/// Frees everything that the device stores. It must not be in use.
+/// Frees everything that a zram device stores, and its size. The device must not be in use.
 pub(crate) fn reset(host: &mut dyn HostOps, number: u32) -> Result<(), Error> {
     let reset = format!("{}/reset", sysfs(number));
     act_patiently(host, &HostChange::Write { path: &reset, value: "1" })
         .doing(|| format!("zram{number}: reset"))
 }
 
-/// Removes the size of a device that had none and restores its algorithm. The device itself existed
-/// before and is kept.
+/// Removes the size that a plan gave to a zram device, and restores the compression algorithm. The
+/// device itself existed before and is kept.
 pub(crate) fn undo_size(host: &mut dyn HostOps, change: &ZramSizeChange) -> Result<Outcome, Error> {
     let ZramSizeChange { device: made, algorithm, disksize } = change;
     if device(host, made.number) != Some(*made) {
@@ -117,7 +119,7 @@ fn disks(host: &dyn HostOps) -> Result<Vec<String>, Error> {
     host.names("/sys/block").doing(|| "/sys/block".to_owned())
 }
 
-/// The record for the journal, written before a device is created.
+/// The record of a new zram device for the journal, written before the device is created.
 pub(crate) fn new_device(host: &dyn HostOps) -> Result<NewZram, Error> {
     let disks = disks(host)?;
     let known: Vec<u64> = disks.iter().filter_map(|name| diskseq_of(host, name)).collect();
@@ -134,13 +136,13 @@ pub(crate) fn diskseq_of(host: &dyn HostOps, disk: &str) -> Option<u64> {
     host.read(&format!("/sys/block/{disk}/diskseq")).ok()?.parse().ok()
 }
 
-/// The identity of the device that has this number now.
+/// Number and disk sequence number of the zram device that has this number now.
 pub(crate) fn device(host: &dyn HostOps, number: u32) -> Option<Device> {
     let diskseq = diskseq_of(host, &format!("zram{number}"))?;
     Some(Device { number, diskseq })
 }
 
-/// Creates the device.
+/// Creates a zram device, without a size.
 pub(crate) fn make(host: &mut dyn HostOps) -> Result<Device, Error> {
     let number = host.hot_add().doing(|| format!("{CONTROL}/hot_add"))?;
     device(host, number).ok_or(Error::Absent {
@@ -175,7 +177,7 @@ pub(crate) fn set_up(host: &mut dyn HostOps, number: u32, spec: &ZramSpec) -> Re
     check_stored(&path, spec.disksize.get(), &found)
 }
 
-/// Writes a value into a file of the device.
+/// Writes a value into a sysfs file of a zram device.
 pub(crate) fn set(
     host: &mut dyn HostOps,
     number: u32,
@@ -217,7 +219,8 @@ fn set_algorithm(host: &mut dyn HostOps, number: u32, algorithm: &str) -> Result
     }
 }
 
-/// A write replaces all parameters, so they are written together.
+/// The value for `algorithm_params`. A write replaces all parameters, so they are written
+/// together.
 fn parameters(spec: &ZramSpec) -> Option<String> {
     let level = spec.compressor.as_ref().and_then(|compressor| compressor.level);
     let level = level.map(|level| format!("level={level}"));
@@ -230,7 +233,7 @@ fn parameters(spec: &ZramSpec) -> Option<String> {
     (!given.is_empty()).then(|| format!("{whose} {}", given.join(" ")))
 }
 
-/// Removes the device of this change.
+/// Removes the zram device that a change created.
 pub(crate) fn undo(
     host: &mut dyn HostOps,
     new: &NewZram,
@@ -282,12 +285,12 @@ fn find_unnumbered(host: &dyn HostOps, new: &NewZram, run: Run) -> Result<Option
     }
 }
 
-/// A run creates its device within this many milliseconds of announcing it.
+/// A run creates its zram device within this many milliseconds of announcing it in the journal.
 const SOON: u64 = 2_000;
 /// How far the kernel's coarse time stamps can lag, in milliseconds (a tick).
 const COARSE: u64 = 20;
 
-/// Devices that were created after those, and have no size.
+/// The zram devices without a size that were created after the devices that the record lists.
 fn devices_without_size(host: &dyn HostOps, before: &NewZram) -> Result<Vec<Device>, Error> {
     let new = numbers(host)?.into_iter().filter(|number| !before.others.contains(number));
     let devices = new.filter_map(|number| device(host, number));
@@ -295,7 +298,8 @@ fn devices_without_size(host: &dyn HostOps, before: &NewZram) -> Result<Vec<Devi
     Ok(later.filter(|device| !has_size(host, device.number)).collect())
 }
 
-/// Whether it stores no more than a swap header, or part of one (column 1 of `mm_stat`).
+/// Whether a zram device stores no more than a swap header, or part of one (column 1 of
+/// `mm_stat`).
 pub(crate) fn is_blank(host: &dyn HostOps, number: u32) -> bool {
     let stat = host.read(&format!("{}/mm_stat", sysfs(number))).unwrap_or_default();
     let stored = stat.split_whitespace().next().and_then(|stored| stored.parse::<u64>().ok());

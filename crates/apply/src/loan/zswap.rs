@@ -17,7 +17,7 @@ const PARAMETERS: &str = "/sys/module/zswap/parameters";
 pub(crate) const COMPRESSOR: &str = "zswap.compressor";
 const SHRINKER: &str = "zswap.shrinker_enabled";
 
-/// The knobs that the specification sets, `enabled` last.
+/// The knobs that a zswap specification sets, `enabled` last.
 ///
 /// # Errors
 /// If the kernel has no zswap, or has no shrinker and one is requested.

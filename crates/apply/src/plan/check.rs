@@ -26,7 +26,7 @@ use crate::loan::{drain, file as swap_file, knob, place, zram};
 /// what was found then must still be there at the write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CheckedStep {
-    /// The target value is in place: nothing is to be done.
+    /// The step has nothing to do, because its target value is in place.
     InPlace,
     Setting(SettingChange),
     File(FileChange),
@@ -39,7 +39,7 @@ pub(crate) enum CheckedStep {
     DrainSwap(String),
 }
 
-/// Swap on zram that is to be created.
+/// A step that creates swap on a zram device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ZramSwapToAdd {
     pub(crate) device: DeviceToUse,
@@ -51,22 +51,22 @@ pub(crate) struct ZramSwapToAdd {
 /// The zram device that a step uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DeviceToUse {
-    /// A new one; the kernel chooses its number.
+    /// A new device; the kernel chooses its number.
     New,
-    /// A new one that must get this number.
+    /// A new device that must get this number.
     NewWithNumber(u32),
-    /// An existing one without a size.
+    /// The existing device of this number, which has no size.
     Existing(u32),
 }
 
-/// A swap file that is to be created and enabled.
+/// A step that creates and enables a swap file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SwapFileToAdd {
     pub(crate) path: String,
     pub(crate) to: SwapFilePlan,
 }
 
-/// A new priority for an enabled swap area.
+/// A step that gives another priority to an enabled swap area.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SwapPriorityToSet {
     pub(crate) area: String,
@@ -78,7 +78,7 @@ const MAX_STEPS: usize = 200;
 const SAME_MEMORY: u64 = 50;
 const AGAIN: &str = "run `pagewise plan` again";
 
-/// What each step has to do.
+/// Compares each step of a plan with this machine, and returns what is to be done.
 pub(crate) fn check(
     host: &dyn HostOps,
     plan: &Plan,
@@ -129,7 +129,7 @@ pub(crate) fn check(
     if complaints.is_empty() { Ok(all) } else { Err(complaints) }
 }
 
-/// A trial needs something that ends it.
+/// Refuses a trial if nothing on this machine can end it.
 pub(crate) fn check_trial(
     checked: Result<Vec<CheckedStep>, Vec<Complaint>>,
     is_trial: bool,
@@ -238,7 +238,7 @@ fn target(change: &Change) -> Option<&str> {
     }
 }
 
-/// A change in a few words.
+/// Describes a change of a plan in a few words.
 pub(crate) fn describe_change(change: &Change) -> String {
     match change {
         Change::SetKnob { target, to, .. } => format!("{target} = {to}"),
@@ -286,7 +286,7 @@ fn check_setting(
     Ok(CheckedStep::Setting(change))
 }
 
-/// The current contents, if a plan may write there and the folder is writable.
+/// What exists at a path, if a plan may write there and the folder is writable.
 fn read_config(host: &dyn HostOps, path: &str) -> Result<Config, Error> {
     let kernel = |source| Error::Kernel { doing: path.to_owned(), source };
     host.may_write_config(folder_of(path)).map_err(kernel)?;
@@ -465,7 +465,7 @@ pub(crate) fn is_swap_file_as_planned(host: &dyn HostOps, path: &str, to: &SwapF
     is_priority && host.entry(path).is_ok_and(|entry| entry.size == to.size_bytes.get())
 }
 
-/// The swap area that a step of an applied plan created.
+/// The path of the swap area that a step of an applied plan created.
 pub(crate) fn area_of_step(journal: &Reading, step: &str) -> Option<String> {
     let open = journal.open_changes_by_step();
     let areas =

@@ -37,7 +37,7 @@ pub enum Refused {
     /// The plan cannot be compared with the machine: another run holds the lock, an earlier plan
     /// was interrupted, or the journals cannot be read.
     Unready(Error),
-    /// It does not fit this machine; with all complaints.
+    /// The plan does not fit this machine, for each of these reasons.
     Unfit(Vec<Complaint>),
 }
 
@@ -87,7 +87,7 @@ impl ReadyPlan {
             .collect()
     }
 
-    /// Applies the plan.
+    /// Applies the checked plan to this machine.
     ///
     /// # Errors
     /// If a step fails, programs come under memory pressure, or the user stops it: what was done is
@@ -130,8 +130,8 @@ pub fn plans_in_force(state: &Path) -> Result<Vec<InForce>, Error> {
     undo::plans_in_force(&host, &crate::live::resolve(state)?)
 }
 
-/// Undoes plans, newest first. A change that somebody else has changed since is kept, and so is its
-/// journal.
+/// Undoes the chosen plans, newest first. A change that somebody else has changed since is kept,
+/// and so is its journal.
 ///
 /// # Errors
 /// If another run holds the lock, there is no such plan, or a later plan changed the same thing.
@@ -151,7 +151,7 @@ pub fn undo_plans(state: &Path, which: UndoTarget<'_>) -> Result<Vec<Recovered>,
     }
 }
 
-/// Keeps a plan that is on trial.
+/// Confirms a plan that is on trial, so that it is not undone automatically.
 ///
 /// # Errors
 /// If no plan of that number or id is on trial, or another run holds the lock.

@@ -29,20 +29,20 @@ const WANTED: &str = "/etc/systemd/system/swap.target.wants/pagewise-zram0.servi
 pub(super) const SWAP_FILE: &str = "/var/pagewise-swap-0";
 const THEIRS: &str = "/dev/zram0";
 
-/// A step without its current value.
+/// A step of a random plan, without the current value of its target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Wish {
     Knob(&'static str, u32),
-    /// A file, and the index of its contents.
+    /// Writes a file: its path, and the index of its contents.
     File(&'static str, u32),
     Mask,
     Wanted,
     Units,
-    /// A new device, or one with this number.
+    /// Creates a zram device; `Some` is the number that it must get.
     AddZram(Option<u32>),
-    /// A swap file, with a priority or without one.
+    /// Creates a swap file; `None` if the kernel chooses its priority.
     AddSwapFile(Option<i16>),
-    /// Another priority for the machine's own swap.
+    /// Gives the machine's own swap another priority.
     Raise(i16),
     Drain,
 }
@@ -109,7 +109,7 @@ pub(super) fn text_of(seed: u32) -> String {
     format!("vm.swappiness = {}\n", 60 + seed)
 }
 
-/// The plan with these changes, as it would be made for this machine.
+/// The plan with these steps, as it would be made for this machine.
 pub(super) fn plan_for(fake: &Fake, wishes: &[Wish]) -> Plan {
     let state = fake.world().state.clone();
     let mut steps: Vec<Step> = Vec::new();
@@ -274,7 +274,7 @@ fn state(fake: &Fake) -> State {
     fake.world().state.clone()
 }
 
-/// Everything that the journals name as in force, in words.
+/// All changes that the journals name as in force, in words.
 fn names_in_force(fake: &Fake) -> String {
     let journals = read_journals(fake, STATE).expect("a folder that can be read");
     let open = journals.iter().flat_map(|it| it.reading.open_changes());
@@ -329,7 +329,7 @@ fn deduplicate(mut wishes: Vec<Wish>) -> Vec<Wish> {
     wishes
 }
 
-/// A machine and a plan that fits it.
+/// Generates a machine and a plan that fits it.
 fn case() -> impl Strategy<Value = (Machine, Vec<Wish>)> {
     let wishes = prop::collection::vec(wish(), 1..7).prop_map(deduplicate);
     (machine(), wishes).prop_filter("the plan fits", |(machine, wishes)| {
@@ -338,7 +338,7 @@ fn case() -> impl Strategy<Value = (Machine, Vec<Wish>)> {
     })
 }
 
-/// Number of writes that applying the plan takes.
+/// Number of writes to the machine that applying the plan takes.
 fn writes(machine: Machine, wishes: &[Wish]) -> usize {
     let fake = machine.make();
     let plan = plan_for(&fake, wishes);

@@ -32,40 +32,41 @@ use pagewise_model::undo::Return;
 /// How to apply a plan.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// How long programs are observed after the last step.
+    /// How long programs are observed after the last step of the plan.
     pub settle: Duration,
-    /// Length of the trial: after it the plan is undone unless it was confirmed. `None`: no trial.
+    /// Time after which the plan is undone unless it was confirmed; `None` if it is applied
+    /// without a trial.
     pub trial: Option<Duration>,
-    /// Set by the caller to stop the run.
+    /// A flag that the caller sets to stop the run.
     pub stop: Arc<AtomicBool>,
 }
 
-/// Reported while a plan is applied.
+/// A message to the caller while a plan is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress<'a> {
     /// A step starts: its number from 1, the number of steps, and what it changes.
     Step(usize, usize, &'a str),
-    /// Programs are observed for this time.
+    /// The steps are done, and programs are observed for this time.
     Settling(Duration),
 }
 
-/// A plan that was not applied completely.
+/// The error of a plan that was not applied completely.
 #[derive(Debug, thiserror::Error)]
 #[error("step {number} of {steps}, {what}")]
 pub struct Failed {
     /// The number of the failed step, from 1.
     pub number: usize,
-    /// The number of steps.
+    /// How many steps the plan has.
     pub steps: usize,
     /// What the step was to change.
     pub what: String,
-    /// For each change that was made, whether it was undone; last first.
+    /// For each change that the plan had made, whether it was undone; the last change comes first.
     pub returns: Vec<Return>,
-    /// Ids of the steps that are kept because swap was disabled.
+    /// Ids of the steps that are not undone, because swap was disabled meanwhile.
     pub stay: Vec<String>,
     /// The journal's id for `pagewise undo`, if the journal names changes that are in force.
     pub journal: Option<String>,
-    /// The error.
+    /// Why the step failed.
     pub source: Error,
 }
 
@@ -113,7 +114,7 @@ impl Advice for Failed {
     }
 }
 
-/// Applies the plan.
+/// Applies a checked plan under a journal of its own.
 pub(crate) fn carry_out(
     host: Box<dyn HostOps + Send>,
     folder: &str,
@@ -207,7 +208,8 @@ fn undo_failed(
     Failed { returns, stay, journal: journal.filter(|_| is_left), ..failed }
 }
 
-/// Carries out one step. Returns the change that disabled a swap area if the step drained one.
+/// Carries out one step of the plan. Returns the change that disabled a swap area if the step
+/// drained one.
 fn carry_out_step(
     changes: &mut Transaction,
     step: &StepDone,
@@ -240,7 +242,7 @@ fn refuse_unless(is_as_checked: bool, what: &str) -> Result<(), Error> {
     Err(Error::Stale { what: what.to_owned(), planned, found })
 }
 
-/// Writes a setting.
+/// Writes a setting, as a step of the plan.
 fn set(changes: &mut Transaction, setting: &SettingChange) -> Result<(), Error> {
     changes.make(RecordedChange::Setting(setting.clone()), |host| {
         refuse_unless(knob::has_value(host, &setting.path, &setting.old)?, &setting.name)?;
@@ -249,7 +251,7 @@ fn set(changes: &mut Transaction, setting: &SettingChange) -> Result<(), Error> 
     Ok(())
 }
 
-/// Writes a configuration file.
+/// Writes a configuration file, as a step of the plan.
 fn write_file(changes: &mut Transaction, file: &FileChange) -> Result<(), Error> {
     changes.make_folders(&file.path)?;
     changes.make(RecordedChange::File(file.clone()), |host| {
@@ -264,7 +266,7 @@ fn write_file(changes: &mut Transaction, file: &FileChange) -> Result<(), Error>
     Ok(())
 }
 
-/// Creates a link.
+/// Creates a symbolic link, as a step of the plan.
 fn make_link(changes: &mut Transaction, link: &LinkChange) -> Result<(), Error> {
     changes.make_folders(&link.path)?;
     changes.make(RecordedChange::Link(link.clone()), |host| {
@@ -279,7 +281,7 @@ fn make_link(changes: &mut Transaction, link: &LinkChange) -> Result<(), Error> 
     Ok(())
 }
 
-/// Creates swap on zram.
+/// Creates swap on a zram device, as a step of the plan.
 fn add_zram_swap(changes: &mut Transaction, swap: &ZramSwapToAdd) -> Result<(), Error> {
     let ZramSwapToAdd { device, lasts, to } = swap;
     let spec = ZramSpec {
@@ -308,7 +310,7 @@ fn add_zram_swap(changes: &mut Transaction, swap: &ZramSwapToAdd) -> Result<(), 
     enable_swap(changes, EnabledSwap { area, diskseq, zram }, Some(to.priority))
 }
 
-/// Sets up an existing device that has no size.
+/// Sets up an existing zram device that has no size.
 fn set_zram_size(changes: &mut Transaction, number: u32, spec: &ZramSpec) -> Result<(), Error> {
     let device = zram::device(changes.host(), number)
         .ok_or(Error::Absent { what: format!("zram{number}"), why: "it has no diskseq" })?;
@@ -327,8 +329,8 @@ fn add_swap_file(changes: &mut Transaction, file: &SwapFileToAdd) -> Result<(), 
     enable_swap(changes, swap, to.priority)
 }
 
-/// Writes a swap header to the area, enables it and reads back its priority; with `None` the kernel
-/// must have chosen a negative one.
+/// Writes a swap header to a device or file, enables it and reads back its priority; with `None`
+/// the kernel must have chosen a negative one.
 fn enable_swap(
     changes: &mut Transaction,
     swap: EnabledSwap,
@@ -390,8 +392,8 @@ fn disable_swap(
 
 /// Interval at which the stop flag is checked.
 const NAP: Duration = Duration::from_millis(100);
-/// Programs are under pressure if all of them wait for memory for more than this percentage of the
-/// time, and twice as long as before.
+/// Percentage of the time. Programs are under pressure if all of them wait for memory for more
+/// than this, and twice as long as before.
 const MOST_WAITING: u64 = 10;
 
 /// Observes programs for some time after the last step.

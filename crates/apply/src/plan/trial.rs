@@ -23,8 +23,8 @@ const UNIT: &str = "/etc/systemd/system/pagewise-unconfirmed.service";
 const LINK: &str = "/etc/systemd/system/sysinit.target.wants/pagewise-unconfirmed.service";
 const LINKED: &str = "../pagewise-unconfirmed.service";
 
-/// The unit that runs at each boot until the plan is confirmed: before the plan's files are
-/// applied, and before swap is enabled.
+/// Text of the systemd unit that runs at each boot until the plan is confirmed: before the plan's
+/// files are applied, and before swap is enabled.
 fn unit_text(program: &str, state: &str) -> String {
     format!(
         "\
@@ -47,8 +47,8 @@ ExecStart={program} undo --unconfirmed
     )
 }
 
-/// Sets up the timer and the unit. They are removed when the plan is undone, or when it is
-/// confirmed.
+/// Sets up the timer and the unit that undo a plan unless it is confirmed. They are removed when
+/// the plan is undone, or when it is confirmed.
 pub(crate) fn arm(changes: &mut Transaction, state: &str, time: Duration) -> Result<(), Error> {
     let program = changes.host().program().doing(|| "the path of this program".to_owned())?;
     for path in [&program, state] {
@@ -75,7 +75,7 @@ pub(crate) fn arm(changes: &mut Transaction, state: &str, time: Duration) -> Res
     Ok(())
 }
 
-/// Refuses if a plan is on trial.
+/// Refuses to go on if a plan is on trial.
 pub(crate) fn refuse_if_on_trial(journals: &[PlanJournal]) -> Result<(), Error> {
     match journals.iter().find(|it| it.reading.trial_end().is_some()) {
         None => Ok(()),
@@ -100,7 +100,7 @@ pub(crate) fn undo_unconfirmed(
     Ok(over.map(|it| recover_one(host, &it.path, Conflicts::Keep, &boot_id).0).collect())
 }
 
-/// Keeps a plan that is on trial. When this returns, nothing undoes it automatically any more.
+/// Confirms a plan that is on trial. When this returns, nothing undoes it automatically any more.
 pub(crate) fn confirm(host: &mut dyn HostOps, folder: &str, id: &str) -> Result<(), Error> {
     let journals = read_journals(host, folder)?;
     let on_trial = |it: &&PlanJournal| it.reading.trial_end().is_some();

@@ -14,20 +14,20 @@ use crate::journal::{
 };
 use crate::recover::{Conflicts, boot_id, recover_one};
 
-/// Which plans to undo.
+/// Which of the applied plans are undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UndoTarget<'a> {
-    /// Plans that were interrupted.
+    /// Plans whose run was interrupted before it had applied or undone them.
     Interrupted,
     /// Plans on trial that were not confirmed in time or before a reboot.
     Unconfirmed,
-    /// One plan, by the number of its journal or by its id.
+    /// The plan with this journal number or plan id.
     One(&'a str),
-    /// All plans.
+    /// All plans that have a journal.
     All,
 }
 
-/// A journal of a plan.
+/// A journal of a plan, as far as it was read.
 #[derive(Debug)]
 pub(crate) struct PlanJournal {
     pub(crate) path: String,
@@ -63,7 +63,7 @@ pub(crate) fn plans_in_force(host: &dyn HostOps, folder: &str) -> Result<Vec<InF
     Ok(in_force.collect())
 }
 
-/// Refuses if a plan is neither fully applied nor undone.
+/// Refuses to go on if a plan is neither fully applied nor undone.
 pub(crate) fn refuse_if_interrupted(journals: &[PlanJournal]) -> Result<(), Error> {
     match journals.iter().find(|it| it.is_read && !it.reading.is_applied()) {
         None => Ok(()),
@@ -103,8 +103,8 @@ pub(crate) fn undo(
         match meant.as_slice() {
             [] => return Err(Error::NoJournal { id: id.to_owned(), known }),
             [one] => refuse_if_changed_later(one, &journals)?,
-            // a plan that was applied again after a change has several journals: undo each, newest
-            // first
+            // a plan that was applied again after a change has several journals; all are undone,
+            // newest first
             _ => {}
         }
     }
@@ -114,7 +114,7 @@ pub(crate) fn undo(
     Ok(undone.collect())
 }
 
-/// Refuses if a later plan has changed the same thing.
+/// Refuses to undo a plan if a later one has changed the same setting, file or device.
 fn refuse_if_changed_later(one: &PlanJournal, journals: &[PlanJournal]) -> Result<(), Error> {
     let own: Vec<String> = one.reading.open_changes().iter().flat_map(targets).collect();
     let later = journals.iter().skip_while(|it| it.path != one.path).skip(1);
@@ -128,7 +128,7 @@ fn refuse_if_changed_later(one: &PlanJournal, journals: &[PlanJournal]) -> Resul
     Ok(())
 }
 
-/// The files, settings and devices that a change affects.
+/// Names of the files, settings and devices that a change affects.
 fn targets(open: &OpenChange) -> Vec<String> {
     match &open.change {
         RecordedChange::Setting(setting) => vec![setting.path.clone(), setting.back.path.clone()],

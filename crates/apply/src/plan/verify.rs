@@ -19,23 +19,23 @@ use crate::plan::check::{
 };
 use crate::plan::undo::PlanJournal;
 
-/// Which plan to compare with the machine.
+/// Which plans are compared with the machine.
 #[derive(Debug, Clone, Copy)]
 pub enum VerifyTarget<'a> {
-    /// Every plan that is in force.
+    /// All plans in force.
     All,
-    /// One that is in force, by the number of its journal or by its id.
+    /// The plan in force with this journal number or plan id.
     One(&'a str),
-    /// This plan, whether it is in force or not.
+    /// The given plan, whether it is in force or not.
     Document(&'a Plan),
 }
 
 /// What a step is compared with, besides the machine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Context<'a> {
-    /// The journal of the plan, if it is in force.
+    /// The journal of the plan that is compared, if the plan is in force.
     pub(crate) journal: Option<&'a Reading>,
-    /// The journals of plans that were applied later.
+    /// The journals of plans that were applied after the compared one.
     pub(crate) later: &'a [&'a Reading],
     pub(crate) configuration: &'a Configuration,
 }
@@ -50,7 +50,7 @@ pub(crate) fn verify(
     Verified { plan: plan.id.clone(), journal, steps: steps.collect(), gains: Vec::new() }
 }
 
-/// Compares plans that are in force, or a plan document.
+/// Compares plans in force, or a plan document, with the machine.
 pub(crate) fn verify_journals(
     host: &dyn HostOps,
     journals: &[PlanJournal],
@@ -136,7 +136,8 @@ fn has_same_target(plan: &Plan, change: &Change) -> bool {
     own.is_some() && plan.steps.iter().any(|step| target(&step.change) == own)
 }
 
-/// khugepaged raises this setting by itself, so a larger value is not a difference.
+/// The setting of which a larger value is not a difference, because khugepaged raises it by
+/// itself.
 const AT_LEAST: &str = "vm.min_free_kbytes";
 
 fn compare_setting(
@@ -175,7 +176,8 @@ fn compare_setting(
     Ok(differences)
 }
 
-/// Lines of configuration files that set a knob, with their values; the last one wins.
+/// Where configuration files set a knob, and the value of each such line, in the order of
+/// application; the last one wins.
 fn setters(name: &str, configuration: &Configuration) -> Vec<(String, String)> {
     let is_it = |setting: &&PersistentSetting| {
         let is_of_knob =
@@ -239,8 +241,8 @@ fn first_difference(planned: &str, found: &str) -> (String, String) {
     }
 }
 
-/// The swap area that a step created, if it is as planned: `area`, or if files of the plan create
-/// it at each boot, one with another number.
+/// The swap area that a step of the plan created, if it is set up as planned: `area`, or another
+/// zram device if files of the plan create the area at each boot.
 fn compare_zram_swap(
     host: &dyn HostOps,
     area: String,

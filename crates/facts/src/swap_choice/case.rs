@@ -11,11 +11,11 @@ use pagewise_model::{
 
 use super::decision::SwapEvidence;
 
-/// What is not known, worded as the end of "it is not known …".
+/// A fact that is not known, worded as the end of "it is not known …".
 #[derive(Debug)]
 pub(crate) struct Missing(pub(crate) String);
 
-/// A machine, and what was measured on it.
+/// A machine and the measurements from which the decision between zram and zswap is made.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Case<'a> {
     pub(crate) interval: &'a Interval,
@@ -23,20 +23,20 @@ pub(crate) struct Case<'a> {
     pub(crate) evidence: &'a SwapEvidence,
 }
 
-/// Slots of swap on disks: zswap needs one for each page that it stores.
+/// Free and needed slots of swap on disks: zswap needs one slot for each page that it stores.
 #[derive(Debug)]
 pub(crate) struct Slots {
     pub(crate) free: Bytes,
-    /// Uncompressed size of the pages in a full pool.
+    /// Uncompressed size of the pages that a full zswap pool holds.
     pub(crate) wanted: Bytes,
 }
 
 /// Cgroups whose settings keep zswap from storing their memory.
 #[derive(Debug)]
 pub(crate) struct ClosedToZswap<'a> {
-    /// The one with the most memory.
+    /// Of these cgroups, the one with the most memory.
     pub(crate) group: &'a Cgroup,
-    /// The cgroup file with the value 0.
+    /// The cgroup file whose value 0 keeps zswap from storing the memory.
     pub(crate) file: &'static str,
     /// Anonymous memory of all these groups, in RAM and in swap.
     pub(crate) held: Bytes,
@@ -47,7 +47,8 @@ pub(crate) struct ClosedToZswap<'a> {
 type PickLimit = fn(&Cgroup) -> &Reading<Limit>;
 type PickCount = fn(&Cgroup) -> &Reading<u64>;
 
-/// The value; `None` if the kernel does not have it.
+/// The value of a reading; `None` if the kernel does not have it. An error if it could not be
+/// read.
 fn read_asked<'a, T>(reading: &'a Reading<T>, what: &str) -> Result<Option<&'a T>, Missing> {
     match &reading.outcome {
         Outcome::Value(value) => Ok(Some(value)),
@@ -56,7 +57,7 @@ fn read_asked<'a, T>(reading: &'a Reading<T>, what: &str) -> Result<Option<&'a T
     }
 }
 
-/// A value that is required for an answer.
+/// The value of a reading without which no answer is possible.
 fn read_needed<T: Copy>(reading: &Reading<T>, what: &str) -> Result<T, Missing> {
     read_asked(reading, what)?.copied().ok_or_else(|| Missing(what.to_owned()))
 }
@@ -134,7 +135,8 @@ impl<'a> Case<'a> {
         tiers::disk_kind(&tier.disk, is_guest)
     }
 
-    /// A cgroup (version 2) with anonymous memory that reached its limit during the interval.
+    /// The first cgroup (version 2) with anonymous memory that reached its limit during the
+    /// interval.
     pub(crate) fn group_at_limit(&self) -> Result<Option<&'a Cgroup>, Missing> {
         const LIMITS: [(PickLimit, PickCount); 2] = [
             (|group| &group.max, |group| &group.events.max),

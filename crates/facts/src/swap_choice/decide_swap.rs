@@ -20,15 +20,15 @@ use super::decision::{Compression, Settled, SwapDecision, SwapEvidence, ZswapSet
 use super::words;
 use super::zram::{DENSE, FAST, algorithm, size_mib, zram_size};
 
-/// Below this ratio, compression frees less than a tenth of what is swapped.
+/// Compression ratio below which compression frees less than a tenth of what is swapped.
 const LEAST_RATIO: f64 = 1.1;
 /// The share of incompressible pages with which zram and zswap were measured to differ.
 const MUCH_INCOMPRESSIBLE: f64 = 0.3;
-/// Below this share of cold pages, the shrinker has little to write to disk; in the guests it was
-/// 0.35.
+/// Share of cold pages below which zswap's shrinker has little to write to disk; in the guests it
+/// was 0.35.
 const LITTLE_COLD: f64 = 0.1;
 
-/// Decides which of the two suits this machine.
+/// Decides whether zram or zswap suits this machine.
 #[must_use]
 pub fn decide_swap(interval: &Interval, evidence: &SwapEvidence) -> SwapDecision {
     let case = Case { interval, host: &interval.end, evidence };
@@ -145,7 +145,8 @@ fn in_use(case: &Case<'_>, disks: &[&Tier]) -> Result<Option<Settled>, Missing> 
     Ok(full.map(|tier| words::zram_full(case, tier, disks[0])))
 }
 
-/// Algorithm and size, as recommended by findings, `bench` and `scan`.
+/// The compression algorithm and size of a zram device, as findings, `bench` and `scan` recommend
+/// them.
 fn zram_settings(case: &Case<'_>) -> (Name, Bytes) {
     let host = case.host;
     let chosen = || host.zram.first().and_then(algorithm).cloned();
@@ -157,8 +158,8 @@ fn zram_settings(case: &Case<'_>) -> (Name, Bytes) {
     case.evidence.zram.clone().unwrap_or_else(usual)
 }
 
-/// Settings for zswap. Values that the user has chosen are kept: the compressor if zswap is
-/// enabled, and the pool size.
+/// The settings that are recommended for zswap. Values that the user has chosen are kept: the
+/// compressor if zswap is enabled, and the pool size.
 fn zswap_settings(case: &Case<'_>) -> ZswapSettings {
     let zswap = &case.host.zswap;
     ZswapSettings {
@@ -168,8 +169,9 @@ fn zswap_settings(case: &Case<'_>) -> ZswapSettings {
     }
 }
 
-/// The compressor for zswap: the current one if zswap is enabled; otherwise the fast one, or the
-/// one with the best ratio if using little memory is more important and the kernel has it.
+/// The compressor that is recommended for zswap: the current one if zswap is enabled; otherwise
+/// the fast one, or the one with the best ratio if using little memory is more important and the
+/// kernel has it.
 #[must_use]
 pub fn zswap_compressor(host: &Snapshot, is_density_wanted: bool) -> Name {
     let zswap = &host.zswap;
@@ -179,7 +181,7 @@ pub fn zswap_compressor(host: &Snapshot, is_density_wanted: bool) -> Name {
 }
 
 fn pool_percent(host: &Snapshot) -> u64 {
-    /// The kernel's default.
+    /// The kernel's default for `max_pool_percent`, in percent of RAM.
     const POOL_PERCENT: u64 = 20;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 100")]
     let percent = host.zswap.max_pool_percent.get().map(|percent: Percent| percent.get() as u64);

@@ -8,10 +8,10 @@ use pagewise_model::{Bytes, Name};
 pub enum Compression {
     /// Swap on a device in compressed RAM.
     Zram,
-    /// zswap with its shrinker, in front of swap on a disk.
+    /// Swap on a disk, with zswap and its shrinker in front of it.
     Zswap,
-    /// Not at all: the data does not compress, the kernel has neither, or swap is managed by
-    /// something else.
+    /// Swapped pages are not compressed: the data does not compress, the kernel has neither zram
+    /// nor zswap, or swap is managed by something else.
     Neither,
 }
 
@@ -20,13 +20,13 @@ pub enum Compression {
 pub struct SwapEvidence {
     /// Compression ratio of the memory in use: original bytes per byte of memory used.
     pub ratio: Option<f64>,
-    /// Share of incompressible pages, 0 to 1.
+    /// Share of the measured pages that do not compress, 0 to 1.
     pub incompressible: Option<f64>,
-    /// Share of pages that were not used recently, 0 to 1.
+    /// Share of the measured pages that were not used recently, 0 to 1.
     pub cold: Option<f64>,
-    /// The result of a trial with the user's own command.
+    /// The result of a trial of zram against zswap with the user's own command.
     pub trial: Option<SwapTrial>,
-    /// Algorithm and size for zram, if a measurement has determined them.
+    /// Compression algorithm and size for a zram device, if a measurement has determined them.
     pub zram: Option<(Name, Bytes)>,
     /// Whether using little memory is more important than using little CPU time.
     pub is_density_wanted: bool,
@@ -35,38 +35,38 @@ pub struct SwapEvidence {
 /// A trial of zram against zswap with a clear result.
 #[derive(Debug, Clone)]
 pub struct SwapTrial {
-    /// The better one.
+    /// Which of the two did better.
     pub better: Compression,
-    /// The result, in a sentence without its full stop.
+    /// The result of the trial, as a sentence without its full stop.
     pub told: String,
 }
 
-/// Settings of zswap.
+/// The settings of zswap that a decision contains.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ZswapSettings {
     /// Name of the compressor in the kernel's crypto API.
     pub compressor: Name,
-    /// Limit of the pool, in percent of RAM.
+    /// Limit of the size of zswap's pool, in percent of RAM.
     pub max_pool_percent: u64,
-    /// Whether the kernel has the shrinker, which is then to be enabled.
+    /// Whether the kernel has zswap's shrinker, which is then to be enabled.
     pub has_shrinker: bool,
 }
 
-/// zram or zswap, and why.
+/// The decision between zram and zswap, and its reasons.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SwapDecision {
-    /// The choice; `None` if it is undecided.
+    /// The choice between zram and zswap; `None` if it is undecided.
     pub choice: Option<Compression>,
     /// The main reason, and what speaks against the choice, in two sentences.
     pub why: String,
     /// What would change the decision, in a sentence.
     pub changes: String,
-    /// Algorithm and size for a zram device, if one is created.
+    /// Compression algorithm and size for a zram device, if one is created.
     pub zram: (Name, Bytes),
     /// Settings of zswap, if it is used.
     pub zswap: ZswapSettings,
-    /// The command that measures both with the user's own program; `None` if the kernel lacks one
-    /// of the two.
+    /// The command that measures zram and zswap with the user's own program; `None` if the kernel
+    /// lacks one of the two.
     pub trial: Option<String>,
 }
 
@@ -75,14 +75,14 @@ impl SwapDecision {
     /// colon.
     #[must_use]
     pub fn argument(&self) -> String {
-        // it follows a colon, so it starts in lower case
+        // the reason follows a colon, so it starts in lower case
         let mut letters = self.why.chars();
         let first = letters.next().map(|letter| letter.to_ascii_lowercase());
         let why: String = first.into_iter().chain(letters).collect();
         format!("{why} {}", self.next())
     }
 
-    /// What would change the decision, and how to measure it.
+    /// Text that says what would change the decision, and how to measure it.
     #[must_use]
     pub fn next(&self) -> String {
         let Some(trial) = &self.trial else { return self.changes.trim_end_matches('.').to_owned() };
@@ -93,7 +93,7 @@ impl SwapDecision {
     }
 }
 
-/// The choice and its reasons, without settings.
+/// The decision and its reasons, without settings.
 #[derive(Debug)]
 pub(crate) struct Settled {
     pub(crate) choice: Option<Compression>,

@@ -8,7 +8,7 @@ use pagewise_model::{Bytes, Cgroup, FeatureState, Name, Tier, shell_quoted};
 use super::case::{Case, ClosedToZswap, Missing, Slots};
 use super::decision::{Compression, Settled, SwapTrial, ZswapSettings};
 
-/// The effect of the shrinker in the guests: docs/zram-or-zswap.md.
+/// The effect of zswap's shrinker, measured in guests: docs/zram-or-zswap.md.
 const FEWER_READS: &str = "in guests with 6.12 and 7.2, zswap with its shrinker read 25 to 64 % fewer pages from a \
                            disk than zram with as much RAM in front of it (docs/zram-or-zswap.md)";
 const BY_TRIAL: &str = "A trial with your own programs decides.";
@@ -104,7 +104,7 @@ pub(crate) fn zram_alone(case: &Case<'_>, percent: u64) -> Settled {
     )
 }
 
-/// What happens when a zram device in front of a disk is full.
+/// A sentence that says what happens when a zram device in front of a disk is full.
 fn when_full(disk: &Tier) -> String {
     format!(
         "When zram is full, the kernel writes newer pages to {} while older ones stay in RAM",
@@ -112,7 +112,8 @@ fn when_full(disk: &Tier) -> String {
     )
 }
 
-/// What that cost in guests, compared with no zram at all: docs/zram-or-zswap.md.
+/// What a full zram device in front of a disk cost in guests, compared with no zram at all;
+/// measured in docs/zram-or-zswap.md.
 const FULL_READS: &str = "in guests with 6.12, a full zram device in front of a disk made the kernel read 1.7 to 2.1 \
                           times as many pages from this disk as without zram";
 
@@ -302,7 +303,8 @@ pub(crate) fn zswap(case: &Case<'_>, disk: &Tier, slots: &Slots) -> Settled {
     Settled { choice: Some(Compression::Zswap), why, changes: changes.to_owned() }
 }
 
-/// The command that compares both with the user's own program, with the settings recommended here.
+/// The command that compares zram and zswap with the user's own program, with the settings
+/// recommended here.
 pub(crate) fn trial_command(
     case: &Case<'_>,
     (algorithm, size): &(Name, Bytes),

@@ -13,15 +13,16 @@
 use crate::ratio::{ASSUMED_RATIO, measured_ratio};
 use pagewise_model::{Bytes, Name, ParetoPoint, Picks, Ratio, Snapshot, Zram, ZramChoice};
 
-/// Upper limit whatever the ratio: the slot table takes RAM from the start, and the ratio can get
-/// worse.
+/// Upper limit of the disksize, as a multiple of RAM, whatever the ratio: the slot table takes RAM
+/// from the start, and the ratio can get worse.
 const MOST_TIMES_RAM: f64 = 2.0;
-/// The fastest to read on every CPU that we measured; `pagewise bench` measures it on this memory.
+/// The compression algorithm that is fastest to read on every CPU that we measured; `pagewise
+/// bench` measures it on this memory.
 pub const FAST: &str = "lz4";
-/// The kernel's algorithm with the best compression ratio.
+/// The compression algorithm of the kernel with the best ratio.
 pub const DENSE: &str = "zstd";
 
-/// The recommended disksize for one device, in whole MiB.
+/// The recommended disksize of one zram device for this host, in whole MiB.
 pub fn size_mib(host: &Snapshot) -> u64 {
     let Some(ram) = host.memory.total.get() else { return 512 };
     zram_size(ram, measured_ratio(host).map(Ratio::get)).get() >> 20
@@ -36,8 +37,8 @@ pub fn zram_size(ram: Bytes, ratio: Option<f64>) -> Bytes {
     Bytes::new((size >> 20).max(1) << 20)
 }
 
-/// The recommended algorithm: the device's own if it was chosen by the user, otherwise the fastest
-/// that the kernel offers.
+/// The compression algorithm that is recommended for a zram device: the device's own if it was
+/// chosen by the user, otherwise the fastest that the kernel offers.
 pub fn algorithm(device: &Zram) -> Option<&Name> {
     let offered = device.algorithm.value()?;
     let chosen = device.initialised.get() == Some(true);

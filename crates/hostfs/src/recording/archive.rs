@@ -21,7 +21,7 @@ const MAX_WINDOW_LOG: u32 = 24;
 
 type Peeked<R> = Chain<Cursor<Vec<u8>>, R>;
 
-/// Adds the contents of an archive to `parts`; problems with it are noted there.
+/// Adds the contents of an archive to `parts`, and notes problems with the archive there.
 pub(super) fn unpack(bytes: impl Read, mut parts: Parts) -> Parts {
     let outcome = match peek(bytes) {
         Ok((true, stream)) => unpack_zstd(stream, &mut parts),
@@ -43,7 +43,7 @@ const OTHERS: [(&[u8], &str); 5] = [
     (b"\x7fELF", "a program"),
 ];
 
-/// Position of tar's magic number in its first header.
+/// Position of tar's magic number in the first header of an archive.
 const TAR_MARK: std::ops::Range<usize> = 257..262;
 
 /// What a file with this beginning is instead of an archive; `None` if it may be an archive.
@@ -53,7 +53,7 @@ fn other_kind(first: &[u8]) -> Option<String> {
     match known {
         Some((_, kind)) => Some((*kind).to_owned()),
         None if first.is_empty() || first.starts_with(&ZSTD) || is_tar => None,
-        // its contents are not shown, because root can be made to open any file
+        // the contents of the file are not shown, because root can be made to open any file
         None => Some("a file of another kind".to_owned()),
     }
 }
@@ -93,8 +93,8 @@ fn unpack_tar<R: Read>(stream: Take<R>, parts: &mut Parts) -> std::io::Result<()
     }
 }
 
-/// Size of a header. An archive ends with headers of zeros; without them, one that was cut between
-/// two files would look complete.
+/// Size of a header in a tar archive, in bytes. An archive ends with headers of zeros; without
+/// them, one that was cut between two files would look complete.
 const BLOCK: usize = 512;
 
 /// A stream, and the number of zero bytes that it ended with so far.
@@ -113,8 +113,8 @@ impl<R: Read> Read for ZeroRun<R> {
     }
 }
 
-/// Exact up to [`BLOCK`]. Every file is padded with zeros, so they are counted 16 at a time: one at
-/// a time took 5 % of the time of a report.
+/// Number of zero bytes at the end, exact up to [`BLOCK`]. Every file is padded with zeros, so
+/// they are counted 16 at a time: one at a time took 5 % of the time of a report.
 fn trailing_zeros(bytes: &[u8]) -> usize {
     const STEP: usize = 16;
     let is_zero = |chunk: &&[u8]| {
@@ -125,14 +125,14 @@ fn trailing_zeros(bytes: &[u8]) -> usize {
     chunks * STEP + rest.take_while(|&&byte| byte == 0).count()
 }
 
-/// Why reading entries ended.
+/// Why reading the entries of an archive ended.
 enum ReadEnd {
     All,
     Full,
 }
 
-/// Headers are read raw, because the tar crate would read a long name into memory whatever its
-/// length.
+/// Adds each entry of an archive to `parts`. Headers are read raw, because the tar crate would
+/// read a long name into memory whatever its length.
 fn take_entries(archive: &mut Archive<impl Read>, parts: &mut Parts) -> std::io::Result<ReadEnd> {
     let mut long = LongNames::default();
     for entry in archive.entries()?.raw(true) {
@@ -158,12 +158,12 @@ fn take_entries(archive: &mut Archive<impl Read>, parts: &mut Parts) -> std::io:
 #[derive(Debug, Default)]
 struct LongNames {
     path: Option<Vec<u8>>,
-    /// The target of a link.
+    /// The target of the entry, if it is a link.
     target: Option<Vec<u8>>,
 }
 
-/// The path of the next entry, if it is too long for its header. A path that is longer than any in
-/// a recording is cut, and refused for its length anyway.
+/// Reads the path of the next entry, which is too long for the entry's header. A path that is
+/// longer than any in a recording is cut, and refused for its length anyway.
 fn gnu_path(entry: &mut impl Read) -> std::io::Result<Vec<u8>> {
     let mut path = Vec::new();
     entry.take(MAX_PATH as u64 + 2).read_to_end(&mut path)?;
@@ -173,10 +173,10 @@ fn gnu_path(entry: &mut impl Read) -> std::io::Result<Vec<u8>> {
     Ok(path)
 }
 
-/// Maximum size of the pax headers of one file.
+/// Maximum size of the pax headers of one file, in bytes.
 const MAX_PAX: u64 = 64 << 10;
 
-/// The same from pax headers, which may also contain other attributes.
+/// Reads the names of the next entry from pax headers, which may also contain other attributes.
 fn pax_names(entry: &mut impl Read) -> std::io::Result<LongNames> {
     let mut output = Vec::new();
     entry.take(MAX_PAX + 1).read_to_end(&mut output)?;
@@ -214,8 +214,8 @@ fn take_entry(
     Ok(parts.take(&path, bytes))
 }
 
-/// The path of a file to be taken. `None` for folders, and with a problem noted for everything that
-/// a recording never contains.
+/// The path of an archive entry that is to be read. `None` for folders, and with a problem noted
+/// for everything that a recording never contains.
 fn acceptable(raw: &[u8], kind: EntryType, shown: &str, parts: &mut Parts) -> Option<String> {
     if kind.is_dir() {
         return None;

@@ -7,34 +7,34 @@ use std::path::PathBuf;
 /// Why a recording cannot be used at all.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// It cannot be opened.
+    /// The recording cannot be opened.
     #[error("{}", path.display())]
     Io {
-        /// The recording.
+        /// The path of the recording.
         path: PathBuf,
         /// The error of the system call.
         source: std::io::Error,
     },
-    /// It is neither a file nor a folder.
+    /// The path is that of neither a file nor a folder.
     #[error("{}: expected a folder or a .tar.zst file, found {found}", path.display())]
     WrongKind {
-        /// The recording.
+        /// The path of the recording.
         path: PathBuf,
-        /// Its type.
+        /// What the path is instead, such as a device.
         found: &'static str,
     },
     /// A folder that does not contain files of a host.
     #[error("{}: expected host.toml or a folder proc in it, found neither", path.display())]
     NoHost {
-        /// The folder.
+        /// The path of the folder.
         path: PathBuf,
     },
     /// An archive that does not contain files of a host.
     #[error("{label}: expected a recording (.tar.zst with host.toml in it), found {found}")]
     NoRecording {
-        /// Its name in messages.
+        /// Name of the archive in messages.
         label: String,
-        /// What it is instead.
+        /// What the archive is instead.
         found: String,
     },
 }

@@ -16,7 +16,7 @@ use super::manifest::FILE;
 use super::parts::{Full, Parts, refused_path};
 use crate::kind::kind;
 
-/// Whether the folder contains `name`.
+/// Whether the folder of a recording contains an entry `name`.
 pub(super) fn holds(folder: &OwnedFd, name: &str) -> bool {
     open_beneath(folder, name, OFlags::PATH).is_ok()
 }
@@ -35,7 +35,7 @@ pub(super) fn load(folder: &OwnedFd) -> Parts {
 fn visit(root: &OwnedFd, path: &str, depth: usize, parts: &mut Parts) -> Result<(), Full> {
     let file_type = match type_of(root, path) {
         Ok(file_type) => file_type,
-        // A recording of one time has no `start`.
+        // a recording of one time has no folder `start`
         Err(Errno::NOENT) if depth == 0 => return Ok(()),
         Err(Errno::ACCESS | Errno::PERM) => return parts.deny(path),
         Err(errno) => {

@@ -12,22 +12,22 @@ use serde::{Deserialize, Serialize};
 use super::problem::PartProblem;
 use crate::answer::{Entry, Facts, Refusal};
 
-/// Its path in a recording.
+/// Path of the manifest in a recording.
 pub(super) const FILE: &str = "host.toml";
 
-/// The value of [`Manifest::format`].
+/// The format that this version writes, as [`Manifest::format`].
 pub const FORMAT: &str = "pagewise-recording/1";
 
-/// `host.toml`.
+/// The manifest of a recording, `host.toml`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// [`FORMAT`].
+    /// The format of the recording, [`FORMAT`].
     pub format: String,
-    /// A hash of the host's name.
+    /// A hash of the host's name, instead of the name.
     pub name: String,
-    /// The kernel's release: only the digits of its version.
+    /// The release of the kernel, reduced to the digits of its version.
     pub kernel: String,
-    /// Base page size in bytes, if it is known.
+    /// Size of a base page in bytes; `None` if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_size: Option<u64>,
     /// The ends of the interval: `start` and `end`, or only `end`.
@@ -35,17 +35,17 @@ pub struct Manifest {
     pub ends: BTreeMap<String, End>,
 }
 
-/// One end of the interval.
+/// One end of the recorded interval.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct End {
-    /// Seconds since 1970, UTC.
+    /// Time of day, in seconds since 1970, UTC.
     pub unix_seconds: f64,
-    /// Seconds on a monotonic clock.
+    /// Time on a monotonic clock, in seconds.
     pub monotonic_seconds: f64,
     /// The clock of the kernel log: seconds without the time in which the machine was suspended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub awake_seconds: Option<f64>,
-    /// Files that could not be read, with the reason: `absent: …` or `denied: …`.
+    /// Paths of files that could not be read, with the reason: `absent: …` or `denied: …`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub refused: BTreeMap<String, String>,
 }
@@ -82,7 +82,7 @@ impl Manifest {
         self
     }
 
-    /// Clock and page size at one end.
+    /// Clock and page size of the host at the end of the interval with this name.
     pub(super) fn facts(&self, end: &str) -> Facts {
         self.ends.get(end).map_or(Facts::unknown(self.page_size), |end| end.facts(self.page_size))
     }
@@ -100,7 +100,7 @@ impl End {
         }
     }
 
-    /// Clock and page size at this end.
+    /// Clock and page size of the host at this end of the interval.
     pub(super) const fn facts(&self, page_size: Option<u64>) -> Facts {
         Facts {
             unix_seconds: self.unix_seconds,
@@ -110,7 +110,7 @@ impl End {
         }
     }
 
-    /// The entries for files that could not be read.
+    /// The entries of the recording for files that could not be read.
     pub(super) fn refusals(&self) -> impl Iterator<Item = (String, Entry)> + '_ {
         self.refused.iter().map(|(path, why)| (path.clone(), Entry::Refused(refusal(why))))
     }
@@ -133,7 +133,7 @@ pub(super) fn refusal(text: &str) -> Refusal {
     }
 }
 
-/// The first error in `host.toml`, with its line.
+/// The problem that describes the first error in `host.toml`, with its line.
 fn garbled_part(text: &str, error: &toml::de::Error) -> PartProblem {
     let at = error.span().map_or(0, |span| span.start.min(text.len()));
     let before = text.as_bytes().get(..at).unwrap_or_default();

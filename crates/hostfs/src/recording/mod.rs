@@ -60,7 +60,7 @@ pub fn unpack(bytes: impl Read, label: &str) -> Result<Ends, OpenError> {
     archive::unpack(bytes, Parts::default()).assemble(label)
 }
 
-/// The same, for going from one reading to the next.
+/// Opens an archive as [`unpack`] does, for going from one reading to the next.
 ///
 /// # Errors
 /// If nothing in it can be used.
@@ -81,7 +81,7 @@ pub fn open(path: &Path, opened: impl FnOnce(bool)) -> Result<Ends, OpenError> {
     }
 }
 
-/// The same, for going from one reading to the next.
+/// Opens a folder or an archive as [`open`] does, for going from one reading to the next.
 ///
 /// # Errors
 /// As for [`open`].

@@ -21,7 +21,7 @@ const DOTS: &str = "%2E%2E";
 /// The refusal for a file of the recording that we may not read because of its owner.
 const NOT_OURS: &str = "the recording's owner does not let you read it";
 
-/// The parts read so far.
+/// The parts of a recording that were read so far.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
     manifest: Option<Vec<u8>>,
@@ -30,11 +30,11 @@ pub(super) struct Parts {
     /// Files outside of both ends: a recording of one time without a description.
     bare: Files,
     troubles: Vec<PartProblem>,
-    /// The first path that we may not read, and the number of such paths.
+    /// The first path of the recording that we may not read, and the number of such paths.
     denied: Option<(String, usize)>,
     entries: usize,
     sum: usize,
-    /// Why it could not be read completely.
+    /// Why the recording could not be read completely; `None` if it was.
     pub(super) broken: Option<String>,
     steps: Steps,
 }
@@ -43,44 +43,44 @@ pub(super) struct Parts {
 #[derive(Debug, Default)]
 struct Steps {
     taken: usize,
-    /// What the last step replaced, to restore the reading before it.
+    /// The entries that the last step replaced, to restore the reading before it.
     replaced: Replaced,
     /// The times of the last two readings, the last one first.
     at: [End; 2],
-    /// The first two readings.
+    /// The first two readings of the recording, with their times.
     first: Option<Box<[(End, Files); 2]>>,
-    /// Bytes that the steps have rewritten.
+    /// Number of bytes that the steps have rewritten.
     work: usize,
     /// The documents of the steps with the times of their readings, if they are to be kept.
     kept: Option<Vec<(End, Vec<u8>)>>,
-    /// The number of the first step that could not be used.
+    /// The number of the first step that could not be used, if any.
     refused: Option<usize>,
 }
 
-/// A limit is reached: nothing more is taken.
+/// A limit of the recording is reached, so nothing more is read from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Full;
 
 impl Parts {
-    /// For a recording over time of which every reading is needed, and not only the last and the
-    /// first two.
+    /// Empty parts for a recording over time of which every reading is needed, and not only the
+    /// last and the first two.
     pub(super) fn keeping_steps() -> Self {
         Self { steps: Steps { kept: Some(Vec::new()), ..Steps::default() }, ..Self::default() }
     }
 
-    /// Notes that something was not used.
+    /// Notes that a part of the recording was not used.
     pub(super) fn trouble(&mut self, path: &str, expected: impl Into<String>, found: &str) {
         if self.troubles.len() < 1000 {
             self.troubles.push(PartProblem::file(path, expected, found.as_bytes()));
         }
     }
 
-    /// Whether no file or folder was found so far.
+    /// Whether no file or folder of the recording was found so far.
     pub(super) fn is_empty(&self) -> bool {
         self.entries == 0
     }
 
-    /// Counts a file or folder that is about to be read.
+    /// Counts a file or folder of the recording that is about to be read.
     pub(super) fn count(&mut self) -> Result<(), Full> {
         self.entries += 1;
         if self.entries <= MAX_ENTRIES {
@@ -99,7 +99,7 @@ impl Parts {
         Ok(())
     }
 
-    /// Adds one file.
+    /// Adds one file of the recording.
     pub(super) fn take(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), Full> {
         if bytes.len() > MAX_FILE {
             self.trouble(path, "at most 8 MiB in one file", "more");
@@ -182,11 +182,11 @@ impl Parts {
         Ok(())
     }
 
-    /// Starts with the first reading, whose time is in `host.toml`; that comes before all steps in
-    /// the archive.
+    /// Begins the steps of a recording over time with the first reading, whose time is in
+    /// `host.toml`; that file comes before all steps in the archive.
     fn begin_steps(&mut self) {
         let text = self.manifest.as_deref().unwrap_or_default();
-        // its problems are noted when the recording is assembled
+        // the problems of the manifest are noted when the recording is assembled
         let manifest = Manifest::parse(text, &mut Vec::new());
         if let Some(end) = manifest.ends.get("end") {
             for (path, entry) in end.refusals() {
@@ -212,7 +212,7 @@ impl Parts {
         self.take(path, bytes)
     }
 
-    /// The set of files that this path belongs to, and its path in it.
+    /// The set of files that a path of the recording belongs to, and the path within this set.
     fn files_of(&mut self, path: &str) -> (&mut Files, String) {
         let (files, rest) = match path.split_once('/') {
             Some(("start", rest)) => (&mut self.start, rest),
@@ -278,7 +278,7 @@ impl Parts {
         self.troubles.splice(0..0, whole);
     }
 
-    /// Why this is not a recording; `None` if it is one.
+    /// Why the parts are not a recording; `None` if they are one.
     fn unusable(&self) -> Option<String> {
         let bare = self.bare.keys().any(|path| path.starts_with("proc/"));
         match &self.broken {
@@ -290,14 +290,14 @@ impl Parts {
         }
     }
 
-    /// Whether there are files of a host at either end.
+    /// Whether the recording has files of a host at either end.
     fn has_ends(&self) -> bool {
         let of_host = |path: &String| path.starts_with("proc/") || path.starts_with("sys/");
         self.start.keys().chain(self.end.keys()).any(of_host)
     }
 
-    /// If the later end is missing, or there never were two, uses the files of the other one.
-    /// Returns the name of the end that is now the later one.
+    /// Chooses the files of the later end. If they are missing, or there never were two ends,
+    /// those of the other one are used. Returns the name of the end that is now the later one.
     fn choose_end(&mut self) -> &'static str {
         if self.end.is_empty() && !self.start.is_empty() {
             let (expected, found) = ("the files of the later end", "none: the earlier is shown");
@@ -354,7 +354,7 @@ fn tell(troubles: &[PartProblem], host: &HostRoot) {
     }
 }
 
-/// Why a path cannot be that of a file in a recording; `None` if it can.
+/// Why a recording cannot contain a file with this path; `None` if it can.
 pub(super) fn refused_path(path: &str) -> Option<&'static str> {
     if path.len() > MAX_PATH {
         Some("a path longer than 1024 bytes")

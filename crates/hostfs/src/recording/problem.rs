@@ -5,7 +5,7 @@ use std::fmt;
 
 use pagewise_model::{Name, Problem, Source};
 
-/// Something in a recording that was not used.
+/// A part of a recording that was not used, and why.
 #[derive(Debug, Clone)]
 pub(super) struct PartProblem {
     path: String,

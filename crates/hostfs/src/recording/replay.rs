@@ -19,14 +19,14 @@ use crate::root::HostRoot;
 #[derive(Debug)]
 pub struct Replay {
     host: HostRoot,
-    /// The earlier end of a recording of one time.
+    /// The earlier end of a recording of one time, if it has one.
     earlier: Option<HostRoot>,
     label: Name,
-    /// The time of each reading.
+    /// The times of the readings.
     times: Vec<End>,
-    /// Steps to the earlier readings, the next one last.
+    /// The steps that lead to earlier readings, the next one last.
     back: Vec<Vec<u8>>,
-    /// Steps to the later readings, the next one last.
+    /// The steps that lead to later readings, the next one last.
     ahead: Vec<Vec<u8>>,
     early: Option<String>,
 }
@@ -51,7 +51,7 @@ impl Replay {
         Self { host, earlier, label, times, back: Vec::new(), ahead, early }
     }
 
-    /// The time of each reading; their lists of refused files are empty.
+    /// The times of the readings; their lists of refused files are empty.
     pub fn times(&self) -> &[End] {
         &self.times
     }
@@ -61,7 +61,7 @@ impl Replay {
         self.back.len()
     }
 
-    /// The host at the current reading.
+    /// The host as the current reading shows it.
     pub fn host(&self) -> &HostRoot {
         &self.host
     }
@@ -71,7 +71,7 @@ impl Replay {
         self.earlier.as_ref()
     }
 
-    /// Why the readings end early; `None` if the file is complete.
+    /// Why the recording ends early; `None` if it is complete.
     pub fn early(&self) -> Option<&str> {
         self.early.as_deref()
     }

@@ -28,26 +28,26 @@ pub const MAX_WORK: usize = 512 << 20;
 /// Cost of finding a line, as the number of bytes that could be copied in that time.
 const LINE: usize = 16;
 
-/// Limit on the files of one reading in a recording over time: about as many as 5,000 processes
-/// have.
+/// Limit on the number of files in one reading of a recording over time: about as many as 5,000
+/// processes have.
 const MAX_FILES: usize = 20_000;
 
-/// Limit on the bytes of one reading in a recording over time, paths included.
+/// Limit on the bytes in one reading of a recording over time, paths included.
 const MAX_READING: usize = 8 << 20;
 
 /// Limit on the bytes of a step. Parsed, it takes many times as much memory.
 pub const MAX_STEP: usize = 1 << 20;
 
-/// The changes from one reading to the next.
+/// The changes of files from one reading to the next in a recording over time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// The time of the later reading; its list of refused files contains only new ones.
     #[serde(flatten)]
     end: End,
-    /// Paths that were not read any more.
+    /// Paths of files that are not in the later reading.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     gone: Vec<String>,
-    /// Files that are new or differ in most of their lines.
+    /// Files of the later reading that are new or differ in most of their lines.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     files: BTreeMap<String, Contents>,
     /// Changed lines by their number from 0, of files whose number of lines is the same.
@@ -55,7 +55,7 @@ pub struct Step {
     lines: BTreeMap<String, Vec<(usize, String)>>,
 }
 
-/// The bytes of a file.
+/// The bytes of a file, as text if they are UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Contents {
@@ -113,7 +113,7 @@ impl Step {
         step
     }
 
-    /// The JSON document.
+    /// The step as a JSON document.
     #[must_use]
     pub fn to_json(&self) -> Vec<u8> {
         // cannot fail, because all keys of its maps are text
@@ -137,7 +137,7 @@ impl Step {
         &self.end
     }
 
-    /// How many bytes of the previous reading's files are rewritten when this step is applied. Each
+    /// How many bytes of the previous reading's files this step rewrites when it is applied. Each
     /// line counts as 16 more bytes.
     #[must_use]
     pub fn work(&self, files: &Files) -> usize {
@@ -177,8 +177,8 @@ impl Step {
     }
 }
 
-/// Whether a reading is small enough for a recording over time, of which four are in memory when it
-/// is open.
+/// Whether a reading is small enough for a recording over time: four readings are in memory when
+/// it is open.
 #[must_use]
 pub fn fits(reading: &Files) -> bool {
     let size = |(path, entry): (&String, &Entry)| match entry {
@@ -188,7 +188,7 @@ pub fn fits(reading: &Files) -> bool {
     reading.len() <= MAX_FILES && reading.iter().map(size).sum::<usize>() <= MAX_READING
 }
 
-/// Undoes a step.
+/// Undoes a step on the files of a reading.
 pub(super) fn take_back(files: &mut Files, replaced: Replaced) {
     for (path, before) in replaced.into_iter().rev() {
         match before {
@@ -214,8 +214,8 @@ impl Contents {
     }
 }
 
-/// The changed lines; `None` if the number of lines differs, if either file is not text, or if most
-/// of it differs.
+/// The lines of a file that a step changes, by number from 0; `None` if the number of lines
+/// differs, if either file is not text, or if most of it differs.
 fn changed_lines(before: &[u8], after: &[u8]) -> Option<Vec<(usize, String)>> {
     let [mut old, mut new] = [before, after].map(|bytes| bytes.split(|&byte| byte == b'\n'));
     let (mut changed, mut size) = (Vec::new(), 0);

@@ -29,10 +29,10 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use part::{Part, PartKey};
 
-/// ESRCH: no such process.
+/// The error of the kernel if a process does not exist (ESRCH).
 const ENDED: i32 = rustix::io::Errno::SRCH.raw_os_error();
 
-/// Locked code of some processes.
+/// The code of some processes, locked into memory.
 #[derive(Debug)]
 pub struct CodePin {
     targets: Vec<(u32, OwnedFd)>,
@@ -43,7 +43,7 @@ pub struct CodePin {
 }
 
 impl CodePin {
-    /// For those of these processes that are running; nothing is locked before
+    /// A pin for those of these processes that are running; nothing is locked before
     /// [`refresh`](Self::refresh).
     ///
     /// # Errors
@@ -64,8 +64,8 @@ impl CodePin {
         Ok(Self { targets, budget, page, parts: BTreeMap::new(), refused: None })
     }
 
-    /// Locks what the processes have mapped since, within the budget, and unlocks what none of them
-    /// maps any more.
+    /// Locks the code that the processes have mapped since the last call, within the budget, and
+    /// unlocks what none of them maps any more.
     ///
     /// # Errors
     /// If the mappings of a running process cannot be read.
@@ -79,7 +79,7 @@ impl CodePin {
                 Err(error) if self.targets.get(at).is_some_and(|(_, it)| runs(it)) => {
                     return Err(error);
                 }
-                // it has exited meanwhile
+                // the process has exited meanwhile
                 Err(_) | Ok(()) => {}
             }
         }
@@ -88,7 +88,7 @@ impl CodePin {
         Ok(self.state(pids))
     }
 
-    /// Waits until one of the processes ends or the time is over; a signal ends it early.
+    /// Waits until one of the processes ends or the time is over; a signal ends the wait early.
     pub fn wait(&self, time: Duration) {
         let mut ends: Vec<PollFd<'_>> =
             self.targets.iter().map(|(_, it)| PollFd::new(it, PollFlags::IN)).collect();
@@ -97,7 +97,7 @@ impl CodePin {
         let _ = poll(&mut ends, time.as_ref());
     }
 
-    /// Records which pages of its code a process has mapped.
+    /// Records which pages of its code a process has mapped into its page tables.
     fn look(&mut self, pid: u32, mapped: &mut BTreeSet<PartKey>) -> io::Result<()> {
         let pagemap = Pagemap::open(pid)?;
         let text = text_of_process(pid, "maps")?;
@@ -162,7 +162,8 @@ impl CodePin {
     }
 }
 
-/// Mappings that are not writable, of files that have an executable mapping.
+/// The mappings that count as code: those that are not writable, of files that have an executable
+/// mapping.
 fn code(maps: &[u8]) -> Vec<Mapping> {
     let lines = maps.split(|&byte| byte == b'\n').filter_map(Mapping::parse);
     let is_file = |it: &Mapping| it.backing(|| Some(Filesystem::Files)) == Backing::File;

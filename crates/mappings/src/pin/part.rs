@@ -9,7 +9,8 @@ use pagewise_procmem::backing::Mapping;
 use pagewise_procmem::open::{mapped_file, mapped_name};
 use pagewise_procmem::pagemap::{Entry, Pagemap};
 
-/// Which part of which file.
+/// Identifies a part of a file that is mapped: the file, the offset in bytes and the number of
+/// pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PartKey {
     device: (u32, u32),
@@ -35,7 +36,8 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// `None` if the mapping is not of a regular file, or the file has become shorter.
+    /// Maps the same part of the same file as a mapping of the process; `None` if it is not of a
+    /// regular file, or the file has become shorter.
     pub(crate) fn open(pid: u32, mapping: &Mapping, key: &PartKey) -> io::Result<Option<Self>> {
         let file = mapped_file(pid, mapping)?;
         if !file.metadata()?.is_file() {
@@ -50,8 +52,8 @@ impl Part {
         Ok(Some(Self { name, region, used: none.clone(), locked: none }))
     }
 
-    /// Marks pages that the process has mapped and that belong to the file; pages it has written
-    /// are private copies. A page stays marked.
+    /// Marks as used the pages that the process has mapped and that belong to the file; pages it
+    /// has written are private copies. A page stays marked.
     pub(crate) fn note_used(&mut self, pagemap: &Pagemap, first: u64) -> io::Result<()> {
         let (mut entries, mut bytes) = (Vec::new(), Vec::new());
         pagemap.read(first, self.used.len(), &mut entries, &mut bytes)?;
@@ -70,7 +72,7 @@ impl Part {
         self.locked.iter().filter(|is| **is).count() as u64
     }
 
-    /// Locks used pages, at most `left` of them.
+    /// Locks used pages into memory, at most `left` of them.
     pub(crate) fn lock(&mut self, left: &mut u64) -> io::Result<()> {
         for (first, pages) in runs(&self.used, &self.locked) {
             let pages = pages.min(usize::try_from(*left).unwrap_or(usize::MAX));
@@ -85,7 +87,7 @@ impl Part {
     }
 }
 
-/// Runs of pages that are used but not locked: the first page and the number of pages.
+/// Runs of consecutive pages that are used but not locked: the first page and the number of pages.
 fn runs(used: &[bool], locked: &[bool]) -> Vec<(usize, usize)> {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     let wanted = used.iter().zip(locked).map(|(used, locked)| *used && !*locked);

@@ -15,39 +15,41 @@ use crate::maps::Mapping;
 /// An aligned part of address space of the size of a huge page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Block {
-    /// Its first address.
+    /// First address of the block.
     pub address: u64,
-    /// Pages in RAM, without the zero page.
+    /// Number of pages of the block in RAM, without the zero page.
     pub present: u32,
-    /// Pages that are mapped to the zero page.
+    /// Number of pages of the block that are mapped to the zero page.
     pub zero: u32,
-    /// Pages in swap.
+    /// Number of pages of the block in swap.
     pub swapped: u32,
-    /// Whether it is a huge page. Always false if the kernel has no PAGEMAP_SCAN.
+    /// Whether the block is mapped as one huge page. Always false if the kernel has no
+    /// PAGEMAP_SCAN.
     pub huge: bool,
 }
 
 impl Block {
-    /// Pages that a collapse would have to allocate.
+    /// Number of pages that a collapse of this block would have to allocate.
     pub fn missing(&self, pages: u32) -> u32 {
         pages.saturating_sub(self.present)
     }
 }
 
-/// Which pages of a block only this process maps.
+/// How many pages of a block only this process maps, and in which state the others are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Exclusive {
-    /// Pages in RAM.
+    /// Number of pages of the block in RAM.
     pub present: u32,
-    /// Of these, pages that no other process maps.
+    /// Number of these pages that no other process maps.
     pub exclusive: u32,
-    /// Pages in swap.
+    /// Number of pages of the block in swap.
     pub swapped: u32,
-    /// Pages of files or shmem: the address space was mapped differently since.
+    /// Number of pages of the block that belong to files or shmem: the address space was mapped
+    /// differently since.
     pub of_file: u32,
 }
 
-/// Sums over one mapping, and its blocks.
+/// The coverage of one mapping by huge pages, and its blocks.
 #[derive(Debug, Default)]
 pub(super) struct MappingSums {
     pub(super) coverage: Coverage,
@@ -92,7 +94,7 @@ impl Memory {
         Ok(found)
     }
 
-    /// The current state of one block.
+    /// The current state of the block at this address.
     ///
     /// # Errors
     /// If the process is gone.
@@ -109,7 +111,7 @@ impl Memory {
         Ok(filler.summed.blocks.first().copied().unwrap_or(empty))
     }
 
-    /// Calls a function with each mapping and its sums.
+    /// Calls a function with each mapping and the sums over its pages.
     pub(super) fn each<'a>(
         &self,
         mappings: &'a [Mapping],
@@ -124,7 +126,7 @@ impl Memory {
         walked.map_err(|error| refuse(self.pid, "pagemap", error))
     }
 
-    /// Scans adjacent mappings of the same kind together.
+    /// Scans the page tables of adjacent mappings of the same kind together.
     fn each_scanned<'a>(
         &self,
         mappings: &'a [Mapping],
@@ -136,7 +138,7 @@ impl Memory {
         groups.try_for_each(|group| self.group(group, see))
     }
 
-    /// Assigns runs to mappings; both are in order of address.
+    /// Assigns runs of pages to the mappings that contain them; both are in order of address.
     fn group<'a>(
         &self,
         mappings: &'a [Mapping],
@@ -168,7 +170,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Reads pagemap only for mappings that have memory according to smaps.
+    /// Calls a function with each mapping and its sums, from pagemap. Only mappings that have
+    /// memory according to smaps are read.
     fn each_read<'a>(
         &self,
         mappings: &'a [Mapping],
@@ -192,12 +195,12 @@ impl Memory {
     }
 }
 
-/// Adds up the runs of one mapping.
+/// Adds up the runs of pages of one mapping.
 struct Filler {
     range: [u64; 2],
     page: u64,
     block: u64,
-    /// Whether blocks are counted in it.
+    /// Whether the mapping is anonymous memory, whose blocks are counted.
     anonymous: bool,
     summed: MappingSums,
 }
@@ -213,7 +216,7 @@ impl Filler {
         Self { anonymous, ..Self::new(memory, [mapping.start, mapping.end]) }
     }
 
-    /// Size of its whole blocks in bytes.
+    /// Size of the whole blocks in the mapping, in bytes.
     fn aligned_bytes(&self) -> u64 {
         let first = self.range[0].next_multiple_of(self.block);
         (self.range[1] / self.block * self.block).saturating_sub(first)
@@ -277,7 +280,7 @@ impl Filler {
     }
 }
 
-/// Numbers of blocks by how full they are.
+/// Numbers of blocks, by how many of their pages exist.
 pub(super) fn count_blocks(blocks: &[Block], pages: u32, page: u64) -> Blocks {
     let mut counted = Blocks::default();
     for block in blocks {

@@ -13,16 +13,16 @@ use crate::maps::Mapping;
 
 const HEAP: u64 = 64 << 20;
 
-/// Heaps of arenas other than the main one.
+/// Heaps of glibc's malloc that belong to other arenas than the main one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Heaps {
-    /// Number of heaps: at least one for each such arena.
+    /// Number of heaps: at least one for each arena except the main one.
     pub count: u64,
-    /// Their memory in RAM, all together.
+    /// How much memory all these heaps have in RAM.
     pub held: Bytes,
 }
 
-/// Finds the heaps.
+/// Finds the heaps of glibc's malloc in a process.
 ///
 /// # Errors
 /// If the process is gone, or we may not examine it.
@@ -40,8 +40,8 @@ pub fn heaps(pid: u32, block: u64) -> Result<Heaps, LookError> {
     Ok(heaps)
 }
 
-/// Addresses of heaps: an aligned pair of adjacent mappings, accessible and inaccessible, of
-/// together 64 MiB.
+/// Addresses of the heaps of glibc's malloc, recognised by an aligned pair of adjacent mappings,
+/// accessible and inaccessible, of together 64 MiB.
 fn starts(mappings: &[Mapping]) -> impl Iterator<Item = u64> {
     let is_own = |mapping: &Mapping| {
         mapping.kind == MappingKind::Anonymous && mapping.name.as_str().is_empty()

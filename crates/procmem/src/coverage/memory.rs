@@ -8,34 +8,35 @@ use crate::maps::{self, Line, Mapping};
 use crate::open;
 use crate::pagemap::Pagemap;
 
-/// Longest line that is parsed: a path has at most 4096 bytes, each escaped as up to four.
+/// Length limit of a line that is parsed, in bytes: a path has at most 4096 bytes, each escaped as
+/// up to four.
 const MOST_LINE: u64 = 1 << 15;
-/// Largest number of mappings that are read; the kernel's default limit is 65,530.
+/// Maximum number of mappings of a process that are read; the kernel's default limit is 65,530.
 const MOST_MAPPINGS: usize = 1 << 20;
-/// Maximum number of lines of smaps per mapping.
+/// Maximum number of lines of smaps that are read for each mapping.
 const LINES_EACH: usize = 32;
 
 /// Why a process could not be examined.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LookError {
-    /// There is no such process, or it no longer has memory.
+    /// No process has this id, or it no longer has memory.
     #[error("process {0}: it has ended")]
     Gone(u32),
-    /// It belongs to another user.
+    /// The process belongs to another user.
     #[error("process {0}: not allowed to look at its memory")]
     Denied(u32),
-    /// Another task holds its mmap lock.
+    /// Another task holds the mmap lock of the process.
     #[error("process {0}: no answer in time: something holds its memory lock")]
     Stuck(u32),
-    /// Any other error of the kernel.
+    /// Any other error that the kernel returned.
     #[error("process {pid}: {what}")]
     Kernel {
-        /// The process.
+        /// The id of the process.
         pid: u32,
-        /// The file that was read.
+        /// The name of the file below `/proc/PID` that was read.
         what: &'static str,
-        /// The error.
+        /// The error that the kernel returned.
         source: io::Error,
     },
 }
@@ -59,26 +60,28 @@ impl Memory {
         let page = rustix::param::page_size() as u64;
         let block = block.max(page).next_power_of_two();
         let memory = Self { pid, pagemap, page, block };
-        // if it can be opened but is empty: a kernel thread, or a process that has just exited
+        // a pagemap that can be opened but is empty belongs to a kernel thread, or to a process
+        // that has just exited
         if memory.is_alive() { Ok(memory) } else { Err(LookError::Gone(pid)) }
     }
 
-    /// The process id.
+    /// The id of the process.
     pub const fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Size of a block.
+    /// Size of a block in bytes: that of a huge page.
     pub const fn block(&self) -> u64 {
         self.block
     }
 
-    /// Whether the memory that this was opened for still exists.
+    /// Whether the memory that the pagemap was opened for still exists.
     pub fn is_alive(&self) -> bool {
         self.pagemap.is_alive()
     }
 
-    /// Its mappings by address; if `detailed`, with the values that only smaps contains.
+    /// The mappings of the process by address; if `detailed`, with the values that only smaps
+    /// contains.
     pub(super) fn mappings(&self, detailed: bool) -> Result<Vec<Mapping>, LookError> {
         let mut found = Vec::<Mapping>::new();
         let (name, lines) = if detailed { ("smaps", LINES_EACH) } else { ("maps", 1) };
@@ -117,7 +120,7 @@ impl Memory {
     }
 }
 
-/// Calls `see` with each line, at most `most` of them; returns the number of lines.
+/// Calls `see` with each line of a file, at most `most` of them; returns the number of lines.
 fn read(file: File, most: usize, mut see: impl FnMut(&[u8])) -> io::Result<usize> {
     let mut lines = BufReader::with_capacity(1 << 16, file);
     let mut line = Vec::with_capacity(256);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which pages of a live process are in RAM, in swap and in huge pages, block by block.
+//! Examines which pages of a live process are in RAM, in swap and in huge pages, block by block.
 //!
 //! [`Memory`] keeps the process's pagemap open. The file belongs to the memory that the process had
 //! when it was opened, and is empty once that memory is gone, even if the process id was reused. No

@@ -9,10 +9,10 @@ use pagewise_model::text::{flag, kib, lines};
 
 use super::memory::{LookError, open_file, refuse};
 
-/// Longest smaps_rollup or status that is read.
+/// Length limit of `smaps_rollup` or `status` as read, in bytes.
 const MOST_TEXT: u64 = 1 << 14;
 
-/// A process's proportional size: `Pss` of smaps_rollup.
+/// The proportional set size of a process: `Pss` of smaps_rollup.
 ///
 /// # Errors
 /// If it is gone, we may not examine it, or the kernel has no smaps_rollup.

@@ -14,24 +14,26 @@ use super::pss::{field, text};
 use crate::maps::Mapping;
 use crate::scan::{Region, Search, category};
 
-/// Anonymous memory of a process in RAM.
+/// How much anonymous memory of a process is in RAM, and how much of it in huge pages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Share {
-    /// All of it, as the kernel counts (`RssAnon`). Some kernels update this with a delay of some
-    /// pages per CPU.
+    /// All anonymous memory of the process, as the kernel counts it (`RssAnon`). Some kernels
+    /// update this with a delay of some pages per CPU.
     pub anon: Bytes,
-    /// Of this, mapped as huge pages.
+    /// The part of it that is mapped as huge pages.
     pub huge: Bytes,
 }
 
 impl Share {
-    /// The percentage of the anonymous memory that is in huge pages; `None` if there is none.
+    /// Percentage of the anonymous memory that is in huge pages; `None` if there is no anonymous
+    /// memory.
     pub fn percent(&self) -> Option<Percent> {
         self.huge.percent_of(self.anon)
     }
 }
 
-/// Measures a process: one query for each block with any page, 0.5 ms per GiB.
+/// Measures how much anonymous memory of a process is in huge pages: one query for each block with
+/// any page, 0.5 ms per GiB.
 ///
 /// # Errors
 /// If the process is gone, or we may not examine it.
@@ -45,7 +47,7 @@ pub fn share(pid: u32, block: u64) -> Result<Share, LookError> {
 }
 
 impl Memory {
-    /// Private anonymous memory in huge pages.
+    /// Size of the private anonymous memory in huge pages.
     fn huge(&self) -> Result<Bytes, LookError> {
         let mappings = self.large_mappings()?;
         let anonymous = mappings.iter().filter(|it| it.kind == MappingKind::Anonymous);
@@ -67,7 +69,7 @@ impl Memory {
         Ok(huge)
     }
 
-    /// The first page in the range that is in RAM or in swap.
+    /// The first page of the range that is in RAM or in swap.
     fn first_page(&self, start: u64, end: u64) -> std::io::Result<Option<Region>> {
         use category::{HUGE, PRESENT, SWAPPED, ZERO_PAGE};
         let any_of = PRESENT | SWAPPED;

@@ -13,11 +13,11 @@ use super::blocks::count_blocks;
 use super::memory::{LookError, Memory};
 use crate::maps::Mapping;
 
-/// Number of mappings in the result.
+/// Number of mappings that the result names, largest first.
 const LARGEST: usize = 20;
 
-/// Examines a process. `detailed` also reads smaps, which alone says what is eligible and advised,
-/// at 12 ms per GiB of base pages.
+/// Examines how much of a process's memory is in huge pages. `detailed` also reads smaps, which
+/// alone says what is eligible and advised, at 12 ms per GiB of base pages.
 ///
 /// # Errors
 /// If the process is gone, or we may not examine it.
@@ -55,9 +55,10 @@ pub fn process(pid: u32, block: u64, detailed: bool) -> Result<ProcessCoverage, 
     Ok(found)
 }
 
-/// A mapping that may be among the largest.
+/// A mapping that may be among the largest of the process.
 struct LargeMapping<'a> {
-    /// Memory that huge pages could hold but do not.
+    /// How much memory of the mapping is in RAM, anonymous and of files, by which mappings are
+    /// ranked.
     held: Bytes,
     mapping: &'a Mapping,
     coverage: Coverage,

@@ -13,14 +13,15 @@ use super::memory::Memory;
 use crate::pagemap::Entry;
 use crate::scan::{Region, Search, category};
 
-/// Regions requested at one time.
+/// Number of regions that one PAGEMAP_SCAN call requests.
 const REGIONS: usize = 512;
-/// Pages after which the kernel releases the mmap lock: under a millisecond for base pages.
+/// Number of pages after which the kernel releases the mmap lock: it is held for under a
+/// millisecond for base pages.
 const MOST_AT_ONCE: u64 = 1 << 14;
-/// Entries of pagemap read at one time.
+/// Number of entries of pagemap that are read at one time.
 const ENTRIES: usize = 1 << 12;
 
-/// Consecutive pages in the same state.
+/// Consecutive pages of a process in the same state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Run {
     pub(super) start: u64,
@@ -37,8 +38,8 @@ pub(super) enum PageState {
     Zero,
 }
 
-/// A search for pages in RAM or in swap, with their categories. Requesting the categories in `more`
-/// makes it slower.
+/// The search for pages in RAM or in swap, with their categories. Requesting the categories in
+/// `more` makes it slower.
 fn in_use(start: u64, end: u64, more: u64) -> Search {
     use category::{HUGE, PRESENT, SWAPPED, ZERO_PAGE};
     let any_of = PRESENT | SWAPPED;
@@ -85,7 +86,7 @@ impl Memory {
         Ok(())
     }
 
-    /// The same by reading pagemap.
+    /// Calls `see` with each run of pages in the same state, by reading pagemap.
     pub(super) fn read(&self, [start, end]: [u64; 2], mut see: impl FnMut(Run)) -> io::Result<()> {
         let mut entries = Vec::new();
         let mut at = start;
@@ -105,7 +106,7 @@ impl Memory {
         Ok(())
     }
 
-    /// At most `most` entries of pagemap, from `address` on.
+    /// Reads at most `most` entries of pagemap, from the page at `address` on.
     pub(super) fn entries(
         &self,
         address: u64,

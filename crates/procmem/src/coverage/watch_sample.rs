@@ -10,7 +10,7 @@ use super::memory::{LookError, Memory};
 use super::pss::{field, text};
 use pagewise_model::text::kib;
 
-/// A sample of those processes that are still alive; `None` if none is.
+/// One sample of the memory of those processes that are still alive; `None` if all have exited.
 ///
 /// # Errors
 /// If we may not examine one of them.
@@ -51,8 +51,8 @@ fn plus(one: &WatchSample, other: &WatchSample) -> WatchSample {
     }
 }
 
-/// CPU time in user and kernel mode: fields 14 and 15 of `stat`. The name in parentheses may
-/// contain anything, including parentheses and spaces.
+/// CPU time of a process in user and kernel mode: fields 14 and 15 of `stat`. The name in
+/// parentheses may contain anything, including parentheses and spaces.
 fn processor_time(stat: &[u8]) -> Option<f64> {
     let after_name = stat.iter().rposition(|&byte| byte == b')')?;
     let rest = std::str::from_utf8(stat.get(after_name + 1..)?).ok()?;

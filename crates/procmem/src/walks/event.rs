@@ -17,10 +17,10 @@ pub(super) enum Role {
     Walking,
 }
 
-/// One event.
+/// An event that a hardware counter of the CPU counts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Event {
-    /// The name in `perf list`.
+    /// Name of the event in `perf list`.
     pub(super) name: &'static str,
     pub(super) role: Role,
     pub(super) what: EventSource,
@@ -30,15 +30,15 @@ pub(super) struct Event {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum EventSource {
     Hardware(Hardware),
-    /// A TLB miss: the kernel knows the event for each CPU model.
+    /// A TLB miss, for which the kernel knows the event number of each CPU model.
     Miss(CacheId, CacheOp),
-    /// An event number, which is valid only for one CPU model.
+    /// The raw number of an event, which is valid only for one CPU model.
     Raw(u64),
     #[cfg(test)]
     Software(Software),
 }
 
-/// Events for which the kernel has a name.
+/// The events for which the kernel has a name.
 pub(super) const EVENTS: [Event; 5] = [
     event("cycles", Role::Cycles, EventSource::Hardware(Hardware::CPU_CYCLES)),
     event("instructions", Role::Instructions, EventSource::Hardware(Hardware::INSTRUCTIONS)),

@@ -7,13 +7,13 @@
 
 use super::event::{Event, EventSource, Role, event};
 
-/// Client and server CPUs of family 6 from Skylake to Rocket Lake.
+/// Models of Intel's client and server CPUs of family 6 from Skylake to Rocket Lake.
 const SKYLAKE_ON: [u32; 14] =
     [0x4E, 0x5E, 0x55, 0x8E, 0x9E, 0xA5, 0xA6, 0x6A, 0x6C, 0x7D, 0x7E, 0x8C, 0x8D, 0xA7];
-/// Sapphire Rapids and Emerald Rapids.
+/// Models of Intel's Sapphire Rapids and Emerald Rapids.
 const SAPPHIRE_RAPIDS_ON: [u32; 2] = [0x8F, 0xCF];
 
-/// Cycles in which at least one page walk is active.
+/// The event for cycles in which at least one page walk is active.
 const fn walks(number: u64) -> EventSource {
     const UMASK: u64 = 0x10 << 8;
     const AT_LEAST_ONE: u64 = 1 << 24;
@@ -23,8 +23,8 @@ const fn walks(number: u64) -> EventSource {
 const LOADS: &str = "dtlb_load_misses.walk_active";
 const STORES: &str = "dtlb_store_misses.walk_active";
 
-/// The events for loads and for stores, by the model of an Intel CPU of family 6; empty if the
-/// model is not known.
+/// The events that count page walks for loads and for stores, by the model of an Intel CPU of
+/// family 6; empty if the model is not known.
 pub(super) fn walking(model: Option<u32>) -> Vec<Event> {
     let pair = |load, store| {
         vec![event(LOADS, Role::Walking, walks(load)), event(STORES, Role::Walking, walks(store))]

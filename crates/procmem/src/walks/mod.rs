@@ -21,16 +21,16 @@ use event::{EVENTS, Event};
 /// Maximum number of open counters: most systems allow a process 1,024 files.
 const MOST_COUNTERS: usize = 900;
 
-/// What to count.
+/// Whose page walks are counted.
 #[derive(Debug, Clone, Copy)]
 pub enum WalkTarget<'a> {
     /// The threads of these processes, and the threads and processes that they start meanwhile.
     Processes(&'a [u32]),
-    /// Everything on these CPUs.
+    /// Everything that runs on these CPUs.
     Machine(&'a [u32]),
 }
 
-/// Running counters.
+/// Hardware counters of page walks, while they are running.
 #[derive(Debug)]
 pub struct WalkCounters {
     began: Instant,
@@ -40,19 +40,19 @@ pub struct WalkCounters {
     counts: Vec<Count>,
 }
 
-/// One event, counted for all threads or CPUs.
+/// One event, and the counters that count it for all threads or CPUs.
 #[derive(Debug)]
 struct Count {
     event: Event,
     counters: Vec<Counter>,
-    /// Why it is not counted.
+    /// Why the event is not counted; `None` if it is.
     refused: Option<Refused>,
 }
 
 /// Why a counter could not be opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Refused {
-    /// The CPU or the virtual machine does not have it.
+    /// The CPU or the virtual machine does not have the event.
     Unknown,
     NotAllowed,
     Other(String),
@@ -117,7 +117,7 @@ impl WalkCounters {
         self.counts.iter().any(|count| !count.counters.is_empty())
     }
 
-    /// Reads the counters.
+    /// Reads the counters, and ends them.
     pub fn end(mut self) -> PageWalks {
         let seconds = self.began.elapsed().as_secs_f64();
         let (mut enabled, mut running) = (0, 0);
@@ -147,8 +147,8 @@ impl WalkCounters {
 }
 
 impl Count {
-    /// The sum of the counters, each scaled to its whole time; and the times for which they were
-    /// enabled and for which they were running.
+    /// The sum of the counters of one event, each scaled to its whole time; and the times for
+    /// which they were enabled and for which they were running.
     fn read(&mut self) -> (Reading<u64>, [u64; 2]) {
         let source = Source::file(format!("perf event {}", self.event.name));
         let reading = match &self.refused {
@@ -188,7 +188,7 @@ fn no_such_event() -> Reading<u64> {
     Reading::absent(why, Source::file("perf event"))
 }
 
-/// The sum if both were counted.
+/// Adds a count to the sum, which becomes absent if either of them was not counted.
 fn add(sum: &mut Option<Reading<u64>>, more: Reading<u64>) {
     *sum = Some(match (sum.take(), more) {
         (None, more) => more,
@@ -200,13 +200,13 @@ fn add(sum: &mut Option<Reading<u64>>, more: Reading<u64>) {
     });
 }
 
-/// The count extrapolated to the whole time, because counters are multiplexed.
+/// A count extrapolated to the whole time, because the kernel multiplexes counters.
 fn scale(count: u64, enabled: u64, running: u64) -> u64 {
     let all = u128::from(count) * u128::from(enabled) / u128::from(running.max(1));
     u64::try_from(all).unwrap_or(u64::MAX)
 }
 
-/// Opens a counter. An error without a reason means that the thread has exited.
+/// Opens a counter for one event. An error without a reason means that the thread has exited.
 fn build(event: Event, subject: CounterScope, user_only: bool) -> Result<Counter, Option<Refused>> {
     let mut builder = event.what.counter();
     builder.read_format(ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING);
@@ -246,15 +246,16 @@ mod tests {
     use super::event::{EventSource, Role, event};
     use super::*;
 
-    /// Every kernel counts page faults, even without hardware counters, so they test the same code.
+    /// An event that every kernel counts, even without hardware counters: page faults. The
+    /// tests use it, because the same code counts it.
     const FAULTS: Event =
         event("page-faults", Role::LoadMisses, EventSource::Software(Software::PAGE_FAULTS));
-    /// Software events with such a number do not exist. A raw number would not do: any of them may
-    /// be an event of the CPU.
+    /// A software event that no kernel has. A raw number would not do: any of them may be an event
+    /// of the CPU.
     const NONE: Event = event("none", Role::Cycles, EventSource::Software(Software(u64::MAX)));
 
     fn touch(pages: usize) {
-        // larger than what malloc reuses, so that the pages are new each time
+        // a buffer larger than what malloc reuses, so that the pages are new each time
         let mut fresh = vec![0u8; pages * 4096];
         fresh.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
         black_box(&fresh);

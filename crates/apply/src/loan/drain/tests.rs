@@ -32,7 +32,7 @@ fn zram(used: u64) -> Area {
     area("/dev/zram1", used, 512)
 }
 
-/// The reason for a refusal; empty if it fits.
+/// The reason why disabling an area is refused; empty if its contents fit elsewhere.
 fn refusal(of: &Area, others: &[Area], facts: &MemoryFacts) -> String {
     let all: Vec<Area> = others.iter().cloned().chain([of.clone()]).collect();
     check_fit(of, &all, Bytes::new(0), facts)
