@@ -48,7 +48,8 @@ impl Add for ObservedEffect {
         side.push(text);
     }
 
-    /// More is better.
+    /// Adds the change of available memory to what became better or worse: more is
+    /// better.
     fn add_available(&mut self, before: &Snapshot, change: &SizeChange) {
         let (Some(then), Some(now)) = (change.before.get(), change.after.get()) else { return };
         let total = before.memory.total.get().unwrap_or_default().get();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Cgroups that changed.
+//! Finds the cgroups that changed between two readings.
 
 use std::collections::HashMap;
 

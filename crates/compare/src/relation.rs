@@ -12,7 +12,7 @@ use pagewise_model::{
     Bytes, Millis, Name, Process, Quantity, Reading, Relation, Snapshot, duration,
 };
 
-/// The relation, and the reasons for it.
+/// How two readings are related (for example the same boot), and the reasons for that conclusion.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) relation: Relation,
@@ -24,7 +24,7 @@ pub(crate) struct Found {
 const SLEWED: f64 = 0.0005;
 /// A clock may have been set by this many seconds in addition.
 const SET: f64 = 2.0;
-/// This many processes with equal ids and start times are no coincidence.
+/// If this many processes have equal ids and start times, both readings are from the same boot.
 const SHARED: usize = 3;
 /// Processes started by the boot itself have similar start times in every boot.
 const AFTER_BOOT: Millis = Millis::new(20_000);
@@ -75,7 +75,7 @@ pub(crate) fn is_hashed(boot_id: &Name) -> bool {
     !boot_id.as_str().contains('-')
 }
 
-/// Whether the second was read after the first, as far as is known.
+/// Whether the second reading was made after the first, as far as their times are known.
 fn is_later(before: &Snapshot, after: &Snapshot) -> bool {
     after.taken.monotonic_seconds > before.taken.monotonic_seconds
 }

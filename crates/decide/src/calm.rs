@@ -15,18 +15,18 @@ const MOST_MEMORY: f64 = 1.0;
 /// Why a pass should not run now.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Unrest {
-    /// Tasks are waiting.
+    /// Tasks are waiting for a resource, as PSI shows.
     Waits {
-        /// The resource they wait for.
+        /// The resource that tasks wait for.
         resource: &'static str,
         /// Share of the last ten seconds, in percent.
         percent: f64,
         /// The maximum at which a pass may run.
         most: f64,
     },
-    /// The pressure cannot be read.
+    /// Whether the machine is calm is unknown, because its pressure cannot be read.
     Unknown {
-        /// The file that would show it.
+        /// The PSI file that would show whether tasks wait.
         path: String,
     },
 }

@@ -12,15 +12,15 @@ use crate::text::{put, short};
 /// A rule that needs page contents.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ContentsRule {
-    /// Stable name; the `id` of its findings.
+    /// Stable name of the rule; the `id` of its findings.
     pub(crate) id: &'static str,
-    /// What it detects, in a sentence.
+    /// What the rule detects, in a sentence.
     pub(crate) doc: &'static str,
-    /// The function that detects it; the first estimate covers all pages that were sampled.
+    /// The function that applies the rule; the first estimate covers all pages that were sampled.
     look: fn(&Interval, &[Estimate]) -> Vec<Finding>,
 }
 
-/// Every rule that needs contents.
+/// Every rule that needs page contents.
 pub(crate) static CONTENTS_RULES: &[ContentsRule] = &[THP_BLOAT];
 
 /// All findings that follow from the sampled pages.
@@ -28,7 +28,8 @@ pub fn diagnose_contents(interval: &Interval, estimates: &[Estimate]) -> Vec<Fin
     CONTENTS_RULES.iter().flat_map(|rule| (rule.look)(interval, estimates)).collect()
 }
 
-/// Whether a sample of page contents could give a finding here; otherwise it is not worth its cost.
+/// Whether a sample of page contents could give a finding on this host; otherwise it is not worth
+/// its cost.
 pub fn contents_may_tell(interval: &Interval) -> bool {
     huge_share(&interval.end).is_some_and(|share| share.get() >= WORTH_PERCENT)
 }
@@ -141,7 +142,8 @@ struct Waste<'a> {
 }
 
 impl<'a> Waste<'a> {
-    /// `None` if the source has no huge pages or the counts are unknown.
+    /// The zero pages within huge pages that the estimate of one source shows; `None` if the source
+    /// has no huge pages or the counts are unknown.
     #[expect(clippy::cast_precision_loss, reason = "counts of pages: far below 2^52")]
     fn from_estimate(estimate: &'a Estimate) -> Option<Self> {
         let (mapped, zeros) =

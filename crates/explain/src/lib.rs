@@ -19,7 +19,7 @@ use pagewise_model::{Explanation, Snapshot};
 /// A subject that can be explained.
 #[derive(Debug)]
 pub struct Subject {
-    /// Its name on the command line.
+    /// The subject's name on the command line.
     pub name: &'static str,
     /// The question that the page answers, in a few words.
     pub title: &'static str,

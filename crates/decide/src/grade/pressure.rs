@@ -7,7 +7,8 @@
 
 use pagewise_model::{Level, Percent, Pressure, Psi, Reading, Severity};
 
-/// 1 of 10 seconds: a burst that a user notices.
+/// Threshold for the share of the last 10 seconds in which some task was stalled: 1 of 10 seconds
+/// is a burst that a user notices.
 const SOME_10: f64 = 10.0;
 /// 1 of 20 seconds, over a whole minute: longer than a burst.
 const SOME_60: f64 = 5.0;
@@ -21,7 +22,7 @@ pub(crate) fn level(psi: &Psi) -> Option<Severity> {
     level_of(&psi.memory)
 }
 
-/// The same for the pressure of one cgroup or resource.
+/// How severe the pressure of one cgroup or resource is; `None` if it is below every threshold.
 pub(crate) fn level_of(memory: &Pressure) -> Option<Severity> {
     let (some, full) = (&memory.some, &memory.full);
     if reaches(&full.avg10, FULL_10) || reaches(&full.avg60, FULL_60) {

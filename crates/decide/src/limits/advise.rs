@@ -25,7 +25,7 @@ const GROWN_PERCENT: f64 = 10.0;
 /// Fewer refaults per second are noise; the same threshold as for the host (`facts::reclaim`).
 const REFAULTS_PER_SECOND: f64 = 100.0;
 
-/// Facts that apply to all groups.
+/// Facts that apply to the advice for every group.
 #[derive(Debug)]
 pub(super) struct Circumstances<'a> {
     interval: &'a Interval,
@@ -83,7 +83,8 @@ pub(crate) fn raised_limit(group: &Cgroup, limit: Bytes, was_killed: bool) -> Op
     size.checked_next_multiple_of(1 << 20).map(Bytes::new)
 }
 
-/// The first of these that applies: the limit is too low, the needs are unknown, a size.
+/// Advice on the limit of a group. The first that applies: the present limit is too low, the needs
+/// are unknown, a size.
 pub(super) fn advise(
     circumstances: &Circumstances<'_>,
     pair: &GroupPair<'_>,
@@ -110,8 +111,8 @@ fn not_known(why: String) -> LimitAdvice {
     }
 }
 
-/// The verdict has found that the group is short because of its limit. Growth alone does not count:
-/// no limit is large enough for a leak.
+/// The finding of the verdict that the group is short because of its limit, if there is one. Growth
+/// alone does not count: no limit is large enough for a leak.
 fn in_trouble(circumstances: &Circumstances<'_>, group: &Cgroup) -> Option<LimitAdvice> {
     let trouble = circumstances.trouble(group)?;
     let limit = trouble.limit()?;
@@ -344,8 +345,8 @@ fn never_exceeded(group: &Cgroup) -> Option<Bytes> {
     (is_known && !held).then_some(peak)
 }
 
-/// Confidence from three facts: the length of observation, whether the peak is known, and
-/// interference (refaults, limits reached, a host short of memory). With the reasons.
+/// Confidence in a recommended limit, from three facts: the length of observation, whether the peak
+/// is known, and interference (refaults, limits reached, a host short of memory). With the reasons.
 fn confidence(
     circumstances: &Circumstances<'_>,
     pair: &GroupPair<'_>,

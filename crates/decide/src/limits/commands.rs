@@ -24,7 +24,8 @@ impl LimitFile {
         Self { path: file.source.path().to_owned(), now: file.get().unwrap_or(Limit::Max) }
     }
 
-    /// The property in systemd; `None` with version 1, whose property newer releases have dropped.
+    /// The name of the limit's property in systemd; `None` with version 1, whose property newer
+    /// releases have dropped.
     fn property(&self) -> Option<&'static str> {
         match self.path.rsplit('/').next()? {
             "memory.high" => Some("MemoryHigh"),

@@ -17,7 +17,7 @@ pub(super) struct Used {
     pub(super) droppable: Bytes,
     /// The part of `idle` that is anonymous memory and fits into free swap.
     pub(super) swappable: Bytes,
-    /// All memory except these two.
+    /// All memory of the group except its idle page cache and idle anonymous memory.
     pub(super) hot: Bytes,
     /// Peak of anonymous memory during the watch, minus its size at the end.
     pub(super) spike: Bytes,
@@ -34,7 +34,8 @@ impl Used {
     }
 }
 
-/// `None` if a required counter is absent or denied.
+/// Measures how much of a group's memory is in use; `None` if a required counter is absent or
+/// denied.
 pub(super) fn measure(
     host: &Snapshot,
     inputs: &LimitInputs<'_>,
@@ -95,7 +96,8 @@ fn by_accessed_bits(watched: &WatchedMemory, group: &Cgroup) -> IdleMemory {
     }
 }
 
-/// `None` if the kernel has not aged the pages of the group and its descendants for that long.
+/// Idle memory of a group by the generations of multi-gen LRU; `None` if the kernel has not aged
+/// the pages of the group and its descendants for that long.
 fn by_generations(host: &Snapshot, inputs: &LimitInputs<'_>, group: &Cgroup) -> Option<IdleMemory> {
     let (mut anon, mut file) = (Pages::new(0), Pages::new(0));
     let mut observed = Millis::new(0);
@@ -117,7 +119,7 @@ fn by_generations(host: &Snapshot, inputs: &LimitInputs<'_>, group: &Cgroup) -> 
     })
 }
 
-/// The working set as kubelet and cAdvisor compute it: all memory except inactive page cache.
+/// Idle memory as kubelet and cAdvisor compute it for their working set: inactive page cache.
 fn by_list(inputs: &LimitInputs<'_>, group: &Cgroup) -> Option<IdleMemory> {
     let unseen = inputs.generations.value().map(|_| {
         let age = duration::rough(inputs.age.get() as f64 / 1000.0);
@@ -166,7 +168,7 @@ fn refaulted_bytes(host: &Snapshot, pair: &GroupPair<'_>) -> Bytes {
     Pages::new(pages).to_bytes(host.page_size())
 }
 
-/// The smaller of `memory.high` and `memory.max`; version 1 has only the latter.
+/// The lower of the group's limits `memory.high` and `memory.max`; version 1 has only the latter.
 pub(super) fn own_limit(group: &Cgroup) -> Reading<Limit> {
     match (group.high.get(), group.max.get()) {
         (Some(high), Some(max)) if high < max => group.high.clone(),

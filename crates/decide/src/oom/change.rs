@@ -10,7 +10,8 @@ use crate::text::{quoted, writes_and};
 const MORE: &str = "1.5 times the limit; ";
 const LESS: &str = "three quarters of what the process held when it was killed; ";
 
-/// The most useful command first. Never empty: there is always a command that shows more.
+/// Commands that may prevent another such kill, the most useful first. Never empty: there is always
+/// a command that shows more.
 pub(crate) fn advise_change(host: &Snapshot, kill: &OomKill) -> Vec<String> {
     let mut commands: Vec<String> = may_be_killed(kill).into_iter().collect();
     match kill.constraint {
@@ -80,7 +81,7 @@ fn raise(host: &Snapshot, kill: &OomKill) -> Option<String> {
     })
 }
 
-/// Allows swap for a group that is barred from it, if there is swap.
+/// Command that allows swap for a group that is barred from it, if the host has swap.
 fn allow_swap(host: &Snapshot, kill: &OomKill) -> Option<String> {
     let (group, place) = place(host, kill.group.as_ref()?)?;
     let barred = group.swap_max.get() == Some(Limit::Bytes(Bytes::new(0)));
@@ -131,7 +132,7 @@ fn put(value: &str, path: &str, before: &str, note: &str) -> String {
     )
 }
 
-/// In MiB, rounded up.
+/// A size in MiB, rounded up.
 fn mebibytes(size: Bytes) -> Option<u64> {
     Some(size.get().checked_next_multiple_of(1 << 20)? >> 20)
 }

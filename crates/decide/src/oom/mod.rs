@@ -86,7 +86,7 @@ pub(crate) fn title(kill: &OomKill) -> String {
     format!("{} (pid {}) was killed{others} {}", victim.name, victim.pid, cause(kill))
 }
 
-/// `by the limit of /a (64.0 MiB), not by the machine`
+/// What ran out of memory, as a clause: `by the limit of /a (64.0 MiB), not by the machine`.
 fn cause(kill: &OomKill) -> String {
     match kill.constraint {
         _ if kill.invoker.as_ref().is_some_and(|invoker| invoker.order == -1) => {
@@ -128,7 +128,7 @@ fn nobody(kill: &OomKill) -> String {
     format!("{place}{limit} and no process could be killed{again}")
 }
 
-/// The limit that was reached.
+/// The size of the limit whose being reached caused the kill.
 pub(crate) fn limit(kill: &OomKill) -> Option<Bytes> {
     let group = kill.group_memory.as_ref()?;
     let full = |usage: Option<pagewise_model::OomUsage>| {
@@ -149,7 +149,8 @@ fn when(kill: &OomKill) -> String {
     }
 }
 
-/// `44 seconds after boot`, with the earlier boot named if it is not the current one.
+/// Time of the kill since boot: `44 seconds after boot`, with the earlier boot named if it is not
+/// the current one.
 pub(crate) fn after_boot(kill: &OomKill) -> String {
     let after = ago(kill.boot_seconds);
     match kill.earlier_boot {
@@ -178,7 +179,7 @@ fn describe_held(kill: &OomKill) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join(", "))
 }
 
-/// The memory of the whole machine.
+/// Describes the memory of the whole machine at the time of the kill.
 fn memory(kill: &OomKill) -> Option<String> {
     let host = kill.host.as_ref()?;
     let slab = host.slab_reclaimable.zip(host.slab_unreclaimable);
@@ -253,7 +254,7 @@ fn describe_request(kill: &OomKill) -> Option<String> {
     (!same || invoker.order > 0).then(|| format!("{}: {pages}, {}", invoker.name, invoker.gfp_mask))
 }
 
-/// Tasks of the report's table that still run, and how their size changed.
+/// Names the tasks of the report's table that still run, and says how their size changed.
 fn alive(host: &Snapshot, kill: &OomKill) -> Option<String> {
     let now = |task: &OomTask| {
         let mut processes = host.processes.list.iter();
@@ -289,12 +290,12 @@ fn were(processes: u64) -> String {
     }
 }
 
-/// The cgroup as it is now.
+/// The cgroup with this path in the present reading, if it still exists.
 pub(crate) fn find_group<'a>(host: &'a Snapshot, path: &Name) -> Option<&'a Cgroup> {
     host.cgroups.groups.iter().find(|group| group.path == *path)
 }
 
-/// `3 minutes ago`, or that it is unknown.
+/// Formats how long ago the kill was: `3 minutes ago`, or that it is unknown.
 pub(crate) fn how_long_ago(kill: &OomKill) -> String {
     or_unknown(kill.seconds_ago.map(|seconds| format!("{} ago", ago(seconds))))
 }

@@ -10,7 +10,7 @@ use pagewise_model::{Bytes, Cgroup, Limit, OomConstraint, OomGroup, OomHost, Oom
 
 use super::find_group;
 
-/// A pool counts as at its limit from this share on.
+/// From this share of its limit on, in percent, the pool of zswap or zram counts as full.
 const NEAR_LIMIT_PERCENT: f64 = 98.0;
 
 /// The reason, as a sentence without a full stop.
@@ -120,8 +120,9 @@ fn machine(host: &Snapshot, kill: &OomKill, memory: &OomHost) -> Option<String> 
         })
 }
 
-/// If all swap is compressed RAM: memory that no counter of the report explains is probably its
-/// pool, and it is nearly as large as the data that was swapped out.
+/// Says that swapped-out data hardly compresses. All swap must be compressed RAM: then memory that
+/// no counter of the report explains is probably its pool, and that is nearly as large as the data
+/// swapped out.
 fn poorly_compressed(host: &Snapshot, memory: &OomHost, used: Bytes) -> Option<String> {
     let in_ram = !host.tiers.is_empty() && host.tiers.iter().all(|tier| tier.kind.is_ram());
     let other = memory.other().filter(|other| in_ram && other.get() / 8 >= used.get() / 10)?;

@@ -75,7 +75,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     })
 }
 
-/// A sentence with the mounts and processes that hold it; empty if none is known.
+/// A sentence that names the mounts and processes that hold most of shmem; empty if none is known.
 fn name_holder(shmem: Bytes, held: &ShmemHolder<'_>) -> String {
     let mounts = held
         .mounts

@@ -72,8 +72,9 @@ struct Limit<'a> {
     set: settings::Setting<'a>,
 }
 
-/// `dirty_bytes` takes precedence if it is not zero. The kernel applies the ratio to free memory
-/// plus page cache, which is about the available memory.
+/// The limit from which on writers of dirty pages are throttled. `dirty_bytes` takes precedence
+/// over `dirty_ratio` if it is not zero. The kernel applies the ratio to free memory plus page
+/// cache, which is about the available memory.
 fn limit(host: &Snapshot) -> Option<Limit<'_>> {
     if let Some(set) = settings::number(host, "vm.dirty_bytes").filter(|set| set.value > 0) {
         return Some(Limit {

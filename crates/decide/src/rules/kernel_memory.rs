@@ -28,10 +28,10 @@ const GROWN: Bytes = Bytes::new(16 << 20);
 /// A purpose for which the kernel uses memory.
 #[derive(Debug)]
 struct Purpose {
-    /// Its line in meminfo.
+    /// Name of the purpose's line in `/proc/meminfo`.
     key: &'static str,
     name: &'static str,
-    /// Share of RAM from which on it is unusual.
+    /// Share of RAM from which on this use is unusual, in percent.
     percent: f64,
     pick: fn(&Memory) -> &Reading<Bytes>,
     why: &'static str,
@@ -91,7 +91,7 @@ static PURPOSES: &[Purpose] = &[
     },
 ];
 
-/// A purpose that exceeds its threshold.
+/// A purpose for which the kernel uses more RAM than its threshold.
 struct Excess {
     purpose: &'static Purpose,
     bytes: Bytes,

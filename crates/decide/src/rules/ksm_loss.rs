@@ -54,7 +54,8 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     })
 }
 
-/// The loss in bytes; `None` if KSM saves memory or the values are unknown.
+/// How many bytes more KSM uses than it saves; `None` if KSM saves memory or the values are
+/// unknown.
 fn loss(ksm: &Ksm, page: Bytes) -> Option<Bytes> {
     let profit = match ksm.general_profit_bytes.get() {
         Some(profit) => i128::from(profit),

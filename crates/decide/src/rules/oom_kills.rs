@@ -39,12 +39,12 @@ const NAMED: usize = 5;
 /// The group whose limit was reached; `None` if it was no group's limit.
 type Owner = Option<Name>;
 
-/// What ran out of memory.
+/// The scope that ran out of memory: the machine, nodes of it, or a cgroup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum OomScope {
-    /// The machine, or unknown.
+    /// The whole machine, or it is unknown.
     Machine,
-    /// The nodes that a cpuset allows.
+    /// The NUMA nodes that a cpuset allows.
     Cpuset,
     /// The nodes that a NUMA policy allows.
     Policy,
@@ -233,7 +233,7 @@ fn next_without_report(host: &Snapshot) -> Vec<String> {
     elsewhere
 }
 
-/// Why the log contains no report of it.
+/// Why the kernel log contains no report of a kill that was counted.
 fn no_report(host: &Snapshot) -> String {
     let log = &host.kernel_log;
     let nor = match &log.journal_files.outcome {

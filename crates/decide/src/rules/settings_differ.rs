@@ -278,7 +278,8 @@ fn find_overruled(host: &Snapshot, owned: &[KnobOwnership]) -> Option<Finding> {
     })
 }
 
-/// Only files of the administrator must agree: a vendor's file is meant to be overridden.
+/// Whether a setting is from a sysctl file of the administrator. Only these must agree: a vendor's
+/// file is meant to be overridden.
 fn is_sysctl(setting: &PersistentSetting) -> bool {
     setting.mechanism == Mechanism::Sysctl && setting.is_local()
 }

@@ -124,7 +124,7 @@ fn next(host: &Snapshot, inversion: &Inversion<'_>) -> Vec<String> {
     }
 }
 
-/// Whether the swap of some group would not fit back under its limit.
+/// Whether the memory that some group has in swap would not fit back under the group's limit.
 fn any_would_burst(host: &Snapshot) -> bool {
     let held = |group: &Cgroup| {
         Some(group.current.get()?.get().saturating_add(group.swap_current.get()?.get()))
@@ -140,15 +140,15 @@ fn any_would_burst(host: &Snapshot) -> bool {
 /// How fast a swap tier is, slowest last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Speed {
-    /// Compressed RAM: microseconds.
+    /// Compressed RAM, with a latency of microseconds.
     Ram,
-    /// A non-rotational disk: tens of microseconds and more.
+    /// A non-rotational disk, with a latency of tens of microseconds and more.
     Flash,
-    /// A rotational disk: milliseconds.
+    /// A rotational disk, with a latency of milliseconds.
     Spinning,
 }
 
-/// The speed of a tier; `None` for a disk of which the kernel does not say whether it is
+/// The speed of a swap tier; `None` for a disk of which the kernel does not say whether it is
 /// rotational.
 fn speed(tier: &Tier) -> Option<Speed> {
     match tier.kind {

@@ -23,7 +23,8 @@ pub(super) const RULE: Rule = Rule {
 const MIN_FREE: &str = "vm.min_free_kbytes";
 const SCALE: &str = "vm.watermark_scale_factor";
 
-/// The maximum that khugepaged sets.
+/// Maximum share of memory, in percent, that khugepaged itself reserves by raising
+/// `min_free_kbytes`.
 const RESERVED_PERCENT: f64 = 5.0;
 /// Distance from the low to the high watermark as a share of RAM; the kernel's default is 0.1 %.
 const GAP_PERCENT: f64 = 10.0;
@@ -124,7 +125,8 @@ fn set_where(knob: &str) -> String {
     format!("grep -rs {knob} /etc/sysctl.conf /etc/sysctl.d /run/sysctl.d /usr/lib/sysctl.d")
 }
 
-/// The kernel's default: the square root of 16 times the memory in KiB, within limits.
+/// The kernel's default of `min_free_kbytes`, in KiB: the square root of 16 times the memory in
+/// KiB, within limits.
 fn usual_kib(total: Bytes) -> u64 {
     (total.get() / 1024 * 16).isqrt().clamp(128, 262_144)
 }
@@ -134,7 +136,7 @@ pub(super) mod tests {
     use super::*;
     use crate::testing::{assert_silent, calm, gib, knob, line, only, with};
 
-    /// 2 GiB of 16 GiB.
+    /// A host that reserves 2 GiB of its 16 GiB.
     pub(crate) fn firing() -> Interval {
         with(|host| knob(host, MIN_FREE, "2097152"))
     }

@@ -17,7 +17,8 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// With a lower hit rate searching costs more than it saves; `adaptive` stops below 1.6 %.
+/// If fewer pages than this share, in percent, are duplicates, searching for them costs more than
+/// it saves; `adaptive` stops below 1.6 %.
 const WORTH_PERCENT: f64 = 1.0;
 /// Fewer pages (64 MiB with pages of 4 KiB) do not predict the following ones.
 const ENOUGH: u64 = 16_384;

@@ -15,7 +15,7 @@ pub(super) const RULE: Rule = Rule {
 
 /// From this share on most of the pool saves nothing.
 const SHARE_PERCENT: f64 = 50.0;
-/// With less there is nothing to gain.
+/// If a device stores less than this, better compression has nothing to gain.
 const WORTH: Bytes = Bytes::new(64 << 20);
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {

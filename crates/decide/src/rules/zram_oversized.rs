@@ -24,7 +24,7 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
     finding(&interval.end).into_iter().collect()
 }
 
-/// The devices that have a size; others use no memory.
+/// The zram devices that have a size; others use no memory.
 fn sized_devices(host: &Snapshot) -> impl Iterator<Item = (&Zram, Bytes)> {
     let known = host.compressed().filter_map(|device| Some((device, device.disksize.get()?)));
     known.filter(|&(_, size)| size > Bytes::new(0))
@@ -57,7 +57,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     })
 }
 
-/// What kind of devices have a size: zram, zmerge or both.
+/// What kind of devices have a size, in words: zram, zmerge or both.
 fn maker(host: &Snapshot) -> &'static str {
     let of = |driver| sized_devices(host).any(|(device, _)| device.driver == driver);
     match (of(Driver::Zram), of(Driver::Zmerge)) {

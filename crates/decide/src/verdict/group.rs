@@ -24,15 +24,15 @@ pub(crate) const ROOM_PERCENT: f64 = 10.0;
 /// A problem of a group.
 #[derive(Debug)]
 pub(crate) enum Trouble {
-    /// Processes were killed at the limit.
+    /// Processes of the group were killed at its limit.
     Kills(Change),
-    /// Its tasks are stalled on memory: shares of the last minute.
+    /// Tasks of the group are stalled on memory: shares of the last minute.
     Waits { some: Percent, full: Option<Percent> },
-    /// It refaults pages that were reclaimed, and waits for the disk.
+    /// The group refaults pages that were reclaimed, and waits for the disk.
     Rereads { refaults: Change, major_faults: Change },
     /// Memory that cannot be dropped nearly fills the limit, and swap has no room for it.
     Full { held: Bytes, limit: Bytes },
-    /// It, or a process or a group in it, will soon fill the limit.
+    /// The group, or a process or a group in it, will soon fill the limit.
     Fills { who: String, per_second: f64, lasts_seconds: f64 },
 }
 
@@ -41,16 +41,16 @@ pub(crate) enum Trouble {
 pub(crate) struct GroupTrouble<'a> {
     /// The group that has the limit.
     pub(crate) limited: &'a Cgroup,
-    /// The level of its worst problem.
+    /// The level of the group's worst problem.
     pub(crate) level: Level,
-    /// Its problems, worst first.
+    /// The group's problems, worst first.
     pub(crate) troubles: Vec<(Level, Trouble)>,
     /// The limit that was reached over the interval.
     pub(crate) reached: Option<AtLimit<'a>>,
 }
 
 impl GroupTrouble<'_> {
-    /// The size of the limit that causes it.
+    /// The size of the limit that causes the problems.
     pub(crate) fn limit(&self) -> Option<Bytes> {
         match &self.reached {
             Some(at) => Some(at.limit),
@@ -58,7 +58,7 @@ impl GroupTrouble<'_> {
         }
     }
 
-    /// Whether its tasks are stalled on memory.
+    /// Whether tasks of the group are stalled on memory.
     pub(crate) fn waits(&self) -> bool {
         let mut troubles = self.troubles.iter().map(|(_, trouble)| trouble);
         troubles.any(|trouble| matches!(trouble, Trouble::Waits { .. } | Trouble::Rereads { .. }))
@@ -134,8 +134,8 @@ fn waits(group: &Cgroup) -> Option<(Level, Trouble)> {
     Some((level, Trouble::Waits { some, full: group.pressure.full.avg60.get() }))
 }
 
-/// The working set of the group does not fit under its limit. Reported also without a pressure
-/// file, or if the stalls are below the thresholds.
+/// The problem that the working set of the group does not fit under its limit, if it has it. It is
+/// reported also without a pressure file, or if the stalls are below the thresholds.
 fn rereads(pair: &GroupPair<'_>) -> Option<(Level, Trouble)> {
     let refaults = pair.change(|group| &group.refault_file);
     let anon = pair.change(|group| &group.refault_anon);

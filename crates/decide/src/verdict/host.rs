@@ -14,14 +14,15 @@ use crate::grade::spared::is_spared;
 use crate::grade::{self, commit, headroom, pressure};
 use crate::oom;
 
-/// One problem with its level.
+/// One problem of the host, with its level.
 #[derive(Debug)]
 pub(crate) struct Signal<'a> {
     pub(crate) level: Level,
     pub(crate) cause: Cause<'a>,
 }
 
-/// The cause of a signal. Causes of equal level are listed in the order of these variants.
+/// The cause of a signal: which problem the host has. Causes of equal level are listed in the order
+/// of these variants.
 #[derive(Debug)]
 pub(crate) enum Cause<'a> {
     /// The machine ran out of memory recently, according to the kernel log.
@@ -30,19 +31,21 @@ pub(crate) enum Cause<'a> {
     Kills(Change),
     /// Little memory is available.
     Available(Headroom),
-    /// Tasks are stalled on memory: shares of the last minute, or of ten seconds if that is worse.
+    /// Tasks of the host are stalled on memory: shares of the last minute, or of ten seconds if
+    /// that is worse.
     Pressure { some: Percent, full: Option<Percent>, span: &'static str },
-    /// Without PSI: most of what is read from disk was dropped shortly before.
+    /// On a host without PSI: most of what is read from disk was dropped from memory shortly
+    /// before.
     Thrashing(Thrashing),
     /// A process or group will soon fill memory.
     Growth(Growth<'a>),
     /// Strict overcommit accounting will soon refuse allocations.
     CommitLimit { committed: Bytes, limit: Bytes },
-    /// Swap is nearly full.
+    /// Swap is nearly full; the share of it in use.
     Swap(Percent),
 }
 
-/// All signals, worst first.
+/// All problems of the host that show memory is short, worst first.
 pub(crate) fn signals(interval: &Interval) -> Vec<Signal<'_>> {
     let host = &interval.end;
     let room = room::room(host);
@@ -84,7 +87,8 @@ pub fn only_nodes_are_short(interval: &Interval) -> bool {
         && oom::recent(interval).host.iter().all(of_nodes)
 }
 
-/// Kills that no cgroup's limit explains. The host's counter includes kills inside cgroups.
+/// Processes killed for lack of memory that no cgroup's limit explains. The host's counter includes
+/// kills inside cgroups.
 fn kills(interval: &Interval) -> Option<(Level, Cause<'_>)> {
     let mut recent = oom::recent(interval);
     if let Some(last) = recent.host.pop() {
@@ -127,8 +131,8 @@ fn thrashing(interval: &Interval) -> Option<(Level, Cause<'_>)> {
     Some((Level::Short, Cause::Thrashing(thrashing)))
 }
 
-/// Only growth that fills the host itself: a group that is being filled is reported when it is
-/// full.
+/// Growth that will soon fill the host's memory. Only growth of the host itself counts: a group
+/// that is being filled is reported when it is full.
 fn growth(interval: &Interval) -> Option<(Level, Cause<'_>)> {
     let mut growing = growth::growing(interval).into_iter();
     let first = growing.find(|growth| matches!(growth.into, GrowthLimit::Host))?;

@@ -18,7 +18,7 @@ const FORESEEN_SECONDS: f64 = 30.0 * 60.0;
 /// A smaller loss per second, as a share of RAM, is noise.
 const NOISE_PER_SECOND: f64 = 1.0 / 5_000.0;
 
-/// One to three sentences.
+/// The verdict as one to three sentences.
 pub(super) fn line(
     interval: &Interval,
     level: Level,
@@ -143,7 +143,7 @@ fn counted_processes(number: u64) -> String {
     }
 }
 
-/// `6.7 of 464.0 MiB are available`
+/// A clause about available memory: `6.7 of 464.0 MiB are available`.
 fn available(host: &Snapshot) -> String {
     match host.memory.available.get().zip(host.memory.total.get()) {
         Some((available, total)) => format!("{} are available", available.part_of(total)),

@@ -53,7 +53,7 @@ fn is_barred(group: &Cgroup) -> bool {
     group.path.as_str() != "/" && (no_swap || group.swappiness.get() == Some(0))
 }
 
-/// Barred groups without their descendants, whose memory is included.
+/// The groups that are barred from swap, without their descendants, whose memory is included.
 fn outermost_barred(host: &Snapshot) -> Vec<&Cgroup> {
     let mut chosen: Vec<&Cgroup> = Vec::new();
     for group in host.cgroups.groups.iter().filter(|group| is_barred(group)) {

@@ -39,7 +39,7 @@ const SIGNATURE: Bytes = Bytes::new(64 << 10);
 struct Case<'a> {
     interval: &'a Interval,
     device: &'a Zram,
-    /// Its swap tier, if it is one.
+    /// The device's swap tier, if it is used as swap.
     tier: Option<&'a Tier>,
 }
 
@@ -98,7 +98,7 @@ fn readiness(device: &Zram) -> Option<Readiness> {
     })
 }
 
-/// Whether it is swap and stores data, or is used in a way that is unknown here.
+/// Whether the device is swap and stores data, or is used in a way that is unknown here.
 fn holds_data(host: &Snapshot, device: &Zram) -> bool {
     let stored = || device.mm_stat.original.get().is_none_or(|stored| stored > SIGNATURE);
     match device.used_as.value() {
@@ -126,12 +126,12 @@ fn severity(host: &Snapshot) -> Severity {
     }
 }
 
-/// Pages swapped out since boot.
+/// Number of pages swapped out since boot.
 fn pages_swapped_out(host: &Snapshot) -> Reading<u64> {
     host.vmstat.get("pswpout")
 }
 
-/// Evidence that the device stores nothing, from its tier if it is one.
+/// Evidence that the device stores nothing: from its swap tier if it is used as swap.
 fn holds_nothing(case: Case<'_>) -> EvidenceList {
     let proof = match case.tier {
         Some(tier) => EvidenceList::new().named("used", &tier.used),

@@ -65,8 +65,8 @@ fn no_size(host: &Snapshot, device: &Zram) -> Option<Step> {
     })
 }
 
-/// Evidence of its size, of its use, and that it stores nothing; the last two may have the same
-/// source.
+/// Evidence of a device's size, of its use, and that it stores nothing; the last two may have the
+/// same source.
 fn sized_and_empty(case: Case<'_>) -> EvidenceList {
     let (device, proof) = (case.device, EvidenceList::new().value(&case.device.disksize));
     let proof = if device.used_as.source == device.mm_stat.original.source {

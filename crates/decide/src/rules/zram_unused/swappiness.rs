@@ -61,13 +61,13 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
     })
 }
 
-/// Whether reclaim has ever scanned pages, or has to now.
+/// Whether reclaim has scanned pages since boot, or has to now.
 fn was_short(host: &Snapshot) -> bool {
     let scanned = reclaim::scanned_pages(host).is_some_and(|scanned| scanned.count > 0);
     scanned || zones::all_above_low(host) == Some(false)
 }
 
-/// What the setting does here; `None` if it is not low.
+/// Explains what the setting of swappiness does on this host; `None` if it is not low.
 fn explain_swappiness(host: &Snapshot, swappiness: Setting<'_>) -> Option<String> {
     let value = swappiness.value;
     match lru(host) {
@@ -104,13 +104,14 @@ fn explain_swappiness(host: &Snapshot, swappiness: Setting<'_>) -> Option<String
 enum Lru {
     /// Active and inactive lists, weighted by swappiness.
     Classic,
-    /// Multi-gen LRU is on: the formula above does not apply.
+    /// Multi-gen LRU is on: the formula for the classic lists does not apply.
     Generations,
-    /// Not read, or denied.
+    /// Which lists are in use is unknown: the file was not read, or access was denied.
     Unknown,
 }
 
-/// Which of the two is in use. A kernel without the file has only the classic lists.
+/// Which page lists are in use: multi-gen LRU or the classic ones. A kernel without the file has
+/// only the classic lists.
 fn lru(host: &Snapshot) -> Lru {
     let enabled = &host.mglru.enabled;
     match host.mglru.is_on() {
