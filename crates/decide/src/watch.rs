@@ -103,7 +103,7 @@ fn used_series(samples: &[WatchSample]) -> Vec<(f64, f64)> {
     found
 }
 
-/// Whether the samples have a count of the requests that the watched process served.
+/// Whether any sample has a number of requests, from the counter that the user named.
 fn is_counted(samples: &[WatchSample]) -> bool {
     samples.iter().any(|sample| sample.requests.is_some())
 }

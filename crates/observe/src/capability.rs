@@ -39,7 +39,7 @@ struct ProbePaths<'a> {
     in_container: bool,
 }
 
-/// The result of a probe.
+/// The result of a probe for a feature.
 enum ProbeAnswer {
     There(Evidence),
     Denied(Evidence),
@@ -162,7 +162,7 @@ impl ProbePaths<'_> {
     }
 }
 
-/// The feature that `whole` names, if it is missing.
+/// The feature with the name `whole`, if it is not present on this host.
 fn missing_whole<'a>(known: &'a [Capability], whole: &str) -> Option<&'a Capability> {
     let whole = known.iter().find(|capability| capability.feature == whole)?;
     (whole.state != FeatureState::Present).then_some(whole)

@@ -48,7 +48,7 @@ pub(crate) fn read_live(host: &HostRoot, mounts: &Mounts) -> Cgroups {
     read_in(host, mounts, Detail::Live)
 }
 
-/// Reads one group in full; `None` if it no longer exists.
+/// Reads one memory cgroup in full; `None` if it no longer exists.
 pub(crate) fn read_one(host: &HostRoot, mounts: &Mounts, path: &str) -> Option<Cgroup> {
     let (hierarchy, mount) = detect(host, mounts);
     let walk = Walk { host, mount: mount?, hierarchy, detail: Detail::Everything };
@@ -61,7 +61,7 @@ enum Detail {
     Everything,
     /// Events, refaults, major faults, anonymous memory and swap: no limits, no pressure.
     Counters,
-    /// The counters, plus usage and limit.
+    /// Only the counters, usage and limit of a group.
     Live,
 }
 
@@ -117,8 +117,8 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Walks the tree level by level. The first [`CGROUPS`] groups are read in full; further ones
-    /// are only [ranked](Rank), and replace groups that were read if they rank higher.
+    /// Walks the tree of cgroups level by level. The first [`CGROUPS`] groups are read in full;
+    /// further ones are only [ranked](Rank), and replace groups that were read if they rank higher.
     fn all(&self, cgroups: &mut Cgroups) {
         let mut queue = VecDeque::from([(String::from("/"), 0)]);
         let mut ranked = Vec::new();
@@ -198,7 +198,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// `None` if this is no memory cgroup or it no longer exists.
+    /// Reads a memory cgroup in full; `None` if the folder is no memory cgroup or no longer exists.
     fn group(&self, path: &str, folder: &str) -> Option<Cgroup> {
         let files = self.files(folder);
         let stat = files.counters("stat");
@@ -232,13 +232,14 @@ impl<'a> Walk<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
     oom_kills: u64,
-    /// How often the group hit its limit.
+    /// How often the group reached its limit.
     at_limit: u64,
     usage: Bytes,
 }
 
 impl Rank {
-    /// `None` if this is no memory cgroup or it no longer exists.
+    /// Reads what a group is ranked by; `None` if the folder is no memory cgroup or no longer
+    /// exists.
     fn read(files: &Files<'_>, hierarchy: Hierarchy) -> Option<Self> {
         let usage = files.usage(hierarchy);
         let events = match hierarchy {
@@ -268,7 +269,7 @@ fn below(path: &str, name: &str) -> String {
     format!("{}/{name}", path.trim_end_matches('/'))
 }
 
-/// The `memory.` files of one group.
+/// The files of one group whose names begin with `memory.`.
 struct Files<'a> {
     host: &'a HostRoot,
     folder: &'a str,
@@ -317,7 +318,7 @@ impl Files<'_> {
     }
 }
 
-/// Parses `max` or a size. A size above the largest possible limit also means "no limit".
+/// Parses a limit: `max` or a size. A size above the largest possible limit also means "no limit".
 fn limit(word: &[u8]) -> Option<Limit> {
     match word {
         b"max" => Some(Limit::Max),

@@ -57,7 +57,7 @@ fn told_to_init(host: &HostRoot) -> Option<Reading<Name>> {
     Some(Reading::found(kind, Source::file(absolute(PATH))))
 }
 
-/// Substrings of a container's cgroup path, visible unless a cgroup namespace hides it.
+/// Substrings of a cgroup's path that show a container, unless a cgroup namespace hides the path.
 const IN_CGROUP: [(&str, &str); 6] = [
     ("kubepods", "kubernetes"),
     ("/docker", "docker"),

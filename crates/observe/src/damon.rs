@@ -87,9 +87,9 @@ fn targets(host: &HostRoot, kdamond: u32) -> Vec<u32> {
 /// A range of addresses with a similar access frequency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Region {
-    /// First address.
+    /// First address of the region.
     pub start: u64,
-    /// The address after the last.
+    /// First address after the region.
     pub end: u64,
     /// Number of access checks of the last aggregation interval that found the region in use.
     pub accesses: u64,

@@ -22,7 +22,8 @@ use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
 pub(crate) struct Disks<'a> {
     host: &'a HostRoot,
     mounts: &'a Mounts,
-    /// Names of device mapper → `dm-N`; read at the first lookup.
+    /// The kernel names (`dm-N`) of device mapper's devices by their own names; read at the first
+    /// lookup.
     mapped: OnceCell<HashMap<Name, String>>,
 }
 
@@ -126,7 +127,7 @@ fn describe_disk(host: &HostRoot, folder: &str) -> Disk {
     }
 }
 
-/// The disk below all mapped devices, and whether one of them encrypts.
+/// The disk below all device mapper devices, and whether one of them encrypts.
 fn below_mappings(host: &HostRoot, disk: &str, at: &Source) -> (Reading<Name>, Reading<bool>) {
     /// LVM on dm-crypt on RAID needs three levels.
     const DEEPEST: usize = 8;
@@ -140,7 +141,7 @@ fn below_mappings(host: &HostRoot, disk: &str, at: &Source) -> (Reading<Name>, R
         }
         let slaves = format!("{folder}/slaves");
         let Some(slave) = host.names(&slaves).into_iter().next() else { break };
-        // a recording contains a folder only if something is in it
+        // for recordings alone: they contain a folder only if something in it was read
         host.exists(&format!("{slaves}/{slave}"));
         let Ok(below) = whole_disk(host, &format!("sys/class/block/{slave}")) else { break };
         (lowest, at) = below;
@@ -148,7 +149,7 @@ fn below_mappings(host: &HostRoot, disk: &str, at: &Source) -> (Reading<Name>, R
     (Reading::found(Name::from(lowest.as_str()), at), encrypted)
 }
 
-/// The disk's name as under `/dev`, and the `uevent` line that contains it.
+/// The disk's name as under `/dev`, and where the line of `uevent` with the name is.
 fn whole_disk(host: &HostRoot, folder: &str) -> Result<(String, Source), Reading<Name>> {
     let path = format!("{folder}/uevent");
     let source = Source::file(absolute(&path));
@@ -170,7 +171,8 @@ fn whole_disk(host: &HostRoot, folder: &str) -> Result<(String, Source), Reading
     }
 }
 
-/// `sda2` → `sda`; a disk whose name ends in a digit has a `p` between: `nvme0n1p3` → `nvme0n1`.
+/// The name of a partition's disk: `sda2` → `sda`; a disk whose name ends in a digit has a `p`
+/// before the number: `nvme0n1p3` → `nvme0n1`.
 fn without_number(name: &str, number: u32) -> Option<String> {
     let disk = name.strip_suffix(&number.to_string())?;
     let with_p = disk.strip_suffix('p').filter(|rest| rest.ends_with(|c: char| c.is_ascii_digit()));

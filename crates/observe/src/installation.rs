@@ -53,7 +53,7 @@ fn text(host: &HostRoot, path: &str) -> Option<String> {
     String::from_utf8(host.bytes(path).ok()?).ok()
 }
 
-/// Parses `ID=debian` or `ID="debian"`.
+/// The distribution's id from os-release: parses `ID=debian` or `ID="debian"`.
 fn distribution(os_release: &str) -> Option<String> {
     let id = os_release.lines().find_map(|line| line.trim().strip_prefix("ID="))?;
     let id = id.trim_matches(|quote| matches!(quote, '"' | '\''));

@@ -46,7 +46,7 @@ pub(crate) const ASKED: &[&str] = &[
     "CONFIG_ZSWAP",
 ];
 
-/// The only option with a number as its value.
+/// The only kernel configuration option that is read as a number.
 pub(crate) const CHAIN_SIZE: &str = "CONFIG_ZSMALLOC_CHAIN_SIZE";
 
 /// At most this many unpacked bytes of a configuration are read; that of a distribution has 0.3
@@ -63,11 +63,11 @@ const MISSING: &[u8] = b"is missing";
 /// How an option is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Built {
-    /// `=y`.
+    /// Built into the kernel: `=y`.
     In,
-    /// `=m`.
+    /// Built as a module: `=m`.
     Module,
-    /// `=8`, for an option that is a number.
+    /// The value of an option that is a number: `=8`.
     Number(u64),
     /// Off, or not mentioned by a complete configuration.
     Not,
@@ -93,7 +93,7 @@ impl Kconfig {
         Some((*built, evidence))
     }
 
-    /// Whether no configuration could be read.
+    /// Whether no kernel configuration could be read.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -110,7 +110,7 @@ impl Kconfig {
         }
     }
 
-    /// Whether `option` is known to be built, as a module or into the kernel.
+    /// Whether `option` is known to be set, for a module or into the kernel.
     pub(crate) fn has(&self, option: &str) -> bool {
         self.get(option).is_some_and(|(built, _)| built != Built::Not)
     }
@@ -388,7 +388,7 @@ mod tests {
             prop_assert_eq!(lines(&kept).count(), plain.lines().count() + 1);
         }
 
-        /// Broken gzip never panics.
+        /// Truncated or changed gzip data never causes a panic.
         #[test]
         fn broken_packing_is_survived(cut in 0usize..600, flip in 0usize..600, bit in 0u8..8) {
             let mut bytes = gzip(&whole());

@@ -104,7 +104,7 @@ mod tests {
     use crate::testing::{denied_entry, host, mangle};
     use pagewise_hostfs::ReadHost;
 
-    /// Linux 6.18, 24 GiB.
+    /// The file as Linux 6.18 prints it on a machine with 24 GiB.
     const MEMINFO: &str = "\
 MemTotal:       24684092 kB
 MemFree:        23721328 kB

@@ -80,14 +80,14 @@ fn tmpfs(host: &HostRoot, mount: &Mount, remote: &HashSet<&str>) -> TmpfsMount {
     }
 }
 
-/// The result of `statfs`.
+/// Size and use of a file system, from `statfs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Sizes {
-    /// Block size in bytes.
+    /// Block size of the file system in bytes.
     block: u64,
-    /// Total number of blocks.
+    /// Total number of blocks of the file system.
     blocks: u64,
-    /// Number of blocks in use.
+    /// Number of blocks of the file system that are in use.
     used: u64,
     /// Number of files and folders (inodes in use).
     files: u64,
@@ -147,7 +147,7 @@ fn ask(folder: &OwnedFd, expected: &str) -> Result<Vec<u8>, Refusal> {
     Ok(sizes.printed().into_bytes())
 }
 
-/// Parses `0:28`.
+/// Parses a device number: `0:28`.
 fn device(numbers: &str) -> Option<u64> {
     let (major, minor) = numbers.split_once(':')?;
     Some(rustix::fs::makedev(major.parse().ok()?, minor.parse().ok()?))
@@ -158,7 +158,7 @@ fn device(numbers: &str) -> Option<u64> {
 struct Found {
     descriptor: u32,
     kind: DeletedKind,
-    /// Device and inode number.
+    /// Device and inode number, which identify the file.
     identity: (u64, u64),
     blocks: u64,
 }

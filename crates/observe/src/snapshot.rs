@@ -17,7 +17,7 @@ use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 /// How much of a host is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scope {
-    /// How much is read of processes.
+    /// How much is read of each process.
     pub processes: ProcessScope,
     /// Read CPU time and faults of each process at the start of an interval too, so that they
     /// have rates.
@@ -26,7 +26,7 @@ pub struct Scope {
     pub smaps_budget: Duration,
     /// Stop reading them when no process that is left can be among this many largest ones.
     pub smaps_enough: usize,
-    /// Read every memory cgroup.
+    /// Whether every memory cgroup is read.
     pub cgroups: bool,
     /// Read the whole knob table and probe the kernel's features.
     pub settings: bool,
@@ -41,7 +41,7 @@ pub struct Scope {
 pub enum ProcessScope {
     /// Processes are not read.
     Nothing,
-    /// Every `/proc/PID` in full.
+    /// All processes are read in full.
     Everything,
 }
 
@@ -60,7 +60,7 @@ impl Scope {
         }
     }
 
-    /// Only values of the host as a whole.
+    /// A scope with only values of the host as a whole.
     pub const fn glance() -> Self {
         Self {
             processes: ProcessScope::Nothing,
@@ -142,7 +142,7 @@ fn finish(host: &HostRoot, mut snapshot: Snapshot) -> Snapshot {
     snapshot
 }
 
-/// Reads what [`Scope::glance`] asks for; part of every scope.
+/// Reads only the values that [`Scope::glance`] asks for, which are part of every scope.
 pub(crate) fn glance(host: &HostRoot, mounts: &Mounts) -> Snapshot {
     let taken = Taken { kernel: host.name_at("proc/sys/kernel/osrelease"), ..read_taken(host) };
     let memory = memory::read(host);

@@ -28,7 +28,8 @@ pub(crate) fn read(host: &HostRoot, mounts: &Mounts) -> Vec<Tier> {
     tiers
 }
 
-/// Parses `/path partition 1048572 524 -2`; records a Problem if that fails.
+/// Parses a line of `/proc/swaps`, `/path partition 1048572 524 -2`; records a Problem if that
+/// fails.
 fn tier(
     host: &HostRoot,
     disks: &Disks<'_>,

@@ -19,7 +19,8 @@ use perf_event::{Builder, SampleFlag, Sampler};
 const PER_SECOND: u64 = 997;
 /// Size of the ring buffer of each thread, in pages: room for 32768 samples with 4 KiB pages.
 const RING_PAGES: usize = 128;
-/// `PERF_RECORD_SAMPLE`; contains only the instruction pointer.
+/// `PERF_RECORD_SAMPLE`, the type of a record with one sample; it contains only the instruction
+/// pointer.
 const SAMPLE: u32 = 9;
 /// Maximum number of functions that are kept.
 const MOST: usize = 40;
@@ -96,7 +97,8 @@ fn drain(sampler: &mut Sampler, mut each: impl FnMut(u64)) {
     }
 }
 
-/// Reads the symbols twice: first to find those that are needed, then to get their names.
+/// Finds the function names of addresses. Reads the symbols twice: first to find those that are
+/// needed, then to get their names.
 fn name_addresses<R: BufRead>(
     places: &BTreeMap<u64, u64>,
     symbols: impl Fn() -> Option<R>,

@@ -40,7 +40,8 @@ fn line(host: &HostRoot, path: &str) -> Option<String> {
     Some(String::from_utf8_lossy(bytes.trim_ascii()).into_owned())
 }
 
-/// `None` if there is no such line.
+/// Whether the CPU flags of `/proc/cpuinfo` contain `hypervisor`; `None` if the file has no line of
+/// flags.
 fn hypervisor_flag(host: &HostRoot) -> Option<bool> {
     let head = host.head("proc/cpuinfo", CPUINFO_HEAD).ok()?;
     let flags = head.split(|&byte| byte == b'\n').find(|line| line.starts_with(b"flags"))?;
@@ -103,7 +104,8 @@ fn kind_of(name: &str, file: &str) -> Option<&'static str> {
     FIRMWARE.iter().find(|(start, _)| name.starts_with(start)).map(|(_, kind)| *kind)
 }
 
-/// Amazon's bare metal instances have the same vendor in their firmware.
+/// Whether this is one of Amazon's bare metal instances, whose firmware names the same vendor as
+/// that of virtual machines.
 fn is_bare_metal(host: &HostRoot) -> bool {
     line(host, "sys/class/dmi/id/product_name").is_some_and(|name| name.contains(".metal"))
 }

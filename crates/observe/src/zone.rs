@@ -87,7 +87,8 @@ fn take(host: &HostRoot, zone: &mut Zone, line: &Line<'_>) {
     }
 }
 
-/// Parses `protection: (0, 3019, 9419)`.
+/// Parses the pages of a zone that allocations from higher zones must leave free, `protection: (0,
+/// 3019, 9419)`.
 fn reserve(host: &HostRoot, line: &Line<'_>) -> Reading<Vec<Pages>> {
     let list = line.split_once(b':').and_then(|(_, rest)| {
         let inner = rest.strip_prefix(b"(")?.strip_suffix(b")")?;

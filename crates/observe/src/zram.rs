@@ -182,7 +182,7 @@ fn secondary(host: &HostRoot, path: &str) -> Vec<Secondary> {
     text.lines().filter_map(understood).collect()
 }
 
-/// Parses `#1: lzo lz4 [zstd]`.
+/// Parses a line of `recomp_algorithm`, the algorithms for recompression: `#1: lzo lz4 [zstd]`.
 fn recompression(line: &[u8]) -> Option<Secondary> {
     let rest = line.trim_ascii().strip_prefix(b"#")?;
     let colon = rest.iter().position(|&byte| byte == b':')?;
@@ -229,8 +229,8 @@ fn bd_stat(host: &HostRoot, path: &str) -> BdStat {
     BdStat { held, reads, writes }
 }
 
-/// Parses `version: 1` and the counters of that version; of another version only the number is
-/// known.
+/// Reads zram's `debug_stat`: `version: 1` and the counters of that version; of another version
+/// only the number is known.
 fn debug_stat(host: &HostRoot, path: &str) -> DebugStat {
     let text = match host.text(path) {
         Ok(text) => text,
@@ -329,7 +329,7 @@ fn built_upon(host: &HostRoot, zram: &Zram) -> Option<Reading<ZramUse>> {
     Some(Reading::absent(why, Source::file(absolute(&holders))))
 }
 
-/// The device number as `253:1`.
+/// The device number of a zram device, as `253:1`.
 fn device_number(host: &HostRoot, zram: &Zram) -> Option<String> {
     let number = host.name_at(&format!("sys/block/{}/dev", zram.name()));
     number.value().map(|number| number.as_str().to_owned())
@@ -357,7 +357,8 @@ fn describe_unused(host: &HostRoot, zram: &Zram) -> Reading<ZramUse> {
     }
 }
 
-/// Whether udev has found swap on it: udev reads devices as root, and anybody may read its results.
+/// Whether udev has found swap on the device: udev reads devices as root, and anybody may read its
+/// results.
 fn udev_says_swap(host: &HostRoot, zram: &Zram) -> Option<Reading<ZramUse>> {
     let is_swap = |line: &[u8]| line == b"E:ID_FS_TYPE=swap";
     let path = format!("run/udev/data/b{}", device_number(host, zram)?);

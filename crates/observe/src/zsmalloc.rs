@@ -13,7 +13,7 @@ use crate::limits::SIZE_CLASSES;
 use pagewise_hostfs::text::{Line, Text, number};
 use pagewise_hostfs::{HostRoot, NO_SUCH_FILE, ReadHost, ReadValues, absolute};
 
-/// The columns that are used, by their names in the first line.
+/// The columns of a size class that are read, by their names in the first line.
 const COLUMNS: [&[u8]; 6] =
     [b"class", b"size", b"obj_allocated", b"obj_used", b"pages_used", b"pages_per_zspage"];
 /// The reason if the file does not exist.

@@ -17,7 +17,7 @@ pub(super) struct Used {
     pub(super) droppable: Bytes,
     /// The part of `idle` that is anonymous memory and fits into free swap.
     pub(super) swappable: Bytes,
-    /// All memory of the group except its idle page cache and idle anonymous memory.
+    /// All memory of the group except `droppable` and `swappable`.
     pub(super) hot: Bytes,
     /// Peak of anonymous memory during the watch, minus its size at the end.
     pub(super) spike: Bytes,

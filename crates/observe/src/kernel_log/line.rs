@@ -70,7 +70,7 @@ pub(super) const MEMCG_KILLED: &str = "Memory cgroup out of memory";
 
 const NONE_KILLABLE: &str = "Out of memory and no killable processes...";
 
-/// Names and their values.
+/// Names of values in the kernel log, and their numbers.
 pub(super) type Values = Vec<(&'static str, u64)>;
 
 /// Usage, limit and failure count of a cgroup counter; sizes in KiB.
@@ -88,7 +88,7 @@ const USAGES: &[&str] = &["memory", "swap", "memory+swap", "kmem"];
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Choice {
     pub(super) constraint: &'static str,
-    /// The cgroup whose limit was reached.
+    /// The cgroup whose limit caused the kill.
     pub(super) group: Option<Vec<u8>>,
     pub(super) victim_group: Vec<u8>,
     pub(super) name: Vec<u8>,
@@ -109,7 +109,7 @@ pub(super) struct Killed {
 
 const KILLED_SIZES: &[&str] = &["total-vm", "anon-rss", "file-rss", "shmem-rss", "pgtables"];
 
-/// A line of a report.
+/// A line of an OOM killer's report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum OomLine {
     Invoked {
@@ -119,9 +119,9 @@ pub(super) enum OomLine {
         oom_score_adj: i64,
     },
     MemInfo(Values),
-    /// `pages RAM`, `pages reserved`
+    /// A number of pages by its name in the report: `pages RAM`, `pages reserved`.
     Pages(&'static str, u64),
-    /// `Free swap`, `Total swap`, in KiB.
+    /// An amount of swap in KiB by its name in the report: `Free swap`, `Total swap`.
     Swap(&'static str, u64),
     Usage(Usage),
     StatsOf(Vec<u8>),
@@ -157,7 +157,8 @@ const REAPED: &str = "oom_reaper: reaped process ";
 const REAPED_SIZES: &[&str] = &["anon-rss", "file-rss", "shmem-rss"];
 
 impl OomLine {
-    /// `columns`: those of the task table to which the line may belong.
+    /// Parses a line of a report. `columns` are those of the task table to which the line may
+    /// belong.
     pub(super) fn parse(text: &[u8], columns: &[&'static str]) -> Option<Self> {
         parse_invoked(text).or_else(|| match text.first()? {
             b'[' => header(text).or_else(|| task(text, columns)),
@@ -172,7 +173,7 @@ impl OomLine {
         [CHOICE, STATS_OF, WHOLE_GROUP.0].iter().any(|begin| text.starts_with(begin.as_bytes()))
     }
 
-    /// The line as the kernel prints it, limited to the parts that are used.
+    /// The line as the kernel prints it, limited to the parts of it that pagewise uses.
     pub(super) fn printed(&self) -> Vec<u8> {
         match self {
             Self::Invoked { name, gfp_mask, order, oom_score_adj } => [
@@ -424,7 +425,7 @@ fn stats_of(text: &[u8]) -> Option<OomLine> {
     Some(OomLine::StatsOf(path.to_vec()))
 }
 
-/// Parses one line or many; the last may be truncated.
+/// Parses one line of memory statistics or many; the last may be truncated.
 fn stats(text: &[u8]) -> Option<OomLine> {
     let values: Values = lines(text)
         .filter_map(|line| {
@@ -505,7 +506,8 @@ fn two_paths(paths: &[u8]) -> Option<(&[u8], &[u8])> {
     splits.clone().find(below).or_else(|| all.next())
 }
 
-/// `MESSAGE: Killed process 7 (name) total-vm:…kB, anon-rss:…kB, … UID:0 pgtables:…kB oom_score_adj:0`
+/// Parses `MESSAGE: Killed process 7 (name) total-vm:…kB, anon-rss:…kB, … UID:0 pgtables:…kB
+/// oom_score_adj:0`.
 fn parse_killed(text: &[u8]) -> Option<OomLine> {
     let (message, rest) = split(text, ": Killed process ")?;
     let message = find_known(KILLED, message)?;

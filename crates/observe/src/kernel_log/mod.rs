@@ -136,7 +136,7 @@ fn understand(kept: &[u8], source: Source, page_size: u64, taken: &Taken) -> Ker
 struct Excerpt {
     reports: Reports,
     kept: Vec<u8>,
-    /// Whether the newest record is part of the excerpt.
+    /// Whether the newest record of the kernel log is part of the excerpt.
     has_newest: bool,
     newest: Option<Head>,
 }
@@ -174,7 +174,7 @@ impl Excerpt {
     }
 }
 
-/// Replaces names in an excerpt.
+/// Replaces the names of cgroups, processes and users in an excerpt.
 pub fn rename(excerpt: &[u8], to: &mut dyn Rename) -> Vec<u8> {
     let mut reports = Reports::new(4096, SHOWN);
     records(excerpt).flat_map(|record| renamed_record(&mut reports, &record, to)).collect()

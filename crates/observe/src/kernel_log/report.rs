@@ -35,7 +35,7 @@ struct Open {
     choice: Option<Choice>,
 }
 
-/// Reports assembled so far.
+/// Reports of the OOM killer assembled so far.
 #[derive(Debug)]
 pub(super) struct Reports {
     page_size: u64,
@@ -64,7 +64,7 @@ impl Reports {
         self.open.as_ref().map_or(&[], |open| &open.columns)
     }
 
-    /// Whether a report or a line is still incomplete.
+    /// Whether a report of the OOM killer or a line is still incomplete.
     pub(super) fn goes_on(&self) -> bool {
         self.open.is_some() || self.interrupted.is_some()
     }
@@ -80,7 +80,7 @@ impl Reports {
             || OomLine::may_continue(text)
     }
 
-    /// Processes a record; returns the parsed line if it is part of a report.
+    /// Processes a record; returns the parsed line if the record is part of a report.
     pub(super) fn take(&mut self, record: &Record) -> Option<OomLine> {
         if !record.head.is_of_kernel() {
             return None;
@@ -378,7 +378,8 @@ fn add_usage(group: &mut OomGroup, usage: Usage) {
     }
 }
 
-/// `file` and `total_cache` include shmem.
+/// Adds the sizes of a cgroup from its statistics in the report. `file` and `total_cache` include
+/// shmem, so it is subtracted.
 fn add_stats(group: &mut OomGroup, values: &Values) {
     for (name, value) in values {
         let size = Some(Bytes::new(*value));

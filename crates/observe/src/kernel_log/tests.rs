@@ -22,7 +22,7 @@ fn excerpt(raw: &[u8]) -> Vec<u8> {
     excerpt.finish()
 }
 
-/// A kernel record with this text.
+/// A record of the kernel with this text.
 fn record_of(text: &[u8], sequence: u64) -> Vec<u8> {
     let head = format!("4,{sequence},{},-;", sequence * 1000);
     let record = records([head.as_bytes(), b"x\n"].concat().as_slice()).next().unwrap();

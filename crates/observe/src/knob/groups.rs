@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(readings_named(&readings, "cgroup.memory.reclaim").len(), MAX_READ);
     }
 
-    /// Each name matched in `held` is a row of the table.
+    /// Checks that each name matched in `held` is a row of the settings table.
     #[test]
     fn seven_rows_need_no_read() {
         let group = group("/a", Limit::Max);

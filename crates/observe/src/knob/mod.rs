@@ -116,7 +116,7 @@ fn has_shape(domain: Domain, text: &[u8]) -> bool {
     }
 }
 
-/// Whether this is a number: settings are signed or unsigned 64-bit integers.
+/// Whether a word is a whole number: settings are signed or unsigned 64-bit integers.
 fn is_whole(word: &[u8]) -> bool {
     number::<i64>(word).is_some() || number::<u64>(word).is_some()
 }
@@ -246,7 +246,7 @@ mod tests {
         assert!(knobs.iter().all(|knob| knob.live.value().is_none()));
     }
 
-    /// Reading `hot_add` creates a device.
+    /// A file that acts when it is read is only checked for: reading `hot_add` creates a device.
     #[test]
     fn files_that_act_are_looked_for_and_not_read() {
         let path = "sys/class/zram-control/hot_add";
@@ -303,7 +303,7 @@ mod tests {
     }
 
     proptest! {
-        /// With any file content every row gives a reading, and a short one.
+        /// With any file content every row of the settings table gives a reading, and a short one.
         #[test]
         fn any_bytes_give_short_answers(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
             let files = KNOBS.iter().map(|knob| {

@@ -9,7 +9,7 @@ use pagewise_model::{Name, Source};
 use crate::limits::SETTING_PLACES;
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
 
-/// One file that matches the path of a row.
+/// One file that matches the path of a row in the settings table.
 #[derive(Debug)]
 pub(super) struct KnobFile {
     pub(super) path: String,
@@ -17,7 +17,7 @@ pub(super) struct KnobFile {
     pub(super) instance: Option<Name>,
 }
 
-/// Finds matching files; lists each folder only once.
+/// Finds the files of settings; lists each folder only once.
 #[derive(Debug)]
 pub(super) struct KnobFiles<'h> {
     host: &'h HostRoot,

@@ -21,17 +21,17 @@ use rustix::process::{Pid, Signal, WaitOptions};
 
 use crate::calls::{self, Child, HEAD, Job, NO_TIME, now};
 
-/// The result for one file.
+/// The result of reading one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum FileAnswer {
     Read(Vec<u8>),
-    /// The kernel refused to open or read it.
+    /// The kernel refused to open or read the file.
     Refused(Errno),
-    /// The budget was used up before it could be read.
+    /// The time budget was used up before the file could be read.
     NotRead,
     /// No answer within the time limit of the file.
     Stuck,
-    /// The helper ended while reading it: killed by a signal or by the OOM killer.
+    /// The helper process ended while reading the file: killed by a signal or by the OOM killer.
     HelperEnded,
 }
 
@@ -76,7 +76,7 @@ struct Helper<'a> {
 }
 
 impl<'a> Helper<'a> {
-    /// `None` if no process can be created.
+    /// Starts a helper process that reads these files; `None` if no process can be created.
     fn start(jobs: &'a [Job], until: Duration) -> Option<Self> {
         let child = calls::fork_reader(jobs, until).ok()?;
         Some(Self { jobs, child, pending: Vec::new() })
@@ -166,7 +166,7 @@ fn is_running(pid: Pid) -> bool {
     state(pid) == Some(b'R')
 }
 
-/// The state letter in `/proc/PID/stat`.
+/// The state letter of a process in `/proc/PID/stat`.
 #[expect(clippy::disallowed_methods, reason = "a child of ours, which no recording has")]
 fn state(pid: Pid) -> Option<u8> {
     let mut stat = [0; 128];
@@ -198,7 +198,7 @@ fn end(pid: Pid) {
     LEFT.lock().unwrap_or_else(PoisonError::into_inner).push(pid);
 }
 
-/// Whether a helper has ended; if so it is reaped.
+/// Whether a helper process has ended; if so it is reaped.
 fn is_gone(pid: Pid) -> bool {
     !matches!(rustix::process::waitpid(Some(pid), WaitOptions::NOHANG), Ok(None))
 }

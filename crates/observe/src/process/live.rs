@@ -20,10 +20,10 @@ use crate::sizes::Sizes;
 const TURNS: u32 = 8;
 /// Maximum number of files that stay open. The kernel needs about 5 KiB for each.
 const MOST_OPEN: usize = 2048;
-/// Buffer size: a line of `statm` is shorter.
+/// Size in bytes of the buffer for `statm`, whose line is shorter.
 const STATM: usize = 256;
 
-/// The processes at the last reading.
+/// The processes at the last reading, to compute rates at the next.
 #[derive(Debug, Default)]
 pub(crate) struct LiveProcesses {
     known: BTreeMap<u32, Known>,
@@ -147,14 +147,14 @@ fn most_open() -> usize {
 }
 
 impl Round<'_> {
-    /// Reads a new process; `None` if it has just ended.
+    /// Reads a process that was not there at the last reading; `None` if it has just ended.
     fn first(&mut self, pid: u32) -> Option<Known> {
         let mut tracked = Box::<Tracked>::default();
         tracked.shown.pid = pid;
         self.again(tracked, true)
     }
 
-    /// Reads a known process; `None` if it has ended.
+    /// Reads a process that was there at the last reading; `None` if it has ended.
     fn again(&mut self, mut tracked: Box<Tracked>, full: bool) -> Option<Known> {
         let pid = tracked.shown.pid;
         let sizes = match self.sizes(&mut tracked) {
@@ -187,7 +187,7 @@ impl Round<'_> {
         Some(Known::Process(tracked))
     }
 
-    /// Reads the sizes from `statm`; `None` if the process has no memory.
+    /// Reads the sizes of a process from `statm`; `None` if the process has no memory.
     fn sizes(&mut self, tracked: &mut Tracked) -> Result<Option<stat::Sizes>, Ended> {
         let (path, page) = (|pid| format!("proc/{pid}/statm"), self.at.page_size());
         if tracked.statm.is_none() && self.to_open > 0 {

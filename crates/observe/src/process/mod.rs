@@ -102,7 +102,7 @@ pub(crate) fn read_one(host: &HostRoot, pid: u32) -> Option<Box<Process>> {
     Some(process)
 }
 
-/// Zero, with `SwapFree` as its source, if no swap is in use.
+/// The swap of a process if no swap is in use on the host: zero, with `SwapFree` as its source.
 fn unused_swap(memory: &Memory) -> Option<Reading<Bytes>> {
     let in_use = memory.swap_total.get()?.saturating_sub(memory.swap_free.get()?);
     (in_use == Bytes::new(0)).then(|| memory.swap_free.clone().map(|_| in_use))
@@ -212,7 +212,7 @@ mod tests {
 
     const PAGE_MEMINFO: &str = "SwapTotal: 8 kB\nSwapFree: ";
 
-    /// Two processes and a kernel thread; `free` is the free part of 8 KiB of swap.
+    /// A host with two processes and a kernel thread; `free` is the free part of 8 KiB of swap.
     fn earlier(free: &str, times: bool) -> Processes {
         let host = host([
             ("proc/1/statm", "100 10 4 0 0 0 0\n".to_owned()),

@@ -39,7 +39,7 @@ const SMALLER: &str = "not read: enough processes are larger";
 const ALWAYS: usize = 64;
 const LARGE: Bytes = Bytes::new(16 << 20);
 
-/// A process to read, and its size in RAM and swap if known.
+/// A process whose proportional size may be read, and its size in RAM and swap if known.
 pub(super) struct Candidate<'a> {
     pub(super) process: &'a mut Process,
     pub(super) resident: Option<Bytes>,
@@ -124,7 +124,8 @@ impl Candidate<'_> {
         format!("proc/{}/smaps_rollup", self.process.pid)
     }
 
-    /// The expected time to read it; the maximum if its size is unknown, so that it is never read.
+    /// The expected time to read the process's proportional size; the maximum if its resident size
+    /// is unknown, so that it is never read.
     fn cost(&self) -> Duration {
         self.resident.map_or(Duration::MAX, cost)
     }
@@ -135,7 +136,8 @@ impl Candidate<'_> {
         self.process.proportional.get().or_else(|| self.process.resident()).unwrap_or_default()
     }
 
-    /// Always `Some`: the path contains only a number and fixed text, so no zero byte.
+    /// The job that reads the process's file. Always `Some`: the path contains only a number and
+    /// fixed text, so no zero byte.
     fn job(&self) -> Option<Job> {
         let path = CString::new(absolute(&self.path())).ok()?;
         Some(Job { path, cost: self.cost() })
@@ -356,7 +358,8 @@ mod tests {
         assert_eq!((smaller, reads), (436, vec![64]));
     }
 
-    /// Worker processes that share nearly all of their memory: any of them may be the largest.
+    /// Where processes share nearly all of their memory, all are read: any of them may be the
+    /// largest.
     #[test]
     fn where_much_is_shared_all_are_read() {
         let bounds = vec![Bytes::from_kib(15_000); 500];

@@ -93,8 +93,8 @@ fn carry_out(global: &Global, args: &cli::Apply, ready: &ReadyPlan) -> anyhow::R
     Ok(ready.carry_out(&options, &mut report).map_err(|failed| *failed)?)
 }
 
-/// Prints all complaints, each with its advice; the returned error describes the state of the
-/// machine.
+/// Prints all complaints about a plan, each with its advice; the returned error describes the state
+/// of the machine.
 fn print_complaints(
     global: &Global,
     started: CostMeter,

@@ -77,7 +77,8 @@ fn measure_with(
     Ok(measured)
 }
 
-/// A folder is written to; a device or a file is only read.
+/// What is measured as the disk at this path: a folder is written to; a device or a file is only
+/// read.
 fn disk(path: std::path::PathBuf) -> Disk {
     if path.is_dir() { Disk::Write(path) } else { Disk::Read(path) }
 }

@@ -43,7 +43,7 @@ impl Folder {
     }
 }
 
-/// One line for each round of each cell.
+/// Text with one line for each round of each measured cell.
 fn rounds(measured: &BenchResults) -> String {
     let lines = measured.block.cells.iter().flat_map(|cell| {
         let who = label(&measured.block.entrants[cell.contestant]);

@@ -92,7 +92,7 @@ fn scope(args: &Bench) -> Scope {
     }
 }
 
-/// What every measurement needs.
+/// What every measurement of `bench` needs.
 #[derive(Clone, Copy)]
 struct Setting<'a> {
     global: &'a Global,
@@ -102,7 +102,7 @@ struct Setting<'a> {
     stop: &'a Stop,
 }
 
-/// The results of all measurements.
+/// The results of all measurements of `bench`.
 struct BenchResults {
     layer: pagewise_model::BenchLayer,
     block: pagewise_bench::block::Bench,

@@ -21,8 +21,8 @@ pub(super) fn with_names(shell: Shell, script: String, command: &Command) -> Str
     }
 }
 
-/// Wraps the generated function: names are completed here, everything else by the generated
-/// function.
+/// The script of completions for bash: wraps the generated function, so that names are completed
+/// here and everything else by the generated function.
 fn bash(script: &str) -> String {
     let script = script.replace("complete -F _pagewise ", "complete -F _pagewise_named ");
     format!("{BASH}\n{script}")

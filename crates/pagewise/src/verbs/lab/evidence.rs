@@ -23,10 +23,10 @@ use pagewise_terminal::output;
 pub(crate) struct Folder {
     path: PathBuf,
     runs: File,
-    /// Length in bytes of the complete lines in it.
+    /// Number of bytes in the file of runs that are complete lines.
     whole: u64,
     redaction: Redaction,
-    /// The first write error.
+    /// The first error when writing to the folder.
     failed: Option<std::io::Error>,
 }
 

@@ -154,11 +154,11 @@ impl Boots {
     }
 }
 
-/// What each boot uses.
+/// The machine that each boot uses.
 enum Machine<'a> {
-    /// A new guest.
+    /// A new guest for each boot.
     New,
-    /// The same guest, with its root disk.
+    /// The same guest for all boots, with its root disk.
     Installed(Box<InstalledGuest<'a>>),
 }
 

@@ -14,19 +14,19 @@ use pagewise_terminal::output;
 
 /// Maximum number of bytes from one guest.
 const MOST: u64 = 1 << 30;
-/// Maximum number of files.
+/// Maximum number of files that a guest may send.
 const MOST_FILES: usize = 10_000;
 
 /// Files from a guest, each written as its pieces arrive.
 #[derive(Debug, Default)]
 pub(super) struct OutputFiles {
-    /// The destination; `None`: nothing is stored.
+    /// The folder to store the files in; `None`: nothing is stored.
     folder: Option<PathBuf>,
     /// The file whose pieces are arriving.
     current: Option<(String, File)>,
     files: usize,
     size: u64,
-    /// The first error.
+    /// The first error when writing the files.
     failed: Option<anyhow::Error>,
 }
 

@@ -21,7 +21,7 @@ use pagewise_terminal::Global;
 use pagewise_terminal::interrupt;
 use pagewise_terminal::progress::Spinner;
 
-/// Maximum number of watched processes; the largest are chosen.
+/// Maximum number of processes of a cgroup whose accessed bits are watched; the largest are chosen.
 const MOST: usize = 1000;
 /// Time limit for clearing, and again for reading, all processes.
 const BUDGET: Duration = Duration::from_secs(10);
@@ -130,7 +130,8 @@ fn counters(host: &HostRoot, group: &Name) -> Option<CgroupCounters> {
     Some(CgroupCounters::new(Path::new(&folder), unified))
 }
 
-/// In cgroup v2, `anon` includes descendants; in v1, `total_rss` does.
+/// Anonymous memory of the cgroup with its descendants: in cgroup v2 `anon` includes them, in v1
+/// `total_rss`.
 fn anonymous(host: &HostRoot, counters: &CgroupCounters) -> Option<Bytes> {
     let stat = counters.stat(host);
     let total = stat.get("total_rss").get();

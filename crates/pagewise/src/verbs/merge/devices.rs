@@ -5,7 +5,7 @@ use pagewise_apply::merge::MergeError;
 use pagewise_model::{LeftOut, Name, Refusal, Snapshot, Zram};
 use pagewise_observe::{HostRoot, zmerge_is_loaded};
 
-/// The devices to merge.
+/// The zmerge devices to merge.
 #[derive(Debug)]
 pub(super) struct MergeTarget<'a> {
     pub(super) devices: Vec<&'a Zram>,

@@ -42,7 +42,7 @@ pub(super) fn read_cold(host: &HostRoot, snapshot: &Snapshot, source: &Sources) 
     }
 }
 
-/// What `damon_stat` reports, if it is running; otherwise empty.
+/// Describes what `damon_stat` reports about the whole host, if it is running; otherwise empty.
 fn of_all(host: &HostRoot) -> String {
     let describe = |share: Percent| {
         let share = share.get();

@@ -43,7 +43,7 @@ fn question(args: &Scan, snapshot: &Snapshot) -> Question {
     Question { kernel: args.kernel_like.unwrap_or(own.kernel), algorithms, ..own }
 }
 
-/// The question for the running kernel: its zram, its algorithms.
+/// What the scan is to estimate for the running kernel: its zram, its algorithms.
 fn own_question(snapshot: &Snapshot) -> Question {
     let page = snapshot.page_size().get();
     let huge = snapshot.thp.pmd_size.get().map_or(2 << 20, Bytes::get);
@@ -95,7 +95,7 @@ fn effective(snapshot: &Snapshot, estimates: &[Estimate]) -> Option<Effective> {
 /// The first estimate is the one of all parts together.
 type Estimates = Vec<Estimate>;
 
-/// For `report`: a small sample of the largest processes that this user may read.
+/// Scans for `report`: a small sample of the largest processes that this user may read.
 ///
 /// # Errors
 /// If no page could be read: why, and what would help.

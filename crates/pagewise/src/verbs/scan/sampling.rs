@@ -111,7 +111,7 @@ fn refuse_nothing(found: &Sample) -> anyhow::Result<()> {
     Err(Refusal::advised(what, IF_REFUSED).into())
 }
 
-/// Number of pages that a report samples, and the time limit for it.
+/// Number of pages that the scan for a report samples, and the time limit for it.
 const GLANCE: u64 = 1000;
 const GLANCE_TIME: Duration = Duration::from_millis(300);
 
@@ -289,7 +289,7 @@ fn partial(why: Partial, sample: &Sample) -> String {
     format!("{why} after {shown} of {all} pages; what follows is of those alone")
 }
 
-/// Further notes for the reader.
+/// Further notes about the sample for the reader.
 fn notes(sample: &Sample) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     if sample.sharing == Sharing::Proportional {
@@ -305,7 +305,7 @@ fn notes(sample: &Sample) -> Vec<String> {
     notes
 }
 
-/// Why processes were not read: each reason once, with the number of processes.
+/// Why processes could not be sampled: each reason once, with the number of processes.
 fn reasons(sample: &Sample) -> Vec<String> {
     let mut reasons: Vec<_> = sample.not_read.iter().map(|unread| unread.why).collect();
     reasons.sort_unstable();

@@ -14,7 +14,7 @@ use pagewise_terminal::progress::PageBar;
 
 use super::dump::Dump;
 
-/// What is the same for all threads.
+/// Parameters of the scan that are the same for all threads.
 #[derive(Clone, Copy)]
 pub(super) struct Rules<'a> {
     pub(super) question: &'a Question,
@@ -50,8 +50,8 @@ impl<'a> Worker<'a> {
         &mut self.tallies[part]
     }
 
-    /// Drops half of the hashes until they fit, at most 32 times: if all pages are equal, dropping
-    /// does not help.
+    /// Drops half of the hashes of page contents until the rest fits, at most 32 times: if all
+    /// pages are equal, dropping does not help.
     fn make_room(&mut self) {
         while self.kept > self.rules.most_kept && self.halvings < 32 {
             self.halvings += 1;
