@@ -15,7 +15,7 @@ pub(crate) struct Writer {
     title: String,
     note: String,
     in_list: bool,
-    /// Whether this is a whole page, which determines the level of headings.
+    /// Whether the document is a complete page, which determines the level of headings.
     is_whole: bool,
 }
 
@@ -61,7 +61,7 @@ impl Writer {
         self.out += svg;
     }
 
-    /// The complete HTML.
+    /// The complete HTML that was written.
     pub(crate) fn finish(mut self) -> String {
         self.flush();
         self.out

@@ -14,7 +14,7 @@ pub struct Extent {
     pub cgroups: usize,
 }
 
-/// Counts the objects of the live machine that take time and memory to read. A count that cannot be
+/// Counts the processes and memory cgroups of the live machine. A count that cannot be
 /// read is 0.
 pub fn extent(host: &HostRoot) -> Extent {
     let listed = host.bytes("proc/cgroups").unwrap_or_default();

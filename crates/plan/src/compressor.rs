@@ -21,7 +21,7 @@ fn recommended_algorithm(host: &Snapshot) -> Name {
     known.cloned().unwrap_or_else(|| Name::from(FAST))
 }
 
-/// Whether the kernel is known to offer it.
+/// Whether the kernel is known to offer the wanted compression algorithm.
 fn is_offered(host: &Snapshot, wanted: &str) -> bool {
     let offered = host.zram.iter().filter_map(|device| device.algorithm.value());
     offered.flat_map(|all| &all.available).any(|name| name.as_str() == wanted)

@@ -91,7 +91,7 @@ impl<'a> Context<'a> {
         value.split_whitespace().next().map(str::to_owned)
     }
 
-    /// Whether systemd runs the host: from its folder in `/run`, or in a recording from the cgroups
+    /// Whether the host runs systemd: from its folder in `/run`, or in a recording from the cgroups
     /// that it creates.
     pub(crate) fn has_systemd(&self) -> bool {
         let groups = &self.host.cgroups.groups;
@@ -176,8 +176,8 @@ impl<'a> Context<'a> {
         self.only_groups_are_short().unwrap_or_else(plenty)
     }
 
-    /// If only cgroups are short, because of their own limits: why swap for the whole host does not
-    /// help.
+    /// If only cgroups are short of memory, because of their own limits: a sentence why swap for
+    /// the whole host does not help.
     pub(crate) fn only_groups_are_short(&self) -> Option<String> {
         if self.verdict.host > Level::Calm {
             return None;
@@ -204,7 +204,7 @@ impl<'a> Context<'a> {
         self.host.compressed().find(|zram| zram.path() == tier.path.as_str())
     }
 
-    /// A priority above all existing tiers; `None` if there is none.
+    /// A swap priority above that of all existing tiers; `None` if no higher one is possible.
     pub(crate) fn priority_above_all(&self) -> Option<i16> {
         const USUAL: i32 = 100;
         let highest = self.host.tiers.iter().filter_map(|tier| tier.priority.get()).max();

@@ -20,7 +20,7 @@ pub(crate) fn expect_of_zram(context: &Context<'_>, zram: &ZramSwap) -> Expected
     scanned.unwrap_or_else(|| expect_area(context.host, zram.disksize_bytes, "device"))
 }
 
-/// The size of a swap area: mkswap uses one page of the device or file for its header.
+/// The expected size of a swap area: mkswap uses one page of the device or file for its header.
 pub(crate) fn expect_area(host: &Snapshot, size: Bytes, what: &str) -> Expected {
     let page = host.page_size();
     let pages = size.get().div_ceil(page.get().max(1)).saturating_sub(1);

@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::compressor;
 use crate::tried::Tried;
 
-/// The measurements; empty if there are none.
+/// The measurements that a plan uses; empty if there are none.
 #[derive(Debug, Clone, Default)]
 pub struct Measured {
     bench: Option<Bench>,
@@ -184,7 +184,7 @@ impl Measured {
         Ok(measured)
     }
 
-    /// Combines two documents; of two of the same kind the later one counts.
+    /// Combines two sets of measurements; of two documents of the same kind the later one counts.
     #[must_use]
     pub fn and(self, later: Self) -> Self {
         Self {

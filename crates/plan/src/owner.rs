@@ -14,9 +14,9 @@ pub(crate) struct Owners<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Assignment {
     pub(crate) value: String,
-    /// The file.
+    /// The path of the file with the assignment.
     pub(crate) path: String,
-    /// File and line, as text.
+    /// File and line of the assignment, as text.
     pub(crate) at: String,
 }
 
@@ -27,7 +27,7 @@ impl Assignment {
     }
 }
 
-/// systemd does not read this file, and `sysctl --system` reads it last.
+/// The file that `sysctl --system` reads last, and systemd does not read.
 pub(crate) const SYSCTL_CONF: &str = "/etc/sysctl.conf";
 
 impl Owners<'_> {

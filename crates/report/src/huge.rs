@@ -23,7 +23,7 @@ pub(crate) fn groups<'a>(seen: &HugeSeen<'a>) -> Vec<&'a Cgroup> {
 
 /// Number of huge pages allocated for a cgroup since it was created. Only version 2 counts them.
 pub(crate) struct MadeHugePages {
-    /// Allocated in a page fault.
+    /// Huge pages allocated in a page fault.
     pub(crate) at_fault: Reading<u64>,
     /// Allocated to collapse small pages into, by khugepaged or on request (`MADV_COLLAPSE`).
     pub(crate) by_collapse: Reading<u64>,
@@ -52,7 +52,8 @@ pub(crate) fn processes<'a>(seen: &HugeSeen<'a>) -> Vec<&'a Process> {
     processes
 }
 
-/// Anonymous memory in small pages; all anonymous memory if the huge part is unknown.
+/// A process's anonymous memory in small pages; all its anonymous memory if the huge part is
+/// unknown.
 fn small(process: &Process) -> Bytes {
     let huge = process.anon_huge.get().unwrap_or_default();
     process.rss_anon.get().unwrap_or_default().saturating_sub(huge)

@@ -30,7 +30,7 @@ pub struct Answer<'a> {
     pub interval: &'a Interval,
     /// How short of memory it is.
     pub verdict: &'a HostVerdict,
-    /// The findings, most severe first.
+    /// The findings about the host, most severe first.
     pub findings: &'a [Finding],
     /// Number of further findings that the user's options exclude.
     pub hidden: usize,
@@ -71,13 +71,13 @@ pub struct Benched<'a> {
 /// What `lab run` shows: the results of an experiment.
 #[derive(Debug, Clone, Copy)]
 pub struct Experimented<'a> {
-    /// The host.
+    /// Facts about the host that ran the experiment.
     pub snapshot: &'a Snapshot,
     /// The experiment's name.
     pub name: &'a str,
     /// The question of the experiment.
     pub about: &'a str,
-    /// The published claim that it tests.
+    /// The published claim that the experiment tests.
     pub claim: Option<&'a str>,
     /// A preview with few runs: no conclusions may be drawn.
     pub preview: bool,
@@ -92,11 +92,11 @@ pub struct Experimented<'a> {
 /// The result of an experiment on one machine.
 #[derive(Debug, Clone, Copy)]
 pub struct CellTried<'a> {
-    /// `host`, or kernel and memory of a guest, as `trixie-320M`.
+    /// Where the cell ran: `host`, or kernel and memory of a guest, as `trixie-320M`.
     pub name: &'a str,
     /// The machine: this host or a guest.
     pub snapshot: &'a Snapshot,
-    /// Why it ended early, if it did.
+    /// Why the experiment on this machine ended early, if it did.
     pub trouble: Option<&'a str>,
     /// The comparison computed from the runs.
     pub trial: &'a Trial,
@@ -107,17 +107,17 @@ pub struct CellTried<'a> {
 /// A description of an experiment that has not run yet.
 #[derive(Debug, Clone, Serialize)]
 pub struct PlannedExperiment {
-    /// Its name.
+    /// The experiment's name.
     pub experiment: String,
     /// The question of the experiment.
     pub about: String,
-    /// The published claim that it tests.
+    /// The published claim that the experiment tests.
     pub claim: Option<String>,
     /// The workload's parameters, in the order in which they are shown.
     pub workload: Vec<(String, String)>,
-    /// Where it runs: a line for each cell.
+    /// Where the experiment runs: a line for each cell.
     pub machines: Vec<String>,
-    /// How it is measured: name and value of each fact.
+    /// How the experiment is measured: name and value of each fact.
     pub measured: Vec<(String, String)>,
     /// Name, swap, and other settings of each arm.
     pub arms: Vec<[String; 3]>,
@@ -152,18 +152,18 @@ pub struct AppliedPlan<'a> {
 /// The outcome of applying a plan.
 #[derive(Debug, Clone, Copy)]
 pub enum ApplyOutcome<'a> {
-    /// It was carried out.
+    /// The plan was carried out.
     Applied {
-        /// Its id.
+        /// The id of the plan.
         plan: &'a str,
         /// The result of each step.
         applied: &'a pagewise_model::plan::Applied,
     },
-    /// It does not fit this machine.
+    /// The plan does not fit this machine.
     Refused {
-        /// Its id.
+        /// The id of the plan.
         plan: &'a str,
-        /// Every reason.
+        /// Every reason why the plan was not carried out.
         complaints: &'a [pagewise_model::plan::Complaint],
     },
     /// A plan on trial was confirmed and is kept.
@@ -178,7 +178,7 @@ pub enum ApplyOutcome<'a> {
 pub struct VerifiedPlans<'a> {
     /// The host.
     pub snapshot: &'a Snapshot,
-    /// The plans, the oldest first.
+    /// The verified plans, the oldest first.
     pub plans: &'a [pagewise_model::plan::Verified],
     /// What was added to the ledger.
     pub ledger: &'a LedgerUpdate,

@@ -44,7 +44,8 @@ pub fn is_wide(trial: &Trial) -> bool {
 pub struct Row<'a> {
     /// The arm.
     pub arm: &'a TrialArm,
-    /// `None` for the first arm, for an arm that was dropped, and if no judgement is possible.
+    /// The verdict on the arm; `None` for the first arm, for an arm that was dropped, and if no
+    /// judgement is possible.
     pub verdict: Option<Verdict>,
     /// The verdict in a word, or why there is none.
     pub word: String,
@@ -54,7 +55,7 @@ pub struct Row<'a> {
     pub interval: String,
     /// The median of the primary metric, with its unit; empty if there is none.
     pub median: String,
-    /// Failures of its runs; empty if there were none.
+    /// How runs of the arm failed; empty if none did.
     pub ended: String,
 }
 
@@ -123,7 +124,7 @@ impl Medians<'_> {
         self.values.iter().find(|(name, _)| *name == arm.name).map(|(_, value)| *value)
     }
 
-    /// The median with its unit.
+    /// The median of an arm with its unit.
     pub fn describe_arm(&self, arm: &TrialArm) -> Option<String> {
         self.value(arm).map(|value| phrases::value(self.metric, value))
     }

@@ -7,19 +7,19 @@ use pagewise_model::{HostVerdict, Interval, LiveGroup, LiveProcess, LiveSample, 
 /// How processes or groups are sorted, the largest first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LiveOrder {
-    /// By resident size; groups by usage.
+    /// Processes by resident size, cgroups by usage.
     #[default]
     Size,
-    /// By growth of anonymous memory.
+    /// Processes or cgroups by growth of anonymous memory.
     Growth,
-    /// By memory in swap.
+    /// Processes or cgroups by memory in swap.
     Swap,
-    /// Processes by major faults; groups by refaults.
+    /// Processes by major faults, cgroups by refaults.
     Faults,
 }
 
 impl LiveOrder {
-    /// The next order; after the last follows the first.
+    /// The order that follows this one; after the last the first.
     #[must_use]
     pub fn next(self) -> Self {
         match self {
@@ -31,12 +31,12 @@ impl LiveOrder {
     }
 }
 
-/// The user's choices.
+/// What the user has chosen to see in the live view.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LiveView {
-    /// The order of the rows.
+    /// The order of the processes or cgroups.
     pub order: LiveOrder,
-    /// Cgroups are shown instead of processes.
+    /// Whether cgroups are shown instead of processes.
     pub groups: bool,
     /// The row that is selected.
     pub selected: Option<LiveSubject>,
@@ -46,7 +46,7 @@ pub struct LiveView {
     pub filter: String,
     /// Typed characters are appended to the filter.
     pub is_typing: bool,
-    /// The view is frozen: nothing is read.
+    /// Whether the view is frozen, so that nothing is read.
     pub is_frozen: bool,
     /// The help for the keys is shown.
     pub shows_help: bool,
@@ -57,17 +57,18 @@ pub struct LiveView {
 pub struct LiveReplay {
     /// The number of the reading that is shown, from 1.
     pub step: usize,
-    /// The number of readings.
+    /// The number of readings in the recording.
     pub steps: usize,
-    /// When it was taken, in seconds since 1970, UTC; 0 if the recording does not say.
+    /// When the present reading was taken, in seconds since 1970, UTC; 0 if the recording does not
+    /// say.
     pub unix_seconds: f64,
-    /// The replay advances by itself.
+    /// Whether the replay advances by itself.
     pub is_playing: bool,
-    /// Speed: seconds of the recording per second of real time.
+    /// Speed of the replay: seconds of the recording per second of real time.
     pub pace: u32,
     /// Why the recording ends early, if it is incomplete.
     pub early: Option<String>,
-    /// The step or time to jump to, while it is being typed.
+    /// The step or time of the recording to jump to, while it is being typed.
     pub typed: Option<String>,
     /// Why the last jump was not possible.
     pub refused: Option<String>,
@@ -78,7 +79,7 @@ pub struct LiveReplay {
 pub struct LiveFrame<'a> {
     /// The host at the last two readings.
     pub interval: &'a Interval,
-    /// How short of memory it is.
+    /// How short of memory the host is.
     pub verdict: &'a HostVerdict,
     /// Processes, groups and kswapd's CPU time.
     pub sample: &'a LiveSample,
@@ -89,7 +90,7 @@ pub struct LiveFrame<'a> {
     pub pressure_seconds: f64,
     /// OOM kills since the live view was started; `None` if the kernel does not count them.
     pub kills: Option<u64>,
-    /// The user's choices.
+    /// What the user has chosen to see.
     pub view: &'a LiveView,
     /// The position in a recording; `None` on a live machine.
     pub replay: Option<&'a LiveReplay>,
@@ -98,9 +99,9 @@ pub struct LiveFrame<'a> {
 /// The size and the capabilities of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LiveWindow {
-    /// Columns.
+    /// Number of columns of the window.
     pub width: usize,
-    /// Lines.
+    /// Number of lines of the window.
     pub height: usize,
     /// Whether colours may be used; no information depends on them.
     pub colour: bool,
@@ -148,7 +149,8 @@ pub fn rows_around<T>(all: &[T], selected: Option<usize>, rows: usize) -> &[T] {
     all.get(first..(first + rows).min(all.len())).unwrap_or_default()
 }
 
-/// Sorts in descending order; equal ones keep their order, and unknown values come last.
+/// Sorts rows in descending order of a value; rows with equal values keep their order, and those
+/// with unknown values come last.
 fn sort_rows<'a, T>(
     all: &'a [T],
     name: impl Fn(&T) -> &str,

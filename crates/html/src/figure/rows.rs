@@ -12,7 +12,7 @@ pub(super) const BAR: f64 = 16.0;
 /// The distance between two rows.
 pub(super) const STEP: f64 = 26.0;
 
-/// Several rows below each other.
+/// A figure of several rows below each other, each with a bar.
 #[derive(Default)]
 pub(super) struct Rows {
     bars: Vec<Bar>,

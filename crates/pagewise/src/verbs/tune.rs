@@ -113,7 +113,7 @@ struct Tried {
     after: HostVerdict,
     verified: Vec<Verified>,
     ledger: LedgerUpdate,
-    /// Why the plan is undone; empty if it is kept.
+    /// Why the plan on trial is undone; empty if it is kept.
     against: Vec<String>,
 }
 
@@ -141,8 +141,8 @@ impl Tuner<'_> {
         }
     }
 
-    /// The documents of `scan` and `bench`. If one fails, it prints why, and the plan is made
-    /// without it.
+    /// Runs `scan` and `bench`, and returns their documents. If one of the two fails, it prints
+    /// why, and the plan is made without its document.
     fn measure(&self) -> anyhow::Result<Vec<Value>> {
         let mut measured = Vec::new();
         let scan = ["scan", "--host", "--measure", "--budget", SCAN_BUDGET];

@@ -36,9 +36,9 @@ const WHAT: &str = "add a swap file";
 /// The file has half the size of RAM, within these bounds.
 const SMALLEST: u64 = 512 << 20;
 const LARGEST: u64 = 8 << 30;
-/// It uses at most this fraction of the free space (1/4).
+/// The swap file uses at most this fraction of the free disk space (1/4).
 const PART_OF_FREE: u64 = 4;
-/// A smaller file is not worthwhile.
+/// A swap file smaller than this, in bytes, is not worthwhile.
 const LEAST: u64 = 256 << 20;
 
 fn add(context: &Context<'_>, draft: &mut Draft) {
@@ -189,7 +189,7 @@ fn add_steps(context: &Context<'_>, draft: &mut Draft, to: SwapFilePlan) {
     }
 }
 
-/// A step that makes the swap persistent, without its change.
+/// A step that makes the swap persistent; the caller adds its change.
 fn persistent_step(id: &str, undo: &str) -> Step {
     Step {
         id: id.to_owned(),

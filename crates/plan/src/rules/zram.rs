@@ -33,7 +33,7 @@ pub(super) const RULE: PlanRule = PlanRule {
 pub(super) const WHAT: &str = "add swap in compressed RAM (zram)";
 /// The compression ratio that the recommended size assumes if none was measured.
 const ASSUMED_RATIO: f64 = 2.0;
-/// With goal ratio, zram is planned if less than this share of RAM is available.
+/// With goal ratio, zram is planned if less than this share of RAM is available, in percent.
 const RATIO_PERCENT: f64 = 50.0;
 /// Size of a page's slot in the slot table: 16 to 24 bytes, depending on the kernel.
 const SLOT_BYTES: u64 = 24;
@@ -61,12 +61,12 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     add_files(context, draft, &planned.zram, number);
 }
 
-/// The device, and why it was chosen.
+/// The planned zram device, and why it was chosen.
 pub(super) struct PlannedZram {
     pub(super) zram: ZramSwap,
-    /// The reason for the algorithm.
+    /// The reason for the compression algorithm.
     pub(super) algorithm: String,
-    /// The reason for the size.
+    /// The reason for the device's size.
     pub(super) size: String,
 }
 
@@ -103,9 +103,9 @@ fn size_for(ratio: f64, from: &str) -> String {
 struct SizedCompressor {
     compressor: Compressor,
     disksize: Bytes,
-    /// The reason for the algorithm.
+    /// The reason for the compression algorithm.
     algorithm: String,
-    /// The reason for the size.
+    /// The reason for the device's size.
     size: String,
 }
 

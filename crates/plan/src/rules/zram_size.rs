@@ -173,19 +173,19 @@ fn describe_size(size: Option<Bytes>) -> String {
 /// The recommended device above all tiers, and the tier that it could replace.
 struct Replacement {
     planned: PlannedZram,
-    /// Size of the tier.
+    /// Size of the replaced tier.
     size: Bytes,
-    /// The used part of the tier.
+    /// How much of the replaced tier is in use.
     used: Bytes,
 }
 
-/// `None` if a value of the tier is not known.
+/// The device that could replace this tier; `None` if a value of the tier is not known.
 fn replacement(context: &Context<'_>, tier: &Tier) -> Option<Replacement> {
     let planned = planned_zram(context, context.priority_above_all()?)?;
     Some(Replacement { planned, size: tier.size.get()?, used: tier.used.get()? })
 }
 
-/// Whether its pages certainly fit into available RAM, even uncompressed.
+/// Whether the tier's pages certainly fit into available RAM, even uncompressed.
 pub(super) fn fits(context: &Context<'_>, used: Bytes) -> bool {
     let available = context.host.memory.available.get().unwrap_or_default();
     used.get() <= available.get() / 2

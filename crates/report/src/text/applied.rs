@@ -10,7 +10,7 @@ use super::TextStyle;
 use super::words::{plural, priority};
 use crate::VerifiedPlans;
 
-/// What a step will do, and why.
+/// Describes what a step of a plan will do, and why.
 pub fn step(step: &Step) -> Vec<String> {
     let mut lines = match &step.change {
         Change::SetKnob { target, from, to } => vec![format!("  {target}: {from} -> {to}")],

@@ -136,7 +136,7 @@ fn print_memory(page: &mut Page, sizes: &[SizeChange]) {
 
 const ZERO: Option<Bytes> = Some(Bytes::new(0));
 
-/// The change of a size with its sign; empty if it is zero or unknown.
+/// Formats the change of a size with its sign; empty if it is zero or unknown.
 fn signed_difference(before: Option<Bytes>, after: Option<Bytes>) -> String {
     let (Some(before), Some(after)) = (before, after) else { return String::new() };
     let sign = if before < after {
@@ -321,7 +321,8 @@ fn signed_swap(before: Option<Bytes>, after: Option<Bytes>) -> Cell {
     signed_difference(before.or(ZERO), after.or(ZERO)).into()
 }
 
-/// `nginx (7)` for a process that exists at both times; `nginx × 4 → 6` for several.
+/// Names a program in a comparison: `nginx (7)` for a process that exists at both times; `nginx × 4
+/// → 6` for several.
 fn name_of(program: &ProgramChange) -> String {
     let ProgramChange { name, pid, count_before, count_after, .. } = program;
     match (pid, count_before, count_after) {

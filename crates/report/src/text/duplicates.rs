@@ -66,7 +66,7 @@ fn between([low, high]: Ends<Bytes>) -> String {
     if low < high { format!(" ({low} to {high})") } else { String::new() }
 }
 
-/// `zeros 20 times in 2 processes (anonymous)`.
+/// Describes contents that occur often: `zeros 20 times in 2 processes (anonymous)`.
 fn name_contents(whole: &Estimate, repeated: &Repeated) -> String {
     let what = match repeated.contents {
         Contents::Zeros => "zeros",

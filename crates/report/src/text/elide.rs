@@ -31,7 +31,7 @@ pub(super) fn elide(names: &[&str], width: usize, keep: NamePart) -> Vec<String>
     names.iter().map(|name| by_name.get(name).cloned().unwrap_or_default()).collect()
 }
 
-/// Shortens different names; some of the results may still be equal.
+/// Shortens different names to a width; some of the results may still be equal.
 fn shorten_all(names: &[&str], width: usize, keep: NamePart) -> Vec<String> {
     let mut short: Vec<String> = names.iter().map(|name| clip_name(name, width, keep)).collect();
     let mut alike: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
@@ -127,7 +127,7 @@ fn common_end(names: &[&str], start: usize) -> usize {
     rest.iter().map(shared).min().unwrap_or(0)
 }
 
-/// Numbers names that are still equal: `…ab#2`.
+/// Numbers shortened names that are still equal: `…ab#2`.
 fn number_equals(short: &mut [String], width: usize) {
     let mut used: BTreeMap<String, u64> = BTreeMap::new();
     for text in short.iter() {

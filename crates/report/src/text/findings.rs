@@ -128,7 +128,7 @@ fn next(page: &mut Page, commands: &[String]) {
     }
 }
 
-/// `WARNING zram-full: /dev/zram0 is full`, with a trailing newline.
+/// A finding in one line: `WARNING zram-full: /dev/zram0 is full`, with a trailing newline.
 pub(super) fn in_a_line(finding: &Finding) -> String {
     let text = format!("{} {}: {}", label(finding.severity), finding.id, finding.title);
     harmless(text) + "\n"

@@ -69,7 +69,7 @@ fn format_value(value: &KnobValue<'_>) -> String {
     spell_reading(value.now, |text| value.active.unwrap_or(text.as_str()).to_owned())
 }
 
-/// `never in 16kB, 32kB` for each value, with the instances that have it.
+/// Lists each value of a setting with the instances that have it: `never in 16kB, 32kB`.
 fn places(values: &[KnobValue<'_>]) -> Vec<String> {
     let mut by_value: Vec<(String, Vec<&str>)> = Vec::new();
     for value in values {

@@ -79,7 +79,7 @@ fn damage(page: &mut Page, report: &LedgerReport<'_>) {
     }
 }
 
-/// `11 of 12 predictions came true: 92 % (95 % interval 65 to 99 %)`.
+/// Describes a hit rate: `11 of 12 predictions came true: 92 % (95 % interval 65 to 99 %)`.
 fn hits(rate: &HitRate) -> String {
     let Some((share, interval)) = rate.share.zip(rate.interval) else {
         return "no prediction was measured".to_owned();

@@ -85,7 +85,7 @@ pub use role::Role;
 pub use style::TextStyle;
 pub use words::share;
 
-/// The complete report.
+/// The complete report as text for a terminal.
 pub fn report(answer: &Answer<'_>, look: TextStyle) -> String {
     report_in_view(answer, &View::default(), look)
 }
@@ -159,22 +159,22 @@ pub fn doctor(answer: &Answer<'_>, look: TextStyle) -> String {
     doctor_but(answer, 0, look)
 }
 
-/// As [`doctor()`], with the number of findings of ignored rules.
+/// The output of `doctor` as [`doctor()`] prints it, with the number of findings of ignored rules.
 pub fn doctor_but(answer: &Answer<'_>, ignored: usize, look: TextStyle) -> String {
     render(look, |page| doctor::print(page, answer, ignored))
 }
 
-/// One line per finding.
+/// The findings in one line each.
 pub fn doctor_in_lines(findings: &[Finding]) -> String {
     findings.iter().map(findings::in_a_line).collect()
 }
 
-/// The list of rules.
+/// The list of `doctor`'s rules.
 pub fn rules(rules: &[RuleExplanation], look: TextStyle) -> String {
     render(look, |page| rules::list(page, rules))
 }
 
-/// One rule in full, and the related subject of `pagewise explain`.
+/// One rule of `doctor` in full, and the related subject of `pagewise explain`.
 pub fn rule(rule: &RuleExplanation, subject: Option<&str>, look: TextStyle) -> String {
     render(look, |page| rules::explain(page, rule, subject))
 }
@@ -240,7 +240,7 @@ pub fn plan_diff(plan: &Plan) -> String {
     plan_diff::print(plan)
 }
 
-/// The measurements of predicted gains; empty if there are none.
+/// The measurements of a plan's predicted gains; empty if there are none.
 pub fn gains(gains: &[GainMeasured], look: TextStyle) -> String {
     if gains.is_empty() { String::new() } else { render(look, |page| gain::print(page, gains)) }
 }
@@ -275,7 +275,7 @@ pub fn thp(seen: &HugeSeen<'_>, look: TextStyle) -> String {
     render(look, |page| huge::print(page, seen))
 }
 
-/// The result of a collapse.
+/// The result of a collapse into huge pages.
 pub fn collapse(done: &Collapsed<'_>, look: TextStyle) -> String {
     render(look, |page| huge::collapse::print(page, done))
 }

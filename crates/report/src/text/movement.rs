@@ -14,7 +14,7 @@ enum Counts {
     Events,
 }
 
-/// Counters, their labels, and the meaning of their growth.
+/// Counters of memory movement, their labels, and the meaning of their growth.
 const MOVES: [(&str, Counts, &str, &str); 9] = [
     (
         "workingset_refault_file",
@@ -52,7 +52,7 @@ const MOVES: [(&str, Counts, &str, &str); 9] = [
     ("oom_kill", Counts::Events, "OOM kills", "programs ended for want of memory"),
 ];
 
-/// A counter that grew.
+/// A counter of memory movement that grew.
 #[derive(Debug)]
 struct Move {
     rate: String,
@@ -81,7 +81,7 @@ fn find_reclaimed(interval: &Interval) -> Option<Move> {
     })
 }
 
-/// Every rate with its meaning.
+/// Prints every rate of memory movement with its meaning.
 pub(super) fn print(page: &mut Page, interval: &Interval) {
     let Some(length) = length(interval) else { return unknown(page, interval) };
     let moves = moves(interval);
@@ -110,7 +110,7 @@ fn unknown(page: &mut Page, interval: &Interval) {
 
 const QUIET: &str = "nothing was swapped, read again or searched for";
 
-/// Only the rates; empty without a start of the interval.
+/// Only the rates of memory movement; empty without a reading at the start of the interval.
 pub(super) fn glance(interval: &Interval) -> Vec<String> {
     if length(interval).is_none() {
         return Vec::new();
@@ -120,7 +120,7 @@ pub(super) fn glance(interval: &Interval) -> Vec<String> {
     if moves.is_empty() { vec![QUIET.to_owned()] } else { moves }
 }
 
-/// The length of the interval; `None` if no counter was read at both ends.
+/// Describes the length of the interval; `None` if no counter was read at both ends.
 fn length(interval: &Interval) -> Option<String> {
     MOVES.iter().find_map(|(counter, ..)| interval.vmstat(counter))?;
     interval.seconds().map(seconds)
@@ -149,7 +149,7 @@ pub(super) fn per_second(rate: f64) -> String {
     }
 }
 
-/// Bytes over a time, per second.
+/// Formats bytes over a time as bytes per second.
 pub(super) fn speed(bytes: Bytes, seconds: f64) -> String {
     format!("{}/s", Bytes::new(whole(bytes.get() as f64 / seconds)))
 }

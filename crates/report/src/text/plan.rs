@@ -13,7 +13,7 @@ use crate::PlannedChanges;
 const BODY: usize = 6;
 /// A risk that begins like this is not printed.
 const NONE: &str = "none known";
-/// Width of a label.
+/// Width of a label in columns.
 const LABEL: usize = 6;
 
 pub(super) fn print(page: &mut Page, planned: &PlannedChanges<'_>) {

@@ -78,7 +78,7 @@ fn row(process: &Process) -> Vec<Cell> {
     ]
 }
 
-/// The size, or why it was not read.
+/// A table's cell with a process's proportional size, or why it was not read.
 pub(super) fn proportional(process: &Process) -> Cell {
     use pagewise_model::SmapsOutcome::{Denied, Gone, NotRead, Read, Smaller, Stuck};
     match process.smaps {

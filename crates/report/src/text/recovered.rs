@@ -39,7 +39,7 @@ pub fn recovered(run: &Recovered) -> Vec<String> {
     lines
 }
 
-/// What is not restored when a journal is removed, a line for each.
+/// Describes what is not restored when a journal is removed, a line for each change.
 pub fn describe_unsettled(run: &Recovered) -> Vec<String> {
     if let Some(skipped) = &run.skipped {
         return vec![format!("all that it may name: it was not read, since {}", skipped.why)];

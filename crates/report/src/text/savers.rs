@@ -79,7 +79,7 @@ fn describe_merged(ksm: &Ksm, snapshot: &Snapshot) -> Option<String> {
     ))
 }
 
-/// The saving after subtracting metadata; the only number that may be negative.
+/// Describes what KSM saves after subtracting its metadata; the only number that may be negative.
 fn profit(bytes: i64) -> String {
     let size = pagewise_model::Bytes::new(bytes.unsigned_abs());
     if bytes < 0 { format!("costs {size} more than it saves") } else { format!("net gain {size}") }

@@ -31,7 +31,7 @@ pub(super) fn print(page: &mut Page, scanned: &ScanReport<'_>) {
     notes(page, whole, scanned);
 }
 
-/// For the report: a few words for each algorithm.
+/// Prints a few words for each algorithm, for the report.
 pub(super) fn gain(page: &mut Page, whole: &Estimate, processes: usize) {
     let of = match processes {
         0 => "the one process".to_owned(),
@@ -44,7 +44,7 @@ pub(super) fn gain(page: &mut Page, whole: &Estimate, processes: usize) {
     page.fact_items("Compressible", &items);
 }
 
-/// `zstd 21.2 MiB (ratio 4.44, 4.38 to 4.51)`.
+/// Describes an algorithm's estimate in short: `zstd 21.2 MiB (ratio 4.44, 4.38 to 4.51)`.
 fn in_short(algorithm: &AlgorithmEstimate) -> String {
     let used = algorithm.memory_in_pool_bytes.saturating_add(algorithm.slot_table_bytes);
     let interval = algorithm.original_per_compressed_interval.filter(|[low, high]| low < high);

@@ -142,7 +142,7 @@ fn row(difference: &Difference<'_>) -> Vec<Cell> {
     ]
 }
 
-/// Prints sizes with their unit.
+/// Formats a setting's value; sizes with their unit.
 fn spell(domain: &Domain, value: &str) -> String {
     let is_size = matches!(domain, Domain::Size | Domain::Limit);
     let bytes = value.parse().ok().filter(|_| is_size).map(Bytes::new);

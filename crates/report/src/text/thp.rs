@@ -123,7 +123,8 @@ fn number(stats: &Counters, name: &str) -> Cell {
     cell_as(&stats.get(name), |number| count(*number))
 }
 
-/// Pools of preallocated huge pages; sizes without pages, or without known values, are left out.
+/// Prints the pools of preallocated huge pages; sizes without pages, or without known values, are
+/// left out.
 fn pools(page: &mut Page, pools: &[HugePool]) {
     let has_pages =
         |pool: &&HugePool| pool.total.get().map_or(pool.total.is_denied(), |pages| pages > 0);

@@ -7,7 +7,7 @@ use super::kit::{Page, Role};
 use super::table::{Cell, Column, Table};
 use super::words::{format_reading, part_of, share};
 
-/// Number of cells of a bar: few, so that the text next to it fits into one line.
+/// Number of cells of a tier's bar: few, so that the text next to it fits into one line.
 const BAR: usize = 8;
 
 pub(super) fn print(page: &mut Page, snapshot: &Snapshot) {
@@ -55,7 +55,7 @@ fn row(order: u64, tier: &Tier, snapshot: &Snapshot) -> Vec<Cell> {
     ]
 }
 
-/// The path without `/dev/`.
+/// The path of a swap tier without `/dev/`.
 fn short(tier: &Tier) -> &str {
     let path = tier.path.as_str();
     path.strip_prefix("/dev/").unwrap_or(path)

@@ -38,7 +38,7 @@ pub(super) fn unreadable(snapshot: &Snapshot) -> Option<String> {
     Some(format!("The state of memory on this host could not be read{}.", why.unwrap_or_default()))
 }
 
-/// The colour of a level.
+/// The colour of a level of memory shortage.
 pub(super) fn role(level: Level) -> Role {
     match level {
         Level::Critical => Role::Critical,
@@ -60,8 +60,8 @@ fn second(findings: &[Finding], psi: &Psi) -> String {
     sentences.join(" ")
 }
 
-/// `3 findings: 1 critical, 1 warning and 1 worth knowing`, or `2 warnings` if all have the same
-/// severity.
+/// Counts findings by severity: `3 findings: 1 critical, 1 warning and 1 worth knowing`, or `2
+/// warnings` if all have the same severity.
 pub(super) fn count_findings(findings: &[Finding]) -> String {
     let of =
         |severity| findings.iter().filter(|finding| finding.severity == severity).count() as u64;

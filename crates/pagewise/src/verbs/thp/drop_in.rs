@@ -17,7 +17,7 @@ use crate::cli::DropInArgs;
 /// The properties that `systemctl show` prints of the unit.
 #[derive(Debug, Default, PartialEq)]
 struct Unit {
-    /// The unit's name with its suffix.
+    /// The systemd unit's name with its suffix.
     name: String,
     /// Whether this systemd knows `MemoryTHP=`.
     has_setting: bool,
@@ -132,7 +132,7 @@ fn drop_in(unit: &Unit, switch: Switch) -> Option<String> {
     Some(lines.join("\n") + "\n")
 }
 
-/// Quotes an assignment: `%` would begin a specifier, and quotes keep spaces.
+/// Quotes an assignment for a unit file: `%` would begin a specifier, and quotes keep spaces.
 fn quote(name: &str, value: &str) -> String {
     let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%");
     format!("\"{name}={value}\"")

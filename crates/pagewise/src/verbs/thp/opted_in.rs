@@ -23,12 +23,12 @@ use super::{VARIABLE, collapse};
 
 /// The longest sleep, so that Ctrl-C is noticed in time.
 const PIECE: Duration = Duration::from_millis(100);
-/// Time limit for reading one environment: it is in the process's memory, and the process's mmap
-/// lock may be held.
+/// Time limit for reading one process's environment: it is in the process's memory, and the
+/// process's mmap lock may be held.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Results for each container or unit. The key is the path of the cgroup, because two users may
-/// have units of the same name.
+/// Results of the collapse for each container or unit. The key is the path of the cgroup, because
+/// two users may have units of the same name.
 pub(super) struct OptedIn {
     units: BTreeMap<String, UnitCollapse>,
     troubled: BTreeMap<String, String>,

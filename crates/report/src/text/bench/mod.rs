@@ -58,7 +58,7 @@ fn left_out(input: &BenchInput) -> String {
     )
 }
 
-/// Nanoseconds in a suitable unit.
+/// Formats a time in nanoseconds in a suitable unit.
 fn time(ns: f64) -> String {
     match ns {
         ..1_000.0 => format!("{ns:.0} ns"),
@@ -88,7 +88,7 @@ fn remarks(page: &mut Page, benchmark: &Benchmark) {
     benchmark.notes.iter().for_each(|note| page.prose(2, Role::Quiet, note));
 }
 
-/// A percentile, unless the resolution of the clock is too low for it.
+/// Formats a percentile of a time, unless the resolution of the clock is too low for it.
 fn percentile(ns: f64, noise: &Noise) -> String {
     if coarse(noise).is_some_and(|step| ns < 10.0 * step) { "–".to_owned() } else { time(ns) }
 }

@@ -20,7 +20,7 @@ const HIGH: usize = 20;
 /// Maximum number of swap tiers shown.
 const TIERS: usize = 4;
 
-/// The lines of each section.
+/// The lines of each section about the host.
 pub(super) fn sections(frame: &LiveFrame<'_>, window: LiveWindow) -> Vec<Vec<String>> {
     let snapshot = &frame.interval.end;
     let mut all = vec![
@@ -60,7 +60,7 @@ fn bar(page: &mut Page, snapshot: &Snapshot, window: LiveWindow) {
     }
 }
 
-/// The effective memory: compressed pages count with their size before compression.
+/// Prints the effective memory: compressed pages count with their size before compression.
 fn effective(page: &mut Page, snapshot: &Snapshot) {
     let memory = snapshot.effective_memory();
     let Some(known) = memory.value() else {
@@ -125,7 +125,7 @@ fn tier_line(page: &mut Page, label: &str, tier: &Tier, snapshot: &Snapshot, win
     });
 }
 
-/// `3.0 GiB in 1.0 GiB (3.00 to 1)`
+/// Describes what is stored compressed: `3.0 GiB in 1.0 GiB (3.00 to 1)`.
 fn describe_stored(stored: Bytes, pool: Bytes) -> String {
     let ratio = pagewise_model::Ratio::from_sizes(stored, pool);
     let ratio = ratio.map(|ratio| format!(" ({})", to_one(ratio))).unwrap_or_default();
@@ -187,7 +187,7 @@ fn kswapd(page: &mut Page, frame: &LiveFrame<'_>) {
     }
 }
 
-/// Free memory of a zone next to its watermarks.
+/// Describes the free memory of a zone next to its watermarks.
 fn marks(zone: &Zone, page_size: Bytes) -> Option<String> {
     let [free, low, high] = [&zone.free_pages, &zone.low_pages, &zone.high_pages].map(Reading::get);
     Some(format!(
@@ -199,7 +199,7 @@ fn marks(zone: &Zone, page_size: Bytes) -> Option<String> {
     ))
 }
 
-/// Counters of pages, and their labels.
+/// Names of counters of pages, and their labels.
 const PAGES: [(&[&str], &str); 4] = [
     (&["workingset_refault_anon", "workingset_refault_file"], "refaults"),
     (&["pswpin"], "swap in"),

@@ -105,7 +105,7 @@ fn verdict_lines(frame: &LiveFrame<'_>, window: LiveWindow) -> Vec<String> {
     })
 }
 
-/// A label and its content, cut to the width.
+/// Adds a label and its content, cut to the width of the window.
 fn fact(page: &mut Page, label: &str, text: impl Into<String>) {
     fact_line(page, label, |line| line.plain(text));
 }

@@ -11,7 +11,7 @@ use crate::text::table::{Cell, Column, NONE, Table};
 use crate::text::words::join_words;
 use crate::{TrialReport, phrases};
 
-/// The number of arms, and their settings.
+/// Prints the number of arms, and their settings.
 pub(super) fn heading(page: &mut Page, tried: &TrialReport<'_>) {
     let trial = tried.trial;
     let arms = phrases::prefix_name(tried.name, &format!("{} arms on", trial.arms.len()));
@@ -61,7 +61,7 @@ fn arm(row: Row<'_>) -> Vec<Cell> {
     ]
 }
 
-/// The medians of each arm: a column for each, as many as fit.
+/// Prints the medians of each arm: a column for each arm, as many as fit.
 fn medians(page: &mut Page, trial: &Trial) {
     let (nothing, told): (Vec<Medians<'_>>, Vec<_>) =
         lineup::medians(trial).into_iter().partition(lineup::is_nothing);

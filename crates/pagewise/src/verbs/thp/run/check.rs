@@ -19,14 +19,14 @@ use pagewise_terminal::output;
 use super::Switch;
 use super::program::{Allocator, Program};
 
-/// With less anonymous memory than this, nothing is printed.
+/// If the program has less anonymous memory than this, nothing is printed.
 const LEAST: Bytes = Bytes::new(16 << 20);
 /// Percent of memory in huge pages from which the check counts as passed.
 const ENOUGH: f64 = 50.0;
 const GROWTH: f64 = 0.1;
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// What to check, and when.
+/// What to check of a started program's huge pages, and when.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Check {
     pub(super) switch: Switch,

@@ -69,8 +69,8 @@ const ROWS: [Row; 7] = [
     },
 ];
 
-/// The names and values to set. "Only advised" sets nothing: an allocator that requests huge pages
-/// by itself still does.
+/// The environment variables to set, with their values, for a huge page policy. "Only advised" sets
+/// nothing: an allocator that requests huge pages by itself still does.
 pub(in super::super) fn build(
     switch: Switch,
     allocator: Allocator,

@@ -14,7 +14,7 @@ use memchr::memmem;
 /// Maximum bytes of a file that are read.
 const MOST: u64 = 256 << 20;
 
-/// What a program gets its memory from.
+/// The allocator from which a program gets its memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Allocator {
     Jemalloc,
@@ -24,7 +24,7 @@ pub(in super::super) enum Allocator {
     Jvm,
     /// glibc, or a script, which may start any program.
     Glibc,
-    /// Statically linked, with an unknown allocator.
+    /// A statically linked program, with an unknown allocator.
     Static,
 }
 
