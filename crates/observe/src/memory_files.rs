@@ -94,7 +94,8 @@ struct Sizes {
 }
 
 impl Sizes {
-    /// Parses `4096 102400 1200 75`.
+    /// Parses the four numbers of a file system as a recording stores them (block size, blocks,
+    /// used blocks, files): `4096 102400 1200 75`.
     fn parse(bytes: &[u8]) -> Option<Self> {
         let numbers: Option<Vec<u64>> = pagewise_hostfs::text::words(bytes).map(number).collect();
         let [block, blocks, used, files] = numbers?.try_into().ok()?;

@@ -18,7 +18,7 @@ use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 /// One mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mount {
-    /// Mount point, without the leading slash.
+    /// Path of the mount point, without the leading slash.
     pub(crate) point: String,
     /// The folder of the file system that is mounted; `/` for all of it.
     pub(crate) root: String,

@@ -161,8 +161,8 @@ fn slot_bytes(host: &HostRoot, (driver, id): (Driver, u32)) -> u64 {
     if notes_access(host, id) && !packs() { 24 } else { 16 }
 }
 
-/// Whether access times are tracked: by the kernel configuration, or if there is none, by the
-/// existence of the list of slots with their times.
+/// Whether zram tracks the access times of its slots: by the kernel configuration, or if there is
+/// none, by the existence of the list of slots with their times.
 fn notes_access(host: &HostRoot, id: u32) -> bool {
     let options = ["CONFIG_ZRAM_TRACK_ENTRY_ACTIME", "CONFIG_ZRAM_MEMORY_TRACKING"];
     let config = kconfig::kconfig(host);

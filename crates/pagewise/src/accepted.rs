@@ -24,7 +24,7 @@ pub(crate) const FILE: &str = "/etc/pagewise/doctor.toml";
 /// Maximum size of the file in bytes; a real one has a few lines.
 const LONGEST: u64 = 64 << 10;
 
-/// The contents of the file.
+/// The accepted findings, as the file names them.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Accepted {
     /// IDs of the rules whose findings are left out.

@@ -22,9 +22,9 @@ pub struct Measured {
     bench: Option<Bench>,
     scan: Option<ScanEstimate>,
     trial: Option<Tried>,
-    /// The kernel's release in the document, if it has one.
+    /// The kernel's release on the machine of the measurement, if the document has it.
     kernel: Option<String>,
-    /// The name of the host in the document, if it has one.
+    /// The name of the host of the measurement, if the document has it.
     host: Option<String>,
 }
 
@@ -120,7 +120,7 @@ struct ScanEstimate {
     pages: u64,
     sized_pages: u64,
     algorithms: Vec<ScanAlgorithm>,
-    /// The JSON of a Reading.
+    /// How much of the memory is cold: the JSON of a Reading.
     #[serde(default)]
     cold: Value,
 }
@@ -196,13 +196,13 @@ impl Measured {
         }
     }
 
-    /// The kernel's release in the document, if it has one.
+    /// The kernel's release on the machine of the measurement, if the document has it.
     #[must_use]
     pub fn kernel(&self) -> Option<&str> {
         self.kernel.as_deref()
     }
 
-    /// The name of the host in the document, if it has one.
+    /// The name of the host of the measurement, if the document has it.
     #[must_use]
     pub fn host(&self) -> Option<&str> {
         self.host.as_deref()

@@ -206,7 +206,8 @@ fn file_name(context: &Context<'_>, folder: Folder, missing: &[&FileLine<'_>]) -
     }
 }
 
-/// A line may have no value after its "=".
+/// Formats what follows the name in a line of a configuration file: `= VALUE`, or nothing for an
+/// empty value.
 fn equals_value(value: &str) -> String {
     if value.is_empty() { String::new() } else { format!(" = {value}") }
 }

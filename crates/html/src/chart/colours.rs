@@ -7,9 +7,9 @@ use crate::page::escape;
 
 /// The role of a colour.
 pub(super) struct Role {
-    /// The colour in the SVG.
+    /// The colour in the SVG, as on a light screen.
     pub(super) light: RGBColor,
-    /// The colour on a dark screen.
+    /// The colour on a dark screen, in the notation of CSS.
     pub(super) dark: &'static str,
 }
 

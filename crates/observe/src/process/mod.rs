@@ -95,7 +95,8 @@ pub fn process_names(host: &HostRoot) -> Vec<(u32, Name)> {
     host.list_numbers("proc", "").into_iter().filter_map(named).collect()
 }
 
-/// One process without proportional sizes (PSS); `None` if it has ended or has no memory.
+/// One process as it is now, without proportional sizes (PSS); `None` if it has ended or has no
+/// memory.
 pub(crate) fn read_one(host: &HostRoot, pid: u32) -> Option<Box<Process>> {
     let Task::Process(mut process, _) = status::read(host, pid) else { return None };
     stat::read_times(host, &mut process);

@@ -81,8 +81,8 @@ fn hand_over(
     Ok(Outcome::Done)
 }
 
-/// The parent's side: a child without rights reads the recording, which may come from anybody, and
-/// this process writes the child's output.
+/// The part of the parent process: a child process without rights reads the recording, which may
+/// come from anybody, and this process writes the child's output.
 fn from_child(global: &Global, args: &cli::Capture) -> anyhow::Result<Outcome> {
     let mut command = again::pagewise();
     command.args(std::env::args_os().skip(1)).arg("--hand-over").stdout(Stdio::piped());

@@ -116,7 +116,8 @@ pub fn verified(verified: &VerifiedPlans<'_>, look: TextStyle) -> String {
     shown
 }
 
-/// The plan, and the number of its steps that differ.
+/// The heading of an applied plan: its id, its journal, and how many of its steps differ from the
+/// machine.
 fn headline(plan: &Verified) -> String {
     let id = Name::from(plan.plan.as_str());
     let journal = match &plan.journal {

@@ -43,8 +43,8 @@ pub(super) fn print(page: &mut Page, capabilities: &[Capability]) {
     }
 }
 
-/// What would provide a feature, if the group does not say everything; `None` if it belongs to
-/// another group.
+/// A function that returns what would provide a missing feature, beyond what the heading of the
+/// group says; `None` if the feature belongs to another group.
 type Pick = fn(&Capability) -> Option<String>;
 
 const GROUPS: [(&str, Pick); 6] = [

@@ -15,7 +15,7 @@ use super::words::{count, plural, root_helps};
 
 const SHOWN: usize = 10;
 
-/// Malformed lines, which were skipped.
+/// Prints the Problems: places in the host's files that could not be parsed, and were skipped.
 pub(super) fn problems(page: &mut Page, snapshot: &Snapshot) {
     let problems = &snapshot.problems;
     if problems.is_empty() {

@@ -295,7 +295,7 @@ pub fn thp_profiles(profiles: &[ThpProfile], knobs: &[KnobReading], look: TextSt
     render(look, |page| huge::profiles::print(page, profiles, knobs))
 }
 
-/// Two trials side by side.
+/// The comparison of two trials of the same experiment, side by side.
 pub fn compare(trials: (&Trial, &Trial), metrics: &[Replicated], look: TextStyle) -> String {
     render(look, |page| compare::print(page, trials, metrics))
 }

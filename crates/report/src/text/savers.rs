@@ -116,7 +116,7 @@ pub(super) fn damon(damon: &Damon) -> Option<String> {
         .or_else(|| damon.kdamonds.value().map(|_| "there, and nobody uses it".to_owned()))
 }
 
-/// `2 threads set up by hand (on, off)`
+/// Describes DAMON's threads that were set up by hand: `2 threads set up by hand (on, off)`.
 fn by_hand(threads: u32, damon: &Damon) -> String {
     let states: Vec<String> = damon.kdamond_states.iter().take(8).map(format_reading).collect();
     let states =

@@ -119,7 +119,7 @@ fn active(live: &Reading<Name>) -> Option<&str> {
     Some(bracketed.map_or(text, |(inside, _)| inside))
 }
 
-/// Normalises the spelling of switches.
+/// Spells the value of a switch as 1 or 0, so that equal values compare as equal.
 fn switch(word: &str) -> &str {
     match word {
         "Y" | "y" | "true" => "1",

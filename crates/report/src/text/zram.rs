@@ -95,7 +95,7 @@ fn band_row(size: String, band: &SizeBand) -> Vec<Cell> {
     vec![size.into(), count(band.objects).into(), band.memory.to_string().into(), unused.into()]
 }
 
-/// Prints one value of a device.
+/// A function that makes the table's cell with one value of a device.
 type Measure = fn(&Zram, Bytes) -> Cell;
 
 fn measures() -> &'static [(&'static str, &'static str, Measure)] {
@@ -204,7 +204,8 @@ fn mode(zram: &Zram) -> Cell {
     })
 }
 
-/// `1.0 MiB, 1,000 pages/s`; empty if the module does not report it.
+/// A table's cell with the limits of a merge pass, its memory budget and its rate: `1.0 MiB, 1,000
+/// pages/s`; empty if the module does not report them.
 fn pass(merging: &Merging) -> Cell {
     let budget = merging.budget.get().map(|budget| budget.to_string());
     let rate = merging.rate.get().filter(|&rate| rate > 0);

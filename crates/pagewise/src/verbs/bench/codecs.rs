@@ -91,8 +91,8 @@ fn lock<T>(what: &Mutex<T>) -> io::Result<MutexGuard<'_, T>> {
 }
 
 impl Packed {
-    /// A store over these slots with a compressor of its own; `None` if no library exists for the
-    /// algorithm.
+    /// A store for compressed pages in these slots, with a compressor of its own; `None` if no
+    /// library exists for the algorithm.
     fn new(algorithm: Algorithm, page: usize, slots: Arc<[Mutex<Vec<u8>>]>) -> Option<Self> {
         Some(Self { algorithm, page, slots, packer: Mutex::new(Packer::new(algorithm)?) })
     }

@@ -206,7 +206,8 @@ fn every_algorithm(
 /// Maximum bytes that swap writes to the disk; the block layer writes at most as much again.
 const WEAR: usize = 256 << 20;
 
-/// Pages per round: each round writes the file anew.
+/// Number of pages to measure with in each round: few if there are many rounds, because each round
+/// writes the file anew.
 fn file_pages(rounds: u32) -> usize {
     WEAR / rustix::param::page_size() / usize::try_from(rounds).unwrap_or(usize::MAX).max(1)
 }

@@ -238,8 +238,9 @@ impl Passed {
         self.write(stream, shown.as_bytes())
     }
 
-    /// With --json, standard output has the document only, so the command's output goes to standard
-    /// error. If the reader of standard output is gone, the rest is discarded.
+    /// Passes on the command's output. With --json, standard output has the document only, so the
+    /// command's output goes to standard error. If the reader of standard output is gone, the rest
+    /// is discarded.
     fn write(&self, stream: Stream, bytes: &[u8]) -> Printed {
         if let (Stream::Out, false) = (stream, self.json) {
             return output::write_out(bytes).unwrap_or(Printed::Cut);

@@ -40,7 +40,7 @@ pub(super) fn run<P: Parser>(global: &Global, args: &args::Workload) -> anyhow::
     Ok(Outcome::Done)
 }
 
-/// Prints a mark, and gives the conductor that waits for it time to act.
+/// Prints a mark of the workload's progress, and gives the conductor that waits for it time to act.
 fn print_mark(watched: bool, line: &str) {
     if !watched {
         // if the reader is gone, printing the result will fail too, and that is reported
