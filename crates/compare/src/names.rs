@@ -40,7 +40,7 @@ impl Naming {
 #[derive(Debug)]
 pub(crate) struct Matching {
     naming: Naming,
-    /// Ids of processes that are the same on both.
+    /// Ids of processes that are the same on both hosts.
     pub(crate) processes: BTreeSet<u32>,
     /// Paths of cgroups whose names may differ: from the path on the first host to that on the
     /// second.
@@ -86,8 +86,8 @@ impl Matching {
         }
     }
 
-    /// The path on the second host of a cgroup of the first, if it exists; `None` if that cannot be
-    /// determined.
+    /// The path on the second host of a cgroup of the first, if the cgroup exists there; `None` if
+    /// that cannot be determined.
     pub(crate) fn group_after(
         &self,
         path: &Name,

@@ -126,7 +126,7 @@ fn instance_after(
     }
 }
 
-/// The value, or that the setting does not exist; `None` if unknown.
+/// The value of a setting, or that the setting does not exist; `None` if unknown.
 fn value(reading: &KnobReading) -> Option<Option<Name>> {
     match &reading.live.outcome {
         Outcome::Value(_) => Some(reading.active().map(Name::from)),

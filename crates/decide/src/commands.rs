@@ -49,7 +49,7 @@ pub(crate) fn reset(device: &Zram) -> String {
     }
 }
 
-/// Raises the protection of a unit, at once and permanently.
+/// Command that raises the memory protection of a systemd unit, at once and permanently.
 pub(crate) fn set_property(raised: &Protection) -> String {
     let (property, size) = (raised.property, raised.size.get().div_ceil(1 << 20));
     let undo = match raised.now {
@@ -62,8 +62,8 @@ pub(crate) fn set_property(raised: &Protection) -> String {
     )
 }
 
-/// Measures zram against zswap with a program of the user, if the Readings are not sufficient to
-/// choose one.
+/// Command that measures zram against zswap with a program of the user, if the Readings are not
+/// sufficient to choose one.
 pub(crate) fn open_trial(interval: &Interval) -> Option<String> {
     let decision = decide_swap(interval, &SwapEvidence::default());
     decision.trial.filter(|_| decision.choice.is_none())

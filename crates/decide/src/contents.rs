@@ -58,9 +58,10 @@ const THP_BLOAT: ContentsRule = ContentsRule {
     look: look_for_bloat,
 };
 
-/// Share of RAM below which huge pages, or the zeros in them, do not matter.
+/// Share of RAM, in percent, below which huge pages, or the zeros in them, do not matter.
 const WORTH_PERCENT: f64 = 5.0;
-/// Share of zeros in the memory in huge pages; the usual waste at the ends of heaps is below it.
+/// Share of zeros in the memory in huge pages, in percent, from which on it is waste; the usual
+/// waste at the ends of heaps is below it.
 const WASTED_PERCENT: f64 = 20.0;
 /// Minimum number of sampled pages inside huge pages: with fewer, the error of the share is ± 14 %
 /// or more.
@@ -68,7 +69,7 @@ const SEEN: f64 = 50.0;
 /// Number of standard errors on each side of a 95 % confidence interval.
 const Z: f64 = 1.96;
 
-/// Share of RAM in anonymous huge pages.
+/// Share of RAM that is in anonymous huge pages.
 fn huge_share(host: &Snapshot) -> Option<Percent> {
     host.memory.anon_huge_pages.get()?.percent_of(host.memory.total.get()?)
 }
@@ -156,7 +157,8 @@ impl<'a> Waste<'a> {
         self.zeros / self.mapped
     }
 
-    /// Lower end of the share's confidence interval (Wilson score interval for a random sample).
+    /// Lower end of the confidence interval of the share of zero pages (Wilson score interval for a
+    /// random sample).
     fn least_share(&self) -> f64 {
         let (p, n, z2) = (self.share(), self.sampled, Z * Z);
         let half = Z * (p * (1.0 - p) / n + z2 / (4.0 * n * n)).sqrt();

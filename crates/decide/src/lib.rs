@@ -56,7 +56,7 @@ pub const PLANNED: &[&str] = &[
     "zram-zswap-stacked", "zram-oversized", "thp-coverage", "thp-bloat-guard-off", "hugetlb-unused", "fragmentation", "extfrag-threshold",
 ];
 
-/// All findings, most severe first, then in the order of [`RULES`].
+/// All findings on this host, most severe first, then in the order of [`RULES`].
 pub fn diagnose(interval: &Interval) -> Vec<Finding> {
     let mut findings: Vec<Finding> =
         RULES.iter().flat_map(|rule| (rule.diagnose)(interval)).collect();

@@ -16,7 +16,7 @@ impl EvidenceList {
         Self::default()
     }
 
-    /// Adds a file that contains a single value.
+    /// Adds the value of a file that contains a single value.
     pub(crate) fn value<T: Quantity>(mut self, reading: &Reading<T>) -> Self {
         self.0.extend(reading.evidence());
         self

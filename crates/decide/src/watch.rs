@@ -12,10 +12,10 @@ use pagewise_model::{WatchCourse, WatchPhase, WatchSample};
 const SHARED: u64 = 50;
 /// A collapse counts if it covers more than 1/20 of the memory.
 const COLLAPSED: u64 = 20;
-/// Minimum CPU time in seconds of joined samples.
+/// Minimum CPU time, in seconds, of samples that are joined to one value.
 const LEAST: f64 = 0.05;
 
-/// The course of a program, from samples in order of time.
+/// The course of a watched program, from samples in order of time.
 #[must_use]
 pub fn course(samples: &[WatchSample]) -> WatchCourse {
     let at = |sample: &WatchSample| Some((sample.seconds, covered_share(sample)?));

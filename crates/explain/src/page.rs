@@ -56,7 +56,7 @@ impl Draft {
     }
 }
 
-/// A Reading of the host, with the kernel's name.
+/// A Reading of the host as a value of the page, with the kernel's name.
 pub(crate) fn value<T: Quantity + Clone>(name: &str, reading: &Reading<T>) -> NamedValue {
     NamedValue::new(name, reading)
 }
@@ -76,7 +76,7 @@ fn active(knob: &pagewise_model::knob::KnobReading) -> Reading<Name> {
     knob.live.clone().map(|live| active.unwrap_or(live))
 }
 
-/// A counter of `/proc/vmstat`, counted since boot.
+/// A counter of `/proc/vmstat` as a value of the page, counted since boot.
 pub(crate) fn counter(host: &Snapshot, name: &str) -> NamedValue {
     count(name, host.vmstat.get(name))
 }

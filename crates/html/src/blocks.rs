@@ -123,7 +123,7 @@ fn paragraph(text: &TextCell) -> String {
     mark("p", class(text.role), &escape(&text.text)) + "\n"
 }
 
-/// An element with a class, which may be empty.
+/// An HTML element with a class, which may be empty.
 pub(crate) fn mark(element: &str, class: &str, html: &str) -> String {
     let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
     format!("<{element}{class}>{html}</{element}>")

@@ -78,7 +78,7 @@ impl Svg {
     }
 }
 
-/// The length for `part` if `room` is the length for `whole`; at most `room`.
+/// The length of a bar for `part` if `room` is the length for `whole`; at most `room`.
 pub(crate) fn length(part: u64, whole: u64, room: f64) -> f64 {
     if whole == 0 { 0.0 } else { (part as f64 / whole as f64).min(1.0) * room }
 }

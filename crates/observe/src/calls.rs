@@ -177,7 +177,7 @@ fn answer_all(jobs: &[Job], until: Duration, out: &OwnedFd) {
     }
 }
 
-/// Reads one file into `body` and returns the number of bytes. `None` if the time left is less than
+/// Reads one file into `body` and returns the number of bytes; `None` if the time left is less than
 /// the expected cost.
 #[expect(clippy::disallowed_methods, reason = "the child reads what may block")]
 fn answer(job: &Job, until: Duration, body: &mut [u8]) -> Result<Option<usize>, Errno> {

@@ -31,7 +31,7 @@ pub(crate) fn read(host: &HostRoot, summary: &HostSummary) -> Vec<Capability> {
 
 type Verdict = (FeatureState, Vec<Evidence>);
 
-/// Where the files of a probe are.
+/// Paths of the files that probes check on this host.
 struct ProbePaths<'a> {
     host: &'a HostRoot,
     /// The name of any zram device; its folder shows which files zram devices have.

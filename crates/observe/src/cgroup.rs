@@ -31,19 +31,21 @@ use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
 /// How many of the groups that are kept are chosen by memory usage; the rest are chosen by OOM
 /// kills and by how often they hit a limit.
 const LARGEST: usize = CGROUPS / 2;
-/// Capacity reserved at the start, because growing the vector moves every group.
+/// Number of groups for which memory is reserved at the start, because growing the vector moves
+/// every group.
 const FEW_GROUPS: usize = 64;
 
 pub(crate) fn read(host: &HostRoot, mounts: &Mounts) -> Cgroups {
     read_in(host, mounts, Detail::Everything)
 }
 
-/// Reads the same groups, but only the values from which rates and growth are computed.
+/// Reads the same groups as a full reading, but only the values from which rates and growth are
+/// computed.
 pub(crate) fn read_counters(host: &HostRoot, mounts: &Mounts) -> Cgroups {
     read_in(host, mounts, Detail::Counters)
 }
 
-/// Reads the same groups, but only the values that a live view shows.
+/// Reads the same groups as a full reading, but only the values that a live view shows.
 pub(crate) fn read_live(host: &HostRoot, mounts: &Mounts) -> Cgroups {
     read_in(host, mounts, Detail::Live)
 }
@@ -59,7 +61,8 @@ pub(crate) fn read_one(host: &HostRoot, mounts: &Mounts, path: &str) -> Option<C
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Detail {
     Everything,
-    /// Events, refaults, major faults, anonymous memory and swap: no limits, no pressure.
+    /// Only the events of a group, its refaults, major faults, anonymous memory and swap: no
+    /// limits, no pressure.
     Counters,
     /// Only the counters, usage and limit of a group.
     Live,
@@ -327,7 +330,7 @@ fn limit(word: &[u8]) -> Option<Limit> {
 }
 
 pub(crate) fn limit_of(size: u64) -> Limit {
-    /// The largest page size of any architecture whose kernel has cgroups.
+    /// The largest page size in bytes of any architecture whose kernel has cgroups.
     const PAGE: u64 = 64 << 10;
     const UNLIMITED: u64 = (i64::MAX as u64) / PAGE * PAGE;
     match size {
@@ -437,7 +440,8 @@ fn version_1_limit(
     if smallest.get() == Some(Limit::Max) { smallest } else { files.limit(file) }
 }
 
-/// Version 1 limits the sum of memory and swap: the swap limit is that sum minus the memory limit.
+/// The swap limit of a version 1 group. Version 1 limits the sum of memory and swap: the swap limit
+/// is that sum minus the memory limit.
 fn swap_limit(both: Reading<Limit>, memory: &Reading<Limit>) -> Reading<Limit> {
     let memory = memory.get();
     both.and_then(|both| match (both, memory) {
@@ -505,7 +509,7 @@ mod tests {
         assert_eq!((limit(b""), limit(b"-1"), limit(b"maximum")), (None, None, None));
     }
 
-    /// Reading fewer values must not change which groups are kept, or rates could not be computed.
+    /// The same groups are kept whatever is read of each, or rates could not be computed.
     #[test]
     fn the_same_groups_are_kept_where_only_counters_are_read() {
         for (mounted, mount, usage) in [

@@ -67,7 +67,7 @@ impl<'a> Disks<'a> {
         describe_disk(self.host, &format!("sys/class/block/{name}"))
     }
 
-    /// The `dm-N` that device mapper calls `name`.
+    /// The kernel name `dm-N` of the device that device mapper calls `name`.
     fn mapper_name(&self, name: &str) -> Option<String> {
         self.mapped.get_or_init(|| self.read_mapped()).get(name).cloned()
     }
@@ -105,7 +105,7 @@ fn not_a_file() -> Reading<Name> {
     Reading::absent("not a file", Source::none())
 }
 
-/// sysfs writes `!` for the slash of a name like `cciss/c0d0`.
+/// A device's name as in sysfs, which writes `!` for the slash of a name like `cciss/c0d0`.
 fn in_sysfs(name: &str) -> String {
     name.replace('/', "!")
 }
@@ -129,7 +129,8 @@ fn describe_disk(host: &HostRoot, folder: &str) -> Disk {
 
 /// The disk below all device mapper devices, and whether one of them encrypts.
 fn below_mappings(host: &HostRoot, disk: &str, at: &Source) -> (Reading<Name>, Reading<bool>) {
-    /// LVM on dm-crypt on RAID needs three levels.
+    /// Maximum number of device mapper levels that are followed: LVM on dm-crypt on RAID needs
+    /// three.
     const DEEPEST: usize = 8;
     let (mut lowest, mut at) = (disk.to_owned(), at.clone());
     let mut encrypted = Reading::found(false, at.clone());

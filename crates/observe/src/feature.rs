@@ -27,7 +27,7 @@ pub(crate) struct Feature {
 pub(crate) enum Probe<'a> {
     /// The feature is present if any of these paths exists.
     Paths(&'a [&'a str]),
-    /// The first zram device has this file.
+    /// The feature is present if the first zram device has this file.
     ZramFile(&'static str),
     /// The feature is present if `zram-control` or a zram device exists.
     ZramDevice,

@@ -124,7 +124,7 @@ impl HostGauges<'_> {
         Some(ProcessorTicks { busy, stolen, all: busy + idle + iowait + stolen, processors })
     }
 
-    /// The load averages over 1, 5 and 15 minutes.
+    /// The load averages of the host over 1, 5 and 15 minutes.
     #[must_use]
     pub fn load(self) -> Option<[f64; 3]> {
         let text = self.0.bytes("proc/loadavg").ok()?;

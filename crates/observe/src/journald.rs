@@ -24,15 +24,15 @@ const LONGEST_READ: Duration = Duration::from_secs(2);
 pub(crate) const FOLDERS: [(&str, &str); 2] =
     [("var/log/journal", "persistent"), ("run/log/journal", "volatile")];
 
-/// The advice if the files may not be read.
+/// The advice if journald's files may not be read.
 const NEEDED: &str = "run as root, or as a member of the group systemd-journal";
 
-/// Statistics of a search through all files.
+/// Statistics of a search through journald's files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Searched {
     /// Number of journal files searched.
     pub(crate) files: u64,
-    /// Number of files skipped, or read only in part.
+    /// Number of journal files skipped, or read only in part.
     pub(crate) left_out: u64,
     /// Time of the oldest message in the files searched, in microseconds since 1970; 0 if unknown.
     pub(crate) since: u64,

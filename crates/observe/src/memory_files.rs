@@ -31,7 +31,7 @@ use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, Refusal, absolute};
 
 /// Deleted files are searched if shmem is at least this share of RAM.
 const WORTH_PERCENT: f64 = 5.0;
-/// Files with fewer blocks of 512 bytes are ignored.
+/// Deleted files with fewer blocks of 512 bytes than this are ignored.
 const LEAST_BLOCKS: u64 = (1 << 20) / 512;
 
 const NOT_SEARCHED: &str = "more files are open than are searched";
@@ -126,8 +126,8 @@ fn sizes(host: &HostRoot, mount: &Mount, remote: &HashSet<&str>) -> Result<Sizes
     Sizes::parse(&answer?).ok_or_else(garbled)
 }
 
-/// Calls `statfs` if the folder still belongs to the expected device: another file system may have
-/// been mounted over it.
+/// Calls `statfs` for a mount's folder, if that still belongs to the expected device: another file
+/// system may have been mounted over it.
 fn ask(folder: &OwnedFd, expected: &str) -> Result<Vec<u8>, Refusal> {
     let found = rustix::fs::fstat(folder).map_err(Refusal::from_errno)?;
     if device(expected) != Some(found.st_dev) {
@@ -185,7 +185,8 @@ impl Found {
     }
 }
 
-/// Searches processes with the most shmem mapped first, so that the limit on links cuts the others.
+/// Searches processes for deleted tmpfs files, those with the most shmem mapped first, so that the
+/// limit on links cuts the others.
 fn search(host: &HostRoot, devices: HashSet<u64>, processes: &[Process], all: &mut MemoryFiles) {
     let mut order: Vec<&Process> = processes.iter().collect();
     order.sort_by_key(|process| (Reverse(process.rss_shmem.get()), process.pid));
@@ -251,7 +252,7 @@ fn object_device() -> Option<u64> {
 struct Searcher {
     devices: HashSet<u64>,
     objects: Option<u64>,
-    /// The number of links that may still be read.
+    /// The number of links of open files that may still be read.
     left: usize,
 }
 

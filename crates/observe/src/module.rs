@@ -14,7 +14,7 @@ use pagewise_hostfs::{HostRoot, ReadHost, absolute};
 /// Possible locations of the folder with the kernel's modules.
 const FOLDERS: [&str; 2] = ["lib/modules", "run/booted-system/kernel-modules/lib/modules"];
 
-/// The modules that may be asked for; all other lines of the lists are dropped.
+/// The modules that pagewise searches for; all other lines of the lists are dropped.
 pub(crate) const ASKED: &[&str] = &["zram", "zstd"];
 
 /// Whether a module is loadable or built in, with the line that shows it.
@@ -52,7 +52,7 @@ fn excerpt(raw: &[u8]) -> Vec<u8> {
     only_lines(raw, |line| ASKED.iter().any(|module| is_file_of(line, module)))
 }
 
-/// The path at the start of a line.
+/// The path at the start of a line of a module list.
 fn file_of(line: &[u8]) -> &[u8] {
     let end = line.iter().position(|&byte| byte == b':').unwrap_or(line.len());
     &line[..end]

@@ -40,7 +40,7 @@ impl Mount {
         !self.device.starts_with("0:")
     }
 
-    /// The file system's own options, one by one.
+    /// The file system's own options of the mount, one by one.
     pub(crate) fn options(&self) -> impl Iterator<Item = &str> {
         self.options.split(',')
     }

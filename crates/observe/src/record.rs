@@ -21,7 +21,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// The live machine, to be read twice.
+    /// Opens the live machine, to be read twice.
     ///
     /// # Errors
     /// If `/` cannot be opened.

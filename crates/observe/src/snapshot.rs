@@ -19,20 +19,21 @@ use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 pub struct Scope {
     /// How much is read of each process.
     pub processes: ProcessScope,
-    /// Read CPU time and faults of each process at the start of an interval too, so that they
-    /// have rates.
+    /// Whether CPU time and faults of each process are read at the start of an interval too, so
+    /// that they have rates.
     pub process_rates: bool,
     /// Time limit for reading proportional sizes (PSS); zero reads none.
     pub smaps_budget: Duration,
-    /// Stop reading them when no process that is left can be among this many largest ones.
+    /// Proportional sizes are no longer read when no process that is left can be among this many
+    /// largest ones.
     pub smaps_enough: usize,
     /// Whether every memory cgroup is read.
     pub cgroups: bool,
-    /// Read the whole knob table and probe the kernel's features.
+    /// Whether the whole knob table is read and the kernel's features are probed.
     pub settings: bool,
-    /// Read the OOM kills in the kernel log.
+    /// Whether the OOM kills in the kernel log are read.
     pub kernel_log: bool,
-    /// Read the CPU time of the kernel threads for reclaim, compaction and khugepaged.
+    /// Whether the CPU time of the kernel threads for reclaim, compaction and khugepaged is read.
     pub kernel_threads: bool,
 }
 
@@ -46,7 +47,7 @@ pub enum ProcessScope {
 }
 
 impl Scope {
-    /// Everything except rates of processes and kernel threads.
+    /// A scope with everything except rates of processes and kernel threads.
     pub const fn everything(smaps_budget: Duration) -> Self {
         Self {
             processes: ProcessScope::Everything,

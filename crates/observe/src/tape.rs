@@ -8,7 +8,7 @@ use pagewise_model::{Interval, Snapshot};
 
 use pagewise_hostfs::{Entry, Files, HostRoot, ReadHost};
 
-/// Everything that was read at both times.
+/// Everything that was read of a host at the start and at the end of an interval.
 #[derive(Debug)]
 pub struct Tape {
     /// Size of a base page in bytes.
@@ -42,7 +42,7 @@ impl Tape {
         Self { page_size, ends }
     }
 
-    /// The bytes of a file, at the later time if it was read at both.
+    /// The bytes of a file that was read, at the later time if it was read at both.
     pub fn file(&self, path: &str) -> Option<&[u8]> {
         self.ends.iter().rev().find_map(|end| match end.files.get(path) {
             Some(Entry::File(bytes)) => Some(bytes.as_slice()),

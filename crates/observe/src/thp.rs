@@ -22,7 +22,7 @@ use pagewise_hostfs::{HostRoot, NO_SUCH_FILE, ReadHost, ReadValues, absolute, ex
 
 const FOLDER: &str = "sys/kernel/mm/transparent_hugepage";
 
-/// Counters that show whether a page of a size was ever allocated.
+/// Names of counters that show whether a page of a size was ever allocated.
 const GIVEN_OUT: [&str; 3] = ["anon_fault_alloc", "nr_anon", "shmem_alloc"];
 
 pub(crate) fn read(host: &HostRoot) -> Thp {

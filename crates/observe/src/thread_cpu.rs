@@ -103,7 +103,7 @@ pub fn family_usage(host: &HostRoot, processes: &[u32]) -> (Millis, u64) {
     (cpu, major_faults)
 }
 
-/// The children of a process, including zombies.
+/// The child processes of a process, including zombies.
 #[must_use]
 pub fn children(host: &HostRoot, parent: u32) -> Vec<u32> {
     let is_child =

@@ -10,7 +10,8 @@ use pagewise_model::{Name, Reading, Source};
 use pagewise_hostfs::text::words;
 use pagewise_hostfs::{HostRoot, ReadHost, absolute};
 
-/// Enough bytes for the flags of the first CPU; the whole file may have 400 KiB.
+/// Number of bytes of `/proc/cpuinfo` that contain the flags of the first CPU; the whole file may
+/// have 400 KiB.
 const CPUINFO_HEAD: usize = 4096;
 
 pub(crate) fn read(host: &HostRoot) -> Reading<Name> {

@@ -31,7 +31,7 @@ pub(crate) fn read(host: &HostRoot, tiers: &[Tier], mounts: &Mounts) -> Vec<Zram
     read_of(Driver::Zram, host, tiers, mounts)
 }
 
-/// Reads the devices of one driver, by number.
+/// Reads the devices of one driver (zram or zmerge), by number.
 pub(crate) fn read_of(
     driver: Driver,
     host: &HostRoot,
@@ -93,7 +93,8 @@ pub(crate) fn read_counters(driver: Driver, host: &HostRoot) -> Vec<Zram> {
 /// Maximum number of devices of one driver whose counters are read.
 const MAX_COUNTED: usize = 16 * ZRAM_DEVICES;
 
-/// Devices used as swap first, then the others by number; a Problem says how many were left out.
+/// Chooses devices used as swap first, then the others by number; a Problem says how many were left
+/// out.
 fn most_used(host: &HostRoot, driver: Driver, ids: Vec<u32>, tiers: &[Tier]) -> Vec<u32> {
     let name = driver.name();
     let found = format!("{} devices, {ZRAM_DEVICES} of them read", ids.len());
@@ -270,8 +271,8 @@ fn columns_at<const N: usize>(host: &HostRoot, path: &str, least: usize) -> [Rea
     }
 }
 
-/// Parses `N` numbers, of which a kernel prints at least `least`; further numbers are from a newer
-/// kernel.
+/// Parses `N` numbers of a line, of which a kernel prints at least `least`; further numbers are
+/// from a newer kernel.
 fn columns<const N: usize>(
     host: &HostRoot,
     source: &Source,
@@ -301,7 +302,7 @@ fn read_use(host: &HostRoot, zram: &Zram, tiers: &[Tier], mounts: &Mounts) -> Re
     }
 }
 
-/// The user that has the device open permanently: swap, a mount, or a device on top of it.
+/// What has the zram device open permanently: swap, a mount, or a device on top of it.
 fn in_use(
     host: &HostRoot,
     zram: &Zram,

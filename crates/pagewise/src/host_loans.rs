@@ -13,7 +13,7 @@ use pagewise_terminal::output;
 /// Advice if something borrowed from the host was not returned.
 const NEXT: &str = "`pagewise undo` tries again, and closes what somebody else has changed since";
 
-/// A message that follows the lines about what was not returned.
+/// The message that follows the lines about what was not returned.
 pub(crate) const NOT_ALL_BACK: &str = "what is named above was not given back";
 
 /// Everything that an experiment borrows from this host. It is returned when this is dropped, or

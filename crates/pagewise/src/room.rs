@@ -15,14 +15,15 @@ use pagewise_model::{Bytes, Refusal};
 use pagewise_observe::{HostRoot, Scope, extent};
 use pagewise_terminal::output;
 
-/// Bytes that a snapshot without processes and cgroups takes, including the code that prints it.
+/// Bytes of memory that a snapshot without processes and cgroups takes, including the code that
+/// prints it.
 const BASE: usize = 2 << 20;
 /// Bytes of memory needed to read the facts about the machine as a whole (`Scope::glance`).
 const GLANCE: usize = 64 << 10;
 /// Bytes of stack that the deepest verb uses: between 192 and 256 KiB in a build without
 /// optimization.
 const STACK: usize = 256 << 10;
-/// Bytes for each process, with both ends of the interval: 3.5 KiB were measured.
+/// Bytes of memory for each process, with both ends of the interval: 3.5 KiB were measured.
 const PROCESS: usize = 4 << 10;
 /// Bytes of memory needed for each cgroup, with its counters at both ends of the interval.
 const CGROUP: usize = 32 << 10;

@@ -75,7 +75,7 @@ impl<'a> Context<'a> {
         self.advised_value(id, |next| next.strip_prefix(&command))
     }
 
-    /// The value that a finding's command writes to this file.
+    /// The value that a finding's command writes to this kernel file.
     pub(crate) fn advised_write(&self, id: &str, path: &str) -> Option<String> {
         let end = format!(" | sudo tee {path}");
         self.advised_value(id, |next| {
@@ -137,7 +137,7 @@ impl<'a> Context<'a> {
         self.host.memory.total.get()
     }
 
-    /// Available memory, as `5.5 of 23.4 GiB`.
+    /// Describes available memory: `5.5 of 23.4 GiB`.
     pub(crate) fn available(&self) -> String {
         match (self.host.memory.available.get(), self.ram()) {
             (Some(available), Some(ram)) => available.part_of(ram),
@@ -159,7 +159,8 @@ impl<'a> Context<'a> {
         self.verdict.host > Level::Calm && !self.only_nodes_are_short
     }
 
-    /// For a host that is not short: why swap for the whole host does not help.
+    /// For a host that is not short of memory: a sentence why swap for the whole host does not
+    /// help.
     pub(crate) fn swap_is_no_answer(&self) -> String {
         let available = self.available();
         if self.only_nodes_are_short {

@@ -33,9 +33,9 @@ pub(crate) struct SettingRequest {
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     pub(crate) steps: Vec<Step>,
-    /// Swap areas to be switched off, after all other steps.
+    /// Steps that switch swap areas off, after all other steps.
     pub(crate) drains: Vec<Step>,
-    /// Requests for settings that the host has, and that a file is to keep.
+    /// Requests for settings that the host has, and that a configuration file is to keep.
     pub(crate) granted: Vec<SettingRequest>,
     pub(crate) declined: Vec<Declined>,
     /// Changes that a reboot resets, and for each the reason why no file keeps it.
@@ -105,7 +105,7 @@ impl Draft {
 }
 
 impl SettingRequest {
-    /// The step that writes the running value.
+    /// The step that writes the setting's running value.
     fn step(&self, reading: &KnobReading, from: &str) -> Step {
         Step {
             id: self.id.clone().into_owned(),

@@ -8,7 +8,7 @@ use pagewise_model::{Bytes, Pages, Reading, Snapshot, Zone};
 
 use crate::context::Context;
 
-/// The page size of the pool that [`HUGETLB_POOL`] measures.
+/// The huge page size of the pool that [`HUGETLB_POOL`] measures.
 pub(crate) const HUGETLB_PAGE: Bytes = Bytes::new(2 << 20);
 const MIN_FREE: &str = "vm.min_free_kbytes";
 const SCALE: &str = "vm.watermark_scale_factor";
@@ -45,8 +45,8 @@ pub(crate) fn expect_of_pool(host: &Snapshot, to: &str) -> Option<Expected> {
     Some(Expected::exact(HUGETLB_POOL, bytes(kept), Some(bytes(total)), source))
 }
 
-/// The sum of high watermarks of all zones with these values of the two settings; `None` means
-/// unchanged.
+/// The expected sum of high watermarks of all zones with these values of the two settings; `None`
+/// means unchanged.
 pub(crate) fn expect_of_watermarks(
     host: &Snapshot,
     min_free: Option<&str>,

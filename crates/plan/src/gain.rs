@@ -118,7 +118,7 @@ fn evidence<T: Quantity>(name: &str, reading: &Reading<T>) -> Option<Evidence> {
     Some(Evidence::new(&reading.source, value))
 }
 
-/// Exact, not rounded, so that the measured value can be recomputed.
+/// A size in bytes, exact and not rounded, so that the measured value can be recomputed.
 fn exact_bytes(name: &str, reading: &Reading<Bytes>) -> Option<Evidence> {
     let value = format!("{name} {} bytes", reading.get()?.get());
     Some(Evidence::new(&reading.source, value))

@@ -95,7 +95,7 @@ pub(crate) struct ClusterChoice {
     pub(crate) implied: Option<u32>,
 }
 
-/// The cost of a page from swap compared with one from a file.
+/// What a page from swap costs compared with one from a file.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct CostRatio {
     #[serde(flatten)]
@@ -107,7 +107,7 @@ pub(crate) struct CostRatio {
     pub(crate) swappiness_spread: [u32; 2],
 }
 
-/// The cost of a page if some pages come from a slower tier.
+/// What a page from swap costs if some pages come from a slower tier.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct TierMix {
     pub(crate) zram_share: f64,
@@ -208,7 +208,7 @@ impl Measured {
         self.host.as_deref()
     }
 
-    /// The result of a trial, if there is one.
+    /// The result of a trial, if the measurements contain one.
     pub(crate) fn trial(&self) -> Option<&Tried> {
         self.trial.as_ref()
     }
@@ -274,7 +274,7 @@ impl Measured {
         mixes.min_by(|one, other| distance(one).total_cmp(&distance(other)))
     }
 
-    /// The ratio that `scan` predicts for a zram device with this algorithm.
+    /// The compression ratio that `scan` predicts for a zram device with this algorithm.
     pub(crate) fn ratio(&self, compressor: &Compressor) -> Option<Expected> {
         let scan = self.scan.as_ref()?;
         let is_it = |it: &&ScanAlgorithm| {

@@ -10,7 +10,7 @@ pub(crate) struct Owners<'a> {
     pub(crate) configuration: &'a Configuration,
 }
 
-/// A line of a file that sets a setting.
+/// A line of a configuration file that sets a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Assignment {
     pub(crate) value: String,
@@ -31,7 +31,7 @@ impl Assignment {
 pub(crate) const SYSCTL_CONF: &str = "/etc/sysctl.conf";
 
 impl Owners<'_> {
-    /// All lines of sysctl files that set it, in the order in which they are applied.
+    /// All lines of sysctl files that set this setting, in the order in which they are applied.
     pub(crate) fn sysctl(self, knob: &str) -> Vec<Assignment> {
         let of_knob = lines(self.configuration, Mechanism::Sysctl, knob);
         let line = |setting: &PersistentSetting| Assignment {
@@ -42,7 +42,8 @@ impl Owners<'_> {
         of_knob.map(line).collect()
     }
 
-    /// The line of a TuneD profile that sets another value after the sysctl files were applied.
+    /// The line of a TuneD profile that sets another value after the sysctl files were applied, if
+    /// there is one.
     pub(crate) fn overruler(self, knob: &str, to: &str) -> Option<String> {
         self.configuration.tuned.as_ref().filter(|tuned| !tuned.reapplies_sysctl)?;
         let setting = lines(self.configuration, Mechanism::Tuned, knob).next_back()?;

@@ -20,7 +20,7 @@ const HEADER: &str = "\
 ";
 const COLUMNS: usize = 100;
 
-/// The mechanism that applies a file at boot.
+/// The mechanism that applies a configuration file at boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Folder {
     Sysctl,
@@ -66,7 +66,7 @@ fn sysctl_key(path: &str) -> String {
     path.trim_start_matches("proc/sys/").replace('/', ".")
 }
 
-/// A request that a line of a file is to keep, with the reading of its setting.
+/// A request that a line of a configuration file is to keep, with the reading of its setting.
 #[derive(Debug, Clone, Copy)]
 struct FileLine<'a> {
     request: &'a SettingRequest,
@@ -78,7 +78,7 @@ impl FileLine<'_> {
         self.reading.knob
     }
 
-    /// The setting's file, without the leading slash.
+    /// The path of the setting's kernel file, without the leading slash.
     fn path(&self) -> &str {
         self.reading.live.source.path().trim_start_matches('/')
     }
@@ -89,7 +89,7 @@ impl FileLine<'_> {
     }
 }
 
-/// Adds steps that write the files for the granted requests.
+/// Adds steps that write the configuration files for the granted requests.
 pub(crate) fn add_files(context: &Context<'_>, draft: &mut Draft) {
     let requests = std::mem::take(&mut draft.granted);
     let line = |request| Some(FileLine { request, reading: context.knob_reading(&request.knob)? });
@@ -143,7 +143,8 @@ fn own_file<'a>(context: &'a Context<'_>, folder: Folder) -> Option<(&'a str, &'
     Some((path, text))
 }
 
-/// Adds the step that writes the file, or declines if there is no suitable name for it.
+/// Adds the step that writes the configuration file, or declines if there is no suitable name for
+/// it.
 fn add_file(
     context: &Context<'_>,
     draft: &mut Draft,

@@ -38,7 +38,7 @@ struct Metric {
     interval: Option<Ends<f64>>,
 }
 
-/// The arm that was found to be better.
+/// The arm of a trial that was found to be better.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Winner<'a> {
     pub(crate) arm: &'a TrialArm,
@@ -49,7 +49,7 @@ pub(crate) struct Winner<'a> {
     pairs: u32,
 }
 
-/// An arm compared with the first one.
+/// An arm of a trial compared with the first one.
 #[derive(Debug, Clone, Copy)]
 struct ComparedArm<'a> {
     verdict: Verdict,

@@ -18,7 +18,7 @@ use pagewise_model::plan::ZramSwap;
 pub(crate) const UNIT: &str = "/etc/systemd/system/pagewise-zram.service";
 /// The symbolic link through which systemd starts it at boot.
 pub(crate) const LINK: &str = "/etc/systemd/system/swap.target.wants/pagewise-zram.service";
-/// The path of the drop-in of zram-generator.
+/// The path of the drop-in with which zram-generator creates the device.
 pub(crate) const DROP_IN: &str = "/etc/systemd/zram-generator.conf.d/50-pagewise.conf";
 
 /// The content of the systemd unit that creates the zram device at boot.
@@ -93,7 +93,7 @@ fn escape_script(script: &str) -> String {
     literal.lines().collect::<Vec<_>>().join("; \\\n  ")
 }
 
-/// The content of the drop-in for the device `number`.
+/// The content of zram-generator's drop-in for the device `number`.
 pub(crate) fn drop_in(zram: &ZramSwap, number: u32) -> String {
     let level = zram.compressor.level.map(|level| format!("(level={level})"));
     let limit =

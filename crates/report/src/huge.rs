@@ -29,7 +29,8 @@ pub(crate) struct MadeHugePages {
     pub(crate) by_collapse: Reading<u64>,
 }
 
-/// Reads both from the group's `memory.stat` (Linux: Documentation/admin-guide/cgroup-v2.rst).
+/// Reads both numbers of huge pages from the group's `memory.stat` (Linux:
+/// Documentation/admin-guide/cgroup-v2.rst).
 pub(crate) fn count_made(group: &Cgroup) -> MadeHugePages {
     MadeHugePages {
         at_fault: group.stat.get("thp_fault_alloc"),

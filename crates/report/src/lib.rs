@@ -32,7 +32,7 @@ pub struct Answer<'a> {
     pub verdict: &'a HostVerdict,
     /// The findings about the host, most severe first.
     pub findings: &'a [Finding],
-    /// Number of further findings that the user's options exclude.
+    /// Number of further findings that the user's options hide.
     pub hidden: usize,
     /// Estimates for the memory of some processes, if a sample of it was read.
     pub estimates: &'a [Estimate],
@@ -81,11 +81,11 @@ pub struct Experimented<'a> {
     pub claim: Option<&'a str>,
     /// Whether this is a preview with few runs, from which no conclusions may be drawn.
     pub preview: bool,
-    /// Why there are fewer cells than planned.
+    /// Why there are fewer cells than planned, if there are.
     pub stopped: Option<&'a str>,
     /// The results on each machine.
     pub cells: &'a [CellTried<'a>],
-    /// The cost of the experiment, without the workloads.
+    /// What pagewise itself used for the experiment, without the workloads.
     pub cost: Cost,
 }
 
@@ -132,7 +132,7 @@ pub struct PlannedExperiment {
 pub struct PlannedChanges<'a> {
     /// What was read of the host.
     pub snapshot: &'a Snapshot,
-    /// The steps, and the changes that were declined.
+    /// The plan: its steps, and the changes that were declined.
     pub plan: &'a pagewise_model::plan::Plan,
     /// What pagewise itself used for reading: time and memory.
     pub cost: Cost,
@@ -263,7 +263,7 @@ pub struct TrialReport<'a> {
     pub runs: &'a [TrialRun],
     /// The folder in which the raw runs are kept.
     pub evidence: Option<&'a std::path::Path>,
-    /// The cost of the trial, without the user's command.
+    /// What pagewise itself used for the trial, without the user's command.
     pub cost: Cost,
 }
 
@@ -304,7 +304,7 @@ pub struct Merged<'a> {
     pub snapshot: &'a Snapshot,
     /// The result of the merge pass.
     pub merge: &'a Merge,
-    /// The total cost, without the work of the kernel.
+    /// What pagewise itself used in total, without the work of the kernel.
     pub cost: Cost,
 }
 

@@ -40,15 +40,15 @@ pub struct LiveView {
     pub groups: bool,
     /// The row that is selected.
     pub selected: Option<LiveSubject>,
-    /// The process or group whose details are shown.
+    /// The process or cgroup whose details are shown.
     pub open: Option<LiveSubject>,
     /// Only names that contain this text are shown; case does not matter.
     pub filter: String,
-    /// Typed characters are appended to the filter.
+    /// Whether typed characters are appended to the filter.
     pub is_typing: bool,
     /// Whether the view is frozen, so that nothing is read.
     pub is_frozen: bool,
-    /// The help for the keys is shown.
+    /// Whether the help for the keys is shown.
     pub shows_help: bool,
 }
 
@@ -70,7 +70,7 @@ pub struct LiveReplay {
     pub early: Option<String>,
     /// The step or time of the recording to jump to, while it is being typed.
     pub typed: Option<String>,
-    /// Why the last jump was not possible.
+    /// Why the last jump in the recording was not possible.
     pub refused: Option<String>,
 }
 
@@ -86,7 +86,7 @@ pub struct LiveFrame<'a> {
     /// For each interval of the last minutes the share of time, in percent, in which a task was
     /// stalled on memory; oldest first.
     pub pressure: &'a [f64],
-    /// The time that these cover, in seconds.
+    /// The time that the values of `pressure` cover, in seconds.
     pub pressure_seconds: f64,
     /// OOM kills since the live view was started; `None` if the kernel does not count them.
     pub kills: Option<u64>,

@@ -32,7 +32,7 @@ impl Samples<'_> {
         self.share_of(self.functions.get(function).copied().unwrap_or(0))
     }
 
-    /// The total share of the arm's own most frequent functions.
+    /// The total share of samples in the arm's own most frequent functions.
     fn top(&self) -> Option<f64> {
         let mut counts: Vec<u64> = self.functions.values().copied().collect();
         counts.sort_unstable_by(|a, b| b.cmp(a));
@@ -45,7 +45,7 @@ impl Samples<'_> {
     }
 }
 
-/// The samples of each arm that has any.
+/// The profile's samples of each arm that has any.
 pub fn samples<'a>(trial: &'a Trial, runs: &'a [TrialRun]) -> Vec<Samples<'a>> {
     let of_arm = |arm: &'a str| {
         let mut all = Samples { arm, ..Samples::default() };

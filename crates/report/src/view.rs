@@ -71,12 +71,13 @@ pub const SECTIONS: [(Section, &str, &str); 16] = [
 /// The order of tables, the largest value first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Sort {
-    /// By proportional size, or resident size if that is unknown; cgroups by usage.
+    /// By size: processes by proportional size, or resident size if that is unknown; cgroups by
+    /// usage.
     #[default]
     Size,
     /// Processes or cgroups by memory in swap.
     Swap,
-    /// By growth of anonymous memory, RAM and swap together; cgroups too.
+    /// Processes or cgroups by growth of anonymous memory, RAM and swap together.
     Growth,
     /// Processes by major faults; cgroups by refaults.
     Refaults,
@@ -134,7 +135,7 @@ pub const COLUMNS: [(Field, &str, &str); 16] = [
     (Field::Huge, "huge", "anonymous memory in huge pages"),
 ];
 
-/// The user's choices for the table of processes.
+/// What the user has chosen to see in the table of processes.
 #[derive(Debug, Clone, Default)]
 pub struct ProcessView {
     /// The order of the processes.
@@ -152,7 +153,7 @@ pub struct ProcessView {
 pub struct View {
     /// The sections to print; empty means all.
     pub sections: Vec<Section>,
-    /// Rows of the tables of processes and cgroups; `None` means ten, zero means all.
+    /// Number of rows of the tables of processes and cgroups; `None` means ten, zero means all.
     pub rows: Option<usize>,
     /// The table of processes to print; `None` prints the default table.
     pub processes: Option<ProcessView>,
@@ -167,7 +168,7 @@ impl View {
         self.sections.is_empty() || self.sections.contains(&section)
     }
 
-    /// Maximum number of rows of a table.
+    /// Maximum number of rows of a table of processes or cgroups.
     pub fn most_rows(&self) -> usize {
         match self.rows {
             None => 10,

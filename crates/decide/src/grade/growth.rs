@@ -4,7 +4,8 @@
 use pagewise_facts::growth::Growth;
 use pagewise_model::Level;
 
-/// If memory is full sooner than this, nobody has time to act.
+/// If growing memory fills all that is available sooner than this, in seconds, nobody has time to
+/// act.
 const SOON_SECONDS: f64 = 120.0;
 /// If growing memory fills all that is available sooner than this, in seconds, the host is tight.
 const TIGHT_SECONDS: f64 = 900.0;

@@ -13,7 +13,7 @@ const GRADES: [(Level, f64, Bytes); 3] = [
     (Level::Tight, 10.0, Bytes::new(4 << 30)),
 ];
 
-/// Swap counts as nearly full from this share on.
+/// Swap counts as nearly full from this share in use on, in percent.
 const NEARLY_FULL_PERCENT: f64 = 90.0;
 
 /// How short of memory this host is by its available memory; `None` if that is unknown.

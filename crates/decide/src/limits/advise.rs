@@ -15,12 +15,12 @@ use crate::verdict::{self, GroupTrouble, Trouble};
 
 /// A group that uses less than this gives no information about its needs.
 const LEAST: Bytes = Bytes::new(1 << 20);
-/// A new limit above this share of the present one is not worth a change.
+/// A new limit above this share of the present one, in percent, is not worth a change.
 const WORTH_PERCENT: f64 = 90.0;
-/// A peak of this share of the limit means that the limit held the group down.
+/// A peak of this share of the limit, in percent, means that the limit held the group down.
 const AT_LIMIT_PERCENT: f64 = 99.0;
-/// If anonymous memory grew by this share over the interval, the group has not reached its size
-/// yet.
+/// If anonymous memory grew by this share over the interval, in percent, the group has not reached
+/// its size yet.
 const GROWN_PERCENT: f64 = 10.0;
 /// Fewer refaults per second are noise; the same threshold as for the host (`facts::reclaim`).
 const REFAULTS_PER_SECOND: f64 = 100.0;
@@ -193,7 +193,7 @@ fn too_low(
     })
 }
 
-/// The working set, or as an error the reason why no size follows from it.
+/// The working set of a group, or as an error the reason why no size follows from it.
 fn unknowable<'a>(
     circumstances: &Circumstances<'_>,
     pair: &GroupPair<'_>,
@@ -222,8 +222,8 @@ fn unknowable<'a>(
     }
 }
 
-/// The sentence if the group, or a process or group that fills its limit, grows steadily, or if it
-/// grew much over the interval.
+/// A sentence about growth, if the group, or a process or group that fills its limit, grows
+/// steadily, or if it grew much over the interval.
 fn growth(circumstances: &Circumstances<'_>, pair: &GroupPair<'_>) -> Option<String> {
     let group = pair.now;
     let is_it = |growth: &&Growth<'_>| {
@@ -239,7 +239,8 @@ fn growth(circumstances: &Circumstances<'_>, pair: &GroupPair<'_>) -> Option<Str
     is_much.then(|| format!("its anonymous memory grew by {grown} over the interval"))
 }
 
-/// The advice with a recommended size, compared with the present limit.
+/// The advice for a group whose working set is known: a recommended size, compared with the present
+/// limit.
 fn fitting(circumstances: &Circumstances<'_>, pair: &GroupPair<'_>, used: &Used) -> LimitAdvice {
     let group = pair.now;
     let (confidence, doubts) = confidence(circumstances, pair, used);
@@ -269,7 +270,8 @@ fn fitting(circumstances: &Circumstances<'_>, pair: &GroupPair<'_>, used: &Used)
     }
 }
 
-/// The margin in percent of the needed size: a judgement, explained in docs/working-set.md.
+/// The margin on top of the needed size, in percent of it: a judgement, explained in
+/// docs/working-set.md.
 const fn margin(confidence: Confidence) -> u64 {
     match confidence {
         Confidence::High => 10,
@@ -278,7 +280,8 @@ const fn margin(confidence: Confidence) -> u64 {
     }
 }
 
-/// The needed size plus a margin, in whole MiB, and the parts of which it consists.
+/// The recommended size: the needed size plus a margin, in whole MiB, and the parts of which it
+/// consists.
 fn size(pair: &GroupPair<'_>, used: &Used, confidence: Confidence) -> (Bytes, Vec<String>) {
     let (group, percent) = (pair.now, margin(confidence));
     let mut parts = vec![in_use(group, used)];
@@ -327,7 +330,7 @@ fn in_use(group: &Cgroup, used: &Used) -> String {
     format!("in use: {hot} of {current}; idle: {}", left.join(" and "))
 }
 
-/// Adds the margin and rounds up to whole MiB; saturates.
+/// Adds the margin to the needed size and rounds up to whole MiB; saturates.
 fn with_margin(needed: Bytes, percent: u64) -> Bytes {
     const MIB: u64 = 1 << 20;
     let size = u128::from(needed.get()) * u128::from(100 + percent) / 100;
@@ -335,7 +338,7 @@ fn with_margin(needed: Bytes, percent: u64) -> Bytes {
     Bytes::new(size.checked_next_multiple_of(MIB).unwrap_or(u64::MAX / MIB * MIB)).max(needed)
 }
 
-/// The peak usage, if no limit ever restricted the group.
+/// The group's peak usage, if no limit ever restricted the group.
 fn never_exceeded(group: &Cgroup) -> Option<Bytes> {
     let was_reached = |events: &Reading<u64>| events.get().is_some_and(|events| events > 0);
     let held = was_reached(&group.events.max) || was_reached(&group.events.high);

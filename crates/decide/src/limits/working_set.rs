@@ -21,7 +21,7 @@ pub(super) struct Used {
     pub(super) hot: Bytes,
     /// Peak of anonymous memory during the watch, minus its size at the end.
     pub(super) spike: Bytes,
-    /// Bytes that were refaulted over the interval.
+    /// Bytes of pages that were refaulted over the interval.
     pub(super) refaulted: Bytes,
 }
 
@@ -65,8 +65,8 @@ pub(super) fn measure(
     })
 }
 
-/// Idle memory from the best source available: the watch, else generations, else the inactive
-/// lists.
+/// Idle memory of a group from the best source available: the watch, else generations, else the
+/// inactive lists.
 fn idle(host: &Snapshot, inputs: &LimitInputs<'_>, group: &Cgroup) -> Option<IdleMemory> {
     let watched = inputs.watched.filter(|_| inputs.selected == Some(&group.path));
     watched
@@ -76,8 +76,8 @@ fn idle(host: &Snapshot, inputs: &LimitInputs<'_>, group: &Cgroup) -> Option<Idl
         .or_else(|| by_list(inputs, group))
 }
 
-/// Page cache that no process maps has no accessed bits: for it the inactive file list is used, if
-/// that is larger.
+/// Idle memory of a group by the accessed bits of its pages. Page cache that no process maps has no
+/// accessed bits: for it the inactive file list is used, if that is larger.
 fn by_accessed_bits(watched: &WatchedMemory, group: &Cgroup) -> IdleMemory {
     let mapped: Bytes = watched.processes.iter().map(|process| process.idle_file).sum();
     let not_read = watched.cost.not_read;
@@ -151,7 +151,7 @@ fn counter(group: &Cgroup, name: &str) -> Reading<Bytes> {
     found.map(Bytes::new)
 }
 
-/// Refaults of file and anonymous pages over the interval; `None` if both are unknown.
+/// Number of refaults of file and anonymous pages over the interval; `None` if both are unknown.
 pub(super) fn refaults(pair: &GroupPair<'_>) -> Option<Change> {
     let file = pair.change(|group| &group.refault_file);
     let anon = pair.change(|group| &group.refault_anon);

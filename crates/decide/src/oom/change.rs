@@ -58,7 +58,8 @@ fn place<'a>(host: &'a Snapshot, path: &Name) -> Option<(&'a Cgroup, GroupNow<'a
     Some((group, GroupNow { unit, folder: file, v2 }))
 }
 
-/// Raises the limit by half of its value at the kill, if more than twice that amount is available.
+/// Command that raises the limit by half of its value at the kill, if more than twice that amount
+/// is available.
 fn raise(host: &Snapshot, kill: &OomKill) -> Option<String> {
     let (group, place) = place(host, kill.group.as_ref()?)?;
     let Limit::Bytes(now) = group.max.get()? else { return None };
@@ -95,7 +96,7 @@ fn allow_swap(host: &Snapshot, kill: &OomKill) -> Option<String> {
     })
 }
 
-/// Limits the victim's unit, below what it held when the machine ran out of memory.
+/// Command that limits the victim's unit, below what it held when the machine ran out of memory.
 fn suggest_limit_for_victim(host: &Snapshot, kill: &OomKill) -> Option<String> {
     let (group, place) = place(host, kill.victim_group.as_ref()?)?;
     let held = kill.victim.as_ref()?.resident()?;
@@ -104,8 +105,8 @@ fn suggest_limit_for_victim(host: &Snapshot, kill: &OomKill) -> Option<String> {
     Some(property(unit, "MemoryMax", &format!("{less}M"), "infinity", LESS))
 }
 
-/// Makes a process killable again, if the group had only processes that are exempt from the OOM
-/// killer.
+/// Command that makes a process killable again, if the group had only processes that are exempt
+/// from the OOM killer.
 fn may_be_killed(kill: &OomKill) -> Option<String> {
     let barred = kill.tasks.iter().find(|task| task.oom_score_adj == -1000);
     // after a reboot the pid may belong to another process

@@ -24,11 +24,11 @@ use words::{join_words, names, or_unknown};
 /// The rule whose findings are about kills.
 pub const RULE: &str = "oom-kills";
 
-/// Maximum number of kills that are explained, the newest.
+/// Maximum number of kills that are explained; the newest are chosen.
 const SHOWN: usize = 10;
 /// A kill counts as recent for this long, in seconds.
 pub(crate) const RECENT: f64 = 600.0;
-/// Maximum number of tasks that are named.
+/// Maximum number of tasks that are named in an explanation.
 const TASKS: usize = 4;
 
 /// Explanations of the newest kills, newest first.
@@ -37,7 +37,7 @@ pub fn explain(interval: &Interval) -> Vec<OomExplanation> {
     kills.map(|kill| explain_kill(interval, kill)).collect()
 }
 
-/// The kills of the last ten minutes, or of the interval if that is longer.
+/// The OOM kills of the last ten minutes, or of the interval if that is longer.
 pub fn recent(interval: &Interval) -> RecentKills {
     let kills = interval.end.kernel_log.kills.iter();
     let recent = kills.filter(|kill| is_recent(interval, kill)).cloned();
@@ -75,7 +75,7 @@ fn explain_kill(interval: &Interval, kill: &OomKill) -> OomExplanation {
     }
 }
 
-/// Who was killed, and for which limit.
+/// Who was killed, and for which limit, as a title.
 pub(crate) fn title(kill: &OomKill) -> String {
     let Some(victim) = &kill.victim else { return nobody(kill) };
     let others = match kill.others.len() as u64 {
@@ -159,7 +159,7 @@ pub(crate) fn after_boot(kill: &OomKill) -> String {
     }
 }
 
-/// The memory of the group whose limit was reached.
+/// Describes the memory of the group whose limit was reached.
 fn describe_held(kill: &OomKill) -> Option<String> {
     let group = kill.group_memory.as_ref()?;
     let parts = [
@@ -203,7 +203,7 @@ fn memory(kill: &OomKill) -> Option<String> {
     (!lines.is_empty()).then(|| format!("{}{of}{swap}", lines.join(", ")))
 }
 
-/// The memory of the victim, as a share of the limit or of the machine's memory.
+/// Describes the memory of the victim, as a share of the limit or of the machine's memory.
 fn victim(kill: &OomKill) -> Option<String> {
     let victim = kill.victim.as_ref()?;
     let size = victim.resident()?;
@@ -220,7 +220,7 @@ fn victim(kill: &OomKill) -> Option<String> {
     Some(format!("{size} ({}){}{score}", parts.join(", "), share.unwrap_or_default()))
 }
 
-/// The largest tasks of the report's table.
+/// Names the largest tasks of the report's table.
 fn who(kill: &OomKill) -> Option<String> {
     let shown = kill.tasks.iter().take(TASKS).map(task);
     let mut lines: Vec<String> = shown.collect();
@@ -243,7 +243,8 @@ fn task(task: &OomTask) -> String {
     format!("{} {}: {}{swapped}{barred}", task.name, task.pid, task.rss)
 }
 
-/// The task that requested memory, if it is not the victim or requested more than one page.
+/// Describes the task that requested memory, if it is not the victim or requested more than one
+/// page.
 fn describe_request(kill: &OomKill) -> Option<String> {
     let invoker = kill.invoker.as_ref().filter(|invoker| invoker.order != -1)?;
     let same = kill.victim.as_ref().is_some_and(|victim| victim.name == invoker.name);
@@ -266,7 +267,7 @@ fn alive(host: &Snapshot, kill: &OomKill) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join(" · "))
 }
 
-/// The number of kills, according to counters.
+/// Describes how many kills there were according to counters.
 fn since_boot(host: &Snapshot, kill: &OomKill) -> Option<String> {
     let mut lines = Vec::new();
     if let (Some(memory), Some(_)) =

@@ -13,7 +13,7 @@ use super::find_group;
 /// From this share of its limit on, in percent, the pool of zswap or zram counts as full.
 const NEAR_LIMIT_PERCENT: f64 = 98.0;
 
-/// The reason, as a sentence without a full stop.
+/// The reason why swap did not prevent the kill, as a sentence without a full stop.
 pub(super) fn why_not(host: &Snapshot, kill: &OomKill) -> String {
     let unknown = Snapshot::default();
     let host = if kill.earlier_boot.is_some() { &unknown } else { host };
@@ -132,7 +132,7 @@ fn poorly_compressed(host: &Snapshot, memory: &OomHost, used: Bytes) -> Option<S
     ))
 }
 
-/// Locked memory, if it is at least half of the memory that could have been swapped.
+/// Describes locked memory, if it is at least half of the memory that could have been swapped.
 fn describe_locked(
     unevictable: Option<Bytes>,
     anon: Option<Bytes>,
@@ -162,7 +162,7 @@ fn full_now(host: &Snapshot) -> Option<String> {
     full.then(|| format!("all swap of the machine is full now{}", describe_compressed(host)))
 }
 
-/// A device in compressed RAM that accepts no more pages.
+/// Describes a device in compressed RAM that accepts no more pages.
 fn refusing(host: &Snapshot) -> Option<String> {
     let at_limit = host.compressed().find_map(|device| {
         let limit = device.mm_stat.memory_limit.get().filter(|limit| limit.get() > 0)?;
@@ -185,8 +185,8 @@ fn refusing(host: &Snapshot) -> Option<String> {
     })
 }
 
-/// The compression ratios of the devices in RAM: one that hardly compresses uses as much memory as
-/// it frees.
+/// Describes the compression ratios of the devices in RAM: one that hardly compresses uses as much
+/// memory as it frees.
 fn describe_compressed(host: &Snapshot) -> String {
     let listed = tiers::in_ram(host).filter_map(|tier| {
         let device = tiers::device_of(host, tier)?;
@@ -199,7 +199,7 @@ fn describe_compressed(host: &Snapshot) -> String {
     listed.collect()
 }
 
-/// How much of the group was swapped out.
+/// Describes how much of the group was swapped out.
 fn describe_swapped(memory: &OomGroup) -> Option<String> {
     let swapped = memory.swap.map(|swap| swap.usage).or(memory.swapped)?;
     Some(match swapped.get() {

@@ -31,11 +31,11 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
 /// (`get_nr_to_scan` in mm/vmscan.c of Linux 6.12).
 struct KeptAnon {
     anon: Bytes,
-    /// The part for which there is room in swap.
+    /// The part of the anonymous memory for which there is room in swap.
     room: Bytes,
 }
 
-/// A smaller share of the limit would not justify a change.
+/// If the part is a smaller share of the limit than this, in percent, a change is not justified.
 const MUCH_PERCENT: f64 = 50.0;
 
 fn kept_anon(interval: &Interval, group: &Cgroup, limit: Bytes) -> Option<KeptAnon> {
@@ -185,8 +185,8 @@ fn proof(host: &Snapshot, group: &GroupTrouble<'_>) -> EvidenceList {
     proof.named("MemAvailable", &host.memory.available)
 }
 
-/// A higher limit into which everything that the group holds would fit with a margin, if the host
-/// has that much.
+/// Command that sets a higher limit, into which everything that the group holds would fit with a
+/// margin, if the host has that much.
 fn raise(host: &Snapshot, group: &GroupTrouble<'_>, limit: Bytes) -> Option<String> {
     let limited = group.limited;
     let was_killed = group.troubles.iter().any(|(_, it)| matches!(it, Trouble::Kills(_)));
@@ -227,7 +227,7 @@ fn limit_name(at: &AtLimit<'_>) -> &'static str {
     at.file.trim_start_matches("memory.")
 }
 
-/// The property of the limit in systemd.
+/// The name of the limit's property in systemd.
 fn property(at: &AtLimit<'_>) -> &'static str {
     if limit_name(at) == "max" { "MemoryMax" } else { "MemoryHigh" }
 }

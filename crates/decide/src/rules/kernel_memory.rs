@@ -20,9 +20,10 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// A minimum size, because shares of small hosts say little.
+/// A minimum size for a finding, because shares of small hosts say little.
 const WORTH: Bytes = Bytes::new(32 << 20);
-/// More growth than this within one interval is not noise.
+/// If the kernel's memory for one purpose grew by more than this within one interval, it is not
+/// noise.
 const GROWN: Bytes = Bytes::new(16 << 20);
 
 /// A purpose for which the kernel uses memory.

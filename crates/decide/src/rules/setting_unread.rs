@@ -21,7 +21,7 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// A line that is not read, and the reason.
+/// A line of a configuration file that is not read, and the reason.
 struct Unread {
     line: PersistentSetting,
     why: String,

@@ -38,7 +38,7 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
         .collect()
 }
 
-/// A setting, and the line that applies at boot with another value.
+/// A setting, and the line of a file that applies at boot with another value.
 struct Difference<'a> {
     owned: &'a KnobOwnership,
     setting: &'a PersistentSetting,

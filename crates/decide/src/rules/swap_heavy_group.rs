@@ -29,9 +29,9 @@ const REFAULTS_PER_SECOND: f64 = 100.0;
 
 /// Share of the last minute in which the group's tasks were stalled on memory, in percent.
 const WAITED_PERCENT: f64 = 1.0;
-/// Replaces stall times with cgroup version 1, which has no pressure files.
+/// Threshold that replaces stall times with cgroup version 1, which has no pressure files.
 const MAJOR_FAULTS_PER_SECOND: f64 = 10.0;
-/// If the group uses more of its own limit than this, that limit keeps it in swap.
+/// If the group uses more of its own limit than this, in percent, that limit keeps it in swap.
 const OF_LIMIT_PERCENT: f64 = 90.0;
 
 /// A group that is mostly in swap.

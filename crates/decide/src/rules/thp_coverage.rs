@@ -21,9 +21,11 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// A process with a smaller share of its anonymous memory in huge pages has lost most of the gain.
+/// Share in percent: a process with less of its anonymous memory in huge pages has lost most of the
+/// gain.
 const LOW_PERCENT: f64 = 50.0;
-/// The memory of smaller processes is mostly covered by the TLB anyway.
+/// Minimum size of a process for a finding: the memory of smaller ones is mostly covered by the TLB
+/// anyway.
 const LARGE: Bytes = Bytes::new(256 << 20);
 /// With fewer requests for huge pages than this their success rate says nothing.
 const REQUESTS: u64 = 100;

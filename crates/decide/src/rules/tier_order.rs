@@ -105,8 +105,9 @@ fn describe(inversion: &Inversion<'_>) -> String {
     )
 }
 
-/// Suggests swapoff and swapon only for a tier whose content certainly fits back into the memory of
-/// the machine, and into that of the groups to which it belongs.
+/// Commands that bring the tiers in order: swapoff and swapon are suggested only for a tier whose
+/// content certainly fits back into the memory of the machine, and into that of the groups to which
+/// it belongs.
 fn next(host: &Snapshot, inversion: &Inversion<'_>) -> Vec<String> {
     let look = "swapon --show=NAME,TYPE,SIZE,USED,PRIO".to_owned();
     let used = inversion.fast.used.get().unwrap_or_default();
@@ -137,7 +138,7 @@ fn any_would_burst(host: &Snapshot) -> bool {
     })
 }
 
-/// How fast a swap tier is, slowest last.
+/// How fast a swap tier is; later variants are slower.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Speed {
     /// Compressed RAM, with a latency of microseconds.

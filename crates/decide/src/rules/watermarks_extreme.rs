@@ -26,7 +26,8 @@ const SCALE: &str = "vm.watermark_scale_factor";
 /// Maximum share of memory, in percent, that khugepaged itself reserves by raising
 /// `min_free_kbytes`.
 const RESERVED_PERCENT: f64 = 5.0;
-/// Distance from the low to the high watermark as a share of RAM; the kernel's default is 0.1 %.
+/// Distance from the low to the high watermark as a share of RAM, in percent, from which on it is
+/// extreme; the kernel's default is 0.1 %.
 const GAP_PERCENT: f64 = 10.0;
 const LEAST: Bytes = Bytes::new(1 << 20);
 /// The RAM with which the kernel itself chooses [`LEAST`].
@@ -183,8 +184,8 @@ pub(super) mod tests {
         assert_eq!(finding.title, title);
     }
 
-    /// If only the first were named, a plan would fix it and a second plan would be needed for the
-    /// other.
+    /// Checks that both settings are named: if only the first were, a plan would fix it and a
+    /// second plan would be needed for the other.
     #[test]
     fn both_settings_are_named_if_both_are_extreme() {
         let mut both = firing_far_apart();

@@ -17,7 +17,7 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// Slot tables that take more than this share of RAM are a loss by themselves.
+/// Slot tables that take more than this share of RAM, in percent, are a loss by themselves.
 const TABLE_PERCENT: f64 = 2.0;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
@@ -101,8 +101,8 @@ fn proof(host: &Snapshot) -> Vec<Evidence> {
     sized_devices(host).fold(first, each).into_evidence()
 }
 
-/// A new size needs a reset, which discards the content: it is suggested only for an empty swap
-/// tier.
+/// Commands that set a smaller size. A new size needs a reset, which discards the content: it is
+/// suggested only for an empty swap tier.
 fn next(host: &Snapshot, device: &Zram) -> Vec<String> {
     let look = commands::show_device(device, "NAME,DISKSIZE,DATA,TOTAL,MOUNTPOINT");
     let tier = tiers::tier_of(host, device);

@@ -15,10 +15,10 @@ use pagewise_model::{Bytes, Cgroup, Change, Interval, Level, Limit, Percent};
 
 use crate::grade::{self, pressure, spared};
 
-/// Thresholds for memory that cannot be dropped, as a share of the limit.
+/// Thresholds for memory that cannot be dropped, as a share of the limit in percent.
 const NEAR_PERCENT: f64 = 90.0;
 const AT_PERCENT: f64 = 98.0;
-/// Swap has room if its free part is at least this share of the limit.
+/// Swap has room if its free part is at least this share of the group's limit, in percent.
 pub(crate) const ROOM_PERCENT: f64 = 10.0;
 
 /// A problem of a group.
@@ -45,7 +45,7 @@ pub(crate) struct GroupTrouble<'a> {
     pub(crate) level: Level,
     /// The group's problems, worst first.
     pub(crate) troubles: Vec<(Level, Trouble)>,
-    /// The limit that was reached over the interval.
+    /// The limit that the group reached over the interval.
     pub(crate) reached: Option<AtLimit<'a>>,
 }
 
@@ -79,8 +79,9 @@ pub(crate) fn find_troubled(interval: &Interval) -> Vec<GroupTrouble<'_>> {
     troubled
 }
 
-/// If the host has memory to spare, its stalls are attributed to the group that is stalled most.
-/// That group gets the level of the host, so that attribution never lowers a level.
+/// The stalls of the host, attributed to one group: if the host has memory to spare, to the group
+/// that is stalled most. That group gets the level of the host, so that attribution never lowers a
+/// level.
 fn own_waiting(interval: &Interval, troubled: &mut [GroupTrouble<'_>]) {
     let Some(level) = spared::waiting_of_spared(&interval.end) else { return };
     let waiting = troubled.iter_mut().filter(|group| group.waits());

@@ -125,7 +125,7 @@ fn pressure(host: &Snapshot) -> Option<(Level, Cause<'_>)> {
     Some((level, cause))
 }
 
-/// Used only without PSI, which measures the lost time itself.
+/// The host's thrashing as a signal; used only without PSI, which measures the lost time itself.
 fn thrashing(interval: &Interval) -> Option<(Level, Cause<'_>)> {
     let thrashing = reclaim::thrashing(interval).filter(Thrashing::is_most)?;
     Some((Level::Short, Cause::Thrashing(thrashing)))
@@ -156,7 +156,8 @@ pub(crate) fn unknown(host: &Snapshot) -> Vec<String> {
 /// worst are kept.
 const COMPARED: usize = 200;
 
-/// Groups above a threshold of pressure, worst first. The root is left out, because it is the host.
+/// Groups whose memory pressure is above a threshold, worst first. The root is left out, because it
+/// is the host.
 pub(crate) fn pressed_groups(host: &Snapshot, most: usize) -> Vec<&Cgroup> {
     let mut pressed: Vec<(u64, &Cgroup)> = host
         .cgroups

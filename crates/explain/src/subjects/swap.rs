@@ -65,7 +65,7 @@ pub(crate) fn zram(host: &Snapshot, page: &mut Draft) {
     page.next("pagewise doctor --explain zram-unused", "why a device stores nothing");
 }
 
-/// The device that stores the most data.
+/// The compressed swap device that stores the most data.
 fn fullest<'a>(devices: impl Iterator<Item = &'a Zram>) -> Option<&'a Zram> {
     devices.max_by_key(|device| device.mm_stat.original.get())
 }

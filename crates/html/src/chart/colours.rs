@@ -41,7 +41,7 @@ fn style() -> String {
     format!("<style>@media screen and (prefers-color-scheme:dark){{{rules}}}</style>")
 }
 
-/// Adds title, description and style sheet after the opening tag.
+/// Adds title, description and style sheet after the opening tag of a chart.
 pub(super) fn add_style(svg: &str, title: &str, description: &str) -> String {
     let (title, description) = (escape(title), escape(description));
     let text = format!("<title>{title}</title><desc>{description}</desc>");

@@ -60,7 +60,7 @@ fn draw(svg: &mut Svg, bar: &Bar, y: f64) {
     svg.text("", Anchor::Start, [LEFT + ROOM + 10.0, base], &bar.value);
 }
 
-/// A name short enough to fit next to a bar; the table below the chart contains it in full.
+/// A name shortened so that it fits next to a bar; the table below the chart contains it in full.
 pub(super) fn shorten(name: &str, letters: usize) -> String {
     if name.chars().count() <= letters {
         return name.to_owned();

@@ -232,7 +232,7 @@ const ORDERS: [(Sort, &str); 4] = [
     (Sort::Cpu, "by CPU time"),
 ];
 
-/// A table sorted by size, and one for each other order in which there is a value.
+/// A table sorted by size, and one more for each other order in which any row has a value.
 fn tables(
     answer: &Answer<'_>,
     view: &View,

@@ -31,9 +31,10 @@ use crate::limits::OOM_KILLS;
 
 /// The path of the excerpt in a recording.
 const PATH: &str = "journal/kernel";
-/// The path shown in evidence, together with journald's own number of the entry.
+/// The path of journald's files shown in evidence, together with journald's own number of the
+/// entry.
 const SHOWN: &str = "/var/log/journal";
-/// Maximum size of an excerpt in bytes.
+/// Maximum size of the journal's excerpt in bytes.
 const MOST_KEPT: usize = 4 << 20;
 /// In microseconds: if the kernel log has overwritten the beginning of a report but still has its
 /// end, the beginning is at most this much older.
@@ -157,8 +158,8 @@ impl Reader for Excerpt<'_> {
     }
 }
 
-/// A message in the form of a kernel log record. journald does not store the flag that a record
-/// continues another one; in OOM reports such records begin with a comma.
+/// A message of the journal in the form of a kernel log record. journald does not store the flag
+/// that a record continues another one; in OOM reports such records begin with a comma.
 fn record(message: &KernelMessage) -> Record {
     let text = message.text.clone();
     let head = Head::of_kernel(message.sequence, message.micros);
@@ -212,7 +213,7 @@ impl Section {
     }
 }
 
-/// The newest kills, oldest first, and the number of older ones that were dropped.
+/// The newest OOM kills, oldest first, and the number of older ones that were dropped.
 #[derive(Debug, Default, PartialEq)]
 struct Kills {
     newest: VecDeque<OomKill>,

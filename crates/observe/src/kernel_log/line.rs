@@ -13,7 +13,7 @@ use std::fmt::Write;
 
 use pagewise_hostfs::text::{lines, number, words};
 
-/// The values of `Mem-Info` that are used, in pages.
+/// The values of `Mem-Info` that pagewise uses, in pages.
 const MEM_INFO: &[&str] = &[
     "active_anon",
     "inactive_anon",
@@ -29,7 +29,7 @@ const MEM_INFO: &[&str] = &[
     "free",
 ];
 
-/// The lines of a cgroup's `memory.stat` (both versions) that are used, in bytes.
+/// The lines of a cgroup's `memory.stat` (both versions) that pagewise uses, in bytes.
 const STATS: &[&str] = &[
     "anon",
     "file",
@@ -43,7 +43,7 @@ const STATS: &[&str] = &[
     "total_unevictable",
 ];
 
-/// Columns of the task table, without the first (pid) and the last (name).
+/// Columns of the task table in an OOM report, without the first (pid) and the last (name).
 const COLUMNS: &[&str] = &[
     "uid",
     "tgid",
@@ -63,7 +63,7 @@ const COLUMNS: &[&str] = &[
 const CONSTRAINTS: &[&str] =
     &["CONSTRAINT_NONE", "CONSTRAINT_CPUSET", "CONSTRAINT_MEMORY_POLICY", "CONSTRAINT_MEMCG"];
 
-/// How a line begins that names the killed process.
+/// How a line that names the killed process begins.
 const KILLED: &[&str] =
     &["Out of memory", "Out of memory (oom_kill_allocating_task)", MEMCG_KILLED];
 pub(super) const MEMCG_KILLED: &str = "Memory cgroup out of memory";
@@ -248,7 +248,7 @@ impl OomLine {
     }
 }
 
-/// Provides replacements for the names in a line.
+/// Provides replacements for the names in a line of the kernel log.
 pub trait Rename {
     /// The replacement for the name of a program.
     fn program(&mut self, name: &[u8]) -> Vec<u8>;
@@ -330,7 +330,7 @@ fn find_known(table: &[&'static str], word: &[u8]) -> Option<&'static str> {
     table.iter().find(|known| known.as_bytes() == word).copied()
 }
 
-/// Position of the first occurrence of `words`.
+/// Position of the first occurrence of `words` in the text.
 fn find(text: &[u8], words: &str) -> Option<usize> {
     memchr::memmem::find(text, words.as_bytes())
 }
@@ -459,8 +459,9 @@ fn task(text: &[u8], columns: &[&str]) -> Option<OomLine> {
     Some(OomLine::Task { pid: number(pid.trim_ascii())?, values, name })
 }
 
-/// The victim's cgroup is a descendant of the one whose limit was reached. This shows where the
-/// first path ends and the second begins, whatever characters they contain.
+/// Parses the line about the choice of the victim. The victim's cgroup is a descendant of the one
+/// whose limit was reached: this shows where the first path ends and the second begins, whatever
+/// characters they contain.
 fn choice(text: &[u8]) -> Option<OomLine> {
     let rest = after(text, CHOICE)?;
     let (rest, uid) = split_last(rest, ",uid=")?;

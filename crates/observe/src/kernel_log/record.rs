@@ -14,7 +14,7 @@ pub(super) struct Head {
     priority: u32,
     /// Sequence number of the record, counted since boot.
     pub(super) sequence: u64,
-    /// Time on the clock of the log, in microseconds.
+    /// Time of the record on the clock of the log, in microseconds.
     pub(super) micros: u64,
 }
 
@@ -45,7 +45,7 @@ impl Head {
         Self { priority: 4, sequence, micros }
     }
 
-    /// Prints a record with this head and the given text.
+    /// Prints a record of the kernel log with this head and the given text.
     pub(super) fn with_text(self, text: &[u8]) -> Vec<u8> {
         let Self { priority, sequence, micros } = self;
         let mut line = format!("{priority},{sequence},{micros},-;").into_bytes();

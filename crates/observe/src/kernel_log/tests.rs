@@ -7,7 +7,7 @@ use super::line::tests::{any_line, any_name, any_path};
 use super::*;
 use crate::testing::{host, mangle};
 
-/// 400 seconds after boot, time suspended not included.
+/// A reading 400 seconds after boot, time suspended not included.
 fn taken() -> Taken {
     Taken { unix_seconds: 1_000_000.0, awake_seconds: Some(400.0), ..Taken::default() }
 }

@@ -16,7 +16,7 @@ use pagewise_hostfs::{HostRoot, absolute};
 
 pub(super) const PLACEHOLDER: &str = "{cgroup}";
 
-/// The number of groups for which additional files are read.
+/// The number of groups for which additional files of settings are read.
 const MAX_READ: usize = 10;
 
 pub(super) fn read(host: &HostRoot, cgroups: &Cgroups, rows: &[&'static Knob]) -> Vec<KnobReading> {

@@ -22,12 +22,13 @@ use pagewise_hostfs::text::{flag, number, words};
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
 use places::{KnobFile, KnobFiles};
 
-/// At most this many bytes of a value are kept.
+/// At most this many bytes of a setting's value are kept.
 const MAX_SHOWN: usize = 200;
 
-/// On a machine with less RAM the kernel disables transparent huge pages at boot.
+/// On a machine with less RAM than this the kernel disables transparent huge pages at boot.
 const SMALL: Bytes = Bytes::new(512 << 20);
-/// The defaults that the kernel uses for these settings in that case.
+/// The defaults of huge page settings that the kernel uses on a machine with less RAM than
+/// [`SMALL`].
 const WHERE_SMALL: [(&str, &str); 3] =
     [("thp.defrag", "never"), ("thp.use_zero_page", "0"), ("thp.khugepaged.defrag", "0")];
 
@@ -73,7 +74,7 @@ fn make_reading(knob: &'static Knob, instance: Option<Name>, live: Reading<Name>
     KnobReading { knob, instance, live, default: knob.default }
 }
 
-/// The reading of a row whose placeholders match nothing on this host.
+/// The reading of a row of the settings table whose placeholders match nothing on this host.
 fn nowhere(knob: &'static Knob) -> KnobReading {
     make_reading(
         knob,
@@ -134,7 +135,7 @@ fn expected_format(domain: Domain) -> &'static str {
     }
 }
 
-/// Folds white space to single spaces and truncates to [`MAX_SHOWN`] bytes.
+/// Reduces white space in a value to single spaces and truncates to [`MAX_SHOWN`] bytes.
 fn fold_spaces(text: &[u8]) -> Vec<u8> {
     let mut folded = Vec::new();
     for word in words(text) {

@@ -16,7 +16,7 @@ use super::helper::{self, FileAnswer};
 use crate::calls::Job;
 use pagewise_hostfs::HostRoot;
 
-/// Time limit for all command lines together.
+/// Time limit for reading all command lines together.
 const BUDGET: Duration = Duration::from_millis(200);
 /// Expected time to read one command line.
 const COST: Duration = Duration::from_micros(30);

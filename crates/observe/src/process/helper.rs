@@ -29,14 +29,14 @@ pub(super) enum FileAnswer {
     Refused(Errno),
     /// The time budget was used up before the file could be read.
     NotRead,
-    /// No answer within the time limit of the file.
+    /// The file gave no answer within its time limit.
     Stuck,
     /// The helper process ended while reading the file: killed by a signal or by the OOM killer.
     HelperEnded,
 }
 
-/// Maximum number of helpers for one call. Each after the first is needed because a file was stuck
-/// or a helper ended.
+/// Maximum number of helper processes for one call. Each after the first is needed because a file
+/// was stuck or a helper ended.
 const MAX_HELPERS: usize = 8;
 /// Bounds of the time limit of one file, which is four times its expected cost.
 const LEAST_PATIENCE: Duration = Duration::from_millis(50);
@@ -71,7 +71,7 @@ pub(super) fn read_all(jobs: &[Job], budget: Duration) -> Vec<FileAnswer> {
 struct Helper<'a> {
     jobs: &'a [Job],
     child: Child,
-    /// The received part of an incomplete answer.
+    /// The received part of an incomplete answer of the helper.
     pending: Vec<u8>,
 }
 
@@ -112,7 +112,7 @@ impl<'a> Helper<'a> {
         None
     }
 
-    /// Returns `false` if the helper has ended.
+    /// Receives a part of the helper's answers; returns `false` if the helper has ended.
     fn receive(&mut self) -> bool {
         let mut piece = [0; 1 << 14];
         match rustix::io::read(&self.child.answers, &mut piece) {
@@ -179,11 +179,11 @@ fn state(pid: Pid) -> Option<u8> {
     name_ends.and_then(|at| text.get(at + 2)).copied()
 }
 
-/// Helpers that were killed but are still in an uninterruptible sleep. They die when they wake;
-/// until then waitpid would block, so they are only checked later.
+/// Helper processes that were killed but are still in an uninterruptible sleep. They die when they
+/// wake; until then waitpid would block, so they are only checked later.
 static LEFT: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 
-/// Kills a helper, without waiting for one that sleeps uninterruptibly.
+/// Kills a helper process, without waiting for one that sleeps uninterruptibly.
 fn end(pid: Pid) {
     if is_gone(pid) {
         return;
@@ -203,7 +203,7 @@ fn is_gone(pid: Pid) -> bool {
     !matches!(rustix::process::waitpid(Some(pid), WaitOptions::NOHANG), Ok(None))
 }
 
-/// Helpers of earlier readings that are still alive.
+/// Helper processes of earlier readings that are still alive.
 pub(super) fn left_behind() -> Vec<u32> {
     let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
     left.retain(|&pid| !is_gone(pid));
@@ -327,7 +327,7 @@ mod tests {
         assert_eq!(answers, [FileAnswer::NotRead]);
     }
 
-    /// The child never returns into this code, and no child is left.
+    /// The child process never returns into this code, and no child is left.
     #[test]
     fn helpers_end() {
         let folder = tempfile::tempdir().unwrap();

@@ -18,7 +18,7 @@ use crate::sizes::Sizes;
 
 /// Every process is read in full once in this many readings.
 const TURNS: u32 = 8;
-/// Maximum number of files that stay open. The kernel needs about 5 KiB for each.
+/// Maximum number of process files that stay open. The kernel needs about 5 KiB for each.
 const MOST_OPEN: usize = 2048;
 /// Size in bytes of the buffer for `statm`, whose line is shorter.
 const STATM: usize = 256;
@@ -55,11 +55,11 @@ struct Times {
     faults: u64,
 }
 
-/// The context of one reading of all processes.
+/// What all processes share in one reading of them.
 struct Round<'a> {
     host: &'a HostRoot,
     at: &'a Snapshot,
-    /// No swap is in use, so no process has swap.
+    /// Whether no swap is in use on the host, so that no process has swap.
     no_swap: bool,
     /// Number of further files that may stay open.
     to_open: usize,
@@ -139,7 +139,8 @@ fn read_recorded(host: &HostRoot, at: &Snapshot, pid: u32) -> Option<(Process, B
     Some((process, resident))
 }
 
-/// Half of this process's limit of open files, at most [`MOST_OPEN`].
+/// Maximum number of files to keep open: half of this process's limit of open files, at most
+/// [`MOST_OPEN`].
 fn most_open() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     let half = limit.and_then(|limit| usize::try_from(limit / 2).ok());

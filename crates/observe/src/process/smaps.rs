@@ -72,7 +72,8 @@ fn fill_all(host: &HostRoot, candidates: &mut [Candidate<'_>], answer: impl Fn(&
     }
 }
 
-/// Reads batches, the largest processes first, until all others are known to be smaller.
+/// Reads proportional sizes in batches, the largest processes first, until all others are known to
+/// be smaller.
 fn read_largest(
     host: &HostRoot,
     candidates: &mut [Candidate<'_>],
@@ -144,7 +145,8 @@ impl Candidate<'_> {
     }
 }
 
-/// 30 µs plus 12 ms per GiB, measured with small pages; huge pages are cheaper.
+/// The expected time to read the proportional size of a process with this resident size: 30 µs plus
+/// 12 ms per GiB, measured with small pages; huge pages are cheaper.
 fn cost(size: Bytes) -> Duration {
     const BASE: u64 = 30_000;
     const NANOS_PER_GIB: u128 = 12_000_000;
@@ -175,7 +177,8 @@ fn parse_answer(answer: FileAnswer) -> Answered {
     }
 }
 
-/// Passes the helper's answer to a recorder. A read that was not started is not recorded.
+/// Passes the helper's answer about a file to a recorder. A read that was not started is not
+/// recorded.
 fn note_answer(host: &HostRoot, path: &str, answer: Answered) -> Answered {
     if answer != Err(absent(NOT_READ)) {
         host.note(path, &answer);
@@ -183,7 +186,8 @@ fn note_answer(host: &HostRoot, path: &str, answer: Answered) -> Answered {
     answer
 }
 
-/// A file that the recording lacks was not read at the time.
+/// Reads a process's file from a recording. A file that the recording lacks was not read at the
+/// time.
 fn read_recorded(host: &HostRoot, path: &str) -> Answered {
     let answer = host.bytes(path);
     answer.map_err(|refusal| refusal.explain(NO_SUCH_FILE, NOT_READ))
@@ -221,7 +225,7 @@ fn mark(process: &mut Process, refusal: &Refusal, source: &Source) {
     }
 }
 
-/// The first line contains an address range; all others are sizes.
+/// Parses smaps_rollup. The first line contains an address range; all others are sizes.
 fn parse(host: &HostRoot, process: &mut Process, text: &Text) {
     mark(process, &absent(NO_LINE), &text.source());
     for line in text.lines() {
@@ -247,7 +251,8 @@ mod tests {
     use crate::testing::{host, mangle};
     use pagewise_hostfs::Entry;
 
-    /// From Linux 6.18, with sizes changed so that no two are equal.
+    /// The file smaps_rollup of a process on Linux 6.18, with sizes changed so that no two are
+    /// equal.
     const ROLLUP: &str = "5653552b6000-7ffc16d8d000 ---p 00000000 00:00 0                          [rollup]\nRss:                1688 kB\nPss:                 291 kB\nPss_Dirty:           116 kB\nPss_Anon:            117 kB\nPss_File:            175 kB\nPss_Shmem:             0 kB\nAnonymous:           118 kB\nKSM:                   0 kB\nLazyFree:              0 kB\nAnonHugePages:      2048 kB\nShmemPmdMapped:     4096 kB\nFilePmdMapped:         0 kB\nSwap:                  9 kB\nSwapPss:               3 kB\nLocked:                0 kB\n";
 
     fn process_of(bytes: &[u8]) -> Process {

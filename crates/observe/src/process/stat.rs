@@ -27,7 +27,7 @@ const ENDED_USER_TIME: usize = 16 - 3;
 const ENDED_SYSTEM_TIME: usize = 17 - 3;
 const START_TIME: usize = 22 - 3;
 
-/// Fills in start time, CPU time and major faults.
+/// Fills in start time, CPU time and major faults of the process.
 pub(super) fn read_times(host: &HostRoot, process: &mut Process) {
     let path = format!("proc/{}/stat", process.pid);
     let source = || Source::file(absolute(&path));

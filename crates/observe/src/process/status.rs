@@ -142,8 +142,8 @@ fn take(host: &HostRoot, found: &mut Found, line: &Line<'_>) {
     }
 }
 
-/// A name may begin or end with white space: it starts after `Name:` and one tab and is not
-/// trimmed.
+/// The process's name in the line `Name:`. A name may begin or end with white space: it starts
+/// after one tab and is not trimmed.
 fn name(line: &Line<'_>) -> Name {
     Name::from_bytes(&unescaped_name(line.bytes.get(b"Name:\t".len()..).unwrap_or_default()))
 }

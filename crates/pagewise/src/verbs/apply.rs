@@ -121,7 +121,7 @@ fn print_complaints(
     Ok(Refusal::advised(what, "`pagewise plan` makes a new one").into())
 }
 
-/// Shows the steps and asks the user for confirmation.
+/// Shows the steps of the plan and asks the user for confirmation.
 pub(super) fn ask(plan: &Plan, steps: &[&Step]) -> anyhow::Result<()> {
     let already = plan.steps.len() - steps.len();
     let mut lines = vec![format!("plan {}:", Name::from(plan.id.as_str()))];

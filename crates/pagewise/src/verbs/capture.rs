@@ -186,7 +186,7 @@ fn summary(place: &Path, capture: &Capture, packed: usize) -> String {
     text
 }
 
-/// The kinds of lines that were left out, most frequent first.
+/// Describes the kinds of lines that the recording leaves out, most frequent first.
 fn left_out(capture: &Capture) -> String {
     const SHOWN: usize = 12;
     let mut shapes: Vec<(&String, &u64)> = capture.left_out.iter().collect();

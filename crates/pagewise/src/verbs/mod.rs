@@ -131,7 +131,7 @@ impl Page {
         Ok(printed)
     }
 
-    /// Prints JSON, or the text that `text` returns.
+    /// Prints the answer: JSON, or the text that `text` returns.
     fn print(
         &self,
         global: &Global,

@@ -70,7 +70,7 @@ struct NoContents {
     was_tried: bool,
 }
 
-/// Estimates what compressing the memory of the largest processes would gain.
+/// Estimates what compressing the memory of the largest processes would gain, for the report.
 fn contents(
     global: &Global,
     args: &Report,

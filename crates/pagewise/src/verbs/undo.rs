@@ -83,7 +83,7 @@ fn list_plans(plans: &[InForce]) -> String {
     plans.iter().map(line).collect()
 }
 
-/// A time in UTC, to the minute.
+/// Formats a time in UTC, to the minute.
 pub(super) fn format_utc_to_minute(unix_seconds: u64) -> String {
     let moment = Timestamp::from_second(i64::try_from(unix_seconds).unwrap_or_default());
     moment.unwrap_or_default().strftime("%Y-%m-%d %H:%M UTC").to_string()

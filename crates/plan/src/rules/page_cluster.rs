@@ -19,7 +19,8 @@ pub(super) const RULE: PlanRule = PlanRule {
 const KNOB: &str = "vm.page-cluster";
 /// The maximum of `vm.page-cluster` that the kernel accepts.
 const LARGEST: u32 = 31;
-/// From this share on, most pages that readahead brought in were used.
+/// From this share of used pages on, in percent, readahead pays off: most pages that it brought in
+/// were used.
 const PAYS_PERCENT: f64 = 50.0;
 
 fn add(context: &Context<'_>, draft: &mut Draft) {

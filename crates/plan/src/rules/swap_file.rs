@@ -94,7 +94,7 @@ fn was_full_at_a_kill(context: &Context<'_>) -> bool {
         .any(|it| is_full(it) == Some(true))
 }
 
-/// The planned file, or the reason why there is none.
+/// The planned swap file, or the reason why there is none.
 fn plan_file(context: &Context<'_>) -> Result<SwapFilePlan, String> {
     if kubernetes::is_node(context.host) {
         let why = "this is a node of Kubernetes: kubelet refuses to start while swap is on, unless failSwapOn \
@@ -116,7 +116,7 @@ fn plan_file(context: &Context<'_>) -> Result<SwapFilePlan, String> {
     Ok(SwapFilePlan { size_bytes: Bytes::new(size), priority: None })
 }
 
-/// An error if swap files on this file system are impossible or not advisable.
+/// Returns an error if swap files on this file system are impossible or not advisable.
 fn suits_swap(file_system: Option<&str>) -> Result<(), String> {
     match file_system {
         Some("ext4" | "xfs") => Ok(()),
@@ -133,7 +133,7 @@ fn suits_swap(file_system: Option<&str>) -> Result<(), String> {
     }
 }
 
-/// An error if this disk should not get frequent writes.
+/// Returns an error if this disk should not get frequent writes.
 fn suits_writes(disk: &Disk, is_asked_for: bool) -> Result<(), String> {
     let name = disk.lowest.value().map(Name::as_str).unwrap_or_default();
     match disk_kind(disk, false) {

@@ -70,7 +70,7 @@ pub(super) struct PlannedZram {
     pub(super) size: String,
 }
 
-/// The recommended device for this host and goal.
+/// The zram device that a plan recommends for this host and goal.
 pub(super) fn planned_zram(context: &Context<'_>, priority: i16) -> Option<PlannedZram> {
     let ram = context.ram()?;
     let choice = match context.measured.zram(context.goal, ram) {
@@ -109,7 +109,7 @@ struct SizedCompressor {
     size: String,
 }
 
-/// The choice without a measurement by `bench`.
+/// Chooses the compressor and size of a zram device without a measurement by `bench`.
 fn choose_unmeasured(context: &Context<'_>, ram: Bytes) -> SizedCompressor {
     let expected = |compressor: &Compressor| context.measured.ratio(compressor);
     let compressor = compressor::for_goal(context.goal, context.host);
@@ -241,7 +241,7 @@ fn swap_step(context: &Context<'_>, planned: &PlannedZram, number: Option<u32>) 
     }
 }
 
-/// The memory that the slot table uses, as a sentence.
+/// Describes the memory that the slot table uses, as a sentence.
 pub(super) fn table_cost(zram: &ZramSwap) -> String {
     let table = Bytes::new(zram.disksize_bytes.get() / 4096 * SLOT_BYTES);
     format!(
@@ -296,7 +296,7 @@ fn risk(context: &Context<'_>, zram: &ZramSwap) -> String {
     risks.join("; ")
 }
 
-/// Adds the files that create the device at each boot, in the mechanism that this host uses.
+/// Adds the files that create the zram device at each boot, in the mechanism that this host uses.
 pub(super) fn add_files(
     context: &Context<'_>,
     draft: &mut Draft,

@@ -23,7 +23,7 @@ pub fn arms(trial: &Trial) -> String {
     }
 }
 
-/// The text if the arms differ only in the value of one knob.
+/// Describes the difference between the arms if it is only the value of one knob.
 fn one_knob(trial: &Trial, a: &TrialArm, b: &TrialArm) -> Option<String> {
     let ([one], [other]) = (a.settings.as_slice(), b.settings.as_slice()) else { return None };
     let alike = (&a.swap, &a.program, &one.knob) == (&b.swap, &b.program, &other.knob);

@@ -4,7 +4,7 @@
 use pagewise_model::duration::precise;
 use pagewise_model::{Bytes, Ends, TrialMetric, grouped};
 
-/// Ratios from here on are printed as a factor instead of a percentage.
+/// Ratios from this one on are printed as a factor instead of a percentage.
 const FACTOR: f64 = 3.0;
 
 /// Beyond this ratio, or below its inverse, only the bound is printed: one of the two values was
@@ -45,7 +45,7 @@ pub fn total(counts: impl IntoIterator<Item = u64>) -> u64 {
     counts.into_iter().fold(0, u64::saturating_add)
 }
 
-/// An effect without a sign, as `2 %` or `0.5 %`.
+/// Formats an effect without a sign: `2 %` or `0.5 %`.
 pub fn effect(effect: f64) -> String {
     let percent = format!("{:.1}", effect * 100.0);
     format!("{} %", percent.strip_suffix(".0").unwrap_or(&percent))

@@ -32,7 +32,7 @@ pub enum Block {
     Items(Vec<String>),
     /// The uses of memory, and the size of RAM.
     Memory {
-        /// The parts, in the order of the bar.
+        /// The parts of memory, in the order of the bar.
         parts: Vec<MemoryPart>,
         /// The size of RAM.
         total: Bytes,

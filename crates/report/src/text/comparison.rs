@@ -278,7 +278,7 @@ fn print_programs(page: &mut Page, programs: &[ProgramChange]) {
     print_rows(page, columns_of("process", ["CPU", "major faults"]), rows);
 }
 
-/// The first rows, and the number of the others.
+/// Prints the first rows, and the number of the others.
 fn print_rows(
     page: &mut Page,
     columns: Vec<Column>,
@@ -315,8 +315,8 @@ fn change_of(before: Option<Bytes>, after: Option<Bytes>) -> [Cell; 3] {
     [shown(before).into(), shown(after).into(), signed_difference(before, after).into()]
 }
 
-/// A size that is missing on one side counts as 0, so that all swap of a new or ended one is the
-/// change.
+/// Formats the change of swap. A size that is missing on one side counts as 0, so that all swap of
+/// a new or ended process or cgroup is the change.
 fn signed_swap(before: Option<Bytes>, after: Option<Bytes>) -> Cell {
     signed_difference(before.or(ZERO), after.or(ZERO)).into()
 }

@@ -12,7 +12,7 @@ pub(super) fn label(metric: &str) -> &str {
     GainMetric::find(metric).map_or(metric, |metric| metric.label)
 }
 
-/// A value, in the unit that the metric's name contains.
+/// Formats a value of a predicted gain, in the unit that the metric's name contains.
 fn format_value(metric: &str, value: f64) -> String {
     match size(metric, value) {
         Some(size) => size.to_string(),
@@ -69,7 +69,7 @@ pub(super) fn verdict(is_hit: bool) -> Cell {
     if is_hit { Cell::new(Role::Good, "hit") } else { Cell::new(Role::Warning, "miss") }
 }
 
-/// The prediction of a step in a plan.
+/// Describes the prediction of a step in a plan.
 pub(super) fn describe_expected(expected: &Expected) -> String {
     let Expected { metric, value, interval, before, source } = expected;
     let predicted = describe_prediction(metric, *value, *interval, *before);

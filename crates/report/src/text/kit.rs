@@ -95,7 +95,7 @@ impl Span {
     }
 }
 
-/// Makes characters visible that a terminal would interpret; a newline becomes a space.
+/// Makes characters of a text visible that a terminal would interpret; a newline becomes a space.
 pub(super) fn harmless(text: String) -> String {
     let text = if text.contains('\n') { text.replace('\n', " ") } else { text };
     Name::from(text.as_str()).as_str().replace(GLUE, " ")
@@ -214,7 +214,7 @@ fn whole_steps(command: &str, room: usize) -> String {
     steps.collect()
 }
 
-/// Column at which the content of labelled facts starts.
+/// Column of the page at which the content of labelled facts starts.
 pub(super) const FACTS: usize = 18;
 
 /// A page that is being written.
@@ -224,7 +224,7 @@ pub(super) struct Page {
     table_width: usize,
     colour: bool,
     out: String,
-    /// If present, blocks are collected instead of lines for a terminal.
+    /// The blocks collected so far, if the page collects blocks instead of lines for a terminal.
     blocks: Option<Vec<Block>>,
 }
 
@@ -329,7 +329,7 @@ impl Page {
         self.hang(start, FACTS, role, text);
     }
 
-    /// Short facts in a row, separated by dots; each stays on one line if possible.
+    /// Adds short facts in a row, separated by dots; each stays on one line if possible.
     pub(super) fn items(&mut self, indent: usize, items: &[String]) {
         self.print_item_row(Line::indent(indent), indent, false, items);
     }
@@ -408,8 +408,9 @@ impl Page {
         }
     }
 
-    /// A command, continued with `\` if it is too long, so that it can be pasted. A comment that
-    /// does not fit after it gets lines of its own, because a shell does not continue comments.
+    /// Adds a command, continued with `\` if it is too long, so that it can be pasted. A comment
+    /// that does not fit after it gets lines of its own, because a shell does not continue
+    /// comments.
     pub(super) fn command(&mut self, start: Line, indent: usize, command: &str) {
         if self.keeps_blocks() {
             return self.keep(Block::Command(harmless(command.to_owned())));

@@ -58,13 +58,13 @@ fn entry(page: &mut Page, knob: &SettableKnob<'_>) {
     page.prose(ABOUT, Role::Quiet, knob.about);
 }
 
-/// Pads to the column, with at least two spaces.
+/// Pads the line to the column, with at least two spaces.
 fn pad(line: Line, column: usize) -> Line {
     let least = line.width() + 2;
     line.pad_to(column.max(least))
 }
 
-/// The active word of a choice, or why there is no value.
+/// Formats the active word of a choice, or why there is no value.
 fn format_value(value: &KnobValue<'_>) -> String {
     spell_reading(value.now, |text| value.active.unwrap_or(text.as_str()).to_owned())
 }

@@ -74,7 +74,7 @@ fn totals(page: &mut Page, memory: &Memory) {
     }
 }
 
-/// Minimum share of RAM of a tmpfs mount that is shown.
+/// Minimum share of RAM that a tmpfs mount must hold to be shown, in percent.
 const SHOWN_PERCENT: f64 = 1.0;
 /// Maximum number of mounts shown, the fullest first.
 const SHOWN_MOUNTS: usize = 3;
@@ -93,7 +93,7 @@ fn in_tmpfs(page: &mut Page, snapshot: &Snapshot, total: Bytes) {
     }
 }
 
-/// The parts that are known, in the order of the bar.
+/// The parts of memory that are known, in the order of the bar.
 pub(super) fn parts(snapshot: &Snapshot, total: Bytes) -> Vec<MemoryPart> {
     let memory = &snapshot.memory;
     let known = [
@@ -182,7 +182,7 @@ fn kernel(memory: &Memory) -> Option<Bytes> {
     kernel_parts(memory).into_iter().map(|(size, _)| size).reduce(Bytes::saturating_add)
 }
 
-/// The names of the largest uses of kernel memory.
+/// Names the largest uses of kernel memory.
 fn kernel_meaning(memory: &Memory) -> String {
     let mut parts = kernel_parts(memory);
     parts.sort_by_key(|(size, _)| std::cmp::Reverse(*size));

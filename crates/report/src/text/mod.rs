@@ -255,12 +255,12 @@ pub fn tune(tuned: &TunedPlan<'_>, look: TextStyle) -> String {
     render(look, |page| tune::print(page, tuned))
 }
 
-/// An experiment that has not run yet.
+/// The description of an experiment that has not run yet.
 pub fn planned(planned: &PlannedExperiment, look: TextStyle) -> String {
     render(look, |page| planned::print(page, planned))
 }
 
-/// Names of experiments, and the question of each.
+/// The names of experiments, and the question of each.
 pub fn experiments(listed: &[(String, String)], look: TextStyle) -> String {
     render(look, |page| planned::list(page, listed))
 }
@@ -280,7 +280,7 @@ pub fn collapse(done: &Collapsed<'_>, look: TextStyle) -> String {
     render(look, |page| huge::collapse::print(page, done))
 }
 
-/// The result of a pass over zmerge devices.
+/// The result of a merge pass over zmerge devices.
 pub fn merge(merged: &Merged<'_>, look: TextStyle) -> String {
     render(look, |page| merge::print(page, merged))
 }

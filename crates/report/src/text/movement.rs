@@ -60,10 +60,10 @@ struct Move {
     meaning: &'static str,
 }
 
-/// Growth of the memory used by programs, from `/proc/meminfo`: none of the counters above shows
-/// it.
+/// Finds growth of the memory used by programs, from `/proc/meminfo`: none of the counters above
+/// shows it.
 fn find_reclaimed(interval: &Interval) -> Option<Move> {
-    /// A smaller share of RAM per second is noise.
+    /// A smaller share of RAM per second than this is noise.
     const NOISE_PER_SECOND: f64 = 1.0 / 10_000.0;
     let held = |host: &Snapshot| {
         let memory = &host.memory;
@@ -98,7 +98,7 @@ pub(super) fn print(page: &mut Page, interval: &Interval) {
     table.print(page);
 }
 
-/// The text if counters were read only once; nothing if they were not read at all.
+/// Prints the text if counters were read only once; nothing if they were not read at all.
 fn unknown(page: &mut Page, interval: &Interval) {
     let vmstat = &interval.end.vmstat;
     let counted = MOVES.iter().any(|(counter, ..)| vmstat.get(counter).value().is_some());
@@ -141,7 +141,7 @@ fn moves(interval: &Interval) -> Vec<Move> {
     find_reclaimed(interval).into_iter().chain(MOVES.iter().filter_map(moved)).collect()
 }
 
-/// A rate above zero is never printed as 0.
+/// Formats a rate per second; one above zero is never printed as 0.
 pub(super) fn per_second(rate: f64) -> String {
     match rate {
         slow if slow < 9.95 => format!("{slow:.1}"),

@@ -133,7 +133,7 @@ fn journal(log: &KernelLog) -> Option<String> {
     Some(format!("{files} of journald{since}{left_out}"))
 }
 
-/// The logs that could not be read, and what would help.
+/// Describes the logs that could not be read, and what would help.
 fn not_read(log: &KernelLog) -> Vec<String> {
     let mut told = Vec::new();
     if log.records.get().is_none() {
@@ -186,7 +186,7 @@ fn clock(at: Timestamp, today: Option<Timestamp>) -> String {
     }
 }
 
-/// The number of kills in the log, and the time of the last; `None` if there are none.
+/// Describes the number of kills in the log, and the time of the last; `None` if there are none.
 pub(super) fn glance(snapshot: &Snapshot) -> Option<String> {
     let log = &snapshot.kernel_log;
     let last = log.kills.last()?;

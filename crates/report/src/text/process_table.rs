@@ -35,7 +35,7 @@ pub(super) fn print(page: &mut Page, interval: &Interval, view: &View, chosen: &
     notes(page, interval, chosen, &fields);
 }
 
-/// The text if no process has a value in this order.
+/// Prints the text if no process has a value in this order.
 fn nothing(page: &mut Page, interval: &Interval, sort: Sort) {
     let is_rate = matches!(sort, Sort::Growth | Sort::Refaults | Sort::Cpu);
     let text = match sort {
@@ -103,7 +103,7 @@ fn growth(interval: &Interval, row: &Row<'_>) -> Option<f64> {
     }
 }
 
-/// The age of a process that started after the first reading.
+/// Describes the age of a process that started after the first reading.
 fn new_process_age(interval: &Interval, row: &Row<'_>) -> Option<Millis> {
     let age = interval.end.age(row.process)?;
     (age.get() as f64 <= interval.seconds()? * 1000.0).then_some(age)
@@ -215,7 +215,7 @@ pub(super) fn describe_growth(rate: f64) -> String {
     }
 }
 
-/// A rate above zero as a size.
+/// Converts a rate above zero to a size.
 fn whole_bytes(rate: f64) -> Bytes {
     #[expect(
         clippy::cast_possible_truncation,

@@ -89,7 +89,7 @@ pub(super) fn proportional(process: &Process) -> Cell {
     }
 }
 
-/// The number of proportional sizes that were read, and why the others were not.
+/// Describes how many proportional sizes were read, and why the others were not.
 fn reading(processes: &Processes) -> String {
     let tally = &processes.smaps;
     let root_could = processes.list.iter().filter(|process| root_helps(&process.proportional));

@@ -5,7 +5,7 @@ use pagewise_model::{Damon, Ksm, Mglru, Ratio, Snapshot, Zswap};
 
 use super::words::{count, format_pages, format_reading, lack, plural, to_one};
 
-/// Label and text of each that was read.
+/// Label and text of each means to save memory that was read.
 pub(super) fn facts(snapshot: &Snapshot) -> Vec<(&'static str, String)> {
     let lines = [
         ("zswap", zswap(&snapshot.zswap)),

@@ -94,7 +94,7 @@ fn nothing(whole: &Estimate) -> String {
     }
 }
 
-/// The error of the least certain ratio.
+/// Describes the error of the least certain compression ratio.
 fn error(whole: &Estimate) -> Option<String> {
     let half = |algorithm: &AlgorithmEstimate| {
         let [low, high] = algorithm.original_per_compressed_interval?;
@@ -157,7 +157,7 @@ fn kinds(page: &mut Page, whole: &Estimate) {
     duplicates::print(page, whole);
 }
 
-/// Huge pages, if the kernel shows which pages belong to one.
+/// Describes huge pages, if the kernel shows which pages belong to one.
 fn huge(whole: &Estimate) -> Option<String> {
     let mapped = whole.huge.mapped_pages.get()?;
     let part = share(mapped, whole.pages).unwrap_or_else(|| "0 %".to_owned());
@@ -195,8 +195,8 @@ fn meaning(page: &mut Page, whole: &Estimate) {
     page.prose(2, Role::Quiet, &format!("{text}{}", own_zspages(first)));
 }
 
-/// For little memory, much of what a device of its own would use are zspages that are only partly
-/// filled.
+/// Says, for a small amount of memory, that much of what a device of its own would use are zspages
+/// that are only partly filled.
 fn own_zspages(first: &AlgorithmEstimate) -> String {
     let shared = first.memory_in_pool_bytes;
     let own = first.memory_used_bytes.saturating_sub(shared);

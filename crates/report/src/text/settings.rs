@@ -101,7 +101,7 @@ const AGAIN: [&str; 4] = [
     "hugetlb.node.nr_hugepages",
 ];
 
-/// The live value and the default, if both are known and differ.
+/// The setting's live value and its default, if both are known and differ.
 fn difference(knob: &KnobReading) -> Option<(&str, &'static str)> {
     let live = active(&knob.live)?;
     let default = knob.default?;
@@ -112,7 +112,7 @@ fn difference(knob: &KnobReading) -> Option<(&str, &'static str)> {
     (one != other).then_some((live, default))
 }
 
-/// The word in brackets if there are several choices.
+/// The active value of a setting: the word in brackets if there are several choices.
 fn active(live: &Reading<Name>) -> Option<&str> {
     let text = live.value()?.as_str();
     let bracketed = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));

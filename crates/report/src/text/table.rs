@@ -11,11 +11,11 @@ use super::block::{Block, TextCell, TextTable};
 use super::elide::{NamePart, elide};
 use super::kit::{Line, Page, Role, clip, harmless, wrap};
 
-/// Minimum width of a column that is cut.
+/// Minimum width in columns of a column that is cut.
 const SHRUNK: usize = 14;
-/// Minimum width of a text column that wraps.
+/// Minimum width in columns of a text column that wraps.
 const WRAPPED: usize = 24;
-/// Minimum width of both if nothing else can shrink.
+/// Minimum width in columns of both kinds of column if nothing else can shrink.
 const FLOOR: usize = 10;
 const BETWEEN: usize = 2;
 /// The text for a value that this kernel does not have.
@@ -29,7 +29,7 @@ impl TextCell {
         Self { text: harmless(text.into()), role, fill: None }
     }
 
-    /// A bar with this number of cells.
+    /// A cell with a bar of this many block characters.
     pub(super) fn bar(role: Role, part: u64, whole: u64, cells: usize) -> Self {
         let text = bars::fill(part, whole, cells);
         Self { text, role, fill: Some([part, whole]) }
@@ -110,7 +110,7 @@ impl Column {
         Self { rank, ..self }
     }
 
-    /// The width below which other columns are left out instead.
+    /// The column's width below which other columns are left out instead.
     fn least(&self, natural: usize) -> usize {
         match self.give {
             Give::Stiff => natural,
@@ -158,7 +158,7 @@ impl Table {
         }
     }
 
-    /// All columns that have any content, without widths.
+    /// The table as all its columns that have any content, without widths.
     fn without_width(self) -> TextTable {
         let shown: Vec<usize> =
             (0..self.columns.len()).filter(|&at| self.has_content(at)).collect();
@@ -266,7 +266,7 @@ impl Table {
 }
 
 impl Column {
-    /// The part of a long name that is kept; `None` if this is no column of names.
+    /// The part of a long name that the column keeps; `None` if this is no column of names.
     fn keep(&self) -> Option<NamePart> {
         match self.give {
             Give::End => Some(NamePart::Start),

@@ -76,8 +76,8 @@ fn kind(tier: &Tier, in_guest: bool) -> String {
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
-/// A virtual disk is reported as rotational unless the hypervisor says otherwise, so in a guest
-/// this is not evidence.
+/// The medium of a disk in a word. A virtual disk is reported as rotational unless the hypervisor
+/// says otherwise, so in a guest this is not evidence.
 fn medium(rotational: Option<bool>, in_guest: bool) -> Option<&'static str> {
     rotational.map(|spins| match (spins, in_guest) {
         (true, true) => "virtual",
@@ -100,7 +100,7 @@ fn note(tier: &Tier, snapshot: &Snapshot) -> String {
     notes.join(", ")
 }
 
-/// The zram or zmerge device of the tier.
+/// The zram or zmerge device of the swap tier.
 fn device<'a>(tier: &Tier, snapshot: &'a Snapshot) -> Option<&'a Zram> {
     snapshot.compressed().find(|zram| tier.kind.is_ram() && zram.name() == short(tier))
 }

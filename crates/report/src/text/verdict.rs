@@ -21,7 +21,7 @@ pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
     page.prose(2, Role::Plain, &second(answer.findings, &snapshot.psi));
 }
 
-/// The text if not even the total memory is known.
+/// The text if the reading is unusable: not even the total memory is known.
 pub(super) fn unreadable(snapshot: &Snapshot) -> Option<String> {
     let total = &snapshot.memory.total;
     if total.value().is_some() {
@@ -48,7 +48,7 @@ pub(super) fn role(level: Level) -> Role {
     }
 }
 
-/// The number of findings, and what limits the diagnosis.
+/// The second line of the verdict: the number of findings, and what limits the diagnosis.
 fn second(findings: &[Finding], psi: &Psi) -> String {
     let mut sentences = vec![match findings.len() {
         0 => "No rule found anything to improve.".to_owned(),

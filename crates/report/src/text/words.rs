@@ -12,15 +12,15 @@ const NEEDS_ROOT: &str = "needs root";
 /// The text for a value that not even root could read.
 const REFUSED: &str = "refused";
 
-/// The priority of a planned swap area.
+/// Formats the priority of a planned swap area.
 pub(super) fn priority(priority: Option<i16>) -> String {
     priority.map_or("filled last".to_owned(), |priority| format!("priority {priority}"))
 }
 
-/// Why there is no value if the file does not exist.
+/// The reason why there is no value if the file does not exist.
 pub(super) const MISSING: &str = "no such file";
 
-/// A value, `–`, `needs root` or `refused`.
+/// Formats a Reading: a value, `–`, `needs root` or `refused`.
 pub(super) fn format_reading<T: Quantity>(reading: &Reading<T>) -> String {
     spell_reading(reading, Quantity::shown)
 }
@@ -51,7 +51,7 @@ pub(super) fn cell_as<T>(reading: &Reading<T>, spell: impl FnOnce(&T) -> String)
     Cell::new(role, spell_reading(reading, spell))
 }
 
-/// Why there is no value, in words; `None` if there is one or it was not read.
+/// Why a Reading has no value, in words; `None` if it has one or was not read.
 pub(super) fn lack<T>(reading: &Reading<T>) -> Option<String> {
     match &reading.outcome {
         Outcome::Value(_) => None,
@@ -120,7 +120,7 @@ pub(super) fn to_one(ratio: Ratio) -> String {
     format!("{:.2} to 1", ratio.get())
 }
 
-/// A number of pages as a size.
+/// Formats a number of pages as a size.
 pub(super) fn format_pages(pages: Pages, page_size: Bytes) -> String {
     pages.to_bytes(page_size).to_string()
 }

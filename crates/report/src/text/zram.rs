@@ -36,7 +36,7 @@ fn section(page: &mut Page, driver: Driver, devices: &[Zram], page_size: Bytes) 
     }
 }
 
-/// A short explanation after the name of the driver.
+/// A short explanation of the driver, which follows its name.
 fn about(driver: Driver, nothing_set_up: bool) -> String {
     match driver {
         Driver::Zram if nothing_set_up => "compressed RAM as a block device".to_owned(),

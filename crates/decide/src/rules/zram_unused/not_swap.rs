@@ -8,11 +8,11 @@ use crate::commands;
 use crate::proof::EvidenceList;
 use crate::text::writes;
 
-/// Higher than the priorities that the kernel assigns (negative numbers), so that it is filled
-/// before any disk.
+/// Priority of a new zram swap area: higher than the priorities that the kernel assigns (negative
+/// numbers), so that it is filled before any disk.
 const PRIORITY: i32 = 100;
 
-/// The texts that differ between the three steps.
+/// The texts that differ between the three steps of setting up zram as swap.
 struct Step {
     title: &'static str,
     what: String,

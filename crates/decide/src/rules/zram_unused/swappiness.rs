@@ -20,7 +20,8 @@ use crate::text::writes;
 /// with the lists of this machine, and that with lists of equal length, which depends on the
 /// setting only. On a host with hardly any anonymous memory the first is small at any swappiness.
 const LOSES_PERCENT: f64 = 5.0;
-/// For multi-gen LRU 0 means never and 1 means files first; larger values are weighted by refaults.
+/// Swappiness up to which it counts as low with multi-gen LRU: 0 means never and 1 means files
+/// first; larger values are weighted by refaults.
 const GENERATIONS_LOW: u64 = 1;
 
 pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
@@ -139,7 +140,7 @@ fn lists(host: &Snapshot) -> Option<Lists> {
 }
 
 impl Lists {
-    /// Share of scanning, in percent, for anonymous pages if both costs are equal; `None` if both
+    /// Share of scanning for anonymous pages, in percent, if both costs are equal; `None` if both
     /// lists are empty.
     fn anon_percent(self, swappiness: u64) -> Option<f64> {
         let swappiness = swappiness.min(200) as f64;

@@ -43,7 +43,7 @@ pub(super) fn measure(
     Ok(BenchResults { layer: BenchLayer::Codecs, block, swap: Vec::new(), not_measured, notes })
 }
 
-/// The requested algorithms, or else all that a library exists for.
+/// The requested compression algorithms, or else all that a library exists for.
 fn candidates(setting: &Setting<'_>) -> Vec<Compressor> {
     let all = DEFAULTS.into_iter().filter(|one| Packer::new(*one).is_some());
     if setting.args.algorithm.is_empty() {

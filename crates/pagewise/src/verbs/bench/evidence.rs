@@ -16,8 +16,8 @@ use pagewise_lab::redaction::Redaction;
 pub(super) struct Folder(PathBuf, Redaction);
 
 impl Folder {
-    /// Creates the folder before anything is measured, so that an unusable path is reported at
-    /// once.
+    /// Creates the folder of evidence before anything is measured, so that an unusable path is
+    /// reported at once.
     pub(super) fn new(path: &Path, redaction: Redaction) -> anyhow::Result<Self> {
         output::empty_folder(path)?;
         Ok(Self(path.to_owned(), redaction))

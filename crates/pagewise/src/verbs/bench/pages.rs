@@ -106,7 +106,7 @@ fn sample_pages(
     Ok(drawn)
 }
 
-/// The name of the only part, or the number of parts.
+/// The name of the sample: that of its only part, or the number of parts.
 fn name(sample: &Sample) -> String {
     match sample.parts.as_slice() {
         [one] => match one.pid {
@@ -117,7 +117,7 @@ fn name(sample: &Sample) -> String {
     }
 }
 
-/// A note if the file ends within a page.
+/// A note if the file with the pages ends within a page.
 fn cut_file(args: &Bench) -> Option<String> {
     let path = args.source.file.as_ref()?;
     let page = rustix::param::page_size() as u64;

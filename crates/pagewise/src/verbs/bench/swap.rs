@@ -123,7 +123,7 @@ fn missing(trouble: &Unmeasured) -> Refusal {
     Refusal::new(format!("swap with {}", trouble.what), format!("{}{times}", trouble.why))
 }
 
-/// Why swap is measured with other pages than the named ones.
+/// The note why swap is measured with other pages than the named ones.
 const STANDS_IN: &str = "swap is measured with synthetic pages that compress as well as the named pages, because the kernel could \
      swap the named pages to";
 const OTHER_SWAP: &str = "other swap, which is in use and may be on a disk";
@@ -148,7 +148,7 @@ fn write_stand_in(pages: &StandIn, count: usize) -> anyhow::Result<File> {
     Ok(file)
 }
 
-/// The first pages, in an anonymous file (memfd) that vanishes with this process.
+/// Writes the first pages into an anonymous file (memfd) that vanishes with this process.
 fn write_pages(drawn: &Drawn, pages: usize) -> anyhow::Result<File> {
     let bytes = drawn.pages.bytes();
     let requested = pages.saturating_mul(rustix::param::page_size()).min(bytes.len());

@@ -10,13 +10,13 @@ use crate::cli::Bench;
 /// Time limits and numbers of rounds of the measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Times {
-    /// Time limit for the block layer, including filling the devices.
+    /// Time limit for the measurement of the block layer, including filling the devices.
     pub(super) block: Duration,
     /// Rounds at the block layer. Seven are the fewest that still show a difference if three in a
     /// row occur by chance.
     pub(super) block_rounds: u32,
-    /// Time limit for swap with every algorithm, and again for one algorithm with every kind of
-    /// memory.
+    /// Time limit for measuring swap with every algorithm, and again for one algorithm with every
+    /// kind of memory.
     pub(super) swap: Duration,
     /// Rounds of each part of the swap measurement.
     pub(super) swap_rounds: u32,
@@ -24,7 +24,7 @@ pub(super) struct Times {
     pub(super) swap_pages: usize,
     /// Sizes of block requests in KiB: each adds a cell to every round.
     block_kib: &'static [u64],
-    /// Seconds that everything takes on an otherwise idle machine.
+    /// Seconds that all measurements take on an otherwise idle machine.
     seconds: u64,
 }
 

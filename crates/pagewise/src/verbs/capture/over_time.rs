@@ -24,7 +24,7 @@ use crate::cli;
 const SHORTEST: Duration = Duration::from_secs(1);
 /// The maximum number of readings in a recording: one day at 10 s.
 const MOST_READINGS: u32 = 8_640;
-/// The longest sleep, so that Ctrl-C is noticed in time.
+/// The longest sleep between two readings, so that Ctrl-C is noticed in time.
 const NOTICED: Duration = Duration::from_millis(200);
 
 pub(super) fn run(
@@ -157,7 +157,7 @@ struct GrowingFile {
     stream: Stream<'static>,
     /// A second handle of the recording's file, to read and to set its length.
     file: File,
-    /// The file's length after the last complete reading.
+    /// The length in bytes of the recording's file after the last complete reading.
     whole: u64,
     readings: u32,
 }

@@ -34,8 +34,8 @@ const IF_CUT_SHORT: &str = "free some space and run it again, or let --evidence 
                             `pagewise lab replay` judges the runs that are in the folder";
 
 impl Folder {
-    /// Makes and checks the folder before anything is run. `source` is the origin of the
-    /// experiment.
+    /// Makes and checks the folder of evidence before anything is run. `source` is the origin of
+    /// the experiment.
     pub(crate) fn new(
         path: &Path,
         experiment: &Experiment,

@@ -296,7 +296,7 @@ fn report_runs(global: &Global, kernel: &Kernel, runs: &[Run]) -> anyhow::Result
     Ok(())
 }
 
-/// The lines about one boot of a root disk.
+/// The lines of the report about one boot of a root disk.
 fn boot_lines(global: &Global, kernel: &Kernel, run: &Run, disk: &DiskAfter) -> Vec<String> {
     let mut lines: Vec<String> =
         disk.repairs.iter().map(|line| format!("root disk repaired at start: {line}")).collect();
@@ -336,7 +336,7 @@ fn run_lines(global: &Global, kernel: &Kernel, run: &Run) -> Vec<String> {
     lines
 }
 
-/// Outcomes that need no explanation from the kernel's log.
+/// Whether a guest's outcome needs no explanation from the kernel's log.
 fn is_expected(outcome: &qemu::Outcome) -> bool {
     use qemu::Outcome::{PowerLost, Restarted, Stopped};
     matches!(outcome, PowerLost | Restarted | Stopped)

@@ -48,7 +48,7 @@ pub(super) struct CellOutcome {
     pub(super) stopped: bool,
     /// Whether everything borrowed from this host was returned.
     pub(super) is_all_back: bool,
-    /// The folder with the runs, if evidence was requested.
+    /// The folder with the cell's runs, if evidence was requested.
     pub(super) evidence: Option<Folder>,
     on_host: bool,
 }

@@ -12,7 +12,7 @@ use std::path::{Component, Path, PathBuf};
 use anyhow::{Context, bail};
 use pagewise_terminal::output;
 
-/// Maximum number of bytes from one guest.
+/// Maximum number of bytes of files from one guest.
 const MOST: u64 = 1 << 30;
 /// Maximum number of files that a guest may send.
 const MOST_FILES: usize = 10_000;
@@ -63,7 +63,7 @@ impl OutputFiles {
         file.write_all(bytes).map_err(|error| output::given_up(&whole, &error).context(shown()))
     }
 
-    /// The number of files, or the first error.
+    /// Ends storing files, and returns their number or the first error.
     pub(super) fn finish(self) -> anyhow::Result<usize> {
         match self.failed {
             Some(error) => Err(error),
@@ -72,7 +72,7 @@ impl OutputFiles {
     }
 }
 
-/// Refuses an existing file before anything is run.
+/// Refuses to write to an existing file, before anything is run.
 pub(super) fn refuse_existing(path: &Path) -> anyhow::Result<()> {
     if path.symlink_metadata().is_ok() {
         let what = format!("{}: expected no file of that name, found one", path.display());

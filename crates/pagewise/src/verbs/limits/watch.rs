@@ -23,11 +23,12 @@ use pagewise_terminal::progress::Spinner;
 
 /// Maximum number of processes of a cgroup whose accessed bits are watched; the largest are chosen.
 const MOST: usize = 1000;
-/// Time limit for clearing, and again for reading, all processes.
+/// Time limit for clearing the accessed bits of all processes, and again for reading them.
 const BUDGET: Duration = Duration::from_secs(10);
-/// Time after which a call counts as stuck.
+/// Time after which a call about one process counts as stuck.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Maximum number of helper threads, and so of threads left behind with stuck processes.
+/// Maximum number of helper threads, and so of threads that are left behind because a process is
+/// stuck.
 const MAX_STUCK: usize = 8;
 /// Time between two readings of the cgroup's anonymous memory.
 const SAMPLE: Duration = Duration::from_secs(1);

@@ -13,7 +13,7 @@ pub(super) struct MergeTarget<'a> {
     pub(super) left_out: Vec<LeftOut>,
 }
 
-/// The named devices, each of which must be mergeable; without names, all devices that are.
+/// Selects the named devices, each of which must be mergeable; without names, all devices that are.
 pub(super) fn select<'a>(
     requested: &[String],
     snapshot: &'a Snapshot,
@@ -29,7 +29,7 @@ pub(super) fn select<'a>(
     }
 }
 
-/// The named devices (without names, all) on which a merge pass is running.
+/// Selects the named devices (without names, all) on which a merge pass is running.
 pub(super) fn select_running<'a>(
     requested: &[String],
     snapshot: &'a Snapshot,

@@ -51,7 +51,7 @@ fn of_all(host: &HostRoot) -> String {
     idle_share(host, COLD).get().map(describe).unwrap_or_default()
 }
 
-/// Why cold memory of processes is unknown.
+/// Says why cold memory of processes is unknown.
 fn of_process(host: &HostRoot, snapshot: &Snapshot, source: &Sources) -> String {
     const NOT: &str = "the kernel shows it for cgroups (--cgroup, --host), not for processes";
     let is_watched = read_targets(host).iter().any(|pid| source.pid.contains(pid));

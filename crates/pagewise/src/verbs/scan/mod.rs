@@ -81,7 +81,7 @@ fn show(
 }
 
 /// The effective memory of the machine if the zram device that findings recommend were full of
-/// pages like these.
+/// pages like the sampled ones.
 fn effective(snapshot: &Snapshot, estimates: &[Estimate]) -> Option<Effective> {
     let (ram, whole) = (snapshot.memory.total.get()?, estimates.first()?);
     let algorithm = whole.algorithms.first()?;
@@ -92,7 +92,7 @@ fn effective(snapshot: &Snapshot, estimates: &[Estimate]) -> Option<Effective> {
     pagewise_pages::effective::effective(whole, algorithm, ram, size)
 }
 
-/// The first estimate is the one of all parts together.
+/// Estimates, of which the first is that of all parts together.
 type Estimates = Vec<Estimate>;
 
 /// Scans for `report`: a small sample of the largest processes that this user may read.

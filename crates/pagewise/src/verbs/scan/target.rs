@@ -86,7 +86,7 @@ pub(super) fn choice(args: &Scan) -> Choice {
 /// deviation of the sizes is one and a half times their mean.
 const SIZED: u64 = 20_000;
 
-/// How many of `population` pages to compress.
+/// How many of `population` pages to compress in a scan.
 pub(super) fn sample_size(args: &Scan, population: Pages) -> u64 {
     let choice = match args.sample {
         _ if !args.duplicates => Choice::Exact,

@@ -20,9 +20,9 @@ pub(super) struct Rules<'a> {
     pub(super) question: &'a Question,
     pub(super) dump: Option<&'a Dump>,
     pub(super) shown: &'a PageBar,
-    /// The pages that are compressed, not only read.
+    /// Draws the pages that are compressed, not only read.
     pub(super) lot: RandomDraw,
-    /// Number of pages for which each thread may keep eight bytes.
+    /// Number of pages for which each thread may keep a hash of eight bytes.
     pub(super) most_kept: usize,
 }
 
@@ -92,8 +92,8 @@ fn kind(kind: PageKind) -> MemoryKind {
     }
 }
 
-/// Number of pages for which eight bytes may be kept: they fill a quarter of the available memory
-/// less 32 MiB.
+/// Number of pages for which a hash of eight bytes may be kept: they fill a quarter of the
+/// available memory less 32 MiB.
 pub(super) fn room(snapshot: &Snapshot) -> usize {
     const LEAST: u64 = 1 << 20;
     const BESIDES: u64 = 32 << 20;

@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Maximum bytes of the counter command's output; more is not a number.
 const MOST: u64 = 1 << 16;
 
-/// Runs the command once before anything else, and returns an error if it prints no number.
+/// Runs the counter command once before anything else, and returns an error if it prints no number.
 pub(super) fn try_counter(counter: &str) -> anyhow::Result<()> {
     if read_counter(counter).is_some() {
         return Ok(());

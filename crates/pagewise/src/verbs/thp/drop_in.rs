@@ -14,7 +14,7 @@ use pagewise_terminal::{Outcome, output};
 use super::run::{Switch, inspect, variables};
 use crate::cli::DropInArgs;
 
-/// The properties that `systemctl show` prints of the unit.
+/// The properties that `systemctl show` prints of the systemd unit.
 #[derive(Debug, Default, PartialEq)]
 struct Unit {
     /// The systemd unit's name with its suffix.
@@ -87,7 +87,7 @@ fn parse(shown: &str) -> Unit {
     unit
 }
 
-/// Parses `A=1 "B=2 3"`, as systemd prints variables.
+/// Parses the environment variables of a unit as systemd prints them: `A=1 "B=2 3"`.
 fn variables_of(all: &str) -> Vec<(String, String)> {
     let mut words = vec![String::new()];
     let (mut is_quoted, mut letters) = (false, all.chars());

@@ -21,7 +21,7 @@ use pagewise_terminal::{Global, output};
 
 use super::{VARIABLE, collapse};
 
-/// The longest sleep, so that Ctrl-C is noticed in time.
+/// The longest sleep between two passes, so that Ctrl-C is noticed in time.
 const PIECE: Duration = Duration::from_millis(100);
 /// Time limit for reading one process's environment: it is in the process's memory, and the
 /// process's mmap lock may be held.
@@ -38,7 +38,8 @@ pub(super) struct OptedIn {
 }
 
 impl OptedIn {
-    /// Collapses once, or with --watch repeatedly until Ctrl-C.
+    /// Collapses the memory of the programs that opted in once, or with --watch repeatedly until
+    /// Ctrl-C.
     pub(super) fn run(
         global: &Global,
         host: &Recording,
@@ -105,7 +106,8 @@ impl OptedIn {
         }
     }
 
-    /// Returns an error if every container failed. No container that opted in is not an error.
+    /// Returns an error if the collapse failed for every container. No container that opted in is
+    /// not an error.
     fn end(self) -> anyhow::Result<Self> {
         if self.units.is_empty() && !self.troubled.is_empty() {
             let why = self.troubled.into_values().collect::<Vec<_>>().join("; ");

@@ -64,7 +64,7 @@ impl Pools {
         Ok(())
     }
 
-    /// Frees the pages, then restores the sizes of the pools.
+    /// Frees the mapped pages, then restores the sizes of the pools.
     pub(super) fn end(mut self) {
         self.memory.clear();
         if let Some(loans) = self.loans.take() {

@@ -23,7 +23,7 @@ use crate::again;
 /// Maximum bytes of a verb's document; none of pagewise's own is larger.
 const LONGEST: u64 = 64 << 20;
 
-/// A document in memory, for a verb that reads a file.
+/// A document in memory, which is passed to a verb that reads a file.
 pub(super) struct Passed(File);
 
 impl Passed {

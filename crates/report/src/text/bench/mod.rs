@@ -98,7 +98,8 @@ fn coarse(noise: &Noise) -> Option<f64> {
     noise.clock_step_ns.filter(|step| *step > 500.0)
 }
 
-/// A spread, or CPU use of other processes, above this share is printed as a warning.
+/// A spread of the measurements, or CPU use of other processes, above this share is printed as a
+/// warning.
 const RESTLESS: f64 = 0.2;
 
 fn noise(page: &mut Page, noise: &Noise) {

@@ -12,7 +12,7 @@ use super::super::words::plural;
 use super::time;
 use crate::phrases::{change_and_interval, effect};
 
-/// The name of the store, as in the table.
+/// The name of the kind of swap store, as in the table.
 pub(super) fn name(kind: StoreKind) -> &'static str {
     match kind {
         StoreKind::Zram => "zram",

@@ -11,11 +11,11 @@ use super::super::{bars, pressure, thp};
 use super::{FACTS, fact, fact_line, render};
 use crate::live::{LiveFrame, LiveWindow};
 
-/// Number of cells of a bar next to numbers.
+/// Number of cells of a bar that stands next to numbers.
 const BAR: usize = 8;
-/// Bars need a window with at least this many columns.
+/// Minimum number of columns of a window that shows bars.
 const BARS: usize = 60;
-/// The bar of memory and its legend need a window with at least this many lines.
+/// Minimum number of lines of a window that shows the bar of memory and its legend.
 const HIGH: usize = 20;
 /// Maximum number of swap tiers shown.
 const TIERS: usize = 4;
@@ -234,7 +234,7 @@ fn huge_pages(page: &mut Page, snapshot: &Snapshot) {
     }
 }
 
-/// A fact of at most two lines.
+/// Adds a label with a text of at most two lines.
 fn print_wrapped(page: &mut Page, label: &str, text: &str, window: LiveWindow) {
     let mut lines = wrap(text, window.width.saturating_sub(FACTS).max(1));
     if lines.len() > 2 {

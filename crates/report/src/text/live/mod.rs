@@ -18,7 +18,7 @@ use crate::live::{LiveFrame, LiveOrder, LiveView, LiveWindow};
 
 /// Column at which the content of labelled facts starts.
 const FACTS: usize = 10;
-/// In windows with fewer lines there is no table until a row is selected.
+/// In windows with fewer lines than this there is no table until a row is selected.
 const LOW: usize = 14;
 
 /// The lines of a frame, at most as many as the window has.
@@ -26,7 +26,7 @@ pub fn live(frame: &LiveFrame<'_>, window: LiveWindow) -> Vec<String> {
     live_with_rows(frame, window).0
 }
 
-/// The lines of a frame, and the number of rows of processes or groups that fit.
+/// The lines of a frame, and the number of rows of processes or cgroups that fit.
 pub fn live_with_rows(frame: &LiveFrame<'_>, window: LiveWindow) -> (Vec<String>, usize) {
     let mut rows = 0;
     if window.height == 0 || window.width == 0 {

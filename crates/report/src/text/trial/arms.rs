@@ -29,7 +29,7 @@ pub(super) fn heading(page: &mut Page, tried: &TrialReport<'_>) {
     page.gap();
 }
 
-/// A row for each arm, then the medians.
+/// Prints a row for each arm, then the medians.
 pub(super) fn print(page: &mut Page, tried: &TrialReport<'_>) {
     let trial = tried.trial;
     let first = trial.arms.first().map_or("a", |arm| &arm.name);
@@ -78,7 +78,7 @@ fn medians(page: &mut Page, trial: &Trial) {
     }
 }
 
-/// A column for each name, in several tables if they do not fit into one.
+/// Prints a table with a column for each name, or several if they do not fit into one.
 pub(super) fn beside(page: &mut Page, title: &str, names: &[&str], rows: &[(String, Vec<String>)]) {
     const LABEL: usize = 26;
     let cells = rows.iter().flat_map(|(_, cells)| cells.iter().map(|cell| cell.chars().count()));
@@ -98,8 +98,8 @@ pub(super) fn beside(page: &mut Page, title: &str, names: &[&str], rows: &[(Stri
     }
 }
 
-/// The differences of an arm to the first; metrics without a difference in one line. Its medians
-/// are in the table above.
+/// Prints the differences of an arm to the first; metrics without a difference in one line. Its
+/// medians are in the table above.
 pub(super) fn differences(page: &mut Page, trial: &Trial, other: &ArmPair<'_>) {
     if trial.dropped.iter().any(|dropped| dropped.arm == other.arm) {
         return;

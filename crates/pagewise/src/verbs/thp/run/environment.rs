@@ -9,11 +9,11 @@
 use super::Switch;
 use super::program::Allocator;
 
-/// The limit on the number of arenas of glibc's malloc.
+/// The variable that limits the number of arenas of glibc's malloc.
 pub(super) const ARENAS: &str = "MALLOC_ARENA_MAX";
 
-/// A variable, its words for on and off, the word that shows that the user has already decided, and
-/// the separator between words.
+/// A variable that controls an allocator, its words for on and off, the word that shows that the
+/// user has already decided, and the separator between words.
 struct Row {
     name: &'static str,
     on: Option<&'static str>,

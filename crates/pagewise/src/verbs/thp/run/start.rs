@@ -73,7 +73,7 @@ fn hand_on(child: &Child, signal: i32) {
     }
 }
 
-/// The exit status that a shell would report.
+/// The exit status that a shell would report for the command.
 fn as_shell(status: ExitStatus) -> u8 {
     match (status.code(), status.signal()) {
         (Some(code), _) => u8::try_from(code).unwrap_or(exit::FAILED),
