@@ -60,7 +60,7 @@ impl Add for ObservedEffect {
         }
     }
 
-    /// Less is better.
+    /// Adds the change of a pressure to what became better or worse: less is better.
     fn add_pressure(&mut self, change: &PressureChange) {
         let (Some(then), Some(now)) = (change.before.get(), change.after.get()) else { return };
         if !change.name.starts_with("cpu") && differs(then.get(), now.get(), LEAST_PRESSURE) {
@@ -69,7 +69,7 @@ impl Add for ObservedEffect {
         }
     }
 
-    /// Less is better.
+    /// Adds the change of a rate to what became better or worse: less is better.
     fn add_rate(&mut self, change: &ActivityChange) {
         let own = change.before.zip(change.after);
         let boots = || change.since_boot.map(|[then, now]| (then, now));

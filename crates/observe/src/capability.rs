@@ -44,7 +44,7 @@ enum ProbeAnswer {
     There(Evidence),
     Denied(Evidence),
     NotThere(Evidence),
-    /// The probe has no file to check on this host.
+    /// The probe has no file to check on this host: the kernel configuration decides.
     Untold,
 }
 

@@ -83,7 +83,7 @@ impl<'a> Disks<'a> {
     }
 }
 
-/// The answer if there is no disk, with the reason.
+/// The answer if no disk holds the swap area, with the reason.
 pub(crate) fn nowhere(why: &'static str, source: &Source) -> Disk {
     let name = Reading::absent(why, source.clone());
     Disk { file_system: name.clone(), ..unknown(&name) }

@@ -49,7 +49,8 @@ fn hypervisor_flag(host: &HostRoot) -> Option<bool> {
     Some(words(flags).any(|flag| flag == b"hypervisor"))
 }
 
-/// Xen's first domain (dom0) runs on the physical machine.
+/// The hypervisor of a Xen guest. Xen's first domain (dom0) is no guest: it runs on the physical
+/// machine.
 fn xen(host: &HostRoot) -> Option<Reading<Name>> {
     const PATH: &str = "sys/hypervisor/type";
     if line(host, PATH)? != "xen" {

@@ -101,7 +101,7 @@ impl<'a> Context<'a> {
                 .any(|group| matches!(group.path.as_str(), "/init.scope" | "/system.slice"))
     }
 
-    /// Why nothing on this host can be changed from here; `None` if something can.
+    /// Why a plan cannot change anything on this host; `None` if it can.
     pub(crate) fn nothing_to_change(&self) -> Option<String> {
         if let Some(kind) = self.host.host.container.value() {
             return Some(format!(

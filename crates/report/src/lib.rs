@@ -62,7 +62,7 @@ pub struct ScanReport<'a> {
 pub struct Benched<'a> {
     /// What was read of the host.
     pub snapshot: &'a Snapshot,
-    /// The measurements and the conclusions.
+    /// The measurements of `bench`, and the conclusions from them.
     pub benchmark: &'a Benchmark,
     /// What pagewise itself used for measuring: time and memory.
     pub cost: Cost,
@@ -231,7 +231,7 @@ pub struct LedgerUpdate {
 pub struct LedgerReport<'a> {
     /// What was read of the host.
     pub snapshot: &'a Snapshot,
-    /// Measurements and hit rates.
+    /// The ledger: measurements of predicted gains, and how often the predictions came true.
     pub ledger: &'a pagewise_model::plan::Ledger,
     /// What pagewise itself used for reading: time and memory.
     pub cost: Cost,

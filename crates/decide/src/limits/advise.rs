@@ -131,8 +131,9 @@ fn in_trouble(circumstances: &Circumstances<'_>, group: &Cgroup) -> Option<Limit
 const HOLDS_NO_MORE: &str = "how much it would use with a higher limit is not known, as it never got more: \
                              raise the limit and run this again";
 
-/// Kills before the interval, whose time the counter does not show. They are relevant for the
-/// present limit only if the peak of the group reached it.
+/// The advice that the limit is too low because of kills before the interval, whose time the
+/// counter does not show. They are relevant for the present limit only if the peak of the group
+/// reached it.
 fn was_killed(circumstances: &Circumstances<'_>, group: &Cgroup) -> Option<LimitAdvice> {
     let kills = group.events.oom_kill.get().filter(|&kills| kills > 0)?;
     let (limit, peak) = (group.max.get()?.bytes()?, group.peak.get()?);

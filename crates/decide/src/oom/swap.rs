@@ -39,7 +39,8 @@ fn group(host: &Snapshot, kill: &OomKill, memory: &OomGroup) -> Option<String> {
         .or_else(|| describe_swapped(memory))
 }
 
-/// The group's own swap limit, in either version of cgroups.
+/// Describes the group's own swap limit, in either version of cgroups, if it kept the group from
+/// swapping.
 fn by_limit(host: &Snapshot, memory: &OomGroup) -> Option<String> {
     let room = room_now(host);
     let room =

@@ -18,7 +18,8 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// From this share on, `free` overstates the droppable cache by a third.
+/// From this share of the cache in shmem on, in percent, `free` counts a third too much as
+/// droppable.
 const OF_CACHE_PERCENT: f64 = 33.0;
 /// If shmem is a smaller share of RAM than this, in percent, it is not worth a finding.
 const OF_RAM_PERCENT: f64 = 5.0;

@@ -31,11 +31,12 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
 /// (`get_nr_to_scan` in mm/vmscan.c of Linux 6.12).
 struct KeptAnon {
     anon: Bytes,
-    /// The part of the anonymous memory for which there is room in swap.
+    /// How much of the anonymous memory swap has room for.
     room: Bytes,
 }
 
-/// If the part is a smaller share of the limit than this, in percent, a change is not justified.
+/// If anonymous memory is a smaller share of the limit than this, in percent, a change is not
+/// justified.
 const MUCH_PERCENT: f64 = 50.0;
 
 fn kept_anon(interval: &Interval, group: &Cgroup, limit: Bytes) -> Option<KeptAnon> {
@@ -62,7 +63,7 @@ fn finding(interval: &Interval, group: &GroupTrouble<'_>) -> Option<Finding> {
     let limit = group.limit()?;
     let kept = kept_anon(interval, group.limited, limit).filter(|_| group.waits());
     let path = short_group(group.limited.path.as_str());
-    // `memory-grows` reports what fills the limit
+    // the rule `memory-grows` reports what fills the limit
     let is_shown = |(_, trouble): &&(Level, Trouble)| !matches!(trouble, Trouble::Fills { .. });
     let (_, worst) = group.troubles.iter().find(is_shown)?;
     Some(Finding {

@@ -30,7 +30,7 @@ const RESERVED_PERCENT: f64 = 5.0;
 /// extreme; the kernel's default is 0.1 %.
 const GAP_PERCENT: f64 = 10.0;
 const LEAST: Bytes = Bytes::new(1 << 20);
-/// The RAM with which the kernel itself chooses [`LEAST`].
+/// The size of RAM with which the kernel itself reserves [`LEAST`].
 const SMALL: Bytes = Bytes::new(64 << 20);
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {

@@ -145,7 +145,7 @@ fn limit_proof(device: &Zram, failing: Option<&Change>) -> Vec<Evidence> {
     .into_evidence()
 }
 
-/// Failed writes over the interval, if any.
+/// The number of writes to the device that failed over the interval; `None` if none did.
 fn failing(interval: &Interval, device: &Zram) -> Option<Change> {
     let failed = |host: &Snapshot| {
         let same = host.compressed().find(|other| other.name() == device.name());

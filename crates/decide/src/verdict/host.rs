@@ -99,8 +99,8 @@ fn kills(interval: &Interval) -> Option<(Level, Cause<'_>)> {
     let in_group = troubled.iter().flat_map(|group| &group.troubles).map(|(_, trouble)| {
         if let group::Trouble::Kills(kills) = trouble { kills.delta } else { 0 }
     });
-    // the kernel log contains kills in groups before the interval too, so at least this many were
-    // the groups'
+    // Kills because of a cgroup's limit are subtracted: those that the counters of the groups show,
+    // or those in the kernel log if they are more.
     let in_groups = in_group.sum::<u64>().max(recent.groups.len() as u64);
     kills.delta = kills.delta.saturating_sub(in_groups);
     (kills.delta > 0).then_some((Level::Critical, Cause::Kills(kills)))

@@ -38,10 +38,10 @@ pub(super) enum FileAnswer {
 /// Maximum number of helper processes for one call. Each after the first is needed because a file
 /// was stuck or a helper ended.
 const MAX_HELPERS: usize = 8;
-/// Bounds of the time limit of one file, which is four times its expected cost.
+/// Bounds of the time limit for reading one file, which is four times the expected time.
 const LEAST_PATIENCE: Duration = Duration::from_millis(50);
 const MOST_PATIENCE: Duration = Duration::from_secs(10);
-/// Lower bound of the time after which all helpers are given up, for small budgets.
+/// Lower bound of the time after which all helper processes are given up, for small time budgets.
 const LEAST_GRACE: Duration = Duration::from_millis(100);
 
 /// Reads the files in the given order, which should be the cheapest first. Answers have the same

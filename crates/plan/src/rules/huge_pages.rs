@@ -74,7 +74,7 @@ fn add_bloat_guard(context: &Context<'_>, draft: &mut Draft) {
     draft.set(context, request);
 }
 
-/// How long khugepaged sleeps between its passes.
+/// Adds the setting of how long khugepaged sleeps between its passes.
 fn add_scan_sleep(context: &Context<'_>, draft: &mut Draft) {
     const ID: &str = "thp-coverage";
     let Some(to) = context.advised_write(ID, &format!("{FOLDER}/scan_sleep_millisecs")) else {

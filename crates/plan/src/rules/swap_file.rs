@@ -33,7 +33,7 @@ const PATH: &str = "/var/pagewise-swap-0";
 const UNIT: &str = r"/etc/systemd/system/var-pagewise\x2dswap\x2d0.swap";
 const LINK: &str = r"/etc/systemd/system/swap.target.wants/var-pagewise\x2dswap\x2d0.swap";
 const WHAT: &str = "add a swap file";
-/// The file has half the size of RAM, within these bounds.
+/// Bounds of the size of the swap file, in bytes: it has half the size of RAM within them.
 const SMALLEST: u64 = 512 << 20;
 const LARGEST: u64 = 8 << 30;
 /// The swap file uses at most this fraction of the free disk space (1/4).

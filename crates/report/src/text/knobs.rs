@@ -6,7 +6,8 @@ use pagewise_model::{KnobScope, KnobValue, Name, SettableKnob};
 use super::kit::{Line, Page, Role};
 use super::words::spell_reading;
 
-/// The columns at which the value and the accepted values begin.
+/// The columns of the page at which a setting's value, its accepted values and its description
+/// begin.
 const VALUE: usize = 38;
 const ACCEPTS: usize = 52;
 const ABOUT: usize = 4;

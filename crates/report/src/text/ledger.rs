@@ -96,7 +96,7 @@ fn shown_interval(ends: Ends<f64>) -> String {
 
 fn row(table: &mut Table, entry: &LedgerEntry) {
     let LedgerEntry { metric, predicted, interval, before, measured, hit, .. } = entry;
-    // without fractions of a second
+    // the time without fractions of a second
     let time = entry.time.as_deref().map_or(NONE, |time| time.get(..19).unwrap_or(time));
     table.row(vec![
         time.replace('T', " ").into(),

@@ -300,8 +300,8 @@ pub fn compare(trials: (&Trial, &Trial), metrics: &[Replicated], look: TextStyle
     render(look, |page| compare::print(page, trials, metrics))
 }
 
-/// The result of experiments with identical arms: false positives and detectable effects on this
-/// machine.
+/// The output of `lab selftest`: the result of trials with identical arms, with false positives and
+/// detectable effects on this machine.
 pub fn selftest(found: &SelfTest, look: TextStyle) -> String {
     render(look, |page| selftest::print(page, found))
 }

@@ -123,7 +123,7 @@ fn lru(host: &Snapshot) -> Lru {
     }
 }
 
-/// The lists that classic reclaim chooses from.
+/// The sizes of the lists that classic reclaim chooses from: anonymous and file pages.
 #[derive(Debug, Clone, Copy)]
 struct Lists {
     anon: Bytes,

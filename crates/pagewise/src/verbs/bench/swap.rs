@@ -174,7 +174,7 @@ fn ratio(measured: &BenchResults) -> Option<f64> {
     })
 }
 
-/// The winner of the balanced goal, or else the first algorithm.
+/// The algorithm that wins the balanced goal, or else the first of `devices`.
 fn best_device(measured: &BenchResults, devices: &[Compressor]) -> Option<Compressor> {
     let balanced = pagewise_bench::picks::picks(&measured.block).balanced;
     let is_best =
