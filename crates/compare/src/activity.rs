@@ -62,7 +62,7 @@ pub(crate) fn changes(
     changes.filter(is_known).collect()
 }
 
-/// The growth of the sum of these counters between the two readings, and per second.
+/// The growth of the sum of these counters between the two readings, in total and per second.
 fn between(interval: &Interval, counters: &[&str]) -> Option<(u64, f64)> {
     let changes: Option<Vec<Change>> = counters.iter().map(|name| interval.vmstat(name)).collect();
     let changes = changes?;

@@ -9,7 +9,8 @@ use pagewise_model::{
     grouped, shell_quoted,
 };
 
-/// A smaller difference, in percent of the larger value, does not count.
+/// A difference between two readings that is smaller than this, in percent of the larger value,
+/// does not count as an effect.
 const LEAST_PERCENT: f64 = 20.0;
 /// Shares of time below this, in percent, do not count as different.
 const LEAST_PRESSURE: f64 = 1.0;
@@ -34,7 +35,7 @@ pub(crate) fn effect(
     effect
 }
 
-/// Adds a measure to one of the two lists, or to none.
+/// Adds a measure to the list of what became better, to that of what became worse, or to none.
 trait Add {
     fn add(&mut self, is_better: bool, text: String);
     fn add_available(&mut self, before: &Snapshot, change: &SizeChange);
@@ -48,7 +49,8 @@ impl Add for ObservedEffect {
         side.push(text);
     }
 
-    /// More is better.
+    /// Adds the change of available memory to what became better or worse: more is
+    /// better.
     fn add_available(&mut self, before: &Snapshot, change: &SizeChange) {
         let (Some(then), Some(now)) = (change.before.get(), change.after.get()) else { return };
         let total = before.memory.total.get().unwrap_or_default().get();
@@ -58,7 +60,7 @@ impl Add for ObservedEffect {
         }
     }
 
-    /// Less is better.
+    /// Adds the change of a pressure to what became better or worse: less is better.
     fn add_pressure(&mut self, change: &PressureChange) {
         let (Some(then), Some(now)) = (change.before.get(), change.after.get()) else { return };
         if !change.name.starts_with("cpu") && differs(then.get(), now.get(), LEAST_PRESSURE) {
@@ -67,7 +69,7 @@ impl Add for ObservedEffect {
         }
     }
 
-    /// Less is better.
+    /// Adds the change of a rate to what became better or worse: less is better.
     fn add_rate(&mut self, change: &ActivityChange) {
         let own = change.before.zip(change.after);
         let boots = || change.since_boot.map(|[then, now]| (then, now));
@@ -94,8 +96,8 @@ fn per_second(rate: f64, page: Option<Bytes>) -> String {
     }
 }
 
-/// The command of an experiment with the changed settings: those that have a single instance and
-/// can be changed temporarily.
+/// The command of an experiment that compares the changed settings: those that have a single
+/// instance and can be changed temporarily.
 pub(crate) fn trial(before: &Snapshot, settings: &[SettingChange]) -> Option<String> {
     let (mut a, mut b) = (String::new(), String::new());
     for change in settings.iter().filter(|change| can_be_lent(before, change)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Cgroups that changed.
+//! Finds the cgroups that changed between two readings.
 
 use std::collections::HashMap;
 
@@ -10,10 +10,11 @@ use pagewise_model::{
 use crate::memory::share_of_time;
 use crate::names::Matching;
 
-/// A smaller change in bytes is noise.
+/// If memory and swap of a cgroup changed by fewer bytes than this, it is noise.
 const LEAST: u64 = 1 << 20;
 
-/// The changes, largest first, and the number of groups that could not be matched.
+/// The cgroups that changed, the largest change first, and the number of groups that could not be
+/// matched.
 pub(crate) fn changes(interval: &Interval, matching: &Matching) -> (Vec<GroupChange>, usize) {
     let Some(start) = interval.start.as_deref() else { return (Vec::new(), 0) };
     let mut later: HashMap<&Name, &Cgroup> =
@@ -83,7 +84,7 @@ fn wait_share(then: &Cgroup, now: &Cgroup, seconds: f64) -> Option<Percent> {
     Some(share_of_time(Micros::new(grown), seconds))
 }
 
-/// The number of bytes by which memory and swap changed.
+/// The number of bytes by which memory and swap of the cgroup changed.
 fn moved_bytes(change: &GroupChange) -> u64 {
     let moved = |before: &Reading<Bytes>, after: &Reading<Bytes>| {
         let size = |reading: &Reading<Bytes>| reading.get().unwrap_or_default().get();

@@ -30,7 +30,7 @@ use names::{Matching, Naming};
 pub struct Compared {
     /// The changes.
     pub comparison: Comparison,
-    /// The interval from the end of the first to the end of the second.
+    /// The interval from the end of the first interval to the end of the second.
     pub interval: Interval,
 }
 

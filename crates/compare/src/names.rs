@@ -14,11 +14,13 @@ use crate::relation::is_hashed;
 /// How the names of the two hosts relate to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Naming {
-    /// Equal names mean the same thing: both are from one recording, or both were read directly.
+    /// Equal names mean the same thing: both readings are from one recording, or both were made
+    /// directly.
     One,
-    /// Each is a separate recording: only names that are not numbered can be compared.
+    /// Each reading is from a separate recording: only names that are not numbered can be compared.
     Numbered,
-    /// One is a recording, the other was read directly: a name in one may be a number in the other.
+    /// One reading is from a recording, the other was made directly: a name in one may be a number
+    /// in the other.
     Mixed,
 }
 
@@ -38,9 +40,10 @@ impl Naming {
 #[derive(Debug)]
 pub(crate) struct Matching {
     naming: Naming,
-    /// Ids of processes that are the same on both.
+    /// Ids of processes that are the same on both hosts.
     pub(crate) processes: BTreeSet<u32>,
-    /// Paths of cgroups before → after, for those whose names may differ.
+    /// Paths of cgroups whose names may differ: from the path on the first host to that on the
+    /// second.
     groups: BTreeMap<Name, Name>,
 }
 
@@ -67,8 +70,9 @@ impl Matching {
         }
     }
 
-    /// Matches both paths and all their ancestors. A process that moved between two cgroups would
-    /// match two different ones, so the paths must be alike, and an earlier match is kept.
+    /// Matches two paths of cgroups, and all their ancestors. A process that moved between two
+    /// cgroups would match two different ones, so the paths must be alike, and an earlier match is
+    /// kept.
     fn match_groups(&mut self, before: &str, after: &str) {
         if self.naming == Naming::One || !are_alike(before, after) {
             return;
@@ -82,8 +86,8 @@ impl Matching {
         }
     }
 
-    /// The path on the second host of a cgroup of the first, if it exists; `None` if that cannot be
-    /// determined.
+    /// The path on the second host of a cgroup of the first, if the cgroup exists there; `None` if
+    /// that cannot be determined.
     pub(crate) fn group_after(
         &self,
         path: &Name,
@@ -113,8 +117,8 @@ impl Matching {
     }
 }
 
-/// Whether it is the same process (the ids are equal): the same start time or, if that was not
-/// recorded, the same name.
+/// Whether two processes with equal ids are the same process: they have the same start time or, if
+/// that was not recorded, the same name.
 fn is_same(before: &Process, after: &Process) -> bool {
     match (before.start_time.get(), after.start_time.get()) {
         (Some(one), Some(other)) => one == other,
@@ -126,7 +130,8 @@ fn is_numbered_path(path: &str) -> bool {
     path.split('/').any(is_numbered_group)
 }
 
-/// `cg-3`, `cg-3.service`, `docker-cg-3.scope`.
+/// Whether a component of a cgroup's path is a name that a recording numbered: `cg-3`,
+/// `cg-3.service`, `docker-cg-3.scope`.
 fn is_numbered_group(part: &str) -> bool {
     part.split_once("cg-").is_some_and(|(before, rest)| {
         let end = rest.find('.').unwrap_or(rest.len());

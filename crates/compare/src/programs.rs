@@ -7,7 +7,7 @@ use pagewise_model::{Bytes, Interval, Name, Presence, Process, ProgramChange};
 
 use crate::names::Matching;
 
-/// A smaller change in bytes is noise.
+/// If memory and swap of a program changed by fewer bytes than this, it is noise.
 const LEAST: u64 = 1 << 20;
 
 /// The changes, largest first.
@@ -29,7 +29,7 @@ pub(crate) fn changes(interval: &Interval, matching: &Matching) -> Vec<ProgramCh
     changes
 }
 
-/// A process that exists at both times.
+/// The change of a process that exists at both times.
 fn one(then: &Process, now: &Process) -> ProgramChange {
     let cpu = now.cpu_time.get().zip(then.cpu_time.get());
     let cpu = cpu.and_then(|(now, then)| now.get().checked_sub(then.get()));
@@ -91,7 +91,7 @@ fn namesakes(name: &Name, before: &[&Process], after: &[&Process]) -> ProgramCha
     }
 }
 
-/// The number of bytes by which resident memory and swap changed.
+/// The number of bytes by which resident memory and swap of the program changed.
 fn moved_bytes(change: &ProgramChange) -> u64 {
     let moved = |before: Option<Bytes>, after: Option<Bytes>| {
         before.unwrap_or_default().get().abs_diff(after.unwrap_or_default().get())

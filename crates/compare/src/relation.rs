@@ -12,7 +12,7 @@ use pagewise_model::{
     Bytes, Millis, Name, Process, Quantity, Reading, Relation, Snapshot, duration,
 };
 
-/// The relation, and the reasons for it.
+/// How two readings are related (for example the same boot), and the reasons for that conclusion.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) relation: Relation,
@@ -22,13 +22,15 @@ pub(crate) struct Found {
 /// Maximum error of clocks that are adjusted gradually, as a share of the time between the
 /// readings: the kernel slews a clock by at most 500 ppm.
 const SLEWED: f64 = 0.0005;
-/// A clock may have been set by this many seconds in addition.
+/// By how many seconds, in addition to slow adjustments, a clock may have been set.
 const SET: f64 = 2.0;
-/// This many processes with equal ids and start times are no coincidence.
+/// If this many processes have equal ids and start times, both readings are from the same boot.
 const SHARED: usize = 3;
-/// Processes started by the boot itself have similar start times in every boot.
+/// Processes that start within this time after boot do not identify a boot: their start times are
+/// similar in every boot.
 const AFTER_BOOT: Millis = Millis::new(20_000);
-/// The total RAM differs slightly between kernels.
+/// Sizes of RAM that differ by less than this, in percent, may be from the same machine: the total
+/// differs slightly between kernels.
 const RAM_PERCENT: f64 = 2.0;
 
 pub(crate) fn relation(before: &Snapshot, after: &Snapshot) -> Found {
@@ -70,12 +72,13 @@ fn same_boot_id(before: &Snapshot, after: &Snapshot) -> Option<Found> {
     })
 }
 
-/// Recordings keep 16 hexadecimal digits of a boot id; the kernel writes a UUID with hyphens.
+/// Whether the boot id is from a recording, which keeps 16 hexadecimal digits; the kernel writes a
+/// UUID with hyphens.
 pub(crate) fn is_hashed(boot_id: &Name) -> bool {
     !boot_id.as_str().contains('-')
 }
 
-/// Whether the second was read after the first, as far as is known.
+/// Whether the second reading was made after the first, as far as their times are known.
 fn is_later(before: &Snapshot, after: &Snapshot) -> bool {
     after.taken.monotonic_seconds > before.taken.monotonic_seconds
 }
@@ -149,14 +152,14 @@ pub(crate) fn other_kernel<'a>(
     (version(kernels.0) != version(kernels.1)).then_some(kernels)
 }
 
-/// The numeric part of a kernel release: recordings contain no more.
+/// The numeric part of a kernel release; recordings contain no more of it.
 fn version(release: &Name) -> &str {
     let text = release.as_str();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     text[..end].trim_end_matches('.')
 }
 
-/// Evidence that the two were booted at different times. Processes that exist in both prove the
+/// Evidence that the two readings are from different boots. Processes that exist in both prove the
 /// same boot even if the clock was set in between.
 fn another_start(before: &Snapshot, after: &Snapshot, shared: usize) -> Option<String> {
     if shared >= SHARED {
@@ -172,7 +175,8 @@ fn another_start(before: &Snapshot, after: &Snapshot, shared: usize) -> Option<S
         .then(|| format!("the second was booted {} {order} the first", duration::rough(apart)))
 }
 
-/// Evidence from counters that only grow while a kernel runs.
+/// Evidence of different boots: a counter that only grows while a kernel runs is smaller in the
+/// second reading.
 fn went_back(before: &Snapshot, after: &Snapshot) -> Option<String> {
     let is_less = |name: &&&str| {
         let (one, other) = (before.vmstat.get(name).get(), after.vmstat.get(name).get());

@@ -54,7 +54,7 @@ fn list_changes(
     }
 }
 
-/// Boot parameters about memory.
+/// Boot parameters about memory, with their values.
 fn parameters(host: &Snapshot) -> BTreeMap<String, Name> {
     let all = host.configuration.by(Mechanism::CommandLine);
     all.map(|it| (it.target.to_string(), Name::from(it.wanted()))).collect()
@@ -86,8 +86,9 @@ fn described_device(device: &Zram) -> Name {
 const SHOWN_ELSEWHERE: [&str; 4] =
     ["cgroup.memory.peak", "cgroup.memory.swap.peak", "zram.disksize", "zram.comp_algorithm"];
 
-/// Compares writable settings. Of settings with several instances only those that exist at both
-/// times: a new device is one change, and not one for each of its settings.
+/// Compares writable settings. Of settings with several instances (such as one per device) only
+/// instances that exist at both times are compared: a new device is one change, and not one for
+/// each of its settings.
 fn knobs(
     changes: &mut Vec<SettingChange>,
     before: &Snapshot,
@@ -125,7 +126,7 @@ fn instance_after(
     }
 }
 
-/// The value, or that the setting does not exist; `None` if unknown.
+/// The value of a setting, or that the setting does not exist; `None` if unknown.
 fn value(reading: &KnobReading) -> Option<Option<Name>> {
     match &reading.live.outcome {
         Outcome::Value(_) => Some(reading.active().map(Name::from)),

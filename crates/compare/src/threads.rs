@@ -28,7 +28,7 @@ pub(crate) fn changes(interval: &Interval, relation: Relation) -> Vec<ThreadChan
     THREADS.into_iter().map(change).filter(is_known).collect()
 }
 
-/// The sum over all threads of a kind; unknown if it is unknown for one of them.
+/// The sum of CPU time over all threads of a kind; unknown if it is unknown for one of them.
 fn cpu_time(host: &Snapshot, kind: &str) -> Reading<Nanos> {
     let is_it = |thread: &&KernelThread| thread.name.as_str().starts_with(kind);
     let mut sum = Reading::not_read();

@@ -12,26 +12,26 @@ const MOST_CPU: f64 = 20.0;
 /// Maximum share of time, in percent, in which at least one task waits for memory.
 const MOST_MEMORY: f64 = 1.0;
 
-/// Why a pass should not run now.
+/// Why a merge pass should not run now.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Unrest {
-    /// Tasks are waiting.
+    /// Tasks are waiting for a resource, as PSI shows.
     Waits {
-        /// The resource they wait for.
+        /// The resource that tasks wait for.
         resource: &'static str,
-        /// Share of the last ten seconds, in percent.
+        /// Share of the last ten seconds in which a task waited, in percent.
         percent: f64,
-        /// The maximum at which a pass may run.
+        /// The maximum share, in percent, at which a merge pass may run.
         most: f64,
     },
-    /// The pressure cannot be read.
+    /// Whether the machine is calm is unknown, because its pressure cannot be read.
     Unknown {
-        /// The file that would show it.
+        /// The PSI file that would show whether tasks wait.
         path: String,
     },
 }
 
-/// The reason why a pass should not run now; `None` if it may.
+/// The reason why a merge pass should not run now; `None` if it may.
 #[must_use]
 pub fn unrest(psi: &Psi) -> Option<Unrest> {
     let averages =

@@ -8,7 +8,7 @@ use pagewise_model::{Driver, Interval, Limit, Snapshot, Zram};
 
 use crate::text::{quoted, writes_and};
 
-/// Shows the device's usage; `columns` are those of zramctl.
+/// Command that shows the device's usage; `columns` are those of zramctl.
 pub(crate) fn show_device(device: &Zram, columns: &str) -> String {
     match (device.driver, columns) {
         (Driver::Zram, "") => "zramctl".to_owned(),
@@ -20,7 +20,7 @@ pub(crate) fn show_device(device: &Zram, columns: &str) -> String {
     }
 }
 
-/// Sets the recommended size and algorithm.
+/// Command that sets the recommended size and algorithm of a zram device.
 pub(crate) fn set_size(host: &Snapshot, device: &Zram) -> String {
     let mib = size_mib(host);
     let algorithm = algorithm(device).map(|name| quoted(name.as_str()));
@@ -40,7 +40,7 @@ pub(crate) fn set_size(host: &Snapshot, device: &Zram) -> String {
     }
 }
 
-/// Resets the device, which discards its size and content.
+/// Command that resets the device, which discards its size and content.
 pub(crate) fn reset(device: &Zram) -> String {
     let name = device.name();
     match device.driver {
@@ -49,7 +49,7 @@ pub(crate) fn reset(device: &Zram) -> String {
     }
 }
 
-/// Raises the protection of a unit, at once and permanently.
+/// Command that raises the memory protection of a systemd unit, at once and permanently.
 pub(crate) fn set_property(raised: &Protection) -> String {
     let (property, size) = (raised.property, raised.size.get().div_ceil(1 << 20));
     let undo = match raised.now {
@@ -62,8 +62,8 @@ pub(crate) fn set_property(raised: &Protection) -> String {
     )
 }
 
-/// Measures zram against zswap with a program of the user, if the Readings are not sufficient to
-/// choose one.
+/// Command that measures zram against zswap with a program of the user, if the Readings are not
+/// sufficient to choose one.
 pub(crate) fn open_trial(interval: &Interval) -> Option<String> {
     let decision = decide_swap(interval, &SwapEvidence::default());
     decision.trial.filter(|_| decision.choice.is_none())

@@ -12,15 +12,15 @@ use crate::text::{put, short};
 /// A rule that needs page contents.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ContentsRule {
-    /// Stable name; the `id` of its findings.
+    /// Stable name of the rule; the `id` of its findings.
     pub(crate) id: &'static str,
-    /// What it detects, in a sentence.
+    /// What the rule detects, in a sentence.
     pub(crate) doc: &'static str,
-    /// The function that detects it; the first estimate covers all pages that were sampled.
+    /// The function that applies the rule; the first estimate covers all pages that were sampled.
     look: fn(&Interval, &[Estimate]) -> Vec<Finding>,
 }
 
-/// Every rule that needs contents.
+/// Every rule that needs page contents.
 pub(crate) static CONTENTS_RULES: &[ContentsRule] = &[THP_BLOAT];
 
 /// All findings that follow from the sampled pages.
@@ -28,7 +28,8 @@ pub fn diagnose_contents(interval: &Interval, estimates: &[Estimate]) -> Vec<Fin
     CONTENTS_RULES.iter().flat_map(|rule| (rule.look)(interval, estimates)).collect()
 }
 
-/// Whether a sample of page contents could give a finding here; otherwise it is not worth its cost.
+/// Whether a sample of page contents could give a finding on this host; otherwise it is not worth
+/// its cost.
 pub fn contents_may_tell(interval: &Interval) -> bool {
     huge_share(&interval.end).is_some_and(|share| share.get() >= WORTH_PERCENT)
 }
@@ -57,9 +58,10 @@ const THP_BLOAT: ContentsRule = ContentsRule {
     look: look_for_bloat,
 };
 
-/// Share of RAM below which huge pages, or the zeros in them, do not matter.
+/// Share of RAM, in percent, below which huge pages, or the zeros in them, do not matter.
 const WORTH_PERCENT: f64 = 5.0;
-/// Share of zeros in the memory in huge pages; the usual waste at the ends of heaps is below it.
+/// Share of zeros in the memory in huge pages, in percent, from which on it is waste; the usual
+/// waste at the ends of heaps is below it.
 const WASTED_PERCENT: f64 = 20.0;
 /// Minimum number of sampled pages inside huge pages: with fewer, the error of the share is ± 14 %
 /// or more.
@@ -67,7 +69,7 @@ const SEEN: f64 = 50.0;
 /// Number of standard errors on each side of a 95 % confidence interval.
 const Z: f64 = 1.96;
 
-/// Share of RAM in anonymous huge pages.
+/// Share of RAM that is in anonymous huge pages.
 fn huge_share(host: &Snapshot) -> Option<Percent> {
     host.memory.anon_huge_pages.get()?.percent_of(host.memory.total.get()?)
 }
@@ -141,7 +143,8 @@ struct Waste<'a> {
 }
 
 impl<'a> Waste<'a> {
-    /// `None` if the source has no huge pages or the counts are unknown.
+    /// The zero pages within huge pages that the estimate of one source shows; `None` if the source
+    /// has no huge pages or the counts are unknown.
     #[expect(clippy::cast_precision_loss, reason = "counts of pages: far below 2^52")]
     fn from_estimate(estimate: &'a Estimate) -> Option<Self> {
         let (mapped, zeros) =
@@ -154,7 +157,8 @@ impl<'a> Waste<'a> {
         self.zeros / self.mapped
     }
 
-    /// Lower end of the share's confidence interval (Wilson score interval for a random sample).
+    /// Lower end of the confidence interval of the share of zero pages (Wilson score interval for a
+    /// random sample).
     fn least_share(&self) -> f64 {
         let (p, n, z2) = (self.share(), self.sampled, Z * Z);
         let half = Z * (p * (1.0 - p) / n + z2 / (4.0 * n * n)).sqrt();

@@ -33,18 +33,18 @@ use pagewise_model::{Finding, Interval};
 
 pub use verdict::{judge, only_nodes_are_short};
 
-/// One rule.
+/// A rule: detects one problem of a host and reports it as findings.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
-    /// Stable name; the `id` of its findings.
+    /// Stable name of the rule; the `id` of its findings.
     pub id: &'static str,
-    /// What it detects, in a sentence.
+    /// What the rule detects, in a sentence.
     pub doc: &'static str,
-    /// The function that detects it.
+    /// The function that applies the rule to a host.
     pub diagnose: fn(&Interval) -> Vec<Finding>,
 }
 
-/// Every rule.
+/// Every rule that needs no page contents.
 pub static RULES: &[Rule] = rules::ALL;
 
 /// Rules whose findings a plan may fix: `pagewise plan --only ID` is listed after their own
@@ -56,7 +56,7 @@ pub const PLANNED: &[&str] = &[
     "zram-zswap-stacked", "zram-oversized", "thp-coverage", "thp-bloat-guard-off", "hugetlb-unused", "fragmentation", "extfrag-threshold",
 ];
 
-/// All findings, most severe first, then in the order of [`RULES`].
+/// All findings on this host, most severe first, then in the order of [`RULES`].
 pub fn diagnose(interval: &Interval) -> Vec<Finding> {
     let mut findings: Vec<Finding> =
         RULES.iter().flat_map(|rule| (rule.diagnose)(interval)).collect();

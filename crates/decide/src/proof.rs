@@ -11,12 +11,12 @@ use pagewise_model::{Change, Evidence, Quantity, Reading, Source};
 pub(crate) struct EvidenceList(Vec<Evidence>);
 
 impl EvidenceList {
-    /// An empty list.
+    /// A list without evidence.
     pub(crate) fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a file that contains a single value.
+    /// Adds the value of a file that contains a single value.
     pub(crate) fn value<T: Quantity>(mut self, reading: &Reading<T>) -> Self {
         self.0.extend(reading.evidence());
         self
@@ -48,13 +48,13 @@ impl EvidenceList {
         self
     }
 
-    /// Adds existing evidence.
+    /// Adds evidence that was collected elsewhere.
     pub(crate) fn all(mut self, more: impl IntoIterator<Item = Evidence>) -> Self {
         self.0.extend(more);
         self
     }
 
-    /// The list, for a finding.
+    /// The collected evidence, as a finding holds it.
     pub(crate) fn into_evidence(self) -> Vec<Evidence> {
         self.0
     }

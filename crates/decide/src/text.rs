@@ -7,17 +7,17 @@ const WRITES: &str = "# writes";
 use pagewise_model::{Bytes, Target};
 pub(crate) use pagewise_model::{grouped as count, shell_quoted as quoted};
 
-/// `1 page`, `2 pages`.
+/// Formats a number with its noun in singular or plural: `1 page`, `2 pages`.
 pub(crate) fn count_of(number: u64, one: &str) -> String {
     format!("{} {one}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
-/// A process and its id; the beginning of a long name is cut off.
+/// Formats a process as name and id; the beginning of a long name is cut off.
 pub(crate) fn process(name: &str, pid: u32) -> String {
     format!("{} (pid {pid})", short(name))
 }
 
-/// A rounded duration: `40 seconds`, `7 minutes`.
+/// Formats a rounded duration in its largest unit: `40 seconds`, `7 minutes`.
 pub(crate) fn roughly(seconds: f64) -> String {
     match seconds {
         seconds if seconds < 10.0 => "10 seconds".to_owned(),
@@ -27,7 +27,7 @@ pub(crate) fn roughly(seconds: f64) -> String {
     }
 }
 
-/// A rate in bytes per second.
+/// Formats a rate in bytes per second.
 pub(crate) fn rate(per_second: f64) -> String {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
     let bytes = Bytes::new(per_second.max(0.0) as u64);
@@ -86,7 +86,7 @@ pub(crate) fn writes(command: impl std::fmt::Display) -> String {
     writes_and(command, "until the next boot")
 }
 
-/// The same, with a caution.
+/// A command that changes the machine until the next boot, marked as such and with a caution.
 pub(crate) fn writes_and(command: impl std::fmt::Display, caution: &str) -> String {
     format!("{command}  {WRITES}; {caution}")
 }

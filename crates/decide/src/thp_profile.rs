@@ -6,7 +6,7 @@
 
 use pagewise_model::ThpProfile;
 
-/// Every profile.
+/// Every profile of huge page settings.
 pub static PROFILES: &[ThpProfile] = &[
     ThpProfile {
         name: "kernel",

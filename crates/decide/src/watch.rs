@@ -12,10 +12,10 @@ use pagewise_model::{WatchCourse, WatchPhase, WatchSample};
 const SHARED: u64 = 50;
 /// A collapse counts if it covers more than 1/20 of the memory.
 const COLLAPSED: u64 = 20;
-/// Minimum CPU time in seconds of joined samples.
+/// Minimum CPU time, in seconds, of samples that are joined to one value.
 const LEAST: f64 = 0.05;
 
-/// The course of a program, from samples in order of time.
+/// The course of a watched program, from samples in order of time.
 #[must_use]
 pub fn course(samples: &[WatchSample]) -> WatchCourse {
     let at = |sample: &WatchSample| Some((sample.seconds, covered_share(sample)?));
@@ -35,13 +35,13 @@ fn forks(samples: &[WatchSample]) -> Vec<[f64; 2]> {
     shared.filter_map(ends).collect()
 }
 
-/// Whether a fork shares memory with it.
+/// Whether a fork shares memory with the watched process at this sample.
 fn is_shared(sample: &WatchSample) -> bool {
     let shared = sample.shared.unwrap_or_default().get();
     shared > 0 && shared > sample.coverage.anon.get() / SHARED
 }
 
-/// All phases, in order.
+/// All phases of the watch, in order of time.
 fn phases(samples: &[WatchSample]) -> Vec<WatchPhase> {
     let (mut phases, mut start, mut before) = (Vec::new(), 0, 0);
     for (at, sample) in samples.iter().enumerate() {
@@ -103,12 +103,12 @@ fn used_series(samples: &[WatchSample]) -> Vec<(f64, f64)> {
     found
 }
 
-/// Whether requests are counted.
+/// Whether any sample has a number of requests, from the counter that the user named.
 fn is_counted(samples: &[WatchSample]) -> bool {
     samples.iter().any(|sample| sample.requests.is_some())
 }
 
-/// The usage between two samples; `None` if too little CPU time was used.
+/// The CPU usage between two samples; `None` if too little CPU time was used.
 fn between(before: &WatchSample, after: &WatchSample, counted: bool) -> Option<f64> {
     let cpu = after.cpu_seconds? - before.cpu_seconds?;
     let units = if counted {
@@ -125,7 +125,7 @@ fn covered_share(sample: &WatchSample) -> Option<f64> {
     (all > 0).then(|| huge as f64 / all as f64 * 100.0)
 }
 
-/// The usage in a phase; if blocks were collapsed in it, the usage after that.
+/// The CPU usage in a phase; if blocks were collapsed to huge pages in it, the usage after that.
 fn used_after(samples: &[WatchSample]) -> Option<f64> {
     let counted = is_counted(samples);
     let last = samples.last()?;

@@ -19,24 +19,24 @@ use pagewise_model::{Explanation, Snapshot};
 /// A subject that can be explained.
 #[derive(Debug)]
 pub struct Subject {
-    /// Its name on the command line.
+    /// The subject's name on the command line.
     pub name: &'static str,
     /// The question that the page answers, in a few words.
     pub title: &'static str,
     page: fn(&Snapshot, &mut page::Draft),
 }
 
-/// Every subject, in a suitable order for reading.
+/// Every subject of `explain`, in a suitable order for reading.
 pub fn subjects() -> &'static [Subject] {
     subjects::ALL
 }
 
-/// The subject that explains the background of a rule of `doctor`, by the id of the rule.
+/// The subject of `explain` with the background of a rule of `doctor`, by the id of the rule.
 pub fn subject_of_rule(id: &str) -> Option<&'static str> {
     subjects::OF_RULES.iter().find(|(rule, _)| *rule == id).map(|(_, subject)| *subject)
 }
 
-/// The rules of `doctor` for which there is a subject.
+/// The rules of `doctor` for which `explain` has a subject.
 pub fn explained_rules() -> impl Iterator<Item = &'static str> {
     subjects::OF_RULES.iter().map(|(rule, _)| *rule)
 }

@@ -56,12 +56,12 @@ impl Draft {
     }
 }
 
-/// A Reading of the host, with the kernel's name.
+/// A Reading of the host as a value of the page, with the kernel's name.
 pub(crate) fn value<T: Quantity + Clone>(name: &str, reading: &Reading<T>) -> NamedValue {
     NamedValue::new(name, reading)
 }
 
-/// A setting of the knob table, by its name.
+/// The value of a setting, found in the knob table by its name.
 pub(crate) fn setting(host: &Snapshot, name: &str) -> NamedValue {
     match host.knob(name) {
         Some(knob) => NamedValue { name: name.to_owned(), reading: active(knob) },
@@ -69,18 +69,19 @@ pub(crate) fn setting(host: &Snapshot, name: &str) -> NamedValue {
     }
 }
 
-/// The active word, if the file lists all choices with it in brackets.
+/// The word that is active in a setting's file, if the file lists all choices with the active one
+/// in brackets.
 fn active(knob: &pagewise_model::knob::KnobReading) -> Reading<Name> {
     let active = knob.active().map(Name::from);
     knob.live.clone().map(|live| active.unwrap_or(live))
 }
 
-/// A counter of `/proc/vmstat`, counted since boot.
+/// A counter of `/proc/vmstat` as a value of the page, counted since boot.
 pub(crate) fn counter(host: &Snapshot, name: &str) -> NamedValue {
     count(name, host.vmstat.get(name))
 }
 
-/// A large number with thousands separators.
+/// A value with its name: a large number with thousands separators.
 pub(crate) fn count(name: &str, reading: Reading<u64>) -> NamedValue {
     let reading = reading.map(|number| Name::from(grouped(number).as_str()));
     NamedValue { name: name.to_owned(), reading }

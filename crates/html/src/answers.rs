@@ -10,7 +10,7 @@ use crate::page::{escape, page};
 use crate::report::{findings, footer, verdict};
 use crate::{chart, figure};
 
-/// Findings in full; `ignored` is the number of findings of ignored rules.
+/// The page of `doctor`: findings in full; `ignored` is the number of findings of ignored rules.
 pub fn doctor(answer: &Answer<'_>, ignored: usize) -> String {
     let title = "Findings about memory";
     let findings = match answer.findings {

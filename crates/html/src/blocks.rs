@@ -15,7 +15,7 @@ pub(crate) struct Writer {
     title: String,
     note: String,
     in_list: bool,
-    /// Whether this is a whole page, which determines the level of headings.
+    /// Whether the document is a complete page, which determines the level of headings.
     is_whole: bool,
 }
 
@@ -61,7 +61,7 @@ impl Writer {
         self.out += svg;
     }
 
-    /// The complete HTML.
+    /// The complete HTML that was written.
     pub(crate) fn finish(mut self) -> String {
         self.flush();
         self.out
@@ -123,7 +123,7 @@ fn paragraph(text: &TextCell) -> String {
     mark("p", class(text.role), &escape(&text.text)) + "\n"
 }
 
-/// An element with a class, which may be empty.
+/// An HTML element with a class, which may be empty.
 pub(crate) fn mark(element: &str, class: &str, html: &str) -> String {
     let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
     format!("<{element}{class}>{html}</{element}>")

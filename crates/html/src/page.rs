@@ -7,7 +7,7 @@
 
 const STYLE: &str = include_str!("style.css");
 
-/// An attribute that a chart needs in a file of its own, but not within a page.
+/// The attribute that a chart needs in a file of its own, but not within a page: the name space.
 const NAME_SPACE: &str = " xmlns=\"http://www.w3.org/2000/svg\"";
 
 /// A complete page; `body` begins with its first heading.

@@ -26,11 +26,11 @@ use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, Signal};
 use rustix::time::ClockId;
 
-/// One file that the child is to read.
+/// One file that the child process is to read.
 #[derive(Debug, Clone)]
 pub(crate) struct Job {
     pub(crate) path: CString,
-    /// The expected time to read it, estimated before the read.
+    /// The expected time to read the file, estimated before the read.
     pub(crate) cost: Duration,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Child {
 const FRAME: usize = 4096;
 /// The header of an answer: a code and the number of bytes that follow, four bytes each.
 pub(crate) const HEAD: usize = 8;
-/// Codes of an answer. Any other code is the errno of the failed call.
+/// Codes in the header of an answer. Any other code is the errno of the failed call.
 pub(crate) const READ: u32 = 0;
 pub(crate) const NO_TIME: u32 = u32::MAX;
 
@@ -75,16 +75,16 @@ pub fn ticks() -> Option<u64> {
 /// CPU time and page faults of this process or of its children, as the kernel counts them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OwnUsage {
-    /// CPU time, user and system.
+    /// CPU time of the process, user and system.
     pub cpu: Duration,
-    /// Major faults: those that had to read from a device.
+    /// Number of major faults: those that had to read from a device.
     pub major_faults: u64,
-    /// Minor faults: those served without I/O.
+    /// Number of minor faults: those served without I/O.
     pub minor_faults: u64,
 }
 
 impl OwnUsage {
-    /// Usage of this process.
+    /// Resource usage of this process.
     #[must_use]
     pub fn of_ourselves() -> Self {
         Self::read(libc::RUSAGE_SELF)
@@ -142,7 +142,7 @@ pub(crate) fn fork_reader(jobs: &[Job], until: Duration) -> std::io::Result<Chil
     pid.map(|pid| Child { pid, answers }).ok_or(failure)
 }
 
-/// The main function of the child.
+/// The main function of the child process that reads files.
 fn serve(jobs: &[Job], until: Duration, parent: Pid, answers: OwnedFd, out: &OwnedFd) -> ! {
     // A child that outlives its parent would keep memory and the files of other processes open. If
     // the parent died before this call, the child has another parent by now, which is checked here.
@@ -177,7 +177,7 @@ fn answer_all(jobs: &[Job], until: Duration, out: &OwnedFd) {
     }
 }
 
-/// Reads one file into `body` and returns the number of bytes. `None` if the time left is less than
+/// Reads one file into `body` and returns the number of bytes; `None` if the time left is less than
 /// the expected cost.
 #[expect(clippy::disallowed_methods, reason = "the child reads what may block")]
 fn answer(job: &Job, until: Duration, body: &mut [u8]) -> Result<Option<usize>, Errno> {

@@ -31,7 +31,7 @@ pub(crate) fn read(host: &HostRoot, summary: &HostSummary) -> Vec<Capability> {
 
 type Verdict = (FeatureState, Vec<Evidence>);
 
-/// Where the files of a probe are.
+/// Paths of the files that probes check on this host.
 struct ProbePaths<'a> {
     host: &'a HostRoot,
     /// The name of any zram device; its folder shows which files zram devices have.
@@ -39,12 +39,12 @@ struct ProbePaths<'a> {
     in_container: bool,
 }
 
-/// The result of a probe.
+/// The result of a probe for a feature.
 enum ProbeAnswer {
     There(Evidence),
     Denied(Evidence),
     NotThere(Evidence),
-    /// The probe has no file to check on this host.
+    /// The probe has no file to check on this host: the kernel configuration decides.
     Untold,
 }
 
@@ -162,7 +162,7 @@ impl ProbePaths<'_> {
     }
 }
 
-/// The feature that `whole` names, if it is missing.
+/// The feature with the name `whole`, if it is not present on this host.
 fn missing_whole<'a>(known: &'a [Capability], whole: &str) -> Option<&'a Capability> {
     let whole = known.iter().find(|capability| capability.feature == whole)?;
     (whole.state != FeatureState::Present).then_some(whole)

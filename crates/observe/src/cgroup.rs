@@ -31,24 +31,26 @@ use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
 /// How many of the groups that are kept are chosen by memory usage; the rest are chosen by OOM
 /// kills and by how often they hit a limit.
 const LARGEST: usize = CGROUPS / 2;
-/// Capacity reserved at the start, because growing the vector moves every group.
+/// Number of groups for which memory is reserved at the start, because growing the vector moves
+/// every group.
 const FEW_GROUPS: usize = 64;
 
 pub(crate) fn read(host: &HostRoot, mounts: &Mounts) -> Cgroups {
     read_in(host, mounts, Detail::Everything)
 }
 
-/// Reads the same groups, but only the values from which rates and growth are computed.
+/// Reads the same groups as a full reading, but only the values from which rates and growth are
+/// computed.
 pub(crate) fn read_counters(host: &HostRoot, mounts: &Mounts) -> Cgroups {
     read_in(host, mounts, Detail::Counters)
 }
 
-/// Reads the same groups, but only the values that a live view shows.
+/// Reads the same groups as a full reading, but only the values that a live view shows.
 pub(crate) fn read_live(host: &HostRoot, mounts: &Mounts) -> Cgroups {
     read_in(host, mounts, Detail::Live)
 }
 
-/// Reads one group in full; `None` if it no longer exists.
+/// Reads one memory cgroup in full; `None` if it no longer exists.
 pub(crate) fn read_one(host: &HostRoot, mounts: &Mounts, path: &str) -> Option<Cgroup> {
     let (hierarchy, mount) = detect(host, mounts);
     let walk = Walk { host, mount: mount?, hierarchy, detail: Detail::Everything };
@@ -59,9 +61,10 @@ pub(crate) fn read_one(host: &HostRoot, mounts: &Mounts, path: &str) -> Option<C
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Detail {
     Everything,
-    /// Events, refaults, major faults, anonymous memory and swap: no limits, no pressure.
+    /// Only the events of a group, its refaults, major faults, anonymous memory and swap: no
+    /// limits, no pressure.
     Counters,
-    /// The counters, plus usage and limit.
+    /// Only the counters, usage and limit of a group.
     Live,
 }
 
@@ -117,8 +120,8 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Walks the tree level by level. The first [`CGROUPS`] groups are read in full; further ones
-    /// are only [ranked](Rank), and replace groups that were read if they rank higher.
+    /// Walks the tree of cgroups level by level. The first [`CGROUPS`] groups are read in full;
+    /// further ones are only [ranked](Rank), and replace groups that were read if they rank higher.
     fn all(&self, cgroups: &mut Cgroups) {
         let mut queue = VecDeque::from([(String::from("/"), 0)]);
         let mut ranked = Vec::new();
@@ -198,7 +201,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// `None` if this is no memory cgroup or it no longer exists.
+    /// Reads a memory cgroup in full; `None` if the folder is no memory cgroup or no longer exists.
     fn group(&self, path: &str, folder: &str) -> Option<Cgroup> {
         let files = self.files(folder);
         let stat = files.counters("stat");
@@ -232,13 +235,14 @@ impl<'a> Walk<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
     oom_kills: u64,
-    /// How often the group hit its limit.
+    /// How often the group reached its limit.
     at_limit: u64,
     usage: Bytes,
 }
 
 impl Rank {
-    /// `None` if this is no memory cgroup or it no longer exists.
+    /// Reads what a group is ranked by; `None` if the folder is no memory cgroup or no longer
+    /// exists.
     fn read(files: &Files<'_>, hierarchy: Hierarchy) -> Option<Self> {
         let usage = files.usage(hierarchy);
         let events = match hierarchy {
@@ -268,7 +272,7 @@ fn below(path: &str, name: &str) -> String {
     format!("{}/{name}", path.trim_end_matches('/'))
 }
 
-/// The `memory.` files of one group.
+/// The files of one group whose names begin with `memory.`.
 struct Files<'a> {
     host: &'a HostRoot,
     folder: &'a str,
@@ -317,7 +321,7 @@ impl Files<'_> {
     }
 }
 
-/// Parses `max` or a size. A size above the largest possible limit also means "no limit".
+/// Parses a limit: `max` or a size. A size above the largest possible limit also means "no limit".
 fn limit(word: &[u8]) -> Option<Limit> {
     match word {
         b"max" => Some(Limit::Max),
@@ -326,7 +330,7 @@ fn limit(word: &[u8]) -> Option<Limit> {
 }
 
 pub(crate) fn limit_of(size: u64) -> Limit {
-    /// The largest page size of any architecture whose kernel has cgroups.
+    /// The largest page size in bytes of any architecture whose kernel has cgroups.
     const PAGE: u64 = 64 << 10;
     const UNLIMITED: u64 = (i64::MAX as u64) / PAGE * PAGE;
     match size {
@@ -436,7 +440,8 @@ fn version_1_limit(
     if smallest.get() == Some(Limit::Max) { smallest } else { files.limit(file) }
 }
 
-/// Version 1 limits the sum of memory and swap: the swap limit is that sum minus the memory limit.
+/// The swap limit of a version 1 group. Version 1 limits the sum of memory and swap: the swap limit
+/// is that sum minus the memory limit.
 fn swap_limit(both: Reading<Limit>, memory: &Reading<Limit>) -> Reading<Limit> {
     let memory = memory.get();
     both.and_then(|both| match (both, memory) {
@@ -504,7 +509,7 @@ mod tests {
         assert_eq!((limit(b""), limit(b"-1"), limit(b"maximum")), (None, None, None));
     }
 
-    /// Reading fewer values must not change which groups are kept, or rates could not be computed.
+    /// The same groups are kept whatever is read of each, or rates could not be computed.
     #[test]
     fn the_same_groups_are_kept_where_only_counters_are_read() {
         for (mounted, mount, usage) in [

@@ -17,20 +17,21 @@ pub struct CgroupCounters {
 }
 
 impl CgroupCounters {
-    /// `unified`: the folder belongs to cgroup version 2.
+    /// Finds the counters of the cgroup with this folder; `unified` says whether it belongs to
+    /// cgroup version 2.
     #[must_use]
     pub fn new(folder: &Path, unified: bool) -> Self {
         let folder = folder.to_string_lossy().trim_start_matches('/').to_owned();
         Self { folder, unified }
     }
 
-    /// All counters of `memory.stat`.
+    /// All counters of the cgroup's `memory.stat`.
     #[must_use]
     pub fn stat(&self, host: &HostRoot) -> Counters {
         counters::read(host, &self.path("memory.stat"))
     }
 
-    /// The peak memory usage. Version 2 has no such file before Linux 5.19.
+    /// The peak memory usage of the cgroup. Version 2 has no such file before Linux 5.19.
     #[must_use]
     pub fn peak(&self, host: &HostRoot) -> Option<Bytes> {
         let file = if self.unified { "memory.peak" } else { "memory.max_usage_in_bytes" };
@@ -62,7 +63,8 @@ impl CgroupCounters {
         self.stat(host).get("total_swap").get().map(Bytes::new)
     }
 
-    /// The peak swap usage; only in version 2 of newer kernels (`memory.swap.peak`, Linux 6.5).
+    /// The peak swap usage of the cgroup; only in version 2 of newer kernels (`memory.swap.peak`,
+    /// Linux 6.5).
     #[must_use]
     pub fn swap_peak(&self, host: &HostRoot) -> Option<Bytes> {
         self.of_version_2(|| host.bytes_at(&self.path("memory.swap.peak")).get())

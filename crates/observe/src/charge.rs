@@ -12,13 +12,13 @@ use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 pub struct Shortage {
     /// Share of the last 10 s in which at least one task was stalled on memory (PSI `some avg10`).
     pub stalled: Reading<Percent>,
-    /// `MemAvailable`.
+    /// Available memory: `MemAvailable` in `/proc/meminfo`.
     pub available: Reading<Bytes>,
-    /// `MemTotal`.
+    /// Total memory: `MemTotal` in `/proc/meminfo`.
     pub total: Reading<Bytes>,
 }
 
-/// Reads the current values. Cheap enough to be called several times a second.
+/// Reads how much memory is available now. Cheap enough to be called several times a second.
 pub fn shortage(host: &HostRoot) -> Shortage {
     let stalled = crate::psi::pressure(host, "proc/pressure/memory").some.avg10;
     let memory = crate::memory::read(host);
@@ -28,7 +28,7 @@ pub fn shortage(host: &HostRoot) -> Shortage {
 /// The usage and the limit of a cgroup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Charge {
-    /// The current usage.
+    /// The current memory usage of the group.
     pub current: Bytes,
     /// The lowest of the group's own limits, if it has any.
     pub limit: Option<Bytes>,

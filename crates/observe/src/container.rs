@@ -25,7 +25,8 @@ fn read_kind(kind: &str, path: &str) -> Option<Reading<Name>> {
     Some(Reading::found(Name::from(kind), Source::file(absolute(path))))
 }
 
-/// An OpenVZ host has `/proc/vz` and `/proc/bc`; a container only `/proc/vz`.
+/// Detects an OpenVZ container: an OpenVZ host has `/proc/vz` and `/proc/bc`, a container only
+/// `/proc/vz`.
 fn detect_openvz(host: &HostRoot) -> Option<Reading<Name>> {
     if host.exists("proc/vz") && !host.exists("proc/bc") {
         return read_kind("openvz", "proc/vz");
@@ -57,7 +58,7 @@ fn told_to_init(host: &HostRoot) -> Option<Reading<Name>> {
     Some(Reading::found(kind, Source::file(absolute(PATH))))
 }
 
-/// Substrings of a container's cgroup path, visible unless a cgroup namespace hides it.
+/// Substrings of a cgroup's path that show a container, unless a cgroup namespace hides the path.
 const IN_CGROUP: [(&str, &str); 6] = [
     ("kubepods", "kubernetes"),
     ("/docker", "docker"),
@@ -74,7 +75,7 @@ fn cgroup_of_init(host: &HostRoot) -> Option<Reading<Name>> {
     read_kind(kind, PATH)
 }
 
-/// Substrings of the mount options of an overlay that is mounted at `/`.
+/// Substrings of the mount options of an overlay mounted at `/` that show a container.
 const IN_OVERLAY: [(&str, &str); 3] =
     [("/docker/", "docker"), ("/containers/storage/", "podman"), ("containerd", "containerd")];
 

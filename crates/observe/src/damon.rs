@@ -68,7 +68,7 @@ fn share_of(idle: &[i64], at_least: Millis) -> Percent {
     Percent::new(idle.iter().skip(1).filter(|millis| **millis >= least).count() as f64)
 }
 
-/// Ids of the processes that running threads watch, as configured through sysfs.
+/// Ids of the processes that DAMON's running threads watch, as configured through sysfs.
 pub fn read_targets(host: &HostRoot) -> Vec<u32> {
     let runs = |id: &u32| {
         let state = host.name_at(&format!("{KDAMONDS}/{id}/state"));
@@ -84,19 +84,19 @@ fn targets(host: &HostRoot, kdamond: u32) -> Vec<u32> {
     targets.into_iter().filter_map(pid).collect()
 }
 
-/// A range of addresses with a similar access frequency.
+/// A range of addresses that the processes access about equally often, as DAMON found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Region {
-    /// First address.
+    /// First address of the region.
     pub start: u64,
-    /// The address after the last.
+    /// First address after the region.
     pub end: u64,
     /// Number of access checks of the last aggregation interval that found the region in use.
     pub accesses: u64,
 }
 
-/// The regions matched by a thread's first scheme when the kernel was last told to update them;
-/// sorted by address.
+/// The regions matched by the first scheme of a DAMON thread when the kernel was last told to
+/// update them; sorted by address.
 pub fn regions(host: &HostRoot, kdamond: u32) -> Vec<Region> {
     let folder = format!("{KDAMONDS}/{kdamond}/contexts/0/schemes/0/tried_regions");
     let number = |id: u32, file: &str| host.number_at(&format!("{folder}/{id}/{file}")).get();

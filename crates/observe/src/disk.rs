@@ -22,7 +22,8 @@ use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
 pub(crate) struct Disks<'a> {
     host: &'a HostRoot,
     mounts: &'a Mounts,
-    /// Names of device mapper → `dm-N`; read at the first lookup.
+    /// The kernel names (`dm-N`) of device mapper's devices by their own names; read at the first
+    /// lookup.
     mapped: OnceCell<HashMap<Name, String>>,
 }
 
@@ -66,7 +67,7 @@ impl<'a> Disks<'a> {
         describe_disk(self.host, &format!("sys/class/block/{name}"))
     }
 
-    /// The `dm-N` that device mapper calls `name`.
+    /// The kernel name `dm-N` of the device that device mapper calls `name`.
     fn mapper_name(&self, name: &str) -> Option<String> {
         self.mapped.get_or_init(|| self.read_mapped()).get(name).cloned()
     }
@@ -82,7 +83,7 @@ impl<'a> Disks<'a> {
     }
 }
 
-/// The answer if there is no disk, with the reason.
+/// The answer if no disk holds the swap area, with the reason.
 pub(crate) fn nowhere(why: &'static str, source: &Source) -> Disk {
     let name = Reading::absent(why, source.clone());
     Disk { file_system: name.clone(), ..unknown(&name) }
@@ -104,7 +105,7 @@ fn not_a_file() -> Reading<Name> {
     Reading::absent("not a file", Source::none())
 }
 
-/// sysfs writes `!` for the slash of a name like `cciss/c0d0`.
+/// A device's name as in sysfs, which writes `!` for the slash of a name like `cciss/c0d0`.
 fn in_sysfs(name: &str) -> String {
     name.replace('/', "!")
 }
@@ -126,9 +127,10 @@ fn describe_disk(host: &HostRoot, folder: &str) -> Disk {
     }
 }
 
-/// The disk below all mapped devices, and whether one of them encrypts.
+/// The disk below all device mapper devices, and whether one of them encrypts.
 fn below_mappings(host: &HostRoot, disk: &str, at: &Source) -> (Reading<Name>, Reading<bool>) {
-    /// LVM on dm-crypt on RAID needs three levels.
+    /// Maximum number of device mapper levels that are followed: LVM on dm-crypt on RAID needs
+    /// three.
     const DEEPEST: usize = 8;
     let (mut lowest, mut at) = (disk.to_owned(), at.clone());
     let mut encrypted = Reading::found(false, at.clone());
@@ -140,7 +142,7 @@ fn below_mappings(host: &HostRoot, disk: &str, at: &Source) -> (Reading<Name>, R
         }
         let slaves = format!("{folder}/slaves");
         let Some(slave) = host.names(&slaves).into_iter().next() else { break };
-        // a recording contains a folder only if something is in it
+        // for recordings alone: they contain a folder only if something in it was read
         host.exists(&format!("{slaves}/{slave}"));
         let Ok(below) = whole_disk(host, &format!("sys/class/block/{slave}")) else { break };
         (lowest, at) = below;
@@ -148,7 +150,7 @@ fn below_mappings(host: &HostRoot, disk: &str, at: &Source) -> (Reading<Name>, R
     (Reading::found(Name::from(lowest.as_str()), at), encrypted)
 }
 
-/// The disk's name as under `/dev`, and the `uevent` line that contains it.
+/// The disk's name as under `/dev`, and where the line of `uevent` with the name is.
 fn whole_disk(host: &HostRoot, folder: &str) -> Result<(String, Source), Reading<Name>> {
     let path = format!("{folder}/uevent");
     let source = Source::file(absolute(&path));
@@ -170,7 +172,8 @@ fn whole_disk(host: &HostRoot, folder: &str) -> Result<(String, Source), Reading
     }
 }
 
-/// `sda2` → `sda`; a disk whose name ends in a digit has a `p` between: `nvme0n1p3` → `nvme0n1`.
+/// The name of a partition's disk: `sda2` → `sda`; a disk whose name ends in a digit has a `p`
+/// before the number: `nvme0n1p3` → `nvme0n1`.
 fn without_number(name: &str, number: u32) -> Option<String> {
     let disk = name.strip_suffix(&number.to_string())?;
     let with_p = disk.strip_suffix('p').filter(|rest| rest.ends_with(|c: char| c.is_ascii_digit()));

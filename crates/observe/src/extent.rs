@@ -14,7 +14,8 @@ pub struct Extent {
     pub cgroups: usize,
 }
 
-/// Counts on the live machine. A count that cannot be read is 0.
+/// Counts the processes and memory cgroups of the live machine. A count that cannot be
+/// read is 0.
 pub fn extent(host: &HostRoot) -> Extent {
     let listed = host.bytes("proc/cgroups").unwrap_or_default();
     let cgroups = listed.split(|&byte| byte == b'\n').find_map(|line| {

@@ -7,35 +7,37 @@
 
 /// One feature of the kernel.
 pub(crate) struct Feature {
-    /// Stable name; never changed once released.
+    /// Stable name of the feature; never changed once released.
     pub(crate) name: &'static str,
-    /// Its purpose in half a sentence.
+    /// The feature's purpose in half a sentence.
     pub(crate) doc: &'static str,
-    /// How to detect it.
+    /// How to detect the feature.
     pub(crate) probe: Probe<'static>,
-    /// Kernel configuration options, any of which provides it; messages name the first.
+    /// Kernel configuration options, any of which provides the feature; messages name the first.
     pub(crate) options: &'static [&'static str],
-    /// The feature that it is a part of; that one precedes it in the table.
+    /// The name of the feature that this one is a part of; that one precedes it in the table.
     pub(crate) part_of: Option<&'static str>,
-    /// The kernel module that provides it.
+    /// The kernel module that provides the feature.
     pub(crate) module: Option<&'static str>,
-    /// What turns it on if it is built in but not visible.
+    /// What turns the feature on if it is built in but not visible.
     pub(crate) switch: Option<&'static str>,
 }
 
 /// How a feature is detected.
 pub(crate) enum Probe<'a> {
-    /// Any of these paths exists.
+    /// The feature is present if any of these paths exists.
     Paths(&'a [&'a str]),
-    /// The first zram device has this file.
+    /// The feature is present if the first zram device has this file.
     ZramFile(&'static str),
-    /// `zram-control` or a zram device exists.
+    /// The feature is present if `zram-control` or a zram device exists.
     ZramDevice,
-    /// This file can be read; a file that exists may still refuse to be read.
+    /// The feature is present if this file can be read; a file that exists may still refuse to be
+    /// read.
     Read(&'static str),
-    /// This file contains the word.
+    /// The feature is present if this file (the first text) contains the word (the second).
     Word(&'static str, &'static str),
-    /// The kernel configuration shows it; if that is not available, this file in debugfs may.
+    /// The feature is present if the kernel configuration says so; if that is not available, this
+    /// file in debugfs may show it.
     Configuration(&'static str),
 }
 
@@ -58,7 +60,7 @@ const fn of_zram(
     Feature { name, doc, probe, options, part_of: Some("zram"), module: None, switch: None }
 }
 
-/// Every feature that is probed.
+/// Every kernel feature whose presence is probed.
 pub(crate) static FEATURES: &[Feature] = &[
     plain("swap", &["proc/swaps"], &["CONFIG_SWAP"], "moves cold anonymous memory elsewhere"),
     plain(

@@ -19,11 +19,11 @@ pub struct HostGauges<'h>(pub &'h HostRoot);
 /// Time of all CPUs together since boot, in ticks of [`rustix::param::clock_ticks_per_second`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessorTicks {
-    /// Time spent running something.
+    /// Time that the CPUs spent running something, in clock ticks.
     pub busy: u64,
-    /// Steal: time that the hypervisor gave to other guests.
+    /// Steal: clock ticks in which the hypervisor ran other guests instead.
     pub stolen: u64,
-    /// Total time, idle included.
+    /// Total time of all CPUs in clock ticks, idle included.
     pub all: u64,
     /// The number of CPUs.
     pub processors: u64,
@@ -32,23 +32,23 @@ pub struct ProcessorTicks {
 /// Bytes transferred from and to a block device since boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceTraffic {
-    /// Bytes read from the device.
+    /// Bytes read from the device since it was created.
     pub read: Bytes,
-    /// Bytes written to the device.
+    /// Bytes written to the device since it was created.
     pub written: Bytes,
 }
 
 /// A pool of compressed pages in RAM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolUse {
-    /// RAM used by the pool.
+    /// RAM that the pool of compressed pages uses.
     pub taken: Bytes,
-    /// Size of the pages before compression.
+    /// Size of the stored pages before compression.
     pub original: Bytes,
 }
 
 impl HostGauges<'_> {
-    /// Swap in use: `SwapTotal` minus `SwapFree`.
+    /// Swap in use on the whole host: `SwapTotal` minus `SwapFree`.
     #[must_use]
     pub fn swap_used(self) -> Option<Bytes> {
         let memory = memory::read(self.0);
@@ -81,7 +81,7 @@ impl HostGauges<'_> {
         memory::other(&memory::read(self.0), "Zswap").get()
     }
 
-    /// zswap's pool: `Zswap:` and `Zswapped:` of meminfo.
+    /// Use of zswap's pool: `Zswap:` and `Zswapped:` of meminfo.
     #[must_use]
     pub fn zswap_use(self) -> Option<PoolUse> {
         let memory = memory::read(self.0);
@@ -89,7 +89,7 @@ impl HostGauges<'_> {
         Some(PoolUse { taken: size("Zswap")?, original: size("Zswapped")? })
     }
 
-    /// The data that a zram device stores (`mm_stat`), excluding its slot table.
+    /// What a zram device stores and the RAM that this uses (`mm_stat`), excluding its slot table.
     #[must_use]
     pub fn zram_use(self, number: u32) -> Option<PoolUse> {
         let mm_stat = self.mm_stat(number);
@@ -108,7 +108,7 @@ impl HostGauges<'_> {
         psi::pressure(self.0, "proc/pressure/memory").full.total_us.get()
     }
 
-    /// CPU time from `/proc/stat`.
+    /// CPU time of the host from `/proc/stat`, in clock ticks.
     #[must_use]
     pub fn processor_ticks(self) -> Option<ProcessorTicks> {
         let text = self.0.text("proc/stat").ok()?;
@@ -124,7 +124,7 @@ impl HostGauges<'_> {
         Some(ProcessorTicks { busy, stolen, all: busy + idle + iowait + stolen, processors })
     }
 
-    /// The load averages over 1, 5 and 15 minutes.
+    /// The load averages of the host over 1, 5 and 15 minutes.
     #[must_use]
     pub fn load(self) -> Option<[f64; 3]> {
         let text = self.0.bytes("proc/loadavg").ok()?;
@@ -154,7 +154,7 @@ impl HostGauges<'_> {
     }
 
     fn mm_stat(self, number: u32) -> MmStat {
-        // a live host caches attributes until they are released
+        // on a live host, the values must be read again: they are cached until they are released
         self.0.let_go();
         zram::mm_stat(self.0, &format!("sys/block/zram{number}/mm_stat"))
     }

@@ -42,7 +42,7 @@ fn take(host: &HostRoot, line: &Line<'_>, groups: &mut Vec<GroupGenerations>) {
     line.understood(host, "a memcg, a node or a generation", understood);
 }
 
-/// Parses a `memcg` line. The path may contain spaces; that of the root is `/`.
+/// Parses a `memcg` line of lru_gen. The path may contain spaces; that of the root is `/`.
 fn group(line: &[u8]) -> Option<GroupGenerations> {
     let rest = line.trim_ascii().strip_prefix(b"memcg")?.trim_ascii_start();
     let at = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());

@@ -23,7 +23,7 @@ pub(crate) fn read(host: &HostRoot, mounts: &Mounts) -> HostSummary {
     }
 }
 
-/// `(none)` is what the kernel prints if no name was set.
+/// The host name. The kernel prints `(none)` if no name was set.
 fn name(host: &HostRoot) -> Reading<Name> {
     host.name_at("proc/sys/kernel/hostname").and_then(|name| match name.as_str() {
         "(none)" => Err("nobody gave this host a name".into()),
@@ -31,7 +31,8 @@ fn name(host: &HostRoot) -> Reading<Name> {
     })
 }
 
-/// Kernels before 6.1 have no file for it; on a live host the architecture of this program is used.
+/// The machine's architecture. Kernels before 6.1 have no file for it; on a live host the
+/// architecture of this program is used.
 fn architecture(host: &HostRoot) -> Reading<Name> {
     let listed = host.name_at("proc/sys/kernel/arch");
     if listed.value().is_none() && host.is_live() {

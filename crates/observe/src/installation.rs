@@ -22,7 +22,7 @@ const TMPFILES_FOLDERS: [&str; 4] =
 /// Folders in which a plan creates files whose name depends on existing ones; those that end in
 /// [`OWN_FILE`] are ours.
 const DROP_IN_FOLDERS: [&str; 2] = ["etc/sysctl.d", "etc/tmpfiles.d"];
-/// The suffix of the names of these files.
+/// The suffix of the names of configuration files that a plan creates.
 const OWN_FILE: &str = "pagewise.conf";
 /// Other files that a plan may write.
 const OWN_FILES: [&str; 3] = [
@@ -32,7 +32,7 @@ const OWN_FILES: [&str; 3] = [
 ];
 /// The folder in which a plan creates a swap file.
 const SWAP_FOLDER: &str = "/var";
-/// Local file systems, for which `statfs` does not block.
+/// Types of local file systems, for which `statfs` does not block.
 const LOCAL: [&str; 4] = ["ext4", "xfs", "btrfs", "f2fs"];
 
 /// Reads how this host is configured at boot.
@@ -53,7 +53,7 @@ fn text(host: &HostRoot, path: &str) -> Option<String> {
     String::from_utf8(host.bytes(path).ok()?).ok()
 }
 
-/// Parses `ID=debian` or `ID="debian"`.
+/// The distribution's id from os-release: parses `ID=debian` or `ID="debian"`.
 fn distribution(os_release: &str) -> Option<String> {
     let id = os_release.lines().find_map(|line| line.trim().strip_prefix("ID="))?;
     let id = id.trim_matches(|quote| matches!(quote, '"' | '\''));

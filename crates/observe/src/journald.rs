@@ -24,15 +24,15 @@ const LONGEST_READ: Duration = Duration::from_secs(2);
 pub(crate) const FOLDERS: [(&str, &str); 2] =
     [("var/log/journal", "persistent"), ("run/log/journal", "volatile")];
 
-/// The advice if the files may not be read.
+/// The advice if journald's files may not be read.
 const NEEDED: &str = "run as root, or as a member of the group systemd-journal";
 
-/// Statistics of a search through all files.
+/// Statistics of a search through journald's files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Searched {
-    /// Number of files searched.
+    /// Number of journal files searched.
     pub(crate) files: u64,
-    /// Number of files skipped, or read only in part.
+    /// Number of journal files skipped, or read only in part.
     pub(crate) left_out: u64,
     /// Time of the oldest message in the files searched, in microseconds since 1970; 0 if unknown.
     pub(crate) since: u64,
@@ -113,8 +113,9 @@ fn paths(host: &HostRoot) -> Result<Vec<String>, Refusal> {
     Ok(found.into_iter().map(|(_, path)| path).collect())
 }
 
-/// The folder of this machine, or all folders if its machine id is unknown. The journal folder may
-/// also hold collected files of other machines and links to those of containers.
+/// Names of the journal folders to search: that of this machine, or all if its machine id is
+/// unknown. The journal folder may also hold collected files of other machines and links to those
+/// of containers.
 fn machines(host: &HostRoot, folder: &str) -> Result<Vec<String>, Refusal> {
     let is_id = |name: &[u8]| name.len() == 32 && name.iter().all(u8::is_ascii_hexdigit);
     let mut all = host.folders(folder);

@@ -17,7 +17,7 @@ use pagewise_model::{Evidence, Reading, Source};
 use pagewise_hostfs::text::{Text, lines, number};
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
 
-/// Every option that may be asked for, sorted.
+/// Every kernel configuration option that pagewise asks for, sorted.
 pub(crate) const ASKED: &[&str] = &[
     "CONFIG_COMPACTION",
     "CONFIG_CRYPTO_ZSTD",
@@ -46,7 +46,7 @@ pub(crate) const ASKED: &[&str] = &[
     "CONFIG_ZSWAP",
 ];
 
-/// The only option with a number as its value.
+/// The only kernel configuration option that is read as a number.
 pub(crate) const CHAIN_SIZE: &str = "CONFIG_ZSMALLOC_CHAIN_SIZE";
 
 /// At most this many unpacked bytes of a configuration are read; that of a distribution has 0.3
@@ -63,22 +63,22 @@ const MISSING: &[u8] = b"is missing";
 /// How an option is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Built {
-    /// `=y`.
+    /// Built into the kernel: `=y`.
     In,
-    /// `=m`.
+    /// Built as a module: `=m`.
     Module,
-    /// `=8`, for an option that is a number.
+    /// The value of an option that is a number: `=8`.
     Number(u64),
-    /// Off, or not mentioned by a complete configuration.
+    /// The option is off, or not mentioned by a complete configuration.
     Not,
 }
 
-/// The options for which the configuration gives an answer.
+/// The options of a kernel configuration for which an answer is known, with the lines that show it.
 #[derive(Debug, Default)]
 pub(crate) struct Kconfig(Vec<(&'static str, Built, Evidence)>);
 
 impl Kconfig {
-    /// Reads the first configuration that is readable; empty if there is none.
+    /// Reads the first kernel configuration that is readable; empty if there is none.
     pub(crate) fn read(host: &HostRoot) -> Self {
         let readable = paths(host).into_iter().find_map(|path| {
             let kept = host.excerpt(&path, excerpt).ok()?;
@@ -93,12 +93,12 @@ impl Kconfig {
         Some((*built, evidence))
     }
 
-    /// Whether no configuration could be read.
+    /// Whether no kernel configuration could be read.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The number that `option` is set to.
+    /// The number that a kernel configuration option is set to.
     pub(crate) fn number(&self, option: &str) -> Reading<u64> {
         match self.get(option) {
             Some((Built::Number(number), evidence)) => {
@@ -110,7 +110,7 @@ impl Kconfig {
         }
     }
 
-    /// Whether `option` is known to be built, as a module or into the kernel.
+    /// Whether `option` is known to be set, for a module or into the kernel.
     pub(crate) fn has(&self, option: &str) -> bool {
         self.get(option).is_some_and(|(built, _)| built != Built::Not)
     }
@@ -138,8 +138,8 @@ pub(crate) fn release(host: &HostRoot) -> Option<String> {
     (!name.contains('/') && !name.starts_with('.')).then(|| name.to_owned())
 }
 
-/// Keeps the lines of the options asked for at their line numbers, and marks options that are
-/// missing.
+/// Keeps the lines of the options that pagewise asks for at their line numbers, and marks options
+/// that are missing.
 fn excerpt(raw: &[u8]) -> Vec<u8> {
     let mut excerpt = Excerpt { kept: Vec::with_capacity(16 << 10), ..Excerpt::default() };
     if raw.starts_with(&[0x1f, 0x8b]) {
@@ -151,7 +151,8 @@ fn excerpt(raw: &[u8]) -> Vec<u8> {
     excerpt.finish()
 }
 
-/// Unpacks piece by piece, because a complete configuration would be a large temporary allocation.
+/// Size of the pieces in which the configuration is unpacked, because a complete one would be a
+/// large temporary allocation.
 const PIECE: usize = 16 << 10;
 
 #[derive(Default)]
@@ -211,7 +212,7 @@ impl Excerpt {
     }
 }
 
-/// The option's name, without `CONFIG_`, and the rest of the line.
+/// Splits a line into the option's name, without `CONFIG_`, and the rest.
 fn option(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let from = line.strip_prefix(b"# ").unwrap_or(line).strip_prefix(PREFIX.as_bytes())?;
     let end = memchr::memchr2(b'=', b' ', from)?;
@@ -388,7 +389,7 @@ mod tests {
             prop_assert_eq!(lines(&kept).count(), plain.lines().count() + 1);
         }
 
-        /// Broken gzip never panics.
+        /// Truncated or changed gzip data never causes a panic.
         #[test]
         fn broken_packing_is_survived(cut in 0usize..600, flip in 0usize..600, bit in 0u8..8) {
             let mut bytes = gzip(&whole());

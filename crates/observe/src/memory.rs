@@ -26,7 +26,7 @@ pub(crate) fn read(host: &HostRoot) -> Memory {
     memory
 }
 
-/// The value of a line that has no field of its own, by the kernel's name.
+/// The value of a line of meminfo that has no field of its own, by the kernel's name.
 pub(crate) fn other(memory: &Memory, name: &str) -> Reading<Bytes> {
     let missing = || match &memory.total.outcome {
         // every kernel prints MemTotal first: if it is missing, the file was not read
@@ -36,7 +36,8 @@ pub(crate) fn other(memory: &Memory, name: &str) -> Reading<Bytes> {
     memory.other.get(name).cloned().unwrap_or_else(missing)
 }
 
-/// Sets every field to this refusal, so that a line that does not follow has a reason.
+/// Sets every field of the memory values to this refusal, so that a line that does not follow has a
+/// reason.
 fn mark(memory: &mut Memory, refusal: &Refusal) {
     for (_, field) in fields(memory) {
         *field = refusal.clone().reading(Source::file(absolute(PATH)));
@@ -104,7 +105,7 @@ mod tests {
     use crate::testing::{denied_entry, host, mangle};
     use pagewise_hostfs::ReadHost;
 
-    /// Linux 6.18, 24 GiB.
+    /// The file as Linux 6.18 prints it on a machine with 24 GiB.
     const MEMINFO: &str = "\
 MemTotal:       24684092 kB
 MemFree:        23721328 kB

@@ -31,7 +31,7 @@ use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, Refusal, absolute};
 
 /// Deleted files are searched if shmem is at least this share of RAM.
 const WORTH_PERCENT: f64 = 5.0;
-/// Files with fewer blocks of 512 bytes are ignored.
+/// Deleted files with fewer blocks of 512 bytes than this are ignored.
 const LEAST_BLOCKS: u64 = (1 << 20) / 512;
 
 const NOT_SEARCHED: &str = "more files are open than are searched";
@@ -80,21 +80,22 @@ fn tmpfs(host: &HostRoot, mount: &Mount, remote: &HashSet<&str>) -> TmpfsMount {
     }
 }
 
-/// The result of `statfs`.
+/// Size and use of a file system, from `statfs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Sizes {
-    /// Block size in bytes.
+    /// Block size of the file system in bytes.
     block: u64,
-    /// Total number of blocks.
+    /// Total number of blocks of the file system.
     blocks: u64,
-    /// Number of blocks in use.
+    /// Number of blocks of the file system that are in use.
     used: u64,
     /// Number of files and folders (inodes in use).
     files: u64,
 }
 
 impl Sizes {
-    /// Parses `4096 102400 1200 75`.
+    /// Parses the four numbers of a file system as a recording stores them (block size, blocks,
+    /// used blocks, files): `4096 102400 1200 75`.
     fn parse(bytes: &[u8]) -> Option<Self> {
         let numbers: Option<Vec<u64>> = pagewise_hostfs::text::words(bytes).map(number).collect();
         let [block, blocks, used, files] = numbers?.try_into().ok()?;
@@ -125,8 +126,8 @@ fn sizes(host: &HostRoot, mount: &Mount, remote: &HashSet<&str>) -> Result<Sizes
     Sizes::parse(&answer?).ok_or_else(garbled)
 }
 
-/// Calls `statfs` if the folder still belongs to the expected device: another file system may have
-/// been mounted over it.
+/// Calls `statfs` for a mount's folder, if that still belongs to the expected device: another file
+/// system may have been mounted over it.
 fn ask(folder: &OwnedFd, expected: &str) -> Result<Vec<u8>, Refusal> {
     let found = rustix::fs::fstat(folder).map_err(Refusal::from_errno)?;
     if device(expected) != Some(found.st_dev) {
@@ -147,7 +148,7 @@ fn ask(folder: &OwnedFd, expected: &str) -> Result<Vec<u8>, Refusal> {
     Ok(sizes.printed().into_bytes())
 }
 
-/// Parses `0:28`.
+/// Parses a device number: `0:28`.
 fn device(numbers: &str) -> Option<u64> {
     let (major, minor) = numbers.split_once(':')?;
     Some(rustix::fs::makedev(major.parse().ok()?, minor.parse().ok()?))
@@ -158,7 +159,7 @@ fn device(numbers: &str) -> Option<u64> {
 struct Found {
     descriptor: u32,
     kind: DeletedKind,
-    /// Device and inode number.
+    /// Device and inode number, which identify the file.
     identity: (u64, u64),
     blocks: u64,
 }
@@ -184,7 +185,8 @@ impl Found {
     }
 }
 
-/// Searches processes with the most shmem mapped first, so that the limit on links cuts the others.
+/// Searches processes for deleted tmpfs files, those with the most shmem mapped first, so that the
+/// limit on links cuts the others.
 fn search(host: &HostRoot, devices: HashSet<u64>, processes: &[Process], all: &mut MemoryFiles) {
     let mut order: Vec<&Process> = processes.iter().collect();
     order.sort_by_key(|process| (Reverse(process.rss_shmem.get()), process.pid));
@@ -250,7 +252,7 @@ fn object_device() -> Option<u64> {
 struct Searcher {
     devices: HashSet<u64>,
     objects: Option<u64>,
-    /// The number of links that may still be read.
+    /// The number of links of open files that may still be read.
     left: usize,
 }
 

@@ -20,7 +20,7 @@ fn or_no_mglru<T>(reading: Reading<T>) -> Reading<T> {
     explain(reading, NO_SUCH_FILE, "this kernel has no multi-gen LRU")
 }
 
-/// Parses `0x0007`.
+/// Parses a hexadecimal number: `0x0007`.
 fn hexadecimal(word: &[u8]) -> Option<u32> {
     let digits = word.strip_prefix(b"0x")?;
     // from_str_radix would also accept a sign

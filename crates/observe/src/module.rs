@@ -11,22 +11,23 @@ use crate::kconfig;
 use pagewise_hostfs::text::{Text, only_lines};
 use pagewise_hostfs::{HostRoot, ReadHost, absolute};
 
-/// Possible locations of the module folder.
+/// Possible locations of the folder with the kernel's modules.
 const FOLDERS: [&str; 2] = ["lib/modules", "run/booted-system/kernel-modules/lib/modules"];
 
-/// The modules that may be asked for; all other lines of the lists are dropped.
+/// The modules that pagewise searches for; all other lines of the lists are dropped.
 pub(crate) const ASKED: &[&str] = &["zram", "zstd"];
 
 /// Whether a module is loadable or built in, with the line that shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ModuleSource {
-    /// A file that modprobe can load.
+    /// A module in a file that modprobe can load.
     Loadable(Evidence),
-    /// Built into the kernel.
+    /// A module built into the kernel.
     BuiltIn(Evidence),
 }
 
-/// Searches for `module`; `None` if no list contains it or none can be read.
+/// Searches the kernel's lists of modules for `module`; `None` if no list contains it or none can
+/// be read.
 pub(crate) fn find(host: &HostRoot, module: &str) -> Option<ModuleSource> {
     let release = kconfig::release(host)?;
     FOLDERS.iter().find_map(|folder| {
@@ -46,19 +47,19 @@ fn line_of(host: &HostRoot, path: &str, module: &str) -> Option<Evidence> {
     Some(Evidence::new(&line.source(), shown))
 }
 
-/// Keeps the lines asked for, at their line numbers.
+/// Keeps the lines about the modules that were searched for, at their line numbers.
 fn excerpt(raw: &[u8]) -> Vec<u8> {
     only_lines(raw, |line| ASKED.iter().any(|module| is_file_of(line, module)))
 }
 
-/// The path at the start of a line.
+/// The path at the start of a line of a module list.
 fn file_of(line: &[u8]) -> &[u8] {
     let end = line.iter().position(|&byte| byte == b':').unwrap_or(line.len());
     &line[..end]
 }
 
-/// Whether the line is that of `…/module.ko`, compressed or not; `-` and `_` are the same in module
-/// names.
+/// Whether a line of a module list is that of `…/module.ko`, compressed or not; `-` and `_` are the
+/// same in module names.
 fn is_file_of(line: &[u8], module: &str) -> bool {
     let file = file_of(line);
     let name = file.rsplit(|&byte| byte == b'/').next().unwrap_or(file);

@@ -18,11 +18,11 @@ use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 /// One mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mount {
-    /// Mount point, without the leading slash.
+    /// Path of the mount point, without the leading slash.
     pub(crate) point: String,
     /// The folder of the file system that is mounted; `/` for all of it.
     pub(crate) root: String,
-    /// The device number, as `254:0`.
+    /// The device number of the mounted file system, as `254:0`.
     pub(crate) device: String,
     /// The type of the file system, as `ext4`.
     pub(crate) file_system: String,
@@ -30,7 +30,7 @@ pub(crate) struct Mount {
     pub(crate) source: String,
     /// The file system's own options.
     options: String,
-    /// The line of mountinfo.
+    /// The line of mountinfo that describes this mount.
     pub(crate) at: Source,
 }
 
@@ -40,7 +40,7 @@ impl Mount {
         !self.device.starts_with("0:")
     }
 
-    /// The file system's own options, one by one.
+    /// The file system's own options of the mount, one by one.
     pub(crate) fn options(&self) -> impl Iterator<Item = &str> {
         self.options.split(',')
     }
@@ -147,13 +147,13 @@ pub struct Columns<'a> {
     pub ids: [&'a [u8]; 3],
     /// The folder of the file system that is mounted.
     pub root: &'a [u8],
-    /// Mount point.
+    /// Path of the mount point.
     pub point: &'a [u8],
-    /// Options of this mount.
+    /// Options of this mount, not of the file system.
     pub options: &'a [u8],
     /// Type of the file system.
     pub file_system: &'a [u8],
-    /// The source: a device, or any name.
+    /// The source of the mount: a device, or any name.
     pub source: &'a [u8],
     /// The file system's own options.
     pub super_options: &'a [u8],

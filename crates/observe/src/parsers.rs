@@ -19,7 +19,7 @@ macro_rules! below {
     ($folder:literal, $($file:literal),* $(,)?) => { &[$(concat!($folder, $file)),*] };
 }
 
-/// All parsers.
+/// All parsers of kernel text, for the fuzzer and its tests.
 pub static PARSERS: &[Parser] = &[
     files("memory", &["proc/meminfo"], |host| keep(memory::read(host))),
     files("counters", &["proc/vmstat"], |host| {
@@ -389,7 +389,7 @@ mod tests {
         }
     }
 
-    /// The fuzzer starts with empty input.
+    /// Every parser accepts empty input, which the fuzzer starts with, and odd bytes.
     #[test]
     fn every_parser_survives_nothing_and_odd_bytes() {
         for parser in PARSERS {

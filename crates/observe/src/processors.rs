@@ -8,14 +8,14 @@ use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 /// The CPUs of a host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Processors {
-    /// CPU numbers (`sys/devices/system/cpu`), ascending.
+    /// Numbers of the CPUs (`sys/devices/system/cpu`), ascending.
     pub numbers: Vec<u32>,
     /// The model of the first CPU, if it is an Intel CPU of family 6 (`proc/cpuinfo`).
     pub intel_model: Option<u32>,
 }
 
 impl Processors {
-    /// Reads both from the host.
+    /// Reads the CPUs of a host.
     pub fn read(host: &HostRoot) -> Self {
         let told = host.bytes("proc/cpuinfo").unwrap_or_default();
         let numbers = host.list_numbers("sys/devices/system/cpu", "cpu");

@@ -11,7 +11,7 @@ use pagewise_model::{Micros, Percent, Pressure, Psi, Reading, Source, Stall};
 use pagewise_hostfs::text::{Line, NO_LINE, Text, number};
 use pagewise_hostfs::{HostRoot, ReadValues, Refusal, SWITCHED_OFF, absolute, explain};
 
-/// Reads the pressure of the host.
+/// Reads the pressure (PSI) of the host.
 pub fn read(host: &HostRoot) -> Psi {
     Psi {
         cpu: pressure(host, "proc/pressure/cpu"),
@@ -75,7 +75,7 @@ fn field<T>(
     line.reading(host, &format!("{key}= and a number"), value.and_then(parse))
 }
 
-/// Parses `12.34`, from 0 to 100.
+/// Parses a percentage: `12.34`, from 0 to 100.
 fn percent(word: &[u8]) -> Option<Percent> {
     let plain = word.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.');
     let value: f64 = std::str::from_utf8(word).ok().filter(|_| plain)?.parse().ok()?;

@@ -21,7 +21,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// The live machine, to be read twice.
+    /// Opens the live machine, to be read twice.
     ///
     /// # Errors
     /// If `/` cannot be opened.
@@ -29,7 +29,7 @@ impl Recording {
         Ok(Self { start: Some(HostRoot::live()?), end: HostRoot::live()? })
     }
 
-    /// Drops the start of the interval: the result has no rates.
+    /// Drops the reading at the start of the interval: the result has no rates.
     #[must_use]
     pub fn without_start(self) -> Self {
         Self { start: None, ..self }
@@ -44,13 +44,13 @@ impl Recording {
         recording::unpack(bytes, label).map(Self::from)
     }
 
-    /// The Problems with parts of it that could not be used.
+    /// The Problems with parts of the recording that could not be used.
     pub fn into_problems(self) -> Vec<Problem> {
         self.end.take_problems()
     }
 
-    /// Reads both ends, with `wait` between them on a live machine. At the start only counters are
-    /// read, and sizes that are compared over the interval.
+    /// Reads the host at both ends of an interval, with `wait` between them on a live machine. At
+    /// the start only counters are read, and sizes that are compared over the interval.
     ///
     /// # Errors
     /// The error of `wait`; the wait was interrupted and there is no result.
@@ -66,7 +66,8 @@ impl Recording {
         Ok(Interval { start, end: snapshot(&self.end, scope) })
     }
 
-    /// As [`Recording::interval`], and also returns everything that was read from the host.
+    /// Reads an interval as [`Recording::interval`] does, and also returns everything that was read
+    /// from the host.
     ///
     /// # Errors
     /// The error of `wait`.
@@ -89,7 +90,7 @@ impl From<Ends> for Recording {
     }
 }
 
-/// Opens a folder or an archive.
+/// Opens a recording, which is a folder or an archive.
 ///
 /// # Errors
 /// If it cannot be opened or is no recording.
@@ -97,7 +98,8 @@ pub fn open(path: &Path) -> Result<Recording, OpenError> {
     open_with(path, |_| ())
 }
 
-/// As [`open`]; for a recording with more than two readings, the last two and also the first two.
+/// Opens a recording as [`open`] does; of a recording with more than two readings, returns the last
+/// two and also the first two.
 ///
 /// # Errors
 /// As for [`open`].
@@ -110,8 +112,9 @@ pub fn open_readings(path: &Path) -> Result<(Recording, Option<Recording>), Open
     Ok((Recording { start, end }, first))
 }
 
-/// As [`open`]; calls `opened` when it is open and before anything is read. The argument is whether
-/// it is a folder, whose files are opened only when they are read.
+/// Opens a recording as [`open`] does; calls `opened` when it is open and before anything is read.
+/// The argument of `opened` is whether the recording is a folder, whose files are opened only when
+/// they are read.
 ///
 /// # Errors
 /// As for [`open`].

@@ -3,7 +3,8 @@
 
 use std::collections::VecDeque;
 
-/// The last few sizes: growth over a single second would be too noisy.
+/// The last few sizes of a process or cgroup, each with its time in seconds: growth over a single
+/// second would be too noisy.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sizes(VecDeque<(f64, u64)>);
 

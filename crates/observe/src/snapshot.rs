@@ -17,22 +17,23 @@ use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 /// How much of a host is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scope {
-    /// How much is read of processes.
+    /// How much is read of each process.
     pub processes: ProcessScope,
-    /// Read CPU time and faults of each process at the start of an interval too, so that they
-    /// have rates.
+    /// Whether CPU time and faults of each process are read at the start of an interval too, so
+    /// that they have rates.
     pub process_rates: bool,
     /// Time limit for reading proportional sizes (PSS); zero reads none.
     pub smaps_budget: Duration,
-    /// Stop reading them when no process that is left can be among this many largest ones.
+    /// Proportional sizes are no longer read when no process that is left can be among this many
+    /// largest ones.
     pub smaps_enough: usize,
-    /// Read every memory cgroup.
+    /// Whether every memory cgroup is read.
     pub cgroups: bool,
-    /// Read the whole knob table and probe the kernel's features.
+    /// Whether the whole knob table is read and the kernel's features are probed.
     pub settings: bool,
-    /// Read the OOM kills in the kernel log.
+    /// Whether the OOM kills in the kernel log are read.
     pub kernel_log: bool,
-    /// Read the CPU time of the kernel threads for reclaim, compaction and khugepaged.
+    /// Whether the CPU time of the kernel threads for reclaim, compaction and khugepaged is read.
     pub kernel_threads: bool,
 }
 
@@ -41,12 +42,12 @@ pub struct Scope {
 pub enum ProcessScope {
     /// Processes are not read.
     Nothing,
-    /// Every `/proc/PID` in full.
+    /// All processes are read in full.
     Everything,
 }
 
 impl Scope {
-    /// Everything except rates of processes and kernel threads.
+    /// A scope with everything except rates of processes and kernel threads.
     pub const fn everything(smaps_budget: Duration) -> Self {
         Self {
             processes: ProcessScope::Everything,
@@ -60,7 +61,7 @@ impl Scope {
         }
     }
 
-    /// Only values of the host as a whole.
+    /// A scope with only values of the host as a whole.
     pub const fn glance() -> Self {
         Self {
             processes: ProcessScope::Nothing,
@@ -142,7 +143,7 @@ fn finish(host: &HostRoot, mut snapshot: Snapshot) -> Snapshot {
     snapshot
 }
 
-/// Reads what [`Scope::glance`] asks for; part of every scope.
+/// Reads only the values that [`Scope::glance`] asks for, which are part of every scope.
 pub(crate) fn glance(host: &HostRoot, mounts: &Mounts) -> Snapshot {
     let taken = Taken { kernel: host.name_at("proc/sys/kernel/osrelease"), ..read_taken(host) };
     let memory = memory::read(host);

@@ -13,8 +13,8 @@ use crate::mounts::Mounts;
 use pagewise_hostfs::text::{Line, number, unescape};
 use pagewise_hostfs::{HostRoot, ReadValues};
 
-/// Maximum number of lines, with the heading. The kernel allows at most 32 areas (`MAX_SWAPFILES`);
-/// each is searched among the mounts and the zram devices.
+/// Maximum number of lines of `/proc/swaps` that are read, with the heading. The kernel allows at
+/// most 32 areas (`MAX_SWAPFILES`); each is searched among the mounts and the zram devices.
 const MAX_LINES: usize = limits::SWAP_AREAS + 1;
 
 pub(crate) fn read(host: &HostRoot, mounts: &Mounts) -> Vec<Tier> {
@@ -28,7 +28,8 @@ pub(crate) fn read(host: &HostRoot, mounts: &Mounts) -> Vec<Tier> {
     tiers
 }
 
-/// Parses `/path partition 1048572 524 -2`; records a Problem if that fails.
+/// Parses a line of `/proc/swaps`, `/path partition 1048572 524 -2`; records a Problem if that
+/// fails.
 fn tier(
     host: &HostRoot,
     disks: &Disks<'_>,
@@ -73,7 +74,8 @@ fn is_numbered(path: &str, device: &str) -> bool {
     path.strip_prefix(device).is_some_and(|id| number::<u32>(id.as_bytes()).is_some())
 }
 
-/// The path without the ` (deleted)` that the kernel appends for a deleted swap file.
+/// The path of a swap area without the ` (deleted)` that the kernel appends for a deleted swap
+/// file.
 fn strip_deleted(path: &str) -> &str {
     path.strip_suffix(" (deleted)").unwrap_or(path)
 }

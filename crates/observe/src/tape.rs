@@ -8,27 +8,28 @@ use pagewise_model::{Interval, Snapshot};
 
 use pagewise_hostfs::{Entry, Files, HostRoot, ReadHost};
 
-/// Everything that was read at both times.
+/// Everything that was read of a host at the start and at the end of an interval.
 #[derive(Debug)]
 pub struct Tape {
     /// Size of a base page in bytes.
     pub page_size: Option<u64>,
-    /// One entry per time, the earlier first.
+    /// What was read, with one entry per time, the earlier first.
     pub ends: Vec<TapeEnd>,
 }
 
-/// What was read at one time.
+/// What was read of a host at one time.
 #[derive(Debug)]
 pub struct TapeEnd {
-    /// `start` or `end`.
+    /// Which end of the interval: `start` or `end`.
     pub name: &'static str,
     /// Wall clock time in seconds since 1970, UTC.
     pub unix_seconds: f64,
     /// Seconds on a clock that is never set, including suspend (`CLOCK_BOOTTIME`).
     pub monotonic_seconds: f64,
-    /// The same without the time in which the machine was suspended (`CLOCK_MONOTONIC`).
+    /// Seconds on the same clock without the time in which the machine was suspended
+    /// (`CLOCK_MONOTONIC`).
     pub awake_seconds: Option<f64>,
-    /// The content of each file, or its refusal.
+    /// The content of each file that was read, or why it could not be read.
     pub files: Files,
 }
 
@@ -41,7 +42,7 @@ impl Tape {
         Self { page_size, ends }
     }
 
-    /// The bytes of a file, at the later time if it was read at both.
+    /// The bytes of a file that was read, at the later time if it was read at both.
     pub fn file(&self, path: &str) -> Option<&[u8]> {
         self.ends.iter().rev().find_map(|end| match end.files.get(path) {
             Some(Entry::File(bytes)) => Some(bytes.as_slice()),

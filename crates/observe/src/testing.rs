@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use pagewise_hostfs::{Entry, HostRoot, Refusal};
 
-/// A host with these files.
+/// A test host with these files.
 pub(crate) fn host<'a, B: AsRef<[u8]>>(files: impl IntoIterator<Item = (&'a str, B)>) -> HostRoot {
     HostRoot::memory(files.into_iter().map(|(path, bytes)| file(path, bytes)))
 }

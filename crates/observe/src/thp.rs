@@ -22,7 +22,7 @@ use pagewise_hostfs::{HostRoot, NO_SUCH_FILE, ReadHost, ReadValues, absolute, ex
 
 const FOLDER: &str = "sys/kernel/mm/transparent_hugepage";
 
-/// Counters that show whether a page of a size was ever allocated.
+/// Names of counters that show whether a page of a size was ever allocated.
 const GIVEN_OUT: [&str; 3] = ["anon_fault_alloc", "nr_anon", "shmem_alloc"];
 
 pub(crate) fn read(host: &HostRoot) -> Thp {
@@ -64,7 +64,7 @@ fn size(host: &HostRoot, folder: &str, bytes: Bytes) -> ThpSize {
     ThpSize { bytes, enabled, shmem_enabled, stats }
 }
 
-/// Whether a policy is known to allocate no pages; one that cannot be read might.
+/// Whether a huge page policy is known to allocate no huge pages; one that cannot be read might.
 fn forbids(policy: &Reading<Choice>) -> bool {
     match &policy.outcome {
         Outcome::Value(choice) => choice.active.as_str() == "never",
@@ -173,8 +173,8 @@ fn is_khugepaged(host: &HostRoot, pid: u32) -> bool {
     comm.is_ok_and(|name| name.trim_ascii() == b"khugepaged") && is_kernel_thread(host, pid)
 }
 
-/// Whether kthreadd is the parent: `38 (khugepaged) S 2 …`. The name may contain any byte, so
-/// fields are counted from the last parenthesis.
+/// Whether a process is a kernel thread: its parent is kthreadd, as in `38 (khugepaged) S 2 …`. The
+/// name may contain any byte, so fields are counted from the last parenthesis.
 pub(crate) fn is_kernel_thread(host: &HostRoot, pid: u32) -> bool {
     let Ok(stat) = host.bytes(&format!("proc/{pid}/stat")) else { return false };
     let after_name = stat.rsplit(|&byte| byte == b')').next().unwrap_or_default();
@@ -188,7 +188,7 @@ pub(crate) struct RunTimes {
     waiting: Nanos,
 }
 
-/// Parses `schedstat`: time on a CPU, time waiting for one, number of time slices.
+/// Parses the `schedstat` of a process: time on a CPU, time waiting for one, number of time slices.
 pub(crate) fn run_times(host: &HostRoot, pid: u32) -> Reading<RunTimes> {
     let three = |text: &[u8]| {
         let all: Option<Vec<u64>> = words(text).take(4).map(number).collect();

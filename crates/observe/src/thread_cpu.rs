@@ -13,18 +13,20 @@ use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 /// Threads whose CPU time is read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ThreadCpu {
-    /// Their ids.
+    /// The thread ids.
     pub threads: Vec<u32>,
 }
 
 impl ThreadCpu {
-    /// kswapd, the kernel's reclaim threads: one for each node; none if a container hides them.
+    /// The threads of kswapd, the kernel's background reclaim: one for each node; none if a
+    /// container hides them.
     #[must_use]
     pub fn kswapd(host: &HostRoot) -> Self {
         Self::read_named(host, is_kswapd)
     }
 
-    /// khugepaged, which collapses pages. Some settings stop it and start a new thread.
+    /// The thread of khugepaged, which collapses pages into huge pages. Some settings stop it and
+    /// start a new thread.
     #[must_use]
     pub fn khugepaged(host: &HostRoot) -> Self {
         Self { threads: khugepaged_pid(host).get().into_iter().collect() }
@@ -39,7 +41,7 @@ impl ThreadCpu {
         Self { threads: kernel_threads(host).into_iter().filter(is).collect() }
     }
 
-    /// The sum of their CPU times; `None` if one cannot be read or there is no thread.
+    /// The sum of the threads' CPU times; `None` if one cannot be read or there is no thread.
     #[must_use]
     pub fn time(&self, host: &HostRoot) -> Option<Nanos> {
         let time = |pid: &u32| Some(run_times(host, *pid).get()?.on_cpu.get());
@@ -101,7 +103,7 @@ pub fn family_usage(host: &HostRoot, processes: &[u32]) -> (Millis, u64) {
     (cpu, major_faults)
 }
 
-/// The children of a process, including zombies.
+/// The child processes of a process, including zombies.
 #[must_use]
 pub fn children(host: &HostRoot, parent: u32) -> Vec<u32> {
     let is_child =

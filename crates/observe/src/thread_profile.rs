@@ -19,14 +19,15 @@ use perf_event::{Builder, SampleFlag, Sampler};
 const PER_SECOND: u64 = 997;
 /// Size of the ring buffer of each thread, in pages: room for 32768 samples with 4 KiB pages.
 const RING_PAGES: usize = 128;
-/// `PERF_RECORD_SAMPLE`; contains only the instruction pointer.
+/// `PERF_RECORD_SAMPLE`, the type of a record with one sample; it contains only the instruction
+/// pointer.
 const SAMPLE: u32 = 9;
-/// Maximum number of functions that are kept.
+/// Maximum number of functions that a profile keeps.
 const MOST: usize = 40;
-/// Maximum number of distinct addresses that are counted.
+/// Maximum number of distinct addresses that a profile counts.
 const PLACES: usize = 100_000;
 
-/// Samples of some threads since the start.
+/// Samples of the instruction pointers of some threads since the start.
 #[derive(Default)]
 pub struct ThreadProfile {
     samplers: Vec<Sampler>,
@@ -47,7 +48,7 @@ impl ThreadProfile {
         Self { samplers, places: BTreeMap::new() }
     }
 
-    /// Reads the samples so far, before the ring buffer is full.
+    /// Takes the samples so far out of the ring buffers, before these are full.
     pub fn collect(&mut self) {
         let places = &mut self.places;
         for sampler in &mut self.samplers {
@@ -59,7 +60,7 @@ impl ThreadProfile {
         }
     }
 
-    /// Samples per function, the highest count first.
+    /// Functions with their numbers of samples, the highest number first.
     #[must_use]
     pub fn functions(mut self) -> Vec<(String, u64)> {
         self.collect();
@@ -96,7 +97,8 @@ fn drain(sampler: &mut Sampler, mut each: impl FnMut(u64)) {
     }
 }
 
-/// Reads the symbols twice: first to find those that are needed, then to get their names.
+/// Finds the function names of addresses. Reads the symbols twice: first to find those that are
+/// needed, then to get their names.
 fn name_addresses<R: BufRead>(
     places: &BTreeMap<u64, u64>,
     symbols: impl Fn() -> Option<R>,

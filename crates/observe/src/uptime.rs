@@ -11,7 +11,7 @@ pub(crate) fn read(host: &HostRoot) -> Reading<Millis> {
     host.value("proc/uptime", "seconds since boot", |text| since_boot(words(text).next()?))
 }
 
-/// Parses `11700.23`; the kernel prints two decimals.
+/// Parses the time since boot in seconds, `11700.23`; the kernel prints two decimals.
 fn since_boot(word: &[u8]) -> Option<Millis> {
     let dot = word.iter().position(|&byte| byte == b'.')?;
     let (whole, part) = (&word[..dot], &word[dot + 1..]);

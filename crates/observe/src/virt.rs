@@ -10,7 +10,8 @@ use pagewise_model::{Name, Reading, Source};
 use pagewise_hostfs::text::words;
 use pagewise_hostfs::{HostRoot, ReadHost, absolute};
 
-/// Enough bytes for the flags of the first CPU; the whole file may have 400 KiB.
+/// Number of bytes of `/proc/cpuinfo` that contain the flags of the first CPU; the whole file may
+/// have 400 KiB.
 const CPUINFO_HEAD: usize = 4096;
 
 pub(crate) fn read(host: &HostRoot) -> Reading<Name> {
@@ -40,14 +41,16 @@ fn line(host: &HostRoot, path: &str) -> Option<String> {
     Some(String::from_utf8_lossy(bytes.trim_ascii()).into_owned())
 }
 
-/// `None` if there is no such line.
+/// Whether the CPU flags of `/proc/cpuinfo` contain `hypervisor`; `None` if the file has no line of
+/// flags.
 fn hypervisor_flag(host: &HostRoot) -> Option<bool> {
     let head = host.head("proc/cpuinfo", CPUINFO_HEAD).ok()?;
     let flags = head.split(|&byte| byte == b'\n').find(|line| line.starts_with(b"flags"))?;
     Some(words(flags).any(|flag| flag == b"hypervisor"))
 }
 
-/// Xen's first domain (dom0) runs on the physical machine.
+/// The hypervisor of a Xen guest. Xen's first domain (dom0) is no guest: it runs on the physical
+/// machine.
 fn xen(host: &HostRoot) -> Option<Reading<Name>> {
     const PATH: &str = "sys/hypervisor/type";
     if line(host, PATH)? != "xen" {
@@ -103,7 +106,8 @@ fn kind_of(name: &str, file: &str) -> Option<&'static str> {
     FIRMWARE.iter().find(|(start, _)| name.starts_with(start)).map(|(_, kind)| *kind)
 }
 
-/// Amazon's bare metal instances have the same vendor in their firmware.
+/// Whether this is one of Amazon's bare metal instances, whose firmware names the same vendor as
+/// that of virtual machines.
 fn is_bare_metal(host: &HostRoot) -> bool {
     line(host, "sys/class/dmi/id/product_name").is_some_and(|name| name.contains(".metal"))
 }

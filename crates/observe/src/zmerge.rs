@@ -18,7 +18,7 @@ pub(crate) fn read(host: &HostRoot, tiers: &[Tier], mounts: &Mounts) -> Vec<Zram
     devices.map(|device| Zram { merging: Some(merging(host, &device)), ..device }).collect()
 }
 
-/// Whether the module is loaded; it may have no device.
+/// Whether the zmerge module is loaded; it may have no device.
 pub fn zmerge_is_loaded(host: &HostRoot) -> bool {
     host.exists("sys/class/zmerge-control")
 }

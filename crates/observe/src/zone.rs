@@ -18,7 +18,7 @@ use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 /// Maximum number of zones of one node (`protection` has one number for each). Kernels have at most
 /// six.
 const MAX_ZONES_PER_NODE: usize = 16;
-/// Maximum number of orders of one zone; kernels have 11, with large base pages 14.
+/// Maximum number of orders of free blocks of one zone; kernels have 11, with large base pages 14.
 const MAX_ORDERS: usize = 32;
 
 pub(crate) fn read_zones(host: &HostRoot) -> Vec<Zone> {
@@ -87,7 +87,8 @@ fn take(host: &HostRoot, zone: &mut Zone, line: &Line<'_>) {
     }
 }
 
-/// Parses `protection: (0, 3019, 9419)`.
+/// Parses the pages of a zone that allocations from higher zones must leave free, `protection: (0,
+/// 3019, 9419)`.
 fn reserve(host: &HostRoot, line: &Line<'_>) -> Reading<Vec<Pages>> {
     let list = line.split_once(b':').and_then(|(_, rest)| {
         let inner = rest.strip_prefix(b"(")?.strip_suffix(b")")?;
@@ -98,7 +99,7 @@ fn reserve(host: &HostRoot, line: &Line<'_>) -> Reading<Vec<Pages>> {
     line.reading(host, "numbers of pages in parentheses", list)
 }
 
-/// Parses `Node 0, zone Normal 12616 8822 …`: free blocks by order.
+/// Parses a line of `/proc/buddyinfo`, `Node 0, zone Normal 12616 8822 …`: free blocks by order.
 fn free_blocks(host: &HostRoot, line: &Line<'_>) -> Option<FreeBlocks> {
     let (node, zone) = heading(host, line)?;
     let counts = words(line.bytes).skip(4).take(MAX_ORDERS + 1).map(number);

@@ -31,7 +31,7 @@ pub(crate) fn read(host: &HostRoot, tiers: &[Tier], mounts: &Mounts) -> Vec<Zram
     read_of(Driver::Zram, host, tiers, mounts)
 }
 
-/// Reads the devices of one driver, by number.
+/// Reads the devices of one driver (zram or zmerge), by number.
 pub(crate) fn read_of(
     driver: Driver,
     host: &HostRoot,
@@ -93,7 +93,8 @@ pub(crate) fn read_counters(driver: Driver, host: &HostRoot) -> Vec<Zram> {
 /// Maximum number of devices of one driver whose counters are read.
 const MAX_COUNTED: usize = 16 * ZRAM_DEVICES;
 
-/// Devices used as swap first, then the others by number; a Problem says how many were left out.
+/// Chooses devices used as swap first, then the others by number; a Problem says how many were left
+/// out.
 fn most_used(host: &HostRoot, driver: Driver, ids: Vec<u32>, tiers: &[Tier]) -> Vec<u32> {
     let name = driver.name();
     let found = format!("{} devices, {ZRAM_DEVICES} of them read", ids.len());
@@ -161,8 +162,8 @@ fn slot_bytes(host: &HostRoot, (driver, id): (Driver, u32)) -> u64 {
     if notes_access(host, id) && !packs() { 24 } else { 16 }
 }
 
-/// Whether access times are tracked: by the kernel configuration, or if there is none, by the
-/// existence of the list of slots with their times.
+/// Whether zram tracks the access times of its slots: by the kernel configuration, or if there is
+/// none, by the existence of the list of slots with their times.
 fn notes_access(host: &HostRoot, id: u32) -> bool {
     let options = ["CONFIG_ZRAM_TRACK_ENTRY_ACTIME", "CONFIG_ZRAM_MEMORY_TRACKING"];
     let config = kconfig::kconfig(host);
@@ -182,7 +183,7 @@ fn secondary(host: &HostRoot, path: &str) -> Vec<Secondary> {
     text.lines().filter_map(understood).collect()
 }
 
-/// Parses `#1: lzo lz4 [zstd]`.
+/// Parses a line of `recomp_algorithm`, the algorithms for recompression: `#1: lzo lz4 [zstd]`.
 fn recompression(line: &[u8]) -> Option<Secondary> {
     let rest = line.trim_ascii().strip_prefix(b"#")?;
     let colon = rest.iter().position(|&byte| byte == b':')?;
@@ -229,8 +230,8 @@ fn bd_stat(host: &HostRoot, path: &str) -> BdStat {
     BdStat { held, reads, writes }
 }
 
-/// Parses `version: 1` and the counters of that version; of another version only the number is
-/// known.
+/// Reads zram's `debug_stat`: `version: 1` and the counters of that version; of another version
+/// only the number is known.
 fn debug_stat(host: &HostRoot, path: &str) -> DebugStat {
     let text = match host.text(path) {
         Ok(text) => text,
@@ -270,8 +271,8 @@ fn columns_at<const N: usize>(host: &HostRoot, path: &str, least: usize) -> [Rea
     }
 }
 
-/// Parses `N` numbers, of which a kernel prints at least `least`; further numbers are from a newer
-/// kernel.
+/// Parses `N` numbers of a line, of which a kernel prints at least `least`; further numbers are
+/// from a newer kernel.
 fn columns<const N: usize>(
     host: &HostRoot,
     source: &Source,
@@ -301,7 +302,7 @@ fn read_use(host: &HostRoot, zram: &Zram, tiers: &[Tier], mounts: &Mounts) -> Re
     }
 }
 
-/// The user that has the device open permanently: swap, a mount, or a device on top of it.
+/// What has the zram device open permanently: swap, a mount, or a device on top of it.
 fn in_use(
     host: &HostRoot,
     zram: &Zram,
@@ -329,7 +330,7 @@ fn built_upon(host: &HostRoot, zram: &Zram) -> Option<Reading<ZramUse>> {
     Some(Reading::absent(why, Source::file(absolute(&holders))))
 }
 
-/// The device number as `253:1`.
+/// The device number of a zram device, as `253:1`.
 fn device_number(host: &HostRoot, zram: &Zram) -> Option<String> {
     let number = host.name_at(&format!("sys/block/{}/dev", zram.name()));
     number.value().map(|number| number.as_str().to_owned())
@@ -357,7 +358,8 @@ fn describe_unused(host: &HostRoot, zram: &Zram) -> Reading<ZramUse> {
     }
 }
 
-/// Whether udev has found swap on it: udev reads devices as root, and anybody may read its results.
+/// Whether udev has found swap on the device: udev reads devices as root, and anybody may read its
+/// results.
 fn udev_says_swap(host: &HostRoot, zram: &Zram) -> Option<Reading<ZramUse>> {
     let is_swap = |line: &[u8]| line == b"E:ID_FS_TYPE=swap";
     let path = format!("run/udev/data/b{}", device_number(host, zram)?);

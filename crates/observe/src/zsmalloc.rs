@@ -13,10 +13,10 @@ use crate::limits::SIZE_CLASSES;
 use pagewise_hostfs::text::{Line, Text, number};
 use pagewise_hostfs::{HostRoot, NO_SUCH_FILE, ReadHost, ReadValues, absolute};
 
-/// The columns that are used, by their names in the first line.
+/// The columns of a size class that are read, by their names in the first line.
 const COLUMNS: [&[u8]; 6] =
     [b"class", b"size", b"obj_allocated", b"obj_used", b"pages_used", b"pages_per_zspage"];
-/// The reason if the file does not exist.
+/// The reason why there are no size classes if the file does not exist.
 const NOT_SHOWN: &str = "only a kernel with CONFIG_ZSMALLOC_STAT shows it, in debugfs";
 
 pub(crate) fn size_classes(host: &HostRoot, id: u32) -> Reading<SizeClasses> {
@@ -45,7 +45,7 @@ fn parse(host: &HostRoot, text: &Text) -> Reading<SizeClasses> {
     Reading::found(classes, text.source())
 }
 
-/// The positions of these columns, and the total number of columns.
+/// The positions of the columns that are read, and the total number of columns.
 fn places(head: &Line<'_>) -> Option<([usize; 6], usize)> {
     let mut places = [0; 6];
     for (place, name) in places.iter_mut().zip(COLUMNS) {

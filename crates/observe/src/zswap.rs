@@ -25,7 +25,7 @@ pub(crate) fn read(host: &HostRoot, memory: &Memory, vmstat: &Counters) -> Zswap
     }
 }
 
-/// The same parameters with the current stored amounts.
+/// The known parameters of zswap with the current stored amounts.
 pub(crate) fn stored_now(memory: &Memory, vmstat: &Counters, parameters: &Zswap) -> Zswap {
     Zswap {
         pool: other(memory, "Zswap"),

@@ -21,19 +21,20 @@ use crate::cli::Severity;
 
 /// The configuration file if the command line names no other.
 pub(crate) const FILE: &str = "/etc/pagewise/doctor.toml";
-/// Maximum size of the file in bytes; a real one has a few lines.
+/// Maximum size of the file of accepted findings in bytes; a real one has a few lines.
 const LONGEST: u64 = 64 << 10;
 
-/// The contents of the file.
+/// The accepted findings, as the file names them.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Accepted {
     /// IDs of the rules whose findings are left out.
     pub(crate) ignore: Vec<String>,
-    /// Findings of a lower severity are not shown.
+    /// Findings of a lower severity than this are not shown.
     pub(crate) min_severity: Option<Severity>,
 }
 
-/// Reads the named file, which must exist, or else [`FILE`], which may be missing.
+/// Reads the accepted findings from the named file, which must exist, or else from [`FILE`], which
+/// may be missing.
 pub(crate) fn read(named: Option<&Path>) -> anyhow::Result<Accepted> {
     let path = named.unwrap_or(Path::new(FILE));
     match UserFile::open(path, LONGEST).and_then(UserFile::into_text) {

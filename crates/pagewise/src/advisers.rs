@@ -32,7 +32,7 @@ const ADVISERS: [Adviser; 11] = [
     adviser::<ExperimentError>,
 ];
 
-/// Prints the error and returns the exit status.
+/// Prints the error with its advice and returns the exit status.
 pub(crate) fn tell(error: &anyhow::Error) -> ExitCode {
     trouble::tell(error, &ADVISERS);
     let is_plan_stopped = error.downcast_ref::<Failed>().is_some_and(Failed::is_stopped);

@@ -10,17 +10,18 @@ use pagewise_report::text;
 use pagewise_stats::Experiment;
 use pagewise_terminal::output;
 
-/// Advice if something was not returned.
+/// Advice if something borrowed from the host was not returned.
 const NEXT: &str = "`pagewise undo` tries again, and closes what somebody else has changed since";
 
-/// A message that follows the lines about what was not returned.
+/// The message that follows the lines about what was not returned.
 pub(crate) const NOT_ALL_BACK: &str = "what is named above was not given back";
 
 /// Everything that an experiment borrows from this host. It is returned when this is dropped, or
 /// after a crash by the rescue.
 #[derive(Debug)]
 pub(crate) struct HostLoans {
-    /// Lends settings, swap and cgroups. Declared before the rescue, so that it is dropped first.
+    /// Lends settings, swap and cgroups of the host. Declared before the rescue, so that it is
+    /// dropped first.
     pub(crate) session: Session,
     _rescue: Option<Rescue>,
 }
@@ -72,7 +73,8 @@ impl HostLoans {
         Ok(Self { session, _rescue: None })
     }
 
-    /// Returns everything; one line for each thing that was not restored to its former state.
+    /// Returns everything borrowed from the host; one line for each thing that was not restored to
+    /// its former state.
     pub(crate) fn end(self) -> Vec<String> {
         let returns = self.session.end();
         let unsettled = returns.iter().filter(|it| !it.outcome.is_settled());

@@ -38,7 +38,8 @@ pub(crate) fn interval_of(
     host.interval(&room::affordable(&host.end, scope)?, || wait(global))
 }
 
-/// The same as [`interval`], together with all file contents that were read from the host.
+/// Reads the same as [`interval`], and returns it together with all file contents that were read
+/// from the host.
 pub(crate) fn record(global: &Global) -> anyhow::Result<(Interval, Tape)> {
     let everything = Scope::everything(global.smaps_budget);
     let scope = Scope { process_rates: true, kernel_threads: true, ..everything };

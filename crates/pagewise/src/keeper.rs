@@ -21,13 +21,13 @@ use pagewise_terminal::output;
 
 use crate::again;
 
-/// What the confined process writes once the file is complete.
+/// What the confined process writes to the helper once the file is complete.
 const WHOLE: &[u8] = b"whole";
 /// What the helper answers if a file with the final name exists by now; otherwise it answers with
 /// an errno.
 const TAKEN: &str = "taken";
 
-/// The confined process's side: a helper that settles one file.
+/// The handle that the confined process has of the helper, which names or removes one file.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     helper: Child,
@@ -98,7 +98,7 @@ fn spawn(unfinished: &Path, path: &Path) -> io::Result<Child> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()
 }
 
-/// The helper process.
+/// The main function of the helper process: gives the file its final name, or removes it.
 pub(crate) fn settle_file(unfinished: &Path, path: &Path) -> anyhow::Result<()> {
     let mut output = Vec::new();
     let heard = io::stdin().lock().take(WHOLE.len() as u64 + 1).read_to_end(&mut output);

@@ -15,20 +15,22 @@ use pagewise_model::{Bytes, Refusal};
 use pagewise_observe::{HostRoot, Scope, extent};
 use pagewise_terminal::output;
 
-/// Bytes that a snapshot without processes and cgroups takes, including the code that prints it.
+/// Bytes of memory that a snapshot without processes and cgroups takes, including the code that
+/// prints it.
 const BASE: usize = 2 << 20;
-/// Bytes that machine-wide facts (`Scope::glance`) take.
+/// Bytes of memory needed to read the facts about the machine as a whole (`Scope::glance`).
 const GLANCE: usize = 64 << 10;
 /// Bytes of stack that the deepest verb uses: between 192 and 256 KiB in a build without
 /// optimization.
 const STACK: usize = 256 << 10;
-/// Bytes for each process, with both ends of the interval: 3.5 KiB were measured.
+/// Bytes of memory for each process, with both ends of the interval: 3.5 KiB were measured.
 const PROCESS: usize = 4 << 10;
-/// Bytes for each cgroup, with its counters at both ends of the interval.
+/// Bytes of memory needed for each cgroup, with its counters at both ends of the interval.
 const CGROUP: usize = 32 << 10;
 /// Snapshots keep at most this many cgroups.
 const MOST_GROUPS: usize = 1000;
-/// Bytes for reading a thousand pages: threads, buffers, and the state of the compressors.
+/// Bytes of memory needed to read a thousand pages: threads, buffers, and the state of the
+/// compressors.
 const CONTENTS: usize = 8 << 20;
 const MORE_ROOM: &str =
     "raise the limit (ulimit -v; with overcommit 2, vm.overcommit_ratio), or end what commits most";

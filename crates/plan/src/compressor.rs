@@ -5,8 +5,8 @@ use pagewise_facts::swap_choice::{DENSE, FAST, algorithm};
 use pagewise_model::plan::Goal;
 use pagewise_model::{Compressor, Name, Snapshot};
 
-/// The algorithm with the best ratio for the goal ratio if the kernel offers it, otherwise the one
-/// that findings recommend.
+/// The compression algorithm for a goal: with goal ratio that with the best ratio if the kernel
+/// offers it, otherwise the one that findings recommend.
 pub(crate) fn for_goal(goal: Goal, host: &Snapshot) -> Compressor {
     if goal == Goal::Ratio && is_offered(host, DENSE) {
         return Compressor::new(DENSE);
@@ -21,7 +21,7 @@ fn recommended_algorithm(host: &Snapshot) -> Name {
     known.cloned().unwrap_or_else(|| Name::from(FAST))
 }
 
-/// Whether the kernel is known to offer it.
+/// Whether the kernel is known to offer the wanted compression algorithm.
 fn is_offered(host: &Snapshot, wanted: &str) -> bool {
     let offered = host.zram.iter().filter_map(|device| device.algorithm.value());
     offered.flat_map(|all| &all.available).any(|name| name.as_str() == wanted)

@@ -75,7 +75,7 @@ impl<'a> Context<'a> {
         self.advised_value(id, |next| next.strip_prefix(&command))
     }
 
-    /// The value that a finding's command writes to this file.
+    /// The value that a finding's command writes to this kernel file.
     pub(crate) fn advised_write(&self, id: &str, path: &str) -> Option<String> {
         let end = format!(" | sudo tee {path}");
         self.advised_value(id, |next| {
@@ -91,7 +91,7 @@ impl<'a> Context<'a> {
         value.split_whitespace().next().map(str::to_owned)
     }
 
-    /// Whether systemd runs the host: from its folder in `/run`, or in a recording from the cgroups
+    /// Whether the host runs systemd: from its folder in `/run`, or in a recording from the cgroups
     /// that it creates.
     pub(crate) fn has_systemd(&self) -> bool {
         let groups = &self.host.cgroups.groups;
@@ -101,7 +101,7 @@ impl<'a> Context<'a> {
                 .any(|group| matches!(group.path.as_str(), "/init.scope" | "/system.slice"))
     }
 
-    /// Why nothing on this host can be changed from here; `None` if something can.
+    /// Why a plan cannot change anything on this host; `None` if it can.
     pub(crate) fn nothing_to_change(&self) -> Option<String> {
         if let Some(kind) = self.host.host.container.value() {
             return Some(format!(
@@ -137,7 +137,7 @@ impl<'a> Context<'a> {
         self.host.memory.total.get()
     }
 
-    /// Available memory, as `5.5 of 23.4 GiB`.
+    /// Describes available memory: `5.5 of 23.4 GiB`.
     pub(crate) fn available(&self) -> String {
         match (self.host.memory.available.get(), self.ram()) {
             (Some(available), Some(ram)) => available.part_of(ram),
@@ -159,7 +159,8 @@ impl<'a> Context<'a> {
         self.verdict.host > Level::Calm && !self.only_nodes_are_short
     }
 
-    /// For a host that is not short: why swap for the whole host does not help.
+    /// For a host that is not short of memory: a sentence why swap for the whole host does not
+    /// help.
     pub(crate) fn swap_is_no_answer(&self) -> String {
         let available = self.available();
         if self.only_nodes_are_short {
@@ -176,8 +177,8 @@ impl<'a> Context<'a> {
         self.only_groups_are_short().unwrap_or_else(plenty)
     }
 
-    /// If only cgroups are short, because of their own limits: why swap for the whole host does not
-    /// help.
+    /// If only cgroups are short of memory, because of their own limits: a sentence why swap for
+    /// the whole host does not help.
     pub(crate) fn only_groups_are_short(&self) -> Option<String> {
         if self.verdict.host > Level::Calm {
             return None;
@@ -204,7 +205,7 @@ impl<'a> Context<'a> {
         self.host.compressed().find(|zram| zram.path() == tier.path.as_str())
     }
 
-    /// A priority above all existing tiers; `None` if there is none.
+    /// A swap priority above that of all existing tiers; `None` if no higher one is possible.
     pub(crate) fn priority_above_all(&self) -> Option<i16> {
         const USUAL: i32 = 100;
         let highest = self.host.tiers.iter().filter_map(|tier| tier.priority.get()).max();

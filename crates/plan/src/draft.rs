@@ -16,12 +16,12 @@ use crate::context::Context;
 /// value it has, and which file sets it at boot.
 #[derive(Debug, Clone)]
 pub(crate) struct SettingRequest {
-    /// The step's id.
+    /// The id of the step that sets the value.
     pub(crate) id: Cow<'static, str>,
     /// The setting's name in the knob table; if it has several instances, with the instance in
     /// brackets, as `thp.size.enabled[64kB]`.
     pub(crate) knob: Cow<'static, str>,
-    /// The value, as the kernel accepts it.
+    /// The value to set, as the kernel accepts it.
     pub(crate) to: String,
     pub(crate) reason: String,
     pub(crate) finding: Option<&'static str>,
@@ -29,16 +29,16 @@ pub(crate) struct SettingRequest {
     pub(crate) risk: String,
 }
 
-/// The changes requested so far.
+/// The changes to the host requested so far.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     pub(crate) steps: Vec<Step>,
-    /// Swap areas to be switched off, after all other steps.
+    /// Steps that switch swap areas off, after all other steps.
     pub(crate) drains: Vec<Step>,
-    /// Requests for settings that the host has, and that a file is to keep.
+    /// Requests for settings that the host has, and that a configuration file is to keep.
     pub(crate) granted: Vec<SettingRequest>,
     pub(crate) declined: Vec<Declined>,
-    /// Changes that a reboot resets, and the reason why no file keeps them.
+    /// Changes that a reboot resets, and for each the reason why no file keeps it.
     lost: Vec<(String, String)>,
     /// The algorithm of the first compressed swap of the host, if a step of the plan creates it.
     pub(crate) first_zram: Option<Name>,
@@ -105,7 +105,7 @@ impl Draft {
 }
 
 impl SettingRequest {
-    /// The step that writes the running value.
+    /// The step that writes the setting's running value.
     fn step(&self, reading: &KnobReading, from: &str) -> Step {
         Step {
             id: self.id.clone().into_owned(),

@@ -8,7 +8,7 @@ use pagewise_model::{Bytes, Pages, Reading, Snapshot, Zone};
 
 use crate::context::Context;
 
-/// The page size of the pool that [`HUGETLB_POOL`] measures.
+/// The huge page size of the pool that [`HUGETLB_POOL`] measures.
 pub(crate) const HUGETLB_PAGE: Bytes = Bytes::new(2 << 20);
 const MIN_FREE: &str = "vm.min_free_kbytes";
 const SCALE: &str = "vm.watermark_scale_factor";
@@ -20,7 +20,7 @@ pub(crate) fn expect_of_zram(context: &Context<'_>, zram: &ZramSwap) -> Expected
     scanned.unwrap_or_else(|| expect_area(context.host, zram.disksize_bytes, "device"))
 }
 
-/// The size of a swap area: mkswap uses one page of the device or file for its header.
+/// The expected size of a swap area: mkswap uses one page of the device or file for its header.
 pub(crate) fn expect_area(host: &Snapshot, size: Bytes, what: &str) -> Expected {
     let page = host.page_size();
     let pages = size.get().div_ceil(page.get().max(1)).saturating_sub(1);
@@ -45,8 +45,8 @@ pub(crate) fn expect_of_pool(host: &Snapshot, to: &str) -> Option<Expected> {
     Some(Expected::exact(HUGETLB_POOL, bytes(kept), Some(bytes(total)), source))
 }
 
-/// The sum of high watermarks of all zones with these values of the two settings; `None` means
-/// unchanged.
+/// The expected sum of high watermarks of all zones with these values of the two settings; `None`
+/// means unchanged.
 pub(crate) fn expect_of_watermarks(
     host: &Snapshot,
     min_free: Option<&str>,

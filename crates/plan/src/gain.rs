@@ -12,14 +12,14 @@ use crate::expect::{HUGETLB_PAGE, measured_high_watermarks};
 /// The state of a step on the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepState<'a> {
-    /// Its change is in force.
+    /// The step's change is in force.
     InForce {
-        /// The swap area that it created.
+        /// The swap area that the step created.
         area: Option<&'a str>,
     },
-    /// Its change is not in force, so its gain cannot be measured.
+    /// The step's change is not in force, so its gain cannot be measured.
     NotInForce {
-        /// What was found instead.
+        /// What was found on the machine instead of the change.
         why: &'a str,
     },
 }
@@ -118,7 +118,7 @@ fn evidence<T: Quantity>(name: &str, reading: &Reading<T>) -> Option<Evidence> {
     Some(Evidence::new(&reading.source, value))
 }
 
-/// Exact, not rounded, so that the measured value can be recomputed.
+/// A size in bytes, exact and not rounded, so that the measured value can be recomputed.
 fn exact_bytes(name: &str, reading: &Reading<Bytes>) -> Option<Evidence> {
     let value = format!("{name} {} bytes", reading.get()?.get());
     Some(Evidence::new(&reading.source, value))

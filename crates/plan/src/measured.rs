@@ -16,15 +16,15 @@ use serde_json::Value;
 use crate::compressor;
 use crate::tried::Tried;
 
-/// The measurements; empty if there are none.
+/// The measurements that a plan uses; empty if there are none.
 #[derive(Debug, Clone, Default)]
 pub struct Measured {
     bench: Option<Bench>,
     scan: Option<ScanEstimate>,
     trial: Option<Tried>,
-    /// The kernel's release in the document, if it has one.
+    /// The kernel's release on the machine of the measurement, if the document has it.
     kernel: Option<String>,
-    /// The name of the host in the document, if it has one.
+    /// The name of the host of the measurement, if the document has it.
     host: Option<String>,
 }
 
@@ -95,7 +95,7 @@ pub(crate) struct ClusterChoice {
     pub(crate) implied: Option<u32>,
 }
 
-/// The cost of a page from swap compared with one from a file.
+/// What a page from swap costs compared with one from a file.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct CostRatio {
     #[serde(flatten)]
@@ -107,7 +107,7 @@ pub(crate) struct CostRatio {
     pub(crate) swappiness_spread: [u32; 2],
 }
 
-/// The cost of a page if some pages come from a slower tier.
+/// What a page from swap costs if some pages come from a slower tier.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct TierMix {
     pub(crate) zram_share: f64,
@@ -120,7 +120,7 @@ struct ScanEstimate {
     pages: u64,
     sized_pages: u64,
     algorithms: Vec<ScanAlgorithm>,
-    /// The JSON of a Reading.
+    /// How much of the memory is cold: the JSON of a Reading.
     #[serde(default)]
     cold: Value,
 }
@@ -184,7 +184,7 @@ impl Measured {
         Ok(measured)
     }
 
-    /// Combines two documents; of two of the same kind the later one counts.
+    /// Combines two sets of measurements; of two documents of the same kind the later one counts.
     #[must_use]
     pub fn and(self, later: Self) -> Self {
         Self {
@@ -196,19 +196,19 @@ impl Measured {
         }
     }
 
-    /// The kernel's release in the document, if it has one.
+    /// The kernel's release on the machine of the measurement, if the document has it.
     #[must_use]
     pub fn kernel(&self) -> Option<&str> {
         self.kernel.as_deref()
     }
 
-    /// The name of the host in the document, if it has one.
+    /// The name of the host of the measurement, if the document has it.
     #[must_use]
     pub fn host(&self) -> Option<&str> {
         self.host.as_deref()
     }
 
-    /// The result of a trial, if there is one.
+    /// The result of a trial, if the measurements contain one.
     pub(crate) fn trial(&self) -> Option<&Tried> {
         self.trial.as_ref()
     }
@@ -274,7 +274,7 @@ impl Measured {
         mixes.min_by(|one, other| distance(one).total_cmp(&distance(other)))
     }
 
-    /// The ratio that `scan` predicts for a zram device with this algorithm.
+    /// The compression ratio that `scan` predicts for a zram device with this algorithm.
     pub(crate) fn ratio(&self, compressor: &Compressor) -> Option<Expected> {
         let scan = self.scan.as_ref()?;
         let is_it = |it: &&ScanAlgorithm| {

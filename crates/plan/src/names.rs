@@ -6,8 +6,8 @@
 //! systemd-tmpfiles keeps the *first* line for a path and ignores later ones ("Duplicate line";
 //! tested with systemd 252), so our file has to come first.
 
-/// A name that sorts after all `others`, which all end with `.conf`; `None` if that is not possible
-/// with letters, digits and `-_.` (`apply` writes no other names).
+/// A file name that sorts after all `others`, which all end with `.conf`; `None` if that is not
+/// possible with letters, digits and `-_.` (`apply` writes no other names).
 pub(crate) fn name_after<'a>(others: impl Iterator<Item = &'a str>) -> Option<String> {
     const USUAL: [&str; 4] =
         ["90-pagewise.conf", "99-pagewise.conf", "99-zz-pagewise.conf", "zz-pagewise.conf"];
@@ -22,7 +22,7 @@ pub(crate) fn name_after<'a>(others: impl Iterator<Item = &'a str>) -> Option<St
     (stem.len() <= LONGEST && stem.bytes().all(is_plain)).then(|| format!("{stem}_pagewise.conf"))
 }
 
-/// A name that sorts before all `others`; `None` if none of our usual names does.
+/// A file name that sorts before all `others`; `None` if none of pagewise's usual names does.
 pub(crate) fn name_before<'a>(others: impl Iterator<Item = &'a str>) -> Option<&'static str> {
     const USUAL: [&str; 4] =
         ["05-pagewise.conf", "00-pagewise.conf", "00-0-pagewise.conf", "0-pagewise.conf"];

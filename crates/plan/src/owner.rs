@@ -10,13 +10,13 @@ pub(crate) struct Owners<'a> {
     pub(crate) configuration: &'a Configuration,
 }
 
-/// A line of a file that sets a setting.
+/// A line of a configuration file that sets a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Assignment {
     pub(crate) value: String,
-    /// The file.
+    /// The path of the file with the assignment.
     pub(crate) path: String,
-    /// File and line, as text.
+    /// File and line of the assignment, as text.
     pub(crate) at: String,
 }
 
@@ -27,11 +27,11 @@ impl Assignment {
     }
 }
 
-/// systemd does not read this file, and `sysctl --system` reads it last.
+/// The file that `sysctl --system` reads last, and systemd does not read.
 pub(crate) const SYSCTL_CONF: &str = "/etc/sysctl.conf";
 
 impl Owners<'_> {
-    /// All lines of sysctl files that set it, in the order in which they are applied.
+    /// All lines of sysctl files that set this setting, in the order in which they are applied.
     pub(crate) fn sysctl(self, knob: &str) -> Vec<Assignment> {
         let of_knob = lines(self.configuration, Mechanism::Sysctl, knob);
         let line = |setting: &PersistentSetting| Assignment {
@@ -42,7 +42,8 @@ impl Owners<'_> {
         of_knob.map(line).collect()
     }
 
-    /// The line of a TuneD profile that sets another value after the sysctl files were applied.
+    /// The line of a TuneD profile that sets another value after the sysctl files were applied, if
+    /// there is one.
     pub(crate) fn overruler(self, knob: &str, to: &str) -> Option<String> {
         self.configuration.tuned.as_ref().filter(|tuned| !tuned.reapplies_sysctl)?;
         let setting = lines(self.configuration, Mechanism::Tuned, knob).next_back()?;

@@ -13,14 +13,14 @@ use crate::draft::{Draft, SettingRequest};
 use crate::names::{name_after, name_before};
 use crate::owner::SYSCTL_CONF;
 
-/// The first lines of each file.
+/// The first lines of each configuration file that a plan writes.
 const HEADER: &str = "\
 # Written by pagewise: settings of a plan (pagewise plan, pagewise apply).
 # To undo: pagewise undo. If you remove this file, the other files decide from the next boot on.
 ";
 const COLUMNS: usize = 100;
 
-/// The mechanism that applies a file at boot.
+/// The mechanism that applies a configuration file at boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Folder {
     Sysctl,
@@ -52,7 +52,7 @@ impl Folder {
         }
     }
 
-    /// The line that sets the value.
+    /// The line of a configuration file that sets the value at this path.
     fn line(self, path: &str, value: &str) -> String {
         match self {
             Self::Sysctl => format!("{} = {value}", sysctl_key(path)),
@@ -61,12 +61,12 @@ impl Folder {
     }
 }
 
-/// The name of a sysctl: in these paths no component contains a full stop.
+/// The name of the sysctl with this path: in these paths no component contains a full stop.
 fn sysctl_key(path: &str) -> String {
     path.trim_start_matches("proc/sys/").replace('/', ".")
 }
 
-/// A request that a line of a file is to keep, with the reading of its setting.
+/// A request that a line of a configuration file is to keep, with the reading of its setting.
 #[derive(Debug, Clone, Copy)]
 struct FileLine<'a> {
     request: &'a SettingRequest,
@@ -78,18 +78,18 @@ impl FileLine<'_> {
         self.reading.knob
     }
 
-    /// The setting's file, without the leading slash.
+    /// The path of the setting's kernel file, without the leading slash.
     fn path(&self) -> &str {
         self.reading.live.source.path().trim_start_matches('/')
     }
 
-    /// Whether a step changes the running value; without one it is right already.
+    /// Whether a step must change the running value; without a step it is right already.
     fn has_step(&self) -> bool {
         self.reading.active() != Some(self.request.to.as_str())
     }
 }
 
-/// Adds steps that write the files for the granted requests.
+/// Adds steps that write the configuration files for the granted requests.
 pub(crate) fn add_files(context: &Context<'_>, draft: &mut Draft) {
     let requests = std::mem::take(&mut draft.granted);
     let line = |request| Some(FileLine { request, reading: context.knob_reading(&request.knob)? });
@@ -118,7 +118,7 @@ pub(crate) fn add_files(context: &Context<'_>, draft: &mut Draft) {
     }
 }
 
-/// Whether the value would be set after a boot without a new file.
+/// Whether the value would be set at boot without a new file.
 fn is_kept(context: &Context<'_>, folder: Folder, line: &FileLine<'_>) -> bool {
     let (knob, to) = (line.knob(), line.request.to.as_str());
     let text = folder.line(line.path(), to);
@@ -136,14 +136,15 @@ fn is_kept(context: &Context<'_>, folder: Folder, line: &FileLine<'_>) -> bool {
     }
 }
 
-/// Our existing file in this folder: path and content.
+/// The file that pagewise wrote earlier in this folder: path and content.
 fn own_file<'a>(context: &'a Context<'_>, folder: Folder) -> Option<(&'a str, &'a str)> {
     let mut own = context.installation.own_files.iter();
     let (path, text) = own.find(|(path, _)| path.starts_with(folder.path()))?;
     Some((path, text))
 }
 
-/// Adds the step that writes the file, or declines if there is no suitable name for it.
+/// Adds the step that writes the configuration file, or declines if there is no suitable name for
+/// it.
 fn add_file(
     context: &Context<'_>,
     draft: &mut Draft,
@@ -206,7 +207,8 @@ fn file_name(context: &Context<'_>, folder: Folder, missing: &[&FileLine<'_>]) -
     }
 }
 
-/// A line may have no value after its "=".
+/// Formats what follows the name in a line of a configuration file: `= VALUE`, or nothing for an
+/// empty value.
 fn equals_value(value: &str) -> String {
     if value.is_empty() { String::new() } else { format!(" = {value}") }
 }
@@ -261,7 +263,8 @@ fn risk(context: &Context<'_>, folder: Folder, missing: &[&FileLine<'_>]) -> Str
     )
 }
 
-/// The content of the file: these settings, and those that it had and that are not replaced.
+/// The content of the configuration file: these settings, and those that it had before and that are
+/// not replaced.
 fn contents(before: Option<&str>, folder: Folder, missing: &[&FileLine<'_>]) -> String {
     let starts: Vec<String> = missing.iter().map(|it| line_start(folder, it.path())).collect();
     let is_replaced = |block: &str| {
@@ -279,7 +282,7 @@ fn contents(before: Option<&str>, folder: Folder, missing: &[&FileLine<'_>]) -> 
     format!("{HEADER}\n{}\n", all.join("\n\n"))
 }
 
-/// The beginning of a setting's line, without its value.
+/// The beginning of a setting's line in a configuration file, without its value.
 fn line_start(folder: Folder, path: &str) -> String {
     match folder {
         Folder::Sysctl => format!("{} =", sysctl_key(path)),
@@ -287,7 +290,7 @@ fn line_start(folder: Folder, path: &str) -> String {
     }
 }
 
-/// A comment, wrapped to several lines.
+/// Formats text as a comment of a configuration file, wrapped to several lines.
 pub(crate) fn wrap_comment(text: &str) -> String {
     let mut lines = String::new();
     let mut line = "#".to_owned();

@@ -9,13 +9,13 @@ use crate::measured::Measured;
 /// The input of a plan.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// The host.
+    /// The host at both ends of an interval.
     pub interval: &'a Interval,
-    /// How it is configured at boot.
+    /// How the host is configured at boot.
     pub installation: &'a Installation,
     /// Results of `bench`, `scan` or `trial`.
     pub measured: &'a Measured,
-    /// What to optimize for.
+    /// What the plan is to optimize for.
     pub goal: Goal,
     /// Names of rules or findings to which the plan is limited; empty means all.
     pub only: &'a [String],

@@ -38,7 +38,7 @@ struct Metric {
     interval: Option<Ends<f64>>,
 }
 
-/// The arm that was found to be better.
+/// The arm of a trial that was found to be better.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Winner<'a> {
     pub(crate) arm: &'a TrialArm,
@@ -49,7 +49,7 @@ pub(crate) struct Winner<'a> {
     pairs: u32,
 }
 
-/// An arm compared with the first one.
+/// An arm of a trial compared with the first one.
 #[derive(Debug, Clone, Copy)]
 struct ComparedArm<'a> {
     verdict: Verdict,
@@ -59,7 +59,7 @@ struct ComparedArm<'a> {
 }
 
 impl ComparedArm<'_> {
-    /// Smaller is better.
+    /// A number to compare arms by: smaller is better.
     fn score(&self) -> f64 {
         if self.higher_is_better { -self.as_winner.ratio } else { self.as_winner.ratio }
     }
@@ -130,12 +130,12 @@ impl Tried {
         differs.then(|| SwapTrial { better, told: self.describe_winner(&winner) })
     }
 
-    /// Whether the times were measured on a real machine.
+    /// Whether the times were measured on a real machine, not in a guest.
     pub(crate) fn is_of_real_machine(&self) -> bool {
         self.clock == Clock::Real
     }
 
-    /// The program that ran: the first word of its command, without folders.
+    /// The program that ran in the trial: the first word of its command, without folders.
     fn program(&self) -> String {
         let first = self.command.first().map_or("a command", String::as_str);
         format!("`{}`", first.rsplit('/').next().unwrap_or(first))
@@ -168,7 +168,8 @@ fn compression_of_arm(arm: &TrialArm) -> Option<Compression> {
     compression_of_areas(&areas)
 }
 
-/// The same for swap areas in the format of the document. zswap is in front of the others.
+/// What compresses the pages of the swap areas in the document's own format. zswap is in front of
+/// the others.
 fn compression_of_areas(areas: &serde_json::Value) -> Option<Compression> {
     let has =
         |kind: &str| areas.as_array().is_some_and(|all| all.iter().any(|it| it["kind"] == kind));
@@ -179,7 +180,7 @@ fn compression_of_areas(areas: &serde_json::Value) -> Option<Compression> {
     }
 }
 
-/// The settings of an arm.
+/// Describes the settings of an arm.
 fn describe(arm: &TrialArm) -> String {
     let set: Vec<String> =
         arm.settings.iter().map(|set| format!("{} = {}", set.knob, set.value)).collect();

@@ -14,14 +14,14 @@
 
 use pagewise_model::plan::ZramSwap;
 
-/// The path of the unit.
+/// The path of the systemd unit that creates the zram device at boot.
 pub(crate) const UNIT: &str = "/etc/systemd/system/pagewise-zram.service";
 /// The symbolic link through which systemd starts it at boot.
 pub(crate) const LINK: &str = "/etc/systemd/system/swap.target.wants/pagewise-zram.service";
-/// The path of the drop-in of zram-generator.
+/// The path of the drop-in with which zram-generator creates the device.
 pub(crate) const DROP_IN: &str = "/etc/systemd/zram-generator.conf.d/50-pagewise.conf";
 
-/// The content of the unit.
+/// The content of the systemd unit that creates the zram device at boot.
 pub(crate) fn unit(zram: &ZramSwap) -> String {
     let start = start_script(zram);
     format!(
@@ -51,14 +51,15 @@ WantedBy=swap.target
     )
 }
 
-/// Removes what the start created; does nothing if compressed swap was active at the start.
+/// The script that removes what the start script created; does nothing if compressed swap was
+/// active at the start.
 const STOP: &str = "\
 [ -e /run/pagewise-zram/number ] || exit 0
 read -r number </run/pagewise-zram/number
 swapoff /dev/zram$number || :
 echo $number >/sys/class/zram-control/hot_remove";
 
-/// The script that creates the device. It contains no single quotes, because the unit puts it
+/// The script that creates the zram device. It contains no single quotes, because the unit puts it
 /// between single quotes.
 pub(crate) fn start_script(zram: &ZramSwap) -> String {
     let ZramSwap { compressor, disksize_bytes, mem_limit_bytes, priority } = zram;
@@ -86,13 +87,13 @@ echo $number >/run/pagewise-zram/number",
     )
 }
 
-/// The script as it is written in a unit file: one logical line, `$` and `%` doubled.
+/// A script as it is written in a unit file: one logical line, `$` and `%` doubled.
 fn escape_script(script: &str) -> String {
     let literal = script.replace('%', "%%").replace('$', "$$");
     literal.lines().collect::<Vec<_>>().join("; \\\n  ")
 }
 
-/// The content of the drop-in for the device `number`.
+/// The content of zram-generator's drop-in for the device `number`.
 pub(crate) fn drop_in(zram: &ZramSwap, number: u32) -> String {
     let level = zram.compressor.level.map(|level| format!("(level={level})"));
     let limit =

@@ -13,7 +13,7 @@ const HEAD: &str = "algo,page-cluster,MiB/s,IOPS,Mean Latency (ns),99% Latency (
     block_bytes,jobs,direction,50% Latency (ns),99.9% Latency (ns),cpu_ns_per_io,cpu_ns_per_page,\
     memory_used_bytes,rounds";
 
-/// One row for each algorithm and request shape.
+/// The results of `bench` as CSV: one row for each algorithm and request shape.
 pub fn bench(benchmark: &Benchmark) -> String {
     let mut table = format!("{HEAD}\n");
     benchmark.rows.iter().for_each(|row| line(&mut table, row));

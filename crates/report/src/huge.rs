@@ -23,13 +23,14 @@ pub(crate) fn groups<'a>(seen: &HugeSeen<'a>) -> Vec<&'a Cgroup> {
 
 /// Number of huge pages allocated for a cgroup since it was created. Only version 2 counts them.
 pub(crate) struct MadeHugePages {
-    /// Allocated in a page fault.
+    /// Huge pages allocated in a page fault.
     pub(crate) at_fault: Reading<u64>,
     /// Allocated to collapse small pages into, by khugepaged or on request (`MADV_COLLAPSE`).
     pub(crate) by_collapse: Reading<u64>,
 }
 
-/// Reads both from the group's `memory.stat` (Linux: Documentation/admin-guide/cgroup-v2.rst).
+/// Reads both numbers of huge pages from the group's `memory.stat` (Linux:
+/// Documentation/admin-guide/cgroup-v2.rst).
 pub(crate) fn count_made(group: &Cgroup) -> MadeHugePages {
     MadeHugePages {
         at_fault: group.stat.get("thp_fault_alloc"),
@@ -52,7 +53,8 @@ pub(crate) fn processes<'a>(seen: &HugeSeen<'a>) -> Vec<&'a Process> {
     processes
 }
 
-/// Anonymous memory in small pages; all anonymous memory if the huge part is unknown.
+/// A process's anonymous memory in small pages; all its anonymous memory if the huge part is
+/// unknown.
 fn small(process: &Process) -> Bytes {
     let huge = process.anon_huge.get().unwrap_or_default();
     process.rss_anon.get().unwrap_or_default().saturating_sub(huge)

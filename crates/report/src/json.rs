@@ -404,7 +404,8 @@ pub fn doctor(answer: &Answer<'_>) -> String {
     doctor_but(answer, 0)
 }
 
-/// The same, with how many findings were left out because their rules are ignored.
+/// What `doctor --json` prints, as [`doctor()`] does, with the number of findings that were left
+/// out because their rules are ignored.
 pub fn doctor_but(answer: &Answer<'_>, ignored: usize) -> String {
     print_document(&doctor_document(answer, ignored))
 }

@@ -26,98 +26,98 @@ use serde::Serialize;
 /// Everything that `report`, `status` and `doctor` show.
 #[derive(Debug, Clone, Copy)]
 pub struct Answer<'a> {
-    /// The host.
+    /// What was read of the host at both ends of an interval.
     pub interval: &'a Interval,
-    /// How short of memory it is.
+    /// How short of memory the host is.
     pub verdict: &'a HostVerdict,
-    /// The findings, most severe first.
+    /// The findings about the host, most severe first.
     pub findings: &'a [Finding],
-    /// Number of further findings that the user's options exclude.
+    /// Number of further findings that the user's options hide.
     pub hidden: usize,
     /// Estimates for the memory of some processes, if a sample of it was read.
     pub estimates: &'a [Estimate],
     /// Who sets which setting at boot; empty if that was not requested.
     pub owners: &'a [KnobOwnership],
-    /// The cost of reading.
+    /// What pagewise itself used for reading: time and memory.
     pub cost: Cost,
 }
 
 /// What `scan` shows.
 #[derive(Debug, Clone, Copy)]
 pub struct ScanReport<'a> {
-    /// The host.
+    /// What was read of the host.
     pub snapshot: &'a Snapshot,
     /// The estimate for all memory first, then for each part if there are several.
     pub estimates: &'a [Estimate],
     /// What the machine could hold with a zram device full of such memory.
     pub effective: Option<Effective>,
-    /// Remarks about the sample.
+    /// Remarks about the sample of pages.
     pub notes: &'a [String],
-    /// The cost of reading.
+    /// What pagewise itself used for reading: time and memory.
     pub cost: Cost,
 }
 
 /// What `bench` shows.
 #[derive(Debug, Clone, Copy)]
 pub struct Benched<'a> {
-    /// The host.
+    /// What was read of the host.
     pub snapshot: &'a Snapshot,
-    /// The measurements and the conclusions.
+    /// The measurements of `bench`, and the conclusions from them.
     pub benchmark: &'a Benchmark,
-    /// The cost of measuring.
+    /// What pagewise itself used for measuring: time and memory.
     pub cost: Cost,
 }
 
 /// What `lab run` shows: the results of an experiment.
 #[derive(Debug, Clone, Copy)]
 pub struct Experimented<'a> {
-    /// The host.
+    /// Facts about the host that ran the experiment.
     pub snapshot: &'a Snapshot,
     /// The experiment's name.
     pub name: &'a str,
-    /// The question of the experiment.
+    /// The question that the experiment answers.
     pub about: &'a str,
-    /// The published claim that it tests.
+    /// The published claim that the experiment tests.
     pub claim: Option<&'a str>,
-    /// A preview with few runs: no conclusions may be drawn.
+    /// Whether this is a preview with few runs, from which no conclusions may be drawn.
     pub preview: bool,
-    /// Why there are fewer cells than planned.
+    /// Why there are fewer cells than planned, if there are.
     pub stopped: Option<&'a str>,
     /// The results on each machine.
     pub cells: &'a [CellTried<'a>],
-    /// The cost of the experiment, without the workloads.
+    /// What pagewise itself used for the experiment, without the workloads.
     pub cost: Cost,
 }
 
 /// The result of an experiment on one machine.
 #[derive(Debug, Clone, Copy)]
 pub struct CellTried<'a> {
-    /// `host`, or kernel and memory of a guest, as `trixie-320M`.
+    /// Where the cell ran: `host`, or kernel and memory of a guest, as `trixie-320M`.
     pub name: &'a str,
     /// The machine: this host or a guest.
     pub snapshot: &'a Snapshot,
-    /// Why it ended early, if it did.
+    /// Why the experiment on this machine ended early, if it did.
     pub trouble: Option<&'a str>,
     /// The comparison computed from the runs.
     pub trial: &'a Trial,
-    /// The runs.
+    /// The runs of the experiment.
     pub runs: &'a [TrialRun],
 }
 
 /// A description of an experiment that has not run yet.
 #[derive(Debug, Clone, Serialize)]
 pub struct PlannedExperiment {
-    /// Its name.
+    /// The experiment's name.
     pub experiment: String,
-    /// The question of the experiment.
+    /// The question that the experiment answers.
     pub about: String,
-    /// The published claim that it tests.
+    /// The published claim that the experiment tests.
     pub claim: Option<String>,
     /// The workload's parameters, in the order in which they are shown.
     pub workload: Vec<(String, String)>,
-    /// Where it runs: a line for each cell.
+    /// Where the experiment runs: a line for each cell.
     pub machines: Vec<String>,
-    /// How it is measured: name and value of each fact.
+    /// How the experiment is measured: name and value of each fact.
     pub measured: Vec<(String, String)>,
     /// Name, swap, and other settings of each arm.
     pub arms: Vec<[String; 3]>,
@@ -130,40 +130,40 @@ pub struct PlannedExperiment {
 /// What `plan` shows.
 #[derive(Debug, Clone, Copy)]
 pub struct PlannedChanges<'a> {
-    /// The host.
+    /// What was read of the host.
     pub snapshot: &'a Snapshot,
-    /// The steps, and the changes that were declined.
+    /// The plan: its steps, and the changes that were declined.
     pub plan: &'a pagewise_model::plan::Plan,
-    /// The cost of reading.
+    /// What pagewise itself used for reading: time and memory.
     pub cost: Cost,
 }
 
 /// What `apply` shows.
 #[derive(Debug, Clone, Copy)]
 pub struct AppliedPlan<'a> {
-    /// The host, after the last change.
+    /// What was read of the host after the last change.
     pub snapshot: &'a Snapshot,
     /// The outcome of the plan.
     pub outcome: ApplyOutcome<'a>,
-    /// The cost of reading and writing.
+    /// What pagewise itself used for reading and writing: time and memory.
     pub cost: Cost,
 }
 
 /// The outcome of applying a plan.
 #[derive(Debug, Clone, Copy)]
 pub enum ApplyOutcome<'a> {
-    /// It was carried out.
+    /// The plan was carried out.
     Applied {
-        /// Its id.
+        /// The id of the plan.
         plan: &'a str,
         /// The result of each step.
         applied: &'a pagewise_model::plan::Applied,
     },
-    /// It does not fit this machine.
+    /// The plan does not fit this machine.
     Refused {
-        /// Its id.
+        /// The id of the plan.
         plan: &'a str,
-        /// Every reason.
+        /// Every reason why the plan was not carried out.
         complaints: &'a [pagewise_model::plan::Complaint],
     },
     /// A plan on trial was confirmed and is kept.
@@ -176,20 +176,20 @@ pub enum ApplyOutcome<'a> {
 /// What `verify` shows.
 #[derive(Debug, Clone, Copy)]
 pub struct VerifiedPlans<'a> {
-    /// The host.
+    /// What was read of the host.
     pub snapshot: &'a Snapshot,
-    /// The plans, the oldest first.
+    /// The verified plans, the oldest first.
     pub plans: &'a [pagewise_model::plan::Verified],
     /// What was added to the ledger.
     pub ledger: &'a LedgerUpdate,
-    /// The cost of reading.
+    /// What pagewise itself used for reading: time and memory.
     pub cost: Cost,
 }
 
 /// What `tune` shows.
 #[derive(Debug, Clone, Copy)]
 pub struct TunedPlan<'a> {
-    /// The host before the first change.
+    /// What was read of the host before the first change.
     pub snapshot: &'a Snapshot,
     /// The plan; without steps if there is nothing to change.
     pub plan: &'a pagewise_model::plan::Plan,
@@ -197,7 +197,7 @@ pub struct TunedPlan<'a> {
     pub before: &'a HostVerdict,
     /// The result of the trial; `None` if nothing was changed.
     pub trial: Option<TuneTrial<'a>>,
-    /// The cost of reading and writing.
+    /// What pagewise itself used for reading and writing: time and memory.
     pub cost: Cost,
 }
 
@@ -229,24 +229,24 @@ pub struct LedgerUpdate {
 /// What `ledger` shows.
 #[derive(Debug, Clone, Copy)]
 pub struct LedgerReport<'a> {
-    /// The host.
+    /// What was read of the host.
     pub snapshot: &'a Snapshot,
-    /// Measurements and hit rates.
+    /// The ledger: measurements of predicted gains, and how often the predictions came true.
     pub ledger: &'a pagewise_model::plan::Ledger,
-    /// The cost of reading.
+    /// What pagewise itself used for reading: time and memory.
     pub cost: Cost,
 }
 
 /// What `undo` shows.
 #[derive(Debug, Clone, Copy)]
 pub struct UndoReport<'a> {
-    /// The host.
+    /// What was read of the host.
     pub snapshot: &'a Snapshot,
     /// Journals of killed runs and of plans, and what was restored.
     pub runs: &'a [pagewise_model::undo::Recovered],
     /// The plans that stay in force.
     pub plans: &'a [pagewise_model::undo::InForce],
-    /// The cost of reading and writing.
+    /// What pagewise itself used for reading and writing: time and memory.
     pub cost: Cost,
 }
 
@@ -255,56 +255,56 @@ pub struct UndoReport<'a> {
 pub struct TrialReport<'a> {
     /// The name of the experiment, if it has one.
     pub name: Option<&'a str>,
-    /// The host.
+    /// What was read of the host.
     pub snapshot: &'a Snapshot,
     /// The comparison computed from the runs.
     pub trial: &'a Trial,
-    /// The runs.
+    /// The runs of the experiment.
     pub runs: &'a [TrialRun],
     /// The folder in which the raw runs are kept.
     pub evidence: Option<&'a std::path::Path>,
-    /// The cost of the trial, without the user's command.
+    /// What pagewise itself used for the trial, without the user's command.
     pub cost: Cost,
 }
 
 /// What `thp` shows.
 #[derive(Debug, Clone, Copy)]
 pub struct HugeSeen<'a> {
-    /// The host.
+    /// What was read of the host at both ends of an interval.
     pub interval: &'a Interval,
     /// Ids of the selected processes; `None` means all.
     pub pids: Option<&'a [u32]>,
     /// The selected cgroup; `None` means all.
     pub cgroup: Option<&'a str>,
-    /// Processes whose mappings were read.
+    /// Processes whose mappings were read one by one.
     pub looked: &'a [ProcessCoverage],
     /// Processes whose mappings could not be read, and why.
     pub not_looked: &'a [String],
     /// The cost of page walks, if it was requested.
     pub page_walks: Option<&'a PageWalks>,
-    /// The cost of reading.
+    /// What pagewise itself used for reading: time and memory.
     pub cost: Cost,
 }
 
 /// What `thp collapse` shows.
 #[derive(Debug, Clone, Copy)]
 pub struct Collapsed<'a> {
-    /// The host.
+    /// What was read of the host.
     pub snapshot: &'a Snapshot,
     /// The result of the collapse.
     pub collapse: &'a Collapse,
-    /// The total cost.
+    /// What pagewise itself used in total: time and memory.
     pub cost: Cost,
 }
 
 /// What `merge` shows.
 #[derive(Debug, Clone, Copy)]
 pub struct Merged<'a> {
-    /// The host.
+    /// What was read of the host.
     pub snapshot: &'a Snapshot,
-    /// The result of the pass.
+    /// The result of the merge pass.
     pub merge: &'a Merge,
-    /// The total cost, without the work of the kernel.
+    /// What pagewise itself used in total, without the work of the kernel.
     pub cost: Cost,
 }
 
@@ -313,9 +313,9 @@ pub struct Merged<'a> {
 pub struct WatchReport<'a> {
     /// The result of the collapse.
     pub done: Collapsed<'a>,
-    /// Samples, in order of time.
+    /// Samples of the watched processes, in order of time.
     pub samples: &'a [WatchSample],
-    /// The course derived from the samples.
+    /// The course of the watch: its phases, derived from the samples.
     pub course: &'a WatchCourse,
     /// The command that counts requests.
     pub counter: Option<&'a str>,
@@ -324,10 +324,10 @@ pub struct WatchReport<'a> {
 /// What `thp restrain` shows.
 #[derive(Debug, Clone, Copy)]
 pub struct Restrained<'a> {
-    /// The host.
+    /// What was read of the host.
     pub snapshot: &'a Snapshot,
     /// The huge pages that were found, and the result.
     pub restrain: &'a Restrain,
-    /// The total cost.
+    /// What pagewise itself used in total: time and memory.
     pub cost: Cost,
 }

@@ -21,7 +21,7 @@ pub struct ArmPair<'a> {
     pub metrics: &'a [TrialMetric],
 }
 
-/// All arms but the first, in order.
+/// The comparisons of all arms but the first with the first, in order.
 pub fn against(trial: &Trial) -> Vec<ArmPair<'_>> {
     let second = trial.arms.get(1).map(|arm| ArmPair {
         arm: &arm.name,
@@ -44,21 +44,22 @@ pub fn is_wide(trial: &Trial) -> bool {
 pub struct Row<'a> {
     /// The arm.
     pub arm: &'a TrialArm,
-    /// `None` for the first arm, for an arm that was dropped, and if no judgement is possible.
+    /// The verdict on the arm; `None` for the first arm, for an arm that was dropped, and if no
+    /// judgement is possible.
     pub verdict: Option<Verdict>,
-    /// The verdict in a word, or why there is none.
+    /// The verdict on the arm in a word, or why there is none.
     pub word: String,
-    /// The change from the first arm, as `−24.9 %`; empty for the first arm.
+    /// The arm's change from the first arm, as `−24.9 %`; empty for the first arm.
     pub change: String,
     /// The interval of the change, as `−30.0 to −18.1 %`; empty for the first arm.
     pub interval: String,
     /// The median of the primary metric, with its unit; empty if there is none.
     pub median: String,
-    /// Failures of its runs; empty if there were none.
+    /// How runs of the arm failed; empty if none did.
     pub ended: String,
 }
 
-/// A row for each arm, in order.
+/// A row of the overview for each arm, in order.
 pub fn rows<'a>(trial: &'a Trial, runs: &[TrialRun]) -> Vec<Row<'a>> {
     let others = against(trial);
     let row = |arm: &'a TrialArm| {
@@ -123,13 +124,13 @@ impl Medians<'_> {
         self.values.iter().find(|(name, _)| *name == arm.name).map(|(_, value)| *value)
     }
 
-    /// The median with its unit.
+    /// The median of an arm with its unit.
     pub fn describe_arm(&self, arm: &TrialArm) -> Option<String> {
         self.value(arm).map(|value| phrases::value(self.metric, value))
     }
 }
 
-/// A row for each metric, the primary one first; metrics without any median are left out.
+/// The medians of each metric, the primary one first; metrics without any median are left out.
 pub fn medians(trial: &Trial) -> Vec<Medians<'_>> {
     let mut all: Vec<Medians<'_>> = Vec::new();
     for ArmPair { arm, metrics, .. } in against(trial) {

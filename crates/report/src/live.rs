@@ -9,19 +9,19 @@ use crate::text::Role;
 /// How processes or groups are sorted, the largest first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LiveOrder {
-    /// By resident size; groups by usage.
+    /// Processes by resident size, cgroups by usage.
     #[default]
     Size,
-    /// By growth of anonymous memory.
+    /// Processes or cgroups by growth of anonymous memory.
     Growth,
-    /// By memory in swap.
+    /// Processes or cgroups by memory in swap.
     Swap,
-    /// Processes by major faults; groups by refaults.
+    /// Processes by major faults, cgroups by refaults.
     Faults,
 }
 
 impl LiveOrder {
-    /// The next order; after the last follows the first.
+    /// The order that follows this one; after the last the first.
     #[must_use]
     pub fn next(self) -> Self {
         match self {
@@ -33,24 +33,24 @@ impl LiveOrder {
     }
 }
 
-/// The user's choices.
+/// What the user has chosen to see in the live view.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LiveView {
-    /// The order of the rows.
+    /// The order of the processes or cgroups.
     pub order: LiveOrder,
-    /// Cgroups are shown instead of processes.
+    /// Whether cgroups are shown instead of processes.
     pub groups: bool,
     /// The row that is selected.
     pub selected: Option<LiveSubject>,
-    /// The process or group whose details are shown.
+    /// The process or cgroup whose details are shown.
     pub open: Option<LiveSubject>,
     /// Only names that contain this text are shown; case does not matter.
     pub filter: String,
-    /// Typed characters are appended to the filter.
+    /// Whether typed characters are appended to the filter.
     pub is_typing: bool,
-    /// The view is frozen: nothing is read.
+    /// Whether the view is frozen, so that nothing is read.
     pub is_frozen: bool,
-    /// The help for the keys is shown.
+    /// Whether the help for the keys is shown.
     pub shows_help: bool,
 }
 
@@ -59,19 +59,20 @@ pub struct LiveView {
 pub struct LiveReplay {
     /// The number of the reading that is shown, from 1.
     pub step: usize,
-    /// The number of readings.
+    /// The number of readings in the recording.
     pub steps: usize,
-    /// When it was taken, in seconds since 1970, UTC; 0 if the recording does not say.
+    /// When the present reading was taken, in seconds since 1970, UTC; 0 if the recording does not
+    /// say.
     pub unix_seconds: f64,
-    /// The replay advances by itself.
+    /// Whether the replay advances by itself.
     pub is_playing: bool,
-    /// Speed: seconds of the recording per second of real time.
+    /// Speed of the replay: seconds of the recording per second of real time.
     pub pace: u32,
     /// Why the recording ends early, if it is incomplete.
     pub early: Option<String>,
-    /// The step or time to jump to, while it is being typed.
+    /// The step or time of the recording to jump to, while it is being typed.
     pub typed: Option<String>,
-    /// Why the last jump was not possible.
+    /// Why the last jump in the recording was not possible.
     pub refused: Option<String>,
 }
 
@@ -80,18 +81,18 @@ pub struct LiveReplay {
 pub struct LiveFrame<'a> {
     /// The host at the last two readings.
     pub interval: &'a Interval,
-    /// How short of memory it is.
+    /// How short of memory the host is.
     pub verdict: &'a HostVerdict,
     /// Processes, groups and kswapd's CPU time.
     pub sample: &'a LiveSample,
     /// For each interval of the last minutes the share of time, in percent, in which a task was
     /// stalled on memory; oldest first.
     pub pressure: &'a [f64],
-    /// The time that these cover, in seconds.
+    /// The time that the values of `pressure` cover, in seconds.
     pub pressure_seconds: f64,
     /// OOM kills since the live view was started; `None` if the kernel does not count them.
     pub kills: Option<u64>,
-    /// The user's choices.
+    /// What the user has chosen to see.
     pub view: &'a LiveView,
     /// The position in a recording; `None` on a live machine.
     pub replay: Option<&'a LiveReplay>,
@@ -100,9 +101,9 @@ pub struct LiveFrame<'a> {
 /// The size and the capabilities of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LiveWindow {
-    /// Columns.
+    /// Number of columns of the window.
     pub width: usize,
-    /// Lines.
+    /// Number of lines of the window.
     pub height: usize,
     /// Whether colours may be used; no information depends on them.
     pub colour: bool,
@@ -173,7 +174,8 @@ pub fn rows_around<T>(all: &[T], selected: Option<usize>, rows: usize) -> &[T] {
     all.get(first..(first + rows).min(all.len())).unwrap_or_default()
 }
 
-/// Sorts in descending order; equal ones keep their order, and unknown values come last.
+/// Sorts rows in descending order of a value; rows with equal values keep their order, and those
+/// with unknown values come last.
 fn sort_rows<'a, T>(
     all: &'a [T],
     name: impl Fn(&T) -> &str,

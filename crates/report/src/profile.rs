@@ -11,10 +11,10 @@ use pagewise_model::{Trial, TrialRun, grouped};
 
 use crate::phrases::total;
 
-/// Number of functions shown.
+/// Number of functions shown in a profile.
 const TOP: usize = 10;
 
-/// The samples of an arm, from all of its measured runs.
+/// The samples of an arm's profile, from all of its measured runs.
 #[derive(Debug, Clone, Default)]
 pub struct Samples<'a> {
     /// The arm's name.
@@ -27,12 +27,12 @@ impl Samples<'_> {
         total(self.functions.values().copied())
     }
 
-    /// The share of a function; `None` if there are no samples.
+    /// The share of the arm's samples that are in a function; `None` if there are no samples.
     fn share(&self, function: &str) -> Option<f64> {
         self.share_of(self.functions.get(function).copied().unwrap_or(0))
     }
 
-    /// The total share of the arm's own most frequent functions.
+    /// The total share of samples in the arm's own most frequent functions.
     fn top(&self) -> Option<f64> {
         let mut counts: Vec<u64> = self.functions.values().copied().collect();
         counts.sort_unstable_by(|a, b| b.cmp(a));
@@ -45,7 +45,7 @@ impl Samples<'_> {
     }
 }
 
-/// The samples of each arm that has any.
+/// The profile's samples of each arm that has any.
 pub fn samples<'a>(trial: &'a Trial, runs: &'a [TrialRun]) -> Vec<Samples<'a>> {
     let of_arm = |arm: &'a str| {
         let mut all = Samples { arm, ..Samples::default() };
@@ -87,7 +87,7 @@ pub fn rows(all: &[Samples<'_>], none: &str) -> Vec<(String, Vec<String>)> {
 /// A sentence that explains the table.
 pub const MEANING: &str = "A share is of the thread's samples, not of the machine's time.";
 
-/// `12.3 %`; a share above zero is never printed as 0.
+/// Formats a share as `12.3 %`; a share above zero is never printed as 0.
 fn percent(share: f64) -> String {
     match share * 100.0 {
         0.0 => "0 %".to_owned(),

@@ -4,12 +4,12 @@
 use jiff::Timestamp;
 use pagewise_model::Snapshot;
 
-/// The time in UTC; `None` if the host had no clock or the time is out of range.
+/// When the host was read, in UTC; `None` if the host had no clock or the time is out of range.
 pub(crate) fn time_of(snapshot: &Snapshot) -> Option<Timestamp> {
     timestamp(snapshot.taken.unix_seconds)
 }
 
-/// Seconds since 1970, UTC; `None` if that is no valid time.
+/// Converts seconds since 1970, UTC; `None` if that is no valid time.
 pub(crate) fn timestamp(seconds: f64) -> Option<Timestamp> {
     let usable = seconds.is_finite() && seconds > 0.0;
     let duration = usable.then(|| jiff::SignedDuration::try_from_secs_f64(seconds).ok())?;

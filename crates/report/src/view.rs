@@ -71,16 +71,17 @@ pub const SECTIONS: [(Section, &str, &str); 16] = [
 /// The order of tables, the largest value first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Sort {
-    /// By proportional size, or resident size if that is unknown; cgroups by usage.
+    /// By size: processes by proportional size, or resident size if that is unknown; cgroups by
+    /// usage.
     #[default]
     Size,
-    /// By memory in swap.
+    /// Processes or cgroups by memory in swap.
     Swap,
-    /// By growth of anonymous memory, RAM and swap together; cgroups too.
+    /// Processes or cgroups by growth of anonymous memory, RAM and swap together.
     Growth,
     /// Processes by major faults; cgroups by refaults.
     Refaults,
-    /// By CPU time over the interval; cgroups as for [`Sort::Size`].
+    /// Processes by CPU time over the interval; cgroups as for [`Sort::Size`].
     Cpu,
 }
 
@@ -106,7 +107,7 @@ pub enum Field {
     Huge,
 }
 
-/// Every column, with its name as an option and its description.
+/// Every column of the process table, with its name as an option and its description.
 pub const COLUMNS: [(Field, &str, &str); 16] = [
     (Field::Pid, "pid", "process ID"),
     (Field::User, "user", "name of the user who owns the process"),
@@ -134,12 +135,12 @@ pub const COLUMNS: [(Field, &str, &str); 16] = [
     (Field::Huge, "huge", "anonymous memory in huge pages"),
 ];
 
-/// The user's choices for the table of processes.
+/// What the user has chosen to see in the table of processes.
 #[derive(Debug, Clone, Default)]
 pub struct ProcessView {
-    /// The order of the rows.
+    /// The order of the processes.
     pub sort: Sort,
-    /// Columns; empty means a default that suits the order.
+    /// The columns to show; empty means a default that suits the order.
     pub fields: Vec<Field>,
     /// User names by id, if they are shown and known.
     pub users: BTreeMap<u32, Name>,
@@ -147,14 +148,14 @@ pub struct ProcessView {
     pub command_lines: BTreeMap<u32, Name>,
 }
 
-/// The user's choices for a report.
+/// What the user has chosen to see in a report.
 #[derive(Debug, Clone, Default)]
 pub struct View {
-    /// Sections; empty means all.
+    /// The sections to print; empty means all.
     pub sections: Vec<Section>,
-    /// Rows of the tables of processes and cgroups; `None` means ten, zero means all.
+    /// Number of rows of the tables of processes and cgroups; `None` means ten, zero means all.
     pub rows: Option<usize>,
-    /// `None` prints the default table.
+    /// The table of processes to print; `None` prints the default table.
     pub processes: Option<ProcessView>,
     /// Why there is no estimate of the gain by compression, and what would help; `None` if there is
     /// an estimate, or if no explanation is needed.
@@ -167,7 +168,7 @@ impl View {
         self.sections.is_empty() || self.sections.contains(&section)
     }
 
-    /// Maximum number of rows of a table.
+    /// Maximum number of rows of a table of processes or cgroups.
     pub fn most_rows(&self) -> usize {
         match self.rows {
             None => 10,
@@ -176,14 +177,14 @@ impl View {
         }
     }
 
-    /// The order of the rows.
+    /// The order of the rows of a table.
     pub fn sort(&self) -> Sort {
         self.processes.as_ref().map_or(Sort::Size, |processes| processes.sort)
     }
 }
 
 impl ProcessView {
-    /// The columns that are shown.
+    /// The columns of the process table that are shown.
     pub fn shown_fields(&self) -> Vec<Field> {
         if !self.fields.is_empty() {
             return self.fields.clone();
@@ -206,7 +207,7 @@ impl ProcessView {
         fields
     }
 
-    /// Whether CPU time and faults over the interval are needed.
+    /// Whether the table needs CPU time and faults over the interval.
     pub fn needs_rates(&self) -> bool {
         let of_rates = |field: &Field| matches!(field, Field::Cpu | Field::Faults);
         matches!(self.sort, Sort::Cpu | Sort::Refaults) || self.fields.iter().any(of_rates)

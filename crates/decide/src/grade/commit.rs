@@ -10,7 +10,7 @@ use pagewise_model::{Bytes, Level, Name, Percent, Reading, Snapshot};
 const NEAR_PERCENT: f64 = 90.0;
 const AT_PERCENT: f64 = 97.0;
 
-/// Committed memory close to its limit.
+/// How close committed memory is to the limit of strict overcommit accounting.
 #[derive(Debug)]
 pub(crate) struct NearLimit<'a> {
     pub(crate) level: Level,
@@ -20,7 +20,8 @@ pub(crate) struct NearLimit<'a> {
     pub(crate) mode: &'a Reading<Name>,
 }
 
-/// `None` in other modes, if enough is left, or if the values are unknown.
+/// Committed memory, if it is close to the limit; `None` in other overcommit modes, if enough is
+/// left, or if the values are unknown.
 pub(crate) fn near_limit(host: &Snapshot) -> Option<NearLimit<'_>> {
     let mode = &host.knob("vm.overcommit_memory")?.live;
     if mode.value()?.as_str() != "2" {

@@ -4,12 +4,13 @@
 use pagewise_facts::growth::Growth;
 use pagewise_model::Level;
 
-/// If memory is full sooner than this, nobody has time to act.
+/// If growing memory fills all that is available sooner than this, in seconds, nobody has time to
+/// act.
 const SOON_SECONDS: f64 = 120.0;
-/// If memory is full sooner than this, it is tight.
+/// If growing memory fills all that is available sooner than this, in seconds, the host is tight.
 const TIGHT_SECONDS: f64 = 900.0;
 
-/// The level of this growth; `None` if memory lasts long enough.
+/// How severe this growth is; `None` if memory lasts long enough.
 pub(crate) fn level(growth: &Growth<'_>) -> Option<Level> {
     match growth.lasts_seconds {
         seconds if seconds < SOON_SECONDS => Some(Level::Short),

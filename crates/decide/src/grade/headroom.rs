@@ -4,24 +4,25 @@
 use pagewise_facts::room::{self, Headroom};
 use pagewise_model::{Bytes, Level, Percent, Snapshot};
 
-/// Thresholds of available memory: the smaller of a share of RAM and a size. On large hosts 4 GiB
-/// are enough headroom for all but bulk allocations, whatever share of RAM they are.
+/// Thresholds of available memory below which a host is short of it: the smaller of a share of RAM
+/// and a size. On large hosts 4 GiB are enough headroom for all but bulk allocations, whatever
+/// share of RAM they are.
 const GRADES: [(Level, f64, Bytes); 3] = [
     (Level::Critical, 2.5, Bytes::new(1 << 30)),
     (Level::Short, 5.0, Bytes::new(2 << 30)),
     (Level::Tight, 10.0, Bytes::new(4 << 30)),
 ];
 
-/// Swap counts as nearly full from this share on.
+/// Swap counts as nearly full from this share in use on, in percent.
 const NEARLY_FULL_PERCENT: f64 = 90.0;
 
-/// The level of this host; `None` if available memory is unknown.
+/// How short of memory this host is by its available memory; `None` if that is unknown.
 pub(crate) fn level_of_host(host: &Snapshot) -> Option<Level> {
     room::room(host).map(|room| level(&room))
 }
 
-/// The level of available memory. Free swap reduces it by one, but never to calm, because the
-/// kernel is already reclaiming.
+/// How short of memory a host with this much available memory is. Free swap makes it one level less
+/// severe, but never calm, because the kernel is already reclaiming.
 pub(crate) fn level(room: &Headroom) -> Level {
     let level = grade(room.available, room.total);
     if grade(room.bytes_left(), room.total) > Level::Calm {
@@ -34,7 +35,7 @@ pub(crate) fn level(room: &Headroom) -> Level {
     }
 }
 
-/// The level of full swap: tight while memory is available, short otherwise.
+/// How severe full swap is: tight while memory is available, short otherwise.
 pub(crate) fn swap_level(room: &Headroom) -> Level {
     match room.swap_filled {
         Some(filled) if filled.get() >= NEARLY_FULL_PERCENT => {

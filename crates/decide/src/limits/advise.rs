@@ -15,17 +15,17 @@ use crate::verdict::{self, GroupTrouble, Trouble};
 
 /// A group that uses less than this gives no information about its needs.
 const LEAST: Bytes = Bytes::new(1 << 20);
-/// A new limit above this share of the present one is not worth a change.
+/// A new limit above this share of the present one, in percent, is not worth a change.
 const WORTH_PERCENT: f64 = 90.0;
-/// A peak of this share of the limit means that the limit held the group down.
+/// A peak of this share of the limit, in percent, means that the limit held the group down.
 const AT_LIMIT_PERCENT: f64 = 99.0;
-/// If anonymous memory grew by this share over the interval, the group has not reached its size
-/// yet.
+/// If anonymous memory grew by this share over the interval, in percent, the group has not reached
+/// its size yet.
 const GROWN_PERCENT: f64 = 10.0;
 /// Fewer refaults per second are noise; the same threshold as for the host (`facts::reclaim`).
 const REFAULTS_PER_SECOND: f64 = 100.0;
 
-/// Facts that apply to all groups.
+/// Facts that apply to the advice for every group.
 #[derive(Debug)]
 pub(super) struct Circumstances<'a> {
     interval: &'a Interval,
@@ -83,7 +83,8 @@ pub(crate) fn raised_limit(group: &Cgroup, limit: Bytes, was_killed: bool) -> Op
     size.checked_next_multiple_of(1 << 20).map(Bytes::new)
 }
 
-/// The first of these that applies: the limit is too low, the needs are unknown, a size.
+/// Advice on the limit of a group. The first that applies: the present limit is too low, the needs
+/// are unknown, a size.
 pub(super) fn advise(
     circumstances: &Circumstances<'_>,
     pair: &GroupPair<'_>,
@@ -110,8 +111,8 @@ fn not_known(why: String) -> LimitAdvice {
     }
 }
 
-/// The verdict has found that the group is short because of its limit. Growth alone does not count:
-/// no limit is large enough for a leak.
+/// The finding of the verdict that the group is short because of its limit, if there is one. Growth
+/// alone does not count: no limit is large enough for a leak.
 fn in_trouble(circumstances: &Circumstances<'_>, group: &Cgroup) -> Option<LimitAdvice> {
     let trouble = circumstances.trouble(group)?;
     let limit = trouble.limit()?;
@@ -130,8 +131,9 @@ fn in_trouble(circumstances: &Circumstances<'_>, group: &Cgroup) -> Option<Limit
 const HOLDS_NO_MORE: &str = "how much it would use with a higher limit is not known, as it never got more: \
                              raise the limit and run this again";
 
-/// Kills before the interval, whose time the counter does not show. They are relevant for the
-/// present limit only if the peak of the group reached it.
+/// The advice that the limit is too low because of kills before the interval, whose time the
+/// counter does not show. They are relevant for the present limit only if the peak of the group
+/// reached it.
 fn was_killed(circumstances: &Circumstances<'_>, group: &Cgroup) -> Option<LimitAdvice> {
     let kills = group.events.oom_kill.get().filter(|&kills| kills > 0)?;
     let (limit, peak) = (group.max.get()?.bytes()?, group.peak.get()?);
@@ -192,7 +194,7 @@ fn too_low(
     })
 }
 
-/// The working set, or as an error the reason why no size follows from it.
+/// The working set of a group, or as an error the reason why no size follows from it.
 fn unknowable<'a>(
     circumstances: &Circumstances<'_>,
     pair: &GroupPair<'_>,
@@ -221,8 +223,8 @@ fn unknowable<'a>(
     }
 }
 
-/// The sentence if the group, or a process or group that fills its limit, grows steadily, or if it
-/// grew much over the interval.
+/// A sentence about growth, if the group, or a process or group that fills its limit, grows
+/// steadily, or if it grew much over the interval.
 fn growth(circumstances: &Circumstances<'_>, pair: &GroupPair<'_>) -> Option<String> {
     let group = pair.now;
     let is_it = |growth: &&Growth<'_>| {
@@ -238,7 +240,8 @@ fn growth(circumstances: &Circumstances<'_>, pair: &GroupPair<'_>) -> Option<Str
     is_much.then(|| format!("its anonymous memory grew by {grown} over the interval"))
 }
 
-/// The advice with a recommended size, compared with the present limit.
+/// The advice for a group whose working set is known: a recommended size, compared with the present
+/// limit.
 fn fitting(circumstances: &Circumstances<'_>, pair: &GroupPair<'_>, used: &Used) -> LimitAdvice {
     let group = pair.now;
     let (confidence, doubts) = confidence(circumstances, pair, used);
@@ -268,7 +271,8 @@ fn fitting(circumstances: &Circumstances<'_>, pair: &GroupPair<'_>, used: &Used)
     }
 }
 
-/// The margin in percent of the needed size: a judgement, explained in docs/working-set.md.
+/// The margin on top of the needed size, in percent of it: a judgement, explained in
+/// docs/working-set.md.
 const fn margin(confidence: Confidence) -> u64 {
     match confidence {
         Confidence::High => 10,
@@ -277,7 +281,8 @@ const fn margin(confidence: Confidence) -> u64 {
     }
 }
 
-/// The needed size plus a margin, in whole MiB, and the parts of which it consists.
+/// The recommended size: the needed size plus a margin, in whole MiB, and the parts of which it
+/// consists.
 fn size(pair: &GroupPair<'_>, used: &Used, confidence: Confidence) -> (Bytes, Vec<String>) {
     let (group, percent) = (pair.now, margin(confidence));
     let mut parts = vec![in_use(group, used)];
@@ -326,7 +331,7 @@ fn in_use(group: &Cgroup, used: &Used) -> String {
     format!("in use: {hot} of {current}; idle: {}", left.join(" and "))
 }
 
-/// Adds the margin and rounds up to whole MiB; saturates.
+/// Adds the margin to the needed size and rounds up to whole MiB; saturates.
 fn with_margin(needed: Bytes, percent: u64) -> Bytes {
     const MIB: u64 = 1 << 20;
     let size = u128::from(needed.get()) * u128::from(100 + percent) / 100;
@@ -334,7 +339,7 @@ fn with_margin(needed: Bytes, percent: u64) -> Bytes {
     Bytes::new(size.checked_next_multiple_of(MIB).unwrap_or(u64::MAX / MIB * MIB)).max(needed)
 }
 
-/// The peak usage, if no limit ever restricted the group.
+/// The group's peak usage, if no limit ever restricted the group.
 fn never_exceeded(group: &Cgroup) -> Option<Bytes> {
     let was_reached = |events: &Reading<u64>| events.get().is_some_and(|events| events > 0);
     let held = was_reached(&group.events.max) || was_reached(&group.events.high);
@@ -344,8 +349,8 @@ fn never_exceeded(group: &Cgroup) -> Option<Bytes> {
     (is_known && !held).then_some(peak)
 }
 
-/// Confidence from three facts: the length of observation, whether the peak is known, and
-/// interference (refaults, limits reached, a host short of memory). With the reasons.
+/// Confidence in a recommended limit, from three facts: the length of observation, whether the peak
+/// is known, and interference (refaults, limits reached, a host short of memory). With the reasons.
 fn confidence(
     circumstances: &Circumstances<'_>,
     pair: &GroupPair<'_>,

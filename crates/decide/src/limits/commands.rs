@@ -24,7 +24,8 @@ impl LimitFile {
         Self { path: file.source.path().to_owned(), now: file.get().unwrap_or(Limit::Max) }
     }
 
-    /// The property in systemd; `None` with version 1, whose property newer releases have dropped.
+    /// The name of the limit's property in systemd; `None` with version 1, whose property newer
+    /// releases have dropped.
     fn property(&self) -> Option<&'static str> {
         match self.path.rsplit('/').next()? {
             "memory.high" => Some("MemoryHigh"),
@@ -34,8 +35,8 @@ impl LimitFile {
     }
 }
 
-/// Empty if the path of the file is unknown: with version 1 the absence of a limit is read from
-/// memory.stat.
+/// Commands that set the limit of a group. Empty if the path of the file is unknown: with version 1
+/// the absence of a limit is read from memory.stat.
 pub(super) fn commands(group: &Cgroup, file: &LimitFile, size: Bytes) -> Vec<String> {
     let mebibytes = size.get() >> 20;
     if let Some((unit, property)) = groups::system_unit(group).zip(file.property()) {

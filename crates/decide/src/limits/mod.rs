@@ -97,7 +97,7 @@ fn processes(
     inside
 }
 
-/// The reasons why no source gives idle times.
+/// The reasons why no source gives idle times of pages.
 fn unknown(inputs: &LimitInputs<'_>) -> Vec<String> {
     let generations = match &inputs.generations.outcome {
         Outcome::Value(_) => None,

@@ -17,11 +17,11 @@ pub(super) struct Used {
     pub(super) droppable: Bytes,
     /// The part of `idle` that is anonymous memory and fits into free swap.
     pub(super) swappable: Bytes,
-    /// All memory except these two.
+    /// All memory of the group except `droppable` and `swappable`.
     pub(super) hot: Bytes,
     /// Peak of anonymous memory during the watch, minus its size at the end.
     pub(super) spike: Bytes,
-    /// Bytes that were refaulted over the interval.
+    /// Bytes of pages that were refaulted over the interval.
     pub(super) refaulted: Bytes,
 }
 
@@ -34,7 +34,8 @@ impl Used {
     }
 }
 
-/// `None` if a required counter is absent or denied.
+/// Measures how much of a group's memory is in use; `None` if a required counter is absent or
+/// denied.
 pub(super) fn measure(
     host: &Snapshot,
     inputs: &LimitInputs<'_>,
@@ -64,8 +65,8 @@ pub(super) fn measure(
     })
 }
 
-/// Idle memory from the best source available: the watch, else generations, else the inactive
-/// lists.
+/// Idle memory of a group from the best source available: the watch, else generations, else the
+/// inactive lists.
 fn idle(host: &Snapshot, inputs: &LimitInputs<'_>, group: &Cgroup) -> Option<IdleMemory> {
     let watched = inputs.watched.filter(|_| inputs.selected == Some(&group.path));
     watched
@@ -75,8 +76,8 @@ fn idle(host: &Snapshot, inputs: &LimitInputs<'_>, group: &Cgroup) -> Option<Idl
         .or_else(|| by_list(inputs, group))
 }
 
-/// Page cache that no process maps has no accessed bits: for it the inactive file list is used, if
-/// that is larger.
+/// Idle memory of a group by the accessed bits of its pages. Page cache that no process maps has no
+/// accessed bits: for it the inactive file list is used, if that is larger.
 fn by_accessed_bits(watched: &WatchedMemory, group: &Cgroup) -> IdleMemory {
     let mapped: Bytes = watched.processes.iter().map(|process| process.idle_file).sum();
     let not_read = watched.cost.not_read;
@@ -95,7 +96,8 @@ fn by_accessed_bits(watched: &WatchedMemory, group: &Cgroup) -> IdleMemory {
     }
 }
 
-/// `None` if the kernel has not aged the pages of the group and its descendants for that long.
+/// Idle memory of a group by the generations of multi-gen LRU; `None` if the kernel has not aged
+/// the pages of the group and its descendants for that long.
 fn by_generations(host: &Snapshot, inputs: &LimitInputs<'_>, group: &Cgroup) -> Option<IdleMemory> {
     let (mut anon, mut file) = (Pages::new(0), Pages::new(0));
     let mut observed = Millis::new(0);
@@ -117,7 +119,7 @@ fn by_generations(host: &Snapshot, inputs: &LimitInputs<'_>, group: &Cgroup) -> 
     })
 }
 
-/// The working set as kubelet and cAdvisor compute it: all memory except inactive page cache.
+/// Idle memory as kubelet and cAdvisor compute it for their working set: inactive page cache.
 fn by_list(inputs: &LimitInputs<'_>, group: &Cgroup) -> Option<IdleMemory> {
     let unseen = inputs.generations.value().map(|_| {
         let age = duration::rough(inputs.age.get() as f64 / 1000.0);
@@ -149,7 +151,7 @@ fn counter(group: &Cgroup, name: &str) -> Reading<Bytes> {
     found.map(Bytes::new)
 }
 
-/// Refaults of file and anonymous pages over the interval; `None` if both are unknown.
+/// Number of refaults of file and anonymous pages over the interval; `None` if both are unknown.
 pub(super) fn refaults(pair: &GroupPair<'_>) -> Option<Change> {
     let file = pair.change(|group| &group.refault_file);
     let anon = pair.change(|group| &group.refault_anon);
@@ -166,7 +168,7 @@ fn refaulted_bytes(host: &Snapshot, pair: &GroupPair<'_>) -> Bytes {
     Pages::new(pages).to_bytes(host.page_size())
 }
 
-/// The smaller of `memory.high` and `memory.max`; version 1 has only the latter.
+/// The lower of the group's limits `memory.high` and `memory.max`; version 1 has only the latter.
 pub(super) fn own_limit(group: &Cgroup) -> Reading<Limit> {
     match (group.high.get(), group.max.get()) {
         (Some(high), Some(max)) if high < max => group.high.clone(),

@@ -10,7 +10,8 @@ use crate::text::{quoted, writes_and};
 const MORE: &str = "1.5 times the limit; ";
 const LESS: &str = "three quarters of what the process held when it was killed; ";
 
-/// The most useful command first. Never empty: there is always a command that shows more.
+/// Commands that may prevent another such kill, the most useful first. Never empty: there is always
+/// a command that shows more.
 pub(crate) fn advise_change(host: &Snapshot, kill: &OomKill) -> Vec<String> {
     let mut commands: Vec<String> = may_be_killed(kill).into_iter().collect();
     match kill.constraint {
@@ -57,7 +58,8 @@ fn place<'a>(host: &'a Snapshot, path: &Name) -> Option<(&'a Cgroup, GroupNow<'a
     Some((group, GroupNow { unit, folder: file, v2 }))
 }
 
-/// Raises the limit by half of its value at the kill, if more than twice that amount is available.
+/// Command that raises the limit by half of its value at the kill, if more than twice that amount
+/// is available.
 fn raise(host: &Snapshot, kill: &OomKill) -> Option<String> {
     let (group, place) = place(host, kill.group.as_ref()?)?;
     let Limit::Bytes(now) = group.max.get()? else { return None };
@@ -80,7 +82,7 @@ fn raise(host: &Snapshot, kill: &OomKill) -> Option<String> {
     })
 }
 
-/// Allows swap for a group that is barred from it, if there is swap.
+/// Command that allows swap for a group that is barred from it, if the host has swap.
 fn allow_swap(host: &Snapshot, kill: &OomKill) -> Option<String> {
     let (group, place) = place(host, kill.group.as_ref()?)?;
     let barred = group.swap_max.get() == Some(Limit::Bytes(Bytes::new(0)));
@@ -94,7 +96,7 @@ fn allow_swap(host: &Snapshot, kill: &OomKill) -> Option<String> {
     })
 }
 
-/// Limits the victim's unit, below what it held when the machine ran out of memory.
+/// Command that limits the victim's unit, below what it held when the machine ran out of memory.
 fn suggest_limit_for_victim(host: &Snapshot, kill: &OomKill) -> Option<String> {
     let (group, place) = place(host, kill.victim_group.as_ref()?)?;
     let held = kill.victim.as_ref()?.resident()?;
@@ -103,8 +105,8 @@ fn suggest_limit_for_victim(host: &Snapshot, kill: &OomKill) -> Option<String> {
     Some(property(unit, "MemoryMax", &format!("{less}M"), "infinity", LESS))
 }
 
-/// Makes a process killable again, if the group had only processes that are exempt from the OOM
-/// killer.
+/// Command that makes a process killable again, if the group had only processes that are exempt
+/// from the OOM killer.
 fn may_be_killed(kill: &OomKill) -> Option<String> {
     let barred = kill.tasks.iter().find(|task| task.oom_score_adj == -1000);
     // after a reboot the pid may belong to another process
@@ -131,7 +133,7 @@ fn put(value: &str, path: &str, before: &str, note: &str) -> String {
     )
 }
 
-/// In MiB, rounded up.
+/// A size in MiB, rounded up.
 fn mebibytes(size: Bytes) -> Option<u64> {
     Some(size.get().checked_next_multiple_of(1 << 20)? >> 20)
 }

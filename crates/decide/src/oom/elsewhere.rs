@@ -9,7 +9,8 @@ use pagewise_model::{Name, Snapshot};
 
 const GREP: &str = "--grep 'oom-kill:|Killed process'";
 
-/// The most useful command first; empty if no other place has more.
+/// Commands that may show more reports of kills, the most useful first; empty if no other place has
+/// more.
 pub fn elsewhere(host: &Snapshot) -> Vec<String> {
     let log = &host.kernel_log;
     let mut commands = Vec::new();

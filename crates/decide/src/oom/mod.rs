@@ -24,11 +24,11 @@ use words::{join_words, names, or_unknown};
 /// The rule whose findings are about kills.
 pub const RULE: &str = "oom-kills";
 
-/// Maximum number of kills that are explained, the newest.
+/// Maximum number of kills that are explained; the newest are chosen.
 const SHOWN: usize = 10;
 /// A kill counts as recent for this long, in seconds.
 pub(crate) const RECENT: f64 = 600.0;
-/// Maximum number of tasks that are named.
+/// Maximum number of tasks that are named in an explanation.
 const TASKS: usize = 4;
 
 /// Explanations of the newest kills, newest first.
@@ -37,7 +37,7 @@ pub fn explain(interval: &Interval) -> Vec<OomExplanation> {
     kills.map(|kill| explain_kill(interval, kill)).collect()
 }
 
-/// The kills of the last ten minutes, or of the interval if that is longer.
+/// The OOM kills of the last ten minutes, or of the interval if that is longer.
 pub fn recent(interval: &Interval) -> RecentKills {
     let kills = interval.end.kernel_log.kills.iter();
     let recent = kills.filter(|kill| is_recent(interval, kill)).cloned();
@@ -75,7 +75,7 @@ fn explain_kill(interval: &Interval, kill: &OomKill) -> OomExplanation {
     }
 }
 
-/// Who was killed, and for which limit.
+/// Who was killed, and for which limit, as a title.
 pub(crate) fn title(kill: &OomKill) -> String {
     let Some(victim) = &kill.victim else { return nobody(kill) };
     let others = match kill.others.len() as u64 {
@@ -86,7 +86,7 @@ pub(crate) fn title(kill: &OomKill) -> String {
     format!("{} (pid {}) was killed{others} {}", victim.name, victim.pid, cause(kill))
 }
 
-/// `by the limit of /a (64.0 MiB), not by the machine`
+/// What ran out of memory, as a clause: `by the limit of /a (64.0 MiB), not by the machine`.
 fn cause(kill: &OomKill) -> String {
     match kill.constraint {
         _ if kill.invoker.as_ref().is_some_and(|invoker| invoker.order == -1) => {
@@ -128,7 +128,7 @@ fn nobody(kill: &OomKill) -> String {
     format!("{place}{limit} and no process could be killed{again}")
 }
 
-/// The limit that was reached.
+/// The size of the limit whose being reached caused the kill.
 pub(crate) fn limit(kill: &OomKill) -> Option<Bytes> {
     let group = kill.group_memory.as_ref()?;
     let full = |usage: Option<pagewise_model::OomUsage>| {
@@ -149,7 +149,8 @@ fn when(kill: &OomKill) -> String {
     }
 }
 
-/// `44 seconds after boot`, with the earlier boot named if it is not the current one.
+/// Time of the kill since boot: `44 seconds after boot`, with the earlier boot named if it is not
+/// the current one.
 pub(crate) fn after_boot(kill: &OomKill) -> String {
     let after = ago(kill.boot_seconds);
     match kill.earlier_boot {
@@ -158,7 +159,7 @@ pub(crate) fn after_boot(kill: &OomKill) -> String {
     }
 }
 
-/// The memory of the group whose limit was reached.
+/// Describes the memory of the group whose limit was reached.
 fn describe_held(kill: &OomKill) -> Option<String> {
     let group = kill.group_memory.as_ref()?;
     let parts = [
@@ -178,7 +179,7 @@ fn describe_held(kill: &OomKill) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join(", "))
 }
 
-/// The memory of the whole machine.
+/// Describes the memory of the whole machine at the time of the kill.
 fn memory(kill: &OomKill) -> Option<String> {
     let host = kill.host.as_ref()?;
     let slab = host.slab_reclaimable.zip(host.slab_unreclaimable);
@@ -202,7 +203,7 @@ fn memory(kill: &OomKill) -> Option<String> {
     (!lines.is_empty()).then(|| format!("{}{of}{swap}", lines.join(", ")))
 }
 
-/// The memory of the victim, as a share of the limit or of the machine's memory.
+/// Describes the memory of the victim, as a share of the limit or of the machine's memory.
 fn victim(kill: &OomKill) -> Option<String> {
     let victim = kill.victim.as_ref()?;
     let size = victim.resident()?;
@@ -219,7 +220,7 @@ fn victim(kill: &OomKill) -> Option<String> {
     Some(format!("{size} ({}){}{score}", parts.join(", "), share.unwrap_or_default()))
 }
 
-/// The largest tasks of the report's table.
+/// Names the largest tasks of the report's table.
 fn who(kill: &OomKill) -> Option<String> {
     let shown = kill.tasks.iter().take(TASKS).map(task);
     let mut lines: Vec<String> = shown.collect();
@@ -242,7 +243,8 @@ fn task(task: &OomTask) -> String {
     format!("{} {}: {}{swapped}{barred}", task.name, task.pid, task.rss)
 }
 
-/// The task that requested memory, if it is not the victim or requested more than one page.
+/// Describes the task that requested memory, if it is not the victim or requested more than one
+/// page.
 fn describe_request(kill: &OomKill) -> Option<String> {
     let invoker = kill.invoker.as_ref().filter(|invoker| invoker.order != -1)?;
     let same = kill.victim.as_ref().is_some_and(|victim| victim.name == invoker.name);
@@ -253,7 +255,7 @@ fn describe_request(kill: &OomKill) -> Option<String> {
     (!same || invoker.order > 0).then(|| format!("{}: {pages}, {}", invoker.name, invoker.gfp_mask))
 }
 
-/// Tasks of the report's table that still run, and how their size changed.
+/// Names the tasks of the report's table that still run, and says how their size changed.
 fn alive(host: &Snapshot, kill: &OomKill) -> Option<String> {
     let now = |task: &OomTask| {
         let mut processes = host.processes.list.iter();
@@ -265,7 +267,7 @@ fn alive(host: &Snapshot, kill: &OomKill) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join(" · "))
 }
 
-/// The number of kills, according to counters.
+/// Describes how many kills there were according to counters.
 fn since_boot(host: &Snapshot, kill: &OomKill) -> Option<String> {
     let mut lines = Vec::new();
     if let (Some(memory), Some(_)) =
@@ -289,12 +291,12 @@ fn were(processes: u64) -> String {
     }
 }
 
-/// The cgroup as it is now.
+/// The cgroup with this path in the present reading, if it still exists.
 pub(crate) fn find_group<'a>(host: &'a Snapshot, path: &Name) -> Option<&'a Cgroup> {
     host.cgroups.groups.iter().find(|group| group.path == *path)
 }
 
-/// `3 minutes ago`, or that it is unknown.
+/// Formats how long ago the kill was: `3 minutes ago`, or that it is unknown.
 pub(crate) fn how_long_ago(kill: &OomKill) -> String {
     or_unknown(kill.seconds_ago.map(|seconds| format!("{} ago", ago(seconds))))
 }

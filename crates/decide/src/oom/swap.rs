@@ -10,10 +10,10 @@ use pagewise_model::{Bytes, Cgroup, Limit, OomConstraint, OomGroup, OomHost, Oom
 
 use super::find_group;
 
-/// A pool counts as at its limit from this share on.
+/// From this share of its limit on, in percent, the pool of zswap or zram counts as full.
 const NEAR_LIMIT_PERCENT: f64 = 98.0;
 
-/// The reason, as a sentence without a full stop.
+/// The reason why swap did not prevent the kill, as a sentence without a full stop.
 pub(super) fn why_not(host: &Snapshot, kill: &OomKill) -> String {
     let unknown = Snapshot::default();
     let host = if kill.earlier_boot.is_some() { &unknown } else { host };
@@ -39,7 +39,8 @@ fn group(host: &Snapshot, kill: &OomKill, memory: &OomGroup) -> Option<String> {
         .or_else(|| describe_swapped(memory))
 }
 
-/// The group's own swap limit, in either version of cgroups.
+/// Describes the group's own swap limit, in either version of cgroups, if it kept the group from
+/// swapping.
 fn by_limit(host: &Snapshot, memory: &OomGroup) -> Option<String> {
     let room = room_now(host);
     let room =
@@ -120,8 +121,9 @@ fn machine(host: &Snapshot, kill: &OomKill, memory: &OomHost) -> Option<String> 
         })
 }
 
-/// If all swap is compressed RAM: memory that no counter of the report explains is probably its
-/// pool, and it is nearly as large as the data that was swapped out.
+/// Says that swapped-out data hardly compresses. All swap must be compressed RAM: then memory that
+/// no counter of the report explains is probably its pool, and that is nearly as large as the data
+/// swapped out.
 fn poorly_compressed(host: &Snapshot, memory: &OomHost, used: Bytes) -> Option<String> {
     let in_ram = !host.tiers.is_empty() && host.tiers.iter().all(|tier| tier.kind.is_ram());
     let other = memory.other().filter(|other| in_ram && other.get() / 8 >= used.get() / 10)?;
@@ -131,7 +133,7 @@ fn poorly_compressed(host: &Snapshot, memory: &OomHost, used: Bytes) -> Option<S
     ))
 }
 
-/// Locked memory, if it is at least half of the memory that could have been swapped.
+/// Describes locked memory, if it is at least half of the memory that could have been swapped.
 fn describe_locked(
     unevictable: Option<Bytes>,
     anon: Option<Bytes>,
@@ -161,7 +163,7 @@ fn full_now(host: &Snapshot) -> Option<String> {
     full.then(|| format!("all swap of the machine is full now{}", describe_compressed(host)))
 }
 
-/// A device in compressed RAM that accepts no more pages.
+/// Describes a device in compressed RAM that accepts no more pages.
 fn refusing(host: &Snapshot) -> Option<String> {
     let at_limit = host.compressed().find_map(|device| {
         let limit = device.mm_stat.memory_limit.get().filter(|limit| limit.get() > 0)?;
@@ -184,8 +186,8 @@ fn refusing(host: &Snapshot) -> Option<String> {
     })
 }
 
-/// The compression ratios of the devices in RAM: one that hardly compresses uses as much memory as
-/// it frees.
+/// Describes the compression ratios of the devices in RAM: one that hardly compresses uses as much
+/// memory as it frees.
 fn describe_compressed(host: &Snapshot) -> String {
     let listed = tiers::in_ram(host).filter_map(|tier| {
         let device = tiers::device_of(host, tier)?;
@@ -198,7 +200,7 @@ fn describe_compressed(host: &Snapshot) -> String {
     listed.collect()
 }
 
-/// How much of the group was swapped out.
+/// Describes how much of the group was swapped out.
 fn describe_swapped(memory: &OomGroup) -> Option<String> {
     let swapped = memory.swap.map(|swap| swap.usage).or(memory.swapped)?;
     Some(match swapped.get() {

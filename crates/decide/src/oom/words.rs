@@ -22,13 +22,13 @@ pub(super) fn or_unknown(when: Option<String>) -> String {
     when.unwrap_or_else(|| "At an unknown time".to_owned())
 }
 
-/// `anon 3.0 MiB` for each known size.
+/// Formats each known size with its name: `anon 3.0 MiB`.
 pub(super) fn names(parts: &[(&str, Option<Bytes>)]) -> Vec<String> {
     let known = parts.iter().filter_map(|(name, size)| Some(format!("{name} {}", (*size)?)));
     known.collect()
 }
 
-/// `a, b and c`
+/// Joins words to a list as in a sentence: `a, b and c`.
 pub(super) fn join_words(parts: &[String]) -> String {
     match parts {
         [] => String::new(),

@@ -18,15 +18,17 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// From this share on, `free` overstates the droppable cache by a third.
+/// From this share of the cache in shmem on, in percent, `free` counts a third too much as
+/// droppable.
 const OF_CACHE_PERCENT: f64 = 33.0;
-/// A smaller share of RAM is not worth a finding.
+/// If shmem is a smaller share of RAM than this, in percent, it is not worth a finding.
 const OF_RAM_PERCENT: f64 = 5.0;
-/// From this share of RAM on there is a finding even if memory is available.
+/// From this share of RAM on, in percent, there is a finding about shmem even if memory is
+/// available.
 const MUCH_OF_RAM_PERCENT: f64 = 18.0;
 /// Maximum number of mounts and of processes that are named.
 const NAMED: usize = 3;
-/// Users of a smaller share of shmem are not named.
+/// Users of a smaller share of shmem than this, in percent, are not named.
 const OF_SHMEM_PERCENT: f64 = 5.0;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
@@ -75,7 +77,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     })
 }
 
-/// A sentence with the mounts and processes that hold it; empty if none is known.
+/// A sentence that names the mounts and processes that hold most of shmem; empty if none is known.
 fn name_holder(shmem: Bytes, held: &ShmemHolder<'_>) -> String {
     let mounts = held
         .mounts
@@ -136,8 +138,8 @@ struct ShmemHolder<'a> {
     holders: Vec<Holder<'a>>,
 }
 
-/// Mounts, and processes with files that never had a path (memfd); deleted files count for their
-/// mount.
+/// Finds the mounts that hold most of shmem, and the processes with files that never had a path
+/// (memfd); deleted files count for their mount.
 fn find_holder(host: &Snapshot) -> ShmemHolder<'_> {
     let shmem = host.memory.shmem.get().unwrap_or_default();
     let is_part = |bytes: Bytes| {

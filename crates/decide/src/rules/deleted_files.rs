@@ -18,7 +18,8 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// Share of RAM below which a restart of the process is not worthwhile.
+/// Share of RAM in deleted files, in percent, below which a restart of the process is not
+/// worthwhile.
 const WORTH_PERCENT: f64 = 2.0;
 /// Maximum number of files listed as evidence.
 const NAMED: usize = 5;

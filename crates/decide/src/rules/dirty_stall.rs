@@ -19,9 +19,10 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// Writing this amount at 100 MB/s takes ten seconds, which a sync has to wait for.
+/// Less dirty memory than this is not worth a finding: writing this amount at 100 MB/s takes ten
+/// seconds, which a sync has to wait for.
 const WORTH: Bytes = Bytes::new(1 << 30);
-/// Share of the last minute in which some task was stalled on I/O.
+/// Share of the last minute in which some task was stalled on I/O, in percent.
 const STALL_PERCENT: f64 = 10.0;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
@@ -72,8 +73,9 @@ struct Limit<'a> {
     set: settings::Setting<'a>,
 }
 
-/// `dirty_bytes` takes precedence if it is not zero. The kernel applies the ratio to free memory
-/// plus page cache, which is about the available memory.
+/// The limit from which on writers of dirty pages are throttled. `dirty_bytes` takes precedence
+/// over `dirty_ratio` if it is not zero. The kernel applies the ratio to free memory plus page
+/// cache, which is about the available memory.
 fn limit(host: &Snapshot) -> Option<Limit<'_>> {
     if let Some(set) = settings::number(host, "vm.dirty_bytes").filter(|set| set.value > 0) {
         return Some(Limit {
@@ -88,8 +90,8 @@ fn limit(host: &Snapshot) -> Option<Limit<'_>> {
     Some(Limit { name: format!("vm.dirty_ratio {}", set.value), bytes, set })
 }
 
-/// Setting one of the two (bytes or ratio) clears the other, so the undo writes the one that was
-/// not zero.
+/// The command that undoes the change of the limit. Setting one of the two (bytes or ratio) clears
+/// the other, so it writes the one that was not zero.
 fn back(host: &Snapshot) -> String {
     let pair = |kind: &str| {
         let bytes = format!("vm.dirty_{kind}bytes");

@@ -22,7 +22,8 @@ pub(super) const RULE: Rule = Rule {
 
 const KNOB: &str = "vm.extfrag_threshold";
 const USUAL: u64 = 500;
-/// With this value the kernel never compacts, because every index is below 1000.
+/// With this value of `extfrag_threshold` the kernel never compacts, because every fragmentation
+/// index is below 1000.
 const NEVER: u64 = 1000;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {

@@ -13,7 +13,8 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// More than one task per second stalls for compaction: more than an occasional large allocation.
+/// Number of tasks per second that stall for compaction; one is more than an occasional large
+/// allocation.
 const STALLS_PER_SECOND: f64 = 1.0;
 /// Share of free memory in blocks too small for a huge page, from which on memory counts as
 /// fragmented.

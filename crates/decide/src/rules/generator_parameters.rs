@@ -55,7 +55,7 @@ fn finding(line: &PersistentSetting) -> Option<Finding> {
     })
 }
 
-/// Splits at white space outside of parentheses.
+/// Splits text at white space outside of parentheses.
 fn words(text: &str) -> Vec<&str> {
     let mut depth = 0usize;
     let is_between = |c: char| {

@@ -31,11 +31,12 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
 /// (`get_nr_to_scan` in mm/vmscan.c of Linux 6.12).
 struct KeptAnon {
     anon: Bytes,
-    /// The part for which there is room in swap.
+    /// How much of the anonymous memory swap has room for.
     room: Bytes,
 }
 
-/// A smaller share of the limit would not justify a change.
+/// If anonymous memory is a smaller share of the limit than this, in percent, a change is not
+/// justified.
 const MUCH_PERCENT: f64 = 50.0;
 
 fn kept_anon(interval: &Interval, group: &Cgroup, limit: Bytes) -> Option<KeptAnon> {
@@ -62,7 +63,7 @@ fn finding(interval: &Interval, group: &GroupTrouble<'_>) -> Option<Finding> {
     let limit = group.limit()?;
     let kept = kept_anon(interval, group.limited, limit).filter(|_| group.waits());
     let path = short_group(group.limited.path.as_str());
-    // `memory-grows` reports what fills the limit
+    // the rule `memory-grows` reports what fills the limit
     let is_shown = |(_, trouble): &&(Level, Trouble)| !matches!(trouble, Trouble::Fills { .. });
     let (_, worst) = group.troubles.iter().find(is_shown)?;
     Some(Finding {
@@ -97,7 +98,7 @@ fn finding(interval: &Interval, group: &GroupTrouble<'_>) -> Option<Finding> {
     })
 }
 
-/// Measured: see docs/claims.md.
+/// A further cause that was measured: see docs/claims.md.
 const NOT_AGED: &str = " Here, the cause may be another one: with multi-gen LRU on, the kernel may drop files in use \
                         and keep anonymous memory that nobody uses, because it does not age the pages of a cgroup as \
                         long as it finds files to drop. In guests with 6.12 and 7.2, such a cgroup read 13 to 16 times \
@@ -185,8 +186,8 @@ fn proof(host: &Snapshot, group: &GroupTrouble<'_>) -> EvidenceList {
     proof.named("MemAvailable", &host.memory.available)
 }
 
-/// A higher limit into which everything that the group holds would fit with a margin, if the host
-/// has that much.
+/// Command that sets a higher limit, into which everything that the group holds would fit with a
+/// margin, if the host has that much.
 fn raise(host: &Snapshot, group: &GroupTrouble<'_>, limit: Bytes) -> Option<String> {
     let limited = group.limited;
     let was_killed = group.troubles.iter().any(|(_, it)| matches!(it, Trouble::Kills(_)));
@@ -222,12 +223,12 @@ fn look_at(group: &Cgroup) -> String {
     }
 }
 
-/// `max` or `high`.
+/// The name of the limit that was reached: `max` or `high`.
 fn limit_name(at: &AtLimit<'_>) -> &'static str {
     at.file.trim_start_matches("memory.")
 }
 
-/// The property of the limit in systemd.
+/// The name of the limit's property in systemd.
 fn property(at: &AtLimit<'_>) -> &'static str {
     if limit_name(at) == "max" { "MemoryMax" } else { "MemoryHigh" }
 }

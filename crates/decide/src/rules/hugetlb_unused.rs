@@ -13,9 +13,10 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// A smaller share of RAM is not worth a finding.
+/// If unused huge pages are a smaller share of RAM than this, in percent, they are not worth a
+/// finding.
 const WORTH_PERCENT: f64 = 1.0;
-/// From this share of RAM on the finding is a warning.
+/// From this share of RAM in unused huge pages on, in percent, the finding is a warning.
 const HURTS_PERCENT: f64 = 5.0;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
@@ -56,8 +57,8 @@ fn finding(host: &Snapshot, pool: &HugePool) -> Option<Finding> {
     })
 }
 
-/// Shrinks the pool to the pages in use. Surplus pages are released by the kernel when they are
-/// freed.
+/// Commands that shrink the pool to the pages in use. Surplus pages are released by the kernel when
+/// they are freed.
 fn next(pool: &HugePool, total: u64, unused: u64) -> Vec<String> {
     let folder = format!("/sys/kernel/mm/hugepages/hugepages-{}kB", pool.page_bytes.get() >> 10);
     let look = format!("grep . {folder}/*hugepages");

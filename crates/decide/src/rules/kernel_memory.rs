@@ -20,18 +20,19 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// A minimum size, because shares of small hosts say little.
+/// A minimum size for a finding, because shares of small hosts say little.
 const WORTH: Bytes = Bytes::new(32 << 20);
-/// More growth than this within one interval is not noise.
+/// If the kernel's memory for one purpose grew by more than this within one interval, it is not
+/// noise.
 const GROWN: Bytes = Bytes::new(16 << 20);
 
 /// A purpose for which the kernel uses memory.
 #[derive(Debug)]
 struct Purpose {
-    /// Its line in meminfo.
+    /// Name of the purpose's line in `/proc/meminfo`.
     key: &'static str,
     name: &'static str,
-    /// Share of RAM from which on it is unusual.
+    /// Share of RAM from which on this use is unusual, in percent.
     percent: f64,
     pick: fn(&Memory) -> &Reading<Bytes>,
     why: &'static str,
@@ -91,7 +92,7 @@ static PURPOSES: &[Purpose] = &[
     },
 ];
 
-/// A purpose that exceeds its threshold.
+/// A purpose for which the kernel uses more RAM than its threshold.
 struct Excess {
     purpose: &'static Purpose,
     bytes: Bytes,

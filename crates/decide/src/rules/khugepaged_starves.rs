@@ -13,7 +13,8 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// Share of time that it waits; on a busy machine half of the time was measured.
+/// khugepaged is starved if it waits for a CPU for more than this share of the time, in percent; on
+/// a busy machine half of the time was measured.
 const WAITING_PERCENT: f64 = 10.0;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {

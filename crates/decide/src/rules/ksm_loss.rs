@@ -19,9 +19,11 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// A page is merged in its second scan at the earliest, so every host shows a loss before that.
+/// Number of full scans before KSM is judged: a page is merged in its second scan at the earliest,
+/// so every host shows a loss before that.
 const SETTLED_SCANS: u64 = 2;
-/// A smaller loss is not worth a finding; this is the size of the records of 64 MiB.
+/// A loss of fewer bytes than this is not worth a finding; this is the size of the records of 64
+/// MiB.
 const WORTH: Bytes = Bytes::new(1 << 20);
 /// Size of the kernel's record of one scanned page (`struct ksm_rmap_item` of a 64-bit kernel).
 const RECORD: Bytes = Bytes::new(64);
@@ -54,7 +56,8 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     })
 }
 
-/// The loss in bytes; `None` if KSM saves memory or the values are unknown.
+/// How many bytes more KSM uses than it saves; `None` if KSM saves memory or the values are
+/// unknown.
 fn loss(ksm: &Ksm, page: Bytes) -> Option<Bytes> {
     let profit = match ksm.general_profit_bytes.get() {
         Some(profit) => i128::from(profit),

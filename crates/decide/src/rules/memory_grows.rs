@@ -136,7 +136,7 @@ fn is_limited(group: &pagewise_model::Cgroup) -> bool {
     group.max.get().is_some_and(|limit| limit.bytes().is_some())
 }
 
-/// One and a half times its current size.
+/// A proposed limit in MiB: one and a half times the current size of what grows.
 fn cap_mib(growth: &Growth<'_>) -> u64 {
     (growth.held.get() + growth.held.get() / 2).div_ceil(1 << 20)
 }

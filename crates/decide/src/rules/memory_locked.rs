@@ -17,7 +17,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 const WORTH_PERCENT: f64 = 25.0;
-/// Share of RAM; all other programs have to share the rest.
+/// Locked memory above this share of RAM is reported; all other programs have to share the rest.
 const MUCH_PERCENT: f64 = 50.0;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {

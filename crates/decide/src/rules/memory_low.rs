@@ -114,7 +114,7 @@ pub(super) mod tests {
     use super::*;
     use crate::testing::{assert_silent, calm, line, mib, only, with};
 
-    /// 40 MiB of 16 GiB are available, without swap.
+    /// A host with 40 MiB of 16 GiB available, without swap.
     pub(crate) fn firing() -> Interval {
         with(|host| {
             host.memory.available = line("/proc/meminfo", 3, mib(40));

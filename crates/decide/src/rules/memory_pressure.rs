@@ -148,8 +148,8 @@ pub(super) mod tests {
     use super::*;
     use crate::testing::{assert_silent, calm, grow, line, only, proof_of, stall, with};
 
-    /// PSI above its thresholds, one group worse than the others, and the working set is refaulted
-    /// from disk.
+    /// A host with PSI above its thresholds, one group worse than the others, and a working set
+    /// that is refaulted from disk.
     pub(crate) fn firing() -> Interval {
         let mut interval = with(|host| {
             stall(&mut host.psi.memory.some, 14.0, 11.2);

@@ -17,7 +17,7 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// The largest value that the kernel's documentation mentions.
+/// The largest value of `min_ttl_ms` that the kernel's documentation mentions.
 const LONG: Millis = Millis::new(3_000);
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {

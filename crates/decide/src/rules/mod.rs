@@ -85,11 +85,11 @@ pub(crate) static ALL: &[Rule] = &[
     extfrag_threshold::RULE,
 ];
 
-/// The id of a rule, and a function that builds a machine on which it fires.
+/// The id of a rule, and a function that builds a host on which the rule has a finding.
 #[cfg(test)]
 pub(crate) type Firing = (&'static str, fn() -> pagewise_model::Interval);
 
-/// At least one machine for each rule, and for each reason of a rule that has several.
+/// At least one host for each rule, and for each reason of a rule that has several.
 #[cfg(test)]
 pub(crate) static FIRING: &[Firing] = &[
     ("memory-pressure", memory_pressure::tests::firing),

@@ -27,7 +27,7 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// A kill is a warning for this long, in seconds.
+/// A kill gives a finding with severity warning for this long, in seconds.
 const DAY: f64 = 86_400.0;
 /// The same for a kill in a group that no longer exists, where nothing can be changed any more.
 const HOUR: f64 = 3_600.0;
@@ -39,14 +39,14 @@ const NAMED: usize = 5;
 /// The group whose limit was reached; `None` if it was no group's limit.
 type Owner = Option<Name>;
 
-/// What ran out of memory.
+/// The scope that ran out of memory: the machine, nodes of it, or a cgroup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum OomScope {
-    /// The machine, or unknown.
+    /// The whole machine, or it is unknown.
     Machine,
-    /// The nodes that a cpuset allows.
+    /// The NUMA nodes that a cpuset allows.
     Cpuset,
-    /// The nodes that a NUMA policy allows.
+    /// The NUMA nodes that a memory policy allows.
     Policy,
     /// A cgroup at its limit.
     Group,
@@ -195,7 +195,8 @@ fn proof(kill: &OomKill) -> Evidence {
     Evidence::new(&kill.source, format!("{who}{group}{limit}, {seconds:.0} s after {boot}"))
 }
 
-/// The finding if the log has no report: how many were killed since boot, and in which groups.
+/// The finding if the kernel log has no report: how many processes were killed since boot, and in
+/// which groups.
 fn counted_only(interval: &Interval) -> Option<Finding> {
     let host = &interval.end;
     let all = host.vmstat.get("oom_kill");
@@ -223,7 +224,7 @@ fn counted_only(interval: &Interval) -> Option<Finding> {
     })
 }
 
-/// Commands that show where the report may be or, if no log has it, who holds memory now.
+/// Commands that show where the report of a kill may be or, if no log has it, who holds memory now.
 fn next_without_report(host: &Snapshot) -> Vec<String> {
     let elsewhere = oom::elsewhere(host);
     if elsewhere.is_empty() {
@@ -233,7 +234,7 @@ fn next_without_report(host: &Snapshot) -> Vec<String> {
     elsewhere
 }
 
-/// Why the log contains no report of it.
+/// Why the kernel log contains no report of a kill that was counted.
 fn no_report(host: &Snapshot) -> String {
     let log = &host.kernel_log;
     let nor = match &log.journal_files.outcome {

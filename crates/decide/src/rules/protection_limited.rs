@@ -21,7 +21,7 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// A smaller loss of protection is not worth a finding.
+/// If a group loses less protection than this, it is not worth a finding.
 const WORTH: Bytes = Bytes::new(16 << 20);
 
 /// A protection that an ancestor limits.

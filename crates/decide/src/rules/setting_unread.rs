@@ -21,7 +21,7 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// A line that is not read, and the reason.
+/// A line of a configuration file that is not read, and the reason.
 struct Unread {
     line: PersistentSetting,
     why: String,
@@ -79,7 +79,7 @@ fn finding(unread: &[Unread]) -> Option<Finding> {
     })
 }
 
-/// The command that fixes it, if a single command can.
+/// The command that makes the line take effect, if a single command can.
 fn next(line: &PersistentSetting) -> Vec<String> {
     let path = line.value.source.path();
     let name = path.rsplit('/').next().unwrap_or_default();

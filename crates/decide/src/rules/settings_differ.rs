@@ -38,7 +38,7 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
         .collect()
 }
 
-/// A setting, and the line that applies at boot with another value.
+/// A setting, and the line of a file that applies at boot with another value.
 struct Difference<'a> {
     owned: &'a KnobOwnership,
     setting: &'a PersistentSetting,
@@ -278,7 +278,8 @@ fn find_overruled(host: &Snapshot, owned: &[KnobOwnership]) -> Option<Finding> {
     })
 }
 
-/// Only files of the administrator must agree: a vendor's file is meant to be overridden.
+/// Whether a setting is from a sysctl file of the administrator. Only these must agree: a vendor's
+/// file is meant to be overridden.
 fn is_sysctl(setting: &PersistentSetting) -> bool {
     setting.mechanism == Mechanism::Sysctl && setting.is_local()
 }

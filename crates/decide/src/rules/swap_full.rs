@@ -23,7 +23,7 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
 }
 
 fn finding(host: &Snapshot, level: Level, filled: Percent) -> Option<Finding> {
-    // `zram-full` reports a single full tier in RAM
+    // the rule `zram-full` reports a single full tier in RAM
     let only_tier = <&[_; 1]>::try_from(host.tiers.as_slice()).ok().map(|[tier]| tier);
     if only_tier.is_some_and(|tier| tier.kind.is_ram() && tier.is_full() == Some(true)) {
         return None;

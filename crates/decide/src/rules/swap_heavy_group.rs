@@ -23,14 +23,15 @@ pub(super) const RULE: Rule = Rule {
 };
 
 const WORTH: Bytes = Bytes::new(64 << 20);
-/// Pages per second: 400 KiB/s with pages of 4 KiB, the same threshold as for file refaults.
+/// A group refaults much from swap above this rate, in pages per second: 400 KiB/s with pages of 4
+/// KiB, the same threshold as for file refaults.
 const REFAULTS_PER_SECOND: f64 = 100.0;
 
-/// Share of the last minute in which its tasks were stalled on memory.
+/// Share of the last minute in which the group's tasks were stalled on memory, in percent.
 const WAITED_PERCENT: f64 = 1.0;
-/// Replaces stall times with cgroup version 1, which has no pressure files.
+/// Threshold that replaces stall times with cgroup version 1, which has no pressure files.
 const MAJOR_FAULTS_PER_SECOND: f64 = 10.0;
-/// If the group uses more of its own limit than this, that limit keeps it in swap.
+/// If the group uses more of its own limit than this, in percent, that limit keeps it in swap.
 const OF_LIMIT_PERCENT: f64 = 90.0;
 
 /// A group that is mostly in swap.
@@ -69,7 +70,7 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
     worst.map(|heavy| finding(&interval.end, heavy)).into_iter().collect()
 }
 
-/// A path, and those of all its ancestors except the root.
+/// The path of a group, and those of all its ancestors except the root.
 fn itself_and_above(path: &str) -> impl Iterator<Item = &str> {
     let cuts = path.match_indices('/').map(|(at, _)| &path[..at]).filter(|path| !path.is_empty());
     std::iter::once(path).chain(cuts)
@@ -98,7 +99,7 @@ fn waits(pair: &GroupPair<'_>) -> bool {
     }
 }
 
-/// Whether it is close to its own limit.
+/// Whether the group is close to its own limit.
 fn is_limited(group: &Cgroup) -> bool {
     let limit = group.max.get().and_then(pagewise_model::Limit::bytes);
     let filled = limit.and_then(|limit| group.current.get()?.percent_of(limit));

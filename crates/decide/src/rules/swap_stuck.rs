@@ -18,7 +18,8 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// Share of RAM; with less in swap other findings are more useful.
+/// Memory in swap above this share of RAM is reported, in percent; with less other findings are
+/// more useful.
 const WORTH_PERCENT: f64 = 5.0;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
@@ -84,7 +85,7 @@ pub(super) mod tests {
     use super::*;
     use crate::testing::{assert_silent, calm, gib, line, mib, only, tier, with};
 
-    /// This amount in a swap file of 32 GiB, and 9 GiB available.
+    /// An interval with this amount in a swap file of 32 GiB, and 9 GiB of memory available.
     fn interval_with(used: Bytes) -> Interval {
         with(|host| {
             host.tiers = vec![tier("/swap", TierKind::File, used, -2)];

@@ -17,7 +17,7 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// If huge pages hold a smaller share of RAM, they cannot waste much.
+/// If huge pages hold a smaller share of RAM than this, in percent, they cannot waste much.
 const WORTH_PERCENT: f64 = 5.0;
 /// Number of entries of a 2 MiB huge page minus one: the kernel's default.
 const USUAL_LARGEST: u64 = 511;
@@ -66,7 +66,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     })
 }
 
-/// The value that disables the protection: all entries of a huge page but one.
+/// The value of `max_ptes_none` that disables the protection: all entries of a huge page but one.
 fn largest(host: &Snapshot) -> u64 {
     let sizes = host.thp.pmd_size.get().zip(host.host.page_size.get());
     let entries = sizes.and_then(|(huge, page)| huge.get().checked_div(page.get()));

@@ -21,11 +21,13 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// A process with a smaller share of its anonymous memory in huge pages has lost most of the gain.
+/// Share in percent: a process with less of its anonymous memory in huge pages has lost most of the
+/// gain.
 const LOW_PERCENT: f64 = 50.0;
-/// The memory of smaller processes is mostly covered by the TLB anyway.
+/// Minimum size of a process for a finding: the memory of smaller ones is mostly covered by the TLB
+/// anyway.
 const LARGE: Bytes = Bytes::new(256 << 20);
-/// With fewer requests their success rate says nothing.
+/// With fewer requests for huge pages than this their success rate says nothing.
 const REQUESTS: u64 = 100;
 /// Maximum number of processes listed as evidence.
 const NAMED: usize = 3;
@@ -82,7 +84,7 @@ fn processes(host: &Snapshot) -> Option<Finding> {
     })
 }
 
-/// Makes khugepaged scan faster, unless it already does.
+/// Commands that make khugepaged scan faster, unless it already does.
 fn next(host: &Snapshot, worst: &Covered<'_>) -> Vec<String> {
     const SLEEP: Millis = Millis::new(1000);
     let slow = host.thp.khugepaged.scan_sleep.get().is_none_or(|sleep| sleep > SLEEP);
@@ -114,7 +116,7 @@ fn process_proof(proof: EvidenceList, covered: &Covered<'_>) -> EvidenceList {
         .named("RssAnon", &covered.process.rss_anon)
 }
 
-/// Requests at page fault: huge page allocated, or fallen back to small pages.
+/// Requests for a huge page at page fault: how many got one, and how many fell back to small pages.
 struct Requests {
     given: u64,
     fallen_back: u64,

@@ -105,8 +105,9 @@ fn describe(inversion: &Inversion<'_>) -> String {
     )
 }
 
-/// Suggests swapoff and swapon only for a tier whose content certainly fits back into the memory of
-/// the machine, and into that of the groups to which it belongs.
+/// Commands that bring the tiers in order: swapoff and swapon are suggested only for a tier whose
+/// content certainly fits back into the memory of the machine, and into that of the groups to which
+/// it belongs.
 fn next(host: &Snapshot, inversion: &Inversion<'_>) -> Vec<String> {
     let look = "swapon --show=NAME,TYPE,SIZE,USED,PRIO".to_owned();
     let used = inversion.fast.used.get().unwrap_or_default();
@@ -124,7 +125,7 @@ fn next(host: &Snapshot, inversion: &Inversion<'_>) -> Vec<String> {
     }
 }
 
-/// Whether the swap of some group would not fit back under its limit.
+/// Whether the memory that some group has in swap would not fit back under the group's limit.
 fn any_would_burst(host: &Snapshot) -> bool {
     let held = |group: &Cgroup| {
         Some(group.current.get()?.get().saturating_add(group.swap_current.get()?.get()))
@@ -137,18 +138,18 @@ fn any_would_burst(host: &Snapshot) -> bool {
     })
 }
 
-/// How fast a swap tier is, slowest last.
+/// How fast a swap tier is; later variants are slower.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Speed {
-    /// Compressed RAM: microseconds.
+    /// Compressed RAM, with a latency of microseconds.
     Ram,
-    /// A non-rotational disk: tens of microseconds and more.
+    /// A non-rotational disk, with a latency of tens of microseconds and more.
     Flash,
-    /// A rotational disk: milliseconds.
+    /// A rotational disk, with a latency of milliseconds.
     Spinning,
 }
 
-/// The speed of a tier; `None` for a disk of which the kernel does not say whether it is
+/// The speed of a swap tier; `None` for a disk of which the kernel does not say whether it is
 /// rotational.
 fn speed(tier: &Tier) -> Option<Speed> {
     match tier.kind {

@@ -23,12 +23,14 @@ pub(super) const RULE: Rule = Rule {
 const MIN_FREE: &str = "vm.min_free_kbytes";
 const SCALE: &str = "vm.watermark_scale_factor";
 
-/// The maximum that khugepaged sets.
+/// Maximum share of memory, in percent, that khugepaged itself reserves by raising
+/// `min_free_kbytes`.
 const RESERVED_PERCENT: f64 = 5.0;
-/// Distance from the low to the high watermark as a share of RAM; the kernel's default is 0.1 %.
+/// Distance from the low to the high watermark as a share of RAM, in percent, from which on it is
+/// extreme; the kernel's default is 0.1 %.
 const GAP_PERCENT: f64 = 10.0;
 const LEAST: Bytes = Bytes::new(1 << 20);
-/// The RAM with which the kernel itself chooses [`LEAST`].
+/// The size of RAM with which the kernel itself reserves [`LEAST`].
 const SMALL: Bytes = Bytes::new(64 << 20);
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
@@ -124,7 +126,8 @@ fn set_where(knob: &str) -> String {
     format!("grep -rs {knob} /etc/sysctl.conf /etc/sysctl.d /run/sysctl.d /usr/lib/sysctl.d")
 }
 
-/// The kernel's default: the square root of 16 times the memory in KiB, within limits.
+/// The kernel's default of `min_free_kbytes`, in KiB: the square root of 16 times the memory in
+/// KiB, within limits.
 fn usual_kib(total: Bytes) -> u64 {
     (total.get() / 1024 * 16).isqrt().clamp(128, 262_144)
 }
@@ -134,7 +137,7 @@ pub(super) mod tests {
     use super::*;
     use crate::testing::{assert_silent, calm, gib, knob, line, only, with};
 
-    /// 2 GiB of 16 GiB.
+    /// A host that reserves 2 GiB of its 16 GiB.
     pub(crate) fn firing() -> Interval {
         with(|host| knob(host, MIN_FREE, "2097152"))
     }
@@ -181,8 +184,8 @@ pub(super) mod tests {
         assert_eq!(finding.title, title);
     }
 
-    /// If only the first were named, a plan would fix it and a second plan would be needed for the
-    /// other.
+    /// Checks that both settings are named: if only the first were, a plan would fix it and a
+    /// second plan would be needed for the other.
     #[test]
     fn both_settings_are_named_if_both_are_extreme() {
         let mut both = firing_far_apart();

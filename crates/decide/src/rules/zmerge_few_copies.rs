@@ -17,9 +17,11 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// With a lower hit rate searching costs more than it saves; `adaptive` stops below 1.6 %.
+/// If fewer pages than this share, in percent, are duplicates, searching for them costs more than
+/// it saves; `adaptive` stops below 1.6 %.
 const WORTH_PERCENT: f64 = 1.0;
-/// Fewer pages (64 MiB with pages of 4 KiB) do not predict the following ones.
+/// Number of searched pages from which on a hit rate is judged: fewer (64 MiB with pages of 4 KiB)
+/// do not predict the following ones.
 const ENOUGH: u64 = 16_384;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
@@ -69,7 +71,8 @@ pub(super) mod tests {
     use super::*;
     use crate::testing::{assert_silent, file, only, with, zmerge};
 
-    /// A swap tier in this mode that found this many duplicates among 100,000 pages.
+    /// A host with a swap tier in this merge mode that found this many duplicates among 100,000
+    /// pages.
     fn interval_with(mode: &str, hits: u64) -> Interval {
         with(|host| {
             host.zram.clear();

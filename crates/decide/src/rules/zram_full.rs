@@ -20,8 +20,8 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// From this share on the limit counts as nearly reached: the last tenth of a compressed pool fills
-/// in seconds.
+/// From this share in use on, in percent, the limit counts as nearly reached: the last tenth of a
+/// compressed pool fills in seconds.
 const NEAR_LIMIT_PERCENT: f64 = 90.0;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
@@ -84,7 +84,7 @@ fn size_proof(tier: &Tier, device: Option<&Zram>) -> Vec<Evidence> {
     .into_evidence()
 }
 
-/// The next tier with free space, if there is one.
+/// The next swap tier with free space, if there is one.
 fn behind<'a>(host: &'a Snapshot, tier: &Tier) -> Option<&'a Tier> {
     let others = host.tiers.iter().filter(|other| other.path != tier.path);
     others.filter(|other| other.is_full() == Some(false)).max_by_key(|other| other.priority.get())
@@ -132,7 +132,8 @@ fn near_limit(interval: &Interval, device: &Zram) -> Option<Finding> {
     })
 }
 
-/// Writes failing now are better evidence than writes that failed since the device was set up.
+/// Evidence that the device is at its limit: writes failing now are better evidence than writes
+/// that failed since the device was set up.
 fn limit_proof(device: &Zram, failing: Option<&Change>) -> Vec<Evidence> {
     let proof = EvidenceList::new()
         .named("memory used", &device.mm_stat.memory_used)
@@ -144,7 +145,7 @@ fn limit_proof(device: &Zram, failing: Option<&Change>) -> Vec<Evidence> {
     .into_evidence()
 }
 
-/// Failed writes over the interval, if any.
+/// The number of writes to the device that failed over the interval; `None` if none did.
 fn failing(interval: &Interval, device: &Zram) -> Option<Change> {
     let failed = |host: &Snapshot| {
         let same = host.compressed().find(|other| other.name() == device.name());

@@ -13,9 +13,9 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// From this share on most of the pool saves nothing.
+/// From this share of incompressible pages on, in percent, most of the pool saves nothing.
 const SHARE_PERCENT: f64 = 50.0;
-/// With less there is nothing to gain.
+/// If a device stores less than this, better compression has nothing to gain.
 const WORTH: Bytes = Bytes::new(64 << 20);
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {

@@ -17,14 +17,14 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// Slot tables that take more than this share of RAM are a loss by themselves.
+/// Slot tables that take more than this share of RAM, in percent, are a loss by themselves.
 const TABLE_PERCENT: f64 = 2.0;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
     finding(&interval.end).into_iter().collect()
 }
 
-/// The devices that have a size; others use no memory.
+/// The zram devices that have a size; others use no memory.
 fn sized_devices(host: &Snapshot) -> impl Iterator<Item = (&Zram, Bytes)> {
     let known = host.compressed().filter_map(|device| Some((device, device.disksize.get()?)));
     known.filter(|&(_, size)| size > Bytes::new(0))
@@ -57,7 +57,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     })
 }
 
-/// What kind of devices have a size: zram, zmerge or both.
+/// What kind of devices have a size, in words: zram, zmerge or both.
 fn maker(host: &Snapshot) -> &'static str {
     let of = |driver| sized_devices(host).any(|(device, _)| device.driver == driver);
     match (of(Driver::Zram), of(Driver::Zmerge)) {
@@ -101,8 +101,8 @@ fn proof(host: &Snapshot) -> Vec<Evidence> {
     sized_devices(host).fold(first, each).into_evidence()
 }
 
-/// A new size needs a reset, which discards the content: it is suggested only for an empty swap
-/// tier.
+/// Commands that set a smaller size. A new size needs a reset, which discards the content: it is
+/// suggested only for an empty swap tier.
 fn next(host: &Snapshot, device: &Zram) -> Vec<String> {
     let look = commands::show_device(device, "NAME,DISKSIZE,DATA,TOTAL,MOUNTPOINT");
     let tier = tiers::tier_of(host, device);

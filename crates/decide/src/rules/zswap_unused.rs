@@ -23,7 +23,8 @@ pub(super) const RULE: Rule = Rule {
 
 /// Pages per second read from disk from which on programs noticeably wait.
 const READS: f64 = 100.0;
-/// A full pool accepts pages again below this share of its limit (`accept_threshold_percent`).
+/// A full pool of zswap accepts pages again below this share of its limit, in percent
+/// (`accept_threshold_percent`).
 const ACCEPTS_PERCENT: f64 = 90.0;
 const FOLDER: &str = "/sys/module/zswap/parameters";
 

@@ -15,24 +15,24 @@ use pagewise_model::{Bytes, Cgroup, Change, Interval, Level, Limit, Percent};
 
 use crate::grade::{self, pressure, spared};
 
-/// Thresholds for memory that cannot be dropped, as a share of the limit.
+/// Thresholds for memory that cannot be dropped, as a share of the limit in percent.
 const NEAR_PERCENT: f64 = 90.0;
 const AT_PERCENT: f64 = 98.0;
-/// Swap has room if its free part is at least this share of the limit.
+/// Swap has room if its free part is at least this share of the group's limit, in percent.
 pub(crate) const ROOM_PERCENT: f64 = 10.0;
 
 /// A problem of a group.
 #[derive(Debug)]
 pub(crate) enum Trouble {
-    /// Processes were killed at the limit.
+    /// Processes of the group were killed at its limit.
     Kills(Change),
-    /// Its tasks are stalled on memory: shares of the last minute.
+    /// Tasks of the group are stalled on memory: shares of the last minute.
     Waits { some: Percent, full: Option<Percent> },
-    /// It refaults pages that were reclaimed, and waits for the disk.
+    /// The group refaults pages that were reclaimed, and waits for the disk.
     Rereads { refaults: Change, major_faults: Change },
     /// Memory that cannot be dropped nearly fills the limit, and swap has no room for it.
     Full { held: Bytes, limit: Bytes },
-    /// It, or a process or a group in it, will soon fill the limit.
+    /// The group, or a process or a group in it, will soon fill the limit.
     Fills { who: String, per_second: f64, lasts_seconds: f64 },
 }
 
@@ -41,16 +41,16 @@ pub(crate) enum Trouble {
 pub(crate) struct GroupTrouble<'a> {
     /// The group that has the limit.
     pub(crate) limited: &'a Cgroup,
-    /// The level of its worst problem.
+    /// The level of the group's worst problem.
     pub(crate) level: Level,
-    /// Its problems, worst first.
+    /// The group's problems, worst first.
     pub(crate) troubles: Vec<(Level, Trouble)>,
-    /// The limit that was reached over the interval.
+    /// The limit that the group reached over the interval.
     pub(crate) reached: Option<AtLimit<'a>>,
 }
 
 impl GroupTrouble<'_> {
-    /// The size of the limit that causes it.
+    /// The size of the limit that causes the problems.
     pub(crate) fn limit(&self) -> Option<Bytes> {
         match &self.reached {
             Some(at) => Some(at.limit),
@@ -58,7 +58,7 @@ impl GroupTrouble<'_> {
         }
     }
 
-    /// Whether its tasks are stalled on memory.
+    /// Whether tasks of the group are stalled on memory.
     pub(crate) fn waits(&self) -> bool {
         let mut troubles = self.troubles.iter().map(|(_, trouble)| trouble);
         troubles.any(|trouble| matches!(trouble, Trouble::Waits { .. } | Trouble::Rereads { .. }))
@@ -79,8 +79,9 @@ pub(crate) fn find_troubled(interval: &Interval) -> Vec<GroupTrouble<'_>> {
     troubled
 }
 
-/// If the host has memory to spare, its stalls are attributed to the group that is stalled most.
-/// That group gets the level of the host, so that attribution never lowers a level.
+/// The stalls of the host, attributed to one group: if the host has memory to spare, to the group
+/// that is stalled most. That group gets the level of the host, so that attribution never lowers a
+/// level.
 fn own_waiting(interval: &Interval, troubled: &mut [GroupTrouble<'_>]) {
     let Some(level) = spared::waiting_of_spared(&interval.end) else { return };
     let waiting = troubled.iter_mut().filter(|group| group.waits());
@@ -134,8 +135,8 @@ fn waits(group: &Cgroup) -> Option<(Level, Trouble)> {
     Some((level, Trouble::Waits { some, full: group.pressure.full.avg60.get() }))
 }
 
-/// The working set of the group does not fit under its limit. Reported also without a pressure
-/// file, or if the stalls are below the thresholds.
+/// The problem that the working set of the group does not fit under its limit, if it has it. It is
+/// reported also without a pressure file, or if the stalls are below the thresholds.
 fn rereads(pair: &GroupPair<'_>) -> Option<(Level, Trouble)> {
     let refaults = pair.change(|group| &group.refault_file);
     let anon = pair.change(|group| &group.refault_anon);

@@ -14,14 +14,15 @@ use crate::grade::spared::is_spared;
 use crate::grade::{self, commit, headroom, pressure};
 use crate::oom;
 
-/// One problem with its level.
+/// One problem of the host, with its level.
 #[derive(Debug)]
 pub(crate) struct Signal<'a> {
     pub(crate) level: Level,
     pub(crate) cause: Cause<'a>,
 }
 
-/// The cause of a signal. Causes of equal level are listed in the order of these variants.
+/// The cause of a signal: which problem the host has. Causes of equal level are listed in the order
+/// of these variants.
 #[derive(Debug)]
 pub(crate) enum Cause<'a> {
     /// The machine ran out of memory recently, according to the kernel log.
@@ -30,19 +31,21 @@ pub(crate) enum Cause<'a> {
     Kills(Change),
     /// Little memory is available.
     Available(Headroom),
-    /// Tasks are stalled on memory: shares of the last minute, or of ten seconds if that is worse.
+    /// Tasks of the host are stalled on memory: shares of the last minute, or of ten seconds if
+    /// that is worse.
     Pressure { some: Percent, full: Option<Percent>, span: &'static str },
-    /// Without PSI: most of what is read from disk was dropped shortly before.
+    /// On a host without PSI: most of what is read from disk was dropped from memory shortly
+    /// before.
     Thrashing(Thrashing),
     /// A process or group will soon fill memory.
     Growth(Growth<'a>),
     /// Strict overcommit accounting will soon refuse allocations.
     CommitLimit { committed: Bytes, limit: Bytes },
-    /// Swap is nearly full.
+    /// Swap is nearly full; the share of it in use.
     Swap(Percent),
 }
 
-/// All signals, worst first.
+/// All problems of the host that show memory is short, worst first.
 pub(crate) fn signals(interval: &Interval) -> Vec<Signal<'_>> {
     let host = &interval.end;
     let room = room::room(host);
@@ -84,7 +87,8 @@ pub fn only_nodes_are_short(interval: &Interval) -> bool {
         && oom::recent(interval).host.iter().all(of_nodes)
 }
 
-/// Kills that no cgroup's limit explains. The host's counter includes kills inside cgroups.
+/// Processes killed for lack of memory that no cgroup's limit explains. The host's counter includes
+/// kills inside cgroups.
 fn kills(interval: &Interval) -> Option<(Level, Cause<'_>)> {
     let mut recent = oom::recent(interval);
     if let Some(last) = recent.host.pop() {
@@ -95,8 +99,8 @@ fn kills(interval: &Interval) -> Option<(Level, Cause<'_>)> {
     let in_group = troubled.iter().flat_map(|group| &group.troubles).map(|(_, trouble)| {
         if let group::Trouble::Kills(kills) = trouble { kills.delta } else { 0 }
     });
-    // the kernel log contains kills in groups before the interval too, so at least this many were
-    // the groups'
+    // Kills because of a cgroup's limit are subtracted: those that the counters of the groups show,
+    // or those in the kernel log if they are more.
     let in_groups = in_group.sum::<u64>().max(recent.groups.len() as u64);
     kills.delta = kills.delta.saturating_sub(in_groups);
     (kills.delta > 0).then_some((Level::Critical, Cause::Kills(kills)))
@@ -121,14 +125,14 @@ fn pressure(host: &Snapshot) -> Option<(Level, Cause<'_>)> {
     Some((level, cause))
 }
 
-/// Used only without PSI, which measures the lost time itself.
+/// The host's thrashing as a signal; used only without PSI, which measures the lost time itself.
 fn thrashing(interval: &Interval) -> Option<(Level, Cause<'_>)> {
     let thrashing = reclaim::thrashing(interval).filter(Thrashing::is_most)?;
     Some((Level::Short, Cause::Thrashing(thrashing)))
 }
 
-/// Only growth that fills the host itself: a group that is being filled is reported when it is
-/// full.
+/// Growth that will soon fill the host's memory. Only growth of the host itself counts: a group
+/// that is being filled is reported when it is full.
 fn growth(interval: &Interval) -> Option<(Level, Cause<'_>)> {
     let mut growing = growth::growing(interval).into_iter();
     let first = growing.find(|growth| matches!(growth.into, GrowthLimit::Host))?;
@@ -152,7 +156,8 @@ pub(crate) fn unknown(host: &Snapshot) -> Vec<String> {
 /// worst are kept.
 const COMPARED: usize = 200;
 
-/// Groups above a threshold of pressure, worst first. The root is left out, because it is the host.
+/// Groups whose memory pressure is above a threshold, worst first. The root is left out, because it
+/// is the host.
 pub(crate) fn pressed_groups(host: &Snapshot, most: usize) -> Vec<&Cgroup> {
     let mut pressed: Vec<(u64, &Cgroup)> = host
         .cgroups

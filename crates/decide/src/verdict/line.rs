@@ -13,12 +13,12 @@ use crate::grade::spared::is_spared;
 use crate::oom;
 use crate::text::{count_of, rate, roughly, short};
 
-/// A trend is reported if memory lasts no longer than this at the present rate.
+/// A trend is reported if memory lasts no longer than this at the present rate, in seconds.
 const FORESEEN_SECONDS: f64 = 30.0 * 60.0;
-/// A smaller loss per second, as a share of RAM, is noise.
+/// If memory shrinks by less than this share of RAM per second, it is noise.
 const NOISE_PER_SECOND: f64 = 1.0 / 5_000.0;
 
-/// One to three sentences.
+/// The verdict as one to three sentences.
 pub(super) fn line(
     interval: &Interval,
     level: Level,
@@ -143,7 +143,7 @@ fn counted_processes(number: u64) -> String {
     }
 }
 
-/// `6.7 of 464.0 MiB are available`
+/// A clause about available memory: `6.7 of 464.0 MiB are available`.
 fn available(host: &Snapshot) -> String {
     match host.memory.available.get().zip(host.memory.total.get()) {
         Some((available, total)) => format!("{} are available", available.part_of(total)),
@@ -165,7 +165,8 @@ fn and_swap(host: &Snapshot, room: &Headroom) -> String {
     }
 }
 
-/// When memory and swap will be exhausted if they shrink at the rate of the interval.
+/// A sentence about when memory and swap will be exhausted if they shrink at the rate of the
+/// interval.
 fn trend(interval: &Interval) -> Option<String> {
     let seconds = interval.seconds()?;
     let left = |host: &Snapshot| {
@@ -195,7 +196,7 @@ fn calm(host: &Snapshot, and_groups: bool) -> String {
     }
 }
 
-/// A sentence about stalls below every threshold; `None` if they are unknown.
+/// A sentence about stalls on memory that are below every threshold; `None` if they are unknown.
 fn waiting(psi: &Psi) -> Option<String> {
     let some = psi.memory.some.avg60.get()?;
     if some.get() <= 0.0 {
@@ -207,7 +208,7 @@ fn waiting(psi: &Psi) -> Option<String> {
     Some(format!("tasks waited for memory {} of the last minute{full}", some.of_time()))
 }
 
-/// A sentence about the worst group, and the number of others.
+/// A sentence about the group that is shortest of memory, and the number of others.
 fn of_groups(groups: &[GroupVerdict]) -> Option<String> {
     let (worst, others) = groups.split_first()?;
     let more = match others.len() {
@@ -222,7 +223,7 @@ fn of_groups(groups: &[GroupVerdict]) -> Option<String> {
     Some(format!("{} is {state} because of its own limit: {}{more}.", worst.group, worst.line))
 }
 
-/// The killed process and the time of the kill, as a clause.
+/// Names the killed process and the time of the kill, as a clause.
 pub(super) fn of_kill(kill: &OomKill) -> String {
     let when =
         kill.seconds_ago.map_or_else(String::new, |seconds| format!(" {} ago", oom::ago(seconds)));
@@ -233,7 +234,7 @@ pub(super) fn of_kill(kill: &OomKill) -> String {
     }
 }
 
-/// The worst problem of a group, as a clause.
+/// Describes the worst problem of a group, as a clause.
 pub(crate) fn of_group(group: &GroupTrouble<'_>) -> String {
     match group.troubles.first().map(|(_, trouble)| trouble) {
         Some(Trouble::Kills(kills)) => format!(

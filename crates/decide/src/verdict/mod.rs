@@ -42,8 +42,8 @@ pub fn judge(interval: &Interval) -> HostVerdict {
     }
 }
 
-/// The groups with a problem, worst first, and those with a recent kill even if the group no longer
-/// exists.
+/// The groups with a problem, worst first, and those in which a process was killed recently, even
+/// if the group no longer exists.
 fn with_killed(troubled: &[GroupTrouble<'_>], recent: RecentKills) -> Vec<GroupVerdict> {
     let mut groups: Vec<GroupVerdict> = troubled.iter().map(name_group).collect();
     for kill in recent.groups {

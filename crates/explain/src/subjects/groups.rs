@@ -5,7 +5,8 @@ use pagewise_model::{Cgroup, Hierarchy, Limit, Snapshot};
 
 use crate::page::{Draft, bar, bars, count, counter, setting, value};
 
-/// Sources: mm/oom_kill.c (`oom_badness`, `out_of_memory`), the kernel's proc and cgroup-v2 documents.
+/// Explains the OOM killer. Sources: mm/oom_kill.c (`oom_badness`, `out_of_memory`), the kernel's
+/// proc and cgroup-v2 documents.
 pub(crate) fn oom(host: &Snapshot, page: &mut Draft) {
     page.text(
         "If an allocation needs memory and neither dropping nor swapping frees any, the kernel kills a process (OOM \
@@ -58,8 +59,8 @@ pub(crate) fn oom(host: &Snapshot, page: &mut Draft) {
     page.next("pagewise doctor --explain oom-kills", "when kills are a finding");
 }
 
-/// The last component of the path, shortened so that the value next to it fits into the line: a
-/// name may have 255 characters.
+/// The last component of a cgroup's path, shortened so that the value next to it fits into the
+/// line: a name may have 255 characters.
 fn short_name(group: &Cgroup) -> String {
     const LONGEST: usize = 32;
     let path = group.path.as_str();
@@ -70,7 +71,7 @@ fn short_name(group: &Cgroup) -> String {
     name.chars().take(LONGEST - 1).chain(['…']).collect()
 }
 
-/// Sources: the kernel's cgroup-v2 and cgroup-v1/memory documents.
+/// Explains memory cgroups. Sources: the kernel's cgroup-v2 and cgroup-v1/memory documents.
 pub(crate) fn cgroups(host: &Snapshot, page: &mut Draft) {
     let (hierarchy, is_old) = match host.cgroups.hierarchy {
         Hierarchy::V2 => ("This machine has version 2.", false),

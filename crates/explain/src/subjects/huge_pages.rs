@@ -5,7 +5,8 @@ use pagewise_model::{Bytes, Snapshot};
 
 use crate::page::{Draft, bar, bars, count, counter, value};
 
-/// Sources: the kernel's admin-guide/mm/transhuge and hugetlbpage documents. The figures are from docs/thp.md.
+/// Explains huge pages. Sources: the kernel's admin-guide/mm/transhuge and hugetlbpage documents.
+/// The figures are from docs/thp.md.
 pub(crate) fn hugepages(host: &Snapshot, page: &mut Draft) {
     let huge = host.thp.pmd_size.get().map_or_else(String::new, |size| format!(" ({size} here)"));
     page.text(format!(

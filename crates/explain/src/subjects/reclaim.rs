@@ -5,7 +5,8 @@ use pagewise_model::{Bar, Snapshot};
 
 use crate::page::{Draft, bar, bars, count, counter, setting, value};
 
-/// Source: the kernel's sysctl/vm document and `get_scan_count` in mm/vmscan.c. The figures are from docs/claims.md.
+/// Explains swappiness. Source: the kernel's sysctl/vm document and `get_scan_count` in
+/// mm/vmscan.c. The figures are from docs/claims.md.
 pub(crate) fn swappiness(host: &Snapshot, page: &mut Draft) {
     /// The two weights of reclaim (anonymous and file pages) add up to this.
     const SUM: u64 = 200;
@@ -56,8 +57,8 @@ pub(crate) fn swappiness(host: &Snapshot, page: &mut Draft) {
     );
 }
 
-/// Sources: the kernel's mm/multigen_lru and admin-guide/mm/multigen_lru documents. The figures are from
-/// docs/claims.md.
+/// Explains multi-gen LRU. Sources: the kernel's mm/multigen_lru and admin-guide/mm/multigen_lru
+/// documents. The figures are from docs/claims.md.
 pub(crate) fn mglru(host: &Snapshot, page: &mut Draft) {
     page.text(
         "To reclaim memory, the kernel has to know which pages were not used for long. The classic LRU has an active \
@@ -106,7 +107,7 @@ pub(crate) fn mglru(host: &Snapshot, page: &mut Draft) {
     page.next("pagewise doctor --explain mglru-off", "when it should be on");
 }
 
-/// Source: the kernel's accounting/psi document.
+/// Explains pressure stall information (PSI). Source: the kernel's accounting/psi document.
 pub(crate) fn psi(host: &Snapshot, page: &mut Draft) {
     page.text(
         "PSI (pressure stall information) is the share of time in which tasks waited for memory: for reclaim, for \

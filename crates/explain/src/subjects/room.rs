@@ -5,7 +5,7 @@ use pagewise_model::{Bar, Bytes, FreeBlocks, Percent, Snapshot, Zone, ZonePressu
 
 use crate::page::{Draft, bar, bars, counter, setting, size, value};
 
-/// Source: `si_mem_available` in mm/show_mem.c.
+/// Explains available memory. Source: `si_mem_available` in mm/show_mem.c.
 pub(crate) fn available(host: &Snapshot, page: &mut Draft) {
     let memory = &host.memory;
     page.text(
@@ -49,7 +49,8 @@ pub(crate) fn available(host: &Snapshot, page: &mut Draft) {
     page.next("pagewise doctor --explain memory-low", "from which value on it is too little");
 }
 
-/// Sources: `__setup_per_zone_wmarks` and `zone_watermark_ok` in mm/page_alloc.c; the kernel's sysctl/vm document.
+/// Explains the watermarks of zones. Sources: `__setup_per_zone_wmarks` and `zone_watermark_ok` in
+/// mm/page_alloc.c; the kernel's sysctl/vm document.
 pub(crate) fn watermarks(host: &Snapshot, page: &mut Draft) {
     page.text(
         "Memory is divided into zones, and each zone has three watermarks. If its free memory falls below the low watermark, the \
@@ -104,8 +105,9 @@ fn largest(host: &Snapshot) -> Option<&Zone> {
     host.zones.iter().max_by_key(|zone| zone.managed_pages.get())
 }
 
-/// Sources: `fragmentation_index` in mm/vmstat.c, `compaction_suit_allocation_order` and `__compact_finished` in
-/// mm/compaction.c; the kernel's sysctl/vm document.
+/// Explains fragmentation of free memory. Sources: `fragmentation_index` in mm/vmstat.c,
+/// `compaction_suit_allocation_order` and `__compact_finished` in mm/compaction.c; the kernel's
+/// sysctl/vm document.
 pub(crate) fn buddy(host: &Snapshot, page: &mut Draft) {
     let huge = order_of_a_huge_page(host);
     page.text(format!(
@@ -148,7 +150,8 @@ pub(crate) fn buddy(host: &Snapshot, page: &mut Draft) {
     page.next("pagewise doctor --explain fragmentation", "when fragmentation is a problem");
 }
 
-/// 9 for huge pages of 2 MiB with base pages of 4 KiB, and if the size is unknown.
+/// The order of a PMD-sized huge page: 9 for huge pages of 2 MiB with base pages of 4 KiB, and if
+/// the size is unknown.
 fn order_of_a_huge_page(host: &Snapshot) -> usize {
     let size = host.thp.pmd_size.get().map_or(2 << 20, Bytes::get);
     (size / host.page_size().get().max(1)).checked_ilog2().unwrap_or(9) as usize

@@ -5,7 +5,8 @@ use pagewise_model::{Bytes, Name, NamedValue, Snapshot};
 
 use crate::page::{Draft, bar, bars, count, size, value};
 
-/// Sources: the kernel's admin-guide/mm/ksm document; kernel/zmerge/README.md.
+/// Explains KSM and zmerge. Sources: the kernel's admin-guide/mm/ksm document;
+/// kernel/zmerge/README.md.
 pub(crate) fn explain_ksm(host: &Snapshot, page: &mut Draft) {
     page.text(
         "Pages with the same contents need to be stored only once. KSM merges pages of programs in RAM, if the programs \

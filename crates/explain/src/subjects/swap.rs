@@ -6,8 +6,8 @@ use pagewise_model::{Bar, Bytes, NamedValue, Reading, Snapshot, Zram};
 
 use crate::page::{Draft, bar, bars, count, counter, setting, value};
 
-/// Source: the kernel's blockdev/zram document, and `struct zram_table_entry`. The figures are from docs/claims.md and
-/// docs/zram-or-zswap.md.
+/// Explains zram. Source: the kernel's blockdev/zram document, and `struct zram_table_entry`. The
+/// figures are from docs/claims.md and docs/zram-or-zswap.md.
 pub(crate) fn zram(host: &Snapshot, page: &mut Draft) {
     page.text(
         "A zram device is a disk in RAM that compresses each page. As swap, it lets the kernel keep cold pages in less \
@@ -65,7 +65,7 @@ pub(crate) fn zram(host: &Snapshot, page: &mut Draft) {
     page.next("pagewise doctor --explain zram-unused", "why a device stores nothing");
 }
 
-/// The device that stores the most data.
+/// The compressed swap device that stores the most data.
 fn fullest<'a>(devices: impl Iterator<Item = &'a Zram>) -> Option<&'a Zram> {
     devices.max_by_key(|device| device.mm_stat.original.get())
 }
@@ -81,7 +81,8 @@ fn order_of_swap(host: &Snapshot, page: &mut Draft) {
     page.bars("Swap areas in the order in which they are filled", shown.collect());
 }
 
-/// Source: the kernel's blockdev/zram document, and `mm_stat_show` in drivers/block/zram/zram_drv.c for units.
+/// Explains the columns of `mm_stat`. Source: the kernel's blockdev/zram document, and
+/// `mm_stat_show` in drivers/block/zram/zram_drv.c for units.
 pub(crate) fn mm_stat(host: &Snapshot, page: &mut Draft) {
     page.text(
         "/sys/block/zramN/mm_stat has nine numbers without names. The first five are bytes, the last four pages, \
@@ -137,7 +138,8 @@ pub(crate) fn mm_stat(host: &Snapshot, page: &mut Draft) {
     page.next("pagewise report --only zram", "all devices, with ratios");
 }
 
-/// Sources: the kernel's admin-guide/mm/zswap document, mm/zswap.c. The figures are from docs/zram-or-zswap.md.
+/// Explains zswap. Sources: the kernel's admin-guide/mm/zswap document, mm/zswap.c. The figures are
+/// from docs/zram-or-zswap.md.
 pub(crate) fn zswap(host: &Snapshot, page: &mut Draft) {
     page.text(
         "zswap keeps pages compressed in RAM that are on their way to swap on a disk. It is no swap area: each page in \
@@ -187,8 +189,8 @@ pub(crate) fn zswap(host: &Snapshot, page: &mut Draft) {
     page.next("pagewise doctor --explain zswap-unused", "when it should be on");
 }
 
-/// Sources: the kernel's sysctl/vm document; `do_swap_page` in mm/memory.c and `swap_vma_readahead` in
-/// mm/swap_state.c. The figures are from docs/bench.md.
+/// Explains `page-cluster`. Sources: the kernel's sysctl/vm document; `do_swap_page` in mm/memory.c
+/// and `swap_vma_readahead` in mm/swap_state.c. The figures are from docs/bench.md.
 pub(crate) fn page_cluster(host: &Snapshot, page: &mut Draft) {
     /// Larger values of page-cluster are not drawn.
     const LARGEST: u64 = 5;

@@ -75,7 +75,7 @@ fn axes(plane: &mut Plane<'_>) -> Drawn {
         .draw()
 }
 
-/// Draws the line of the points for which no other is better in both.
+/// Draws the Pareto front: the line of the points for which no other is better in both measures.
 fn front(plane: &mut Plane<'_>, points: &[ParetoPoint]) -> Drawn {
     let on_front = points.iter().filter(|point| point.is_on_front);
     let mut line: Vec<(f64, f64)> = on_front.map(|point| (micros(point), ratio(point))).collect();

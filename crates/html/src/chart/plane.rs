@@ -28,10 +28,10 @@ pub(super) type Point = (f64, f64);
 /// The labels of an axis.
 #[derive(Clone, Copy)]
 pub(super) enum Scale {
-    /// No labels; names are drawn separately.
+    /// No labels on the axis; names are drawn separately.
     Unnamed,
     Plain,
-    /// Logarithmic; the function formats a value.
+    /// A logarithmic axis; the function formats a value for its label.
     Powers(fn(f64) -> String),
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Axes<'a> {
     pub(super) up: Axis<'a>,
     pub(super) height: u32,
     pub(super) left: u32,
-    /// The legend: names of what is drawn, with their colours; empty if there is only one.
+    /// The chart's legend: names of what is drawn, with their colours; empty if there is only one.
     pub(super) names: Vec<(&'a str, &'a Role)>,
 }
 
@@ -155,7 +155,7 @@ fn powers(plane: &mut Plane<'_>, axes: &Axes<'_>) -> Drawn {
     Ok(())
 }
 
-/// Round values between two logarithms.
+/// Round values between two logarithms, to label an axis.
 fn ticks([least, most]: [f64; 2]) -> Vec<f64> {
     let steps: &[f64] = match most - least {
         narrow if narrow < 0.8 => &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0],
@@ -168,7 +168,7 @@ fn ticks([least, most]: [f64; 2]) -> Vec<f64> {
     all.filter(|value| (least..=most).contains(&value.log10())).collect()
 }
 
-/// A round value, without unnecessary decimals.
+/// Formats a round value, without unnecessary decimals.
 pub(super) fn round(value: f64) -> String {
     let below = (-value.log10()).ceil().clamp(0.0, 9.0);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 9")]
@@ -176,7 +176,7 @@ pub(super) fn round(value: f64) -> String {
     format!("{value:.below$}")
 }
 
-/// A round time, without unnecessary decimals.
+/// Formats a round time in seconds, without unnecessary decimals.
 pub(super) fn moment(seconds: f64) -> String {
     phrases::precise(seconds).replace(".00 ", " ").replace(".0 ", " ")
 }

@@ -6,7 +6,8 @@ use pagewise_model::{Bytes, EffectiveMemory};
 use super::rows::{Bar, ROOM, Rows};
 use crate::svg::length;
 
-/// `None` if no data is stored compressed: both bars would be equal.
+/// A figure of the memory that programs can use with compression, compared with RAM; `None` if no
+/// data is stored compressed: both bars would be equal.
 pub(crate) fn effective(memory: &EffectiveMemory) -> Option<String> {
     if memory.stored.get() == 0 {
         return None;

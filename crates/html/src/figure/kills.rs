@@ -12,7 +12,7 @@ const AXIS: f64 = 56.0;
 /// The width that a name needs.
 const NAMED: f64 = 90.0;
 
-/// `None` if no kill has a known time.
+/// A figure of when processes were killed; `None` if no kill has a known time.
 pub(crate) fn kills(log: &KernelLog) -> Option<String> {
     let timed: Vec<(f64, &OomKill)> =
         log.kills.iter().filter_map(|kill| Some((kill.seconds_ago?.max(0.0), kill))).collect();

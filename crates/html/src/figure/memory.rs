@@ -9,7 +9,8 @@ use crate::svg::{Anchor, Svg, length};
 
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 34.0;
-/// The name of a narrower part is only in the table.
+/// The narrowest part of the bar that shows its name; a narrower part has its name only in the
+/// table.
 const NAMED: f64 = 70.0;
 
 pub(crate) fn memory(parts: &[MemoryPart], total: Bytes) -> String {

@@ -12,7 +12,7 @@ pub(super) const BAR: f64 = 16.0;
 /// The distance between two rows.
 pub(super) const STEP: f64 = 26.0;
 
-/// Several rows below each other.
+/// A figure of several rows below each other, each with a bar.
 #[derive(Default)]
 pub(super) struct Rows {
     bars: Vec<Bar>,
@@ -60,7 +60,7 @@ fn draw(svg: &mut Svg, bar: &Bar, y: f64) {
     svg.text(Anchor::Start, [LEFT + ROOM + 10.0, base], &bar.value);
 }
 
-/// A name short enough to fit next to a bar; the table below the chart contains it in full.
+/// A name shortened so that it fits next to a bar; the table below the chart contains it in full.
 pub(super) fn shorten(name: &str, letters: usize) -> String {
     if name.chars().count() <= letters {
         return name.to_owned();

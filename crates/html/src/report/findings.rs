@@ -33,7 +33,7 @@ fn next(commands: &[String]) -> String {
     format!("<p><strong>Next:</strong></p>\n{commands}")
 }
 
-/// The source of each number; collapsed until the reader opens it.
+/// HTML with the source of each number; collapsed until the reader opens it.
 fn evidence(id: &str, all: &[Evidence]) -> String {
     if all.is_empty() {
         return String::new();

@@ -41,7 +41,7 @@ struct Chapter {
     id: &'static str,
     title: &'static str,
     body: String,
-    /// Whether it is collapsed until the reader opens it, as for long lists.
+    /// Whether the chapter is collapsed until the reader opens it, as for long lists.
     closed: bool,
 }
 
@@ -59,7 +59,7 @@ impl Chapter {
     }
 }
 
-/// Sentences, the first of them in the colour of the verdict.
+/// HTML of the verdict: sentences, the first of them in the colour of the verdict.
 pub(crate) fn verdict(blocks: &[Block]) -> String {
     let mut text = String::new();
     for block in blocks {
@@ -224,7 +224,7 @@ fn kills(snapshot: &Snapshot) -> String {
     writer.finish()
 }
 
-/// Orders besides that by size, and their names.
+/// Orders of the process table besides that by size, and their names.
 const ORDERS: [(Sort, &str); 4] = [
     (Sort::Swap, "by memory in swap"),
     (Sort::Growth, "by growth"),
@@ -232,7 +232,7 @@ const ORDERS: [(Sort, &str); 4] = [
     (Sort::Cpu, "by CPU time"),
 ];
 
-/// A table sorted by size, and one for each other order in which there is a value.
+/// A table sorted by size, and one more for each other order in which any row has a value.
 fn tables(
     answer: &Answer<'_>,
     view: &View,

@@ -22,7 +22,7 @@ pub(super) fn heading(tried: &TrialReport<'_>) -> String {
     )
 }
 
-/// A row for each arm: its settings, its result, and how its runs ended.
+/// A table with a row for each arm: its settings, its result, and how its runs ended.
 pub(super) fn table(tried: &TrialReport<'_>) -> String {
     let trial = tried.trial;
     let first = escape(trial.arms.first().map_or("a", |arm| &arm.name));
@@ -57,7 +57,7 @@ fn row(trial: &Trial, row: &Row<'_>) -> String {
     cells + "</tr>\n"
 }
 
-/// The medians of each arm.
+/// A table with the medians of each arm.
 pub(super) fn medians(trial: &Trial) -> String {
     let (nothing, told): (Vec<Medians<'_>>, Vec<_>) =
         lineup::medians(trial).into_iter().partition(lineup::is_nothing);
@@ -105,7 +105,7 @@ pub(super) fn side_by_side_table(
     text + "</table></div>\n"
 }
 
-/// Every metric of every arm; collapsed until the reader opens it.
+/// A table with every metric of every arm; collapsed until the reader opens it.
 pub(super) fn each(trial: &Trial) -> String {
     lineup::against(trial).iter().map(|other| in_full(trial, other)).collect()
 }

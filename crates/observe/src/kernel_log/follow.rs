@@ -10,7 +10,7 @@ use super::record::records;
 use super::report::Reports;
 use pagewise_hostfs::read_records;
 
-/// The kernel log of this machine, from the creation of this value on.
+/// The kernel log of this machine, from the creation of this value on, for OOM kills.
 #[derive(Debug)]
 pub struct KillsSince {
     file: OwnedFd,

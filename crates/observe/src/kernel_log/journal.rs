@@ -31,9 +31,10 @@ use crate::limits::OOM_KILLS;
 
 /// The path of the excerpt in a recording.
 const PATH: &str = "journal/kernel";
-/// The path shown in evidence, together with journald's own number of the entry.
+/// The path of journald's files shown in evidence, together with journald's own number of the
+/// entry.
 const SHOWN: &str = "/var/log/journal";
-/// Maximum size of an excerpt in bytes.
+/// Maximum size of the journal's excerpt in bytes.
 const MOST_KEPT: usize = 4 << 20;
 /// In microseconds: if the kernel log has overwritten the beginning of a report but still has its
 /// end, the beginning is at most this much older.
@@ -44,7 +45,7 @@ const LONGEST_REPORT: u64 = 10_000_000;
 pub(super) struct Buffer {
     /// The id of this boot.
     pub(super) boot: Option<Name>,
-    /// Time of its oldest record, in microseconds.
+    /// Time of the oldest record in the kernel log's buffer, in microseconds.
     pub(super) from: Option<u64>,
     pub(super) page_size: u64,
 }
@@ -103,11 +104,11 @@ fn excerpt(host: &HostRoot, buffer: &Buffer) -> Result<Vec<u8>, Refusal> {
     Ok(kept)
 }
 
-/// Collects the messages that are kept.
+/// Collects the messages of the journal that an excerpt keeps.
 struct Excerpt<'a> {
     buffer: &'a Buffer,
     reports: Reports,
-    /// Finished sections, newest first.
+    /// Finished sections of the excerpt, newest first.
     sections: Vec<Vec<u8>>,
     /// The consecutive messages being read, oldest first.
     stretch: Vec<(Section, Vec<u8>)>,
@@ -157,15 +158,15 @@ impl Reader for Excerpt<'_> {
     }
 }
 
-/// A message in the form of a kernel log record. journald does not store the flag that a record
-/// continues another one; in OOM reports such records begin with a comma.
+/// A message of the journal in the form of a kernel log record. journald does not store the flag
+/// that a record continues another one; in OOM reports such records begin with a comma.
 fn record(message: &KernelMessage) -> Record {
     let text = message.text.clone();
     let head = Head::of_kernel(message.sequence, message.micros);
     Record { head, continues: text.starts_with(b","), caller: Vec::new(), text }
 }
 
-/// `journal files=2 left_out=0 since=1764000000000000`
+/// Formats the line about the search: `journal files=2 left_out=0 since=1764000000000000`.
 fn print_searched(searched: &Searched) -> Vec<u8> {
     let Searched { files, left_out, since } = searched;
     format!("journal files={files} left_out={left_out} since={since}\n").into_bytes()
@@ -197,7 +198,7 @@ impl Section {
         Self { boot: parts.join("-"), clock_zero: message.clock_zero }
     }
 
-    /// `boot=6d0e5b3c-… clock_zero=1764000000000000`
+    /// Formats the first line of a section: `boot=6d0e5b3c-… clock_zero=1764000000000000`.
     fn print(&self) -> Vec<u8> {
         format!("boot={} clock_zero={}\n", self.boot, self.clock_zero).into_bytes()
     }
@@ -212,7 +213,7 @@ impl Section {
     }
 }
 
-/// The newest kills, oldest first, and the number of older ones that were dropped.
+/// The newest OOM kills, oldest first, and the number of older ones that were dropped.
 #[derive(Debug, Default, PartialEq)]
 struct Kills {
     newest: VecDeque<OomKill>,
@@ -253,7 +254,7 @@ fn understand(kept: &[u8], page_size: u64, taken: &Taken) -> (Searched, Kills) {
     (searched, kills)
 }
 
-/// The kills of a section, with their time.
+/// The OOM kills of a section, with the times at which they happened.
 fn add_dates(section: &Section, reports: Reports, taken: &Taken) -> (Vec<OomKill>, u64) {
     let (mut kills, left_out) = reports.finish();
     let is_now = taken.boot_id.value().is_some_and(|boot| boot.as_str() == section.boot);

@@ -13,7 +13,7 @@ use std::fmt::Write;
 
 use pagewise_hostfs::text::{lines, number, words};
 
-/// The values of `Mem-Info` that are used, in pages.
+/// The values of `Mem-Info` that pagewise uses, in pages.
 const MEM_INFO: &[&str] = &[
     "active_anon",
     "inactive_anon",
@@ -29,7 +29,7 @@ const MEM_INFO: &[&str] = &[
     "free",
 ];
 
-/// The lines of a cgroup's `memory.stat` (both versions) that are used, in bytes.
+/// The lines of a cgroup's `memory.stat` (both versions) that pagewise uses, in bytes.
 const STATS: &[&str] = &[
     "anon",
     "file",
@@ -43,7 +43,7 @@ const STATS: &[&str] = &[
     "total_unevictable",
 ];
 
-/// Columns of the task table, without the first (pid) and the last (name).
+/// Columns of the task table in an OOM report, without the first (pid) and the last (name).
 const COLUMNS: &[&str] = &[
     "uid",
     "tgid",
@@ -63,14 +63,14 @@ const COLUMNS: &[&str] = &[
 const CONSTRAINTS: &[&str] =
     &["CONSTRAINT_NONE", "CONSTRAINT_CPUSET", "CONSTRAINT_MEMORY_POLICY", "CONSTRAINT_MEMCG"];
 
-/// How a line begins that names the killed process.
+/// How a line that names the killed process begins.
 const KILLED: &[&str] =
     &["Out of memory", "Out of memory (oom_kill_allocating_task)", MEMCG_KILLED];
 pub(super) const MEMCG_KILLED: &str = "Memory cgroup out of memory";
 
 const NONE_KILLABLE: &str = "Out of memory and no killable processes...";
 
-/// Names and their values.
+/// Names of values in the kernel log, and their numbers.
 pub(super) type Values = Vec<(&'static str, u64)>;
 
 /// Usage, limit and failure count of a cgroup counter; sizes in KiB.
@@ -88,7 +88,7 @@ const USAGES: &[&str] = &["memory", "swap", "memory+swap", "kmem"];
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Choice {
     pub(super) constraint: &'static str,
-    /// The cgroup whose limit was reached.
+    /// The cgroup whose limit caused the kill.
     pub(super) group: Option<Vec<u8>>,
     pub(super) victim_group: Vec<u8>,
     pub(super) name: Vec<u8>,
@@ -109,7 +109,7 @@ pub(super) struct Killed {
 
 const KILLED_SIZES: &[&str] = &["total-vm", "anon-rss", "file-rss", "shmem-rss", "pgtables"];
 
-/// A line of a report.
+/// A line of an OOM killer's report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum OomLine {
     Invoked {
@@ -119,9 +119,9 @@ pub(super) enum OomLine {
         oom_score_adj: i64,
     },
     MemInfo(Values),
-    /// `pages RAM`, `pages reserved`
+    /// A number of pages by its name in the report: `pages RAM`, `pages reserved`.
     Pages(&'static str, u64),
-    /// `Free swap`, `Total swap`, in KiB.
+    /// An amount of swap in KiB by its name in the report: `Free swap`, `Total swap`.
     Swap(&'static str, u64),
     Usage(Usage),
     StatsOf(Vec<u8>),
@@ -157,7 +157,8 @@ const REAPED: &str = "oom_reaper: reaped process ";
 const REAPED_SIZES: &[&str] = &["anon-rss", "file-rss", "shmem-rss"];
 
 impl OomLine {
-    /// `columns`: those of the task table to which the line may belong.
+    /// Parses a line of a report. `columns` are those of the task table to which the line may
+    /// belong.
     pub(super) fn parse(text: &[u8], columns: &[&'static str]) -> Option<Self> {
         parse_invoked(text).or_else(|| match text.first()? {
             b'[' => header(text).or_else(|| task(text, columns)),
@@ -172,7 +173,7 @@ impl OomLine {
         [CHOICE, STATS_OF, WHOLE_GROUP.0].iter().any(|begin| text.starts_with(begin.as_bytes()))
     }
 
-    /// The line as the kernel prints it, limited to the parts that are used.
+    /// The line as the kernel prints it, limited to the parts of it that pagewise uses.
     pub(super) fn printed(&self) -> Vec<u8> {
         match self {
             Self::Invoked { name, gfp_mask, order, oom_score_adj } => [
@@ -247,7 +248,7 @@ impl OomLine {
     }
 }
 
-/// Provides replacements for the names in a line.
+/// Provides replacements for the names in a line of the kernel log.
 pub trait Rename {
     /// The replacement for the name of a program.
     fn program(&mut self, name: &[u8]) -> Vec<u8>;
@@ -329,7 +330,7 @@ fn find_known(table: &[&'static str], word: &[u8]) -> Option<&'static str> {
     table.iter().find(|known| known.as_bytes() == word).copied()
 }
 
-/// Position of the first occurrence of `words`.
+/// Position of the first occurrence of `words` in the text.
 fn find(text: &[u8], words: &str) -> Option<usize> {
     memchr::memmem::find(text, words.as_bytes())
 }
@@ -424,7 +425,7 @@ fn stats_of(text: &[u8]) -> Option<OomLine> {
     Some(OomLine::StatsOf(path.to_vec()))
 }
 
-/// Parses one line or many; the last may be truncated.
+/// Parses one line of memory statistics or many; the last may be truncated.
 fn stats(text: &[u8]) -> Option<OomLine> {
     let values: Values = lines(text)
         .filter_map(|line| {
@@ -458,8 +459,9 @@ fn task(text: &[u8], columns: &[&str]) -> Option<OomLine> {
     Some(OomLine::Task { pid: number(pid.trim_ascii())?, values, name })
 }
 
-/// The victim's cgroup is a descendant of the one whose limit was reached. This shows where the
-/// first path ends and the second begins, whatever characters they contain.
+/// Parses the line about the choice of the victim. The victim's cgroup is a descendant of the one
+/// whose limit was reached: this shows where the first path ends and the second begins, whatever
+/// characters they contain.
 fn choice(text: &[u8]) -> Option<OomLine> {
     let rest = after(text, CHOICE)?;
     let (rest, uid) = split_last(rest, ",uid=")?;
@@ -505,7 +507,8 @@ fn two_paths(paths: &[u8]) -> Option<(&[u8], &[u8])> {
     splits.clone().find(below).or_else(|| all.next())
 }
 
-/// `MESSAGE: Killed process 7 (name) total-vm:…kB, anon-rss:…kB, … UID:0 pgtables:…kB oom_score_adj:0`
+/// Parses `MESSAGE: Killed process 7 (name) total-vm:…kB, anon-rss:…kB, … UID:0 pgtables:…kB
+/// oom_score_adj:0`.
 fn parse_killed(text: &[u8]) -> Option<OomLine> {
     let (message, rest) = split(text, ": Killed process ")?;
     let message = find_known(KILLED, message)?;

@@ -64,8 +64,9 @@ pub fn read(host: &HostRoot, taken: &Taken) -> KernelLog {
     journal::complete(host, &buffer, taken, log)
 }
 
-/// Merges both lists in order of time, each report once. Two files of journald may contain the same
-/// messages if it was interrupted while moving them to disk.
+/// Merges the kills of the kernel log and those of journald's files in order of time, each report
+/// once. Two files of journald may contain the same messages if it was interrupted while moving
+/// them to disk.
 fn merge(mut log: KernelLog, of_journal: impl IntoIterator<Item = OomKill>) -> KernelLog {
     let is_same = |one: &OomKill, other: &OomKill| {
         let pid = |kill: &OomKill| kill.victim.as_ref().map(|victim| victim.pid);
@@ -131,12 +132,12 @@ fn understand(kept: &[u8], source: Source, page_size: u64, taken: &Taken) -> Ker
     }
 }
 
-/// The part of the log that may be used and recorded. The excerpt of an excerpt is the excerpt
-/// itself.
+/// The part of the kernel log that pagewise uses and records. The excerpt of an excerpt is the
+/// excerpt itself.
 struct Excerpt {
     reports: Reports,
     kept: Vec<u8>,
-    /// Whether the newest record is part of the excerpt.
+    /// Whether the newest record of the kernel log is part of the excerpt.
     has_newest: bool,
     newest: Option<Head>,
 }
@@ -174,7 +175,7 @@ impl Excerpt {
     }
 }
 
-/// Replaces names in an excerpt.
+/// Replaces the names of cgroups, processes and users in an excerpt.
 pub fn rename(excerpt: &[u8], to: &mut dyn Rename) -> Vec<u8> {
     let mut reports = Reports::new(4096, SHOWN);
     records(excerpt).flat_map(|record| renamed_record(&mut reports, &record, to)).collect()

@@ -10,11 +10,11 @@ use pagewise_hostfs::text::{lines, number};
 /// The fields before the text of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head {
-    /// Level and facility: below 8 for the kernel's own messages.
+    /// Level and facility of the record: below 8 for the kernel's own messages.
     priority: u32,
-    /// Sequence number, counted since boot.
+    /// Sequence number of the record, counted since boot.
     pub(super) sequence: u64,
-    /// Time on the clock of the log, in microseconds.
+    /// Time of the record on the clock of the log, in microseconds.
     pub(super) micros: u64,
 }
 
@@ -22,11 +22,11 @@ pub(super) struct Head {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) head: Head,
-    /// Whether it continues a message of the same task that another message interrupted.
+    /// Whether the record continues a message of the same task that another message interrupted.
     pub(super) continues: bool,
-    /// The task or CPU that wrote it, if the kernel was built with `CONFIG_PRINTK_CALLER`.
+    /// The task or CPU that wrote the record, if the kernel was built with `CONFIG_PRINTK_CALLER`.
     pub(super) caller: Vec<u8>,
-    /// The text, escapes decoded.
+    /// The text of the record, with escapes decoded.
     pub(super) text: Vec<u8>,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Record {
 pub(super) struct Raw<'a> {
     pub(super) head: Head,
     flags: &'a [u8],
-    /// The text, with escapes.
+    /// The text of the record, with escapes as the kernel prints them.
     pub(super) text: &'a [u8],
 }
 
@@ -45,7 +45,7 @@ impl Head {
         Self { priority: 4, sequence, micros }
     }
 
-    /// Prints a record with this head and the given text.
+    /// Prints a record of the kernel log with this head and the given text.
     pub(super) fn with_text(self, text: &[u8]) -> Vec<u8> {
         let Self { priority, sequence, micros } = self;
         let mut line = format!("{priority},{sequence},{micros},-;").into_bytes();
@@ -54,14 +54,15 @@ impl Head {
         line
     }
 
-    /// Whether the kernel itself wrote it: records of programs have another facility.
+    /// Whether the kernel itself wrote the record: records of programs have another facility.
     pub(super) fn is_of_kernel(self) -> bool {
         self.priority < 8
     }
 }
 
 impl<'a> Raw<'a> {
-    /// `None` for a dictionary line and for text that is not a record.
+    /// Parses the start of a record; `None` for a dictionary line and for text that is not a
+    /// record.
     fn parse(line: &'a [u8]) -> Option<Self> {
         let end = memchr::memchr(b';', line).filter(|_| line.first() != Some(&b' '))?;
         let (head, text) = (&line[..end], &line[end + 1..]);
@@ -71,7 +72,7 @@ impl<'a> Raw<'a> {
         Some(Self { head: Head { priority, sequence, micros }, flags: fields.next()?, text })
     }
 
-    /// Decodes the text.
+    /// Decodes the text of the record.
     pub(super) fn read(self) -> Record {
         let mut fields = self.flags.split(|&byte| byte == b',');
         let continues = fields.next().is_some_and(|flags| flags.contains(&b'c'));
@@ -86,7 +87,7 @@ pub(super) fn records(raw: &[u8]) -> impl Iterator<Item = Record> {
     unread(raw).map(Raw::read)
 }
 
-/// The same records without decoding their texts.
+/// The records of a log, without decoding their texts.
 pub(super) fn unread(raw: &[u8]) -> impl Iterator<Item = Raw<'_>> {
     lines(raw).filter_map(Raw::parse)
 }
@@ -112,7 +113,7 @@ fn unescape(mut text: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// Parses `xNN`.
+/// Parses an escaped byte: `xNN` in hexadecimal.
 fn hexadecimal(digits: &[u8]) -> Option<u8> {
     let digits = digits.strip_prefix(b"x").filter(|two| two.iter().all(u8::is_ascii_hexdigit))?;
     u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()

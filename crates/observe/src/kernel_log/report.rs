@@ -22,7 +22,7 @@ use super::line::{Choice, Killed, MEMCG_KILLED, OomLine, Usage, Values};
 use super::record::Record;
 use crate::limits::{OOM_KILLS, OOM_OTHERS, OOM_TASKS};
 
-/// A report whose last line has not been read.
+/// An OOM report whose last line has not been read.
 #[derive(Debug, Default)]
 struct Open {
     invoker: Option<OomInvoker>,
@@ -35,7 +35,7 @@ struct Open {
     choice: Option<Choice>,
 }
 
-/// Reports assembled so far.
+/// Reports of the OOM killer assembled so far.
 #[derive(Debug)]
 pub(super) struct Reports {
     page_size: u64,
@@ -64,7 +64,7 @@ impl Reports {
         self.open.as_ref().map_or(&[], |open| &open.columns)
     }
 
-    /// Whether a report or a line is still incomplete.
+    /// Whether a report of the OOM killer or a line is still incomplete.
     pub(super) fn goes_on(&self) -> bool {
         self.open.is_some() || self.interrupted.is_some()
     }
@@ -80,7 +80,7 @@ impl Reports {
             || OomLine::may_continue(text)
     }
 
-    /// Processes a record; returns the parsed line if it is part of a report.
+    /// Processes a record; returns the parsed line if the record is part of a report.
     pub(super) fn take(&mut self, record: &Record) -> Option<OomLine> {
         if !record.head.is_of_kernel() {
             return None;
@@ -202,7 +202,7 @@ impl Reports {
 }
 
 impl Open {
-    /// Adds a line about memory or tasks.
+    /// Adds a line about memory or tasks to the report.
     fn add_line(&mut self, line: &OomLine, page_size: u64) -> bool {
         // the only line after the choice of the victim is the kill
         if self.choice.is_some() {
@@ -306,8 +306,8 @@ impl Open {
     }
 }
 
-/// A report of which only the kill was printed. Its constraint is known only if it was a cgroup's
-/// limit.
+/// A report of which only the line about the kill was printed. Its constraint is known only if it
+/// was a cgroup's limit.
 fn bare(killed: &Killed) -> OomKill {
     let by_group = killed.message == MEMCG_KILLED;
     OomKill { constraint: by_group.then_some(OomConstraint::Cgroup), ..OomKill::default() }
@@ -336,7 +336,8 @@ fn value_of(values: &Values, of: &str) -> Option<u64> {
     values.iter().find(|(name, _)| *name == of).map(|(_, value)| *value)
 }
 
-/// The LRU lists of anonymous memory include shmem.
+/// Adds the sizes of the host from the `Mem-Info` lines. The LRU lists of anonymous memory include
+/// shmem.
 fn mem_info(host: &mut OomHost, values: &Values, page_size: u64) {
     let pages = |of: &str| value_of(values, of);
     let sum = |parts: [&str; 3]| {
@@ -355,7 +356,7 @@ fn mem_info(host: &mut OomHost, values: &Values, page_size: u64) {
     host.free = bytes(pages("free"));
 }
 
-/// Total memory is the RAM minus the pages that the kernel reserves at boot.
+/// Adds the host's total memory: the RAM minus the pages that the kernel reserves at boot.
 fn count_pages(host: &mut OomHost, of: &str, pages: u64, page_size: u64) {
     let size = Bytes::new(pages.saturating_mul(page_size));
     host.total = match of {
@@ -378,7 +379,8 @@ fn add_usage(group: &mut OomGroup, usage: Usage) {
     }
 }
 
-/// `file` and `total_cache` include shmem.
+/// Adds the sizes of a cgroup from its statistics in the report. `file` and `total_cache` include
+/// shmem, so it is subtracted.
 fn add_stats(group: &mut OomGroup, values: &Values) {
     for (name, value) in values {
         let size = Some(Bytes::new(*value));

@@ -7,7 +7,7 @@ use super::line::tests::{any_line, any_name, any_path};
 use super::*;
 use crate::testing::{host, mangle};
 
-/// 400 seconds after boot, time suspended not included.
+/// A reading 400 seconds after boot, time suspended not included.
 fn taken() -> Taken {
     Taken { unix_seconds: 1_000_000.0, awake_seconds: Some(400.0), ..Taken::default() }
 }
@@ -22,7 +22,7 @@ fn excerpt(raw: &[u8]) -> Vec<u8> {
     excerpt.finish()
 }
 
-/// A kernel record with this text.
+/// A record of the kernel with this text.
 fn record_of(text: &[u8], sequence: u64) -> Vec<u8> {
     let head = format!("4,{sequence},{},-;", sequence * 1000);
     let record = records([head.as_bytes(), b"x\n"].concat().as_slice()).next().unwrap();

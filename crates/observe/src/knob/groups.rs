@@ -16,7 +16,7 @@ use pagewise_hostfs::{HostRoot, absolute};
 
 pub(super) const PLACEHOLDER: &str = "{cgroup}";
 
-/// The number of groups for which additional files are read.
+/// The number of groups for which additional files of settings are read.
 const MAX_READ: usize = 10;
 
 pub(super) fn read(host: &HostRoot, cgroups: &Cgroups, rows: &[&'static Knob]) -> Vec<KnobReading> {
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(readings_named(&readings, "cgroup.memory.reclaim").len(), MAX_READ);
     }
 
-    /// Each name matched in `held` is a row of the table.
+    /// Checks that each name matched in `held` is a row of the settings table.
     #[test]
     fn seven_rows_need_no_read() {
         let group = group("/a", Limit::Max);

@@ -22,12 +22,13 @@ use pagewise_hostfs::text::{flag, number, words};
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
 use places::{KnobFile, KnobFiles};
 
-/// At most this many bytes of a value are kept.
+/// At most this many bytes of a setting's value are kept.
 const MAX_SHOWN: usize = 200;
 
-/// On a machine with less RAM the kernel disables transparent huge pages at boot.
+/// On a machine with less RAM than this the kernel disables transparent huge pages at boot.
 const SMALL: Bytes = Bytes::new(512 << 20);
-/// The defaults that the kernel uses for these settings in that case.
+/// The defaults of huge page settings that the kernel uses on a machine with less RAM than
+/// [`SMALL`].
 const WHERE_SMALL: [(&str, &str); 3] =
     [("thp.defrag", "never"), ("thp.use_zero_page", "0"), ("thp.khugepaged.defrag", "0")];
 
@@ -73,7 +74,7 @@ fn make_reading(knob: &'static Knob, instance: Option<Name>, live: Reading<Name>
     KnobReading { knob, instance, live, default: knob.default }
 }
 
-/// The reading of a row whose placeholders match nothing on this host.
+/// The reading of a row of the settings table whose placeholders match nothing on this host.
 fn nowhere(knob: &'static Knob) -> KnobReading {
     make_reading(
         knob,
@@ -116,7 +117,7 @@ fn has_shape(domain: Domain, text: &[u8]) -> bool {
     }
 }
 
-/// Whether this is a number: settings are signed or unsigned 64-bit integers.
+/// Whether a word is a whole number: settings are signed or unsigned 64-bit integers.
 fn is_whole(word: &[u8]) -> bool {
     number::<i64>(word).is_some() || number::<u64>(word).is_some()
 }
@@ -134,7 +135,7 @@ fn expected_format(domain: Domain) -> &'static str {
     }
 }
 
-/// Folds white space to single spaces and truncates to [`MAX_SHOWN`] bytes.
+/// Reduces white space in a value to single spaces and truncates to [`MAX_SHOWN`] bytes.
 fn fold_spaces(text: &[u8]) -> Vec<u8> {
     let mut folded = Vec::new();
     for word in words(text) {
@@ -246,7 +247,7 @@ mod tests {
         assert!(knobs.iter().all(|knob| knob.live.value().is_none()));
     }
 
-    /// Reading `hot_add` creates a device.
+    /// A file that acts when it is read is only checked for: reading `hot_add` creates a device.
     #[test]
     fn files_that_act_are_looked_for_and_not_read() {
         let path = "sys/class/zram-control/hot_add";
@@ -303,7 +304,7 @@ mod tests {
     }
 
     proptest! {
-        /// With any file content every row gives a reading, and a short one.
+        /// With any file content every row of the settings table gives a reading, and a short one.
         #[test]
         fn any_bytes_give_short_answers(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
             let files = KNOBS.iter().map(|knob| {

@@ -9,7 +9,7 @@ use pagewise_model::{Name, Source};
 use crate::limits::SETTING_PLACES;
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
 
-/// One file that matches the path of a row.
+/// One file that matches the path of a row in the settings table.
 #[derive(Debug)]
 pub(super) struct KnobFile {
     pub(super) path: String,
@@ -17,7 +17,7 @@ pub(super) struct KnobFile {
     pub(super) instance: Option<Name>,
 }
 
-/// Finds matching files; lists each folder only once.
+/// Finds the files of settings; lists each folder only once.
 #[derive(Debug)]
 pub(super) struct KnobFiles<'h> {
     host: &'h HostRoot,
@@ -48,8 +48,8 @@ impl<'h> KnobFiles<'h> {
         open.into_iter().map(place).collect()
     }
 
-    /// Truncates to the maximum number of files. The Problem is recorded for one setting only,
-    /// because the other settings in the same folders exceed the maximum too.
+    /// Truncates the list of a setting's files to the maximum number. The Problem is recorded for
+    /// one setting only, because the other settings in the same folders exceed the maximum too.
     fn first<T>(&mut self, path: &str, mut open: Vec<T>) -> Vec<T> {
         if open.len() > SETTING_PLACES && !self.is_cut {
             let expected = format!("at most {SETTING_PLACES} files");
@@ -73,7 +73,8 @@ impl<'h> KnobFiles<'h> {
         ways.map(fill).collect()
     }
 
-    /// Possible continuations of `head` (a folder and the beginning of a name).
+    /// Possible continuations of `head` (a folder and the beginning of a name) where the path has a
+    /// placeholder.
     fn ways(&mut self, head: &str, placeholder: &str) -> &[String] {
         let host = self.host;
         self.listed.entry(head.to_owned()).or_insert_with(|| {

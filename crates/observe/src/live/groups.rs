@@ -10,7 +10,7 @@ use crate::cgroup;
 use crate::mounts::Mounts;
 use crate::sizes::Sizes;
 
-/// The groups at the last reading.
+/// The cgroups at the last reading.
 #[derive(Debug, Default)]
 pub(super) struct LiveGroups(BTreeMap<Name, Known>);
 
@@ -21,7 +21,7 @@ struct Known {
 }
 
 impl LiveGroups {
-    /// Reads all groups except the root.
+    /// Reads all cgroups except the root.
     pub(super) fn read(
         &mut self,
         host: &HostRoot,
@@ -43,7 +43,8 @@ impl LiveGroups {
 }
 
 impl Known {
-    /// `None` if the usage of the group cannot be read.
+    /// Takes a reading of a group and computes its rates since the last; `None` if the usage of the
+    /// group cannot be read.
     fn take(&mut self, group: &Cgroup, seconds: f64) -> Option<LiveGroup> {
         let swap = group.swap_current.get();
         let held = group.anon.get().map(|anon| anon.saturating_add(swap.unwrap_or_default()));

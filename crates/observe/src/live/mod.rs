@@ -19,7 +19,7 @@ use crate::thread_cpu::ThreadCpu;
 use crate::{cgroup, counters, kernel_log, memory, psi, swap, zmerge, zone, zram, zswap};
 use groups::LiveGroups;
 
-/// Interval between full readings, in seconds.
+/// Interval between readings of everything, in seconds.
 const SLOW_SECONDS: f64 = 30.0;
 
 /// Reads a host repeatedly. For a recording, the caller passes one recorded host after the other.

@@ -16,9 +16,9 @@ use super::helper::{self, FileAnswer};
 use crate::calls::Job;
 use pagewise_hostfs::HostRoot;
 
-/// Time limit for all command lines together.
+/// Time limit for reading all command lines together.
 const BUDGET: Duration = Duration::from_millis(200);
-/// Expected time to read one.
+/// Expected time to read one command line.
 const COST: Duration = Duration::from_micros(30);
 /// At most this many bytes of a command line are shown.
 const SHOWN: usize = 400;
@@ -44,7 +44,7 @@ pub fn command_lines(host: &HostRoot, pids: &[u32]) -> BTreeMap<u32, Name> {
     read.collect()
 }
 
-/// Arguments separated by spaces; `None` if there are none.
+/// A command line with its arguments separated by spaces; `None` if it has none.
 fn printable(bytes: &[u8]) -> Option<Name> {
     let end = bytes.iter().rposition(|&byte| byte != 0)? + 1;
     let shown = &bytes[..end.min(SHOWN)];

@@ -21,27 +21,27 @@ use rustix::process::{Pid, Signal, WaitOptions};
 
 use crate::calls::{self, Child, HEAD, Job, NO_TIME, now};
 
-/// The result for one file.
+/// The result of reading one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum FileAnswer {
     Read(Vec<u8>),
-    /// The kernel refused to open or read it.
+    /// The kernel refused to open or read the file.
     Refused(Errno),
-    /// The budget was used up before it could be read.
+    /// The time budget was used up before the file could be read.
     NotRead,
-    /// No answer within the time limit of the file.
+    /// The file gave no answer within its time limit.
     Stuck,
-    /// The helper ended while reading it: killed by a signal or by the OOM killer.
+    /// The helper process ended while reading the file: killed by a signal or by the OOM killer.
     HelperEnded,
 }
 
-/// Maximum number of helpers for one call. Each after the first is needed because a file was stuck
-/// or a helper ended.
+/// Maximum number of helper processes for one call. Each after the first is needed because a file
+/// was stuck or a helper ended.
 const MAX_HELPERS: usize = 8;
-/// Bounds of the time limit of one file, which is four times its expected cost.
+/// Bounds of the time limit for reading one file, which is four times the expected time.
 const LEAST_PATIENCE: Duration = Duration::from_millis(50);
 const MOST_PATIENCE: Duration = Duration::from_secs(10);
-/// Lower bound of the time after which all helpers are given up, for small budgets.
+/// Lower bound of the time after which all helper processes are given up, for small time budgets.
 const LEAST_GRACE: Duration = Duration::from_millis(100);
 
 /// Reads the files in the given order, which should be the cheapest first. Answers have the same
@@ -71,12 +71,12 @@ pub(super) fn read_all(jobs: &[Job], budget: Duration) -> Vec<FileAnswer> {
 struct Helper<'a> {
     jobs: &'a [Job],
     child: Child,
-    /// The received part of an incomplete answer.
+    /// The received part of an incomplete answer of the helper.
     pending: Vec<u8>,
 }
 
 impl<'a> Helper<'a> {
-    /// `None` if no process can be created.
+    /// Starts a helper process that reads these files; `None` if no process can be created.
     fn start(jobs: &'a [Job], until: Duration) -> Option<Self> {
         let child = calls::fork_reader(jobs, until).ok()?;
         Some(Self { jobs, child, pending: Vec::new() })
@@ -112,7 +112,7 @@ impl<'a> Helper<'a> {
         None
     }
 
-    /// Returns `false` if the helper has ended.
+    /// Receives a part of the helper's answers; returns `false` if the helper has ended.
     fn receive(&mut self) -> bool {
         let mut piece = [0; 1 << 14];
         match rustix::io::read(&self.child.answers, &mut piece) {
@@ -166,7 +166,7 @@ fn is_running(pid: Pid) -> bool {
     state(pid) == Some(b'R')
 }
 
-/// The state letter in `/proc/PID/stat`.
+/// The state letter of a process in `/proc/PID/stat`.
 #[expect(clippy::disallowed_methods, reason = "a child of ours, which no recording has")]
 fn state(pid: Pid) -> Option<u8> {
     let mut stat = [0; 128];
@@ -179,11 +179,11 @@ fn state(pid: Pid) -> Option<u8> {
     name_ends.and_then(|at| text.get(at + 2)).copied()
 }
 
-/// Helpers that were killed but are still in an uninterruptible sleep. They die when they wake;
-/// until then waitpid would block, so they are only checked later.
+/// Helper processes that were killed but are still in an uninterruptible sleep. They die when they
+/// wake; until then waitpid would block, so they are only checked later.
 static LEFT: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 
-/// Kills a helper, without waiting for one that sleeps uninterruptibly.
+/// Kills a helper process, without waiting for one that sleeps uninterruptibly.
 fn end(pid: Pid) {
     if is_gone(pid) {
         return;
@@ -198,12 +198,12 @@ fn end(pid: Pid) {
     LEFT.lock().unwrap_or_else(PoisonError::into_inner).push(pid);
 }
 
-/// Whether a helper has ended; if so it is reaped.
+/// Whether a helper process has ended; if so it is reaped.
 fn is_gone(pid: Pid) -> bool {
     !matches!(rustix::process::waitpid(Some(pid), WaitOptions::NOHANG), Ok(None))
 }
 
-/// Helpers of earlier readings that are still alive.
+/// Helper processes of earlier readings that are still alive.
 pub(super) fn left_behind() -> Vec<u32> {
     let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
     left.retain(|&pid| !is_gone(pid));
@@ -327,7 +327,7 @@ mod tests {
         assert_eq!(answers, [FileAnswer::NotRead]);
     }
 
-    /// The child never returns into this code, and no child is left.
+    /// The child process never returns into this code, and no child is left.
     #[test]
     fn helpers_end() {
         let folder = tempfile::tempdir().unwrap();

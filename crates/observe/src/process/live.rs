@@ -18,12 +18,12 @@ use crate::sizes::Sizes;
 
 /// Every process is read in full once in this many readings.
 const TURNS: u32 = 8;
-/// Maximum number of files that stay open. The kernel needs about 5 KiB for each.
+/// Maximum number of process files that stay open. The kernel needs about 5 KiB for each.
 const MOST_OPEN: usize = 2048;
-/// Buffer size: a line of `statm` is shorter.
+/// Size in bytes of the buffer for `statm`, whose line is shorter.
 const STATM: usize = 256;
 
-/// The processes at the last reading.
+/// The processes at the last reading, to compute rates at the next.
 #[derive(Debug, Default)]
 pub(crate) struct LiveProcesses {
     known: BTreeMap<u32, Known>,
@@ -55,11 +55,11 @@ struct Times {
     faults: u64,
 }
 
-/// The context of one reading of all processes.
+/// What all processes share in one reading of them.
 struct Round<'a> {
     host: &'a HostRoot,
     at: &'a Snapshot,
-    /// No swap is in use, so no process has swap.
+    /// Whether no swap is in use on the host, so that no process has swap.
     no_swap: bool,
     /// Number of further files that may stay open.
     to_open: usize,
@@ -139,7 +139,8 @@ fn read_recorded(host: &HostRoot, at: &Snapshot, pid: u32) -> Option<(Process, B
     Some((process, resident))
 }
 
-/// Half of this process's limit of open files, at most [`MOST_OPEN`].
+/// Maximum number of files to keep open: half of this process's limit of open files, at most
+/// [`MOST_OPEN`].
 fn most_open() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     let half = limit.and_then(|limit| usize::try_from(limit / 2).ok());
@@ -147,14 +148,14 @@ fn most_open() -> usize {
 }
 
 impl Round<'_> {
-    /// Reads a new process; `None` if it has just ended.
+    /// Reads a process that was not there at the last reading; `None` if it has just ended.
     fn first(&mut self, pid: u32) -> Option<Known> {
         let mut tracked = Box::<Tracked>::default();
         tracked.shown.pid = pid;
         self.again(tracked, true)
     }
 
-    /// Reads a known process; `None` if it has ended.
+    /// Reads a process that was there at the last reading; `None` if it has ended.
     fn again(&mut self, mut tracked: Box<Tracked>, full: bool) -> Option<Known> {
         let pid = tracked.shown.pid;
         let sizes = match self.sizes(&mut tracked) {
@@ -187,7 +188,7 @@ impl Round<'_> {
         Some(Known::Process(tracked))
     }
 
-    /// Reads the sizes from `statm`; `None` if the process has no memory.
+    /// Reads the sizes of a process from `statm`; `None` if the process has no memory.
     fn sizes(&mut self, tracked: &mut Tracked) -> Result<Option<stat::Sizes>, Ended> {
         let (path, page) = (|pid| format!("proc/{pid}/statm"), self.at.page_size());
         if tracked.statm.is_none() && self.to_open > 0 {

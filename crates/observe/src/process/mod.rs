@@ -95,14 +95,15 @@ pub fn process_names(host: &HostRoot) -> Vec<(u32, Name)> {
     host.list_numbers("proc", "").into_iter().filter_map(named).collect()
 }
 
-/// One process without proportional sizes (PSS); `None` if it has ended or has no memory.
+/// One process as it is now, without proportional sizes (PSS); `None` if it has ended or has no
+/// memory.
 pub(crate) fn read_one(host: &HostRoot, pid: u32) -> Option<Box<Process>> {
     let Task::Process(mut process, _) = status::read(host, pid) else { return None };
     stat::read_times(host, &mut process);
     Some(process)
 }
 
-/// Zero, with `SwapFree` as its source, if no swap is in use.
+/// The swap of a process if no swap is in use on the host: zero, with `SwapFree` as its source.
 fn unused_swap(memory: &Memory) -> Option<Reading<Bytes>> {
     let in_use = memory.swap_total.get()?.saturating_sub(memory.swap_free.get()?);
     (in_use == Bytes::new(0)).then(|| memory.swap_free.clone().map(|_| in_use))
@@ -212,7 +213,7 @@ mod tests {
 
     const PAGE_MEMINFO: &str = "SwapTotal: 8 kB\nSwapFree: ";
 
-    /// Two processes and a kernel thread; `free` is the free part of 8 KiB of swap.
+    /// A host with two processes and a kernel thread; `free` is the free part of 8 KiB of swap.
     fn earlier(free: &str, times: bool) -> Processes {
         let host = host([
             ("proc/1/statm", "100 10 4 0 0 0 0\n".to_owned()),

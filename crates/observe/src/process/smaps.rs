@@ -39,7 +39,7 @@ const SMALLER: &str = "not read: enough processes are larger";
 const ALWAYS: usize = 64;
 const LARGE: Bytes = Bytes::new(16 << 20);
 
-/// A process to read, and its size in RAM and swap if known.
+/// A process whose proportional size may be read, and its size in RAM and swap if known.
 pub(super) struct Candidate<'a> {
     pub(super) process: &'a mut Process,
     pub(super) resident: Option<Bytes>,
@@ -72,7 +72,8 @@ fn fill_all(host: &HostRoot, candidates: &mut [Candidate<'_>], answer: impl Fn(&
     }
 }
 
-/// Reads batches, the largest processes first, until all others are known to be smaller.
+/// Reads proportional sizes in batches, the largest processes first, until all others are known to
+/// be smaller.
 fn read_largest(
     host: &HostRoot,
     candidates: &mut [Candidate<'_>],
@@ -124,7 +125,8 @@ impl Candidate<'_> {
         format!("proc/{}/smaps_rollup", self.process.pid)
     }
 
-    /// The expected time to read it; the maximum if its size is unknown, so that it is never read.
+    /// The expected time to read the process's proportional size; the maximum if its resident size
+    /// is unknown, so that it is never read.
     fn cost(&self) -> Duration {
         self.resident.map_or(Duration::MAX, cost)
     }
@@ -135,14 +137,16 @@ impl Candidate<'_> {
         self.process.proportional.get().or_else(|| self.process.resident()).unwrap_or_default()
     }
 
-    /// Always `Some`: the path contains only a number and fixed text, so no zero byte.
+    /// The job that reads the process's file. Always `Some`: the path contains only a number and
+    /// fixed text, so no zero byte.
     fn job(&self) -> Option<Job> {
         let path = CString::new(absolute(&self.path())).ok()?;
         Some(Job { path, cost: self.cost() })
     }
 }
 
-/// 30 µs plus 12 ms per GiB, measured with small pages; huge pages are cheaper.
+/// The expected time to read the proportional size of a process with this resident size: 30 µs plus
+/// 12 ms per GiB, measured with small pages; huge pages are cheaper.
 fn cost(size: Bytes) -> Duration {
     const BASE: u64 = 30_000;
     const NANOS_PER_GIB: u128 = 12_000_000;
@@ -173,7 +177,8 @@ fn parse_answer(answer: FileAnswer) -> Answered {
     }
 }
 
-/// Passes the helper's answer to a recorder. A read that was not started is not recorded.
+/// Passes the helper's answer about a file to a recorder. A read that was not started is not
+/// recorded.
 fn note_answer(host: &HostRoot, path: &str, answer: Answered) -> Answered {
     if answer != Err(absent(NOT_READ)) {
         host.note(path, &answer);
@@ -181,7 +186,8 @@ fn note_answer(host: &HostRoot, path: &str, answer: Answered) -> Answered {
     answer
 }
 
-/// A file that the recording lacks was not read at the time.
+/// Reads a process's file from a recording. A file that the recording lacks was not read at the
+/// time.
 fn read_recorded(host: &HostRoot, path: &str) -> Answered {
     let answer = host.bytes(path);
     answer.map_err(|refusal| refusal.explain(NO_SUCH_FILE, NOT_READ))
@@ -219,7 +225,7 @@ fn mark(process: &mut Process, refusal: &Refusal, source: &Source) {
     }
 }
 
-/// The first line contains an address range; all others are sizes.
+/// Parses smaps_rollup. The first line contains an address range; all others are sizes.
 fn parse(host: &HostRoot, process: &mut Process, text: &Text) {
     mark(process, &absent(NO_LINE), &text.source());
     for line in text.lines() {
@@ -245,7 +251,8 @@ mod tests {
     use crate::testing::{host, mangle};
     use pagewise_hostfs::Entry;
 
-    /// From Linux 6.18, with sizes changed so that no two are equal.
+    /// The file smaps_rollup of a process on Linux 6.18, with sizes changed so that no two are
+    /// equal.
     const ROLLUP: &str = "5653552b6000-7ffc16d8d000 ---p 00000000 00:00 0                          [rollup]\nRss:                1688 kB\nPss:                 291 kB\nPss_Dirty:           116 kB\nPss_Anon:            117 kB\nPss_File:            175 kB\nPss_Shmem:             0 kB\nAnonymous:           118 kB\nKSM:                   0 kB\nLazyFree:              0 kB\nAnonHugePages:      2048 kB\nShmemPmdMapped:     4096 kB\nFilePmdMapped:         0 kB\nSwap:                  9 kB\nSwapPss:               3 kB\nLocked:                0 kB\n";
 
     fn process_of(bytes: &[u8]) -> Process {
@@ -356,7 +363,8 @@ mod tests {
         assert_eq!((smaller, reads), (436, vec![64]));
     }
 
-    /// Worker processes that share nearly all of their memory: any of them may be the largest.
+    /// Where processes share nearly all of their memory, all are read: any of them may be the
+    /// largest.
     #[test]
     fn where_much_is_shared_all_are_read() {
         let bounds = vec![Bytes::from_kib(15_000); 500];

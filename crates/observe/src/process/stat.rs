@@ -15,7 +15,7 @@ use pagewise_model::{Bytes, Millis, Name, Pages, Process, Reading, Source};
 use pagewise_hostfs::text::{number, unescaped_name, words};
 use pagewise_hostfs::{HostRoot, ReadHost, absolute};
 
-/// Milliseconds per tick: `USER_HZ` is 100 on every architecture that this program supports.
+/// Milliseconds per clock tick: `USER_HZ` is 100 on every architecture that this program supports.
 const TICK: u64 = 10;
 /// Indexes of fields after the name, the first of which is the state (field 3 of proc_pid_stat(5)).
 const PARENT: usize = 4 - 3;
@@ -27,7 +27,7 @@ const ENDED_USER_TIME: usize = 16 - 3;
 const ENDED_SYSTEM_TIME: usize = 17 - 3;
 const START_TIME: usize = 22 - 3;
 
-/// Fills in start time, CPU time and major faults.
+/// Fills in start time, CPU time and major faults of the process.
 pub(super) fn read_times(host: &HostRoot, process: &mut Process) {
     let path = format!("proc/{}/stat", process.pid);
     let source = || Source::file(absolute(&path));
@@ -58,7 +58,8 @@ pub(crate) struct StatLine {
     pub(super) start: Millis,
     pub(crate) cpu: Millis,
     pub(crate) major_faults: u64,
-    /// CPU time of its descendants that have ended and were waited for; 0 if the field is missing.
+    /// CPU time of the process's descendants that have ended and were waited for; 0 if the field is
+    /// missing.
     pub(crate) ended_cpu: Millis,
     pub(crate) ended_major_faults: u64,
 }
@@ -71,7 +72,8 @@ pub(super) fn name(line: &[u8]) -> Option<Name> {
 }
 
 impl StatLine {
-    /// Reads the line of a process; `None` if it has ended or the line cannot be parsed.
+    /// Reads `/proc/PID/stat` of a process; `None` if the process has ended or the line cannot be
+    /// parsed.
     pub(crate) fn read(host: &HostRoot, pid: u32) -> Option<Self> {
         Self::parse(&host.bytes(&format!("proc/{pid}/stat")).ok()?)
     }
@@ -127,7 +129,7 @@ pub(super) fn read_sizes(host: &HostRoot, pid: u32, page: Bytes) -> Option<(Proc
     Some((process, resident))
 }
 
-/// The sizes in `statm`.
+/// The sizes of a process in `statm`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sizes {
     pub(super) resident: Bytes,
@@ -153,7 +155,7 @@ mod tests {
     use super::*;
     use crate::testing::{denied_entry, host, mangle};
 
-    /// From Linux 6.18; the name was replaced.
+    /// A line of `/proc/PID/stat` from Linux 6.18; the process's name was replaced.
     const STAT: &str = "42 (a) S 9 (b) S 1 42 42 0 -1 4194560 201133 8840 171 13 7006 2381 60 24 20 0 1 0 5 23916544 3151 18446744073709551615 1 1 0 0 0 0\n";
 
     fn process_with_times(host: &HostRoot) -> Process {

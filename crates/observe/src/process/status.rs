@@ -22,11 +22,11 @@ pub(super) enum Task {
     Process(Box<Process>, Option<Bytes>),
     /// A kernel thread.
     KernelThread,
-    /// The process has ended, its memory is freed.
+    /// The process has ended and its memory is freed.
     Ended,
 }
 
-/// Reads one process; one that no longer exists has ended.
+/// Reads one process from its `status`; one that no longer exists has ended.
 pub(super) fn read(host: &HostRoot, pid: u32) -> Task {
     match read_sizes(host, pid) {
         Task::Process(mut process, resident) => {
@@ -37,7 +37,7 @@ pub(super) fn read(host: &HostRoot, pid: u32) -> Task {
     }
 }
 
-/// Reads the process without its cgroup.
+/// Reads the sizes of a process, without its cgroup.
 pub(super) fn read_sizes(host: &HostRoot, pid: u32) -> Task {
     let path = format!("proc/{pid}/status");
     match host.text(&path) {
@@ -142,8 +142,8 @@ fn take(host: &HostRoot, found: &mut Found, line: &Line<'_>) {
     }
 }
 
-/// A name may begin or end with white space: it starts after `Name:` and one tab and is not
-/// trimmed.
+/// The process's name in the line `Name:`. A name may begin or end with white space: it starts
+/// after one tab and is not trimmed.
 fn name(line: &Line<'_>) -> Name {
     Name::from_bytes(&unescaped_name(line.bytes.get(b"Name:\t".len()..).unwrap_or_default()))
 }
@@ -152,7 +152,7 @@ fn owner(host: &HostRoot, line: &Line<'_>, rest: &[u8]) -> Reading<u32> {
     line.reading(host, "four user ids", words(rest).nth(1).and_then(number))
 }
 
-/// The memory cgroup of a process.
+/// The path of a process's memory cgroup.
 ///
 /// A line is `hierarchy:controllers:path`. Version 1 has a line per hierarchy, and the one with
 /// `memory` counts; if there is none, memory is in the version 2 hierarchy, `0::path`.
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
     use crate::testing::{denied_entry, host, mangle};
 
-    /// From Linux 6.18, shortened.
+    /// The `status` of a process on Linux 6.18, shortened.
     const STATUS: &str = "Name:\tredis-server\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t42\nUid:\t1000\t105\t105\t105\nGroups:\t \nKthread:\t0\nVmPeak:\t    3060 kB\nVmSize:\t    3060 kB\nVmRSS:\t    1722 kB\nRssAnon:\t     112 kB\nRssFile:\t    1608 kB\nRssShmem:\t       2 kB\nVmSwap:\t       8 kB\nTHP_enabled:\t1\nThreads:\t1\n";
     const KTHREAD: &str =
         "Name:\tkthreadd\nState:\tS (sleeping)\nUid:\t0\t0\t0\t0\nKthread:\t1\nThreads:\t1\n";

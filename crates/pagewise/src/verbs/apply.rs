@@ -93,8 +93,8 @@ fn carry_out(global: &Global, args: &cli::Apply, ready: &ReadyPlan) -> anyhow::R
     Ok(ready.carry_out(&options, &mut report).map_err(|failed| *failed)?)
 }
 
-/// Prints all complaints, each with its advice; the returned error describes the state of the
-/// machine.
+/// Prints all complaints about a plan, each with its advice; the returned error describes the state
+/// of the machine.
 fn print_complaints(
     global: &Global,
     started: CostMeter,
@@ -121,7 +121,7 @@ fn print_complaints(
     Ok(Refusal::advised(what, "`pagewise plan` makes a new one").into())
 }
 
-/// Shows the steps and asks the user for confirmation.
+/// Shows the steps of the plan and asks the user for confirmation.
 pub(super) fn ask(plan: &Plan, steps: &[&Step]) -> anyhow::Result<()> {
     let already = plan.steps.len() - steps.len();
     let mut lines = vec![format!("plan {}:", Name::from(plan.id.as_str()))];

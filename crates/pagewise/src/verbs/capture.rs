@@ -48,7 +48,7 @@ pub(super) fn run(global: &Global, args: &cli::Capture) -> anyhow::Result<Outcom
     Ok(Outcome::Done)
 }
 
-/// The path to write to.
+/// The path to write the recording to.
 fn place(args: &cli::Capture, capture: &Capture) -> PathBuf {
     let named = args.folder.as_ref().or(args.output.as_ref()).or(args.file.as_ref());
     named.cloned().unwrap_or_else(|| default_name(capture).into())
@@ -59,8 +59,8 @@ const TOLD: &str = "told";
 const DEFAULT_NAME: &str = "name";
 const PACKED: &str = "packed";
 
-/// The child's side: passes on the messages, the default file name if none was given, and the file
-/// or all files.
+/// The part of the child process: passes on the messages, the default file name if none was given,
+/// and the file or all files.
 fn hand_over(
     args: &cli::Capture,
     capture: &Capture,
@@ -81,8 +81,8 @@ fn hand_over(
     Ok(Outcome::Done)
 }
 
-/// The parent's side: a child without rights reads the recording, which may come from anybody, and
-/// this process writes the child's output.
+/// The part of the parent process: a child process without rights reads the recording, which may
+/// come from anybody, and this process writes the child's output.
 fn from_child(global: &Global, args: &cli::Capture) -> anyhow::Result<Outcome> {
     let mut command = again::pagewise();
     command.args(std::env::args_os().skip(1)).arg("--hand-over").stdout(Stdio::piped());
@@ -123,7 +123,7 @@ fn from_child(global: &Global, args: &cli::Capture) -> anyhow::Result<Outcome> {
 
 const NOT_HANDED: &str = "the process that read the recording handed over something else";
 
-/// The compressed archive, after checking that it can be opened.
+/// Compresses a recording into an archive, and checks that it can be opened.
 fn pack(capture: &Capture) -> anyhow::Result<Vec<u8>> {
     let mut packed = Vec::new();
     capture.pack(&mut packed).context("packing the recording")?;
@@ -143,7 +143,8 @@ fn write_folder(
     output::new_files_below(folder, files)
 }
 
-/// `pagewise-HASH-DATE.tar.zst`; the date is that of the recording, in UTC.
+/// The default name of a recording's file, `pagewise-HASH-DATE.tar.zst`; the date is that of the
+/// recording, in UTC.
 fn default_name(capture: &Capture) -> String {
     let hash = capture.manifest.name.trim_start_matches("host-");
     format!("pagewise-{hash}-{}.tar.zst", date(capture.unix_seconds()))
@@ -163,7 +164,7 @@ fn date(unix_seconds: u64) -> String {
     time.strftime("%Y-%m-%d").to_string()
 }
 
-/// What the owner of the machine needs to know before sending the recording.
+/// A summary of what the owner of the machine needs to know before sending the recording.
 fn summary(place: &Path, capture: &Capture, packed: usize) -> String {
     let place = Name::from(place.to_string_lossy().as_ref());
     let refused: usize = capture.manifest.ends.values().map(|end| end.refused.len()).sum();
@@ -185,7 +186,7 @@ fn summary(place: &Path, capture: &Capture, packed: usize) -> String {
     text
 }
 
-/// The kinds of lines that were left out, most frequent first.
+/// Describes the kinds of lines that the recording leaves out, most frequent first.
 fn left_out(capture: &Capture) -> String {
     const SHOWN: usize = 12;
     let mut shapes: Vec<(&String, &u64)> = capture.left_out.iter().collect();

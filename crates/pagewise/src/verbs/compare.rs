@@ -55,8 +55,8 @@ fn live(global: &Global) -> anyhow::Result<Recording> {
     Ok(if global.interval.is_zero() { live.without_start() } else { live })
 }
 
-/// Everything that is compared. Proportional sizes (PSS) are not: they cost most, and a recording
-/// may lack them.
+/// The scope of a comparison's readings. Proportional sizes (PSS) are not read: they cost most, and
+/// a recording may lack them.
 fn scope() -> Scope {
     Scope {
         process_rates: true,

@@ -91,7 +91,7 @@ pub(super) fn run(
     Ok(outcome(printed, chosen.findings.is_empty()))
 }
 
-/// Lists the rules, or explains one in full.
+/// Lists the rules of `doctor`, or explains one in full.
 fn explain(global: &Global, id: Option<&str>) -> anyhow::Result<Outcome> {
     let mut rules = pagewise_decide::explanations();
     rules.retain(|rule| id.is_none_or(|id| rule.id == id));
@@ -142,7 +142,7 @@ impl ShownFindings {
     }
 }
 
-/// An error if the snapshot does not even have the size of memory.
+/// Returns an error if the snapshot does not even have the size of memory.
 fn check_readings(host: &Snapshot) -> anyhow::Result<()> {
     if host.memory.total.value().is_some() {
         return Ok(());
@@ -151,7 +151,8 @@ fn check_readings(host: &Snapshot) -> anyhow::Result<()> {
     anyhow::bail!(Refusal::advised(what, "see what is missing: pagewise report"))
 }
 
-/// If the output was cut (a closed pipe), the exit status does not report the findings either.
+/// The exit status of `doctor`. If the output was cut (a closed pipe), it does not report the
+/// findings either.
 fn outcome(printed: Printed, none: bool) -> Outcome {
     match printed {
         Printed::Whole if !none => Outcome::Findings,

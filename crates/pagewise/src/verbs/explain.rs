@@ -50,7 +50,7 @@ mod tests {
     use pagewise_report::text::TextStyle;
     use pagewise_testkit::scene::{Scene, slugs};
 
-    /// An explanation is one or two screens long.
+    /// Maximum number of lines of an explanation, which is one or two screens long.
     const LINES: usize = 60;
 
     #[test]

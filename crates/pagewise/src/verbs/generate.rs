@@ -25,7 +25,7 @@ pub(super) fn completions(shell: Shell) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The table without the hidden verbs, which scripts would otherwise offer.
+/// The parser's table without the hidden verbs, which completion scripts would otherwise offer.
 fn without_hidden(command: &Command) -> Command {
     let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned();
     Command::new("pagewise")
@@ -34,7 +34,7 @@ fn without_hidden(command: &Command) -> Command {
         .subcommands(verbs)
 }
 
-/// Writes `pagewise.1` and one page for each verb.
+/// Writes the man pages: `pagewise.1` and one page for each verb.
 pub(super) fn man(folder: &Path) -> anyhow::Result<Outcome> {
     output::folder(folder)?;
     clap_mangen::generate_to(Cli::command(), folder)

@@ -41,8 +41,8 @@ pub(super) fn run(
     Ok(Outcome::Done)
 }
 
-/// Reads cgroups, processes without proportional sizes (PSS), and what shows how short of memory
-/// the host is.
+/// What to read for `limits`: cgroups, processes without proportional sizes (PSS), and what shows
+/// how short of memory the host is.
 fn scope() -> Scope {
     Scope { kernel_log: false, ..Scope::everything(Duration::ZERO) }
 }
@@ -117,7 +117,7 @@ fn by_path(seen: &Snapshot, path: &str) -> anyhow::Result<Name> {
     found.ok_or_else(|| missing(format!("no memory cgroup {} on this host", Name::from(path))))
 }
 
-/// The only cgroup of a systemd unit.
+/// Finds the only cgroup of a systemd unit.
 pub(super) fn by_unit(seen: &Snapshot, unit: &str) -> anyhow::Result<Name> {
     match groups::of_unit(seen, unit).as_slice() {
         [] => Err(missing(format!("no memory cgroup of a unit {} on this host", Name::from(unit)))),

@@ -41,7 +41,7 @@ use crate::keeper;
 
 pub(crate) use merge::PassLeft;
 
-/// Runs the verb that was typed.
+/// Runs the verb of the command line.
 pub(crate) fn run(cli: &Cli, started: CostMeter) -> anyhow::Result<Outcome> {
     let global = &cli.global;
     match cli.verb.as_ref().unwrap_or(&Verb::Report(Default::default())) {
@@ -131,7 +131,7 @@ impl Page {
         Ok(printed)
     }
 
-    /// Prints JSON, or the text that `text` returns.
+    /// Prints the answer: JSON, or the text that `text` returns.
     fn print(
         &self,
         global: &Global,

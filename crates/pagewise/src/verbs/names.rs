@@ -59,7 +59,8 @@ fn knobs(names: &mut String, typed: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Adds a setting, once for each instance of it on this machine (such as each zram device).
+/// Adds a setting to the names, once for each instance of it on this machine (such as each zram
+/// device).
 fn add_knob(names: &mut String, knob: &SettableKnob<'_>) {
     if knob.values.is_empty() {
         add(names, &format!("{}=", knob.name), knob.about);
@@ -70,7 +71,8 @@ fn add_knob(names: &mut String, knob: &SettableKnob<'_>) {
     }
 }
 
-/// Adds the words that the setting accepts; for a number, its current value and its default.
+/// Adds the words that the setting accepts to the completions; for a number, its current value and
+/// its default.
 fn add_values(names: &mut String, knob: &SettableKnob<'_>, wanted: &str) {
     let is_wanted = |value: &&KnobValue<'_>| knob.typed(value.instance) == wanted;
     let of_place = knob.values.iter().find(is_wanted);

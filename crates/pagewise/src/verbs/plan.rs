@@ -15,8 +15,8 @@ use pagewise_terminal::{Global, Outcome, output, screen};
 
 use crate::{cli, input};
 
-/// Maximum size of a `--from` file in bytes; a document of `bench` for many algorithms has some
-/// hundred KiB.
+/// Maximum size in bytes of a document named with `--from`; one of `bench` for many algorithms has
+/// some hundred KiB.
 const LONGEST: u64 = 16 << 20;
 
 pub(super) fn run(

@@ -65,11 +65,12 @@ pub(super) fn run(global: &Global, args: &Report, started: CostMeter) -> anyhow:
 /// Why the report has no estimate from page contents.
 struct NoContents {
     why: String,
-    /// Whether reading was tried; the complete report then shows the reason, too.
+    /// Whether reading page contents was tried; the complete report then shows the reason why there
+    /// are none, too.
     was_tried: bool,
 }
 
-/// Estimates what compressing the memory of the largest processes would gain.
+/// Estimates what compressing the memory of the largest processes would gain, for the report.
 fn contents(
     global: &Global,
     args: &Report,
@@ -94,7 +95,8 @@ fn contents(
         .map_err(|why| NoContents { why: format!("{why:#}"), was_tried: true })
 }
 
-/// The requested sections. Options of the tables without --only leave the rest of the report out.
+/// The requested sections of the report. Options of the tables without --only leave the rest of the
+/// report out.
 fn view(args: &Report) -> View {
     let of_processes = args.sort.is_some() || !args.columns.is_empty() || args.args;
     let of_tables = of_processes || args.rows.is_some();

@@ -23,7 +23,8 @@ use crate::cli;
 
 /// Time limit for `scan`; together with `bench --quick` it takes less than a minute.
 const SCAN_BUDGET: &str = "20s";
-/// How much longer the trial lasts than the time for watching it, for the second measurement.
+/// By how much the trial of a plan lasts longer than the time for watching it, for the second
+/// measurement.
 const SPARE: Duration = Duration::from_secs(300);
 
 pub(super) fn run(
@@ -113,7 +114,7 @@ struct Tried {
     after: HostVerdict,
     verified: Vec<Verified>,
     ledger: LedgerUpdate,
-    /// Why the plan is undone; empty if it is kept.
+    /// Why the plan on trial is undone; empty if it is kept.
     against: Vec<String>,
 }
 
@@ -141,8 +142,8 @@ impl Tuner<'_> {
         }
     }
 
-    /// The documents of `scan` and `bench`. If one fails, it prints why, and the plan is made
-    /// without it.
+    /// Runs `scan` and `bench`, and returns their documents. If one of the two fails, it prints
+    /// why, and the plan is made without its document.
     fn measure(&self) -> anyhow::Result<Vec<Value>> {
         let mut measured = Vec::new();
         let scan = ["scan", "--host", "--measure", "--budget", SCAN_BUDGET];
@@ -209,7 +210,7 @@ impl Tuner<'_> {
         tried.with_context(|| format!("the plan of journal {journal} is undone"))
     }
 
-    /// Waits, reads the machine again, and compares.
+    /// Waits, reads the machine again, and compares it with the state before the plan.
     fn watch(&self, before: &State, journal: &str) -> anyhow::Result<Tried> {
         let seconds = self.args.watch.as_secs();
         self.say(&format!("watching the machine for {seconds} s before measuring again"));

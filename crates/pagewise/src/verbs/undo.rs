@@ -83,13 +83,14 @@ fn list_plans(plans: &[InForce]) -> String {
     plans.iter().map(line).collect()
 }
 
-/// A time in UTC, to the minute.
+/// Formats a time in UTC, to the minute.
 pub(super) fn format_utc_to_minute(unix_seconds: u64) -> String {
     let moment = Timestamp::from_second(i64::try_from(unix_seconds).unwrap_or_default());
     moment.unwrap_or_default().strftime("%Y-%m-%d %H:%M UTC").to_string()
 }
 
-/// What was restored before the journal was removed, and the changes that stay on the machine.
+/// Describes what was restored before a journal was removed, and the changes that stay on the
+/// machine.
 fn describe_forgotten(run: &Recovered) -> String {
     let mut all = if run.skipped.is_some() { Vec::new() } else { recovered(run) };
     all.push(format!("{}: removed", Name::from(run.journal.as_str())));
@@ -103,7 +104,7 @@ fn describe_forgotten(run: &Recovered) -> String {
     all.join("\n") + "\n"
 }
 
-/// The JSON document: what was restored, and the plans that are in force.
+/// The JSON document of `undo`: what was restored, and the plans that are in force.
 fn document(started: CostMeter, runs: &[Recovered], plans: &[InForce]) -> anyhow::Result<String> {
     let interval = Interval::single(snapshot(&HostRoot::live()?, &Scope::glance()));
     let cost = cost::so_far(started, &interval);

@@ -75,8 +75,8 @@ pub(super) fn verify_applied(journal: &str) -> anyhow::Result<(Vec<Verified>, Le
     Ok((plans, ledger))
 }
 
-/// Journal IDs are numbers, and plan IDs have sixteen digits; anything with a slash or a dot, or an
-/// existing file, is a path.
+/// Whether a name is the path of a plan. Journal IDs are numbers, and plan IDs have sixteen digits;
+/// anything with a slash or a dot, or an existing file, is a path.
 fn is_file(name: &str) -> bool {
     name.contains(['/', '.']) || Path::new(name).is_file()
 }

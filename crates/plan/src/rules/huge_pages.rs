@@ -47,7 +47,7 @@ fn decline_policy(context: &Context<'_>, draft: &mut Draft) {
     draft.decline(format!("another value of {KNOB}"), why);
 }
 
-/// The limit `max_ptes_none`, which protects against huge pages full of zeros.
+/// Adds the limit `max_ptes_none` to the plan, which protects against huge pages full of zeros.
 fn add_bloat_guard(context: &Context<'_>, draft: &mut Draft) {
     const ID: &str = "thp-bloat-guard-off";
     let Some(to) = context.advised_write(ID, &format!("{FOLDER}/max_ptes_none")) else { return };
@@ -74,7 +74,7 @@ fn add_bloat_guard(context: &Context<'_>, draft: &mut Draft) {
     draft.set(context, request);
 }
 
-/// How long khugepaged sleeps between its passes.
+/// Adds the setting of how long khugepaged sleeps between its passes.
 fn add_scan_sleep(context: &Context<'_>, draft: &mut Draft) {
     const ID: &str = "thp-coverage";
     let Some(to) = context.advised_write(ID, &format!("{FOLDER}/scan_sleep_millisecs")) else {

@@ -16,7 +16,7 @@ pub(super) const RULE: PlanRule = PlanRule {
 };
 
 const ID: &str = "hugetlb-unused";
-/// The pool that `vm.nr_hugepages` controls on most machines.
+/// The folder of the pool of huge pages that `vm.nr_hugepages` controls on most machines.
 const DEFAULT_POOL: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
 
 fn add(context: &Context<'_>, draft: &mut Draft) {

@@ -24,16 +24,16 @@ use crate::draft::Draft;
 /// What a plan may change, and the findings from which that follows.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanRule {
-    /// Its name, as `swappiness`.
+    /// The rule's name, such as `swappiness`.
     pub id: &'static str,
-    /// The findings that it fixes.
+    /// The ids of the findings that the rule fixes.
     pub findings: &'static [&'static str],
-    /// What it changes, in a sentence.
+    /// What the rule changes, in a sentence.
     pub doc: &'static str,
     pub(crate) add: fn(&Context<'_>, &mut Draft),
 }
 
-/// Every rule.
+/// Every rule that can add steps to a plan.
 pub static RULES: &[PlanRule] = &[
     // results of the user's own command take precedence over everything else
     trial::RULE,

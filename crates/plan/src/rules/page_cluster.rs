@@ -17,9 +17,10 @@ pub(super) const RULE: PlanRule = PlanRule {
 };
 
 const KNOB: &str = "vm.page-cluster";
-/// The kernel's maximum.
+/// The maximum of `vm.page-cluster` that the kernel accepts.
 const LARGEST: u32 = 31;
-/// From this share on, most pages that readahead brought in were used.
+/// From this share of used pages on, in percent, readahead pays off: most pages that it brought in
+/// were used.
 const PAYS_PERCENT: f64 = 50.0;
 
 fn add(context: &Context<'_>, draft: &mut Draft) {
@@ -92,7 +93,7 @@ fn reason(context: &Context<'_>, adds_first_zram: bool) -> Result<String, String
     Err(format!("reading ahead pays here: {numbers}"))
 }
 
-/// What `bench` measured for the algorithm in use.
+/// What `bench` measured about readahead for the algorithm in use.
 fn measured_choice<'a>(context: &Context<'a>, draft: &Draft) -> Option<&'a ClusterChoice> {
     context.measured.page_cluster(draft.algorithm(context)?.as_str())
 }

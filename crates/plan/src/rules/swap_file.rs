@@ -33,12 +33,12 @@ const PATH: &str = "/var/pagewise-swap-0";
 const UNIT: &str = r"/etc/systemd/system/var-pagewise\x2dswap\x2d0.swap";
 const LINK: &str = r"/etc/systemd/system/swap.target.wants/var-pagewise\x2dswap\x2d0.swap";
 const WHAT: &str = "add a swap file";
-/// The file has half the size of RAM, within these bounds.
+/// Bounds of the size of the swap file, in bytes: it has half the size of RAM within them.
 const SMALLEST: u64 = 512 << 20;
 const LARGEST: u64 = 8 << 30;
-/// It uses at most this fraction of the free space (1/4).
+/// The swap file uses at most this fraction of the free disk space (1/4).
 const PART_OF_FREE: u64 = 4;
-/// A smaller file is not worthwhile.
+/// A swap file smaller than this, in bytes, is not worthwhile.
 const LEAST: u64 = 256 << 20;
 
 fn add(context: &Context<'_>, draft: &mut Draft) {
@@ -94,7 +94,7 @@ fn was_full_at_a_kill(context: &Context<'_>) -> bool {
         .any(|it| is_full(it) == Some(true))
 }
 
-/// The planned file, or the reason why there is none.
+/// The planned swap file, or the reason why there is none.
 fn plan_file(context: &Context<'_>) -> Result<SwapFilePlan, String> {
     if kubernetes::is_node(context.host) {
         let why = "this is a node of Kubernetes: kubelet refuses to start while swap is on, unless failSwapOn \
@@ -116,7 +116,7 @@ fn plan_file(context: &Context<'_>) -> Result<SwapFilePlan, String> {
     Ok(SwapFilePlan { size_bytes: Bytes::new(size), priority: None })
 }
 
-/// An error if swap files on this file system are impossible or not advisable.
+/// Returns an error if swap files on this file system are impossible or not advisable.
 fn suits_swap(file_system: Option<&str>) -> Result<(), String> {
     match file_system {
         Some("ext4" | "xfs") => Ok(()),
@@ -133,7 +133,7 @@ fn suits_swap(file_system: Option<&str>) -> Result<(), String> {
     }
 }
 
-/// An error if this disk should not get frequent writes.
+/// Returns an error if this disk should not get frequent writes.
 fn suits_writes(disk: &Disk, is_asked_for: bool) -> Result<(), String> {
     let name = disk.lowest.value().map(Name::as_str).unwrap_or_default();
     match disk_kind(disk, false) {
@@ -189,7 +189,7 @@ fn add_steps(context: &Context<'_>, draft: &mut Draft, to: SwapFilePlan) {
     }
 }
 
-/// A step that makes the swap persistent, without its change.
+/// A step that makes the swap persistent; the caller adds its change.
 fn persistent_step(id: &str, undo: &str) -> Step {
     Step {
         id: id.to_owned(),

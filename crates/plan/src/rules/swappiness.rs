@@ -15,8 +15,9 @@ pub(super) const RULE: PlanRule = PlanRule {
 };
 
 const KNOB: &str = "vm.swappiness";
-/// With 200 the classic LRU never scans file pages, so a file that is read once would push the
-/// memory of programs out to swap. Up to this value file pages keep a tenth of the weight.
+/// Maximum swappiness that a plan sets. With 200 the classic LRU never scans file pages, so a file
+/// that is read once would push the memory of programs out to swap. Up to this value file pages
+/// keep a tenth of the weight.
 const MOST: u32 = 180;
 
 fn add(context: &Context<'_>, draft: &mut Draft) {

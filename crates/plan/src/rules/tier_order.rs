@@ -117,7 +117,8 @@ fn raise(zram: &Tier, to: i16, reason: String, finding: &str) -> Step {
     }
 }
 
-/// Two disks in the wrong order: no step can change the priority of a disk.
+/// Declines a change if two disks are in the wrong order: no step can change the priority of a
+/// disk.
 fn between_disks(context: &Context<'_>, draft: &mut Draft) {
     let Some(finding) = context.finding("tier-order") else { return };
     let why = format!(

@@ -33,7 +33,7 @@ pub(super) const RULE: PlanRule = PlanRule {
 pub(super) const WHAT: &str = "add swap in compressed RAM (zram)";
 /// The compression ratio that the recommended size assumes if none was measured.
 const ASSUMED_RATIO: f64 = 2.0;
-/// With goal ratio, zram is planned if less than this share of RAM is available.
+/// With goal ratio, zram is planned if less than this share of RAM is available, in percent.
 const RATIO_PERCENT: f64 = 50.0;
 /// Size of a page's slot in the slot table: 16 to 24 bytes, depending on the kernel.
 const SLOT_BYTES: u64 = 24;
@@ -61,16 +61,16 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     add_files(context, draft, &planned.zram, number);
 }
 
-/// The device, and why it was chosen.
+/// The planned zram device, and why it was chosen.
 pub(super) struct PlannedZram {
     pub(super) zram: ZramSwap,
-    /// The reason for the algorithm.
+    /// The reason for the compression algorithm.
     pub(super) algorithm: String,
-    /// The reason for the size.
+    /// The reason for the device's size.
     pub(super) size: String,
 }
 
-/// The recommended device for this host and goal.
+/// The zram device that a plan recommends for this host and goal.
 pub(super) fn planned_zram(context: &Context<'_>, priority: i16) -> Option<PlannedZram> {
     let ram = context.ram()?;
     let choice = match context.measured.zram(context.goal, ram) {
@@ -103,13 +103,13 @@ fn size_for(ratio: f64, from: &str) -> String {
 struct SizedCompressor {
     compressor: Compressor,
     disksize: Bytes,
-    /// The reason for the algorithm.
+    /// The reason for the compression algorithm.
     algorithm: String,
-    /// The reason for the size.
+    /// The reason for the device's size.
     size: String,
 }
 
-/// The choice without a measurement by `bench`.
+/// Chooses the compressor and size of a zram device without a measurement by `bench`.
 fn choose_unmeasured(context: &Context<'_>, ram: Bytes) -> SizedCompressor {
     let expected = |compressor: &Compressor| context.measured.ratio(compressor);
     let compressor = compressor::for_goal(context.goal, context.host);
@@ -241,7 +241,7 @@ fn swap_step(context: &Context<'_>, planned: &PlannedZram, number: Option<u32>) 
     }
 }
 
-/// The memory that the slot table uses, as a sentence.
+/// Describes the memory that the slot table uses, as a sentence.
 pub(super) fn table_cost(zram: &ZramSwap) -> String {
     let table = Bytes::new(zram.disksize_bytes.get() / 4096 * SLOT_BYTES);
     format!(
@@ -296,7 +296,7 @@ fn risk(context: &Context<'_>, zram: &ZramSwap) -> String {
     risks.join("; ")
 }
 
-/// Adds the files that create the device at each boot, in the mechanism that this host uses.
+/// Adds the files that create the zram device at each boot, in the mechanism that this host uses.
 pub(super) fn add_files(
     context: &Context<'_>,
     draft: &mut Draft,

@@ -23,9 +23,9 @@ pub(super) const RULE: PlanRule = PlanRule {
     add,
 };
 
-/// The id of the step that creates a new device.
+/// The id of the step that creates a new zram device.
 pub(super) const NEW: &str = "zram-new";
-/// A new size that differs by less than this factor does not justify a change.
+/// A new size that differs from the present one by less than this factor does not justify a change.
 const WORTH: f64 = 1.25;
 
 fn add(context: &Context<'_>, draft: &mut Draft) {
@@ -100,7 +100,7 @@ fn add_for_full(context: &Context<'_>, draft: &mut Draft, tier: &Tier, device: &
     extend(context, draft, tier, planned, more, used);
 }
 
-/// Adds a second device beside a full one: nothing has to move.
+/// Adds a second zram device beside a full one: nothing has to move.
 fn extend(
     context: &Context<'_>,
     draft: &mut Draft,
@@ -173,19 +173,19 @@ fn describe_size(size: Option<Bytes>) -> String {
 /// The recommended device above all tiers, and the tier that it could replace.
 struct Replacement {
     planned: PlannedZram,
-    /// Size of the tier.
+    /// Size of the replaced tier.
     size: Bytes,
-    /// The used part of the tier.
+    /// How much of the replaced tier is in use.
     used: Bytes,
 }
 
-/// `None` if a value of the tier is not known.
+/// The device that could replace this tier; `None` if a value of the tier is not known.
 fn replacement(context: &Context<'_>, tier: &Tier) -> Option<Replacement> {
     let planned = planned_zram(context, context.priority_above_all()?)?;
     Some(Replacement { planned, size: tier.size.get()?, used: tier.used.get()? })
 }
 
-/// Whether its pages certainly fit into available RAM, even uncompressed.
+/// Whether the tier's pages certainly fit into available RAM, even uncompressed.
 pub(super) fn fits(context: &Context<'_>, used: Bytes) -> bool {
     let available = context.host.memory.available.get().unwrap_or_default();
     used.get() <= available.get() / 2
@@ -211,7 +211,7 @@ fn new_device(context: &Context<'_>, planned: &PlannedZram, reason: String, find
     }
 }
 
-/// Adds a new device above the old one, then switches the old one off.
+/// Adds a new zram device above the old one, then switches the old one off.
 pub(super) fn replace(
     context: &Context<'_>,
     draft: &mut Draft,
@@ -265,7 +265,7 @@ fn drain(tier: &Tier, held: SwapHeld, finding: &str) -> Step {
     }
 }
 
-/// A change to be kept over a reboot.
+/// A change of a zram device to be kept over a reboot.
 pub(super) struct Kept<'a> {
     /// The id of the step that makes the change now, the last one of the draft.
     pub(super) step: &'a str,

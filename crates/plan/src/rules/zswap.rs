@@ -119,7 +119,7 @@ fn switch_on(context: &Context<'_>, draft: &mut Draft) {
     }
 }
 
-/// No readahead: the kernel reads ahead from zswap as it does from a disk.
+/// Requests that nothing is read ahead: the kernel reads ahead from zswap as it does from a disk.
 fn without_readahead() -> SettingRequest {
     SettingRequest {
         id: "page-cluster".into(),

@@ -7,7 +7,8 @@
 use pagewise_model::{Bytes, Program, Trial, TrialArm, TrialSetting, TrialSwap};
 use serde_json::Value;
 
-/// `vm.swappiness 60 → 100`, `swap off → swap on a file of 1 GiB`, or the number of arms.
+/// The difference between the arms of a trial: `vm.swappiness 60 → 100`, `swap off → swap on a file
+/// of 1 GiB`, or the number of arms.
 pub fn arms(trial: &Trial) -> String {
     match trial.arms.as_slice() {
         [a, b] if a == &TrialArm { name: a.name.clone(), ..b.clone() } => {
@@ -22,7 +23,7 @@ pub fn arms(trial: &Trial) -> String {
     }
 }
 
-/// The text if the arms differ only in the value of one knob.
+/// Describes the difference between the arms if it is only the value of one knob.
 fn one_knob(trial: &Trial, a: &TrialArm, b: &TrialArm) -> Option<String> {
     let ([one], [other]) = (a.settings.as_slice(), b.settings.as_slice()) else { return None };
     let alike = (&a.swap, &a.program, &one.knob) == (&b.swap, &b.program, &other.knob);
@@ -35,7 +36,7 @@ fn is_plain(arm: &TrialArm) -> bool {
     arm.swap.is_none() && arm.program.is_none()
 }
 
-/// `swap on zram 512 MiB lz4, then a file of 1 GiB; vm.swappiness = 60`.
+/// The settings of one arm: `swap on zram 512 MiB lz4, then a file of 1 GiB; vm.swappiness = 60`.
 pub fn arm(usual: &Program, arm: &TrialArm) -> String {
     let set = |TrialSetting { knob, value }: &TrialSetting| format!("{knob} = {value}");
     let runs = |program: &Program| describe_different_program(usual, program);
@@ -78,7 +79,7 @@ fn area(area: &TrialSwap) -> String {
     words + &priority.unwrap_or_default()
 }
 
-/// `512 MiB`: a decimal of 0 is dropped.
+/// Formats a size: `512 MiB`; a decimal of 0 is dropped.
 fn size(bytes: u64) -> String {
     Bytes::new(bytes).to_string().replace(".0 ", " ")
 }

@@ -45,7 +45,7 @@ fn times(count: usize) -> String {
     if count == 1 { String::new() } else { format!(" ×{count}") }
 }
 
-/// Each name once, in parentheses.
+/// Lists names in parentheses, each once.
 fn who(names: &[&str]) -> String {
     let mut each: Vec<&str> = Vec::new();
     names.iter().for_each(|name| {

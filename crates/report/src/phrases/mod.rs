@@ -12,7 +12,7 @@ pub use ends::{describe_end, failures};
 pub use numbers::{change_and_interval, effect, total, value};
 pub use pagewise_model::duration::{precise, rough};
 
-/// The placeholder for an empty cell.
+/// The placeholder in an empty cell of a table.
 pub const NONE: &str = "–";
 
 /// A verdict in a word.
@@ -35,7 +35,8 @@ pub fn command(trial: &Trial) -> String {
     command_line(&trial.program)
 }
 
-/// Whether the metric can be judged with this clock; other metrics are shown without a judgement.
+/// Whether the metric can be judged in runs that were timed with this clock; other metrics are
+/// shown without a judgement.
 pub fn is_judged(clock: Clock, metric: &TrialMetric) -> bool {
     match (clock, metric.kind) {
         (Clock::Real, _) | (_, MetricKind::Count) | (Clock::Counted, MetricKind::Cpu) => true,
@@ -99,7 +100,7 @@ fn describe_undecided(trial: &Trial, primary: &TrialMetric, interval: Option<Str
     format!("{shown}; {more}.")
 }
 
-/// Whether the metric is 0 in both arms, however few pairs there are.
+/// Whether the metric is 0 in both arms, however few pairs of runs there are.
 pub fn is_none(metric: &TrialMetric) -> bool {
     [metric.a, metric.b] == [Some(0.0), Some(0.0)]
 }
@@ -118,7 +119,7 @@ pub fn sentence(note: &str) -> String {
     format!("{first}{}.", letters.as_str())
 }
 
-/// How the result was obtained.
+/// Describes how the result of the trial was obtained.
 pub fn method(trial: &Trial) -> String {
     let pairs = match trial.pairs {
         1 => "1 pair".to_owned(),

@@ -4,7 +4,7 @@
 use pagewise_model::duration::precise;
 use pagewise_model::{Bytes, Ends, TrialMetric, grouped};
 
-/// Ratios from here on are printed as a factor instead of a percentage.
+/// Ratios from this one on are printed as a factor instead of a percentage.
 const FACTOR: f64 = 3.0;
 
 /// Beyond this ratio, or below its inverse, only the bound is printed: one of the two values was
@@ -39,18 +39,19 @@ fn factor(ratio: f64) -> String {
     }
 }
 
-/// The sum. It saturates, because evidence files written by somebody may contain any numbers.
+/// Adds up counts. The sum saturates, because evidence files written by somebody may contain any
+/// numbers.
 pub fn total(counts: impl IntoIterator<Item = u64>) -> u64 {
     counts.into_iter().fold(0, u64::saturating_add)
 }
 
-/// An effect without a sign, as `2 %` or `0.5 %`.
+/// Formats an effect without a sign: `2 %` or `0.5 %`.
 pub fn effect(effect: f64) -> String {
     let percent = format!("{:.1}", effect * 100.0);
     format!("{} %", percent.strip_suffix(".0").unwrap_or(&percent))
 }
 
-/// With a sign, and with one decimal unless the number is large.
+/// Formats a change in percent with a sign, and with one decimal unless the number is large.
 fn points(percent: f64) -> String {
     let shown = if percent.abs() < 99.95 {
         format!("{:.1}", percent.abs())
@@ -65,7 +66,7 @@ fn points(percent: f64) -> String {
     format!("{sign}{shown}")
 }
 
-/// With at least two significant digits; whole numbers unchanged.
+/// Formats a number with at least two significant digits; whole numbers unchanged.
 fn digits(number: f64) -> String {
     match number.abs() {
         whole if whole.fract() == 0.0 && whole < 1e15 => format!("{number:.0}"),

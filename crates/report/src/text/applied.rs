@@ -10,7 +10,7 @@ use super::TextStyle;
 use super::words::{plural, priority};
 use crate::VerifiedPlans;
 
-/// What a step will do, and why.
+/// Describes what a step of a plan will do, and why.
 pub fn step(step: &Step) -> Vec<String> {
     let mut lines = match &step.change {
         Change::SetKnob { target, from, to } => vec![format!("  {target}: {from} -> {to}")],
@@ -116,7 +116,8 @@ pub fn verified(verified: &VerifiedPlans<'_>, look: TextStyle) -> String {
     shown
 }
 
-/// The plan, and the number of its steps that differ.
+/// The heading of an applied plan: its id, its journal, and how many of its steps differ from the
+/// machine.
 fn headline(plan: &Verified) -> String {
     let id = Name::from(plan.plan.as_str());
     let journal = match &plan.journal {

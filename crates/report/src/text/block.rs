@@ -14,25 +14,25 @@ use super::role::Role;
 pub enum Block {
     /// The title of a section, and a short remark about it, which may be empty.
     Heading {
-        /// The title, as the terminal prints it.
+        /// The section's title, as the terminal prints it.
         title: String,
-        /// The remark.
+        /// The remark after the title.
         note: String,
     },
     /// A paragraph.
     Prose(TextCell),
     /// A label with its content: a sentence, or several short facts.
     Fact {
-        /// The label, as `zswap`.
+        /// The label of the fact, such as `zswap`.
         label: String,
-        /// At least one, each with its unit.
+        /// The facts, at least one, each with its unit.
         items: Vec<TextCell>,
     },
     /// Short facts in one row.
     Items(Vec<String>),
     /// The uses of memory, and the size of RAM.
     Memory {
-        /// The parts, in the order of the bar.
+        /// The parts of memory, in the order of the bar.
         parts: Vec<MemoryPart>,
         /// The size of RAM.
         total: Bytes,
@@ -47,18 +47,18 @@ pub enum Block {
 /// them at different times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryPart {
-    /// Its name, as `anon`.
+    /// The name of the use, such as `anon`.
     pub name: &'static str,
-    /// Its size.
+    /// How much memory this use takes.
     pub bytes: Bytes,
-    /// The meaning of its colour.
+    /// The meaning of the colour in which the part is drawn.
     pub role: Role,
-    /// A short explanation.
+    /// A short explanation of this use of memory.
     pub meaning: String,
     pub(super) glyph: &'static str,
 }
 
-/// Text with its role.
+/// Text with its role, which determines its colour.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TextCell {
     /// The text; may be empty.
@@ -69,13 +69,13 @@ pub struct TextCell {
     pub fill: Option<[u64; 2]>,
 }
 
-/// A table without a width.
+/// A table whose columns have no widths yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TextTable {
     /// For each column its title, which may be empty, and whether its cells are numbers, which are
     /// aligned right.
     pub columns: Vec<(String, bool)>,
-    /// A cell for each column.
+    /// The rows, each with a cell for each column.
     pub rows: Vec<Vec<TextCell>>,
 }
 

@@ -8,7 +8,8 @@ use super::kit::{Line, Page, Role};
 use super::table::{Cell, Column, Table};
 use super::words::plural;
 
-/// A page of its own: the features that exist, and those that are missing.
+/// Prints the features of the kernel on a page of their own: those that exist, and those that are
+/// missing.
 pub(super) fn all(page: &mut Page, snapshot: &Snapshot) {
     let start = Line::default().span(Role::Strong, "pagewise capabilities");
     page.hang_items(start, 2, &machine(snapshot));
@@ -42,8 +43,8 @@ pub(super) fn print(page: &mut Page, capabilities: &[Capability]) {
     }
 }
 
-/// What would provide a feature, if the group does not say everything; `None` if it belongs to
-/// another group.
+/// A function that returns what would provide a missing feature, beyond what the heading of the
+/// group says; `None` if the feature belongs to another group.
 type Pick = fn(&Capability) -> Option<String>;
 
 const GROUPS: [(&str, Pick); 6] = [
@@ -68,8 +69,9 @@ fn alone(capability: &Capability, state: &FeatureState) -> Option<String> {
     (capability.state == *state).then(String::new)
 }
 
-/// `zram.writeback, zram.compressed_writeback (CONFIG_ZRAM_WRITEBACK)`: features that the same
-/// option or module would provide are listed together.
+/// Lists missing features with what would provide them: `zram.writeback, zram.compressed_writeback
+/// (CONFIG_ZRAM_WRITEBACK)`. Features that the same option or module would provide are listed
+/// together.
 fn by_remedy(capabilities: &[Capability], pick: Pick) -> Vec<String> {
     let mut remedies: Vec<(String, Vec<&'static str>)> = Vec::new();
     for capability in capabilities {

@@ -74,7 +74,7 @@ impl<'a> Start<'a> {
         kinds.into_iter().filter_map(|pick| self.rate(interval, group, pick)).reduce(|a, b| a + b)
     }
 
-    /// Growth of its anonymous memory in bytes per second, RAM and swap together.
+    /// Growth of the cgroup's anonymous memory in bytes per second, RAM and swap together.
     fn anonymous_growth_per_second(&self, interval: &Interval, group: &Cgroup) -> Option<f64> {
         let before = anonymous(self.0.get(group.path.as_str())?)?;
         Some((anonymous(group)? - before) / interval.seconds()?)

@@ -136,7 +136,7 @@ fn print_memory(page: &mut Page, sizes: &[SizeChange]) {
 
 const ZERO: Option<Bytes> = Some(Bytes::new(0));
 
-/// The change of a size with its sign; empty if it is zero or unknown.
+/// Formats the change of a size with its sign; empty if it is zero or unknown.
 fn signed_difference(before: Option<Bytes>, after: Option<Bytes>) -> String {
     let (Some(before), Some(after)) = (before, after) else { return String::new() };
     let sign = if before < after {
@@ -278,7 +278,7 @@ fn print_programs(page: &mut Page, programs: &[ProgramChange]) {
     print_rows(page, columns_of("process", ["CPU", "major faults"]), rows);
 }
 
-/// The first rows, and the number of the others.
+/// Prints the first rows, and the number of the others.
 fn print_rows(
     page: &mut Page,
     columns: Vec<Column>,
@@ -315,13 +315,14 @@ fn change_of(before: Option<Bytes>, after: Option<Bytes>) -> [Cell; 3] {
     [shown(before).into(), shown(after).into(), signed_difference(before, after).into()]
 }
 
-/// A size that is missing on one side counts as 0, so that all swap of a new or ended one is the
-/// change.
+/// Formats the change of swap. A size that is missing on one side counts as 0, so that all swap of
+/// a new or ended process or cgroup is the change.
 fn signed_swap(before: Option<Bytes>, after: Option<Bytes>) -> Cell {
     signed_difference(before.or(ZERO), after.or(ZERO)).into()
 }
 
-/// `nginx (7)` for a process that exists at both times; `nginx × 4 → 6` for several.
+/// Names a program in a comparison: `nginx (7)` for a process that exists at both times; `nginx × 4
+/// → 6` for several.
 fn name_of(program: &ProgramChange) -> String {
     let ProgramChange { name, pid, count_before, count_after, .. } = program;
     match (pid, count_before, count_after) {

@@ -13,7 +13,7 @@ pub(super) fn print(page: &mut Page, answer: &Answer<'_>, ignored: usize) {
     answer.findings.iter().for_each(|finding| findings::full(page, finding));
 }
 
-/// The verdict, and the number of findings.
+/// Prints the verdict, and the number of findings.
 pub(super) fn summary(page: &mut Page, answer: &Answer<'_>, ignored: usize) {
     if let Some(why) = verdict::unreadable(&answer.interval.end) {
         page.prose(2, Role::Strong, &why);

@@ -7,7 +7,7 @@ use pagewise_model::{Bytes, Contents, Ends, Estimate, MemoryKind, Outcome, Repea
 use super::kit::{Page, Role};
 use super::words::{plural, share};
 
-/// A few words, for the line about kinds of pages.
+/// Describes duplicates in a few words, for the line about kinds of pages.
 pub(super) fn in_short(whole: &Estimate) -> String {
     let pages = match &whole.duplicate_pages.outcome {
         Outcome::Value(0) => return "duplicates none".to_owned(),
@@ -30,7 +30,7 @@ pub(super) fn in_short(whole: &Estimate) -> String {
     )
 }
 
-/// The savings by merging, and the most frequent contents.
+/// Prints the savings by merging, and the most frequent contents.
 pub(super) fn print(page: &mut Page, whole: &Estimate) {
     if let Some(saved) = whole.duplicate_saved_bytes.get() {
         page.items(2, &merging(whole, saved));
@@ -66,7 +66,7 @@ fn between([low, high]: Ends<Bytes>) -> String {
     if low < high { format!(" ({low} to {high})") } else { String::new() }
 }
 
-/// `zeros 20 times in 2 processes (anonymous)`.
+/// Describes contents that occur often: `zeros 20 times in 2 processes (anonymous)`.
 fn name_contents(whole: &Estimate, repeated: &Repeated) -> String {
     let what = match repeated.contents {
         Contents::Zeros => "zeros",

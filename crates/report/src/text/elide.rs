@@ -12,15 +12,15 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::kit::{clip, clip_start};
 
-/// The part of a name that is kept.
+/// The part of a name that is kept if the name is shortened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NamePart {
     Start,
     End,
 }
 
-/// The names, each in at most `width` columns. For widths of 10 or more, different names stay
-/// different.
+/// The names, each shortened to at most `width` columns. For widths of 10 or more, different names
+/// stay different.
 pub(super) fn elide(names: &[&str], width: usize, keep: NamePart) -> Vec<String> {
     let mut distinct: Vec<&str> = names.to_vec();
     distinct.sort_unstable();
@@ -31,7 +31,7 @@ pub(super) fn elide(names: &[&str], width: usize, keep: NamePart) -> Vec<String>
     names.iter().map(|name| by_name.get(name).cloned().unwrap_or_default()).collect()
 }
 
-/// Shortens different names; some of the results may still be equal.
+/// Shortens different names to a width; some of the results may still be equal.
 fn shorten_all(names: &[&str], width: usize, keep: NamePart) -> Vec<String> {
     let mut short: Vec<String> = names.iter().map(|name| clip_name(name, width, keep)).collect();
     let mut alike: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
@@ -127,7 +127,7 @@ fn common_end(names: &[&str], start: usize) -> usize {
     rest.iter().map(shared).min().unwrap_or(0)
 }
 
-/// Numbers names that are still equal: `…ab#2`.
+/// Numbers shortened names that are still equal: `…ab#2`.
 fn number_equals(short: &mut [String], width: usize) {
     let mut used: BTreeMap<String, u64> = BTreeMap::new();
     for text in short.iter() {
@@ -180,7 +180,8 @@ mod tests {
         assert_eq!(elide(&starts, 14, NamePart::End), ["/alpha/data/…", "/omega/data/…"]);
     }
 
-    /// A case that the property test below has found.
+    /// A name that fits is not cut because a shortened name equals it: a case that the property
+    /// test below has found.
     #[test]
     fn a_name_that_fits_is_not_cut_because_a_shortened_one_looks_like_it() {
         let names = ["kubepods-burstable-podkubepods-burstable-pod", "kubepods-burstable-pod…"];

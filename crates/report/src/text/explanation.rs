@@ -12,7 +12,7 @@ use super::table::{Cell, Column, NONE, Table};
 const LONGEST: usize = 40;
 const INDENT: usize = 4;
 
-/// The list of subjects.
+/// Prints the list of subjects that `explain` knows.
 pub(super) fn list(page: &mut Page, subjects: &[(&str, &str)]) {
     let columns = vec![Column::left("subject"), Column::words("what it explains")];
     let mut table = Table::new(0, columns);

@@ -10,7 +10,7 @@ const NAMESPACE: &str = "pagewise.dev";
 /// never allocate them.
 const THP: &str = "thp.enabled";
 
-/// A line for each feature that was probed.
+/// A line of labels for each feature that was probed.
 pub fn feature_labels(snapshot: &Snapshot) -> String {
     let mut lines = String::from("# Written by pagewise capabilities --labels\n");
     for capability in &snapshot.capabilities {
@@ -22,7 +22,7 @@ pub fn feature_labels(snapshot: &Snapshot) -> String {
     lines
 }
 
-/// A feature in an unknown state gets no label.
+/// The label of a feature; a feature in an unknown state gets none.
 fn line(feature: &str, state: &FeatureState) -> String {
     let value = match state {
         FeatureState::Present => "true",

@@ -7,9 +7,9 @@ use super::kit::{Line, Page, Role, harmless};
 use super::words::count;
 
 const SHOWN: usize = 6;
-/// Width of the number and the severity together.
+/// Width of the number and the severity of a finding together, in columns.
 const TITLE: usize = 15;
-/// Indent of the text of a full finding.
+/// Indent of the text of a full finding, in columns.
 const BODY: usize = 9;
 
 /// The most important findings, each with its reason and the first command. Findings with the same
@@ -105,7 +105,7 @@ fn label_line(label: &str) -> Line {
     Line::indent(2).span(Role::Quiet, label).pad_to(BODY)
 }
 
-/// The source of each number, one line each.
+/// Prints the source of each number, one line each.
 fn proof(page: &mut Page, evidence: &[Evidence]) {
     let mut start = label_line("proof");
     for evidence in evidence {
@@ -128,13 +128,13 @@ fn next(page: &mut Page, commands: &[String]) {
     }
 }
 
-/// `WARNING zram-full: /dev/zram0 is full`, with a trailing newline.
+/// A finding in one line: `WARNING zram-full: /dev/zram0 is full`, with a trailing newline.
 pub(super) fn in_a_line(finding: &Finding) -> String {
     let text = format!("{} {}: {}", label(finding.severity), finding.id, finding.title);
     harmless(text) + "\n"
 }
 
-/// The text if there are no findings.
+/// Prints the text if there are no findings.
 pub(super) fn none(page: &mut Page) {
     page.gap();
     page.prose(2, Role::Good, "No findings: no rule saw anything wrong.");

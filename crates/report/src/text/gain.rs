@@ -12,7 +12,7 @@ pub(super) fn label(metric: &str) -> &str {
     GainMetric::find(metric).map_or(metric, |metric| metric.label)
 }
 
-/// A value, in the unit that the metric's name contains.
+/// Formats a value of a predicted gain, in the unit that the metric's name contains.
 fn format_value(metric: &str, value: f64) -> String {
     match size(metric, value) {
         Some(size) => size.to_string(),
@@ -26,7 +26,7 @@ fn size(metric: &str, value: f64) -> Option<Bytes> {
     metric.ends_with("_bytes").then_some(bytes)
 }
 
-/// The predicted value, its interval and the value before.
+/// Describes a predicted gain: the predicted value, its interval and the value before.
 pub(super) fn describe_prediction(
     metric: &str,
     value: f64,
@@ -42,7 +42,8 @@ pub(super) fn describe_prediction(
     format!("{}{interval}{}", format_value(metric, value), before.unwrap_or_default())
 }
 
-/// The measured value. A miss that would look equal to the prediction is printed with all digits.
+/// Describes the measured value of a predicted gain. A miss that would look equal to the prediction
+/// is printed with all digits.
 pub(super) fn describe_measurement(
     metric: &str,
     measured: f64,
@@ -63,12 +64,12 @@ pub(super) fn describe_measurement(
     }
 }
 
-/// `hit` or `miss`.
+/// The verdict on a prediction: `hit` or `miss`.
 pub(super) fn verdict(is_hit: bool) -> Cell {
     if is_hit { Cell::new(Role::Good, "hit") } else { Cell::new(Role::Warning, "miss") }
 }
 
-/// The prediction of a step in a plan.
+/// Describes the prediction of a step in a plan.
 pub(super) fn describe_expected(expected: &Expected) -> String {
     let Expected { metric, value, interval, before, source } = expected;
     let predicted = describe_prediction(metric, *value, *interval, *before);

@@ -8,7 +8,7 @@ use super::kit::{Line, Page, Role};
 use super::words::{join_words, plural, seconds};
 use crate::{Answer, time};
 
-/// `pagewise report · web-07 · Linux 6.12.107 · 62.8 GiB RAM · …`
+/// Prints the first line: `pagewise report · web-07 · Linux 6.12.107 · 62.8 GiB RAM · …`.
 pub(super) fn print(page: &mut Page, verb: &str, answer: &Answer<'_>) {
     let snapshot = &answer.interval.end;
     let mut items = machine(snapshot);
@@ -56,7 +56,7 @@ fn minute(time: Timestamp) -> String {
     time.strftime("%Y-%m-%d %H:%M UTC").to_string()
 }
 
-/// The cost of reading; with the peak memory if that is known.
+/// Prints what reading cost pagewise itself; with the peak memory if that is known.
 pub(super) fn cost(page: &mut Page, answer: &Answer<'_>) {
     let cost = answer.cost;
     let from = if recording(&answer.interval.end).is_some() { "recording" } else { "kernel" };

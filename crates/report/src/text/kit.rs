@@ -21,11 +21,11 @@ pub(super) use super::role::Role;
 use super::style::TextStyle;
 use crate::live::{LiveLine, LiveSpan};
 
-/// Minimum width: on a narrower terminal nothing would be readable.
+/// Minimum width of a page in columns: on a narrower terminal nothing would be readable.
 const NARROWEST: usize = 40;
-/// Maximum width of prose; longer lines are hard to read.
+/// Maximum width of prose in columns; longer lines are hard to read.
 const WIDEST: usize = 100;
-/// Maximum width of tables and bars.
+/// Maximum width of tables and bars in columns.
 const WIDEST_TABLE: usize = 400;
 const GLUE: char = '\u{a0}';
 
@@ -88,7 +88,7 @@ impl Span {
     }
 }
 
-/// Makes characters visible that a terminal would interpret; a newline becomes a space.
+/// Makes characters of a text visible that a terminal would interpret; a newline becomes a space.
 pub(super) fn harmless(text: String) -> String {
     let text = if text.contains('\n') { text.replace('\n', " ") } else { text };
     Name::from(text.as_str()).as_str().replace(GLUE, " ")
@@ -194,7 +194,7 @@ pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     textwrap::wrap(&glued, options).iter().map(|line| line.replace(GLUE, " ")).collect()
 }
 
-/// Joins every unit to its number.
+/// Joins every unit in a text to its number, so that no line breaks between the two.
 fn glue(text: &str) -> String {
     const UNITS: [&str; 19] = [
         "%", "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ns", "µs", "ms", "s", "pages", "page",
@@ -222,7 +222,7 @@ fn whole_steps(command: &str, room: usize) -> String {
     steps.collect()
 }
 
-/// Column at which the content of labelled facts starts.
+/// Column of the page at which the content of labelled facts starts.
 pub(super) const FACTS: usize = 18;
 
 /// A page that is being written.
@@ -232,7 +232,7 @@ pub(super) struct Page {
     table_width: usize,
     colour: bool,
     out: String,
-    /// If present, blocks are collected instead of lines for a terminal.
+    /// The blocks collected so far, if the page collects blocks instead of lines for a terminal.
     blocks: Option<Vec<Block>>,
     /// If present, the lines of a screen are collected instead of text.
     screen: Option<Vec<LiveLine>>,
@@ -315,7 +315,7 @@ impl Page {
         }
     }
 
-    /// The title of a section, and a short remark about it.
+    /// Adds the title of a section, and a short remark about it.
     pub(super) fn heading(&mut self, title: &str, note: &str) {
         if self.keeps_blocks() {
             return self
@@ -329,17 +329,17 @@ impl Page {
         self.hang(line.plain("   "), 4, Role::Quiet, note);
     }
 
-    /// A paragraph.
+    /// Adds a paragraph.
     pub(super) fn prose(&mut self, indent: usize, role: Role, text: &str) {
         self.hang(Line::indent(indent), indent, role, text);
     }
 
-    /// A bold label, and its content to the right.
+    /// Adds a bold label, with its content to the right.
     pub(super) fn fact(&mut self, label: &str, text: &str) {
         self.fact_in(label, Role::Plain, text);
     }
 
-    /// As [`Page::fact`], in a colour.
+    /// Adds a label as [`Page::fact`] does, with the content in a colour.
     pub(super) fn fact_in(&mut self, label: &str, role: Role, text: &str) {
         if self.keeps_blocks() {
             return self.keep(Block::fact(label, role, [text]));
@@ -348,17 +348,17 @@ impl Page {
         self.hang(start, FACTS, role, text);
     }
 
-    /// Short facts in a row, separated by dots; each stays on one line if possible.
+    /// Adds short facts in a row, separated by dots; each stays on one line if possible.
     pub(super) fn items(&mut self, indent: usize, items: &[String]) {
         self.print_item_row(Line::indent(indent), indent, false, items);
     }
 
-    /// As [`Page::items`], after `start`, which counts as one of the items.
+    /// Adds items as [`Page::items`] does, after `start`, which counts as one of the items.
     pub(super) fn hang_items(&mut self, start: Line, indent: usize, items: &[String]) {
         self.print_item_row(start, indent, true, items);
     }
 
-    /// A labelled row of facts.
+    /// Adds a label, with a row of short facts to the right.
     pub(super) fn fact_items(&mut self, label: &str, items: &[String]) {
         if self.keeps_blocks() {
             return self.keep(Block::fact(label, Role::Plain, items));
@@ -404,7 +404,7 @@ impl Page {
         line
     }
 
-    /// `start`, then text whose further lines begin at column `indent`.
+    /// Adds `start`, then text whose further lines begin at column `indent`.
     pub(super) fn hang(&mut self, start: Line, indent: usize, role: Role, text: &str) {
         if self.keeps_blocks() {
             return self.keep(Block::prose(role, &format!("{}{text}", start.text().trim_start())));
@@ -427,8 +427,9 @@ impl Page {
         }
     }
 
-    /// A command, continued with `\` if it is too long, so that it can be pasted. A comment that
-    /// does not fit after it gets lines of its own, because a shell does not continue comments.
+    /// Adds a command, continued with `\` if it is too long, so that it can be pasted. A comment
+    /// that does not fit after it gets lines of its own, because a shell does not continue
+    /// comments.
     pub(super) fn command(&mut self, start: Line, indent: usize, command: &str) {
         if self.keeps_blocks() {
             return self.keep(Block::Command(harmless(command.to_owned())));

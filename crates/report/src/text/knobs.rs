@@ -6,7 +6,8 @@ use pagewise_model::{KnobScope, KnobValue, Name, SettableKnob};
 use super::kit::{Line, Page, Role};
 use super::words::spell_reading;
 
-/// The columns at which the value and the accepted values begin.
+/// The columns of the page at which a setting's value, its accepted values and its description
+/// begin.
 const VALUE: usize = 38;
 const ACCEPTS: usize = 52;
 const ABOUT: usize = 4;
@@ -58,18 +59,18 @@ fn entry(page: &mut Page, knob: &SettableKnob<'_>) {
     page.prose(ABOUT, Role::Quiet, knob.about);
 }
 
-/// Pads to the column, with at least two spaces.
+/// Pads the line to the column, with at least two spaces.
 fn pad(line: Line, column: usize) -> Line {
     let least = line.width() + 2;
     line.pad_to(column.max(least))
 }
 
-/// The active word of a choice, or why there is no value.
+/// Formats the active word of a choice, or why there is no value.
 fn format_value(value: &KnobValue<'_>) -> String {
     spell_reading(value.now, |text| value.active.unwrap_or(text.as_str()).to_owned())
 }
 
-/// `never in 16kB, 32kB` for each value, with the instances that have it.
+/// Lists each value of a setting with the instances that have it: `never in 16kB, 32kB`.
 fn places(values: &[KnobValue<'_>]) -> Vec<String> {
     let mut by_value: Vec<(String, Vec<&str>)> = Vec::new();
     for value in values {

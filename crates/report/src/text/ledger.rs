@@ -79,7 +79,7 @@ fn damage(page: &mut Page, report: &LedgerReport<'_>) {
     }
 }
 
-/// `11 of 12 predictions came true: 92 % (95 % interval 65 to 99 %)`.
+/// Describes a hit rate: `11 of 12 predictions came true: 92 % (95 % interval 65 to 99 %)`.
 fn hits(rate: &HitRate) -> String {
     let Some((share, interval)) = rate.share.zip(rate.interval) else {
         return "no prediction was measured".to_owned();
@@ -96,7 +96,7 @@ fn shown_interval(ends: Ends<f64>) -> String {
 
 fn row(table: &mut Table, entry: &LedgerEntry) {
     let LedgerEntry { metric, predicted, interval, before, measured, hit, .. } = entry;
-    // without fractions of a second
+    // the time without fractions of a second
     let time = entry.time.as_deref().map_or(NONE, |time| time.get(..19).unwrap_or(time));
     table.row(vec![
         time.replace('T', " ").into(),

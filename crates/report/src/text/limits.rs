@@ -15,7 +15,7 @@ use super::words::{count, plural, root_helps};
 
 const SHOWN: usize = 10;
 
-/// Malformed lines, which were skipped.
+/// Prints the Problems: places in the host's files that could not be parsed, and were skipped.
 pub(super) fn problems(page: &mut Page, snapshot: &Snapshot) {
     let problems = &snapshot.problems;
     if problems.is_empty() {
@@ -32,7 +32,7 @@ pub(super) fn problems(page: &mut Page, snapshot: &Snapshot) {
     }
 }
 
-/// What a run as root would add; prints nothing if nothing was denied.
+/// Prints what a run as root would add; nothing if nothing was denied.
 pub(super) fn print_denied(page: &mut Page, snapshot: &Snapshot) {
     let sections = denied_sections(snapshot);
     if !sections.is_empty() {
@@ -80,7 +80,7 @@ fn denied_processes(snapshot: &Snapshot) -> Option<String> {
     has_denied(processes).then(|| "details of processes".to_owned())
 }
 
-/// Whether any Reading inside is denied but readable as root.
+/// Whether any Reading inside of this value is denied but readable as root.
 fn has_denied(noun: &impl Serialize) -> bool {
     let mut search = Search::default();
     // the search never fails, and a value that JSON cannot represent contains nothing denied
@@ -95,7 +95,7 @@ struct Search {
     found: bool,
 }
 
-/// Only a denied Reading prints this: quotes inside of strings are escaped.
+/// The JSON that only a denied Reading prints: quotes inside of strings are escaped.
 const NEEDLE: &[u8] = b"\"denied\":\"run as root\"";
 
 impl Search {

@@ -15,7 +15,7 @@ use super::table::{Cell, Column, Table};
 use super::words::{part_of, share};
 
 impl MemoryPart {
-    /// The part as the legend of the bar shows it.
+    /// The part of memory as the legend of the bar shows it.
     pub(super) fn glance(&self) -> String {
         format!("{} {} {}", self.glyph, self.name, self.bytes)
     }
@@ -35,7 +35,7 @@ pub(super) fn print(page: &mut Page, snapshot: &Snapshot) {
     in_tmpfs(page, snapshot, total);
 }
 
-/// Only the bar.
+/// Prints the bar of memory uses, without the meaning of each part.
 pub(super) fn bar(page: &mut Page, indent: usize, parts: &[MemoryPart], total: Bytes) {
     let cells = page.width().saturating_sub(indent + 4).min(80);
     let sizes: Vec<u64> = parts.iter().map(|part| part.bytes.get()).collect();
@@ -74,7 +74,7 @@ fn totals(page: &mut Page, memory: &Memory) {
     }
 }
 
-/// Minimum share of RAM of a tmpfs mount that is shown.
+/// Minimum share of RAM that a tmpfs mount must hold to be shown, in percent.
 const SHOWN_PERCENT: f64 = 1.0;
 /// Maximum number of mounts shown, the fullest first.
 const SHOWN_MOUNTS: usize = 3;
@@ -93,7 +93,7 @@ fn in_tmpfs(page: &mut Page, snapshot: &Snapshot, total: Bytes) {
     }
 }
 
-/// The parts that are known, in the order of the bar.
+/// The parts of memory that are known, in the order of the bar.
 pub(super) fn parts(snapshot: &Snapshot, total: Bytes) -> Vec<MemoryPart> {
     let memory = &snapshot.memory;
     let known = [
@@ -182,7 +182,7 @@ fn kernel(memory: &Memory) -> Option<Bytes> {
     kernel_parts(memory).into_iter().map(|(size, _)| size).reduce(Bytes::saturating_add)
 }
 
-/// The names of the largest uses of kernel memory.
+/// Names the largest uses of kernel memory.
 fn kernel_meaning(memory: &Memory) -> String {
     let mut parts = kernel_parts(memory);
     parts.sort_by_key(|(size, _)| std::cmp::Reverse(*size));
@@ -203,7 +203,7 @@ fn compressed_meaning(snapshot: &Snapshot) -> &'static str {
     }
 }
 
-/// `60.1 of 62.8 GiB` in use; `None` if either is unknown.
+/// Describes how much RAM is in use: `60.1 of 62.8 GiB`; `None` if either size is unknown.
 pub(super) fn in_use(memory: &Memory) -> Option<String> {
     let total = memory.total.get()?;
     Some(part_of(total.saturating_sub(memory.free.get()?), total))

@@ -35,7 +35,7 @@ fn merged_pages(device: &Zram) -> Option<u64> {
     Some(device.merging.as_ref()?.merged_pages.get()?.get())
 }
 
-/// The number of pages that the pass merged.
+/// Describes how many pages the merge pass merged.
 fn outcome(device: &MergedDevice) -> String {
     let Some(after) = &device.after else {
         return match device.seconds {
@@ -78,7 +78,7 @@ fn describe_freed(was: Bytes, is: Bytes) -> String {
     }
 }
 
-/// The total of what is shared now, and the memory that the index needs.
+/// Describes the total of what is shared now, and the memory that the index of merged pages needs.
 fn in_all(after: &Zram) -> Vec<String> {
     let of = |merging: &Merging| {
         let (pages, bytes) = merging.merged_pages.get().zip(merging.merged_bytes.get())?;
@@ -91,7 +91,7 @@ fn in_all(after: &Zram) -> Vec<String> {
     after.merging.as_ref().and_then(of).unwrap_or_default()
 }
 
-/// The number of duplicates counted before, next to the number merged now.
+/// Describes the number of duplicates counted before the merge pass, next to the number merged now.
 fn describe_prediction(pages: u64, device: &MergedDevice) -> String {
     let mut counted =
         format!("{} with a copy, counted on the device before", plural(pages, "page"));

@@ -85,7 +85,7 @@ pub use role::Role;
 pub use style::TextStyle;
 pub use words::share;
 
-/// The complete report.
+/// The complete report as text for a terminal.
 pub fn report(answer: &Answer<'_>, look: TextStyle) -> String {
     report_in_view(answer, &View::default(), look)
 }
@@ -159,22 +159,22 @@ pub fn doctor(answer: &Answer<'_>, look: TextStyle) -> String {
     doctor_but(answer, 0, look)
 }
 
-/// As [`doctor()`], with the number of findings of ignored rules.
+/// The output of `doctor` as [`doctor()`] prints it, with the number of findings of ignored rules.
 pub fn doctor_but(answer: &Answer<'_>, ignored: usize, look: TextStyle) -> String {
     render(look, |page| doctor::print(page, answer, ignored))
 }
 
-/// One line per finding.
+/// The findings in one line each.
 pub fn doctor_in_lines(findings: &[Finding]) -> String {
     findings.iter().map(findings::in_a_line).collect()
 }
 
-/// The list of rules.
+/// The list of `doctor`'s rules.
 pub fn rules(rules: &[RuleExplanation], look: TextStyle) -> String {
     render(look, |page| rules::list(page, rules))
 }
 
-/// One rule in full, and the related subject of `pagewise explain`.
+/// One rule of `doctor` in full, and the related subject of `pagewise explain`.
 pub fn rule(rule: &RuleExplanation, subject: Option<&str>, look: TextStyle) -> String {
     render(look, |page| rules::explain(page, rule, subject))
 }
@@ -240,7 +240,7 @@ pub fn plan_diff(plan: &Plan) -> String {
     plan_diff::print(plan)
 }
 
-/// The measurements of predicted gains; empty if there are none.
+/// The measurements of a plan's predicted gains; empty if there are none.
 pub fn gains(gains: &[GainMeasured], look: TextStyle) -> String {
     if gains.is_empty() { String::new() } else { render(look, |page| gain::print(page, gains)) }
 }
@@ -255,12 +255,12 @@ pub fn tune(tuned: &TunedPlan<'_>, look: TextStyle) -> String {
     render(look, |page| tune::print(page, tuned))
 }
 
-/// An experiment that has not run yet.
+/// The description of an experiment that has not run yet.
 pub fn planned(planned: &PlannedExperiment, look: TextStyle) -> String {
     render(look, |page| planned::print(page, planned))
 }
 
-/// Names of experiments, and the question of each.
+/// The names of experiments, and the question of each.
 pub fn experiments(listed: &[(String, String)], look: TextStyle) -> String {
     render(look, |page| planned::list(page, listed))
 }
@@ -275,12 +275,12 @@ pub fn thp(seen: &HugeSeen<'_>, look: TextStyle) -> String {
     render(look, |page| huge::print(page, seen))
 }
 
-/// The result of a collapse.
+/// The result of a collapse into huge pages.
 pub fn collapse(done: &Collapsed<'_>, look: TextStyle) -> String {
     render(look, |page| huge::collapse::print(page, done))
 }
 
-/// The result of a pass over zmerge devices.
+/// The result of a merge pass over zmerge devices.
 pub fn merge(merged: &Merged<'_>, look: TextStyle) -> String {
     render(look, |page| merge::print(page, merged))
 }
@@ -295,13 +295,13 @@ pub fn thp_profiles(profiles: &[ThpProfile], knobs: &[KnobReading], look: TextSt
     render(look, |page| huge::profiles::print(page, profiles, knobs))
 }
 
-/// Two trials side by side.
+/// The comparison of two trials of the same experiment, side by side.
 pub fn compare(trials: (&Trial, &Trial), metrics: &[Replicated], look: TextStyle) -> String {
     render(look, |page| compare::print(page, trials, metrics))
 }
 
-/// The result of experiments with identical arms: false positives and detectable effects on this
-/// machine.
+/// The output of `lab selftest`: the result of trials with identical arms, with false positives and
+/// detectable effects on this machine.
 pub fn selftest(found: &SelfTest, look: TextStyle) -> String {
     render(look, |page| selftest::print(page, found))
 }

@@ -14,7 +14,7 @@ enum Counts {
     Events,
 }
 
-/// Counters, their labels, and the meaning of their growth.
+/// Counters of memory movement, their labels, and the meaning of their growth.
 const MOVES: [(&str, Counts, &str, &str); 9] = [
     (
         "workingset_refault_file",
@@ -52,7 +52,7 @@ const MOVES: [(&str, Counts, &str, &str); 9] = [
     ("oom_kill", Counts::Events, "OOM kills", "programs ended for want of memory"),
 ];
 
-/// A counter that grew.
+/// A counter of memory movement that grew.
 #[derive(Debug)]
 struct Move {
     rate: String,
@@ -60,10 +60,10 @@ struct Move {
     meaning: &'static str,
 }
 
-/// Growth of the memory used by programs, from `/proc/meminfo`: none of the counters above shows
-/// it.
+/// Finds growth of the memory used by programs, from `/proc/meminfo`: none of the counters above
+/// shows it.
 fn find_reclaimed(interval: &Interval) -> Option<Move> {
-    /// A smaller share of RAM per second is noise.
+    /// A smaller share of RAM per second than this is noise.
     const NOISE_PER_SECOND: f64 = 1.0 / 10_000.0;
     let held = |host: &Snapshot| {
         let memory = &host.memory;
@@ -81,7 +81,7 @@ fn find_reclaimed(interval: &Interval) -> Option<Move> {
     })
 }
 
-/// Every rate with its meaning.
+/// Prints every rate of memory movement with its meaning.
 pub(super) fn print(page: &mut Page, interval: &Interval) {
     let Some(length) = length(interval) else { return unknown(page, interval) };
     let moves = moves(interval);
@@ -98,7 +98,7 @@ pub(super) fn print(page: &mut Page, interval: &Interval) {
     table.print(page);
 }
 
-/// The text if counters were read only once; nothing if they were not read at all.
+/// Prints the text if counters were read only once; nothing if they were not read at all.
 fn unknown(page: &mut Page, interval: &Interval) {
     let vmstat = &interval.end.vmstat;
     let counted = MOVES.iter().any(|(counter, ..)| vmstat.get(counter).value().is_some());
@@ -110,7 +110,7 @@ fn unknown(page: &mut Page, interval: &Interval) {
 
 const QUIET: &str = "nothing was swapped, read again or searched for";
 
-/// Only the rates; empty without a start of the interval.
+/// Only the rates of memory movement; empty without a reading at the start of the interval.
 pub(super) fn glance(interval: &Interval) -> Vec<String> {
     if length(interval).is_none() {
         return Vec::new();
@@ -120,7 +120,7 @@ pub(super) fn glance(interval: &Interval) -> Vec<String> {
     if moves.is_empty() { vec![QUIET.to_owned()] } else { moves }
 }
 
-/// The length of the interval; `None` if no counter was read at both ends.
+/// Describes the length of the interval; `None` if no counter was read at both ends.
 fn length(interval: &Interval) -> Option<String> {
     MOVES.iter().find_map(|(counter, ..)| interval.vmstat(counter))?;
     interval.seconds().map(seconds)
@@ -141,7 +141,7 @@ fn moves(interval: &Interval) -> Vec<Move> {
     find_reclaimed(interval).into_iter().chain(MOVES.iter().filter_map(moved)).collect()
 }
 
-/// A rate above zero is never printed as 0.
+/// Formats a rate per second; one above zero is never printed as 0.
 pub(super) fn per_second(rate: f64) -> String {
     match rate {
         slow if slow < 9.95 => format!("{slow:.1}"),
@@ -149,7 +149,7 @@ pub(super) fn per_second(rate: f64) -> String {
     }
 }
 
-/// Bytes over a time, per second.
+/// Formats bytes over a time as bytes per second.
 pub(super) fn speed(bytes: Bytes, seconds: f64) -> String {
     format!("{}/s", Bytes::new(whole(bytes.get() as f64 / seconds)))
 }

@@ -16,7 +16,8 @@ use crate::{Answer, time};
 const LABEL: usize = 4;
 const FACT: usize = 21;
 
-/// The newest first. If the log has no reports, the findings that are based on counters.
+/// Prints the OOM kills, the newest first. If the log has no reports, prints the findings that are
+/// based on counters.
 pub(super) fn print(
     page: &mut Page,
     answer: &Answer<'_>,
@@ -42,10 +43,11 @@ pub(super) fn print(
     explained.iter().for_each(|kill| full(page, kill, today));
 }
 
-/// Maximum number of reports listed.
+/// Maximum number of reports of OOM kills listed.
 const LISTED: usize = 50;
 
-/// One row for each report, the newest first, after a text about the logs that were searched.
+/// Prints one row for each report of an OOM kill, the newest first, after a text about the logs
+/// that were searched.
 pub(super) fn list(page: &mut Page, snapshot: &Snapshot) {
     let kills = &snapshot.kernel_log.kills;
     let shown = kills.len().min(LISTED);
@@ -79,7 +81,7 @@ fn row(kill: &OomKill) -> Vec<Cell> {
     ]
 }
 
-/// Which limit was reached.
+/// What ran out of memory: the machine, NUMA nodes, or the limit of a cgroup.
 fn ran_out(kill: &OomKill) -> String {
     let group = kill.group.as_ref().map(Name::as_str);
     match (kill.constraint, group) {
@@ -92,7 +94,7 @@ fn ran_out(kill: &OomKill) -> String {
     }
 }
 
-/// The logs that were searched, and how far back they go.
+/// Describes the logs that were searched, and how far back they go.
 fn log(log: &KernelLog, shown: usize) -> String {
     let searched = [records(log), journal(log)];
     let searched: Vec<&str> = searched.iter().flatten().map(String::as_str).collect();
@@ -118,7 +120,7 @@ fn records(log: &KernelLog) -> Option<String> {
     Some(format!("{} records of the kernel log{begins}", count(records)))
 }
 
-/// `3 files of journald since 2026-11-20`
+/// Describes the journal files that were searched: `3 files of journald since 2026-11-20`.
 fn journal(log: &KernelLog) -> Option<String> {
     let files = log.journal_files.get()?;
     let since = log.journal_unix_seconds.and_then(time::timestamp);
@@ -131,7 +133,7 @@ fn journal(log: &KernelLog) -> Option<String> {
     Some(format!("{files} of journald{since}{left_out}"))
 }
 
-/// The logs that could not be read, and what would help.
+/// Describes the logs that could not be read, and what would help.
 fn not_read(log: &KernelLog) -> Vec<String> {
     let mut told = Vec::new();
     if log.records.get().is_none() {
@@ -174,7 +176,7 @@ fn label(label: &str) -> Line {
     Line::indent(LABEL).span(Role::Quiet, label).pad_to(FACT)
 }
 
-/// Only the time if it is on the day of the reading.
+/// Formats a time; without the date if it is on the day of the reading.
 fn clock(at: Timestamp, today: Option<Timestamp>) -> String {
     let day = |time: Timestamp| time.strftime("%Y-%m-%d").to_string();
     if today.is_some_and(|today| day(today) == day(at)) {
@@ -184,7 +186,7 @@ fn clock(at: Timestamp, today: Option<Timestamp>) -> String {
     }
 }
 
-/// The number of kills in the log, and the time of the last; `None` if there are none.
+/// Describes the number of kills in the log, and the time of the last; `None` if there are none.
 pub(super) fn glance(snapshot: &Snapshot) -> Option<String> {
     let log = &snapshot.kernel_log;
     let last = log.kills.last()?;

@@ -67,7 +67,8 @@ fn format_reading(reading: &Reading<Name>) -> String {
     reading.value().map_or_else(|| NONE.to_owned(), Name::to_string)
 }
 
-/// The effect of a line.
+/// Describes whether a line of a configuration file takes effect at boot, and the role of that
+/// text.
 fn outcome(owned: &KnobOwnership, at: usize, line: &PersistentSetting) -> (Role, &'static str) {
     match &line.effect {
         Effect::Ignored(_) => (Role::Quiet, "not read"),

@@ -7,7 +7,7 @@ use super::kit::{Line, Page, Role};
 use super::table::{Cell, Column, Table};
 use super::words::plural;
 
-/// Maximum number of files listed.
+/// Maximum number of files with locked code that are listed.
 const FILES: usize = 12;
 
 pub(super) fn print(page: &mut Page, pinned: &PinnedCode) {

@@ -9,11 +9,11 @@ use super::kit::{Line, Page, Role};
 use super::words::{plural, priority};
 use crate::PlannedChanges;
 
-/// Indent of the text of a step.
+/// Indent of the text of a plan's step, in columns.
 const BODY: usize = 6;
-/// A risk that begins like this is not printed.
+/// The risk of a step that is not printed: one that begins like this.
 const NONE: &str = "none known";
-/// Width of a label.
+/// Width of a label in columns.
 const LABEL: usize = 6;
 
 pub(super) fn print(page: &mut Page, planned: &PlannedChanges<'_>) {

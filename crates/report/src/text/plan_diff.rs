@@ -84,7 +84,8 @@ fn file(out: &mut String, path: &str, from: Option<&str>, to: &str) {
     after[added..end(&after)].iter().for_each(|text| line(out, format_args!(" {text}")));
 }
 
-/// `3,7`: the first line, counted from 1, and the number of lines; `0,0` if there are none.
+/// A range of lines in a diff, `3,7`: the first line, counted from 1, and the number of lines;
+/// `0,0` if there are none.
 fn range(start: usize, end: usize) -> String {
     let first = if end == start { start } else { start + 1 };
     format!("{first},{}", end - start)

@@ -27,7 +27,7 @@ pub(super) fn print(page: &mut Page, planned: &PlannedExperiment) {
     page.fact("Takes", &format!("about {}", rough(planned.seconds)));
 }
 
-/// Settings that all arms share are printed once.
+/// Prints the settings of the arms; those that all arms share are printed once.
 fn arms(page: &mut Page, planned: &PlannedExperiment) {
     page.heading("Arms", "the others are compared with the first");
     let settings = |sets: &'_ str| -> Vec<String> {

@@ -35,7 +35,7 @@ pub(super) fn print(page: &mut Page, interval: &Interval, view: &View, chosen: &
     notes(page, interval, chosen, &fields);
 }
 
-/// The text if no process has a value in this order.
+/// Prints the text if no process has a value in this order.
 fn nothing(page: &mut Page, interval: &Interval, sort: Sort) {
     let is_rate = matches!(sort, Sort::Growth | Sort::Refaults | Sort::Cpu);
     let text = match sort {
@@ -91,7 +91,7 @@ fn measure(interval: &Interval, row: &Row<'_>, sort: Sort) -> Option<f64> {
     }
 }
 
-/// Growth in bytes per second.
+/// Growth of a process in bytes per second.
 fn growth(interval: &Interval, row: &Row<'_>) -> Option<f64> {
     match row.change {
         Some(change) => change.growth_per_second(),
@@ -103,7 +103,7 @@ fn growth(interval: &Interval, row: &Row<'_>) -> Option<f64> {
     }
 }
 
-/// The age of a process that started after the first reading.
+/// Describes the age of a process that started after the first reading.
 fn new_process_age(interval: &Interval, row: &Row<'_>) -> Option<Millis> {
     let age = interval.end.age(row.process)?;
     (age.get() as f64 <= interval.seconds()? * 1000.0).then_some(age)
@@ -198,14 +198,15 @@ fn user(process: &Process, chosen: &ProcessView) -> Cell {
     chosen.users.get(&uid).map_or_else(|| uid.to_string().into(), |name| name.as_str().into())
 }
 
-/// `+24.0 MiB`, `-3.0 KiB`, `0`; with `new` for a process that started meanwhile.
+/// Formats the growth of a process: `+24.0 MiB`, `-3.0 KiB`, `0`; with `new` for a process that
+/// started meanwhile.
 fn growth_shown(interval: &Interval, row: &Row<'_>) -> Option<String> {
     let rate = growth(interval, row)?;
     let new = if row.change.is_none() { " new" } else { "" };
     Some(describe_growth(rate) + new)
 }
 
-/// Bytes per second, with a sign.
+/// Formats a growth in bytes per second, with a sign.
 pub(super) fn describe_growth(rate: f64) -> String {
     match rate {
         up if up >= 1.0 => format!("+{}", whole_bytes(up)),
@@ -214,7 +215,7 @@ pub(super) fn describe_growth(rate: f64) -> String {
     }
 }
 
-/// A rate above zero as a size.
+/// Converts a rate above zero to a size.
 fn whole_bytes(rate: f64) -> Bytes {
     #[expect(
         clippy::cast_possible_truncation,
@@ -224,12 +225,12 @@ fn whole_bytes(rate: f64) -> Bytes {
     Bytes::new(rate.round() as u64)
 }
 
-/// `14 s`, `3 min`, `5.0 h`, `12 d`.
+/// Formats the age of a process in its largest unit: `14 s`, `3 min`, `5.0 h`, `12 d`.
 fn age(age: Millis) -> String {
     seconds((age.get() / 1000) as f64)
 }
 
-/// Explanations of the columns.
+/// Prints explanations of the table's columns.
 fn notes(page: &mut Page, interval: &Interval, chosen: &ProcessView, fields: &[Field]) {
     let mut note = |text: &str| page.prose(4, Role::Quiet, text);
     let needs_start = fields.contains(&Field::Growth) || chosen.needs_rates();

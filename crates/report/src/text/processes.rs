@@ -78,7 +78,7 @@ fn row(process: &Process) -> Vec<Cell> {
     ]
 }
 
-/// The size, or why it was not read.
+/// A table's cell with a process's proportional size, or why it was not read.
 pub(super) fn proportional(process: &Process) -> Cell {
     use pagewise_model::SmapsOutcome::{Denied, Gone, NotRead, Read, Smaller, Stuck};
     match process.smaps {
@@ -89,7 +89,7 @@ pub(super) fn proportional(process: &Process) -> Cell {
     }
 }
 
-/// The number of proportional sizes that were read, and why the others were not.
+/// Describes how many proportional sizes were read, and why the others were not.
 fn reading(processes: &Processes) -> String {
     let tally = &processes.smaps;
     let root_could = processes.list.iter().filter(|process| root_helps(&process.proportional));

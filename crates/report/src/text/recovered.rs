@@ -4,7 +4,7 @@
 use pagewise_model::Name;
 use pagewise_model::undo::{Outcome, Recovered};
 
-/// The result of undoing the changes of a killed run, in lines.
+/// Describes the result of undoing the changes of a killed run, in lines.
 pub fn recovered(run: &Recovered) -> Vec<String> {
     let journal = &Name::from(run.journal.as_str());
     if let Some(skipped) = &run.skipped {
@@ -39,7 +39,7 @@ pub fn recovered(run: &Recovered) -> Vec<String> {
     lines
 }
 
-/// What is not restored when a journal is removed, a line for each.
+/// Describes what is not restored when a journal is removed, a line for each change.
 pub fn describe_unsettled(run: &Recovered) -> Vec<String> {
     if let Some(skipped) = &run.skipped {
         return vec![format!("all that it may name: it was not read, since {}", skipped.why)];
@@ -52,7 +52,7 @@ pub fn describe_unsettled(run: &Recovered) -> Vec<String> {
     lines
 }
 
-/// The result of returning one loan, in a line.
+/// Describes the result of returning one loan, in a line.
 pub fn returned(what: &str, outcome: &Outcome) -> String {
     match outcome {
         Outcome::Returned => format!("{what}: put back"),

@@ -51,8 +51,8 @@ pub(super) fn print_section(page: &mut Page, answer: &Answer<'_>, view: &View, s
     }
 }
 
-/// The estimated gain by compression if a sample of pages was read; otherwise the reason why not,
-/// if the view has one.
+/// Prints the estimated gain by compression if a sample of pages was read; otherwise the reason why
+/// not, if the view has one.
 fn gain(page: &mut Page, answer: &Answer<'_>, view: &View) {
     if let Some((whole, parts)) = answer.estimates.split_first() {
         page.gap();

@@ -20,7 +20,7 @@ pub(super) fn list(page: &mut Page, rules: &[RuleExplanation]) {
     page.command(Line::indent(0), 0, "pagewise doctor --explain ID");
 }
 
-/// `WARNING`, or `INFO to CRITICAL`.
+/// The severities that a rule's findings may have: `WARNING`, or `INFO to CRITICAL`.
 fn severities(rule: &RuleExplanation) -> String {
     if rule.least == rule.most {
         label(rule.most).to_owned()

@@ -5,7 +5,7 @@ use pagewise_model::{Damon, Ksm, Mglru, Ratio, Snapshot, Zswap};
 
 use super::words::{count, format_pages, format_reading, lack, plural, to_one};
 
-/// Label and text of each that was read.
+/// Label and text of each means to save memory that was read.
 pub(super) fn facts(snapshot: &Snapshot) -> Vec<(&'static str, String)> {
     let lines = [
         ("zswap", zswap(&snapshot.zswap)),
@@ -79,7 +79,7 @@ fn describe_merged(ksm: &Ksm, snapshot: &Snapshot) -> Option<String> {
     ))
 }
 
-/// The saving after subtracting metadata; the only number that may be negative.
+/// Describes what KSM saves after subtracting its metadata; the only number that may be negative.
 fn profit(bytes: i64) -> String {
     let size = pagewise_model::Bytes::new(bytes.unsigned_abs());
     if bytes < 0 { format!("costs {size} more than it saves") } else { format!("net gain {size}") }
@@ -116,7 +116,7 @@ pub(super) fn damon(damon: &Damon) -> Option<String> {
         .or_else(|| damon.kdamonds.value().map(|_| "there, and nobody uses it".to_owned()))
 }
 
-/// `2 threads set up by hand (on, off)`
+/// Describes DAMON's threads that were set up by hand: `2 threads set up by hand (on, off)`.
 fn by_hand(threads: u32, damon: &Damon) -> String {
     let states: Vec<String> = damon.kdamond_states.iter().take(8).map(format_reading).collect();
     let states =

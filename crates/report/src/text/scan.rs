@@ -31,7 +31,7 @@ pub(super) fn print(page: &mut Page, scanned: &ScanReport<'_>) {
     notes(page, whole, scanned);
 }
 
-/// For the report: a few words for each algorithm.
+/// Prints a few words for each algorithm, for the report.
 pub(super) fn gain(page: &mut Page, whole: &Estimate, processes: usize) {
     let of = match processes {
         0 => "the one process".to_owned(),
@@ -44,7 +44,7 @@ pub(super) fn gain(page: &mut Page, whole: &Estimate, processes: usize) {
     page.fact_items("Compressible", &items);
 }
 
-/// `zstd 21.2 MiB (ratio 4.44, 4.38 to 4.51)`.
+/// Describes an algorithm's estimate in short: `zstd 21.2 MiB (ratio 4.44, 4.38 to 4.51)`.
 fn in_short(algorithm: &AlgorithmEstimate) -> String {
     let used = algorithm.memory_in_pool_bytes.saturating_add(algorithm.slot_table_bytes);
     let interval = algorithm.original_per_compressed_interval.filter(|[low, high]| low < high);
@@ -94,7 +94,7 @@ fn nothing(whole: &Estimate) -> String {
     }
 }
 
-/// The error of the least certain ratio.
+/// Describes the error of the least certain compression ratio.
 fn error(whole: &Estimate) -> Option<String> {
     let half = |algorithm: &AlgorithmEstimate| {
         let [low, high] = algorithm.original_per_compressed_interval?;
@@ -157,7 +157,7 @@ fn kinds(page: &mut Page, whole: &Estimate) {
     duplicates::print(page, whole);
 }
 
-/// Huge pages, if the kernel shows which pages belong to one.
+/// Describes huge pages, if the kernel shows which pages belong to one.
 fn huge(whole: &Estimate) -> Option<String> {
     let mapped = whole.huge.mapped_pages.get()?;
     let part = share(mapped, whole.pages).unwrap_or_else(|| "0 %".to_owned());
@@ -195,8 +195,8 @@ fn meaning(page: &mut Page, whole: &Estimate) {
     page.prose(2, Role::Quiet, &format!("{text}{}", own_zspages(first)));
 }
 
-/// For little memory, much of what a device of its own would use are zspages that are only partly
-/// filled.
+/// Says, for a small amount of memory, that much of what a device of its own would use are zspages
+/// that are only partly filled.
 fn own_zspages(first: &AlgorithmEstimate) -> String {
     let shared = first.memory_in_pool_bytes;
     let own = first.memory_used_bytes.saturating_sub(shared);

@@ -101,7 +101,7 @@ const AGAIN: [&str; 4] = [
     "hugetlb.node.nr_hugepages",
 ];
 
-/// The live value and the default, if both are known and differ.
+/// The setting's live value and its default, if both are known and differ.
 fn difference(knob: &KnobReading) -> Option<(&str, &'static str)> {
     let live = active(&knob.live)?;
     let default = knob.default?;
@@ -112,14 +112,14 @@ fn difference(knob: &KnobReading) -> Option<(&str, &'static str)> {
     (one != other).then_some((live, default))
 }
 
-/// The word in brackets if there are several choices.
+/// The active value of a setting: the word in brackets if there are several choices.
 fn active(live: &Reading<Name>) -> Option<&str> {
     let text = live.value()?.as_str();
     let bracketed = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     Some(bracketed.map_or(text, |(inside, _)| inside))
 }
 
-/// Normalises the spelling of switches.
+/// Spells the value of a switch as 1 or 0, so that equal values compare as equal.
 fn switch(word: &str) -> &str {
     match word {
         "Y" | "y" | "true" => "1",
@@ -142,7 +142,7 @@ fn row(difference: &Difference<'_>) -> Vec<Cell> {
     ]
 }
 
-/// Prints sizes with their unit.
+/// Formats a setting's value; sizes with their unit.
 fn spell(domain: &Domain, value: &str) -> String {
     let is_size = matches!(domain, Domain::Size | Domain::Limit);
     let bytes = value.parse().ok().filter(|_| is_size).map(Bytes::new);

@@ -91,7 +91,7 @@ fn waiting(page: &mut Page, snapshot: &Snapshot) {
     }
 }
 
-/// `memory 14 % (everybody 3.9 %)`
+/// Describes the pressure of one resource: `memory 14 % (everybody 3.9 %)`.
 fn describe_wait(name: &str, pressure: &Pressure) -> Option<String> {
     let some = describe_stall(pressure.some.avg10.get()?.get());
     let full = pressure.full.avg10.get().filter(|full| full.get() > 0.0);

@@ -11,17 +11,17 @@ use super::block::{Block, TextCell, TextTable};
 use super::elide::{NamePart, elide};
 use super::kit::{Line, Page, Role, clip, harmless, wrap};
 
-/// Minimum width of a column that is cut.
+/// Minimum width in columns of a column that is cut.
 const SHRUNK: usize = 14;
-/// Minimum width of a text column that wraps.
+/// Minimum width in columns of a text column that wraps.
 const WRAPPED: usize = 24;
-/// Minimum width of both if nothing else can shrink.
+/// Minimum width in columns of both kinds of column if nothing else can shrink.
 const FLOOR: usize = 10;
 const BETWEEN: usize = 2;
 /// The text for a value that this kernel does not have.
 pub(super) const NONE: &str = "–";
 
-/// A text and its role.
+/// A cell of a table: a text and its role.
 pub(super) type Cell = TextCell;
 
 impl TextCell {
@@ -29,13 +29,13 @@ impl TextCell {
         Self { text: harmless(text.into()), role, fill: None }
     }
 
-    /// A bar with this number of cells.
+    /// A cell with a bar of this many block characters.
     pub(super) fn bar(role: Role, part: u64, whole: u64, cells: usize) -> Self {
         let text = bars::fill(part, whole, cells);
         Self { text, role, fill: Some([part, whole]) }
     }
 
-    /// Whether it is neither empty nor [`NONE`].
+    /// Whether the cell is neither empty nor [`NONE`].
     pub(super) fn has_content(&self) -> bool {
         !matches!(self.text.as_str(), "" | NONE)
     }
@@ -53,20 +53,20 @@ impl From<&str> for TextCell {
     }
 }
 
-/// How a column shrinks.
+/// How a column shrinks if the table is too wide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Give {
-    /// It does not.
+    /// The column does not shrink.
     Stiff,
-    /// Its end is cut.
+    /// The end of each cell is cut.
     End,
-    /// Its start is cut.
+    /// The start of each cell is cut.
     Start,
-    /// It wraps to the next line; for the last column only.
+    /// The cell wraps to the next line; for the last column only.
     Wrap,
 }
 
-/// A column: its title and how it behaves.
+/// A column of a table: its title and how it behaves.
 #[derive(Debug, Clone)]
 pub(super) struct Column {
     title: String,
@@ -77,27 +77,29 @@ pub(super) struct Column {
 }
 
 impl Column {
-    /// Words, aligned left.
+    /// A column of words, aligned left.
     pub(super) fn left(title: impl Into<String>) -> Self {
         Self { title: title.into(), right: false, give: Give::Stiff, rank: 0 }
     }
 
-    /// Numbers, aligned right.
+    /// A column of numbers, aligned right.
     pub(super) fn right(title: impl Into<String>) -> Self {
         Self { right: true, ..Self::left(title) }
     }
 
-    /// Names; cut at the end if there is no room, in a way that keeps different names different.
+    /// A column of names; they are cut at the end if there is no room, in a way that keeps
+    /// different names different.
     pub(super) fn name(title: impl Into<String>) -> Self {
         Self { give: Give::End, ..Self::left(title) }
     }
 
-    /// Paths; cut at the start if there is no room, in a way that keeps different paths different.
+    /// A column of paths; they are cut at the start if there is no room, in a way that keeps
+    /// different paths different.
     pub(super) fn path(title: impl Into<String>) -> Self {
         Self { give: Give::Start, ..Self::left(title) }
     }
 
-    /// Sentences; for the last column.
+    /// A column of sentences; for the last column only.
     pub(super) fn words(title: impl Into<String>) -> Self {
         Self { give: Give::Wrap, ..Self::left(title) }
     }
@@ -108,7 +110,7 @@ impl Column {
         Self { rank, ..self }
     }
 
-    /// The width below which other columns are left out instead.
+    /// The column's width below which other columns are left out instead.
     fn least(&self, natural: usize) -> usize {
         match self.give {
             Give::Stiff => natural,
@@ -119,7 +121,7 @@ impl Column {
     }
 }
 
-/// Rows under titles.
+/// A table: rows under titles.
 #[derive(Debug)]
 pub(super) struct Table {
     indent: usize,
@@ -140,7 +142,7 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// Prints the table; with titles only if at least one column has one.
+    /// Prints the table; with titles only if at least one column has a title.
     pub(super) fn print(self, page: &mut Page) {
         if page.keeps_blocks() {
             return page.keep(Block::Table(self.without_width()));
@@ -156,7 +158,7 @@ impl Table {
         }
     }
 
-    /// All columns that have any content, without widths.
+    /// The table as all its columns that have any content, without widths.
     fn without_width(self) -> TextTable {
         let shown: Vec<usize> =
             (0..self.columns.len()).filter(|&at| self.has_content(at)).collect();
@@ -186,7 +188,7 @@ impl Table {
         rows
     }
 
-    /// The indexes of the columns that are shown, and their widths.
+    /// Computes which columns are shown, by index, and their widths.
     fn plan(&self, room: usize) -> Vec<(usize, usize)> {
         let natural: Vec<usize> = (0..self.columns.len()).map(|at| self.natural(at)).collect();
         let mut shown: Vec<usize> = (0..natural.len()).filter(|&at| self.has_content(at)).collect();
@@ -204,8 +206,8 @@ impl Table {
         widths
     }
 
-    /// Reduces the widths to `room`: first of names and paths, then of sentences, then of all of
-    /// these.
+    /// Reduces the widths of columns to `room` in total: first of names and paths, then of
+    /// sentences, then of all of these.
     fn shrink(&self, widths: &mut [(usize, usize)], room: usize) {
         let cut = |give: Give| matches!(give, Give::End | Give::Start);
         self.shrink_those(widths, room, cut, SHRUNK);
@@ -264,7 +266,7 @@ impl Table {
 }
 
 impl Column {
-    /// The part of a long name that is kept; `None` if this is no column of names.
+    /// The part of a long name that the column keeps; `None` if this is no column of names.
     fn keep(&self) -> Option<NamePart> {
         match self.give {
             Give::End => Some(NamePart::Start),
@@ -273,7 +275,7 @@ impl Column {
         }
     }
 
-    /// The text cut to the column's width, and the lines that follow below it.
+    /// A cell's text cut to the column's width, and the lines that follow below it.
     fn fit(&self, text: &str, width: usize) -> (String, Vec<String>) {
         match self.give {
             Give::Stiff => (text.to_owned(), Vec::new()),

@@ -27,7 +27,7 @@ pub(super) fn print(page: &mut Page, snapshot: &Snapshot) {
     pools(page, &snapshot.hugetlb);
 }
 
-/// The amount of each kind of memory that is in huge pages.
+/// Describes how much of each kind of memory is in huge pages.
 pub(super) fn in_use(memory: &Memory) -> String {
     let file = match (memory.cached.get(), memory.shmem.get()) {
         (Some(cached), Some(shmem)) => Some(cached.saturating_sub(shmem)),
@@ -84,7 +84,7 @@ fn pace(thread: &Khugepaged) -> Option<String> {
     Some(format!("looks at {} pages every {rest}", count(pages)))
 }
 
-/// Sizes that are allowed or were used.
+/// Prints the huge page sizes that are allowed or were used.
 fn sizes(page: &mut Page, sizes: &[ThpSize]) {
     let counters = ["in use", "made at fault", "fell back", "split"].map(Column::right);
     let mut columns = vec![Column::right("  size"), Column::left("anon"), Column::left("shmem")];
@@ -123,7 +123,8 @@ fn number(stats: &Counters, name: &str) -> Cell {
     cell_as(&stats.get(name), |number| count(*number))
 }
 
-/// Pools of preallocated huge pages; sizes without pages, or without known values, are left out.
+/// Prints the pools of preallocated huge pages; sizes without pages, or without known values, are
+/// left out.
 fn pools(page: &mut Page, pools: &[HugePool]) {
     let has_pages =
         |pool: &&HugePool| pool.total.get().map_or(pool.total.is_denied(), |pages| pages > 0);

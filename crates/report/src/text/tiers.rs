@@ -7,7 +7,7 @@ use super::kit::{Page, Role};
 use super::table::{Cell, Column, Table};
 use super::words::{format_reading, part_of, share};
 
-/// Number of cells of a bar: few, so that the text next to it fits into one line.
+/// Number of cells of a tier's bar: few, so that the text next to it fits into one line.
 const BAR: usize = 8;
 
 pub(super) fn print(page: &mut Page, snapshot: &Snapshot) {
@@ -55,7 +55,7 @@ fn row(order: u64, tier: &Tier, snapshot: &Snapshot) -> Vec<Cell> {
     ]
 }
 
-/// The path without `/dev/`.
+/// The path of a swap tier without `/dev/`.
 fn short(tier: &Tier) -> &str {
     let path = tier.path.as_str();
     path.strip_prefix("/dev/").unwrap_or(path)
@@ -76,8 +76,8 @@ fn kind(tier: &Tier, in_guest: bool) -> String {
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
-/// A virtual disk is reported as rotational unless the hypervisor says otherwise, so in a guest
-/// this is not evidence.
+/// The medium of a disk in a word. A virtual disk is reported as rotational unless the hypervisor
+/// says otherwise, so in a guest this is not evidence.
 fn medium(rotational: Option<bool>, in_guest: bool) -> Option<&'static str> {
     rotational.map(|spins| match (spins, in_guest) {
         (true, true) => "virtual",
@@ -100,7 +100,7 @@ fn note(tier: &Tier, snapshot: &Snapshot) -> String {
     notes.join(", ")
 }
 
-/// The zram or zmerge device of the tier.
+/// The zram or zmerge device of the swap tier.
 fn device<'a>(tier: &Tier, snapshot: &'a Snapshot) -> Option<&'a Zram> {
     snapshot.compressed().find(|zram| tier.kind.is_ram() && zram.name() == short(tier))
 }

@@ -21,7 +21,7 @@ pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
     page.prose(2, Role::Plain, &second(answer.findings, &snapshot.psi));
 }
 
-/// The text if not even the total memory is known.
+/// The text if the reading is unusable: not even the total memory is known.
 pub(super) fn unreadable(snapshot: &Snapshot) -> Option<String> {
     let total = &snapshot.memory.total;
     if total.value().is_some() {
@@ -38,7 +38,7 @@ pub(super) fn unreadable(snapshot: &Snapshot) -> Option<String> {
     Some(format!("The state of memory on this host could not be read{}.", why.unwrap_or_default()))
 }
 
-/// The colour of a level.
+/// The colour of a level of memory shortage.
 pub(super) fn role(level: Level) -> Role {
     match level {
         Level::Critical => Role::Critical,
@@ -48,7 +48,7 @@ pub(super) fn role(level: Level) -> Role {
     }
 }
 
-/// The number of findings, and what limits the diagnosis.
+/// The second line of the verdict: the number of findings, and what limits the diagnosis.
 fn second(findings: &[Finding], psi: &Psi) -> String {
     let mut sentences = vec![match findings.len() {
         0 => "No rule found anything to improve.".to_owned(),
@@ -60,8 +60,8 @@ fn second(findings: &[Finding], psi: &Psi) -> String {
     sentences.join(" ")
 }
 
-/// `3 findings: 1 critical, 1 warning and 1 worth knowing`, or `2 warnings` if all have the same
-/// severity.
+/// Counts findings by severity: `3 findings: 1 critical, 1 warning and 1 worth knowing`, or `2
+/// warnings` if all have the same severity.
 pub(super) fn count_findings(findings: &[Finding]) -> String {
     let of =
         |severity| findings.iter().filter(|finding| finding.severity == severity).count() as u64;

@@ -12,20 +12,20 @@ const NEEDS_ROOT: &str = "needs root";
 /// The text for a value that not even root could read.
 const REFUSED: &str = "refused";
 
-/// The priority of a planned swap area.
+/// Formats the priority of a planned swap area.
 pub(super) fn priority(priority: Option<i16>) -> String {
     priority.map_or("filled last".to_owned(), |priority| format!("priority {priority}"))
 }
 
-/// Why there is no value if the file does not exist.
+/// The reason why there is no value if the file does not exist.
 pub(super) const MISSING: &str = "no such file";
 
-/// A value, `–`, `needs root` or `refused`.
+/// Formats a Reading: a value, `–`, `needs root` or `refused`.
 pub(super) fn format_reading<T: Quantity>(reading: &Reading<T>) -> String {
     spell_reading(reading, Quantity::shown)
 }
 
-/// As [`shown`], with a spelling of the caller's choice.
+/// Formats a Reading as [`shown`] does, with a spelling of the caller's choice.
 pub(super) fn spell_reading<T>(reading: &Reading<T>, spell: impl FnOnce(&T) -> String) -> String {
     match &reading.outcome {
         Outcome::Value(value) => spell(value),
@@ -35,23 +35,23 @@ pub(super) fn spell_reading<T>(reading: &Reading<T>, spell: impl FnOnce(&T) -> S
     }
 }
 
-/// Whether the Reading was denied but root could read it.
+/// Whether the Reading was denied, but root could read the value.
 pub(super) fn root_helps<T>(reading: &Reading<T>) -> bool {
     matches!(&reading.outcome, Outcome::Denied(help) if help == AS_ROOT)
 }
 
-/// A Reading in a table; anything but a value is printed quietly.
+/// A table's cell with a Reading; anything but a value is printed quietly.
 pub(super) fn cell<T: Quantity>(reading: &Reading<T>) -> Cell {
     cell_as(reading, Quantity::shown)
 }
 
-/// As [`cell`], with a spelling of the caller's choice.
+/// A table's cell as [`cell`] makes it, with a spelling of the caller's choice.
 pub(super) fn cell_as<T>(reading: &Reading<T>, spell: impl FnOnce(&T) -> String) -> Cell {
     let role = if reading.value().is_some() { Role::Plain } else { Role::Quiet };
     Cell::new(role, spell_reading(reading, spell))
 }
 
-/// Why there is no value, in words; `None` if there is one or it was not read.
+/// Why a Reading has no value, in words; `None` if it has one or was not read.
 pub(super) fn lack<T>(reading: &Reading<T>) -> Option<String> {
     match &reading.outcome {
         Outcome::Value(_) => None,
@@ -73,17 +73,17 @@ pub(super) fn absence<T>(reading: &Reading<T>) -> Option<&str> {
     }
 }
 
-/// Whether it was read at all; the scope of a snapshot may leave values out.
+/// Whether the Reading was read at all; the scope of a snapshot may leave values out.
 pub(super) fn was_asked<T>(reading: &Reading<T>) -> bool {
     reading.value().is_some() || reading.is_denied() || !reading.source.path().is_empty()
 }
 
-/// [`Bytes::part_of`].
+/// Formats a part and the whole as [`Bytes::part_of`] does: with one unit if both have the same.
 pub(super) fn part_of(part: Bytes, whole: Bytes) -> String {
     part.part_of(whole)
 }
 
-/// A share in whole percent; never 0 % or 100 % unless it is exactly that.
+/// Formats a share in whole percent; never 0 % or 100 % unless it is exactly that.
 pub fn share(part: u64, whole: u64) -> Option<String> {
     if whole == 0 {
         return None;
@@ -96,14 +96,14 @@ pub fn share(part: u64, whole: u64) -> Option<String> {
     })
 }
 
-/// [`Percent::of_time`].
+/// Formats a share of time in percent, as [`Percent::of_time`] does.
 pub(super) fn describe_stall(percent: f64) -> String {
     Percent::new(percent).of_time()
 }
 
 pub(super) use pagewise_model::grouped as count;
 
-/// `1 warning`, `2 warnings`, `3 processes`.
+/// Formats a number with its noun in singular or plural: `1 warning`, `2 warnings`, `3 processes`.
 pub(super) fn plural(number: u64, noun: &str) -> String {
     let end = match number {
         1 => "",
@@ -115,17 +115,18 @@ pub(super) fn plural(number: u64, noun: &str) -> String {
 
 pub(super) use pagewise_model::duration::rough as seconds;
 
-/// `2.82 to 1`.
+/// Formats a compression ratio: `2.82 to 1`.
 pub(super) fn to_one(ratio: Ratio) -> String {
     format!("{:.2} to 1", ratio.get())
 }
 
-/// A number of pages as a size.
+/// Formats a number of pages as a size.
 pub(super) fn format_pages(pages: Pages, page_size: Bytes) -> String {
     pages.to_bytes(page_size).to_string()
 }
 
-/// A list in prose: `a, b and c`; a very long one is cut, with the number of the others.
+/// Joins words to a list as in a sentence: `a, b and c`; a very long list is cut, with the number
+/// of the others.
 pub(super) fn join_words(words: &[String]) -> String {
     const MOST: usize = 20;
     match words {

@@ -102,7 +102,7 @@ fn advice_cell(advice: &LimitAdvice) -> Cell {
     }
 }
 
-/// The selected cgroup in full.
+/// Prints the working set of the selected cgroup in full.
 pub(super) fn print(page: &mut Page, survey: &LimitSurvey) {
     let Some(group) = survey.groups.first() else {
         return page.prose(0, Role::Plain, "this memory cgroup is gone");
@@ -145,7 +145,7 @@ fn headline(group: &WorkingSet) -> (Role, String) {
     }
 }
 
-/// Every value with its file, or why there is none.
+/// Prints every value of the working set with its file, or why there is none.
 fn print_readings(page: &mut Page, group: &WorkingSet) {
     page.gap();
     let columns = vec![Column::left(""), Column::right(""), Column::path("")];
@@ -261,7 +261,7 @@ fn print_cost(page: &mut Page, cost: &WatchCost) {
     page.prose(2, Role::Quiet, &text);
 }
 
-/// Commands that the user may run; none of them was run.
+/// Prints commands that the user may run; none of them was run.
 fn print_commands(page: &mut Page, commands: &[String]) {
     page.gap();
     for (index, command) in commands.iter().enumerate() {

@@ -19,7 +19,7 @@ pub(super) fn print(page: &mut Page, snapshot: &Snapshot) {
     fragmentation(page, snapshot);
 }
 
-/// Zones without memory are left out.
+/// Whether a zone has memory; zones without any are left out.
 fn has_memory(zone: &Zone) -> bool {
     zone.managed_pages.get() != Some(Pages::new(0))
 }

@@ -36,7 +36,7 @@ fn section(page: &mut Page, driver: Driver, devices: &[Zram], page_size: Bytes) 
     }
 }
 
-/// A short explanation after the name of the driver.
+/// A short explanation of the driver, which follows its name.
 fn about(driver: Driver, nothing_set_up: bool) -> String {
     match driver {
         Driver::Zram if nothing_set_up => "compressed RAM as a block device".to_owned(),
@@ -68,7 +68,7 @@ fn table(devices: &[&Zram], page_size: Bytes) -> Table {
     table
 }
 
-/// The stored pages by size class; prints nothing if the kernel does not show that.
+/// Prints the stored pages by size class; nothing if the kernel does not show that.
 fn size_classes(page: &mut Page, zram: &Zram, page_size: Bytes) {
     let Some(classes) = zram.size_classes.value().filter(|all| !all.classes().is_empty()) else {
         return;
@@ -95,7 +95,7 @@ fn band_row(size: String, band: &SizeBand) -> Vec<Cell> {
     vec![size.into(), count(band.objects).into(), band.memory.to_string().into(), unused.into()]
 }
 
-/// Prints one value of a device.
+/// A function that makes the table's cell with one value of a device.
 type Measure = fn(&Zram, Bytes) -> Cell;
 
 fn measures() -> &'static [(&'static str, &'static str, Measure)] {
@@ -156,7 +156,7 @@ fn limit_in_words(limit: Bytes) -> String {
     if limit.get() == 0 { "none".to_owned() } else { limit.to_string() }
 }
 
-/// A number of pages, and its share of all stored pages.
+/// A table's cell with a number of pages, and its share of all stored pages.
 fn pages(pages: &Reading<Pages>, zram: &Zram, page_size: Bytes) -> Cell {
     cell_as(pages, |pages| {
         let size = pages.to_bytes(page_size);
@@ -188,7 +188,8 @@ fn of_merging(zram: &Zram, cell: impl FnOnce(&Merging) -> Cell) -> Cell {
     zram.merging.as_ref().map(cell).unwrap_or_default()
 }
 
-/// `request`, whether merging is limited to cgroups, and the progress of a running pass.
+/// A table's cell about merging: the mode (such as `request`), whether merging is limited to
+/// cgroups, and the progress of a running pass.
 fn mode(zram: &Zram) -> Cell {
     of_merging(zram, |merging| {
         let domain = if merging.is_within_cgroups() { ", within cgroups" } else { "" };
@@ -203,7 +204,8 @@ fn mode(zram: &Zram) -> Cell {
     })
 }
 
-/// `1.0 MiB, 1,000 pages/s`; empty if the module does not report it.
+/// A table's cell with the limits of a merge pass, its memory budget and its rate: `1.0 MiB, 1,000
+/// pages/s`; empty if the module does not report them.
 fn pass(merging: &Merging) -> Cell {
     let budget = merging.budget.get().map(|budget| budget.to_string());
     let rate = merging.rate.get().filter(|&rate| rate > 0);
@@ -218,7 +220,7 @@ fn found_cell(merging: &Merging) -> Cell {
     found.and_then(|(hits, all)| share(hits, all)).unwrap_or_default().into()
 }
 
-/// One device in one line.
+/// Describes one device in one line.
 pub(super) fn glance(zram: &Zram) -> String {
     let name = zram.name();
     if zram.initialised.get() == Some(false) {
@@ -248,7 +250,7 @@ pub(super) fn glance(zram: &Zram) -> String {
     )
 }
 
-/// `; merging inline, 8,192 pages merged save 10.2 MiB, 24 % of 33,000 found`
+/// Describes merging: `; merging inline, 8,192 pages merged save 10.2 MiB, 24 % of 33,000 found`.
 fn describe_merged(merging: &Merging) -> Option<String> {
     let mode = &merging.mode.value()?.active;
     let mut text = match merging.slots_left.get().filter(|&left| left > 0) {

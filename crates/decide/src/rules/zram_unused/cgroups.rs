@@ -11,7 +11,7 @@ use crate::proof::EvidenceList;
 use crate::text::{count_of, put, quoted, short_group, writes_and};
 
 /// Groups without swap explain an empty device if they hold at least this share of all anonymous
-/// memory: half of the memory that could be swapped is barred from it.
+/// memory, in percent: half of the memory that could be swapped is barred from it.
 const MOST_PERCENT: f64 = 50.0;
 /// Maximum number of groups listed as evidence.
 const NAMED: usize = 5;
@@ -53,7 +53,7 @@ fn is_barred(group: &Cgroup) -> bool {
     group.path.as_str() != "/" && (no_swap || group.swappiness.get() == Some(0))
 }
 
-/// Barred groups without their descendants, whose memory is included.
+/// The groups that are barred from swap, without their descendants, whose memory is included.
 fn outermost_barred(host: &Snapshot) -> Vec<&Cgroup> {
     let mut chosen: Vec<&Cgroup> = Vec::new();
     for group in host.cgroups.groups.iter().filter(|group| is_barred(group)) {
@@ -111,7 +111,7 @@ fn proof(proof: EvidenceList, group: &&Cgroup) -> EvidenceList {
         .named(&named("anon"), &group.anon)
 }
 
-/// The command that allows swap, if the file is known (version 2).
+/// The command that allows swap to a group, if the group's file is known (version 2).
 fn next(group: &Cgroup) -> Vec<String> {
     let path = group.swap_max.source.path();
     let look = "systemd-cgtop --order=memory --iterations=1".to_owned();

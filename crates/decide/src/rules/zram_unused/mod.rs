@@ -30,8 +30,8 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// Upper limit of the data in a device to which only `mkswap` wrote: one page, and no Linux page is
-/// larger.
+/// Upper limit of the data in a device to which nothing but `mkswap` wrote: one page, and no Linux
+/// page is larger.
 const SIGNATURE: Bytes = Bytes::new(64 << 10);
 
 /// The host, and the device that is not used.
@@ -39,12 +39,12 @@ const SIGNATURE: Bytes = Bytes::new(64 << 10);
 struct Case<'a> {
     interval: &'a Interval,
     device: &'a Zram,
-    /// Its swap tier, if it is one.
+    /// The device's swap tier, if it is used as swap.
     tier: Option<&'a Tier>,
 }
 
-/// The reasons why a device is not used, most fundamental first. Each returns `None` if it does not
-/// apply.
+/// Functions that find the reason why a device is not used, most fundamental first. Each returns
+/// `None` if its reason does not apply.
 const REASONS: [fn(Case<'_>) -> Option<Finding>; 5] =
     [not_swap::reason, priority::reason, swappiness::reason, cgroups::reason, never_short::reason];
 
@@ -98,7 +98,7 @@ fn readiness(device: &Zram) -> Option<Readiness> {
     })
 }
 
-/// Whether it is swap and stores data, or is used in a way that is unknown here.
+/// Whether the device is swap and stores data, or is used in a way that is unknown here.
 fn holds_data(host: &Snapshot, device: &Zram) -> bool {
     let stored = || device.mm_stat.original.get().is_none_or(|stored| stored > SIGNATURE);
     match device.used_as.value() {
@@ -116,7 +116,8 @@ fn swap_is_wanted(host: &Snapshot) -> bool {
     !host.tiers.is_empty() || pressure::level(&host.psi).is_some()
 }
 
-/// An unused device is a loss if pages are swapped to disk instead or if memory is short.
+/// The severity of an unused device: it is a loss if pages are swapped to disk instead or if memory
+/// is short.
 fn severity(host: &Snapshot) -> Severity {
     let elsewhere = tiers::held_on_disk(host) > Bytes::new(0);
     if elsewhere || pressure::level(&host.psi).is_some() {
@@ -126,12 +127,12 @@ fn severity(host: &Snapshot) -> Severity {
     }
 }
 
-/// Pages swapped out since boot.
+/// Number of pages swapped out since boot.
 fn pages_swapped_out(host: &Snapshot) -> Reading<u64> {
     host.vmstat.get("pswpout")
 }
 
-/// Evidence that the device stores nothing, from its tier if it is one.
+/// Evidence that the device stores nothing: from its swap tier if it is used as swap.
 fn holds_nothing(case: Case<'_>) -> EvidenceList {
     let proof = match case.tier {
         Some(tier) => EvidenceList::new().named("used", &tier.used),
@@ -140,7 +141,7 @@ fn holds_nothing(case: Case<'_>) -> EvidenceList {
     proof.named("slot table", &case.device.slot_table)
 }
 
-/// The evidence, with the disk tiers that are in use.
+/// The evidence so far, with the disk tiers that are in use.
 fn with_disk(proof: EvidenceList, host: &Snapshot) -> Vec<Evidence> {
     let used =
         |proof: EvidenceList, tier: &Tier| proof.named(&format!("{} used", tier.path), &tier.used);

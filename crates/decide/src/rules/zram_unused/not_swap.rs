@@ -8,11 +8,11 @@ use crate::commands;
 use crate::proof::EvidenceList;
 use crate::text::writes;
 
-/// Higher than the priorities that the kernel assigns (negative numbers), so that it is filled
-/// before any disk.
+/// Priority of a new zram swap area: higher than the priorities that the kernel assigns (negative
+/// numbers), so that it is filled before any disk.
 const PRIORITY: i32 = 100;
 
-/// The texts that differ between the three steps.
+/// The texts that differ between the three steps of setting up zram as swap.
 struct Step {
     title: &'static str,
     what: String,
@@ -65,8 +65,8 @@ fn no_size(host: &Snapshot, device: &Zram) -> Option<Step> {
     })
 }
 
-/// Evidence of its size, of its use, and that it stores nothing; the last two may have the same
-/// source.
+/// Evidence of a device's size, of its use, and that it stores nothing; the last two may have the
+/// same source.
 fn sized_and_empty(case: Case<'_>) -> EvidenceList {
     let (device, proof) = (case.device, EvidenceList::new().value(&case.device.disksize));
     let proof = if device.used_as.source == device.mm_stat.original.source {

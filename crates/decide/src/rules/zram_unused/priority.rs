@@ -55,7 +55,7 @@ fn severity(host: &Snapshot, on_disk: Bytes) -> Severity {
     }
 }
 
-/// The device is empty, so swapoff and swapon move no data.
+/// Commands that raise the priority of the device. It is empty, so swapoff and swapon move no data.
 fn next(name: &str, above: i32) -> Vec<String> {
     let look = "swapon --show=NAME,TYPE,SIZE,USED,PRIO".to_owned();
     // 32767 is the maximum priority of swapon

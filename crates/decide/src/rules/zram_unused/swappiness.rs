@@ -20,7 +20,8 @@ use crate::text::writes;
 /// with the lists of this machine, and that with lists of equal length, which depends on the
 /// setting only. On a host with hardly any anonymous memory the first is small at any swappiness.
 const LOSES_PERCENT: f64 = 5.0;
-/// For multi-gen LRU 0 means never and 1 means files first; larger values are weighted by refaults.
+/// Swappiness up to which it counts as low with multi-gen LRU: 0 means never and 1 means files
+/// first; larger values are weighted by refaults.
 const GENERATIONS_LOW: u64 = 1;
 
 pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
@@ -61,13 +62,13 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
     })
 }
 
-/// Whether reclaim has ever scanned pages, or has to now.
+/// Whether reclaim has scanned pages since boot, or has to now.
 fn was_short(host: &Snapshot) -> bool {
     let scanned = reclaim::scanned_pages(host).is_some_and(|scanned| scanned.count > 0);
     scanned || zones::all_above_low(host) == Some(false)
 }
 
-/// What the setting does here; `None` if it is not low.
+/// Explains what the setting of swappiness does on this host; `None` if it is not low.
 fn explain_swappiness(host: &Snapshot, swappiness: Setting<'_>) -> Option<String> {
     let value = swappiness.value;
     match lru(host) {
@@ -104,13 +105,14 @@ fn explain_swappiness(host: &Snapshot, swappiness: Setting<'_>) -> Option<String
 enum Lru {
     /// Active and inactive lists, weighted by swappiness.
     Classic,
-    /// Multi-gen LRU is on: the formula above does not apply.
+    /// Multi-gen LRU is on: the formula for the classic lists does not apply.
     Generations,
-    /// Not read, or denied.
+    /// Which lists are in use is unknown: the file was not read, or access was denied.
     Unknown,
 }
 
-/// Which of the two is in use. A kernel without the file has only the classic lists.
+/// Which page lists are in use: multi-gen LRU or the classic ones. A kernel without the file has
+/// only the classic lists.
 fn lru(host: &Snapshot) -> Lru {
     let enabled = &host.mglru.enabled;
     match host.mglru.is_on() {
@@ -121,7 +123,7 @@ fn lru(host: &Snapshot) -> Lru {
     }
 }
 
-/// The lists that classic reclaim chooses from.
+/// The sizes of the lists that classic reclaim chooses from: anonymous and file pages.
 #[derive(Debug, Clone, Copy)]
 struct Lists {
     anon: Bytes,
@@ -138,7 +140,7 @@ fn lists(host: &Snapshot) -> Option<Lists> {
 }
 
 impl Lists {
-    /// Share of scanning, in percent, for anonymous pages if both costs are equal; `None` if both
+    /// Share of scanning for anonymous pages, in percent, if both costs are equal; `None` if both
     /// lists are empty.
     fn anon_percent(self, swappiness: u64) -> Option<f64> {
         let swappiness = swappiness.min(200) as f64;

@@ -72,7 +72,7 @@ fn sum(course: &Course) -> f64 {
     course.iteration_seconds.iter().sum()
 }
 
-/// Iterations from 1, with the logarithms of their durations.
+/// The points of a line: iterations from 1, with the logarithms of their durations.
 fn line_of(course: &Course) -> Vec<Point> {
     let logs = course.iteration_seconds.iter().enumerate();
     let point = |(at, seconds): (usize, &f64)| (at as f64 + 1.0, seconds.max(1e-9).log10());

@@ -18,7 +18,8 @@ struct Row<'a> {
     ends: Ends<f64>,
 }
 
-/// One row for each metric of an arm; `None` if no metric has an interval that can be judged.
+/// A chart with one row for each metric of an arm; `None` if no metric has an interval that can be
+/// judged.
 pub fn intervals(trial: &Trial, arm: &str) -> Option<String> {
     // a metric that grew a hundredfold must not compress the others to a line
     let far = |value: f64| percent(value).clamp(-100.0, 200.0);

@@ -52,7 +52,7 @@ fn of_arm(trial: &Trial, other: &ArmPair<'_>, runs: &[TrialRun]) -> Option<Strin
     })
 }
 
-/// The pairs in which both runs succeeded.
+/// The change from the first arm in each pair in which both runs succeeded, as points of a chart.
 fn changes(trial: &Trial, arm: &str, metric: &TrialMetric, runs: &[TrialRun]) -> Vec<Point> {
     let first = trial.arms.first().map_or("a", |arm| &arm.name);
     let value = |pair: u32, arm: &str| {

@@ -7,7 +7,8 @@ use plotters::prelude::*;
 use super::super::plane::{Axes, Axis, HEIGHT, Point, Scale, draw, moment, room};
 use super::arms::{colour, names, with_unit};
 
-/// The primary metric of each run. Warm-up runs and failed runs are drawn as unfilled points.
+/// A chart of the primary metric in each run. Warm-up runs and failed runs are drawn as unfilled
+/// points.
 ///
 /// If the arms are far apart, the axis is logarithmic.
 pub fn runs(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
@@ -45,7 +46,7 @@ pub fn runs(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
     })
 }
 
-/// Whether the values are too far apart for a linear axis.
+/// Whether values are too far apart for a linear axis.
 fn is_far(values: &[f64]) -> bool {
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
     let most = values.iter().copied().fold(0.0, f64::max);

@@ -8,7 +8,7 @@ use pagewise_model::{Name, Refusal};
 use pagewise_observe::UserFile;
 use serde_json::Value;
 
-/// Maximum size in bytes; a plan that writes two hundred files has half of it.
+/// Maximum size of a plan's document in bytes; a plan that writes two hundred files has half of it.
 const LONGEST: u64 = 16 << 20;
 const SCHEMA: &str = "pagewise/plan/1";
 

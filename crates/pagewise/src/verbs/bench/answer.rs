@@ -53,8 +53,8 @@ fn input(measured: &BenchResults, drawn: &Drawn) -> BenchInput {
     }
 }
 
-/// With five pairs or fewer, the 95 % confidence interval of the signed-rank test always contains
-/// zero.
+/// Minimum number of rounds for a verdict: with five pairs or fewer, the 95 % confidence interval
+/// of the signed-rank test always contains zero.
 const ROUNDS_TO_TELL: usize = 6;
 
 fn short_of_rounds(block: &Bench) -> String {

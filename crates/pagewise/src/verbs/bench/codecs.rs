@@ -43,7 +43,7 @@ pub(super) fn measure(
     Ok(BenchResults { layer: BenchLayer::Codecs, block, swap: Vec::new(), not_measured, notes })
 }
 
-/// The requested algorithms, or else all that a library exists for.
+/// The requested compression algorithms, or else all that a library exists for.
 fn candidates(setting: &Setting<'_>) -> Vec<Compressor> {
     let all = DEFAULTS.into_iter().filter(|one| Packer::new(*one).is_some());
     if setting.args.algorithm.is_empty() {
@@ -91,8 +91,8 @@ fn lock<T>(what: &Mutex<T>) -> io::Result<MutexGuard<'_, T>> {
 }
 
 impl Packed {
-    /// A store over these slots with a compressor of its own; `None` if no library exists for the
-    /// algorithm.
+    /// A store for compressed pages in these slots, with a compressor of its own; `None` if no
+    /// library exists for the algorithm.
     fn new(algorithm: Algorithm, page: usize, slots: Arc<[Mutex<Vec<u8>>]>) -> Option<Self> {
         Some(Self { algorithm, page, slots, packer: Mutex::new(Packer::new(algorithm)?) })
     }

@@ -77,7 +77,8 @@ fn measure_with(
     Ok(measured)
 }
 
-/// A folder is written to; a device or a file is only read.
+/// What is measured as the disk at this path: a folder is written to; a device or a file is only
+/// read.
 fn disk(path: std::path::PathBuf) -> Disk {
     if path.is_dir() { Disk::Write(path) } else { Disk::Read(path) }
 }
@@ -117,7 +118,8 @@ fn has_levels(number: u32) -> bool {
     Path::new(&format!("/sys/block/zram{number}/algorithm_params")).exists()
 }
 
-/// The levels that users most often ask about, of the algorithms that this kernel offers.
+/// The compression levels that users most often ask about, of the algorithms that this kernel
+/// offers.
 fn levels(offered: &[Compressor]) -> Vec<Compressor> {
     const LEVELS: [(&str, i32); 4] = [("zstd", 1), ("zstd", 9), ("lz4hc", 4), ("deflate", 1)];
     let offers = |name: &str| offered.iter().any(|one| one.algorithm.as_str() == name);

@@ -16,8 +16,8 @@ use pagewise_lab::redaction::Redaction;
 pub(super) struct Folder(PathBuf, Redaction);
 
 impl Folder {
-    /// Creates the folder before anything is measured, so that an unusable path is reported at
-    /// once.
+    /// Creates the folder of evidence before anything is measured, so that an unusable path is
+    /// reported at once.
     pub(super) fn new(path: &Path, redaction: Redaction) -> anyhow::Result<Self> {
         output::empty_folder(path)?;
         Ok(Self(path.to_owned(), redaction))
@@ -43,7 +43,7 @@ impl Folder {
     }
 }
 
-/// One line for each round of each cell.
+/// Text with one line for each round of each measured cell.
 fn rounds(measured: &BenchResults) -> String {
     let lines = measured.block.cells.iter().flat_map(|cell| {
         let who = label(&measured.block.entrants[cell.contestant]);

@@ -42,7 +42,7 @@ pub(super) fn run(global: &Global, args: &Bench, started: CostMeter) -> anyhow::
     Ok(if benchmark.stopped { Outcome::Status(exit::STOPPED) } else { Outcome::Done })
 }
 
-/// The files that the user asked for.
+/// The files that the user asked `bench` to write.
 struct Outputs {
     page: Option<NewPage>,
     evidence: Option<evidence::Folder>,
@@ -70,7 +70,7 @@ impl Outputs {
     }
 }
 
-/// Draws the pages, says how long the measurement will take, and measures.
+/// Draws the pages to measure with, says how long the measurement will take, and measures.
 fn draw_and_measure(setting: &Setting<'_>) -> anyhow::Result<(pages::Drawn, BenchResults)> {
     let Setting { global, args, host, snapshot, stop } = *setting;
     let drawn = pages::draw(global, args, host, snapshot, stop)?;
@@ -81,7 +81,7 @@ fn draw_and_measure(setting: &Setting<'_>) -> anyhow::Result<(pages::Drawn, Benc
     Ok((drawn, measured))
 }
 
-/// Processes are read only if the pages are sampled from processes.
+/// What to read of the host: processes only if the pages are sampled from processes.
 fn scope(args: &Bench) -> Scope {
     let source = &args.source;
     let named = [&source.file, &source.device, &source.core];
@@ -92,7 +92,7 @@ fn scope(args: &Bench) -> Scope {
     }
 }
 
-/// What every measurement needs.
+/// What every measurement of `bench` needs.
 #[derive(Clone, Copy)]
 struct Setting<'a> {
     global: &'a Global,
@@ -102,11 +102,12 @@ struct Setting<'a> {
     stop: &'a Stop,
 }
 
-/// The results of all measurements.
+/// The results of all measurements of `bench`.
 struct BenchResults {
     layer: pagewise_model::BenchLayer,
     block: pagewise_bench::block::Bench,
-    /// First all algorithms with one kind of memory, then one algorithm with all kinds.
+    /// Results of swap: first all algorithms with one kind of memory, then one algorithm with all
+    /// kinds.
     swap: Vec<pagewise_bench::faults::FaultResults>,
     not_measured: Vec<pagewise_model::Refusal>,
     notes: Vec<String>,

@@ -15,7 +15,7 @@ use pagewise_terminal::progress::PageBar;
 use crate::cli::Bench;
 use crate::verbs::scan::target;
 
-/// The pages, and their source.
+/// The pages to measure with, and where they come from.
 pub(super) struct Drawn {
     pub(super) pages: Pages,
     pub(super) name: String,
@@ -23,7 +23,8 @@ pub(super) struct Drawn {
     pub(super) notes: Vec<String>,
 }
 
-/// The minimum number of pages: they fill a request of 32 KiB twice (with pages of 4 KiB).
+/// The minimum number of pages to measure with: they fill a request of 32 KiB twice (with pages of
+/// 4 KiB).
 const FEWEST: usize = 16;
 
 pub(super) fn draw(
@@ -53,8 +54,8 @@ pub(super) fn draw(
     ))
 }
 
-/// The size of the sample. Filling a device takes time, whatever the time limit is: the default
-/// size fills one within a few seconds.
+/// The maximum size of the sample. Filling a device takes time, whatever the time limit is: the
+/// default size fills one within a few seconds.
 fn max_size(args: &Bench) -> Bytes {
     let usual = if args.quick { 64 << 20 } else { 256 << 20 };
     args.size.unwrap_or(Bytes::new(usual))
@@ -105,7 +106,7 @@ fn sample_pages(
     Ok(drawn)
 }
 
-/// The name of the only part, or the number of parts.
+/// The name of the sample: that of its only part, or the number of parts.
 fn name(sample: &Sample) -> String {
     match sample.parts.as_slice() {
         [one] => match one.pid {
@@ -116,7 +117,7 @@ fn name(sample: &Sample) -> String {
     }
 }
 
-/// A note if the file ends within a page.
+/// A note if the file with the pages ends within a page.
 fn cut_file(args: &Bench) -> Option<String> {
     let path = args.source.file.as_ref()?;
     let page = rustix::param::page_size() as u64;

@@ -123,7 +123,7 @@ fn missing(trouble: &Unmeasured) -> Refusal {
     Refusal::new(format!("swap with {}", trouble.what), format!("{}{times}", trouble.why))
 }
 
-/// Why swap is measured with other pages than the named ones.
+/// The note why swap is measured with other pages than the named ones.
 const STANDS_IN: &str = "swap is measured with synthetic pages that compress as well as the named pages, because the kernel could \
      swap the named pages to";
 const OTHER_SWAP: &str = "other swap, which is in use and may be on a disk";
@@ -148,7 +148,7 @@ fn write_stand_in(pages: &StandIn, count: usize) -> anyhow::Result<File> {
     Ok(file)
 }
 
-/// The first pages, in an anonymous file (memfd) that vanishes with this process.
+/// Writes the first pages into an anonymous file (memfd) that vanishes with this process.
 fn write_pages(drawn: &Drawn, pages: usize) -> anyhow::Result<File> {
     let bytes = drawn.pages.bytes();
     let requested = pages.saturating_mul(rustix::param::page_size()).min(bytes.len());
@@ -174,7 +174,7 @@ fn ratio(measured: &BenchResults) -> Option<f64> {
     })
 }
 
-/// The winner of the balanced goal, or else the first algorithm.
+/// The algorithm that wins the balanced goal, or else the first of `devices`.
 fn best_device(measured: &BenchResults, devices: &[Compressor]) -> Option<Compressor> {
     let balanced = pagewise_bench::picks::picks(&measured.block).balanced;
     let is_best =
@@ -206,7 +206,8 @@ fn every_algorithm(
 /// Maximum bytes that swap writes to the disk; the block layer writes at most as much again.
 const WEAR: usize = 256 << 20;
 
-/// Pages per round: each round writes the file anew.
+/// Number of pages to measure with in each round: few if there are many rounds, because each round
+/// writes the file anew.
 fn file_pages(rounds: u32) -> usize {
     WEAR / rustix::param::page_size() / usize::try_from(rounds).unwrap_or(usize::MAX).max(1)
 }

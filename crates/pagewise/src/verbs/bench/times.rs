@@ -7,29 +7,29 @@ use pagewise_model::Bytes;
 
 use crate::cli::Bench;
 
-/// Time limits and numbers of rounds.
+/// Time limits and numbers of rounds of the measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Times {
-    /// Time limit for the block layer, including filling the devices.
+    /// Time limit for the measurement of the block layer, including filling the devices.
     pub(super) block: Duration,
     /// Rounds at the block layer. Seven are the fewest that still show a difference if three in a
     /// row occur by chance.
     pub(super) block_rounds: u32,
-    /// Time limit for swap with every algorithm, and again for one algorithm with every kind of
-    /// memory.
+    /// Time limit for measuring swap with every algorithm, and again for one algorithm with every
+    /// kind of memory.
     pub(super) swap: Duration,
-    /// Rounds of each part of swap.
+    /// Rounds of each part of the swap measurement.
     pub(super) swap_rounds: u32,
     /// Pages in one measurement of swap.
     pub(super) swap_pages: usize,
-    /// Request sizes in KiB: each adds a cell to every round.
+    /// Sizes of block requests in KiB: each adds a cell to every round.
     block_kib: &'static [u64],
-    /// Seconds that everything takes on an otherwise idle machine.
+    /// Seconds that all measurements take on an otherwise idle machine.
     seconds: u64,
 }
 
 const ALL: &[u64] = &[4, 8, 16, 32];
-/// The smallest and the largest size: the goals are computed from these.
+/// The smallest and the largest size of block requests in KiB: the goals are computed from these.
 const ENDS: &[u64] = &[4, 32];
 
 const QUICK: Times = Times {
@@ -79,7 +79,7 @@ impl Times {
         }
     }
 
-    /// Request sizes.
+    /// Sizes of block requests.
     pub(super) fn blocks(&self) -> Vec<Bytes> {
         self.block_kib.iter().map(|kib| Bytes::new(kib << 10)).collect()
     }

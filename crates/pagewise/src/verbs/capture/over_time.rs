@@ -19,11 +19,12 @@ use pagewise_terminal::{Global, Outcome, output};
 
 use crate::cli;
 
-/// The minimum of `--every`: a reading of many processes takes a good part of a second.
+/// The minimum of `--every`, the time between readings: a reading of many processes takes a good
+/// part of a second.
 const SHORTEST: Duration = Duration::from_secs(1);
-/// The maximum number of readings: one day at 10 s.
+/// The maximum number of readings in a recording: one day at 10 s.
 const MOST_READINGS: u32 = 8_640;
-/// The longest sleep, so that Ctrl-C is noticed in time.
+/// The longest sleep between two readings, so that Ctrl-C is noticed in time.
 const NOTICED: Duration = Duration::from_millis(200);
 
 pub(super) fn run(
@@ -83,12 +84,12 @@ fn read() -> anyhow::Result<Tape> {
     Ok(tape)
 }
 
-/// Why the recording ended.
+/// Why a recording over time ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ended {
     /// The time given with `--for` is over.
     Whole,
-    /// Ctrl-C.
+    /// The user pressed Ctrl-C.
     Stopped,
     /// One more reading would make the recording larger than pagewise can open.
     Full,
@@ -154,9 +155,9 @@ impl Readings<'_> {
 struct GrowingFile {
     path: PathBuf,
     stream: Stream<'static>,
-    /// A second handle of the file, to read and to set its length.
+    /// A second handle of the recording's file, to read and to set its length.
     file: File,
-    /// The file's length after the last complete reading.
+    /// The length in bytes of the recording's file after the last complete reading.
     whole: u64,
     readings: u32,
 }

@@ -10,8 +10,8 @@
 use clap::Command;
 use clap_complete::Shell;
 
-/// The script, generated from `command`, with the names added; scripts of other shells are returned
-/// unchanged.
+/// The completion script, generated from `command`, with the names added; scripts of other shells
+/// are returned unchanged.
 pub(super) fn with_names(shell: Shell, script: String, command: &Command) -> String {
     match shell {
         Shell::Bash => bash(&script),
@@ -21,8 +21,8 @@ pub(super) fn with_names(shell: Shell, script: String, command: &Command) -> Str
     }
 }
 
-/// Wraps the generated function: names are completed here, everything else by the generated
-/// function.
+/// The script of completions for bash: wraps the generated function, so that names are completed
+/// here and everything else by the generated function.
 fn bash(script: &str) -> String {
     let script = script.replace("complete -F _pagewise ", "complete -F _pagewise_named ");
     format!("{BASH}\n{script}")
@@ -68,7 +68,8 @@ _pagewise_named() {
 }
 "#;
 
-/// In zsh, a value is completed by the function that follows its name in the script.
+/// Adds names to the script for zsh, in which a value is completed by the function that follows its
+/// name.
 fn zsh(script: &str) -> String {
     let script = script
         .replace(":PID:_default", ":PID:_pagewise_pids")

@@ -66,7 +66,7 @@ fn verify(
     Ok(if differs { Outcome::Findings } else { Outcome::Done })
 }
 
-/// Maximum number of files that are named.
+/// Maximum number of cached files that are named.
 const SHOWN: usize = 5;
 
 fn verdict_line(verdict: &Verdict) -> String {

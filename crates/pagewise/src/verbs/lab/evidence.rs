@@ -23,10 +23,10 @@ use pagewise_terminal::output;
 pub(crate) struct Folder {
     path: PathBuf,
     runs: File,
-    /// Length in bytes of the complete lines in it.
+    /// Number of bytes in the file of runs that are complete lines.
     whole: u64,
     redaction: Redaction,
-    /// The first write error.
+    /// The first error when writing to the folder.
     failed: Option<std::io::Error>,
 }
 
@@ -34,8 +34,8 @@ const IF_CUT_SHORT: &str = "free some space and run it again, or let --evidence 
                             `pagewise lab replay` judges the runs that are in the folder";
 
 impl Folder {
-    /// Makes and checks the folder before anything is run. `source` is the origin of the
-    /// experiment.
+    /// Makes and checks the folder of evidence before anything is run. `source` is the origin of
+    /// the experiment.
     pub(crate) fn new(
         path: &Path,
         experiment: &Experiment,

@@ -154,11 +154,11 @@ impl Boots {
     }
 }
 
-/// What each boot uses.
+/// The machine that each boot uses.
 enum Machine<'a> {
-    /// A new guest.
+    /// A new guest for each boot.
     New,
-    /// The same guest, with its root disk.
+    /// The same guest for all boots, with its root disk.
     Installed(Box<InstalledGuest<'a>>),
 }
 
@@ -238,8 +238,9 @@ impl Passed {
         self.write(stream, shown.as_bytes())
     }
 
-    /// With --json, standard output has the document only, so the command's output goes to standard
-    /// error. If the reader of standard output is gone, the rest is discarded.
+    /// Passes on the command's output. With --json, standard output has the document only, so the
+    /// command's output goes to standard error. If the reader of standard output is gone, the rest
+    /// is discarded.
     fn write(&self, stream: Stream, bytes: &[u8]) -> Printed {
         if let (Stream::Out, false) = (stream, self.json) {
             return output::write_out(bytes).unwrap_or(Printed::Cut);
@@ -295,7 +296,7 @@ fn report_runs(global: &Global, kernel: &Kernel, runs: &[Run]) -> anyhow::Result
     Ok(())
 }
 
-/// The lines about one boot of a root disk.
+/// The lines of the report about one boot of a root disk.
 fn boot_lines(global: &Global, kernel: &Kernel, run: &Run, disk: &DiskAfter) -> Vec<String> {
     let mut lines: Vec<String> =
         disk.repairs.iter().map(|line| format!("root disk repaired at start: {line}")).collect();
@@ -335,7 +336,7 @@ fn run_lines(global: &Global, kernel: &Kernel, run: &Run) -> Vec<String> {
     lines
 }
 
-/// Outcomes that need no explanation from the kernel's log.
+/// Whether a guest's outcome needs no explanation from the kernel's log.
 fn is_expected(outcome: &qemu::Outcome) -> bool {
     use qemu::Outcome::{PowerLost, Restarted, Stopped};
     matches!(outcome, PowerLost | Restarted | Stopped)

@@ -24,7 +24,7 @@ use super::refusal;
 use crate::cli::lab::LabRun;
 use crate::host_loans::HostLoans;
 
-/// What is needed to run cells.
+/// What is needed to run the cells of an experiment.
 pub(super) struct Machines<'a> {
     global: &'a Global,
     host: &'a Snapshot,
@@ -35,26 +35,26 @@ pub(super) struct Machines<'a> {
     now: bool,
 }
 
-/// The result of a cell.
+/// The result of running a cell of an experiment.
 pub(super) struct CellOutcome {
     /// The experiment with the clock by which it was measured.
     pub(super) experiment: Experiment,
     pub(super) runs: Vec<TrialRun>,
-    /// The machine on which it ran.
+    /// The facts about the machine on which the cell ran.
     pub(super) snapshot: Snapshot,
-    /// What ended it early, if anything did.
+    /// What ended the cell early, if anything did.
     pub(super) trouble: Option<Refusal>,
-    /// Whether the user stopped it.
+    /// Whether the user stopped the cell.
     pub(super) stopped: bool,
     /// Whether everything borrowed from this host was returned.
     pub(super) is_all_back: bool,
-    /// The folder with the runs, if evidence was requested.
+    /// The folder with the cell's runs, if evidence was requested.
     pub(super) evidence: Option<Folder>,
     on_host: bool,
 }
 
 impl CellOutcome {
-    /// Whether there are results to show.
+    /// Whether the cell has results to show.
     pub(super) fn has_pairs(&self) -> bool {
         self.runs.iter().any(|run| run.pair.is_some())
     }
@@ -73,7 +73,7 @@ pub(super) struct EvidencePlan<'a> {
     pub(super) folder: Option<&'a Path>,
     /// The origin of the experiment.
     pub(super) source: Value,
-    /// Whether it keeps the host name and command lines.
+    /// Whether the evidence keeps the host name and command lines.
     pub(super) keeps_names: bool,
 }
 
@@ -231,7 +231,7 @@ struct RunRecorder<'a> {
     bar: Measuring,
     global: &'a Global,
     cell: &'a Cell,
-    /// `None` until the folder is made, or if none was requested.
+    /// The folder of evidence; `None` until it is made, or if none was requested.
     evidence: Option<Folder>,
 }
 
@@ -265,7 +265,7 @@ impl<'a> RunRecorder<'a> {
         }
     }
 
-    /// Removes the progress bar.
+    /// Removes the progress bar, and returns the folder of evidence.
     fn finish(self) -> Option<Folder> {
         self.evidence
     }

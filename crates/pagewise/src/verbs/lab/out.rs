@@ -12,21 +12,21 @@ use std::path::{Component, Path, PathBuf};
 use anyhow::{Context, bail};
 use pagewise_terminal::output;
 
-/// Maximum number of bytes from one guest.
+/// Maximum number of bytes of files from one guest.
 const MOST: u64 = 1 << 30;
-/// Maximum number of files.
+/// Maximum number of files that a guest may send.
 const MOST_FILES: usize = 10_000;
 
 /// Files from a guest, each written as its pieces arrive.
 #[derive(Debug, Default)]
 pub(super) struct OutputFiles {
-    /// The destination; `None`: nothing is stored.
+    /// The folder to store the files in; `None`: nothing is stored.
     folder: Option<PathBuf>,
     /// The file whose pieces are arriving.
     current: Option<(String, File)>,
     files: usize,
     size: u64,
-    /// The first error.
+    /// The first error when writing the files.
     failed: Option<anyhow::Error>,
 }
 
@@ -63,7 +63,7 @@ impl OutputFiles {
         file.write_all(bytes).map_err(|error| output::given_up(&whole, &error).context(shown()))
     }
 
-    /// The number of files, or the first error.
+    /// Ends storing files, and returns their number or the first error.
     pub(super) fn finish(self) -> anyhow::Result<usize> {
         match self.failed {
             Some(error) => Err(error),
@@ -72,7 +72,7 @@ impl OutputFiles {
     }
 }
 
-/// Refuses an existing file before anything is run.
+/// Refuses to write to an existing file, before anything is run.
 pub(super) fn refuse_existing(path: &Path) -> anyhow::Result<()> {
     if path.symlink_metadata().is_ok() {
         let what = format!("{}: expected no file of that name, found one", path.display());

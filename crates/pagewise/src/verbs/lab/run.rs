@@ -68,7 +68,7 @@ struct Done {
     preview: bool,
     outcome: CellOutcome,
     trial: Trial,
-    /// Whether the evidence is incomplete.
+    /// Whether the evidence of the cell is incomplete.
     unkept: bool,
 }
 
@@ -136,7 +136,8 @@ fn source(file: &File) -> Value {
     json!({ "experiment": file.name, "place": file.place(), "text": file.text, "command_line": line })
 }
 
-/// The folder of each cell. For several cells an index is written before any of them runs.
+/// The folder for the evidence of each cell. For several cells an index is written before any of
+/// them runs.
 fn folders(
     folder: Option<&Path>,
     file: &File,

@@ -10,7 +10,7 @@ use clap::{Arg, Command};
 
 type Words = [(&'static str, &'static str)];
 
-/// Kernels of Debian suites.
+/// Names of Debian suites whose kernels a guest can boot.
 const KERNELS: &Words = &[
     ("bookworm", "cloud kernel of Debian 12"),
     ("bookworm/generic", "generic kernel of Debian 12"),
@@ -27,7 +27,7 @@ const USERLANDS: &Words = &[
 ];
 const BUSYBOX: &Words = &[("minimal", "busybox")];
 
-/// The parser of `--kernel`.
+/// The parser of `--kernel`, which completes names of kernels.
 pub(crate) fn kernel<T: FromStr + Send + Sync + Clone + 'static>()
 -> impl TypedValueParser<Value = T>
 where
@@ -36,7 +36,7 @@ where
     Suggested { words: [KERNELS, HOST], parse: |text: &str| text.parse() }
 }
 
-/// The parser of `--userland`.
+/// The parser of `--userland`, which completes names of userlands.
 pub(crate) fn userland() -> impl TypedValueParser<Value = pagewise_guest::userland::Userland> {
     Suggested { words: [BUSYBOX, USERLANDS], parse: |text: &str| text.parse() }
 }

@@ -40,7 +40,7 @@ pub(super) fn run<P: Parser>(global: &Global, args: &args::Workload) -> anyhow::
     Ok(Outcome::Done)
 }
 
-/// Prints a mark, and gives the conductor that waits for it time to act.
+/// Prints a mark of the workload's progress, and gives the conductor that waits for it time to act.
 fn print_mark(watched: bool, line: &str) {
     if !watched {
         // if the reader is gone, printing the result will fail too, and that is reported
@@ -56,7 +56,7 @@ fn requested_workload(args: &args::Workload) -> Result<Workload, workload::Error
     }
 }
 
-/// A line for each value, and the course.
+/// The result of a workload as text: a line for each value, and the course.
 fn table(summary: &WorkloadSummary) -> String {
     let known = SAID.iter().filter_map(|known| Some((known, summary.values.get(known.name)?)));
     let lines = known.map(|(known, value)| {
@@ -82,7 +82,8 @@ fn number(value: f64, unit: &str) -> String {
     }
 }
 
-/// A conductor on the same CPU wakes up and stops this process within this time.
+/// How long a mark waits: a conductor on the same CPU wakes up and stops this process within this
+/// time.
 const MARKED: Duration = Duration::from_millis(20);
 
 #[cfg(test)]

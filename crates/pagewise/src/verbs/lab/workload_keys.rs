@@ -3,7 +3,7 @@
 
 use pagewise_workload::{KINDS, Workload};
 
-/// A paragraph for each kind of workload: its keys with their defaults.
+/// A paragraph of help for each kind of workload: its keys with their defaults.
 pub(crate) fn workload_keys() -> String {
     let of = |kind: &str| {
         let keys = Workload::keys(kind).into_iter().map(|(key, value)| format!("{key}={value}"));

@@ -21,13 +21,14 @@ use pagewise_terminal::Global;
 use pagewise_terminal::interrupt;
 use pagewise_terminal::progress::Spinner;
 
-/// Maximum number of watched processes; the largest are chosen.
+/// Maximum number of processes of a cgroup whose accessed bits are watched; the largest are chosen.
 const MOST: usize = 1000;
-/// Time limit for clearing, and again for reading, all processes.
+/// Time limit for clearing the accessed bits of all processes, and again for reading them.
 const BUDGET: Duration = Duration::from_secs(10);
-/// Time after which a call counts as stuck.
+/// Time after which a call about one process counts as stuck.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Maximum number of helper threads, and so of threads left behind with stuck processes.
+/// Maximum number of helper threads, and so of threads that are left behind because a process is
+/// stuck.
 const MAX_STUCK: usize = 8;
 /// Time between two readings of the cgroup's anonymous memory.
 const SAMPLE: Duration = Duration::from_secs(1);
@@ -130,7 +131,8 @@ fn counters(host: &HostRoot, group: &Name) -> Option<CgroupCounters> {
     Some(CgroupCounters::new(Path::new(&folder), unified))
 }
 
-/// In cgroup v2, `anon` includes descendants; in v1, `total_rss` does.
+/// Anonymous memory of the cgroup with its descendants: in cgroup v2 `anon` includes them, in v1
+/// `total_rss`.
 fn anonymous(host: &HostRoot, counters: &CgroupCounters) -> Option<Bytes> {
     let stat = counters.stat(host);
     let total = stat.get("total_rss").get();

@@ -13,10 +13,10 @@ use pagewise_terminal::progress::Idling;
 
 /// Time between two readings of PSI, whose averages change every two seconds.
 const LOOK: Duration = Duration::from_secs(1);
-/// The longest sleep, so that Ctrl-C is noticed in time.
+/// The longest sleep while waiting for a calm machine, so that Ctrl-C is noticed in time.
 const NAP: Duration = Duration::from_millis(100);
 
-/// Waits, and returns for how many seconds.
+/// Waits until the machine is calm, and returns for how many seconds it waited.
 pub(super) fn wait(
     global: &Global,
     host: &HostRoot,

@@ -5,7 +5,7 @@ use pagewise_apply::merge::MergeError;
 use pagewise_model::{LeftOut, Name, Refusal, Snapshot, Zram};
 use pagewise_observe::{HostRoot, zmerge_is_loaded};
 
-/// The devices to merge.
+/// The zmerge devices to merge.
 #[derive(Debug)]
 pub(super) struct MergeTarget<'a> {
     pub(super) devices: Vec<&'a Zram>,
@@ -13,7 +13,7 @@ pub(super) struct MergeTarget<'a> {
     pub(super) left_out: Vec<LeftOut>,
 }
 
-/// The named devices, each of which must be mergeable; without names, all devices that are.
+/// Selects the named devices, each of which must be mergeable; without names, all devices that are.
 pub(super) fn select<'a>(
     requested: &[String],
     snapshot: &'a Snapshot,
@@ -29,7 +29,7 @@ pub(super) fn select<'a>(
     }
 }
 
-/// The named devices (without names, all) on which a merge pass is running.
+/// Selects the named devices (without names, all) on which a merge pass is running.
 pub(super) fn select_running<'a>(
     requested: &[String],
     snapshot: &'a Snapshot,

@@ -25,7 +25,7 @@ use crate::input;
 pub(crate) struct PassLeft {
     /// The device's name, such as `zmerge0`.
     device: String,
-    /// Whether the pass has ended.
+    /// Whether the merge pass has ended.
     has_ended: bool,
 }
 
@@ -175,7 +175,7 @@ fn slots(device: &Zram, snapshot: &Snapshot) -> u64 {
     size.get() / snapshot.page_size().get().max(1)
 }
 
-/// Reads the device again; `None` if it no longer exists.
+/// Reads the zmerge device again; `None` if it no longer exists.
 fn now(host: &HostRoot, name: &str) -> Option<Zram> {
     let devices = snapshot(host, &Scope::glance()).zmerge;
     devices.into_iter().find(|device| device.name() == name)

@@ -9,7 +9,7 @@ use pagewise_model::Refusal;
 use pagewise_model::plan::{Change, Plan};
 use pagewise_terminal::output;
 
-/// Mode bits: write permission for the group and for others.
+/// Mode bits of a file: write permission for the group and for others.
 const FOREIGN_WRITE: u32 = 0o022;
 
 /// Refuses a folder that other users can write to, before anything is read from the host.

@@ -42,7 +42,7 @@ pub(super) fn read_cold(host: &HostRoot, snapshot: &Snapshot, source: &Sources) 
     }
 }
 
-/// What `damon_stat` reports, if it is running; otherwise empty.
+/// Describes what `damon_stat` reports about the whole host, if it is running; otherwise empty.
 fn of_all(host: &HostRoot) -> String {
     let describe = |share: Percent| {
         let share = share.get();
@@ -51,7 +51,7 @@ fn of_all(host: &HostRoot) -> String {
     idle_share(host, COLD).get().map(describe).unwrap_or_default()
 }
 
-/// Why cold memory of processes is unknown.
+/// Says why cold memory of processes is unknown.
 fn of_process(host: &HostRoot, snapshot: &Snapshot, source: &Sources) -> String {
     const NOT: &str = "the kernel shows it for cgroups (--cgroup, --host), not for processes";
     let is_watched = read_targets(host).iter().any(|pid| source.pid.contains(pid));

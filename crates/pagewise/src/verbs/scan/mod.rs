@@ -43,7 +43,7 @@ fn question(args: &Scan, snapshot: &Snapshot) -> Question {
     Question { kernel: args.kernel_like.unwrap_or(own.kernel), algorithms, ..own }
 }
 
-/// The question for the running kernel: its zram, its algorithms.
+/// What the scan is to estimate for the running kernel: its zram, its algorithms.
 fn own_question(snapshot: &Snapshot) -> Question {
     let page = snapshot.page_size().get();
     let huge = snapshot.thp.pmd_size.get().map_or(2 << 20, Bytes::get);
@@ -81,7 +81,7 @@ fn show(
 }
 
 /// The effective memory of the machine if the zram device that findings recommend were full of
-/// pages like these.
+/// pages like the sampled ones.
 fn effective(snapshot: &Snapshot, estimates: &[Estimate]) -> Option<Effective> {
     let (ram, whole) = (snapshot.memory.total.get()?, estimates.first()?);
     let algorithm = whole.algorithms.first()?;
@@ -92,10 +92,10 @@ fn effective(snapshot: &Snapshot, estimates: &[Estimate]) -> Option<Effective> {
     pagewise_pages::effective::effective(whole, algorithm, ram, size)
 }
 
-/// The first estimate is the one of all parts together.
+/// Estimates, of which the first is that of all parts together.
 type Estimates = Vec<Estimate>;
 
-/// For `report`: a small sample of the largest processes that this user may read.
+/// Scans for `report`: a small sample of the largest processes that this user may read.
 ///
 /// # Errors
 /// If no page could be read: why, and what would help.

@@ -22,19 +22,21 @@ use super::target;
 use super::worker::{self, Rules, Worker};
 use crate::cli::Scan;
 
-/// The relative error of every algorithm's compressed size that is aimed at, with 95 % confidence.
+/// The relative error of every algorithm's compressed size that a scan aims at, with 95 %
+/// confidence.
 const PRECISE: f64 = 0.02;
 
 /// The result of a scan.
 pub(super) struct ScanOutcome {
-    /// First the estimate of all parts, then one for each part if there are several.
+    /// The estimates: first that of all parts together, then one for each part if there are
+    /// several.
     pub(super) estimates: super::Estimates,
     /// Notes for the reader about the sample.
     pub(super) notes: Vec<String>,
     pub(super) bytes_read: u64,
 }
 
-/// From here on this process can only read the target's pages and print.
+/// Gives up rights: from here on this process can only read the target's pages and print.
 fn confine(target: &Target) {
     match target {
         Target::File(_) | Target::Device(_) | Target::Core(_) => Confinement::for_stored_pages(),
@@ -96,7 +98,7 @@ fn add_advice(error: OpenError) -> anyhow::Error {
 
 const IF_REFUSED: &str = "`sudo pagewise scan --measure …` looks at processes of other users, too";
 
-/// Returns an error if nothing could be read because access was refused; an estimate would say that
+/// Returns an error if no page could be read because access was refused; an estimate would say that
 /// there is no memory.
 fn refuse_nothing(found: &Sample) -> anyhow::Result<()> {
     let mut refused = found.not_read.iter().filter(|unread| unread.why.is_refused());
@@ -111,12 +113,12 @@ fn refuse_nothing(found: &Sample) -> anyhow::Result<()> {
     Err(Refusal::advised(what, IF_REFUSED).into())
 }
 
-/// Number of pages that a report samples, and the time limit for it.
+/// Number of pages that the scan for a report samples, and the time limit for it.
 const GLANCE: u64 = 1000;
 const GLANCE_TIME: Duration = Duration::from_millis(300);
 
-/// A small sample, or why there is none. It is the last step before a report is printed, because it
-/// gives up rights.
+/// Scans a small sample for the report, or says why there is none. It is the last step before a
+/// report is printed, because it gives up rights.
 pub(super) fn glance(
     host: &HostRoot,
     target: &Target,
@@ -139,7 +141,7 @@ pub(super) fn glance(
     Ok(run_workers(question, "processes", &sample, tallies).estimates)
 }
 
-/// Why no page of the largest processes could be read, and what would help.
+/// Says why no page of the largest processes could be read, and what would help.
 fn nothing_read(sample: &Sample) -> String {
     let mut reasons = reasons(sample);
     reasons.extend(sample.partial.map(|why| why.to_string()));
@@ -289,7 +291,7 @@ fn partial(why: Partial, sample: &Sample) -> String {
     format!("{why} after {shown} of {all} pages; what follows is of those alone")
 }
 
-/// Further notes for the reader.
+/// Further notes about the sample for the reader.
 fn notes(sample: &Sample) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     if sample.sharing == Sharing::Proportional {
@@ -305,7 +307,7 @@ fn notes(sample: &Sample) -> Vec<String> {
     notes
 }
 
-/// Why processes were not read: each reason once, with the number of processes.
+/// Why processes could not be sampled: each reason once, with the number of processes.
 fn reasons(sample: &Sample) -> Vec<String> {
     let mut reasons: Vec<_> = sample.not_read.iter().map(|unread| unread.why).collect();
     reasons.sort_unstable();

@@ -73,7 +73,7 @@ pub(super) fn largest(snapshot: &Snapshot) -> Target {
     Target::Processes(all.into_iter().take(LARGEST).map(|(_, pid)| pid).collect())
 }
 
-/// How many pages to read.
+/// How many pages the scan is to read.
 pub(super) fn choice(args: &Scan) -> Choice {
     match (args.exact || args.duplicates, args.sample) {
         (true, _) => Choice::Exact,
@@ -86,7 +86,7 @@ pub(super) fn choice(args: &Scan) -> Choice {
 /// deviation of the sizes is one and a half times their mean.
 const SIZED: u64 = 20_000;
 
-/// How many of `population` pages to compress.
+/// How many of `population` pages to compress in a scan.
 pub(super) fn sample_size(args: &Scan, population: Pages) -> u64 {
     let choice = match args.sample {
         _ if !args.duplicates => Choice::Exact,
@@ -103,7 +103,7 @@ fn choice_of(amount: Amount) -> Choice {
     }
 }
 
-/// The options of the sampler.
+/// The options of the sampler, from those of the command line.
 pub(super) fn options(args: &Scan, stop: Arc<AtomicBool>) -> Options {
     Options {
         choice: choice(args),

@@ -14,15 +14,15 @@ use pagewise_terminal::progress::PageBar;
 
 use super::dump::Dump;
 
-/// What is the same for all threads.
+/// Parameters of the scan that are the same for all threads.
 #[derive(Clone, Copy)]
 pub(super) struct Rules<'a> {
     pub(super) question: &'a Question,
     pub(super) dump: Option<&'a Dump>,
     pub(super) shown: &'a PageBar,
-    /// The pages that are compressed, not only read.
+    /// Draws the pages that are compressed, not only read.
     pub(super) lot: RandomDraw,
-    /// Number of pages for which each thread may keep eight bytes.
+    /// Number of pages for which each thread may keep a hash of eight bytes.
     pub(super) most_kept: usize,
 }
 
@@ -50,8 +50,8 @@ impl<'a> Worker<'a> {
         &mut self.tallies[part]
     }
 
-    /// Drops half of the hashes until they fit, at most 32 times: if all pages are equal, dropping
-    /// does not help.
+    /// Drops half of the hashes of page contents until the rest fits, at most 32 times: if all
+    /// pages are equal, dropping does not help.
     fn make_room(&mut self) {
         while self.kept > self.rules.most_kept && self.halvings < 32 {
             self.halvings += 1;
@@ -92,8 +92,8 @@ fn kind(kind: PageKind) -> MemoryKind {
     }
 }
 
-/// Number of pages for which eight bytes may be kept: they fill a quarter of the available memory
-/// less 32 MiB.
+/// Number of pages for which a hash of eight bytes may be kept: they fill a quarter of the
+/// available memory less 32 MiB.
 pub(super) fn room(snapshot: &Snapshot) -> usize {
     const LEAST: u64 = 1 << 20;
     const BESIDES: u64 = 32 << 20;

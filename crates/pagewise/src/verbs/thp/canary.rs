@@ -21,7 +21,7 @@ use super::pools::Pools;
 use crate::cli::Thp;
 use crate::input;
 
-/// The measurement, and the hugetlb pools that were left out.
+/// The measurement of page walks, and the hugetlb pools that were left out.
 #[derive(Debug)]
 struct CanaryOutcome {
     chased: ChaseResult,

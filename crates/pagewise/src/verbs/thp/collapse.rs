@@ -72,7 +72,7 @@ pub(super) fn run(
     Ok(Outcome::Done)
 }
 
-/// Reads processes and their cgroups, with the limits of these.
+/// What to read for a collapse: processes and their cgroups, with the limits of these.
 pub(super) fn scope() -> Scope {
     Scope { settings: false, ..Scope::everything(Duration::ZERO) }
 }

@@ -9,10 +9,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Maximum bytes of output; more is not a number.
+/// Maximum bytes of the counter command's output; more is not a number.
 const MOST: u64 = 1 << 16;
 
-/// Runs the command once before anything else, and returns an error if it prints no number.
+/// Runs the counter command once before anything else, and returns an error if it prints no number.
 pub(super) fn try_counter(counter: &str) -> anyhow::Result<()> {
     if read_counter(counter).is_some() {
         return Ok(());
@@ -22,7 +22,8 @@ pub(super) fn try_counter(counter: &str) -> anyhow::Result<()> {
     anyhow::bail!(Refusal::advised(what, next))
 }
 
-/// The current count; `None` if the command fails or takes too long.
+/// The current count that the counter command prints; `None` if the command fails or takes too
+/// long.
 pub(super) fn read_counter(counter: &str) -> Option<u64> {
     let mut child = start_counter(counter).ok()?;
     let answered = until_it_ends(&mut child);

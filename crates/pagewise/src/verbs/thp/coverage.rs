@@ -19,7 +19,7 @@ use crate::input;
 
 /// Maximum number of processes whose mappings are read one by one.
 const MOST: usize = 8;
-/// Time limit for one process: if it does not answer, its mmap lock is held.
+/// Time limit for reading one process: if it does not answer, its mmap lock is held.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(super) fn run(global: &Global, args: &Thp, started: CostMeter) -> anyhow::Result<Outcome> {

@@ -14,10 +14,10 @@ use pagewise_terminal::{Outcome, output};
 use super::run::{Switch, inspect, variables};
 use crate::cli::DropInArgs;
 
-/// The properties that `systemctl show` prints of the unit.
+/// The properties that `systemctl show` prints of the systemd unit.
 #[derive(Debug, Default, PartialEq)]
 struct Unit {
-    /// The unit's name with its suffix.
+    /// The systemd unit's name with its suffix.
     name: String,
     /// Whether this systemd knows `MemoryTHP=`.
     has_setting: bool,
@@ -87,7 +87,7 @@ fn parse(shown: &str) -> Unit {
     unit
 }
 
-/// Parses `A=1 "B=2 3"`, as systemd prints variables.
+/// Parses the environment variables of a unit as systemd prints them: `A=1 "B=2 3"`.
 fn variables_of(all: &str) -> Vec<(String, String)> {
     let mut words = vec![String::new()];
     let (mut is_quoted, mut letters) = (false, all.chars());
@@ -132,7 +132,7 @@ fn drop_in(unit: &Unit, switch: Switch) -> Option<String> {
     Some(lines.join("\n") + "\n")
 }
 
-/// Quotes an assignment: `%` would begin a specifier, and quotes keep spaces.
+/// Quotes an assignment for a unit file: `%` would begin a specifier, and quotes keep spaces.
 fn quote(name: &str, value: &str) -> String {
     let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%");
     format!("\"{name}={value}\"")

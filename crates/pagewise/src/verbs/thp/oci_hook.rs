@@ -37,7 +37,8 @@ pub(super) fn run() -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The changed configuration; `None` if the container did not request huge pages.
+/// The container's configuration with huge pages added; `None` if the container did not request
+/// them.
 fn change_config(given: &[u8]) -> Result<Option<Vec<u8>>, String> {
     let mut config: Value = serde_json::from_slice(given).map_err(|error| error.to_string())?;
     let text = |value: &Value| value.as_str().map(str::to_owned);
@@ -73,8 +74,8 @@ fn change_config(given: &[u8]) -> Result<Option<Vec<u8>>, String> {
     serde_json::to_vec(&config).map(Some).map_err(|error| error.to_string())
 }
 
-/// Decides by the program's name alone: the container's file system does not exist yet, so the file
-/// cannot be read.
+/// Whether the program is Java, by its name alone: the container's file system does not exist yet,
+/// so the file cannot be read.
 fn is_java(program: &str) -> bool {
     program.rsplit('/').next() == Some("java")
 }

@@ -21,14 +21,14 @@ use pagewise_terminal::{Global, output};
 
 use super::{VARIABLE, collapse};
 
-/// The longest sleep, so that Ctrl-C is noticed in time.
+/// The longest sleep between two passes, so that Ctrl-C is noticed in time.
 const PIECE: Duration = Duration::from_millis(100);
-/// Time limit for reading one environment: it is in the process's memory, and the process's mmap
-/// lock may be held.
+/// Time limit for reading one process's environment: it is in the process's memory, and the
+/// process's mmap lock may be held.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Results for each container or unit. The key is the path of the cgroup, because two users may
-/// have units of the same name.
+/// Results of the collapse for each container or unit. The key is the path of the cgroup, because
+/// two users may have units of the same name.
 pub(super) struct OptedIn {
     units: BTreeMap<String, UnitCollapse>,
     troubled: BTreeMap<String, String>,
@@ -38,7 +38,8 @@ pub(super) struct OptedIn {
 }
 
 impl OptedIn {
-    /// Collapses once, or with --watch repeatedly until Ctrl-C.
+    /// Collapses the memory of the programs that opted in once, or with --watch repeatedly until
+    /// Ctrl-C.
     pub(super) fn run(
         global: &Global,
         host: &Recording,
@@ -105,7 +106,8 @@ impl OptedIn {
         }
     }
 
-    /// Returns an error if every container failed. No container that opted in is not an error.
+    /// Returns an error if the collapse failed for every container. No container that opted in is
+    /// not an error.
     fn end(self) -> anyhow::Result<Self> {
         if self.units.is_empty() && !self.troubled.is_empty() {
             let why = self.troubled.into_values().collect::<Vec<_>>().join("; ");

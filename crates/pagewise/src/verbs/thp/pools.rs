@@ -12,9 +12,9 @@ use pagewise_model::{Bytes, HugePool, Snapshot};
 /// The mapped hugetlb memory, and the temporary changes to the pools' sizes.
 #[derive(Debug, Default)]
 pub(super) struct Pools {
-    /// The page size of the pool, and its memory.
+    /// The pools of preallocated huge pages: the page size of each, and its memory.
     pub(super) memory: Vec<(Bytes, PoolMemory)>,
-    /// Why other pools are not measured.
+    /// Why other pools of huge pages are not measured.
     pub(super) left_out: Vec<String>,
     loans: Option<HostLoans>,
 }
@@ -50,7 +50,8 @@ impl Pools {
         Ok(PoolMemory::map(bytes, pool.page_bytes)?)
     }
 
-    /// Enlarges the pool. If memory is too fragmented for that, the pool keeps its size.
+    /// Enlarges the pool of preallocated huge pages. If memory is too fragmented for that, the pool
+    /// keeps its size.
     fn borrow(&mut self, page: Bytes, pages: u64) -> anyhow::Result<()> {
         if self.loans.is_none() {
             self.loans = Some(HostLoans::open(false)?);
@@ -63,7 +64,7 @@ impl Pools {
         Ok(())
     }
 
-    /// Frees the pages, then restores the sizes of the pools.
+    /// Frees the mapped pages, then restores the sizes of the pools.
     pub(super) fn end(mut self) {
         self.memory.clear();
         if let Some(loans) = self.loans.take() {

@@ -18,7 +18,7 @@ pub(crate) struct ThpTargets {
     pub(crate) cgroups: Vec<String>,
 }
 
-/// `None` if nothing was selected.
+/// Finds the selected processes; `None` if nothing was selected.
 pub(crate) fn resolve(
     whose: &TargetArgs,
     snapshot: &Snapshot,

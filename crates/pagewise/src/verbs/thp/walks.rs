@@ -10,7 +10,7 @@ use pagewise_procmem::walks::{WalkCounters, WalkTarget};
 use pagewise_terminal::progress::Spinner;
 use pagewise_terminal::{Global, interrupt};
 
-/// Counts for these processes, or for the whole machine.
+/// Counts page walks of these processes, or of the whole machine.
 pub(super) fn count(
     global: &Global,
     host: &HostRoot,

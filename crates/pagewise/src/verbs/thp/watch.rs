@@ -22,7 +22,7 @@ use pagewise_lab::redaction::Redaction;
 
 const EVERY: Duration = Duration::from_millis(500);
 const MOST: usize = 2400;
-/// The longest sleep, so that the end is noticed in time.
+/// The longest sleep between two samples, so that the end is noticed in time.
 const PIECE: Duration = Duration::from_millis(50);
 
 /// A running recording, and the folder for its result.
@@ -65,7 +65,7 @@ impl Evidence {
         })
     }
 
-    /// Sets how many ranges are collapsed so far.
+    /// Tells the recording how many ranges are collapsed so far.
     pub(super) fn tell(&self, collapsed: u64) {
         self.collapsed.store(collapsed, Ordering::Relaxed);
     }

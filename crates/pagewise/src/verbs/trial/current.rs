@@ -44,7 +44,7 @@ fn is_current(set: &TrialSetting, knobs: &[KnobReading]) -> bool {
     })
 }
 
-/// Normalises the spellings of a boolean setting.
+/// Spells the value of a boolean setting in one way, so that equal values compare as equal.
 fn spell(value: &str, is_switch: bool) -> &str {
     match value {
         "1" | "Y" | "y" | "true" if is_switch => "1",

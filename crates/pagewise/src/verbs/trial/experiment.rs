@@ -42,8 +42,8 @@ pub(super) fn experiment(global: &Global, args: &Trial) -> anyhow::Result<Experi
     Ok(experiment)
 }
 
-/// The metrics. With --higher-is-better, larger values of regular expressions are better; never of
-/// metrics that pagewise measures.
+/// The metrics to measure in the trial. With --higher-is-better, larger values of regular
+/// expressions are better; never of metrics that pagewise measures.
 fn metrics(args: &Trial) -> anyhow::Result<Vec<Metric>> {
     let mut metrics = args.metric.clone();
     if metrics.is_empty() {

@@ -20,10 +20,10 @@ use serde_json::Value;
 
 use crate::again;
 
-/// Maximum bytes of a document; none of ours is larger.
+/// Maximum bytes of a verb's document; none of pagewise's own is larger.
 const LONGEST: u64 = 64 << 20;
 
-/// A document in memory, for a verb that reads a file.
+/// A document in memory, which is passed to a verb that reads a file.
 pub(super) struct Passed(File);
 
 impl Passed {
@@ -39,7 +39,8 @@ impl Passed {
     }
 }
 
-/// Runs a verb and reads its document. The verb shows its own progress and errors.
+/// Runs another verb of pagewise and reads its document. The verb shows its own progress and
+/// errors.
 ///
 /// # Errors
 /// If it exits with a status other than 0, or if somebody stops this program.

@@ -58,7 +58,7 @@ fn left_out(input: &BenchInput) -> String {
     )
 }
 
-/// Nanoseconds in a suitable unit.
+/// Formats a time in nanoseconds in a suitable unit.
 fn time(ns: f64) -> String {
     match ns {
         ..1_000.0 => format!("{ns:.0} ns"),
@@ -88,7 +88,7 @@ fn remarks(page: &mut Page, benchmark: &Benchmark) {
     benchmark.notes.iter().for_each(|note| page.prose(2, Role::Quiet, note));
 }
 
-/// A percentile, unless the resolution of the clock is too low for it.
+/// Formats a percentile of a time, unless the resolution of the clock is too low for it.
 fn percentile(ns: f64, noise: &Noise) -> String {
     if coarse(noise).is_some_and(|step| ns < 10.0 * step) { "–".to_owned() } else { time(ns) }
 }
@@ -98,7 +98,8 @@ fn coarse(noise: &Noise) -> Option<f64> {
     noise.clock_step_ns.filter(|step| *step > 500.0)
 }
 
-/// A spread, or CPU use of other processes, above this share is printed as a warning.
+/// A spread of the measurements, or CPU use of other processes, above this share is printed as a
+/// warning.
 const RESTLESS: f64 = 0.2;
 
 fn noise(page: &mut Page, noise: &Noise) {

@@ -59,7 +59,7 @@ fn value(value: f64, unit: &str) -> String {
     }
 }
 
-/// `lzo-rle 5.01 µs a read, 1.47 times the cost (1.44 to 1.50)`.
+/// Describes the runner-up: `lzo-rle 5.01 µs a read, 1.47 times the cost (1.44 to 1.50)`.
 fn behind(next: &RunnerUp, unit: &str) -> String {
     let who = format!("{} {}", next.contender, value(next.value, unit));
     let between = next.interval.map(|[low, high]| format!(" ({low:.2} to {high:.2})"));

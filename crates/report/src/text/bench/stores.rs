@@ -12,7 +12,7 @@ use super::super::words::plural;
 use super::time;
 use crate::phrases::{change_and_interval, effect};
 
-/// The name of the store, as in the table.
+/// The name of the kind of swap store, as in the table.
 pub(super) fn name(kind: StoreKind) -> &'static str {
     match kind {
         StoreKind::Zram => "zram",
@@ -20,7 +20,7 @@ pub(super) fn name(kind: StoreKind) -> &'static str {
     }
 }
 
-/// `zram lz4, zswap lzo`: each once.
+/// The names of the stores, each once: `zram lz4, zswap lzo`.
 pub(super) fn names(effects: &[ClusterEffect]) -> String {
     let mut names: Vec<String> = Vec::new();
     for SwapStore { kind, compressor } in effects.iter().map(|effect| &effect.store) {
@@ -41,8 +41,8 @@ pub(super) fn print(page: &mut Page, benchmark: &Benchmark) {
     writebacks(page, &benchmark.writebacks);
 }
 
-/// `zswap lz4: a page that is written back to the swap file takes 12.3 µs of CPU time (11.0 µs to
-/// 13.4 µs).`
+/// Prints what writeback costs: `zswap lz4: a page that is written back to the swap file takes 12.3
+/// µs of CPU time (11.0 µs to 13.4 µs).`
 fn writebacks(page: &mut Page, all: &[WritebackCost]) {
     if !all.is_empty() {
         page.gap();
@@ -61,8 +61,8 @@ fn writebacks(page: &mut Page, all: &[WritebackCost]) {
     }
 }
 
-/// `zswap lz4: 30 of 2,048 pages went to the swap area behind its pool; 30 of them it refused, 28
-/// came back from there.`
+/// Prints how many pages zswap did not keep: `zswap lz4: 30 of 2,048 pages went to the swap area
+/// behind the pool; the pool refused 30; 28 came back from there.`
 fn past_pool(page: &mut Page, store: &SwapStore, rows: &[&FaultRow]) {
     let past: Vec<&BackingTraffic> = rows.iter().filter_map(|row| row.backing.as_ref()).collect();
     let written: u64 = past.iter().map(|past| past.written_pages).sum();
@@ -84,7 +84,7 @@ fn past_pool(page: &mut Page, store: &SwapStore, rows: &[&FaultRow]) {
     page.prose(2, Role::Warning, &text);
 }
 
-/// Only private memory in random order; --json has the other comparisons.
+/// Prints comparisons for private memory in random order only; --json has the others.
 fn comparisons(page: &mut Page, benchmark: &Benchmark) {
     let is_shown =
         |one: &&StoreComparison| (one.memory, one.access) == (SwappedKind::Private, Access::Random);

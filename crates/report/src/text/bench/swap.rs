@@ -26,7 +26,7 @@ pub(super) fn print(page: &mut Page, benchmark: &Benchmark) {
     }
 }
 
-/// The cost ratio of the balanced pick; --json has those of all algorithms.
+/// Describes the cost ratio of the balanced pick; --json has those of all algorithms.
 fn best_of(benchmark: &Benchmark) -> Option<&CostRatio> {
     let best = benchmark.picks.balanced.as_ref().map(|pick| &pick.winner);
     let is_best = |ratio: &&CostRatio| best == Some(&ratio.compressor);
@@ -44,8 +44,8 @@ fn against_disk(page: &mut Page, benchmark: &Benchmark, ratio: &CostRatio) {
 const NO_DISK: &str = "vm.swappiness weighs swap against files: --disk FOLDER measures a file on that disk \
     too, and says which value follows.";
 
-/// Private memory in random order without readahead: a row per store. The kind of store is named
-/// only if there are two.
+/// Prints the costs of faults on private memory in random order without readahead: a row per store.
+/// The kind of store is named only if there are two.
 fn faults(page: &mut Page, benchmark: &Benchmark) {
     let columns = vec![
         Column::left("algorithm"),

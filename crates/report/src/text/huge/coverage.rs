@@ -12,16 +12,16 @@ const SWITCHED_OFF: &str = "Huge pages are switched off for this process (PR_SET
     what started it): it gets none, and a collapse can make none. Start it without that, as redis-server with \
     disable-thp no.";
 
-/// Number of mappings shown.
+/// Number of mappings shown of a process.
 const MOST: usize = 8;
 
 /// What decides whether a process gets huge pages, besides its mappings.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allowed<'a> {
-    /// `PR_SET_THP_DISABLE` is set: neither a fault nor khugepaged nor a collapse gives it huge
-    /// pages.
+    /// Whether `PR_SET_THP_DISABLE` is set: then neither a fault nor khugepaged nor a collapse
+    /// gives the process huge pages.
     switched_off: bool,
-    /// The host's `transparent_hugepage/enabled`.
+    /// The host's huge page policy in `transparent_hugepage/enabled`.
     host: Option<&'a str>,
 }
 
@@ -155,7 +155,7 @@ fn row(mapping: &MappingCoverage, block: Bytes, allowed: Allowed<'_>) -> Vec<Cel
     ]
 }
 
-/// `yes`, or `no` and why.
+/// Whether a mapping can get huge pages: `yes`, or `no` and why.
 fn eligible(mapping: &MappingCoverage, block: Bytes, allowed: Allowed<'_>) -> Cell {
     match (mapping.eligible.get(), allowed.why_not(mapping, block)) {
         (Some(false), Some(why)) => format!("no: {why}").into(),
@@ -167,7 +167,7 @@ fn yes_no(answer: Option<bool>) -> Cell {
     answer.map_or_else(Cell::default, |yes| if yes { "yes".into() } else { "no".into() })
 }
 
-/// What the suggested command would do.
+/// Prints what the suggested command would do for the process.
 fn advice(page: &mut Page, process: &ProcessCoverage) {
     let could = process.blocks.full + process.blocks.half;
     if could == 0 {

@@ -56,7 +56,7 @@ fn now(interval: &Interval) -> Vec<String> {
     vec![format!("ran {}", of(cpu)), format!("waited for a processor {}", of(waited))]
 }
 
-/// Counters of `/proc/vmstat` over all sizes.
+/// Huge page counters of `/proc/vmstat` over all page sizes.
 fn counters(end: &Snapshot) -> Vec<String> {
     const SHOWN: [(&str, &str); 8] = [
         ("thp_fault_alloc", "made at fault"),
@@ -155,7 +155,7 @@ fn row(process: &Process) -> Vec<Cell> {
     ]
 }
 
-/// A size; empty if it is zero or unknown.
+/// A table's cell with a size; empty if it is zero or unknown.
 fn some(size: &Reading<Bytes>) -> Cell {
     match size.get() {
         Some(size) if size > Bytes::new(0) => size.to_string().into(),
@@ -164,7 +164,7 @@ fn some(size: &Reading<Bytes>) -> Cell {
     }
 }
 
-/// A count; empty if it is absent, as with cgroup version 1.
+/// A table's cell with a count; empty if it is absent, as with cgroup version 1.
 fn number(of: &Reading<u64>) -> Cell {
     of.get().map_or_else(Cell::default, |number| count(number).into())
 }

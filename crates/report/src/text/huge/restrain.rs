@@ -53,7 +53,8 @@ fn split(restrain: &Restrain) -> Vec<String> {
     items
 }
 
-/// The two settings with which the kernel does this itself.
+/// Prints whether the kernel itself splits huge pages that are mostly zeros, and the two settings
+/// for it.
 fn advice(page: &mut Page, done: &Restrained<'_>) {
     let thp = &done.snapshot.thp;
     let none = thp.khugepaged.max_ptes_none.get();

@@ -6,7 +6,8 @@ use pagewise_model::{Outcome, PageWalks, Reading};
 use crate::text::kit::{Page, Role};
 use crate::text::words::{plural, seconds};
 
-/// For single processes if they were `named`, otherwise for the machine.
+/// Prints the cost of page walks: for single processes if they were `named`, otherwise for the
+/// machine.
 pub(super) fn print(page: &mut Page, walks: &PageWalks, named: bool) {
     if walks.is_blank() {
         page.heading("Page walks", "not counted");
@@ -49,7 +50,7 @@ fn cycles(walks: &PageWalks) -> Vec<String> {
     walking.into_iter().chain(each).collect()
 }
 
-/// What the numbers do not include.
+/// What the numbers of page walks do not include.
 fn short(walks: &PageWalks) -> Vec<String> {
     let left_out = (walks.left_out > 0)
         .then(|| format!("{} more were not counted: too many files would be open", walks.left_out));

@@ -3,7 +3,7 @@
 
 use unicode_width::UnicodeWidthChar;
 
-/// Each character as ASCII; `?` for one without an equivalent.
+/// Replaces each character by ASCII; by `?` if it has no equivalent.
 pub(super) fn spell(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

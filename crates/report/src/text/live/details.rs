@@ -74,7 +74,7 @@ fn print_group(page: &mut Page, group: &Cgroup) {
     );
 }
 
-/// `anon 1.0 GiB, file 3.0 MiB`
+/// Joins the known sizes with their names: `anon 1.0 GiB, file 3.0 MiB`.
 fn join_parts(parts: &[(&str, String)]) -> String {
     let parts: Vec<String> =
         parts.iter().map(|(name, value)| format!("{name} {value}").trim().to_owned()).collect();

@@ -5,10 +5,10 @@ use super::super::kit::{Line, Role};
 use crate::live::LiveReplay;
 use crate::time;
 
-/// Narrower windows get shorter words.
+/// Below this width in columns a window gets shorter words.
 const WIDE: usize = 70;
 
-/// The keys in a recording; space has another meaning than on a live machine.
+/// The keys for replaying a recording; space has another meaning than on a live machine.
 pub(super) const KEYS: [(&str, &str); 7] = [
     ("q", "quit"),
     ("space", "play, or pause"),
@@ -43,7 +43,7 @@ pub(super) fn first_line(replay: &LiveReplay, width: usize) -> Line {
     if replay.is_playing { line.plain(format!(", playing ×{}", replay.pace)) } else { line }
 }
 
-/// The keys for playing and stepping.
+/// Describes the keys for playing and stepping.
 pub(super) fn keys(replay: &LiveReplay) -> String {
     let space = if replay.is_playing { "pause" } else { "play" };
     format!("space {space}  ,/. step  +/- ×{}  j jump", replay.pace)

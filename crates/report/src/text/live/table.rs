@@ -9,7 +9,7 @@ use super::super::table::{Cell, Column, NONE, Table};
 use super::super::words::describe_stall;
 use crate::live::{LiveFrame, LiveView, rows_around, shown_groups, shown_processes};
 
-/// The title and at most `rows` rows.
+/// Prints the table's title and at most `rows` rows.
 pub(super) fn print(page: &mut Page, frame: &LiveFrame<'_>, rows: usize) {
     let view = frame.view;
     if rows == 0 {
@@ -104,7 +104,8 @@ fn rows(page: &mut Page, table: Table, view: &LiveView) {
     super::fact(page, "", format!("no {what}{named}"));
 }
 
-/// The column is never empty, so that the other columns do not move when a row is selected.
+/// The cell that marks the selected row. The column is never empty, so that the other columns do
+/// not move when a row is selected.
 fn mark(is_selected: bool) -> Cell {
     Cell::new(Role::Strong, if is_selected { ">" } else { " " })
 }

@@ -11,7 +11,7 @@ use crate::text::table::{Cell, Column, NONE, Table};
 use crate::text::words::join_words;
 use crate::{TrialReport, phrases};
 
-/// The number of arms, and their settings.
+/// Prints the number of arms, and their settings.
 pub(super) fn heading(page: &mut Page, tried: &TrialReport<'_>) {
     let trial = tried.trial;
     let arms = phrases::prefix_name(tried.name, &format!("{} arms on", trial.arms.len()));
@@ -29,7 +29,7 @@ pub(super) fn heading(page: &mut Page, tried: &TrialReport<'_>) {
     page.gap();
 }
 
-/// A row for each arm, then the medians.
+/// Prints a row for each arm, then the medians.
 pub(super) fn print(page: &mut Page, tried: &TrialReport<'_>) {
     let trial = tried.trial;
     let first = trial.arms.first().map_or("a", |arm| &arm.name);
@@ -61,7 +61,7 @@ fn arm(row: Row<'_>) -> Vec<Cell> {
     ]
 }
 
-/// The medians of each arm: a column for each, as many as fit.
+/// Prints the medians of each arm: a column for each arm, as many as fit.
 fn medians(page: &mut Page, trial: &Trial) {
     let (nothing, told): (Vec<Medians<'_>>, Vec<_>) =
         lineup::medians(trial).into_iter().partition(lineup::is_nothing);
@@ -78,7 +78,7 @@ fn medians(page: &mut Page, trial: &Trial) {
     }
 }
 
-/// A column for each name, in several tables if they do not fit into one.
+/// Prints a table with a column for each name, or several if they do not fit into one.
 pub(super) fn beside(page: &mut Page, title: &str, names: &[&str], rows: &[(String, Vec<String>)]) {
     const LABEL: usize = 26;
     let cells = rows.iter().flat_map(|(_, cells)| cells.iter().map(|cell| cell.chars().count()));
@@ -98,8 +98,8 @@ pub(super) fn beside(page: &mut Page, title: &str, names: &[&str], rows: &[(Stri
     }
 }
 
-/// The differences of an arm to the first; metrics without a difference in one line. Its medians
-/// are in the table above.
+/// Prints the differences of an arm to the first; metrics without a difference in one line. Its
+/// medians are in the table above.
 pub(super) fn differences(page: &mut Page, trial: &Trial, other: &ArmPair<'_>) {
     if trial.dropped.iter().any(|dropped| dropped.arm == other.arm) {
         return;

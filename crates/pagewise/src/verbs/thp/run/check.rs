@@ -19,14 +19,14 @@ use pagewise_terminal::output;
 use super::Switch;
 use super::program::{Allocator, Program};
 
-/// With less anonymous memory than this, nothing is printed.
+/// If the program has less anonymous memory than this, nothing is printed.
 const LEAST: Bytes = Bytes::new(16 << 20);
-/// Percent of memory in huge pages from which the check counts as passed.
+/// Share of a program's memory in huge pages, in percent, from which on the check counts as passed.
 const ENOUGH: f64 = 50.0;
 const GROWTH: f64 = 0.1;
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// What to check, and when.
+/// What to check of a started program's huge pages, and when.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Check {
     pub(super) switch: Switch,
@@ -37,7 +37,8 @@ pub(super) struct Check {
 }
 
 impl Check {
-    /// Checks in a separate thread, so that the end of the command need not wait for it.
+    /// Checks the program in a separate thread, so that the end of the command need not wait for
+    /// it.
     pub(super) fn begin(self, pid: u32) {
         let look = move || {
             std::thread::sleep(self.wait);
@@ -107,7 +108,7 @@ impl Check {
         Ok(coverage::share(pid, self.block)?)
     }
 
-    /// The message, if there is enough memory to be worth one.
+    /// The message about a program's huge pages, if it has enough memory to be worth one.
     fn describe(&self, pid: u32, found: &Share, how: &str) -> Option<String> {
         if found.anon < LEAST {
             return None;

@@ -9,11 +9,11 @@
 use super::Switch;
 use super::program::Allocator;
 
-/// The limit on the number of arenas of glibc's malloc.
+/// The variable that limits the number of arenas of glibc's malloc.
 pub(super) const ARENAS: &str = "MALLOC_ARENA_MAX";
 
-/// A variable, its words for on and off, the word that shows that the user has already decided, and
-/// the separator between words.
+/// A variable that controls an allocator, its words for on and off, the word that shows that the
+/// user has already decided, and the separator between words.
 struct Row {
     name: &'static str,
     on: Option<&'static str>,
@@ -69,8 +69,8 @@ const ROWS: [Row; 7] = [
     },
 ];
 
-/// The names and values to set. "Only advised" sets nothing: an allocator that requests huge pages
-/// by itself still does.
+/// The environment variables to set, with their values, for a huge page policy. "Only advised" sets
+/// nothing: an allocator that requests huge pages by itself still does.
 pub(in super::super) fn build(
     switch: Switch,
     allocator: Allocator,

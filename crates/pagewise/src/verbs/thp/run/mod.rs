@@ -33,7 +33,7 @@ pub(super) enum Switch {
 }
 
 impl Switch {
-    /// The word for it in `PAGEWISE_THP`.
+    /// The word for this policy in `PAGEWISE_THP`.
     pub(super) const fn word(self) -> &'static str {
         match self {
             Self::On => "on",

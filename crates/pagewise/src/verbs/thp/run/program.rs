@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 
 use memchr::memmem;
 
-/// Maximum bytes of a file that are read.
+/// Maximum bytes that are read of a program's file.
 const MOST: u64 = 256 << 20;
 
-/// What a program gets its memory from.
+/// The allocator from which a program gets its memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Allocator {
     Jemalloc,
@@ -22,9 +22,9 @@ pub(in super::super) enum Allocator {
     Tcmalloc,
     Go,
     Jvm,
-    /// glibc, or a script, which may start any program.
+    /// The allocator of glibc, or a script, which may start any program.
     Glibc,
-    /// Statically linked, with an unknown allocator.
+    /// A statically linked program, with an unknown allocator.
     Static,
 }
 
@@ -96,7 +96,7 @@ fn judge(file: &[u8]) -> Allocator {
     }
 }
 
-/// Recognises an allocator by names of libraries and symbols that no other allocator has.
+/// Recognises a program's allocator by names of libraries and symbols that no other allocator has.
 fn find_name(bytes: &[u8]) -> Option<Allocator> {
     const MARKS: [(&[u8], Allocator); 6] = [
         (b"libjemalloc.so", Allocator::Jemalloc),

@@ -35,7 +35,7 @@ pub(super) fn become_it(words: &[String], set: &Set) -> anyhow::Result<Outcome> 
     outcome_of_failed_start(words, error)
 }
 
-/// Starts the command, checks it once, and exits with its status.
+/// Starts the command, checks its huge pages once, and exits with its status.
 pub(super) fn run(words: &[String], set: &Set, check: Check) -> anyhow::Result<Outcome> {
     // listen before the command is started, so that its end (SIGCHLD) is not missed
     let mut signals = Signals::new([SIGCHLD, SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2])?;
@@ -73,7 +73,7 @@ fn hand_on(child: &Child, signal: i32) {
     }
 }
 
-/// The exit status that a shell would report.
+/// The exit status that a shell would report for the command.
 fn as_shell(status: ExitStatus) -> u8 {
     match (status.code(), status.signal()) {
         (Some(code), _) => u8::try_from(code).unwrap_or(exit::FAILED),
