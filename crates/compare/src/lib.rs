@@ -25,10 +25,10 @@ use pagewise_model::{ComparedHost, Comparison, Interval, Relation, Snapshot};
 
 use names::{Matching, Naming};
 
-/// The result of a comparison.
+/// The result of comparing two hosts, or one host at two times.
 #[derive(Debug)]
 pub struct Compared {
-    /// The changes.
+    /// The changes between the two hosts, or of one host between two times.
     pub comparison: Comparison,
     /// The interval from the end of the first interval to the end of the second.
     pub interval: Interval,

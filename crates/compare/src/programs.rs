@@ -10,7 +10,7 @@ use crate::names::Matching;
 /// If memory and swap of a program changed by fewer bytes than this, it is noise.
 const LEAST: u64 = 1 << 20;
 
-/// The changes, largest first.
+/// The processes and programs that changed, the largest change first.
 pub(crate) fn changes(interval: &Interval, matching: &Matching) -> Vec<ProgramChange> {
     let Some(start) = interval.start.as_deref() else { return Vec::new() };
     let earlier: BTreeMap<u32, &Process> =

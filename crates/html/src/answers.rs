@@ -26,20 +26,20 @@ pub fn doctor(answer: &Answer<'_>, ignored: usize) -> String {
     page(title, &body.concat())
 }
 
-/// The page of `scan`.
+/// The HTML page of `scan`: estimates of compressed memory.
 pub fn scan(scanned: &ScanReport<'_>) -> String {
     let chart = scanned.estimates.first().and_then(figure::ratios);
     whole("What compressing would save", scanned.snapshot, chart, &text::scan_blocks(scanned))
 }
 
-/// The page of `bench`.
+/// The HTML page of `bench`: the cost of each algorithm.
 pub fn bench(benched: &Benched<'_>) -> String {
     let title = format!("{}: read time and ratio", benched.benchmark.input.name);
     let chart = chart::pareto(&title, &benched.benchmark.pareto);
     whole("Costs of compressed swap", benched.snapshot, chart, &text::bench_blocks(benched))
 }
 
-/// The page of `thp`.
+/// The HTML page of `thp`: where huge pages are used.
 pub fn thp(seen: &HugeSeen<'_>) -> String {
     let snapshot = &seen.interval.end;
     let chart = figure::huge(&snapshot.memory);

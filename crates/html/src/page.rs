@@ -10,7 +10,7 @@ const STYLE: &str = include_str!("style.css");
 /// The attribute that a chart needs in a file of its own, but not within a page: the name space.
 const NAME_SPACE: &str = " xmlns=\"http://www.w3.org/2000/svg\"";
 
-/// A complete page; `body` begins with its first heading.
+/// A complete HTML page; `body` begins with its first heading.
 pub(crate) fn page(title: &str, body: &str) -> String {
     let body = body.replace(NAME_SPACE, "");
     format!(

@@ -25,7 +25,7 @@ pub struct ProcessorTicks {
     pub stolen: u64,
     /// Total time of all CPUs in clock ticks, idle included.
     pub all: u64,
-    /// The number of CPUs.
+    /// Number of CPUs whose ticks are counted.
     pub processors: u64,
 }
 

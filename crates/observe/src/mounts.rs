@@ -15,7 +15,7 @@ use crate::limits::MOUNTS;
 use pagewise_hostfs::text::{Line, unescape};
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 
-/// One mount.
+/// One mount of a file system, as a line of mountinfo describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mount {
     /// Path of the mount point, without the leading slash.

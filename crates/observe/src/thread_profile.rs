@@ -15,7 +15,7 @@ use std::io::{self, BufRead, BufReader};
 use perf_event::events::Software;
 use perf_event::{Builder, SampleFlag, Sampler};
 
-/// Samples per second; odd, to avoid sampling in step with periodic work.
+/// Number of samples per second of CPU time; odd, to avoid sampling in step with periodic work.
 const PER_SECOND: u64 = 997;
 /// Size of the ring buffer of each thread, in pages: room for 32768 samples with 4 KiB pages.
 const RING_PAGES: usize = 128;

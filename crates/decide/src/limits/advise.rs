@@ -13,7 +13,7 @@ use super::working_set::{self, Used};
 use crate::text::{count, rate};
 use crate::verdict::{self, GroupTrouble, Trouble};
 
-/// A group that uses less than this gives no information about its needs.
+/// A group that uses less memory than this gives no information about its needs.
 const LEAST: Bytes = Bytes::new(1 << 20);
 /// A new limit above this share of the present one, in percent, is not worth a change.
 const WORTH_PERCENT: f64 = 90.0;
@@ -22,7 +22,8 @@ const AT_LIMIT_PERCENT: f64 = 99.0;
 /// If anonymous memory grew by this share over the interval, in percent, the group has not reached
 /// its size yet.
 const GROWN_PERCENT: f64 = 10.0;
-/// Fewer refaults per second are noise; the same threshold as for the host (`facts::reclaim`).
+/// Fewer refaults per second than this are noise; the same threshold as for the host
+/// (`facts::reclaim`).
 const REFAULTS_PER_SECOND: f64 = 100.0;
 
 /// Facts that apply to the advice for every group.

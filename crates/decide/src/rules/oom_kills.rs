@@ -29,7 +29,8 @@ pub(super) const RULE: Rule = Rule {
 
 /// A kill gives a finding with severity warning for this long, in seconds.
 const DAY: f64 = 86_400.0;
-/// The same for a kill in a group that no longer exists, where nothing can be changed any more.
+/// A kill in a group that no longer exists is a warning for this long, in seconds: nothing can be
+/// changed there any more.
 const HOUR: f64 = 3_600.0;
 /// At most this many groups get a finding of their own.
 const GROUPS: usize = 3;

@@ -115,7 +115,7 @@ fn trouble<'a>(
     Some(GroupTrouble { limited: pair.now, level, troubles, reached })
 }
 
-/// Its own limit, if the group reached it more often than its descendants explain.
+/// The group's own limit, if the group reached it more often than its descendants explain.
 fn reached_itself<'a>(pair: &GroupPair<'a>, after: &[&GroupPair<'a>]) -> Option<AtLimit<'a>> {
     let at = groups::own_limit(pair)?;
     let below = after.iter().take_while(|other| groups::is_below(other.now, pair.now));

@@ -29,7 +29,7 @@ pub(crate) enum Cause<'a> {
     RecentKill(Box<OomKill>),
     /// Processes were killed over the interval, not because of the limit of a cgroup.
     Kills(Change),
-    /// Little memory is available.
+    /// Little memory is available: how much, and how much swapping out could still free.
     Available(Headroom),
     /// Tasks of the host are stalled on memory: shares of the last minute, or of ten seconds if
     /// that is worse.

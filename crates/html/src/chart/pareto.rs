@@ -14,7 +14,7 @@ const FONT: &str = "sans-serif";
 
 type Plane<'a> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
-/// An SVG document; `None` if there are no points.
+/// The Pareto chart as an SVG document; `None` if there are no points.
 pub fn pareto(title: &str, points: &[ParetoPoint]) -> Option<String> {
     let mut svg = String::new();
     // drawing into memory only fails for an empty range, and these ranges are not empty
@@ -23,7 +23,7 @@ pub fn pareto(title: &str, points: &[ParetoPoint]) -> Option<String> {
     Some(add_style(&svg, title, &names.join("; ")))
 }
 
-/// A point as text: `lz4: 3.1 µs, ratio 2.60`.
+/// Describes a point of the chart: `lz4: 3.1 µs, ratio 2.60`.
 fn in_words(point: &ParetoPoint) -> String {
     format!("{}: {:.1} µs, ratio {:.2}", point.contender, micros(point), ratio(point))
 }

@@ -35,14 +35,14 @@ pub(super) enum Scale {
     Powers(fn(f64) -> String),
 }
 
-/// An axis: its title and its range.
+/// An axis of a chart: its title and its range.
 pub(super) struct Axis<'a> {
     pub(super) title: &'a str,
     pub(super) ends: [f64; 2],
     pub(super) scale: Scale,
 }
 
-/// An empty chart.
+/// The axes, title and legend of a chart into which nothing is drawn yet.
 pub(super) struct Axes<'a> {
     pub(super) title: &'a str,
     pub(super) across: Axis<'a>,

@@ -31,7 +31,7 @@ impl Rows {
         self.bars.push(bar);
     }
 
-    /// The chart; `None` if it has no rows.
+    /// Draws the figure of all rows; `None` if it has no rows.
     pub(super) fn draw(self, title: &str) -> Option<String> {
         if self.bars.is_empty() {
             return None;

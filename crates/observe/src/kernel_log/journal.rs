@@ -36,8 +36,8 @@ const PATH: &str = "journal/kernel";
 const SHOWN: &str = "/var/log/journal";
 /// Maximum size of the journal's excerpt in bytes.
 const MOST_KEPT: usize = 4 << 20;
-/// In microseconds: if the kernel log has overwritten the beginning of a report but still has its
-/// end, the beginning is at most this much older.
+/// Longest time that a report takes, in microseconds: if the kernel log has overwritten the
+/// beginning of a report but still has its end, the beginning is at most this much older.
 const LONGEST_REPORT: u64 = 10_000_000;
 
 /// The facts about the kernel log of this boot that the search in journald's files needs.

@@ -261,8 +261,8 @@ pub trait Rename {
 }
 
 impl Choice {
-    /// The same choice, with the end of the group's path determined from another line that contains
-    /// it.
+    /// Corrects the end of the group's path in the choice, from another line that contains the
+    /// path.
     pub(super) fn with_group(mut self, path: &[u8]) -> Self {
         let Some(group) = &self.group else { return self };
         let both = [group, BETWEEN.as_bytes(), &self.victim_group].concat();

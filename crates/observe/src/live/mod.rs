@@ -26,9 +26,9 @@ const SLOW_SECONDS: f64 = 30.0;
 #[derive(Debug)]
 pub struct LiveReader {
     mounts: Mounts,
-    /// The last full reading.
+    /// The last reading of everything.
     full: Snapshot,
-    /// Time of the last full reading, in monotonic seconds.
+    /// Time of the last reading of everything, in monotonic seconds.
     full_read: Option<f64>,
     log: KernelLog,
     log_read: f64,

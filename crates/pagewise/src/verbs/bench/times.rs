@@ -79,7 +79,7 @@ impl Times {
         }
     }
 
-    /// Sizes of block requests.
+    /// Sizes of the block requests to measure.
     pub(super) fn blocks(&self) -> Vec<Bytes> {
         self.block_kib.iter().map(|kib| Bytes::new(kib << 10)).collect()
     }

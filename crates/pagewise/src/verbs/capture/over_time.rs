@@ -236,7 +236,7 @@ impl GrowingFile {
     }
 }
 
-/// The finished recording.
+/// The finished recording in its file.
 struct Written {
     path: PathBuf,
     size: Bytes,

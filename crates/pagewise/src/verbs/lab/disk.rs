@@ -6,7 +6,8 @@
 use pagewise_guest::qemu::{Access, Disk};
 use pagewise_model::Bytes;
 
-/// Parses `FILE[,ro|,rw]|SIZE`.
+/// Parses the disk of a guest, given as a file or as the size of an empty disk:
+/// `FILE[,ro|,rw]|SIZE`.
 pub(crate) fn parse(text: &str) -> Result<Disk, String> {
     if let Ok(size) = text.parse::<Bytes>() {
         let empty = || format!("expected an empty disk to have a size, found {text:?}");

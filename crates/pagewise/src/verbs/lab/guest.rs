@@ -360,7 +360,8 @@ fn summary(kernel: &Kernel, run: &Run) -> String {
     )
 }
 
-/// The outcome as text; `None` if the exit status of the command already shows it.
+/// The outcome of a run in a guest as text; `None` if the exit status of the command already shows
+/// it.
 pub(super) fn outcome_in_words(run: &Run) -> Option<String> {
     Some(match &run.outcome {
         qemu::Outcome::Exited { .. } => return None,

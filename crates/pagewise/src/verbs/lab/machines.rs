@@ -69,7 +69,7 @@ impl CellOutcome {
 /// What the evidence of a cell needs before its machine is known.
 #[derive(Debug)]
 pub(super) struct EvidencePlan<'a> {
-    /// Path of the folder; `None` if no evidence was requested.
+    /// Path of the folder of evidence; `None` if no evidence was requested.
     pub(super) folder: Option<&'a Path>,
     /// The origin of the experiment.
     pub(super) source: Value,

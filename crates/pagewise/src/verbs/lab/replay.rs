@@ -11,8 +11,8 @@ use pagewise_stats::judge;
 use pagewise_terminal::{Global, Outcome, output, screen};
 use serde_json::{Value, json};
 
-/// Replays a folder. With `html`, the result is written to this new file instead of printed as
-/// text.
+/// Replays the runs in a folder of evidence. With `html`, the result is written to this new file
+/// instead of printed as text.
 pub(super) fn run(global: &Global, folder: &Path, html: Option<&Path>) -> anyhow::Result<Outcome> {
     let mut documents = Vec::new();
     let mut differing = Vec::new();
