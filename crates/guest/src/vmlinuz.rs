@@ -32,7 +32,7 @@ pub(crate) fn unpack_image(image: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Reads a little-endian number of at most eight bytes.
-fn number(bytes: &[u8], at: usize, length: usize) -> Option<u64> {
+fn read_number(bytes: &[u8], at: usize, length: usize) -> Option<u64> {
     let bytes = bytes.get(at..at.checked_add(length)?)?;
     Some(bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
 }

@@ -49,8 +49,8 @@ pub(crate) fn wide(label: &str, table: &str) -> String {
 }
 
 /// A picture with a title, and with a description for who does not see it.
-pub(crate) fn described(svg: &str, title: &str, description: &str) -> String {
-    let (title, description) = (escaped(title), escaped(description));
+pub(crate) fn describe_svg(svg: &str, title: &str, description: &str) -> String {
+    let (title, description) = (escape(title), escape(description));
     let opening = svg.find("<svg").and_then(|start| Some(start + svg[start..].find('>')? + 1));
     let (head, body) = svg.split_at(opening.unwrap_or(0));
     let head = head.replacen("<svg", "<svg role=\"img\"", 1);

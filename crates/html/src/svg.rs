@@ -11,7 +11,7 @@ use plotters::prelude::{
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{RGBColor, ShapeStyle};
 
-use crate::page::{described, escaped};
+use crate::page::{describe_svg, escape};
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 type Drawn = Result<(), plotters::drawing::DrawingAreaErrorKind<std::io::Error>>;
@@ -123,7 +123,7 @@ impl Svg {
         let _ = self.shapes.iter().try_for_each(|shape| draw(&area, shape));
         let _ = area.present();
         drop(area);
-        described(&svg, title, description)
+        describe_svg(&svg, title, description)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use plotters::style::RGBColor;
 
-use crate::page::described;
+use crate::page::describe_svg;
 
 /// The role of a colour.
 pub(super) struct Role {
@@ -42,7 +42,7 @@ fn style() -> String {
 }
 
 /// Adds title, description and style sheet after the opening tag.
-pub(super) fn styled(svg: &str, title: &str, description: &str) -> String {
-    let svg = described(svg, title, description);
+pub(super) fn add_style(svg: &str, title: &str, description: &str) -> String {
+    let svg = describe_svg(svg, title, description);
     svg.replacen("</desc>", &format!("</desc>{}", style()), 1)
 }

@@ -28,7 +28,7 @@ pub(crate) fn kills(log: &KernelLog) -> Option<String> {
         svg.mark([x, AXIS - 16.0], [x, AXIS]);
         svg.dot("f-bad", [x, AXIS - 18.0]);
         if x >= named_to {
-            svg.text(Anchor::Start, [x, AXIS - 30.0], &shortened(name, 14));
+            svg.text(Anchor::Start, [x, AXIS - 30.0], &shorten(name, 14));
             named_to = x + NAMED;
         }
         description.push(format!("{name}, {} before", rough(ago)));

@@ -50,7 +50,7 @@ impl Rows {
 
 fn draw(svg: &mut Svg, bar: &Bar, y: f64) {
     let base = y + BAR - 3.0;
-    svg.text(Anchor::End, [LEFT - 10.0, base], &shortened(&bar.name, 22));
+    svg.text(Anchor::End, [LEFT - 10.0, base], &shorten(&bar.name, 22));
     svg.track([LEFT, y], [ROOM, BAR]);
     let mut x = LEFT;
     for &(class, length) in bar.pieces.iter().filter(|(_, length)| *length > 0.0) {

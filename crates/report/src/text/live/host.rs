@@ -8,7 +8,7 @@ use super::super::movement::{per_second, speed};
 use super::super::words::{describe_stall, format_pages, lack, part_of, share, to_one};
 use super::super::{MemoryPart, memory};
 use super::super::{bars, pressure, thp};
-use super::{FACTS, fact, fact_line, printed};
+use super::{FACTS, fact, fact_line, render};
 use crate::live::{LiveFrame, LiveLine, LiveWindow};
 
 /// Number of cells of a bar next to numbers.

@@ -61,10 +61,10 @@ pub fn live_with_rows(frame: &LiveFrame<'_>, window: LiveWindow) -> (Vec<LiveLin
     }
     lines.truncate(room);
     lines.resize(room, LiveLine::default());
-    lines.extend(printed(window, |page| page.line(&last_line(frame))).into_iter().take(1));
+    lines.extend(render(window, |page| page.line(&last_line(frame))).into_iter().take(1));
     for span in lines.iter_mut().flat_map(|line| &mut line.spans) {
         if !window.unicode {
-            span.text = ascii::spelled(&span.text);
+            span.text = ascii::spell(&span.text);
         }
         if !window.colour {
             span.role = Role::Plain;
@@ -83,7 +83,7 @@ fn table_lines(view: &LiveView, height: usize) -> usize {
     }
 }
 
-fn printed(window: LiveWindow, print: impl FnOnce(&mut Page)) -> Vec<LiveLine> {
+fn render(window: LiveWindow, print: impl FnOnce(&mut Page)) -> Vec<LiveLine> {
     let mut page = Page::for_window(window.width);
     print(&mut page);
     page.into_screen()
