@@ -8,7 +8,7 @@ use pagewise_model::{
     Snapshot,
 };
 
-use super::commands::{LimitFile, commands};
+use super::commands::{commands, limit_to_set};
 use super::working_set::{self, Used};
 use crate::text::{count, rate};
 use crate::verdict::{self, GroupTrouble, Trouble};
@@ -183,8 +183,8 @@ fn too_low(
             "the host has only {room} available: free memory first, or it gets short"
         ));
     }
-    let at = LimitFile::of_limit(group, file);
-    let commands = if has_room { commands(group, &at, size) } else { Vec::new() };
+    let commands =
+        if has_room { commands(group, limit_to_set(group, file), size) } else { Vec::new() };
     let confidence = Some(confidence);
     Some(LimitAdvice {
         verdict: LimitVerdict::TooLow,
@@ -265,15 +265,22 @@ fn fitting(circumstances: &Circumstances<'_>, pair: &GroupPair<'_>, used: &Used)
             reasons.join("; ")
         )),
         _ => {
-            let commands = commands(group, &LimitFile::of_limit(group, &limit), size);
+            let commands = commands(group, limit_to_set(group, limit), size);
+            let mut reasons = reasons;
+            if commands.is_empty() {
+                reasons.push(NO_COMMAND.to_owned());
+            }
             let (verdict, size) = (LimitVerdict::CouldBe, Some(size));
             LimitAdvice { verdict, size, confidence: Some(confidence), reasons, commands }
         }
     }
 }
 
-/// The margin on top of the needed size, in percent of it: a judgement, explained in
-/// docs/working-set.md.
+/// Why a size has no command.
+const NO_COMMAND: &str = "no command is given: it would lower a limit that is set, or set one below what the \
+                          group uses now, or the group is not one that a command may limit";
+
+/// The margin in percent of the needed size: a judgement, explained in docs/working-set.md.
 const fn margin(confidence: Confidence) -> u64 {
     match confidence {
         Confidence::High => 10,

@@ -1,74 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Commands that set a limit, until the next boot and permanently. Pagewise itself does not run
-//! them.
+//! Commands that set the limit of a group, until the next boot and permanently. Pagewise itself
+//! does not run them.
 
-use pagewise_facts::groups;
 use pagewise_model::{Bytes, Cgroup, Limit, Reading};
 
-use crate::text::{quoted, writes_and};
+use crate::limit_change::{Effect, Lasts, LimitChange};
 
-/// The file of a limit, and its current value.
-#[derive(Debug)]
-pub(super) struct LimitFile {
-    path: String,
-    now: Limit,
+/// The limit that a command sets: the one that exists. Without one it is `memory.high`, which
+/// throttles the group where `memory.max` would kill a process in it; version 1 has only the
+/// equivalent of `memory.max`.
+pub(super) fn limit_to_set<'a>(group: &'a Cgroup, limit: &'a Reading<Limit>) -> &'a Reading<Limit> {
+    let is_set = limit.get().is_some_and(|limit| limit != Limit::Max);
+    if is_set || group.high.value().is_none() { limit } else { &group.high }
 }
 
-impl LimitFile {
-    /// The file of the existing limit. Without one it is `memory.high`, which throttles the group
-    /// where `memory.max` would kill a process in it; version 1 has only the equivalent of
-    /// `memory.max`.
-    pub(super) fn of_limit(group: &Cgroup, limit: &Reading<Limit>) -> Self {
-        let is_set = limit.get().is_some_and(|limit| limit != Limit::Max);
-        let file = if is_set || group.high.value().is_none() { limit } else { &group.high };
-        Self { path: file.source.path().to_owned(), now: file.get().unwrap_or(Limit::Max) }
-    }
-
-    /// The name of the limit's property in systemd; `None` with version 1, whose property newer
-    /// releases have dropped.
-    fn property(&self) -> Option<&'static str> {
-        match self.path.rsplit('/').next()? {
-            "memory.high" => Some("MemoryHigh"),
-            "memory.max" => Some("MemoryMax"),
-            _ => None,
-        }
-    }
-}
-
-/// Commands that set the limit of a group. Empty if the path of the file is unknown: with version 1
-/// the absence of a limit is read from memory.stat.
-pub(super) fn commands(group: &Cgroup, file: &LimitFile, size: Bytes) -> Vec<String> {
-    let mebibytes = size.get() >> 20;
-    if let Some((unit, property)) = groups::system_unit(group).zip(file.property()) {
-        let before = match file.now {
-            Limit::Bytes(now) => now.get().to_string(),
-            Limit::Max => "infinity".to_owned(),
-        };
-        let set = |how: &str, lasts: &str| {
-            let command = format!(
-                "sudo systemctl set-property {how}{} {property}={mebibytes}M",
-                quoted(unit)
-            );
-            writes_and(command, &format!("{lasts}; undo with {property}={before}"))
-        };
-        return vec![set("--runtime ", "until the next boot"), set("", "permanent")];
-    }
-    let Some(path) = path(group, file) else { return Vec::new() };
-    // with version 1 a limit is removed by writing -1
-    let before = match file.now {
-        Limit::Bytes(now) => now.get().to_string(),
-        Limit::Max if path.ends_with("limit_in_bytes") => "-1".to_owned(),
-        Limit::Max => "max".to_owned(),
-    };
-    let command = format!("echo {mebibytes}M | sudo tee {}", quoted(&path));
-    let lasts = "until the cgroup is created again; what makes it has to set it to make it last";
-    vec![writes_and(command, &format!("{lasts}; undo with {before}"))]
-}
-
-fn path(group: &Cgroup, file: &LimitFile) -> Option<String> {
-    if file.path.ends_with("memory.stat") {
-        let (folder, _) = group.current.source.path().rsplit_once('/')?;
-        return Some(format!("{folder}/memory.limit_in_bytes"));
-    }
-    (!file.path.is_empty()).then(|| file.path.clone())
+/// Empty if no command can do this without harm: see [`LimitChange::command`].
+pub(super) fn commands(group: &Cgroup, limit: &Reading<Limit>, size: Bytes) -> Vec<String> {
+    let is_new = limit.get() == Some(Limit::Max);
+    let effect = if is_new { Effect::Contains } else { Effect::Raises };
+    let to = Limit::Bytes(size);
+    let command = |lasts| LimitChange { group, limit, to, effect, lasts, note: "" }.command();
+    let mut commands: Vec<String> =
+        [Lasts::UntilBoot, Lasts::Permanent].into_iter().filter_map(command).collect();
+    // without systemd there is only one
+    commands.dedup();
+    commands
 }

@@ -60,7 +60,7 @@ fn working_set(
         current: group.current.clone(),
         peak: group.peak.clone(),
         headroom: headroom.map(|(limit, current)| limit.saturating_sub(current)),
-        limit,
+        limit: limit.clone(),
         swap: group.swap_current.clone(),
         refaults_per_second: working_set::refaults(pair).map(|refaults| refaults.per_second),
         waited: group.pressure.some.avg60.clone(),

@@ -168,10 +168,10 @@ fn refaulted_bytes(host: &Snapshot, pair: &GroupPair<'_>) -> Bytes {
     Pages::new(pages).to_bytes(host.page_size())
 }
 
-/// The lower of the group's limits `memory.high` and `memory.max`; version 1 has only the latter.
-pub(super) fn own_limit(group: &Cgroup) -> Reading<Limit> {
+/// The smaller of `memory.high` and `memory.max`; version 1 has only the latter.
+pub(super) fn own_limit(group: &Cgroup) -> &Reading<Limit> {
     match (group.high.get(), group.max.get()) {
-        (Some(high), Some(max)) if high < max => group.high.clone(),
-        _ => group.max.clone(),
+        (Some(high), Some(max)) if high < max => &group.high,
+        _ => &group.max,
     }
 }

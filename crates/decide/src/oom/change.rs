@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Commands that would have prevented a kill, each with how long it lasts and how to undo it.
 
-use pagewise_facts::{groups, tiers};
-use pagewise_model::{Bytes, Cgroup, Hierarchy, Limit, Name, OomConstraint, OomKill, Snapshot};
+use pagewise_facts::tiers;
+use pagewise_model::{Bytes, Cgroup, Limit, OomConstraint, OomKill, Reading, Snapshot};
 
 use super::{find_group, limit};
+use crate::limit_change::{Effect, Lasts, LimitChange};
 use crate::text::{quoted, writes_and};
 
-const MORE: &str = "1.5 times the limit; ";
-const LESS: &str = "three quarters of what the process held when it was killed; ";
+const MORE: &str = "1.5 times the limit";
+const LESS: &str = "three quarters of what the process held when it was killed";
 
 /// Commands that may prevent another such kill, the most useful first. Never empty: there is always
 /// a command that shows more.
@@ -43,66 +44,34 @@ pub(crate) fn advise_change(host: &Snapshot, kill: &OomKill) -> Vec<String> {
     commands
 }
 
-/// The group as it is now, its systemd unit, and its folder.
-struct GroupNow<'a> {
-    unit: Option<&'a str>,
-    folder: String,
-    v2: bool,
-}
-
-fn place<'a>(host: &'a Snapshot, path: &Name) -> Option<(&'a Cgroup, GroupNow<'a>)> {
-    let group = find_group(host, path)?;
-    let file = group.max.source.path().rsplit_once('/')?.0.to_owned();
-    let v2 = host.cgroups.hierarchy == Hierarchy::V2;
-    let unit = groups::system_unit(group).filter(|_| v2);
-    Some((group, GroupNow { unit, folder: file, v2 }))
-}
-
-/// Command that raises the limit by half of its value at the kill, if more than twice that amount
-/// is available.
+/// Raises the limit by half of its value at the kill, if more than twice that amount is available.
 fn raise(host: &Snapshot, kill: &OomKill) -> Option<String> {
-    let (group, place) = place(host, kill.group.as_ref()?)?;
+    let group = find_group(host, kill.group.as_ref()?)?;
     let Limit::Bytes(now) = group.max.get()? else { return None };
     let more = limit(kill)?.get() / 2;
     host.memory.available.get().filter(|available| available.get() / 2 > more)?;
     let raised = mebibytes(Bytes::new(now.get().saturating_add(more)))?;
-    Some(match place.unit {
-        Some(unit) => {
-            property(unit, "MemoryMax", &format!("{raised}M"), &now.get().to_string(), MORE)
-        }
-        None => {
-            let file = if place.v2 { "memory.max" } else { "memory.limit_in_bytes" };
-            put(
-                &format!("{raised}M"),
-                &format!("{}/{file}", place.folder),
-                &now.get().to_string(),
-                MORE,
-            )
-        }
-    })
+    change(group, &group.max, Limit::Bytes(raised), Effect::Raises, MORE)
 }
 
 /// Command that allows swap for a group that is barred from it, if the host has swap.
 fn allow_swap(host: &Snapshot, kill: &OomKill) -> Option<String> {
-    let (group, place) = place(host, kill.group.as_ref()?)?;
+    let group = find_group(host, kill.group.as_ref()?)?;
     let barred = group.swap_max.get() == Some(Limit::Bytes(Bytes::new(0)));
     let room = host.tiers.iter().any(|tier| tier.is_full() == Some(false));
-    if !barred || !room || !place.v2 {
+    if !barred || !room {
         return None;
     }
-    Some(match place.unit {
-        Some(unit) => property(unit, "MemorySwapMax", "infinity", "0", ""),
-        None => put("max", &format!("{}/memory.swap.max", place.folder), "0", ""),
-    })
+    change(group, &group.swap_max, Limit::Max, Effect::AllowsSwap, "")
 }
 
 /// Command that limits the victim's unit, below what it held when the machine ran out of memory.
 fn suggest_limit_for_victim(host: &Snapshot, kill: &OomKill) -> Option<String> {
-    let (group, place) = place(host, kill.victim_group.as_ref()?)?;
+    let group = find_group(host, kill.victim_group.as_ref()?)?;
     let held = kill.victim.as_ref()?.resident()?;
-    let unit = place.unit.filter(|_| group.max.get() == Some(Limit::Max))?;
-    let less = mebibytes(Bytes::new(held.get() / 4 * 3)).filter(|&less| less > 0)?;
-    Some(property(unit, "MemoryMax", &format!("{less}M"), "infinity", LESS))
+    let less = mebibytes(Bytes::new(held.get() / 4 * 3))?;
+    let is_unlimited = group.max.get() == Some(Limit::Max);
+    change(group, &group.max, Limit::Bytes(less), Effect::Contains, LESS).filter(|_| is_unlimited)
 }
 
 /// Command that makes a process killable again, if the group had only processes that are exempt
@@ -117,23 +86,17 @@ fn may_be_killed(kill: &OomKill) -> Option<String> {
     ))
 }
 
-fn property(unit: &str, name: &str, value: &str, before: &str, note: &str) -> String {
-    writes_and(
-        format!("sudo systemctl set-property {} {name}={value}", quoted(unit)),
-        &format!("{note}permanent; undo: the same with {name}={before}"),
-    )
+fn change(
+    group: &Cgroup,
+    limit: &Reading<Limit>,
+    to: Limit,
+    effect: Effect,
+    note: &str,
+) -> Option<String> {
+    LimitChange { group, limit, to, effect, lasts: Lasts::Permanent, note }.command()
 }
 
-fn put(value: &str, path: &str, before: &str, note: &str) -> String {
-    writes_and(
-        format!("echo {value} | sudo tee {}", quoted(path)),
-        &format!(
-            "{note}until the cgroup is removed or the machine reboots; undo: the same with {before}"
-        ),
-    )
-}
-
-/// A size in MiB, rounded up.
-fn mebibytes(size: Bytes) -> Option<u64> {
-    Some(size.get().checked_next_multiple_of(1 << 20)? >> 20)
+/// Rounded up to whole MiB.
+fn mebibytes(size: Bytes) -> Option<Bytes> {
+    size.get().checked_next_multiple_of(1 << 20).map(Bytes::new)
 }

@@ -3,12 +3,13 @@
 
 use pagewise_facts::groups::{self, AtLimit, GroupPair};
 use pagewise_facts::{reclaim, settings};
-use pagewise_model::{Bytes, Cgroup, Finding, Interval, Level, Severity, Snapshot};
+use pagewise_model::{Bytes, Cgroup, Finding, Interval, Level, Limit, Severity, Snapshot};
 
 use crate::Rule;
+use crate::limit_change::{Effect, Lasts, LimitChange};
 use crate::limits;
 use crate::proof::EvidenceList;
-use crate::text::{count, put, quoted, short_group, writes_and};
+use crate::text::{count, put, quoted, short_group};
 use crate::verdict::{self, GroupTrouble, Trouble};
 
 pub(super) const RULE: Rule = Rule {
@@ -194,21 +195,15 @@ fn raise(host: &Snapshot, group: &GroupTrouble<'_>, limit: Bytes) -> Option<Stri
     let requested = limits::raised_limit(limited, limit, was_killed)?.get();
     let more = requested.checked_sub(limit.get())?;
     host.memory.available.get().filter(|available| more <= available.get() / 2)?;
-    let mebibytes = requested >> 20;
-    let (property, file) = match &group.reached {
-        Some(at) => (property(at), at.reading.source.path()),
-        None => ("MemoryMax", limited.max.source.path()),
+    let change = LimitChange {
+        group: limited,
+        limit: group.reached.as_ref().map_or(&limited.max, |at| at.reading),
+        to: Limit::Bytes(Bytes::new(requested)),
+        effect: Effect::Raises,
+        lasts: Lasts::Permanent,
+        note: "",
     };
-    Some(match groups::system_unit(limited) {
-        Some(unit) => writes_and(
-            format!("sudo systemctl set-property {} {property}={mebibytes}M", quoted(unit)),
-            &format!("permanent; undo with {property}={}", limit.get()),
-        ),
-        None => writes_and(
-            format!("echo {mebibytes}M | sudo tee {}", quoted(file)),
-            &format!("until the cgroup is created again; undo with {}", limit.get()),
-        ),
-    })
+    change.command()
 }
 
 /// The command that shows the group's limit events.
@@ -226,11 +221,6 @@ fn look_at(group: &Cgroup) -> String {
 /// The name of the limit that was reached: `max` or `high`.
 fn limit_name(at: &AtLimit<'_>) -> &'static str {
     at.file.trim_start_matches("memory.")
-}
-
-/// The name of the limit's property in systemd.
-fn property(at: &AtLimit<'_>) -> &'static str {
-    if limit_name(at) == "max" { "MemoryMax" } else { "MemoryHigh" }
 }
 
 #[cfg(test)]

@@ -2,14 +2,14 @@
 //! A process, or all processes of a cgroup together, grow steadily and will fill the memory of the
 //! host, or the limit of its cgroup, within the hour.
 
-use pagewise_facts::groups;
 use pagewise_facts::growth::{self, Grower, Growth, GrowthLimit};
-use pagewise_model::{Finding, Interval, Level, Severity, Snapshot};
+use pagewise_model::{Bytes, Cgroup, Finding, Interval, Level, Limit, Severity, Snapshot};
 
 use crate::Rule;
 use crate::grade;
+use crate::limit_change::{Effect, Lasts, LimitChange};
 use crate::proof::EvidenceList;
-use crate::text::{quoted, rate, roughly, short, short_group, writes_and};
+use crate::text::{rate, roughly, short, short_group};
 
 pub(super) const RULE: Rule = Rule {
     id: "memory-grows",
@@ -117,28 +117,24 @@ fn next(host: &Snapshot, growth: &Growth<'_>) -> Vec<String> {
         Grower::Group(group) => (Some(group), "the processes of the group".to_owned()),
     };
     let watch = format!("pagewise report --sort growth -n 5  # shows the growth of {watched} now");
-    let cap = group.filter(|group| !is_limited(group) || is_process(growth));
-    let cap = cap.and_then(groups::system_unit).map(|unit| {
-        writes_and(
-            format!("sudo systemctl set-property {} MemoryMax={}M", quoted(unit), cap_mib(growth)),
-            "permanent; undo with MemoryMax=infinity; at this limit, the kernel kills a process of this unit \
-             and no other",
-        )
-    });
+    let cap = group.and_then(|group| cap(group, growth));
     cap.into_iter().chain([watch]).collect()
 }
 
-fn is_process(growth: &Growth<'_>) -> bool {
-    matches!(growth.grower, Grower::Process(_))
-}
-
-fn is_limited(group: &pagewise_model::Cgroup) -> bool {
-    group.max.get().is_some_and(|limit| limit.bytes().is_some())
-}
-
-/// A proposed limit in MiB: one and a half times the current size of what grows.
-fn cap_mib(growth: &Growth<'_>) -> u64 {
-    (growth.held.get() + growth.held.get() / 2).div_ceil(1 << 20)
+/// Limits the group to one and a half times what it holds now, if it has no limit.
+fn cap(group: &Cgroup, growth: &Growth<'_>) -> Option<String> {
+    let held = growth.held.get().max(group.current.get()?.get());
+    let to = held.checked_add(held / 2)?.checked_next_multiple_of(1 << 20)?;
+    let change = LimitChange {
+        group,
+        limit: &group.max,
+        to: Limit::Bytes(Bytes::new(to)),
+        effect: Effect::Contains,
+        lasts: Lasts::Permanent,
+        note: "1.5 times what it holds",
+    };
+    // a limit that is set is not the cause of growth, and raising it only postpones its end
+    if group.max.get() == Some(Limit::Max) { change.command() } else { None }
 }
 
 #[cfg(test)]

@@ -2,13 +2,14 @@
 //! The memory cgroups that are short, or hold most of the anonymous memory, are barred from
 //! swapping.
 
-use pagewise_facts::groups::{is_below, system_unit};
+use pagewise_facts::groups::is_below;
 use pagewise_facts::reclaim;
 use pagewise_model::{Bytes, Cgroup, Finding, Limit, Quantity, Snapshot};
 
 use super::{Case, RULE, holds_nothing, severity};
+use crate::limit_change::{Effect, Lasts, LimitChange};
 use crate::proof::EvidenceList;
-use crate::text::{count_of, put, quoted, short_group, writes_and};
+use crate::text::{count_of, short_group};
 
 /// Groups without swap explain an empty device if they hold at least this share of all anonymous
 /// memory, in percent: half of the memory that could be swapped is barred from it.
@@ -118,15 +119,15 @@ fn next(group: &Cgroup) -> Vec<String> {
     if !path.ends_with("memory.swap.max") {
         return vec![look];
     }
-    let lift = match system_unit(group) {
-        Some(unit) => {
-            let command =
-                format!("sudo systemctl set-property {} MemorySwapMax=infinity", quoted(unit));
-            writes_and(command, "permanent; undo with MemorySwapMax=0")
-        }
-        None => put("max", path),
+    let change = LimitChange {
+        group,
+        limit: &group.swap_max,
+        to: Limit::Max,
+        effect: Effect::AllowsSwap,
+        lasts: Lasts::Permanent,
+        note: "",
     };
-    vec![lift, look]
+    change.command().into_iter().chain([look]).collect()
 }
 
 #[cfg(test)]
@@ -162,8 +163,8 @@ pub(super) mod tests {
              (of 4.0 GiB on this host) cannot be swapped. This cgroup has reached its memory limit 212 times \
              since it was created."
         );
-        let command = "sudo systemctl set-property db.service MemorySwapMax=infinity  # writes; permanent; \
-                       undo with MemorySwapMax=0";
+        let command = "sudo systemctl set-property db.service MemorySwapMax=infinity  # writes; lets the \
+                       group swap; permanent; undo with MemorySwapMax=0";
         assert_eq!(finding.next[0], command);
     }
 

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Commands that change a memory limit of a cgroup. No other module makes one.
+//!
+//! A command is made only if it cannot harm: never for the root or a slice, because its limit holds
+//! for every unit below it; never for a group that is gone or whose usage is unknown; never to a
+//! value below the limit that is set, or below what the group uses now. It restores the value that
+//! was read. The settings of a container belong to its manager: docker and podman have a command of
+//! their own for a running container, and of the others no command is known that would last.
+
+use std::fmt;
+
+use pagewise_facts::groups;
+use pagewise_model::{Bytes, Cgroup, Limit, Reading, unit_of};
+
+use crate::text::{quoted, writes_and};
+
+/// What a command achieves, in the words that follow it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// The group gets more memory, so that it no longer waits for it.
+    Raises,
+    /// The group may use swap.
+    AllowsSwap,
+    /// The rest of the machine is protected from the group; the cause stays.
+    Contains,
+}
+
+/// How long a change of a systemd unit lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lasts {
+    UntilBoot,
+    Permanent,
+}
+
+/// A change of one limit of one cgroup.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LimitChange<'a> {
+    pub(crate) group: &'a Cgroup,
+    /// The limit as it was read: it has the path of the file and the value to restore.
+    pub(crate) limit: &'a Reading<Limit>,
+    pub(crate) to: Limit,
+    pub(crate) effect: Effect,
+    pub(crate) lasts: Lasts,
+    /// What is said of the value, such as "1.5 times the limit"; may be empty.
+    pub(crate) note: &'a str,
+}
+
+/// The kinds of limits, by the name of their file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    High,
+    Max,
+    SwapMax,
+    /// `memory.limit_in_bytes` of version 1.
+    V1,
+}
+
+impl Kind {
+    fn from_path(path: &str) -> Option<Self> {
+        match path.rsplit('/').next()? {
+            "memory.high" => Some(Self::High),
+            "memory.max" => Some(Self::Max),
+            "memory.swap.max" => Some(Self::SwapMax),
+            "memory.limit_in_bytes" => Some(Self::V1),
+            _ => None,
+        }
+    }
+
+    /// The property in systemd; none with version 1, whose property newer releases have dropped.
+    fn property(self) -> Option<&'static str> {
+        match self {
+            Self::High => Some("MemoryHigh"),
+            Self::Max => Some("MemoryMax"),
+            Self::SwapMax => Some("MemorySwapMax"),
+            Self::V1 => None,
+        }
+    }
+
+    /// What the group uses of what this kind limits.
+    fn used(self, group: &Cgroup) -> Option<Bytes> {
+        match self {
+            Self::SwapMax => group.swap_current.get(),
+            Self::High | Self::Max | Self::V1 => group.current.get(),
+        }
+    }
+}
+
+/// Who manages a cgroup, and so by which tool its limit is changed.
+enum Owner<'a> {
+    Systemd(&'a str),
+    /// `docker` or `podman`, and the beginning of the container's id.
+    Container(&'static str, String),
+    /// Only the file is known.
+    Nobody,
+}
+
+impl LimitChange<'_> {
+    /// The command, marked as one that writes, with how long it lasts and how to undo it. `None` if
+    /// it could harm, or if there is no way to make it.
+    pub(crate) fn command(&self) -> Option<String> {
+        let path = self.path()?;
+        let kind = Kind::from_path(&path)?;
+        let now = self.limit.get()?;
+        let is_higher = self.to > now || (self.effect == Effect::Contains && now == Limit::Max);
+        let fits = match self.to {
+            Limit::Max => true,
+            Limit::Bytes(to) => to > kind.used(self.group)?,
+        };
+        if !is_higher || !fits || !is_safe_place(self.group) {
+            return None;
+        }
+        Some(match owner(self.group)? {
+            Owner::Systemd(unit) if kind.property().is_some() => {
+                self.systemd(unit, kind.property()?, now)
+            }
+            Owner::Container(tool, id) => self.container(tool, &id, kind, now)?,
+            Owner::Systemd(_) | Owner::Nobody => self.file(&path, now),
+        })
+    }
+
+    /// With version 1 the absence of a limit is read from `memory.stat`.
+    fn path(&self) -> Option<String> {
+        let path = self.limit.source.path();
+        if path.ends_with("/memory.stat") {
+            let (folder, _) = self.group.current.source.path().rsplit_once('/')?;
+            return Some(format!("{folder}/memory.limit_in_bytes"));
+        }
+        (!path.is_empty()).then(|| path.to_owned())
+    }
+
+    fn systemd(&self, unit: &str, property: &str, now: Limit) -> String {
+        let (to, before) = (Spelled(self.to, "infinity"), Undo(now, "infinity"));
+        let (how, lasts) = match self.lasts {
+            Lasts::UntilBoot => ("--runtime ", "until the next boot"),
+            Lasts::Permanent => ("", "permanent"),
+        };
+        let command = format!("sudo systemctl set-property {how}{} {property}={to}", quoted(unit));
+        self.with_note(command, &format!("{lasts}; undo with {property}={before}"))
+    }
+
+    /// Docker keeps the sum of memory and swap, so the swap that the container may use is added. A
+    /// limit that docker does not set (`memory.high`) has no command, nor if the sum is not known.
+    fn container(&self, tool: &str, id: &str, kind: Kind, now: Limit) -> Option<String> {
+        let (Kind::Max, Limit::Bytes(to), Limit::Bytes(now)) = (kind, self.to, now) else {
+            return None;
+        };
+        let update = |size: Bytes| {
+            let both = match self.group.swap_max.get()? {
+                Limit::Bytes(swap) => bytes_or_mib(size.saturating_add(swap)),
+                Limit::Max => "-1".to_owned(),
+            };
+            let size = bytes_or_mib(size);
+            Some(format!("{tool} update --memory {size} --memory-swap {both} {id}"))
+        };
+        let note = format!("until the container is made again; undo with {}", update(now)?);
+        Some(self.with_note(format!("sudo {}", update(to)?), &note))
+    }
+
+    fn file(&self, path: &str, now: Limit) -> String {
+        // with version 1 a limit is removed by writing -1
+        let unlimited = if path.ends_with("limit_in_bytes") { "-1" } else { "max" };
+        let (to, before) = (Spelled(self.to, unlimited), Undo(now, unlimited));
+        let lasts =
+            "until the cgroup is created again; what makes it has to set it to make it last";
+        let command = format!("echo {to} | sudo tee {}", quoted(path));
+        self.with_note(command, &format!("{lasts}; undo with {before}"))
+    }
+
+    fn with_note(&self, command: String, note: &str) -> String {
+        let effect = match self.effect {
+            Effect::Raises => "takes the group's shortage away, not a leak",
+            Effect::AllowsSwap => "lets the group swap",
+            Effect::Contains if self.limit.source.path().ends_with("memory.high") => {
+                "contains the damage and cures nothing: at this limit the kernel slows the group down"
+            }
+            Effect::Contains => {
+                "contains the damage and cures nothing: at this limit the kernel kills a process of this \
+                 group and no other"
+            }
+        };
+        let value = if self.note.is_empty() { String::new() } else { format!("{}; ", self.note) };
+        writes_and(command, &format!("{value}{effect}; {note}"))
+    }
+}
+
+/// A new value: whole MiB, as people write them.
+struct Spelled(Limit, &'static str);
+
+impl fmt::Display for Spelled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Limit::Max => f.write_str(self.1),
+            Limit::Bytes(bytes) => f.write_str(&bytes_or_mib(bytes)),
+        }
+    }
+}
+
+/// The value that was read, to the byte.
+struct Undo(Limit, &'static str);
+
+impl fmt::Display for Undo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Limit::Max => f.write_str(self.1),
+            Limit::Bytes(bytes) => write!(f, "{}", bytes.get()),
+        }
+    }
+}
+
+fn bytes_or_mib(size: Bytes) -> String {
+    match size.get() {
+        whole if whole % (1 << 20) == 0 => format!("{}M", whole >> 20),
+        bytes => bytes.to_string(),
+    }
+}
+
+/// Whether a limit here holds for one program alone, and not for everything below a slice.
+fn is_safe_place(group: &Cgroup) -> bool {
+    let path = group.path.as_str().trim_matches('/');
+    !path.is_empty() && !path.ends_with(".slice")
+}
+
+/// `None` if the group belongs to a manager that sets its limits again, and of which no command is
+/// known.
+fn owner(group: &Cgroup) -> Option<Owner<'_>> {
+    let named = unit_of(&group.path)?;
+    if let Some((runtime, id)) = named.split_once(' ') {
+        let is_top = pagewise_model::unit_path(&group.path) == group.path.as_str();
+        let tool = ["docker", "podman"].into_iter().find(|tool| *tool == runtime);
+        return tool.filter(|_| is_top).map(|tool| Owner::Container(tool, id.to_owned()));
+    }
+    let is_of_pod = group.path.as_str().split('/').any(|part| part.starts_with("kubepods"));
+    if is_of_pod {
+        return None;
+    }
+    Some(groups::system_unit(group).map_or(Owner::Nobody, Owner::Systemd))
+}
+
+#[cfg(test)]
+#[path = "../tests/unit/limit_change.rs"]
+mod tests;

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Laws of commands that change a limit, on made-up groups: the command is carried out on a model
+//! of the machine, and then its undo.
+
+use std::collections::BTreeMap;
+
+use pagewise_model::{Bytes, Cgroup, Limit, Name, Reading, Source};
+use proptest::prelude::*;
+
+use super::*;
+
+const ID: &str = "5f3c1d0e77aa0000000000000000000000000000000000000000000000000000";
+
+/// Places of groups: root, slices, services, scopes, containers, pods, and folders of nobody.
+const PATHS: [&str; 14] = [
+    "/",
+    "/system.slice",
+    "/user.slice",
+    "/user.slice/user-1000.slice",
+    "/system.slice/db.service",
+    "/system.slice/system-getty.slice",
+    "/init.scope",
+    "/system.slice/docker-ID.scope",
+    "/docker/ID",
+    "/docker/ID/below",
+    "/machine.slice/libpod-ID.scope",
+    "/kubepods.slice/kubepods-pod1.slice/cri-containerd-ID.scope",
+    "/batch",
+    "/user.slice/user-1000.slice/user@1000.service/app.slice/app.service",
+];
+
+const FILES: [&str; 3] = ["memory.max", "memory.high", "memory.swap.max"];
+
+fn limit() -> impl Strategy<Value = Limit> {
+    prop_oneof![Just(Limit::Max), (0_u64..4 << 30).prop_map(|size| Limit::Bytes(Bytes::new(size)))]
+}
+
+/// A group of version 2 with its limits and its use.
+fn group() -> impl Strategy<Value = Cgroup> {
+    let used = || (0_u64..4 << 30).prop_map(Bytes::new);
+    (0..PATHS.len(), [limit(), limit(), limit()], used(), used(), any::<bool>()).prop_map(
+        |(at, [max, high, swap_max], current, swap_current, is_known)| {
+            let path = PATHS[at].replace("ID", ID);
+            let place = |file: &str| Source::file(format!("/sys/fs/cgroup{path}/{file}"));
+            let mut group = Cgroup { path: Name::from(path.as_str()), ..Cgroup::default() };
+            group.max = Reading::found(max, place("memory.max"));
+            group.high = Reading::found(high, place("memory.high"));
+            group.swap_max = Reading::found(swap_max, place("memory.swap.max"));
+            if is_known {
+                group.current = Reading::found(current, place("memory.current"));
+                group.swap_current = Reading::found(swap_current, place("memory.swap.current"));
+            }
+            group
+        },
+    )
+}
+
+fn reading<'a>(group: &'a Cgroup, file: &str) -> &'a Reading<Limit> {
+    match file {
+        "memory.max" => &group.max,
+        "memory.high" => &group.high,
+        _ => &group.swap_max,
+    }
+}
+
+/// The limits of a machine by path and file.
+type Machine = BTreeMap<(String, String), Limit>;
+
+fn parse(value: &str) -> Limit {
+    match value {
+        "infinity" | "max" | "-1" => Limit::Max,
+        mebibytes if mebibytes.ends_with('M') => {
+            let number: u64 = mebibytes.trim_end_matches('M').parse().unwrap();
+            Limit::Bytes(Bytes::new(number << 20))
+        }
+        bytes => Limit::Bytes(Bytes::new(bytes.parse().unwrap())),
+    }
+}
+
+fn file_of(property: &str) -> &'static str {
+    match property {
+        "MemoryMax" => "memory.max",
+        "MemoryHigh" => "memory.high",
+        "MemorySwapMax" => "memory.swap.max",
+        other => panic!("{other}"),
+    }
+}
+
+/// Does what the tools would do: systemd and docker find the group by its name.
+fn carry_out(machine: &mut Machine, groups: &[Cgroup], command: &str) {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let by_end = |end: &str| {
+        let is_it = |group: &&Cgroup| group.path.as_str().rsplit('/').next() == Some(end);
+        groups.iter().find(is_it).unwrap_or_else(|| panic!("{end}")).path.as_str().to_owned()
+    };
+    if let Some(at) = words.iter().position(|word| *word == "set-property") {
+        let rest: Vec<&&str> =
+            words[at + 1..].iter().filter(|word| **word != "--runtime").collect();
+        let (property, value) = rest[1].split_once('=').unwrap();
+        machine.insert((by_end(rest[0]), file_of(property).to_owned()), parse(value));
+    } else if let Some(at) = words.iter().position(|word| *word == "update") {
+        let of = |name: &str| words[words.iter().position(|it| *it == name).unwrap() + 1];
+        let id = words[at + 5];
+        let is_it = |group: &&Cgroup| group.path.as_str().contains(id);
+        let group = groups.iter().find(is_it).unwrap();
+        let path = group.path.as_str().to_owned();
+        let memory = parse(of("--memory"));
+        let swap = match (parse(of("--memory-swap")), memory) {
+            (Limit::Bytes(both), Limit::Bytes(memory)) => {
+                Limit::Bytes(Bytes::new(both.get() - memory.get()))
+            }
+            _ => Limit::Max,
+        };
+        machine.insert((path.clone(), "memory.max".to_owned()), memory);
+        machine.insert((path, "memory.swap.max".to_owned()), swap);
+    } else {
+        let path = words[5].trim_matches('\'').trim_start_matches("/sys/fs/cgroup");
+        let (path, file) = path.rsplit_once('/').unwrap();
+        machine.insert((path.to_owned(), file.to_owned()), parse(words[1]));
+    }
+}
+
+fn machine(groups: &[Cgroup]) -> Machine {
+    let all = groups.iter().flat_map(|group| {
+        FILES.iter().map(|file| {
+            let key = (group.path.as_str().to_owned(), (*file).to_owned());
+            (key, reading(group, file).get().unwrap())
+        })
+    });
+    all.collect()
+}
+
+/// The undo that a command names, as a command.
+fn undo_of(command: &str) -> String {
+    let (line, note) = command.split_once("  # writes; ").unwrap();
+    let undo = note.rsplit_once("undo with ").unwrap().1;
+    if undo.contains("update") {
+        undo.to_owned()
+    } else if let Some(at) = line.find("set-property ") {
+        let words: Vec<&str> = line[at..].split(' ').filter(|word| *word != "--runtime").collect();
+        format!("set-property {} {undo}", words[1])
+    } else {
+        let path = line.rsplit(' ').next().unwrap();
+        format!("echo {undo} | sudo tee {path}")
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn no_command_can_harm_and_its_undo_restores_everything(
+        group in group(),
+        file in 0..FILES.len(),
+        to in limit(),
+        which in 0..3_usize,
+        for_good in any::<bool>(),
+    ) {
+        let effect = [Effect::Raises, Effect::AllowsSwap, Effect::Contains][which];
+        let lasts = if for_good { Lasts::Permanent } else { Lasts::UntilBoot };
+        let limit = reading(&group, FILES[file]);
+        let change = LimitChange { group: &group, limit, to, effect, lasts, note: "" };
+        let Some(command) = change.command() else { return Ok(()) };
+        let path = group.path.as_str();
+        prop_assert!(path != "/" && !path.ends_with(".slice"), "{command}");
+        prop_assert!(!path.contains("kubepods"), "{command}");
+        let groups = [group.clone()];
+        let before = machine(&groups);
+        let mut after = before.clone();
+        carry_out(&mut after, &groups, &command);
+        prop_assert_eq!(after.len(), before.len(), "a limit of another group: {}", command);
+        for (key, new) in &after {
+            let old = before[key];
+            let used = match key.1.as_str() {
+                "memory.swap.max" => group.swap_current.get(),
+                _ => group.current.get(),
+            };
+            // nothing that the group holds now is over the new limit
+            let fits = used.is_some_and(|used| *new > Limit::Bytes(used));
+            prop_assert!(*new == old || *new == Limit::Max || fits, "{command}");
+            // a limit that is set is never lowered
+            prop_assert!(*new >= old || old == Limit::Max && effect == Effect::Contains, "{command}");
+        }
+        let undo = undo_of(&command);
+        carry_out(&mut after, &groups, &undo);
+        prop_assert_eq!(after, before, "{} then {}", command, undo);
+    }
+}
+
+fn db(max: Limit, current: u64) -> Cgroup {
+    let path = "/system.slice/db.service";
+    let place = |file: &str| Source::file(format!("/sys/fs/cgroup{path}/{file}"));
+    let mut group = Cgroup { path: Name::from(path), ..Cgroup::default() };
+    group.max = Reading::found(max, place("memory.max"));
+    group.current = Reading::found(Bytes::new(current), place("memory.current"));
+    group
+}
+
+fn change(group: &Cgroup, to: u64, effect: Effect) -> Option<String> {
+    let to = Limit::Bytes(Bytes::new(to));
+    let lasts = Lasts::Permanent;
+    LimitChange { group, limit: &group.max, to, effect, lasts, note: "" }.command()
+}
+
+#[test]
+fn a_limit_that_is_set_is_raised_and_restored_to_the_byte() {
+    let group = db(Limit::Bytes(Bytes::new(200 << 20)), 199 << 20);
+    let command = change(&group, 300 << 20, Effect::Raises).unwrap();
+    assert_eq!(
+        command,
+        "sudo systemctl set-property db.service MemoryMax=300M  # writes; takes the group's shortage away, \
+         not a leak; permanent; undo with MemoryMax=209715200"
+    );
+    assert_eq!(change(&group, 100 << 20, Effect::Raises), None, "lower than what is set");
+    assert_eq!(change(&group, 100 << 20, Effect::Contains), None, "lower than what is set");
+}
+
+#[test]
+fn a_new_limit_is_above_what_is_in_use() {
+    let group = db(Limit::Max, 199 << 20);
+    let command = change(&group, 300 << 20, Effect::Contains).unwrap();
+    assert!(
+        command.contains("cures nothing") && command.ends_with("MemoryMax=infinity"),
+        "{command}"
+    );
+    assert_eq!(change(&group, 150 << 20, Effect::Contains), None);
+}
+
+#[test]
+fn a_container_is_changed_by_its_manager() {
+    let mut group = db(Limit::Bytes(Bytes::new(200 << 20)), 100 << 20);
+    group.path = Name::from(format!("/system.slice/docker-{ID}.scope").as_str());
+    group.swap_max = Reading::found(Limit::Bytes(Bytes::new(50 << 20)), Source::none());
+    let command = change(&group, 300 << 20, Effect::Raises).unwrap();
+    assert!(
+        command.starts_with(
+            "sudo docker update --memory 300M --memory-swap 350M 5f3c1d0e77aa  # writes;"
+        ),
+        "{command}"
+    );
+    assert!(
+        command.ends_with("docker update --memory 200M --memory-swap 250M 5f3c1d0e77aa"),
+        "{command}"
+    );
+    group.path = Name::from(format!("/kubepods.slice/cri-containerd-{ID}.scope").as_str());
+    assert_eq!(change(&group, 300 << 20, Effect::Raises), None, "kubelet would set it back");
+}
