@@ -147,7 +147,7 @@ pub fn scanned_pages(host: &Snapshot) -> Option<Total> {
     sum(host, "pgscan_kswapd + pgscan_direct", ["pgscan_kswapd", "pgscan_direct"])
 }
 
-/// Pages scanned since boot, including reclaim inside cgroups; before Linux 5.8 as [`scanned`].
+/// Pages scanned since boot, including reclaim inside cgroups; before Linux 5.8 as [`scanned_pages`].
 pub fn scanned_anywhere(host: &Snapshot) -> Option<Total> {
     sum(host, "pgscan_anon + pgscan_file", ["pgscan_anon", "pgscan_file"])
         .or_else(|| scanned_pages(host))

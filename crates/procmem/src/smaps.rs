@@ -4,7 +4,7 @@
 //!
 //! Reading it is expensive (12 ms per resident GiB). It is read only if pages of a large address
 //! space must be found without PAGEMAP_SCAN, for processes that share private pages if we may not
-//! see frames, and for processes whose accessed bits were cleared ([`unreferenced`]). The zero page
+//! see frames, and for processes whose accessed bits were cleared ([`read_unreferenced`]). The zero page
 //! and devices are not counted.
 
 use std::collections::HashMap;

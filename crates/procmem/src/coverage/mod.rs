@@ -11,7 +11,7 @@
 //! huge pages is needed, [`share`] costs a tenth of that.
 //!
 //! All of this takes the process's mmap lock for reading, for at most a millisecond at a time.
-//! Callers that cannot wait for a lock that another task holds use [`within`].
+//! Callers that cannot wait for a lock that another task holds use [`run_with_timeout`].
 
 mod blocks;
 mod heaps;
