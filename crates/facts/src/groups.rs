@@ -134,6 +134,16 @@ pub fn swap_room(host: &Snapshot, group: &Cgroup) -> Option<Bytes> {
     })
 }
 
+/// Whether Pagewise made this cgroup, or one above it, for a run of its own: `trial`, `lab` and
+/// `bench` call theirs `pagewise-PID-NUMBER`. What happens in them is intended.
+pub fn is_own(path: &Name) -> bool {
+    path.as_str().split('/').any(|part| {
+        let numbers = part.strip_prefix("pagewise-").and_then(|rest| rest.split_once('-'));
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
+        numbers.is_some_and(|(pid, number)| is_number(pid) && is_number(number))
+    })
+}
+
 /// Whether the first group is a descendant of the second one.
 pub fn is_below(group: &Cgroup, above: &Cgroup) -> bool {
     let rest = group.path.as_str().strip_prefix(above.path.as_str());
@@ -270,6 +280,17 @@ mod tests {
         assert_eq!(paths("5f3c9"), [format!("/machine.slice/libpod-{two}.scope")]);
         assert_eq!(paths("web"), ["/lxc.payload.web"]);
         assert_eq!((paths("5f3c").len(), paths("5f3").len(), paths(&one[1..]).len()), (2, 0, 0));
+    }
+
+    #[test]
+    fn groups_of_our_own_runs_are_known_by_their_names() {
+        let is_own = |path: &str| is_own(&Name::from(path));
+        assert!(is_own("/pagewise-9037-4") && is_own("/a/pagewise-1-0/below"));
+        for other in
+            ["/", "/pagewise", "/pagewise-1", "/pagewise-1-", "/pagewise-a-1", "/xpagewise-1-1"]
+        {
+            assert!(!is_own(other), "{other}");
+        }
     }
 
     #[test]

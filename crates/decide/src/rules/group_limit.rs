@@ -24,7 +24,8 @@ const TOLD: usize = 5;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
     let troubled = verdict::find_troubled(interval);
-    troubled.iter().take(TOLD).filter_map(|group| finding(interval, group)).collect()
+    let of_others = troubled.iter().filter(|group| !groups::is_own(&group.limited.path));
+    of_others.take(TOLD).filter_map(|group| finding(interval, group)).collect()
 }
 
 /// Anonymous memory that stays resident while page cache is refaulted: multi-gen LRU does not age

@@ -67,7 +67,9 @@ impl OomScope {
 fn diagnose(interval: &Interval) -> Vec<Finding> {
     let mut owners: BTreeMap<(OomScope, Owner), Vec<&OomKill>> = BTreeMap::new();
     let kills = &interval.end.kernel_log.kills;
-    for kill in kills {
+    // kills in groups of our own runs are what those runs are for
+    let of_others = |kill: &&OomKill| !kill.group.as_ref().is_some_and(groups::is_own);
+    for kill in kills.iter().filter(of_others) {
         let scarce = OomScope::from_kill(kill);
         let owner = kill.group.clone().filter(|_| scarce == OomScope::Group);
         owners.entry((scarce, owner)).or_default().push(kill);

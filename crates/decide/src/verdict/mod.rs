@@ -12,6 +12,7 @@ mod group;
 mod host;
 mod line;
 
+use pagewise_facts::groups;
 use pagewise_model::{GroupVerdict, HostVerdict, Interval, Level, RecentKills};
 
 use crate::oom;
@@ -45,9 +46,10 @@ pub fn judge(interval: &Interval) -> HostVerdict {
 /// The groups with a problem, worst first, and those in which a process was killed recently, even
 /// if the group no longer exists.
 fn with_killed(troubled: &[GroupTrouble<'_>], recent: RecentKills) -> Vec<GroupVerdict> {
-    let mut groups: Vec<GroupVerdict> = troubled.iter().map(name_group).collect();
+    let of_others = troubled.iter().filter(|trouble| !groups::is_own(&trouble.limited.path));
+    let mut groups: Vec<GroupVerdict> = of_others.map(name_group).collect();
     for kill in recent.groups {
-        let Some(path) = kill.group.clone() else { continue };
+        let Some(path) = kill.group.clone().filter(|path| !groups::is_own(path)) else { continue };
         let line = line::of_kill(&kill);
         match groups.iter_mut().find(|group| group.group == path) {
             Some(group) => (group.level, group.line) = (Level::Critical, line),

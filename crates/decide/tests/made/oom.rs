@@ -272,6 +272,21 @@ fn the_newest_ten_are_told_newest_first() {
     assert_eq!(lines, (5..=14).rev().collect::<Vec<_>>());
 }
 
+/// The groups that `trial` makes run out of memory because they are meant to.
+#[test]
+fn a_kill_in_a_group_of_our_own_run_is_no_finding() {
+    let with_kill_in = |path: &str| {
+        let mut interval = calm();
+        let group = Some(Name::from(path));
+        interval.end.kernel_log.kills =
+            vec![OomKill { group, seconds_ago: Some(3.0), ..by_limit() }];
+        (pagewise_decide::judge(&interval).level, pagewise_decide::diagnose(&interval).len())
+    };
+    let (level, findings) = with_kill_in("/system.slice/web.service");
+    assert!(level == pagewise_model::Level::Critical && findings > 0);
+    assert_eq!(with_kill_in("/pagewise-9037-4"), (pagewise_model::Level::Calm, 0));
+}
+
 /// A group whose limit can be raised, on a machine with available memory and swap.
 #[test]
 fn what_to_change_says_whether_it_lasts_and_how_to_undo_it() {
