@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Commands that change a memory limit of a cgroup. No other module makes one.
 //!
-//! A command is made only if it cannot harm: never for the root or a slice, because its limit holds
-//! for every unit below it; never for a group that is gone or whose usage is unknown; never to a
+//! A command is made only if it cannot harm: never for the root, a slice or another parent of units
+//! and containers, because its limit holds for all of them, nor for PID 1; never for a group that is gone or whose usage is unknown; never to a
 //! value below the limit that is set, or below what the group uses now. It restores the value that
 //! was read. The settings of a container belong to its manager: docker and podman have a command of
 //! their own for a running container, and of the others no command is known that would last.
@@ -10,7 +10,7 @@
 use std::fmt;
 
 use pagewise_facts::groups;
-use pagewise_model::{Bytes, Cgroup, Limit, Reading, unit_of};
+use pagewise_model::{Bytes, Cgroup, Limit, Reading};
 
 use crate::text::{quoted, writes_and};
 
@@ -152,7 +152,7 @@ impl LimitChange<'_> {
             let size = bytes_or_mib(size);
             Some(format!("{tool} update --memory {size} --memory-swap {both} {id}"))
         };
-        let note = format!("until the container is made again; undo with {}", update(now)?);
+        let note = format!("until the container is made again; undo with sudo {}", update(now)?);
         Some(self.with_note(format!("sudo {}", update(to)?), &note))
     }
 
@@ -214,26 +214,64 @@ fn bytes_or_mib(size: Bytes) -> String {
     }
 }
 
-/// Whether a limit here holds for one program alone, and not for everything below a slice.
+/// Whether a limit here holds for one unit, container or job alone: not for all that is below a
+/// slice, a container engine's parent group or a user's session, and not for PID 1.
 fn is_safe_place(group: &Cgroup) -> bool {
+    const PARENTS: [&str; 7] =
+        ["docker", "libpod_parent", "lxc", "machine", "podman", "garden", "init.scope"];
     let path = group.path.as_str().trim_matches('/');
-    !path.is_empty() && !path.ends_with(".slice")
+    let last = path.rsplit('/').next().unwrap_or_default();
+    let is_parent =
+        PARENTS.contains(&last) || last.ends_with(".slice") || last.starts_with("user@");
+    !path.is_empty() && !is_parent
+}
+
+/// Folders in which the docker or podman of root makes the cgroups of its containers, the prefix
+/// and the suffix of a container's own name there.
+const CONTAINERS: [(&str, &str, &str, &str); 5] = [
+    ("docker", "/docker/", "", ""),
+    ("docker", "/system.slice/", "docker-", ".scope"),
+    ("podman", "/machine.slice/", "libpod-", ".scope"),
+    ("podman", "/libpod_parent/", "libpod-", ""),
+    ("podman", "/system.slice/", "libpod-", ".scope"),
+];
+
+/// The tool and the id of a container of root's docker or podman. Containers of users, and those
+/// inside another container, are unknown to the tool that root would start.
+fn container_of_root(path: &str) -> Option<(&'static str, &str)> {
+    CONTAINERS.iter().find_map(|(tool, folder, prefix, suffix)| {
+        let name = path.strip_prefix(folder)?.strip_prefix(prefix)?;
+        let id = name.strip_suffix(suffix)?;
+        let is_id = id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_id.then(|| (*tool, &id[..12]))
+    })
 }
 
 /// `None` if the group belongs to a manager that sets its limits again, and of which no command is
-/// known.
+/// known, or if its name may mean another unit to systemctl.
 fn owner(group: &Cgroup) -> Option<Owner<'_>> {
-    let named = unit_of(&group.path)?;
-    if let Some((runtime, id)) = named.split_once(' ') {
-        let is_top = pagewise_model::unit_path(&group.path) == group.path.as_str();
-        let tool = ["docker", "podman"].into_iter().find(|tool| *tool == runtime);
-        return tool.filter(|_| is_top).map(|tool| Owner::Container(tool, id.to_owned()));
+    let path = group.path.as_str();
+    if let Some((tool, id)) = container_of_root(path) {
+        return Some(Owner::Container(tool, id.to_owned()));
     }
-    let is_of_pod = group.path.as_str().split('/').any(|part| part.starts_with("kubepods"));
-    if is_of_pod {
+    let is_id =
+        |part: &str| part.as_bytes().windows(64).any(|run| run.iter().all(u8::is_ascii_hexdigit));
+    let is_managed = |part: &str| {
+        part.starts_with("kubepods")
+            || part.starts_with("lxc.payload")
+            || part.starts_with("libpod")
+            || part.starts_with("docker")
+            || is_id(part)
+    };
+    if path.split('/').any(is_managed) {
         return None;
     }
-    Some(groups::system_unit(group).map_or(Owner::Nobody, Owner::Systemd))
+    match groups::system_unit(group) {
+        // systemd writes `_` before a name that a file of the kernel has; a `-` begins an option
+        Some(unit) if unit.starts_with(['_', '-']) => None,
+        Some(unit) => Some(Owner::Systemd(unit)),
+        None => Some(Owner::Nobody),
+    }
 }
 
 #[cfg(test)]

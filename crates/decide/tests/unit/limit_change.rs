@@ -12,7 +12,7 @@ use super::*;
 const ID: &str = "5f3c1d0e77aa0000000000000000000000000000000000000000000000000000";
 
 /// Places of groups: root, slices, services, scopes, containers, pods, and folders of nobody.
-const PATHS: [&str; 14] = [
+const PATHS: [&str; 15] = [
     "/",
     "/system.slice",
     "/user.slice",
@@ -20,6 +20,7 @@ const PATHS: [&str; 14] = [
     "/system.slice/db.service",
     "/system.slice/system-getty.slice",
     "/init.scope",
+    "/libpod_parent/libpod-ID",
     "/system.slice/docker-ID.scope",
     "/docker/ID",
     "/docker/ID/below",
@@ -244,4 +245,36 @@ fn a_container_is_changed_by_its_manager() {
     );
     group.path = Name::from(format!("/kubepods.slice/cri-containerd-{ID}.scope").as_str());
     assert_eq!(change(&group, 300 << 20, Effect::Raises), None, "kubelet would set it back");
+}
+
+/// Whoever may make a cgroup chooses its name: none of these may reach a command line.
+#[test]
+fn names_that_only_look_like_containers_and_parents_of_many_get_no_command() {
+    let hostile = [
+        "/batch/docker $(touch pwned)".to_owned(),
+        format!("/lxc.payload.web/docker/{ID}"),
+        format!("/docker/{ID}/docker/{ID}"),
+        format!("/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-{ID}.scope"),
+        "/docker".to_owned(),
+        "/libpod_parent".to_owned(),
+        "/init.scope".to_owned(),
+        "/user.slice/user-1000.slice/user@1000.service".to_owned(),
+        "/system.slice/_memory.service".to_owned(),
+        "/system.slice/-Hroot@evil.service".to_owned(),
+    ];
+    for path in hostile {
+        let mut group = db(Limit::Bytes(Bytes::new(200 << 20)), 100 << 20);
+        group.swap_max = Reading::found(Limit::Max, Source::none());
+        group.path = Name::from(path.as_str());
+        assert_eq!(change(&group, 300 << 20, Effect::Raises), None, "{path}");
+    }
+    // known only as a file, whose name is quoted
+    let path = "/batch/podman x;reboot";
+    let mut group = db(Limit::Bytes(Bytes::new(200 << 20)), 100 << 20);
+    let file = Source::file(format!("/sys/fs/cgroup{path}/memory.max"));
+    group.max = Reading::found(Limit::Bytes(Bytes::new(200 << 20)), file);
+    group.path = Name::from(path);
+    let command = change(&group, 300 << 20, Effect::Raises).unwrap();
+    let start = "echo 300M | sudo tee '/sys/fs/cgroup/batch/podman x;reboot/memory.max'  # writes";
+    assert!(command.starts_with(start), "{command}");
 }
