@@ -24,10 +24,13 @@ oldest_promised() {
 
 # xtask only has to build on the developers' machines.
 packages=(--workspace)
+# Debian's own compiler builds the tests, too, in `make test`.
+targets=()
 libraries=(pkgconf libzstd-dev zlib1g-dev)
 case ${1-} in
 '')
 	triple=x86_64-unknown-linux-gnu
+	targets=(--tests)
 	trixie_compiler oldest "${libraries[@]}"
 	;;
 --aarch64)
@@ -46,4 +49,4 @@ case $found in
 esac
 
 export ZSTD_SYS_USE_PKG_CONFIG=1 PKG_CONFIG_ALLOW_CROSS=1
-trixie cargo check --manifest-path "$PWD/Cargo.toml" "${packages[@]}" --locked --offline --target "$triple"
+trixie cargo check --manifest-path "$PWD/Cargo.toml" "${packages[@]}" "${targets[@]}" --locked --offline --target "$triple"

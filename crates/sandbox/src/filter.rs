@@ -145,7 +145,7 @@ mod tests {
 
     /// Runs all programs as the kernel would: the latest first, and the most severe action counts.
     fn run_all(programs: &[BpfProgram], call: &Call) -> u32 {
-        let severity = |answer: &u32| (answer & 0xffff_0000).cast_signed();
+        let severity = |answer: &u32| i32::from_ne_bytes((answer & 0xffff_0000).to_ne_bytes());
         let answers = programs.iter().rev().map(|program| run(program, call));
         answers.min_by_key(severity).unwrap()
     }
