@@ -113,7 +113,7 @@ impl TestProgram {
         Ok(libtest::names(&run::output(&mut list)?))
     }
 
-    /// The names of the program's tests that run only on request (`#[ignore]`).
+    /// The names of the program's tests that run only if a chore asks for them.
     pub(super) fn ignored_tests(&self) -> Result<Vec<String>> {
         let mut list = self.command(&["--list", "--ignored", "--format", "terse"], None);
         Ok(libtest::names(&run::output(&mut list)?))
