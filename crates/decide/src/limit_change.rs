@@ -2,12 +2,10 @@
 //! Commands that change a memory limit of a cgroup. No other module makes one.
 //!
 //! A command is made only if it cannot harm: never for the root, a slice or another parent of units
-//! and containers, because its limit holds for all of them, nor for PID 1; never for a group that is gone or whose usage is unknown; never to a
-//! value below the limit that is set, or below what the group uses now. It restores the value that
-//! was read. The settings of a container belong to its manager: docker and podman have a command of
+//! and containers, because its limit holds for all of them, nor for PID 1; never for a group whose
+//! usage is unknown; never to a value below the limit that is set, or below what the group uses now.
+//! It restores the value that was read. The settings of a container belong to its manager: docker and podman have a command of
 //! their own for a running container, and of the others no command is known that would last.
-
-use std::fmt;
 
 use pagewise_facts::groups;
 use pagewise_model::{Bytes, Cgroup, Limit, Reading};
@@ -129,7 +127,7 @@ impl LimitChange<'_> {
     }
 
     fn systemd(&self, unit: &str, property: &str, now: Limit) -> String {
-        let (to, before) = (Spelled(self.to, "infinity"), Undo(now, "infinity"));
+        let (to, before) = (new_value(self.to, "infinity"), old_value(now, "infinity"));
         let (how, lasts) = match self.lasts {
             Lasts::UntilBoot => ("--runtime ", "until the next boot"),
             Lasts::Permanent => ("", "permanent"),
@@ -159,7 +157,7 @@ impl LimitChange<'_> {
     fn file(&self, path: &str, now: Limit) -> String {
         // with version 1 a limit is removed by writing -1
         let unlimited = if path.ends_with("limit_in_bytes") { "-1" } else { "max" };
-        let (to, before) = (Spelled(self.to, unlimited), Undo(now, unlimited));
+        let (to, before) = (new_value(self.to, unlimited), old_value(now, unlimited));
         let lasts =
             "until the cgroup is created again; what makes it has to set it to make it last";
         let command = format!("echo {to} | sudo tee {}", quoted(path));
@@ -183,28 +181,14 @@ impl LimitChange<'_> {
     }
 }
 
-/// A new value: whole MiB, as people write them.
-struct Spelled(Limit, &'static str);
-
-impl fmt::Display for Spelled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Limit::Max => f.write_str(self.1),
-            Limit::Bytes(bytes) => f.write_str(&bytes_or_mib(bytes)),
-        }
-    }
+/// Spells a new limit: in MiB, as people write it.
+fn new_value(limit: Limit, unlimited: &str) -> String {
+    limit.bytes().map_or_else(|| unlimited.to_owned(), bytes_or_mib)
 }
 
-/// The value that was read, to the byte.
-struct Undo(Limit, &'static str);
-
-impl fmt::Display for Undo {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Limit::Max => f.write_str(self.1),
-            Limit::Bytes(bytes) => write!(f, "{}", bytes.get()),
-        }
-    }
+/// Spells the limit that was read, in bytes, as the kernel prints it.
+fn old_value(limit: Limit, unlimited: &str) -> String {
+    limit.bytes().map_or_else(|| unlimited.to_owned(), |bytes| bytes.get().to_string())
 }
 
 fn bytes_or_mib(size: Bytes) -> String {
@@ -226,24 +210,29 @@ fn is_safe_place(group: &Cgroup) -> bool {
     !path.is_empty() && !is_parent
 }
 
-/// Folders in which the docker or podman of root makes the cgroups of its containers, the prefix
-/// and the suffix of a container's own name there.
-const CONTAINERS: [(&str, &str, &str, &str); 5] = [
-    ("docker", "/docker/", "", ""),
-    ("docker", "/system.slice/", "docker-", ".scope"),
-    ("podman", "/machine.slice/", "libpod-", ".scope"),
-    ("podman", "/libpod_parent/", "libpod-", ""),
-    ("podman", "/system.slice/", "libpod-", ".scope"),
+/// Where the docker or podman of root makes the cgroups of its containers: what stands before and
+/// after the 64 digits of the id.
+struct ContainerPlace {
+    tool: &'static str,
+    before: &'static str,
+    after: &'static str,
+}
+
+const CONTAINER_PLACES: [ContainerPlace; 5] = [
+    ContainerPlace { tool: "docker", before: "/docker/", after: "" },
+    ContainerPlace { tool: "docker", before: "/system.slice/docker-", after: ".scope" },
+    ContainerPlace { tool: "podman", before: "/machine.slice/libpod-", after: ".scope" },
+    ContainerPlace { tool: "podman", before: "/system.slice/libpod-", after: ".scope" },
+    ContainerPlace { tool: "podman", before: "/libpod_parent/libpod-", after: "" },
 ];
 
 /// The tool and the id of a container of root's docker or podman. Containers of users, and those
 /// inside another container, are unknown to the tool that root would start.
 fn container_of_root(path: &str) -> Option<(&'static str, &str)> {
-    CONTAINERS.iter().find_map(|(tool, folder, prefix, suffix)| {
-        let name = path.strip_prefix(folder)?.strip_prefix(prefix)?;
-        let id = name.strip_suffix(suffix)?;
+    CONTAINER_PLACES.iter().find_map(|place| {
+        let id = path.strip_prefix(place.before)?.strip_suffix(place.after)?;
         let is_id = id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
-        is_id.then(|| (*tool, &id[..12]))
+        is_id.then(|| (place.tool, &id[..12]))
     })
 }
 
@@ -259,8 +248,7 @@ fn owner(group: &Cgroup) -> Option<Owner<'_>> {
     let is_managed = |part: &str| {
         part.starts_with("kubepods")
             || part.starts_with("lxc.payload")
-            || part.starts_with("libpod")
-            || part.starts_with("docker")
+            || part == "docker"
             || is_id(part)
     };
     if path.split('/').any(is_managed) {

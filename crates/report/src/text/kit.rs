@@ -212,6 +212,18 @@ fn glue(text: &str) -> String {
     glued
 }
 
+/// Joins what stands in single quotes in a shell command, so that no line breaks inside of it.
+fn glue_quoted(command: &str) -> String {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    let glued = command.chars().map(|c| {
+        let ends_quote = c == '\'' && !is_escaped;
+        is_quoted ^= ends_quote;
+        is_escaped = c == '\\' && !is_quoted && !is_escaped;
+        if c == ' ' && is_quoted { GLUE } else { c }
+    });
+    glued.collect()
+}
+
 /// Joins the words of each step of a command if the step fits into one line.
 fn whole_steps(command: &str, room: usize) -> String {
     let steps = command.split_inclusive(" && ").map(|step| match step.strip_suffix(" && ") {
@@ -305,6 +317,15 @@ impl Page {
             return lines.push(LiveLine { spans: line.cut(self.table_width) });
         }
         self.out.push_str(&line.render(self.table_width, self.colour));
+        self.out.push('\n');
+    }
+
+    /// A line of a command, which is not cut if it is too wide: half of it would be another command.
+    fn command_line(&mut self, line: &Line) {
+        if self.keeps_blocks() || self.screen.is_some() {
+            return self.line(line);
+        }
+        self.out.push_str(&line.render(usize::MAX, self.colour));
         self.out.push('\n');
     }
 
@@ -448,7 +469,7 @@ impl Page {
         let listed = end.map(|(end, beside)| end.push_str(&beside)).is_some();
         let mut head = start.pad_to(indent);
         for text in lines {
-            self.line(&head.span(Role::Command, text));
+            self.command_line(&head.span(Role::Command, text));
             head = Line::indent(indent);
         }
         for text in wrap(
@@ -461,20 +482,20 @@ impl Page {
         }
     }
 
+    /// The command on lines that a shell reads as one. A word is never broken, however long: half a
+    /// name may be the name of something else.
     fn command_lines(&self, indent: usize, command: &str) -> Vec<String> {
-        let room = self.width.saturating_sub(indent + 2);
-        let quoted = command.contains('\'');
-        let mut lines = if quoted {
-            wrap(command, room + 2)
-        } else {
-            let options = Options::new(room).word_splitter(WordSplitter::NoHyphenation);
-            let command = whole_steps(command, room);
-            textwrap::wrap(&command, options).iter().map(|line| line.replace(GLUE, " ")).collect()
-        };
-        let last = lines.len().saturating_sub(1);
-        if !quoted {
-            lines[..last].iter_mut().for_each(|line| line.push_str(" \\"));
+        if command.contains(GLUE) {
+            return vec![command.to_owned()];
         }
+        let room = self.width.saturating_sub(indent + 2).max(1);
+        let options =
+            Options::new(room).word_splitter(WordSplitter::NoHyphenation).break_words(false);
+        let command = whole_steps(&glue_quoted(command), room);
+        let mut lines: Vec<String> =
+            textwrap::wrap(&command, options).iter().map(|line| line.replace(GLUE, " ")).collect();
+        let last = lines.len().saturating_sub(1);
+        lines[..last].iter_mut().for_each(|line| line.push_str(" \\"));
         lines
     }
 }
@@ -563,6 +584,23 @@ mod tests {
             page.command(Line::indent(2), 2, "true  # a b c d e f g h i j k l m n o p q r s t u");
         });
         assert_eq!(text, "  true\n  # a b c d e f g h i j k l m n o p q r\n  # s t u\n");
+    }
+
+    #[test]
+    fn a_command_breaks_neither_in_a_word_nor_in_quotes() {
+        let unit = format!("{}.service", "a-very-long-name-".repeat(8));
+        let command = format!("sudo systemctl set-property {unit} MemoryMax=71M");
+        let text = render(60, |page| page.command(Line::indent(2), 2, &command));
+        assert!(text.contains(&unit), "{text}");
+        for quoted in [
+            "echo 71M | sudo tee '/sys/fs/cgroup/batch/some job with many spaces in it/memory.max'",
+            r"grep -r . '/sys/fs/cgroup/it'\''s a job/with spaces' --include='memory.*' -s | head -60",
+        ] {
+            for width in 10..110 {
+                let text = render(width, |page| page.command(Line::indent(2), 2, quoted));
+                assert_eq!(text.trim().replace(" \\\n  ", " "), quoted, "{width}");
+            }
+        }
     }
 
     #[test]
