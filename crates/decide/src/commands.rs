@@ -6,7 +6,7 @@ use pagewise_facts::protection::Protection;
 use pagewise_facts::swap_choice::{SwapEvidence, algorithm, decide_swap, size_mib};
 use pagewise_model::{Driver, Interval, Limit, Snapshot, Zram};
 
-use crate::text::{quoted, writes_and};
+use crate::text::{quoted, writes_with_undo};
 
 /// Command that shows the device's usage; `columns` are those of zramctl.
 pub(crate) fn show_device(device: &Zram, columns: &str) -> String {
@@ -49,17 +49,43 @@ pub(crate) fn reset(device: &Zram) -> String {
     }
 }
 
+/// How the protection of a cgroup is raised.
+pub(crate) struct ProtectionAdvice {
+    /// What has to be set where, as a sentence with a blank before it; empty if nothing has to.
+    pub(crate) sentence: String,
+    /// The commands, none if one of them would be for a slice: what is set there holds for
+    /// everything in the slice, and takes memory from all that is outside of it.
+    pub(crate) commands: Vec<String>,
+}
+
+/// Says how to raise these protections.
+pub(crate) fn advise_protection(raised: &[Protection]) -> ProtectionAdvice {
+    let Some(first) = raised.first() else {
+        return ProtectionAdvice { sentence: String::new(), commands: Vec::new() };
+    };
+    let each = raised.iter().map(|it| format!("{} of {}", it.size, it.unit));
+    let sentence = format!(
+        " Protecting it takes {} of at least {}, as the sum of what is protected there.",
+        first.property,
+        each.collect::<Vec<_>>().join(" and ")
+    );
+    let has_slice = raised.iter().any(|it| it.unit.ends_with(".slice"));
+    let commands = raised.iter().filter(|_| !has_slice).map(set_property).collect();
+    ProtectionAdvice { sentence, commands }
+}
+
 /// Command that raises the memory protection of a systemd unit, at once and permanently.
-pub(crate) fn set_property(raised: &Protection) -> String {
+fn set_property(raised: &Protection) -> String {
     let (property, size) = (raised.property, raised.size.get().div_ceil(1 << 20));
     let undo = match raised.now {
         Limit::Bytes(now) => now.get().to_string(),
         Limit::Max => "infinity".to_owned(),
     };
-    writes_and(
-        format!("sudo systemctl set-property {} {property}={size}M", quoted(&raised.unit)),
-        &format!("permanent; takes this memory from other cgroups; undo with {property}={undo}"),
-    )
+    let set = |value: &str| {
+        format!("sudo systemctl set-property {} {property}={value}", quoted(&raised.unit))
+    };
+    let caution = "permanent; takes this memory from other cgroups";
+    writes_with_undo(set(&format!("{size}M")), caution, &set(&undo))
 }
 
 /// Command that measures zram against zswap with a program of the user, if the Readings are not

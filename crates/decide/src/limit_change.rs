@@ -4,13 +4,14 @@
 //! A command is made only if it cannot harm: never for the root, a slice or another parent of units
 //! and containers, because its limit holds for all of them, nor for PID 1; never for a group whose
 //! usage is unknown; never to a value below the limit that is set, or below what the group uses now.
-//! It restores the value that was read. The settings of a container belong to its manager: docker and podman have a command of
+//! Each is followed by the
+//! command that restores the value that was read. The settings of a container belong to its manager: docker and podman have a command of
 //! their own for a running container, and of the others no command is known that would last.
 
 use pagewise_facts::groups;
 use pagewise_model::{Bytes, Cgroup, Limit, Reading};
 
-use crate::text::{quoted, writes_and};
+use crate::text::{quoted, writes_with_undo};
 
 /// What a command achieves, in the words that follow it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,7 +105,8 @@ impl LimitChange<'_> {
             Limit::Max => true,
             Limit::Bytes(to) => to > kind.used(self.group)?,
         };
-        if !is_higher || !fits || !is_safe_place(self.group) {
+        let is_held_below = kind == Kind::Max && self.effect == Effect::Raises && self.is_at_high();
+        if !is_higher || !fits || is_held_below || !is_safe_place(self.group) {
             return None;
         }
         Some(match owner(self.group)? {
@@ -112,8 +114,15 @@ impl LimitChange<'_> {
                 self.systemd(unit, kind.property()?, now)
             }
             Owner::Container(tool, id) => self.container(tool, &id, kind, now)?,
-            Owner::Systemd(_) | Owner::Nobody => self.file(&path, now),
+            Owner::Systemd(_) | Owner::Nobody => self.file(&path, now)?,
         })
+    }
+
+    /// Whether the kernel slows the group down at its `memory.high`: a higher `memory.max` would
+    /// change nothing.
+    fn is_at_high(&self) -> bool {
+        let high = self.group.high.get().and_then(Limit::bytes);
+        high.zip(self.group.current.get()).is_some_and(|(high, used)| used >= high)
     }
 
     /// With version 1 the absence of a limit is read from `memory.stat`.
@@ -132,8 +141,10 @@ impl LimitChange<'_> {
             Lasts::UntilBoot => ("--runtime ", "until the next boot"),
             Lasts::Permanent => ("", "permanent"),
         };
-        let command = format!("sudo systemctl set-property {how}{} {property}={to}", quoted(unit));
-        self.with_note(command, &format!("{lasts}; undo with {property}={before}"))
+        let set = |value: &str| {
+            format!("sudo systemctl set-property {how}{} {property}={value}", quoted(unit))
+        };
+        self.with_note(set(&to), lasts, &set(&before))
     }
 
     /// Docker keeps the sum of memory and swap, so the swap that the container may use is added. A
@@ -148,23 +159,33 @@ impl LimitChange<'_> {
                 Limit::Max => "-1".to_owned(),
             };
             let size = bytes_or_mib(size);
-            Some(format!("{tool} update --memory {size} --memory-swap {both} {id}"))
+            Some(format!("sudo {tool} update --memory {size} --memory-swap {both} {id}"))
         };
-        let note = format!("until the container is made again; undo with sudo {}", update(now)?);
-        Some(self.with_note(format!("sudo {}", update(to)?), &note))
+        Some(self.with_note(update(to)?, "until the container is made again", &update(now)?))
     }
 
-    fn file(&self, path: &str, now: Limit) -> String {
+    /// With version 1 the kernel refuses a limit above that of memory and swap together, which is
+    /// then raised first; what the group may swap stays the same.
+    fn file(&self, path: &str, now: Limit) -> Option<String> {
         // with version 1 a limit is removed by writing -1
         let unlimited = if path.ends_with("limit_in_bytes") { "-1" } else { "max" };
         let (to, before) = (new_value(self.to, unlimited), old_value(now, unlimited));
         let lasts =
             "until the cgroup is created again; what makes it has to set it to make it last";
-        let command = format!("echo {to} | sudo tee {}", quoted(path));
-        self.with_note(command, &format!("{lasts}; undo with {before}"))
+        let write = |value: &str, path: &str| format!("echo {value} | sudo tee {}", quoted(path));
+        let (mut command, mut undo) = (write(&to, path), write(&before, path));
+        let both = path.strip_suffix("limit_in_bytes").filter(|_| unlimited == "-1");
+        if let (Some(folder), Some(Limit::Bytes(swap))) = (both, self.group.swap_max.get()) {
+            let sum = |limit: Limit| Some(limit.bytes()?.saturating_add(swap));
+            let both = format!("{folder}memsw.limit_in_bytes");
+            let (raised, read) = (sum(self.to)?, sum(now)?);
+            command = format!("{} && {command}", write(&bytes_or_mib(raised), &both));
+            undo = format!("{undo} && {}", write(&read.get().to_string(), &both));
+        }
+        Some(self.with_note(command, lasts, &undo))
     }
 
-    fn with_note(&self, command: String, note: &str) -> String {
+    fn with_note(&self, command: String, lasts: &str, undo: &str) -> String {
         let effect = match self.effect {
             Effect::Raises => "takes the group's shortage away, not a leak",
             Effect::AllowsSwap => "lets the group swap",
@@ -177,7 +198,7 @@ impl LimitChange<'_> {
             }
         };
         let value = if self.note.is_empty() { String::new() } else { format!("{}; ", self.note) };
-        writes_and(command, &format!("{value}{effect}; {note}"))
+        writes_with_undo(command, &format!("{value}{effect}; {lasts}"), undo)
     }
 }
 

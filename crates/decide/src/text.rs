@@ -4,6 +4,9 @@
 /// The marker after a command that changes the machine.
 const WRITES: &str = "# writes";
 
+/// What stands before the command that takes a change back; nothing follows that command.
+const UNDO: &str = "undo with ";
+
 use pagewise_model::{Bytes, Target};
 pub(crate) use pagewise_model::{grouped as count, shell_quoted as quoted};
 
@@ -91,9 +94,33 @@ pub(crate) fn writes_and(command: impl std::fmt::Display, caution: &str) -> Stri
     format!("{command}  {WRITES}; {caution}")
 }
 
+/// A command that changes the machine, marked as such, with what is said of it and the whole command
+/// that takes the change back.
+pub(crate) fn writes_with_undo(
+    command: impl std::fmt::Display,
+    caution: &str,
+    undo: &str,
+) -> String {
+    writes_and(command, &format!("{caution}; {UNDO}{undo}"))
+}
+
 /// A command that writes a value to a kernel file.
 pub(crate) fn put(value: impl std::fmt::Display, path: &str) -> String {
-    writes(format!("echo {value} | sudo tee {}", quoted(path)))
+    writes(write_file(value, path))
+}
+
+/// A command that writes a value to a kernel file, and the one that restores `before`.
+pub(crate) fn put_with_undo(
+    value: impl std::fmt::Display,
+    before: impl std::fmt::Display,
+    path: &str,
+    caution: &str,
+) -> String {
+    writes_with_undo(write_file(value, path), caution, &write_file(before, path))
+}
+
+fn write_file(value: impl std::fmt::Display, path: &str) -> String {
+    format!("echo {value} | sudo tee {}", quoted(path))
 }
 
 /// A command that triggers a single action of the kernel.

@@ -100,9 +100,14 @@ fn too_wide(text: &str, width: usize) -> Vec<&str> {
     text.lines().filter(is_wide).filter(|line| !is_word(line)).collect()
 }
 
-/// True if a shell would find only one word in this line, which may go on in the next.
+/// True if a shell would find only one word in this line, which may go on in the next, or if it is
+/// the command that takes another back.
 fn is_single_shell_word(line: &str) -> bool {
     let line = line.trim_start();
+    if line.starts_with("# undo with ") {
+        // a shell does not continue a comment in the next line
+        return true;
+    }
     let word = line.strip_suffix(" \\").unwrap_or(line);
     let unquoted = word.replace("\\\\", "").replace("\\'", "");
     let parts = |text: &str| text.split('\'').step_by(2).all(|outside| !outside.contains(' '));

@@ -6,7 +6,7 @@ use pagewise_model::{Bytes, Cgroup, Limit, OomConstraint, OomKill, Reading, Snap
 
 use super::{find_group, limit};
 use crate::limit_change::{Effect, Lasts, LimitChange};
-use crate::text::{quoted, writes_and};
+use crate::text::{put_with_undo, quoted};
 
 const MORE: &str = "1.5 times the limit";
 const LESS: &str = "three quarters of what the process held when it was killed";
@@ -80,10 +80,8 @@ fn may_be_killed(kill: &OomKill) -> Option<String> {
     let barred = kill.tasks.iter().find(|task| task.oom_score_adj == -1000);
     // after a reboot the pid may belong to another process
     let task = barred.filter(|_| kill.victim.is_none() && kill.earlier_boot.is_none())?;
-    Some(writes_and(
-        format!("echo 0 | sudo tee /proc/{}/oom_score_adj", task.pid),
-        "until the process ends; undo: the same with -1000",
-    ))
+    let file = format!("/proc/{}/oom_score_adj", task.pid);
+    Some(put_with_undo(0, -1000, &file, "until the process ends"))
 }
 
 fn change(

@@ -9,7 +9,7 @@ use pagewise_model::{Finding, Interval, Millis, Severity};
 
 use crate::Rule;
 use crate::proof::EvidenceList;
-use crate::text::put;
+use crate::text::put_with_undo;
 
 pub(super) const RULE: Rule = Rule {
     id: "min-ttl-set",
@@ -44,9 +44,11 @@ fn finding(interval: &Interval) -> Option<Finding> {
             .to_owned(),
         evidence: EvidenceList::new().value(&mglru.min_ttl).value(&mglru.enabled).into_evidence(),
         next: vec![
-            format!(
-                "{}; undo with {milliseconds}",
-                put(0, "/sys/kernel/mm/lru_gen/min_ttl_ms")
+            put_with_undo(
+                0,
+                milliseconds,
+                "/sys/kernel/mm/lru_gen/min_ttl_ms",
+                "until the next boot",
             ),
             "grep -rs min_ttl_ms /etc/tmpfiles.d /run/tmpfiles.d /usr/lib/tmpfiles.d".to_owned(),
         ],

@@ -78,15 +78,15 @@ fn finding(host: &Snapshot, worst: &Limited<'_>, others: usize) -> Finding {
         more => format!("; {more} more protections are limited in this way"),
     };
     let raised = protections(host, group, *kind, *wanted).unwrap_or_default();
-    let raise = raised.iter().map(commands::set_property);
+    let raise = commands::advise_protection(&raised);
     let look = "pagewise report --sort swap -n 10".to_owned();
     Finding {
         id: RULE.id,
         severity: Severity::Warning,
         title: format!("{file} of {} is limited by a cgroup above it", short_group(path)),
         what: format!(
-            "The cgroup {path} has {file} set to {wanted}, but {}, which contains it, has only {left}{others}.",
-            above.path
+            "The cgroup {path} has {file} set to {wanted}, but {}, which contains it, has only {left}{others}.{}",
+            above.path, raise.sentence
         ),
         why: "The kernel limits the protection of a cgroup to that of each cgroup above it, except the root. When \
               the host is short of memory, it reclaims memory of this cgroup as if it were not protected further."
@@ -96,7 +96,7 @@ fn finding(host: &Snapshot, worst: &Limited<'_>, others: usize) -> Finding {
             .named(name, (kind.reading)(above))
             .named("current", &group.current)
             .into_evidence(),
-        next: raise.chain([look]).collect(),
+        next: raise.commands.into_iter().chain([look]).collect(),
     }
 }
 

@@ -110,15 +110,15 @@ fn finding(host: &Snapshot, heavy: &Heavy<'_>) -> Finding {
     let group = heavy.group;
     let name = group.path.as_str();
     let protect = protections(host, group, LOW, heavy.size()).unwrap_or_default();
-    let protect = protect.iter().map(commands::set_property);
+    let protect = commands::advise_protection(&protect);
     let look = "pagewise report --sort swap -n 10".to_owned();
     Finding {
         id: RULE.id,
         severity: Severity::Warning,
         title: format!("{} has {} in swap and keeps swapping pages in", short_group(name), heavy.swapped),
         what: format!(
-            "The cgroup {name} has {} in swap and only {} in RAM, and its tasks swap in {:.0} pages per second.",
-            heavy.swapped, heavy.in_ram, heavy.refaults.per_second
+            "The cgroup {name} has {} in swap and only {} in RAM, and its tasks swap in {:.0} pages per second.{}",
+            heavy.swapped, heavy.in_ram, heavy.refaults.per_second, protect.sentence
         ),
         why: "The kernel swapped out pages of this cgroup to make room for other cgroups, and the tasks of this \
               cgroup wait each time that they need a swapped page again. Protection (memory.low) keeps the memory of \
@@ -131,7 +131,7 @@ fn finding(host: &Snapshot, heavy: &Heavy<'_>) -> Finding {
             .change("refaults", &heavy.refaults)
             .named("some avg60", &group.pressure.some.avg60)
             .into_evidence(),
-        next: protect.chain([look]).collect(),
+        next: protect.commands.into_iter().chain([look]).collect(),
     }
 }
 
@@ -178,8 +178,28 @@ pub(super) mod tests {
             "/system.slice/db.service has 900.0 MiB in swap and keeps swapping pages in"
         );
         assert!(finding.what.contains("swap in 800 pages per second"));
-        assert!(finding.next[0].contains("system.slice MemoryLow=1200M  # writes; permanent;"));
-        assert!(finding.next[1].contains("db.service MemoryLow=1200M  # writes; permanent;"));
+        assert!(finding.what.ends_with(
+            "Protecting it takes MemoryLow of at least 1.2 GiB of system.slice and 1.2 GiB of db.service, as the \
+             sum of what is protected there."
+        ));
+        assert!(
+            finding.next.iter().all(|next| !next.contains("set-property")),
+            "{:?}",
+            finding.next
+        );
+    }
+
+    #[test]
+    fn in_a_slice_that_is_protected_the_command_is_for_the_service_alone() {
+        let mut interval = firing();
+        let low = "/sys/fs/cgroup/system.slice/memory.low";
+        interval.end.cgroups.groups[1].low = file(low, Limit::Bytes(mib(4096)));
+        let finding = only(&RULE, &interval);
+        assert_eq!(
+            finding.next[0],
+            "sudo systemctl set-property db.service MemoryLow=1200M  # writes; permanent; takes this memory from \
+             other cgroups; undo with sudo systemctl set-property db.service MemoryLow=0"
+        );
     }
 
     #[test]

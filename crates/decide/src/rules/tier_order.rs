@@ -10,7 +10,7 @@ use pagewise_model::{Bytes, Cgroup, Finding, Interval, Limit, Severity, Snapshot
 use crate::Rule;
 use crate::grade::pressure;
 use crate::proof::EvidenceList;
-use crate::text::{quoted, short, writes_and};
+use crate::text::{quoted, short, writes_with_undo};
 
 pub(super) const RULE: Rule = Rule {
     id: "tier-order",
@@ -110,19 +110,24 @@ fn describe(inversion: &Inversion<'_>) -> String {
 /// it belongs.
 fn next(host: &Snapshot, inversion: &Inversion<'_>) -> Vec<String> {
     let look = "swapon --show=NAME,TYPE,SIZE,USED,PRIO".to_owned();
-    let used = inversion.fast.used.get().unwrap_or_default();
-    let room = host.memory.available.get().unwrap_or_default();
-    let fits = used.get() <= room.get() / 2 && !any_would_burst(host);
-    match inversion.slow_priority.checked_add(1).filter(|&priority| priority <= i32::from(i16::MAX))
-    {
-        Some(above) if fits => {
-            let path = quoted(inversion.fast.path.as_str());
-            let command =
-                format!("sudo swapoff {path} && sudo swapon -p {} {path}", above.max(100));
-            vec![writes_and(command, &format!("swapoff brings {used} back into RAM")), look]
-        }
-        _ => vec![look],
-    }
+    let fits = |used: Bytes| {
+        let room = host.memory.available.get().unwrap_or_default();
+        used.get() <= room.get() / 2 && !any_would_burst(host)
+    };
+    let used = inversion.fast.used.get().filter(|used| fits(*used));
+    let above = inversion.slow_priority.checked_add(1);
+    let above = above.filter(|&priority| priority <= i32::from(i16::MAX));
+    let Some((used, above)) = used.zip(above) else { return vec![look] };
+    let path = quoted(inversion.fast.path.as_str());
+    let set = |option: &str| format!("sudo swapoff {path} && sudo swapon {option}{path}");
+    // the kernel gives negative priorities by itself; swapon takes none
+    let before = match inversion.fast_priority {
+        0.. => format!("-p {} ", inversion.fast_priority),
+        _ => String::new(),
+    };
+    let caution = format!("swapoff brings {used} back into RAM; until the next boot");
+    let set_above = set(&format!("-p {} ", above.max(100)));
+    vec![writes_with_undo(set_above, &caution, &set(&before)), look]
 }
 
 /// Whether the memory that some group has in swap would not fit back under the group's limit.

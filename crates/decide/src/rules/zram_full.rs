@@ -12,7 +12,7 @@ use crate::Rule;
 use crate::commands;
 use crate::grade::headroom;
 use crate::proof::EvidenceList;
-use crate::text::{count, short, writes_and};
+use crate::text::{count, put_with_undo, short};
 
 pub(super) const RULE: Rule = Rule {
     id: "zram-full",
@@ -123,9 +123,11 @@ fn near_limit(interval: &Interval, device: &Zram) -> Option<Finding> {
         ),
         evidence: limit_proof(device, failing.as_ref()),
         next: vec![
-            writes_and(
-                format!("echo 0 | sudo tee /sys/block/{name}/mem_limit"),
-                "0 means no limit",
+            put_with_undo(
+                0,
+                limit.get(),
+                &format!("/sys/block/{name}/mem_limit"),
+                "0 means no limit; until the device is reset, or the next boot",
             ),
             commands::show_device(device, "NAME,DISKSIZE,DATA,COMPR,TOTAL,MEM-LIMIT,MEM-USED"),
         ],

@@ -85,7 +85,9 @@ fn a_kill_of_the_machine_is_told_in_full() {
         explanation.change[0]
             .starts_with("sudo systemctl set-property db.service MemoryMax=9217M  # writes")
     );
-    assert!(explanation.change[0].ends_with("permanent; undo with MemoryMax=infinity"));
+    assert!(explanation.change[0].ends_with(
+        "permanent; undo with sudo systemctl set-property db.service MemoryMax=infinity"
+    ));
 }
 
 #[test]
@@ -305,9 +307,10 @@ fn what_to_change_says_whether_it_lasts_and_how_to_undo_it() {
         explanation.change,
         [
             "sudo systemctl set-property web.service MemorySwapMax=infinity  # writes; lets the group \
-             swap; permanent; undo with MemorySwapMax=0",
+             swap; permanent; undo with sudo systemctl set-property web.service MemorySwapMax=0",
             "sudo systemctl set-property web.service MemoryMax=96M  # writes; 1.5 times the limit; takes the \
-             group's shortage away, not a leak; permanent; undo with MemoryMax=67108864",
+             group's shortage away, not a leak; permanent; undo with sudo systemctl set-property web.service \
+             MemoryMax=67108864",
             "pagewise scan --cgroup /system.slice/web.service  # estimates how much memory compression would \
              free",
         ]

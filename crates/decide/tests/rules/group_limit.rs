@@ -42,7 +42,8 @@ fn the_limit_is_told_and_one_that_fits() {
     assert_eq!(
         finding.next.first().unwrap(),
         "sudo systemctl set-property db.service MemoryMax=1237M  # writes; takes the group's \
-         shortage away, not a leak; permanent; undo with MemoryMax=1073741824"
+         shortage away, not a leak; permanent; undo with sudo systemctl set-property db.service \
+         MemoryMax=1073741824"
     );
     assert!(proof_of(&finding).contains("memory.events:3 = reached max +4998"));
 }

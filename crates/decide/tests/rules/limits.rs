@@ -314,9 +314,10 @@ fn commands_say_how_long_they_last_and_how_to_undo_them() {
         [
             "sudo systemctl set-property --runtime db.service MemoryHigh=1086M  # writes; contains \
              the damage and cures nothing: at this limit the kernel slows the group down; until the next boot; \
-             undo with MemoryHigh=infinity",
+             undo with sudo systemctl set-property --runtime db.service MemoryHigh=infinity",
             "sudo systemctl set-property db.service MemoryHigh=1086M  # writes; contains the damage and cures \
-             nothing: at this limit the kernel slows the group down; permanent; undo with MemoryHigh=infinity"
+             nothing: at this limit the kernel slows the group down; permanent; undo with sudo \
+             systemctl set-property db.service MemoryHigh=infinity"
         ]
     );
     // a limit that is set is never lowered
@@ -334,7 +335,8 @@ fn commands_say_how_long_they_last_and_how_to_undo_them() {
         [
             "echo 1086M | sudo tee '/sys/fs/cgroup/memory/a b/memory.limit_in_bytes'  # writes; contains the damage \
              and cures nothing: at this limit the kernel kills a process of this group and no other; until the \
-             cgroup is created again; what makes it has to set it to make it last; undo with -1"
+             cgroup is created again; what makes it has to set it to make it last; undo with echo -1 | \
+             sudo tee '/sys/fs/cgroup/memory/a b/memory.limit_in_bytes'"
         ]
     );
 }

@@ -131,19 +131,12 @@ fn machine(groups: &[Cgroup]) -> Machine {
     all.collect()
 }
 
-/// The undo that a command names, as a command.
-fn undo_of(command: &str) -> String {
+/// The command that takes a command back.
+fn undo_of(command: &str) -> &str {
     let (line, note) = command.split_once("  # writes; ").unwrap();
     let undo = note.rsplit_once("undo with ").unwrap().1;
-    if undo.contains("update") {
-        undo.to_owned()
-    } else if let Some(at) = line.find("set-property ") {
-        let words: Vec<&str> = line[at..].split(' ').filter(|word| *word != "--runtime").collect();
-        format!("set-property {} {undo}", words[1])
-    } else {
-        let path = line.rsplit(' ').next().unwrap();
-        format!("echo {undo} | sudo tee {path}")
-    }
+    assert_eq!(line.contains("--runtime"), undo.contains("--runtime"), "{command}");
+    undo
 }
 
 proptest! {
@@ -183,7 +176,7 @@ proptest! {
             prop_assert!(*new >= old || old == Limit::Max && effect == Effect::Contains, "{command}");
         }
         let undo = undo_of(&command);
-        carry_out(&mut after, &groups, &undo);
+        carry_out(&mut after, &groups, undo);
         prop_assert_eq!(after, before, "{} then {}", command, undo);
     }
 }
@@ -210,7 +203,7 @@ fn a_limit_that_is_set_is_raised_and_restored_to_the_byte() {
     assert_eq!(
         command,
         "sudo systemctl set-property db.service MemoryMax=300M  # writes; takes the group's shortage away, \
-         not a leak; permanent; undo with MemoryMax=209715200"
+         not a leak; permanent; undo with sudo systemctl set-property db.service MemoryMax=209715200"
     );
     assert_eq!(change(&group, 100 << 20, Effect::Raises), None, "lower than what is set");
     assert_eq!(change(&group, 100 << 20, Effect::Contains), None, "lower than what is set");
@@ -240,11 +233,44 @@ fn a_container_is_changed_by_its_manager() {
         "{command}"
     );
     assert!(
-        command.ends_with("docker update --memory 200M --memory-swap 250M 5f3c1d0e77aa"),
+        command.ends_with(
+            "undo with sudo docker update --memory 200M --memory-swap 250M 5f3c1d0e77aa"
+        ),
         "{command}"
     );
     group.path = Name::from(format!("/kubepods.slice/cri-containerd-{ID}.scope").as_str());
     assert_eq!(change(&group, 300 << 20, Effect::Raises), None, "kubelet would set it back");
+}
+
+/// The kernel refuses a limit above that of memory and swap together, so that is written first and
+/// restored last.
+#[test]
+fn on_version_1_memory_and_swap_are_raised_before_memory() {
+    let path = "/sys/fs/cgroup/memory/batch/memory.limit_in_bytes";
+    let mut group = db(Limit::Bytes(Bytes::new(200 << 20)), 199 << 20);
+    group.path = Name::from("/batch");
+    group.max = Reading::found(Limit::Bytes(Bytes::new(200 << 20)), Source::file(path));
+    let unlimited = change(&group, 300 << 20, Effect::Raises).unwrap();
+    assert!(
+        unlimited.starts_with(&format!("echo 300M | sudo tee {path}  # writes")),
+        "{unlimited}"
+    );
+    group.swap_max = Reading::found(Limit::Bytes(Bytes::new(50 << 20)), Source::none());
+    let command = change(&group, 300 << 20, Effect::Raises).unwrap();
+    let both = "/sys/fs/cgroup/memory/batch/memory.memsw.limit_in_bytes";
+    let start = format!("echo 350M | sudo tee {both} && echo 300M | sudo tee {path}  # writes");
+    assert!(command.starts_with(&start), "{command}");
+    let undo = format!("echo 209715200 | sudo tee {path} && echo 262144000 | sudo tee {both}");
+    assert_eq!(undo_of(&command), undo);
+}
+
+#[test]
+fn the_limit_above_the_one_that_slows_the_group_down_is_left_alone() {
+    let mut group = db(Limit::Bytes(Bytes::new(200 << 20)), 150 << 20);
+    group.high = Reading::found(Limit::Bytes(Bytes::new(150 << 20)), Source::none());
+    assert_eq!(change(&group, 300 << 20, Effect::Raises), None);
+    group.high = Reading::found(Limit::Bytes(Bytes::new(151 << 20)), Source::none());
+    assert!(change(&group, 300 << 20, Effect::Raises).is_some());
 }
 
 /// Whoever may make a cgroup chooses its name: none of these may reach a command line.

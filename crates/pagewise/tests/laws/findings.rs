@@ -220,6 +220,25 @@ fn nothing_is_said_twice() {
     }
 }
 
+/// A command that changes the machine is followed by the whole command that takes the change back,
+/// or says how or why there is none.
+#[test]
+fn every_command_that_writes_says_how_to_take_it_back() {
+    let mut with_undo = 0;
+    let commands = all().flat_map(|it| &it.findings).flat_map(|finding| &finding.next);
+    for command in commands.filter(|command| command.contains("# writes")) {
+        let (_, note) = command.split_once("# writes; ").expect(command);
+        if let Some((_, undo)) = note.split_once("undo with ") {
+            assert!(undo.starts_with("sudo ") || undo.starts_with("echo "), "{command}");
+            with_undo += 1;
+        } else {
+            let says_so = ["until the next boot", "nothing to undo", "undo by ", "discards"];
+            assert!(says_so.iter().any(|words| note.contains(words)), "{command}");
+        }
+    }
+    assert!(with_undo > 0);
+}
+
 #[test]
 fn every_file_recorded_or_changed_is_understood() {
     for Replayed { name, problems, .. } in all() {

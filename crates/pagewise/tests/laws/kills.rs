@@ -140,7 +140,9 @@ fn a_group_of_version_1_reached_its_limit() {
     assert!(fact(&told, "since boot").contains("1 process was killed in it until now"));
     let raise = "echo 96M | sudo tee /sys/fs/cgroup/memory/cg-1/memory.limit_in_bytes  # writes; ";
     assert!(told.change[0].starts_with(raise), "{:?}", told.change);
-    assert!(told.change[0].ends_with("undo with 67108864"));
+    assert!(told.change[0].ends_with(
+        "undo with echo 67108864 | sudo tee /sys/fs/cgroup/memory/cg-1/memory.limit_in_bytes"
+    ));
 }
 
 #[test]

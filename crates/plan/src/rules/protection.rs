@@ -21,19 +21,15 @@ const IDS: [&str; 2] = ["swap-heavy-group", "protection-limited"];
 
 fn add(context: &Context<'_>, draft: &mut Draft) {
     let Some(finding) = IDS.iter().find_map(|id| context.finding(id)) else { return };
-    let commands: Vec<&str> = finding
-        .next
-        .iter()
-        .filter_map(|next| next.split("  #").next().filter(|it| it.contains("set-property")))
-        .collect();
     let groups = &context.host.cgroups.groups;
-    let how = if !commands.is_empty() {
-        format!("if this cgroup matters more than the others, run {}", commands.join(" && "))
+    let has_command = finding.next.iter().any(|next| next.contains("set-property"));
+    let how = if has_command {
+        "pagewise doctor has the command, and the one that takes it back".to_owned()
     } else if groups.iter().all(|it| it.low.get().is_none()) {
         "cgroup version 1, which this host has, has no such protection".to_owned()
     } else {
-        "no command is known, because this cgroup has enough protection already or is not a unit of the system's \
-         systemd"
+        "no command is given, because it would be for a whole slice, or this cgroup has enough protection already \
+         or is not a unit of the system's systemd"
             .to_owned()
     };
     let why = format!(

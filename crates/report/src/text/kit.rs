@@ -472,13 +472,18 @@ impl Page {
             self.command_line(&head.span(Role::Command, text));
             head = Line::indent(indent);
         }
-        for text in wrap(
-            comment.filter(|_| !listed).unwrap_or_default(),
-            self.width.saturating_sub(indent + 2),
-        ) {
-            if !text.is_empty() {
-                self.line(&Line::indent(indent).span(Role::Quiet, format!("# {text}")));
-            }
+        let comment = comment.filter(|_| !listed).unwrap_or_default();
+        // the undo is a command, too, and stays whole
+        let (comment, undo) = match comment.split_once("; undo with ") {
+            Some((comment, undo)) => (comment, Some(format!("undo with {undo}"))),
+            None => (comment, None),
+        };
+        let wrapped = wrap(comment, self.width.saturating_sub(indent + 2));
+        for text in wrapped.into_iter().filter(|text| !text.is_empty()) {
+            self.line(&Line::indent(indent).span(Role::Quiet, format!("# {text}")));
+        }
+        if let Some(undo) = undo {
+            self.command_line(&Line::indent(indent).span(Role::Quiet, format!("# {undo}")));
         }
     }
 
@@ -573,12 +578,13 @@ mod tests {
 
     #[test]
     fn a_comment_that_does_not_fit_has_lines_that_begin_with_a_hash() {
-        let command =
-            "sudo systemctl set-property a.service X=1  # writes; lasts; undo: the same with X=2";
+        let command = "sudo systemctl set-property a.service X=1  # writes; lasts; undo with sudo systemctl \
+             set-property a.service X=2";
         let text = render(46, |page| page.command(Line::indent(2), 2, command));
         assert_eq!(
             text,
-            "  sudo systemctl set-property a.service X=1\n  # writes; lasts; undo: the same with X=2\n"
+            "  sudo systemctl set-property a.service X=1\n  # writes; lasts\n  \
+             # undo with sudo systemctl set-property a.service X=2\n"
         );
         let text = render(40, |page| {
             page.command(Line::indent(2), 2, "true  # a b c d e f g h i j k l m n o p q r s t u");

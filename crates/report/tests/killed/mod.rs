@@ -19,7 +19,7 @@ pub(crate) fn explained() -> Vec<OomExplanation> {
             fact("why no swap", "the group may not use any: memory.swap.max was 0, although 3.9 GiB of swap are free now"),
         ],
         change: vec![
-            "sudo systemctl set-property web.service MemorySwapMax=infinity  # writes; lasts; undo: the same with MemorySwapMax=0".to_owned(),
+            "sudo systemctl set-property web.service MemorySwapMax=infinity  # writes; lasts; undo with sudo systemctl set-property web.service MemorySwapMax=0".to_owned(),
             "pagewise scan --cgroup /system.slice/web.service  # what compressing its memory would free".to_owned(),
         ],
     };

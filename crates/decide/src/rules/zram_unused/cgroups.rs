@@ -164,7 +164,8 @@ pub(super) mod tests {
              since it was created."
         );
         let command = "sudo systemctl set-property db.service MemorySwapMax=infinity  # writes; lets the \
-                       group swap; permanent; undo with MemorySwapMax=0";
+                       group swap; permanent; undo with sudo systemctl set-property db.service \
+                       MemorySwapMax=0";
         assert_eq!(finding.next[0], command);
     }
 
