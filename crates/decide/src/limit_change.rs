@@ -283,6 +283,56 @@ fn owner(group: &Cgroup) -> Option<Owner<'_>> {
     }
 }
 
+/// Where the limit of a group of another machine is set, in the language of what manages it; `None`
+/// if the path does not show it.
+pub(crate) fn describe_owner(path: &str) -> Option<String> {
+    let parts = || path.split('/').filter(|part| !part.is_empty());
+    if parts().any(|part| part.starts_with("kubepods") || part.starts_with("kubelet")) {
+        let container = parts().find_map(id_in);
+        let container = container.map_or_else(String::new, |id| format!(" {id}"));
+        let pod = parts().find_map(pod_in);
+        let pod = pod.map_or_else(String::new, |uid| format!(" of the pod with uid {uid}"));
+        return Some(format!(
+            "resources.limits.memory of the container{container}{pod}, in its manifest"
+        ));
+    }
+    if let Some(id) = parts().find_map(id_in) {
+        let tool = if path.contains("libpod") { "podman" } else { "docker" };
+        return Some(format!("{tool} update --memory for container {id}, and in what starts it"));
+    }
+    if let Some(job) = parts().find_map(|part| part.strip_prefix("job_")) {
+        return Some(format!("--mem of the Slurm job {job}"));
+    }
+    let payload = parts().find_map(|part| part.strip_prefix("lxc.payload."));
+    if let Some(name) = payload.or_else(|| path.strip_prefix("/lxc/")?.split('/').next()) {
+        let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
+        return Some(match is_number {
+            true => format!("pct set {name} --memory MIB (Proxmox)"),
+            false => {
+                format!("lxc config set {name} limits.memory (LXD), or lxc.cgroup2.memory.max")
+            }
+        });
+    }
+    let unit = groups::unit_of_path(path)?;
+    Some(format!("MemoryMax= of {unit} (systemctl edit, in [Service] or [Scope])"))
+}
+
+/// The beginning of the container's id in a part of a path: 64 hexadecimal digits.
+fn id_in(part: &str) -> Option<&str> {
+    let part = part.strip_suffix(".scope").unwrap_or(part);
+    let id = part.rsplit(['-', ':']).next()?;
+    let is_id = id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_id.then(|| &id[..12])
+}
+
+/// The uid of the pod in a part of a path: `podUID`, or `kubepods-burstable-podUID.slice` with `_`
+/// for `-`.
+fn pod_in(part: &str) -> Option<String> {
+    let part = part.strip_suffix(".slice").unwrap_or(part);
+    let uid = &part[part.rfind("pod").filter(|at| !part[*at..].starts_with("pods"))? + 3..];
+    (uid.len() >= 8).then(|| uid.replace('_', "-"))
+}
+
 #[cfg(test)]
 #[path = "../tests/unit/limit_change.rs"]
 mod tests;

@@ -223,6 +223,12 @@ pub fn system_unit(group: &Cgroup) -> Option<&str> {
     is_unit.then_some(unit)
 }
 
+/// Name of the service or scope of a cgroup's path, of the system's or a user's systemd: the
+/// innermost one.
+pub fn unit_of_path(path: &str) -> Option<&str> {
+    path.rsplit('/').find(|part| part.ends_with(".service") || part.ends_with(".scope"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

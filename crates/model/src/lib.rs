@@ -33,19 +33,19 @@ pub use bench::{
     TierMix, WritebackCost, ZramChoice,
 };
 pub use host::{
-    Algorithms, BdStat, Capability, Cgroup, CgroupEvents, Cgroups, Change, Choice, Configuration,
-    Cost, Counters, Damon, DamonModule, DebugStat, DeletedFile, DeletedKind, Disk, Driver, Effect,
-    EffectiveMemory, FeatureState, FreeBlocks, Generation, GroupGenerations, Hierarchy,
-    HostSummary, HugePool, InForce, Installation, Interval, IoStat, KernelLog, KernelThread,
-    KnobOwnership, Ksm, LeftOut, LiveChoice, LiveDetail, LiveGroup, LiveProcess, LiveSample,
-    LiveSubject, Manager, Mechanism, Memory, MemoryFiles, Merge, MergedDevice, Merging, Mglru,
-    MmStat, OomConstraint, OomExplanation, OomFact, OomGroup, OomHost, OomInvoker, OomKill,
-    OomReaped, OomTask, OomUsage, OomVictim, Outcome, PageWalks, PersistentSetting, Pressure,
-    Problem, Process, ProcessChange, Processes, Psi, Purpose, Reading, RecentKills, Secondary,
-    SizeBand, SizeClass, SizeClasses, SmapsOutcome, SmapsTally, Snapshot, Source, Stall,
-    SwapFolder, SwappedPages, Taken, Target, Tier, TierKind, TmpfsMount, Tuned, WatchCourse,
-    WatchPhase, WatchSample, Zone, ZonePressure, Zram, ZramUse, Zswap, boot_order, ownership,
-    unit_of, unit_path,
+    Algorithms, AllocationFailure, BdStat, Capability, Cgroup, CgroupEvents, Cgroups, Change,
+    Choice, Configuration, Cost, Counters, Damon, DamonModule, DebugStat, DeletedFile, DeletedKind,
+    Disk, Driver, Effect, EffectiveMemory, FeatureState, FreeBlocks, Generation, GroupGenerations,
+    Hierarchy, HostSummary, HugePool, InForce, Installation, Interval, IoStat, KernelLog,
+    KernelThread, KnobOwnership, Ksm, LeftOut, LiveChoice, LiveDetail, LiveGroup, LiveProcess,
+    LiveSample, LiveSubject, LogText, Manager, Mechanism, Memory, MemoryFiles, Merge, MergedDevice,
+    Merging, Mglru, MmStat, OomBlocks, OomConstraint, OomExplanation, OomFact, OomGroup, OomHost,
+    OomInvoker, OomKill, OomReaped, OomTask, OomUsage, OomVictim, OomZone, Outcome, PageWalks,
+    PersistentSetting, Pressure, Problem, Process, ProcessChange, Processes, Psi, Purpose, Reading,
+    RecentKills, Secondary, SizeBand, SizeClass, SizeClasses, SmapsOutcome, SmapsTally, Snapshot,
+    Source, Stall, SwapFolder, SwappedPages, Taken, Target, Tier, TierKind, TmpfsMount, Tuned,
+    WatchCourse, WatchPhase, WatchSample, Zone, ZonePressure, Zram, ZramUse, Zswap, boot_order,
+    ownership, unit_of, unit_path,
 };
 pub use knob::{KnobScope, KnobValue, SettableKnob, lend, settable, undo};
 pub use thp::{

@@ -73,7 +73,9 @@ pub use extent::{Extent, extent};
 pub use gauges::{DeviceTraffic, HostGauges, PoolUse, ProcessorTicks};
 pub use generations::generations;
 pub use installation::{installation, machine_id_hash};
-pub use kernel_log::{KillsSince, read as kernel_log};
+pub use kernel_log::{
+    KillsSince, read as kernel_log, read_text as kernel_log_of_text, unpack_text,
+};
 pub use knob::knobs;
 pub use live::LiveReader;
 pub use pagewise_hostfs::recording::{

@@ -32,6 +32,8 @@ mod ledger;
 mod limits;
 #[path = "verbs/merge/args.rs"]
 mod merge;
+#[path = "verbs/oom/args.rs"]
+mod oom;
 #[path = "verbs/pin/args.rs"]
 mod pin;
 #[path = "verbs/plan/args.rs"]
@@ -74,6 +76,8 @@ use limits::LIMITS;
 pub(crate) use limits::Limits;
 use merge::MERGE;
 pub(crate) use merge::Merge;
+use oom::OOM;
+pub(crate) use oom::Oom;
 use pin::PIN;
 pub(crate) use pin::Pin;
 use plan::PLAN;
@@ -126,6 +130,10 @@ pub(crate) enum Verb {
     /// exit status 3 if a finding has severity warning or critical
     #[command(long_about = DOCTOR)]
     Doctor(Deferred<Doctor>),
+    /// Explain kills for lack of memory, from this machine's log or from any text: dmesg, kern.log, journalctl, a pod's
+    /// log; exit status 3 if there is a kill
+    #[command(long_about = OOM)]
+    Oom(Deferred<Oom>),
     /// Explain a subject, such as watermarks or swappiness, with the values of this machine, and correct what guides
     /// often get wrong
     #[command(long_about = EXPLAIN)]

@@ -17,16 +17,17 @@ use pagewise_model::knob::KnobReading;
 use pagewise_model::{
     Benchmark, Capability, Cgroups, Comparison, Cost, Counters, Damon, Effective, Estimate,
     Explanation, Finding, FreeBlocks, HostVerdict, HugePool, Interval, KernelLog, KnobOwnership,
-    Ksm, LimitSurvey, Memory, MemoryFiles, Mglru, Name, OomExplanation, PinnedCode, Problem,
-    ProcessChange, Processes, Psi, Reading, RuleExplanation, SettableKnob, Snapshot, Thp, Tier,
-    Trial as Tested, TrialRun, Zone, Zram, Zswap,
+    Ksm, LimitSurvey, LogText, Memory, MemoryFiles, Mglru, Name, OomExplanation, PinnedCode,
+    Problem, ProcessChange, Processes, Psi, Reading, RuleExplanation, SettableKnob, Snapshot, Thp,
+    Tier, Trial as Tested, TrialRun, Zone, Zram, Zswap,
 };
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, json_schema};
 use serde::Serialize;
 
 use crate::{
-    Answer, Benched, CellTried, Experimented, Merged, PlannedChanges, ScanReport, TrialReport,
+    Answer, Benched, CellTried, Experimented, Merged, OomText, PlannedChanges, ScanReport,
+    TrialReport,
 };
 
 pub use head::Noun;
@@ -150,6 +151,9 @@ struct Doctor<'a> {
     /// Explanations of the newest kills, newest first; with --oom.
     #[serde(skip_serializing_if = "Option::is_none")]
     oom_explained: Option<&'a [OomExplanation]>,
+    /// Explanations of the newest allocations that failed without a kill, newest first; with --oom.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failures_explained: Option<&'a [OomExplanation]>,
     /// Commands that may show kills which the kernel log lacks, or which could not be read; with
     /// --oom.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -171,6 +175,21 @@ struct Rules<'a> {
     schema: &'static str,
     pagewise: &'static str,
     rules: &'a [RuleExplanation],
+}
+
+/// The kills and failed allocations of a text.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Oom<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    /// What the text is.
+    text: &'a LogText,
+    /// The reports in the text.
+    oom_kills: &'a KernelLog,
+    /// Explanations of the newest kills, newest first.
+    oom_explained: &'a [OomExplanation],
+    /// Explanations of the newest allocations that failed without a kill, newest first.
+    failures_explained: &'a [OomExplanation],
 }
 
 /// Code that is locked.
@@ -411,12 +430,30 @@ pub fn doctor_but(answer: &Answer<'_>, ignored: usize) -> String {
 }
 
 /// What `doctor --oom --json` prints, with a trailing newline.
-pub fn oom(answer: &Answer<'_>, explained: &[OomExplanation], elsewhere: &[String]) -> String {
+pub fn oom(
+    answer: &Answer<'_>,
+    explained: &[OomExplanation],
+    failures: &[OomExplanation],
+    elsewhere: &[String],
+) -> String {
     print_document(&Doctor {
         oom_kills: Some(&answer.interval.end.kernel_log),
         oom_explained: Some(explained),
+        failures_explained: Some(failures),
         oom_elsewhere: Some(elsewhere),
         ..doctor_document(answer, 0)
+    })
+}
+
+/// What `oom FILE --json` prints, with a trailing newline. Nothing is known of the machine, so that
+/// the snapshot is an empty one.
+pub fn oom_text(log: &KernelLog, text: &OomText<'_>, snapshot: &Snapshot, cost: Cost) -> String {
+    print_document(&Oom {
+        head: Head::new(Noun::Oom, snapshot, cost),
+        text: text.about,
+        oom_kills: log,
+        oom_explained: text.explained,
+        failures_explained: text.failures,
     })
 }
 
@@ -428,6 +465,7 @@ fn doctor_document<'a>(answer: &Answer<'a>, ignored: usize) -> Doctor<'a> {
         not_shown: NotShown { below_min_severity: answer.hidden, ignored },
         oom_kills: None,
         oom_explained: None,
+        failures_explained: None,
         oom_elsewhere: None,
     }
 }
@@ -490,6 +528,7 @@ pub fn schema(noun: Noun) -> String {
         Noun::Report => generator.into_root_schema_for::<Report<'_>>(),
         Noun::Status => generator.into_root_schema_for::<Status<'_>>(),
         Noun::Doctor => generator.into_root_schema_for::<Doctor<'_>>(),
+        Noun::Oom => generator.into_root_schema_for::<Oom<'_>>(),
         Noun::Pin => generator.into_root_schema_for::<Pin<'_>>(),
         Noun::Capabilities => generator.into_root_schema_for::<Capabilities<'_>>(),
         Noun::Explain => generator.into_root_schema_for::<Explain<'_>>(),

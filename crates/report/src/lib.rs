@@ -17,8 +17,8 @@ pub mod view;
 
 use pagewise_model::{
     Benchmark, Collapse, Cost, Effective, Estimate, Finding, HostVerdict, Interval, KnobOwnership,
-    Merge, PageWalks, ProcessCoverage, Restrain, Snapshot, Trial, TrialRun, WatchCourse,
-    WatchSample,
+    LogText, Merge, OomExplanation, PageWalks, ProcessCoverage, Restrain, Snapshot, Trial,
+    TrialRun, WatchCourse, WatchSample,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -40,6 +40,17 @@ pub struct Answer<'a> {
     pub owners: &'a [KnobOwnership],
     /// What pagewise itself used for reading: time and memory.
     pub cost: Cost,
+}
+
+/// What `oom FILE` shows of a text.
+#[derive(Debug, Clone, Copy)]
+pub struct OomText<'a> {
+    /// What the text is.
+    pub about: &'a LogText,
+    /// Explanations of the newest kills, newest first.
+    pub explained: &'a [OomExplanation],
+    /// Explanations of the newest failed allocations, newest first.
+    pub failures: &'a [OomExplanation],
 }
 
 /// What `scan` shows.

@@ -54,7 +54,7 @@ fn a_host_with_everything() {
     compare("tests/golden/status.txt", &status(&answer, WIDE));
     compare("tests/golden/doctor.txt", &doctor(&answer, WIDE));
     let killed = killed::explained();
-    compare("tests/golden/oom.txt", &text::oom(&answer, &killed, &killed::elsewhere(), WIDE));
+    compare("tests/golden/oom.txt", &text::oom(&answer, &killed, &[], &killed::elsewhere(), WIDE));
 }
 
 #[test]

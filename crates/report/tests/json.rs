@@ -175,6 +175,16 @@ fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
         Noun::Report => json::report(&answer),
         Noun::Status => json::status(&answer),
         Noun::Doctor => json::doctor(&answer),
+        Noun::Oom => {
+            let (explained, log) = (killed::explained(), &interval.end.kernel_log);
+            let about = pagewise_model::LogText { lines: 3, boots: 1, ..Default::default() };
+            let text = pagewise_report::OomText {
+                about: &about,
+                explained: &explained,
+                failures: &explained,
+            };
+            json::oom_text(log, &text, &interval.end, host::cost())
+        }
         Noun::Pin => json::pin(&pinned(), &interval.end, host::cost()),
         Noun::Capabilities => json::capabilities(&interval.end, host::cost()),
         Noun::Explain => json::explain(&explanation(), &interval.end, host::cost()),
@@ -441,7 +451,7 @@ fn kills_are_facts_everywhere_and_sentences_where_they_were_asked_for() {
         estimates: &[],
         cost: host::cost(),
     };
-    let text = json::oom(&answer, &killed::explained(), &killed::elsewhere());
+    let text = json::oom(&answer, &killed::explained(), &[], &killed::elsewhere());
     let document: Value = serde_json::from_str(&text).unwrap();
     valid(Noun::Doctor, &document).unwrap();
     assert_eq!(&document["oom_kills"]["kills"][0], kill);
@@ -449,7 +459,7 @@ fn kills_are_facts_everywhere_and_sentences_where_they_were_asked_for() {
     let mut interval = host::interval();
     interval.end.kernel_log.records = host::denied("/dev/kmsg");
     let answer = Answer { interval: &interval, ..answer };
-    let document: Value = serde_json::from_str(&json::oom(&answer, &[], &[])).unwrap();
+    let document: Value = serde_json::from_str(&json::oom(&answer, &[], &[], &[])).unwrap();
     valid(Noun::Doctor, &document).unwrap();
     assert_eq!(document["oom_kills"]["records"]["denied"], json!("run as root"));
 }

@@ -403,7 +403,7 @@ fn what_the_kernel_log_is_good_for_is_said_first() {
     let findings = host::findings();
     let describe = |interval: &Interval| {
         let answer = Answer { findings: &findings, ..facts_of(interval) };
-        oom(&answer, &[], &[], LOOK)
+        oom(&answer, &[], &[], &[], LOOK)
     };
     let log = &mut interval.end.kernel_log;
     log.kills.clear();

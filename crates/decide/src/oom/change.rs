@@ -4,9 +4,9 @@
 use pagewise_facts::tiers;
 use pagewise_model::{Bytes, Cgroup, Limit, OomConstraint, OomKill, Reading, Snapshot};
 
-use super::{find_group, limit};
+use super::{find_group, limit, on_that_machine, reason};
 use crate::limit_change::{Effect, Lasts, LimitChange};
-use crate::text::{put_with_undo, quoted};
+use crate::text::{put_with_undo, quoted, writes_with_undo};
 
 const MORE: &str = "1.5 times the limit";
 const LESS: &str = "three quarters of what the process held when it was killed";
@@ -15,23 +15,49 @@ const LESS: &str = "three quarters of what the process held when it was killed";
 /// a command that shows more.
 pub(crate) fn advise_change(host: &Snapshot, kill: &OomKill) -> Vec<String> {
     let mut commands: Vec<String> = may_be_killed(kill).into_iter().collect();
+    let now = Some(host).filter(|_| kill.earlier_boot.is_none());
+    if reason::is_by_min_ttl(kill) {
+        let set = now.and_then(|host| host.mglru.min_ttl.get()).map(|ttl| ttl.get());
+        let set = set.filter(|ttl| *ttl > 0);
+        commands
+            .extend(set.map(|ttl| put_with_undo(0, ttl, reason::MIN_TTL, "until the next boot")));
+        commands.push(
+            "grep -rs min_ttl_ms /etc/tmpfiles.d /run/tmpfiles.d /usr/lib/tmpfiles.d".to_owned(),
+        );
+        return commands;
+    }
+    if let Some(panic) = &kill.panic {
+        let value = if panic.as_str().contains("compulsory") { 2 } else { 1 };
+        commands.push(writes_with_undo(
+            "sudo sysctl vm.panic_on_oom=0",
+            "cures the panic, not the shortage; until the next boot",
+            &format!("sudo sysctl vm.panic_on_oom={value}"),
+        ));
+    }
+    if reason::lacking_zone(kill).is_some() || reason::lacks_low_memory(kill).is_some() {
+        commands.extend(on_that_machine::advise_change(kill));
+        return commands;
+    }
     match kill.constraint {
         Some(OomConstraint::Cgroup) => {
+            let before = commands.len();
             commands.extend(allow_swap(host, kill));
             commands.extend(raise(host, kill));
+            if commands.len() == before {
+                commands.extend(on_that_machine::advise_for_group(kill));
+            }
         }
         Some(OomConstraint::Cpuset | OomConstraint::Policy) => {
             commands.push(
                 "numastat -m  # shows the free memory of each node; package numactl".to_owned(),
             );
+            commands.extend(measure_compression(host));
         }
-        Some(OomConstraint::Host) | None => commands.extend(suggest_limit_for_victim(host, kill)),
-    }
-    if kill.constraint != Some(OomConstraint::Cgroup) && tiers::swap_is_off(host) {
-        commands.push(
-            "pagewise bench  # measures how well memory compresses here; makes no permanent change"
-                .to_owned(),
-        );
+        Some(OomConstraint::Host) | None => {
+            // before a limit, because without swap that only makes a process die sooner
+            commands.extend(measure_compression(host));
+            commands.extend(suggest_limit_for_victim(host, kill));
+        }
     }
     let alive = kill.victim_group.as_ref().filter(|path| find_group(host, path).is_some());
     commands.push(match alive {
@@ -42,6 +68,13 @@ pub(crate) fn advise_change(host: &Snapshot, kill: &OomKill) -> Vec<String> {
         None => "pagewise scan  # estimates how much memory compression would free".to_owned(),
     });
     commands
+}
+
+/// On a machine without swap: what zram would hold.
+fn measure_compression(host: &Snapshot) -> Option<String> {
+    let bench =
+        "pagewise bench  # measures how well memory compresses here; makes no permanent change";
+    tiers::swap_is_off(host).then(|| bench.to_owned())
 }
 
 /// Raises the limit by half of its value at the kill, if more than twice that amount is available.

@@ -8,12 +8,14 @@
 
 pub(crate) mod change;
 mod elsewhere;
+mod on_that_machine;
+mod reason;
 mod swap;
 mod words;
 
 use pagewise_model::{
-    Bytes, Cgroup, Interval, Limit, Name, OomConstraint, OomExplanation, OomFact, OomKill, OomTask,
-    RecentKills, Snapshot,
+    AllocationFailure, Bytes, Cgroup, Interval, KernelLog, Limit, Name, OomConstraint,
+    OomExplanation, OomFact, OomKill, OomTask, RecentKills, Snapshot,
 };
 
 use crate::text::{count, count_of};
@@ -37,6 +39,48 @@ pub fn explain(interval: &Interval) -> Vec<OomExplanation> {
     kills.map(|kill| explain_kill(interval, kill)).collect()
 }
 
+/// Explanations of the newest kills in a text from any machine, newest first. Nothing is known of
+/// that machine but what the text says.
+pub fn explain_text(log: &KernelLog) -> Vec<OomExplanation> {
+    let unknown = Snapshot::default();
+    let kills = log.kills.iter().rev().take(SHOWN);
+    let explained = kills.map(|kill| OomExplanation {
+        change: on_that_machine::advise_change(kill),
+        ..explain_with(&unknown, None, kill)
+    });
+    explained.collect()
+}
+
+/// Explanations of the newest allocations that failed without a kill, newest first.
+pub fn explain_failures(log: &KernelLog) -> Vec<OomExplanation> {
+    log.failures.iter().rev().take(SHOWN).map(explain_failure).collect()
+}
+
+fn explain_failure(failure: &AllocationFailure) -> OomExplanation {
+    let kill = OomKill {
+        host: failure.host.clone(),
+        boot_seconds: failure.boot_seconds,
+        ..OomKill::default()
+    };
+    let request = reason::Request { gfp_mask: failure.gfp_mask.as_str(), order: failure.order };
+    let facts = [
+        ("when", Some(after_boot(&kill))),
+        ("asked for", Some(format!("{}, {}", pages(failure.order), failure.gfp_mask))),
+        ("why", reason::describe_zones(request, &failure.zones)),
+        ("memory was", memory(&kill)),
+        ("harmful", Some(reason::harm_of_failure(request).to_owned())),
+    ];
+    let facts = facts.into_iter().filter_map(|(label, text)| Some(OomFact { label, text: text? }));
+    OomExplanation {
+        source: failure.source.clone(),
+        unix_seconds: None,
+        stamp: failure.stamp.clone(),
+        title: format!("an allocation of {} failed; no process was killed for it", failure.name),
+        facts: facts.collect(),
+        change: on_that_machine::advise_for_failure(request, &failure.zones),
+    }
+}
+
 /// The OOM kills of the last ten minutes, or of the interval if that is longer.
 pub fn recent(interval: &Interval) -> RecentKills {
     let kills = interval.end.kernel_log.kills.iter();
@@ -54,8 +98,21 @@ pub(crate) fn is_recent(interval: &Interval, kill: &OomKill) -> bool {
 fn explain_kill(interval: &Interval, kill: &OomKill) -> OomExplanation {
     let host = &interval.end;
     let now = Some(host).filter(|_| kill.earlier_boot.is_none());
+    OomExplanation { change: change::advise_change(host, kill), ..explain_with(host, now, kill) }
+}
+
+/// Explains a kill, without what would have prevented it.
+fn explain_with(host: &Snapshot, now: Option<&Snapshot>, kill: &OomKill) -> OomExplanation {
+    let request = kill.invoker.as_ref().map(reason::Request::of_invoker);
+    let of_zones = request.filter(|_| kill.constraint == Some(OomConstraint::Host));
+    let why = reason::of_kernel_thread(host, kill)
+        .or_else(|| reason::of_zones(of_zones?, &kill.zones))
+        .or_else(|| reason::of_low_memory(kill));
+    let machine = kill.machine.as_ref().map(ToString::to_string);
     let facts = [
         ("when", Some(when(kill))),
+        ("machine", machine),
+        ("why", why),
         ("the group held", describe_held(kill)),
         ("memory was", memory(kill)),
         ("victim", victim(kill)),
@@ -69,14 +126,18 @@ fn explain_kill(interval: &Interval, kill: &OomKill) -> OomExplanation {
     OomExplanation {
         title: title(kill),
         facts: facts.collect(),
-        change: change::advise_change(host, kill),
+        change: Vec::new(),
         source: kill.source.clone(),
         unix_seconds: kill.unix_seconds,
+        stamp: kill.stamp.clone(),
     }
 }
 
 /// Who was killed, and for which limit, as a title.
 pub(crate) fn title(kill: &OomKill) -> String {
+    if let Some(panic) = &kill.panic {
+        return format!("the machine ran out of memory and the kernel panicked ({panic})");
+    }
     let Some(victim) = &kill.victim else { return nobody(kill) };
     let others = match kill.others.len() as u64 {
         0 => String::new(),
@@ -92,7 +153,16 @@ fn cause(kill: &OomKill) -> String {
         _ if kill.invoker.as_ref().is_some_and(|invoker| invoker.order == -1) => {
             "because somebody asked the kernel to kill a process (SysRq f)".to_owned()
         }
-        Some(OomConstraint::Host) => "because the whole machine ran out of memory".to_owned(),
+        Some(OomConstraint::Host) if reason::is_by_min_ttl(kill) => {
+            "because multi-gen LRU kills rather than evict pages that were used within min_ttl_ms".to_owned()
+        }
+        Some(OomConstraint::Host) => match reason::lacking_zone(kill) {
+            Some(zone) => format!("because zone {zone} ran out of memory; other memory of the machine was free"),
+            None if reason::lacks_low_memory(kill).is_some() => {
+                "because the low memory of a 32-bit kernel ran out; other memory of the machine was free".to_owned()
+            }
+            None => "because the whole machine ran out of memory".to_owned(),
+        },
         Some(OomConstraint::Cpuset) => {
             "because the NUMA nodes allowed by the cpuset of the allocating task ran out of memory; other \
              nodes may have had free memory"
@@ -142,7 +212,10 @@ pub(crate) fn limit(kill: &OomKill) -> Option<Bytes> {
 }
 
 fn when(kill: &OomKill) -> String {
-    let since_boot = after_boot(kill);
+    let since_boot = match &kill.stamp {
+        Some(_) if kill.boot_seconds <= 0.0 => "the log has no time since boot".to_owned(),
+        _ => after_boot(kill),
+    };
     match kill.seconds_ago {
         Some(seconds) => format!("{} ago, {since_boot}", ago(seconds)),
         None => since_boot,
@@ -248,11 +321,16 @@ fn task(task: &OomTask) -> String {
 fn describe_request(kill: &OomKill) -> Option<String> {
     let invoker = kill.invoker.as_ref().filter(|invoker| invoker.order != -1)?;
     let same = kill.victim.as_ref().is_some_and(|victim| victim.name == invoker.name);
-    let pages = match u32::try_from(invoker.order).ok().and_then(|order| 1u64.checked_shl(order)) {
+    let pages = pages(invoker.order);
+    (!same || invoker.order > 0).then(|| format!("{}: {pages}, {}", invoker.name, invoker.gfp_mask))
+}
+
+/// The size of a request: `one page`, `8 contiguous pages`.
+fn pages(order: i64) -> String {
+    match u32::try_from(order).ok().and_then(|order| 1u64.checked_shl(order)) {
         Some(1) | None => "one page".to_owned(),
         Some(pages) => format!("{} contiguous pages", count(pages)),
-    };
-    (!same || invoker.order > 0).then(|| format!("{}: {pages}, {}", invoker.name, invoker.gfp_mask))
+    }
 }
 
 /// Names the tasks of the report's table that still run, and says how their size changed.

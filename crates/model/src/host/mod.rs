@@ -55,8 +55,9 @@ pub use memory::{Counters, Memory};
 pub use memory_files::{DeletedFile, DeletedKind, MemoryFiles, TmpfsMount};
 pub use mglru::Mglru;
 pub use oom::{
-    KernelLog, OomConstraint, OomExplanation, OomFact, OomGroup, OomHost, OomInvoker, OomKill,
-    OomReaped, OomTask, OomUsage, OomVictim, RecentKills,
+    AllocationFailure, KernelLog, LogText, OomBlocks, OomConstraint, OomExplanation, OomFact,
+    OomGroup, OomHost, OomInvoker, OomKill, OomReaped, OomTask, OomUsage, OomVictim, OomZone,
+    RecentKills,
 };
 pub use ownership::{InForce, KnobOwnership, boot_order, ownership};
 pub use persistent::{Effect, Mechanism, PersistentSetting, Target};

@@ -35,6 +35,42 @@ pub struct KernelLog {
     pub journal_files_left_out: u64,
     /// When the oldest message in the searched files was written, in seconds since 1970, UTC.
     pub journal_unix_seconds: Option<f64>,
+    /// Allocations that failed without a kill, oldest first.
+    pub failures: Vec<AllocationFailure>,
+    /// Number of older failed allocations that were left out because there are more than Pagewise
+    /// keeps.
+    pub failures_left_out: u64,
+    /// Number of records about kills that Pagewise did not understand, because their form is
+    /// unknown or a part of them is missing.
+    pub not_understood: u64,
+    /// The first record that was not understood.
+    #[serde(serialize_with = "as_text_or_null")]
+    #[schemars(with = "Option<String>")]
+    pub first_not_understood: Option<Source>,
+}
+
+/// What a text with messages of the kernel is.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct LogText {
+    /// Number of lines.
+    pub lines: u64,
+    /// Whether the text is longer than Pagewise reads, so that its end was not searched.
+    pub is_cut: bool,
+    /// What stands before the messages, such as a syslog's or a container's prefixes; empty if
+    /// nothing does.
+    pub forms: Vec<Name>,
+    /// The machines that the text names.
+    pub machines: Vec<Name>,
+    /// The releases of the kernels that wrote the messages.
+    pub kernels: Vec<Name>,
+    /// Number of boots that the messages about kills belong to, at least.
+    pub boots: u64,
+    /// Whether the text says that the kernel wrote the messages.
+    pub names_kernel: bool,
+    /// Number of messages about kills that programs wrote, and not the kernel. They are not used.
+    pub by_programs: u64,
+    /// Size of a page on the machine; `null` if no report shows it, and 4 KiB is assumed.
+    pub page_size: Option<Bytes>,
 }
 
 /// Which constraint on memory made an allocation fail.
@@ -74,8 +110,14 @@ pub struct OomKill {
     /// Which constraint on memory made the allocation fail; `null` if the kernel printed only that
     /// a process was killed.
     pub constraint: Option<OomConstraint>,
+    /// The time of the report as the log prints it, if the log is a text.
+    pub stamp: Option<Name>,
+    /// The machine that wrote the report, if the log is a text that names it.
+    pub machine: Option<Name>,
     /// The cgroup whose memory limit was reached.
     pub group: Option<Name>,
+    /// Why the kernel panicked instead of killing a process, in its words.
+    pub panic: Option<Name>,
     /// The process that was killed; `null` if none could be killed.
     pub victim: Option<OomVictim>,
     /// The cgroup of the process that was killed.
@@ -91,6 +133,8 @@ pub struct OomKill {
     pub invoker: Option<OomInvoker>,
     /// The memory of the whole machine when the report was written.
     pub host: Option<OomHost>,
+    /// The zones of the machine's memory when the report was written.
+    pub zones: Vec<OomZone>,
     /// The memory of the cgroup whose limit was reached.
     pub group_memory: Option<OomGroup>,
     /// The largest tasks that the OOM killer could have killed, largest first.
@@ -139,11 +183,69 @@ pub struct OomInvoker {
     pub oom_score_adj: i64,
 }
 
+/// An allocation that failed, after which the kernel killed no process ("page allocation failure").
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct AllocationFailure {
+    /// The record of the kernel log.
+    #[serde(rename = "at", serialize_with = "as_text")]
+    #[schemars(with = "String")]
+    pub source: Source,
+    /// When the record was written: seconds since boot.
+    pub boot_seconds: f64,
+    /// The time of the record as the log prints it, if the log is a text.
+    pub stamp: Option<Name>,
+    /// Name of the task whose allocation failed.
+    pub name: Name,
+    /// Flags of the allocation (GFP mask), as the kernel prints them.
+    pub gfp_mask: Name,
+    /// The allocation was for 2^order pages.
+    pub order: i64,
+    /// The memory of the whole machine when the allocation failed.
+    pub host: Option<OomHost>,
+    /// The zones of the machine's memory when the allocation failed.
+    pub zones: Vec<OomZone>,
+}
+
+/// A zone of memory, as a report of the OOM killer prints it. The kernel takes a page from the
+/// highest zone that the request allows, or from one below it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct OomZone {
+    /// The NUMA node; `null` if the kernel has no NUMA.
+    pub node: Option<u32>,
+    /// Name of the zone: `DMA`, `DMA32`, `Normal`, `HighMem` or `Movable`.
+    pub name: Name,
+    /// Free memory of the zone.
+    pub free: Option<Bytes>,
+    /// The part of the free memory that only movable pages may use (CMA).
+    pub free_cma: Option<Bytes>,
+    /// Below this much free memory, only privileged requests are served.
+    pub min: Option<Bytes>,
+    /// Memory of the zone that the kernel manages.
+    pub managed: Option<Bytes>,
+    /// How much free memory of this zone is kept from requests that could use a higher zone, by
+    /// the index of that zone.
+    pub reserve: Vec<Bytes>,
+    /// The free blocks, smallest first.
+    pub blocks: Vec<OomBlocks>,
+}
+
+/// The free blocks of one size in a zone.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct OomBlocks {
+    /// Size of a block.
+    pub size: Bytes,
+    /// Number of free blocks of this size.
+    pub count: u64,
+}
+
 /// The memory of the whole machine (`Mem-Info`) at the time of the report.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct OomHost {
     /// All memory of the machine that the kernel manages.
     pub total: Option<Bytes>,
+    /// The part of it that a 32-bit kernel cannot reach directly (HighMem), or that only movable
+    /// pages may use.
+    pub high_memory: Option<Bytes>,
     /// Anonymous memory on the LRU lists.
     pub anon: Option<Bytes>,
     /// Page cache on the LRU lists, without shmem.
@@ -160,6 +262,8 @@ pub struct OomHost {
     pub page_tables: Option<Bytes>,
     /// Size of the memory that was free.
     pub free: Option<Bytes>,
+    /// The part of the free memory that only movable pages may use (CMA).
+    pub free_cma: Option<Bytes>,
     /// Size of all swap areas.
     pub swap_total: Option<Bytes>,
     /// Free space in all swap areas.
@@ -259,6 +363,8 @@ pub struct OomExplanation {
     pub source: Source,
     /// When the report was written: seconds since 1970, UTC, as exact as [`OomKill::unix_seconds`].
     pub unix_seconds: Option<f64>,
+    /// The time of the report as the log prints it, if the log is a text.
+    pub stamp: Option<Name>,
     /// Which process was killed, because of which limit, and whether the machine was short of
     /// memory.
     pub title: String,
@@ -284,6 +390,16 @@ pub struct RecentKills {
     pub host: Vec<OomKill>,
     /// Kills because of a cgroup's limit.
     pub groups: Vec<OomKill>,
+}
+
+fn as_text_or_null<S: Serializer>(
+    source: &Option<Source>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match source {
+        Some(source) => serializer.collect_str(source),
+        None => serializer.serialize_none(),
+    }
 }
 
 fn as_text<S: Serializer>(source: &Source, serializer: S) -> Result<S::Ok, S::Error> {

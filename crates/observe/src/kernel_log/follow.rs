@@ -37,6 +37,6 @@ impl KillsSince {
         let _ = read_records(&self.file, |raw| {
             records(raw).for_each(|record| drop(reports.take(&record)));
         });
-        reports.finish().0
+        reports.finish().kills
     }
 }

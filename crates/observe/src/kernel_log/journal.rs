@@ -24,7 +24,7 @@ use pagewise_journald::{KernelMessage, Reader};
 
 use super::line::Rename;
 use super::record::{Head, Record, records};
-use super::report::Reports;
+use super::report::{Found, Reports};
 use super::{date, renamed_record};
 use crate::journald::{self, FOLDERS, Searched};
 use crate::limits::OOM_KILLS;
@@ -256,7 +256,7 @@ fn understand(kept: &[u8], page_size: u64, taken: &Taken) -> (Searched, Kills) {
 
 /// The OOM kills of a section, with the times at which they happened.
 fn add_dates(section: &Section, reports: Reports, taken: &Taken) -> (Vec<OomKill>, u64) {
-    let (mut kills, left_out) = reports.finish();
+    let Found { mut kills, left_out, .. } = reports.finish();
     let is_now = taken.boot_id.value().is_some_and(|boot| boot.as_str() == section.boot);
     for kill in &mut kills {
         if is_now {

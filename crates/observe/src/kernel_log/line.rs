@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Parses the lines of an OOM killer report into [`OomLine`], and prints them again.
 //!
-//! Linux 6.1 to 7.2 print the same lines, except that the columns of the task table differ and that
-//! 6.1 prints `memory.stat` as one record of many lines and later kernels as many records. Anybody
-//! may name a process or a cgroup `x,pid=1`. A name is therefore delimited by the kernel's own text
+//! Linux 5.1 to 7.2 print the same lines, except that the columns of the task table differ and that
+//! 6.1 prints `memory.stat` as one record of many lines and later kernels as many records. Kernels
+//! before 5.1 name the chosen process ("Kill process … or sacrifice child") and the killed one, which
+//! may be its child, in two lines, name the two cgroups in one ("Task in … killed as a result of limit
+//! of …"), and print the statistics of a cgroup in one line (`mm/oom_kill.c` and `mm/memcontrol.c` of
+//! Linux 3.10 to 5.0). Anybody may name a process or a cgroup `x,pid=1`. A name is therefore delimited by the kernel's own text
 //! after it, and not by the first occurrence of a separator.
 //!
 //! The printed form contains only the kernel's text, numbers and names. A recording stores this
@@ -27,6 +30,7 @@ const MEM_INFO: &[&str] = &[
     "shmem",
     "pagetables",
     "free",
+    "free_cma",
 ];
 
 /// The lines of a cgroup's `memory.stat` (both versions) that pagewise uses, in bytes.
@@ -42,6 +46,10 @@ const STATS: &[&str] = &[
     "total_swap",
     "total_unevictable",
 ];
+
+/// The statistics of a cgroup that Linux 3.10 to 4.20 print in one line, in KiB, of which pagewise
+/// uses these.
+const OLD_STATS: &[&str] = &["cache", "rss", "swap", "shmem", "unevictable"];
 
 /// Columns of the task table in an OOM report, without the first (pid) and the last (name).
 const COLUMNS: &[&str] = &[
@@ -65,8 +73,10 @@ const CONSTRAINTS: &[&str] =
 
 /// How a line that names the killed process begins.
 const KILLED: &[&str] =
-    &["Out of memory", "Out of memory (oom_kill_allocating_task)", MEMCG_KILLED];
+    &["Out of memory", "Out of memory (oom_kill_allocating_task)", MEMCG_KILLED, UNNAMED];
 pub(super) const MEMCG_KILLED: &str = "Memory cgroup out of memory";
+/// Before Linux 5.1 the line that names the killed process does not say what ran out.
+pub(super) const UNNAMED: &str = "";
 
 const NONE_KILLABLE: &str = "Out of memory and no killable processes...";
 
@@ -109,6 +119,35 @@ pub(super) struct Killed {
 
 const KILLED_SIZES: &[&str] = &["total-vm", "anon-rss", "file-rss", "shmem-rss", "pgtables"];
 
+/// A zone of the machine's memory, and the parts of it that decide if a page can be taken from it;
+/// sizes in KiB.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Zone {
+    pub(super) node: Option<u32>,
+    pub(super) name: Vec<u8>,
+    pub(super) sizes: Values,
+}
+
+const ZONE_SIZES: &[&str] =
+    &["free", "boost", "min", "low", "high", "present", "managed", "free_cma"];
+
+/// The free blocks of a zone by their size.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Blocks {
+    pub(super) node: Option<u32>,
+    pub(super) name: Vec<u8>,
+    /// Number of free blocks, and size of each in KiB, smallest first; the smallest is one page.
+    pub(super) blocks: Vec<(u64, u64)>,
+}
+
+/// Why the kernel panicked instead of killing a process.
+const PANICS: &[&str] = &[
+    "Out of memory: system-wide panic_on_oom is enabled",
+    "Out of memory: compulsory panic_on_oom is enabled",
+    "Out of memory and no killable processes...",
+    "System is deadlocked on memory",
+];
+
 /// A line of an OOM killer's report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum OomLine {
@@ -141,9 +180,36 @@ pub(super) enum OomLine {
         name: Vec<u8>,
         sizes: Values,
     },
+    /// Before Linux 5.1: the chosen process. One of its children may be killed instead.
+    Chosen {
+        message: &'static str,
+        pid: u32,
+        name: Vec<u8>,
+    },
+    /// Before Linux 5.1: the cgroup of the task, and the one whose limit was reached.
+    TaskIn {
+        victim_group: Vec<u8>,
+        group: Vec<u8>,
+    },
+    /// Before Linux 5.1: the statistics of one cgroup without those below it, in KiB.
+    OldStats {
+        path: Vec<u8>,
+        values: Values,
+    },
+    Zone(Zone),
+    /// How many pages of the zone printed before are kept from requests for each higher zone.
+    Reserve(Vec<u64>),
+    Blocks(Blocks),
+    Panic(&'static str),
+    /// An allocation that failed without a kill.
+    AllocationFailed {
+        name: Vec<u8>,
+        order: i64,
+        gfp_mask: Vec<u8>,
+    },
 }
 
-const PAGES: &[&str] = &["pages RAM", "pages reserved"];
+const PAGES: &[&str] = &["pages RAM", "pages HighMem/MovableOnly", "pages reserved"];
 const SWAP: &[&str] = &["Free swap", "Total swap"];
 const INVOKED: &str = " invoked oom-killer: gfp_mask=";
 const STATS_OF: &str = "Memory cgroup stats for ";
@@ -153,6 +219,13 @@ const CHOICE: &str = "oom-kill:constraint=";
 const BETWEEN: &str = ",task_memcg=";
 const BEFORE_NAME: &str = ",task=";
 const TASKS: &str = "[  pid  ]";
+/// As Linux 3.10 to 4.18 print it.
+const OLD_TASKS: &str = "[ pid ]";
+const TASK_IN: (&str, &str) = ("Task in ", " killed as a result of limit of ");
+const SACRIFICE: (&str, &str) = (": Kill process ", " or sacrifice child");
+const RESERVE: &str = "lowmem_reserve[]:";
+const PANIC: &str = "Kernel panic - not syncing: ";
+const FAILED: &str = ": page allocation failure: order:";
 const REAPED: &str = "oom_reaper: reaped process ";
 const REAPED_SIZES: &[&str] = &["anon-rss", "file-rss", "shmem-rss"];
 
@@ -160,17 +233,20 @@ impl OomLine {
     /// Parses a line of a report. `columns` are those of the task table to which the line may
     /// belong.
     pub(super) fn parse(text: &[u8], columns: &[&'static str]) -> Option<Self> {
-        parse_invoked(text).or_else(|| match text.first()? {
+        let named = parse_invoked(text).or_else(|| parse_failed(text));
+        named.or_else(|| match text.first()? {
             b'[' => header(text).or_else(|| task(text, columns)),
             _ if text == NONE_KILLABLE.as_bytes() => Some(Self::NoneKillable),
-            _ => parse_fixed(text),
+            _ => parse_fixed(text).or_else(|| zone(text)).or_else(|| blocks(text)),
         })
     }
 
     /// Whether this is the beginning of a line that the kernel prints in pieces, between which
     /// messages of other tasks may appear.
     pub(super) fn may_continue(text: &[u8]) -> bool {
-        [CHOICE, STATS_OF, WHOLE_GROUP.0].iter().any(|begin| text.starts_with(begin.as_bytes()))
+        [CHOICE, STATS_OF, WHOLE_GROUP.0, TASK_IN.0]
+            .iter()
+            .any(|begin| text.starts_with(begin.as_bytes()))
     }
 
     /// The line as the kernel prints it, limited to the parts of it that pagewise uses.
@@ -205,6 +281,41 @@ impl OomLine {
                 [WHOLE_GROUP.0.as_bytes(), path, WHOLE_GROUP.1.as_bytes()].concat()
             }
             Self::NoneKillable => NONE_KILLABLE.into(),
+            Self::Chosen { message, pid, name } => {
+                let head = format!("{message}{}{pid} (", SACRIFICE.0);
+                [head.as_bytes(), name, b") score 0", SACRIFICE.1.as_bytes()].concat()
+            }
+            Self::TaskIn { victim_group, group } => {
+                [TASK_IN.0.as_bytes(), victim_group, TASK_IN.1.as_bytes(), group].concat()
+            }
+            Self::OldStats { path, values } => {
+                let values = values.iter().map(|(of, kib)| format!(" {of}:{kib}KB"));
+                let values: String = values.collect();
+                [STATS_OF.as_bytes(), path, b":", values.as_bytes()].concat()
+            }
+            Self::Zone(zone) => {
+                let sizes = zone.sizes.iter().map(|(of, kib)| format!(" {of}:{kib}kB"));
+                let sizes: String = sizes.collect();
+                [on_node(zone.node).as_bytes(), &zone.name, sizes.as_bytes()].concat()
+            }
+            Self::Reserve(pages) => {
+                let pages = pages.iter().map(|pages| format!(" {pages}"));
+                [RESERVE.as_bytes(), pages.collect::<String>().as_bytes()].concat()
+            }
+            Self::Blocks(Blocks { node, name, blocks }) => {
+                let all = blocks.iter().map(|(count, kib)| format!(" {count}*{kib}kB"));
+                let all: String = all.collect();
+                let sum = blocks
+                    .iter()
+                    .fold(0u64, |sum, (count, kib)| sum.saturating_add(count.saturating_mul(*kib)));
+                let sum = format!(":{all} = {sum}kB");
+                [on_node(*node).as_bytes(), name, sum.as_bytes()].concat()
+            }
+            Self::Panic(why) => format!("{PANIC}{why}").into_bytes(),
+            Self::AllocationFailed { name, order, gfp_mask } => {
+                let rest = format!("{FAILED}{order}, mode:");
+                [name, rest.as_bytes(), gfp_mask, b", nodemask=(null)"].concat()
+            }
             Self::Reaped { pid, name, sizes } => {
                 let sizes = sizes.iter().map(|(of, kib)| format!("{of}:{kib}kB"));
                 let sizes = sizes.collect::<Vec<_>>().join(", ");
@@ -216,10 +327,20 @@ impl OomLine {
     /// Replaces the names of programs and cgroups and the user ids in the line.
     pub(super) fn renamed(mut self, to: &mut dyn Rename) -> Self {
         match &mut self {
-            Self::Invoked { name, .. } | Self::Task { name, .. } | Self::Reaped { name, .. } => {
+            Self::Invoked { name, .. }
+            | Self::Task { name, .. }
+            | Self::Reaped { name, .. }
+            | Self::Chosen { name, .. }
+            | Self::AllocationFailed { name, .. } => {
                 *name = to.program(name);
             }
-            Self::StatsOf(path) | Self::WholeGroup(path) => *path = to.group(path),
+            Self::StatsOf(path) | Self::WholeGroup(path) | Self::OldStats { path, .. } => {
+                *path = to.group(path);
+            }
+            Self::TaskIn { victim_group, group } => {
+                *victim_group = to.group(victim_group);
+                *group = to.group(group);
+            }
             Self::Choice(choice) => {
                 choice.group = choice.group.take().map(|path| to.group(&path));
                 choice.victim_group = to.group(&choice.victim_group);
@@ -232,6 +353,7 @@ impl OomLine {
             }
             Self::MemInfo(_) | Self::Pages(..) | Self::Swap(..) | Self::Usage(_) => {}
             Self::Stats(_) | Self::TaskHeader(_) | Self::NoneKillable => {}
+            Self::Zone(_) | Self::Reserve(_) | Self::Blocks(_) | Self::Panic(_) => {}
         }
         self
     }
@@ -315,7 +437,8 @@ impl Killed {
         let mut rest = vec![sizes.join(", ") + &uid];
         rest.extend(size("pgtables"));
         rest.extend(self.oom_score_adj.map(|adj| format!("oom_score_adj:{adj}")));
-        let head = format!("{}: Killed process {} (", self.message, self.pid);
+        let message = if self.message == UNNAMED { "" } else { ": " };
+        let head = format!("{}{message}Killed process {} (", self.message, self.pid);
         [head.as_bytes(), &self.name, b") ", rest.join(" ").as_bytes()].concat()
     }
 }
@@ -362,11 +485,17 @@ fn kib(word: &[u8]) -> Option<u64> {
 fn parse_fixed(text: &[u8]) -> Option<OomLine> {
     match text[0] {
         b'a' => mem_info(text).or_else(|| stats(text)),
-        b'm' | b's' | b'k' => usage(text).or_else(|| stats(text)),
-        b'M' => parse_killed(text).or_else(|| stats_of(text)),
-        b'O' => parse_killed(text),
+        b'm' | b's' => usage(text).or_else(|| stats(text)),
+        b'k' => usage(text).or_else(|| stats(text)),
+        b'K' => parse_killed(text).or_else(|| panic(text)),
+        b'l' => reserve(text),
+        b'M' => parse_killed(text)
+            .or_else(|| sacrificed(text))
+            .or_else(|| stats_of(text))
+            .or_else(|| old_stats(text)),
+        b'O' => parse_killed(text).or_else(|| sacrificed(text)),
         b'o' => choice(text).or_else(|| parse_reaped(text)),
-        b'T' => whole_group(text).or_else(|| swap(text)),
+        b'T' => task_in(text).or_else(|| whole_group(text)).or_else(|| swap(text)),
         b'F' => swap(text),
         b'0'..=b'9' => pages(text),
         _ => stats(text),
@@ -378,6 +507,7 @@ fn parse_fixed(text: &[u8]) -> Option<OomLine> {
 fn parse_invoked(text: &[u8]) -> Option<OomLine> {
     let (name, rest) = split(text, INVOKED)?;
     let (gfp_mask, rest) = split(rest, ", ")?;
+    // the node mask, between the two, is not in all kernels
     let (_, rest) = split(rest, "order=").filter(|_| gfp_mask.len() < 400)?;
     let (order, adjustment) = split(rest, ", oom_score_adj=")?;
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_|()".contains(byte);
@@ -387,6 +517,116 @@ fn parse_invoked(text: &[u8]) -> Option<OomLine> {
         order: number(order)?,
         oom_score_adj: number(adjustment)?,
     })
+}
+
+/// Parses `NAME: page allocation failure: order:2, mode:0x40820(GFP_ATOMIC|__GFP_COMP), …`. A
+/// process can have any name, but none is as long as the text after it.
+fn parse_failed(text: &[u8]) -> Option<OomLine> {
+    let (name, rest) = split(text, FAILED).filter(|(name, _)| name.len() < 64)?;
+    let (order, rest) = split(rest, ", mode:")?;
+    let (gfp_mask, _) = split(rest, ", ").unwrap_or((rest, b""));
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_|()".contains(byte);
+    Some(OomLine::AllocationFailed {
+        name: name.to_vec(),
+        order: number(order)?,
+        gfp_mask: (gfp_mask.len() < 400 && gfp_mask.iter().all(plain))
+            .then(|| gfp_mask.to_vec())?,
+    })
+}
+
+/// Parses `Out of memory: Kill process 7 (name) score 330 or sacrifice child`.
+fn sacrificed(text: &[u8]) -> Option<OomLine> {
+    let (message, rest) = split(text, SACRIFICE.0)?;
+    let message = find_known(KILLED, message)?;
+    let rest = rest.strip_suffix(SACRIFICE.1.as_bytes())?;
+    let (pid, rest) = split(rest, " (")?;
+    let (name, score) = split_last(rest, ") score ")?;
+    number::<u64>(score)?;
+    Some(OomLine::Chosen { message, pid: number(pid)?, name: name.to_vec() })
+}
+
+/// Parses `Task in A killed as a result of limit of B`. The first path lies below the second, which
+/// tells where the one ends if it contains the kernel's text.
+fn task_in(text: &[u8]) -> Option<OomLine> {
+    let rest = after(text, TASK_IN.0)?;
+    let between = TASK_IN.1.as_bytes();
+    let splits = memchr::memmem::find_iter(rest, between)
+        .map(|at| (&rest[..at], &rest[at + between.len()..]));
+    let below = |(victim, group): &(&[u8], &[u8])| {
+        let rest = victim.strip_prefix(*group);
+        rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/' || group.ends_with(b"/"))
+    };
+    let mut all = splits.clone();
+    let (victim_group, group) = splits.clone().find(below).or_else(|| all.next())?;
+    Some(OomLine::TaskIn { victim_group: victim_group.to_vec(), group: group.to_vec() })
+}
+
+/// Parses `Memory cgroup stats for PATH: cache:108KB rss:197168KB …`.
+fn old_stats(text: &[u8]) -> Option<OomLine> {
+    let (path, values) = split_last(after(text, STATS_OF)?, ": cache:")?;
+    let values = [b"cache:", values].concat();
+    let values = words(&values).filter_map(|word| {
+        let (of, value) = split(word, ":")?;
+        Some((find_known(OLD_STATS, of)?, number(value.strip_suffix(b"KB")?)?))
+    });
+    Some(OomLine::OldStats { path: path.to_vec(), values: values.collect() })
+}
+
+fn panic(text: &[u8]) -> Option<OomLine> {
+    let why = after(text, PANIC)?;
+    PANICS.iter().find(|known| why.starts_with(known.as_bytes())).map(|known| OomLine::Panic(known))
+}
+
+/// The beginning of a line about a zone; kernels without NUMA print no node.
+fn on_node(node: Option<u32>) -> String {
+    node.map_or_else(String::new, |node| format!("Node {node} "))
+}
+
+/// The node and the rest of a line about a zone.
+fn node_of(text: &[u8]) -> Option<(Option<u32>, &[u8])> {
+    match after(text, "Node ") {
+        None => Some((None, text)),
+        Some(rest) => {
+            let (node, rest) = split(rest, " ")?;
+            Some((Some(number(node)?), rest))
+        }
+    }
+}
+
+fn is_zone_name(name: &[u8]) -> bool {
+    const ZONES: &[&[u8]] = &[b"DMA", b"DMA32", b"Normal", b"HighMem", b"Movable", b"Device"];
+    ZONES.contains(&name)
+}
+
+/// Parses `Node 0 DMA32 free:9kB min:8kB low:…`.
+fn zone(text: &[u8]) -> Option<OomLine> {
+    let (node, rest) = node_of(text)?;
+    let (name, rest) = split(rest, " ").filter(|(name, _)| is_zone_name(name))?;
+    after(rest, "free:")?;
+    let sizes = words(rest).filter_map(|word| {
+        let (of, size) = split(word, ":")?;
+        Some((find_known(ZONE_SIZES, of)?, kib(size)?))
+    });
+    Some(OomLine::Zone(Zone { node, name: name.to_vec(), sizes: sizes.collect() }))
+}
+
+fn reserve(text: &[u8]) -> Option<OomLine> {
+    let pages = words(after(text, RESERVE)?).map(number);
+    pages.collect::<Option<Vec<u64>>>().map(OomLine::Reserve)
+}
+
+/// Parses `Node 0 DMA: 1*4kB (U) 0*8kB … = 15360kB`.
+fn blocks(text: &[u8]) -> Option<OomLine> {
+    const MOST: usize = 32;
+    let (node, rest) = node_of(text)?;
+    let (name, rest) = split(rest, ":").filter(|(name, _)| is_zone_name(name))?;
+    let (rest, _) = split_last(rest, " = ")?;
+    let blocks = words(rest).filter_map(|word| {
+        let (count, size) = split(word, "*")?;
+        Some((number(count)?, kib(size)?))
+    });
+    let blocks: Vec<(u64, u64)> = blocks.take(MOST).collect();
+    (!blocks.is_empty()).then(|| OomLine::Blocks(Blocks { node, name: name.to_vec(), blocks }))
 }
 
 fn mem_info(text: &[u8]) -> Option<OomLine> {
@@ -437,7 +677,7 @@ fn stats(text: &[u8]) -> Option<OomLine> {
 }
 
 fn header(text: &[u8]) -> Option<OomLine> {
-    let rest = after(text, TASKS)?;
+    let rest = after(text, TASKS).or_else(|| after(text, OLD_TASKS))?;
     let mut columns: Vec<&[u8]> = words(rest).collect();
     let columns = columns.pop().filter(|last| *last == b"name").map(|_| columns)?;
     let known = columns.into_iter().map(|column| find_known(COLUMNS, column));
@@ -510,10 +750,15 @@ fn two_paths(paths: &[u8]) -> Option<(&[u8], &[u8])> {
 /// Parses `MESSAGE: Killed process 7 (name) total-vm:…kB, anon-rss:…kB, … UID:0 pgtables:…kB
 /// oom_score_adj:0`.
 fn parse_killed(text: &[u8]) -> Option<OomLine> {
-    let (message, rest) = split(text, ": Killed process ")?;
-    let message = find_known(KILLED, message)?;
+    let (message, rest) = match after(text, "Killed process ") {
+        Some(rest) => (UNNAMED, rest),
+        None => {
+            let (message, rest) = split(text, ": Killed process ")?;
+            (find_known(KILLED, message)?, rest)
+        }
+    };
     let (pid, rest) = split(rest, " (")?;
-    let (name, _) = split_last(rest, ") total-vm:")?;
+    let name = killed_name(rest)?;
     let words = words(&rest[name.len() + 1..]).filter_map(|word| {
         let word = word.strip_suffix(b",").unwrap_or(word);
         split(word, ":")
@@ -529,6 +774,16 @@ fn parse_killed(text: &[u8]) -> Option<OomLine> {
     sizes.iter().find(|(of, _)| *of == "total-vm")?;
     let name = name.to_vec();
     Some(OomLine::Killed(Killed { message, pid: number(pid)?, name, sizes, uid, oom_score_adj }))
+}
+
+/// The name before `) total-vm:`; some kernels of distributions print `, UID 1000,` between.
+fn killed_name(text: &[u8]) -> Option<&[u8]> {
+    let (before, _) = split_last(text, " total-vm:")?;
+    if let Some(name) = before.strip_suffix(b")") {
+        return Some(name);
+    }
+    let (name, uid) = split_last(before.strip_suffix(b",")?, "), UID ")?;
+    uid.iter().all(u8::is_ascii_digit).then_some(name)
 }
 
 fn whole_group(text: &[u8]) -> Option<OomLine> {

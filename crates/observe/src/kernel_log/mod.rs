@@ -21,6 +21,7 @@ mod record;
 mod report;
 #[cfg(test)]
 mod tests;
+mod text;
 
 use pagewise_model::{KernelLog, OomKill, Reading, Source, Taken};
 
@@ -34,9 +35,14 @@ use report::Reports;
 pub use follow::KillsSince;
 pub use journal::rename as renamed_journal;
 pub use line::Rename;
+pub use text::{read_text, unpack_text};
 
 const PATH: &str = "dev/kmsg";
 const SHOWN: &str = "/dev/kmsg";
+
+/// What a recording contains in place of a record about a kill that was not understood, which may
+/// have any names in it.
+const NOT_KNOWN: &[u8] = b"Out of memory: a form that is not known";
 
 /// Maximum size of a recorded excerpt in bytes: about 2,000 reports.
 const MOST_KEPT: usize = 4 << 20;
@@ -119,15 +125,19 @@ fn understand(kept: &[u8], source: Source, page_size: u64, taken: &Taken) -> Ker
         let why = "empty: the log holds no record that could be understood";
         return KernelLog { records: Reading::absent(why, source), ..KernelLog::default() };
     };
-    let (mut kills, left_out) = reports.finish();
-    kills.iter_mut().for_each(|kill| date(kill, taken));
+    let mut found = reports.finish();
+    found.kills.iter_mut().for_each(|kill| date(kill, taken));
     let count = newest.saturating_sub(first).saturating_add(1);
     KernelLog {
         records: Reading::found(count, source),
         oldest_boot_seconds: Some(seconds),
         wrapped: first > 0,
-        kills,
-        left_out,
+        kills: found.kills,
+        left_out: found.left_out,
+        failures: found.failures,
+        failures_left_out: found.failures_left_out,
+        not_understood: found.not_understood,
+        first_not_understood: found.first_not_understood,
         ..KernelLog::default()
     }
 }
@@ -157,6 +167,8 @@ impl Excerpt {
             let may_take = self.reports.may_take(record.text) && self.kept.len() < MOST_KEPT;
             let line = if may_take { self.reports.take(&record.read()) } else { None };
             let text = line.map(|line| line.printed());
+            let is_unknown = may_take && self.reports.is_last_unknown();
+            let text = text.or_else(|| is_unknown.then(|| NOT_KNOWN.to_vec()));
             // the oldest record is always kept, without its text if that is no part of a report
             let text = text.or_else(|| self.kept.is_empty().then(Vec::new));
             self.has_newest = text.is_some();
@@ -187,5 +199,6 @@ fn renamed_record(reports: &mut Reports, record: &Record, to: &mut dyn Rename) -
     let is_row = matches!(line, Some(OomLine::Task { .. }));
     let line = line.map(|line| line.renamed(to));
     let line = line.map(|line| if is_row { line.with_user(&columns, to) } else { line });
-    record.head.with_text(&line.map_or_else(Vec::new, |line| line.printed()))
+    let not_known = || if reports.is_last_unknown() { NOT_KNOWN.to_vec() } else { Vec::new() };
+    record.head.with_text(&line.map_or_else(not_known, |line| line.printed()))
 }

@@ -101,7 +101,7 @@ fn escape(text: &[u8], line: &mut Vec<u8>) {
     }
 }
 
-fn unescape(mut text: &[u8]) -> Vec<u8> {
+pub(super) fn unescape(mut text: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(text.len());
     while let Some(at) = memchr::memchr(b'\\', text) {
         plain.extend_from_slice(&text[..at]);

@@ -14,11 +14,11 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 use pagewise_model::{
-    Bytes, Limit, Name, OomConstraint, OomGroup, OomHost, OomInvoker, OomKill, OomReaped, OomTask,
-    OomUsage, OomVictim, Source,
+    AllocationFailure, Bytes, Limit, Name, OomBlocks, OomConstraint, OomGroup, OomHost, OomInvoker,
+    OomKill, OomReaped, OomTask, OomUsage, OomVictim, OomZone, Source,
 };
 
-use super::line::{Choice, Killed, MEMCG_KILLED, OomLine, Usage, Values};
+use super::line::{Blocks, Choice, Killed, MEMCG_KILLED, OomLine, Usage, Values, Zone};
 use super::record::Record;
 use crate::limits::{OOM_KILLS, OOM_OTHERS, OOM_TASKS};
 
@@ -33,6 +33,36 @@ struct Open {
     in_stats: bool,
     tasks: Vec<OomTask>,
     choice: Option<Choice>,
+    zones: Vec<OomZone>,
+    /// How many pages of each zone are kept from requests for higher zones.
+    reserves: Vec<Vec<u64>>,
+    /// Before Linux 5.1: the process that was chosen.
+    chosen: Option<OomVictim>,
+    /// Whether the message about the chosen process says that a cgroup's limit was reached.
+    is_of_group: bool,
+    victim_group: Option<Vec<u8>>,
+    panic: Option<&'static str>,
+    /// The report is about an allocation that failed, and not about a kill.
+    failed: Option<Box<AllocationFailure>>,
+    /// Size of a page in bytes, from the free blocks of a zone.
+    page_size: Option<u64>,
+    /// Values of `Mem-Info` and the two numbers of pages, in pages.
+    mem_info: Values,
+    pages: Option<u64>,
+    reserved: Option<u64>,
+    high_pages: Option<u64>,
+    /// Number of records since the report began.
+    records: usize,
+}
+
+/// A report about a failed allocation has no last line. After so many records it is over.
+const LONGEST_FAILURE: usize = 400;
+
+/// The time and the machine of a record, as a text log prints them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Stamp {
+    pub(super) time: Option<Name>,
+    pub(super) machine: Option<Name>,
 }
 
 /// Reports of the OOM killer assembled so far.
@@ -40,7 +70,14 @@ struct Open {
 pub(super) struct Reports {
     page_size: u64,
     /// The path of the log, as shown in evidence.
-    log: &'static str,
+    log: String,
+    /// The stamp of the record that is being read.
+    pub(super) stamp: Stamp,
+    failures: VecDeque<AllocationFailure>,
+    failures_left_out: u64,
+    not_understood: u64,
+    is_last_unknown: bool,
+    first_not_understood: Option<Source>,
     open: Option<Open>,
     /// The beginning of an interrupted line, with the caller that wrote it.
     interrupted: Option<(Vec<u8>, Vec<u8>)>,
@@ -49,19 +86,63 @@ pub(super) struct Reports {
 }
 
 impl Reports {
-    pub(super) fn new(page_size: u64, log: &'static str) -> Self {
-        let kills = VecDeque::new();
-        Self { page_size, log, open: None, interrupted: None, kills, left_out: 0 }
+    pub(super) fn new(page_size: u64, log: &str) -> Self {
+        Self {
+            page_size,
+            log: log.to_owned(),
+            stamp: Stamp::default(),
+            open: None,
+            interrupted: None,
+            kills: VecDeque::new(),
+            left_out: 0,
+            failures: VecDeque::new(),
+            failures_left_out: 0,
+            not_understood: 0,
+            is_last_unknown: false,
+            first_not_understood: None,
+        }
     }
 
-    /// The reports, oldest first, and the number of older ones that were dropped.
-    pub(super) fn finish(self) -> (Vec<OomKill>, u64) {
-        (self.kills.into(), self.left_out)
+    /// What was found, oldest first.
+    pub(super) fn finish(mut self) -> Found {
+        self.close_failure();
+        Found {
+            kills: self.kills.into(),
+            left_out: self.left_out,
+            failures: self.failures.into(),
+            failures_left_out: self.failures_left_out,
+            not_understood: self.not_understood,
+            first_not_understood: self.first_not_understood,
+        }
+    }
+
+    /// Adds the report that is still open, of which the line about the kill is missing, if it names
+    /// the process that was chosen. A fragment of a text may lack that line; in the kernel's own
+    /// log it is about to be written.
+    pub(super) fn close_fragment(&mut self, record: &Record) {
+        let Some(open) = self.open.take_if(|open| open.failed.is_none()) else { return };
+        let chosen = open.chosen.clone();
+        let of_choice = open.choice.as_ref().map(|choice| OomVictim {
+            pid: choice.pid,
+            name: Name::from_bytes(&choice.name),
+            uid: Some(choice.uid),
+            ..OomVictim::default()
+        });
+        if let Some(victim) = of_choice.or(chosen) {
+            let mut kill = open.close(self.page_size);
+            kill.victim = Some(victim);
+            self.push(record, kill);
+        }
     }
 
     /// The columns of the task table being read; empty outside of a table.
     pub(super) fn columns(&self) -> &[&'static str] {
         self.open.as_ref().map_or(&[], |open| &open.columns)
+    }
+
+    /// Whether the last record speaks of a kill and was not understood.
+    pub(super) fn is_last_unknown(&self) -> bool {
+        self.is_last_unknown
     }
 
     /// Whether a report of the OOM killer or a line is still incomplete.
@@ -72,21 +153,67 @@ impl Reports {
     /// Whether a record with this text (escapes included) could be part of a report. Most records
     /// cannot, and this check takes a tenth of the time of decoding and parsing one.
     pub(super) fn may_take(&self, text: &[u8]) -> bool {
+        self.goes_on() || Self::is_of_interest(text)
+    }
+
+    /// Whether a text has words of the first line of a report, or of the only one.
+    pub(super) fn is_of_interest(text: &[u8]) -> bool {
         static OOM: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("oom"));
         static MEMORY: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("of memory"));
-        self.goes_on()
-            || OOM.find(text).is_some()
-            || MEMORY.find(text).is_some()
+        static KILLED: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("Killed process"));
+        static FAILED: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("allocation failure"));
+        [&OOM, &MEMORY, &KILLED, &FAILED].iter().any(|finder| finder.find(text).is_some())
             || OomLine::may_continue(text)
+    }
+
+    /// Whether a text speaks of a kill as the kernel does, so that it counts as not understood if it
+    /// is no line of a report.
+    fn speaks_of_kill(text: &[u8]) -> bool {
+        let begins = |begin: &str| text.starts_with(begin.as_bytes());
+        let has = |words: &str| memchr::memmem::find(text, words.as_bytes()).is_some();
+        begins("Out of memory")
+            || begins("Memory cgroup out of memory")
+            || begins("oom-kill:")
+            || has("Killed process ")
+            || has(" invoked oom-killer")
     }
 
     /// Processes a record; returns the parsed line if the record is part of a report.
     pub(super) fn take(&mut self, record: &Record) -> Option<OomLine> {
+        self.is_last_unknown = false;
         if !record.head.is_of_kernel() {
             return None;
         }
-        let line = self.line(record)?;
-        self.fit(record, &line).then_some(line)
+        if let Some(open) = &mut self.open {
+            open.records += 1;
+            if open.failed.is_some() && open.records > LONGEST_FAILURE {
+                self.close_failure();
+            }
+        }
+        let line = self.line(record).filter(|line| self.fit(record, line));
+        let is_begun = self.interrupted.as_ref().is_some_and(|(_, text)| *text == record.text);
+        self.is_last_unknown = line.is_none() && !is_begun && Self::speaks_of_kill(&record.text);
+        if self.is_last_unknown {
+            self.not_understood += 1;
+            let source = self.source(record);
+            self.first_not_understood.get_or_insert(source);
+        }
+        line
+    }
+
+    /// Processes a record of a text, in which a chosen process whose kill is not in the text counts
+    /// as killed.
+    pub(super) fn take_of_text(&mut self, record: &Record) {
+        let line = OomLine::parse(&record.text, self.columns());
+        let is_chosen = self.open.as_ref().is_some_and(Open::has_chosen);
+        let begins = matches!(
+            line,
+            Some(OomLine::Invoked { .. } | OomLine::Choice(_) | OomLine::Chosen { .. })
+        );
+        if begins && is_chosen {
+            self.close_fragment(record);
+        }
+        self.take(record);
     }
 
     fn line(&mut self, record: &Record) -> Option<OomLine> {
@@ -118,10 +245,43 @@ impl Reports {
                 let (name, gfp_mask) = (Name::from_bytes(name), Name::from_bytes(gfp_mask));
                 let (order, oom_score_adj) = (*order, *oom_score_adj);
                 let invoker = Some(OomInvoker { name, gfp_mask, order, oom_score_adj });
+                self.close_failure();
                 self.open = Some(Open { invoker, ..Open::default() });
                 true
             }
+            OomLine::AllocationFailed { name, order, gfp_mask } => {
+                self.close_failure();
+                let failed = AllocationFailure {
+                    source: self.source(record),
+                    boot_seconds: record.head.micros as f64 / 1e6,
+                    stamp: self.stamp.time.clone(),
+                    name: Name::from_bytes(name),
+                    gfp_mask: Name::from_bytes(gfp_mask),
+                    order: *order,
+                    ..AllocationFailure::default()
+                };
+                self.open = Some(Open { failed: Some(Box::new(failed)), ..Open::default() });
+                true
+            }
+            OomLine::Chosen { message, pid, name } => {
+                self.close_failure();
+                let open = self.open.get_or_insert_with(Open::default);
+                let (pid, name) = (*pid, Name::from_bytes(name));
+                open.chosen = Some(OomVictim { pid, name, ..OomVictim::default() });
+                open.is_of_group = *message == MEMCG_KILLED;
+                open.columns.clear();
+                true
+            }
+            OomLine::Panic(why) => {
+                self.close_failure();
+                let mut open = self.open.take().unwrap_or_default();
+                open.panic = Some(why);
+                let kill = open.close(self.page_size);
+                self.push(record, kill);
+                true
+            }
             OomLine::Choice(choice) => {
+                self.close_failure();
                 self.open.get_or_insert_with(Open::default).choose(choice);
                 true
             }
@@ -140,6 +300,7 @@ impl Reports {
         let victim = victim(killed);
         let chosen =
             |open: &Open| open.choice.as_ref().is_none_or(|choice| choice.pid == killed.pid);
+        self.close_failure();
         let open = self.open.take().filter(chosen);
         let together = self.kills.back_mut().filter(|last| open.is_none() && last.whole_group);
         if let Some(last) = together {
@@ -149,8 +310,10 @@ impl Reports {
             }
             return;
         }
-        let mut kill =
-            open.map_or_else(|| bare(killed), |open| open.with_name(&killed.name).close());
+        let mut kill = open.map_or_else(
+            || bare(killed),
+            |open| open.with_name(&killed.name).close(self.page_size),
+        );
         kill.victim = Some(victim);
         self.push(record, kill);
     }
@@ -164,8 +327,9 @@ impl Reports {
     /// Closes a report that found no process to kill. The kernel repeats it as long as the
     /// allocation is retried.
     fn none_killable(&mut self, record: &Record) -> bool {
+        self.close_failure();
         let Some(open) = self.open.take() else { return false };
-        let mut kill = open.close();
+        let mut kill = open.close(self.page_size);
         let same = |last: &OomKill| {
             last.victim.is_none() && last.group == kill.group && last.constraint == kill.constraint
         };
@@ -186,12 +350,30 @@ impl Reports {
         true
     }
 
-    fn push(&mut self, record: &Record, kill: OomKill) {
+    fn source(&self, record: &Record) -> Source {
         let line = u32::try_from(record.head.sequence).unwrap_or(0);
-        let source = Source::line(self.log, line);
+        Source::line(self.log.as_str(), line)
+    }
+
+    /// Closes the report about a failed allocation, if one is open.
+    fn close_failure(&mut self) {
+        let Some(mut open) = self.open.take_if(|open| open.failed.is_some()) else { return };
+        let failed = open.failed.take().map(|failed| *failed).unwrap_or_default();
+        let kill = open.close(self.page_size);
+        let failed = AllocationFailure { host: kill.host, zones: kill.zones, ..failed };
+        self.failures.push_back(failed);
+        if self.failures.len() > OOM_KILLS {
+            self.failures.pop_front();
+            self.failures_left_out += 1;
+        }
+    }
+
+    fn push(&mut self, record: &Record, kill: OomKill) {
         self.kills.push_back(OomKill {
-            source,
+            source: self.source(record),
             boot_seconds: record.head.micros as f64 / 1e6,
+            stamp: self.stamp.time.clone(),
+            machine: self.stamp.machine.clone(),
             ..kill
         });
         if self.kills.len() > OOM_KILLS {
@@ -202,15 +384,39 @@ impl Reports {
 }
 
 impl Open {
+    fn has_chosen(&self) -> bool {
+        self.choice.is_some() || self.chosen.is_some()
+    }
+
     /// Adds a line about memory or tasks to the report.
     fn add_line(&mut self, line: &OomLine, page_size: u64) -> bool {
         // the only line after the choice of the victim is the kill
-        if self.choice.is_some() {
+        if self.choice.is_some() || self.chosen.is_some() {
             return false;
         }
         match line {
-            OomLine::MemInfo(values) => mem_info(self.host(), values, page_size),
-            OomLine::Pages(of, pages) => count_pages(self.host(), of, *pages, page_size),
+            OomLine::MemInfo(values) => {
+                self.host();
+                self.mem_info.clone_from(values);
+            }
+            OomLine::Pages(of, pages) => {
+                self.host();
+                let count = match *of {
+                    "pages RAM" => &mut self.pages,
+                    "pages reserved" => &mut self.reserved,
+                    _ => &mut self.high_pages,
+                };
+                *count = Some(*pages);
+            }
+            OomLine::TaskIn { victim_group, group } => {
+                self.group = Some(group.clone());
+                self.victim_group = Some(victim_group.clone());
+                self.group_memory();
+            }
+            OomLine::OldStats { values, .. } => add_old_stats(self.group_memory(), values),
+            OomLine::Zone(zone) => self.zones.push(zone_of(zone)),
+            OomLine::Reserve(pages) => self.reserves.push(pages.clone()),
+            OomLine::Blocks(blocks) => self.add_blocks(blocks),
             OomLine::Swap(of, kib) => {
                 let size = Bytes::from_kib(*kib);
                 let host = self.host();
@@ -233,6 +439,19 @@ impl Open {
         true
     }
 
+    fn add_blocks(&mut self, of: &Blocks) {
+        self.page_size = of.blocks.first().and_then(|(_, kib)| kib.checked_mul(1024));
+        let is_it = |zone: &&mut OomZone| {
+            zone.node == of.node && zone.name.as_str().as_bytes() == of.name.as_slice()
+        };
+        if let Some(zone) = self.zones.iter_mut().find(is_it) {
+            let blocks = of.blocks.iter().filter_map(|(count, kib)| {
+                Some(OomBlocks { size: Bytes::from_kib(*kib)?, count: *count })
+            });
+            zone.blocks = blocks.collect();
+        }
+    }
+
     fn host(&mut self) -> &mut OomHost {
         self.host.get_or_insert_default()
     }
@@ -246,6 +465,7 @@ impl Open {
             let at = self.columns.iter().position(|column| *column == of)?;
             values.get(at).copied()
         };
+        let page_size = self.page_size.unwrap_or(page_size);
         let pages = |of| {
             let pages = value(of).and_then(|pages| u64::try_from(pages).ok()).unwrap_or(0);
             Bytes::new(pages.saturating_mul(page_size))
@@ -278,7 +498,18 @@ impl Open {
         self
     }
 
-    fn close(mut self) -> OomKill {
+    fn close(mut self, page_size: u64) -> OomKill {
+        let page_size = self.page_size.unwrap_or(page_size);
+        let bytes = |pages: u64| Bytes::new(pages.saturating_mul(page_size));
+        if let Some(host) = &mut self.host {
+            mem_info(host, &self.mem_info, page_size);
+            let reserved = self.reserved.unwrap_or(0);
+            host.high_memory = self.high_pages.map(bytes);
+            host.total = self.pages.map(|pages| bytes(pages.saturating_sub(reserved)));
+        }
+        for (zone, reserve) in self.zones.iter_mut().zip(&self.reserves) {
+            zone.reserve = reserve.iter().map(|pages| bytes(*pages)).collect();
+        }
         self.tasks.sort_by_key(|task| std::cmp::Reverse(task.size()));
         let left_out = self.tasks.split_off(self.tasks.len().min(OOM_TASKS));
         let choice = self.choice;
@@ -287,14 +518,19 @@ impl Open {
             Some("CONSTRAINT_CPUSET") => Some(OomConstraint::Cpuset),
             Some("CONSTRAINT_MEMORY_POLICY") => Some(OomConstraint::Policy),
             Some(_) => Some(OomConstraint::Cgroup),
-            None if self.group_memory.is_some() => Some(OomConstraint::Cgroup),
+            None if self.group_memory.is_some() || self.is_of_group => Some(OomConstraint::Cgroup),
             None => self.host.is_some().then_some(OomConstraint::Host),
         };
         let group = choice.as_ref().and_then(|choice| choice.group.clone()).or(self.group);
         OomKill {
             constraint,
             group: group.map(|path| Name::from_bytes(&path)),
-            victim_group: choice.map(|choice| Name::from_bytes(&choice.victim_group)),
+            victim_group: choice
+                .map(|choice| choice.victim_group)
+                .or(self.victim_group)
+                .map(|path| Name::from_bytes(&path)),
+            panic: self.panic.map(Name::from),
+            zones: self.zones,
             invoker: self.invoker,
             host: self.host,
             group_memory: self.group_memory,
@@ -304,6 +540,18 @@ impl Open {
             ..OomKill::default()
         }
     }
+}
+
+/// What the records of a log contain.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) kills: Vec<OomKill>,
+    /// Number of older kills that were dropped.
+    pub(super) left_out: u64,
+    pub(super) failures: Vec<AllocationFailure>,
+    pub(super) failures_left_out: u64,
+    pub(super) not_understood: u64,
+    pub(super) first_not_understood: Option<Source>,
 }
 
 /// A report of which only the line about the kill was printed. Its constraint is known only if it
@@ -354,15 +602,38 @@ fn mem_info(host: &mut OomHost, values: &Values, page_size: u64) {
     host.slab_unreclaimable = bytes(pages("slab_unreclaimable"));
     host.page_tables = bytes(pages("pagetables"));
     host.free = bytes(pages("free"));
+    host.free_cma = bytes(pages("free_cma"));
 }
 
-/// Adds the host's total memory: the RAM minus the pages that the kernel reserves at boot.
-fn count_pages(host: &mut OomHost, of: &str, pages: u64, page_size: u64) {
-    let size = Bytes::new(pages.saturating_mul(page_size));
-    host.total = match of {
-        "pages RAM" => Some(size),
-        _ => host.total.map(|total| total.saturating_sub(size)),
+fn zone_of(zone: &Zone) -> OomZone {
+    let size = |of| value_of(&zone.sizes, of).and_then(Bytes::from_kib);
+    OomZone {
+        node: zone.node,
+        name: Name::from_bytes(&zone.name),
+        free: size("free"),
+        free_cma: size("free_cma"),
+        min: size("min"),
+        managed: size("managed").or_else(|| size("present")),
+        ..OomZone::default()
+    }
+}
+
+/// Adds the sizes of one cgroup of version 1 without those below it. The kernel prints a line for
+/// each cgroup from the one at its limit downwards, so that their sum is the group's memory. Its
+/// page cache includes shmem, of which older kernels do not print the size.
+fn add_old_stats(group: &mut OomGroup, values: &Values) {
+    let size = |of| value_of(values, of).and_then(Bytes::from_kib);
+    let add = |to: &mut Option<Bytes>, size: Option<Bytes>| {
+        if let Some(size) = size {
+            *to = Some(to.unwrap_or_default().saturating_add(size));
+        }
     };
+    let shmem = size("shmem");
+    add(&mut group.anon, size("rss"));
+    add(&mut group.file, size("cache").map(|all| all.saturating_sub(shmem.unwrap_or_default())));
+    add(&mut group.shmem, shmem);
+    add(&mut group.swapped, size("swap"));
+    add(&mut group.unevictable, size("unevictable"));
 }
 
 fn add_usage(group: &mut OomGroup, usage: Usage) {

@@ -13,7 +13,7 @@ use pagewise_terminal::output::{self, Printed};
 use pagewise_terminal::{Global, Outcome, screen};
 
 use super::new_page::NewPage;
-use super::{Page, scan};
+use super::{Page, oom, scan};
 use crate::accepted::{self, Accepted};
 use crate::{cli, input, room};
 
@@ -26,6 +26,9 @@ pub(super) fn run(
 ) -> anyhow::Result<Outcome> {
     if args.list || args.explain.is_some() {
         return explain(global, args.explain.as_deref());
+    }
+    if let Some(file) = &args.log {
+        return oom::explain_text(global, file, started);
     }
     let accepted = read_accepted(global, args)?;
     let page = NewPage::start(args.html.as_deref())?;
@@ -66,12 +69,14 @@ pub(super) fn run(
         (true, _, true) => json::oom(
             &answer,
             &pagewise_decide::oom::explain(&interval),
+            &pagewise_decide::oom::explain_failures(&interval.end.kernel_log),
             &pagewise_decide::oom::elsewhere(&interval.end),
         ),
         (false, false, true) => {
             let explained = pagewise_decide::oom::explain(&interval);
             let elsewhere = pagewise_decide::oom::elsewhere(&interval.end);
-            text::oom(&answer, &explained, &elsewhere, screen::text_style(global))
+            let failures = pagewise_decide::oom::explain_failures(&interval.end.kernel_log);
+            text::oom(&answer, &explained, &failures, &elsewhere, screen::text_style(global))
         }
         (true, _, false) => json::doctor_but(&answer, chosen.ignored),
         (false, true, _) => text::doctor_in_lines(&chosen.findings),

@@ -61,6 +61,7 @@ pub(super) fn schema(noun: Noun) -> anyhow::Result<Outcome> {
         Noun::Collapse => json::Noun::Collapse,
         Noun::Restrain => json::Noun::Restrain,
         Noun::Merge => json::Noun::Merge,
+        Noun::Oom => json::Noun::Oom,
         Noun::Pin => json::Noun::Pin,
         Noun::Plan => json::Noun::Plan,
         Noun::Apply => json::Noun::Apply,

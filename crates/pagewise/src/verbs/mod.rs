@@ -15,6 +15,7 @@ mod limits;
 mod merge;
 mod names;
 mod new_page;
+mod oom;
 mod pin;
 mod plan;
 mod report;
@@ -48,6 +49,7 @@ pub(crate) fn run(cli: &Cli, started: CostMeter) -> anyhow::Result<Outcome> {
         Verb::Report(wanted) => report::run(global, wanted, started),
         Verb::Status(wanted) => status::run(global, wanted, started),
         Verb::Doctor(doctor) => doctor::run(global, doctor, started),
+        Verb::Oom(wanted) => oom::run(global, wanted, started),
         Verb::Capabilities(wanted) => capabilities::run(global, wanted, started),
         Verb::Explain(wanted) => explain::run(global, wanted, started),
         Verb::Compare(wanted) => compare::run(global, wanted, started),

@@ -30,6 +30,7 @@ pub enum Noun {
     Collapse,
     Restrain,
     Merge,
+    Oom,
     Pin,
     Plan,
     Apply,
@@ -41,7 +42,7 @@ pub enum Noun {
 
 impl Noun {
     /// Every document.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::Report,
         Self::Status,
         Self::Doctor,
@@ -58,6 +59,7 @@ impl Noun {
         Self::Collapse,
         Self::Restrain,
         Self::Merge,
+        Self::Oom,
         Self::Pin,
         Self::Plan,
         Self::Apply,
@@ -86,6 +88,7 @@ impl Noun {
             Self::Collapse => "collapse",
             Self::Restrain => "restrain",
             Self::Merge => "merge",
+            Self::Oom => "oom",
             Self::Pin => "pin",
             Self::Plan => "plan",
             Self::Apply => "apply",
@@ -100,6 +103,7 @@ impl Noun {
     pub(super) const fn command(self) -> &'static str {
         match self {
             Self::Knobs => "trial --list-knobs",
+            Self::Oom => "oom FILE",
             Self::Lab => "lab run",
             Self::Compare => "compare",
             Self::Collapse => "thp collapse",
@@ -127,6 +131,7 @@ impl Noun {
             Self::Collapse => "pagewise/collapse/1",
             Self::Restrain => "pagewise/restrain/1",
             Self::Merge => "pagewise/merge/1",
+            Self::Oom => "pagewise/oom/1",
             Self::Pin => "pagewise/pin/1",
             Self::Plan => "pagewise/plan/1",
             Self::Apply => "pagewise/apply/1",

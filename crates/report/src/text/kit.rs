@@ -456,11 +456,13 @@ impl Page {
             return self.keep(Block::Command(harmless(command.to_owned())));
         }
         let whole = harmless(command.to_owned());
-        let (command, comment) = match whole.split_once("  # ") {
-            Some((command, comment)) => (command, Some(comment)),
-            None => (whole.as_str(), None),
+        let (command, comment) = match (whole.strip_prefix("# "), whole.split_once("  # ")) {
+            (Some(comment), _) => ("", Some(comment)),
+            (None, Some((command, comment))) => (command, Some(comment)),
+            (None, None) => (whole.as_str(), None),
         };
         let mut lines = self.command_lines(indent, command);
+        lines.retain(|line| !line.is_empty());
         let beside = comment.map(|comment| format!("  # {comment}"));
         let fits = |end: &&mut String, beside: &String| {
             indent + end.width() + beside.width() <= self.width
@@ -480,7 +482,8 @@ impl Page {
         };
         let wrapped = wrap(comment, self.width.saturating_sub(indent + 2));
         for text in wrapped.into_iter().filter(|text| !text.is_empty()) {
-            self.line(&Line::indent(indent).span(Role::Quiet, format!("# {text}")));
+            self.line(&head.span(Role::Quiet, format!("# {text}")));
+            head = Line::indent(indent);
         }
         if let Some(undo) = undo {
             self.command_line(&Line::indent(indent).span(Role::Quiet, format!("# {undo}")));

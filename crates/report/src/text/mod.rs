@@ -65,8 +65,8 @@ pub use block::{Block, MemoryPart, TextCell, TextTable};
 
 use crate::view::{Section, View};
 use crate::{
-    Answer, Benched, Collapsed, HugeSeen, LedgerReport, Merged, PlannedChanges, PlannedExperiment,
-    Restrained, ScanReport, TrialReport, TunedPlan,
+    Answer, Benched, Collapsed, HugeSeen, LedgerReport, Merged, OomText, PlannedChanges,
+    PlannedExperiment, Restrained, ScanReport, TrialReport, TunedPlan,
 };
 pub use feature_labels::feature_labels;
 pub use header::machine;
@@ -76,8 +76,8 @@ pub use live::{live, live_with_rows};
 use pagewise_model::knob::KnobReading;
 use pagewise_model::plan::{GainMeasured, Plan};
 use pagewise_model::{
-    Comparison, Explanation, Finding, LimitSurvey, OomExplanation, PinnedCode, Replicated,
-    RuleExplanation, SelfTest, SettableKnob, Severity, Snapshot, ThpProfile, Trial,
+    Comparison, Explanation, Finding, KernelLog, LimitSurvey, OomExplanation, PinnedCode,
+    Replicated, RuleExplanation, SelfTest, SettableKnob, Severity, Snapshot, ThpProfile, Trial,
 };
 pub use process_table::shown_processes;
 pub use recovered::{describe_unsettled, recovered, returned};
@@ -214,10 +214,16 @@ pub fn subjects(subjects: &[(&str, &str)], look: TextStyle) -> String {
 pub fn oom(
     answer: &Answer<'_>,
     explained: &[OomExplanation],
+    failures: &[OomExplanation],
     elsewhere: &[String],
     look: TextStyle,
 ) -> String {
-    render(look, |page| oom::print(page, answer, explained, elsewhere))
+    render(look, |page| oom::print(page, answer, explained, failures, elsewhere))
+}
+
+/// The output of `oom FILE`: the kills of a text from any machine.
+pub fn oom_text(name: &str, log: &KernelLog, text: &OomText<'_>, look: TextStyle) -> String {
+    render(look, |page| oom::print_text(page, name, log, text))
 }
 
 /// The output of `scan`: estimates for memory.

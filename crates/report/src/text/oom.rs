@@ -3,14 +3,14 @@
 
 use jiff::Timestamp;
 use pagewise_model::{
-    KernelLog, Name, OomConstraint, OomExplanation, OomKill, OomVictim, Snapshot,
+    KernelLog, LogText, Name, OomConstraint, OomExplanation, OomKill, OomVictim, Snapshot,
 };
 
 use super::kit::{Line, Page, Role};
 use super::table::{Cell, Column, NONE, Table};
 use super::words::{count, lack, plural};
 use super::{findings, header};
-use crate::{Answer, time};
+use crate::{Answer, OomText, time};
 
 /// Columns at which the label and the text of a fact begin.
 const LABEL: usize = 4;
@@ -22,12 +22,13 @@ pub(super) fn print(
     page: &mut Page,
     answer: &Answer<'_>,
     explained: &[OomExplanation],
+    failures: &[OomExplanation],
     elsewhere: &[String],
 ) {
     let snapshot = &answer.interval.end;
     header::print(page, "doctor", answer);
     page.gap();
-    page.prose(2, Role::Plain, &log(&snapshot.kernel_log, explained.len()));
+    page.prose(2, Role::Plain, &log(snapshot, explained.len()));
     if explained.is_empty() {
         answer.findings.iter().for_each(|finding| findings::full(page, finding));
     }
@@ -41,6 +42,20 @@ pub(super) fn print(
     }
     let today = time::time_of(snapshot);
     explained.iter().for_each(|kill| full(page, kill, today));
+    print_failures(page, &snapshot.kernel_log, failures);
+}
+
+/// Prints the failed allocations, if there are any.
+fn print_failures(page: &mut Page, log: &KernelLog, failures: &[OomExplanation]) {
+    if failures.is_empty() {
+        return;
+    }
+    let all = log.failures.len() as u64 + log.failures_left_out;
+    let note = format!("{} in the log; no process was killed for these", count(all));
+    page.heading("Failed allocations", &note);
+    for failure in failures {
+        print_explained(page, failure, None, (Role::Warning, "failed"));
+    }
 }
 
 /// Maximum number of reports of OOM kills listed.
@@ -52,7 +67,7 @@ pub(super) fn list(page: &mut Page, snapshot: &Snapshot) {
     let kills = &snapshot.kernel_log.kills;
     let shown = kills.len().min(LISTED);
     page.heading("OOM kills", "reports of the OOM killer, the newest first");
-    page.prose(2, Role::Plain, &log(&snapshot.kernel_log, shown));
+    page.prose(2, Role::Plain, &log(snapshot, shown));
     if kills.is_empty() {
         return;
     }
@@ -94,13 +109,95 @@ fn ran_out(kill: &OomKill) -> String {
     }
 }
 
+/// Prints the kills and failed allocations of a text from any machine, the newest first.
+pub(super) fn print_text(page: &mut Page, name: &str, log: &KernelLog, text: &OomText<'_>) {
+    let start = Line::default().span(Role::Strong, "pagewise oom");
+    page.hang_items(start, 2, &[name.to_owned(), what_it_is(text.about)]);
+    page.gap();
+    page.prose(2, Role::Plain, &found_in_text(log, text));
+    text.explained.iter().for_each(|kill| full(page, kill, None));
+    print_failures(page, log, text.failures);
+}
+
+/// What a text is, in a few words.
+fn what_it_is(text: &LogText) -> String {
+    let mut items = vec![plural(text.lines, "line")];
+    items.extend((text.boots > 1).then(|| format!("{} boots", count(text.boots))));
+    items.extend((text.machines.len() > 1).then(|| format!("{} machines", text.machines.len())));
+    items.extend((!text.kernels.is_empty()).then(|| {
+        let kernels: Vec<&str> = text.kernels.iter().map(Name::as_str).collect();
+        format!("Linux {}", kernels.join(" and "))
+    }));
+    let forms: Vec<&str> = text.forms.iter().map(Name::as_str).collect();
+    items.push(match forms.is_empty() {
+        true => "messages without a prefix".to_owned(),
+        false => format!("prefixes: {}", forms.join(", ")),
+    });
+    items.extend(text.page_size.map(|size| format!("pages of {size}")));
+    items.join(" · ")
+}
+
+/// What was found in a text, and what was not understood or not used.
+fn found_in_text(log: &KernelLog, text: &OomText<'_>) -> String {
+    let all = log.kills.len() as u64 + log.left_out;
+    let shown = text.explained.len() as u64;
+    let mut told = vec![match all {
+        0 => "No kill was found.".to_owned(),
+        all if all > shown => format!("{}, the last {shown} of which are shown.", reports(all)),
+        all => format!("{}.", reports(all)),
+    }];
+    told.extend(not_understood(log));
+    if text.about.by_programs > 0 {
+        told.push(format!(
+            "{} about kills were written by programs and not by the kernel, and are not used.",
+            plural(text.about.by_programs, "message")
+        ));
+    }
+    if all > 0 && !text.about.names_kernel {
+        told.push("Nothing in the text says that the kernel wrote it.".to_owned());
+    }
+    if text.about.is_cut {
+        told.push("The end of the text was not read: it is too long.".to_owned());
+    }
+    if all > 0 && text.about.page_size.is_none() {
+        told.push("No report shows the size of a page; 4 KiB is assumed.".to_owned());
+    }
+    told.join(" ")
+}
+
+/// Says how many records about kills were not understood, and where the first is.
+fn not_understood(log: &KernelLog) -> Option<String> {
+    (log.not_understood > 0).then(|| {
+        let first = log.first_not_understood.as_ref();
+        let first = first.map_or_else(String::new, |first| format!(" (the first: {first})"));
+        format!(
+            "{} about kills {} not understood{first}: the form is not known, or a part is missing.",
+            plural(log.not_understood, "message"),
+            if log.not_understood == 1 { "was" } else { "were" }
+        )
+    })
+}
+
+/// Says what the kernel's own counter says, if it counts kills of which no report was found.
+fn counted(snapshot: &Snapshot) -> Option<String> {
+    let kills = snapshot.vmstat.get("oom_kill").get().filter(|kills| *kills > 0)?;
+    Some(format!(
+        "The kernel counts {} since boot (oom_kill in /proc/vmstat), of which no report was found.",
+        plural(kills, "kill")
+    ))
+}
+
 /// Describes the logs that were searched, and how far back they go.
-fn log(log: &KernelLog, shown: usize) -> String {
+fn log(snapshot: &Snapshot, shown: usize) -> String {
+    let log = &snapshot.kernel_log;
     let searched = [records(log), journal(log)];
     let searched: Vec<&str> = searched.iter().flatten().map(String::as_str).collect();
     let all = log.kills.len() as u64 + log.left_out;
+    let counted = counted(snapshot).filter(|_| all == 0);
+    let is_sure = log.not_understood == 0 && counted.is_none() && !log.wrapped;
     let found = match all {
-        0 => "No process was killed for lack of memory".to_owned(),
+        0 if is_sure => "No process was killed for lack of memory".to_owned(),
+        0 => "No kill was found".to_owned(),
         all if all > shown as u64 => {
             format!("{}, the last {shown} of which are shown", reports(all))
         }
@@ -108,7 +205,8 @@ fn log(log: &KernelLog, shown: usize) -> String {
     };
     let found = format!("{found}: {}.", searched.join("; "));
     let told = Some(found).filter(|_| all > 0 || !searched.is_empty());
-    told.into_iter().chain(not_read(log)).collect::<Vec<_>>().join(" ")
+    let more = counted.into_iter().chain(not_understood(log));
+    told.into_iter().chain(more).chain(not_read(log)).collect::<Vec<_>>().join(" ")
 }
 
 fn records(log: &KernelLog) -> Option<String> {
@@ -157,9 +255,20 @@ fn reports(number: u64) -> String {
 }
 
 fn full(page: &mut Page, kill: &OomExplanation, today: Option<Timestamp>) {
+    print_explained(page, kill, today, (Role::Critical, "killed"));
+}
+
+/// Prints an explanation; the word stands in place of a time that is not known.
+fn print_explained(
+    page: &mut Page,
+    kill: &OomExplanation,
+    today: Option<Timestamp>,
+    (role, word): (Role, &str),
+) {
     page.gap();
     let when = kill.unix_seconds.and_then(time::timestamp).map(|at| clock(at, today));
-    let start = Line::indent(2).span(Role::Critical, when.unwrap_or_else(|| "killed".to_owned()));
+    let when = when.or_else(|| kill.stamp.as_ref().map(ToString::to_string));
+    let start = Line::indent(2).span(role, when.unwrap_or_else(|| word.to_owned()));
     page.hang(start.plain("  "), LABEL, Role::Strong, &kill.title);
     for fact in &kill.facts {
         page.hang(label(fact.label), FACT, Role::Plain, &fact.text);

@@ -31,6 +31,10 @@ fn kill() -> OomKill {
         boot_seconds: 4_758.2,
         unix_seconds: Some(ENDED),
         seconds_ago: Some(242.9),
+        stamp: None,
+        machine: None,
+        panic: None,
+        zones: Vec::new(),
         constraint: Some(OomConstraint::Cgroup),
         group: Some(Name::from("/system.slice/web.service")),
         victim: Some(OomVictim {
@@ -80,5 +84,9 @@ pub(crate) fn kernel_log() -> KernelLog {
         journal_files: found(3, "/var/log/journal"),
         journal_files_left_out: 1,
         journal_unix_seconds: Some(ENDED - 9.0 * 86_400.0),
+        failures: Vec::new(),
+        failures_left_out: 0,
+        not_understood: 0,
+        first_not_understood: None,
     }
 }

@@ -10,6 +10,7 @@ pub(crate) fn explained() -> Vec<OomExplanation> {
     let today = OomExplanation {
         source: Source::line("/dev/kmsg", 17_611),
         unix_seconds: Some(ENDED),
+        stamp: None,
         title: "nginx (pid 980) was killed by the limit of /system.slice/web.service (64.0 MiB), not \
                 because the machine ran out"
             .to_owned(),
@@ -26,12 +27,14 @@ pub(crate) fn explained() -> Vec<OomExplanation> {
     let earlier = OomExplanation {
         source: Source::line("/dev/kmsg", 12_001),
         unix_seconds: Some(ENDED - 90_000.0),
+        stamp: None,
         title: "java (pid 77) was killed because the whole machine ran out of memory".to_owned(),
         facts: vec![fact("why no swap", "the machine had none")],
         change: vec!["pagewise scan  # what compressing memory would free".to_owned()],
     };
     let unknown = OomExplanation {
         unix_seconds: None,
+        stamp: None,
         facts: Vec::new(),
         title: "x (pid 5) was killed for lack of memory; the kernel printed no report beside it"
             .to_owned(),

@@ -74,6 +74,7 @@ pub fn by_host() -> OomKill {
         invoker: invoker("sh"),
         host: Some(OomHost {
             total: Some(gib(16)),
+            high_memory: zero,
             anon: Some(gib(13)),
             file: Some(mib(3)),
             shmem: Some(gib(1)),
@@ -82,6 +83,7 @@ pub fn by_host() -> OomKill {
             slab_unreclaimable: Some(mib(200)),
             page_tables: Some(mib(50)),
             free: Some(mib(60)),
+            free_cma: zero,
             swap_total: zero,
             swap_free: zero,
         }),

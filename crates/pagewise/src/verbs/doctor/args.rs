@@ -24,6 +24,9 @@ pub(crate) struct Doctor {
     /// Explain the last ten kills by the OOM killer: why each happened, and what would have prevented it
     #[arg(long)]
     pub(crate) oom: bool,
+    /// Explain the kills in this text instead, as `pagewise oom FILE` does; - reads the standard input
+    #[arg(long, value_name = "FILE", requires = "oom")]
+    pub(crate) log: Option<PathBuf>,
     /// Show only findings of this or a higher severity; findings of a lower severity do not affect the exit status
     /// [default: warning]
     #[arg(long, value_name = "SEVERITY")]
@@ -44,6 +47,22 @@ pub(crate) struct Doctor {
     #[arg(long, value_name = "ID", value_parser = crate::chosen::rule(), hide_possible_values = true,
         conflicts_with_all = ["ignore", "min_severity", "config"])]
     pub(crate) explain: Option<String>,
+}
+
+impl Doctor {
+    /// The arguments of `doctor --oom`.
+    pub(crate) fn only_oom() -> Self {
+        Self {
+            html: None,
+            oom: true,
+            log: None,
+            min_severity: None,
+            ignore: Vec::new(),
+            config: None,
+            list: false,
+            explain: None,
+        }
+    }
 }
 
 /// As `pagewise_model::Severity`, least first.

@@ -23,6 +23,7 @@ pub(crate) enum Noun {
     Collapse,
     Restrain,
     Merge,
+    Oom,
     Pin,
     Plan,
     Apply,

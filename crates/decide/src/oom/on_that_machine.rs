@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Says what would have prevented a kill on a machine of which only a text is known: in words, each
+//! marked as what cures or what contains, and in the language of what manages the group. No command
+//! is given to paste, because neither the limit of now nor the use of now is known.
+
+use pagewise_facts::groups;
+use pagewise_model::{Bytes, Limit, OomConstraint, OomKill, OomZone};
+
+use super::reason::{self, MIN_TTL, Request};
+use super::{limit, names};
+use crate::limit_change;
+
+/// What would have prevented the kill, what cures first. Never empty.
+pub(super) fn advise_change(kill: &OomKill) -> Vec<String> {
+    let mut all = Vec::new();
+    if kill.panic.is_some() {
+        all.push("# cures the panic, not the shortage: vm.panic_on_oom=0 in /etc/sysctl.d, then sudo sysctl --system".to_owned());
+    }
+    if reason::is_by_min_ttl(kill) {
+        all.push(format!(
+            "# cures: a smaller {MIN_TTL}; 0 switches this kind of kill off (find what sets it in /etc/tmpfiles.d)"
+        ));
+    } else if let Some(zone) = reason::lacking_zone(kill) {
+        all.extend(advise_for_zone(zone, &kill.zones));
+    } else if reason::lacks_low_memory(kill).is_some() {
+        all.push("# cures: a 64-bit kernel, which has no HighMem".to_owned());
+        all.push("# not: more swap or another vm.swappiness; HighMem was free".to_owned());
+    } else {
+        match kill.constraint {
+            Some(OomConstraint::Cgroup) => all.extend(advise_for_group(kill)),
+            Some(OomConstraint::Cpuset | OomConstraint::Policy) => all.push(
+                "# cures: more NUMA nodes for the task (cpuset.mems, numactl), or less memory bound to these"
+                    .to_owned(),
+            ),
+            Some(OomConstraint::Host) | None => all.extend(for_host(kill)),
+        }
+    }
+    if all.is_empty() {
+        all.push(
+            "pagewise doctor  # on that machine: what uses its memory now, and what would help"
+                .to_owned(),
+        );
+    }
+    all
+}
+
+/// A higher limit where the group's manager keeps it, and swap if the group may use none.
+pub(super) fn advise_for_group(kill: &OomKill) -> Vec<String> {
+    let mut all = Vec::new();
+    let swap = kill.group_memory.as_ref().and_then(|memory| memory.swap);
+    if swap.is_some_and(|swap| swap.limit == Limit::Bytes(Bytes::default())) {
+        all.push(
+            "# cures, if the machine has swap: let the group use it (memory.swap.max was 0)"
+                .to_owned(),
+        );
+    }
+    let Some(group) = &kill.group else { return all };
+    let owner = limit_change::describe_owner(group.as_str());
+    let size = limit(kill);
+    let size = size.map_or_else(String::new, |size| format!(" than {size}"));
+    all.push(format!(
+        "# cures, if the group needs it and does not leak: a higher limit{size}: {}",
+        owner.unwrap_or_else(|| format!("memory.max of {group}, set by what creates the group"))
+    ));
+    all
+}
+
+/// Swap before any limit: a limit would only make another process, or the same one, die sooner.
+fn for_host(kill: &OomKill) -> Vec<String> {
+    let mut all = Vec::new();
+    let Some(host) = &kill.host else { return all };
+    let swappable = names(&[("anon", host.anon), ("shmem", host.shmem)]).join(" and ");
+    match host.swap_total.zip(host.swap_free) {
+        Some((total, _)) if total.get() == 0 => all.push(format!(
+            "# cures, if much of it is idle: swap, for instance zram; the machine had none, and held {swappable} that \
+             only swap could have taken"
+        )),
+        Some((total, free)) if free.get() == 0 || free.get() < total.get() / 20 => all.push(format!(
+            "# delays: more swap than {total}, which was full; the machine held {swappable}"
+        )),
+        _ => {}
+    }
+    let group = kill.victim_group.as_ref();
+    let unit = group.and_then(|group| groups::unit_of_path(group.as_str()));
+    if let (Some(unit), Some(held)) =
+        (unit, kill.victim.as_ref().and_then(|victim| victim.resident()))
+    {
+        all.push(format!(
+            "# contains and cures nothing: a limit for {unit}, whose process held {held}; then it alone is killed when \
+             it grows, and sooner"
+        ));
+    }
+    all
+}
+
+/// What helps if one zone lacks memory.
+fn advise_for_zone(zone: &str, zones: &[OomZone]) -> Vec<String> {
+    let mut all = Vec::new();
+    let cma: Bytes = zones.iter().filter_map(|zone| zone.free_cma).sum();
+    if cma.get() > 0 {
+        all.push(format!(
+            "# cures: a smaller area for movable pages (kernel parameter cma=, or cma-N of the device tree): {cma} of \
+             it were free in zone {zone} and could not be used"
+        ));
+    }
+    if zones.iter().any(|zone| zone.name.as_str() == "HighMem") {
+        all.push("# cures: a 64-bit kernel, which has no HighMem".to_owned());
+    }
+    all.push(
+        "# not: more swap or another vm.swappiness; no page that could be swapped was in the way"
+            .to_owned(),
+    );
+    all
+}
+
+/// What helps against failed allocations.
+pub(super) fn advise_for_failure(request: Request<'_>, zones: &[OomZone]) -> Vec<String> {
+    if reason::of_zones(request, zones).is_some() {
+        return advise_for_zone("of the request", zones);
+    }
+    vec![
+        "# more free memory for the moment: a larger vm.min_free_kbytes (takes as much from programs), if it happens often"
+            .to_owned(),
+    ]
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise oom`: kills for lack of memory, from a text of any machine.
+//!
+//! A text may come from anybody. It is opened first, then this process gives up all rights except
+//! reading, and only then it reads.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::Context;
+use pagewise_model::{Interval, KernelLog, LogText, Refusal};
+use pagewise_report::{OomText, json, text};
+use pagewise_sandbox::Confinement;
+use pagewise_terminal::cost::{self, CostMeter};
+use pagewise_terminal::output::{self, Printed};
+use pagewise_terminal::{Global, Outcome, screen};
+
+use super::doctor;
+use crate::cli;
+
+pub(super) fn run(global: &Global, args: &cli::Oom, started: CostMeter) -> anyhow::Result<Outcome> {
+    match &args.file {
+        Some(file) => explain_text(global, file, started),
+        None => doctor::run(global, &cli::Doctor::only_oom(), started),
+    }
+}
+
+/// Explains the kills of a text; `-` is the standard input.
+pub(super) fn explain_text(
+    global: &Global,
+    file: &Path,
+    started: CostMeter,
+) -> anyhow::Result<Outcome> {
+    if global.root.is_some() {
+        let what = "--root names a recording, and FILE is another log".to_owned();
+        let next = "use one of them: pagewise oom FILE, or pagewise oom --root RECORDING";
+        return Err(Refusal::advised(what, next).into());
+    }
+    let is_stdin = file == Path::new("-");
+    let name = if is_stdin { "standard input".to_owned() } else { file.display().to_string() };
+    let (log, about) = match is_stdin {
+        true => read(std::io::stdin().lock(), &name),
+        false => read(File::open(file).with_context(|| name.clone())?, &name),
+    }
+    .with_context(|| format!("{name}: could not be read to its end"))?;
+    if about.lines == 0 {
+        let what = format!("{name} is empty: nothing to search for kills");
+        return Err(Refusal::advised(what, "pipe a log into it: dmesg | pagewise oom -").into());
+    }
+    let shown = OomText {
+        about: &about,
+        explained: &pagewise_decide::oom::explain_text(&log),
+        failures: &pagewise_decide::oom::explain_failures(&log),
+    };
+    let unknown = Interval::default();
+    let printed = match global.json {
+        true => json::oom_text(&log, &shown, &unknown.end, cost::so_far(started, &unknown)),
+        false => text::oom_text(&name, &log, &shown, screen::text_style(global)),
+    };
+    let printed = output::answer(global, &printed)?;
+    let is_found = !log.kills.is_empty() || log.not_understood > 0;
+    Ok(match printed {
+        Printed::Whole if is_found => Outcome::Findings,
+        Printed::Whole | Printed::Cut => Outcome::Done,
+    })
+}
+
+/// Reads a text, packed or not, without any right but reading it.
+fn read(file: impl Read, name: &str) -> std::io::Result<(KernelLog, LogText)> {
+    _ = Confinement::for_recording(false).enter();
+    pagewise_observe::kernel_log_of_text(pagewise_observe::unpack_text(file)?, name)
+}

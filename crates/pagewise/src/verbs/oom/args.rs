@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The arguments of `pagewise oom`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+pub(super) const OOM: &str = "Explain kills for lack of memory (by the kernel's OOM killer) and failed allocations, from \
+    any log: who was killed, because of which limit or which part of memory, and what would have prevented it; exit \
+    status 3 if there is a kill.\n\n\
+    FILE is a text from this or any other machine, of Linux 3.10 or newer, whole or in parts: dmesg (also -T, -x, -H, \
+    --json), kern.log, syslog, journalctl (all of its forms that are text or JSON), a container's log, logcat, a \
+    serial console, a quoted mail; also compressed with gzip, xz or zstd. - reads the standard input:\n\n  \
+    journalctl -k -b -1 | pagewise oom -\n\n\
+    Without FILE, oom reads the kernel log of this machine (or of the recording that --root names), as pagewise doctor \
+    --oom does. Nothing is known of the machine that wrote a text but what the text says. Therefore, for a text, oom \
+    says in words what would have prevented the kill, and prints no command to paste.";
+
+#[derive(Debug, Args)]
+pub(crate) struct Oom {
+    /// The text to read; - for the standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+}
