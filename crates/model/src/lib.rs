@@ -44,8 +44,8 @@ pub use host::{
     PersistentSetting, Pressure, Problem, Process, ProcessChange, Processes, Psi, Purpose, Reading,
     RecentKills, Secondary, SizeBand, SizeClass, SizeClasses, SmapsOutcome, SmapsTally, Snapshot,
     Source, Stall, SwapFolder, SwappedPages, Taken, Target, Tier, TierKind, TmpfsMount, Tuned,
-    WatchCourse, WatchPhase, WatchSample, Zone, ZonePressure, Zram, ZramUse, Zswap, boot_order,
-    ownership, unit_of, unit_path,
+    UserKill, UserKiller, WatchCourse, WatchPhase, WatchSample, Zone, ZonePressure, Zram, ZramUse,
+    Zswap, boot_order, ownership, unit_of, unit_path,
 };
 pub use knob::{KnobScope, KnobValue, SettableKnob, lend, settable, undo};
 pub use thp::{

@@ -409,8 +409,17 @@ fn what_the_kernel_log_is_good_for_is_said_first() {
     log.kills.clear();
     let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let none = words(describe(&interval));
-    assert!(none.contains("No process was killed for lack of memory: 2,456 records of the kernel log (older ones than 812 s after boot were overwritten); 3 files of journald since "), "{none}");
+    assert!(none.contains("No kill was found: 2,456 records of the kernel log (older ones than 812 s after boot were overwritten); 3 files of journald since "), "{none}");
     assert!(none.contains(" (1 more could not be searched in full)."), "{none}");
+    // only a log that goes back to the boot can say that there was none
+    interval.end.kernel_log.wrapped = false;
+    let sure = words(describe(&interval));
+    assert!(sure.contains("No process was killed for lack of memory: 2,456 records"), "{sure}");
+    interval.end.kernel_log.not_understood = 2;
+    let unsure = words(describe(&interval));
+    assert!(unsure.contains("No kill was found: 2,456 records"), "{unsure}");
+    assert!(unsure.contains("2 messages about kills were not understood"), "{unsure}");
+    interval.end.kernel_log.not_understood = 0;
     interval.end.kernel_log.records = host::denied("/dev/kmsg");
     interval.end.kernel_log.journal_files = host::denied("/var/log/journal");
     let refused = describe(&interval);

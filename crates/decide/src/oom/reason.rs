@@ -280,3 +280,119 @@ pub(super) fn harm_of_failure(request: Request<'_>) -> &'static str {
         _ => "not known: the kernel does not print the names of the flags",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pagewise_model::{Name, OomBlocks, OomHost};
+
+    use super::*;
+
+    fn mib(size: u64) -> Option<Bytes> {
+        Some(Bytes::new(size << 20))
+    }
+
+    fn zone(name: &str, free: u64, cma: u64, min: u64) -> OomZone {
+        let (free, free_cma, min) = (mib(free), mib(cma), mib(min));
+        OomZone { name: Name::from(name), free, free_cma, min, ..OomZone::default() }
+    }
+
+    fn kill(gfp_mask: &str, order: i64, zones: Vec<OomZone>) -> OomKill {
+        let (name, gfp_mask) = (Name::from("sh"), Name::from(gfp_mask));
+        OomKill {
+            constraint: Some(OomConstraint::Host),
+            invoker: Some(OomInvoker { name, gfp_mask, order, oom_score_adj: 0 }),
+            zones,
+            ..OomKill::default()
+        }
+    }
+
+    fn why(kill: &OomKill) -> Option<String> {
+        of_zones(Request::of_invoker(kill.invoker.as_ref()?), &kill.zones)
+    }
+
+    /// The flags of requests, as kernels from 3.10 to 7.2 print them.
+    #[test]
+    fn the_highest_zone_is_that_of_the_flags() {
+        for (gfp_mask, zone) in [
+            ("0xcc0(GFP_KERNEL)", "Normal"),
+            ("0x24000c0", "Normal"),
+            ("0x201da", "Movable"),
+            ("0x200d2", "HighMem"),
+            ("0x1100cca(GFP_HIGHUSER_MOVABLE)", "Movable"),
+            ("0x14(GFP_DMA32)", "DMA32"),
+            ("0xcc1(GFP_KERNEL|GFP_DMA)", "DMA"),
+        ] {
+            assert_eq!(Request { gfp_mask, order: 0 }.highest_zone(), Some(zone), "{gfp_mask}");
+        }
+        assert_eq!(Request { gfp_mask: "GFP_KERNEL", order: 0 }.highest_zone(), None);
+    }
+
+    #[test]
+    fn free_memory_that_the_request_cannot_use_is_the_reason() {
+        let zones = vec![zone("Normal", 300, 290, 12), zone("HighMem", 2000, 0, 1)];
+        let kernel = kill("0xcc0(GFP_KERNEL)", 0, zones.clone());
+        let why_kernel = why(&kernel).unwrap_or_default();
+        let normal = "zone Normal had 300.0 MiB free, but 290.0 MiB of it";
+        assert!(why_kernel.contains(normal), "{why_kernel}");
+        let useless = "2.0 GiB of zone HighMem were free and cannot be used for such a request";
+        assert!(why_kernel.ends_with(useless), "{why_kernel}");
+        assert_eq!(lacking_zone(&kernel), Some("Normal"));
+        // a movable request could have used both
+        let user = kill("0x1100cca(GFP_HIGHUSER_MOVABLE)", 0, zones);
+        assert_eq!((why(&user), lacking_zone(&user)), (None, None));
+        // memory that is simply used up needs no such reason
+        let used_up = vec![zone("DMA32", 1, 0, 4), zone("Normal", 5, 0, 12)];
+        let full = kill("0xcc0(GFP_KERNEL)", 0, used_up);
+        assert_eq!((why(&full), lacking_zone(&full)), (None, None));
+    }
+
+    #[test]
+    fn what_is_kept_from_requests_for_higher_zones_counts() {
+        let mut low = zone("DMA32", 900, 0, 4);
+        let kept = Bytes::new(950 << 20);
+        low.reserve = vec![Bytes::default(), Bytes::default(), kept, Bytes::default(), kept];
+        let zones = vec![low, zone("Normal", 10, 0, 12), zone("Movable", 600, 0, 1)];
+        let kernel = kill("0xcc0(GFP_KERNEL)", 0, zones);
+        assert_eq!(lacking_zone(&kernel), Some("Normal"));
+        let dma32 = Request { gfp_mask: "0x4", order: 0 };
+        assert_eq!(of_zones(dma32, &kernel.zones), None, "nothing is kept from this one");
+    }
+
+    #[test]
+    fn pieces_that_are_too_small_are_the_reason_of_a_large_request() {
+        let mut normal = zone("Normal", 500, 0, 12);
+        normal.blocks = vec![
+            OomBlocks { size: Bytes::new(4096), count: 100_000 },
+            OomBlocks { size: Bytes::new(8192), count: 9 },
+            OomBlocks { size: Bytes::new(16_384), count: 0 },
+        ];
+        let large = why(&kill("0xcc0(GFP_KERNEL)", 2, vec![normal.clone()])).unwrap_or_default();
+        let start = "the request needed 16.0 KiB in one piece; 500.0 MiB";
+        assert!(large.starts_with(start), "{large}");
+        assert_eq!(why(&kill("0xcc0(GFP_KERNEL)", 1, vec![normal])), None);
+    }
+
+    #[test]
+    fn only_kswapd_kills_for_min_ttl() {
+        let mut by = kill("0xcc0(GFP_KERNEL)", 0, Vec::new());
+        let names = [("kswapd0", true), ("kswapd12", true), ("kswapd", false), ("kswapdX", false)];
+        for (name, is_so) in names {
+            if let Some(invoker) = &mut by.invoker {
+                invoker.name = Name::from(name);
+            }
+            assert_eq!(is_by_min_ttl(&by), is_so, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_32_bit_kernel_without_zones_in_the_report_had_only_high_memory_free() {
+        let mut by = kill("0x6000c0(GFP_KERNEL)", 0, Vec::new());
+        let (total, high_memory) = (mib(4000), mib(3200));
+        by.host = Some(OomHost { total, high_memory, free: mib(2900), ..OomHost::default() });
+        assert_eq!(lacks_low_memory(&by), mib(2100));
+        let reason = of_low_memory(&by).unwrap_or_default();
+        assert!(reason.contains("from the lowest 800.0 MiB"), "{reason}");
+        by.host = Some(OomHost { total, high_memory, free: mib(700), ..OomHost::default() });
+        assert_eq!(lacks_low_memory(&by), None);
+    }
+}

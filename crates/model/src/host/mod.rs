@@ -57,7 +57,7 @@ pub use mglru::Mglru;
 pub use oom::{
     AllocationFailure, KernelLog, LogText, OomBlocks, OomConstraint, OomExplanation, OomFact,
     OomGroup, OomHost, OomInvoker, OomKill, OomReaped, OomTask, OomUsage, OomVictim, OomZone,
-    RecentKills,
+    RecentKills, UserKill, UserKiller,
 };
 pub use ownership::{InForce, KnobOwnership, boot_order, ownership};
 pub use persistent::{Effect, Mechanism, PersistentSetting, Target};

@@ -40,6 +40,8 @@ pub struct KernelLog {
     /// Number of older failed allocations that were left out because there are more than Pagewise
     /// keeps.
     pub failures_left_out: u64,
+    /// Kills by programs such as systemd-oomd, oldest first; only read from a text.
+    pub user_kills: Vec<UserKill>,
     /// Number of records about kills that Pagewise did not understand, because their form is
     /// unknown or a part of them is missing.
     pub not_understood: u64,
@@ -47,6 +49,44 @@ pub struct KernelLog {
     #[serde(serialize_with = "as_text_or_null")]
     #[schemars(with = "Option<String>")]
     pub first_not_understood: Option<Source>,
+}
+
+/// A program that kills for lack of memory before the kernel does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum UserKiller {
+    /// systemd-oomd
+    #[default]
+    SystemdOomd,
+    /// earlyoom
+    Earlyoom,
+    /// Android's low memory killer
+    Lmkd,
+    /// Kubernetes' node agent, which evicts pods
+    Kubelet,
+}
+
+/// A kill by a program.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct UserKill {
+    /// The message.
+    #[serde(rename = "at", serialize_with = "as_text")]
+    #[schemars(with = "String")]
+    pub source: Source,
+    /// The time of the message as the log prints it.
+    pub stamp: Option<Name>,
+    /// The machine that the log names.
+    pub machine: Option<Name>,
+    /// The program that killed.
+    pub by: UserKiller,
+    /// The cgroup, unit, process or pod.
+    pub victim: Name,
+    /// The process, if one is named.
+    pub pid: Option<u32>,
+    /// Why it was killed, in the program's own words.
+    pub reason: Option<Name>,
+    /// Whether this is systemd's message about the unit, and not the killer's own.
+    pub is_by_unit: bool,
 }
 
 /// What a text with messages of the kernel is.

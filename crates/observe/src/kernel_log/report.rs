@@ -168,7 +168,7 @@ impl Reports {
 
     /// Whether a text speaks of a kill as the kernel does, so that it counts as not understood if it
     /// is no line of a report.
-    fn speaks_of_kill(text: &[u8]) -> bool {
+    pub(super) fn speaks_of_kill(text: &[u8]) -> bool {
         let begins = |begin: &str| text.starts_with(begin.as_bytes());
         let has = |words: &str| memchr::memmem::find(text, words.as_bytes()).is_some();
         begins("Out of memory")

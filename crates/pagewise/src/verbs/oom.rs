@@ -59,7 +59,8 @@ pub(super) fn explain_text(
         false => text::oom_text(&name, &log, &shown, screen::text_style(global)),
     };
     let printed = output::answer(global, &printed)?;
-    let is_found = !log.kills.is_empty() || log.not_understood > 0;
+    let has_kill = !log.kills.is_empty() || !log.user_kills.is_empty();
+    let is_found = has_kill || log.not_understood > 0;
     Ok(match printed {
         Printed::Whole if is_found => Outcome::Findings,
         Printed::Whole | Printed::Cut => Outcome::Done,

@@ -4,6 +4,7 @@
 use jiff::Timestamp;
 use pagewise_model::{
     KernelLog, LogText, Name, OomConstraint, OomExplanation, OomKill, OomVictim, Snapshot,
+    UserKill, UserKiller,
 };
 
 use super::kit::{Line, Page, Role};
@@ -116,7 +117,64 @@ pub(super) fn print_text(page: &mut Page, name: &str, log: &KernelLog, text: &Oo
     page.gap();
     page.prose(2, Role::Plain, &found_in_text(log, text));
     text.explained.iter().for_each(|kill| full(page, kill, None));
+    print_user_kills(page, &log.user_kills);
     print_failures(page, log, text.failures);
+}
+
+/// Prints the kills by programs, oldest first.
+fn print_user_kills(page: &mut Page, kills: &[UserKill]) {
+    if kills.is_empty() {
+        return;
+    }
+    page.heading("Kills by programs", "not by the kernel: each has a limit of its own");
+    for kill in kills {
+        page.gap();
+        let when = kill.stamp.as_ref().map_or_else(|| "killed".to_owned(), ToString::to_string);
+        let start = Line::indent(2).span(Role::Critical, when).plain("  ");
+        let pid = kill.pid.map_or_else(String::new, |pid| format!(" (pid {pid})"));
+        let (by, rule) = describe_killer(kill);
+        page.hang(start, LABEL, Role::Strong, &format!("{}{pid} was killed by {by}", kill.victim));
+        if let Some(machine) = &kill.machine {
+            page.hang(label("machine"), FACT, Role::Plain, machine.as_str());
+        }
+        if let Some(reason) = &kill.reason {
+            page.hang(label("its reason"), FACT, Role::Plain, reason.as_str());
+        }
+        page.hang(label("its rule"), FACT, Role::Plain, rule);
+        page.hang(label("proof"), FACT, Role::Plain, &kill.source.to_string());
+    }
+}
+
+/// The program, and by which setting it kills.
+fn describe_killer(kill: &UserKill) -> (&'static str, &'static str) {
+    let reason = kill.reason.as_ref().map_or("", Name::as_str);
+    match kill.by {
+        UserKiller::SystemdOomd if reason.starts_with("memory pressure") => (
+            "systemd-oomd",
+            "ManagedOOMMemoryPressure=kill with ManagedOOMMemoryPressureLimit= of the unit that is named, or \
+             DefaultMemoryPressureLimit= in oomd.conf: it counts waiting for memory in the unit, whatever is free on \
+             the machine",
+        ),
+        UserKiller::SystemdOomd if reason.starts_with("memory used") => (
+            "systemd-oomd",
+            "ManagedOOMSwap=kill with SwapUsedLimit= in oomd.conf: it counts swap as full by its size; zram that is full \
+             by its size may hold little memory, and a larger zram device helps",
+        ),
+        UserKiller::SystemdOomd => (
+            "systemd-oomd",
+            "not in this text: the message of systemd-oomd itself says if it was pressure or swap (journalctl -u \
+             systemd-oomd)",
+        ),
+        UserKiller::Earlyoom => (
+            "earlyoom",
+            "options -m and -s: available memory and free swap were both below these shares",
+        ),
+        UserKiller::Lmkd => ("lmkd", "ro.lmk properties: pressure, free swap and thrashing"),
+        UserKiller::Kubelet => (
+            "kubelet (evicted)",
+            "evictionHard and evictionSoft memory.available of the kubelet: memory of the node, not of the pod",
+        ),
+    }
 }
 
 /// What a text is, in a few words.
@@ -142,7 +200,10 @@ fn found_in_text(log: &KernelLog, text: &OomText<'_>) -> String {
     let all = log.kills.len() as u64 + log.left_out;
     let shown = text.explained.len() as u64;
     let mut told = vec![match all {
-        0 => "No kill was found.".to_owned(),
+        0 if !log.user_kills.is_empty() => {
+            "No kill by the kernel was found; programs killed for lack of memory.".to_owned()
+        }
+        0 => format!("No kill was found in {}.", plural(text.about.lines, "line")),
         all if all > shown => format!("{}, the last {shown} of which are shown.", reports(all)),
         all => format!("{}.", reports(all)),
     }];

@@ -11,13 +11,14 @@
 //! anybody can write one. Messages that a syslog ascribes to a program are not used.
 
 mod entry;
+mod killers;
 mod prefix;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 
 use memchr::memmem;
-use pagewise_model::{Bytes, KernelLog, LogText, Name, OomKill, Reading, Source};
+use pagewise_model::{Bytes, KernelLog, LogText, Name, OomKill, Reading, Source, UserKill};
 
 use super::record::{Head, Record, unescape};
 use super::report::{Reports, Stamp};
@@ -140,6 +141,7 @@ struct Front {
     boots: u64,
     by_programs: u64,
     by_kernel: u64,
+    user_kills: Vec<UserKill>,
     /// Wall clock of the last message that has one, for a message that has none.
     last_stamp: Option<Name>,
 }
@@ -157,6 +159,7 @@ impl Front {
             boots: 1,
             by_programs: 0,
             by_kernel: 0,
+            user_kills: Vec::new(),
             last_stamp: None,
         }
     }
@@ -251,8 +254,11 @@ impl Front {
     fn flush(&mut self) {
         let Some(pending) = self.pending.take() else { return };
         let text = pending.record.text.as_slice();
+        if pending.is_kernel != Some(true) && self.take_user_kill(&pending) {
+            return;
+        }
         if pending.is_kernel == Some(false) {
-            self.by_programs += u64::from(is_of_interest(text));
+            self.by_programs += u64::from(Reports::speaks_of_kill(text));
             return;
         }
         self.by_kernel += u64::from(pending.is_kernel == Some(true));
@@ -282,6 +288,22 @@ impl Front {
         machine.reports.take_of_text(&pending.record);
     }
 
+    /// Keeps a kill by a program; false if the message is none.
+    fn take_user_kill(&mut self, pending: &Pending) -> bool {
+        const KEPT: usize = 200;
+        let Some(found) = killers::parse(&pending.record.text) else { return false };
+        if self.user_kills.len() < KEPT {
+            let line = u32::try_from(pending.record.head.sequence).unwrap_or(0);
+            self.user_kills.push(UserKill {
+                source: Source::line(self.shown.as_str(), line),
+                stamp: pending.stamp.time.clone(),
+                machine: pending.stamp.machine.clone(),
+                ..found
+            });
+        }
+        true
+    }
+
     /// Keeps the kernel's release, from its first message or from the head of a report.
     fn name_kernel(&mut self, text: &[u8]) {
         const KEPT: usize = 8;
@@ -304,8 +326,11 @@ impl Front {
         }
         self.flush();
         let source = Source::file(self.shown.as_str());
-        let mut log =
-            KernelLog { records: Reading::found(self.lines, source), ..KernelLog::default() };
+        let mut log = KernelLog {
+            records: Reading::found(self.lines, source),
+            user_kills: without_repeated(self.user_kills),
+            ..KernelLog::default()
+        };
         let machines = self.machines.keys().filter(|name| !name.is_empty());
         let machines: Vec<Name> = machines.map(|name| Name::from_bytes(name)).collect();
         let last = Record {
@@ -366,9 +391,20 @@ impl Pending {
     }
 }
 
+/// The kills without systemd's messages about units, if the killer's own messages are there.
+fn without_repeated(mut kills: Vec<UserKill>) -> Vec<UserKill> {
+    let own: Vec<UserKill> = kills.iter().filter(|kill| !kill.is_by_unit).cloned().collect();
+    let is_named =
+        |unit: &str| own.iter().any(|kill| kill.victim.as_str().rsplit('/').next() == Some(unit));
+    kills.retain(|kill| !kill.is_by_unit || !is_named(kill.victim.as_str()));
+    kills
+}
+
 /// Whether a text has a word of a message about a kill, or begins a boot.
 fn is_of_interest(text: &[u8]) -> bool {
-    Reports::is_of_interest(text) || memmem::find(text, b"Linux version ").is_some()
+    Reports::is_of_interest(text)
+        || memmem::find(text, b"Linux version ").is_some()
+        || memmem::find(text, b"Eviction manager").is_some()
 }
 
 /// Whether a message with a prefix of its own continues the one before it: each of its lines got a

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Recognises messages of programs that kill for lack of memory before the kernel does:
+//! systemd-oomd, earlyoom, Android's lmkd, and kubelet's evictions.
+//!
+//! The messages are those of `src/oom/oomd-manager.c` of systemd 248 to 257, `main.c` and `kill.c`
+//! of earlyoom 1.3 to 1.8, and `lmkd.cpp` of Android 12 to 15. A message that only announces a kill
+//! ("Marked … for killing") is not counted, because the kill has a message of its own; systemd's
+//! "systemd-oomd killed 12 process(es) in this unit" is, if no message of systemd-oomd is there.
+
+use memchr::memmem;
+use pagewise_hostfs::text::number;
+use pagewise_model::{Name, UserKill, UserKiller};
+
+/// The kill of which a message reports, without its time and place.
+pub(super) fn parse(text: &[u8]) -> Option<UserKill> {
+    oomd(text)
+        .or_else(|| systemd(text))
+        .or_else(|| earlyoom(text))
+        .or_else(|| lmkd(text))
+        .or_else(|| kubelet(text))
+}
+
+fn kill(by: UserKiller, victim: &[u8], reason: &[u8]) -> UserKill {
+    const LONGEST: usize = 400;
+    let reason = &reason[..reason.len().min(LONGEST)];
+    UserKill {
+        by,
+        victim: Name::from_bytes(victim),
+        reason: Some(Name::from_bytes(reason)).filter(|_| !reason.is_empty()),
+        ..UserKill::default()
+    }
+}
+
+fn split<'a>(text: &'a [u8], words: &str) -> Option<(&'a [u8], &'a [u8])> {
+    let at = memmem::find(text, words.as_bytes())?;
+    Some((&text[..at], &text[at + words.len()..]))
+}
+
+/// `Killed PATH due to memory pressure for PATH being 51.07% > 50.00% for > 20s with reclaim
+/// activity`, or `… due to memory used (U) / total (T) and swap used (U) / total (T) being more than
+/// 90.00%`.
+fn oomd(text: &[u8]) -> Option<UserKill> {
+    let rest = text.strip_prefix(b"Killed ")?;
+    let (path, reason) = split(rest, " due to ")?;
+    (path.starts_with(b"/") && reason.starts_with(b"memory ")).then_some(())?;
+    Some(kill(UserKiller::SystemdOomd, path, reason))
+}
+
+/// `UNIT: systemd-oomd killed 12 process(es) in this unit.`
+fn systemd(text: &[u8]) -> Option<UserKill> {
+    let (unit, rest) = split(text, ": systemd-oomd killed ")?;
+    let (count, _) = split(rest, " process(es) in this unit")?;
+    number::<u64>(count)?;
+    let reason = [count, b" processes of the unit"].concat();
+    let mut found = kill(UserKiller::SystemdOomd, unit, &reason);
+    found.is_by_unit = true;
+    Some(found)
+}
+
+/// `sending SIGTERM to process 9999 uid 1000 "Web Content": badness 900, VmRSS 3000 MiB`
+fn earlyoom(text: &[u8]) -> Option<UserKill> {
+    let (_, rest) = split(text, "sending SIG").filter(|(before, _)| before.is_empty())?;
+    let (signal, rest) = split(rest, " to process ")?;
+    let (pid, rest) = split(rest, " ")?;
+    let (_, rest) = split(rest, "\"")?;
+    let end = memmem::rfind(rest, b"\": ").or_else(|| memmem::rfind(rest, b"\""))?;
+    let reason = [b"SIG", signal, b": ", after_quote(&rest[end..])].concat();
+    let mut found = kill(UserKiller::Earlyoom, &rest[..end], &reason);
+    found.pid = number(pid);
+    Some(found)
+}
+
+/// The text after a quote, a colon and a blank.
+fn after_quote(text: &[u8]) -> &[u8] {
+    text.strip_prefix(b"\": ").or_else(|| text.strip_prefix(b"\"")).unwrap_or(text)
+}
+
+/// `Kill 'com.example' (1234), uid 10123, oom_score_adj 900 to free 12345kB rss, …; reason: …`
+fn lmkd(text: &[u8]) -> Option<UserKill> {
+    let rest = text.strip_prefix(b"Kill '")?;
+    let (name, rest) = split(rest, "' (")?;
+    let (pid, rest) = split(rest, "), uid ")?;
+    let (_, reason) = split(rest, ", ")?;
+    let mut found = kill(UserKiller::Lmkd, name, reason);
+    found.pid = number(pid);
+    Some(found)
+}
+
+/// `Eviction manager: pod NAME is evicted successfully`
+fn kubelet(text: &[u8]) -> Option<UserKill> {
+    let (_, rest) = split(text, "Eviction manager: pod ")?;
+    let rest = rest.strip_prefix(b"\"").unwrap_or(rest);
+    let (pod, _) = split(rest, " is evicted successfully").or_else(|| {
+        let (_, rest) = split(rest, "is evicted successfully\" pod=\"")?;
+        split(rest, "\"")
+    })?;
+    Some(kill(UserKiller::Kubelet, pod, b"evicted for lack of memory on the node"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_messages_of_each_killer_are_known() {
+        let cases: &[(&str, UserKiller, &str)] = &[
+            (
+                "Killed /user.slice/a.scope due to memory pressure for /user.slice being 61.20% > 50.00% for > 20s with reclaim activity",
+                UserKiller::SystemdOomd,
+                "/user.slice/a.scope",
+            ),
+            (
+                "Killed /system.slice/b.service due to memory used (9) / total (10) and swap used (9) / total (10) being more than 90.00%",
+                UserKiller::SystemdOomd,
+                "/system.slice/b.service",
+            ),
+            (
+                "a.scope: systemd-oomd killed 12 process(es) in this unit.",
+                UserKiller::SystemdOomd,
+                "a.scope",
+            ),
+            (
+                "sending SIGTERM to process 999 uid 1000 \"Web \"Content\": badness 900, VmRSS 3000 MiB",
+                UserKiller::Earlyoom,
+                "Web \"Content",
+            ),
+            (
+                "Kill 'org.shop' (77), uid 10001, oom_score_adj 900 to free 12kB rss",
+                UserKiller::Lmkd,
+                "org.shop",
+            ),
+        ];
+        for (text, by, victim) in cases {
+            let found = parse(text.as_bytes()).unwrap_or_else(|| panic!("{text}"));
+            assert_eq!((found.by, found.victim.as_str()), (*by, *victim));
+            assert!(found.reason.is_some());
+        }
+        for text in [
+            "Killed process 1 (x)",
+            "Marked /a for killing",
+            "Killed /a due to boredom",
+            "sending SIG",
+        ] {
+            assert!(parse(text.as_bytes()).is_none(), "{text}");
+        }
+    }
+}
