@@ -425,6 +425,20 @@ static ENTRIES: &[Entry] = &[
         act: "Protect the memory of the cgroup (memory.low), or find out which other cgroup grew.",
     },
     Entry {
+        id: "protection-starves",
+        severities: [Warning, Critical],
+        readings: &[
+            "memory.min, memory.low, memory.current and memory.pressure of cgroups",
+            PRESSURE,
+            VMSTAT,
+        ],
+        thresholds: "A cgroup holds at least 30 % of RAM under its memory.min or memory.low, and the host waits for \
+            memory as the rule memory-pressure says, but not mainly in that cgroup. The severity is that of \
+            memory-pressure.",
+        act: "Find out how much of its memory the cgroup uses (pagewise limits --cgroup PATH). Lower its protection \
+            to that, or give the machine more memory.",
+    },
+    Entry {
         id: "protection-limited",
         severities: [Warning, Warning],
         readings: &[

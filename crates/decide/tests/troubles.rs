@@ -132,6 +132,8 @@ const TROUBLES: &[Trouble] = &[
     row("a service at its memory limit waits for memory, and zswap compresses pages before zram does", "debian-sid-7.2-x86_64-512m-zswap-zram", as_it_is, "group-limit", &["zram-zswap-stacked"], Critical),
     row("a service at its memory limit waits for memory, and zram accepts no more pages", "debian-sid-7.2-x86_64-512m-zram-full", as_it_is, "group-limit", &["zram-full", "zram-incompressible", "zram-oversized"], Critical),
     row("the kernel slows down a service that is above its memory.high", V2_LIMIT, high, "group-limit", &[], Critical),
+    row("the kernel slows down a service that is above its memory.high, and all of its tasks slept during the report, so that no event was counted", V2_LIMIT, slowed, "group-limit", &[], Critical),
+    row("memory.min of a service keeps 300 MiB of 461 MiB, and all other programs wait for memory", V2_LIMIT, |host| waiting(starved(host), "18.00", "11.00"), "protection-starves", &["memory-pressure", "zram-unused"], Critical),
     row("memory that cannot be dropped takes 99 % of a service's memory limit, and the service is barred from swapping", V2_LIMIT, |host| filled(calm_group(host), 99), "group-limit", &["zram-unused"], Short),
     row("memory that cannot be dropped takes 92 % of a service's memory limit, and the service is barred from swapping", V2_LIMIT, |host| filled(calm_group(host), 92), "group-limit", &["zram-unused"], Tight),
     row("a service was killed at its memory limit while the report was made", V2_LIMIT, |host| killed(calm_group(host)), "oom-kills", &["group-limit"], Critical),

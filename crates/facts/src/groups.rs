@@ -82,12 +82,20 @@ pub struct AtLimit<'a> {
     pub limit: Bytes,
     /// The reading from which the limit comes, with its source.
     pub reading: &'a Reading<Limit>,
-    /// How often the limit was reached, as counted in `memory.events`.
-    pub reached: Change,
+    /// How often the limit was reached over the interval, as counted in `memory.events`; `None` if
+    /// no event was counted, but the group uses at least its `memory.high`.
+    pub reached: Option<Change>,
+    /// Whether the limit is `memory.high` and the group uses at least that much now: the kernel
+    /// slows such a group down.
+    pub is_slowed: bool,
 }
 
 /// The limit of a group that was reached during the interval: `memory.max`, otherwise
 /// `memory.high`.
+///
+/// A group whose usage is at or above `memory.high` is at that limit even if no event was counted:
+/// the kernel lets a task of such a group sleep for up to two seconds at a time, and a sleeping
+/// task causes no event.
 pub fn own_limit<'a>(pair: &GroupPair<'a>) -> Option<AtLimit<'a>> {
     type Event = fn(&Cgroup) -> &Reading<u64>;
     let group = pair.now;
@@ -97,8 +105,10 @@ pub fn own_limit<'a>(pair: &GroupPair<'a>) -> Option<AtLimit<'a>> {
     ];
     limits.into_iter().find_map(|(file, reading, event)| {
         let Limit::Bytes(limit) = reading.get()? else { return None };
-        let reached = pair.change(event).filter(|change| change.delta > 0)?;
-        Some(AtLimit { file, limit, reading, reached })
+        let reached = pair.change(event).filter(|change| change.delta > 0);
+        let is_slowed = file == "memory.high" && group.current.get().is_some_and(|it| it >= limit);
+        let is_at_limit = reached.is_some() || is_slowed;
+        is_at_limit.then_some(AtLimit { file, limit, reading, reached, is_slowed })
     })
 }
 

@@ -87,6 +87,63 @@ pub fn protections(
     }
 }
 
+/// Memory of a cgroup that reclaim passes over because the cgroup is protected.
+#[derive(Debug)]
+pub struct Protected<'a> {
+    /// The protected cgroup.
+    pub group: &'a Cgroup,
+    /// The kind of its protection.
+    pub kind: Kind,
+    /// How much of its memory is protected.
+    pub held: Bytes,
+}
+
+/// Protected memory below this share of RAM, in percent, leaves much for the rest.
+const MUCH_PERCENT: f64 = 30.0;
+
+/// The cgroup with the most protected memory, if that is at least 30 % of RAM. If nearly all of it
+/// is that of a cgroup below, it is that one.
+pub fn largest(host: &Snapshot) -> Option<Protected<'_>> {
+    let total = host.memory.total.get()?;
+    let is_much = |held: Bytes| held.percent_of(total).is_some_and(|it| it.get() >= MUCH_PERCENT);
+    let groups = host.cgroups.groups.iter().filter(|group| group.path.as_str() != "/");
+    let kinds = groups.flat_map(|group| [MIN, LOW].map(|kind| (group, kind)));
+    // the usage bounds what is protected, and saves the search for groups above
+    let candidates = kinds.filter(|(group, kind)| used_claim(*kind, group).is_some_and(is_much));
+    let protected = candidates.filter_map(|(group, kind)| {
+        let held = held(host, group, kind).filter(|&held| is_much(held))?;
+        Some(Protected { group, kind, held })
+    });
+    // parents come before children, so that a child with nearly as much replaces its parent
+    protected.reduce(|most, it| {
+        let is_nearly = it.held.get() >= most.held.get() / 10 * 9;
+        let is_child = crate::groups::is_below(it.group, most.group);
+        if it.held > most.held || (is_nearly && is_child) { it } else { most }
+    })
+}
+
+/// The memory in use for which a group claims protection of its parent.
+fn used_claim(kind: Kind, group: &Cgroup) -> Option<Bytes> {
+    Some(kind.claim(group)?.min(group.current.get()?))
+}
+
+/// How much memory of a group is protected: no more than that of its parent, which it shares with
+/// its siblings in proportion to what they claim.
+fn held(host: &Snapshot, group: &Cgroup, kind: Kind) -> Option<Bytes> {
+    let own = used_claim(kind, group)?;
+    let above = parent(group.path.as_str());
+    if above.is_empty() {
+        return Some(own);
+    }
+    let groups = &host.cgroups.groups;
+    let of_parent = held(host, groups.iter().find(|it| it.path.as_str() == above)?, kind)?;
+    let children = groups.iter().filter(|it| parent(it.path.as_str()) == above);
+    let claimed = children.filter_map(|it| used_claim(kind, it)).map(|it| u128::from(it.get()));
+    let claimed = claimed.sum::<u128>().max(1);
+    let share = u128::from(own.get()) * u128::from(of_parent.get()) / claimed;
+    Some(own.min(Bytes::new(u64::try_from(share).unwrap_or(u64::MAX))))
+}
+
 /// The path of the parent cgroup; empty for a child of the root.
 fn parent(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(above, _)| above)

@@ -77,6 +77,9 @@ fn finding(interval: &Interval, group: &GroupTrouble<'_>) -> Option<Finding> {
         },
         title: match worst {
             Trouble::Kills(_) => format!("a process in {path} was killed at the limit of {limit}"),
+            Trouble::Waits { .. } if group.is_slowed() => {
+                format!("{path} waits for memory above its memory.high of {limit}")
+            }
             Trouble::Waits { .. } => format!("{path} waits for memory at its limit of {limit}"),
             Trouble::Rereads { .. } => format!("{path} thrashes at its memory limit of {limit}"),
             Trouble::Full { held, .. } => {
@@ -86,7 +89,7 @@ fn finding(interval: &Interval, group: &GroupTrouble<'_>) -> Option<Finding> {
             Trouble::Fills { .. } => return None,
         },
         what: describe(host, group, limit, kept.as_ref()),
-        why: format!("{}{}", why(worst), kept.as_ref().map_or("", |_| NOT_AGED)),
+        why: format!("{}{}", why(group, worst), kept.as_ref().map_or("", |_| NOT_AGED)),
         evidence: kept
             .iter()
             .fold(proof(host, group), |proof, _| proof.value(&host.mglru.enabled))
@@ -114,12 +117,18 @@ fn describe(
     kept: Option<&KeptAnon>,
 ) -> String {
     let path = &group.limited.path;
-    let reached = group.reached.as_ref().map_or_else(String::new, |at| {
-        let times = count(at.reached.delta);
-        format!(
-            "The cgroup {path} reached its {} ({limit}) {times} times in {:.1} s",
-            at.file, at.reached.seconds
-        )
+    let reached = group.reached.as_ref().map_or_else(String::new, |at| match &at.reached {
+        _ if at.is_slowed => {
+            let used = group.limited.current.get().unwrap_or_default();
+            format!("The cgroup {path} uses {used} with a {} of {limit}", at.file)
+        }
+        Some(reached) => format!(
+            "The cgroup {path} reached its {} ({limit}) {} times in {:.1} s",
+            at.file,
+            count(reached.delta),
+            reached.seconds
+        ),
+        None => String::new(),
     });
     let clause = verdict::of_group(group);
     let text = if reached.is_empty() {
@@ -138,8 +147,15 @@ fn describe(
     format!("{text}{room}.{kept}")
 }
 
-fn why(worst: &Trouble) -> String {
+fn why(group: &GroupTrouble<'_>, worst: &Trouble) -> String {
     match worst {
+        Trouble::Waits { .. } if group.is_slowed() => {
+            "A cgroup that uses more than its memory.high is slowed down, even if the host has free memory: for \
+             each allocation the kernel first tries to reclaim memory of the cgroup, and then lets the task sleep, \
+             up to two seconds at a time and longer the more the cgroup is above memory.high. The kernel kills \
+             nothing at this limit. Either it is too small for the memory that the tasks regularly use, or the \
+             tasks use more memory than they should."
+        }
         Trouble::Kills(_) => {
             "When a cgroup is at its memory limit, the kernel has to reclaim a page of the cgroup for each \
              new one, and if it can reclaim none, it kills a process in the cgroup. Free memory of the host \
@@ -166,7 +182,7 @@ fn proof(host: &Snapshot, group: &GroupTrouble<'_>) -> EvidenceList {
     let proof = match &group.reached {
         Some(at) => EvidenceList::new()
             .named(limit_name(at), at.reading)
-            .change(&format!("reached {}", limit_name(at)), &at.reached),
+            .changed(&format!("reached {}", limit_name(at)), at.reached.as_ref()),
         None => EvidenceList::new().named("max", &limited.max),
     };
     let proof = proof

@@ -6,13 +6,14 @@
 //!
 //! If a cgroup's own limit explains the stalls, the rule `group-limit` reports them instead.
 
+use pagewise_facts::groups;
 use pagewise_facts::reclaim::{self, Thrashing};
-use pagewise_model::{Finding, Interval, Percent, Reading, Severity, Snapshot};
+use pagewise_model::{Cgroup, Finding, Interval, Percent, Reading, Severity, Snapshot};
 
 use crate::Rule;
 use crate::grade::pressure;
 use crate::proof::EvidenceList;
-use crate::text::quoted;
+use crate::text::{quoted, rate};
 use crate::verdict::{self, Cause};
 
 pub(super) const RULE: Rule = Rule {
@@ -68,14 +69,14 @@ fn title(host: &Snapshot, level: Option<Severity>, thrashes: Option<&Thrashing>)
 }
 
 fn describe(interval: &Interval, level: Option<Severity>, thrashing: Option<&Thrashing>) -> String {
-    let waited = level.and_then(|_| describe_waits(&interval.end));
+    let waited = level.and_then(|_| describe_waits(interval));
     let reread = thrashing.map(|thrashing| reread(&interval.end, thrashing));
     let lines: Vec<String> = [waited, reread].into_iter().flatten().collect();
     lines.join(" ")
 }
 
-fn describe_waits(host: &Snapshot) -> Option<String> {
-    let memory = &host.psi.memory;
+fn describe_waits(interval: &Interval) -> Option<String> {
+    let memory = &interval.end.psi.memory;
     let shown = |name: &str, ten: Option<f64>, sixty: Option<f64>| match (ten, sixty) {
         (Some(ten), Some(sixty)) => {
             Some(format!("{name} {ten:.1} % of the last 10 s and {sixty:.1} % of the last 60 s"))
@@ -90,12 +91,37 @@ fn describe_waits(host: &Snapshot) -> Option<String> {
     let listed =
         lines.map(|(name, stall)| shown(name, average(&stall.avg10), average(&stall.avg60)));
     let lines: Vec<String> = listed.into_iter().flatten().collect();
-    let worst = verdict::pressed_groups(host, NAMED).into_iter().next();
-    let worst = worst.map_or_else(String::new, |group| {
-        format!("; the cgroup that waited the most is {}", group.path)
+    let worst = verdict::most_waiting(&interval.end).map_or_else(String::new, |(group, some)| {
+        let (some, cause) = (some.of_time(), cause_of_wait(interval, group));
+        format!(
+            "; the cgroup that waited the most is {} ({some} of the last minute){cause}",
+            group.path
+        )
     });
     (!lines.is_empty()).then(|| format!("Memory pressure (PSI): {}{worst}.", lines.join("; ")))
 }
+
+/// A clause about what the group waits for, from the pages that it read back over the interval;
+/// empty if it read back none, or that is not known.
+fn cause_of_wait(interval: &Interval, group: &Cgroup) -> String {
+    let pair = groups::pairs(interval).into_iter().find(|pair| pair.now.path == group.path);
+    let refaults = |pick: fn(&Cgroup) -> &Reading<u64>| {
+        pair.and_then(|pair| pair.change(pick)).filter(|refaults| refaults.delta > 0)
+    };
+    let of_file = refaults(|group| &group.refault_file);
+    let of_anon = refaults(|group| &group.refault_anon);
+    let (what, refaults) = match (of_file, of_anon) {
+        (Some(file), Some(anon)) if file.delta < anon.delta => (FROM_SWAP, anon),
+        (Some(file), _) => (FROM_FILES, file),
+        (None, Some(anon)) => (FROM_SWAP, anon),
+        (None, None) => return String::new(),
+    };
+    let page = interval.end.page_size().get() as f64;
+    format!(", which waits for {what} ({})", rate(refaults.per_second * page))
+}
+
+const FROM_SWAP: &str = "its own pages from swap";
+const FROM_FILES: &str = "pages of files that had just been dropped from memory";
 
 fn reread(host: &Snapshot, thrashing: &Thrashing) -> String {
     let share = |share: Option<f64>, of: &str| {
@@ -181,7 +207,7 @@ pub(super) mod tests {
             finding.what,
             "Memory pressure (PSI): at least one task waited 14.0 % of the last 10 s and 11.2 % of the last \
              60 s; all tasks waited at once 4.0 % of the last 10 s and 3.0 % of the last 60 s; the cgroup \
-             that waited the most is /system.slice/db.service. Programs read back 30.5 MiB/s from disk that \
+             that waited the most is /system.slice/db.service (43 % of the last minute). Programs read back 30.5 MiB/s from disk that \
              the kernel had just dropped from memory (refaults); 78 % of all data read from disk are \
              refaults; 10 % of all page faults waited for a disk."
         );

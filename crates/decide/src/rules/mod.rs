@@ -23,6 +23,7 @@ mod mglru_off;
 mod min_ttl_set;
 mod oom_kills;
 mod protection_limited;
+mod protection_starves;
 mod setting_unread;
 mod settings_differ;
 mod swap_avoids_anon;
@@ -45,6 +46,7 @@ use crate::Rule;
 
 pub(crate) static ALL: &[Rule] = &[
     memory_low::RULE,
+    protection_starves::RULE,
     memory_pressure::RULE,
     oom_kills::RULE,
     group_limit::RULE,
@@ -142,6 +144,7 @@ pub(crate) static FIRING: &[Firing] = &[
     ("min-ttl-set", min_ttl_set::tests::firing),
     ("swap-heavy-group", swap_heavy_group::tests::firing),
     ("protection-limited", protection_limited::tests::firing),
+    ("protection-starves", protection_starves::tests::firing),
     ("swap-stuck", swap_stuck::tests::firing),
     ("watermarks-extreme", watermarks_extreme::tests::firing),
     ("watermarks-extreme", watermarks_extreme::tests::firing_little),

@@ -58,6 +58,11 @@ impl GroupTrouble<'_> {
         }
     }
 
+    /// Whether the kernel slows the group down because it uses at least its `memory.high`.
+    pub(crate) fn is_slowed(&self) -> bool {
+        self.reached.as_ref().is_some_and(|at| at.is_slowed)
+    }
+
     /// Whether tasks of the group are stalled on memory.
     pub(crate) fn waits(&self) -> bool {
         let mut troubles = self.troubles.iter().map(|(_, trouble)| trouble);
@@ -121,7 +126,8 @@ fn reached_itself<'a>(pair: &GroupPair<'a>, after: &[&GroupPair<'a>]) -> Option<
     let below = after.iter().take_while(|other| groups::is_below(other.now, pair.now));
     let explained: u64 = below.filter_map(|other| other.reached_limit()).sum();
     let hierarchical = pair.now.events.max.source.path().ends_with("memory.events");
-    (!hierarchical || at.reached.delta > explained).then_some(at)
+    let is_own = at.reached.as_ref().is_some_and(|reached| reached.delta > explained);
+    (!hierarchical || is_own || at.is_slowed).then_some(at)
 }
 
 fn kills(pair: &GroupPair<'_>) -> Option<(Level, Trouble)> {

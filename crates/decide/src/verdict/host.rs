@@ -159,12 +159,23 @@ const COMPARED: usize = 200;
 /// Groups whose memory pressure is above a threshold, worst first. The root is left out, because it
 /// is the host.
 pub(crate) fn pressed_groups(host: &Snapshot, most: usize) -> Vec<&Cgroup> {
+    by_waiting(host, |group| pressure::level_of(&group.pressure).is_some(), most)
+}
+
+/// The group whose tasks waited for memory the longest in the last minute, and the share of it;
+/// `None` if none waited, or PSI is not known. The root is left out.
+pub(crate) fn most_waiting(host: &Snapshot) -> Option<(&Cgroup, Percent)> {
+    let waits = |group: &Cgroup| hundredths(group).is_some_and(|some| some > 0);
+    let group = by_waiting(host, waits, 1).into_iter().next()?;
+    Some((group, group.pressure.some.avg60.get()?))
+}
+
+fn by_waiting(host: &Snapshot, matches: impl Fn(&Cgroup) -> bool, most: usize) -> Vec<&Cgroup> {
     let mut pressed: Vec<(u64, &Cgroup)> = host
         .cgroups
         .groups
         .iter()
-        .filter(|group| group.path.as_str() != "/")
-        .filter(|group| pressure::level_of(&group.pressure).is_some())
+        .filter(|group| group.path.as_str() != "/" && matches(group))
         .filter_map(|group| Some((hundredths(group)?, group)))
         .collect();
     pressed.sort_by_key(|(some, _)| std::cmp::Reverse(*some));

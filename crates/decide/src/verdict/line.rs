@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The verdict in words: the worst problem with its number, then the group that causes it.
 
+use pagewise_facts::protection::{self, Protected};
 use pagewise_facts::room::Headroom;
 use pagewise_facts::tiers;
 use pagewise_model::{
-    Bytes, GroupVerdict, Interval, Level, OomConstraint, OomKill, Psi, Snapshot, grouped,
+    Bytes, Cgroup, GroupVerdict, Interval, Level, Limit, OomConstraint, OomKill, Psi, Snapshot,
+    grouped,
 };
 
 use super::group::{GroupTrouble, Trouble};
@@ -68,16 +70,11 @@ fn worst_of_host(host: &Snapshot, worst: &Signal<'_>, signals: &[Signal<'_>]) ->
                 full.map(|full| format!(" (all programs at the same time: {})", full.of_time()));
             if is_spared(host) {
                 return format!(
-                    "Programs waited for memory {} of the last {span}{}, although {}: the limit of a cgroup \
-                     may be the reason{}.",
+                    "Programs waited for memory {} of the last {span}{}, although {}{}.",
                     some.of_time(),
                     full.unwrap_or_default(),
                     available(),
-                    if host.cgroups.groups.is_empty() {
-                        "; pagewise report lists the cgroups"
-                    } else {
-                        ""
-                    }
+                    possible_reason(host)
                 );
             }
             format!(
@@ -134,6 +131,41 @@ fn worst_of_host(host: &Snapshot, worst: &Signal<'_>, signals: &[Signal<'_>]) ->
             available()
         ),
     }
+}
+
+/// A clause about why programs wait although much memory is available: a cgroup near its limit, a
+/// protected one, or which cgroup waited the most. Empty if none of these is known.
+fn possible_reason(host: &Snapshot) -> String {
+    if host.cgroups.groups.is_empty() {
+        return ": the limit of a cgroup may be the reason; pagewise report lists the cgroups"
+            .to_owned();
+    }
+    if let Some((group, limit)) = nearest_limit(host) {
+        return format!(": the limit of {} ({limit}) may be the reason", group.path);
+    }
+    if let Some(Protected { group, kind, held }) = protection::largest(host) {
+        return format!(": {} keeps {held} of RAM by its {}", group.path, kind.file);
+    }
+    super::most_waiting(host).map_or_else(String::new, |(group, some)| {
+        format!("; of the cgroups {} waited the most ({})", group.path, some.of_time())
+    })
+}
+
+/// The cgroup that uses at least nine tenths of its own limit and waits for memory the most, or may
+/// wait because PSI is not known.
+fn nearest_limit(host: &Snapshot) -> Option<(&Cgroup, Bytes)> {
+    let limit = |group: &Cgroup| {
+        let limits = [group.max.get(), group.high.get()];
+        limits.into_iter().flatten().filter_map(Limit::bytes).min()
+    };
+    let near = host.cgroups.groups.iter().filter_map(|group| {
+        let limit = limit(group)?;
+        let is_near = group.current.get()?.percent_of(limit)?.get() >= 90.0;
+        let waited = group.pressure.some.avg60.get().map_or(100.0, pagewise_model::Percent::get);
+        (is_near && waited > 0.0).then_some((group, limit, waited))
+    });
+    let most = near.max_by(|(_, _, one), (_, _, other)| one.total_cmp(other))?;
+    Some((most.0, most.1))
 }
 
 fn counted_processes(number: u64) -> String {

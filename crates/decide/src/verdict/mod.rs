@@ -20,7 +20,7 @@ use crate::oom;
 pub use host::only_nodes_are_short;
 
 pub(crate) use group::{GroupTrouble, ROOM_PERCENT, Trouble, find_troubled};
-pub(crate) use host::{Cause, pressed_groups, signals};
+pub(crate) use host::{Cause, most_waiting, pressed_groups, signals};
 pub(crate) use line::of_group;
 
 /// How short of memory this host and its cgroups are.

@@ -304,7 +304,18 @@ fn the_line_names_the_worst_thing_with_its_number() {
     assert_eq!(
         line(Badness { some: 0.5, full: 0.125, ..NOTHING }),
         "Programs waited for memory 20 % of the last minute (all programs at the same time: 5.0 %), although \
-         9.0 of 16.0 GiB are available: the limit of a cgroup may be the reason."
+         9.0 of 16.0 GiB are available."
+    );
+    let mut near = host_of(Badness { some: 0.5, full: 0.125, ..NOTHING });
+    let service = &mut near.end.cgroups.groups[2];
+    stall(&mut service.pressure.some, 3.0, 3.0);
+    service.max = file("/sys/fs/cgroup/x/memory.max", Limit::Bytes(service.current.get().unwrap()));
+    assert!(
+        judge(&near).line.contains(
+            "are available: the limit of /system.slice/db.service (1.0 GiB) may be the reason."
+        ),
+        "{}",
+        judge(&near).line
     );
     let killed = line(Badness { kills: 2, ..NOTHING });
     assert!(

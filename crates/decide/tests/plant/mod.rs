@@ -226,6 +226,24 @@ pub(crate) fn high(host: Scene) -> Scene {
     )
 }
 
+/// The service is above its memory.high, and its throttled tasks slept through the interval, so that
+/// no event was counted.
+pub(crate) fn slowed(host: Scene) -> Scene {
+    let host = service(service(host, "high", "50331648\n"), "max", "max\n");
+    let host = service(host, "current", "67108864\n");
+    service(host, "events", "low 0\nhigh 900\nmax 0\noom 0\noom_kill 0\noom_group_kill 0\n")
+}
+
+/// memory.min of the service and of its slice keeps 300 MiB of 461 MiB, and all others wait.
+pub(crate) fn starved(host: Scene) -> Scene {
+    const SLICE: &str = "sys/fs/cgroup/system.slice";
+    let some = "some avg10=1.00 avg60=1.60 avg300=0.57 total=2\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=1\n";
+    let host = service(service(calm_group(host), "max", "max\n"), "min", "367001600\n");
+    service(service(host, "current", "314572800\n"), "pressure", some)
+        .file(&format!("{SLICE}/memory.min"), "367001600\n")
+        .file(&format!("{SLICE}/memory.current"), "320000000\n")
+}
+
 /// `percent` of the limit are anonymous memory, and the service is barred from swapping.
 pub(crate) fn filled(host: Scene, percent: u64) -> Scene {
     let held = (64 << 20) / 100 * percent;
