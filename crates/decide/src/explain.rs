@@ -323,9 +323,10 @@ static ENTRIES: &[Entry] = &[
     Entry {
         id: "commit-limit",
         severities: [Warning, Critical],
-        readings: &["/proc/sys/vm/overcommit_memory", MEMINFO],
+        readings: &["/proc/sys/vm/overcommit_memory", MEMINFO, "VmData in /proc/PID/status"],
         thresholds: "vm.overcommit_memory is 2, and Committed_AS is at least 90 % of CommitLimit; critical \
-                     from 97 % on.",
+                     from 97 % on. Or the private writable memory of a process (VmData) is more than what is left \
+                     below CommitLimit, so that the process cannot fork.",
         act: "Raise vm.overcommit_ratio or add swap, both of which raise CommitLimit, or set \
               vm.overcommit_memory to 0.",
     },

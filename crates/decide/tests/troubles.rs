@@ -70,6 +70,7 @@ const TROUBLES: &[Trouble] = &[
     row("dropped file pages are read again and again because swap is off", PLAIN, |host| thrashing(low_zones(swap_off(host))), "memory-pressure", &["swap-avoids-anon", "zram-unused"], Short),
     row("strict overcommit refuses allocations while 23 GiB are available", ZRAM, |host| strict(host, 99), "commit-limit", &[], Short),
     row("committed memory is at 92 % of the limit of strict overcommit", ZRAM, |host| strict(host, 92), "commit-limit", &[], Tight),
+    row("strict overcommit would refuse the fork of a large process, although 42 % of the commit limit is left", HUGE, |host| cannot_fork(no_zram(host)), "commit-limit", &[], Calm),
     row("a process leaks 50 MiB/s", HUGE, |host| leak(host, 50), "memory-grows", &["zram-unused", "thp-coverage"], Tight),
     row("a process leaks 400 MiB/s: memory will be used up in a minute", HUGE, |host| leak(host, 400), "memory-grows", &["zram-unused", "thp-coverage"], Short),
     row("a process leaks 50 MiB/s and 3 % of memory is available", HUGE, |host| available(swap_off(leak(host, 50)), 740_000), "memory-grows", &["memory-low", "zram-unused", "thp-coverage"], Short),

@@ -12,21 +12,29 @@ const AT_PERCENT: f64 = 97.0;
 
 /// How close committed memory is to the limit of strict overcommit accounting.
 #[derive(Debug)]
-pub(crate) struct NearLimit<'a> {
+pub(crate) struct NearLimit {
     pub(crate) level: Level,
     pub(crate) committed: Bytes,
     pub(crate) limit: Bytes,
     pub(crate) share: Percent,
-    pub(crate) mode: &'a Reading<Name>,
+}
+
+/// The setting `vm.overcommit_memory`, if it is 2.
+pub(crate) fn strict_mode(host: &Snapshot) -> Option<&Reading<Name>> {
+    let mode = &host.knob("vm.overcommit_memory")?.live;
+    (mode.value()?.as_str() == "2").then_some(mode)
+}
+
+/// How much more memory may be committed; `None` in other overcommit modes, or if it is unknown.
+pub(crate) fn left(host: &Snapshot) -> Option<Bytes> {
+    strict_mode(host)?;
+    Some(host.memory.commit_limit.get()?.saturating_sub(host.memory.committed.get()?))
 }
 
 /// Committed memory, if it is close to the limit; `None` in other overcommit modes, if enough is
 /// left, or if the values are unknown.
-pub(crate) fn near_limit(host: &Snapshot) -> Option<NearLimit<'_>> {
-    let mode = &host.knob("vm.overcommit_memory")?.live;
-    if mode.value()?.as_str() != "2" {
-        return None;
-    }
+pub(crate) fn near_limit(host: &Snapshot) -> Option<NearLimit> {
+    strict_mode(host)?;
     let (committed, limit) = (host.memory.committed.get()?, host.memory.commit_limit.get()?);
     let share = committed.percent_of(limit)?;
     let level = match share.get() {
@@ -34,5 +42,5 @@ pub(crate) fn near_limit(host: &Snapshot) -> Option<NearLimit<'_>> {
         percent if percent >= NEAR_PERCENT => Level::Tight,
         _ => return None,
     };
-    Some(NearLimit { level, committed, limit, share, mode })
+    Some(NearLimit { level, committed, limit, share })
 }

@@ -106,6 +106,7 @@ pub(crate) static FIRING: &[Firing] = &[
     ("memory-low", memory_low::tests::firing),
     ("swap-full", swap_full::tests::firing),
     ("commit-limit", commit_limit::tests::firing),
+    ("commit-limit", commit_limit::tests::firing_fork),
     ("zram-unused", zram_unused::tests::not_loaded),
     ("zram-unused", zram_unused::tests::firing_in_container),
     ("zram-unused", zram_unused::tests::firing_raw),

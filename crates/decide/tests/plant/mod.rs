@@ -122,6 +122,12 @@ pub(crate) fn strict(host: Scene, percent: u64) -> Scene {
     meminfo(meminfo(host, "CommitLimit", 10_000_000), "Committed_AS", percent * 100_000)
 }
 
+/// 5.5 of 9.5 GiB are committed under strict overcommit, and the large process has 4.5 GiB of private
+/// writable memory.
+pub(crate) fn cannot_fork(host: Scene) -> Scene {
+    strict(host, 58).line(&format!("proc/{LARGE}/status"), "VmData:", "VmData:\t 4700000 kB")
+}
+
 /// The large process, `age` seconds old, grew by `mib_per_second` MiB in each second of the
 /// interval.
 fn grown(host: Scene, mib_per_second: u64, age: u64, held_mib: u64) -> Scene {

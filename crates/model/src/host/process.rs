@@ -64,6 +64,9 @@ pub struct Process {
     pub rss_shmem: Reading<Bytes>,
     /// Anonymous memory of the process in swap.
     pub swap: Reading<Bytes>,
+    /// Private writable address space of the process, touched or not (`VmData`): what a fork
+    /// commits once more.
+    pub data: Reading<Bytes>,
     /// Memory that the process locked into RAM (mlock), including pages that were never touched.
     pub locked: Reading<Bytes>,
     /// Memory for the process's page tables.

@@ -94,7 +94,7 @@ fn blank(pid: u32, refusal: &Refusal, source: &Source) -> Process {
     process
 }
 
-fn sizes(process: &mut Process) -> [(&'static [u8], &mut Reading<Bytes>); 7] {
+fn sizes(process: &mut Process) -> [(&'static [u8], &mut Reading<Bytes>); 8] {
     [
         (b"VmSize", &mut process.virtual_size),
         (b"RssAnon", &mut process.rss_anon),
@@ -102,6 +102,7 @@ fn sizes(process: &mut Process) -> [(&'static [u8], &mut Reading<Bytes>); 7] {
         (b"RssShmem", &mut process.rss_shmem),
         (b"VmSwap", &mut process.swap),
         (b"VmLck", &mut process.locked),
+        (b"VmData", &mut process.data),
         (b"VmPTE", &mut process.page_tables),
     ]
 }

@@ -390,6 +390,7 @@ fn process(pid: u32, comm: &str, sizes: [u64; 5], smaps: SmapsOutcome) -> Proces
         swap,
         locked: found(Bytes::new(0), &path),
         page_tables: found(Bytes::new(sizes_in_tables(sizes[1])), &path),
+        data: Reading::not_read(),
         thp_allowed: found(true, &path),
         proportional: rest(sizes[1] + sizes[2] / 3 + sizes[3] / 9),
         swap_proportional: rest(sizes[4]),

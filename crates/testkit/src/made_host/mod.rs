@@ -455,7 +455,7 @@ pub fn erasers() -> Vec<Eraser> {
     each!(|host| &mut host.memory_files.deleted => bytes);
     each!(|host| &mut host.hugetlb => total, free, reserved, surplus);
     each!(|host| &mut host.processes.list => rss_anon, thp_allowed, anon_huge,
-        page_tables, locked);
+        page_tables, locked, data);
     each!(|host| &mut host.cgroups.groups => current, min, low, high, max, swap_max, swap_current, swappiness, anon,
         refault_anon, events.max, events.oom_kill,
         pressure.some.avg10, pressure.some.avg60, pressure.full.avg10, pressure.full.avg60);
