@@ -44,6 +44,35 @@ pub(super) fn kernel_journal(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>>
     Some(pagewise_observe::formats::kernel_log::renamed_journal(bytes, names))
 }
 
+/// Keeps the lines of ZFS's statistics that are read: `size`, `c_min` and `c_max`.
+pub(super) fn arcstats(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    lines(bytes, |line| {
+        let mut columns = words(line);
+        let is_read = matches!(columns.next(), Some(b"size" | b"c_min" | b"c_max"));
+        (is_read && columns.all(is_number)).then(|| line.to_vec())
+    })
+}
+
+/// Keeps the segments or queues of System V IPC without their keys, and with aliases for users.
+pub(super) fn system_v(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    /// The columns with the ids of users and groups, in both files.
+    const OWNERS: std::ops::Range<usize> = 7..11;
+    lines(bytes, |line| {
+        let columns: Vec<&[u8]> = words(line).collect();
+        if columns.first() == Some(&b"key".as_slice()) {
+            let is_name = |word: &&[u8]| word.len() <= 8 && word.iter().all(u8::is_ascii_lowercase);
+            return columns.iter().all(is_name).then(|| line.to_vec());
+        }
+        let shown = columns.iter().enumerate().map(|(at, word)| match at {
+            0 => Some("0".to_owned()),
+            _ if !is_number(word) => None,
+            at if OWNERS.contains(&at) => Some(names.user(word).to_string()),
+            _ => Some(String::from_utf8_lossy(word).into_owned()),
+        });
+        Some(shown.collect::<Option<Vec<String>>>()?.join(" ").into_bytes())
+    })
+}
+
 /// Keeps only the fact that the file exists.
 pub(super) fn presence(_: &mut Names, _: &[u8]) -> Option<Vec<u8>> {
     Some(Vec::new())

@@ -158,7 +158,7 @@ impl Places {
 
     fn concerns_memory(&self, mount: &Columns<'_>, point: &[u8], source: &[u8]) -> bool {
         is_cgroup(mount)
-            || matches!(mount.file_system, b"tmpfs" | b"devtmpfs" | b"rootfs")
+            || matches!(mount.file_system, b"tmpfs" | b"devtmpfs" | b"rootfs" | b"ramfs")
             || source.starts_with(b"/dev/zram")
             || source.starts_with(b"/dev/zmerge")
             || STANDARD.contains(&point)

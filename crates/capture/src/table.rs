@@ -28,6 +28,7 @@ const ROWS: &[(&str, Keep)] = &[
     // files about memory as a whole
     ("proc/meminfo", by::verbatim), ("proc/uptime", by::numbers), ("proc/vmstat", by::verbatim), ("proc/zoneinfo", by::verbatim),
     ("proc/buddyinfo", by::verbatim), ("proc/pressure/{any}", by::verbatim),
+    ("proc/spl/kstat/zfs/arcstats", by::arcstats),
     // files about the machine
     ("proc/sys/kernel/random/boot_id", by::boot_id), ("proc/sys/kernel/hostname", by::host_name),
     ("proc/sys/kernel/osrelease", by::release), ("proc/sys/kernel/arch", by::verbatim),
@@ -53,7 +54,7 @@ const ROWS: &[(&str, Keep)] = &[
     ("sys/module/zram/initstate", by::verbatim), ("dev/userfaultfd", by::presence),
     // files about swap, devices and mounts
     ("proc/swaps", by::swaps), ("proc/self/mountinfo", by::mountinfo),
-    ("statfs/{device}", by::numbers),
+    ("statfs/{device}", by::numbers), ("proc/sysvipc/shm", by::system_v), ("proc/sysvipc/msg", by::system_v),
     ("sys/block/{disk}/queue/rotational", by::numbers), ("sys/block/{disk}/dm/name", by::dm_name),
     ("sys/block/{disk}/dm/uuid", by::dm_uuid), ("sys/block/{disk}/slaves/{disk}", by::presence),
     ("sys/block/{disk}/holders/{disk}", by::presence),

@@ -233,14 +233,34 @@ static ENTRIES: &[Entry] = &[
             mount option size; ipcs -m shows System V shared memory, which is in no mount.",
     },
     Entry {
+        id: "memory-unexplained",
+        severities: [Warning, Warning],
+        readings: &[MEMINFO, ZRAM, ZMERGE, "/proc/spl/kstat/zfs/arcstats", "/proc/vmstat"],
+        thresholds: "At least 30 % of RAM is in use that is neither anonymous memory, page cache, swap cache, slab, \
+            page tables, vmalloc, per-CPU memory, kernel stacks, hugetlb pools, ZFS's cache nor compressed swap. If one \
+            of the large counts is not known, the rule reports nothing.",
+        act: "Find the driver: /proc/allocinfo on kernels with allocation profiling, the fdinfo of processes that use \
+            a GPU, or unload modules one after the other on a test machine. A balloon is set on the hypervisor.",
+    },
+    Entry {
+        id: "shared-memory-left",
+        severities: [Info, Warning],
+        readings: &["/proc/sysvipc/shm and /proc/sysvipc/msg", MEMINFO],
+        thresholds: "Segments of System V shared memory without an attachment take 2 % of RAM or more in RAM and swap, \
+            or the messages in System V queues do. Warning from 30 % of RAM on, or if memory is low. Only the IPC \
+            namespace in which Pagewise runs is read, so segments of most containers are not seen.",
+        act: "Find out whose it is (ipcs -m -i ID, ipcs -q -i ID). If no program needs it any more, remove it with \
+            ipcrm; its data is lost.",
+    },
+    Entry {
         id: "deleted-files",
         severities: [Info, Warning],
         readings: &[
             "links in /proc/PID/fd, and the sizes of the files that they refer to",
             MEMINFO,
         ],
-        thresholds: "One process keeps deleted files in tmpfs open that take 2 % of RAM or more. Warning if \
-            memory is low. Pagewise searches for such files only if shared memory is 5 % of RAM or more, and \
+        thresholds: "One process keeps deleted files in tmpfs open that take 2 % of RAM or more. Warning \
+            from 30 % of RAM on, or if memory is low. Pagewise searches for such files only if shared memory is 5 % of RAM or more, and \
             without root only in the user's own processes.",
         act: "Make the program close the deleted files: many programs reopen their files on a signal \
               (systemctl reload), and a restart closes them in any case.",
@@ -401,8 +421,10 @@ static ENTRIES: &[Entry] = &[
         id: "memory-locked",
         severities: [Info, Warning],
         readings: &[MEMINFO, "VmLck in /proc/PID/status"],
-        thresholds: "Unevictable memory is at least 25 % of RAM; warning from 50 % on.",
-        act: "Let programs lock less memory, or limit the other programs to the memory that is not locked.",
+        thresholds: "Unevictable memory is at least 25 % of RAM; warning from 50 % on. If mlock explains less than half \
+            of it: warning if the rest is 30 % of RAM or memory is low.",
+        act: "Let programs lock less memory, or limit the other programs to the memory that is not locked. Delete \
+            files in a ramfs that nobody needs, or move them to a tmpfs with a size limit.",
     },
     Entry {
         id: "swap-stuck",

@@ -111,6 +111,10 @@ const TROUBLES: &[Trouble] = &[
     row("vm.min_free_kbytes was set to 4 GiB", ZRAM, |host| set(host, "vm/min_free_kbytes", "4194304"), "watermarks-extreme", &[], Calm),
     row("vm.min_free_kbytes was set to 512", ZRAM, |host| set(host, "vm/min_free_kbytes", "512"), "watermarks-extreme", &[], Calm),
     row("2 GiB of dirty data wait for a slow disk, and programs wait for I/O", ZRAM, |host| writing(host, 2_100_000, "60.00"), "dirty-stall", &[], Calm),
+    row("a program that has ended left 9 GiB of System V shared memory", ZRAM, |host| segment_left(host, 9_400_000), "shared-memory-left", &["cache-not-cache"], Calm),
+    row("a program that has ended left 1 GiB of System V shared memory, which is 4 % of RAM", ZRAM, |host| segment_left(host, 1_000_000), "shared-memory-left", &[], Calm),
+    row("files of 9 GiB in a ramfs", ZRAM, |host| in_ramfs(host, 9_400_000), "memory-locked", &[], Calm),
+    row("a driver has leaked 10 GiB of 24 GiB, which no counter of the kernel shows", ZRAM, |host| leaked_by_a_driver(host, 10_000_000), "memory-unexplained", &[], Calm),
     row("a virtual machine locked 14 GiB", ZRAM, |host| locked(host, 14_700_000), "memory-locked", &[], Calm),
     row("a service without a memory limit swaps in pages all the time", V2_LIMIT, unlimited, "memory-pressure", &["swap-heavy-group"], Critical),
     row("two services that set up zram are enabled", ZRAM, two_makers_of_swap, "managers-fight", &[], Calm),
@@ -157,6 +161,7 @@ const TROUBLES: &[Trouble] = &[
     row("80 MiB of hugetlb pages are unused on a small machine (6.12)", "debian-trixie-6.12-x86_64-1g-thp", as_it_is, "hugetlb-unused", &["zram-unused", "thp-coverage", "khugepaged-starves", "thp-bloat-guard-off"], Calm),
     row("a third of RAM is in tmpfs, little is available and swap is off", PLAIN, |host| tmpfs(available(swap_off(host), 2_000_000), 8_000_000), "memory-low", &["cache-not-cache", "zram-unused"], Tight),
     // healthy machines
+    fine("the cache of ZFS holds 18 of 24 GiB, and gives them back when memory is short", ZRAM, |host| zfs_cache(available(host, 1_000_000), 18_000_000)),
     fine("an idle host", ZRAM, as_it_is),
     fine("an idle host without swap", PLAIN, as_it_is),
     fine("an idle host with huge pages", HUGE, as_it_is),

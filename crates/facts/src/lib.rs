@@ -25,4 +25,5 @@ pub mod room;
 pub mod settings;
 pub mod swap_choice;
 pub mod tiers;
+pub mod unexplained;
 pub mod zones;

@@ -14,7 +14,7 @@ use crate::{ratio, tiers};
 pub struct Headroom {
     /// Size of RAM (`MemTotal`); not 0.
     pub total: Bytes,
-    /// Available memory (`MemAvailable`).
+    /// Available memory: `MemAvailable`, and what ZFS's cache gives back.
     pub available: Bytes,
     /// How much RAM swapping out could still free; `None` if it could not be determined.
     pub swap: Option<Bytes>,
@@ -27,10 +27,18 @@ pub struct Headroom {
 pub fn room(host: &Snapshot) -> Option<Headroom> {
     Some(Headroom {
         total: host.memory.total.get().filter(|&total| total > Bytes::new(0))?,
-        available: host.memory.available.get()?,
+        available: available(host)?,
         swap: swap_room(host),
         swap_filled: swap_filled(host),
     })
+}
+
+/// Memory that programs can get without swapping: `MemAvailable`, and what ZFS's cache gives back
+/// when memory is short, which the kernel does not count.
+pub fn available(host: &Snapshot) -> Option<Bytes> {
+    let of_zfs = host.memory.zfs_cache.reclaimable().unwrap_or_default();
+    let total = host.memory.total.get()?;
+    Some(host.memory.available.get()?.saturating_add(of_zfs).min(total))
 }
 
 impl Headroom {

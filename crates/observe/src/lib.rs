@@ -48,6 +48,7 @@ mod record;
 mod sizes;
 mod snapshot;
 mod swap;
+mod sysv;
 mod tape;
 #[cfg(test)]
 mod testing;
@@ -57,6 +58,7 @@ mod thread_profile;
 mod uptime;
 mod users;
 mod virt;
+mod zfs;
 mod zmerge;
 mod zone;
 mod zram;

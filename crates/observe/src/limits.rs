@@ -103,6 +103,15 @@ pagewise_hostfs::limit_table! {
     DELETED_FILES = 100,
         "deleted files in memory that are still open", "/proc/PID/fd",
         "the largest";
+    SHARED_SEGMENTS = 65_536,
+        "segments of System V shared memory", "/proc/sysvipc/shm",
+        "the first; a problem says how many there are";
+    MESSAGE_QUEUES = 65_536,
+        "System V message queues", "/proc/sysvipc/msg",
+        "the first; a problem says how many there are";
+    KEPT_SEGMENTS = 100,
+        "segments, and message queues, that are kept", "/proc/sysvipc",
+        "the largest; the others are counted";
     SWAPPED_PROCESSES = 128,
         "processes whose amount of memory in swap is read twice, to compute its growth", "/proc/PID/status",
         "those with the most memory in RAM";

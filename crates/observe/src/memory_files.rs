@@ -26,6 +26,7 @@ use rustix::io::Errno;
 
 use crate::limits::{DELETED_FILES, MEMORY_MOUNTS, OPEN_FILE_LINKS};
 use crate::mounts::{Mount, Mounts};
+use crate::sysv;
 use pagewise_hostfs::text::{Line, Text, number};
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, Refusal, absolute};
 
@@ -51,6 +52,9 @@ pub(crate) fn read(
         ..MemoryFiles::default()
     };
     files.mounts.sort_by_key(|mount| Reverse(mount.used.get()));
+    let ramfs = mounts.of_ramfs().take(MEMORY_MOUNTS);
+    files.ramfs = ramfs.map(|mount| Name::from(absolute(&mount.point).as_str())).collect();
+    sysv::read(host, &mut files);
     if is_worth_it(memory) {
         let devices = all.iter().filter_map(|mount| device(&mount.device)).collect();
         search(host, devices, processes, &mut files);

@@ -119,6 +119,13 @@ impl Mounts {
         self.all.iter().filter(in_memory).filter(move |mount| known.insert(mount.device.as_str()))
     }
 
+    /// Mounts of ramfs, in the order of mounting; of several mounts of the same one only the first.
+    pub(crate) fn of_ramfs(&self) -> impl Iterator<Item = &Mount> {
+        let mut known = HashSet::new();
+        let of_ramfs = self.all.iter().filter(|mount| mount.file_system == "ramfs");
+        of_ramfs.filter(move |mount| known.insert(mount.device.as_str()))
+    }
+
     /// Mount points of file systems whose server or daemon may not answer, so that resolving a path
     /// through them could block. The root is not included: without it nothing works.
     pub(crate) fn remote_points(&self) -> HashSet<&str> {

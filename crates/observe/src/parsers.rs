@@ -10,8 +10,8 @@ use pagewise_model::{Counters, HostSummary, Snapshot};
 
 use crate::{
     capability, cgroup, counters, damon, generations, host, hugetlb, installation, kernel_log,
-    knob, ksm, memory, memory_files, mglru, mounts, process, psi, swap, thp, uptime, users, zmerge,
-    zone, zram, zsmalloc, zswap,
+    knob, ksm, memory, memory_files, mglru, mounts, process, psi, swap, thp, uptime, users, zfs,
+    zmerge, zone, zram, zsmalloc, zswap,
 };
 
 /// Expands to the paths of several files in one folder.
@@ -22,6 +22,7 @@ macro_rules! below {
 /// All parsers of kernel text, for the fuzzer and its tests.
 pub static PARSERS: &[Parser] = &[
     files("memory", &["proc/meminfo"], |host| keep(memory::read(host))),
+    files("zfs", &["proc/spl/kstat/zfs/arcstats"], |host| keep(zfs::read(host))),
     files("counters", &["proc/vmstat"], |host| {
         keep(counters::read(host, "proc/vmstat"));
     }),
@@ -35,7 +36,15 @@ pub static PARSERS: &[Parser] = &[
     files("mounts", &["proc/self/mountinfo"], |host| keep(mounts::read(host))),
     files(
         "memory-files",
-        &["proc/meminfo", "proc/self/mountinfo", "statfs/0:24", "proc/1/status", "proc/1/fd"],
+        &[
+            "proc/meminfo",
+            "proc/self/mountinfo",
+            "statfs/0:24",
+            "proc/1/status",
+            "proc/1/fd",
+            "proc/sysvipc/shm",
+            "proc/sysvipc/msg",
+        ],
         |host| {
             let processes = process::read(host, Duration::ZERO, usize::MAX).list;
             keep(memory_files::read(host, &mounts::read(host), &memory::read(host), &processes));

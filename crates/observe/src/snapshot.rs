@@ -3,14 +3,14 @@
 
 use std::time::Duration;
 
-use pagewise_model::{Driver, Processes, Snapshot, Taken};
+use pagewise_model::{Driver, Memory, Processes, Snapshot, Taken};
 
 use crate::kconfig::{self, CHAIN_SIZE};
 use crate::mounts::Mounts;
 use crate::{
     capability, cgroup, counters, damon, host, hugetlb, kernel_log, knob, ksm, memory,
-    memory_files, mglru, mounts, process, psi, swap, thp, thread_cpu, uptime, zmerge, zone, zram,
-    zswap,
+    memory_files, mglru, mounts, process, psi, swap, thp, thread_cpu, uptime, zfs, zmerge, zone,
+    zram, zswap,
 };
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 
@@ -146,7 +146,7 @@ fn finish(host: &HostRoot, mut snapshot: Snapshot) -> Snapshot {
 /// Reads only the values that [`Scope::glance`] asks for, which are part of every scope.
 pub(crate) fn glance(host: &HostRoot, mounts: &Mounts) -> Snapshot {
     let taken = Taken { kernel: host.name_at("proc/sys/kernel/osrelease"), ..read_taken(host) };
-    let memory = memory::read(host);
+    let memory = read_memory(host);
     let vmstat = counters::read(host, VMSTAT);
     let tiers = swap::read(host, mounts);
     Snapshot {
@@ -168,6 +168,11 @@ pub(crate) fn glance(host: &HostRoot, mounts: &Mounts) -> Snapshot {
         tiers,
         ..Snapshot::default()
     }
+}
+
+/// The memory of the host, with ZFS's cache, which meminfo does not count.
+pub(crate) fn read_memory(host: &HostRoot) -> Memory {
+    Memory { zfs_cache: zfs::read(host), ..memory::read(host) }
 }
 
 /// The time of this reading, and the boot: an interval needs both of its start. The time since

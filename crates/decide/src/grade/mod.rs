@@ -6,3 +6,4 @@ pub(crate) mod growth;
 pub(crate) mod headroom;
 pub(crate) mod pressure;
 pub(crate) mod spared;
+pub(crate) mod stranded;

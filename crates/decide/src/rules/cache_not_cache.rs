@@ -4,7 +4,8 @@
 use pagewise_facts::memory_files::{self, Holder};
 use pagewise_facts::tiers;
 use pagewise_model::{
-    Bytes, DeletedKind, Evidence, Finding, Interval, Level, Severity, Snapshot, TmpfsMount,
+    Bytes, DeletedKind, Evidence, Finding, Interval, Level, Severity, SharedSegment, Snapshot,
+    TmpfsMount,
 };
 
 use crate::Rule;
@@ -57,7 +58,9 @@ fn finding(host: &Snapshot) -> Option<Finding> {
         id: RULE.id,
         severity: if stuck && is_low { Severity::Warning } else { Severity::Info },
         title: format!("{shmem} of the {cache} in buff/cache cannot be dropped"),
-        what: describe(host, shmem, cache, stuck) + &name_holder(shmem, &held),
+        what: describe(host, shmem, cache, stuck)
+            + &name_holder(shmem, &held)
+            + &name_rest(host, shmem),
         why:
             "Shared memory and files in tmpfs are part of the page cache, but no disk has a copy of them, so \
               the kernel can swap them out but not drop them. The command `free` counts them under buff/cache \
@@ -90,9 +93,33 @@ fn name_holder(shmem: Bytes, held: &ShmemHolder<'_>) -> String {
             holder.bytes
         )
     });
-    let all: Vec<String> = mounts.chain(holders).collect();
+    let segments = held.segments.iter().filter_map(|segment| {
+        let (id, held) = (segment.id, segment.held()?);
+        Some(format!("the System V shared memory with id {id} holds {held}"))
+    });
+    let all: Vec<String> = mounts.chain(holders).chain(segments).collect();
     let all = all.join(", ");
     if all.is_empty() { all } else { format!(" Of the {shmem} of Shmem, {all}.") }
+}
+
+/// A sentence about the part of shmem that nothing explains which was read, if that is most of it.
+/// Empty if a tmpfs does not say what it holds, because that could be the rest.
+fn name_rest(host: &Snapshot, shmem: Bytes) -> String {
+    let files = &host.memory_files;
+    let mounts: Option<Bytes> = files.mounts.iter().map(|mount| mount.used.get()).sum();
+    let Some(mounts) = mounts.filter(|_| !files.mounts.is_empty()) else { return String::new() };
+    let holders = memory_files::holders(files, |kind| kind != DeletedKind::Tmpfs);
+    let open: Bytes = holders.iter().map(|holder| holder.bytes).sum();
+    let segments: Bytes = files.segments.iter().filter_map(SharedSegment::held).sum();
+    let rest = shmem.saturating_sub([mounts, open, segments].into_iter().sum());
+    if rest.get() <= shmem.get() / 2 {
+        return String::new();
+    }
+    let segments = if files.segments.is_empty() { "System V shared memory, " } else { "" };
+    format!(
+        " {rest} of Shmem are in no tmpfs and no open file that was found: they may be {segments}memory that processes \
+         share after a fork, or files of a container."
+    )
 }
 
 fn proof(held: &ShmemHolder<'_>) -> Vec<Evidence> {
@@ -101,7 +128,11 @@ fn proof(held: &ShmemHolder<'_>) -> Vec<Evidence> {
         .iter()
         .fold(EvidenceList::new(), |proof, mount| proof.named("used (statfs)", &mount.used));
     let files = held.holders.iter().filter_map(|holder| holder.files.first());
-    files.fold(mounts, |proof, file| proof.named("open file of", &file.bytes)).into_evidence()
+    let proof = files.fold(mounts, |proof, file| proof.named("open file of", &file.bytes));
+    let named = |proof: EvidenceList, segment: &&SharedSegment| {
+        proof.named(&format!("segment {} in RAM", segment.id), &segment.resident)
+    };
+    held.segments.iter().fold(proof, named).into_evidence()
 }
 
 fn next(host: &Snapshot, held: &ShmemHolder<'_>) -> Vec<String> {
@@ -116,7 +147,14 @@ fn next(host: &Snapshot, held: &ShmemHolder<'_>) -> Vec<String> {
          '  # deleted files that are still open"
             .to_owned()
     });
-    fullest.into_iter().chain(general).chain(search).collect()
+    let is_rest = host.memory.shmem.get().is_some_and(|shmem| !name_rest(host, shmem).is_empty());
+    let mut commands: Vec<String> = fullest.into_iter().chain(general).chain(search).collect();
+    // what is named first is the likeliest
+    let at = commands.iter().position(|command| command.starts_with("ipcs"));
+    if let Some(at) = at.filter(|_| is_rest) {
+        commands[..=at].rotate_right(1);
+    }
+    commands
 }
 
 fn describe(host: &Snapshot, shmem: Bytes, cache: Bytes, stuck: bool) -> String {
@@ -136,6 +174,7 @@ fn describe(host: &Snapshot, shmem: Bytes, cache: Bytes, stuck: bool) -> String 
 struct ShmemHolder<'a> {
     mounts: Vec<&'a TmpfsMount>,
     holders: Vec<Holder<'a>>,
+    segments: Vec<&'a SharedSegment>,
 }
 
 /// Finds the mounts that hold most of shmem, and the processes with files that never had a path
@@ -152,6 +191,12 @@ fn find_holder(host: &Snapshot) -> ShmemHolder<'_> {
     ShmemHolder {
         mounts: mounts.take(NAMED).collect(),
         holders: holders.filter(|holder| is_part(holder.bytes)).take(NAMED).collect(),
+        segments: files
+            .segments
+            .iter()
+            .filter(|segment| segment.held().is_some_and(is_part))
+            .take(NAMED)
+            .collect(),
     }
 }
 

@@ -4,10 +4,10 @@
 //! Files that never had a path (memfd) do not count: programs use them for shared memory.
 
 use pagewise_facts::memory_files::{self, Holder};
-use pagewise_model::{DeletedKind, Finding, Interval, Level, Severity, Snapshot};
+use pagewise_model::{DeletedKind, Finding, Interval, Snapshot};
 
 use crate::Rule;
-use crate::grade::headroom;
+use crate::grade::stranded;
 use crate::proof::EvidenceList;
 use crate::text::{count_of, process};
 
@@ -38,10 +38,9 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     }
     let pid = holder.pid;
     let name = process(holder.process.as_str(), pid);
-    let is_low = headroom::level_of_host(host) > Some(Level::Calm);
     Some(Finding {
         id: RULE.id,
-        severity: if is_low { Severity::Warning } else { Severity::Info },
+        severity: stranded::severity(host, holder.bytes),
         title: format!("{name} keeps {} of deleted files open", holder.bytes),
         what: describe(&holder, &name, share.get()),
         why: "A deleted file in a tmpfs takes memory until the last process closes it, and the kernel can swap \
@@ -84,7 +83,7 @@ fn has(others: u64) -> String {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use pagewise_model::{Bytes, DeletedFile, Name};
+    use pagewise_model::{Bytes, DeletedFile, Name, Severity};
 
     use super::*;
     use crate::testing::{assert_silent, calm, file, gib, line, mib, only, proof_of, with};
@@ -133,6 +132,12 @@ pub(super) mod tests {
         interval.end.memory.available = line("/proc/meminfo", 3, mib(300));
         interval.end.memory.swap_free = line("/proc/meminfo", 16, Bytes::new(0));
         assert_eq!(only(&RULE, &interval).severity, Severity::Warning);
+    }
+
+    #[test]
+    fn a_third_of_ram_is_a_warning() {
+        let much = keeping(vec![open(DeletedKind::Tmpfs, 812, 7, gib(6), 0)]);
+        assert_eq!(only(&RULE, &much).severity, Severity::Warning);
     }
 
     #[test]

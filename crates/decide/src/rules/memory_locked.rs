@@ -7,8 +7,9 @@
 use pagewise_model::{Bytes, Evidence, Finding, Interval, Process, Severity, Snapshot};
 
 use crate::Rule;
+use crate::grade::stranded;
 use crate::proof::EvidenceList;
-use crate::text::short;
+use crate::text::{quoted, short};
 
 pub(super) const RULE: Rule = Rule {
     id: "memory-locked",
@@ -19,6 +20,8 @@ pub(super) const RULE: Rule = Rule {
 const WORTH_PERCENT: f64 = 25.0;
 /// Locked memory above this share of RAM is reported; all other programs have to share the rest.
 const MUCH_PERCENT: f64 = 50.0;
+/// Maximum number of mounts of ramfs that are named.
+const NAMED: usize = 3;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
     finding(&interval.end).into_iter().collect()
@@ -30,6 +33,10 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     let percent = held.percent_of(total)?.get();
     if percent < WORTH_PERCENT {
         return None;
+    }
+    let unlocked = held.saturating_sub(host.memory.mlocked.get()?);
+    if unlocked.get() > held.get() / 2 {
+        return Some(not_by_mlock(host, held, total, unlocked));
     }
     let owner = largest(host);
     let named = owner.map_or_else(String::new, |(process, bytes)| {
@@ -50,6 +57,43 @@ fn finding(host: &Snapshot) -> Option<Finding> {
             "ipcs -m; grep ramfs /proc/self/mounts".to_owned(),
         ],
     })
+}
+
+/// The finding about unevictable memory that mlock does not explain.
+fn not_by_mlock(host: &Snapshot, held: Bytes, total: Bytes, unlocked: Bytes) -> Finding {
+    let percent = held.percent_of(total).map_or(0.0, pagewise_model::Percent::get);
+    let mounts: Vec<&str> =
+        host.memory_files.ramfs.iter().take(NAMED).map(pagewise_model::Name::as_str).collect();
+    let mounted = match mounts.as_slice() {
+        [] => String::new(),
+        [one] => format!(" A ramfs is mounted at {one}; the kernel does not count what is in it."),
+        more => format!(
+            " ramfs is mounted at {}; the kernel does not count what is in it.",
+            more.join(", ")
+        ),
+    };
+    let size = |point: &&str| format!("sudo du -x -s -h {}", quoted(point));
+    Finding {
+        id: RULE.id,
+        severity: stranded::severity(host, unlocked),
+        title: format!("{percent:.0} % of RAM cannot be reclaimed, and mlock is not the reason"),
+        what: format!(
+            "{} of RAM are unevictable, and mlock explains only {} of it: the rest are files in a ramfs, shared memory \
+             locked with SHM_LOCK, or secret memory.{mounted}",
+            held.part_of(total),
+            held.saturating_sub(unlocked)
+        ),
+        why: "A file in a ramfs stays in RAM until it is deleted: a ramfs has no size limit, and the kernel can \
+              neither drop nor swap its files, although they count as page cache. Locked shared memory stays until \
+              it is unlocked or removed. No process in ps or top shows either as its own."
+            .to_owned(),
+        evidence: proof(host, None),
+        next: mounts
+            .iter()
+            .map(size)
+            .chain(["grep ramfs /proc/[0-9]*/mounts | sort -u -k2,2 | head; ipcs -m".to_owned()])
+            .collect(),
+    }
 }
 
 fn largest(host: &Snapshot) -> Option<(&Process, Bytes)> {
@@ -101,6 +145,31 @@ pub(super) mod tests {
         let mut interval = firing();
         interval.end.processes.list[0].locked = line("/proc/4121/status", 19, Bytes::new(0));
         assert_eq!(only(&RULE, &interval).what, "5.0 of 16.0 GiB of RAM are unevictable.");
+    }
+
+    /// A ramfs with 5 GiB of files.
+    pub(crate) fn firing_ramfs() -> Interval {
+        let mut interval = firing();
+        interval.end.memory.mlocked = line("/proc/meminfo", 13, Bytes::new(0));
+        interval.end.memory_files.ramfs = vec!["/srv/scratch".into()];
+        interval
+    }
+
+    #[test]
+    fn a_ramfs_is_named_where_mlock_is_not_the_reason() {
+        let finding = only(&RULE, &firing_ramfs());
+        assert_eq!(finding.title, "31 % of RAM cannot be reclaimed, and mlock is not the reason");
+        assert_eq!(finding.severity, Severity::Warning);
+        assert_eq!(
+            finding.what,
+            "5.0 of 16.0 GiB of RAM are unevictable, and mlock explains only 0 B of it: the rest are files in a \
+             ramfs, shared memory locked with SHM_LOCK, or secret memory. A ramfs is mounted at /srv/scratch; the \
+             kernel does not count what is in it."
+        );
+        assert_eq!(finding.next[0], "sudo du -x -s -h /srv/scratch");
+        let mut without = firing_ramfs();
+        without.end.memory_files.ramfs.clear();
+        assert!(only(&RULE, &without).what.ends_with("or secret memory."));
     }
 
     #[test]

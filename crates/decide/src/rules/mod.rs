@@ -19,6 +19,7 @@ mod memory_grows;
 mod memory_locked;
 mod memory_low;
 mod memory_pressure;
+mod memory_unexplained;
 mod mglru_off;
 mod min_ttl_set;
 mod oom_kills;
@@ -26,6 +27,7 @@ mod protection_limited;
 mod protection_starves;
 mod setting_unread;
 mod settings_differ;
+mod shared_memory_left;
 mod swap_avoids_anon;
 mod swap_full;
 mod swap_heavy_group;
@@ -54,6 +56,7 @@ pub(crate) static ALL: &[Rule] = &[
     commit_limit::RULE,
     swap_full::RULE,
     kernel_memory::RULE,
+    memory_unexplained::RULE,
     swap_heavy_group::RULE,
     protection_limited::RULE,
     dirty_stall::RULE,
@@ -74,6 +77,7 @@ pub(crate) static ALL: &[Rule] = &[
     khugepaged_starves::RULE,
     thp_bloat_guard_off::RULE,
     cache_not_cache::RULE,
+    shared_memory_left::RULE,
     deleted_files::RULE,
     hugetlb_unused::RULE,
     fragmentation::RULE,
@@ -132,6 +136,8 @@ pub(crate) static FIRING: &[Firing] = &[
     ("khugepaged-starves", khugepaged_starves::tests::firing),
     ("thp-bloat-guard-off", thp_bloat_guard_off::tests::firing),
     ("cache-not-cache", cache_not_cache::tests::firing),
+    ("shared-memory-left", shared_memory_left::tests::firing),
+    ("shared-memory-left", shared_memory_left::tests::firing_queue),
     ("deleted-files", deleted_files::tests::firing),
     ("hugetlb-unused", hugetlb_unused::tests::firing),
     ("fragmentation", fragmentation::tests::firing),
@@ -142,6 +148,8 @@ pub(crate) static FIRING: &[Firing] = &[
     ("kernel-memory", kernel_memory::tests::firing_growing),
     ("ksm-loss", ksm_loss::tests::firing),
     ("memory-locked", memory_locked::tests::firing),
+    ("memory-locked", memory_locked::tests::firing_ramfs),
+    ("memory-unexplained", memory_unexplained::tests::firing),
     ("min-ttl-set", min_ttl_set::tests::firing),
     ("swap-heavy-group", swap_heavy_group::tests::firing),
     ("protection-limited", protection_limited::tests::firing),

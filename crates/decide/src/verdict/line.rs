@@ -117,7 +117,7 @@ fn worst_of_host(host: &Snapshot, worst: &Signal<'_>, signals: &[Signal<'_>]) ->
              that rate.",
             growth.grower.name(),
             rate(growth.per_second),
-            available().trim_end_matches(" are available"),
+            available_size(host).unwrap_or_else(|| "an unknown amount".to_owned()),
             roughly(growth.lasts_seconds)
         ),
         Cause::CommitLimit { committed, limit } => format!(
@@ -177,10 +177,23 @@ fn counted_processes(number: u64) -> String {
 
 /// A clause about available memory: `6.7 of 464.0 MiB are available`.
 fn available(host: &Snapshot) -> String {
-    match host.memory.available.get().zip(host.memory.total.get()) {
-        Some((available, total)) => format!("{} are available", available.part_of(total)),
+    match available_size(host) {
+        Some(size) => {
+            let of_zfs = host.memory.zfs_cache.reclaimable().filter(|size| size.get() > 0);
+            let and = of_zfs.map_or_else(String::new, |size| {
+                format!(
+                    " without the {size} that ZFS gives back from its cache when memory is short"
+                )
+            });
+            format!("{size} are available{and}")
+        }
         None => "the amount of available memory is unknown".to_owned(),
     }
+}
+
+/// `MemAvailable` as a part of RAM.
+fn available_size(host: &Snapshot) -> Option<String> {
+    Some(host.memory.available.get()?.part_of(host.memory.total.get()?))
 }
 
 /// A clause about free swap.

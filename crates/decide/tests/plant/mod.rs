@@ -309,6 +309,45 @@ pub(crate) fn tmpfs(host: Scene, kib: u64) -> Scene {
     meminfo(host, "Cached", kib + kib / 3)
 }
 
+/// A System V segment of `kib` KiB to which no process is attached.
+pub(crate) fn segment_left(host: Scene, kib: u64) -> Scene {
+    let bytes = kib * 1024;
+    let text = format!(
+        "key shmid perms size cpid lpid nattch uid gid cuid cgid atime dtime ctime rss swap\n\
+         0 4 600 {bytes} 97 97 0 26 26 26 26 0 0 0 {bytes} 0\n"
+    );
+    let host = meminfo(host, "Shmem", kib + 40_000);
+    meminfo(host, "Cached", kib * 2).file("proc/sysvipc/shm", text)
+}
+
+/// Files of `kib` KiB in a ramfs.
+pub(crate) fn in_ramfs(host: Scene, kib: u64) -> Scene {
+    let mounts = host.text("end", "proc/self/mountinfo").unwrap_or_default().to_owned();
+    let line = "990 1 0:190 / /srv/scratch rw - ramfs ramfs rw\n";
+    meminfo(meminfo(host, "Unevictable", kib), "Mlocked", 0)
+        .file("proc/self/mountinfo", mounts + line)
+}
+
+/// A driver leaked `kib` KiB: they are in use, and no counter has them.
+pub(crate) fn leaked_by_a_driver(host: Scene, kib: u64) -> Scene {
+    let free = |text: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix("MemFree:"));
+        line.and_then(|size| size.trim().strip_suffix(" kB")?.parse::<u64>().ok())
+    };
+    let before = host.text("end", "proc/meminfo").and_then(free).expect("free memory");
+    meminfo(host, "MemFree", before - kib)
+}
+
+/// ZFS's cache holds `kib` KiB, of which it keeps 1 GiB in any case; they are neither free nor
+/// available.
+pub(crate) fn zfs_cache(host: Scene, kib: u64) -> Scene {
+    let text = format!(
+        "13 1 0x01 147 39984 5303291826 11405279345683\nname type data\nc_min 4 1073741824\nc_max 4 {0}\nsize 4 {0}\n",
+        kib * 1024
+    );
+    leaked_by_a_driver(host, kib).file("proc/spl/kstat/zfs/arcstats", text)
+}
+
 /// Sets a sysctl, given by its path below `/proc/sys`.
 pub(crate) fn set(host: Scene, path: &str, value: &str) -> Scene {
     host.file(&format!("proc/sys/{path}"), format!("{value}\n"))

@@ -93,3 +93,36 @@ fn a_little_shmem_is_silent() {
     });
     assert_silent(&RULE, &tiny);
 }
+
+fn tmpfs(used: Bytes) -> TmpfsMount {
+    TmpfsMount { point: Name::from("/run"), used: file("/run", used), ..TmpfsMount::default() }
+}
+
+#[test]
+fn shmem_that_nothing_explains_may_be_system_v_shared_memory() {
+    let mut interval = firing();
+    interval.end.memory_files.mounts = vec![tmpfs(mib(100))];
+    let finding = only(&RULE, &interval);
+    let rest = " 2.9 GiB of Shmem are in no tmpfs and no open file that was found: they may be System V shared \
+                memory, memory that processes share after a fork, or files of a container.";
+    assert!(finding.what.ends_with(rest), "{}", finding.what);
+    assert_eq!(finding.next[0], "ipcs --shmems --human");
+
+    let at = "/proc/sysvipc/shm";
+    let segment = SharedSegment {
+        id: 7,
+        resident: line(at, 2, gib(2)),
+        swapped: line(at, 2, mib(0)),
+        attached: line(at, 2, 3),
+        ..SharedSegment::default()
+    };
+    interval.end.memory_files.segments = vec![segment];
+    let finding = only(&RULE, &interval);
+    let held = " Of the 3.0 GiB of Shmem, the System V shared memory with id 7 holds 2.0 GiB.";
+    assert!(finding.what.ends_with(held), "{}", finding.what);
+    assert!(proof_of(&finding).contains("/proc/sysvipc/shm:2 = segment 7 in RAM 2.0 GiB"));
+
+    interval.end.memory_files.segments.clear();
+    interval.end.memory_files.mounts[0].used = pagewise_model::Reading::not_read();
+    assert!(!only(&RULE, &interval).what.contains("no tmpfs"));
+}

@@ -31,6 +31,7 @@ fn check(finding: &Finding) {
         "systemctl daemon-reload",
         "sudo ln -s",
         "sudo mv",
+        "ipcrm",
     ];
     for command in &finding.next {
         let marked = command.contains("# writes");

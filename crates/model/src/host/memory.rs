@@ -46,12 +46,32 @@ pub struct Memory {
     pub shmem_huge_pages: Reading<Bytes>,
     pub file_huge_pages: Reading<Bytes>,
     pub hugetlb: Reading<Bytes>,
+    /// The cache of ZFS, which no line of `/proc/meminfo` counts.
+    pub zfs_cache: ZfsCache,
     /// Lines of `/proc/meminfo` that have no field above, by the kernel's name: newer kernels add
     /// some.
     pub other: BTreeMap<Name, Reading<Bytes>>,
     /// Lines of `/proc/meminfo` without a unit, by the kernel's name: counts such as
     /// `HugePages_Total`.
     pub counts: BTreeMap<Name, Reading<u64>>,
+}
+
+/// The cache of ZFS (ARC), from `/proc/spl/kstat/zfs/arcstats`; absent if ZFS is not in use.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+pub struct ZfsCache {
+    /// Size of the cache.
+    pub size: Reading<Bytes>,
+    /// The size down to which ZFS gives memory back (`c_min`).
+    pub min: Reading<Bytes>,
+    /// The size up to which the cache grows (`c_max`).
+    pub max: Reading<Bytes>,
+}
+
+impl ZfsCache {
+    /// What ZFS gives back when memory is short; `MemAvailable` does not include it.
+    pub fn reclaimable(&self) -> Option<Bytes> {
+        Some(self.size.get()?.saturating_sub(self.min.get()?))
+    }
 }
 
 /// Counters from a file of `name value` lines (`/proc/vmstat`, `memory.stat`), or from a folder

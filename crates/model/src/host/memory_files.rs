@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Files that exist only in memory: the contents of each tmpfs, and deleted files that are still
-//! open.
+//! Files that exist only in memory: the contents of each tmpfs, deleted files that are still open,
+//! and System V shared memory and message queues.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,6 +19,18 @@ pub struct MemoryFiles {
     /// Deleted files of 1 MiB or more that processes keep open, the largest first. The search is
     /// made only if shmem is at least 5 % of RAM.
     pub deleted: Vec<DeletedFile>,
+    /// Folders where a ramfs is mounted. The kernel counts neither the files in a ramfs nor their
+    /// size, and can neither drop nor swap them.
+    pub ramfs: Vec<Name>,
+    /// Segments of System V shared memory, the largest first; those of other IPC namespaces
+    /// (containers) are not listed.
+    pub segments: Vec<SharedSegment>,
+    /// Number of segments that were left out because there were more than Pagewise keeps.
+    pub segments_left_out: u64,
+    /// System V message queues, the fullest first.
+    pub queues: Vec<MessageQueue>,
+    /// Number of queues that were left out because there were more than Pagewise keeps.
+    pub queues_left_out: u64,
     /// How many processes were searched for deleted files.
     pub processes_searched: u64,
     /// How many processes were not searched for them because they belong to other users.
@@ -66,4 +78,49 @@ pub enum DeletedKind {
     Memfd,
     /// By a driver, for memory of its own.
     Object,
+}
+
+/// A segment of System V shared memory. It exists until it is removed, even if no process is
+/// attached to it.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+pub struct SharedSegment {
+    /// The id of the segment, which `ipcs` and `ipcrm` call shmid.
+    pub id: u64,
+    /// Size of the segment, touched or not.
+    pub size: Reading<Bytes>,
+    /// How much of it is in RAM.
+    pub resident: Reading<Bytes>,
+    /// How much of it is in swap.
+    pub swapped: Reading<Bytes>,
+    /// Number of attachments by processes.
+    pub attached: Reading<u64>,
+    /// User id of the segment's owner.
+    pub uid: Reading<u32>,
+    /// Id of the process that created it, which may have ended.
+    pub creator: u32,
+    /// When a process last detached from it, in seconds since 1970, UTC.
+    pub detached_at: Reading<u64>,
+}
+
+impl SharedSegment {
+    /// What the segment takes of RAM and swap; `None` if the kernel does not print it.
+    pub fn held(&self) -> Option<Bytes> {
+        Some(self.resident.get()?.saturating_add(self.swapped.get()?))
+    }
+}
+
+/// A System V message queue. Its messages are kernel memory until they are received or the queue is
+/// removed.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+pub struct MessageQueue {
+    /// The id of the queue, which `ipcs` and `ipcrm` call msqid.
+    pub id: u64,
+    /// Size of the messages in the queue.
+    pub bytes: Reading<Bytes>,
+    /// Number of messages in the queue.
+    pub messages: Reading<u64>,
+    /// User id of the queue's owner.
+    pub uid: Reading<u32>,
+    /// When a message was last received from it, in seconds since 1970, UTC.
+    pub received_at: Reading<u64>,
 }

@@ -51,8 +51,10 @@ pub use installation::{Installation, SwapFolder};
 pub use interval::{Change, Interval};
 pub use ksm::Ksm;
 pub use live::{LiveChoice, LiveDetail, LiveGroup, LiveProcess, LiveSample, LiveSubject};
-pub use memory::{Counters, Memory};
-pub use memory_files::{DeletedFile, DeletedKind, MemoryFiles, TmpfsMount};
+pub use memory::{Counters, Memory, ZfsCache};
+pub use memory_files::{
+    DeletedFile, DeletedKind, MemoryFiles, MessageQueue, SharedSegment, TmpfsMount,
+};
 pub use mglru::Mglru;
 pub use oom::{
     AllocationFailure, KernelLog, LogText, OomBlocks, OomConstraint, OomExplanation, OomFact,

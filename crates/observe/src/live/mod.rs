@@ -14,9 +14,9 @@ use pagewise_model::{
 
 use crate::mounts::{self, Mounts};
 use crate::process::{self, LiveProcesses};
-use crate::snapshot::{VMSTAT, glance, read_taken};
+use crate::snapshot::{VMSTAT, glance, read_memory, read_taken};
 use crate::thread_cpu::ThreadCpu;
-use crate::{cgroup, counters, kernel_log, memory, psi, swap, zmerge, zone, zram, zswap};
+use crate::{cgroup, counters, kernel_log, psi, swap, zmerge, zone, zram, zswap};
 use groups::LiveGroups;
 
 /// Interval between readings of everything, in seconds.
@@ -94,7 +94,7 @@ impl LiveReader {
             mglru: full.mglru.clone(),
             ..Snapshot::default()
         };
-        snapshot.memory = memory::read(host);
+        snapshot.memory = read_memory(host);
         snapshot.vmstat = counters::read(host, VMSTAT);
         snapshot.psi = psi::read(host);
         snapshot.zones = zone::read_zones(host);

@@ -2,7 +2,7 @@
 //! How memory is used: a bar, and the meaning of each part.
 //!
 //! The parts are sums of lines of `/proc/meminfo` and need not add up: the remainder is shown as
-//! "the rest" (drivers, firmware, pages in transit). Page cache is shown without shmem, which the
+//! "the rest" (drivers, firmware, and what else the kernel does not count). Page cache is shown without shmem, which the
 //! kernel's "Cached" includes although it can only be swapped. Most kernels have no line for
 //! compressed memory; its size is read from the devices of zram and zmerge and from zswap.
 
@@ -65,6 +65,8 @@ fn legend(page: &mut Page, parts: &[MemoryPart], total: Bytes) {
 fn totals(page: &mut Page, memory: &Memory) {
     let mut items = Vec::new();
     items.extend(memory.available.get().map(|size| format!("{size} available without swapping")));
+    let of_zfs = memory.zfs_cache.reclaimable().filter(|size| size.get() > 0);
+    items.extend(of_zfs.map(|size| format!("{size} more from ZFS's cache")));
     items.extend(
         memory.mlocked.get().filter(|size| size.get() > 0).map(|size| format!("{size} locked")),
     );
@@ -127,14 +129,27 @@ pub(super) fn parts(snapshot: &Snapshot, total: Bytes) -> Vec<MemoryPart> {
             memory.hugetlb.get(),
             "hugetlb pools: kept apart, used or not",
         ),
+        part(
+            "ZFS",
+            "≈",
+            Role::File,
+            memory.zfs_cache.size.get(),
+            "cache of ZFS (ARC): mostly given back when memory is short",
+        ),
     ];
     let shown = |part: &MemoryPart| part.bytes.get() > 0;
     let mut parts: Vec<MemoryPart> = known.into_iter().flatten().filter(shown).collect();
     if let (Some(free), Some(_)) = (memory.free.get(), memory.anon_pages.get()) {
         let sum: Bytes = parts.iter().map(|part| part.bytes).sum();
         let rest = total.saturating_sub(sum.saturating_add(free));
-        let rest =
-            part("the rest", "~", Role::Quiet, Some(rest), "drivers, firmware, pages on their way");
+        // pages of it that programs have mapped are a part of `anon`, too
+        let cache = memory.swap_cached.get().map(|cached| cached.min(rest));
+        let is_much = |cached: &Bytes| cached.percent_of(total).is_some_and(|it| it.get() >= 1.0);
+        let cache = cache.filter(is_much);
+        let meaning = "in RAM and in swap: on their way out or in, or kept in both";
+        parts.extend(part("swap cache", "▚", Role::Anon, cache, meaning));
+        let rest = rest.saturating_sub(cache.unwrap_or_default());
+        let rest = part("the rest", "~", Role::Quiet, Some(rest), "drivers, firmware and others");
         parts.extend(rest.filter(shown));
     }
     parts.extend(part("free", "░", Role::Quiet, memory.free.get(), "not used for anything"));
@@ -158,11 +173,24 @@ fn file(memory: &Memory) -> Option<Bytes> {
 }
 
 fn file_meaning(memory: &Memory) -> String {
-    let meaning = "page cache and code: dropped and read again";
+    let meaning = match cannot_be_dropped(memory) {
+        Some(kept) => format!("page cache and code; {kept} of it cannot be dropped"),
+        None => "page cache and code: dropped and read again".to_owned(),
+    };
     match memory.dirty.get().filter(|dirty| dirty.get() > 0) {
         Some(dirty) => format!("{meaning}; {dirty} dirty"),
-        None => meaning.to_owned(),
+        None => meaning,
     }
+}
+
+/// The part of the page cache that is on no list of reclaim, such as files in a ramfs and locked
+/// files, if that is more than a tenth of it and more than 1 % of RAM.
+fn cannot_be_dropped(memory: &Memory) -> Option<Bytes> {
+    let all = file(memory)?;
+    let lists = memory.active_file.get()?.saturating_add(memory.inactive_file.get()?);
+    let kept = all.saturating_sub(lists).min(memory.unevictable.get()?);
+    let of_ram = kept.percent_of(memory.total.get()?)?.get();
+    (kept.percent_of(all)?.get() >= 10.0 && of_ram >= 1.0).then_some(kept)
 }
 
 fn kernel_parts(memory: &Memory) -> Vec<(Bytes, &'static str)> {

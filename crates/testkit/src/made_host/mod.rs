@@ -453,6 +453,8 @@ pub fn erasers() -> Vec<Eraser> {
     each!(|host| &mut host.free_blocks => blocks);
     each!(|host| &mut host.memory_files.mounts => used, limit, files);
     each!(|host| &mut host.memory_files.deleted => bytes);
+    each!(|host| &mut host.memory_files.segments => resident, swapped, attached, uid, detached_at);
+    each!(|host| &mut host.memory_files.queues => bytes, messages, uid, received_at);
     each!(|host| &mut host.hugetlb => total, free, reserved, surplus);
     each!(|host| &mut host.processes.list => rss_anon, thp_allowed, anon_huge,
         page_tables, locked, data);

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Grades memory that is taken and that nothing can use: leftovers, and what nobody accounts for.
+
+use pagewise_model::{Bytes, Level, Severity, Snapshot};
+
+use super::headroom;
+
+/// From this share of RAM on, in percent, it is a warning even if memory is available.
+const MUCH_PERCENT: f64 = 30.0;
+
+/// How severe it is that `size` of RAM is stranded: a warning if it is much, or if memory is low.
+pub(crate) fn severity(host: &Snapshot, size: Bytes) -> Severity {
+    let share = host.memory.total.get().and_then(|total| size.percent_of(total));
+    let is_much = share.is_some_and(|share| share.get() >= MUCH_PERCENT);
+    let is_low = headroom::level_of_host(host) > Some(Level::Calm);
+    if is_much || is_low { Severity::Warning } else { Severity::Info }
+}

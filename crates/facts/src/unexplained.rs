@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Memory in use that no counter of the kernel explains: pages that drivers, firmware or a
+//! hypervisor's balloon took directly from the page allocator.
+
+use pagewise_model::{Bytes, Memory, Reading, Snapshot};
+
+/// RAM that is neither free nor counted anywhere; `None` if a count is not known that may be large.
+///
+/// Pages of the swap cache count once although a part of them is mapped and thereby counted twice:
+/// the result is rather too small.
+pub fn unexplained(host: &Snapshot) -> Option<Bytes> {
+    let memory = &host.memory;
+    let used = memory.total.get()?.saturating_sub(memory.free.get()?);
+    let kernel = [
+        memory.slab_unreclaimable.get()?,
+        memory.slab_reclaimable.get()?,
+        memory.page_tables.get()?,
+        memory.vmalloc_used.get()?,
+    ];
+    // kernels without these lines have no such memory, or count it elsewhere
+    let newer = [
+        &memory.secondary_page_tables,
+        &memory.percpu,
+        &memory.kernel_stack,
+        &memory.hugetlb,
+        &memory.zfs_cache.size,
+    ];
+    let newer = newer.into_iter().filter_map(Reading::get);
+    let known = kernel.into_iter().chain(newer).chain([of_programs(memory)?, compressed(host)?]);
+    Some(used.saturating_sub(known.sum()))
+}
+
+/// Anonymous memory, page cache with shmem, and the swap cache.
+fn of_programs(memory: &Memory) -> Option<Bytes> {
+    let all = [
+        memory.anon_pages.get()?,
+        memory.cached.get()?,
+        memory.buffers.get()?,
+        memory.swap_cached.get()?,
+    ];
+    Some(all.into_iter().sum())
+}
+
+/// What zram, zmerge and zswap hold; `None` if one of them does not say.
+fn compressed(host: &Snapshot) -> Option<Bytes> {
+    let devices = host.compressed().filter(|device| device.initialised.get() != Some(false));
+    let held: Option<Bytes> = devices.map(|device| device.mm_stat.memory_used.get()).sum();
+    let is_zswap_on = host.zswap.enabled.get() == Some(true);
+    let pool = match host.zswap.pool.get() {
+        None if is_zswap_on => return None,
+        pool => pool.unwrap_or_default(),
+    };
+    Some(held?.saturating_add(pool))
+}
+
+#[cfg(test)]
+mod tests {
+    use pagewise_model::{Source, Zram};
+
+    use super::*;
+
+    fn mib(mib: u64) -> Reading<Bytes> {
+        Reading::found(Bytes::new(mib << 20), Source::none())
+    }
+
+    /// 1000 MiB, of which 200 are free and 500 explained.
+    fn host() -> Snapshot {
+        let mut host = Snapshot::default();
+        let memory = &mut host.memory;
+        (memory.total, memory.free) = (mib(1000), mib(200));
+        (memory.anon_pages, memory.cached) = (mib(200), mib(150));
+        (memory.buffers, memory.swap_cached) = (mib(10), mib(40));
+        (memory.slab_unreclaimable, memory.slab_reclaimable) = (mib(30), mib(50));
+        (memory.page_tables, memory.vmalloc_used) = (mib(10), mib(10));
+        host
+    }
+
+    fn unexplained_mib(host: &Snapshot) -> Option<u64> {
+        unexplained(host).map(|bytes| bytes.get() >> 20)
+    }
+
+    #[test]
+    fn what_no_count_explains_is_the_rest() {
+        assert_eq!(unexplained_mib(&host()), Some(300));
+        let mut zfs = host();
+        zfs.memory.zfs_cache.size = mib(250);
+        zfs.memory.hugetlb = mib(100);
+        assert_eq!(unexplained_mib(&zfs), Some(0));
+    }
+
+    #[test]
+    fn a_missing_count_explains_nothing_and_is_not_zero() {
+        let mut host = host();
+        host.memory.swap_cached = Reading::not_read();
+        assert_eq!(unexplained(&host), None);
+    }
+
+    #[test]
+    fn compressed_memory_that_is_not_known_could_be_all_of_it() {
+        let mut denied = host();
+        denied.zswap.enabled = Reading::found(true, Source::none());
+        assert_eq!(unexplained(&denied), None);
+        let mut device = host();
+        device.zram.push(Zram::default());
+        assert_eq!(unexplained(&device), None);
+        device.zram[0].initialised = Reading::found(false, Source::none());
+        assert_eq!(unexplained_mib(&device), Some(300));
+    }
+}
