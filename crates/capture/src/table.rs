@@ -56,6 +56,7 @@ const ROWS: &[(&str, Keep)] = &[
     ("proc/swaps", by::swaps), ("proc/self/mountinfo", by::mountinfo),
     ("statfs/{device}", by::numbers), ("proc/sysvipc/shm", by::system_v), ("proc/sysvipc/msg", by::system_v),
     ("sys/block/{disk}/queue/rotational", by::numbers), ("sys/block/{disk}/dm/name", by::dm_name),
+    ("sys/block/{disk}/loop/backing_file", by::place),
     ("sys/block/{disk}/dm/uuid", by::dm_uuid), ("sys/block/{disk}/slaves/{disk}", by::presence),
     ("sys/block/{disk}/holders/{disk}", by::presence),
     ("sys/class/block/{disk}/uevent", by::disk_event),

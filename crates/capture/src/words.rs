@@ -182,8 +182,10 @@ pub(super) fn is_short_number(text: &str) -> bool {
 
 /// Whether the text is a block device's kernel name: `zram0`, `sda2`, `nvme0n1p3`, `dm-0`.
 pub(super) fn is_disk(name: &str) -> bool {
-    const NUMBERED: [&str; 10] =
-        ["zram", "zmerge", "loop", "dm-", "md", "nbd", "pmem", "ram", "sr", "bcache"];
+    const NUMBERED: [&str; 13] = [
+        "zram", "zmerge", "loop", "dm-", "md", "nbd", "pmem", "ram", "sr", "bcache", "zd", "rbd",
+        "drbd",
+    ];
     const LETTERED: [&str; 4] = ["sd", "vd", "xvd", "hd"];
     NUMBERED.iter().any(|kind| digits_after(name, kind))
         || LETTERED.iter().filter_map(|kind| name.strip_prefix(kind)).any(is_letters_and_number)

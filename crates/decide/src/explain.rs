@@ -113,6 +113,19 @@ static ENTRIES: &[Entry] = &[
             vm.swappiness to 60 or more. pagewise trial measures which value suits your own workload.",
     },
     Entry {
+        id: "swap-needs-memory",
+        severities: [Warning, Warning],
+        readings: &[
+            SWAPS,
+            "the kind of each device below /sys/block",
+            "/sys/block/loopN/loop/backing_file",
+            "/proc/self/mountinfo",
+        ],
+        thresholds: "A swap area is on a loop device, a volume of ZFS, or a disk or file system reached over a network; \
+            or it is itself in RAM: a RAM disk, or a loop device whose file is in a tmpfs or ramfs.",
+        act: "Put swap on a local disk, in a swap file on it, or in compressed RAM (zram).",
+    },
+    Entry {
         id: "tier-order",
         severities: [Info, Critical],
         readings: &[SWAPS, "the kind of each device below /sys/block", PRESSURE],

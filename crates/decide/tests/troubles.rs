@@ -152,6 +152,7 @@ const TROUBLES: &[Trouble] = &[
     row("zram is full and 2 % of memory is available", ZRAM, |host| available(zram_holds(host, 524_284), 490_000), "memory-low", &["zram-full"], Critical),
     row("a swap file has a higher priority than zram, and both are empty", BEHIND_FILE, as_it_is, "zram-unused", &[], Calm),
     row("a swap file is filled before zram, because its priority is higher", BEHIND_FILE_USED, as_it_is, "zram-unused", &["tier-order"], Calm),
+    row("swap is on a loop device whose file is in a tmpfs, so that swapping frees no RAM", PLAIN, |host| swap_in_tmpfs(no_zram(host)), "swap-needs-memory", &["zram-unused"], Calm),
     row("zswap is on, so pages are compressed again when they reach zram", ZRAM_USED, zswap_on, "zram-zswap-stacked", &[], Calm),
     row("swap is on a spinning disk although zram is available", HUGE, |host| swap_file(host, 2_000_000, 800_000), "zram-unused", &["tier-order"], Calm),
     // huge pages and the rest

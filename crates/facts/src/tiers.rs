@@ -46,6 +46,47 @@ pub fn disk_kind(disk: &Disk, is_guest: bool) -> Option<DiskKind> {
     }
 }
 
+/// Why writing to a swap area needs memory, which is short when the kernel swaps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NeedsMemory {
+    /// Its file or device is in RAM without compression: a page that is swapped out moves from RAM
+    /// to RAM.
+    InRam,
+    /// A loop device: the file system below it has to allocate memory to write.
+    Loop,
+    /// A volume of ZFS, which allocates memory to write.
+    Zfs,
+    /// A disk or file system reached over a network.
+    Network,
+}
+
+/// Why writing to this swap area needs memory; `None` if it does not, or if that is not known.
+pub fn needs_memory(tier: &Tier) -> Option<NeedsMemory> {
+    const IN_RAM: [&str; 3] = ["tmpfs", "ramfs", "rootfs"];
+    let is_in_ram = |name: &Name| IN_RAM.contains(&name.as_str());
+    let starts = |name: &Name, start: &str| {
+        let rest = name.as_str().strip_prefix(start);
+        rest.is_some_and(|rest| rest.starts_with(|next: char| next.is_ascii_digit()))
+    };
+    let disk = &tier.disk;
+    if disk.backing_file_system.value().is_some_and(is_in_ram) {
+        return Some(NeedsMemory::InRam);
+    }
+    let names = [disk.name.value(), disk.lowest.value()];
+    let is_any = |start| names.into_iter().flatten().any(|name| starts(name, start));
+    if is_any("ram") {
+        Some(NeedsMemory::InRam)
+    } else if is_any("loop") {
+        Some(NeedsMemory::Loop)
+    } else if is_any("zd") {
+        Some(NeedsMemory::Zfs)
+    } else if disk_kind(disk, false) == Some(DiskKind::Network) {
+        Some(NeedsMemory::Network)
+    } else {
+        None
+    }
+}
+
 /// The swap areas on disks.
 pub fn on_disk(host: &Snapshot) -> impl Iterator<Item = &Tier> {
     host.tiers.iter().filter(|tier| !tier.kind.is_ram())

@@ -64,7 +64,32 @@ impl<'a> Disks<'a> {
         let name = path.strip_prefix("/dev/").unwrap_or(path);
         let mapped = name.strip_prefix("mapper/").and_then(|name| self.mapper_name(name));
         let name = mapped.unwrap_or_else(|| in_sysfs(name));
-        describe_disk(self.host, &format!("sys/class/block/{name}"))
+        self.with_backing_file(describe_disk(self.host, &format!("sys/class/block/{name}")))
+    }
+
+    /// Adds the file behind a loop device, and the type of the file system that it is in.
+    fn with_backing_file(&self, disk: Disk) -> Disk {
+        /// The longest path that the kernel prints.
+        const LONGEST: usize = 4096;
+        let is_loop = |name: &&Name| name.as_str().starts_with("loop");
+        let Some(name) = disk.name.value().filter(is_loop) else { return disk };
+        let path = format!("sys/block/{}/loop/backing_file", in_sysfs(name.as_str()));
+        let is_path = |text: &[u8]| text.starts_with(b"/") && text.len() <= LONGEST;
+        let file = self
+            .host
+            .value(&path, "an absolute path", |text| is_path(text).then(|| Name::from_bytes(text)));
+        let holding = |file: &Name| {
+            let path = file.as_str().strip_suffix(" (deleted)").unwrap_or(file.as_str());
+            self.mounts.holding(path)
+        };
+        let file_system = match file.value().map(holding) {
+            Some(Some(mount)) => {
+                Reading::found(Name::from(mount.file_system.as_str()), mount.at.clone())
+            }
+            Some(None) => Reading::absent("no known mount holds it", file.source.clone()),
+            None => file.clone(),
+        };
+        Disk { backing_file: file, backing_file_system: file_system, ..disk }
     }
 
     /// The kernel name `dm-N` of the device that device mapper calls `name`.
@@ -98,7 +123,13 @@ fn unknown(name: &Reading<Name>) -> Disk {
         rotational: flag(),
         encrypted: flag(),
         file_system: not_a_file(),
+        backing_file: not_a_loop(),
+        backing_file_system: not_a_loop(),
     }
+}
+
+fn not_a_loop() -> Reading<Name> {
+    Reading::absent("not a loop device", Source::none())
 }
 
 fn not_a_file() -> Reading<Name> {
@@ -121,6 +152,8 @@ fn describe_disk(host: &HostRoot, folder: &str) -> Disk {
                 rotational: host.flag_at(&rotational),
                 encrypted,
                 file_system: not_a_file(),
+                backing_file: not_a_loop(),
+                backing_file_system: not_a_loop(),
             }
         }
         Err(name) => unknown(&name),
@@ -230,6 +263,27 @@ mod tests {
             parts_of(&of_device(&host, "/dev/cciss/c0d0p1")),
             (Some("cciss/c0d0"), Some(true))
         );
+    }
+
+    #[test]
+    fn a_loop_device_has_a_file_behind_it_and_its_file_system() {
+        let mounts_of = "27 1 254:0 / / rw - ext4 /dev/root rw\n50 27 0:44 / /mnt/a\\040b rw - tmpfs tmpfs rw\n";
+        let told = |file: &str| {
+            let host = host([
+                ("proc/self/mountinfo", mounts_of),
+                ("sys/class/block/loop0/uevent", "DEVNAME=loop0\nDEVTYPE=disk\n"),
+                ("sys/block/loop0/loop/backing_file", file),
+            ]);
+            let mounts = mounts::read(&host);
+            let disk = Disks::new(&host, &mounts).of_device("/dev/loop0");
+            let text = |name: &Reading<Name>| name.value().map(ToString::to_string);
+            (text(&disk.backing_file), text(&disk.backing_file_system))
+        };
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(told("/mnt/a b/swap\n"), (some("/mnt/a b/swap"), some("tmpfs")));
+        assert_eq!(told("/mnt/a b/x (deleted)\n").1, some("tmpfs"));
+        assert_eq!(told("/var/swap\n").1, some("ext4"));
+        assert_eq!(told("swap\n"), (None, None));
     }
 
     #[test]

@@ -58,6 +58,8 @@ pub static PARSERS: &[Parser] = &[
             "sys/module/zswap/parameters/enabled",
             "sys/dev/block/254:0/uevent",
             "sys/block/vda/queue/rotational",
+            "sys/class/block/loop0/uevent",
+            "sys/block/loop0/loop/backing_file",
         ],
         |host| keep(swap::read(host, &mounts::read(host))),
     ),

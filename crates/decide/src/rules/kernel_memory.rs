@@ -6,13 +6,15 @@
 //! recorded hosts each purpose takes less than 3 %. Half of a threshold is enough if the memory
 //! grew during the interval.
 
+use std::collections::BTreeMap;
+
 use pagewise_model::{
-    Bytes, Evidence, Finding, Interval, Memory, Process, Reading, Severity, Snapshot,
+    Bytes, Evidence, Finding, Interval, Memory, Name, Process, Reading, Severity, Snapshot,
 };
 
 use crate::Rule;
 use crate::proof::EvidenceList;
-use crate::text::short;
+use crate::text::{count, short};
 
 pub(super) const RULE: Rule = Rule {
     id: "kernel-memory",
@@ -118,18 +120,22 @@ fn excess(interval: &Interval, purpose: &'static Purpose) -> Option<Excess> {
 fn finding(interval: &Interval, excess: &Excess) -> Finding {
     let host = &interval.end;
     let owner = largest(host).filter(|_| excess.purpose.key == "PageTables");
+    let many = owner.as_ref().filter(|owner| owner.count > 1);
+    let many = many.map_or_else(String::new, |owner| {
+        format!(", of {} × {}", count(owner.count), short(owner.largest.name.as_str()))
+    });
     Finding {
         id: RULE.id,
         severity: Severity::Warning,
         title: format!(
-            "{} hold {}: {:.0} % of RAM",
+            "{} hold {}: {:.0} % of RAM{many}",
             excess.purpose.name, excess.bytes, excess.percent
         )
         .replace("slab hold", "slab holds")
         .replace("memory hold", "memory holds"),
-        what: describe(interval, excess, owner),
+        what: describe(interval, excess, owner.as_ref()),
         why: excess.purpose.why.to_owned(),
-        evidence: proof(host, excess, owner),
+        evidence: proof(host, excess, owner.as_ref()),
         next: vec![
             excess.purpose.next.to_owned(),
             "grep -E 'Slab|SUnreclaim|PageTables|Vmalloc|Percpu|KernelStack' /proc/meminfo"
@@ -138,17 +144,25 @@ fn finding(interval: &Interval, excess: &Excess) -> Finding {
     }
 }
 
-fn describe(interval: &Interval, excess: &Excess, owner: Option<(&Process, Bytes)>) -> String {
+fn describe(interval: &Interval, excess: &Excess, owner: Option<&Owner<'_>>) -> String {
     let grown =
         interval.seconds().filter(|_| excess.grown >= GROWN).map_or_else(String::new, |seconds| {
             format!(", {} more than {seconds:.1} s ago", excess.grown)
         });
-    let owner = owner.map_or_else(String::new, |(process, bytes)| {
-        format!(
-            "; the process with the largest page tables is {} (pid {}), with {bytes}",
-            short(process.name.as_str()),
-            process.pid
-        )
+    let owner = owner.map_or_else(String::new, |owner| {
+        let Owner { largest, count: many, bytes } = owner;
+        let name = short(largest.name.as_str());
+        match many {
+            1 => format!(
+                "; the process with the largest page tables is {name} (pid {}), with {bytes}",
+                largest.pid
+            ),
+            many => format!(
+                "; the {} processes named {name} have {bytes} of page tables together, up to {} each",
+                count(*many),
+                largest.page_tables.get().unwrap_or_default()
+            ),
+        }
     });
     let total = interval.end.memory.total.get().unwrap_or_default();
     format!(
@@ -159,18 +173,36 @@ fn describe(interval: &Interval, excess: &Excess, owner: Option<(&Process, Bytes
     )
 }
 
-fn largest(host: &Snapshot) -> Option<(&Process, Bytes)> {
-    let known = host.processes.list.iter();
-    let known = known.filter_map(|process| Some((process, process.page_tables.get()?)));
-    known.max_by_key(|(_, bytes)| *bytes)
+/// The processes with the same name that have the most page tables together.
+struct Owner<'a> {
+    /// The one of them with the largest page tables.
+    largest: &'a Process,
+    count: u64,
+    /// Page tables of all of them.
+    bytes: Bytes,
 }
 
-fn proof(host: &Snapshot, excess: &Excess, owner: Option<(&Process, Bytes)>) -> Vec<Evidence> {
+fn largest(host: &Snapshot) -> Option<Owner<'_>> {
+    let mut by_name: BTreeMap<&Name, Owner<'_>> = BTreeMap::new();
+    for process in &host.processes.list {
+        let Some(bytes) = process.page_tables.get() else { continue };
+        let none = || Owner { largest: process, count: 0, bytes: Bytes::new(0) };
+        let owner = by_name.entry(&process.name).or_insert_with(none);
+        owner.count += 1;
+        owner.bytes = owner.bytes.saturating_add(bytes);
+        if Some(bytes) > owner.largest.page_tables.get() {
+            owner.largest = process;
+        }
+    }
+    by_name.into_values().max_by_key(|owner| owner.bytes)
+}
+
+fn proof(host: &Snapshot, excess: &Excess, owner: Option<&Owner<'_>>) -> Vec<Evidence> {
     let proof = EvidenceList::new()
         .named(excess.purpose.key, (excess.purpose.pick)(&host.memory))
         .named("MemTotal", &host.memory.total);
     match owner {
-        Some((process, _)) => proof.named("VmPTE", &process.page_tables).into_evidence(),
+        Some(owner) => proof.named("VmPTE", &owner.largest.page_tables).into_evidence(),
         None => proof.into_evidence(),
     }
 }
@@ -206,6 +238,27 @@ pub(super) mod tests {
             "; the process with the largest page tables is postgres (pid 4121), with 700.0 MiB"
         ));
         assert_eq!(finding.severity, Severity::Warning);
+    }
+
+    /// A process with large page tables, and many with small ones that have more together.
+    #[test]
+    fn page_tables_of_equal_processes_are_counted_together() {
+        let mut interval = firing();
+        for pid in 5000..5200 {
+            let mut worker = interval.end.processes.list[0].clone();
+            (worker.pid, worker.name) = (pid, "worker".into());
+            worker.page_tables = line("/proc/5000/status", 28, mib(4));
+            interval.end.processes.list.push(worker);
+        }
+        let finding = only(&RULE, &interval);
+        assert_eq!(finding.title, "page tables hold 1.0 GiB: 6 % of RAM, of 200 × worker");
+        assert!(
+            finding.what.contains(
+                "; the 200 processes named worker have 800.0 MiB of page tables together, up to 4.0 MiB each"
+            ),
+            "{}",
+            finding.what
+        );
     }
 
     #[test]

@@ -31,6 +31,7 @@ mod shared_memory_left;
 mod swap_avoids_anon;
 mod swap_full;
 mod swap_heavy_group;
+mod swap_needs_memory;
 mod swap_stuck;
 mod thp_bloat_guard_off;
 mod thp_coverage;
@@ -55,6 +56,7 @@ pub(crate) static ALL: &[Rule] = &[
     memory_grows::RULE,
     commit_limit::RULE,
     swap_full::RULE,
+    swap_needs_memory::RULE,
     kernel_memory::RULE,
     memory_unexplained::RULE,
     swap_heavy_group::RULE,
@@ -124,6 +126,8 @@ pub(crate) static FIRING: &[Firing] = &[
     ("zswap-unused", zswap_unused::tests::firing_full),
     ("swap-avoids-anon", swap_avoids_anon::tests::firing),
     ("swap-avoids-anon", swap_avoids_anon::tests::firing_without_swap),
+    ("swap-needs-memory", swap_needs_memory::tests::firing),
+    ("swap-needs-memory", swap_needs_memory::tests::firing_zfs),
     ("tier-order", tier_order::tests::firing),
     ("zram-full", zram_full::tests::firing),
     ("zram-full", zram_full::tests::firing_at_its_limit),

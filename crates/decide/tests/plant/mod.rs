@@ -348,6 +348,19 @@ pub(crate) fn zfs_cache(host: Scene, kib: u64) -> Scene {
     leaked_by_a_driver(host, kib).file("proc/spl/kstat/zfs/arcstats", text)
 }
 
+/// Swap on a loop device whose file is on a tmpfs.
+pub(crate) fn swap_in_tmpfs(host: Scene) -> Scene {
+    let text = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n/dev/loop0 partition 2000000 700000 -2\n";
+    let mounts = host.text("end", "proc/self/mountinfo").unwrap_or_default().to_owned();
+    let line = "990 1 0:190 / /srv/fast rw - tmpfs tmpfs rw\n";
+    meminfo(meminfo(host, "SwapTotal", 2_000_000), "SwapFree", 1_300_000)
+        .file("proc/swaps", text)
+        .file("proc/self/mountinfo", mounts + line)
+        .file("sys/class/block/loop0/uevent", "MAJOR=7\nMINOR=0\nDEVNAME=loop0\nDEVTYPE=disk\n")
+        .file("sys/block/loop0/queue/rotational", "0\n")
+        .file("sys/block/loop0/loop/backing_file", "/srv/fast/swap\n")
+}
+
 /// Sets a sysctl, given by its path below `/proc/sys`.
 pub(crate) fn set(host: Scene, path: &str, value: &str) -> Scene {
     host.file(&format!("proc/sys/{path}"), format!("{value}\n"))

@@ -41,6 +41,10 @@ pub struct Disk {
     pub encrypted: Reading<bool>,
     /// The type of the file system that contains the swap file.
     pub file_system: Reading<Name>,
+    /// The file behind the disk, if that is a loop device.
+    pub backing_file: Reading<Name>,
+    /// The type of the file system that contains the file behind a loop device.
+    pub backing_file_system: Reading<Name>,
 }
 
 /// One swap area: a line of `/proc/swaps`.

@@ -67,6 +67,9 @@ fn kind(tier: &Tier, in_guest: bool) -> String {
     if tier.kind.is_ram() {
         return "compressed RAM".to_owned();
     }
+    if let Some(file) = behind_loop(tier) {
+        return file;
+    }
     let medium = medium(tier.disk.rotational.get(), in_guest);
     let disk = tier.disk.name.value().map(Name::as_str);
     let disk = [medium, disk].into_iter().flatten().collect::<Vec<_>>().join(" ");
@@ -74,6 +77,17 @@ fn kind(tier: &Tier, in_guest: bool) -> String {
     let inside = inside.or((tier.kind == TierKind::File).then_some("file"));
     let parts = [disk.as_str(), inside.unwrap_or_default()];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+}
+
+/// For a loop device: that it is one, and what is behind it.
+fn behind_loop(tier: &Tier) -> Option<String> {
+    let name = tier.disk.name.value().filter(|name| name.as_str().starts_with("loop"))?;
+    let behind = match (tier.disk.backing_file_system.value(), tier.disk.backing_file.value()) {
+        (Some(file_system), Some(file)) => format!(": {file_system}, {file}"),
+        (None, Some(file)) => format!(": {file}"),
+        _ => String::new(),
+    };
+    Some(format!("loop device {name}{behind}"))
 }
 
 /// The medium of a disk in a word. A virtual disk is reported as rotational unless the hypervisor

@@ -166,6 +166,8 @@ fn tiers() -> Vec<Tier> {
         rotational: found(false, "/sys/block/nvme0n1/queue/rotational"),
         encrypted: found(false, "/sys/class/block/nvme0n1p2/uevent"),
         file_system: name("ext4"),
+        backing_file: Reading::not_read(),
+        backing_file_system: Reading::not_read(),
     };
     vec![
         Tier {

@@ -443,7 +443,8 @@ pub fn erasers() -> Vec<Eraser> {
         kernel_log.records,
     );
     each!(|host| &mut host.tiers => size, used, priority, zswap_in_front,
-        disk.name, disk.lowest, disk.rotational, disk.encrypted, disk.file_system);
+        disk.name, disk.lowest, disk.rotational, disk.encrypted, disk.file_system,
+        disk.backing_file, disk.backing_file_system);
     each!(|host| &mut host.zram => initialised, disksize, algorithm, slot_table, backing_device,
         used_as, mm_stat.original, mm_stat.memory_used, mm_stat.memory_limit, mm_stat.huge_pages,
         io_stat.failed_writes);
