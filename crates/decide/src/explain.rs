@@ -335,20 +335,23 @@ static ENTRIES: &[Entry] = &[
     },
     Entry {
         id: "memory-grows",
-        severities: [Warning, Critical],
+        severities: [Info, Critical],
         readings: &[
             "/proc/PID/status, statm and stat at both ends of the interval",
             "/proc/uptime",
             MEMINFO,
-            "limits of cgroups, and their anon, shmem and swap.current at both ends of the interval",
+            "memory.max and high of cgroups, their current and peak, and their anon, shmem and swap.current at both ends \
+             of the interval",
         ],
-        thresholds: "A process grew by at least 1 MiB during the interval and would use up the available \
-            memory and the free swap (or reach the limit of its cgroup) within an hour. The assumed rate of \
-            growth is the rate in the interval or four times the average rate since the process started, \
-            whichever is lower. A process younger than 30 s counts only if it holds 10 % of RAM. The same \
-            applies to the anonymous memory of a cgroup, with the age of its oldest process; a cgroup is \
-            reported only if the growth of the reported processes and cgroups in it explains less than half of \
-            its own. Critical: memory would be used up within two minutes.",
+        thresholds: "A process grew by at least 64 KiB during the interval, was never as large before (VmHWM), and at \
+            this rate would use up the available memory and the free swap, or reach memory.max or memory.high of its \
+            cgroup or of a parent, within an hour. Warning: its rate is 0.8 to 2 times the average since it started, it \
+            has run for 30 s, and it has filled a seventh of what there was for it, so that it has grown for a sixth of \
+            the time that is left; or it has filled half, or three quarters if its rate differs more. Critical: the same, \
+            and memory would be used up within two minutes. Info: all other such growth, because a program that starts \
+            and a cache that is being filled look the same at first. The same applies to the anonymous memory of a \
+            cgroup, with the age of its oldest process; a cgroup is reported only if neither a process nor a cgroup in \
+            it explains half of its growth.",
         act: "Watch the growth (pagewise report --sort growth). A memory leak needs a fix or a restart; with a \
               memory limit on the systemd unit of the program, the kernel kills a process of that unit and not \
               another program.",

@@ -154,6 +154,18 @@ pub fn is_own(path: &Name) -> bool {
     })
 }
 
+/// Whether this process is a Pagewise command, such as `capture` in the background, or is in a
+/// cgroup of a run of Pagewise.
+pub fn is_own_process(process: &Process) -> bool {
+    process.is_pagewise() || process.cgroup.value().is_some_and(is_own)
+}
+
+/// The process with the most anonymous memory in this group and its descendants, with that size.
+pub fn largest_process<'a>(host: &'a Snapshot, group: &Cgroup) -> Option<(&'a Process, Bytes)> {
+    let inside = host.processes.list.iter().filter(|process| holds(&group.path, process));
+    inside.filter_map(|process| Some((process, process.anonymous()?))).max_by_key(|(_, it)| *it)
+}
+
 /// Whether the first group is a descendant of the second one.
 pub fn is_below(group: &Cgroup, above: &Cgroup) -> bool {
     let rest = group.path.as_str().strip_prefix(above.path.as_str());

@@ -1,37 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Processes and groups of processes that grow steadily: over the interval and since they started.
+//! Processes and groups of processes that grow, and when they will reach the nearest limit.
 //!
-//! A program that starts or handles a request grows too, and then stops. So the *sustained* rate is
-//! used: the rate over the interval, but at most four times the average since the process started.
-//! A leak grows at about its average rate; a program that has just read a file grows far faster
-//! than that. A limit that is more than ten times the memory now held is not predicted to be
-//! reached: a virtual machine or a heap that fills up to its own bound also grows steadily, and
-//! cannot be distinguished from a leak while it is small.
+//! One second shows that something grows, but not whether it will stop. A leak grows at its average
+//! rate since it started and is larger than ever. Three other things grow for a while:
+//!
+//! - **A sawtooth** (a loop that allocates and frees, a garbage collector) was this large before:
+//!   the peak that the kernel keeps (`VmHWM`) was reached earlier, and the average rate since the
+//!   process started is far lower than that of the second.
+//! - **A start** ends within seconds, so a young process is foreseen to fill memory only if it
+//!   holds half of it.
+//! - **A cache** slows down as it fills, so it grows more slowly than its average.
+//!
+//! A forecast is [`Forecast::Sustained`] if the growth has gone on for a considerable part of the
+//! time that is forecast. All other growth that would reach a limit within the hour is
+//! [`Forecast::Tentative`]: it is a fact that deserves a sentence, and no alarm. A cache that fills
+//! at a constant rate for more than half a minute cannot be distinguished from a leak.
 //!
 //! Many small processes of a cgroup can fill memory together, although none of them grows enough by
 //! itself, or each is too young to be in both snapshots. So groups are judged by the same rule. The
-//! age of a group is that of its oldest process. A group is reported only if the reported processes
-//! and groups inside it explain less than half of its growth and none of them fills the same limit
-//! sooner.
+//! age of a group is that of its oldest process. A group is reported only if no process and no
+//! group inside it explains half of its growth.
+//!
+//! `VmHWM` includes file pages, which the kernel may have dropped since. If the cgroup of a process
+//! has lost pages to reclaim, memory below the peak therefore proves nothing.
 
-use pagewise_model::{Bytes, Cgroup, Interval, Limit, Process, ProcessChange, Snapshot};
+use pagewise_model::{Bytes, Cgroup, Interval, Limit, Process, ProcessChange, Reading, Snapshot};
 
 use crate::groups::{self, GroupPair};
 use crate::room;
 
-/// Growth faster than this multiple of the average since the process started counts only as that
-/// multiple.
+/// Range of the rate over the interval, as a multiple of the average since the process started,
+/// within which growth counts as steady. Below it, the growth slows down, as that of a cache does.
+const STEADY: std::ops::Range<f64> = 0.8..2.0;
+/// Growth faster than this multiple of the average counts only if the process was never as large.
 const TIMES_AVERAGE: f64 = 4.0;
-/// A process younger than this many seconds may still be starting up, unless it is already large.
+/// A process younger than this many seconds may still be starting.
 const YOUNG_SECONDS: f64 = 30.0;
-const LARGE_PERCENT: f64 = 10.0;
-/// A limit is not considered if the memory left below it is more than this many times the memory
-/// of the process or group.
-const TIMES_HELD: u64 = 10;
+/// Growth is sustained if it has filled at least this share of what there is for it: it then has
+/// gone on for at least a sixth of the time that is forecast.
+const SUSTAINED_SHARE: f64 = 1.0 / 7.0;
+/// The same for a process that may still be starting.
+const YOUNG_SHARE: f64 = 0.5;
+/// The same for growth that is not steady: it may have gone on for seconds only.
+const UNSTEADY_SHARE: f64 = 0.75;
+/// Smaller growth is not mentioned: steady growth, and other growth.
+const STEADY_SHARE: f64 = 0.04;
+const TENTATIVE_SHARE: f64 = 0.1;
+/// A process is at its peak if it is at most this share of its growth, or of its size, below it.
+const AT_PEAK: f64 = 1.0 / 8.0;
+const AT_PEAK_OF_SIZE: f64 = 0.01;
 /// Growth over the interval below this many bytes is noise.
-const NOISE: i64 = 1 << 20;
-/// A limit that takes more than this many seconds to reach is not reported.
-const FORESEEN_SECONDS: f64 = 3600.0;
+const NOISE: i64 = 16 * 4096;
+/// Growth below this many bytes does not show a rate: before Linux 6.16 the kernel adds pages to
+/// the size of a process only in steps of 32 or more.
+const MEASURABLE: i64 = 2 * 32 * 4096;
+/// A limit that takes more than this many seconds to reach is not reported: an hour, and a quarter
+/// more, because a rate over one second is not exact.
+const FORESEEN_SECONDS: f64 = 4500.0;
 
 /// A process or cgroup whose memory grows.
 #[derive(Debug, Clone, Copy)]
@@ -76,10 +101,24 @@ pub struct Growth<'a> {
     pub seconds: f64,
     /// Age of the process, or of the oldest process in the group, in seconds.
     pub age_seconds: f64,
-    /// Seconds until the limit `into` is reached at the sustained rate.
+    /// Seconds until the limit `into` is reached at the rate of the interval.
     pub lasts_seconds: f64,
+    /// How well founded `lasts_seconds` is.
+    pub forecast: Forecast,
+    /// Whether the rate of the interval is that since the process started.
+    pub is_steady: bool,
     /// The limit that the growth reaches first.
     pub into: GrowthLimit<'a>,
+}
+
+/// How well founded the forecast is that growth will reach a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Forecast {
+    /// It grows now, but so far a program that starts, or a cache that will stop at its bound,
+    /// would look the same.
+    Tentative,
+    /// It has grown for a considerable part of the time that is forecast.
+    Sustained,
 }
 
 /// A limit on memory that growth can reach.
@@ -87,86 +126,231 @@ pub struct Growth<'a> {
 pub enum GrowthLimit<'a> {
     /// The host runs out of available memory and free swap.
     Host,
-    /// The limit of a cgroup: of the process's own, of the growing group, or of a parent of these.
-    Group(&'a Cgroup, Bytes),
+    /// A limit of a cgroup: of the process's own, of the growing group, or of a parent of these.
+    Group(GroupLimit<'a>),
+}
+
+/// A limit on the memory of a cgroup.
+#[derive(Debug, Clone, Copy)]
+pub struct GroupLimit<'a> {
+    /// The cgroup that has the limit.
+    pub group: &'a Cgroup,
+    /// Size of the limit.
+    pub size: Bytes,
+    /// The Reading of the limit: `memory.max` or `memory.high`.
+    pub reading: &'a Reading<Limit>,
+}
+
+impl GroupLimit<'_> {
+    /// Whether the kernel slows tasks down at this limit (`memory.high`) and does not kill.
+    pub fn is_high(&self) -> bool {
+        std::ptr::eq(self.reading, &raw const self.group.high)
+    }
 }
 
 impl GrowthLimit<'_> {
     fn is_same(&self, other: &GrowthLimit<'_>) -> bool {
         match (self, other) {
             (GrowthLimit::Host, GrowthLimit::Host) => true,
-            (GrowthLimit::Group(one, _), GrowthLimit::Group(other, _)) => one.path == other.path,
+            (GrowthLimit::Group(one), GrowthLimit::Group(other)) => {
+                one.group.path == other.group.path
+            }
             _ => false,
         }
     }
 }
 
 /// All processes that would fill memory, or reach the limit of a cgroup, within the hour, and all
-/// groups whose processes would do so only together; soonest first.
+/// groups whose processes would do so only together; sustained growth first, then the soonest.
 pub fn growing(interval: &Interval) -> Vec<Growth<'_>> {
     let host = &interval.end;
     let of_host = room::room(host).map(|room| room.bytes_left());
-    let changes = interval.process_changes();
+    let changes: Vec<GrowingProcess<'_>> =
+        interval.process_changes().iter().filter_map(GrowingProcess::new).collect();
     let mut growing: Vec<Growth<'_>> =
         changes.iter().filter_map(|change| of_process(host, change, of_host)).collect();
+    let pairs = groups::pairs(interval);
+    let grown: Vec<GrowingGroup<'_>> = pairs.iter().filter_map(GrowingGroup::new).collect();
     // children before their parents
-    for pair in groups::pairs(interval).iter().rev() {
-        add_group(&mut growing, host, pair, of_host);
+    for (at, group) in grown.iter().enumerate().rev() {
+        let growth = of_group(host, group, of_host);
+        if let Some(growth) = growth.filter(|_| !has_actor(group, &grown[at + 1..], &changes)) {
+            add_group(&mut growing, growth, group.pair.now);
+        }
     }
-    growing.sort_by(|a, b| a.lasts_seconds.total_cmp(&b.lasts_seconds));
+    growing.sort_by(|a, b| {
+        b.forecast.cmp(&a.forecast).then(a.lasts_seconds.total_cmp(&b.lasts_seconds))
+    });
     growing
 }
 
 /// Adds a group unless its growth is already explained, and removes entries whose growth is part of
 /// it.
-fn add_group<'a>(
-    growing: &mut Vec<Growth<'a>>,
-    host: &'a Snapshot,
-    pair: &GroupPair<'a>,
-    of_host: Option<Bytes>,
-) {
-    let Some(growth) = of_group(host, pair, of_host) else { return };
-    let inside = |growth: &&Growth<'_>| growth.grower.is_in(pair.now);
+fn add_group<'a>(growing: &mut Vec<Growth<'a>>, growth: Growth<'a>, group: &Cgroup) {
+    let inside = |growth: &&Growth<'_>| growth.grower.is_in(group);
     let explained: u64 = growing.iter().filter(inside).map(|told| told.added.get()).sum();
-    let fills_the_same = |other: &Growth<'_>| other.into.is_same(&growth.into);
-    let is_told_worse = growing
-        .iter()
-        .filter(inside)
-        .any(|told| fills_the_same(told) && told.lasts_seconds <= growth.lasts_seconds);
-    if explained >= growth.added.get() / 2 || is_told_worse {
+    if explained >= growth.added.get() / 2 {
         return;
     }
-    growing.retain(|told| !(told.grower.is_in(pair.now) && fills_the_same(told)));
+    let fills_the_same = |other: &Growth<'_>| other.into.is_same(&growth.into);
+    growing.retain(|told| !(told.grower.is_in(group) && fills_the_same(told)));
     growing.push(growth);
+}
+
+/// Whether one process or one group inside this group grew by at least half of what the group grew,
+/// or most of its growth is that of processes that were as large before. `after` holds the groups
+/// that follow it, its descendants first.
+fn has_actor(
+    group: &GrowingGroup<'_>,
+    after: &[GrowingGroup<'_>],
+    changes: &[GrowingProcess<'_>],
+) -> bool {
+    let path = &group.pair.now.path;
+    let is_half = |added: i64| added >= group.added / 2;
+    let inside = after.iter().take_while(|other| groups::is_below(other.pair.now, group.pair.now));
+    if inside.map(|other| other.added).any(is_half) {
+        return true;
+    }
+    let mut returning = 0;
+    for change in changes.iter().filter(|change| groups::holds(path, change.change.end)) {
+        if is_half(change.added) {
+            return true;
+        }
+        if change.size == Size::ReachedBefore {
+            returning += change.added;
+        }
+    }
+    is_half(returning)
+}
+
+/// How large a process or group is compared with its past.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Size {
+    /// Most of the growth made it larger than it ever was before the interval.
+    Record,
+    /// It is as large as it ever was.
+    AtPeak,
+    /// It was as large before.
+    ReachedBefore,
+    /// It was slightly larger, perhaps before the interval.
+    BelowPeak,
+    Unknown,
+}
+
+/// A process that grew over the interval.
+struct GrowingProcess<'a> {
+    change: ProcessChange<'a>,
+    held: Bytes,
+    added: i64,
+    size: Size,
+}
+
+impl<'a> GrowingProcess<'a> {
+    fn new(change: &ProcessChange<'a>) -> Option<Self> {
+        let added = change.growth().filter(|&added| added >= NOISE)?;
+        let held = change.end.anonymous()?;
+        Some(Self { change: *change, held, added, size: compare_with_peak(change, added) })
+    }
+}
+
+/// Compares the size of a process with its peak before the interval, or if that is not known, with
+/// its peak at the end. Pages that were swapped out during the interval count as resident.
+fn compare_with_peak(change: &ProcessChange<'_>, added: i64) -> Size {
+    let size = || {
+        let swapped = change.swap_growth()?.max(0).unsigned_abs();
+        Some(change.end.resident()?.saturating_add(Bytes::new(swapped)).get() as f64)
+    };
+    let Some(now) = size() else { return Size::Unknown };
+    let added = added as f64;
+    match (change.start.peak.get(), change.end.peak.get()) {
+        (Some(before), _) if now - before.get() as f64 >= added / 2.0 => Size::Record,
+        (Some(_), _) => Size::ReachedBefore,
+        (None, Some(peak))
+            if peak.get() as f64 - now <= (added * AT_PEAK).max(now * AT_PEAK_OF_SIZE) =>
+        {
+            Size::AtPeak
+        }
+        (None, Some(peak)) if peak.get() as f64 - now >= added / 2.0 => Size::ReachedBefore,
+        (None, Some(_)) => Size::BelowPeak,
+        (None, None) => Size::Unknown,
+    }
+}
+
+/// A group whose anonymous memory grew over the interval.
+struct GrowingGroup<'a> {
+    pair: GroupPair<'a>,
+    held: Bytes,
+    added: i64,
+    seconds: f64,
+}
+
+impl<'a> GrowingGroup<'a> {
+    fn new(pair: &GroupPair<'a>) -> Option<Self> {
+        let added = pair.growth().filter(|&added| added >= NOISE)?;
+        let held = groups::anonymous(pair.now)?;
+        Some(Self { pair: *pair, held, added, seconds: pair.seconds? })
+    }
+
+    /// Compares the usage of the group with its peak. Page cache is part of both.
+    fn compare_with_peak(&self) -> Size {
+        let group = self.pair.now;
+        let below = || Some(group.peak.get()?.saturating_sub(group.current.get()?));
+        match below() {
+            Some(below) if below.get() as f64 <= self.added as f64 * AT_PEAK => Size::AtPeak,
+            Some(below)
+                if below.get() >= self.added.unsigned_abs()
+                    && pages_reclaimed(group) == Some(0) =>
+            {
+                Size::ReachedBefore
+            }
+            Some(_) | None => Size::Unknown,
+        }
+    }
+}
+
+/// Number of pages that the kernel reclaimed from a group since it was created.
+fn pages_reclaimed(group: &Cgroup) -> Option<u64> {
+    group.stat.get("pgsteal").get()
 }
 
 fn of_process<'a>(
     host: &'a Snapshot,
-    change: &ProcessChange<'a>,
+    growing: &GrowingProcess<'a>,
     of_host: Option<Bytes>,
 ) -> Option<Growth<'a>> {
-    let process = change.end;
-    let own = process.cgroup.value().map(pagewise_model::Name::as_str);
-    let growth = GroupGrowth {
-        grower: Grower::Process(process),
-        held: process.anonymous()?,
-        added: change.growth()?,
-        seconds: change.seconds,
+    let process = growing.change.end;
+    let own = process.cgroup.value();
+    let is_reclaimed = || {
+        let group = host.cgroups.groups.iter().find(|group| own == Some(&group.path));
+        group.and_then(pages_reclaimed).is_some_and(|pages| pages > 0)
     };
+    let size = match growing.size {
+        Size::ReachedBefore if is_reclaimed() => Size::Unknown,
+        size => size,
+    };
+    let growth = AddedMemory {
+        grower: Grower::Process(process),
+        held: growing.held,
+        added: growing.added,
+        seconds: growing.change.seconds,
+        size,
+    };
+    let own = own.map(pagewise_model::Name::as_str);
     growth.foreseen(host, own, || Some(host.age(process)?.get()), of_host)
 }
 
 fn of_group<'a>(
     host: &'a Snapshot,
-    pair: &GroupPair<'a>,
+    growing: &GrowingGroup<'a>,
     of_host: Option<Bytes>,
 ) -> Option<Growth<'a>> {
-    let group = pair.now;
-    let growth = GroupGrowth {
+    let group = growing.pair.now;
+    let growth = AddedMemory {
         grower: Grower::Group(group),
-        held: groups::anonymous(group)?,
-        added: pair.growth()?,
-        seconds: pair.seconds?,
+        held: growing.held,
+        added: growing.added,
+        seconds: growing.seconds,
+        size: growing.compare_with_peak(),
     };
     let oldest = || {
         let processes =
@@ -176,17 +360,18 @@ fn of_group<'a>(
     growth.foreseen(host, Some(group.path.as_str()), oldest, of_host)
 }
 
-/// A process or group with its growth over the interval, before limits are considered.
-struct GroupGrowth<'a> {
+/// The growth of a process or group over the interval, before limits are considered.
+struct AddedMemory<'a> {
     grower: Grower<'a>,
     held: Bytes,
     added: i64,
     seconds: f64,
+    size: Size,
 }
 
-impl<'a> GroupGrowth<'a> {
+impl<'a> AddedMemory<'a> {
     /// The growth with the nearest limit, and when this is reached: that of the cgroup `own`, of
-    /// one of its parents, or of the host.
+    /// one of its parents, or of the host. `None` if it is not foreseen within the hour.
     fn foreseen(
         self,
         host: &'a Snapshot,
@@ -194,24 +379,19 @@ impl<'a> GroupGrowth<'a> {
         age_millis: impl FnOnce() -> Option<u64>,
         of_host: Option<Bytes>,
     ) -> Option<Growth<'a>> {
-        let Self { grower, held, added, seconds } = self;
-        if added < NOISE {
+        let Self { grower, held, added, seconds, size } = self;
+        let per_second = added as f64 / seconds;
+        let (left, into) = nearest_limit(host, own, of_host)?;
+        let lasts_seconds = left.get() as f64 / per_second;
+        if lasts_seconds > FORESEEN_SECONDS || size == Size::ReachedBefore {
             return None;
         }
         let age_seconds = age_millis()? as f64 / 1000.0;
-        let is_large = held.percent_of(host.memory.total.get()?)?.get() >= LARGE_PERCENT;
-        if age_seconds < YOUNG_SECONDS && !is_large {
-            return None;
-        }
-        let per_second = added as f64 / seconds;
-        let average = held.get() as f64 / age_seconds.max(1.0);
-        let sustained = per_second.min(TIMES_AVERAGE * average);
-        let (left, into) = nearest_limit(host, own, of_host)?;
-        if held.get().saturating_mul(TIMES_HELD) < left.get() {
-            return None;
-        }
-        let lasts_seconds = left.get() as f64 / sustained;
-        (lasts_seconds <= FORESEEN_SECONDS).then_some(Growth {
+        let filled = held.get() as f64 / (held.get() as f64 + left.get() as f64);
+        let times_average = per_second / (held.get() as f64 / age_seconds.max(1.0));
+        let forecast = forecast(size, times_average, filled, age_seconds)?;
+        let forecast = if added < MEASURABLE { Forecast::Tentative } else { forecast };
+        Some(Growth {
             grower,
             held,
             per_second,
@@ -219,9 +399,36 @@ impl<'a> GroupGrowth<'a> {
             seconds,
             age_seconds,
             lasts_seconds,
+            forecast,
+            is_steady: STEADY.contains(&times_average),
             into,
         })
     }
+}
+
+/// Decides how well founded a forecast is; `None` if none should be made. `filled` is the share of
+/// what there is for the process that it holds already.
+fn forecast(size: Size, times_average: f64, filled: f64, age_seconds: f64) -> Option<Forecast> {
+    let is_steady = STEADY.contains(&times_average);
+    let fastest = match size {
+        Size::Record => f64::INFINITY,
+        Size::AtPeak => TIMES_AVERAGE,
+        Size::BelowPeak | Size::Unknown => STEADY.end,
+        Size::ReachedBefore => 0.0,
+    };
+    let sustained = if !is_steady {
+        UNSTEADY_SHARE
+    } else if age_seconds < YOUNG_SECONDS {
+        YOUNG_SHARE
+    } else {
+        SUSTAINED_SHARE
+    };
+    let mentioned = if is_steady { STEADY_SHARE } else { TENTATIVE_SHARE };
+    if times_average >= fastest || filled < mentioned {
+        return None;
+    }
+    let is_sustained = filled >= sustained && size != Size::BelowPeak;
+    Some(if is_sustained { Forecast::Sustained } else { Forecast::Tentative })
 }
 
 /// The memory left below the nearest limit for a process of the group `own`, and whose limit it is.
@@ -232,14 +439,14 @@ fn nearest_limit<'a>(
 ) -> Option<(Bytes, GrowthLimit<'a>)> {
     let is_around =
         |group: &&Cgroup| own.is_some_and(|own| groups::is_in(own, group.path.as_str()));
-    let limits = host.cgroups.groups.iter().filter(is_around).filter_map(|group| {
-        let limit = match group.max.get()? {
-            Limit::Bytes(limit) => limit,
-            Limit::Max => return None,
-        };
-        let held = groups::unreclaimable(group)?;
-        let swap = groups::swap_room(host, group).unwrap_or(Bytes::new(0));
-        Some((limit.saturating_sub(held).saturating_add(swap), GrowthLimit::Group(group, limit)))
+    let limits = host.cgroups.groups.iter().filter(is_around).flat_map(|group| {
+        [&group.max, &group.high].into_iter().filter_map(move |reading| {
+            let size = reading.get()?.bytes()?;
+            let held = groups::unreclaimable(group)?;
+            let swap = groups::swap_room(host, group).unwrap_or(Bytes::new(0));
+            let left = size.saturating_sub(held).saturating_add(swap);
+            Some((left, GrowthLimit::Group(GroupLimit { group, size, reading })))
+        })
     });
     let of_host = of_host.map(|left| (left, GrowthLimit::Host));
     limits.chain(of_host).min_by_key(|(left, _)| *left)

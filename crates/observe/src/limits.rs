@@ -115,6 +115,10 @@ pagewise_hostfs::limit_table! {
     SWAPPED_PROCESSES = 128,
         "processes whose amount of memory in swap is read twice, to compute its growth", "/proc/PID/status",
         "those with the most memory in RAM";
+    PEAKS_BEFORE = 32,
+        "processes whose peak of memory in RAM is read twice, to tell growth from what comes and goes",
+        "/proc/PID/status",
+        "those with the most memory in RAM";
     PROBLEMS = pagewise_hostfs::PROBLEMS,
         "problems from one reading of a host", "",
         "the first";

@@ -230,7 +230,7 @@ fn growth(circumstances: &Circumstances<'_>, pair: &GroupPair<'_>) -> Option<Str
     let group = pair.now;
     let is_it = |growth: &&Growth<'_>| {
         let grows = matches!(growth.grower, Grower::Group(it) if it.path == group.path);
-        grows || matches!(growth.into, GrowthLimit::Group(into, _) if into.path == group.path)
+        grows || matches!(growth.into, GrowthLimit::Group(into) if into.group.path == group.path)
     };
     if let Some(growth) = circumstances.growing.iter().find(is_it) {
         let rate = rate(growth.per_second);

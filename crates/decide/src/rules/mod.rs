@@ -109,6 +109,7 @@ pub(crate) static FIRING: &[Firing] = &[
     ("group-limit", group_limit::tests::firing_v1),
     ("memory-grows", memory_grows::tests::firing),
     ("memory-grows", memory_grows::tests::firing_group),
+    ("memory-grows", memory_grows::tests::firing_early),
     ("memory-low", memory_low::tests::firing),
     ("swap-full", swap_full::tests::firing),
     ("commit-limit", commit_limit::tests::firing),

@@ -169,7 +169,7 @@ fn full(interval: &Interval, group: &Cgroup) -> Option<(Level, Trouble)> {
 
 fn fills(growing: &[Growth<'_>], group: &Cgroup) -> Option<(Level, Trouble)> {
     let growth = growing.iter().find(
-        |growth| matches!(growth.into, GrowthLimit::Group(into, _) if into.path == group.path),
+        |growth| matches!(growth.into, GrowthLimit::Group(into) if into.group.path == group.path),
     )?;
     let level = grade::growth::level(growth)?;
     let who = match growth.grower {

@@ -62,6 +62,9 @@ pub struct Process {
     pub rss_file: Reading<Bytes>,
     /// Shared memory and tmpfs of the process in RAM, which can be reclaimed only by swapping.
     pub rss_shmem: Reading<Bytes>,
+    /// Most RAM that the process has had at one time since it started (`VmHWM`): anonymous memory,
+    /// file pages and shmem together.
+    pub peak: Reading<Bytes>,
     /// Anonymous memory of the process in swap.
     pub swap: Reading<Bytes>,
     /// Private writable address space of the process, touched or not (`VmData`): what a fork
@@ -92,6 +95,11 @@ impl Process {
     pub fn resident(&self) -> Option<Bytes> {
         let kinds = [&self.rss_anon, &self.rss_file, &self.rss_shmem];
         kinds.into_iter().map(Reading::get).sum()
+    }
+
+    /// Whether this is a command of Pagewise, judged by its name.
+    pub fn is_pagewise(&self) -> bool {
+        self.name.as_str() == "pagewise"
     }
 
     /// All anonymous memory of the process, in RAM and in swap, which grows if the process leaks.

@@ -26,7 +26,7 @@ use pagewise_model::{
 };
 use status::Task;
 
-use crate::limits::SWAPPED_PROCESSES;
+use crate::limits::{PEAKS_BEFORE, SWAPPED_PROCESSES};
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 
 pub use command::command_lines;
@@ -62,7 +62,7 @@ pub(crate) fn read(host: &HostRoot, budget: Duration, enough: usize) -> Processe
 ///
 /// If no swap is in use on the host, the swap of every process is 0. Otherwise it is read from
 /// `status`, which costs as much as all other files here together, and therefore only of the
-/// largest processes.
+/// largest processes. Their peaks come from the same file, without swap of fewer of them.
 pub(crate) fn read_earlier(host: &HostRoot, at: &Snapshot, times: bool) -> Processes {
     let page = at.page_size();
     host.hold("proc");
@@ -73,7 +73,10 @@ pub(crate) fn read_earlier(host: &HostRoot, at: &Snapshot, times: bool) -> Proce
         .map(|(process, resident)| (resident, process))
         .collect();
     match unused_swap(&at.memory) {
-        Some(none) => found.iter_mut().for_each(|(_, process)| process.swap = none.clone()),
+        Some(none) => {
+            found.iter_mut().for_each(|(_, process)| process.swap = none.clone());
+            read_peaks(host, &mut found);
+        }
         None => read_swap(host, &mut found),
     }
     if times {
@@ -114,6 +117,16 @@ fn read_swap(host: &HostRoot, found: &mut [(Bytes, Process)]) {
     for (_, process) in found.iter_mut().take(SWAPPED_PROCESSES) {
         if let Task::Process(full, _) = status::read_sizes(host, process.pid) {
             *process = *full;
+        }
+    }
+    found.sort_by_key(|(_, process)| process.pid);
+}
+
+fn read_peaks(host: &HostRoot, found: &mut [(Bytes, Process)]) {
+    found.sort_by_key(|(resident, process)| (Reverse(*resident), process.pid));
+    for (_, process) in found.iter_mut().take(PEAKS_BEFORE) {
+        if let Task::Process(full, _) = status::read_sizes(host, process.pid) {
+            process.peak = full.peak;
         }
     }
     found.sort_by_key(|(_, process)| process.pid);
@@ -219,7 +232,8 @@ mod tests {
             ("proc/1/statm", "100 10 4 0 0 0 0\n".to_owned()),
             (
                 "proc/1/status",
-                "Name:\tinit\nVmRSS:\t40 kB\nRssAnon:\t24 kB\nVmSwap:\t4 kB\n".into(),
+                "Name:\tinit\nVmHWM:\t44 kB\nVmRSS:\t40 kB\nRssAnon:\t24 kB\nVmSwap:\t4 kB\n"
+                    .into(),
             ),
             ("proc/2/statm", "0 0 0 0 0 0 0\n".into()),
             ("proc/3/statm", "100 20 4 0 0 0 0\n".into()),
@@ -237,6 +251,8 @@ mod tests {
         let sizes: Vec<_> =
             processes.list.iter().map(|p| (p.pid, p.rss_anon.get(), p.swap.get())).collect();
         assert_eq!(sizes, [(1, kib(24), kib(0)), (3, kib(64), kib(0))]);
+        let peaks: Vec<_> = processes.list.iter().map(|process| process.peak.get()).collect();
+        assert_eq!(peaks, [kib(44), None]);
         assert_eq!(processes.list[1].cpu_time.get(), None);
         let timed = earlier("8", true);
         assert_eq!(timed.list[1].cpu_time.get(), Some(Millis::new(140)));

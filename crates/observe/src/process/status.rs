@@ -100,6 +100,7 @@ fn sizes(process: &mut Process) -> [(&'static [u8], &mut Reading<Bytes>); 8] {
         (b"RssAnon", &mut process.rss_anon),
         (b"RssFile", &mut process.rss_file),
         (b"RssShmem", &mut process.rss_shmem),
+        (b"VmHWM", &mut process.peak),
         (b"VmSwap", &mut process.swap),
         (b"VmLck", &mut process.locked),
         (b"VmData", &mut process.data),
@@ -188,7 +189,7 @@ mod tests {
     use crate::testing::{denied_entry, host, mangle};
 
     /// The `status` of a process on Linux 6.18, shortened.
-    const STATUS: &str = "Name:\tredis-server\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t42\nUid:\t1000\t105\t105\t105\nGroups:\t \nKthread:\t0\nVmPeak:\t    3060 kB\nVmSize:\t    3060 kB\nVmRSS:\t    1722 kB\nRssAnon:\t     112 kB\nRssFile:\t    1608 kB\nRssShmem:\t       2 kB\nVmSwap:\t       8 kB\nTHP_enabled:\t1\nThreads:\t1\n";
+    const STATUS: &str = "Name:\tredis-server\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t42\nUid:\t1000\t105\t105\t105\nGroups:\t \nKthread:\t0\nVmPeak:\t    3060 kB\nVmSize:\t    3060 kB\nVmHWM:\t    2004 kB\nVmRSS:\t    1722 kB\nRssAnon:\t     112 kB\nRssFile:\t    1608 kB\nRssShmem:\t       2 kB\nVmSwap:\t       8 kB\nTHP_enabled:\t1\nThreads:\t1\n";
     const KTHREAD: &str =
         "Name:\tkthreadd\nState:\tS (sleeping)\nUid:\t0\t0\t0\t0\nKthread:\t1\nThreads:\t1\n";
     const ZOMBIE: &str = "Name:\tsh\nState:\tZ (zombie)\nUid:\t0\t0\t0\t0\nThreads:\t1\n";
@@ -216,11 +217,12 @@ mod tests {
         assert_eq!((found.pid, found.name.as_str()), (42, "redis-server"));
         assert_eq!(found.uid, Reading::found(105, source_at(5)));
         assert_eq!(found.virtual_size, kib(3060, 9));
-        assert_eq!(found.rss_anon, kib(112, 11));
-        assert_eq!(found.rss_file, kib(1608, 12));
-        assert_eq!(found.rss_shmem, kib(2, 13));
-        assert_eq!(found.swap, kib(8, 14));
-        assert_eq!(found.thp_allowed, Reading::found(true, source_at(15)));
+        assert_eq!(found.peak, kib(2004, 10));
+        assert_eq!(found.rss_anon, kib(112, 12));
+        assert_eq!(found.rss_file, kib(1608, 13));
+        assert_eq!(found.rss_shmem, kib(2, 14));
+        assert_eq!(found.swap, kib(8, 15));
+        assert_eq!(found.thp_allowed, Reading::found(true, source_at(16)));
         assert_eq!(found.resident(), Bytes::from_kib(1722));
     }
 
@@ -290,9 +292,9 @@ mod tests {
             (found.rss_anon.get(), found.uid.get(), found.thp_allowed.get()),
             (None, None, None)
         );
-        assert_eq!(found.swap, kib(8, 14));
+        assert_eq!(found.swap, kib(8, 15));
         let lines: Vec<_> = host.take_problems().iter().map(|problem| problem.line).collect();
-        assert_eq!(lines, [Some(5), Some(11), Some(15)]);
+        assert_eq!(lines, [Some(5), Some(12), Some(16)]);
     }
 
     proptest! {

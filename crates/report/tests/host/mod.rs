@@ -389,6 +389,7 @@ fn process(pid: u32, comm: &str, sizes: [u64; 5], smaps: SmapsOutcome) -> Proces
         rss_anon: anon,
         rss_file: file,
         rss_shmem: shmem,
+        peak: found(Bytes::new((sizes[1] + sizes[2] + sizes[3]) * MIB), &path),
         swap,
         locked: found(Bytes::new(0), &path),
         page_tables: found(Bytes::new(sizes_in_tables(sizes[1])), &path),
