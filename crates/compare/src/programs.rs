@@ -21,7 +21,9 @@ pub(crate) fn changes(interval: &Interval, matching: &Matching) -> Vec<ProgramCh
     let same = same.into_iter().filter_map(|now| Some(one(earlier.get(&now.pid)?, now)));
     let gone = start.processes.list.iter().filter(|process| !is_matched(process));
     let all = same.chain(by_name(gone, new.into_iter(), matching));
-    let mut changes: Vec<ProgramChange> = all.filter(is_worth_it).collect();
+    // a recording over time is made by a Pagewise process, which is no part of the load
+    let of_others = all.filter(|change| change.name.as_str() != "pagewise");
+    let mut changes: Vec<ProgramChange> = of_others.filter(is_worth_it).collect();
     changes.sort_by(|one, other| {
         let key = |it: &ProgramChange| (it.name.clone(), it.pid);
         moved_bytes(other).cmp(&moved_bytes(one)).then_with(|| key(one).cmp(&key(other)))

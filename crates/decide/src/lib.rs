@@ -68,6 +68,16 @@ pub fn diagnose(interval: &Interval) -> Vec<Finding> {
     findings
 }
 
+/// How many seconds ago the trouble of this finding ended: memory pressure that is over, or a kill
+/// in a cgroup that no longer exists. `None` if it is present, or has no end.
+pub fn ended_seconds_ago(interval: &Interval, finding: &Finding) -> Option<f64> {
+    match finding.id {
+        rules::PRESSURE => pagewise_facts::stalls::ended_seconds_ago(interval),
+        oom::RULE => rules::kill_ended_seconds_ago(interval, finding),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 #[path = "../tests/rules/every_rule.rs"]
 mod tests;

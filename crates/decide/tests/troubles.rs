@@ -79,6 +79,11 @@ const TROUBLES: &[Trouble] = &[
     row("the memory of a container grows by 60 MiB/s, and the container will reach its limit in half a minute", HUGE, |host| workers(host, 60), "memory-grows", &["zram-unused"], Short),
     fine("the memory of a container grows by 1 MiB/s, and the container will reach its limit in hours", HUGE, |host| workers(host, 1)),
     fine("a process that has run for ten hours allocates 50 MiB at once", HUGE, |host| burst(host, 50)),
+    fine("a program maps and frees 30 MiB again and again, and had as much at its earlier peaks", V2_LIMIT, |host| sawtooth(calm_group(host))),
+    fine("a program that started half a minute ago has grown to 1 GiB at a constant rate", HUGE, |host| starting(no_zram(host), 30)),
+    row("a process in a unit with a limit of 200 MiB leaks less than 1 MiB in a second", V2_LIMIT, |host| leaking_unit(calm_group(host)), "memory-grows", &["swap-stuck", "zram-unused"], Tight),
+    row("tasks waited for memory 23 % of the last minute, and the program at fault has ended", ZRAM, |host| waited(host, ["9.50", "22.81", "7.93"], ["9.44", "22.79", "7.92"], 0), "memory-pressure", &["zram-unused"], Short),
+    row("nginx was killed because its unit reached its memory limit, and the unit no longer exists", "debian-trixie-6.12-x86_64-256m-oom-limit", removed_nginx, "oom-kills", &["zram-unused", "cache-not-cache"], Short),
     // kills
     row("the kernel killed a process for lack of memory while the report was made, and the user may not read the kernel log", ZRAM, |host| host.grow("oom_kill", 1), "oom-kills", &[], Critical),
     row("the machine ran out of memory and redis was killed (6.1)", "debian-bookworm-6.1-x86_64-256m-oom-host", as_it_is, "oom-kills", &["zram-unused", "cache-not-cache", "mglru-off"], Critical),

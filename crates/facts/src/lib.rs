@@ -23,6 +23,7 @@ pub mod ratio;
 pub mod reclaim;
 pub mod room;
 pub mod settings;
+pub mod stalls;
 pub mod swap_choice;
 pub mod tiers;
 pub mod unexplained;

@@ -20,6 +20,11 @@ pub fn read(host: &HostRoot) -> Psi {
     }
 }
 
+/// Reads the memory pressure of the host alone.
+pub(crate) fn read_memory(host: &HostRoot) -> Psi {
+    Psi { memory: pressure(host, "proc/pressure/memory"), ..Psi::default() }
+}
+
 /// Reads one pressure file, as `proc/pressure/memory` or a cgroup's `memory.pressure`.
 pub(crate) fn pressure(host: &HostRoot, path: &str) -> Pressure {
     match host.text(path) {

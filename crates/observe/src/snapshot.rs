@@ -120,6 +120,7 @@ pub(crate) fn read_counters(host: &HostRoot, scope: &Scope) -> Snapshot {
         taken: read_taken(host),
         memory: memory::read(host),
         vmstat: counters::read(host, VMSTAT),
+        psi: psi::read_memory(host),
         zram: zram::read_counters(Driver::Zram, host),
         zmerge: zram::read_counters(Driver::Zmerge, host),
         thp: thp::read_counters(host),

@@ -5,7 +5,8 @@
 //! all non-idle tasks were. For comparison: systemd-oomd kills at 60 % full by default, which is
 //! far more than a user notices.
 
-use pagewise_model::{Level, Percent, Pressure, Psi, Reading, Severity};
+use pagewise_facts::{groups, stalls};
+use pagewise_model::{Interval, Level, Percent, Pressure, Reading, Severity, Snapshot, Stall};
 
 /// Threshold for the share of the last 10 seconds in which some task was stalled: 1 of 10 seconds
 /// is a burst that a user notices.
@@ -19,9 +20,52 @@ const FULL_10: f64 = 20.0;
 /// considerable loss of work.
 const FULL_60: f64 = 10.0;
 
-/// How severe the pressure is; `None` if it is below every threshold or PSI is unknown.
-pub(crate) fn level(psi: &Psi) -> Option<Severity> {
-    level_of(&psi.memory)
+/// Memory pressure of the host that is above a threshold.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct GradedPressure {
+    /// How severe it is; if it has ended, one level less than by its averages.
+    pub(crate) severity: Severity,
+    /// How short of memory the host is; if it has ended, one level less.
+    pub(crate) shortage: Level,
+    /// How many seconds ago the pressure ended; `None` if tasks wait now.
+    pub(crate) ended: Option<f64>,
+}
+
+/// The pressure of the host; `None` if it is below every threshold or PSI is unknown.
+pub(crate) fn grade(interval: &Interval) -> Option<GradedPressure> {
+    let memory = &interval.end.psi.memory;
+    let (severity, shortage) = (level_of(memory)?, shortage(memory)?);
+    if is_own(&interval.end) {
+        return None;
+    }
+    let ended = stalls::ended_seconds_ago(interval);
+    if ended.is_none() {
+        return Some(GradedPressure { severity, shortage, ended });
+    }
+    let severity = match severity {
+        Severity::Critical => Severity::Warning,
+        Severity::Warning | Severity::Info => Severity::Info,
+    };
+    let shortage = if shortage == Level::Critical { Level::Short } else { Level::Tight };
+    Some(GradedPressure { severity, shortage, ended })
+}
+
+/// Whether a run of Pagewise causes nearly all of the host's pressure, in a cgroup of its own.
+fn is_own(host: &Snapshot) -> bool {
+    let average = |stall: &Stall| stall.avg10.get().zip(stall.avg60.get());
+    let Some((ten, sixty)) = average(&host.psi.memory.some) else { return false };
+    let mut own = host.cgroups.groups.iter().filter(|group| groups::is_own(&group.path));
+    own.any(|group| {
+        average(&group.pressure.some).is_some_and(|(own_ten, own_sixty)| {
+            own_ten.get() >= 0.9 * ten.get() && own_sixty.get() >= 0.9 * sixty.get()
+        })
+    })
+}
+
+/// How severe the pressure of the host is now; `None` if it is below every threshold, PSI is
+/// unknown, or the pressure has ended.
+pub(crate) fn present(interval: &Interval) -> Option<Severity> {
+    grade(interval).filter(|graded| graded.ended.is_none()).map(|graded| graded.severity)
 }
 
 /// How severe the pressure of one cgroup or resource is; `None` if it is below every threshold.

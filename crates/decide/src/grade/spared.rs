@@ -2,7 +2,7 @@
 //! Whether a host has memory to spare, so that stalls on it may be caused by the limit of a cgroup.
 
 use pagewise_facts::zones;
-use pagewise_model::{Level, Snapshot};
+use pagewise_model::{Interval, Level, Snapshot};
 
 use super::{headroom, pressure};
 
@@ -12,7 +12,8 @@ pub(crate) fn is_spared(host: &Snapshot) -> bool {
     headroom::level_of_host(host) == Some(Level::Calm) && zones::all_above_low(host) == Some(true)
 }
 
-/// The level of memory pressure of a host that has memory to spare.
-pub(crate) fn waiting_of_spared(host: &Snapshot) -> Option<Level> {
-    pressure::shortage(&host.psi.memory).filter(|_| is_spared(host))
+/// The level of present memory pressure of a host that has memory to spare.
+pub(crate) fn waiting_of_spared(interval: &Interval) -> Option<Level> {
+    let graded = pressure::grade(interval).filter(|graded| graded.ended.is_none())?;
+    Some(graded.shortage).filter(|_| is_spared(&interval.end))
 }

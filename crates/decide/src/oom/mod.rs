@@ -14,7 +14,7 @@ mod swap;
 mod words;
 
 use pagewise_model::{
-    AllocationFailure, Bytes, Cgroup, Interval, KernelLog, Limit, Name, OomConstraint,
+    AllocationFailure, Bytes, Cgroup, Hierarchy, Interval, KernelLog, Limit, Name, OomConstraint,
     OomExplanation, OomFact, OomKill, OomTask, RecentKills, Snapshot,
 };
 
@@ -367,6 +367,17 @@ fn were(processes: u64) -> String {
         1 => "1 process was".to_owned(),
         processes => format!("{} processes were", count(processes)),
     }
+}
+
+/// Whether this cgroup no longer exists. `false` if that is unknown: in a container the log contains
+/// paths of the host, and on a host with too many groups not all of them were read.
+pub(crate) fn is_gone(host: &Snapshot, path: &Name) -> bool {
+    let cgroups = &host.cgroups;
+    let all_known = cgroups.hierarchy != Hierarchy::None
+        && !cgroups.groups.is_empty()
+        && cgroups.left_out == 0
+        && host.host.container.value().is_none();
+    all_known && find_group(host, path).is_none()
 }
 
 /// The cgroup with this path in the present reading, if it still exists.

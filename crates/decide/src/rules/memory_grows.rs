@@ -113,12 +113,12 @@ fn describe(host: &Snapshot, growth: &Growth<'_>) -> String {
         Grower::Group(group) => {
             let largest =
                 groups::largest_process(host, group).map_or_else(String::new, |(it, size)| {
-                    format!(" Its largest process, {} (pid {}), has {size}.", it.name, it.pid)
+                    format!("; the largest process, {} (pid {}), has {size}", it.name, it.pid)
                 });
             format!(
                 "The anonymous memory of all processes in the cgroup {named} grew by {added} in {seconds:.1} s \
                  ({rate}) to {held}, and the oldest of them has run for {age}; {at_that_rate}. No process that \
-                 ran throughout these {seconds:.1} s accounts for half of this growth.{largest}"
+                 ran throughout these {seconds:.1} s accounts for half of this growth{largest}."
             )
         }
     };

@@ -11,13 +11,16 @@ use pagewise_facts::reclaim::{self, Thrashing};
 use pagewise_model::{Cgroup, Finding, Interval, Percent, Reading, Severity, Snapshot};
 
 use crate::Rule;
-use crate::grade::pressure;
+use crate::grade::pressure::{self, GradedPressure};
+use crate::oom;
 use crate::proof::EvidenceList;
 use crate::text::{quoted, rate};
 use crate::verdict::{self, Cause};
 
+pub(crate) const ID: &str = "memory-pressure";
+
 pub(super) const RULE: Rule = Rule {
-    id: "memory-pressure",
+    id: ID,
     doc: "Tasks lose time waiting for memory, or most data that is read from disk had been dropped from memory \
           a moment before (refaults).",
     diagnose,
@@ -29,7 +32,9 @@ const NAMED: usize = 3;
 fn diagnose(interval: &Interval) -> Vec<Finding> {
     let signals = verdict::signals(interval);
     let waits = signals.iter().any(|signal| matches!(signal.cause, Cause::Pressure { .. }));
-    let level = pressure::level(&interval.end.psi).filter(|_| waits);
+    let graded = pressure::grade(interval).filter(|_| waits);
+    let (level, ended) =
+        (graded.map(|graded| graded.severity), graded.and_then(|graded| graded.ended));
     let thrashes = signals.iter().any(|signal| matches!(signal.cause, Cause::Thrashing(_)));
     let thrashing = reclaim::thrashing(interval);
     let most = thrashing.as_ref().filter(|_| thrashes);
@@ -37,8 +42,11 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
     let finding = severity.map(|severity| Finding {
         id: RULE.id,
         severity,
-        title: title(&interval.end, level, most),
-        what: describe(interval, level, thrashing.as_ref()),
+        title: match ended {
+            Some(ended) => ended_title(&interval.end, ended),
+            None => title(&interval.end, level, most),
+        },
+        what: describe(interval, graded.as_ref(), thrashing.as_ref()),
         why: WHY.to_owned(),
         evidence: proof(interval, thrashing.as_ref()).into_evidence(),
         next: next(&interval.end),
@@ -68,10 +76,30 @@ fn title(host: &Snapshot, level: Option<Severity>, thrashes: Option<&Thrashing>)
     }
 }
 
-fn describe(interval: &Interval, level: Option<Severity>, thrashing: Option<&Thrashing>) -> String {
-    let waited = level.and_then(|_| describe_waits(interval));
+fn ended_title(host: &Snapshot, ended: f64) -> String {
+    let minute = host.psi.memory.some.avg60.get();
+    let minute =
+        minute.map_or_else(String::new, |some| format!(" ({} of the last minute)", some.of_time()));
+    format!("tasks waited for memory until about {} ago{minute}", oom::ago(ended))
+}
+
+fn describe(
+    interval: &Interval,
+    graded: Option<&GradedPressure>,
+    thrashing: Option<&Thrashing>,
+) -> String {
+    let waited = graded.and_then(|_| describe_waits(interval));
     let reread = thrashing.map(|thrashing| reread(&interval.end, thrashing));
-    let lines: Vec<String> = [waited, reread].into_iter().flatten().collect();
+    let over = graded.and_then(|graded| graded.ended).zip(interval.seconds());
+    let over = over.map(|(_, seconds)| {
+        let total = interval.change(|host| host.psi.memory.some.total_us.clone());
+        let still = match total {
+            Some(_) => "the total time in which tasks waited has not grown",
+            None => "the kernel has not reclaimed any page",
+        };
+        format!("This has ended: {still} in the last {seconds:.1} s.")
+    });
+    let lines: Vec<String> = [over, waited, reread].into_iter().flatten().collect();
     lines.join(" ")
 }
 

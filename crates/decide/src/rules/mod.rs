@@ -47,6 +47,9 @@ mod zswap_unused;
 
 use crate::Rule;
 
+pub(crate) use memory_pressure::ID as PRESSURE;
+pub(crate) use oom_kills::ended_seconds_ago as kill_ended_seconds_ago;
+
 pub(crate) static ALL: &[Rule] = &[
     memory_low::RULE,
     protection_starves::RULE,

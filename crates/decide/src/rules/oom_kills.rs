@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 
 use pagewise_facts::groups;
 use pagewise_model::{
-    Cgroup, Change, Evidence, Finding, Hierarchy, Interval, Name, OomConstraint, OomKill, Outcome,
-    Severity, Snapshot,
+    Cgroup, Change, Evidence, Finding, Interval, Name, OomConstraint, OomKill, Outcome, Severity,
+    Snapshot,
 };
 
 use crate::Rule;
@@ -99,7 +99,7 @@ fn finding(interval: &Interval, kills: &[&OomKill]) -> Option<Finding> {
     Some(Finding {
         id: RULE.id,
         severity: severity(interval, last),
-        title: title(kills, last),
+        title: title(host, kills, last),
         what: describe(host, kills, last),
         why: why(last).to_owned(),
         evidence: kills.iter().rev().take(NAMED).map(|kill| proof(kill)).collect(),
@@ -111,7 +111,7 @@ fn severity(interval: &Interval, kill: &OomKill) -> Severity {
     let gone = is_group_gone(&interval.end, kill);
     let warns = if gone { HOUR } else { DAY };
     match kill.seconds_ago {
-        Some(_) if oom::is_recent(interval, kill) => Severity::Critical,
+        Some(_) if !gone && oom::is_recent(interval, kill) => Severity::Critical,
         Some(seconds) if seconds > warns => Severity::Info,
         Some(_) => Severity::Warning,
         // a kill of unknown time may have happened today
@@ -120,21 +120,29 @@ fn severity(interval: &Interval, kill: &OomKill) -> Severity {
     }
 }
 
-/// Whether the group whose limit was reached no longer exists. `false` if that is unknown: in a
-/// container the log contains paths of the host, and on a host with too many groups not all of them
-/// were read.
+/// Whether the group whose limit was reached no longer exists.
 fn is_group_gone(host: &Snapshot, kill: &OomKill) -> bool {
-    let cgroups = &host.cgroups;
-    let all_known = cgroups.hierarchy != Hierarchy::None
-        && !cgroups.groups.is_empty()
-        && cgroups.left_out == 0
-        && host.host.container.value().is_none();
     let of_group = kill.constraint == Some(OomConstraint::Cgroup);
-    let group = kill.group.as_ref().filter(|_| of_group && all_known);
-    group.is_some_and(|path| oom::find_group(host, path).is_none())
+    let group = kill.group.as_ref().filter(|_| of_group);
+    group.is_some_and(|path| oom::is_gone(host, path))
 }
 
-fn title(kills: &[&OomKill], last: &OomKill) -> String {
+/// How many seconds ago the kill of this finding was, if its group no longer exists.
+pub(crate) fn ended_seconds_ago(interval: &Interval, finding: &Finding) -> Option<f64> {
+    let host = &interval.end;
+    let is_it = |kill: &&OomKill| {
+        is_group_gone(host, kill) && title(host, std::slice::from_ref(kill), kill) == finding.title
+    };
+    host.kernel_log.kills.iter().rev().find(is_it)?.seconds_ago
+}
+
+fn title(host: &Snapshot, kills: &[&OomKill], last: &OomKill) -> String {
+    if let (Some(victim), Some(group), true) =
+        (&last.victim, &last.group, is_group_gone(host, last))
+    {
+        let (name, group) = (short(victim.name.as_str()), short_group(group.as_str()));
+        return format!("{name} (pid {}) was killed at the limit of {group}, now gone", victim.pid);
+    }
     let who = match &last.victim {
         Some(victim) => {
             format!("the kernel killed {} (pid {})", short(victim.name.as_str()), victim.pid)

@@ -83,7 +83,7 @@ fn finding(interval: &Interval, inversion: &Inversion<'_>) -> Finding {
 
 fn severity(interval: &Interval, slow: &Tier) -> Severity {
     let holds = slow.used.get().is_some_and(|used| used > Bytes::new(0));
-    match pressure::level(&interval.end.psi) {
+    match pressure::present(interval) {
         Some(_) if holds => Severity::Critical,
         _ if holds => Severity::Warning,
         _ => Severity::Info,

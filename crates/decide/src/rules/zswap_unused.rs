@@ -42,7 +42,7 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
 
 fn off(interval: &Interval, decision: &SwapDecision) -> Option<Finding> {
     let host = &interval.end;
-    let waits = pressure::level(&host.psi).is_some();
+    let waits = pressure::present(interval).is_some();
     let held = tiers::held_on_disk(host);
     let tier = tiers::on_disk(host).find(|_| waits || held > Bytes::new(0))?;
     Some(Finding {

@@ -10,7 +10,7 @@
 
 use pagewise_facts::groups::{self, AtLimit, GroupPair};
 use pagewise_facts::growth::{self, Grower, Growth, GrowthLimit};
-use pagewise_facts::reclaim;
+use pagewise_facts::{reclaim, stalls};
 use pagewise_model::{Bytes, Cgroup, Change, Interval, Level, Limit, Percent};
 
 use crate::grade::{self, pressure, spared};
@@ -88,7 +88,7 @@ pub(crate) fn find_troubled(interval: &Interval) -> Vec<GroupTrouble<'_>> {
 /// that is stalled most. That group gets the level of the host, so that attribution never lowers a
 /// level.
 fn own_waiting(interval: &Interval, troubled: &mut [GroupTrouble<'_>]) {
-    let Some(level) = spared::waiting_of_spared(&interval.end) else { return };
+    let Some(level) = spared::waiting_of_spared(interval) else { return };
     let waiting = troubled.iter_mut().filter(|group| group.waits());
     if let Some(worst) = waiting.max_by_key(|group| group.level) {
         worst.level = worst.level.max(level);
@@ -111,7 +111,10 @@ fn trouble<'a>(
     let mut troubles: Vec<(Level, Trouble)> = Vec::new();
     if reached.is_some() {
         troubles.extend(kills(pair));
-        troubles.extend(waits(pair.now).or_else(|| rereads(pair)));
+        // pressure of the host includes that of its groups: if it has ended, theirs has
+        let has_ended = stalls::ended_seconds_ago(interval).is_some();
+        let waits = waits(pair.now).filter(|_| !has_ended);
+        troubles.extend(waits.or_else(|| rereads(pair)));
     }
     troubles.extend(full(interval, pair.now));
     troubles.extend(fills(growing, pair.now));

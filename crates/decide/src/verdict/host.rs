@@ -32,8 +32,8 @@ pub(crate) enum Cause<'a> {
     /// Little memory is available: how much, and how much swapping out could still free.
     Available(Headroom),
     /// Tasks of the host are stalled on memory: shares of the last minute, or of ten seconds if
-    /// that is worse.
-    Pressure { some: Percent, full: Option<Percent>, span: &'static str },
+    /// that is worse. If this has ended: how many seconds ago.
+    Pressure { some: Percent, full: Option<Percent>, span: &'static str, ended: Option<f64> },
     /// On a host without PSI: most of what is read from disk was dropped from memory shortly
     /// before.
     Thrashing(Thrashing),
@@ -55,7 +55,7 @@ pub(crate) fn signals(interval: &Interval) -> Vec<Signal<'_>> {
     let mut signals = vec![
         kills(interval),
         room.map(|room| (headroom::level(&room), Cause::Available(room))),
-        pressure(host).filter(|_| !is_groups),
+        pressure(interval).filter(|_| !is_groups),
         thrashing(interval).filter(|_| !is_groups),
         growth(interval),
         commit::near_limit(host).map(|near| {
@@ -106,23 +106,19 @@ fn kills(interval: &Interval) -> Option<(Level, Cause<'_>)> {
     (kills.delta > 0).then_some((Level::Critical, Cause::Kills(kills)))
 }
 
-fn pressure(host: &Snapshot) -> Option<(Level, Cause<'_>)> {
-    let memory = &host.psi.memory;
-    let level = pressure::shortage(memory)?;
+fn pressure(interval: &Interval) -> Option<(Level, Cause<'_>)> {
+    let memory = &interval.end.psi.memory;
+    let graded = pressure::grade(interval)?;
     let minute = memory.some.avg60.get();
     let seconds = memory.some.avg10.get();
-    let cause = match (minute, seconds) {
+    let (some, full, span) = match (minute, seconds) {
         (Some(minute), Some(seconds)) if seconds.get() > 2.0 * minute.get() => {
-            Cause::Pressure { some: seconds, full: memory.full.avg10.get(), span: "10 seconds" }
+            (seconds, memory.full.avg10.get(), "10 seconds")
         }
-        (Some(minute), _) => {
-            Cause::Pressure { some: minute, full: memory.full.avg60.get(), span: "minute" }
-        }
-        (None, seconds) => {
-            Cause::Pressure { some: seconds?, full: memory.full.avg10.get(), span: "10 seconds" }
-        }
+        (Some(minute), _) => (minute, memory.full.avg60.get(), "minute"),
+        (None, seconds) => (seconds?, memory.full.avg10.get(), "10 seconds"),
     };
-    Some((level, cause))
+    Some((graded.shortage, Cause::Pressure { some, full, span, ended: graded.ended }))
 }
 
 /// The host's thrashing as a signal; used only without PSI, which measures the lost time itself.

@@ -40,7 +40,7 @@ pub(super) fn line(
         }
         None => sentences.push(calm(host, groups.is_empty())),
     }
-    sentences.extend(of_groups(groups));
+    sentences.extend(of_groups(host, groups));
     sentences.join(" ")
 }
 
@@ -55,19 +55,35 @@ fn worst_of_host(host: &Snapshot, worst: &Signal<'_>, signals: &[Signal<'_>]) ->
         Cause::Available(room) => {
             let state = if worst.level == Level::Critical { "nearly exhausted" } else { state };
             let pressed = signals.iter().find_map(|signal| match &signal.cause {
-                Cause::Pressure { some, span, .. } => Some(format!(
-                    "; programs waited for memory {} of the last {span}",
-                    some.of_time()
+                Cause::Pressure { some, span, ended, .. } => Some(format!(
+                    "; programs waited for memory {} of the last {span}{}",
+                    some.of_time(),
+                    ended.map_or_else(String::new, |ended| format!(
+                        ", until about {} ago",
+                        oom::ago(ended)
+                    ))
                 )),
                 _ => None,
             });
             let pressed = pressed.unwrap_or_default();
             format!("Memory is {state}: {}{}{pressed}.", available(), and_swap(host, room))
         }
-        Cause::Pressure { some, full, span } => {
+        Cause::Pressure { some, full, span, ended } => {
             let full = full.filter(|full| full.get() >= 0.01);
             let full =
                 full.map(|full| format!(" (all programs at the same time: {})", full.of_time()));
+            if let Some(ended) = ended {
+                // the level is one less than it was
+                let state = if worst.level >= Level::Short { "critically short" } else { "short" };
+                return format!(
+                    "Memory was {state} until about {} ago: programs waited for memory {} of the last {span}{}. \
+                     Now {}.",
+                    oom::ago(*ended),
+                    some.of_time(),
+                    full.unwrap_or_default(),
+                    available()
+                );
+            }
             if is_spared(host) {
                 return format!(
                     "Programs waited for memory {} of the last {span}{}, although {}{}.",
@@ -254,12 +270,18 @@ fn waiting(psi: &Psi) -> Option<String> {
 }
 
 /// A sentence about the group that is shortest of memory, and the number of others.
-fn of_groups(groups: &[GroupVerdict]) -> Option<String> {
+fn of_groups(host: &Snapshot, groups: &[GroupVerdict]) -> Option<String> {
     let (worst, others) = groups.split_first()?;
     let more = match others.len() {
         0 => String::new(),
         more => format!(" (and {} more)", count_of(more as u64, "group")),
     };
+    if oom::is_gone(host, &worst.group) {
+        return Some(format!(
+            "In {}, which no longer exists, {} because the group was at its own limit{more}.",
+            worst.group, worst.line
+        ));
+    }
     let state = match worst.level {
         Level::Critical => "critically short of memory",
         Level::Short => "short of memory",

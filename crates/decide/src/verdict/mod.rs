@@ -13,7 +13,7 @@ mod host;
 mod line;
 
 use pagewise_facts::groups;
-use pagewise_model::{GroupVerdict, HostVerdict, Interval, Level, RecentKills};
+use pagewise_model::{GroupVerdict, HostVerdict, Interval, Level, RecentKills, Snapshot};
 
 use crate::oom;
 
@@ -27,7 +27,7 @@ pub(crate) use line::of_group;
 pub fn judge(interval: &Interval) -> HostVerdict {
     let signals = host::signals(interval);
     let troubled = group::find_troubled(interval);
-    let groups = with_killed(&troubled, oom::recent(interval));
+    let groups = with_killed(&interval.end, &troubled, oom::recent(interval));
     let host = match signals.first() {
         Some(worst) => worst.level,
         None if interval.end.memory.total.get().is_none() => Level::Unknown,
@@ -43,17 +43,22 @@ pub fn judge(interval: &Interval) -> HostVerdict {
     }
 }
 
-/// The groups with a problem, worst first, and those in which a process was killed recently, even
-/// if the group no longer exists.
-fn with_killed(troubled: &[GroupTrouble<'_>], recent: RecentKills) -> Vec<GroupVerdict> {
+/// The groups with a problem, worst first, and those in which a process was killed recently. A
+/// group that no longer exists was short of memory: its level is one less.
+fn with_killed(
+    host: &Snapshot,
+    troubled: &[GroupTrouble<'_>],
+    recent: RecentKills,
+) -> Vec<GroupVerdict> {
     let of_others = troubled.iter().filter(|trouble| !groups::is_own(&trouble.limited.path));
     let mut groups: Vec<GroupVerdict> = of_others.map(name_group).collect();
     for kill in recent.groups {
         let Some(path) = kill.group.clone().filter(|path| !groups::is_own(path)) else { continue };
         let line = line::of_kill(&kill);
+        let level = if oom::is_gone(host, &path) { Level::Short } else { Level::Critical };
         match groups.iter_mut().find(|group| group.group == path) {
-            Some(group) => (group.level, group.line) = (Level::Critical, line),
-            None => groups.push(GroupVerdict { group: path, level: Level::Critical, line }),
+            Some(group) => (group.level, group.line) = (level, line),
+            None => groups.push(GroupVerdict { group: path, level, line }),
         }
     }
     groups.sort_by_key(|group| std::cmp::Reverse(group.level));

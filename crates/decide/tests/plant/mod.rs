@@ -78,13 +78,23 @@ pub(crate) fn zram_holds(host: Scene, used: u64) -> Scene {
         .file("sys/block/zram1/mm_stat", format!("{stored} {taken} {taken} 0 {taken} 0 0 0 0\n"))
 }
 
-/// Shares of the last ten seconds and the last minute in which some and all tasks were stalled.
+/// Shares of the last ten seconds and the last minute in which some and all tasks were stalled, and
+/// still are.
 pub(crate) fn waiting(host: Scene, some: &str, full: &str) -> Scene {
-    let text = format!(
-        "some avg10={some} avg60={some} avg300=0.00 total=1541868\n\
-         full avg10={full} avg60={full} avg300=0.00 total=814414\n"
-    );
-    host.file("proc/pressure/memory", text)
+    waited(host, [some, some, "0.00"], [full, full, "0.00"], 200_000)
+}
+
+/// Pressure with these averages over 10, 60 and 300 s, and `more` microseconds of stalls between
+/// the two readings.
+pub(crate) fn waited(mut host: Scene, some: [&str; 3], full: [&str; 3], more: u64) -> Scene {
+    for (end, more) in ENDS.into_iter().zip([0, more]) {
+        let line = |name: &str, [ten, sixty, long]: [&str; 3], total: u64| {
+            format!("{name} avg10={ten} avg60={sixty} avg300={long} total={}\n", total + more)
+        };
+        let text = line("some", some, 1_541_868) + &line("full", full, 814_414);
+        host = host.file_at(end, "proc/pressure/memory", text);
+    }
+    host
 }
 
 /// Every zone is below its min watermark.
@@ -153,6 +163,79 @@ fn grown(host: Scene, mib_per_second: u64, age: u64, held_mib: u64) -> Scene {
             "RssAnon:",
             &format!("RssAnon:\t {} kB", held_mib * 1024),
         )
+        .line(&format!("{folder}/status"), "VmHWM:", &format!("VmHWM:\t {} kB", held_mib * 1024))
+}
+
+/// A process with its sizes in KiB at both readings.
+struct Program {
+    pid: u32,
+    group: &'static str,
+    /// Seconds since it started.
+    age: u64,
+    anon: [u64; 2],
+    peak: [u64; 2],
+}
+
+fn program(host: Scene, program: &Program) -> Scene {
+    let Program { pid, group, age, anon: [before, now], peak } = program;
+    let started = (5000 - age) * 100;
+    let folder = format!("proc/{pid}");
+    let stat =
+        format!("{pid} (worker) S 1 1 1 0 -1 4194304 9 0 0 0 5 5 0 0 20 0 1 0 {started} 9 9\n");
+    let status = |anon: u64, peak: u64| {
+        format!(
+            "Name:\tworker\nState:\tS (sleeping)\nUid:\t0\t0\t0\t0\nVmSize:\t999999 kB\n\
+             VmHWM:\t{peak} kB\nVmRSS:\t{anon} kB\nRssAnon:\t{anon} kB\nRssFile:\t0 kB\n\
+             RssShmem:\t0 kB\nVmSwap:\t0 kB\n"
+        )
+    };
+    host.file("proc/uptime", "5000.00 9000.00\n")
+        .file(&format!("{folder}/stat"), stat)
+        .file(&format!("{folder}/cgroup"), format!("0::{group}\n"))
+        .file_at("start", &format!("{folder}/statm"), format!("250000 {} 0 9 0 9 0\n", before / 4))
+        .file_at("start", &format!("{folder}/status"), status(*before, peak[0]))
+        .file_at("end", &format!("{folder}/status"), status(*now, peak[1]))
+}
+
+/// A program of 32 seconds maps and frees 30 MiB every two seconds.
+pub(crate) fn sawtooth(host: Scene) -> Scene {
+    let group = "/system.slice/cg-2.service";
+    let (anon, peak) = ([13_048, 29_436], [31_476, 31_480]);
+    program(host, &Program { pid: 4837, group, age: 32, anon, peak })
+}
+
+/// The large process started 34 seconds ago and has grown by this many MiB in each second since.
+pub(crate) fn starting(host: Scene, mib_per_second: u64) -> Scene {
+    grown(host, mib_per_second, 34, mib_per_second * 34)
+}
+
+/// A unit with a limit of 200 MiB and without swap, in which a process of 70 seconds grows by about
+/// 1 MiB per second.
+pub(crate) fn leaking_unit(mut host: Scene) -> Scene {
+    const GROUP: &str = "/system.slice/cg-9.service";
+    let file = |name: &str| format!("sys/fs/cgroup{GROUP}/memory.{name}");
+    let seconds = host.replay().seconds().expect("two ends");
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some MiB")]
+    let before = 69_600 - (980.0 * seconds) as u64;
+    let (anon, peak) = ([before, 69_600], [before, 69_600]);
+    for (end, kib) in ENDS.into_iter().zip(anon) {
+        let stat = format!("anon {}\nfile 0\nshmem 0\npgsteal 0\n", kib * 1024);
+        host = host.file_at(end, &file("stat"), stat);
+    }
+    let none = "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\noom_group_kill 0\n";
+    let current = anon[1] * 1024;
+    let host = [("max", "209715200"), ("high", "max"), ("swap.max", "0"), ("swap.current", "0")]
+        .iter()
+        .fold(host, |host, (name, value)| host.file(&file(name), format!("{value}\n")))
+        .file(&file("events"), none)
+        .file(&file("current"), format!("{current}\n"))
+        .file(&file("peak"), format!("{current}\n"));
+    program(host, &Program { pid: 4838, group: GROUP, age: 70, anon, peak })
+}
+
+/// The unit of nginx, whose process was killed at its limit, was removed.
+pub(crate) fn removed_nginx(host: Scene) -> Scene {
+    host.without("sys/fs/cgroup/system.slice/nginx.service")
 }
 
 pub(crate) fn leak(host: Scene, mib_per_second: u64) -> Scene {

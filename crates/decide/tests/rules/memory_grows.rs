@@ -323,6 +323,6 @@ fn memory_high_and_limits_of_parents_bound_the_forecast() {
         assert_eq!(finding.what.contains(high), name == "high", "{}", finding.what);
         let slice = "the cgroup /system.slice will reach its memory";
         assert_eq!(finding.what.contains(slice), group == 1, "{}", finding.what);
-        assert!(finding.what.contains("Its largest process, postgres (pid 4121), has 20.0 MiB"));
+        assert!(finding.what.contains("; the largest process, postgres (pid 4121), has 20.0 MiB."));
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The rule `oom-kills` on made-up hosts.
 
-use pagewise_model::{Reading, Source};
+use pagewise_model::{Hierarchy, Reading, Source};
 use proptest::prelude::*;
 
 use super::*;
@@ -41,12 +41,16 @@ pub(crate) fn firing_without_a_log() -> Interval {
 
 #[test]
 fn a_kill_by_a_limit_is_the_groups_and_never_the_machines() {
-    let finding = only(&RULE, &firing_by_a_limit());
-    assert_eq!(finding.severity, Severity::Critical);
-    assert_eq!(
-        finding.title,
-        "the kernel killed nginx (pid 980) at the limit of /system.slice/web.service"
-    );
+    let of_db = only(&RULE, &with_kills(vec![ago(90.0, by_limit_of_db())]));
+    assert_eq!(of_db.severity, Severity::Critical);
+    let title = "the kernel killed nginx (pid 980) at the limit of /system.slice/db.service";
+    assert_eq!(of_db.title, title);
+    let interval = firing_by_a_limit();
+    let finding = only(&RULE, &interval);
+    assert_eq!(crate::ended_seconds_ago(&interval, &finding), Some(90.0));
+    assert_eq!(finding.severity, Severity::Warning);
+    let title = "nginx (pid 980) was killed at the limit of /system.slice/web.service, now gone";
+    assert_eq!(finding.title, title);
     let all = format!("{finding:?}");
     assert!(!all.contains("machine ran out of memory"), "{all}");
     assert!(
@@ -114,7 +118,8 @@ fn by_limit_of_db() -> OomKill {
 #[test]
 fn a_kill_in_a_group_that_is_gone_matters_for_an_hour() {
     let finding = |seconds, kill| only(&RULE, &with_kills(vec![ago(seconds, kill)]));
-    assert_eq!(finding(600.0, by_limit()).severity, Severity::Critical);
+    assert_eq!(finding(600.0, by_limit_of_db()).severity, Severity::Critical);
+    assert_eq!(finding(600.0, by_limit()).severity, Severity::Warning);
     assert_eq!(finding(3_600.0, by_limit()).severity, Severity::Warning);
     assert_eq!(finding(3_601.0, by_limit()).severity, Severity::Info);
     assert_eq!(finding(3_601.0, by_limit_of_db()).severity, Severity::Warning);
@@ -221,7 +226,7 @@ fn the_newest_kill_of_all_boots_decides() {
     let mut newer = ago(60.0, by_limit());
     newer.group = Some(Name::from("/other"));
     let findings = (RULE.diagnose)(&with_kills(vec![group, newer]));
-    assert!(findings[0].title.ends_with("/other"), "{findings:#?}");
+    assert!(findings[0].title.ends_with("/other, now gone"), "{findings:#?}");
 }
 
 #[test]

@@ -93,7 +93,12 @@ pub(super) fn run(
     if chosen.findings.is_empty() && printed == Printed::Whole {
         check_readings(&interval.end)?;
     }
-    Ok(outcome(printed, chosen.findings.is_empty()))
+    let since = args.since.map_or(0.0, |since| since.as_secs_f64());
+    let is_present = |finding: &Finding| {
+        let ended = pagewise_decide::ended_seconds_ago(&interval, finding);
+        ended.is_none_or(|ended| ended <= since)
+    };
+    Ok(outcome(printed, !chosen.findings.iter().any(is_present)))
 }
 
 /// Lists the rules of `doctor`, or explains one in full.
@@ -156,7 +161,7 @@ fn check_readings(host: &Snapshot) -> anyhow::Result<()> {
     anyhow::bail!(Refusal::advised(what, "see what is missing: pagewise report"))
 }
 
-/// The exit status of `doctor`. If the output was cut (a closed pipe), it does not report the
+/// The exit status of `doctor`; `none` if no finding is about the present. If the output was cut (a closed pipe), it does not report the
 /// findings either.
 fn outcome(printed: Printed, none: bool) -> Outcome {
     match printed {

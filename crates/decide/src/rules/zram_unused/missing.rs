@@ -10,19 +10,20 @@ use crate::text::writes;
 
 pub(super) fn reason(interval: &Interval) -> Option<Finding> {
     let host = &interval.end;
-    let zram = host.capability("zram").filter(|_| swap_is_wanted(host))?;
+    let zram = host.capability("zram").filter(|_| swap_is_wanted(interval))?;
     let finding = match zram.state {
-        FeatureState::Loadable { module } => not_loaded(host, zram, module),
+        FeatureState::Loadable { module } => not_loaded(interval, zram, module),
         FeatureState::OutsideContainer => in_container(host, zram),
         _ => return None,
     };
     (!finding.evidence.is_empty()).then_some(finding)
 }
 
-fn not_loaded(host: &Snapshot, zram: &Capability, module: &str) -> Finding {
+fn not_loaded(interval: &Interval, zram: &Capability, module: &str) -> Finding {
+    let host = &interval.end;
     Finding {
         id: RULE.id,
-        severity: severity(host),
+        severity: severity(interval),
         title: "the zram module is not loaded, so swap is on a slower device or absent".to_owned(),
         what: format!(
             "The kernel module {module} is installed but not loaded; {}.",

@@ -112,15 +112,15 @@ fn holds_data(host: &Snapshot, device: &Zram) -> bool {
 }
 
 /// Whether swap is configured on this host or would help it.
-fn swap_is_wanted(host: &Snapshot) -> bool {
-    !host.tiers.is_empty() || pressure::level(&host.psi).is_some()
+fn swap_is_wanted(interval: &Interval) -> bool {
+    !interval.end.tiers.is_empty() || pressure::present(interval).is_some()
 }
 
 /// The severity of an unused device: it is a loss if pages are swapped to disk instead or if memory
 /// is short.
-fn severity(host: &Snapshot) -> Severity {
-    let elsewhere = tiers::held_on_disk(host) > Bytes::new(0);
-    if elsewhere || pressure::level(&host.psi).is_some() {
+fn severity(interval: &Interval) -> Severity {
+    let elsewhere = tiers::held_on_disk(&interval.end) > Bytes::new(0);
+    if elsewhere || pressure::present(interval).is_some() {
         Severity::Warning
     } else {
         Severity::Info

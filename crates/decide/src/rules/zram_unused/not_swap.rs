@@ -31,7 +31,7 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
     };
     Some(Finding {
         id: RULE.id,
-        severity: severity(host),
+        severity: severity(case.interval),
         title: format!("{} {}", device.name(), step.title),
         what: step.what,
         why: step.why.to_owned(),

@@ -2,7 +2,7 @@
 //! A disk tier with free space has a higher priority and is filled first.
 
 use pagewise_facts::tiers;
-use pagewise_model::{Bytes, Finding, Severity, Snapshot, Tier};
+use pagewise_model::{Bytes, Finding, Interval, Severity, Snapshot, Tier};
 
 use super::{Case, RULE, holds_nothing};
 use crate::grade::pressure;
@@ -19,7 +19,7 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
     let (used, size) = (disk.used.get()?, disk.size.get()?);
     Some(Finding {
         id: RULE.id,
-        severity: severity(host, used),
+        severity: severity(case.interval, used),
         title: format!(
             "{name} is not used: its swap priority is {own}, and {} has {priority}",
             short(disk.path.as_str())
@@ -48,10 +48,10 @@ fn first_on_disk(host: &Snapshot) -> Option<(&Tier, i32)> {
     known.max_by_key(|&(_, priority)| priority)
 }
 
-fn severity(host: &Snapshot, on_disk: Bytes) -> Severity {
-    match pressure::level(&host.psi) {
+fn severity(interval: &Interval, on_disk: Bytes) -> Severity {
+    match pressure::present(interval) {
         Some(_) if on_disk > Bytes::new(0) => Severity::Critical,
-        _ => super::severity(host),
+        _ => super::severity(interval),
     }
 }
 

@@ -2,11 +2,13 @@
 //! The arguments of `pagewise doctor`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
 pub(super) const DOCTOR: &str = "Find memory problems: print each problem (finding) with the values that \
-    prove it and the commands to run next; exit status 3 if a finding has severity warning or critical.\n\n\
+    prove it and the commands to run next; exit status 3 if a finding has severity warning or critical \
+    and is about the present.\n\n\
     By default, doctor prints only the number of findings of severity info, because they report no loss of \
     memory or time. With --min-severity info, doctor also prints the findings of severity info in full, and \
     exits with status 3 if there is any finding. Each finding comes from a rule; --list lists the rules. You \
@@ -31,6 +33,10 @@ pub(crate) struct Doctor {
     /// [default: warning]
     #[arg(long, value_name = "SEVERITY")]
     pub(crate) min_severity: Option<Severity>,
+    /// Let the exit status also report what ended within this time, such as memory pressure that is over or a kill in
+    /// a cgroup that no longer exists: 1h, 90s [default: only what is present]
+    #[arg(long, value_name = "TIME", value_parser = pagewise_model::typed::parse_duration)]
+    pub(crate) since: Option<Duration>,
     /// Ignore the findings of the rule with this ID: do not show them and do not let them affect the exit
     /// status; may be given several times
     #[arg(long, value_name = "ID", value_parser = crate::chosen::rule(), hide_possible_values = true)]

@@ -37,11 +37,17 @@ pub(super) fn swaps(host: Scene, tiers: &[&str]) -> Scene {
 /// Sets memory pressure (PSI averages): some over 10 and 60 s, full over 10 and 60 s.
 pub(super) fn pressure(host: Scene, averages: [&str; 4]) -> Scene {
     let [some10, some60, full10, full60] = averages;
-    let text = format!(
-        "some avg10={some10} avg60={some60} avg300=0.00 total=1541868\n\
-         full avg10={full10} avg60={full60} avg300=0.00 total=814414\n"
-    );
-    host.file("proc/pressure/memory", text)
+    let text = |total: u32| {
+        format!(
+            "some avg10={some10} avg60={some60} avg300=0.00 total={total}\n\
+             full avg10={full10} avg60={full60} avg300=0.00 total=814414\n"
+        )
+    };
+    host.file_at("start", "proc/pressure/memory", text(1_541_868)).file_at(
+        "end",
+        "proc/pressure/memory",
+        text(1_641_868),
+    )
 }
 
 /// Tasks wait for memory for more than the thresholds.

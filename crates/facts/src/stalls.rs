@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Whether memory pressure has ended, and how long ago.
+//!
+//! The averages of PSI fall slowly: 20 s after tasks stopped to wait, the average over a minute is
+//! still 72 % of what it was. The total of stalled time tells at once: it stands still.
+//!
+//! The kernel updates each average every two seconds (`calc_avgs` in kernel/sched/psi.c): with T of
+//! 10, 60 or 300 s it is multiplied by `exp(-2 / T)`, and the share of these two seconds is added.
+//! So if tasks waited for a constant share `p` of `D` seconds, until `t` seconds ago, then
+//!
+//! ```text
+//! avgT = p (1 - exp(-D / T)) exp(-t / T)
+//! ```
+//!
+//! The three averages determine `p`, `D` and `t`. Pressure that was not constant makes the result
+//! inexact: it is meant for "about 20 seconds ago".
+
+use pagewise_model::{Interval, Pressure, Snapshot, Stall};
+
+/// Counters of `/proc/vmstat` that stand still while the kernel neither reclaims memory nor brings
+/// any back. A name that ends in `_` stands for all counters that begin with it.
+const RECLAIM: [&str; 8] = [
+    "pgscan_",
+    "pgsteal_",
+    "allocstall_",
+    "compact_stall",
+    "pswpin",
+    "pswpout",
+    "workingset_refault_",
+    "zswpin",
+];
+/// The spans of the averages in seconds: the kernel multiplies by 1677/2048, 1981/2048 and 2034/2048
+/// every two seconds (`EXP_10s` and so on), so that the long one is 292 s.
+const SPANS: [f64; 3] = [10.007, 60.129, 291.570];
+/// Up to this share of the interval, stalls are those of a single task now and then.
+const STILL: f64 = 0.001;
+
+/// How many seconds ago the host's memory pressure ended, if no task has waited for memory since
+/// the start of the interval. `None` if tasks wait, or it cannot be determined.
+///
+/// A task that waits every few seconds may have paused for the interval. So besides, either the
+/// average over ten seconds must be less than half of that over a minute, or the kernel must not
+/// have reclaimed any page.
+pub fn ended_seconds_ago(interval: &Interval) -> Option<f64> {
+    let seconds = interval.seconds()?;
+    let memory = &interval.end.psi.memory;
+    memory.some.total_us.get()?;
+    let stalled = interval.change(|host| host.psi.memory.some.total_us.clone());
+    let start_is_known = interval.start.as_deref()?.psi.memory.some.total_us.get().is_some();
+    let has_ended = match stalled {
+        Some(stalled) => {
+            let is_still = stalled.delta as f64 <= seconds * 1e6 * STILL;
+            is_still && (has_fallen(memory) || reclaims_nothing(interval) == Some(true))
+        }
+        // a total that decreased tells nothing
+        None if start_is_known => false,
+        // recordings of older versions have no pressure at their start
+        None => reclaims_nothing(interval) == Some(true),
+    };
+    let most_recent = |stall: &Stall| seconds_since_end(stall, seconds);
+    has_ended.then(|| most_recent(&memory.some)).flatten()
+}
+
+fn has_fallen(memory: &Pressure) -> bool {
+    let averages = memory.some.avg10.get().zip(memory.some.avg60.get());
+    averages.is_some_and(|(ten, sixty)| ten.get() < sixty.get() / 2.0)
+}
+
+/// Whether no counter of reclaim changed over the interval; `None` if the kernel has none of them.
+fn reclaims_nothing(interval: &Interval) -> Option<bool> {
+    let before: &Snapshot = interval.start.as_deref()?;
+    let is_reclaim = |name: &str| {
+        RECLAIM.iter().any(|it| name == *it || it.ends_with('_') && name.starts_with(it))
+    };
+    let counters = interval.end.vmstat.iter().filter(|(name, _)| is_reclaim(name.as_str()));
+    let mut still = counters.map(|(name, now)| {
+        now.get().is_some() && before.vmstat.get(name.as_str()).get() == now.get()
+    });
+    let first = still.next()?;
+    Some(first && still.all(|it| it))
+}
+
+/// The time since a stall ended, at least `least` seconds; `None` without averages.
+fn seconds_since_end(stall: &Stall, least: f64) -> Option<f64> {
+    // the kernel prints two decimals, so that 0.00 may be anything below 0.005
+    let average = |percent: pagewise_model::Percent| percent.get().max(0.005);
+    let ten = average(stall.avg10.get()?);
+    let sixty = average(stall.avg60.get()?);
+    let three_hundred = average(stall.avg300.get()?);
+    // at most all of the time was stalled
+    let most = 10.0 * (100.0 / ten).ln();
+    Some(fit([ten, sixty, three_hundred]).clamp(least, most.max(least)))
+}
+
+/// The time since the end for which one duration of the stall explains all three averages best.
+fn fit([ten, sixty, three_hundred]: [f64; 3]) -> f64 {
+    let [short, middle, long] = SPANS;
+    let grown = |duration: f64, span: f64| 1.0 - (-duration / span).exp();
+    let by_short = |duration: f64| {
+        let ratio = grown(duration, short) / grown(duration, middle);
+        (ratio * sixty / ten).ln() / (1.0 / short - 1.0 / middle)
+    };
+    let by_long = |duration: f64| {
+        let ratio = grown(duration, middle) / grown(duration, long);
+        (ratio * three_hundred / sixty).ln() / (1.0 / middle - 1.0 / long)
+    };
+    // from one second to three hours
+    let durations = (0..=400).map(|step| (f64::from(step) * 0.0233).exp());
+    let best = durations.min_by(|a, b| {
+        let miss = |duration: f64| (by_short(duration) - by_long(duration)).abs();
+        miss(*a).total_cmp(&miss(*b))
+    });
+    best.map_or(0.0, by_short)
+}
+
+#[cfg(test)]
+#[path = "../tests/unit/stalls.rs"]
+mod tests;
