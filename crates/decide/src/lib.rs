@@ -15,6 +15,7 @@ mod grade;
 mod limit_change;
 mod limits;
 pub mod oom;
+mod order;
 mod proof;
 mod rules;
 #[cfg(test)]
@@ -57,14 +58,15 @@ pub const PLANNED: &[&str] = &[
     "zram-zswap-stacked", "zram-oversized", "thp-coverage", "thp-bloat-guard-off", "hugetlb-unused", "fragmentation", "extfrag-threshold",
 ];
 
-/// All findings on this host, most severe first, then in the order of [`RULES`].
+/// All findings on this host, most severe first, then by what they cost, then in the order of
+/// [`RULES`].
 pub fn diagnose(interval: &Interval) -> Vec<Finding> {
     let mut findings: Vec<Finding> =
         RULES.iter().flat_map(|rule| (rule.diagnose)(interval)).collect();
     for finding in findings.iter_mut().filter(|finding| PLANNED.contains(&finding.id)) {
         finding.next.push(format!("pagewise plan --only {}", finding.id));
     }
-    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    order::arrange(interval, &mut findings);
     findings
 }
 

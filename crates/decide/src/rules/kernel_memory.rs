@@ -107,6 +107,12 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
     excess.map(|excess| finding(interval, &excess)).collect()
 }
 
+/// The memory that this finding is about.
+pub(crate) fn bytes_in(interval: &Interval, finding: &Finding) -> Option<Bytes> {
+    let purpose = PURPOSES.iter().find(|purpose| finding.title.starts_with(purpose.name))?;
+    (purpose.pick)(&interval.end.memory).get()
+}
+
 fn excess(interval: &Interval, purpose: &'static Purpose) -> Option<Excess> {
     let bytes = (purpose.pick)(&interval.end.memory).get()?;
     let percent = bytes.percent_of(interval.end.memory.total.get()?)?.get();

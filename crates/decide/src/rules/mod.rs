@@ -47,6 +47,7 @@ mod zswap_unused;
 
 use crate::Rule;
 
+pub(crate) use kernel_memory::bytes_in as kernel_memory_in;
 pub(crate) use memory_pressure::ID as PRESSURE;
 pub(crate) use oom_kills::ended_seconds_ago as kill_ended_seconds_ago;
 

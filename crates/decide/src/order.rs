@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The order of findings, and the severity of memory that is of no use to anybody.
+//!
+//! Among findings of equal severity, the one that costs more comes first: memory as a share of RAM,
+//! time as a share of the last minute. A kill costs all the work of a process. A finding whose cost
+//! is not known comes after those with a cost, in the order of [`RULES`].
+
+use std::cmp::Ordering;
+
+use pagewise_facts::growth::{self, Grower};
+use pagewise_facts::{memory_files, tiers};
+use pagewise_model::{Bytes, DeletedKind, Finding, Interval, Percent, Severity, Stall};
+
+use crate::rules::kernel_memory_in;
+use crate::text::short_group;
+use crate::{RULES, verdict};
+
+/// Memory of no use to anybody is at least a warning from this share of RAM on, in percent.
+const MUCH_PERCENT: f64 = 30.0;
+
+/// Raises the severity of findings about much memory of no use, and sorts all of them.
+pub(crate) fn arrange(interval: &Interval, findings: &mut Vec<Finding>) {
+    for finding in findings.iter_mut() {
+        if strands_much(interval, finding) {
+            finding.severity = finding.severity.max(Severity::Warning);
+        }
+    }
+    let mut keyed: Vec<(Key, Finding)> = std::mem::take(findings)
+        .into_iter()
+        .map(|finding| (Key::new(interval, &finding), finding))
+        .collect();
+    keyed.sort_by(|(a, one), (b, other)| a.compare(b).then_with(|| one.title.cmp(&other.title)));
+    findings.extend(keyed.into_iter().map(|(_, finding)| finding));
+}
+
+/// What decides the place of a finding.
+#[derive(Debug, Clone, Copy)]
+struct Key {
+    severity: Severity,
+    cost: f64,
+    rule: usize,
+}
+
+impl Key {
+    fn new(interval: &Interval, finding: &Finding) -> Self {
+        Self {
+            severity: finding.severity,
+            cost: cost(interval, finding).unwrap_or(0.0),
+            rule: RULES.iter().position(|rule| rule.id == finding.id).unwrap_or(RULES.len()),
+        }
+    }
+
+    /// `Less` if this finding comes first.
+    fn compare(&self, other: &Self) -> Ordering {
+        let severity = other.severity.cmp(&self.severity);
+        severity.then(other.cost.total_cmp(&self.cost)).then(self.rule.cmp(&other.rule))
+    }
+}
+
+/// What the trouble of a finding costs, as a share of RAM or of the last minute; `None` if it is
+/// not known.
+fn cost(interval: &Interval, finding: &Finding) -> Option<f64> {
+    let host = &interval.end;
+    let total = host.memory.total.get()?;
+    let of_ram = |bytes: Bytes| bytes.percent_of(total).map(|percent| percent.get() / 100.0);
+    let of_time = |percent: Percent| percent.get() / 100.0;
+    let memory = &host.psi.memory.some;
+    match finding.id {
+        "oom-kills" => Some(1.0),
+        "memory-low" => of_ram(total.saturating_sub(host.memory.available.get()?)),
+        // that of a group is part of the host's, but read a moment later
+        "memory-pressure" => {
+            let groups = host.cgroups.groups.iter().map(|group| &group.pressure.some);
+            let averages = groups.chain([memory]).filter_map(|stall| stall.avg60.get());
+            averages.map(of_time).max_by(f64::total_cmp)
+        }
+        "group-limit" => group_cost(interval, finding),
+        // what cannot be swapped out makes tasks wait
+        "zram-full" => worst(memory).map(of_time),
+        "dirty-stall" => host.psi.io.some.avg60.get().map(of_time),
+        "memory-grows" => of_ram(grown(interval, finding)?),
+        "cache-not-cache" => of_ram(host.memory.shmem.get()?),
+        "memory-locked" => of_ram(host.memory.unevictable.get()?),
+        "swap-full" => of_ram(tiers::held_on_disk(host)),
+        _ => of_ram(stranded(interval, finding)?),
+    }
+}
+
+fn worst(stall: &Stall) -> Option<Percent> {
+    let averages = [stall.avg10.get(), stall.avg60.get()].into_iter().flatten();
+    averages.max_by(|a, b| a.get().total_cmp(&b.get()))
+}
+
+/// The share of time that the group of this finding waited, or all if a process in it was killed.
+fn group_cost(interval: &Interval, finding: &Finding) -> Option<f64> {
+    let troubled = verdict::find_troubled(interval);
+    let of_finding =
+        |path: &str| finding.title.contains(&short_group(path)) && finding.what.contains(path);
+    let group = troubled.iter().find(|group| of_finding(group.limited.path.as_str()))?;
+    if group.troubles.iter().any(|(_, trouble)| matches!(trouble, verdict::Trouble::Kills(_))) {
+        return Some(1.0);
+    }
+    group.limited.pressure.some.avg60.get().map(|percent| percent.get() / 100.0)
+}
+
+/// The memory that the process or group of this finding holds.
+fn grown(interval: &Interval, finding: &Finding) -> Option<Bytes> {
+    let growing = growth::growing(interval).into_iter();
+    let is_it = |name: &str| finding.what.contains(name);
+    let found = growing.filter(|growth| match growth.grower {
+        Grower::Process(process) => is_it(&format!("(pid {})", process.pid)),
+        Grower::Group(group) => is_it(&format!("cgroup {} ", group.path)),
+    });
+    found.map(|growth| growth.held).max()
+}
+
+/// Memory of no use to anybody that this finding is about; `None` if it is about something else.
+///
+/// Locked memory counts only if no process has locked it: databases and virtual machines lock
+/// memory on purpose.
+fn stranded(interval: &Interval, finding: &Finding) -> Option<Bytes> {
+    let host = &interval.end;
+    match finding.id {
+        "deleted-files" => {
+            let files = memory_files::holders(&host.memory_files, |it| it == DeletedKind::Tmpfs);
+            files.first().map(|holder| holder.bytes)
+        }
+        "hugetlb-unused" => {
+            let pools = host.hugetlb.iter().filter(|pool| pool.node.is_none());
+            let unused = pools.filter_map(|pool| {
+                let pages = pool.free.get()?.saturating_sub(pool.reserved.get()?);
+                Some(Bytes::new(pages.saturating_mul(pool.page_bytes.get())))
+            });
+            unused.filter(|bytes| finding.title.starts_with(&bytes.to_string())).max()
+        }
+        "kernel-memory" => kernel_memory_in(interval, finding),
+        "memory-locked" => {
+            let locked: Option<Bytes> =
+                host.processes.list.iter().map(|process| process.locked.get()).sum();
+            Some(host.memory.unevictable.get()?.saturating_sub(locked?))
+        }
+        _ => None,
+    }
+}
+
+fn strands_much(interval: &Interval, finding: &Finding) -> bool {
+    let share = || stranded(interval, finding)?.percent_of(interval.end.memory.total.get()?);
+    share().is_some_and(|percent| percent.get() >= MUCH_PERCENT)
+}
+
+#[cfg(test)]
+#[path = "../tests/unit/order.rs"]
+mod tests;
