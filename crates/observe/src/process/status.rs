@@ -94,7 +94,7 @@ fn blank(pid: u32, refusal: &Refusal, source: &Source) -> Process {
     process
 }
 
-fn sizes(process: &mut Process) -> [(&'static [u8], &mut Reading<Bytes>); 8] {
+fn sizes(process: &mut Process) -> [(&'static [u8], &mut Reading<Bytes>); 9] {
     [
         (b"VmSize", &mut process.virtual_size),
         (b"RssAnon", &mut process.rss_anon),

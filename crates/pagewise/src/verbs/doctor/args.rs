@@ -62,6 +62,7 @@ impl Doctor {
             html: None,
             oom: true,
             log: None,
+            since: None,
             min_severity: None,
             ignore: Vec::new(),
             config: None,
