@@ -19,10 +19,10 @@ mod trial;
 mod units;
 
 pub use advice::{
-    Advice, Bar, Confidence, Evidence, Explanation, Finding, GroupVerdict, HostVerdict, IdleMemory,
-    IdleMethod, Level, LimitAdvice, LimitSurvey, LimitVerdict, NamedValue, NextCommand, ProcessUse,
-    Refusal, RuleExplanation, Section, Severity, WatchCost, WatchedMemory, WatchedProcess,
-    WorkingSet,
+    Actor, Advice, Bar, Confidence, Evidence, Explanation, Finding, GroupVerdict, HostVerdict,
+    IdleMemory, IdleMethod, Level, LimitAdvice, LimitSurvey, LimitVerdict, NamedValue, NextCommand,
+    ProcessUse, Refusal, RuleExplanation, Section, Severity, WatchCost, WatchedMemory,
+    WatchedProcess, WorkingSet,
 };
 pub use bench::{
     Access, AlgorithmEstimate, BackingTraffic, BenchInput, BenchLayer, BenchRow, Benchmark,

@@ -122,8 +122,8 @@ pub(crate) enum Verb {
     /// Print a one-page report: how memory is used, which problems there are, and what to do about them
     #[command(long_about = REPORT)]
     Report(Deferred<Report>),
-    /// Print an overview of memory usage from a single reading of the kernel's counters, without rates and
-    /// without a search for problems; with --watch, show it on the whole terminal and update it every second
+    /// Print an overview of memory usage from a single reading of the kernel's counters, without rates, and who
+    /// causes a shortage; with --watch, show it on the whole terminal and update it every second
     #[command(long_about = STATUS)]
     Status(Deferred<Status>),
     /// Find memory problems: print each problem (finding) with the values that prove it and the commands to run next;
@@ -224,6 +224,9 @@ pub(crate) enum Verb {
         #[arg(allow_hyphen_values = true)]
         typed: Option<String>,
     },
+    /// Show text from standard input in the pager: a helper of `report`
+    #[command(hide = true)]
+    ShowInPager,
     /// Name or remove a file that a confined process filled: a helper of `scan --dump`
     #[command(hide = true)]
     SettleFile {

@@ -17,6 +17,7 @@ mod cli;
 mod host_loans;
 mod input;
 mod keeper;
+mod pager;
 mod room;
 mod verbs;
 

@@ -24,12 +24,11 @@ pub enum Section {
     Processes,
     Settings,
     Owners,
-    Features,
     Missing,
 }
 
 /// Every section in the order of the page, with its name as an option and its description.
-pub const SECTIONS: [(Section, &str, &str); 16] = [
+pub const SECTIONS: [(Section, &str, &str); 15] = [
     (Section::Findings, "findings", "the verdict, and the findings about what is wrong"),
     (
         Section::Memory,
@@ -60,7 +59,6 @@ pub const SECTIONS: [(Section, &str, &str); 16] = [
         "owners",
         "settings that configuration files set at boot, and which file wins",
     ),
-    (Section::Features, "features", "features that this kernel has or lacks"),
     (
         Section::Missing,
         "missing",
@@ -151,6 +149,9 @@ pub struct ProcessView {
 /// What the user has chosen to see in a report.
 #[derive(Debug, Clone, Default)]
 pub struct View {
+    /// Whether only the first screen of the complete report is printed: the verdict, who, and what to
+    /// do now.
+    pub first_screen_only: bool,
     /// The sections to print; empty means all.
     pub sections: Vec<Section>,
     /// Number of rows of the tables of processes and cgroups; `None` means ten, zero means all.
@@ -163,6 +164,11 @@ pub struct View {
 }
 
 impl View {
+    /// Whether the user chose no section: the report is the first screen and all sections.
+    pub fn is_complete(&self) -> bool {
+        self.sections.is_empty()
+    }
+
     /// Whether a section is printed, provided that it has content.
     pub fn shows(&self, section: Section) -> bool {
         self.sections.is_empty() || self.sections.contains(&section)

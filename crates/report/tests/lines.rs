@@ -26,7 +26,9 @@ fn all_texts(interval: &Interval, findings: &[pagewise_model::Finding], look: Te
     let killed = kills_about(findings);
     let processes = ProcessView { sort: Sort::Growth, ..ProcessView::default() };
     let view = View { processes: Some(processes), ..View::default() };
+    let screen = View { first_screen_only: true, ..View::default() };
     [
+        report_in_view(&answer, &screen, look),
         report(&answer, look),
         report_in_view(&answer, &view, look),
         status(&answer, look),

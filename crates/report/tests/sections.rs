@@ -6,7 +6,10 @@ mod host;
 use pagewise_model::knob::{Access, Domain, KNOBS, Knob, KnobReading, Undo};
 use pagewise_model::{Finding, Interval, KnobOwnership, Name, Reading, Severity, Snapshot, Source};
 use pagewise_report::Answer;
-use pagewise_report::text::{TextStyle, doctor, oom, report, settable_knobs, status};
+use pagewise_report::text::{
+    TextStyle, capabilities, doctor, oom, report, report_in_view, settable_knobs, status,
+};
+use pagewise_report::view::{Section, View};
 
 const LOOK: TextStyle = TextStyle { width: 100, colour: false };
 
@@ -127,7 +130,7 @@ fn the_verdict_is_printed_as_it_was_decided_and_what_is_unknown_is_said() {
         verdict.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let felt = first(rich(), &[host::waiting()]);
-    assert!(felt.starts_with(&host::verdict().line), "{felt}");
+    assert!(felt.starts_with(&format!("SHORT {}", host::verdict().line)), "{felt}");
     assert!(felt.ends_with("1 critical finding."), "{felt}");
     let unknown = first(without_pressure(), &[]);
     assert!(unknown.contains("is not known: compiled in but switched off: boot with psi=1."));
@@ -326,7 +329,8 @@ fn features_are_told_by_what_would_bring_them() {
     };
     end.capabilities =
         vec![feature("a", "CONFIG_X"), feature("b", "CONFIG_Y"), feature("c", "CONFIG_X")];
-    assert!(report_of(end, &[]).contains("kernel build  a, c (CONFIG_X) · b (CONFIG_Y)\n"));
+    let text = capabilities(&end, LOOK);
+    assert!(text.contains("kernel build  a, c (CONFIG_X) · b (CONFIG_Y)\n"), "{text}");
 }
 
 #[test]
@@ -456,7 +460,11 @@ fn what_the_kernel_log_is_good_for_is_said_first() {
 fn findings_with_one_reason_have_it_once() {
     let first = host::findings().into_iter().next().expect("one of the host's findings");
     let own = Finding { next: vec!["pagewise explain swap".to_owned()], ..first.clone() };
-    let text = report_of(rich(), &[first.clone(), first.clone(), own]);
+    let interval = Interval { start: None, end: rich() };
+    let findings = [first.clone(), first.clone(), own];
+    let answer = Answer { findings: &findings, ..facts_of(&interval) };
+    let view = View { sections: vec![Section::Findings], ..View::default() };
+    let text = report_in_view(&answer, &view, LOOK);
     let begin: String = first.why.split_inclusive(' ').take(3).collect();
     assert_eq!(text.matches(&begin).count(), 1, "{text}");
     assert!(text.contains("why   as for 1, with the same next command\n"), "{text}");
@@ -478,4 +486,26 @@ fn findings_that_did_not_fit_are_shown_by_the_command_that_is_named() {
     };
     assert!(text(&warning).contains("  and 1 more:  pagewise doctor\n"), "{}", text(&warning));
     assert!(text(&info).contains("  and 1 more:  pagewise doctor --min-severity info\n"));
+}
+
+/// However long a verdict is, the first screen fits on a terminal of 24 rows, with its first words and
+/// the first command.
+#[test]
+fn the_first_screen_fits_whatever_the_verdict_says() {
+    let interval = host::interval();
+    let findings = host::findings();
+    let command = findings[0].next[0].as_str();
+    for words in [1, 10, 100, 1000] {
+        for line in ["memory ".repeat(words), "Memory is short. ".repeat(words)] {
+            let verdict = pagewise_model::HostVerdict { line, ..host::verdict().clone() };
+            let answer = Answer { findings: &findings, verdict: &verdict, ..facts_of(&interval) };
+            let view = View { first_screen_only: true, ..View::default() };
+            for width in [60, 80, 100] {
+                let look = TextStyle { width, colour: false };
+                let text = report_in_view(&answer, &view, look);
+                assert!(text.lines().count() <= 24, "{text}");
+                assert!(text.contains("emory") && text.contains(command), "{text}");
+            }
+        }
+    }
 }

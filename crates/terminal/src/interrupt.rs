@@ -88,6 +88,15 @@ impl Stop {
     }
 }
 
+/// From now on Ctrl-C does not end this process: a program that it started has the terminal.
+///
+/// # Errors
+/// If the handler cannot be installed.
+pub fn leave_to_child() -> std::io::Result<()> {
+    signal_hook::flag::register(SIGINT, Arc::default())?;
+    Ok(())
+}
+
 /// Waits for `time`; the error is [`Interrupted`] if Ctrl-C ended the wait.
 pub fn wait(time: Duration) -> anyhow::Result<()> {
     let started = Instant::now();

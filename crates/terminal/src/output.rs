@@ -40,6 +40,11 @@ pub fn answer(global: &Global, shown: &str) -> anyhow::Result<Printed> {
     if global.json { document(shown) } else { text(shown, screen::text_style(global).colour) }
 }
 
+/// Text as [`answer`] would print it, for another program that shows it on the terminal.
+pub fn guarded_text<'a>(global: &Global, shown: &'a str) -> Cow<'a, str> {
+    guarded(shown, screen::text_style(global).colour)
+}
+
 /// Prints a JSON document, or one line of JSON Lines.
 pub fn document(shown: &str) -> anyhow::Result<Printed> {
     write_out(printable_json(shown).as_bytes())

@@ -22,6 +22,11 @@ pub fn text_style(global: &Global) -> TextStyle {
     }
 }
 
+/// Whether standard output is a terminal that can be controlled.
+pub fn is_terminal() -> bool {
+    std::io::stdout().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
 /// Whether text of the command line parser (clap) may have colours on this stream.
 pub(crate) fn has_colour(stream: &impl IsTerminal) -> bool {
     colour(stream.is_terminal(), |name| std::env::var_os(name))

@@ -124,7 +124,6 @@ fn chapters(answer: &Answer<'_>, view: &View) -> Vec<Chapter> {
         kills,
         part("settings", "Settings", Section::Settings, true),
         part("owners", "Settings that files set", Section::Owners, true),
-        part("features", "Kernel features", Section::Features, true),
         part("missing", "What could not be read", Section::Missing, true),
     ];
     let (told, empty): (Vec<Chapter>, Vec<Chapter>) =

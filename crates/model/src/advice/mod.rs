@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What is said about a host: verdict, findings and the rules behind them, limits, explanations, refusals.
 
+mod actor;
 mod explanation;
 mod finding;
 mod refusal;
@@ -8,6 +9,7 @@ mod rule;
 mod verdict;
 mod working_set;
 
+pub use actor::Actor;
 pub use explanation::{Bar, Explanation, NamedValue, NextCommand, Section};
 pub use finding::{Evidence, Finding, Severity};
 pub use refusal::{Advice, Refusal};

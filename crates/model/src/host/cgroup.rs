@@ -33,6 +33,13 @@ pub struct Cgroups {
     pub left_out: u64,
 }
 
+impl Cgroups {
+    /// The cgroup with this path below the hierarchy's root.
+    pub fn group(&self, path: &str) -> Option<&Cgroup> {
+        self.groups.iter().find(|group| group.path.as_str() == path)
+    }
+}
+
 /// One memory cgroup. The fields are named as in version 2; on a host with version 1, the
 /// equivalent file is read.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]

@@ -17,7 +17,7 @@ use super::{Page, oom, scan};
 use crate::accepted::{self, Accepted};
 use crate::{cli, input, room};
 
-const PAGE: Page = Page { noun: Noun::Doctor, text: text::doctor, json: json::doctor };
+const PAGE: Page = Page { noun: Noun::Doctor, json: json::doctor };
 
 pub(super) fn run(
     global: &Global,

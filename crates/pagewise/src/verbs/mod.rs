@@ -38,7 +38,7 @@ use pagewise_terminal::output::{self, Printed};
 use pagewise_terminal::{Global, Outcome, screen};
 
 use crate::cli::{Cli, Verb};
-use crate::keeper;
+use crate::{keeper, pager};
 
 pub(crate) use merge::PassLeft;
 
@@ -72,6 +72,7 @@ pub(crate) fn run(cli: &Cli, started: CostMeter) -> anyhow::Result<Outcome> {
         Verb::Man { folder } => generate::man(folder),
         Verb::Schema { noun } => generate::schema(*noun),
         Verb::Names { kind, typed } => names::run(*kind, typed.as_deref().unwrap_or_default()),
+        Verb::ShowInPager => pager::show_in_pager().map(|()| Outcome::Done),
         Verb::SettleFile { unfinished, path } => {
             keeper::settle_file(unfinished, path).map(|()| Outcome::Done)
         }
@@ -105,34 +106,10 @@ fn refuse_recording(global: &Global, verb: &str) -> anyhow::Result<()> {
 /// How a verb prints its answer.
 struct Page {
     noun: Noun,
-    text: fn(&Answer<'_>, TextStyle) -> String,
     json: fn(&Answer<'_>) -> String,
 }
 
 impl Page {
-    /// Prints the facts of the interval, without findings or estimates, as text or JSON.
-    fn show(
-        &self,
-        global: &Global,
-        started: CostMeter,
-        interval: &Interval,
-    ) -> anyhow::Result<Printed> {
-        let cost = cost::so_far(started, interval);
-        let verdict = &pagewise_decide::judge(interval);
-        let answer = Answer {
-            interval,
-            verdict,
-            findings: &[],
-            hidden: 0,
-            estimates: &[],
-            owners: &[],
-            cost,
-        };
-        let printed = self.print(global, &answer, self.text)?;
-        self.remark(global, &answer);
-        Ok(printed)
-    }
-
     /// Prints the answer: JSON, or the text that `text` returns.
     fn print(
         &self,

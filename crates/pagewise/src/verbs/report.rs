@@ -2,6 +2,7 @@
 //! `pagewise report`: everything on one page, or only the requested sections and tables.
 
 use std::collections::BTreeSet;
+use std::io::IsTerminal;
 
 use pagewise_model::{Estimate, Interval, Process, Refusal, ownership};
 use pagewise_observe::{Recording, Scope};
@@ -9,20 +10,25 @@ use pagewise_report::json::{self, Noun};
 use pagewise_report::text;
 use pagewise_report::view::{Field, ProcessView, Section, Sort, View};
 use pagewise_terminal::cost::{self, CostMeter};
-use pagewise_terminal::{Global, Outcome};
+use pagewise_terminal::{Global, Outcome, output, screen};
 
 use super::new_page::NewPage;
 use super::{Page, scan};
 use crate::cli::Report;
+use crate::pager::Pager;
 use crate::{input, room};
 
-const PAGE: Page = Page { noun: Noun::Report, text: text::report, json: json::report };
+const PAGE: Page = Page { noun: Noun::Report, json: json::report };
 
 pub(super) fn run(global: &Global, args: &Report, started: CostMeter) -> anyhow::Result<Outcome> {
     let mut view = view(args);
     refuse_one_look(global, &view)?;
     // create the file before this process gives up the right to create files
     let page = NewPage::start(args.html.as_deref())?;
+    let is_text = !global.json && args.html.is_none();
+    let is_paged = is_text && view.is_complete() && !args.all;
+    let pager = if is_paged && !args.no_pager { Pager::start() } else { None };
+    view.first_screen_only = is_paged && pager.is_none() && std::io::stdout().is_terminal();
     let host = input::open(global)?;
     let all = global.json || page.is_some();
     let rates = all || view.processes.as_ref().is_some_and(ProcessView::needs_rates);
@@ -55,7 +61,13 @@ pub(super) fn run(global: &Global, args: &Report, started: CostMeter) -> anyhow:
     if let Some(page) = page {
         page.write(global, &pagewise_html::report(&answer, &view))?;
     }
-    if global.json || args.html.is_none() {
+    if let Some(pager) = pager {
+        let text = text::report_in_view(&answer, &view, screen::text_style(global));
+        let text = output::guarded_text(global, &text);
+        if pager.show(&text).is_err() {
+            output::answer(global, &text)?;
+        }
+    } else if global.json || args.html.is_none() {
         PAGE.print(global, &answer, |answer, look| text::report_in_view(answer, &view, look))?;
     }
     PAGE.remark(global, &answer);
@@ -110,7 +122,7 @@ fn view(args: &Report) -> View {
         fields: args.columns.clone(),
         ..ProcessView::default()
     });
-    View { sections, rows: args.rows, processes, no_contents: None }
+    View { first_screen_only: false, sections, rows: args.rows, processes, no_contents: None }
 }
 
 /// For how many of the largest processes proportional sizes (PSS) must be read. Sorted by anything

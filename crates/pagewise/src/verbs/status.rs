@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise status`: an overview of memory from a single reading, or with `--watch` updated again
+//! `pagewise status`: an overview of memory from a single reading, and who causes a shortage; or with `--watch` updated again
 //! and again.
 
 mod keys;
@@ -8,29 +8,57 @@ mod replay;
 mod shown;
 mod watch;
 
+use std::time::Duration;
+
+use pagewise_model::{Interval, Level};
 use pagewise_observe::Scope;
 use pagewise_report::json::{self, Noun};
-use pagewise_report::text;
+use pagewise_report::{Answer, text};
 use pagewise_sandbox::Confinement;
-use pagewise_terminal::cost::CostMeter;
+use pagewise_terminal::cost::{self, CostMeter};
 use pagewise_terminal::{Global, Outcome};
 
 use super::Page;
 use crate::cli::Status;
-use crate::input;
+use crate::{input, room};
 
-const PAGE: Page = Page { noun: Noun::Status, text: text::status, json: json::status };
+const PAGE: Page = Page { noun: Noun::Status, json: json::status };
 
 pub(super) fn run(global: &Global, args: &Status, started: CostMeter) -> anyhow::Result<Outcome> {
     if args.watch {
         return watch::run(global, args.every);
     }
-    if global.root.is_none() {
-        Confinement::for_facts().enter();
-    }
-    let host = input::open(global)?.without_start();
-    let interval =
-        host.interval(&Scope { kernel_log: true, ..Scope::glance() }, || anyhow::Ok(()))?;
-    PAGE.show(global, started, &interval)?;
+    let interval = read(global)?;
+    let verdict = pagewise_decide::judge(&interval);
+    let findings = super::findings(&interval, &[]);
+    let answer = Answer {
+        interval: &interval,
+        verdict: &verdict,
+        findings: &findings,
+        hidden: 0,
+        estimates: &[],
+        owners: &[],
+        cost: cost::so_far(started, &interval),
+    };
+    PAGE.print(global, &answer, text::status)?;
+    PAGE.remark(global, &answer);
     Ok(Outcome::Done)
+}
+
+/// Reads a recording completely, because that costs little, and the verdict is then that of `report`.
+/// Of this machine only values of the host as a whole are read, unless memory is short: then cgroups
+/// and processes too, so that the actor can be named.
+fn read(global: &Global) -> anyhow::Result<Interval> {
+    let everything = Scope { smaps_enough: 0, ..Scope::everything(Duration::ZERO) };
+    if global.root.is_some() {
+        return input::interval_of(&input::open(global)?, global, &everything);
+    }
+    Confinement::for_facts().enter();
+    let host = input::open(global)?.without_start();
+    let look = |scope: &Scope| host.interval(scope, || anyhow::Ok(()));
+    let glance = look(&Scope { kernel_log: true, ..Scope::glance() })?;
+    if pagewise_decide::judge(&glance).level <= Level::Calm {
+        return Ok(glance);
+    }
+    look(&room::affordable(&host.end, &Scope { settings: false, ..everything })?)
 }

@@ -21,6 +21,7 @@ mod hostile;
 mod lab_run;
 mod ledger;
 mod limits;
+mod pager;
 mod pages;
 mod plan;
 mod recordings;

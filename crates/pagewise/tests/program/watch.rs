@@ -24,7 +24,7 @@ const ENTERED: &str = "\x1b[?1049h";
 const LEFT: &str = "\x1b[?1049l";
 
 /// A pseudo-terminal in which the program runs.
-struct Terminal {
+pub(crate) struct Terminal {
     master: OwnedFd,
     /// Kept open, so that the terminal outlives the program.
     _own: OwnedFd,
@@ -42,6 +42,16 @@ impl Terminal {
     }
 
     fn start_with(size: (u16, u16), variables: &[(&str, &str)], arguments: &[&OsStr]) -> Self {
+        let watch = [&["status".as_ref(), "--watch".as_ref()], arguments].concat();
+        Self::start_verb(size, variables, &watch)
+    }
+
+    /// Starts the program with these arguments.
+    pub(crate) fn start_verb(
+        size: (u16, u16),
+        variables: &[(&str, &str)],
+        arguments: &[&OsStr],
+    ) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
@@ -53,7 +63,7 @@ impl Terminal {
         resize(&master, size);
         let before = tcgetattr(&master).unwrap();
         let child = Command::new("setsid")
-            .args(["--ctty", env!("CARGO_BIN_EXE_pagewise"), "status", "--watch"])
+            .args(["--ctty", env!("CARGO_BIN_EXE_pagewise")])
             .args(arguments)
             .env("TERM", "xterm")
             .env("LC_ALL", "C.UTF-8")
@@ -72,7 +82,7 @@ impl Terminal {
         resize(&self.master, size);
     }
 
-    fn press(&self, keys: &str) {
+    pub(crate) fn press(&self, keys: &str) {
         rustix::io::write(&self.master, keys.as_bytes()).unwrap();
     }
 
@@ -82,7 +92,7 @@ impl Terminal {
 
     /// Waits until this text is printed or on the screen. Returns the output that had not been
     /// returned before: up to the end of the text if it was printed, else all.
-    fn wait_for(&mut self, wanted: &str) -> String {
+    pub(crate) fn wait_for(&mut self, wanted: &str) -> String {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
             if let Some(at) = self.shown.find(wanted) {
@@ -106,6 +116,20 @@ impl Terminal {
             self.screen.process(&bytes[..length]);
             self.shown.push_str(&String::from_utf8_lossy(&bytes[..length]));
         }
+    }
+
+    /// Waits until the program has ended, and returns its status and what the screen shows.
+    pub(crate) fn end_of_program(&mut self) -> (ExitStatus, String) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let status = loop {
+            self.read();
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(Instant::now() < deadline, "the program did not end");
+        };
+        self.read();
+        (status, self.screen.screen().contents())
     }
 
     fn is_as_before(&self) -> bool {

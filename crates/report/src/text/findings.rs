@@ -12,6 +12,17 @@ const TITLE: usize = 15;
 /// Indent of the text of a full finding, in columns.
 const BODY: usize = 9;
 
+/// The most important findings under a heading.
+pub(super) fn section(page: &mut Page, findings: &[Finding]) {
+    if !findings.is_empty() {
+        page.heading(
+            "Findings",
+            "the most severe first, each with its reason and the next command",
+        );
+        short(page, findings);
+    }
+}
+
 /// The most important findings, each with its reason and the first command. Findings with the same
 /// reason, such as kills in several cgroups, print it once.
 pub(super) fn short(page: &mut Page, findings: &[Finding]) {
@@ -48,6 +59,14 @@ pub(super) fn short(page: &mut Page, findings: &[Finding]) {
         let start = Line::indent(2).plain(format!("and {} more:", count(rest.len() as u64)));
         page.gap();
         page.command(start, TITLE, command);
+    }
+}
+
+/// A finding as the first screen shows it: its title, and the first command.
+pub(super) fn now(page: &mut Page, number: u32, finding: &Finding) {
+    head(page, number, finding);
+    if let Some(command) = finding.next.first() {
+        page.command(Line::indent(5).span(Role::Quiet, "now"), TITLE, command);
     }
 }
 

@@ -41,7 +41,7 @@ fn when(answer: &Answer<'_>) -> Vec<String> {
     let snapshot = &answer.interval.end;
     let mut items = Vec::new();
     items.extend(recording(snapshot).map(|path| format!("recording {path}")));
-    items.extend(time::time_of(snapshot).map(minute));
+    items.extend(taken(snapshot));
     let (wall, cpu) = (answer.cost.wall_seconds, answer.cost.cpu_seconds);
     items.push(format!("took {}, {} CPU", seconds(wall), seconds(cpu)));
     items
@@ -50,6 +50,11 @@ fn when(answer: &Answer<'_>) -> Vec<String> {
 /// The recording's path; `None` for the machine itself.
 fn recording(snapshot: &Snapshot) -> Option<&str> {
     Some(snapshot.host.root.as_str()).filter(|root| !matches!(*root, "" | "live"))
+}
+
+/// When the snapshot was taken, in UTC.
+pub fn taken(snapshot: &Snapshot) -> Option<String> {
+    time::time_of(snapshot).map(minute)
 }
 
 fn minute(time: Timestamp) -> String {

@@ -309,6 +309,23 @@ impl Page {
         self.out
     }
 
+    /// An empty page of lines in the style of this one, to be appended to it.
+    pub(super) fn part(&self) -> Self {
+        let look = TextStyle { width: self.table_width, colour: self.colour };
+        Self::new(look)
+    }
+
+    /// Adds the lines of a part.
+    pub(super) fn append(&mut self, part: &Self) {
+        self.out.push_str(&part.out);
+    }
+
+    /// Number of rows that a terminal needs for the page; a line that is wider than it takes several.
+    pub(super) fn rows(&self) -> usize {
+        let plain = COLOURS.iter().fold(self.out.clone(), |text, colour| text.replace(colour, ""));
+        plain.lines().map(|line| line.width().div_ceil(self.table_width).max(1)).sum()
+    }
+
     pub(super) fn line(&mut self, line: &Line) {
         if self.keeps_blocks() {
             return self.keep(Block::prose(Role::Plain, line.text().trim()));
@@ -386,6 +403,11 @@ impl Page {
         }
         let start = Line::indent(2).span(Role::Strong, label).pad_to(FACTS - 1).plain(" ");
         self.print_item_row(start, FACTS, false, items);
+    }
+
+    /// Adds items as [`Page::items`] does, after `start`, which is a label.
+    pub(super) fn item_row(&mut self, start: Line, indent: usize, items: &[String]) {
+        self.print_item_row(start, indent, false, items);
     }
 
     fn print_item_row(&mut self, start: Line, indent: usize, mut follows: bool, items: &[String]) {

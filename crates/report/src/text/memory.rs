@@ -28,18 +28,18 @@ pub(super) fn print(page: &mut Page, snapshot: &Snapshot) {
     if page.keeps_blocks() {
         page.keep(Block::Memory { parts, total });
     } else {
-        bar(page, 4, &parts, total);
+        bar(page, Line::indent(4), &parts, total);
         legend(page, &parts, total);
     }
     totals(page, &snapshot.memory);
     in_tmpfs(page, snapshot, total);
 }
 
-/// Prints the bar of memory uses, without the meaning of each part.
-pub(super) fn bar(page: &mut Page, indent: usize, parts: &[MemoryPart], total: Bytes) {
-    let cells = page.width().saturating_sub(indent + 4).min(80);
+/// Prints the bar of memory uses after `start`, without the meaning of each part.
+pub(super) fn bar(page: &mut Page, start: Line, parts: &[MemoryPart], total: Bytes) {
+    let cells = page.width().saturating_sub(start.width() + 4).min(80);
     let sizes: Vec<u64> = parts.iter().map(|part| part.bytes.get()).collect();
-    let mut line = Line::indent(indent);
+    let mut line = start;
     for (part, width) in parts.iter().zip(bars::split(&sizes, total.get(), cells)) {
         line = line.span(part.role, part.glyph.repeat(width));
     }

@@ -19,6 +19,7 @@ mod elide;
 mod explanation;
 mod feature_labels;
 mod findings;
+mod first_screen;
 mod gain;
 mod header;
 mod huge;
@@ -69,7 +70,7 @@ use crate::{
     PlannedExperiment, Restrained, ScanReport, TrialReport, TunedPlan,
 };
 pub use feature_labels::feature_labels;
-pub use header::machine;
+pub use header::{machine, taken};
 use kit::Page;
 pub use kit::{escape_all_but_colours, style};
 pub use live::{live, live_with_rows};
@@ -108,6 +109,22 @@ pub fn oom_kills(snapshot: &Snapshot) -> Vec<Block> {
 /// The label of a severity, and its role.
 pub fn severity(severity: Severity) -> (&'static str, Role) {
     (findings::label(severity), findings::role(severity))
+}
+
+/// The sentences of the verdict, each with its role; empty if the state of memory could not be read.
+pub fn verdict_sentences(answer: &Answer<'_>) -> Vec<(Role, String)> {
+    let sentences = verdict::sentences(answer).into_iter();
+    sentences.map(|(level, text)| (verdict::role(level), text)).collect()
+}
+
+/// The label of the verdict's level, and its role; the label is empty if the level is unknown.
+pub fn level(answer: &Answer<'_>) -> (&'static str, Role) {
+    (verdict::label(answer.verdict.level), verdict::role(answer.verdict.level))
+}
+
+/// The four numbers that decide what to do, each with its meaning.
+pub fn deciding_numbers(answer: &Answer<'_>) -> [(String, String); 4] {
+    first_screen::tiles(answer)
 }
 
 /// The verdict as blocks: its text, then the number of findings.

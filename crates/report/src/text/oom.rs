@@ -357,6 +357,13 @@ fn clock(at: Timestamp, today: Option<Timestamp>) -> String {
 }
 
 /// Describes the number of kills in the log, and the time of the last; `None` if there are none.
+/// The number of kills in the kernel log; `None` if there are none, or it was not read.
+pub(super) fn number(snapshot: &Snapshot) -> Option<String> {
+    let log = &snapshot.kernel_log;
+    let all = log.kills.len() as u64 + log.left_out;
+    (all > 0).then(|| format!("{} in the log", plural(all, "OOM kill")))
+}
+
 pub(super) fn glance(snapshot: &Snapshot) -> Option<String> {
     let log = &snapshot.kernel_log;
     let last = log.kills.last()?;

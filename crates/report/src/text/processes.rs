@@ -40,7 +40,7 @@ fn columns() -> Vec<Column> {
 }
 
 /// The processes with the largest proportional size, or resident size if that was not read.
-fn largest(processes: &Processes, most: usize) -> Vec<&Process> {
+pub(super) fn largest(processes: &Processes, most: usize) -> Vec<&Process> {
     let mut all: Vec<(Bytes, &Process)> = processes
         .list
         .iter()

@@ -1,20 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise report`: everything on one page, the verdict first.
+//! `pagewise report`: everything on one page, the first screen, then the sections.
 
 use super::kit::Page;
 use super::{
-    capabilities, cgroups, findings, header, limits, memory, movement, owners, pressure,
+    cgroups, findings, first_screen, header, limits, memory, movement, owners, pressure,
     process_table, processes, savers, scan, settings, thp, tiers, verdict, zones, zram,
 };
 use crate::Answer;
 use crate::view::{SECTIONS, Section, View};
 
 pub(super) fn print(page: &mut Page, answer: &Answer<'_>, view: &View) {
-    header::print(page, "report", answer);
-    page.gap();
+    if view.is_complete() {
+        first_screen::print(page, answer, !view.first_screen_only);
+        if view.first_screen_only {
+            return;
+        }
+    } else {
+        header::print(page, "report", answer);
+        page.gap();
+    }
     for (section, _, _) in SECTIONS {
-        if view.shows(section) {
-            print_section(page, answer, view, section);
+        match section {
+            // the first screen has the verdict
+            Section::Findings if view.is_complete() => findings::section(page, answer.findings),
+            section if view.shows(section) => print_section(page, answer, view, section),
+            _ => (),
         }
     }
     header::cost(page, answer);
@@ -43,7 +53,6 @@ pub(super) fn print_section(page: &mut Page, answer: &Answer<'_>, view: &View, s
         },
         Section::Settings => settings::print(page, &snapshot.knobs),
         Section::Owners => owners::print(page, answer.owners),
-        Section::Features => capabilities::print(page, &snapshot.capabilities),
         Section::Missing => {
             limits::problems(page, snapshot);
             limits::print_denied(page, snapshot);

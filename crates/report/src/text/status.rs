@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise status`: the most important values, one or two lines each.
 
-use pagewise_model::{Pressure, Snapshot, Tier};
+use pagewise_model::{Actor, Pressure, Snapshot, Tier};
 
 use super::block::MemoryPart;
-use super::kit::{FACTS, Page, Role};
+use super::kit::{FACTS, Line, Page, Role};
 use super::words::{describe_stall, format_reading, lack, part_of, share};
-use super::{header, memory, movement, oom, pressure, savers, thp, verdict, zones, zram};
+use super::{
+    findings, first_screen, header, memory, movement, oom, pressure, processes, savers, thp,
+    verdict, zones, zram,
+};
 use crate::Answer;
 
 pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
@@ -19,6 +22,7 @@ pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
         page.prose(2, verdict::role(answer.verdict.level), &answer.verdict.line);
         page.gap();
     }
+    who(page, answer);
     where_memory_is(page, snapshot);
     swap(page, snapshot);
     zram_devices(page, snapshot);
@@ -30,11 +34,20 @@ pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
     if let Some(killed) = oom::glance(snapshot) {
         page.fact("OOM kills", &killed);
     }
-    if !answer.findings.is_empty() {
-        page.fact(
-            "Findings",
-            &format!("{} (pagewise doctor)", verdict::count_findings(answer.findings)),
-        );
+}
+
+/// The worst finding, and the process or the cgroup that it is about; the largest process if it is
+/// about the machine as a whole.
+fn who(page: &mut Page, answer: &Answer<'_>) {
+    let Some(worst) = answer.findings.first() else { return };
+    let label = findings::label(worst.severity);
+    page.fact("Finding", &format!("{label} {} (pagewise doctor)", worst.title));
+    let snapshot = &answer.interval.end;
+    if let Some(actor) = Actor::of_first(answer.findings, answer.verdict, snapshot) {
+        return page.fact("Who", &first_screen::describe(&actor));
+    }
+    if let Some(largest) = processes::largest(&snapshot.processes, 1).first() {
+        page.fact("Largest", &first_screen::describe(&Actor::process(largest)));
     }
 }
 
@@ -45,7 +58,7 @@ fn where_memory_is(page: &mut Page, snapshot: &Snapshot) {
     items.extend(memory::in_use(&snapshot.memory).map(|used| format!("{used} in use")));
     items.extend(snapshot.memory.available.get().map(|size| format!("{size} available")));
     page.fact_items("Memory", &items);
-    memory::bar(page, FACTS, &parts, total);
+    memory::bar(page, Line::indent(FACTS), &parts, total);
     let legend: Vec<String> = parts.iter().map(MemoryPart::glance).collect();
     page.fact_items("", &legend);
 }

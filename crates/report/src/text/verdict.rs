@@ -48,8 +48,44 @@ pub(super) fn role(level: Level) -> Role {
     }
 }
 
+/// The label of a level of memory shortage; empty if it is unknown.
+pub(super) fn label(level: Level) -> &'static str {
+    match level {
+        Level::Critical => "CRITICAL",
+        Level::Short => "SHORT",
+        Level::Tight => "TIGHT",
+        Level::Calm => "CALM",
+        Level::Unknown => "",
+    }
+}
+
+/// The sentences of the verdict with their levels: a sentence that names a cgroup has the cgroup's
+/// level, any other one that of the host. Empty if the state of memory could not be read.
+pub(super) fn sentences(answer: &Answer<'_>) -> Vec<(Level, String)> {
+    let verdict = answer.verdict;
+    if unreadable(&answer.interval.end).is_some() || verdict.line.is_empty() {
+        return Vec::new();
+    }
+    let level_of = |sentence: &str| {
+        let named = verdict.groups.iter().find(|group| sentence.contains(group.group.as_str()));
+        named.map_or(verdict.host, |group| group.level)
+    };
+    let mut sentences: Vec<(Level, String)> = verdict
+        .line
+        .split_inclusive(". ")
+        .map(|sentence| (level_of(sentence), sentence.trim_end().to_owned()))
+        .collect();
+    // a sentence that names its cgroup in other words
+    if sentences.iter().all(|(level, _)| *level != verdict.level) {
+        if let Some((level, _)) = sentences.last_mut() {
+            *level = verdict.level;
+        }
+    }
+    sentences
+}
+
 /// The second line of the verdict: the number of findings, and what limits the diagnosis.
-fn second(findings: &[Finding], psi: &Psi) -> String {
+pub(super) fn second(findings: &[Finding], psi: &Psi) -> String {
     let mut sentences = vec![match findings.len() {
         0 => "No rule found anything to improve.".to_owned(),
         _ => format!("{}.", count_findings(findings)),

@@ -7,7 +7,9 @@ use clap::Args;
 use pagewise_report::view::{Field, Section, Sort};
 
 pub(super) const REPORT: &str = "Print a one-page report: how memory is used, which problems there are, and \
-    what to do about them.\n\n\
+    what to do about them. The first screen has the verdict, who causes it, and what to do now; the sections \
+    with all values follow. On a terminal, a pager shows the report (the program that the environment variable \
+    PAGER names, otherwise less); without a pager, the first screen is printed alone.\n\n\
     With --sort, -n, -o or --args, the report contains only the tables of processes and cgroups, unless --only \
     names other sections. Examples:\n\n  \
     pagewise report --sort swap       processes with the most memory in swap\n  \
@@ -24,6 +26,13 @@ pub(crate) struct Report {
     /// compression would save
     #[arg(long)]
     pub(crate) no_contents: bool,
+    /// Print the first screen and every section, without a pager
+    #[arg(long, conflicts_with_all = ["only", "html"])]
+    pub(crate) all: bool,
+    /// On a terminal, print the first screen instead of showing the report in a pager; an environment variable PAGER
+    /// that is empty or `cat` has the same effect
+    #[arg(long)]
+    pub(crate) no_pager: bool,
     /// Write the report to this file as a web page with charts, which needs no other file, no script and no
     /// network; the page has all sections, and the report is not printed. pagewise never overwrites a file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["only", "sort", "columns", "args"])]

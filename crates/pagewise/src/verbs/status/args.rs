@@ -7,7 +7,8 @@ use clap::Args;
 use pagewise_model::typed::parse_duration_from;
 
 pub(super) const STATUS: &str = "Print an overview of memory usage from a single reading of the kernel's counters, \
-    without rates and without a search for problems.\n\n\
+    without rates. If memory is short, cgroups and processes are read too, and the overview names the worst problem \
+    and the process or cgroup that it is about. Of a recording (--root), all is read.\n\n\
     With --watch, the overview stays on the terminal and is updated every second, with rates, with the pressure of the \
     last minutes, and with the processes or cgroups that use most memory. Keys: q quits, space freezes the view, s \
     changes the order, g switches between processes and cgroups, the arrow keys select a row and Enter opens it, / \

@@ -53,7 +53,7 @@ fn memory_left(page: &mut Page, snapshot: &Snapshot) {
 fn bar(page: &mut Page, snapshot: &Snapshot, window: LiveWindow) {
     let Some(total) = snapshot.memory.total.get() else { return };
     let parts = memory::parts(snapshot, total);
-    memory::bar(page, FACTS, &parts, total);
+    memory::bar(page, Line::indent(FACTS), &parts, total);
     if window.height > 2 * HIGH - 10 {
         let legend: Vec<String> = parts.iter().map(MemoryPart::glance).collect();
         print_wrapped(page, "", &legend.join(" · "), window);

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The process or the cgroup that a finding is about: [`Actor`].
+//!
+//! The values that prove a finding name it by their files: `/proc/PID/status` is a process's,
+//! `/sys/fs/cgroup/GROUP/memory.max` a cgroup's. A finding about the machine as a whole has neither.
+//! Then the actor is the cgroup that the verdict finds short of memory, if there is one.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Finding, HostVerdict};
+use crate::{Bytes, Cgroup, Name, Process, Snapshot, unit_of};
+
+/// A process or a cgroup, with the memory that it holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Actor {
+    /// The name of the process, or the path of the cgroup.
+    pub name: Name,
+    /// The process's id; `null` for a cgroup.
+    pub pid: Option<u32>,
+    /// The unit or the container that the process or the cgroup belongs to.
+    pub unit: Option<String>,
+    /// Memory in RAM: the proportional size of a process if it was read, otherwise its resident
+    /// size.
+    pub ram: Option<Bytes>,
+    /// Memory in swap.
+    pub swap: Option<Bytes>,
+}
+
+impl Actor {
+    /// A process as an actor.
+    pub fn process(process: &Process) -> Self {
+        Self {
+            name: process.name.clone(),
+            pid: Some(process.pid),
+            unit: process.cgroup.value().and_then(unit_of),
+            ram: process.proportional.get().or_else(|| process.resident()),
+            swap: process.swap.get(),
+        }
+    }
+
+    /// A cgroup as an actor.
+    pub fn group(group: &Cgroup) -> Self {
+        Self {
+            name: group.path.clone(),
+            pid: None,
+            unit: unit_of(&group.path),
+            ram: group.current.get(),
+            swap: group.swap_current.get(),
+        }
+    }
+
+    /// The actor of the first of these findings; `None` if it is about the machine as a whole, or if
+    /// the snapshot has no processes and cgroups.
+    pub fn of_first(
+        findings: &[Finding],
+        verdict: &HostVerdict,
+        snapshot: &Snapshot,
+    ) -> Option<Self> {
+        let first = findings.first()?;
+        let proven = || first.evidence.iter().find_map(|it| Self::named_by(&it.path, snapshot));
+        let short = || {
+            let group = verdict.groups.first().filter(|group| group.level == verdict.level)?;
+            snapshot.cgroups.group(group.group.as_str()).map(Self::group)
+        };
+        proven().or_else(|| Self::named_in(&first.title, snapshot)).or_else(short)
+    }
+
+    /// The cgroup whose path is a word of this text.
+    fn named_in(text: &str, snapshot: &Snapshot) -> Option<Self> {
+        let words = text.split(' ').map(|word| word.trim_end_matches([',', ':', ';', ')']));
+        let paths = words.filter(|word| word.starts_with('/') && word.len() > 1);
+        paths.filter_map(|path| snapshot.cgroups.group(path)).map(Self::group).next()
+    }
+
+    /// The process or the cgroup whose file this is.
+    fn named_by(path: &str, snapshot: &Snapshot) -> Option<Self> {
+        if let Some(rest) = path.strip_prefix("/proc/") {
+            let pid: u32 = rest.split_once('/')?.0.parse().ok()?;
+            return snapshot.processes.list.iter().find(|it| it.pid == pid).map(Self::process);
+        }
+        let (folder, file) = path.strip_prefix("/sys/fs/cgroup")?.rsplit_once('/')?;
+        // version 1 has a tree for each controller
+        let of_memory =
+            folder.strip_prefix("/memory").and_then(|path| snapshot.cgroups.group(path));
+        let group = of_memory.or_else(|| snapshot.cgroups.group(folder));
+        let is_file = ["memory.", "cgroup.", "pids."].iter().any(|start| file.starts_with(start));
+        group.filter(|_| is_file).map(Self::group)
+    }
+}
