@@ -6,8 +6,8 @@ use pagewise_report::text::{self, Block};
 use pagewise_report::{Answer, Benched, HugeSeen, ScanReport};
 
 use crate::blocks::Writer;
-use crate::page::{escape, page};
-use crate::report::{findings, footer, verdict};
+use crate::page::page;
+use crate::report::{findings, footer, head, verdict};
 use crate::{chart, figure};
 
 /// The page of `doctor`: findings in full; `ignored` is the number of findings of ignored rules.
@@ -19,7 +19,7 @@ pub fn doctor(answer: &Answer<'_>, ignored: usize) -> String {
     };
     let body = [
         head(title, &answer.interval.end),
-        verdict(&text::doctor_verdict(answer, ignored)),
+        verdict(answer, &text::doctor_verdict(answer, ignored)),
         findings,
         footer("doctor", answer),
     ];
@@ -51,13 +51,4 @@ fn whole(title: &str, snapshot: &Snapshot, chart: Option<String>, blocks: &[Bloc
     writer.figure(&chart.unwrap_or_default());
     writer.blocks(blocks);
     page(title, &(head(title, snapshot) + &writer.finish()))
-}
-
-fn head(title: &str, snapshot: &Snapshot) -> String {
-    let machine = text::machine(snapshot).join(" · ");
-    format!(
-        "<header><h1>{}</h1>\n<p class=\"quiet\">{}</p></header>\n",
-        escape(title),
-        escape(&machine)
-    )
 }

@@ -15,6 +15,8 @@ pub(crate) struct Writer {
     title: String,
     note: String,
     in_list: bool,
+    /// Whether a chart was added last: its caption serves the table after it, too.
+    follows_chart: bool,
     /// Whether the document is a complete page, which determines the level of headings.
     is_whole: bool,
 }
@@ -59,6 +61,7 @@ impl Writer {
     pub(crate) fn figure(&mut self, svg: &str) {
         self.end_list();
         self.out += svg;
+        self.follows_chart |= !svg.is_empty();
     }
 
     /// The complete HTML that was written.
@@ -95,7 +98,9 @@ impl Writer {
         self.end_list();
         let caption = std::mem::take(&mut self.note);
         let caption = if caption.is_empty() { self.title.clone() } else { caption };
-        self.out += &wide(&self.title, &rows(table, &caption));
+        let class = if self.follows_chart { " class=\"unseen\"" } else { "" };
+        self.follows_chart = false;
+        self.out += &wide(&self.title, &rows(table, &caption, class));
     }
 
     fn flush(&mut self) {
@@ -140,8 +145,9 @@ pub(crate) fn pasteable(command: &str) -> String {
     format!("<pre><code>{}</code></pre>\n", escape(command))
 }
 
-fn rows(table: &TextTable, caption: &str) -> String {
-    let mut text = format!("<table><caption>{}</caption>\n", escape(caption));
+/// A table; the caption of `class` `unseen` is for screen readers alone.
+fn rows(table: &TextTable, caption: &str, class: &str) -> String {
+    let mut text = format!("<table><caption{class}>{}</caption>\n", escape(caption));
     if table.columns.iter().any(|(title, _)| !title.is_empty()) {
         text += "<thead><tr>";
         table.columns.iter().for_each(|(title, number)| text += &head(title, *number));

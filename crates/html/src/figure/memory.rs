@@ -40,7 +40,7 @@ fn bar(parts: &[MemoryPart], total: Bytes) -> String {
 
 fn table(parts: &[MemoryPart], total: Bytes) -> String {
     let mut text = format!(
-        "<table><caption>{total} in all</caption>\n<thead><tr><th scope=\"col\">kind</th>\
+        "<table><caption class=\"unseen\">{total} in all</caption>\n<thead><tr><th scope=\"col\">kind</th>\
          <th scope=\"col\" class=\"number\">size</th><th scope=\"col\" class=\"number\">of RAM</th>\
          <th scope=\"col\">what it is</th></tr></thead>\n<tbody>\n"
     );

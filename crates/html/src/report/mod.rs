@@ -23,15 +23,16 @@ use crate::page::{escape, page};
 /// page contents were read.
 pub fn report(answer: &Answer<'_>, view: &View) -> String {
     let snapshot = &answer.interval.end;
-    let machine = text::machine(snapshot);
     let name = snapshot.host.name.value().map_or("this machine", |name| name.as_str());
     let title = format!("Memory of {name}");
     let chapters: Vec<Chapter> = chapters(answer, view);
-    let mut body = format!("<header><h1>{}</h1>\n", escape(&title));
-    body += &format!("<p class=\"quiet\">{}</p></header>\n", escape(&machine.join(" · ")));
-    body += &verdict(&text::verdict(answer));
+    let mut body = head(&title, snapshot);
+    body += &verdict(answer, &text::verdict(answer));
+    body += &tiles(answer);
+    let (first, others) = chapters.split_at(usize::from(!answer.findings.is_empty()));
+    first.iter().for_each(|chapter| body += &chapter.html());
     body += &contents(&chapters);
-    chapters.iter().for_each(|chapter| body += &chapter.html());
+    others.iter().for_each(|chapter| body += &chapter.html());
     body += &footer("report", answer);
     page(&title, &body)
 }
@@ -59,10 +60,43 @@ impl Chapter {
     }
 }
 
-/// HTML of the verdict: sentences, the first of them in the colour of the verdict.
-pub(crate) fn verdict(blocks: &[Block]) -> String {
+/// HTML of the head of a page: its title, the machine, and when it was read.
+pub(crate) fn head(title: &str, snapshot: &Snapshot) -> String {
+    let mut items = text::machine(snapshot);
+    items.extend(text::taken(snapshot));
+    format!(
+        "<header><h1>{}</h1>\n<p class=\"quiet\">{}</p></header>\n",
+        escape(title),
+        escape(&items.join(" · "))
+    )
+}
+
+/// The numbers that decide what to do, side by side.
+fn tiles(answer: &Answer<'_>) -> String {
+    let tile = |(value, meaning): &(String, String)| {
+        format!("<li><strong>{}</strong><span>{}</span></li>\n", escape(value), escape(meaning))
+    };
+    let tiles: String = text::deciding_numbers(answer).iter().map(tile).collect();
+    format!("<ul class=\"tiles\">\n{tiles}</ul>\n")
+}
+
+/// HTML of the verdict: the level, and sentences of which each has the colour of what it says; then the
+/// rest of `blocks`, whose first is the verdict as text.
+pub(crate) fn verdict(answer: &Answer<'_>, blocks: &[Block]) -> String {
+    let sentences = text::verdict_sentences(answer);
+    let (label, role) = text::level(answer);
     let mut text = String::new();
-    for block in blocks {
+    let mut rest = blocks;
+    if !sentences.is_empty() && !label.is_empty() {
+        let spans = sentences.iter().map(|(role, text)| mark("span", class(*role), &escape(text)));
+        let spans: Vec<String> = spans.collect();
+        let level = mark("span", "tag", label);
+        text =
+            mark("p", &format!("verdict {}", class(role)), &format!("{level} {}", spans.join(" ")));
+        text.push('\n');
+        rest = blocks.get(1..).unwrap_or_default();
+    }
+    for block in rest {
         let Block::Prose(line) = block else { continue };
         let class = match class(line.role) {
             "" => String::new(),
@@ -136,12 +170,7 @@ fn nothing(empty: &[Chapter]) -> Option<Chapter> {
     let names: Vec<&str> = empty.iter().map(|chapter| chapter.title).collect();
     let body =
         format!("<p>This host has nothing of these, or does not say: {}.</p>\n", names.join("; "));
-    (!names.is_empty()).then_some(Chapter {
-        id: "nothing",
-        title: "Not shown",
-        body,
-        closed: false,
-    })
+    (!names.is_empty()).then_some(Chapter { id: "nothing", title: "Not shown", body, closed: true })
 }
 
 fn section_with_charts(

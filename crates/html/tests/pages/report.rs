@@ -108,7 +108,8 @@ fn charts_and_tables_have_text_beside_them() {
     let tables: Vec<&str> = page.split("<table>").skip(1).collect();
     assert!(tables.len() >= 10, "{}", tables.len());
     for table in tables {
-        assert!(table.starts_with("<caption>") && !table.starts_with("<caption></"), "{table}");
+        let caption = table.strip_prefix("<caption").and_then(|rest| rest.split_once('>'));
+        assert!(caption.is_some_and(|(_, text)| !text.starts_with("</")), "{table}");
     }
     let heads = tags(&page).filter(|tag| tag.name() == "th" && !tag.is_end());
     assert!(heads.into_iter().all(|tag| tag.attribute("scope").is_some()));
@@ -212,4 +213,42 @@ proptest! {
         let is_safe = page.chars().all(|letter| letter == '\n' || !letter.is_control());
         prop_assert!(is_safe);
     }
+}
+
+/// A sentence that says that the host is well is not red because a cgroup is short of memory.
+#[test]
+fn each_sentence_of_the_verdict_has_the_colour_of_what_it_says() {
+    let group = pagewise_model::GroupVerdict {
+        group: Name::from("/app.service"),
+        level: Level::Critical,
+        line: "hardly runs".to_owned(),
+    };
+    let verdict = HostVerdict {
+        level: Level::Critical,
+        line: "The host is not short of memory. /app.service hardly runs.".to_owned(),
+        host: Level::Calm,
+        groups: vec![group],
+        unknown: Vec::new(),
+    };
+    let page = page(&host::interval(), &verdict, &findings());
+    let calm = "<span class=\"good\">The host is not short of memory.</span>";
+    let short = "<span class=\"critical\">/app.service hardly runs.</span>";
+    assert!(page.contains(&format!("{calm} {short}")), "{page}");
+    assert!(page.contains("<p class=\"verdict critical\"><span class=\"tag\">CRITICAL</span>"));
+    // where no sentence names the group, the last one has the level of the verdict
+    let line = "The host is well. A container hardly runs.".to_owned();
+    let page = self::page(&host::interval(), &HostVerdict { line, ..verdict }, &findings());
+    assert!(page.contains("<span class=\"critical\">A container hardly runs.</span>"), "{page}");
+}
+
+/// The top of the page has the machine, the date, and the four numbers that decide.
+#[test]
+fn the_top_of_the_page_has_the_date_and_the_numbers_that_decide() {
+    let page = full();
+    let top = page.split("<article").next().unwrap();
+    assert!(top.contains("web-07 · Linux") && top.contains("2026-11-20 14:02 UTC"), "{top}");
+    let tiles = top.split("<ul class=\"tiles\">").nth(1).unwrap();
+    assert_eq!(tiles.matches("<li><strong>").count(), 4, "{tiles}");
+    assert!(tiles.contains("<strong>6.3 GiB</strong><span>available of 62.8 GiB of RAM</span>"));
+    assert!(tiles.contains("<strong>14 %</strong>") && tiles.contains("java (pid 5010"), "{tiles}");
 }
