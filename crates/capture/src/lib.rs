@@ -53,13 +53,37 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Redacts everything that was read from a host.
-    pub fn from_tape(tape: &Tape) -> Self {
-        Self::with_names(tape, &mut Names::from_tape(tape))
+    /// Redacts everything that was read from a host. Each file is dropped as soon as it is redacted, so
+    /// that a small machine never holds both.
+    pub fn from_tape(tape: Tape) -> Self {
+        let mut names = Names::from_tape(&tape);
+        let mut capture = Self::described(&tape, &mut names);
+        for mut end in tape.ends {
+            let mut refused = BTreeMap::new();
+            while let Some((path, entry)) = end.files.pop_first() {
+                capture.add(&end, (&path, &entry), &mut names, &mut refused);
+            }
+            capture.end(&end, refused);
+        }
+        capture
     }
 
+    /// Redacts everything as [`Self::from_tape`] does, and keeps the tape.
     fn with_names(tape: &Tape, names: &mut Names) -> Self {
-        let mut capture = Self {
+        let mut capture = Self::described(tape, names);
+        for end in &tape.ends {
+            let mut refused = BTreeMap::new();
+            for file in &end.files {
+                capture.add(end, file, names, &mut refused);
+            }
+            capture.end(end, refused);
+        }
+        capture
+    }
+
+    /// A recording without files.
+    fn described(tape: &Tape, names: &mut Names) -> Self {
+        Self {
             manifest: Manifest {
                 format: FORMAT.to_owned(),
                 name: names.host(tape.file("proc/sys/kernel/hostname").unwrap_or_default()),
@@ -68,26 +92,28 @@ impl Capture {
                 ends: BTreeMap::new(),
             },
             ..Self::default()
-        };
-        for end in &tape.ends {
-            capture.add(end, names);
         }
-        capture
     }
 
-    fn add(&mut self, end: &TapeEnd, names: &mut Names) {
-        let mut refused = BTreeMap::new();
-        for (path, entry) in &end.files {
-            match table::redact(path, entry, names) {
-                Some((path, Entry::File(bytes))) => {
-                    self.files.insert(format!("{}/{path}", end.name), bytes);
-                }
-                Some((path, Entry::Refused(refusal))) => {
-                    refused.insert(path, refusal_text(&plain(&refusal)));
-                }
-                None => *self.left_out.entry(words::shape(path)).or_default() += 1,
+    fn add(
+        &mut self,
+        end: &TapeEnd,
+        (path, entry): (&String, &Entry),
+        names: &mut Names,
+        refused: &mut BTreeMap<String, String>,
+    ) {
+        match table::redact(path, entry, names) {
+            Some((path, Entry::File(bytes))) => {
+                self.files.insert(format!("{}/{path}", end.name), bytes);
             }
+            Some((path, Entry::Refused(refusal))) => {
+                refused.insert(path, refusal_text(&plain(&refusal)));
+            }
+            None => *self.left_out.entry(words::shape(path)).or_default() += 1,
         }
+    }
+
+    fn end(&mut self, end: &TapeEnd, refused: BTreeMap<String, String>) {
         self.manifest.ends.insert(end.name.to_owned(), End { refused, ..clock(end) });
     }
 }

@@ -35,6 +35,6 @@ fn redaction(host: &HostRoot) {
     let recording = Recording { start: None, end: HostRoot::memory(files) };
     let scope = Scope { settings: false, ..Scope::everything(Duration::ZERO) };
     if let Ok((_, tape)) = recording.record::<()>(&scope, || Ok(())) {
-        keep(Capture::from_tape(&tape));
+        keep(Capture::from_tape(tape));
     }
 }

@@ -145,7 +145,7 @@ fn what_files_set_stays_with_its_order() {
         all
     };
     let mut packed = Vec::new();
-    Capture::from_tape(&tape()).pack(&mut packed).unwrap();
+    Capture::from_tape(tape()).pack(&mut packed).unwrap();
     let recording = Recording::from_archive(packed.as_slice(), "x").unwrap();
     let before = owners(&HostRoot::memory(files()));
     let is_kept = |line: &&String| !line.contains(SECRET) && !line.contains("/dev/");
@@ -190,7 +190,7 @@ fn what_reads_the_same_at_both_ends_is_stored_once() {
     start.files.remove("proc/swaps");
     let deep = format!("sys/fs/cgroup/{}memory.current", "quokka.slice/".repeat(12));
     tape.ends.iter_mut().for_each(|end| end.files.extend([file(&deep, "4096\n")]));
-    let capture = Capture::from_tape(&tape);
+    let capture = Capture::from_tape(tape);
     let (files, links) = packed_entries(&capture);
     assert_eq!(files.len() + links.len(), 1 + capture.files.len());
     assert_eq!((files["start/proc/vmstat"], files["end/proc/vmstat"]), (11, 11));
@@ -230,14 +230,14 @@ fn gunzipped(bytes: &[u8]) -> Option<Vec<u8>> {
 
 #[test]
 fn no_secret_leaves() {
-    let text = leaving(&Capture::from_tape(&tape()));
+    let text = leaving(&Capture::from_tape(tape()));
     let at = text.to_lowercase().find(SECRET);
     assert_eq!(at, None, "…{}…", at.map_or("", |at| &text[at.saturating_sub(80)..at + 20]));
 }
 
 #[test]
 fn what_the_report_needs_stays() {
-    let text = leaving(&Capture::from_tape(&tape()));
+    let text = leaving(&Capture::from_tape(tape()));
     for kept in [
         "MemTotal:  1000 kB",
         "pgfault 30",
@@ -270,7 +270,7 @@ fn what_the_report_needs_stays() {
 
 #[test]
 fn what_was_left_out_is_counted() {
-    let left_out = Capture::from_tape(&tape()).left_out;
+    let left_out = Capture::from_tape(tape()).left_out;
     assert_eq!(left_out.get("proc/N/environ"), Some(&2));
     assert_eq!(left_out.get("proc/N/cmdline"), Some(&2));
     assert_eq!(left_out.get("proc/N/schedstat"), Some(&2));
@@ -282,7 +282,7 @@ fn two_captures_of_one_host_do_not_match() {
         let boot = capture.files["end/proc/sys/kernel/random/boot_id"].clone();
         (capture.manifest.name, boot)
     };
-    let (one, other) = (names(Capture::from_tape(&tape())), names(Capture::from_tape(&tape())));
+    let (one, other) = (names(Capture::from_tape(tape())), names(Capture::from_tape(tape())));
     assert_ne!(one.0, other.0);
     assert_ne!(one.1, other.1);
 }
@@ -290,7 +290,7 @@ fn two_captures_of_one_host_do_not_match() {
 /// A packed capture can be opened and has the same readings.
 #[test]
 fn a_packed_capture_is_a_recording() {
-    let mut capture = Capture::from_tape(&tape());
+    let mut capture = Capture::from_tape(tape());
     let mut packed = Vec::new();
     capture.pack(&mut packed).unwrap();
     let recording = Recording::from_archive(packed.as_slice(), "x").unwrap();
@@ -308,7 +308,7 @@ fn a_packed_capture_is_a_recording() {
 #[test]
 fn redacting_twice_drops_nothing_more() {
     let mut packed = Vec::new();
-    let once = Capture::from_tape(&tape());
+    let once = Capture::from_tape(tape());
     once.pack(&mut packed).unwrap();
     let recording = Recording::from_archive(packed.as_slice(), "x").unwrap().end.remembering();
     for path in once.files.keys().filter_map(|path| path.strip_prefix("end/")) {
@@ -322,7 +322,7 @@ fn redacting_twice_drops_nothing_more() {
         awake_seconds: None,
         files,
     };
-    let twice = Capture::from_tape(&Tape { page_size: None, ends: vec![end] });
+    let twice = Capture::from_tape(Tape { page_size: None, ends: vec![end] });
     assert_eq!(twice.left_out, BTreeMap::new());
     for (path, bytes) in &twice.files {
         let lines = |bytes: &[u8]| bytes.iter().filter(|&&byte| byte == b'\n').count();

@@ -29,7 +29,7 @@ pub(super) fn run(global: &Global, args: &cli::Capture) -> anyhow::Result<Outcom
         return from_child(global, args);
     }
     let (_, tape) = input::record(global)?;
-    let capture = Capture::from_tape(&tape);
+    let mut capture = Capture::from_tape(tape);
     let packed = pack(&capture)?;
     let place = place(args, &capture);
     let text = match (global.json, global.quiet) {
@@ -37,6 +37,11 @@ pub(super) fn run(global: &Global, args: &cli::Capture) -> anyhow::Result<Outcom
         (false, true) => format!("{}\n", Name::from(place.to_string_lossy().as_ref())),
         (false, false) => summary(&place, &capture, packed.len()),
     };
+    if args.folder.is_none() {
+        // the check below reads all of them again
+        capture.files.clear();
+    }
+    check(&packed)?;
     if args.hand_over {
         return hand_over(args, &capture, &packed, &text);
     }
@@ -123,16 +128,21 @@ fn from_child(global: &Global, args: &cli::Capture) -> anyhow::Result<Outcome> {
 
 const NOT_HANDED: &str = "the process that read the recording handed over something else";
 
-/// Compresses a recording into an archive, and checks that it can be opened.
+/// Compresses a recording into an archive.
 fn pack(capture: &Capture) -> anyhow::Result<Vec<u8>> {
     let mut packed = Vec::new();
     capture.pack(&mut packed).context("packing the recording")?;
-    let again = Recording::from_archive(packed.as_slice(), "the new recording")?;
+    Ok(packed)
+}
+
+/// Checks that an archive can be opened.
+fn check(packed: &[u8]) -> anyhow::Result<()> {
+    let again = Recording::from_archive(packed, "the new recording")?;
     if let Some(problem) = again.into_problems().first() {
         let what = format!("the new recording cannot be read back: {problem}");
         anyhow::bail!(Refusal::advised(what, "tell us what this machine has so many of"));
     }
-    Ok(packed)
+    Ok(())
 }
 
 fn write_folder(

@@ -121,7 +121,7 @@ fn two_ends() -> Recording {
 fn captured(recording: Recording, scope: &Scope) -> (Snapshot, Vec<u8>) {
     let (interval, tape) = recording.record::<()>(scope, || Ok(())).unwrap();
     let mut packed = Vec::new();
-    pagewise_capture::Capture::from_tape(&tape).pack(&mut packed).unwrap();
+    pagewise_capture::Capture::from_tape(tape).pack(&mut packed).unwrap();
     (interval.end, packed)
 }
 

@@ -35,15 +35,18 @@ pub(super) fn run(
 ) -> anyhow::Result<Outcome> {
     let wanted = readings(global, every, length)?;
     let stop = Stop::listen()?;
-    let (timeline, capture) = Timeline::begin(&read()?);
+    let (timeline, mut capture) = Timeline::begin(&read()?);
     let path = super::place(args, &capture);
     let mut file = GrowingFile::begin(path, &capture)?;
+    let files = capture.files.len();
+    // the timeline has the last reading, and the file this one
+    capture.files.clear();
     let progress = Measuring::start(global, "recording");
     let readings = Readings { every, wanted, stop: &stop };
     let ended = readings.take(timeline, &mut file, &progress)?;
     let done = file.finish(&ended)?;
     drop(progress);
-    output::answer(global, &done.describe(global, &capture))?;
+    output::answer(global, &done.describe(global, &capture, files))?;
     Ok(Outcome::Done)
 }
 
@@ -245,9 +248,10 @@ struct Written {
 }
 
 impl Written {
-    fn describe(&self, global: &Global, capture: &Capture) -> String {
+    /// Describes the recording, whose first reading had this many `files`.
+    fn describe(&self, global: &Global, capture: &Capture, files: usize) -> String {
         match (global.json, global.quiet) {
-            (true, _) => self.json(capture),
+            (true, _) => self.json(capture, files),
             (false, true) => format!("{}\n", describe(&self.path)),
             (false, false) => self.summary(capture),
         }
@@ -274,7 +278,7 @@ impl Written {
         text
     }
 
-    fn json(&self, capture: &Capture) -> String {
+    fn json(&self, capture: &Capture, files: usize) -> String {
         let document = serde_json::json!({
             "schema": "pagewise/capture/1",
             "pagewise": env!("CARGO_PKG_VERSION"),
@@ -284,7 +288,7 @@ impl Written {
             "kernel": capture.manifest.kernel,
             "readings": self.readings,
             "ended": self.ended.word(),
-            "files": capture.files.len(),
+            "files": files,
             "left_out": capture.left_out,
         });
         format!("{document:#}\n")
