@@ -158,7 +158,7 @@ static ENTRIES: &[Entry] = &[
         severities: [Warning, Warning],
         readings: &[ZRAM, ZMERGE],
         thresholds: "Incompressible pages take at least 50 % of the memory that a zram or zmerge device uses, \
-                     and at least 64 MiB.",
+                     and at least 64 MiB (an eighth of RAM if that is less).",
         act: "Find out which program's memory does not compress (pagewise scan --name NAME). If the zram \
             device has a backing device, write the incompressible pages to it; or keep the program out of swap \
             (memory.swap.max).",
@@ -458,8 +458,8 @@ static ENTRIES: &[Entry] = &[
         readings: &[
             "memory.current, swap.current, stat and pressure of cgroups at both ends of the interval",
         ],
-        thresholds: "A cgroup has at least 64 MiB in swap and more in swap than in RAM, its tasks swap in at \
-            least 100 pages per second, and they waited for memory 1 % of the last minute (cgroup version 1: \
+        thresholds: "A cgroup has at least 64 MiB (an eighth of RAM if that is less) in swap and more in swap \
+            than in RAM, its tasks swap in at least 100 pages per second, and they waited for memory 1 % of the last minute (cgroup version 1: \
             10 major faults per second). The rule reports nothing if the cgroup's own limit is the reason.",
         act: "Protect the memory of the cgroup (memory.low), or find out which other cgroup grew.",
     },

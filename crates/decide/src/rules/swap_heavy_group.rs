@@ -12,6 +12,7 @@ use pagewise_model::{Bytes, Cgroup, Change, Finding, Interval, Severity, Snapsho
 
 use crate::Rule;
 use crate::commands;
+use crate::grade::worth;
 use crate::proof::EvidenceList;
 use crate::text::short_group;
 use crate::verdict;
@@ -59,7 +60,8 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
         above.contains(path) || itself_and_above(path).any(|above| limited.contains(above))
     };
     let pairs = groups::pairs(interval);
-    let heavy: Vec<Heavy<'_>> = pairs.iter().filter_map(heavy).collect();
+    let heavy: Vec<Heavy<'_>> =
+        pairs.iter().filter_map(|pair| heavy(&interval.end, pair)).collect();
     let holds: HashSet<&str> = heavy
         .iter()
         .flat_map(|heavy| itself_and_above(heavy.group.path.as_str()).skip(1))
@@ -76,12 +78,13 @@ fn itself_and_above(path: &str) -> impl Iterator<Item = &str> {
     std::iter::once(path).chain(cuts)
 }
 
-fn heavy<'a>(pair: &GroupPair<'a>) -> Option<Heavy<'a>> {
+fn heavy<'a>(host: &Snapshot, pair: &GroupPair<'a>) -> Option<Heavy<'a>> {
     let group = pair.now;
     let (swapped, in_ram) = (group.swap_current.get()?, group.current.get()?);
     let refaults = pair.change(|group| &group.refault_anon)?;
-    let is_heavy =
-        swapped >= WORTH && swapped > in_ram && refaults.per_second >= REFAULTS_PER_SECOND;
+    let is_heavy = swapped >= worth(host, WORTH)
+        && swapped > in_ram
+        && refaults.per_second >= REFAULTS_PER_SECOND;
     (is_heavy && waits(pair) && !is_limited(group)).then_some(Heavy {
         group,
         swapped,

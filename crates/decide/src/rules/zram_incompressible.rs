@@ -4,6 +4,7 @@
 use pagewise_model::{Bytes, FeatureState, Finding, Interval, Severity, Snapshot, Zram};
 
 use crate::Rule;
+use crate::grade::worth;
 use crate::proof::EvidenceList;
 use crate::text::{count, trigger};
 
@@ -29,7 +30,7 @@ fn finding(host: &Snapshot, device: &Zram) -> Option<Finding> {
     let wasted = pages.to_bytes(host.page_size());
     let taken = stat.memory_used.get()?;
     let share = wasted.percent_of(taken)?.get();
-    if share < SHARE_PERCENT || wasted < WORTH {
+    if share < SHARE_PERCENT || wasted < worth(host, WORTH) {
         return None;
     }
     let name = device.name();
