@@ -19,6 +19,9 @@ const LEAST: Bytes = Bytes::new(1 << 20);
 const WORTH_PERCENT: f64 = 90.0;
 /// A peak of this share of the limit, in percent, means that the limit held the group down.
 const AT_LIMIT_PERCENT: f64 = 99.0;
+/// A group at its limit whose tasks waited for memory for this share of the last minute, in percent, needs
+/// more.
+const WAITED_PERCENT: f64 = 1.0;
 /// If anonymous memory grew by this share over the interval, in percent, the group has not reached
 /// its size yet.
 const GROWN_PERCENT: f64 = 10.0;
@@ -91,8 +94,10 @@ pub(super) fn advise(
     pair: &GroupPair<'_>,
     used: Option<&Used>,
 ) -> LimitAdvice {
-    let too_low =
-        in_trouble(circumstances, pair.now).or_else(|| was_killed(circumstances, pair.now));
+    let group = pair.now;
+    let too_low = in_trouble(circumstances, group)
+        .or_else(|| was_killed(circumstances, group))
+        .or_else(|| waits_at_limit(circumstances, group));
     if let Some(advice) = too_low {
         return advice;
     }
@@ -151,6 +156,25 @@ fn was_killed(circumstances: &Circumstances<'_>, group: &Cgroup) -> Option<Limit
         HOLDS_NO_MORE.to_owned(),
     ];
     too_low(circumstances, group, &group.max, true, Confidence::Low, reasons)
+}
+
+/// The advice that the limit is too low because the group is at it and its tasks wait for memory, also if
+/// no event of the limit fell into the interval: a task that memory.high throttles sleeps for up to 2 s.
+fn waits_at_limit(circumstances: &Circumstances<'_>, group: &Cgroup) -> Option<LimitAdvice> {
+    let file = working_set::own_limit(group);
+    let (limit, current) = (file.get()?.bytes()?, group.current.get()?);
+    let waited = group.pressure.some.avg60.get()?;
+    if current.percent_of(limit)?.get() < AT_LIMIT_PERCENT || waited.get() < WAITED_PERCENT {
+        return None;
+    }
+    let share = waited.of_time();
+    let reasons = vec![
+        format!(
+            "it uses {current} of {limit}, and its tasks waited for memory {share} of the last minute"
+        ),
+        HOLDS_NO_MORE.to_owned(),
+    ];
+    too_low(circumstances, group, file, false, Confidence::Low, reasons)
 }
 
 fn describe_kills(kills: u64) -> String {

@@ -482,3 +482,30 @@ fn the_best_method_is_taken() {
     assert_eq!(method(&Idle { watched: None, ..both }), IdleMethod::Generations);
     assert_eq!(method(&counters_only()), IdleMethod::InactiveList);
 }
+
+/// A task that memory.high throttles sleeps for up to 2 s, so that no event may fall into the interval.
+#[test]
+fn a_limit_at_which_tasks_wait_does_not_fit() {
+    let waiting = |share: f64, size: u64| {
+        service(|group| {
+            group.high = file(&format!("{FOLDER}/memory.high"), Limit::Bytes(mib(size)));
+            group.current = file(&format!("{FOLDER}/memory.current"), mib(1024));
+            group.pressure.some.avg60 =
+                line(&format!("{FOLDER}/memory.pressure"), 1, Percent::new(share));
+        })
+    };
+    let verdict = |interval: &Interval| {
+        let unread = Reading::absent("not read", Source::none());
+        let selected = Name::from(PATH);
+        let inputs = LimitInputs {
+            selected: Some(&selected),
+            age: Millis::new(0),
+            generations: &unread,
+            watched: None,
+        };
+        survey_limits(interval, &inputs).groups.remove(0).advice.verdict
+    };
+    assert_eq!(verdict(&waiting(34.0, 1000)), LimitVerdict::TooLow);
+    assert_ne!(verdict(&waiting(0.5, 1000)), LimitVerdict::TooLow);
+    assert_ne!(verdict(&waiting(34.0, 4000)), LimitVerdict::TooLow);
+}
