@@ -4,7 +4,9 @@
 //! Only the keys that a plan uses are read; the sizes that follow from them are computed by
 //! `pagewise_facts::swap_choice`, as for findings.
 
-use pagewise_facts::swap_choice::{FAST, SwapEvidence, choose_zram, zswap_compressor};
+use pagewise_facts::swap_choice::{
+    FAST, SwapEvidence, choose_zram, is_enough_to_size, is_enough_to_size_with, zswap_compressor,
+};
 use pagewise_facts::tiers;
 use pagewise_model::plan::{Expected, Goal, ZRAM_RATIO};
 use pagewise_model::{
@@ -42,6 +44,7 @@ impl std::error::Error for NotMeasured {}
 
 #[derive(Debug, Clone, Deserialize)]
 struct Bench {
+    input: Option<BenchInput>,
     #[serde(default)]
     picks: BenchPicks,
     #[serde(default)]
@@ -52,6 +55,24 @@ struct Bench {
     cost_ratios: Vec<CostRatio>,
     #[serde(default)]
     tier_mixes: Vec<TierMix>,
+}
+
+/// The memory whose contents were measured.
+#[derive(Debug, Clone, Copy, Deserialize)]
+struct BenchInput {
+    pages: u64,
+    bytes: Bytes,
+    #[serde(default)]
+    same_filled_left_out: u64,
+}
+
+impl Bench {
+    /// Whether a size for the host follows from what was measured.
+    fn is_enough_to_size(&self) -> bool {
+        self.input.is_none_or(|input| {
+            is_enough_to_size_with(input.bytes, input.pages, input.same_filled_left_out)
+        })
+    }
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -228,6 +249,9 @@ impl Measured {
             } else {
                 Compressor::new(zswap_compressor(host, goal == Goal::Ratio).as_str())
             };
+            if !self.is_enough_to_size() {
+                return None;
+            }
             Some(self.ratio(&planned).or_else(|| self.ratio(&Compressor::new(FAST)))?.value)
         };
         SwapEvidence {
@@ -244,7 +268,7 @@ impl Measured {
 
     /// The zram device that follows from `bench` for a goal.
     pub(crate) fn zram(&self, goal: Goal, ram: Bytes) -> Option<ZramChoice> {
-        let bench = self.bench.as_ref()?;
+        let bench = self.bench.as_ref().filter(|bench| bench.is_enough_to_size())?;
         let pick = match goal {
             Goal::Throughput => bench.picks.throughput.as_ref(),
             Goal::Latency | Goal::Balanced => bench.picks.latency.as_ref(),
@@ -272,6 +296,14 @@ impl Measured {
         let distance = |mix: &TierMix| (mix.zram_share - zram_share).abs();
         let mixes = self.bench.as_ref()?.tier_mixes.iter();
         mixes.min_by(|one, other| distance(one).total_cmp(&distance(other)))
+    }
+
+    /// Whether a size for the host follows from what `scan` sampled.
+    pub(crate) fn is_enough_to_size(&self) -> bool {
+        self.scan.as_ref().is_some_and(|scan| {
+            let source = scan.pages.saturating_mul(scan.page_bytes.get());
+            is_enough_to_size(Bytes::new(source), scan.sized_pages)
+        })
     }
 
     /// The compression ratio that `scan` predicts for a zram device with this algorithm.

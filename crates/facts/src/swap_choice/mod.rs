@@ -14,4 +14,7 @@ mod zram;
 
 pub use decide_swap::{decide_swap, zswap_compressor};
 pub use decision::{Compression, SwapDecision, SwapEvidence, SwapTrial, ZswapSettings};
-pub use zram::{DENSE, FAST, algorithm, choose_zram, size_mib, zram_size};
+pub use zram::{
+    DENSE, ENOUGH_BYTES, ENOUGH_PAGES, FAST, algorithm, choose_zram, is_enough_to_size,
+    is_enough_to_size_with, size_mib, zram_size,
+};

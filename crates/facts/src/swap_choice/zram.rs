@@ -22,6 +22,25 @@ pub const FAST: &str = "lz4";
 /// The compression algorithm of the kernel with the best ratio.
 pub const DENSE: &str = "zstd";
 
+/// The least memory that a sample must stand for before a size for the host follows from it.
+pub const ENOUGH_BYTES: Bytes = Bytes::new(64 << 20);
+/// The least number of compressed pages from which a size for the host follows.
+pub const ENOUGH_PAGES: u64 = 2000;
+
+/// Whether a sample of `sampled` pages from `source` bytes of memory is enough for a size for the host:
+/// the ratio of one small process says nothing about the rest.
+pub fn is_enough_to_size(source: Bytes, sampled: u64) -> bool {
+    source >= ENOUGH_BYTES && sampled >= ENOUGH_PAGES
+}
+
+/// As [`is_enough_to_size`], for a sample of `pages` in `bytes`, beside which `left_out` pages of the
+/// source were not measured because they are same-filled.
+pub fn is_enough_to_size_with(bytes: Bytes, pages: u64, left_out: u64) -> bool {
+    let page = bytes.get() / pages.max(1);
+    let source = bytes.get().saturating_add(left_out.saturating_mul(page));
+    is_enough_to_size(Bytes::new(source), pages)
+}
+
 /// The recommended disksize of one zram device for this host, in whole MiB.
 pub fn size_mib(host: &Snapshot) -> u64 {
     let Some(ram) = host.memory.total.get() else { return 512 };

@@ -97,3 +97,13 @@ fn the_algorithm_that_somebody_chose_stays() {
     device.initialised = pagewise_testkit::made_host::file("/sys/block/zram0/initstate", true);
     assert_eq!(algorithm(&device), Some(&name("lzo-rle")));
 }
+
+#[test]
+fn a_small_sample_gives_no_size_for_the_host() {
+    assert!(is_enough_to_size(mib(64), 2000));
+    assert!(!is_enough_to_size(mib(63), 2000) && !is_enough_to_size(mib(64), 1999));
+    // same-filled pages that were left out belong to the source: 48 MiB and 16 MiB of zeros
+    assert!(is_enough_to_size_with(mib(48), 12_288, 4096));
+    assert!(!is_enough_to_size_with(mib(48), 12_288, 4095));
+    assert!(!is_enough_to_size_with(Bytes::new(0), 0, 0));
+}

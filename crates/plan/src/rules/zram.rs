@@ -123,7 +123,8 @@ fn choose_unmeasured(context: &Context<'_>, ram: Bytes) -> SizedCompressor {
             compressor.algorithm
         )
     };
-    if let Some(scanned) = expected(&compressor) {
+    let is_enough = context.measured.is_enough_to_size();
+    if let Some(scanned) = expected(&compressor).filter(|_| is_enough) {
         let disksize = zram_size(ram, Some(scanned.value));
         let size = size_for(scanned.value, "predicted by `pagewise scan`");
         return SizedCompressor { compressor, disksize, algorithm, size };

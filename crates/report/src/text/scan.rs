@@ -212,7 +212,7 @@ fn own_zspages(first: &AlgorithmEstimate) -> String {
 fn effective(page: &mut Page, whole: &Estimate, effective: Option<Effective>) {
     let (Some(effective), Some(first)) = (effective, whole.algorithms.first()) else { return };
     let text = format!(
-        "For example: a zram of {} (what doctor recommends at this ratio) full of memory like this takes {} with {}, so that \
+        "For example: a zram of {} (what doctor recommends) full of memory like this takes {} with {}, so that \
          {} of RAM hold {}. It pays from a ratio of {:.3} to memory used on; here it is {:.1}.",
         effective.disksize_bytes,
         effective.takes_bytes,

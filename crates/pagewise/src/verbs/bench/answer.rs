@@ -3,6 +3,7 @@
 
 use pagewise_bench::block::Bench;
 use pagewise_bench::picks;
+use pagewise_facts::swap_choice;
 use pagewise_model::{BenchInput, BenchLayer, Benchmark, Bytes, Name};
 
 use super::BenchResults;
@@ -15,12 +16,14 @@ pub(super) fn build(measured: &BenchResults, drawn: &Drawn, ram: Option<Bytes>) 
     let swap_out: Vec<_> = swap.iter().take(1).flat_map(|rounds| rounds.out.clone()).collect();
     let writebacks = swap.iter().take(1).flat_map(|rounds| rounds.writebacks.clone()).collect();
     let best = picks::picks(block);
-    let ram = ram.filter(|_| measured.layer == BenchLayer::Zram);
-    let recommended =
-        ram.and_then(|ram| pagewise_facts::swap_choice::choose_zram(ram, &best, &pareto));
+    let input = input(measured, drawn);
+    let is_enough =
+        swap_choice::is_enough_to_size_with(input.bytes, input.pages, input.same_filled_left_out);
+    let ram = ram.filter(|_| is_enough && measured.layer == BenchLayer::Zram);
+    let recommended = ram.and_then(|ram| swap_choice::choose_zram(ram, &best, &pareto));
     let cost_ratios: Vec<_> = swap.iter().flat_map(|rounds| rounds.ratios.clone()).collect();
     Benchmark {
-        input: input(measured, drawn),
+        input,
         layer: measured.layer,
         stopped: block.stopped,
         references: block.references(),

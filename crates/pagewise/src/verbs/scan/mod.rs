@@ -8,7 +8,8 @@ mod sampling;
 pub(super) mod target;
 mod worker;
 
-use pagewise_model::{Bytes, Cost, Effective, Estimate, Ratio, Snapshot};
+use pagewise_facts::swap_choice;
+use pagewise_model::{Bytes, Cost, Effective, Estimate, Snapshot};
 use pagewise_observe::{HostRoot, Scope};
 use pagewise_pages::tally::Question;
 use pagewise_report::{ScanReport, json, text};
@@ -81,14 +82,15 @@ fn show(
 }
 
 /// The effective memory of the machine if the zram device that findings recommend were full of
-/// pages like the sampled ones.
+/// pages like the sampled ones; `None` if the sample is too small to say that.
 fn effective(snapshot: &Snapshot, estimates: &[Estimate]) -> Option<Effective> {
     let (ram, whole) = (snapshot.memory.total.get()?, estimates.first()?);
     let algorithm = whole.algorithms.first()?;
-    let original = whole.pages.checked_mul(whole.page_bytes.get())?;
-    let ratio =
-        Ratio::from_sizes(Bytes::new(original), algorithm.memory_in_pool_bytes).map(Ratio::get);
-    let size = pagewise_facts::swap_choice::zram_size(ram, ratio);
+    let original = Bytes::new(whole.pages.checked_mul(whole.page_bytes.get())?);
+    if !swap_choice::is_enough_to_size(original, whole.sized_pages) {
+        return None;
+    }
+    let size = Bytes::new(swap_choice::size_mib(snapshot) << 20);
     pagewise_pages::effective::effective(whole, algorithm, ram, size)
 }
 
