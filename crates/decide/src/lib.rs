@@ -33,7 +33,7 @@ pub use limits::{LimitInputs, survey_limits};
 
 use pagewise_model::{Finding, Interval};
 
-pub use verdict::{judge, only_nodes_are_short};
+pub use verdict::{host_is_short, judge, only_nodes_are_short};
 
 /// A rule: detects one problem of a host and reports it as findings.
 #[derive(Debug, Clone, Copy)]

@@ -22,6 +22,7 @@ pub(crate) struct Context<'a> {
     only: &'a [String],
     pub(crate) findings: Vec<Finding>,
     pub(crate) verdict: HostVerdict,
+    is_short: bool,
     only_nodes_are_short: bool,
     /// The choice between zram and zswap.
     pub(crate) swap: SwapDecision,
@@ -30,6 +31,7 @@ pub(crate) struct Context<'a> {
 impl<'a> Context<'a> {
     pub(crate) fn new(request: &Request<'a>) -> Self {
         let interval: &'a Interval = request.interval;
+        let verdict = pagewise_decide::judge(interval);
         Self {
             host: &interval.end,
             installation: request.installation,
@@ -37,7 +39,8 @@ impl<'a> Context<'a> {
             goal: request.goal,
             only: request.only,
             findings: pagewise_decide::diagnose(interval),
-            verdict: pagewise_decide::judge(interval),
+            is_short: pagewise_decide::host_is_short(interval, verdict.host),
+            verdict,
             only_nodes_are_short: pagewise_decide::only_nodes_are_short(interval),
             swap: decide_swap(
                 interval,
@@ -156,7 +159,7 @@ impl<'a> Context<'a> {
 
     /// Whether the host itself is short of memory, and not only some of its NUMA nodes.
     pub(crate) fn host_is_short(&self) -> bool {
-        self.verdict.host > Level::Calm && !self.only_nodes_are_short
+        self.is_short
     }
 
     /// For a host that is not short of memory: a sentence why swap for the whole host does not

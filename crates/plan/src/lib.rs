@@ -17,6 +17,7 @@ mod expect;
 mod gain;
 mod measured;
 mod names;
+mod not_addressed;
 mod owner;
 mod persist;
 mod request;
@@ -32,6 +33,7 @@ use draft::Draft;
 
 pub use gain::{StepState, measure_gain};
 pub use measured::{Measured, NotMeasured};
+pub use not_addressed::find_not_addressed;
 pub use request::Request;
 pub use rules::{PlanRule, RULES};
 

@@ -145,6 +145,8 @@ pub struct PlannedChanges<'a> {
     pub snapshot: &'a Snapshot,
     /// The plan: its steps, and the changes that were declined.
     pub plan: &'a pagewise_model::plan::Plan,
+    /// The findings that no step of the plan is about.
+    pub not_addressed: &'a [pagewise_model::plan::NotAddressed],
     /// What pagewise itself used for reading: time and memory.
     pub cost: Cost,
 }

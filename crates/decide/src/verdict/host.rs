@@ -73,6 +73,12 @@ pub(crate) fn signals(interval: &Interval) -> Vec<Signal<'_>> {
     signals
 }
 
+/// Whether the host as a whole, which has this level, is short of memory in a way that more swap changes.
+#[must_use]
+pub fn host_is_short(interval: &Interval, level: Level) -> bool {
+    level > Level::Calm && !only_nodes_are_short(interval)
+}
+
 /// Whether the only problem of the host is that NUMA nodes ran out: processes were killed that were
 /// restricted to those nodes by a memory policy or the `cpuset.mems` of a cgroup.
 #[must_use]

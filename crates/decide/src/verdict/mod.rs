@@ -12,12 +12,12 @@ mod group;
 mod host;
 mod line;
 
-use pagewise_facts::groups;
+use pagewise_facts::{groups, kubernetes};
 use pagewise_model::{GroupVerdict, HostVerdict, Interval, Level, RecentKills, Snapshot};
 
 use crate::oom;
 
-pub use host::only_nodes_are_short;
+pub use host::{host_is_short, only_nodes_are_short};
 
 pub(crate) use group::{GroupTrouble, ROOM_PERCENT, Trouble, find_troubled};
 pub(crate) use host::{Cause, most_waiting, pressed_groups, signals};
@@ -71,4 +71,9 @@ fn name_group(trouble: &GroupTrouble<'_>) -> GroupVerdict {
         level: trouble.level,
         line: line::of_group(trouble),
     }
+}
+/// Whether new swap would help this host: it is short of memory as a whole, and nothing forbids swap.
+/// Findings print the command that sets up a device only then, as a plan has the step only then.
+pub(crate) fn swap_would_help(interval: &Interval) -> bool {
+    host_is_short(interval, judge(interval).host) && !kubernetes::is_node(&interval.end)
 }

@@ -23,7 +23,7 @@ pub use outcome::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Bytes;
+use crate::{Bytes, Severity};
 
 /// What a plan optimizes for if settings cannot serve all goals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -121,6 +121,21 @@ pub struct Declined {
     pub what: String,
     /// Why the change is not part of the plan, with the numbers.
     pub why: String,
+}
+
+/// A finding that no step of a plan is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotAddressed {
+    /// Id of the finding.
+    pub id: &'static str,
+    /// How urgent the finding is.
+    pub severity: Severity,
+    /// What is wrong.
+    pub title: String,
+    /// Why no step of the plan is about it.
+    pub why: &'static str,
+    /// The command to run instead.
+    pub next: Option<String>,
 }
 
 impl Plan {

@@ -51,7 +51,14 @@ pub(super) fn run(
         return Ok(Outcome::Done);
     }
     let cost = cost::so_far(started, &interval);
-    let planned = PlannedChanges { snapshot: &interval.end, plan: &plan, cost };
+    let findings = pagewise_decide::diagnose(&interval);
+    let not_addressed = pagewise_plan::find_not_addressed(&plan, &findings, &args.only);
+    let planned = PlannedChanges {
+        snapshot: &interval.end,
+        plan: &plan,
+        not_addressed: &not_addressed,
+        cost,
+    };
     let shown = if global.json {
         json::plan(&planned)
     } else if args.diff {

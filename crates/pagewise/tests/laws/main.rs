@@ -19,6 +19,7 @@ mod findings;
 mod growth;
 mod kills;
 mod live;
+mod one_decision;
 mod pages;
 mod plan;
 mod redaction;

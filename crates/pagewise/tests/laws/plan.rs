@@ -35,8 +35,23 @@ fn plans_are_printed_as_they_were() {
         let request =
             Request { interval: &interval, installation: &installation, measured, goal, only };
         let plan = make_plan(&request);
-        let planned =
-            PlannedChanges { snapshot: &interval.end, plan: &plan, cost: Cost::default() };
+        let findings = pagewise_decide::diagnose(&interval);
+        let not_addressed = pagewise_plan::find_not_addressed(&plan, &findings, only);
+        // each finding is behind a step, or is listed with what to do instead
+        for finding in &findings {
+            let id = Some(finding.id);
+            let has_step = plan.steps.iter().any(|step| step.finding.as_deref() == id);
+            let is_listed = not_addressed.iter().any(|left| left.title == finding.title);
+            assert!(!(has_step && is_listed), "{slug}: {}", finding.title);
+            let has_steps = plan.steps.iter().any(|step| step.finding.is_some());
+            assert!(is_listed || has_steps, "{slug}: {}", finding.title);
+        }
+        let planned = PlannedChanges {
+            snapshot: &interval.end,
+            plan: &plan,
+            not_addressed: &not_addressed,
+            cost: Cost::default(),
+        };
         let shown = |width| text::plan(&planned, TextStyle { width, colour: false });
         for (name, printed) in [
             ("plan-80.txt", shown(80)),

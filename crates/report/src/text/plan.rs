@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise plan`: each step with its reason, then the changes that were declined.
 
-use pagewise_model::plan::{Change, Declined, Goal, Step, StepUndo, ZramSwap};
+use pagewise_model::plan::{Change, Declined, Goal, NotAddressed, Step, StepUndo, ZramSwap};
 
+use super::findings;
 use super::gain;
 use super::header::machine;
 use super::kit::{Line, Page, Role};
@@ -29,9 +30,10 @@ pub(super) fn print(page: &mut Page, planned: &PlannedChanges<'_>) {
     }
     if plan.steps.is_empty() {
         page.gap();
-        page.prose(2, Role::Good, "Nothing to change.");
+        page.prose(2, Role::Strong, "No step: this plan changes nothing.");
     }
     print_declined(page, &plan.declined);
+    print_not_addressed(page, planned.not_addressed);
     if !plan.steps.is_empty() {
         page.gap();
         let text = "Nothing was changed. To see the files: pagewise plan --diff. To carry the plan out: \
@@ -124,6 +126,22 @@ fn zram(zram: &ZramSwap) -> String {
         zram.priority,
         limit.unwrap_or_default()
     )
+}
+
+fn print_not_addressed(page: &mut Page, left: &[NotAddressed]) {
+    if left.is_empty() {
+        return;
+    }
+    page.heading("Findings that this plan does not address", "");
+    for finding in left {
+        let start = Line::indent(2)
+            .span(findings::role(finding.severity), findings::label(finding.severity))
+            .plain("  ");
+        page.hang(start, 4, Role::Plain, &format!("{}: {}", finding.title, finding.why));
+        if let Some(command) = &finding.next {
+            page.command(Line::indent(4), 4, command);
+        }
+    }
 }
 
 fn print_declined(page: &mut Page, declined: &[Declined]) {

@@ -102,5 +102,5 @@ pub(crate) fn plan() -> Plan {
 }
 
 pub(crate) fn planned<'a>(snapshot: &'a Snapshot, plan: &'a Plan) -> PlannedChanges<'a> {
-    PlannedChanges { snapshot, plan, cost: host::cost() }
+    PlannedChanges { snapshot, plan, not_addressed: &[], cost: host::cost() }
 }

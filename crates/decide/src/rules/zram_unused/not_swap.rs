@@ -7,6 +7,7 @@ use super::{Case, RULE, holds_nothing, severity, with_disk};
 use crate::commands;
 use crate::proof::EvidenceList;
 use crate::text::writes;
+use crate::verdict::swap_would_help;
 
 /// Priority of a new zram swap area: higher than the priorities that the kernel assigns (negative
 /// numbers), so that it is filled before any disk.
@@ -29,6 +30,10 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
         ZramUse::SwapSignature => not_on(case)?,
         ZramUse::Swap { .. } | ZramUse::FileSystem { .. } => return None,
     };
+    let shown = commands::show_device(device, "");
+    // a device that nobody has set up is set up only where a plan would do that
+    let is_wanted = device.disksize.get() != Some(Bytes::new(0)) || swap_would_help(case.interval);
+    let next = if is_wanted { vec![writes(step.command), shown] } else { vec![shown] };
     Some(Finding {
         id: RULE.id,
         severity: severity(case.interval),
@@ -36,7 +41,7 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
         what: step.what,
         why: step.why.to_owned(),
         evidence: with_disk(step.proof, host),
-        next: vec![writes(step.command), commands::show_device(device, "")],
+        next,
     })
 }
 
@@ -115,7 +120,7 @@ pub(super) mod tests {
 
     use super::super::tests::device;
     use super::*;
-    use crate::testing::{assert_silent, erase, gib, mib, only, proof_of, still, tier};
+    use crate::testing::{assert_silent, erase, gib, line, mib, only, proof_of, still, tier};
 
     pub(crate) fn firing_raw() -> Interval {
         still(device(ZramUse::NotInitialised, Bytes::new(0)))
@@ -139,9 +144,17 @@ pub(super) mod tests {
             proof,
             "/sys/block/zram0/initstate = initialised off\n/sys/block/zram0/disksize = 0 B\n"
         );
+        // a plan has no step for a host that is not short of memory
+        assert_eq!(finding.next, ["zramctl"]);
+        let finding = only(&RULE, &still(short(device(ZramUse::NotInitialised, Bytes::new(0)))));
         let command = "sudo zramctl --size 16384M --algorithm lz4 /dev/zram0 && \
                        sudo mkswap /dev/zram0 && sudo swapon -p 100 /dev/zram0  # writes; until the next boot";
         assert_eq!(finding.next[0], command);
+    }
+
+    fn short(mut host: Snapshot) -> Snapshot {
+        host.memory.available = line("/proc/meminfo", 3, mib(64));
+        host
     }
 
     #[test]
@@ -157,7 +170,7 @@ pub(super) mod tests {
     fn zmerge_without_a_size_is_set_up_through_its_files() {
         let mut host = device(ZramUse::NotInitialised, Bytes::new(0));
         host.zmerge = host.zram.drain(..).map(|it| Zram { driver: Driver::Zmerge, ..it }).collect();
-        let finding = only(&RULE, &still(host));
+        let finding = only(&RULE, &still(short(host)));
         assert_eq!(finding.title, "zmerge0 is not initialised: its disksize was never set");
         let command = "echo lz4 | sudo tee /sys/block/zmerge0/comp_algorithm && \
                        echo 16384M | sudo tee /sys/block/zmerge0/disksize && \

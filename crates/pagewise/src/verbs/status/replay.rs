@@ -8,8 +8,8 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use pagewise_model::Micros;
-use pagewise_observe::{LiveReader, Replay, open_replay, psi};
+use pagewise_model::{Interval, Micros};
+use pagewise_observe::{HostRoot, LiveReader, Replay, Scope, open_replay, psi, snapshot};
 use pagewise_report::live::{LiveFrame, LiveReplay};
 use pagewise_sandbox::Confinement;
 use pagewise_terminal::live::{Key, LiveScreen};
@@ -89,8 +89,19 @@ impl Recorded {
             self.go_to(self.replay.at() + 1);
             self.shown.take(self.reader.read(self.replay.host(), &choice));
         }
+        self.judge();
         self.show_pressure();
         self.show_position();
+    }
+
+    /// Decides on the verdict from everything that the recording has of this step, as `report` does of
+    /// the last one: a kill or a cgroup at its limit is not among what the live view reads.
+    fn judge(&mut self) {
+        let scope = Scope { smaps_enough: 0, ..Scope::everything(Duration::ZERO) };
+        let read = |host: &HostRoot| snapshot(host, &scope);
+        let start = self.replay.earlier().map(|host| Box::new(read(host)));
+        let end = read(self.replay.host());
+        self.shown.judge(&Interval { start, end });
     }
 
     /// Moves to a reading without evaluating the readings in between.

@@ -93,6 +93,11 @@ impl Shown {
         self.verdict = pagewise_decide::judge(&self.interval);
     }
 
+    /// Takes the verdict from an interval of which more was read than the live view reads.
+    pub(super) fn judge(&mut self, interval: &Interval) {
+        self.verdict = pagewise_decide::judge(interval);
+    }
+
     pub(super) fn frame<'a>(&'a self, replay: Option<&'a LiveReplay>) -> LiveFrame<'a> {
         let kills = self.interval.end.vmstat.get("oom_kill").get();
         LiveFrame {

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! A plan and the findings of the same host → the findings that no step of the plan is about.
+
+use pagewise_model::Finding;
+use pagewise_model::plan::{NotAddressed, Plan};
+
+use crate::rules::RULES;
+
+/// The findings that no step of this plan is about, and why. `only` are the findings and rules that the
+/// plan is restricted to; empty means all.
+pub fn find_not_addressed(plan: &Plan, findings: &[Finding], only: &[String]) -> Vec<NotAddressed> {
+    let has_step = |finding: &&Finding| {
+        let mut led_to_steps = plan.steps.iter().filter_map(|step| step.finding.as_deref());
+        led_to_steps.any(|id| id == finding.id || one_rule_fixes(id, finding.id))
+    };
+    let left = findings.iter().filter(|finding| !has_step(finding));
+    let left = left.filter(|finding| only.is_empty() || only.iter().any(|it| it == finding.id));
+    left.map(|finding| NotAddressed {
+        id: finding.id,
+        severity: finding.severity,
+        title: finding.title.clone(),
+        why: why(plan, finding),
+        next: finding.next.iter().find(|command| !command.starts_with("pagewise plan")).cloned(),
+    })
+    .collect()
+}
+
+/// Whether one rule of the plan fixes both findings, so that a step for one is about the other, too.
+fn one_rule_fixes(one: &str, other: &str) -> bool {
+    RULES.iter().any(|rule| rule.findings.contains(&one) && rule.findings.contains(&other))
+}
+
+fn why(plan: &Plan, finding: &Finding) -> &'static str {
+    let has_rule = RULES.iter().any(|rule| rule.findings.contains(&finding.id));
+    match (has_rule, plan.declined.is_empty()) {
+        (false, _) => "no setting that a plan may change is behind it",
+        (true, false) => {
+            "what a plan could change about it was left out, for a reason above, or is set already"
+        }
+        (true, true) => "what a plan could change about it is set already",
+    }
+}
