@@ -29,7 +29,8 @@ pub(crate) fn arrange(interval: &Interval, findings: &mut Vec<Finding>) {
         .into_iter()
         .map(|finding| (Key::new(interval, &finding), finding))
         .collect();
-    keyed.sort_by(|(a, one), (b, other)| a.compare(b).then_with(|| one.title.cmp(&other.title)));
+    // stable: a rule knows the order of its own findings
+    keyed.sort_by(|(a, _), (b, _)| a.compare(b));
     findings.extend(keyed.into_iter().map(|(_, finding)| finding));
 }
 
@@ -79,7 +80,11 @@ fn cost(interval: &Interval, finding: &Finding) -> Option<f64> {
         "zram-full" => worst(memory).map(of_time),
         "dirty-stall" => host.psi.io.some.avg60.get().map(of_time),
         "memory-grows" => of_ram(grown(interval, finding)?),
-        "cache-not-cache" => of_ram(host.memory.shmem.get()?),
+        // deleted files have a finding of their own
+        "cache-not-cache" => {
+            let deleted: Bytes = deleted_files(interval).unwrap_or_default();
+            of_ram(host.memory.shmem.get()?.saturating_sub(deleted))
+        }
         "memory-locked" => of_ram(host.memory.unevictable.get()?),
         "swap-full" => of_ram(tiers::held_on_disk(host)),
         _ => of_ram(stranded(interval, finding)?),
@@ -121,10 +126,7 @@ fn grown(interval: &Interval, finding: &Finding) -> Option<Bytes> {
 fn stranded(interval: &Interval, finding: &Finding) -> Option<Bytes> {
     let host = &interval.end;
     match finding.id {
-        "deleted-files" => {
-            let files = memory_files::holders(&host.memory_files, |it| it == DeletedKind::Tmpfs);
-            files.first().map(|holder| holder.bytes)
-        }
+        "deleted-files" => deleted_files(interval),
         "hugetlb-unused" => {
             let pools = host.hugetlb.iter().filter(|pool| pool.node.is_none());
             let unused = pools.filter_map(|pool| {
@@ -141,6 +143,13 @@ fn stranded(interval: &Interval, finding: &Finding) -> Option<Bytes> {
         }
         _ => None,
     }
+}
+
+/// The memory in deleted files that the process with most of them keeps open.
+fn deleted_files(interval: &Interval) -> Option<Bytes> {
+    let files = &interval.end.memory_files;
+    let holders = memory_files::holders(files, |kind| kind == DeletedKind::Tmpfs);
+    holders.first().map(|holder| holder.bytes)
 }
 
 fn strands_much(interval: &Interval, finding: &Finding) -> bool {

@@ -23,7 +23,7 @@ const EXPECTED: [(&str, &[&str]); 37] = [
     ),
     (
         "debian-bookworm-6.1-x86_64-256m-oom-host",
-        &["oom-kills", "zram-unused", "cache-not-cache", "mglru-off"],
+        &["oom-kills", "cache-not-cache", "zram-unused", "mglru-off"],
     ),
     ("debian-bookworm-6.1-x86_64-256m-oom-group", &["oom-kills", "zram-unused", "mglru-off"]),
     ("debian-bookworm-6.1-x86_64-256m-oom-limit", &["oom-kills", "zram-unused", "mglru-off"]),
@@ -31,7 +31,7 @@ const EXPECTED: [(&str, &[&str]); 37] = [
     ("debian-bookworm-6.1-x86_64-512m-zram-behind-disk", &["group-limit", "tier-order"]),
     ("debian-bookworm-6.1-x86_64-512m-zram-pressure", &["group-limit", "mglru-off"]),
     ("debian-sid-7.2-x86_64-256m-oom-group", &["oom-kills", "zram-unused"]),
-    ("debian-sid-7.2-x86_64-256m-oom-host", &["oom-kills", "zram-unused", "cache-not-cache"]),
+    ("debian-sid-7.2-x86_64-256m-oom-host", &["oom-kills", "cache-not-cache", "zram-unused"]),
     ("debian-sid-7.2-x86_64-256m-oom-limit", &["oom-kills", "zram-unused"]),
     (
         "debian-sid-7.2-x86_64-512m-zram-full",
@@ -50,7 +50,7 @@ const EXPECTED: [(&str, &[&str]); 37] = [
             "thp-bloat-guard-off",
         ],
     ),
-    ("debian-trixie-6.12-x86_64-256m-oom-host", &["oom-kills", "zram-unused", "cache-not-cache"]),
+    ("debian-trixie-6.12-x86_64-256m-oom-host", &["oom-kills", "cache-not-cache", "zram-unused"]),
     (crate::cases::OOM_LIMIT, &["oom-kills", "zram-unused"]),
     ("debian-trixie-6.12-x86_64-256m-oom-unkillable", &["oom-kills", "zram-unused"]),
     ("debian-trixie-6.12-x86_64-256m-oom-zram-full", &["oom-kills", "memory-pressure"]),
@@ -74,7 +74,7 @@ const EXPECTED: [(&str, &[&str]); 37] = [
     ),
     (
         "debian-trixie-6.12-x86_64-512m-deleted-file",
-        &["memory-low", "cache-not-cache", "deleted-files", "zram-unused"],
+        &["memory-low", "deleted-files", "cache-not-cache", "zram-unused"],
     ),
     ("debian-trixie-6.12-x86_64-512m-oom-cpuset", &["oom-kills", "zram-unused"]),
     ("debian-trixie-6.12-x86_64-512m-oom-policy", &["oom-kills", "zram-unused"]),

@@ -621,7 +621,13 @@ pub(super) static CASES: &[Case] = &[
         title: "53 % of RAM is locked",
         also: &[],
         near: Near::Told(
-            |host| meminfo(host, "Unevictable:", 12_300_000),
+            |host| {
+                meminfo(host, "Unevictable:", 12_300_000).line(
+                    "proc/1/status",
+                    "VmLck:",
+                    "VmLck: 12300000 kB",
+                )
+            },
             Info,
             "50 % of RAM is locked",
         ),
@@ -1011,17 +1017,22 @@ fn enabled(host: Scene, unit: &str) -> Scene {
     host.file(&format!("etc/systemd/system/multi-user.target.wants/{unit}.service"), "")
 }
 
-/// The large process is this old, has 3,000 MiB, and had 150 MiB less at the start of the interval.
+/// The large process, `age` seconds old, grew to 4,000 MiB by 40 MiB in each second of the interval,
+/// and was never larger.
 fn grown(host: Scene, age: u64) -> Scene {
     const UPTIME: u64 = 50_000;
+    let seconds = host.replay().seconds().expect("two ends");
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some MiB")]
+    let before = 4000 - (40.0 * seconds) as u64;
     let stat =
         format!("1774 (x) S 1 1 1 0 -1 0 9 0 0 0 5 5 0 0 20 0 1 0 {} 9 9\n", (UPTIME - age) * 100);
     host.file("proc/uptime", format!("{UPTIME}.00 9000.00\n"))
         .file("proc/1774/cgroup", "4:memory:/\n")
-        .file_at("start", "proc/1774/statm", format!("999999 {} 0 9 0 9 0\n", 2850 * 256))
+        .file_at("start", "proc/1774/statm", format!("999999 {} 0 9 0 9 0\n", before * 256))
         .file("proc/1774/stat", stat)
-        .line("proc/1774/status", "RssAnon:", "RssAnon:\t 3072000 kB")
-        .line("proc/1774/smaps_rollup", "AnonHugePages:", "AnonHugePages:   2800000 kB")
+        .line("proc/1774/status", "RssAnon:", "RssAnon:\t 4096000 kB")
+        .line("proc/1774/status", "VmHWM:", "VmHWM:\t 4096000 kB")
+        .line("proc/1774/smaps_rollup", "AnonHugePages:", "AnonHugePages:   3900000 kB")
 }
 
 /// Sets a size of meminfo in KiB.
