@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The order of findings, and the severity of memory that is of no use to anybody.
+//! The order of findings, and the severity of memory that nobody can use.
 //!
 //! Among findings of equal severity, the one that costs more comes first: memory as a share of RAM,
 //! time as a share of the last minute. A kill costs all the work of a process. A finding whose cost
@@ -15,10 +15,10 @@ use crate::rules::kernel_memory_in;
 use crate::text::short_group;
 use crate::{RULES, verdict};
 
-/// Memory of no use to anybody is at least a warning from this share of RAM on, in percent.
+/// Memory that nobody can use is at least a warning from this share of RAM on, in percent.
 const MUCH_PERCENT: f64 = 30.0;
 
-/// Raises the severity of findings about much memory of no use, and sorts all of them.
+/// Raises the severity of findings about much memory that nobody can use, and sorts all of them.
 pub(crate) fn arrange(interval: &Interval, findings: &mut Vec<Finding>) {
     for finding in findings.iter_mut() {
         if strands_much(interval, finding) {
@@ -119,7 +119,7 @@ fn grown(interval: &Interval, finding: &Finding) -> Option<Bytes> {
     found.map(|growth| growth.held).max()
 }
 
-/// Memory of no use to anybody that this finding is about; `None` if it is about something else.
+/// Memory that nobody can use and that this finding is about; `None` if it is about something else.
 ///
 /// Locked memory counts only if no process has locked it: databases and virtual machines lock
 /// memory on purpose.

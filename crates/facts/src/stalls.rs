@@ -52,7 +52,7 @@ pub fn ended_seconds_ago(interval: &Interval) -> Option<f64> {
             let is_still = stalled.delta as f64 <= seconds * 1e6 * STILL;
             is_still && (has_fallen(memory) || reclaims_nothing(interval) == Some(true))
         }
-        // a total that decreased tells nothing
+        // a total that decreased was reset
         None if start_is_known => false,
         // recordings of older versions have no pressure at their start
         None => reclaims_nothing(interval) == Some(true),
