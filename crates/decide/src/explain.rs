@@ -56,12 +56,14 @@ const ZMERGE: &str = "/sys/block/zmergeN/mm_stat";
 static ENTRIES: &[Entry] = &[
     Entry {
         id: "memory-pressure",
-        severities: [Warning, Critical],
+        severities: [Info, Critical],
         readings: &[PRESSURE, VMSTAT, "memory.pressure and memory.events of cgroups"],
         thresholds: "Warning: at least one task waited for memory (PSI some) 10 % of the last 10 s or 5 % of \
             the last minute; or, if the kernel has no PSI, more than half of the data read from disk are \
             refaults (pages that the kernel had dropped shortly before). Critical: all tasks waited for memory \
-            at the same time (PSI full) 20 % of the last 10 s or 10 % of the last minute.",
+            at the same time (PSI full) 20 % of the last 10 s or 10 % of the last minute. One level less if the \
+            pressure has ended: its total did not grow over the interval, and either the average over 10 s is less \
+            than half of that over a minute, or the kernel reclaimed no page.",
         act: "Find out which processes hold memory (pagewise report --sort size) and which grow (pagewise \
             report --sort growth). Then give the machine or the cgroup more memory, add swap in compressed RAM \
             (zram), or run fewer programs at a time.",
@@ -386,7 +388,7 @@ static ENTRIES: &[Entry] = &[
         ],
         thresholds: "Critical: the kernel killed a process in the last ten minutes or during the interval. Warning: \
             the kill was in the last day or at an unknown time. Info: the kill was earlier. A kill at the limit of a \
-            cgroup that no longer exists is a warning for only one hour. If neither the kernel log nor journald's \
+            cgroup that no longer exists is never critical, and a warning for only one hour. If neither the kernel log nor journald's \
             files contain a kill of this boot, the rule uses the kernel's counters of kills since boot.",
         act: "Run pagewise doctor --oom to see which limit was reached, which processes held the memory, and \
               why swap did not help.",

@@ -5,7 +5,7 @@ use pagewise_facts::protection::{self, Protected};
 use pagewise_facts::room::Headroom;
 use pagewise_facts::tiers;
 use pagewise_model::{
-    Bytes, Cgroup, GroupVerdict, Interval, Level, Limit, OomConstraint, OomKill, Psi, Snapshot,
+    Bytes, Cgroup, GroupVerdict, Interval, Level, Limit, Name, OomConstraint, OomKill, Psi, Snapshot,
     grouped,
 };
 
@@ -26,6 +26,7 @@ pub(super) fn line(
     level: Level,
     signals: &[Signal<'_>],
     groups: &[GroupVerdict],
+    filling: Option<&Name>,
 ) -> String {
     let host = &interval.end;
     let mut sentences = Vec::new();
@@ -40,7 +41,7 @@ pub(super) fn line(
         }
         None => sentences.push(calm(host, groups.is_empty())),
     }
-    sentences.extend(of_groups(host, groups));
+    sentences.extend(of_groups(host, groups, filling));
     sentences.join(" ")
 }
 
@@ -270,7 +271,9 @@ fn waiting(psi: &Psi) -> Option<String> {
 }
 
 /// A sentence about the group that is shortest of memory, and the number of others.
-fn of_groups(host: &Snapshot, groups: &[GroupVerdict]) -> Option<String> {
+///
+/// `filling` is a group whose worst problem is that something in it grows.
+fn of_groups(host: &Snapshot, groups: &[GroupVerdict], filling: Option<&Name>) -> Option<String> {
     let (worst, others) = groups.split_first()?;
     let more = match others.len() {
         0 => String::new(),
@@ -281,6 +284,9 @@ fn of_groups(host: &Snapshot, groups: &[GroupVerdict]) -> Option<String> {
             "In {}, which no longer exists, {} because the group was at its own limit{more}.",
             worst.group, worst.line
         ));
+    }
+    if filling == Some(&worst.group) && worst.level < Level::Critical {
+        return Some(format!("{} is filling: {}{more}.", worst.group, worst.line));
     }
     let state = match worst.level {
         Level::Critical => "critically short of memory",

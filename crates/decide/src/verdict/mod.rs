@@ -33,10 +33,17 @@ pub fn judge(interval: &Interval) -> HostVerdict {
         None if interval.end.memory.total.get().is_none() => Level::Unknown,
         None => Level::Calm,
     };
+    let filling = troubled.iter().find(|group| {
+        groups.first().is_some_and(|worst| {
+            worst.group == group.limited.path
+                && matches!(group.troubles.first(), Some((_, Trouble::Fills { .. })))
+        })
+    });
+    let filling = filling.map(|group| &group.limited.path);
     let worst_group = groups.first().map_or(Level::Unknown, |group| group.level);
     HostVerdict {
         level: host.max(worst_group),
-        line: line::line(interval, host, &signals, &groups),
+        line: line::line(interval, host, &signals, &groups, filling),
         host,
         groups,
         unknown: host::unknown(&interval.end),
