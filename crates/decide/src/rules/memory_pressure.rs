@@ -242,6 +242,41 @@ pub(super) mod tests {
         assert!(proof_of(&finding).contains("db.service/memory.pressure:1 = some avg60 43.00 %"));
     }
 
+    /// Pressure that ended some seconds ago: its total stands still, and nothing is reclaimed.
+    pub(crate) fn firing_ended() -> Interval {
+        with(|host| {
+            let memory = &mut host.psi.memory;
+            stall(&mut memory.some, 23.5, 22.81);
+            stall(&mut memory.full, 23.44, 22.79);
+            memory.some.avg300 = line("/proc/pressure/memory", 1, Percent::new(6.73));
+            memory.some.total_us =
+                line("/proc/pressure/memory", 1, pagewise_model::Micros::new(21_877_367));
+        })
+    }
+
+    #[test]
+    fn what_has_ended_is_past_and_one_level_milder() {
+        let interval = firing_ended();
+        let finding = only(&RULE, &interval);
+        assert_eq!(finding.severity, Severity::Warning);
+        let title = "tasks waited for memory until about 10 seconds ago (23 % of the last minute)";
+        assert_eq!(finding.title, title);
+        let what = "This has ended: the total time in which tasks waited has not grown in the last 10.0 s.";
+        assert!(finding.what.starts_with(what), "{}", finding.what);
+        assert!(crate::ended_seconds_ago(&interval, &finding).is_some());
+        let verdict = crate::judge(&interval);
+        assert_eq!(verdict.level, pagewise_model::Level::Short);
+        let words = "Memory was critically short until about 10 seconds ago: programs waited";
+        assert!(verdict.line.starts_with(words), "{}", verdict.line);
+        // the same, and tasks wait
+        let mut present = firing_ended();
+        present.end.psi.memory.some.total_us =
+            line("/proc/pressure/memory", 1, pagewise_model::Micros::new(23_877_367));
+        let finding = only(&RULE, &present);
+        assert_eq!(finding.severity, Severity::Critical);
+        assert_eq!(crate::ended_seconds_ago(&present, &finding), None);
+    }
+
     #[test]
     fn nobody_getting_on_is_critical() {
         let stopped = with(|host| stall(&mut host.psi.memory.full, 25.0, 2.0));

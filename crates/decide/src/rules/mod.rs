@@ -105,6 +105,7 @@ pub(crate) type Firing = (&'static str, fn() -> pagewise_model::Interval);
 #[cfg(test)]
 pub(crate) static FIRING: &[Firing] = &[
     ("memory-pressure", memory_pressure::tests::firing),
+    ("memory-pressure", memory_pressure::tests::firing_ended),
     ("oom-kills", oom_kills::tests::firing_by_the_host),
     ("oom-kills", oom_kills::tests::firing_by_a_limit),
     ("oom-kills", oom_kills::tests::firing_without_a_log),
