@@ -4,7 +4,7 @@
 use pagewise_model::Severity::{Critical, Info, Warning};
 
 use super::hosts::{
-    AT_LIMIT, BEHIND_FILE, OOM_LIMIT, PLAIN, SWAP_OFF, THP, ZRAM_SWAP, ZSWAP_OFF, mm_stat,
+    AT_LIMIT, BEHIND_FILE, OOM_LIMIT, PLAIN, SWAP_OFF, THP, ZRAM_SWAP, ZSWAP_OFF, mm_stat, mounted,
     pressure, rereading, swap_off, swaps,
 };
 use super::{Case, Near};
@@ -606,31 +606,135 @@ pub(super) static CASES: &[Case] = &[
         id: "memory-locked",
         reason: "a quarter of RAM",
         host: PLAIN,
-        fires: |host| meminfo(host, "Unevictable:", 6_200_000),
+        fires: |host| locked(host, 6_200_000),
         severity: Info,
         title: "25 % of RAM is locked",
         also: &[],
-        near: Near::Silent(|host| meminfo(host, "Unevictable:", 6_100_000)),
+        near: Near::Silent(|host| locked(host, 6_100_000)),
     },
     Case {
         id: "memory-locked",
         reason: "more than half of RAM",
         host: PLAIN,
-        fires: |host| meminfo(host, "Unevictable:", 13_000_000),
+        fires: |host| locked(host, 13_000_000),
         severity: Warning,
         title: "53 % of RAM is locked",
         also: &[],
+        near: Near::Told(|host| locked(host, 12_300_000), Info, "50 % of RAM is locked"),
+    },
+    Case {
+        id: "memory-locked",
+        reason: "files in a ramfs",
+        host: PLAIN,
+        fires: |host| mounted(meminfo(host, "Unevictable:", 9_000_000), RAMFS),
+        severity: Warning,
+        title: "36 % of RAM cannot be reclaimed, and mlock is not the reason",
+        also: &[],
         near: Near::Told(
-            |host| {
-                meminfo(host, "Unevictable:", 12_300_000).line(
-                    "proc/1/status",
-                    "VmLck:",
-                    "VmLck: 12300000 kB",
-                )
-            },
+            |host| mounted(meminfo(host, "Unevictable:", 6_800_000), RAMFS),
             Info,
-            "50 % of RAM is locked",
+            "28 % of RAM cannot be reclaimed, and mlock is not the reason",
         ),
+    },
+    Case {
+        id: "memory-unexplained",
+        reason: "8 GiB are in use that nothing accounts for",
+        host: PLAIN,
+        fires: |host| meminfo(host, "MemFree:", 12_000_000),
+        severity: Warning,
+        title: "nothing explains what ",
+        also: &[],
+        near: Near::Silent(|host| meminfo(host, "MemFree:", 14_000_000)),
+    },
+    Case {
+        id: "memory-unexplained",
+        reason: "the cache of ZFS would explain it",
+        host: PLAIN,
+        fires: |host| zfs_cache(meminfo(host, "MemFree:", 4_000_000), 4_000_000),
+        severity: Warning,
+        title: "nothing explains what ",
+        also: &[],
+        near: Near::Silent(|host| zfs_cache(meminfo(host, "MemFree:", 4_000_000), 14_000_000)),
+    },
+    Case {
+        id: "shared-memory-left",
+        reason: "a segment without a process",
+        host: ZRAM_SWAP,
+        fires: |host| segment(host, 600_000, 0),
+        severity: Info,
+        title: "585.9 MiB of shared memory is attached to no process",
+        also: &[],
+        near: Near::Silent(|host| segment(host, 600_000, 1)),
+    },
+    Case {
+        id: "shared-memory-left",
+        reason: "messages that nobody receives",
+        host: ZRAM_SWAP,
+        fires: |host| messages(host, 600_000),
+        severity: Info,
+        title: "585.9 MiB of messages wait in System V message queues",
+        also: &[],
+        near: Near::Silent(|host| messages(host, 400_000)),
+    },
+    Case {
+        id: "swap-needs-memory",
+        reason: "a loop device whose file is in a tmpfs",
+        host: ZRAM_SWAP,
+        fires: |host| loop_swap(mounted(host, TMPFS), "/srv/fast/swap\n"),
+        severity: Warning,
+        title: "the swap area /dev/loop0 is itself in RAM",
+        also: &[],
+        near: Near::Told(
+            |host| loop_swap(mounted(host, TMPFS), "/srv/swap\n"),
+            Warning,
+            "the kernel needs memory to write to the swap area /dev/loop0",
+        ),
+    },
+    Case {
+        id: "swap-needs-memory",
+        reason: "a network block device",
+        host: ZRAM_SWAP,
+        fires: |host| disk_swap(host, "nbd0"),
+        severity: Warning,
+        title: "the kernel needs memory to write to the swap area /dev/nbd0",
+        also: &[],
+        near: Near::Silent(|host| disk_swap(host, "sdb")),
+    },
+    Case {
+        id: "protection-starves",
+        reason: "memory.min of a group keeps more than a third of RAM",
+        host: AT_LIMIT,
+        fires: |host| protected(host, 209_715_200),
+        severity: Critical,
+        title: "memory.min keeps 200.0 MiB for /cg-9 while others wait",
+        also: &["memory-pressure", "swap-heavy-group"],
+        near: Near::But(
+            |host| protected(host, 104_857_600),
+            &["memory-pressure", "swap-heavy-group"],
+        ),
+    },
+    Case {
+        id: "group-limit",
+        reason: "usage above memory.high, without an event during the interval",
+        host: AT_LIMIT,
+        fires: |host| above_high(host, "67108865\n"),
+        severity: Critical,
+        title: "/cg-2.service waits for memory above its memory.high of 64.0 MiB",
+        also: &[],
+        near: Near::But(
+            |host| above_high(host, "67108863\n"),
+            &["memory-pressure", "swap-heavy-group"],
+        ),
+    },
+    Case {
+        id: "commit-limit",
+        reason: "the fork of a process would be refused",
+        host: THP,
+        fires: |host| strict(fork_of(host, 5_000_000), 60),
+        severity: Warning,
+        title: "cannot fork: 3.8 GiB left to commit",
+        also: &[],
+        near: Near::Silent(|host| strict(fork_of(host, 3_000_000), 60)),
     },
     Case {
         id: "ksm-loss",
@@ -1038,6 +1142,84 @@ fn grown(host: Scene, age: u64) -> Scene {
 /// Sets a size of meminfo in KiB.
 fn meminfo(host: Scene, key: &str, kib: u64) -> Scene {
     host.line("proc/meminfo", key, &format!("{key} {kib} kB"))
+}
+
+/// Unevictable memory, all of which is locked.
+fn locked(host: Scene, kib: u64) -> Scene {
+    meminfo(meminfo(host, "Unevictable:", kib), "Mlocked:", kib)
+}
+
+const RAMFS: &str = "990 1 0:190 / /srv/scratch rw - ramfs ramfs rw";
+const TMPFS: &str = "990 1 0:190 / /srv/fast rw - tmpfs tmpfs rw";
+
+fn zfs_cache(host: Scene, kib: u64) -> Scene {
+    let text = format!(
+        "13 1 0x01 147 39984 5303291826 11405279345683\nname type data\nc_min 4 1073741824\nc_max 4 {0}\nsize 4 {0}\n",
+        kib * 1024
+    );
+    host.file("proc/spl/kstat/zfs/arcstats", text)
+}
+
+/// A segment of System V shared memory, with this number of attachments.
+fn segment(host: Scene, kib: u64, attached: u64) -> Scene {
+    let bytes = kib * 1024;
+    host.file(
+        "proc/sysvipc/shm",
+        format!(
+            "key shmid perms size cpid lpid nattch uid gid cuid cgid atime dtime ctime rss swap\n\
+             0 4 600 {bytes} 97 97 {attached} 26 26 26 26 0 0 0 {bytes} 0\n"
+        ),
+    )
+}
+
+fn messages(host: Scene, kib: u64) -> Scene {
+    let bytes = kib * 1024;
+    host.file(
+        "proc/sysvipc/msg",
+        format!(
+            "key msqid perms cbytes qnum lspid lrpid uid gid cuid cgid stime rtime ctime\n\
+             0 4 600 {bytes} 9000 97 97 26 26 26 26 0 0 0\n"
+        ),
+    )
+}
+
+/// The recorded swap on zram, and swap on this disk with a lower priority.
+fn disk_swap(host: Scene, disk: &str) -> Scene {
+    let area = format!("/dev/{disk} partition 1048572 0 -2");
+    swaps(host, &["/dev/zram1 partition 524284 0 100", &area])
+        .file(
+            &format!("sys/class/block/{disk}/uevent"),
+            format!("MAJOR=7\nMINOR=0\nDEVNAME={disk}\nDEVTYPE=disk\n"),
+        )
+        .file(&format!("sys/block/{disk}/queue/rotational"), "0\n")
+}
+
+fn loop_swap(host: Scene, file: &str) -> Scene {
+    disk_swap(host, "loop0").file("sys/block/loop0/loop/backing_file", file)
+}
+
+/// A group beside the others that holds as much as its memory.min, while the service, which has no
+/// limit any more, waits.
+fn protected(host: Scene, bytes: u64) -> Scene {
+    const GROUP: &str = "sys/fs/cgroup/cg-9/memory";
+    host.file(&format!("{LIMITED}/memory.max"), "max\n")
+        .file(&format!("{GROUP}.stat"), format!("anon {bytes}\n"))
+        .file(&format!("{GROUP}.current"), format!("{bytes}\n"))
+        .file(&format!("{GROUP}.min"), format!("{bytes}\n"))
+}
+
+/// The service has a memory.high of 64 MiB instead of its memory.max, and no event is counted.
+fn above_high(host: Scene, current: &str) -> Scene {
+    let events = host.text("end", EVENTS).unwrap().to_owned();
+    host.file(&format!("{LIMITED}/memory.max"), "max\n")
+        .file(&format!("{LIMITED}/memory.high"), "67108864\n")
+        .file(&format!("{LIMITED}/memory.current"), current)
+        .file(EVENTS, events)
+}
+
+/// The private writable memory of the largest process.
+fn fork_of(host: Scene, kib: u64) -> Scene {
+    host.line("proc/1774/status", "VmData:", &format!("VmData: {kib} kB"))
 }
 
 /// Sets unreclaimable slab at both ends of the interval, in KiB.

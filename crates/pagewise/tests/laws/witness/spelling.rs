@@ -93,6 +93,13 @@ pub(super) fn expected(place: &Place<'_>, seconds: Option<f64>) -> Result<Vec<St
         () if path == "/dev/kmsg" => killed(place),
         () if place.said().starts_with("used (statfs) ") => used(place),
         () if path.contains("/fd/") => open_file(place),
+        () if path.starts_with("/proc/sysvipc/") => system_v(place),
+        () if ends("/mountinfo") => file_system(place),
+        () if ends("/loop/backing_file") => Ok(vec![place.there()?.trim_end().to_owned()]),
+        () if path.starts_with("/sys/class/block/") && ends("/uevent") => {
+            let name = place.there()?.strip_prefix("DEVNAME=").ok_or("no name of a device")?;
+            Ok(vec![name.to_owned()])
+        }
         () if ends("/proc/vmstat") => counters(place, seconds),
         () if ends("/proc/meminfo") || ends("/smaps_rollup") || ends("/status") => sizes(place),
         () if path.contains("pressure") => averages(place),
@@ -145,6 +152,35 @@ fn open_file(place: &Place<'_>) -> Result<Vec<String>, String> {
         lines.find(|words| words.first() == Some(&descriptor)).ok_or("no such descriptor")?;
     let size = Bytes::new(number(words.get(4).ok_or("no blocks")?)? * 512);
     Ok(["deleted", "open"].map(|kind| format!("{kind} file of {size}")).to_vec())
+}
+
+/// A segment or queue of System V IPC, by the names of its columns in the first line.
+fn system_v(place: &Place<'_>) -> Result<Vec<String>, String> {
+    let text = place.scene.text("end", place.path()).unwrap_or_default();
+    let head: Vec<&str> = text.lines().next().unwrap_or_default().split_whitespace().collect();
+    let column = |name: &str| {
+        let at = head.iter().position(|known| *known == name).ok_or("no such column")?;
+        number(place.word(at)?)
+    };
+    if head.contains(&"shmid") {
+        let id = column("shmid")?;
+        return Ok(vec![
+            format!("segment {id} attachments {}", column("nattch")?),
+            format!("segment {id} in RAM {}", Bytes::new(column("rss")?)),
+            format!("segment {id} in swap {}", Bytes::new(column("swap")?)),
+        ]);
+    }
+    let id = column("msqid")?;
+    Ok(vec![
+        format!("queue {id} bytes {}", Bytes::new(column("cbytes")?)),
+        format!("queue {id} messages {}", column("qnum")?),
+    ])
+}
+
+/// The type of the mounted file system, which follows a dash.
+fn file_system(place: &Place<'_>) -> Result<Vec<String>, String> {
+    let (_, after) = place.there()?.split_once(" - ").ok_or("no mount")?;
+    Ok(vec![after.split(' ').next().unwrap_or_default().to_owned()])
 }
 
 fn absent(place: &Place<'_>) -> Result<Vec<String>, String> {
