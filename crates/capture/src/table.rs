@@ -113,6 +113,7 @@ const ROWS: &[(&str, Keep)] = &[
 #[rustfmt::skip]
 const GROUP_FILES: &[(&str, Keep)] = &[
     ("cgroup.controllers", by::verbatim), ("cgroup.pressure", by::numbers),
+    ("cgroup.events", by::verbatim), ("cgroup.stat", by::verbatim),
     ("memory.current", by::numbers), ("memory.peak", by::numbers), ("memory.min", by::numbers),
     ("memory.low", by::numbers), ("memory.high", by::numbers), ("memory.max", by::numbers),
     ("memory.stat", by::verbatim), ("memory.events", by::verbatim),

@@ -480,6 +480,19 @@ static ENTRIES: &[Entry] = &[
             to that, or give the machine more memory.",
     },
     Entry {
+        id: "groups-idle",
+        severities: [Info, Warning],
+        readings: &[
+            "cgroup.events and memory.current of cgroups",
+            "/sys/fs/cgroup/cgroup.stat",
+            MEMINFO,
+        ],
+        thresholds: "A frozen cgroup (version 2) uses 10 % of RAM or more: info, warning from 30 % on or if memory is \
+            low. Or the kernel keeps 2,000 deleted cgroups or more: info.",
+        act: "Thaw the cgroup with the tool that froze it (systemctl thaw, docker unpause), or end what is in it. For \
+            deleted cgroups, find out what is restarted all the time.",
+    },
+    Entry {
         id: "protection-limited",
         severities: [Warning, Warning],
         readings: &[

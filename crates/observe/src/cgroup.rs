@@ -31,6 +31,8 @@ use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
 /// How many of the groups that are kept are chosen by memory usage; the rest are chosen by OOM
 /// kills and by how often they hit a limit.
 const LARGEST: usize = CGROUPS / 2;
+/// Whether a group is frozen is read from this memory usage on.
+const LARGE: Bytes = Bytes::new(64 << 20);
 /// Number of groups for which memory is reserved at the start, because growing the vector moves
 /// every group.
 const FEW_GROUPS: usize = 64;
@@ -74,6 +76,10 @@ fn read_in(host: &HostRoot, mounts: &Mounts, detail: Detail) -> Cgroups {
     if let Some(mount) = mount {
         cgroups.groups.reserve(FEW_GROUPS);
         Walk { host, mount, hierarchy, detail }.all(&mut cgroups);
+        if hierarchy == Hierarchy::V2 && detail == Detail::Everything {
+            let stat = counters::read(host, &format!("{mount}/cgroup.stat"));
+            cgroups.dying = stat.get("nr_dying_descendants");
+        }
         // unstable, because a stable sort allocates a buffer; no two groups have the same path
         cgroups.groups.sort_unstable_by(|a, b| steps(a).cmp(steps(b)));
     }
@@ -311,6 +317,12 @@ impl Files<'_> {
         counters::read(self.host, &self.path(file))
     }
 
+    /// Whether all tasks of the group are stopped.
+    fn frozen(&self) -> Reading<bool> {
+        let events = counters::read(self.host, &format!("{}/cgroup.events", self.folder));
+        events.get("frozen").map(|frozen| frozen == 1)
+    }
+
     /// Reads a counter; if it is absent and its source is unknown, the absence names `file`.
     fn named_counter(&self, counters: &Counters, file: &str, name: &str) -> Reading<u64> {
         let mut reading = counters.get(name);
@@ -341,8 +353,11 @@ pub(crate) fn limit_of(size: u64) -> Limit {
 
 fn version_2(files: &Files<'_>, stat: &Counters) -> Cgroup {
     let size = |name| files.named_counter(stat, "stat", name).map(Bytes::new);
+    let current = files.bytes("current");
+    let is_large = current.get().is_some_and(|current| current >= LARGE);
     Cgroup {
-        current: files.bytes("current"),
+        frozen: if is_large { files.frozen() } else { Reading::not_read() },
+        current,
         peak: files.bytes("peak"),
         min: files.limit("min"),
         low: files.limit("low"),

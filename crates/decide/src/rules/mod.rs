@@ -9,6 +9,7 @@ mod extfrag_threshold;
 mod fragmentation;
 mod generator_parameters;
 mod group_limit;
+mod groups_idle;
 mod hibernation_zram;
 mod hugetlb_unused;
 mod kernel_memory;
@@ -65,6 +66,7 @@ pub(crate) static ALL: &[Rule] = &[
     memory_unexplained::RULE,
     swap_heavy_group::RULE,
     protection_limited::RULE,
+    groups_idle::RULE,
     dirty_stall::RULE,
     watermarks_extreme::RULE,
     memory_locked::RULE,
@@ -164,6 +166,8 @@ pub(crate) static FIRING: &[Firing] = &[
     ("swap-heavy-group", swap_heavy_group::tests::firing),
     ("protection-limited", protection_limited::tests::firing),
     ("protection-starves", protection_starves::tests::firing),
+    ("groups-idle", groups_idle::tests::firing_frozen),
+    ("groups-idle", groups_idle::tests::firing_dying),
     ("swap-stuck", swap_stuck::tests::firing),
     ("watermarks-extreme", watermarks_extreme::tests::firing),
     ("watermarks-extreme", watermarks_extreme::tests::firing_little),

@@ -29,6 +29,9 @@ pub struct Cgroups {
     pub hierarchy: Hierarchy,
     /// Every memory cgroup, parents before children; the path of the root is `/`.
     pub groups: Vec<Cgroup>,
+    /// Version 2 only: number of deleted cgroups that the kernel still keeps, because memory is
+    /// charged to them.
+    pub dying: Reading<u64>,
     /// Number of cgroups left out because there were more than are read at one time.
     pub left_out: u64,
 }
@@ -64,6 +67,9 @@ pub struct Cgroup {
     pub zswap_writeback: Reading<bool>,
     /// Version 1 only: the group's own swappiness.
     pub swappiness: Reading<u64>,
+    /// Version 2 only: whether all tasks of the group are stopped (`cgroup.freeze`). It is read if
+    /// the group uses at least 64 MiB.
+    pub frozen: Reading<bool>,
     pub anon: Reading<Bytes>,
     pub file: Reading<Bytes>,
     pub shmem: Reading<Bytes>,

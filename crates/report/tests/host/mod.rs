@@ -462,6 +462,7 @@ fn group(path: &str, current: u64, max: Limit, refaults: u64) -> Cgroup {
 fn cgroups(refaults: u64) -> Cgroups {
     Cgroups {
         hierarchy: Hierarchy::V2,
+        dying: Reading::not_read(),
         groups: vec![
             group("/", 0, Limit::Max, 0),
             group("/system.slice", 41_200, Limit::Max, refaults),

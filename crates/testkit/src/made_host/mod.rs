@@ -439,6 +439,7 @@ pub fn erasers() -> Vec<Eraser> {
         mglru.enabled,
         host.page_size,
         host.container,
+        cgroups.dying,
         taken.boot_id,
         kernel_log.records,
     );
@@ -459,7 +460,7 @@ pub fn erasers() -> Vec<Eraser> {
     each!(|host| &mut host.hugetlb => total, free, reserved, surplus);
     each!(|host| &mut host.processes.list => rss_anon, thp_allowed, anon_huge,
         page_tables, locked, data);
-    each!(|host| &mut host.cgroups.groups => current, min, low, high, max, swap_max, swap_current, swappiness, anon,
+    each!(|host| &mut host.cgroups.groups => current, frozen, min, low, high, max, swap_max, swap_current, swappiness, anon,
         refault_anon, events.max, events.oom_kill,
         pressure.some.avg10, pressure.some.avg60, pressure.full.avg10, pressure.full.avg60);
     each!(|host| &mut host.knobs => live);

@@ -701,6 +701,26 @@ pub(super) static CASES: &[Case] = &[
         near: Near::Silent(|host| disk_swap(host, "sdb")),
     },
     Case {
+        id: "groups-idle",
+        reason: "a frozen group",
+        host: AT_LIMIT,
+        fires: |host| frozen(host, "populated 1\nfrozen 1\n"),
+        severity: Info,
+        title: "/cg-9 is frozen and holds 100.0 MiB",
+        also: &[],
+        near: Near::Silent(|host| frozen(host, "populated 1\nfrozen 0\n")),
+    },
+    Case {
+        id: "groups-idle",
+        reason: "many deleted groups",
+        host: AT_LIMIT,
+        fires: |host| dying(host, 2_000),
+        severity: Info,
+        title: "the kernel still keeps 2,000 deleted cgroups",
+        also: &[],
+        near: Near::Silent(|host| dying(host, 1_999)),
+    },
+    Case {
         id: "protection-starves",
         reason: "memory.min of a group keeps more than a third of RAM",
         host: AT_LIMIT,
@@ -1206,6 +1226,19 @@ fn protected(host: Scene, bytes: u64) -> Scene {
         .file(&format!("{GROUP}.stat"), format!("anon {bytes}\n"))
         .file(&format!("{GROUP}.current"), format!("{bytes}\n"))
         .file(&format!("{GROUP}.min"), format!("{bytes}\n"))
+}
+
+/// A group of 100 MiB beside the others.
+fn frozen(host: Scene, events: &str) -> Scene {
+    const GROUP: &str = "sys/fs/cgroup/cg-9";
+    host.file(&format!("{GROUP}/memory.stat"), "anon 104857600\n")
+        .file(&format!("{GROUP}/memory.current"), "104857600\n")
+        .file(&format!("{GROUP}/cgroup.events"), events)
+}
+
+fn dying(host: Scene, number: u64) -> Scene {
+    let text = format!("nr_descendants 9\nnr_dying_descendants {number}\n");
+    host.file("sys/fs/cgroup/cgroup.stat", text)
 }
 
 /// The service has a memory.high of 64 MiB instead of its memory.max, and no event is counted.

@@ -93,6 +93,11 @@ pub(super) fn expected(place: &Place<'_>, seconds: Option<f64>) -> Result<Vec<St
         () if path == "/dev/kmsg" => killed(place),
         () if place.said().starts_with("used (statfs) ") => used(place),
         () if path.contains("/fd/") => open_file(place),
+        () if ends("/cgroup.stat") => Ok(vec![place.there()?.to_owned()]),
+        () if ends("/cgroup.events") => {
+            let switch = if place.word(1)? == "1" { "on" } else { "off" };
+            Ok(vec![format!("{} {switch}", place.word(0)?)])
+        }
         () if path.starts_with("/proc/sysvipc/") => system_v(place),
         () if ends("/mountinfo") => file_system(place),
         () if ends("/loop/backing_file") => Ok(vec![place.there()?.trim_end().to_owned()]),
