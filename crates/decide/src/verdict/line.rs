@@ -5,8 +5,8 @@ use pagewise_facts::protection::{self, Protected};
 use pagewise_facts::room::Headroom;
 use pagewise_facts::tiers;
 use pagewise_model::{
-    Bytes, Cgroup, GroupVerdict, Interval, Level, Limit, Name, OomConstraint, OomKill, Psi, Snapshot,
-    grouped,
+    Bytes, Cgroup, GroupVerdict, Interval, Level, Limit, Name, OomConstraint, OomKill, Psi,
+    Snapshot, grouped,
 };
 
 use super::group::{GroupTrouble, Trouble};
