@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Strict overcommit accounting is about to refuse allocations, or the fork of the largest process.
 
-use pagewise_model::{Bytes, Evidence, Finding, Interval, Level, Process, Severity, Snapshot};
+use pagewise_model::{
+    Bytes, Evidence, Finding, Interval, Level, Process, Reading, Severity, Snapshot,
+};
 
 use crate::Rule;
 use crate::grade::commit::{self, NearLimit};
@@ -78,7 +80,7 @@ fn finding(host: &Snapshot, near: &NearLimit) -> Finding {
 
 fn proof(host: &Snapshot) -> EvidenceList {
     let mode: Vec<Evidence> =
-        commit::strict_mode(host).and_then(|mode| mode.evidence()).into_iter().collect();
+        commit::strict_mode(host).and_then(Reading::evidence).into_iter().collect();
     EvidenceList::new()
         .named("Committed_AS", &host.memory.committed)
         .named("CommitLimit", &host.memory.commit_limit)
