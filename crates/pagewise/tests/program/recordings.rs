@@ -49,6 +49,21 @@ fn a_capture_can_be_reported_on_and_is_private() {
 }
 
 /// A recording is read without the right to create files; its page is written nevertheless.
+/// A small machine can be recorded, once and over time: with 24 MiB of data, which leaves room for a
+/// machine with many processes. zstd's tables alone take 40 MiB with their usual sizes.
+#[test]
+fn a_capture_needs_little_memory() {
+    let folder = empty_folder();
+    for (name, more) in [("once", ""), ("over-time", "--every 1s --for 1s")] {
+        let path = folder.path().join(name);
+        let program = env!("CARGO_BIN_EXE_pagewise");
+        let command = format!("ulimit -d 24576; exec '{program}' capture {more} '{}'", text(&path));
+        let ran = std::process::Command::new("sh").args(["-c", &command]).output().unwrap();
+        let error = String::from_utf8_lossy(&ran.stderr);
+        assert!(ran.status.success() && path.exists(), "{command}: {error}");
+    }
+}
+
 #[test]
 fn the_page_of_a_recording_is_private_and_whole() {
     let folder = empty_folder();
