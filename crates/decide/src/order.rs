@@ -8,7 +8,7 @@
 use std::cmp::Ordering;
 
 use pagewise_facts::growth::{self, Grower};
-use pagewise_facts::{memory_files, tiers};
+use pagewise_facts::{memory_files, tiers, unexplained};
 use pagewise_model::{Bytes, DeletedKind, Finding, Interval, Percent, Severity, Stall};
 
 use crate::rules::kernel_memory_in;
@@ -76,6 +76,8 @@ fn cost(interval: &Interval, finding: &Finding) -> Option<f64> {
             averages.map(of_time).max_by(f64::total_cmp)
         }
         "group-limit" => group_cost(interval, finding),
+        // why the others wait: before the finding that they do
+        "protection-starves" => Some(1.0),
         // what cannot be swapped out makes tasks wait
         "zram-full" => worst(memory).map(of_time),
         "dirty-stall" => host.psi.io.some.avg60.get().map(of_time),
@@ -121,7 +123,7 @@ fn grown(interval: &Interval, finding: &Finding) -> Option<Bytes> {
 
 /// Memory that nobody can use and that this finding is about; `None` if it is about something else.
 ///
-/// Locked memory counts only if no process has locked it: databases and virtual machines lock
+/// Locked memory counts only if mlock is not the reason: databases and virtual machines lock
 /// memory on purpose.
 fn stranded(interval: &Interval, finding: &Finding) -> Option<Bytes> {
     let host = &interval.end;
@@ -137,10 +139,13 @@ fn stranded(interval: &Interval, finding: &Finding) -> Option<Bytes> {
         }
         "kernel-memory" => kernel_memory_in(interval, finding),
         "memory-locked" => {
-            let locked: Option<Bytes> =
-                host.processes.list.iter().map(|process| process.locked.get()).sum();
-            Some(host.memory.unevictable.get()?.saturating_sub(locked?))
+            Some(host.memory.unevictable.get()?.saturating_sub(host.memory.mlocked.get()?))
         }
+        "shared-memory-left" => {
+            let left = host.memory_files.segments.iter().filter(|it| it.attached.get() == Some(0));
+            Some(left.filter_map(|it| it.held()).sum())
+        }
+        "memory-unexplained" => unexplained::unexplained(host),
         _ => None,
     }
 }

@@ -34,8 +34,9 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     if percent < WORTH_PERCENT {
         return None;
     }
-    let unlocked = held.saturating_sub(host.memory.mlocked.get()?);
-    if unlocked.get() > held.get() / 2 {
+    let mlocked = host.memory.mlocked.get();
+    let unlocked = mlocked.map(|mlocked| held.saturating_sub(mlocked));
+    if let Some(unlocked) = unlocked.filter(|unlocked| unlocked.get() > held.get() / 2) {
         return Some(not_by_mlock(host, held, total, unlocked));
     }
     let owner = largest(host);

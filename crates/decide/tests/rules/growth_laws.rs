@@ -92,6 +92,8 @@ impl Looks {
         let millis = |seconds: f64| Millis::new((seconds * 1000.0) as u64);
         let begun = Reading::found(millis(UPTIME - self.age), Source::file("/proc/4121/stat"));
         interval.end.taken.uptime = file("/proc/uptime", millis(UPTIME));
+        let total = interval.end.memory.total.get().unwrap().max(Bytes::new(self.space as u64));
+        interval.end.memory.total = line("/proc/meminfo", 1, total);
         interval.end.tiers.clear();
         interval.end.memory.swap_total = line("/proc/meminfo", 15, Bytes::new(0));
         interval.end.memory.available =

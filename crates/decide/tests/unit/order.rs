@@ -88,6 +88,7 @@ fn locked_memory_is_of_no_use_only_if_no_process_locked_it() {
     let locked = |by_process: Bytes| {
         let interval = with(|host| {
             host.memory.unevictable = line("/proc/meminfo", 12, gib(6));
+            host.memory.mlocked = line("/proc/meminfo", 13, by_process);
             for process in &mut host.processes.list {
                 process.locked = line("/proc/1/status", 19, Bytes::new(0));
             }
