@@ -306,11 +306,10 @@ pub(crate) fn describe_owner(path: &str) -> Option<String> {
     let payload = parts().find_map(|part| part.strip_prefix("lxc.payload."));
     if let Some(name) = payload.or_else(|| path.strip_prefix("/lxc/")?.split('/').next()) {
         let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
-        return Some(match is_number {
-            true => format!("pct set {name} --memory MIB (Proxmox)"),
-            false => {
-                format!("lxc config set {name} limits.memory (LXD), or lxc.cgroup2.memory.max")
-            }
+        return Some(if is_number {
+            format!("pct set {name} --memory MIB (Proxmox)")
+        } else {
+            format!("lxc config set {name} limits.memory (LXD), or lxc.cgroup2.memory.max")
         });
     }
     let unit = groups::unit_of_path(path)?;

@@ -143,7 +143,7 @@ fn stranded(interval: &Interval, finding: &Finding) -> Option<Bytes> {
         }
         "shared-memory-left" => {
             let left = host.memory_files.segments.iter().filter(|it| it.attached.get() == Some(0));
-            Some(left.filter_map(|it| it.held()).sum())
+            Some(left.filter_map(pagewise_model::SharedSegment::held).sum())
         }
         "memory-unexplained" => unexplained::unexplained(host),
         _ => None,

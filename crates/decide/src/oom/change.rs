@@ -17,7 +17,7 @@ pub(crate) fn advise_change(host: &Snapshot, kill: &OomKill) -> Vec<String> {
     let mut commands: Vec<String> = may_be_killed(kill).into_iter().collect();
     let now = Some(host).filter(|_| kill.earlier_boot.is_none());
     if reason::is_by_min_ttl(kill) {
-        let set = now.and_then(|host| host.mglru.min_ttl.get()).map(|ttl| ttl.get());
+        let set = now.and_then(|host| host.mglru.min_ttl.get()).map(pagewise_model::Millis::get);
         let set = set.filter(|ttl| *ttl > 0);
         commands
             .extend(set.map(|ttl| put_with_undo(0, ttl, reason::MIN_TTL, "until the next boot")));

@@ -83,7 +83,7 @@ fn for_host(kill: &OomKill) -> Vec<String> {
     let group = kill.victim_group.as_ref();
     let unit = group.and_then(|group| groups::unit_of_path(group.as_str()));
     if let (Some(unit), Some(held)) =
-        (unit, kill.victim.as_ref().and_then(|victim| victim.resident()))
+        (unit, kill.victim.as_ref().and_then(pagewise_model::OomVictim::resident))
     {
         all.push(format!(
             "# contains and cures nothing: a limit for {unit}, whose process held {held}; then it alone is killed when \

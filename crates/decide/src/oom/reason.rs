@@ -107,7 +107,7 @@ fn rooms<'a>(
 }
 
 /// The place of a zone among the numbers of `lowmem_reserve`, one for each zone that the kernel is
-/// configured with; empty zones are not printed. `None` if it cannot be told.
+/// configured with; empty zones are not printed. `None` if it is unknown.
 fn reserve_index(highest: &str, zones: &[OomZone]) -> Option<usize> {
     let has = |name: &str| zones.iter().any(|zone| zone.name.as_str() == name);
     let configured: &[&str] = if has("DMA32") {
@@ -134,9 +134,10 @@ pub(super) fn of_zones(request: Request<'_>, zones: &[OomZone]) -> Option<String
 /// What the zones had for a request that was not met, whatever the reason.
 pub(super) fn describe_zones(request: Request<'_>, zones: &[OomZone]) -> Option<String> {
     let (rooms, others) = rooms(request, zones)?;
-    match rooms.iter().all(ZoneRoom::is_lacking) {
-        true => Some(describe(request, &rooms, &others)),
-        false => without_block(request, &rooms),
+    if rooms.iter().all(ZoneRoom::is_lacking) {
+        Some(describe(request, &rooms, &others))
+    } else {
+        without_block(request, &rooms)
     }
 }
 

@@ -4,12 +4,12 @@
 //! A text may come from anybody. It is opened first, then this process gives up all rights except
 //! reading, and only then it reads.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
 use anyhow::Context;
 use pagewise_model::{Interval, KernelLog, LogText, Refusal};
+use pagewise_observe::UserFile;
 use pagewise_report::{OomText, json, text};
 use pagewise_sandbox::Confinement;
 use pagewise_terminal::cost::{self, CostMeter};
@@ -18,6 +18,9 @@ use pagewise_terminal::{Global, Outcome, screen};
 
 use super::doctor;
 use crate::cli;
+
+/// A longer file is refused; of a longer pipe the end is not read.
+const LONGEST: u64 = 4 << 30;
 
 pub(super) fn run(global: &Global, args: &cli::Oom, started: CostMeter) -> anyhow::Result<Outcome> {
     match &args.file {
@@ -39,11 +42,12 @@ pub(super) fn explain_text(
     }
     let is_stdin = file == Path::new("-");
     let name = if is_stdin { "standard input".to_owned() } else { file.display().to_string() };
-    let (log, about) = match is_stdin {
-        true => read(std::io::stdin().lock(), &name),
-        false => read(File::open(file).with_context(|| name.clone())?, &name),
-    }
-    .with_context(|| format!("{name}: could not be read to its end"))?;
+    let read = if is_stdin {
+        read(std::io::stdin().lock(), &name)
+    } else {
+        read(UserFile::open(file, LONGEST)?.into_reader(), &name)
+    };
+    let (log, about) = read.with_context(|| format!("{name}: could not be read to its end"))?;
     if about.lines == 0 {
         let what = format!("{name} is empty: nothing to search for kills");
         return Err(Refusal::advised(what, "pipe a log into it: dmesg | pagewise oom -").into());
@@ -54,9 +58,10 @@ pub(super) fn explain_text(
         failures: &pagewise_decide::oom::explain_failures(&log),
     };
     let unknown = Interval::default();
-    let printed = match global.json {
-        true => json::oom_text(&log, &shown, &unknown.end, cost::so_far(started, &unknown)),
-        false => text::oom_text(&name, &log, &shown, screen::text_style(global)),
+    let printed = if global.json {
+        json::oom_text(&log, &shown, &unknown.end, cost::so_far(started, &unknown))
+    } else {
+        text::oom_text(&name, &log, &shown, screen::text_style(global))
     };
     let printed = output::answer(global, &printed)?;
     let has_kill = !log.kills.is_empty() || !log.user_kills.is_empty();

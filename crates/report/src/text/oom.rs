@@ -187,9 +187,10 @@ fn what_it_is(text: &LogText) -> String {
         format!("Linux {}", kernels.join(" and "))
     }));
     let forms: Vec<&str> = text.forms.iter().map(Name::as_str).collect();
-    items.push(match forms.is_empty() {
-        true => "messages without a prefix".to_owned(),
-        false => format!("prefixes: {}", forms.join(", ")),
+    items.push(if forms.is_empty() {
+        "messages without a prefix".to_owned()
+    } else {
+        format!("prefixes: {}", forms.join(", "))
     });
     items.extend(text.page_size.map(|size| format!("pages of {size}")));
     items.join(" · ")

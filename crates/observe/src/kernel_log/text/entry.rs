@@ -177,7 +177,7 @@ fn set(about: &mut About, name: &[u8], value: &[u8]) {
         b"_TRANSPORT" => about.is_kernel = Some(value == b"kernel"),
         b"_HOSTNAME" => about.machine = Some(value.to_vec()),
         b"_SOURCE_MONOTONIC_TIMESTAMP" => about.micros = number(value),
-        b"__REALTIME_TIMESTAMP" => about.time = number(value).map(|micros| wall_clock(micros)),
+        b"__REALTIME_TIMESTAMP" => about.time = number(value).map(wall_clock),
         _ => {}
     }
 }

@@ -168,9 +168,10 @@ const PREFIXES: &[(&str, Prefix)] = &[
     }),
     ("journalctl export", |message, number| {
         let size = (message.len() as u64).to_le_bytes().map(char::from);
-        let field = match message.contains('\n') {
-            true => format!("MESSAGE\n{}{message}\n", String::from_iter(size)),
-            false => format!("MESSAGE={message}\n"),
+        let field = if message.contains('\n') {
+            format!("MESSAGE\n{}{message}\n", String::from_iter(size))
+        } else {
+            format!("MESSAGE={message}\n")
         };
         format!(
             "__CURSOR=s=1;i={number}\n__REALTIME_TIMESTAMP=1754970843123456\n_TRANSPORT=kernel\nPRIORITY=4\n{field}\
