@@ -329,7 +329,38 @@ pub static PARSERS: &[Parser] = &[
         keep(kernel_log::read(host, &pagewise_model::Taken::default()));
     }),
     bytes("journald", journal, short_journal),
+    bytes("log-text", log_text, short_log_text),
 ];
+
+/// Reads a text of any form with the kernel's messages, packed or not.
+fn log_text(bytes: &[u8]) {
+    let Ok(text) = kernel_log::unpack_text(bytes) else { return };
+    // a damaged packed text is an error
+    if let Ok((log, about)) = kernel_log::read_text(text, "fuzz") {
+        keep((log, about));
+    }
+}
+
+/// A text with two reports, of an old kernel behind a syslog's prefix and of a new one as JSON.
+fn short_log_text() -> Vec<u8> {
+    let old = "Aug 12 03:54:03 a kernel: [  601.273226] ";
+    let old = [
+        "a invoked oom-killer: gfp_mask=0x24000c0, order=0, oom_score_adj=0",
+        "Task in /docker/b killed as a result of limit of /docker",
+        "memory: usage 2048kB, limit 2048kB, failcnt 4",
+        "Memory cgroup stats for /docker: cache:1KB rss:9KB swap:0KB",
+        "[ pid ]   uid  tgid total_vm      rss nr_ptes nr_pmds swapents oom_score_adj name",
+        "[   11]     0    11    90       46     113       5        0             0 a",
+        "Memory cgroup out of memory: Kill process 11 (a) score 9 or sacrifice child",
+        "Killed process 11 (a) total-vm:3kB, anon-rss:1kB, file-rss:1kB",
+    ]
+    .map(|message| format!("{old}{message}\n"));
+    let new = "{\"_TRANSPORT\":\"kernel\",\"MESSAGE\":\"Out of memory: Killed process 7 (b) total-vm:9kB\"}\n";
+    let user = "Dec 18 19:34:56 a systemd-oomd[8]: Killed /a due to memory used (9) / total (10)\n";
+    [old.concat().as_str(), new, user, "> [    1.000000] Node 0 DMA: 1*4kB 2*8kB = 20kB\n"]
+        .concat()
+        .into_bytes()
+}
 
 /// Reads a journal file and the kernel messages in it.
 fn journal(bytes: &[u8]) {

@@ -232,8 +232,14 @@ fn every_command_that_writes_says_how_to_take_it_back() {
             assert!(undo.starts_with("sudo ") || undo.starts_with("echo "), "{command}");
             with_undo += 1;
         } else {
-            let says_so =
-                ["until the next boot", "nothing to undo", "undo by ", "discards", " is lost"];
+            let says_so = [
+                "until the next boot",
+                "nothing to undo",
+                "undo by ",
+                "discards",
+                " is lost",
+                " are lost",
+            ];
             assert!(says_so.iter().any(|words| note.contains(words)), "{command}");
         }
     }

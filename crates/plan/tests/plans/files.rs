@@ -152,12 +152,12 @@ fn a_document_of_bench_chooses_the_algorithm_for_the_goal() {
 #[test]
 fn a_document_of_scan_predicts_the_ratio_with_its_interval() {
     let scan = r#"{"schema": "pagewise/scan/1", "kernel": {"value": "6.12.107"}, "host": {"name": {"value": "a"}},
-        "estimates": [{"page_bytes": 4096, "pages": 1000, "sized_pages": 500, "algorithms": [{"name": "lz4",
-        "memory_used_bytes": 1024000, "memory_used_interval": [819200, 2048000]}]}]}"#;
+        "estimates": [{"page_bytes": 4096, "pages": 20000, "sized_pages": 10000, "algorithms": [{"name": "lz4",
+        "memory_used_bytes": 20480000, "memory_used_interval": [16384000, 40960000]}]}]}"#;
     let plan = measured_plan(scan, Goal::Balanced);
     let expected = plan.steps[0].expected.clone().unwrap();
     assert_eq!((expected.value, expected.interval), (4.0, [2.0, 5.0]));
-    assert!(expected.source.contains("500 of 1000 pages"));
+    assert!(expected.source.contains("10000 of 20000 pages"));
     assert_eq!(zram_of(&plan).1, gib(32));
     let measured = Measured::from_json(scan).unwrap();
     assert_eq!((measured.kernel(), measured.host()), (Some("6.12.107"), Some("a")));

@@ -191,7 +191,7 @@ fn settings_that_were_not_read_are_not_set() {
 fn what_scan_found_counts() {
     let plan_with = |huge: u64, used: u64, cold: &str| {
         let scan = format!(
-            r#"{{"schema": "pagewise/scan/1", "estimates": [{{"page_bytes": 4096, "pages": 1000, "sized_pages": 500,
+            r#"{{"schema": "pagewise/scan/1", "estimates": [{{"page_bytes": 4096, "pages": 20000, "sized_pages": 10000,
             "cold": {cold}, "algorithms": [{{"name": "lz4", "huge_pages": {huge}, "memory_used_bytes": {used},
             "memory_used_interval": [{used}, {used}]}}]}}]}}"#
         );
@@ -207,11 +207,11 @@ fn what_scan_found_counts() {
         make_plan(&request)
     };
     let absent = r#"{"absent": "not measured"}"#;
-    assert_eq!(ids(&plan_with(0, 2_048_000, absent))[0], "zswap.shrinker_enabled");
-    assert_eq!(ids(&plan_with(0, 2_048_000, r#"{"value": 400}"#))[0], "zswap.shrinker_enabled");
-    let few_cold = plan_with(0, 2_048_000, r#"{"value": 20}"#);
+    assert_eq!(ids(&plan_with(0, 40_960_000, absent))[0], "zswap.shrinker_enabled");
+    assert_eq!(ids(&plan_with(0, 40_960_000, r#"{"value": 8000}"#))[0], "zswap.shrinker_enabled");
+    let few_cold = plan_with(0, 40_960_000, r#"{"value": 400}"#);
     assert!(declined(&few_cold, "zswap").starts_with("only 2 % of pages were not used lately"));
-    let random = plan_with(980, 4_000_000, absent);
+    let random = plan_with(19_600, 80_000_000, absent);
     assert_eq!(ids(&random), [""; 0]);
     assert!(declined(&random, "zram").starts_with("the memory in use compresses by 1.02 : 1 only"));
 }
@@ -241,9 +241,9 @@ fn the_goal_ratio_takes_zstd_for_zswap_where_the_kernel_has_it_or_can_load_it() 
 /// Random letters: lz4 finds no repetition in them, and zstd encodes each in about half a byte.
 #[test]
 fn without_a_disk_the_ratio_of_the_planned_algorithm_counts() {
-    let scan = r#"{"schema": "pagewise/scan/1", "estimates": [{"page_bytes": 4096, "pages": 1000, "sized_pages": 500,
-        "algorithms": [{"name": "lz4", "memory_used_bytes": 4096000, "memory_used_interval": [4096000, 4096000]},
-        {"name": "zstd", "memory_used_bytes": 2048000, "memory_used_interval": [2048000, 2048000]}]}]}"#;
+    let scan = r#"{"schema": "pagewise/scan/1", "estimates": [{"page_bytes": 4096, "pages": 20000, "sized_pages": 10000,
+        "algorithms": [{"name": "lz4", "memory_used_bytes": 81920000, "memory_used_interval": [81920000, 81920000]},
+        {"name": "zstd", "memory_used_bytes": 40960000, "memory_used_interval": [40960000, 40960000]}]}]}"#;
     let plan_of = |offered: &[&str], goal| {
         let mut interval = short();
         let host = &mut interval.end;

@@ -13,7 +13,9 @@ fn of(interval: &Interval, selected: Option<&Name>) -> LimitSurvey {
 }
 
 fn check(shown: &str, width: usize) {
-    let widest = shown.lines().map(|line| line.chars().count()).max();
+    // a shell does not continue a comment, so that the undo stays whole
+    let lines = shown.lines().filter(|line| !line.trim_start().starts_with("# undo with "));
+    let widest = lines.map(|line| line.chars().count()).max();
     assert!(widest <= Some(width), "{widest:?} of {width}\n{shown}");
 }
 
