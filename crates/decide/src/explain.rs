@@ -493,6 +493,18 @@ static ENTRIES: &[Entry] = &[
             deleted cgroups, find out what is restarted all the time.",
     },
     Entry {
+        id: "group-swappiness",
+        severities: [Info, Info],
+        readings: &[
+            "memory.swappiness and memory.usage_in_bytes of cgroups",
+            "/proc/sys/vm/swappiness",
+        ],
+        thresholds: "With cgroups of version 1: the swappiness of upper cgroups with at least half of the memory in \
+            cgroups differs from vm.swappiness by 10 or more.",
+        act: "Set memory.swappiness of these cgroups and of those below them, or use cgroups of version 2, which have no \
+            swappiness of their own.",
+    },
+    Entry {
         id: "protection-limited",
         severities: [Warning, Warning],
         readings: &[

@@ -9,6 +9,7 @@ mod extfrag_threshold;
 mod fragmentation;
 mod generator_parameters;
 mod group_limit;
+mod group_swappiness;
 mod groups_idle;
 mod hibernation_zram;
 mod hugetlb_unused;
@@ -67,6 +68,7 @@ pub(crate) static ALL: &[Rule] = &[
     swap_heavy_group::RULE,
     protection_limited::RULE,
     groups_idle::RULE,
+    group_swappiness::RULE,
     dirty_stall::RULE,
     watermarks_extreme::RULE,
     memory_locked::RULE,
@@ -166,6 +168,7 @@ pub(crate) static FIRING: &[Firing] = &[
     ("swap-heavy-group", swap_heavy_group::tests::firing),
     ("protection-limited", protection_limited::tests::firing),
     ("protection-starves", protection_starves::tests::firing),
+    ("group-swappiness", group_swappiness::tests::firing),
     ("groups-idle", groups_idle::tests::firing_frozen),
     ("groups-idle", groups_idle::tests::firing_dying),
     ("swap-stuck", swap_stuck::tests::firing),

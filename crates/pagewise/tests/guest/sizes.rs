@@ -30,7 +30,7 @@ fn promised(kernel: &str, algorithm: Algorithm) -> Option<f64> {
     match (algorithm, kernel) {
         (Algorithm::Lz4hc(_), _) => Some(0.1),
         (Algorithm::Zstd(_), "6.1") => Some(0.2),
-        (Algorithm::Zstd(_), _) => Some(0.02),
+        (Algorithm::Zstd(_), _) => Some(0.03),
         _ => None,
     }
 }

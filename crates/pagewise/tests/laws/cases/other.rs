@@ -701,6 +701,16 @@ pub(super) static CASES: &[Case] = &[
         near: Near::Silent(|host| disk_swap(host, "sdb")),
     },
     Case {
+        id: "group-swappiness",
+        reason: "a group of version 1 with a swappiness of its own",
+        host: ZRAM_SWAP,
+        fires: |host| own_swappiness(host, "10"),
+        severity: Info,
+        title: "vm.swappiness is 60, but /cg-",
+        also: &[],
+        near: Near::Silent(|host| own_swappiness(host, "51")),
+    },
+    Case {
         id: "groups-idle",
         reason: "a frozen group",
         host: AT_LIMIT,
@@ -925,7 +935,7 @@ pub(super) static CASES: &[Case] = &[
         reason: "two set vm settings",
         host: ZRAM_SWAP,
         fires: |host| {
-            let host = tuned(host).file(TUNED, "").file("proc/sys/vm/swappiness", "30\n");
+            let host = swappiness(tuned(host).file(TUNED, ""), "30");
             host.file("etc/systemd/system/multi-user.target.wants/tlp.service", "")
         },
         severity: Info,
@@ -1236,6 +1246,16 @@ fn frozen(host: Scene, events: &str) -> Scene {
         .file(&format!("{GROUP}/cgroup.events"), events)
 }
 
+/// All cgroups of version 1 have this swappiness.
+pub(super) fn own_swappiness(mut host: Scene, value: &str) -> Scene {
+    let files = host.clone().into_files();
+    let paths = files.keys().filter_map(|path| path.strip_prefix("end/"));
+    for path in paths.filter(|path| path.ends_with("/memory.swappiness")) {
+        host = host.file(path, format!("{value}\n"));
+    }
+    host
+}
+
 fn dying(host: Scene, number: u64) -> Scene {
     let text = format!("nr_descendants 9\nnr_dying_descendants {number}\n");
     host.file("sys/fs/cgroup/cgroup.stat", text)
@@ -1341,8 +1361,9 @@ fn strict(host: Scene, percent: u64) -> Scene {
     host.line("proc/meminfo", "Committed_AS:", &committed)
 }
 
-fn swappiness(host: Scene, value: &str) -> Scene {
-    host.file("proc/sys/vm/swappiness", format!("{value}\n"))
+/// As sysctl sets it at boot, before there are cgroups: those of version 1 copy it.
+pub(super) fn swappiness(host: Scene, value: &str) -> Scene {
+    own_swappiness(host.file("proc/sys/vm/swappiness", format!("{value}\n")), value)
 }
 
 fn rereading_before_5_9(host: Scene, dropped: u64) -> Scene {

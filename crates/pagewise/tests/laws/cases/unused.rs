@@ -7,6 +7,7 @@ use super::hosts::{
     BEHIND_FILE, PLAIN, ZRAM_SWAP, group, group_events, mounted, swap_off, swaps, version_2,
     waiting, zram_not_loaded, zram0,
 };
+use super::other::swappiness;
 use super::{Case, Near};
 use crate::scene::Scene;
 
@@ -283,10 +284,6 @@ fn never_swapped(host: Scene) -> Scene {
 
 fn was_scanned(host: Scene) -> Scene {
     host.counter("pgscan_kswapd", 900_000).counter("pgscan_direct", 100)
-}
-
-fn swappiness(host: Scene, value: &str) -> Scene {
-    host.file("proc/sys/vm/swappiness", format!("{value}\n"))
 }
 
 fn generations(host: Scene) -> Scene {
