@@ -80,7 +80,7 @@ const TROUBLES: &[Trouble] = &[
     row("no task makes progress for 30 % of the time (full memory pressure)", ZRAM, |host| low_zones(waiting(host, "40.00", "30.00")), "memory-pressure", &["zram-unused"], Critical),
     row("programs wait for memory 12 % of the time", ZRAM, |host| low_zones(waiting(host, "12.00", "1.00")), "memory-pressure", &["zram-unused"], Short),
     row("the working set does not fit into memory: dropped pages are read again (kernel without PSI)", ZRAM, |host| thrashing(low_zones(host.without("proc/pressure"))), "memory-pressure", &["zram-unused"], Short),
-    row("dropped file pages are read again and again because swappiness is 0", ZRAM, |host| thrashing(low_zones(swappiness(host, 0))), "memory-pressure", &["swap-avoids-anon"], Short),
+    row("dropped file pages are read again and again because swappiness is 0", ZRAM, |host| thrashing(low_zones(swappiness(host, 0))), "memory-pressure", &["swap-avoids-anon", "group-swappiness"], Short),
     row("dropped file pages are read again and again because swap is off", PLAIN, |host| thrashing(low_zones(swap_off(host))), "memory-pressure", &["swap-avoids-anon", "zram-unused"], Short),
     row("strict overcommit refuses allocations while 23 GiB are available", ZRAM, |host| strict(host, 99), "commit-limit", &[], Short),
     row("committed memory is at 92 % of the limit of strict overcommit", ZRAM, |host| strict(host, 92), "commit-limit", &[], Tight),

@@ -9,12 +9,11 @@ use crate::limit_change::{Effect, Lasts, LimitChange};
 use crate::text::{put_with_undo, quoted, writes_with_undo};
 
 const MORE: &str = "1.5 times the limit";
-const LESS: &str = "three quarters of what the process held when it was killed";
 
 /// Commands that may prevent another such kill, the most useful first. Never empty: there is always
 /// a command that shows more.
 pub(crate) fn advise_change(host: &Snapshot, kill: &OomKill) -> Vec<String> {
-    let mut commands: Vec<String> = may_be_killed(kill).into_iter().collect();
+    let mut commands: Vec<String> = may_be_killed(host, kill).into_iter().collect();
     let now = Some(host).filter(|_| kill.earlier_boot.is_none());
     if reason::is_by_min_ttl(kill) {
         let set = now.and_then(|host| host.mglru.min_ttl.get()).map(pagewise_model::Millis::get);
@@ -26,7 +25,11 @@ pub(crate) fn advise_change(host: &Snapshot, kill: &OomKill) -> Vec<String> {
         );
         return commands;
     }
-    if let Some(panic) = &kill.panic {
+    if reason::is_by_hand(kill) {
+        return vec!["# nothing to cure: somebody asked the kernel to kill (SysRq f)".to_owned()];
+    }
+    if let Some(panic) = kill.panic.as_ref().filter(|panic| panic.as_str().contains("panic_on_oom"))
+    {
         let value = if panic.as_str().contains("compulsory") { 2 } else { 1 };
         commands.push(writes_with_undo(
             "sudo sysctl vm.panic_on_oom=0",
@@ -56,7 +59,7 @@ pub(crate) fn advise_change(host: &Snapshot, kill: &OomKill) -> Vec<String> {
         Some(OomConstraint::Host) | None => {
             // before a limit, because without swap that only makes a process die sooner
             commands.extend(measure_compression(host));
-            commands.extend(suggest_limit_for_victim(host, kill));
+            commands.extend(on_that_machine::warn_of_limit(kill));
         }
     }
     let alive = kill.victim_group.as_ref().filter(|path| find_group(host, path).is_some());
@@ -98,21 +101,14 @@ fn allow_swap(host: &Snapshot, kill: &OomKill) -> Option<String> {
     change(group, &group.swap_max, Limit::Max, Effect::AllowsSwap, "")
 }
 
-/// Command that limits the victim's unit, below what it held when the machine ran out of memory.
-fn suggest_limit_for_victim(host: &Snapshot, kill: &OomKill) -> Option<String> {
-    let group = find_group(host, kill.victim_group.as_ref()?)?;
-    let held = kill.victim.as_ref()?.resident()?;
-    let less = mebibytes(Bytes::new(held.get() / 4 * 3))?;
-    let is_unlimited = group.max.get() == Some(Limit::Max);
-    change(group, &group.max, Limit::Bytes(less), Effect::Contains, LESS).filter(|_| is_unlimited)
-}
-
 /// Command that makes a process killable again, if the group had only processes that are exempt
 /// from the OOM killer.
-fn may_be_killed(kill: &OomKill) -> Option<String> {
+fn may_be_killed(host: &Snapshot, kill: &OomKill) -> Option<String> {
     let barred = kill.tasks.iter().find(|task| task.oom_score_adj == -1000);
-    // after a reboot the pid may belong to another process
     let task = barred.filter(|_| kill.victim.is_none() && kill.earlier_boot.is_none())?;
+    // the pid may belong to another process meanwhile, which the undo would exempt
+    let mut processes = host.processes.list.iter();
+    processes.find(|process| process.pid == task.pid && process.name == task.name)?;
     let file = format!("/proc/{}/oom_score_adj", task.pid);
     Some(put_with_undo(0, -1000, &file, "until the process ends"))
 }

@@ -92,7 +92,7 @@ pub fn recent(interval: &Interval) -> RecentKills {
 /// Whether the kill is recent enough to affect the verdict.
 pub(crate) fn is_recent(interval: &Interval, kill: &OomKill) -> bool {
     let since = interval.seconds().unwrap_or(0.0).max(RECENT);
-    kill.seconds_ago.is_some_and(|seconds| seconds <= since)
+    !reason::is_by_hand(kill) && kill.seconds_ago.is_some_and(|seconds| seconds <= since)
 }
 
 fn explain_kill(interval: &Interval, kill: &OomKill) -> OomExplanation {
@@ -212,9 +212,10 @@ pub(crate) fn limit(kill: &OomKill) -> Option<Bytes> {
 }
 
 fn when(kill: &OomKill) -> String {
-    let since_boot = match &kill.stamp {
-        Some(_) if kill.boot_seconds <= 0.0 => "the log has no time since boot".to_owned(),
-        _ => after_boot(kill),
+    let since_boot = if kill.boot_seconds <= 0.0 {
+        "the log has no time since boot".to_owned()
+    } else {
+        after_boot(kill)
     };
     match kill.seconds_ago {
         Some(seconds) => format!("{} ago, {since_boot}", ago(seconds)),

@@ -13,7 +13,10 @@ use crate::limit_change;
 /// What would have prevented the kill, what cures first. Never empty.
 pub(super) fn advise_change(kill: &OomKill) -> Vec<String> {
     let mut all = Vec::new();
-    if kill.panic.is_some() {
+    if reason::is_by_hand(kill) {
+        return vec!["# nothing to cure: somebody asked the kernel to kill (SysRq f)".to_owned()];
+    }
+    if kill.panic.as_ref().is_some_and(|panic| panic.as_str().contains("panic_on_oom")) {
         all.push("# cures the panic, not the shortage: vm.panic_on_oom=0 in /etc/sysctl.d, then sudo sysctl --system".to_owned());
     }
     if reason::is_by_min_ttl(kill) {
@@ -71,6 +74,7 @@ fn for_host(kill: &OomKill) -> Vec<String> {
     let Some(host) = &kill.host else { return all };
     let swappable = names(&[("anon", host.anon), ("shmem", host.shmem)]).join(" and ");
     match host.swap_total.zip(host.swap_free) {
+        _ if swappable.is_empty() => {}
         Some((total, _)) if total.get() == 0 => all.push(format!(
             "# cures, if much of it is idle: swap, for instance zram; the machine had none, and held {swappable} that \
              only swap could have taken"
@@ -80,17 +84,19 @@ fn for_host(kill: &OomKill) -> Vec<String> {
         )),
         _ => {}
     }
-    let group = kill.victim_group.as_ref();
-    let unit = group.and_then(|group| groups::unit_of_path(group.as_str()));
-    if let (Some(unit), Some(held)) =
-        (unit, kill.victim.as_ref().and_then(pagewise_model::OomVictim::resident))
-    {
-        all.push(format!(
-            "# contains and cures nothing: a limit for {unit}, whose process held {held}; then it alone is killed when \
-             it grows, and sooner"
-        ));
-    }
+    all.extend(warn_of_limit(kill));
     all
+}
+
+/// Says what a limit for the victim's unit would do. No command: a limit below its need only kills
+/// it sooner, and what it needs is not known.
+pub(super) fn warn_of_limit(kill: &OomKill) -> Option<String> {
+    let unit = groups::unit_of_path(kill.victim_group.as_ref()?.as_str())?;
+    let held = kill.victim.as_ref()?.resident()?;
+    Some(format!(
+        "# contains and cures nothing: a limit for {unit}, whose process held {held}; it then is killed alone when it \
+         grows, and sooner"
+    ))
 }
 
 /// What helps if one zone lacks memory.

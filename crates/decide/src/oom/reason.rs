@@ -179,7 +179,8 @@ fn describe(request: Request<'_>, rooms: &[ZoneRoom<'_>], others: &[&OomZone]) -
 /// Says that enough was free, but no block was large enough.
 fn without_block(request: Request<'_>, rooms: &[ZoneRoom<'_>]) -> Option<String> {
     let order = u32::try_from(request.order).ok().filter(|order| *order > 0)?;
-    let with_blocks = rooms.iter().filter(|room| !room.zone.blocks.is_empty());
+    let has_room = |room: &&ZoneRoom<'_>| !room.is_lacking() && !room.zone.blocks.is_empty();
+    let with_blocks = rooms.iter().filter(has_room);
     let rooms: Vec<&ZoneRoom<'_>> = with_blocks.collect();
     let page = rooms.first()?.zone.blocks.first()?.size;
     let size = Bytes::new(page.get().checked_shl(order)?);
@@ -239,11 +240,23 @@ pub(super) fn is_by_min_ttl(kill: &OomKill) -> bool {
     kill.constraint == Some(OomConstraint::Host) && kill.invoker.as_ref().is_some_and(is_kswapd)
 }
 
+/// Whether a person asked the kernel to kill a process (SysRq f): memory need not have been short.
+pub(super) fn is_by_hand(kill: &OomKill) -> bool {
+    kill.invoker.as_ref().is_some_and(|invoker| invoker.order == -1)
+}
+
 /// The file of `min_ttl_ms`.
 pub(super) const MIN_TTL: &str = "/sys/kernel/mm/lru_gen/min_ttl_ms";
 
 /// Why the kernel's own thread called the OOM killer.
 pub(super) fn of_kernel_thread(host: &Snapshot, kill: &OomKill) -> Option<String> {
+    if let Some(panic) =
+        kill.panic.as_ref().filter(|panic| !panic.as_str().contains("panic_on_oom"))
+    {
+        return Some(format!(
+            "the kernel found no process that it may kill, and panicked: \"{panic}\""
+        ));
+    }
     if let Some(panic) = &kill.panic {
         let setting = settings::number(host, "vm.panic_on_oom");
         let now = setting

@@ -132,6 +132,11 @@ impl Reports {
             let mut kill = open.close(self.page_size);
             kill.victim = Some(victim);
             self.push(record, kill);
+        } else if open.invoker.is_some() {
+            // a report that began, and whose result is missing
+            self.not_understood += 1;
+            let source = self.source(record);
+            self.first_not_understood.get_or_insert(source);
         }
     }
 
@@ -162,7 +167,11 @@ impl Reports {
         static MEMORY: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("of memory"));
         static KILLED: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("Killed process"));
         static FAILED: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("allocation failure"));
-        [&OOM, &MEMORY, &KILLED, &FAILED].iter().any(|finder| finder.find(text).is_some())
+        static DEADLOCKED: LazyLock<Finder<'_>> =
+            LazyLock::new(|| Finder::new("deadlocked on memory"));
+        [&OOM, &MEMORY, &KILLED, &FAILED, &DEADLOCKED]
+            .iter()
+            .any(|finder| finder.find(text).is_some())
             || OomLine::may_continue(text)
     }
 
@@ -205,7 +214,8 @@ impl Reports {
     /// as killed.
     pub(super) fn take_of_text(&mut self, record: &Record) {
         let line = OomLine::parse(&record.text, self.columns());
-        let is_chosen = self.open.as_ref().is_some_and(Open::has_chosen);
+        let is_chosen = self.open.as_ref().is_some_and(Open::has_chosen)
+            || matches!(line, Some(OomLine::Invoked { .. }));
         let begins = matches!(
             line,
             Some(OomLine::Invoked { .. } | OomLine::Choice(_) | OomLine::Chosen { .. })
@@ -274,7 +284,16 @@ impl Reports {
             }
             OomLine::Panic(why) => {
                 self.close_failure();
-                let mut open = self.open.take().unwrap_or_default();
+                let open = self.open.take();
+                let without_victim =
+                    |last: &&mut OomKill| last.victim.is_none() && last.panic.is_none();
+                // the report that found nobody to kill stands before
+                let last = self.kills.back_mut().filter(|_| open.is_none()).filter(without_victim);
+                if let Some(last) = last {
+                    last.panic = Some(Name::from(*why));
+                    return true;
+                }
+                let mut open = open.unwrap_or_default();
                 open.panic = Some(why);
                 let kill = open.close(self.page_size);
                 self.push(record, kill);

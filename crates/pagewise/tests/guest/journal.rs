@@ -137,6 +137,6 @@ fn another_boot_says_so(files: &[PathBuf], first: &Value) {
     assert!(told.contains("in an earlier boot") && !told.contains("alive now"), "{told}");
     let ago = kill["seconds_ago"].as_f64().unwrap();
     let finding = earlier["findings"].as_array().unwrap().iter().find(|it| it["id"] == "oom-kills");
-    let critical = finding.unwrap()["severity"] == "critical";
-    assert_eq!(critical, ago <= 600.0, "{finding:#?}, {ago} seconds ago");
+    // its group went with the boot, so that the kill is past
+    assert_eq!(finding.unwrap()["severity"], "warning", "{finding:#?}, {ago} seconds ago");
 }

@@ -51,7 +51,7 @@ fn machines_without_swap_ran_out() {
         begins(&told, "who held it", &format!("redis-server {pid}: "));
         // without swap, a limit only makes the process die sooner
         assert!(told.change[0].starts_with("pagewise bench  # measures"), "{:?}", told.change);
-        assert!(told.change[1].contains("redis.service MemoryMax="), "{:?}", told.change);
+        assert!(told.change[1].starts_with("# contains and cures nothing"), "{:?}", told.change);
     }
 }
 
@@ -202,8 +202,9 @@ fn a_group_in_which_nobody_may_be_killed_reports_again_and_again() {
         let fact = told.facts.iter().find(|fact| fact.label == "who held it");
         let held = format!("mysqld {pid}: {size} MiB, never killed");
         assert!(fact.is_some_and(|fact| fact.text.starts_with(&held)), "{fact:?}");
-        let change = format!("echo 0 | sudo tee /proc/{pid}/oom_score_adj  # writes");
-        assert!(told.change[0].starts_with(&change), "{:?}", told.change);
+        // the process has ended since, and its pid may be that of another
+        let has_command = told.change.iter().any(|it| it.contains("oom_score_adj"));
+        assert!(!has_command, "{:?}", told.change);
         // the log is full, so earlier records are lost
         let log = Scene::load(slug).replay().end.kernel_log;
         assert!(log.wrapped && log.oldest_boot_seconds.unwrap() > 4.0);

@@ -45,7 +45,7 @@ pub fn read_text(text: impl BufRead, shown: &str) -> std::io::Result<(KernelLog,
     let mut line = Vec::new();
     while read_line(&mut text, &mut line)? {
         front.lines += 1;
-        front.take_line(&line);
+        front.take_line(without_marks(&mut line));
     }
     let is_cut = text.limit() == 0;
     Ok(front.finish(is_cut))
@@ -91,6 +91,22 @@ fn read_line(text: &mut impl BufRead, line: &mut Vec<u8>) -> std::io::Result<boo
         skip_line(text)?;
     }
     Ok(read > 0)
+}
+
+/// A line without the mark at the beginning of a text and without NUL bytes: what is left of a
+/// text in UTF-16, of which the kernel's messages need only ASCII.
+fn without_marks(line: &mut Vec<u8>) -> &[u8] {
+    // a value of `journalctl -o export` begins with a length in eight bytes
+    let zeros = memchr::memchr_iter(0, line).count();
+    if zeros * 3 >= line.len() && zeros > 0 {
+        line.retain(|byte| *byte != 0);
+        if line.last() == Some(&b'\r') {
+            line.pop();
+        }
+    }
+    const MARKS: [&[u8]; 3] = [&[0xef, 0xbb, 0xbf], &[0xff, 0xfe], &[0xfe, 0xff]];
+    let mark = MARKS.iter().find(|mark| line.starts_with(mark));
+    &line[mark.map_or(0, |mark| mark.len())..]
 }
 
 fn skip_line(text: &mut impl BufRead) -> std::io::Result<()> {
@@ -340,7 +356,8 @@ impl Front {
             text: Vec::new(),
         };
         for mut machine in self.machines.into_values() {
-            machine.reports.close_fragment(&last);
+            let head = Head::of_kernel(self.lines, machine.micros);
+            machine.reports.close_fragment(&Record { head, ..last.clone() });
             let found = machine.reports.finish();
             log.kills.extend(found.kills);
             log.left_out += found.left_out;

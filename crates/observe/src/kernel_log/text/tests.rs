@@ -360,6 +360,43 @@ fn a_panic_and_a_failed_allocation_are_no_kills_of_a_process() {
 }
 
 #[test]
+fn a_report_whose_end_is_missing_is_counted() {
+    for (form, messages) in FORMS {
+        let (log, _) = read(&text_of(&messages[..4], PREFIXES[1].1));
+        assert_eq!((log.kills.len(), log.not_understood), (0, 1), "{form}");
+        let twice = text_of(&messages[..4], PREFIXES[1].1) + &text_of(messages, PREFIXES[1].1);
+        let (log, _) = read(&twice);
+        assert_eq!((log.kills.len(), log.not_understood), (1, 1), "{form}");
+    }
+}
+
+#[test]
+fn a_panic_after_a_report_without_a_victim_is_part_of_it() {
+    let mut deadlock = HOST_6_12[..HOST_6_12.len() - 2].to_vec();
+    deadlock.push("Out of memory and no killable processes...");
+    deadlock.push("Kernel panic - not syncing: System is deadlocked on memory");
+    let (log, _) = read(&text_of(&deadlock, PREFIXES[1].1));
+    assert_eq!(log.kills.len(), 1);
+    assert!(log.kills[0].panic.is_some() && log.kills[0].host.is_some());
+    let (log, _) = read(&text_of(&deadlock[deadlock.len() - 1..], PREFIXES[1].1));
+    assert_eq!(log.kills.len(), 1);
+}
+
+#[test]
+fn texts_in_utf_16_and_with_a_mark_are_read() {
+    let text = text_of(GROUP_5_15, PREFIXES[1].1);
+    let little: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let big: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
+    let marked = [b"\xff\xfe".as_slice(), &little].concat();
+    let utf_8 = [b"\xef\xbb\xbf".as_slice(), text.as_bytes()].concat();
+    let plain = meaning(&read(&text).0);
+    for bytes in [little, big, marked, utf_8] {
+        let (log, _) = read_text(bytes.as_slice(), "a").unwrap();
+        assert_eq!(meaning(&log), plain);
+    }
+}
+
+#[test]
 fn packed_texts_are_unpacked_and_damaged_ones_are_errors() {
     use std::io::Write;
     let text = text_of(GROUP_5_15, PREFIXES[1].1);
