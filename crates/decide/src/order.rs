@@ -13,10 +13,7 @@ use pagewise_model::{Bytes, DeletedKind, Finding, Interval, Percent, Severity, S
 
 use crate::rules::kernel_memory_in;
 use crate::text::short_group;
-use crate::{RULES, verdict};
-
-/// Memory that nobody can use is at least a warning from this share of RAM on, in percent.
-const MUCH_PERCENT: f64 = 30.0;
+use crate::{RULES, grade, verdict};
 
 /// Raises the severity of findings about much memory that nobody can use, and sorts all of them.
 pub(crate) fn arrange(interval: &Interval, findings: &mut Vec<Finding>) {
@@ -158,8 +155,7 @@ fn deleted_files(interval: &Interval) -> Option<Bytes> {
 }
 
 fn strands_much(interval: &Interval, finding: &Finding) -> bool {
-    let share = || stranded(interval, finding)?.percent_of(interval.end.memory.total.get()?);
-    share().is_some_and(|percent| percent.get() >= MUCH_PERCENT)
+    stranded(interval, finding).is_some_and(|size| grade::stranded::is_much(&interval.end, size))
 }
 
 #[cfg(test)]

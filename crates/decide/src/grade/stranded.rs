@@ -10,8 +10,12 @@ const MUCH_PERCENT: f64 = 30.0;
 
 /// How severe it is that `size` of RAM is stranded: a warning if it is much, or if memory is low.
 pub(crate) fn severity(host: &Snapshot, size: Bytes) -> Severity {
-    let share = host.memory.total.get().and_then(|total| size.percent_of(total));
-    let is_much = share.is_some_and(|share| share.get() >= MUCH_PERCENT);
     let is_low = headroom::level_of_host(host) > Some(Level::Calm);
-    if is_much || is_low { Severity::Warning } else { Severity::Info }
+    if is_much(host, size) || is_low { Severity::Warning } else { Severity::Info }
+}
+
+/// Whether `size` is so large a share of RAM that it matters even if memory is available.
+pub(crate) fn is_much(host: &Snapshot, size: Bytes) -> bool {
+    let share = host.memory.total.get().and_then(|total| size.percent_of(total));
+    share.is_some_and(|share| share.get() >= MUCH_PERCENT)
 }

@@ -109,6 +109,13 @@ pub struct LogText {
     pub names_kernel: bool,
     /// Number of messages about kills that programs wrote, and not the kernel. They are not used.
     pub by_programs: u64,
+    /// Number of messages which say that something was killed for lack of memory, without the kernel's
+    /// report of it: of systemd, a container's runtime or Android's kernel.
+    pub signs: u64,
+    /// The first of these messages.
+    #[serde(serialize_with = "as_text_or_null")]
+    #[schemars(with = "Option<String>")]
+    pub first_sign: Option<Source>,
     /// Size of a page on the machine; `null` if no report shows it, and 4 KiB is assumed.
     pub page_size: Option<Bytes>,
 }

@@ -212,7 +212,9 @@ impl Reports {
 
     /// Processes a record of a text, in which a chosen process whose kill is not in the text counts
     /// as killed.
-    pub(super) fn take_of_text(&mut self, record: &Record) {
+    ///
+    /// False if the record is no part of a report.
+    pub(super) fn take_of_text(&mut self, record: &Record) -> bool {
         let line = OomLine::parse(&record.text, self.columns());
         let is_chosen = self.open.as_ref().is_some_and(Open::has_chosen)
             || matches!(line, Some(OomLine::Invoked { .. }));
@@ -223,7 +225,7 @@ impl Reports {
         if begins && is_chosen {
             self.close_fragment(record);
         }
-        self.take(record);
+        self.take(record).is_some()
     }
 
     fn line(&mut self, record: &Record) -> Option<OomLine> {

@@ -65,7 +65,7 @@ pub(super) fn explain_text(
     };
     let printed = output::answer(global, &printed)?;
     let has_kill = !log.kills.is_empty() || !log.user_kills.is_empty();
-    let is_found = has_kill || log.not_understood > 0;
+    let is_found = has_kill || log.not_understood > 0 || about.signs > 0;
     Ok(match printed {
         Printed::Whole if is_found => Outcome::Findings,
         Printed::Whole | Printed::Cut => Outcome::Done,

@@ -209,6 +209,7 @@ fn found_in_text(log: &KernelLog, text: &OomText<'_>) -> String {
         all => format!("{}.", reports(all)),
     }];
     told.extend(not_understood(log));
+    told.extend(signs(text.about).filter(|_| all == 0));
     if text.about.by_programs > 0 {
         told.push(format!(
             "{} about kills were written by programs and not by the kernel, and are not used.",
@@ -225,6 +226,19 @@ fn found_in_text(log: &KernelLog, text: &OomText<'_>) -> String {
         told.push("No report shows the size of a page; 4 KiB is assumed.".to_owned());
     }
     told.join(" ")
+}
+
+/// Says that something was killed of which the text has no report.
+fn signs(about: &LogText) -> Option<String> {
+    (about.signs > 0).then(|| {
+        let first = about.first_sign.as_ref();
+        let first = first.map_or_else(String::new, |first| format!(" (the first: {first})"));
+        let say = if about.signs == 1 { "says" } else { "say" };
+        format!(
+            "{}{first} {say} that something was killed for lack of memory; the kernel's report of it is not in the text.",
+            plural(about.signs, "message")
+        )
+    })
 }
 
 /// Says how many records about kills were not understood, and where the first is.

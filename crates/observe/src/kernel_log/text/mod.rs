@@ -158,6 +158,8 @@ struct Front {
     by_programs: u64,
     by_kernel: u64,
     user_kills: Vec<UserKill>,
+    signs: u64,
+    first_sign: Option<Source>,
     /// Wall clock of the last message that has one, for a message that has none.
     last_stamp: Option<Name>,
 }
@@ -176,6 +178,8 @@ impl Front {
             by_programs: 0,
             by_kernel: 0,
             user_kills: Vec::new(),
+            signs: 0,
+            first_sign: None,
             last_stamp: None,
         }
     }
@@ -273,6 +277,10 @@ impl Front {
         if pending.is_kernel != Some(true) && self.take_user_kill(&pending) {
             return;
         }
+        if is_sign(text) {
+            self.count_sign(&pending.record);
+            return;
+        }
         if pending.is_kernel == Some(false) {
             self.by_programs += u64::from(Reports::speaks_of_kill(text));
             return;
@@ -301,7 +309,16 @@ impl Front {
         }
         machine.micros = machine.micros.max(micros);
         machine.reports.stamp = pending.stamp;
-        machine.reports.take_of_text(&pending.record);
+        let is_used = machine.reports.take_of_text(&pending.record);
+        if !is_used && is_end_of_report(&pending.record.text) {
+            self.count_sign(&pending.record);
+        }
+    }
+
+    fn count_sign(&mut self, record: &Record) {
+        self.signs += 1;
+        let line = u32::try_from(record.head.sequence).unwrap_or(0);
+        self.first_sign.get_or_insert_with(|| Source::line(self.shown.as_str(), line));
     }
 
     /// Keeps a kill by a program; false if the message is none.
@@ -378,6 +395,8 @@ impl Front {
             boots: self.boots,
             names_kernel: self.by_kernel > 0,
             by_programs: self.by_programs,
+            signs: self.signs,
+            first_sign: self.first_sign,
             page_size: page_size(&log),
         };
         (log, text)
@@ -417,11 +436,38 @@ fn without_repeated(mut kills: Vec<UserKill>) -> Vec<UserKill> {
     kills
 }
 
+/// What programs and Android's kernels write of a kill, whose report by the kernel is elsewhere.
+const SIGNS: [&str; 10] = [
+    "killed by the OOM killer",
+    "Failed with result 'oom-kill'",
+    "System OOM encountered",
+    "TaskOOM",
+    "OOMKilled",
+    "OOMKilling",
+    "container oom",
+    "lowmemorykiller: Kill",
+    "simple_lmk: Kill",
+    "lmkd: Kill",
+];
+
+fn is_sign(text: &[u8]) -> bool {
+    SIGNS.iter().any(|sign| memmem::find(text, sign.as_bytes()).is_some())
+}
+
+/// Whether a text is a line that the kernel writes after a kill.
+fn is_end_of_report(text: &[u8]) -> bool {
+    text.starts_with(b"oom_reaper: reaped process ")
+        || memmem::find(text, b" are going to be killed due to memory.oom.group").is_some()
+}
+
 /// Whether a text has a word of a message about a kill, or begins a boot.
 fn is_of_interest(text: &[u8]) -> bool {
     Reports::is_of_interest(text)
         || memmem::find(text, b"Linux version ").is_some()
         || memmem::find(text, b"Eviction manager").is_some()
+        || memmem::find(text, b"OOM").is_some()
+        || is_sign(text)
+        || is_end_of_report(text)
 }
 
 /// Whether a message with a prefix of its own continues the one before it: each of its lines got a

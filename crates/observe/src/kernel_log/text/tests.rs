@@ -397,6 +397,28 @@ fn texts_in_utf_16_and_with_a_mark_are_read() {
 }
 
 #[test]
+fn signs_of_a_kill_without_a_report_are_counted() {
+    let signs = [
+        "Aug 12 03:54:03 a systemd[1]: foo.service: A process of this unit has been killed by the OOM killer.",
+        "Aug 12 03:54:03 a systemd[1]: foo.service: Failed with result 'oom-kill'.",
+        "[    1.000000] oom_reaper: reaped process 40 (hog), now anon-rss:0kB, file-rss:0kB",
+        "[    1.000000] Tasks in /a/b are going to be killed due to memory.oom.group set",
+        "Aug 12 03:54:03 a kubelet[9]: System OOM encountered, victim process: hog, pid: 4000",
+        "    Reason:       OOMKilled",
+        "<6>[    1.000000] lowmemorykiller: Killing 'org.shop' (4567), adj 900",
+    ];
+    for sign in signs {
+        let (log, about) = read(&format!("{sign}\n"));
+        assert_eq!((log.kills.len(), about.signs), (0, 1), "{sign}");
+        assert_eq!(about.first_sign, Some(Source::line("a.log", 1)), "{sign}");
+    }
+    for (form, messages) in FORMS {
+        let (_, about) = read(&text_of(messages, PREFIXES[1].1));
+        assert_eq!(about.signs, 0, "{form}");
+    }
+}
+
+#[test]
 fn packed_texts_are_unpacked_and_damaged_ones_are_errors() {
     use std::io::Write;
     let text = text_of(GROUP_5_15, PREFIXES[1].1);
