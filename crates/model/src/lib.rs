@@ -45,7 +45,8 @@ pub use host::{
     Psi, Purpose, Reading, RecentKills, Secondary, SharedSegment, SizeBand, SizeClass, SizeClasses,
     SmapsOutcome, SmapsTally, Snapshot, Source, Stall, SwapFolder, SwappedPages, Taken, Target,
     Tier, TierKind, TmpfsMount, Tuned, UserKill, UserKiller, WatchCourse, WatchPhase, WatchSample,
-    ZfsCache, Zone, ZonePressure, Zram, ZramUse, Zswap, boot_order, ownership, unit_of, unit_path,
+    WhatIf, WhatIfEffect, WhatIfKind, ZfsCache, Zone, ZonePressure, Zram, ZramUse, Zswap,
+    boot_order, ownership, unit_of, unit_path,
 };
 pub use knob::{KnobScope, KnobValue, SettableKnob, lend, settable, undo};
 pub use thp::{

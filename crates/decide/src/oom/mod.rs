@@ -11,6 +11,7 @@ mod elsewhere;
 mod on_that_machine;
 mod reason;
 mod swap;
+mod what_if;
 mod words;
 
 use pagewise_model::{
@@ -20,6 +21,7 @@ use pagewise_model::{
 
 use crate::text::{count, count_of};
 pub use elsewhere::elsewhere;
+pub use what_if::add_what_if;
 pub(crate) use words::ago;
 use words::{join_words, names, or_unknown};
 
@@ -78,6 +80,7 @@ fn explain_failure(failure: &AllocationFailure) -> OomExplanation {
         title: format!("an allocation of {} failed; no process was killed for it", failure.name),
         facts: facts.collect(),
         change: on_that_machine::advise_for_failure(request, &failure.zones),
+        what_if: Vec::new(),
     }
 }
 
@@ -127,6 +130,7 @@ fn explain_with(host: &Snapshot, now: Option<&Snapshot>, kill: &OomKill) -> OomE
         title: title(kill),
         facts: facts.collect(),
         change: Vec::new(),
+        what_if: Vec::new(),
         source: kill.source.clone(),
         unix_seconds: kill.unix_seconds,
         stamp: kill.stamp.clone(),

@@ -8,3 +8,4 @@ mod laws;
 mod oom;
 mod thp_profile;
 mod watch;
+mod what_if;

@@ -7,7 +7,7 @@
 //! number.
 
 use schemars::JsonSchema;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::{Bytes, Limit, Name, Reading, Source};
 
@@ -381,6 +381,9 @@ pub struct OomTask {
     pub rss: Bytes,
     /// Memory of the task in swap.
     pub swapped: Bytes,
+    /// All memory that the task had mapped, whether it used it or not; `null` if the kernel did not
+    /// print it.
+    pub total_vm: Option<Bytes>,
     /// The task's `oom_score_adj`; with -1000 it is never killed.
     pub oom_score_adj: i64,
 }
@@ -389,6 +392,12 @@ impl OomTask {
     /// Memory in RAM and swap that killing the task would free.
     pub fn size(&self) -> Bytes {
         self.rss.saturating_add(self.swapped)
+    }
+
+    /// Memory that the task had mapped and not used yet. It includes parts of programs and
+    /// libraries that were never read, and reservations that are never used.
+    pub fn unused(&self) -> Option<Bytes> {
+        Some(self.total_vm?.saturating_sub(self.size()))
     }
 }
 
@@ -419,6 +428,64 @@ pub struct OomExplanation {
     pub facts: Vec<OomFact>,
     /// What would have prevented the kill: commands, with how long they last and how to undo them.
     pub change: Vec<String>,
+    /// What single changes would have done, by the numbers of the log alone; empty if it was not
+    /// asked for.
+    pub what_if: Vec<WhatIf>,
+}
+
+/// What a single change would have done about a kill.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct WhatIf {
+    /// The change: `a limit of 96.0 MiB for /a`.
+    pub change: String,
+    /// What is changed.
+    pub kind: WhatIfKind,
+    /// The new size of the limit, of the swap or of the memory; the size of what would be missing
+    /// for a change that takes something away.
+    pub size: Option<Bytes>,
+    /// What it would have done.
+    pub effect: WhatIfEffect,
+    /// How many seconds later the kill would have come, by the growth that the log shows; only with
+    /// the effect `delayed`.
+    pub seconds_later: Option<f64>,
+    /// The numbers that the effect follows from, and under which condition.
+    pub because: String,
+}
+
+/// What a change changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WhatIfKind {
+    /// The memory limit of the cgroup.
+    Limit,
+    /// How much the cgroup may swap.
+    GroupSwap,
+    /// The machine's swap.
+    Swap,
+    /// Swap in compressed RAM.
+    Zram,
+    /// The machine's memory.
+    Memory,
+    /// The process that grew is not there.
+    WithoutProcess,
+    /// The shared memory is not there.
+    WithoutShmem,
+    /// Something else than a size.
+    Other,
+}
+
+/// The effect of a change on a kill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WhatIfEffect {
+    /// The kill would not have happened, under the condition that is stated.
+    Avoided,
+    /// The kill would have happened later.
+    Delayed,
+    /// The kill would have happened all the same.
+    None,
+    /// The log does not show it.
+    NotKnown,
 }
 
 /// One fact about a kill, with a label.

@@ -497,6 +497,7 @@ impl Open {
             uid: value("uid").and_then(|uid| u32::try_from(uid).ok()).unwrap_or(0),
             rss: pages("rss"),
             swapped: pages("swapents"),
+            total_vm: value("total_vm").map(|_| pages("total_vm")),
             oom_score_adj: value("oom_score_adj").unwrap_or(0),
         };
         self.tasks.push(task);

@@ -5,7 +5,7 @@
 //! If not even the size of memory is known, `doctor` ends with an error instead of calling the
 //! machine healthy.
 
-use pagewise_model::{Finding, Refusal, Severity, Snapshot};
+use pagewise_model::{Finding, Interval, OomExplanation, Refusal, Severity, Snapshot};
 use pagewise_report::json::{self, Noun};
 use pagewise_report::{Answer, text};
 use pagewise_terminal::cost::{self, CostMeter};
@@ -28,7 +28,7 @@ pub(super) fn run(
         return explain(global, args.explain.as_deref());
     }
     if let Some(file) = &args.log {
-        return oom::explain_text(global, file, started);
+        return oom::explain_text(global, file, args.what_if, started);
     }
     let accepted = read_accepted(global, args)?;
     let page = NewPage::start(args.html.as_deref())?;
@@ -66,15 +66,15 @@ pub(super) fn run(
         page.write(global, &pagewise_html::doctor(&answer, chosen.ignored))?;
     }
     let shown = match (global.json, global.quiet, args.oom) {
-        (true, _, true) => json::oom(
-            &answer,
-            &pagewise_decide::oom::explain(&interval),
-            &pagewise_decide::oom::explain_failures(&interval.end.kernel_log),
-            &pagewise_decide::oom::elsewhere(&interval.end),
-        ),
-        (false, false, true) => {
-            let explained = pagewise_decide::oom::explain(&interval);
+        (true, _, true) => {
             let elsewhere = pagewise_decide::oom::elsewhere(&interval.end);
+            let explained = explain_kills(args, &interval);
+            let failures = pagewise_decide::oom::explain_failures(&interval.end.kernel_log);
+            json::oom(&answer, &explained, &failures, &elsewhere)
+        }
+        (false, false, true) => {
+            let elsewhere = pagewise_decide::oom::elsewhere(&interval.end);
+            let explained = explain_kills(args, &interval);
             let failures = pagewise_decide::oom::explain_failures(&interval.end.kernel_log);
             text::oom(&answer, &explained, &failures, &elsewhere, screen::text_style(global))
         }
@@ -119,6 +119,14 @@ fn explain(global: &Global, id: Option<&str>) -> anyhow::Result<Outcome> {
 /// Combines the command line and the file: the severity of the command line wins, and both lists of
 /// ignored rules apply. /etc/pagewise/doctor.toml is about this machine, so it does not apply to a
 /// recording.
+fn explain_kills(args: &cli::Doctor, interval: &Interval) -> Vec<OomExplanation> {
+    let mut explained = pagewise_decide::oom::explain(interval);
+    if args.what_if {
+        pagewise_decide::oom::add_what_if(&interval.end.kernel_log, &mut explained);
+    }
+    explained
+}
+
 fn read_accepted(global: &Global, args: &cli::Doctor) -> anyhow::Result<Accepted> {
     let file = match (&args.config, &global.root) {
         (None, Some(_)) => Accepted::default(),

@@ -24,8 +24,8 @@ const LONGEST: u64 = 4 << 30;
 
 pub(super) fn run(global: &Global, args: &cli::Oom, started: CostMeter) -> anyhow::Result<Outcome> {
     match &args.file {
-        Some(file) => explain_text(global, file, started),
-        None => doctor::run(global, &cli::Doctor::only_oom(), started),
+        Some(file) => explain_text(global, file, args.what_if, started),
+        None => doctor::run(global, &cli::Doctor::only_oom(args.what_if), started),
     }
 }
 
@@ -33,6 +33,7 @@ pub(super) fn run(global: &Global, args: &cli::Oom, started: CostMeter) -> anyho
 pub(super) fn explain_text(
     global: &Global,
     file: &Path,
+    what_if: bool,
     started: CostMeter,
 ) -> anyhow::Result<Outcome> {
     if global.root.is_some() {
@@ -52,9 +53,13 @@ pub(super) fn explain_text(
         let what = format!("{name} is empty: nothing to search for kills");
         return Err(Refusal::advised(what, "pipe a log into it: dmesg | pagewise oom -").into());
     }
+    let mut explained = pagewise_decide::oom::explain_text(&log);
+    if what_if {
+        pagewise_decide::oom::add_what_if(&log, &mut explained);
+    }
     let shown = OomText {
         about: &about,
-        explained: &pagewise_decide::oom::explain_text(&log),
+        explained: &explained,
         failures: &pagewise_decide::oom::explain_failures(&log),
     };
     let unknown = Interval::default();

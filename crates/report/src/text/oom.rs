@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 use pagewise_model::{
     KernelLog, LogText, Name, OomConstraint, OomExplanation, OomKill, OomVictim, Snapshot,
-    UserKill, UserKiller,
+    UserKill, UserKiller, WhatIf, WhatIfEffect,
 };
 
 use super::kit::{Line, Page, Role};
@@ -355,6 +355,26 @@ fn print_explained(
         page.command(start, FACT, command);
         start = Line::indent(FACT);
     }
+    for (at, what_if) in kill.what_if.iter().enumerate() {
+        let start = if at == 0 { label("what if") } else { Line::indent(FACT) };
+        page.hang(start, FACT + 2, Role::Plain, &describe_what_if(what_if));
+    }
+}
+
+/// `a limit of 96.0 MiB for /a: would have delayed it by about 3 minutes: …`
+fn describe_what_if(what_if: &WhatIf) -> String {
+    let effect = match what_if.effect {
+        WhatIfEffect::Avoided => "would have avoided it",
+        WhatIfEffect::Delayed => "would have delayed it",
+        WhatIfEffect::None => "would not have avoided it",
+        WhatIfEffect::NotKnown => "not known",
+    };
+    let join = match what_if.effect {
+        WhatIfEffect::Avoided if what_if.because.starts_with("if ") => ", ",
+        WhatIfEffect::Delayed => " ",
+        _ => ": ",
+    };
+    format!("{}: {effect}{join}{}", what_if.change, what_if.because)
 }
 
 fn label(label: &str) -> Line {

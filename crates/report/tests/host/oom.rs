@@ -23,6 +23,7 @@ fn kill() -> OomKill {
         uid: 33,
         rss: Bytes::new(rss * MIB),
         swapped: Bytes::new(swapped * MIB),
+        total_vm: Some(Bytes::new((rss + swapped + 40) * MIB)),
         oom_score_adj: 0,
     };
     OomKill {

@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Texts about kills: of today, of yesterday, and at an unknown time.
 
-use pagewise_model::{OomExplanation, OomFact, Source};
+use pagewise_model::{OomExplanation, OomFact, Source, WhatIf, WhatIfEffect, WhatIfKind};
 
 const ENDED: f64 = 1_795_183_111.4;
 
 pub(crate) fn explained() -> Vec<OomExplanation> {
     let fact = |label, text: &str| OomFact { label, text: text.to_owned() };
+    let what_if = |change: &str, effect, because: &str| WhatIf {
+        change: change.to_owned(),
+        kind: WhatIfKind::Other,
+        size: None,
+        effect,
+        seconds_later: None,
+        because: because.to_owned(),
+    };
     let today = OomExplanation {
         source: Source::line("/dev/kmsg", 17_611),
         unix_seconds: Some(ENDED),
@@ -23,6 +31,10 @@ pub(crate) fn explained() -> Vec<OomExplanation> {
             "sudo systemctl set-property web.service MemorySwapMax=infinity  # writes; lasts; undo with sudo systemctl set-property web.service MemorySwapMax=0".to_owned(),
             "pagewise scan --cgroup /system.slice/web.service  # what compressing its memory would free".to_owned(),
         ],
+        what_if: vec![
+            what_if("a limit of 112.0 MiB for /system.slice/web.service", WhatIfEffect::Avoided, "if nginx (pid 980) took no more than was mapped: 40.0 MiB were mapped and not used yet, and there would have been room for 48.0 MiB more"),
+            what_if("without nginx (pid 980), which held 41.0 MiB", WhatIfEffect::NotKnown, "one report does not show how fast the others grew"),
+        ],
     };
     let earlier = OomExplanation {
         source: Source::line("/dev/kmsg", 12_001),
@@ -31,6 +43,7 @@ pub(crate) fn explained() -> Vec<OomExplanation> {
         title: "java (pid 77) was killed because the whole machine ran out of memory".to_owned(),
         facts: vec![fact("why no swap", "the machine had none")],
         change: vec!["pagewise scan  # what compressing memory would free".to_owned()],
+        what_if: Vec::new(),
     };
     let unknown = OomExplanation {
         unix_seconds: None,

@@ -29,6 +29,9 @@ pub(crate) struct Doctor {
     /// Explain the kills in this text instead, as `pagewise oom FILE` does; - reads the standard input
     #[arg(long, value_name = "FILE", requires = "oom")]
     pub(crate) log: Option<PathBuf>,
+    /// State for each kill which single changes would have avoided or delayed it, as `pagewise oom --what-if` does
+    #[arg(long, requires = "oom")]
+    pub(crate) what_if: bool,
     /// Show only findings of this or a higher severity; findings of a lower severity do not affect the exit status
     /// [default: warning]
     #[arg(long, value_name = "SEVERITY")]
@@ -57,11 +60,12 @@ pub(crate) struct Doctor {
 
 impl Doctor {
     /// The arguments of `doctor --oom`.
-    pub(crate) fn only_oom() -> Self {
+    pub(crate) fn only_oom(what_if: bool) -> Self {
         Self {
             html: None,
             oom: true,
             log: None,
+            what_if,
             since: None,
             min_severity: None,
             ignore: Vec::new(),

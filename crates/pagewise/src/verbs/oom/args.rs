@@ -21,4 +21,9 @@ pub(crate) struct Oom {
     /// The text to read; - for the standard input
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
+    /// State for each kill which single changes (swap, a limit, less shared memory, without the process that grew)
+    /// would have avoided it, would have delayed it and by how long, or of which that is not known; by the numbers of
+    /// the log alone
+    #[arg(long)]
+    pub(crate) what_if: bool,
 }
