@@ -16,4 +16,5 @@
 pub mod experiment;
 pub mod fuzzing;
 pub mod library;
+pub mod rebuild;
 pub mod redaction;

@@ -56,6 +56,12 @@ impl HostGauges<'_> {
         memory.swap_total.get()?.get().checked_sub(free).map(Bytes::new)
     }
 
+    /// Memory that programs can still take without swapping: `MemAvailable`.
+    #[must_use]
+    pub fn available(self) -> Option<Bytes> {
+        memory::read(self.0).available.get()
+    }
+
     /// Whether any swap area is active.
     #[must_use]
     pub fn has_swap(self) -> bool {

@@ -17,9 +17,9 @@ use pagewise_model::knob::KnobReading;
 use pagewise_model::{
     Benchmark, Capability, Cgroups, Comparison, Cost, Counters, Damon, Effective, Estimate,
     Explanation, Finding, FreeBlocks, HostVerdict, HugePool, Interval, KernelLog, KnobOwnership,
-    Ksm, LimitSurvey, LogText, Memory, MemoryFiles, Mglru, Name, OomExplanation, PinnedCode,
-    Problem, ProcessChange, Processes, Psi, Reading, RuleExplanation, SettableKnob, Snapshot, Thp,
-    Tier, Trial as Tested, TrialRun, Zone, Zram, Zswap,
+    Ksm, LimitSurvey, LogText, Memory, MemoryFiles, Mglru, Name, OomExplanation, OomProof,
+    PinnedCode, Problem, ProcessChange, Processes, Psi, Reading, RuleExplanation, SettableKnob,
+    Snapshot, Thp, Tier, Trial as Tested, TrialRun, Zone, Zram, Zswap,
 };
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, json_schema};
@@ -158,6 +158,9 @@ struct Doctor<'a> {
     /// --oom.
     #[serde(skip_serializing_if = "Option::is_none")]
     oom_elsewhere: Option<&'a [String]>,
+    /// The newest kill, done again in a guest; with `oom --prove`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    oom_proof: Option<&'a OomProof>,
 }
 
 /// Numbers of findings that are left out.
@@ -190,6 +193,9 @@ struct Oom<'a> {
     oom_explained: &'a [OomExplanation],
     /// Explanations of the newest allocations that failed without a kill, newest first.
     failures_explained: &'a [OomExplanation],
+    /// The newest kill, done again in a guest; with `--prove`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    oom_proof: Option<&'a OomProof>,
 }
 
 /// Code that is locked.
@@ -454,7 +460,18 @@ pub fn oom_text(log: &KernelLog, text: &OomText<'_>, snapshot: &Snapshot, cost: 
         oom_kills: log,
         oom_explained: text.explained,
         failures_explained: text.failures,
+        oom_proof: None,
     })
+}
+
+/// Adds a proof to what [`oom()`] or [`oom_text`] printed.
+///
+/// # Errors
+/// If `printed` is no document.
+pub fn with_proof(printed: &[u8], proof: &OomProof) -> serde_json::Result<String> {
+    let mut document: serde_json::Value = serde_json::from_slice(printed)?;
+    document["oom_proof"] = serde_json::to_value(proof)?;
+    Ok(print_document(&document))
 }
 
 fn doctor_document<'a>(answer: &Answer<'a>, ignored: usize) -> Doctor<'a> {
@@ -466,6 +483,7 @@ fn doctor_document<'a>(answer: &Answer<'a>, ignored: usize) -> Doctor<'a> {
         oom_kills: None,
         oom_explained: None,
         failures_explained: None,
+        oom_proof: None,
         oom_elsewhere: None,
     }
 }

@@ -19,6 +19,7 @@ mod check;
 mod coldpages;
 pub mod contents;
 mod error;
+mod hold;
 mod hugepages;
 mod pace;
 mod precision;
@@ -38,6 +39,7 @@ mod window;
 mod zipf;
 
 pub use error::Error;
+pub use hold::{Held, Holding, fill_file, hold};
 pub use progress::Progress;
 pub use settings::{
     Advise, ColdPages, HugePages, Pattern, Readahead, Redis, Swap, Tiers, Workload, recognise,

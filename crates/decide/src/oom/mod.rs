@@ -10,6 +10,7 @@ pub(crate) mod change;
 mod elsewhere;
 mod on_that_machine;
 mod reason;
+mod rebuild;
 mod swap;
 mod what_if;
 mod words;
@@ -21,6 +22,7 @@ use pagewise_model::{
 
 use crate::text::{count, count_of};
 pub use elsewhere::elsewhere;
+pub use rebuild::rebuild;
 pub use what_if::add_what_if;
 pub(crate) use words::ago;
 use words::{join_words, names, or_unknown};

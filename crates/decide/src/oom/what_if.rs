@@ -45,7 +45,7 @@ pub fn add_what_if(log: &KernelLog, explained: &mut [OomExplanation]) {
 }
 
 /// What single changes would have done about this kill of the log, the most effective first.
-fn suppose(log: &KernelLog, at: usize) -> Vec<WhatIf> {
+pub(super) fn suppose(log: &KernelLog, at: usize) -> Vec<WhatIf> {
     let Some(kill) = log.kills.get(at) else { return Vec::new() };
     if let Some(cured) = without_room(kill) {
         return cured;
@@ -155,6 +155,19 @@ fn without_room(kill: &OomKill) -> Option<Vec<WhatIf>> {
     }
     all.push(swap(&format!("zone {zone} was short of memory that cannot be swapped")));
     Some(all)
+}
+
+/// Whether the kill has another reason than too little memory.
+pub(super) fn is_without_room(kill: &OomKill) -> bool {
+    without_room(kill).is_some()
+}
+
+/// What the process that grew held, and what it may still take, if the log shows that.
+pub(super) fn grower(log: &KernelLog, at: usize) -> Option<(Bytes, Option<Bytes>)> {
+    let kill = log.kills.get(at)?;
+    let earlier = earlier_of_boot(log.kills.get(..at).unwrap_or_default(), kill);
+    let demand = Demand::of(kill, &earlier);
+    Some((demand.grower?.1, demand.mapped))
 }
 
 /// The earlier kills of the same boot of the same machine, oldest first. Without times, none: the

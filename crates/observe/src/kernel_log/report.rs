@@ -53,9 +53,12 @@ struct Open {
     high_pages: Option<u64>,
     /// Number of records since the report began.
     records: usize,
+    /// Whether its first line was not seen, so that what follows may be no report.
+    is_beheaded: bool,
 }
 
-/// A report about a failed allocation has no last line. After so many records it is over.
+/// A report about a failed allocation has no last line. After so many records it is over; so is one
+/// that did not begin with its first line.
 const LONGEST_FAILURE: usize = 400;
 
 /// The time and the machine of a record, as a text log prints them.
@@ -71,6 +74,10 @@ pub(super) struct Reports {
     page_size: u64,
     /// The path of the log, as shown in evidence.
     log: String,
+    /// Whether the records are those of a text, of which somebody may have cut the beginning.
+    is_text: bool,
+    /// The size of a page in bytes that the last report shows only by its victim.
+    page_size_by_victim: Option<u64>,
     /// The stamp of the record that is being read.
     pub(super) stamp: Stamp,
     failures: VecDeque<AllocationFailure>,
@@ -90,6 +97,8 @@ impl Reports {
         Self {
             page_size,
             log: log.to_owned(),
+            is_text: false,
+            page_size_by_victim: None,
             stamp: Stamp::default(),
             open: None,
             interrupted: None,
@@ -103,6 +112,11 @@ impl Reports {
         }
     }
 
+    /// For the records of a text: a report may lack its first lines.
+    pub(super) fn of_text(page_size: u64, log: &str) -> Self {
+        Self { is_text: true, ..Self::new(page_size, log) }
+    }
+
     /// What was found, oldest first.
     pub(super) fn finish(mut self) -> Found {
         self.close_failure();
@@ -112,6 +126,7 @@ impl Reports {
             failures: self.failures.into(),
             failures_left_out: self.failures_left_out,
             not_understood: self.not_understood,
+            page_size: self.page_size_by_victim,
             first_not_understood: self.first_not_understood,
         }
     }
@@ -195,7 +210,10 @@ impl Reports {
         }
         if let Some(open) = &mut self.open {
             open.records += 1;
-            if open.failed.is_some() && open.records > LONGEST_FAILURE {
+            if open.records > LONGEST_FAILURE {
+                self.open.take_if(|open| {
+                    open.is_beheaded && !open.has_chosen() && open.columns.is_empty()
+                });
                 self.close_failure();
             }
         }
@@ -313,6 +331,12 @@ impl Reports {
             OomLine::WholeGroup(_) => self.whole_group(),
             OomLine::NoneKillable => self.none_killable(record),
             OomLine::Reaped { pid, sizes, .. } => self.add_reaped(*pid, sizes),
+            line if self.is_text && self.open.is_none() => {
+                let mut open = Open { is_beheaded: true, ..Open::default() };
+                let is_part = open.add_line(line, self.page_size);
+                self.open = Some(open).filter(|_| is_part);
+                is_part
+            }
             line => self.open.as_mut().is_some_and(|open| open.add_line(line, self.page_size)),
         }
     }
@@ -333,7 +357,13 @@ impl Reports {
         }
         let mut kill = open.map_or_else(
             || bare(killed),
-            |open| open.with_name(&killed.name).close(self.page_size),
+            |open| {
+                let mut open = open.with_name(&killed.name);
+                if self.is_text {
+                    self.page_size_by_victim = open.find_page_size(killed, self.page_size);
+                }
+                open.close(self.page_size)
+            },
         );
         kill.victim = Some(victim);
         self.push(record, kill);
@@ -520,6 +550,32 @@ impl Open {
         self
     }
 
+    /// The size of a page, if no zone's blocks show it: the line about the kill has the victim's
+    /// sizes in KiB, and the table has the same in pages. The tasks read so far get their sizes by
+    /// it. `None` if it is shown, or cannot be found.
+    fn find_page_size(&mut self, killed: &Killed, assumed: u64) -> Option<u64> {
+        if self.page_size.is_some() {
+            return None;
+        }
+        let task = self.tasks.iter().find(|task| task.pid == killed.pid)?;
+        let pages = task.total_vm?.get() / assumed.max(1);
+        let bytes = value_of(&killed.sizes, "total-vm")?.checked_mul(1024)?;
+        // both are the same counter, read twice
+        let is_it = |size: &u64| {
+            let by_pages = pages.saturating_mul(*size);
+            pages > 0 && by_pages.abs_diff(bytes) <= bytes / 8
+        };
+        let found = [4 << 10, 16 << 10, 64 << 10].into_iter().find(is_it)?;
+        let corrected = |size: &mut Bytes| *size = Bytes::new(size.get() / assumed * found);
+        for task in &mut self.tasks {
+            corrected(&mut task.rss);
+            corrected(&mut task.swapped);
+            task.total_vm.iter_mut().for_each(corrected);
+        }
+        self.page_size = Some(found);
+        Some(found)
+    }
+
     fn close(mut self, page_size: u64) -> OomKill {
         let page_size = self.page_size.unwrap_or(page_size);
         let bytes = |pages: u64| Bytes::new(pages.saturating_mul(page_size));
@@ -574,6 +630,8 @@ pub(super) struct Found {
     pub(super) failures_left_out: u64,
     pub(super) not_understood: u64,
     pub(super) first_not_understood: Option<Source>,
+    /// The size of a page in bytes, if only a victim's sizes show it.
+    pub(super) page_size: Option<u64>,
 }
 
 /// A report of which only the line about the kill was printed. Its constraint is known only if it

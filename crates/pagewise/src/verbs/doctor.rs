@@ -13,6 +13,7 @@ use pagewise_terminal::output::{self, Printed};
 use pagewise_terminal::{Global, Outcome, screen};
 
 use super::new_page::NewPage;
+use super::oom::prove::SizesFile;
 use super::{Page, oom, scan};
 use crate::accepted::{self, Accepted};
 use crate::{cli, input, room};
@@ -28,12 +29,35 @@ pub(super) fn run(
         return explain(global, args.explain.as_deref());
     }
     if let Some(file) = &args.log {
-        return oom::explain_text(global, file, args.what_if, started);
+        let args = oom::WhatIfArgs { what_if: args.what_if, to: None };
+        return oom::explain_text(global, file, args, started);
     }
+    read_and_print(global, args, None, started)
+}
+
+/// `doctor --oom`, which writes the sizes of the newest kill to a file, too.
+pub(super) fn run_oom(
+    global: &Global,
+    what_if: bool,
+    to: Option<SizesFile>,
+    started: CostMeter,
+) -> anyhow::Result<Outcome> {
+    read_and_print(global, &cli::Doctor::only_oom(what_if), to, started)
+}
+
+fn read_and_print(
+    global: &Global,
+    args: &cli::Doctor,
+    to: Option<SizesFile>,
+    started: CostMeter,
+) -> anyhow::Result<Outcome> {
     let accepted = read_accepted(global, args)?;
     let page = NewPage::start(args.html.as_deref())?;
     let host = input::open(global)?;
     let interval = input::interval(&host, global)?;
+    if let Some(to) = to {
+        to.write(&interval.end.kernel_log)?;
+    }
     let looks_inside = !args.oom && pagewise_decide::contents_may_tell(&interval);
     let read = (host.end.is_live() && looks_inside && room::has_for_contents())
         .then(|| scan::glance(&host.end, &interval.end));

@@ -4,6 +4,8 @@
 //! A text may come from anybody. It is opened first, then this process gives up all rights except
 //! reading, and only then it reads.
 
+pub(super) mod prove;
+
 use std::io::Read;
 use std::path::Path;
 
@@ -23,17 +25,29 @@ use crate::cli;
 const LONGEST: u64 = 4 << 30;
 
 pub(super) fn run(global: &Global, args: &cli::Oom, started: CostMeter) -> anyhow::Result<Outcome> {
-    match &args.file {
-        Some(file) => explain_text(global, file, args.what_if, started),
-        None => doctor::run(global, &cli::Doctor::only_oom(args.what_if), started),
+    if args.prove {
+        return prove::run(global, args);
     }
+    let to = args.rebuild_to.as_deref().map(prove::SizesFile::open).transpose()?;
+    let what_if = args.what_if || to.is_some();
+    match &args.file {
+        Some(file) => explain_text(global, file, WhatIfArgs { what_if, to }, started),
+        None => doctor::run_oom(global, what_if, to, started),
+    }
+}
+
+/// What to state besides the explanations.
+pub(super) struct WhatIfArgs {
+    pub(super) what_if: bool,
+    /// Where the sizes of the newest kill are written.
+    pub(super) to: Option<prove::SizesFile>,
 }
 
 /// Explains the kills of a text; `-` is the standard input.
 pub(super) fn explain_text(
     global: &Global,
     file: &Path,
-    what_if: bool,
+    args: WhatIfArgs,
     started: CostMeter,
 ) -> anyhow::Result<Outcome> {
     if global.root.is_some() {
@@ -54,8 +68,11 @@ pub(super) fn explain_text(
         return Err(Refusal::advised(what, "pipe a log into it: dmesg | pagewise oom -").into());
     }
     let mut explained = pagewise_decide::oom::explain_text(&log);
-    if what_if {
+    if args.what_if {
         pagewise_decide::oom::add_what_if(&log, &mut explained);
+    }
+    if let Some(to) = args.to {
+        to.write(&log)?;
     }
     let shown = OomText {
         about: &about,

@@ -77,7 +77,7 @@ pub use live::{live, live_with_rows};
 use pagewise_model::knob::KnobReading;
 use pagewise_model::plan::{GainMeasured, Plan};
 use pagewise_model::{
-    Comparison, Explanation, Finding, KernelLog, LimitSurvey, OomExplanation, PinnedCode,
+    Comparison, Explanation, Finding, KernelLog, LimitSurvey, OomExplanation, OomProof, PinnedCode,
     Replicated, RuleExplanation, SelfTest, SettableKnob, Severity, Snapshot, ThpProfile, Trial,
 };
 pub use process_table::shown_processes;
@@ -241,6 +241,11 @@ pub fn oom(
 /// The output of `oom FILE`: the kills of a text from any machine.
 pub fn oom_text(name: &str, log: &KernelLog, text: &OomText<'_>, look: TextStyle) -> String {
     render(look, |page| oom::print_text(page, name, log, text))
+}
+
+/// The output of `oom --prove`, after that of `oom`: the newest kill, done again in a guest.
+pub fn oom_proof(proof: &OomProof, look: TextStyle) -> String {
+    render(look, |page| oom::print_proof(page, proof))
 }
 
 /// The output of `scan`: estimates for memory.

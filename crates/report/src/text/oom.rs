@@ -3,8 +3,8 @@
 
 use jiff::Timestamp;
 use pagewise_model::{
-    KernelLog, LogText, Name, OomConstraint, OomExplanation, OomKill, OomVictim, Snapshot,
-    UserKill, UserKiller, WhatIf, WhatIfEffect,
+    KernelLog, LogText, Name, OomConstraint, OomExplanation, OomKill, OomProof, OomVictim,
+    RebuiltRun, Snapshot, UserKill, UserKiller, WhatIf, WhatIfEffect, WhatIfKind,
 };
 
 use super::kit::{Line, Page, Role};
@@ -375,6 +375,57 @@ fn describe_what_if(what_if: &WhatIf) -> String {
         _ => ": ",
     };
     format!("{}: {effect}{join}{}", what_if.change, what_if.because)
+}
+
+/// Prints the runs of a kill that was done again in a guest.
+pub(super) fn print_proof(page: &mut Page, proof: &OomProof) {
+    let capacity = proof.runs.first().map(|run| run.capacity).unwrap_or_default();
+    let of = proof.rebuild.capacity;
+    let note = format!("Linux {}; {capacity} there stand for {of} of the log", proof.kernel);
+    page.heading("The newest kill, done again in a guest", &note);
+    for (run, agrees) in proof.runs.iter().zip(&proof.agrees) {
+        let change = run.change.and_then(|index| proof.rebuild.changes.get(index as usize));
+        let name = change.map_or("as it was", |change| change.change.as_str());
+        let verdict = match agrees {
+            Some(true) => ", as was said",
+            Some(false) => ", which differs from what was said",
+            None => "",
+        };
+        let text = format!("{name}: {}{verdict}", describe_run(proof, run));
+        page.hang(Line::indent(LABEL), LABEL + 2, Role::Plain, &text);
+    }
+    if proof.runs.first().is_some_and(|run| !run.is_killed && run.trouble.is_none()) {
+        page.prose(
+            LABEL,
+            Role::Warning,
+            "The kill did not happen again as it was, so that nothing is proven: what the log shows is not all that \
+             took memory.",
+        );
+    }
+    page.prose(
+        LABEL,
+        Role::Quiet,
+        "Room is proven here, and not time: the memory of the guest is written once and then rests, and its swap takes \
+         exactly its size.",
+    );
+}
+
+fn describe_run(proof: &OomProof, run: &RebuiltRun) -> String {
+    if let Some(trouble) = &run.trouble {
+        return format!("not done: {trouble}");
+    }
+    let held = run.scaled_back(&proof.rebuild, run.held);
+    if run.is_killed {
+        return format!("killed when what grew held {held}");
+    }
+    let without = |index: u32| {
+        let change = proof.rebuild.changes.get(index as usize);
+        change.is_some_and(|change| change.kind == WhatIfKind::WithoutProcess)
+    };
+    if run.change.is_some_and(without) {
+        return "nothing was killed".to_owned();
+    }
+    format!("nothing was killed; what grew held all that it takes, {held}")
 }
 
 fn label(label: &str) -> Line {

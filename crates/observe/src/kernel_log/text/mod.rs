@@ -299,7 +299,7 @@ impl Front {
         let machine = self
             .machines
             .entry(pending.machine)
-            .or_insert_with(|| Machine { reports: Reports::new(4096, shown), micros });
+            .or_insert_with(|| Machine { reports: Reports::of_text(4096, shown), micros });
         let starts = text.starts_with(b"Linux version ") && is_known;
         // messages of several processors may be a little out of order
         if starts || micros.saturating_add(1_000_000) < machine.micros && micros > 0 {
@@ -372,6 +372,7 @@ impl Front {
             caller: Vec::new(),
             text: Vec::new(),
         };
+        let mut by_victim = None;
         for mut machine in self.machines.into_values() {
             let head = Head::of_kernel(self.lines, machine.micros);
             machine.reports.close_fragment(&Record { head, ..last.clone() });
@@ -381,6 +382,7 @@ impl Front {
             log.failures.extend(found.failures);
             log.failures_left_out += found.failures_left_out;
             log.not_understood += found.not_understood;
+            by_victim = by_victim.or(found.page_size);
             let first = [log.first_not_understood.take(), found.first_not_understood];
             log.first_not_understood = first.into_iter().flatten().min_by_key(Source::line_number);
         }
@@ -397,7 +399,7 @@ impl Front {
             by_programs: self.by_programs,
             signs: self.signs,
             first_sign: self.first_sign,
-            page_size: page_size(&log),
+            page_size: page_size(&log).or(by_victim.map(Bytes::new)),
         };
         (log, text)
     }
@@ -463,6 +465,8 @@ fn is_end_of_report(text: &[u8]) -> bool {
 /// Whether a text has a word of a message about a kill, or begins a boot.
 fn is_of_interest(text: &[u8]) -> bool {
     Reports::is_of_interest(text)
+        || memmem::find(text, b"active_anon:").is_some()
+        || memmem::find(text, b"memory: usage ").is_some()
         || memmem::find(text, b"Linux version ").is_some()
         || memmem::find(text, b"Eviction manager").is_some()
         || memmem::find(text, b"OOM").is_some()

@@ -309,6 +309,30 @@ fn a_fragment_has_what_it_has() {
     }
 }
 
+/// Somebody cut the log with `tail`: what is left of the report still counts, down to the table.
+#[test]
+fn a_report_without_its_first_lines_keeps_the_others() {
+    for (form, messages) in FORMS {
+        let whole = &read(&text_of(messages, PREFIXES[1].1)).0.kills[0];
+        let table = messages.iter().position(|line| line.contains("total_vm")).unwrap();
+        for cut in 1..=table {
+            let (log, _) = read(&text_of(&messages[cut..], PREFIXES[1].1));
+            let [kill] = &log.kills[..] else { panic!("{form} {cut}: {log:?}") };
+            assert_eq!(kill.tasks, whole.tasks, "{form} {cut}");
+            assert_eq!((&kill.victim, log.not_understood), (&whole.victim, 0), "{form} {cut}");
+            let has = |words: &str| messages[cut..].iter().any(|line| line.contains(words));
+            if has("memory: usage") {
+                let limit = |kill: &OomKill| kill.group_memory.as_ref().and_then(|it| it.memory);
+                assert_eq!(limit(kill), limit(whole), "{form} {cut}");
+            }
+            if has("active_anon:") {
+                let anon = |kill: &OomKill| kill.host.as_ref().and_then(|host| host.anon);
+                assert_eq!(anon(kill), anon(whole), "{form} {cut}");
+            }
+        }
+    }
+}
+
 #[test]
 fn boots_and_machines_are_told_apart() {
     let one = text_of(GROUP_5_15, PREFIXES[1].1);

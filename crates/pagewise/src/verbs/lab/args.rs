@@ -102,6 +102,15 @@ pub(crate) enum Lab {
         #[arg(value_name = "DIR")]
         second: PathBuf,
     },
+    /// Do a kill for lack of memory again; `oom --prove` starts this in a guest
+    #[command(hide = true)]
+    Rebuild {
+        /// The sizes of the kill
+        file: PathBuf,
+    },
+    /// Take memory and keep it until standard input ends; `lab rebuild` starts this
+    #[command(hide = true)]
+    Hold(Hold),
     /// Exercise the CPU for a fixed amount of work; `lab selftest` runs this
     #[command(hide = true)]
     Exercise,
@@ -114,6 +123,23 @@ pub(crate) enum Lab {
         #[command(subcommand)]
         what: LabCache,
     },
+}
+
+/// Memory to take, in bytes.
+#[derive(Debug, Args)]
+pub(crate) struct Hold {
+    /// How much to take
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) take: u64,
+    /// How much of it to map at the start
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    pub(crate) map: u64,
+    /// Write as much to this file instead
+    #[arg(long, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// Wait after each MiB
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
+    pub(crate) pause: u64,
 }
 
 const LAB_RUN: &str = "Run an experiment, on this host or in guests with unmodified Debian kernels.\n\n\

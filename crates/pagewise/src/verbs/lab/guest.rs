@@ -362,7 +362,7 @@ fn summary(kernel: &Kernel, run: &Run) -> String {
 
 /// The outcome of a run in a guest as text; `None` if the exit status of the command already shows
 /// it.
-pub(super) fn outcome_in_words(run: &Run) -> Option<String> {
+pub(crate) fn outcome_in_words(run: &Run) -> Option<String> {
     Some(match &run.outcome {
         qemu::Outcome::Exited { .. } => return None,
         qemu::Outcome::Crashed { signal } => format!("the command was ended by signal {signal}"),

@@ -6,15 +6,19 @@ mod compare;
 mod conduct;
 pub(super) mod evidence;
 mod guest;
+mod hold;
 mod list;
 mod machines;
 mod out;
 mod picked;
+mod rebuild;
 mod replay;
 mod run;
 mod selftest;
 mod show;
 mod workload;
+
+pub(crate) use guest::outcome_in_words;
 
 use clap::Parser;
 use pagewise_guest::Error;
@@ -52,6 +56,8 @@ pub(crate) fn run<P: Parser>(
             Lab::Selftest { trials } => selftest::run(global, *trials),
             Lab::Replay { folder, html } => replay::run(global, folder, html.as_deref()),
             Lab::Compare { first, second } => compare::run(global, first, second),
+            Lab::Rebuild { file } => rebuild::run(file),
+            Lab::Hold(wanted) => hold::run(wanted),
             Lab::Exercise => selftest::exercise(),
             Lab::Workload(wanted) => workload::run::<P>(global, wanted),
         },

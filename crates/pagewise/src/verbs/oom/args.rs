@@ -26,4 +26,14 @@ pub(crate) struct Oom {
     /// the log alone
     #[arg(long)]
     pub(crate) what_if: bool,
+    /// Do the newest kill again in a guest (a virtual machine), with the same shares of memory, once as it was and
+    /// once with each of these changes; takes about a minute, and needs QEMU
+    #[arg(long)]
+    pub(crate) prove: bool,
+    /// Start the guest at once, without waiting for other guests or for free memory
+    #[arg(long, requires = "prove")]
+    pub(crate) now: bool,
+    /// Write the sizes of the newest kill to this file; `oom --prove` starts this
+    #[arg(long, hide = true, value_name = "FILE")]
+    pub(crate) rebuild_to: Option<PathBuf>,
 }

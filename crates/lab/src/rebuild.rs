@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Does a kill for lack of memory again, in a guest: once as it was, and once with each change.
+//!
+//! The shares are those of the log, the sizes are those of the guest. Three processes of this same
+//! program (`pagewise lab hold`) stand for what the machine ran: one writes shared memory, one holds
+//! what the other processes held, and the last grows until it has all that it takes, or until the
+//! kernel kills something. A run ends with the first kill.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use pagewise_model::lend::{GroupSpec, Lender, LoanId, MemoryGroup, SwapArea, SwapSpec, ZramSpec};
+use pagewise_model::{
+    Bytes, Rebuild, RebuildChange, RebuiltRun, Refusal, WhatIfEffect, WhatIfKind, scale,
+};
+use pagewise_observe::{HostGauges, HostRoot};
+
+/// The file of the shared memory.
+const SHMEM: &str = "/dev/shm/pagewise-rebuild";
+/// Less than this much capacity in the guest is too coarse for steps of 1 MiB.
+const LEAST: u64 = 16 << 20;
+/// What takes all that it gets stops at this many times the capacity, in case nothing is killed.
+const TAKES: u64 = 8;
+
+/// Does the kill again, as it was and with each change. Each run is reported when it ends.
+///
+/// # Errors
+/// If `on_run` fails.
+pub fn rebuild(
+    rebuild: &Rebuild,
+    program: &Path,
+    lender: &mut dyn Lender,
+    on_run: &mut dyn FnMut(&RebuiltRun) -> io::Result<()>,
+) -> io::Result<()> {
+    let wanted = [None].into_iter().chain((0..rebuild.changes.len()).map(Some));
+    // one capacity for all runs, so that they can be compared
+    let capacity = capacity_here(rebuild);
+    for index in wanted {
+        let change = index.and_then(|index| rebuild.changes.get(index));
+        let run = Run::new(rebuild, change, capacity);
+        let mut loans = Vec::new();
+        let done = run.conduct(program, lender, &mut loans);
+        let mut kept = None;
+        for loan in loans.into_iter().rev() {
+            kept = lender.return_loan(loan).err().or(kept);
+        }
+        let (is_killed, held) = done.as_ref().copied().unwrap_or_default();
+        let trouble = done.err().or(kept).map(|refusal| refusal.what);
+        let is_over = trouble.is_some();
+        #[expect(clippy::cast_possible_truncation, reason = "a handful of changes")]
+        let change = index.map(|index| index as u32);
+        on_run(&RebuiltRun { change, is_killed, held, capacity, trouble })?;
+        if is_over {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The capacity that the kill has in this guest.
+fn capacity_here(rebuild: &Rebuild) -> Bytes {
+    let available = available().unwrap_or_default();
+    if !rebuild.of_group {
+        return available;
+    }
+    let limits = rebuild.changes.iter().filter(|change| change.kind == WhatIfKind::Limit);
+    let largest = limits.map(|change| change.size).max().unwrap_or_default().max(rebuild.capacity);
+    // the largest limit must fit into three quarters of what is available
+    let room = Bytes::new(available.get() / 4 * 3);
+    rebuild.capacity.min(scale(rebuild.capacity, room, largest))
+}
+
+fn available() -> Option<Bytes> {
+    HostGauges(&HostRoot::live().ok()?).available()
+}
+
+/// One run, in the sizes of the guest.
+struct Run {
+    /// The limit of the cgroup, if a cgroup reached it.
+    limit: Option<Bytes>,
+    swap: Bytes,
+    shmem: Bytes,
+    others: Bytes,
+    /// What the process that grows maps at the start, and takes at most.
+    maps: Bytes,
+    takes: Bytes,
+    capacity: Bytes,
+}
+
+impl Run {
+    fn new(rebuild: &Rebuild, change: Option<&RebuildChange>, capacity: Bytes) -> Self {
+        let here = |size: Bytes| scale(size, capacity, rebuild.capacity);
+        let kind = change.map(|change| change.kind);
+        let size = change.map(|change| here(change.size)).unwrap_or_default();
+        let takes = match rebuild.mapped {
+            Some(mapped) => here(rebuild.grower.saturating_add(mapped)),
+            None => Bytes::new(capacity.get().saturating_mul(TAKES)),
+        };
+        let maps = if rebuild.mapped.is_some() { takes } else { Bytes::default() };
+        let is = |wanted| kind == Some(wanted);
+        let none = Bytes::default();
+        Self {
+            limit: rebuild.of_group.then_some(if is(WhatIfKind::Limit) { size } else { capacity }),
+            swap: match kind {
+                Some(WhatIfKind::Swap | WhatIfKind::GroupSwap) => size,
+                _ => here(rebuild.swap),
+            },
+            shmem: if is(WhatIfKind::WithoutShmem) { none } else { here(rebuild.shmem) },
+            others: here(rebuild.others),
+            maps: if is(WhatIfKind::WithoutProcess) { none } else { maps },
+            takes: if is(WhatIfKind::WithoutProcess) { none } else { takes },
+            capacity,
+        }
+    }
+
+    /// Whether something was killed, and how much the process that grows held then.
+    fn conduct(
+        &self,
+        program: &Path,
+        lender: &mut dyn Lender,
+        loans: &mut Vec<LoanId>,
+    ) -> Result<(bool, Bytes), Refusal> {
+        if self.capacity.get() < LEAST {
+            let what = format!("{} are too little to do the kill again in", self.capacity);
+            return Err(Refusal::new(what, ""));
+        }
+        if self.swap.get() > 0 {
+            let device = lender.lend_zram(&ZramSpec::new(self.swap))?;
+            loans.push(device.loan);
+            let area = SwapArea::Lent(device.device);
+            loans.push(lender.lend_swap(&SwapSpec { area, priority: None })?);
+        }
+        let group = self.limit.map(|limit| {
+            lender.lend_group(&GroupSpec {
+                max: Some(limit),
+                swap_max: Some(self.swap),
+                ..GroupSpec::default()
+            })
+        });
+        let group = group.transpose()?;
+        loans.extend(group.as_ref().map(|group| group.loan));
+        let done = self.hold(program, group.as_ref());
+        remove_shmem();
+        done.map_err(|error| Refusal::new(format!("doing the kill again: {error}"), ""))
+    }
+
+    fn hold(&self, program: &Path, group: Option<&MemoryGroup>) -> io::Result<(bool, Bytes)> {
+        let none = Bytes::default();
+        let mut running = Vec::new();
+        for (take, map, is_file) in [
+            (self.shmem, none, true),
+            (self.others, self.others, false),
+            (self.takes, self.maps, false),
+        ] {
+            let mut holder = Holder::start(program, (take, map), is_file, group)?;
+            let held = holder.wait_until_held()?;
+            let has_all = held >= take;
+            running.push(holder);
+            let is_killed = running.iter_mut().any(Holder::is_killed);
+            if is_killed || !has_all {
+                let is_grower = running.len() == 3;
+                return Ok((true, if is_grower { held } else { none }));
+            }
+        }
+        Ok((false, self.takes))
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a file of a guest, or of a test's own tmpfs")]
+fn remove_shmem() {
+    _ = std::fs::remove_file(SHMEM);
+}
+
+/// A process that holds memory. It ends when this is dropped.
+struct Holder {
+    child: Child,
+    go: Option<ChildStdin>,
+    lines: io::Lines<BufReader<ChildStdout>>,
+}
+
+impl Holder {
+    /// Starts the process, moves it into the cgroup, and lets it begin only then.
+    #[expect(clippy::disallowed_methods, reason = "it starts this same program, in a guest")]
+    fn start(
+        program: &Path,
+        (take, map): (Bytes, Bytes),
+        is_file: bool,
+        group: Option<&MemoryGroup>,
+    ) -> io::Result<Self> {
+        let mut command = Command::new(program);
+        command.args(["lab", "hold", "--take", &take.get().to_string()]);
+        command.args(["--map", &map.get().to_string()]);
+        if is_file {
+            command.args(["--file", SHMEM]);
+        }
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let (mut go, out) = (child.stdin.take(), child.stdout.take());
+        let lines = BufReader::new(out.ok_or(io::ErrorKind::BrokenPipe)?).lines();
+        if let Some(group) = group {
+            let procs: PathBuf = group.folder.join("cgroup.procs");
+            std::fs::write(procs, child.id().to_string())?;
+        }
+        if let Some(go) = &mut go {
+            go.write_all(b"go\n")?;
+        }
+        Ok(Self { child, go, lines })
+    }
+
+    /// How much it held when it had all, or when it was killed.
+    fn wait_until_held(&mut self) -> io::Result<Bytes> {
+        let mut held = Bytes::default();
+        for line in &mut self.lines {
+            match line?.strip_prefix("held ") {
+                Some(number) => held = Bytes::new(number.parse().unwrap_or_default()),
+                None => break,
+            }
+        }
+        Ok(held)
+    }
+
+    fn is_killed(&mut self) -> bool {
+        self.child.try_wait().ok().flatten().is_some()
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        self.go.take();
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+/// Whether a run bears out what was said of its change; `None` if nothing was said, or the kill as
+/// it was did not happen again.
+#[must_use]
+pub fn agrees(rebuild: &Rebuild, as_it_was: &RebuiltRun, run: &RebuiltRun) -> Option<bool> {
+    let change = rebuild.changes.get(run.change? as usize)?;
+    if !as_it_was.is_killed || as_it_was.trouble.is_some() || run.trouble.is_some() {
+        return None;
+    }
+    let more = run.held.saturating_sub(as_it_was.held);
+    // a step of each run, and what the kernel keeps in its lists of each processor
+    let is_more = more.get() > as_it_was.capacity.get() / 32;
+    match change.effect {
+        WhatIfEffect::Avoided => Some(!run.is_killed),
+        WhatIfEffect::Delayed => Some(run.is_killed && is_more),
+        WhatIfEffect::None => Some(run.is_killed && !is_more),
+        WhatIfEffect::NotKnown => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mib(mib: u64) -> Bytes {
+        Bytes::new(mib << 20)
+    }
+
+    fn rebuild_of(kind: WhatIfKind, size: Bytes, effect: WhatIfEffect) -> Rebuild {
+        Rebuild {
+            of_group: true,
+            capacity: mib(1000),
+            grower: mib(600),
+            mapped: Some(mib(300)),
+            others: mib(300),
+            shmem: mib(100),
+            swap: mib(0),
+            changes: vec![RebuildChange { change: String::new(), kind, size, effect }],
+        }
+    }
+
+    #[test]
+    fn a_run_keeps_the_shares_and_changes_one() {
+        let spec = rebuild_of(WhatIfKind::Limit, mib(1500), WhatIfEffect::Avoided);
+        let was = Run::new(&spec, None, mib(100));
+        assert_eq!((was.limit, was.others, was.shmem), (Some(mib(100)), mib(30), mib(10)));
+        assert_eq!((was.takes, was.maps, was.swap), (mib(90), mib(90), mib(0)));
+        let raised = Run::new(&spec, spec.changes.first(), mib(100));
+        assert_eq!((raised.limit, raised.takes), (Some(mib(150)), mib(90)));
+        let spec = rebuild_of(WhatIfKind::WithoutShmem, mib(100), WhatIfEffect::Delayed);
+        let without = Run::new(&spec, spec.changes.first(), mib(100));
+        assert_eq!((without.shmem, without.limit), (mib(0), Some(mib(100))));
+        let spec = rebuild_of(WhatIfKind::GroupSwap, mib(500), WhatIfEffect::Avoided);
+        assert_eq!(Run::new(&spec, spec.changes.first(), mib(100)).swap, mib(50));
+    }
+
+    #[test]
+    fn what_was_said_is_compared_with_what_happened() {
+        let run = |change, is_killed, held| RebuiltRun {
+            change,
+            is_killed,
+            held: mib(held),
+            capacity: mib(100),
+            trouble: None,
+        };
+        let was = run(None, true, 60);
+        for (effect, killed, held, expected) in [
+            (WhatIfEffect::Avoided, false, 90, Some(true)),
+            (WhatIfEffect::Avoided, true, 80, Some(false)),
+            (WhatIfEffect::Delayed, true, 80, Some(true)),
+            (WhatIfEffect::Delayed, true, 61, Some(false)),
+            (WhatIfEffect::Delayed, false, 90, Some(false)),
+            (WhatIfEffect::None, true, 60, Some(true)),
+            (WhatIfEffect::None, false, 90, Some(false)),
+            (WhatIfEffect::NotKnown, true, 60, None),
+        ] {
+            let spec = rebuild_of(WhatIfKind::Limit, mib(1500), effect);
+            assert_eq!(agrees(&spec, &was, &run(Some(0), killed, held)), expected, "{effect:?}");
+        }
+        let spec = rebuild_of(WhatIfKind::Limit, mib(1500), WhatIfEffect::Avoided);
+        let not_again = run(None, false, 90);
+        assert_eq!(agrees(&spec, &not_again, &run(Some(0), false, 90)), None);
+    }
+}

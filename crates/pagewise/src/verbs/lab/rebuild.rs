@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise lab rebuild`: does a kill again in a guest, and sends each run to the runner.
+
+use std::path::Path;
+
+use anyhow::Context;
+use pagewise_guest::init::Channel;
+use pagewise_guest::wire::Event;
+use pagewise_lab::rebuild::rebuild;
+use pagewise_model::{Rebuild, RebuiltRun};
+use pagewise_observe::UserFile;
+use pagewise_terminal::Outcome;
+use pagewise_terminal::output;
+
+use crate::host_loans::HostLoans;
+
+/// Maximum size of the file, in bytes.
+const LONGEST: u64 = 1 << 20;
+
+pub(super) fn run(file: &Path) -> anyhow::Result<Outcome> {
+    let text = UserFile::open(file, LONGEST)?.into_bytes()?;
+    let wanted: Rebuild = serde_json::from_slice(&text).context("the sizes of the kill")?;
+    let program = std::env::current_exe().context("finding this program's own file")?;
+    let mut loans = HostLoans::open(true)?;
+    let channel = Channel::open();
+    let mut on_run = |run: &RebuiltRun| {
+        let message = serde_json::to_vec(run).map_err(std::io::Error::other)?;
+        channel.send(&Event::Message(message))
+    };
+    let done = rebuild(&wanted, &program, &mut loans.session, &mut on_run);
+    loans.end().iter().for_each(output::message);
+    done.context("sending a run to the runner")?;
+    Ok(Outcome::Done)
+}
