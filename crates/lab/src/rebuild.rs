@@ -35,7 +35,7 @@ pub fn rebuild(
 ) -> io::Result<()> {
     let wanted = [None].into_iter().chain((0..rebuild.changes.len()).map(Some));
     // one capacity for all runs, so that they can be compared
-    let capacity = capacity_here(rebuild);
+    let capacity = capacity_here(rebuild, program)?;
     for index in wanted {
         let change = index.and_then(|index| rebuild.changes.get(index));
         let run = Run::new(rebuild, change, capacity);
@@ -58,17 +58,21 @@ pub fn rebuild(
     Ok(())
 }
 
-/// The capacity that the kill has in this guest.
-fn capacity_here(rebuild: &Rebuild) -> Bytes {
+/// The capacity that the kill has in this guest, beside what the processes need for themselves.
+fn capacity_here(rebuild: &Rebuild, program: &Path) -> io::Result<Bytes> {
+    let none = (Bytes::default(), Bytes::default());
+    let idle = (0..3).map(|_| Holder::start(program, none, false, None));
+    let idle: Vec<Holder> = idle.collect::<io::Result<_>>()?;
     let available = available().unwrap_or_default();
+    drop(idle);
     if !rebuild.of_group {
-        return available;
+        return Ok(available);
     }
     let limits = rebuild.changes.iter().filter(|change| change.kind == WhatIfKind::Limit);
     let largest = limits.map(|change| change.size).max().unwrap_or_default().max(rebuild.capacity);
     // the largest limit must fit into three quarters of what is available
     let room = Bytes::new(available.get() / 4 * 3);
-    rebuild.capacity.min(scale(rebuild.capacity, room, largest))
+    Ok(rebuild.capacity.min(scale(rebuild.capacity, room, largest)))
 }
 
 fn available() -> Option<Bytes> {
@@ -147,24 +151,42 @@ impl Run {
 
     fn hold(&self, program: &Path, group: Option<&MemoryGroup>) -> io::Result<(bool, Bytes)> {
         let none = Bytes::default();
-        let mut running = Vec::new();
-        for (take, map, is_file) in [
+        let wanted = [
             (self.shmem, none, true),
             (self.others, self.others, false),
             (self.takes, self.maps, false),
-        ] {
-            let mut holder = Holder::start(program, (take, map), is_file, group)?;
-            let held = holder.wait_until_held()?;
-            let has_all = held >= take;
-            running.push(holder);
-            let is_killed = running.iter_mut().any(Holder::is_killed);
-            if is_killed || !has_all {
-                let is_grower = running.len() == 3;
-                return Ok((true, if is_grower { held } else { none }));
+        ];
+        let started = wanted
+            .iter()
+            .map(|(take, map, is_file)| Holder::start(program, (*take, *map), *is_file, group));
+        let mut started: Vec<Holder> = started.collect::<io::Result<_>>()?;
+        if let Some((group, limit)) = group.zip(self.limit) {
+            add_own_use(group, limit)?;
+        }
+        for index in 0..started.len() {
+            started[index].begin()?;
+            let held = started[index].wait_until_held()?;
+            let has_all = held >= wanted[index].0;
+            if !has_all || started.iter_mut().any(Holder::is_killed) {
+                return Ok((true, if index == 2 { held } else { none }));
             }
         }
         Ok((false, self.takes))
     }
+}
+
+/// Raises the limit of the cgroup by what its processes use before they hold anything: their own
+/// program is no part of the log's sizes.
+#[expect(clippy::disallowed_methods, reason = "a cgroup of a guest, which was lent")]
+fn add_own_use(group: &MemoryGroup, limit: Bytes) -> io::Result<()> {
+    let (usage, max) = if group.unified {
+        ("memory.current", "memory.max")
+    } else {
+        ("memory.usage_in_bytes", "memory.limit_in_bytes")
+    };
+    let usage = std::fs::read_to_string(group.folder.join(usage))?;
+    let usage = Bytes::new(usage.trim().parse().map_err(io::Error::other)?);
+    std::fs::write(group.folder.join(max), limit.saturating_add(usage).get().to_string())
 }
 
 #[expect(clippy::disallowed_methods, reason = "a file of a guest, or of a test's own tmpfs")]
@@ -180,7 +202,7 @@ struct Holder {
 }
 
 impl Holder {
-    /// Starts the process, moves it into the cgroup, and lets it begin only then.
+    /// Starts the process and moves it into the cgroup. It waits there for [`Self::begin`].
     #[expect(clippy::disallowed_methods, reason = "it starts this same program, in a guest")]
     fn start(
         program: &Path,
@@ -195,16 +217,17 @@ impl Holder {
             command.args(["--file", SHMEM]);
         }
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-        let (mut go, out) = (child.stdin.take(), child.stdout.take());
+        let (go, out) = (child.stdin.take(), child.stdout.take());
         let lines = BufReader::new(out.ok_or(io::ErrorKind::BrokenPipe)?).lines();
         if let Some(group) = group {
             let procs: PathBuf = group.folder.join("cgroup.procs");
             std::fs::write(procs, child.id().to_string())?;
         }
-        if let Some(go) = &mut go {
-            go.write_all(b"go\n")?;
-        }
         Ok(Self { child, go, lines })
+    }
+
+    fn begin(&mut self) -> io::Result<()> {
+        self.go.as_mut().ok_or(io::ErrorKind::BrokenPipe)?.write_all(b"go\n")
     }
 
     /// How much it held when it had all, or when it was killed.
