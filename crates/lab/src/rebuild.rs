@@ -7,15 +7,19 @@
 //! kernel kills something. A run ends with the first kill.
 
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 
-use pagewise_model::lend::{GroupSpec, Lender, LoanId, MemoryGroup, SwapArea, SwapSpec, ZramSpec};
+use pagewise_model::lend::{
+    GroupSpec, KnobSetting, Lender, LoanId, MemoryGroup, SwapArea, SwapSpec, ZramSpec,
+};
 use pagewise_model::{
     Bytes, Rebuild, RebuildChange, RebuiltRun, Refusal, WhatIfEffect, WhatIfKind, scale,
 };
 use pagewise_observe::{HostGauges, HostRoot};
 
+const SIGKILL: i32 = 9;
 /// The file of the shared memory.
 const SHMEM: &str = "/dev/shm/pagewise-rebuild";
 /// Less than this much capacity in the guest is too coarse for steps of 1 MiB.
@@ -129,6 +133,8 @@ impl Run {
             let what = format!("{} are too little to do the kill again in", self.capacity);
             return Err(Refusal::new(what, ""));
         }
+        // whether a process may map more than there is was decided on the machine of the log
+        loans.push(lender.lend_knob(&KnobSetting::new("vm.overcommit_memory", "1"))?);
         if self.swap.get() > 0 {
             let device = lender.lend_zram(&ZramSpec::new(self.swap))?;
             loans.push(device.loan);
@@ -167,7 +173,11 @@ impl Run {
             started[index].begin()?;
             let held = started[index].wait_until_held()?;
             let has_all = held >= wanted[index].0;
-            if !has_all || started.iter_mut().any(Holder::is_killed) {
+            let ends = started.iter_mut().map(Holder::end).collect::<io::Result<Vec<_>>>()?;
+            if let Some(failed) = ends.iter().flatten().find(|end| end.signal() != Some(SIGKILL)) {
+                return Err(io::Error::other(format!("a process ended by itself: {failed}")));
+            }
+            if !has_all || ends.iter().any(Option::is_some) {
                 return Ok((true, if index == 2 { held } else { none }));
             }
         }
@@ -199,6 +209,8 @@ struct Holder {
     child: Child,
     go: Option<ChildStdin>,
     lines: io::Lines<BufReader<ChildStdout>>,
+    has_begun: bool,
+    has_all: bool,
 }
 
 impl Holder {
@@ -223,10 +235,11 @@ impl Holder {
             let procs: PathBuf = group.folder.join("cgroup.procs");
             std::fs::write(procs, child.id().to_string())?;
         }
-        Ok(Self { child, go, lines })
+        Ok(Self { child, go, lines, has_begun: false, has_all: false })
     }
 
     fn begin(&mut self) -> io::Result<()> {
+        self.has_begun = true;
         self.go.as_mut().ok_or(io::ErrorKind::BrokenPipe)?.write_all(b"go\n")
     }
 
@@ -236,14 +249,23 @@ impl Holder {
         for line in &mut self.lines {
             match line?.strip_prefix("held ") {
                 Some(number) => held = Bytes::new(number.parse().unwrap_or_default()),
-                None => break,
+                None => {
+                    self.has_all = true;
+                    break;
+                }
             }
         }
         Ok(held)
     }
 
-    fn is_killed(&mut self) -> bool {
-        self.child.try_wait().ok().flatten().is_some()
+    /// How it ended, if it did. A process that has closed its output before it held all is waited
+    /// for.
+    fn end(&mut self) -> io::Result<Option<ExitStatus>> {
+        if self.has_all {
+            return self.child.try_wait();
+        }
+        // what waits for its begin has not closed its output
+        if self.has_begun { self.child.wait().map(Some) } else { self.child.try_wait() }
     }
 }
 

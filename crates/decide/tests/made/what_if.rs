@@ -237,12 +237,12 @@ fn one_report_of_a_leak_shows_only_the_room() {
 #[test]
 fn a_machine_without_swap_is_offered_sizes_and_a_ratio() {
     let mut kill = by_host();
-    kill.tasks[0].total_vm = Some(Bytes::new(15 << 30));
+    kill.tasks[0].total_vm = Some(Bytes::new(19 << 30));
     kill.tasks[1].total_vm = Some(Bytes::new(3 << 29));
     let all = suppose(vec![kill]);
     let swap = of_kind(&all, WhatIfKind::Swap);
-    assert_eq!((swap.effect, swap.size), (WhatIfEffect::Avoided, Some(mib(3584))));
-    assert!(swap.because.contains("3.5 GiB were mapped and not used yet"), "{swap:?}");
+    assert_eq!((swap.effect, swap.size), (WhatIfEffect::Avoided, Some(mib(9216))));
+    assert!(swap.because.contains("7.5 GiB were mapped and not used yet"), "{swap:?}");
     let zram = of_kind(&all, WhatIfKind::Zram);
     assert_eq!(zram.effect, WhatIfEffect::NotKnown);
     assert!(zram.because.contains("2.0 : 1"), "{zram:?}");

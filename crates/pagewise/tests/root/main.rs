@@ -54,5 +54,6 @@ mod swap_faults;
 mod thp;
 mod trial;
 mod tune;
+mod what_if;
 mod workload;
 mod zram;
