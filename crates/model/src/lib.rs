@@ -42,11 +42,12 @@ pub use host::{
     Merging, MessageQueue, Mglru, MmStat, OomBlocks, OomConstraint, OomExplanation, OomFact,
     OomGroup, OomHost, OomInvoker, OomKill, OomProof, OomReaped, OomTask, OomUsage, OomVictim,
     OomZone, Outcome, PageWalks, PersistentSetting, Pressure, Problem, Process, ProcessChange,
-    Processes, Psi, Purpose, Reading, Rebuild, RebuildChange, RebuiltRun, RecentKills, Secondary,
-    SharedSegment, SizeBand, SizeClass, SizeClasses, SmapsOutcome, SmapsTally, Snapshot, Source,
-    Stall, SwapFolder, SwappedPages, Taken, Target, Tier, TierKind, TmpfsMount, Tuned, UserKill,
-    UserKiller, WatchCourse, WatchPhase, WatchSample, WhatIf, WhatIfEffect, WhatIfKind, ZfsCache,
-    Zone, ZonePressure, Zram, ZramUse, Zswap, boot_order, ownership, scale, unit_of, unit_path,
+    Processes, Psi, Purpose, Reading, Rebuild, RebuildChange, RebuiltRun, RecentKills, RefusedLine,
+    Secondary, SharedSegment, SizeBand, SizeClass, SizeClasses, SmapsOutcome, SmapsTally, Snapshot,
+    Source, Stall, SwapFolder, SwappedPages, Taken, Target, Tier, TierKind, TmpfsMount, Tuned,
+    UserKill, UserKiller, WatchCourse, WatchPhase, WatchSample, WhatIf, WhatIfEffect, WhatIfKind,
+    ZfsCache, Zone, ZonePressure, Zram, ZramUse, Zswap, boot_order, ownership, scale, unit_of,
+    unit_path,
 };
 pub use knob::{KnobScope, KnobValue, SettableKnob, lend, settable, undo};
 pub use thp::{

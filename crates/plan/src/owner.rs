@@ -58,6 +58,14 @@ impl Owners<'_> {
         makers.next().map(|it| (it.name, it.found.source.path().to_owned()))
     }
 
+    /// The line for which zram-generator refuses all its files, and, as the end of a sentence, the
+    /// line with which it would accept them.
+    pub(crate) fn refused(self) -> Option<(String, String)> {
+        let refused = self.configuration.refused.as_ref()?;
+        let mended = refused.mended.as_ref().map(|line| format!(" (to \"{line}\")"));
+        Some((refused.line.source.to_string(), mended.unwrap_or_default()))
+    }
+
     /// Whether zram-generator is installed and has a device configured.
     pub(crate) fn generator_is_active(self) -> bool {
         self.compressed_swap().is_some_and(|(name, _)| name == "zram-generator")

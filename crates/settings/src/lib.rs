@@ -14,6 +14,7 @@
 
 mod collector;
 pub mod conf_files;
+pub mod generator_file;
 mod knob_path;
 mod limits;
 mod managers;
@@ -46,7 +47,8 @@ pub fn read(host: &HostRoot) -> Configuration {
     settings.extend(udev::read(host));
     settings.extend(sysctl.settings);
     settings.extend(tmpfiles::read(host));
-    settings.extend(zram_managers::read_generator(host));
+    let (of_generator, refused) = zram_managers::read_generator(host);
+    settings.extend(of_generator);
     settings.extend(zram_managers::read_zram_tools(host));
     settings.extend(swap_areas::read_fstab(host));
     settings.extend(swap_areas::read_units(host));
@@ -56,6 +58,7 @@ pub fn read(host: &HostRoot) -> Configuration {
         sysctl_files: sysctl.files,
         managers: managers::read(host, &settings),
         settings,
+        refused,
         tuned,
         resume_device: host.name_at(RESUME),
     }

@@ -12,11 +12,12 @@
 
 use std::collections::BTreeMap;
 
-use pagewise_hostfs::text::Line;
+use pagewise_hostfs::text::{Line, words};
 use pagewise_hostfs::{HostRoot, ReadHost};
-use pagewise_model::{Effect, Mechanism, PersistentSetting, Target};
+use pagewise_model::knob::KNOBS;
+use pagewise_model::{Effect, Mechanism, PersistentSetting, Target, most_similar};
 
-use crate::collector::{Collector, fold_spaces};
+use crate::collector::{Collector, fold_spaces, split_assignment};
 use crate::conf_files::{ConfFile, in_order};
 use crate::knob_path;
 
@@ -82,7 +83,9 @@ const NAME: usize = 1;
 
 impl Reader {
     fn line(&mut self, all: &mut Collector<'_>, line: &Line<'_>, effect: &Effect) {
-        let Some(found) = assignment(line.bytes) else { return };
+        let Some(found) = assignment(line.bytes) else {
+            return misspelled(all, line, effect);
+        };
         let is_read = *effect == Effect::Applied;
         let Some(value) = &found.value else {
             for target in found.targets.into_iter().filter(|_| is_read) {
@@ -91,12 +94,13 @@ impl Reader {
             }
             return;
         };
+        let value = without_comment(value);
         for target in found.targets {
             if is_read && !found.is_pattern {
                 *self.named.entry(target.clone()).or_default() += 1;
             }
             let place = if found.is_pattern { PATTERN } else { NAME };
-            all.add_at(place, target, value, line, effect);
+            all.add_at(place, target, &value, line, effect);
         }
     }
 
@@ -127,6 +131,72 @@ fn ignore(setting: &mut PersistentSetting) {
     let why = "a line with a leading - and no value excludes this setting";
     setting.effect = Effect::Ignored(why.into());
 }
+
+/// The numbers at the beginning of a value, if a comment follows them. sysctl knows no comments
+/// behind a value and writes all of it; the kernel then takes the numbers and drops the rest.
+fn without_comment(value: &[u8]) -> Vec<u8> {
+    let is_number = |word: &&[u8]| word.iter().all(u8::is_ascii_digit);
+    let numbers: Vec<&[u8]> = words(value).take_while(is_number).collect();
+    let next = words(value).nth(numbers.len());
+    let has_comment = next.is_some_and(|word| word.starts_with(b"#") || word.starts_with(b";"));
+    if numbers.is_empty() || !has_comment { value.to_vec() } else { numbers.join(&b' ') }
+}
+
+/// Names below `vm` that kernels have or had and the knob table has not.
+const OTHER_NAMES: &[&str] = &[
+    "block_dump",
+    "dirtytime_expire_seconds",
+    "hugepages_treat_as_movable",
+    "laptop_mode",
+    "legacy_va_layout",
+    "memfd_noexec",
+    "memory_failure_early_kill",
+    "memory_failure_recovery",
+    "enable_soft_offline",
+    "mmap_min_addr",
+    "mmap_rnd_bits",
+    "mmap_rnd_compat_bits",
+    "numa_zonelist_order",
+    "nr_pdflush_threads",
+    "nr_trim_pages",
+    "page_lock_unfairness",
+    "percpu_pagelist_fraction",
+    "scan_unevictable_pages",
+    "shrink_inodes_with_pagecache",
+    "vdso_enabled",
+];
+
+/// Adds a line that assigns a name below `vm` that does not exist, or a name without `vm`, to the
+/// setting that it was probably meant for, as not applied.
+fn misspelled(all: &mut Collector<'_>, line: &Line<'_>, effect: &Effect) {
+    let Some((key, value)) = split_assignment(line.bytes) else { return };
+    let Ok(key) = std::str::from_utf8(key.strip_prefix(b"-").unwrap_or(key)) else { return };
+    if *effect != Effect::Applied || value.is_empty() || knob_path::has_pattern(key) {
+        return;
+    }
+    let name = key.strip_prefix("vm.").or_else(|| key.strip_prefix("vm/")).unwrap_or(key);
+    let is_other = name.contains(['.', '/']) || name.len() < SHORTEST;
+    let path = if name == key { format!("proc/sys/{name}") } else { format!("{VM}{name}") };
+    if is_other || all.host.exists(&path) {
+        return;
+    }
+    let of_knobs = KNOBS.iter().filter_map(|knob| knob.path.strip_prefix(VM));
+    let known = of_knobs.chain(OTHER_NAMES.iter().copied());
+    let Some(meant) = most_similar(name, known) else { return };
+    if meant == name && name.len() != key.len() {
+        return;
+    }
+    let why = format!("its name is {key}, and there is no such sysctl (vm.{meant} meant?)");
+    for target in knob_path::targets(&format!("{VM}{meant}")) {
+        let value = without_comment(&fold_spaces(value));
+        all.add_at(NAME, target, &value, line, &Effect::Ignored(why.clone().into()));
+    }
+}
+
+/// The folder of the settings of memory.
+const VM: &str = "proc/sys/vm/";
+/// Shorter names are too similar to too many others.
+const SHORTEST: usize = 5;
 
 /// One line that assigns or excludes a setting of the knob table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -256,6 +326,33 @@ mod tests {
         assert_eq!(assignment(b"vm.swappiness"), None);
         assert_eq!(assignment(b"vm.swappiness ="), None);
         assert_eq!(assignment(b"#vm.swappiness = 1"), None);
+    }
+
+    #[test]
+    fn a_name_that_does_not_exist_is_shown_with_the_one_that_was_meant() {
+        let text = "vm.swapiness=10\nswappiness=50\nvm/page_cluster=0\nvm.laptop_mode=5\n\
+                    kernel.swapiness=1\nvm.newer_name_of_a_kernel=1\nvm.swap*nes=1\n";
+        let host = host([("etc/sysctl.d/1.conf", text), ("proc/sys/vm/swappiness", "60\n")]);
+        assert_eq!(
+            show_all(&read(&host).settings),
+            [
+                "vm.swappiness 10 /etc/sysctl.d/1.conf:1 ignored: its name is vm.swapiness, and there is no \
+                 such sysctl (vm.swappiness meant?)",
+                "vm.swappiness 50 /etc/sysctl.d/1.conf:2 ignored: its name is swappiness, and there is no \
+                 such sysctl (vm.swappiness meant?)",
+                "vm.page-cluster 0 /etc/sysctl.d/1.conf:3 ignored: its name is vm/page_cluster, and there is \
+                 no such sysctl (vm.page-cluster meant?)",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_kernel_takes_the_numbers_in_front_of_a_comment() {
+        let text = "vm.swappiness = 10 # less\nvm.lowmem_reserve_ratio = 256 32 ; x\n\
+                    vm.dirty_ratio = 5 percent\n";
+        let values = read(&host([("etc/sysctl.d/1.conf", text)])).settings;
+        let values: Vec<&str> = values.iter().map(PersistentSetting::wanted).collect();
+        assert_eq!(values, ["10", "256 32", "5 percent"]);
     }
 
     #[test]

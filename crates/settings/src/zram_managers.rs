@@ -9,12 +9,15 @@
 //!
 //! zram-tools uses one device, `zram0`. `PERCENT` overrides `SIZE`, which is in MiB.
 
-use pagewise_hostfs::text::{Line, Text};
-use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
-use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Target};
+use pagewise_hostfs::text::{Line, Text, words};
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
+use pagewise_model::{
+    Effect, Mechanism, Name, PersistentSetting, Reading, RefusedLine, Source, Target,
+};
 
 use crate::collector::{Collector, section, split_assignment};
 use crate::conf_files::in_order;
+use crate::generator_file::{self, SyntaxError};
 
 /// Folders with zram-generator's files; of files with the same name, the one in the earlier folder
 /// is read.
@@ -46,24 +49,111 @@ pub fn is_generator_file(path: &str) -> bool {
     generator_files().iter().any(|file| path == file || is_drop_in(file))
 }
 
-pub(crate) fn read_generator(host: &HostRoot) -> Vec<PersistentSetting> {
+/// The settings in zram-generator's files, and the line for which it refuses them all.
+pub(crate) fn read_generator(host: &HostRoot) -> (Vec<PersistentSetting>, Option<RefusedLine>) {
     let mut all = Collector::new(host, Mechanism::ZramGenerator);
     let mains = generator_files();
     let mut found = mains.iter().filter(|path| host.exists(path));
     let main = found.next();
-    let general = generator_effect(host);
+    let drop_ins = FOLDERS.map(|folder| format!("{folder}/{GENERATOR_FILE}.d"));
+    let drop_ins = in_order(host, &drop_ins, ".conf");
+    let mut general = generator_effect(host);
+    let mut refused = None;
+    if general == Effect::Applied {
+        let read = drop_ins.iter().filter(|file| file.effect() == Effect::Applied);
+        let read = main.map(String::as_str).into_iter().chain(read.map(|file| file.path.as_str()));
+        refused = find_refused(host, read);
+        if let Some(refused) = &refused {
+            let place = &refused.line.source;
+            let why = format!("zram-generator refuses all its files: {place}: {}", refused.why);
+            general = Effect::Ignored(why.into());
+        }
+    }
     if let Some(main) = main {
         read_generator_file(&mut all, main, &general);
     }
-    let drop_ins = FOLDERS.map(|folder| format!("{folder}/{GENERATOR_FILE}.d"));
-    for file in in_order(host, &drop_ins, ".conf") {
+    for file in drop_ins {
         read_generator_file(&mut all, &file.path, &worse(&general, file.effect()));
     }
     for hidden in found {
         let why = format!("/{} is read instead", main.map_or("", String::as_str));
         read_generator_file(&mut all, hidden, &worse(&general, Effect::Ignored(why.into())));
     }
-    all.finish()
+    (all.finish(), refused)
+}
+
+/// The first line of these files for which zram-generator gives up.
+fn find_refused<'p>(host: &HostRoot, files: impl Iterator<Item = &'p str>) -> Option<RefusedLine> {
+    let ram = ram_in_mebibytes(host);
+    // names that an earlier file defines by `set!` can be used in a later one
+    let mut variables = false;
+    for path in files {
+        let Ok(bytes) = host.bytes(path) else { continue };
+        let check = |bytes: &[u8], variables: &mut bool| first_error(bytes, ram, variables);
+        let Some(error) = check(&bytes, &mut variables) else { continue };
+        let lines: Vec<&[u8]> = bytes.split(|&byte| byte == b'\n').collect();
+        let line = *lines.get(error.line.checked_sub(1)?)?;
+        let text = String::from_utf8_lossy(line).trim_end().to_owned();
+        let candidates =
+            [Some(text.trim_start()), generator_file::without_comment(&text)].into_iter().flatten();
+        let candidates = candidates.map(str::to_owned).chain([format!("# {}", text.trim_start())]);
+        let is_mended = |candidate: &String| {
+            let mut changed = lines.clone();
+            if let Some(place) = changed.get_mut(error.line - 1) {
+                *place = candidate.as_bytes();
+            }
+            check(&changed.join(&b'\n'), &mut variables.clone()).is_none()
+        };
+        let mended = candidates.into_iter().find(is_mended);
+        let number = u32::try_from(error.line).unwrap_or(u32::MAX);
+        let source = Source::line(absolute(path), number);
+        return Some(RefusedLine {
+            line: Reading::found(Name::from(text.as_str()), source),
+            why: error.what,
+            mended: mended.map(|line| Name::from(line.as_str())),
+        });
+    }
+    None
+}
+
+/// The first line of a file that zram-generator refuses, values included.
+pub(crate) fn first_error(
+    bytes: &[u8],
+    ram: Option<f64>,
+    variables: &mut bool,
+) -> Option<SyntaxError> {
+    let assignments = match generator_file::parse(bytes) {
+        Ok(assignments) => assignments,
+        Err(error) => return Some(error),
+    };
+    *variables |= assignments.iter().any(|it| it.section.is_none() && it.key.starts_with("set!"));
+    // of equal names, zram-generator 1.1 reads only the last one; 1.2 reads all
+    let is_last = |at: usize, it: &generator_file::Assignment| {
+        let mut later = assignments.iter().skip(at + 1);
+        !later.any(|later| later.section == it.section && later.key == it.key)
+    };
+    let of_devices = assignments.iter().enumerate().filter(|(at, it)| {
+        let is_device =
+            it.section.as_ref().is_some_and(|name| zram_section(name.as_bytes()).is_some());
+        is_device && is_last(*at, it)
+    });
+    let of_devices = of_devices.map(|(_, it)| it);
+    let error = |it: &generator_file::Assignment| {
+        let what = generator_file::refusal_of_value(&it.key, &it.value, ram, *variables)?;
+        Some(SyntaxError { line: it.line, what })
+    };
+    of_devices.into_iter().find_map(error)
+}
+
+/// The size of RAM as zram-generator computes it.
+fn ram_in_mebibytes(host: &HostRoot) -> Option<f64> {
+    let text = host.text("proc/meminfo").ok()?;
+    let of_line = |line: Line<'_>| {
+        let mut words = line.words();
+        (words.next()? == b"MemTotal:").then_some(())?;
+        std::str::from_utf8(words.next()?).ok()?.parse::<u32>().ok()
+    };
+    text.lines().find_map(of_line).map(|kib| (f64::from(kib) / 1024.0).trunc())
 }
 
 /// Whether the settings of a file are applied: a reason against it that concerns all files takes
@@ -91,6 +181,8 @@ fn generator_effect(host: &HostRoot) -> Effect {
 }
 
 fn read_generator_file(all: &mut Collector<'_>, path: &str, effect: &Effect) {
+    let assignments = all.host.bytes(path).ok().and_then(|it| generator_file::parse(&it).ok());
+    let assignments = assignments.unwrap_or_default();
     let mut device: Option<String> = None;
     all.lines(path, |all, line| {
         if let Some(name) = section(line.bytes) {
@@ -99,9 +191,27 @@ fn read_generator_file(all: &mut Collector<'_>, path: &str, effect: &Effect) {
                 all.add(Target::ZramDevice(Name::from(device.as_str())), b"set up", line, effect);
             }
         } else if let (Some(device), Some((key, value))) = (&device, generator_key(line.bytes)) {
-            add_generator_key(all, device, key, value, line, effect);
+            let number = line.source().line_number().and_then(|it| usize::try_from(it).ok());
+            let as_read = assignments.iter().find(|it| Some(it.line) == number);
+            let effect = worse(effect, effect_of_line(key, value, as_read));
+            let value = as_read.filter(|it| it.key == key).map_or(value, |it| it.value.as_bytes());
+            add_generator_key(all, device, key, value, line, &effect);
         }
     });
+}
+
+/// Whether an accepted line sets what it seems to set.
+fn effect_of_line(key: &str, value: &[u8], as_read: Option<&generator_file::Assignment>) -> Effect {
+    if as_read.is_some_and(|it| it.key != key) {
+        let why = "a line before it has no =, so zram-generator takes both lines for one name that it ignores";
+        return Effect::Ignored(why.into());
+    }
+    let is_comment = |word: &[u8]| word.starts_with(b"#") || word.starts_with(b";");
+    if key == "compression-algorithm" && words(value).any(is_comment) {
+        let why = "zram-generator takes the comment for a part of the value, which then names no algorithm";
+        return Effect::Ignored(why.into());
+    }
+    Effect::Applied
 }
 
 /// Parses the name of a section of zram-generator's files, such as `zram0`.
@@ -228,7 +338,7 @@ mod tests {
         let hidden = "/etc/systemd/zram-generator.conf";
         let ignored = format!("ignored: {main} is read instead");
         assert_eq!(
-            show_all(&read_generator(&host)),
+            show_all(&read_generator(&host).0),
             [
                 format!("zram0 set up {main}:1"),
                 format!("zram.disksize[0] ram / 2 {main}:2"),
@@ -252,6 +362,7 @@ mod tests {
         let host = host(files);
         assert!(
             read_generator(&host)
+                .0
                 .iter()
                 .all(|it| it.effect == Effect::Ignored("zram-generator is not installed".into()))
         );
@@ -273,12 +384,42 @@ mod tests {
     }
 
     #[test]
+    fn a_line_that_the_generator_refuses_takes_all_its_files_with_it() {
+        let main = "[zram0]\nzram-size = ram / 2 # half\ncompression-algorithm = zstd\n";
+        let drop_in = "etc/systemd/zram-generator.conf.d/1.conf";
+        let host = host([
+            (GENERATOR, ""),
+            ("proc/meminfo", "MemTotal: 1000000 kB\n"),
+            ("etc/systemd/zram-generator.conf", main),
+            (drop_in, "[zram1]\n"),
+        ]);
+        let (settings, refused) = read_generator(&host);
+        let refused = refused.expect("the comment is part of the size");
+        assert_eq!(refused.line.source.to_string(), "/etc/systemd/zram-generator.conf:2");
+        assert_eq!(refused.mended.unwrap().as_str(), "zram-size = ram / 2");
+        assert_eq!(settings.len(), 4);
+        assert!(settings.iter().all(|it| !it.is_applied()), "{settings:?}");
+    }
+
+    #[test]
+    fn a_stray_line_is_mended_as_a_comment_or_hides_the_next_line() {
+        let file = "etc/systemd/zram-generator.conf";
+        let refused = read_generator(&host([(GENERATOR, ""), (file, "[zram0]\n`\n")])).1.unwrap();
+        assert_eq!(refused.mended.unwrap().as_str(), "# `");
+        let hidden = host([(GENERATOR, ""), (file, "[zram0]\nstray\nzram-size = 5\n")]);
+        let (settings, refused) = read_generator(&hidden);
+        assert!(refused.is_none());
+        let size = settings.iter().find(|it| it.target.knob() == Some("zram.disksize")).unwrap();
+        assert!(!size.is_applied());
+    }
+
+    #[test]
     fn the_command_line_switches_the_generator_off() {
         let host = host([
             (GENERATOR, ""),
             ("proc/cmdline", "quiet systemd.zram=0\n"),
             ("etc/systemd/zram-generator.conf", "[zram0]\n"),
         ]);
-        assert!(matches!(read_generator(&host)[0].effect, Effect::Ignored(_)));
+        assert!(matches!(read_generator(&host).0[0].effect, Effect::Ignored(_)));
     }
 }

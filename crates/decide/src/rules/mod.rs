@@ -129,6 +129,7 @@ pub(crate) static FIRING: &[Firing] = &[
     ("zram-unused", zram_unused::tests::interval_with_unsigned_device),
     ("zram-unused", zram_unused::tests::firing_not_on),
     ("zram-unused", zram_unused::tests::priority),
+    ("zram-unused", zram_unused::tests::refused),
     ("zram-unused", zram_unused::tests::swappiness),
     ("zram-unused", zram_unused::tests::cgroups),
     ("zram-unused", zram_unused::tests::never_short),

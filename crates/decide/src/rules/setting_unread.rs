@@ -10,6 +10,7 @@ use pagewise_model::{
     Effect, Finding, Interval, KnobOwnership, Mechanism, PersistentSetting, Severity, ownership,
 };
 
+use super::zram_unused;
 use crate::Rule;
 use crate::proof::EvidenceList;
 use crate::text::{quoted, setting, shorten_title, writes_and};
@@ -25,11 +26,16 @@ pub(super) const RULE: Rule = Rule {
 struct Unread {
     line: PersistentSetting,
     why: String,
+    /// The value that the kernel has now, if it was read.
+    running: Option<String>,
 }
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
     let owned = ownership(&interval.end);
-    let unread: Vec<Unread> = owned.iter().flat_map(unread).collect();
+    // `zram-unused` names the one line for which zram-generator reads none
+    let is_refused = zram_unused::is_refused(interval);
+    let is_told = |it: &Unread| is_refused && it.line.mechanism == Mechanism::ZramGenerator;
+    let unread: Vec<Unread> = owned.iter().flat_map(unread).filter(|it| !is_told(it)).collect();
     finding(&unread).into_iter().collect()
 }
 
@@ -43,7 +49,8 @@ fn unread(owned: &KnobOwnership) -> impl Iterator<Item = Unread> + use<'_> {
     owned.owners.iter().filter(move |line| line.is_local() && !is_moot(line)).filter_map(|line| {
         let Effect::Ignored(why) = &line.effect else { return None };
         line.value.value()?;
-        Some(Unread { line: line.clone(), why: why.to_string() })
+        let running = owned.running.value().map(ToString::to_string);
+        Some(Unread { line: line.clone(), why: why.to_string(), running })
     })
 }
 
@@ -60,13 +67,14 @@ fn finding(unread: &[Unread]) -> Option<Finding> {
         severity: Severity::Info,
         title: shorten_title(format!("nothing reads {} in {}", setting(&line.target), place.path())),
         what: format!(
-            "{place} sets {} to {}, but {}{others}.",
+            "{place} sets {} to {}, but {}{}{others}.",
             setting(&line.target),
             line.wanted(),
-            first.why
+            first.why,
+            first.running.iter().map(|value| format!("; it is {value} now")).collect::<String>()
         ),
-        why: "The line has no effect: at the next boot, the setting does not get this value. No program \
-              reports an error about it."
+        why: "The line has no effect: at the next boot, the setting does not get this value. At most the journal \
+              of the boot has a message about it."
             .to_owned(),
         evidence: unread
             .iter()

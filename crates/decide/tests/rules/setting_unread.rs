@@ -39,7 +39,8 @@ fn a_line_that_nothing_reads_is_named_with_the_reason() {
     assert_eq!(finding.title, "nothing reads vm.swappiness in /etc/sysctl.d/99-swap");
     assert_eq!(
         finding.what,
-        "/etc/sysctl.d/99-swap:3 sets vm.swappiness to 180, but its name does not end in .conf."
+        "/etc/sysctl.d/99-swap:3 sets vm.swappiness to 180, but its name does not end in .conf; it is 60 \
+         now."
     );
     assert!(
         finding.next[0]

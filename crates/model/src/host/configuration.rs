@@ -16,6 +16,9 @@ pub struct Configuration {
     /// Programs and units that set up compressed swap or kill processes for lack of memory, known
     /// by their files.
     pub managers: Vec<Manager>,
+    /// The line for which zram-generator refuses all its files, so that it sets up no device;
+    /// `None` also if zram-generator is not installed.
+    pub refused: Option<RefusedLine>,
     /// Number of sysctl files on the host; 0 also if they could not be listed.
     pub sysctl_files: usize,
     /// The disk that the kernel resumes from after hibernation, as in `/sys/power/resume`; `0:0`
@@ -31,6 +34,18 @@ pub struct Tuned {
     /// Whether TuneD applies `/etc/sysctl.conf` and the files in `/etc/sysctl.d` and
     /// `/run/sysctl.d` again after its profile, so that those win (`reapply_sysctl`).
     pub reapplies_sysctl: bool,
+}
+
+/// A line of a configuration file that makes its program refuse the whole configuration.
+#[derive(Debug, Clone)]
+pub struct RefusedLine {
+    /// The line as it stands in the file, and its place.
+    pub line: Reading<Name>,
+    /// What the program does not accept.
+    pub why: &'static str,
+    /// A line to put in its place, with which the program accepts the file; `None` if none was
+    /// found.
+    pub mended: Option<Name>,
 }
 
 /// What a manager is for. Two managers with the same purpose interfere with each other.

@@ -42,7 +42,7 @@ mod zswap;
 pub use capability::{Capability, FeatureState};
 pub use cgroup::{Cgroup, CgroupEvents, Cgroups, Hierarchy};
 pub use choice::{Algorithms, Choice};
-pub use configuration::{Configuration, Manager, Purpose, Tuned};
+pub use configuration::{Configuration, Manager, Purpose, RefusedLine, Tuned};
 pub use damon::{Damon, DamonModule};
 pub use document::{Cost, HostSummary};
 pub use effective_memory::EffectiveMemory;

@@ -191,6 +191,12 @@ fn reason_not_possible(context: &Context<'_>) -> Option<String> {
 }
 
 fn reason_of_owner(context: &Context<'_>) -> Option<String> {
+    if let Some((place, mended)) = context.owners().refused() {
+        return Some(format!(
+            "zram-generator is configured on this host, but refuses {place} and therefore sets up nothing. \
+             Mend that line first{mended}; a second file would be refused with it"
+        ));
+    }
     let (name, path) = context.owners().compressed_swap()?;
     Some(format!(
         "{name} is configured to set up compressed swap on this host ({path}), but none is in use. Find out \

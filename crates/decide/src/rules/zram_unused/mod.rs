@@ -11,6 +11,7 @@ mod missing;
 mod never_short;
 mod not_swap;
 mod priority;
+mod refused;
 mod swappiness;
 mod zones;
 
@@ -48,12 +49,21 @@ struct Case<'a> {
 const REASONS: [fn(Case<'_>) -> Option<Finding>; 5] =
     [not_swap::reason, priority::reason, swappiness::reason, cgroups::reason, never_short::reason];
 
+/// Whether the reason is that zram-generator refuses its configuration.
+pub(super) fn is_refused(interval: &Interval) -> bool {
+    refused::reason(interval).is_some()
+}
+
 fn diagnose(interval: &Interval) -> Vec<Finding> {
     let host = &interval.end;
-    if decide_swap(interval, &SwapEvidence::default()).choice == Some(Compression::Zswap) {
+    if !is_refused(interval)
+        && decide_swap(interval, &SwapEvidence::default()).choice == Some(Compression::Zswap)
+    {
         return Vec::new();
     }
-    let finding = if host.compressed().next().is_none() {
+    let finding = if let Some(finding) = refused::reason(interval) {
+        Some(finding)
+    } else if host.compressed().next().is_none() {
         missing::reason(interval)
     } else {
         unused_device(host).and_then(|device| {
@@ -162,6 +172,7 @@ pub(super) mod tests {
         firing_not_on, firing_raw, interval_with_unsigned_device,
     };
     pub(crate) use super::priority::tests::firing as priority;
+    pub(crate) use super::refused::tests::firing as refused;
     pub(crate) use super::swappiness::tests::firing as swappiness;
 
     /// A machine with one device in this state, and no other swap.
