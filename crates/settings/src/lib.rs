@@ -22,6 +22,7 @@ pub mod modules;
 pub mod parsers;
 pub mod plain;
 pub mod swap_areas;
+mod swap_managers;
 pub mod sysctl;
 #[cfg(test)]
 mod testing;
@@ -50,6 +51,7 @@ pub fn read(host: &HostRoot) -> Configuration {
     let (of_generator, refused) = zram_managers::read_generator(host);
     settings.extend(of_generator);
     settings.extend(zram_managers::read_zram_tools(host));
+    settings.extend(swap_managers::read(host));
     settings.extend(swap_areas::read_fstab(host));
     settings.extend(swap_areas::read_units(host));
     settings.extend(units::read(host));

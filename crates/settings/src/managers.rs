@@ -5,7 +5,7 @@ use pagewise_hostfs::{HostRoot, ReadHost, absolute};
 use pagewise_model::{Manager, Name, PersistentSetting, Purpose, Reading, Source};
 use pagewise_model::{Mechanism, Target};
 
-use crate::{tuned, zram_managers};
+use crate::{swap_managers, tuned, zram_managers};
 
 /// Path of the link that `systemctl enable` creates for a service.
 macro_rules! wanted {
@@ -20,7 +20,6 @@ const MANAGERS: &[(&str, Purpose, &str)] = &[
     ("zram-generator", Purpose::CompressedSwap, zram_managers::GENERATOR),
     ("zram-tools", Purpose::CompressedSwap, zram_managers::ZRAMSWAP),
     ("zram-config", Purpose::CompressedSwap, wanted!("zram-config")),
-    ("systemd-swap", Purpose::CompressedSwap, wanted!("systemd-swap")),
     ("systemd-oomd", Purpose::OomKiller, wanted!("systemd-oomd")),
     ("earlyoom", Purpose::OomKiller, wanted!("earlyoom")),
     ("nohang", Purpose::OomKiller, wanted!("nohang")),
@@ -40,11 +39,19 @@ pub(crate) fn read(host: &HostRoot, settings: &[PersistentSetting]) -> Vec<Manag
         "zram-generator" => {
             has(Mechanism::ZramGenerator, |target| matches!(target, Target::ZramDevice(_)))
         }
+        // another program with this unit
+        "zram-config" => !host.exists(swap_managers::ZTAB),
         "tuned" => has(Mechanism::Tuned, |_| true),
         _ => true,
     };
     let managers = MANAGERS.iter().filter(|(name, ..)| has_work(name));
-    managers.filter_map(|row| manager(host, row)).collect()
+    let mut all: Vec<Manager> = managers.filter_map(|row| manager(host, row)).collect();
+    all.extend(swap_managers::managers(host));
+    // rpi-swap has zram-generator set up its device
+    if all.iter().any(|it| it.name == swap_managers::RPI_SWAP) {
+        all.retain(|it| it.name != "zram-generator");
+    }
+    all
 }
 
 fn manager(

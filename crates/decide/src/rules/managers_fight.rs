@@ -24,7 +24,8 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
-    let purposes = [Purpose::CompressedSwap, Purpose::OomKiller, Purpose::Settings];
+    let purposes =
+        [Purpose::CompressedSwap, Purpose::SwapFile, Purpose::OomKiller, Purpose::Settings];
     let host = &interval.end;
     let found = |purpose| match purpose {
         Purpose::CompressedSwap => one_device(host).or_else(|| finding(host, purpose)),
@@ -69,7 +70,11 @@ fn one_device(host: &Snapshot) -> Option<Finding> {
 
 fn finding(host: &Snapshot, purpose: Purpose) -> Option<Finding> {
     let all = host.configuration.managers.iter();
-    let all = all.filter(|it| it.purpose == purpose && it.found.value().is_some());
+    // rpi-swap sets up a file, too
+    let is_asked = |it: &&Manager| {
+        it.purpose == purpose || purpose == Purpose::SwapFile && it.name == "rpi-swap"
+    };
+    let all = all.filter(|it| is_asked(it) && it.found.value().is_some());
     let all: Vec<&Manager> = all.collect();
     let [first, second, ..] = all.as_slice() else { return None };
     let (what, why, severity) = match purpose {
@@ -79,6 +84,12 @@ fn finding(host: &Snapshot, purpose: Purpose) -> Option<Finding> {
              more RAM than intended. If one of them fails instead, its configuration has no effect, and which \
              one fails can differ between boots.",
             Severity::Warning,
+        ),
+        Purpose::SwapFile => (
+            "set up swap",
+            "Each of the two services sizes its swap as if there were no other, so the host has more swap on \
+             its card or disk than either file says. Raspberry Pi OS 13 replaced dphys-swapfile by rpi-swap.",
+            Severity::Info,
         ),
         Purpose::OomKiller => (
             "kill processes when memory is short",

@@ -98,3 +98,15 @@ fn two_that_set_up_one_device_are_named_with_their_lines() {
     apart.end.configuration.settings[0].target = Target::ZramDevice(Name::from("zram1"));
     assert_silent(&RULE, &apart);
 }
+
+#[test]
+fn the_old_and_the_new_program_of_raspberry_pi_os_are_two() {
+    let new = manager("rpi-swap", Purpose::CompressedSwap, "/usr/lib/rpi-swap-generator");
+    let path = format!("{WANTS}/dphys-swapfile.service");
+    let old = manager("dphys-swapfile", Purpose::SwapFile, &path);
+    let finding = only(&RULE, &managed(vec![new.clone(), old.clone()]));
+    assert_eq!(finding.title, "rpi-swap and dphys-swapfile both set up swap");
+    assert!(finding.next[0].starts_with("sudo systemctl disable dphys-swapfile.service"));
+    assert_silent(&RULE, &managed(vec![new]));
+    assert_silent(&RULE, &managed(vec![old]));
+}

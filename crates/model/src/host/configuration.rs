@@ -53,6 +53,8 @@ pub struct RefusedLine {
 pub enum Purpose {
     /// The manager sets up swap in compressed RAM.
     CompressedSwap,
+    /// The manager sets up swap in a file.
+    SwapFile,
     /// The manager kills processes before the kernel does.
     OomKiller,
     /// The manager sets `vm` settings when it starts.

@@ -31,6 +31,8 @@ pub enum Mechanism {
     ZramGenerator,
     /// zramswap.service of zram-tools, which reads `/etc/default/zramswap`.
     ZramTools,
+    /// Another program that sets up swap, which reads a file of its own, such as rpi-swap.
+    SwapManager,
     /// A line of `/etc/fstab`.
     Fstab,
     /// systemd, which reads a swap unit that enables a swap area.
@@ -54,6 +56,7 @@ impl Mechanism {
             Self::Tmpfiles => "tmpfiles.d",
             Self::ZramGenerator => "zram-generator",
             Self::ZramTools => "zram-tools",
+            Self::SwapManager => "swap manager",
             Self::Fstab => "fstab",
             Self::SwapUnit => "swap unit",
             Self::UnitProperty => "systemd unit",
