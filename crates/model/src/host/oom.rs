@@ -64,6 +64,10 @@ pub enum UserKiller {
     Lmkd,
     /// Kubernetes' node agent, which evicts pods
     Kubelet,
+    /// nohang
+    Nohang,
+    /// Docker, which reports that the kernel killed in a container
+    Docker,
 }
 
 /// A kill by a program.

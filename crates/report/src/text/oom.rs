@@ -169,6 +169,15 @@ fn describe_killer(kill: &UserKill) -> (&'static str, &'static str) {
             "earlyoom",
             "options -m and -s: available memory and free swap were both below these shares",
         ),
+        UserKiller::Nohang => (
+            "nohang",
+            "soft_threshold_… (SIGTERM) and hard_threshold_… (SIGKILL) in nohang.conf: available memory, free swap, zram \
+             or pressure",
+        ),
+        UserKiller::Docker => (
+            "the kernel, as Docker reports",
+            "the memory limit of the container or of a group above it; the kernel's report names the process",
+        ),
         UserKiller::Lmkd => ("lmkd", "ro.lmk properties: pressure, free swap and thrashing"),
         UserKiller::Kubelet => (
             "kubelet (evicted)",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Recognises messages of programs that kill for lack of memory before the kernel does:
-//! systemd-oomd, earlyoom, Android's lmkd, and kubelet's evictions.
+//! systemd-oomd, earlyoom, nohang, Android's lmkd, and kubelet's evictions; and Docker's events of
+//! kills by the kernel.
 //!
 //! The messages are those of `src/oom/oomd-manager.c` of systemd 248 to 257, `main.c` and `kill.c`
 //! of earlyoom 1.3 to 1.8, and `lmkd.cpp` of Android 12 to 15. A message that only announces a kill
@@ -18,6 +19,40 @@ pub(super) fn parse(text: &[u8]) -> Option<UserKill> {
         .or_else(|| earlyoom(text))
         .or_else(|| lmkd(text))
         .or_else(|| kubelet(text))
+        .or_else(|| nohang(text))
+        .or_else(|| docker(text))
+}
+
+/// The victim that nohang names some lines before it sends a signal: `PID: 77, name: indexer,
+/// state: S, EUID: 1000, …`.
+pub(super) fn nohang_victim(text: &[u8]) -> Option<(u32, Name)> {
+    let rest = text.trim_ascii().strip_prefix(b"PID:")?;
+    let (pid, rest) = split(rest, ", name: ")?;
+    let (name, _) = split(rest, ", state: ")?;
+    Some((number(pid.trim_ascii())?, Name::from_bytes(name)))
+}
+
+/// `Sending SIGTERM to the victim`, a line of its own. The victim is in another line.
+fn nohang(text: &[u8]) -> Option<UserKill> {
+    let rest = text.trim_ascii().strip_prefix(b"Sending SIG")?;
+    let signal = rest.strip_suffix(b" to the victim")?;
+    let reason = [b"SIG", signal].concat();
+    Some(kill(UserKiller::Nohang, b"a process that nohang does not name here", &reason))
+}
+
+/// `container oom 4c01db0b339c… (image=redis, name=cache)` of `docker events`. An exit code of 137
+/// is not counted: any SIGKILL gives it.
+fn docker(text: &[u8]) -> Option<UserKill> {
+    let (before, rest) = split(text, "container oom ")?;
+    let is_start =
+        before.is_empty() || before.ends_with(b" ") && !before.trim_ascii().contains(&b' ');
+    let (id, attributes) = split(rest, " (").filter(|_| is_start)?;
+    let is_id = !id.is_empty() && id.iter().all(u8::is_ascii_hexdigit);
+    let attributes = attributes.strip_suffix(b")").filter(|_| is_id)?;
+    let name = attributes
+        .split(|&byte| byte == b',')
+        .find_map(|attribute| attribute.trim_ascii().strip_prefix(b"name="));
+    Some(kill(UserKiller::Docker, name.unwrap_or(id), b"event oom of the container"))
 }
 
 fn kill(by: UserKiller, victim: &[u8], reason: &[u8]) -> UserKill {
@@ -129,6 +164,17 @@ mod tests {
                 UserKiller::Lmkd,
                 "org.shop",
             ),
+            ("container oom 4c01db0b339c (image=kv:7, name=cache)", UserKiller::Docker, "cache"),
+            (
+                "2026-11-02T10:00:00.000000000Z container oom 4c01db0b339c (image=kv:7)",
+                UserKiller::Docker,
+                "4c01db0b339c",
+            ),
+            (
+                "  Sending SIGKILL to the victim",
+                UserKiller::Nohang,
+                "a process that nohang does not name here",
+            ),
         ];
         for (text, by, victim) in cases {
             let found = parse(text.as_bytes()).unwrap_or_else(|| panic!("{text}"));
@@ -140,8 +186,19 @@ mod tests {
             "Marked /a for killing",
             "Killed /a due to boredom",
             "sending SIG",
+            "container oom is near (see the manual)",
+            "container die 4c01db0b339c (exitCode=137, name=cache)",
+            "Sending SIGTERM to everybody",
         ] {
             assert!(parse(text.as_bytes()).is_none(), "{text}");
         }
+    }
+
+    #[test]
+    fn nohang_names_its_victim_in_a_line_of_its_own() {
+        let line =
+            b"  PID:       77, name: indexer, state: S, EUID: 1000, SID: 5 (bash), lifetime: 9";
+        assert_eq!(nohang_victim(line), Some((77, Name::from("indexer"))));
+        assert_eq!(nohang_victim(b"PID: 77"), None);
     }
 }

@@ -18,7 +18,9 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 
 use memchr::memmem;
-use pagewise_model::{Bytes, KernelLog, LogText, Name, OomKill, Reading, Source, UserKill};
+use pagewise_model::{
+    Bytes, KernelLog, LogText, Name, OomKill, Reading, Source, UserKill, UserKiller,
+};
 
 use super::record::{Head, Record, unescape};
 use super::report::{Reports, Stamp};
@@ -158,6 +160,8 @@ struct Front {
     by_programs: u64,
     by_kernel: u64,
     user_kills: Vec<UserKill>,
+    /// The process that nohang last named, before it sends the signal.
+    nohang_victim: Option<(u32, Name)>,
     signs: u64,
     first_sign: Option<Source>,
     /// Wall clock of the last message that has one, for a message that has none.
@@ -178,6 +182,7 @@ impl Front {
             by_programs: 0,
             by_kernel: 0,
             user_kills: Vec::new(),
+            nohang_victim: None,
             signs: 0,
             first_sign: None,
             last_stamp: None,
@@ -324,7 +329,16 @@ impl Front {
     /// Keeps a kill by a program; false if the message is none.
     fn take_user_kill(&mut self, pending: &Pending) -> bool {
         const KEPT: usize = 200;
-        let Some(found) = killers::parse(&pending.record.text) else { return false };
+        if let Some(victim) = killers::nohang_victim(&pending.record.text) {
+            self.nohang_victim = Some(victim);
+            return false;
+        }
+        let Some(mut found) = killers::parse(&pending.record.text) else { return false };
+        if found.by == UserKiller::Nohang {
+            if let Some((pid, name)) = self.nohang_victim.take() {
+                (found.pid, found.victim) = (Some(pid), name);
+            }
+        }
         if self.user_kills.len() < KEPT {
             let line = u32::try_from(pending.record.head.sequence).unwrap_or(0);
             self.user_kills.push(UserKill {
@@ -470,6 +484,8 @@ fn is_of_interest(text: &[u8]) -> bool {
         || memmem::find(text, b"Linux version ").is_some()
         || memmem::find(text, b"Eviction manager").is_some()
         || memmem::find(text, b"OOM").is_some()
+        || memmem::find(text, b" to the victim").is_some()
+        || memmem::find(text, b", EUID: ").is_some()
         || is_sign(text)
         || is_end_of_report(text)
 }

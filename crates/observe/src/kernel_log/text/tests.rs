@@ -533,3 +533,15 @@ proptest! {
         prop_assert!(log.kills.len() <= 4);
     }
 }
+
+#[test]
+fn nohang_and_docker_name_their_victims() {
+    let (log, _) = read(
+        "Nov 20 10:00:01 h1 nohang[700]:   PID:       77, name: indexer, state: S, EUID: 1000, SID: 5 (sh)\n\
+         Nov 20 10:00:01 h1 nohang[700]: Implementing a corrective action:\n\
+         Nov 20 10:00:01 h1 nohang[700]:   Sending SIGTERM to the victim\n",
+    );
+    let kills = log.user_kills;
+    assert_eq!(kills.len(), 1);
+    assert_eq!((kills[0].victim.as_str(), kills[0].pid), ("indexer", Some(77)));
+}
