@@ -126,7 +126,7 @@ fn print_user_kills(page: &mut Page, kills: &[UserKill]) {
     if kills.is_empty() {
         return;
     }
-    page.heading("Kills by programs", "not by the kernel: each has a limit of its own");
+    page.heading("Kills by programs", "messages of programs, each with a limit of its own");
     for kill in kills {
         page.gap();
         let when = kill.stamp.as_ref().map_or_else(|| "killed".to_owned(), ToString::to_string);
@@ -210,6 +210,11 @@ fn found_in_text(log: &KernelLog, text: &OomText<'_>) -> String {
     let all = log.kills.len() as u64 + log.left_out;
     let shown = text.explained.len() as u64;
     let mut told = vec![match all {
+        // Docker tells of the kernel's kills
+        0 if log.user_kills.iter().any(|kill| kill.by == UserKiller::Docker) => {
+            "No report of the kernel about a kill was found; other messages tell of kills."
+                .to_owned()
+        }
         0 if !log.user_kills.is_empty() => {
             "No kill by the kernel was found; programs killed for lack of memory.".to_owned()
         }
