@@ -243,8 +243,8 @@ fn refusal_of_size(value: &str, ram: Option<f64>, variables: bool) -> Option<&'s
     match parsed.from(&slab.ps).eval(&slab, &mut names) {
         Err(fasteval::Error::Undefined(_)) if variables => None,
         Err(_) => Some(EXPRESSION),
-        // a comparison with NaN is false, as in zram-generator
-        Ok(size) if ram.is_some() && !(size >= 0.0) => Some("the size is negative"),
+        // zram-generator asks for `size >= 0`, which refuses NaN, too
+        Ok(size) if ram.is_some() && (size < 0.0 || size.is_nan()) => Some("the size is negative"),
         Ok(_) => None,
     }
 }

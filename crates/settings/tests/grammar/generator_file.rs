@@ -106,6 +106,7 @@ const FILES: &[(&str, Option<usize>)] = &[
 /// Every file of the table, given to zram-generator itself.
 #[test]
 #[ignore = "needs the program of Debian's package systemd-zram-generator, by ZRAM_GENERATOR=PATH"]
+#[expect(clippy::disallowed_methods, reason = "it writes a file for the program and starts it")]
 fn the_program_itself_agrees() {
     let program = std::env::var("ZRAM_GENERATOR")
         .unwrap_or_else(|_| "/usr/lib/systemd/system-generators/zram-generator".to_owned());
