@@ -3,6 +3,10 @@
 //!
 //! The kernel keeps a reserve for writing to swap, but a loop device, ZFS and the network stack
 //! allocate beyond it. The documentation of each warns of such swap.
+//!
+//! A swap file on FUSE is not among them. `fuse_bmap` answers 0 if the mount has no block device,
+//! and `swapon` then refuses the file. If it has one (fuseblk), the kernel swaps to the block
+//! device itself, and the file system's process takes no part.
 
 use pagewise_facts::tiers::{self, NeedsMemory};
 use pagewise_model::{Finding, Interval, Severity, Tier};
