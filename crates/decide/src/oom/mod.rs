@@ -112,7 +112,8 @@ fn explain_with(host: &Snapshot, now: Option<&Snapshot>, kill: &OomKill) -> OomE
     let of_zones = request.filter(|_| kill.constraint == Some(OomConstraint::Host));
     let why = reason::of_kernel_thread(host, kill)
         .or_else(|| reason::of_zones(of_zones?, &kill.zones))
-        .or_else(|| reason::of_low_memory(kill));
+        .or_else(|| reason::of_low_memory(kill))
+        .or_else(|| reason::of_main_holder(kill));
     let machine = kill.machine.as_ref().map(ToString::to_string);
     let facts = [
         ("when", Some(when(kill))),

@@ -8,6 +8,7 @@
 //! of the contiguous memory allocator (CMA) serve movable pages only (`__zone_watermark_ok` in
 //! `mm/page_alloc.c`).
 
+use super::limit;
 use pagewise_facts::settings;
 use pagewise_model::{Bytes, OomConstraint, OomInvoker, OomKill, OomZone, Snapshot};
 
@@ -228,6 +229,48 @@ pub(super) fn of_low_memory(kill: &OomKill) -> Option<String> {
     Some(format!(
         "the request had to be met from the lowest {low} (this 32-bit kernel reaches no more of RAM directly); at least {useless} of what was free was HighMem and cannot be used for such a request{cma}"
     ))
+}
+
+/// What held the memory, if it was not mainly that of processes: then no process that is killed gives
+/// it back.
+pub(super) fn of_main_holder(kill: &OomKill) -> Option<String> {
+    const MUCH_PERCENT: u64 = 30;
+    let shmem =
+        "shared memory (files of a tmpfs, /dev/shm, SysV), which stays when a process ends,";
+    let locked = "memory that cannot be reclaimed (mlock, ramfs)";
+    let (whole, anon, parts) = if kill.constraint == Some(OomConstraint::Cgroup) {
+        let group = kill.group_memory.as_ref()?;
+        let parts = [
+            (shmem, group.shmem),
+            (
+                "the kernel for the group (slab, page tables, stacks, buffers of sockets)",
+                group.kernel,
+            ),
+            (locked, group.unevictable),
+        ];
+        (limit(kill)?, group.anon?, parts.to_vec())
+    } else {
+        let host = kill.host.as_ref()?;
+        let parts = [
+            (shmem, host.shmem),
+            ("slab caches of the kernel that cannot be reclaimed", host.slab_unreclaimable),
+            ("page tables", host.page_tables),
+            (locked, host.unevictable),
+            (
+                "what no number of the report covers (pools of huge pages, drivers, the pool of zram, a balloon)",
+                host.other(),
+            ),
+        ];
+        (host.total?, host.anon?, parts.to_vec())
+    };
+    let known = parts.into_iter().filter_map(|(what, size)| Some((what, size?)));
+    let (what, size) = known.max_by_key(|(_, size)| *size)?;
+    let is_much = size.get() >= whole.get() / 100 * MUCH_PERCENT && size > anon;
+    is_much.then(|| {
+        format!(
+            "{what} held {size} of {whole}, more than the {anon} of anonymous memory of processes"
+        )
+    })
 }
 
 /// Whether kswapd called the OOM killer, which only multi-gen LRU's `min_ttl_ms` makes it do

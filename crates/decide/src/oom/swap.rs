@@ -8,7 +8,7 @@
 use pagewise_facts::{groups, settings, tiers};
 use pagewise_model::{Bytes, Cgroup, Limit, OomConstraint, OomGroup, OomHost, OomKill, Snapshot};
 
-use super::find_group;
+use super::{find_group, reason};
 
 /// From this share of its limit on, in percent, the pool of zswap or zram counts as full.
 const NEAR_LIMIT_PERCENT: f64 = 98.0;
@@ -95,6 +95,12 @@ fn machine(host: &Snapshot, kill: &OomKill, memory: &OomHost) -> Option<String> 
         return Some(format!(
             "swap was full: {used} of {total} were in use{poorly}{}",
             describe_compressed(host)
+        ));
+    }
+    if let Some(zone) = reason::lacking_zone(kill) {
+        return Some(format!(
+            "{free} of {total} of swap were free; the request needed memory of zone {zone}, where too little could be \
+             reclaimed"
         ));
     }
     let order = kill.invoker.as_ref().map_or(0, |invoker| invoker.order);

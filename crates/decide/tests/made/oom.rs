@@ -356,3 +356,50 @@ fn a_process_that_was_replaced_is_not_alive() {
     });
     assert_eq!(fact(&told(&interval, by_limit()), "alive now"), "");
 }
+
+/// The largest part of memory that no process gives back when it is killed is the reason.
+#[test]
+fn what_mainly_held_the_memory_is_named_if_it_was_not_processes() {
+    let why = |change: fn(&mut OomKill)| {
+        let mut kill = by_host();
+        change(&mut kill);
+        fact(&told(&calm(), kill), "why")
+    };
+    let host = |kill: &mut OomKill| kill.host.clone().unwrap_or_default();
+    assert_eq!(why(|_| {}), "", "13 of 16 GiB are those of processes");
+    for (part, words) in [
+        ("slab", "slab caches of the kernel that cannot be reclaimed held 9.0 GiB of 16.0 GiB"),
+        (
+            "shmem",
+            "shared memory (files of a tmpfs, /dev/shm, SysV), which stays when a process ends,",
+        ),
+        ("page tables", "page tables held 9.0 GiB"),
+        ("locked", "memory that cannot be reclaimed (mlock, ramfs) held 9.0 GiB"),
+        ("other", "what no number of the report covers"),
+    ] {
+        let mut kill = by_host();
+        let mut held = host(&mut kill);
+        held.anon = Some(gib(4));
+        let nine = Some(gib(9));
+        match part {
+            "slab" => held.slab_unreclaimable = nine,
+            "shmem" => held.shmem = nine,
+            "page tables" => held.page_tables = nine,
+            "locked" => {
+                // a part of what is counted elsewhere
+                held.unevictable = nine;
+                held.file = Some(gib(10));
+            }
+            _ => {}
+        }
+        kill.host = Some(held);
+        let why = fact(&told(&calm(), kill), "why");
+        assert!(why.contains(words), "{part}: {why}");
+        assert!(why.ends_with("more than the 4.0 GiB of anonymous memory of processes"), "{why}");
+    }
+    let mut kill = by_limit();
+    let group = kill.group_memory.as_mut().unwrap();
+    (group.anon, group.kernel) = (Some(mib(9)), Some(mib(50)));
+    let why = fact(&told(&calm(), kill), "why");
+    assert!(why.starts_with("the kernel for the group (slab, page tables"), "{why}");
+}

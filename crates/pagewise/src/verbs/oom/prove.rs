@@ -36,7 +36,7 @@ use crate::verbs::lab::outcome_in_words;
 /// Path of the file with the sizes in the guest.
 const SIZES: &str = "rebuild.json";
 /// Memory of the guest.
-const MEMORY: Bytes = Bytes::new(384 << 20);
+const MEMORY: Bytes = Bytes::new(256 << 20);
 /// The guest's kernel: one with cgroups of version 2, multi-gen LRU and zram.
 const KERNEL: &str = "trixie";
 /// Time limit for all runs; emulated, each takes some seconds.
