@@ -36,7 +36,7 @@ pub use host::{
     Algorithms, AllocationFailure, BdStat, Capability, Cgroup, CgroupEvents, Cgroups, Change,
     Choice, Configuration, Cost, Counters, Damon, DamonModule, DebugStat, DeletedFile, DeletedKind,
     Disk, Driver, Effect, EffectiveMemory, FeatureState, FreeBlocks, Generation, GroupGenerations,
-    Hierarchy, HostSummary, HugePool, InForce, Installation, Interval, IoStat, KernelLog,
+    Hierarchy, HostSummary, HugePool, HungTask, InForce, Installation, Interval, IoStat, KernelLog,
     KernelThread, KnobOwnership, Ksm, LeftOut, LiveChoice, LiveDetail, LiveGroup, LiveProcess,
     LiveSample, LiveSubject, LogText, Manager, Mechanism, Memory, MemoryFiles, Merge, MergedDevice,
     Merging, MessageQueue, Mglru, MmStat, OomBlocks, OomConstraint, OomExplanation, OomFact,

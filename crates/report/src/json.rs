@@ -193,6 +193,8 @@ struct Oom<'a> {
     oom_explained: &'a [OomExplanation],
     /// Explanations of the newest allocations that failed without a kill, newest first.
     failures_explained: &'a [OomExplanation],
+    /// Explanations of the newest tasks that did not run for a long time, newest first.
+    hung_tasks_explained: &'a [OomExplanation],
     /// The newest kill, done again in a guest; with `--prove`.
     #[serde(skip_serializing_if = "Option::is_none")]
     oom_proof: Option<&'a OomProof>,
@@ -460,6 +462,7 @@ pub fn oom_text(log: &KernelLog, text: &OomText<'_>, snapshot: &Snapshot, cost: 
         oom_kills: log,
         oom_explained: text.explained,
         failures_explained: text.failures,
+        hung_tasks_explained: text.hung,
         oom_proof: None,
     })
 }

@@ -51,6 +51,8 @@ pub struct OomText<'a> {
     pub explained: &'a [OomExplanation],
     /// Explanations of the newest failed allocations, newest first.
     pub failures: &'a [OomExplanation],
+    /// Explanations of the newest tasks that did not run, newest first.
+    pub hung: &'a [OomExplanation],
 }
 
 /// What `scan` shows.

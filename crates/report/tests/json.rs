@@ -182,6 +182,7 @@ fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
                 about: &about,
                 explained: &explained,
                 failures: &explained,
+                hung: &[],
             };
             json::oom_text(log, &text, &interval.end, host::cost())
         }

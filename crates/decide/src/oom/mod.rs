@@ -8,6 +8,7 @@
 
 pub(crate) mod change;
 mod elsewhere;
+mod hung;
 mod on_that_machine;
 mod reason;
 mod rebuild;
@@ -22,6 +23,7 @@ use pagewise_model::{
 
 use crate::text::{count, count_of};
 pub use elsewhere::elsewhere;
+pub use hung::explain_hung;
 pub use rebuild::rebuild;
 pub use what_if::add_what_if;
 pub(crate) use words::ago;

@@ -58,9 +58,9 @@ pub use memory_files::{
 };
 pub use mglru::Mglru;
 pub use oom::{
-    AllocationFailure, KernelLog, LogText, OomBlocks, OomConstraint, OomExplanation, OomFact,
-    OomGroup, OomHost, OomInvoker, OomKill, OomReaped, OomTask, OomUsage, OomVictim, OomZone,
-    RecentKills, UserKill, UserKiller, WhatIf, WhatIfEffect, WhatIfKind,
+    AllocationFailure, HungTask, KernelLog, LogText, OomBlocks, OomConstraint, OomExplanation,
+    OomFact, OomGroup, OomHost, OomInvoker, OomKill, OomReaped, OomTask, OomUsage, OomVictim,
+    OomZone, RecentKills, UserKill, UserKiller, WhatIf, WhatIfEffect, WhatIfKind,
 };
 pub use ownership::{InForce, KnobOwnership, boot_order, ownership};
 pub use persistent::{Effect, Mechanism, PersistentSetting, Target};

@@ -40,6 +40,10 @@ pub struct KernelLog {
     /// Number of older failed allocations that were left out because there are more than Pagewise
     /// keeps.
     pub failures_left_out: u64,
+    /// Tasks that did not run for a long time, oldest first; only read from a text.
+    pub hung_tasks: Vec<HungTask>,
+    /// Number of further such tasks that were left out.
+    pub hung_tasks_left_out: u64,
     /// Kills by programs such as systemd-oomd, oldest first; only read from a text.
     pub user_kills: Vec<UserKill>,
     /// Number of records about kills that Pagewise did not understand, because their form is
@@ -255,6 +259,27 @@ pub struct AllocationFailure {
     pub host: Option<OomHost>,
     /// The zones of the machine's memory when the allocation failed.
     pub zones: Vec<OomZone>,
+}
+
+/// A task that had not run for longer than `kernel.hung_task_timeout_secs`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct HungTask {
+    /// The record of the kernel log.
+    #[serde(rename = "at", serialize_with = "as_text")]
+    #[schemars(with = "String")]
+    pub source: Source,
+    /// When the record was written: seconds since boot.
+    pub boot_seconds: f64,
+    /// The time of the record as the log prints it.
+    pub stamp: Option<Name>,
+    /// Name of the task.
+    pub name: Name,
+    /// Process id of the task.
+    pub pid: u32,
+    /// The time that it had not run for, at least, in seconds.
+    pub seconds: u64,
+    /// The kernel functions in which it was, the innermost first; empty if the log does not have them.
+    pub stack: Vec<Name>,
 }
 
 /// A zone of memory, as a report of the OOM killer prints it. The kernel takes a page from the

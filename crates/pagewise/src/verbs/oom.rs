@@ -78,6 +78,7 @@ pub(super) fn explain_text(
         about: &about,
         explained: &explained,
         failures: &pagewise_decide::oom::explain_failures(&log),
+        hung: &pagewise_decide::oom::explain_hung(&log),
     };
     let unknown = Interval::default();
     let printed = if global.json {

@@ -119,6 +119,22 @@ pub(super) fn print_text(page: &mut Page, name: &str, log: &KernelLog, text: &Oo
     text.explained.iter().for_each(|kill| full(page, kill, None));
     print_user_kills(page, &log.user_kills);
     print_failures(page, log, text.failures);
+    print_hung(page, log, text.hung);
+}
+
+/// Prints the tasks that did not run, if there are any.
+fn print_hung(page: &mut Page, log: &KernelLog, hung: &[OomExplanation]) {
+    if hung.is_empty() {
+        return;
+    }
+    let all = log.hung_tasks.len() as u64 + log.hung_tasks_left_out;
+    page.heading(
+        "Tasks that did not run",
+        &format!("{} in the log; none was killed for it", count(all)),
+    );
+    for task in hung {
+        print_explained(page, task, None, (Role::Warning, "waited"));
+    }
 }
 
 /// Prints the kills by programs, oldest first.
@@ -217,6 +233,9 @@ fn found_in_text(log: &KernelLog, text: &OomText<'_>) -> String {
         }
         0 if !log.user_kills.is_empty() => {
             "No kill by the kernel was found; programs killed for lack of memory.".to_owned()
+        }
+        0 if !log.hung_tasks.is_empty() => {
+            "No kill was found; the kernel says of tasks that they did not run.".to_owned()
         }
         0 => format!("No kill was found in {}.", plural(text.about.lines, "line")),
         all if all > shown => format!("{}, the last {shown} of which are shown.", reports(all)),

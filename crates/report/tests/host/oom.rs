@@ -87,6 +87,8 @@ pub(crate) fn kernel_log() -> KernelLog {
         journal_unix_seconds: Some(ENDED - 9.0 * 86_400.0),
         failures: Vec::new(),
         failures_left_out: 0,
+        hung_tasks: Vec::new(),
+        hung_tasks_left_out: 0,
         user_kills: Vec::new(),
         not_understood: 0,
         first_not_understood: None,

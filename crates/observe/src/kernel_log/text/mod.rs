@@ -11,6 +11,7 @@
 //! anybody can write one. Messages that a syslog ascribes to a program are not used.
 
 mod entry;
+mod hung;
 mod killers;
 mod prefix;
 
@@ -19,12 +20,13 @@ use std::io::{BufRead, BufReader, Read};
 
 use memchr::memmem;
 use pagewise_model::{
-    Bytes, KernelLog, LogText, Name, OomKill, Reading, Source, UserKill, UserKiller,
+    Bytes, HungTask, KernelLog, LogText, Name, OomKill, Reading, Source, UserKill, UserKiller,
 };
 
 use super::record::{Head, Record, unescape};
 use super::report::{Reports, Stamp};
 use entry::{Entry, EntryReader};
+use hung::HungTasks;
 use prefix::{Kind, Peeled, peel};
 
 /// A longer line is cut. The longest message of the kernel has 1 KiB, but a text of statistics may
@@ -160,6 +162,7 @@ struct Front {
     by_programs: u64,
     by_kernel: u64,
     user_kills: Vec<UserKill>,
+    hung: HungTasks,
     /// The process that nohang last named, before it sends the signal.
     nohang_victim: Option<(u32, Name)>,
     signs: u64,
@@ -182,6 +185,7 @@ impl Front {
             by_programs: 0,
             by_kernel: 0,
             user_kills: Vec::new(),
+            hung: HungTasks::default(),
             nohang_victim: None,
             signs: 0,
             first_sign: None,
@@ -214,6 +218,7 @@ impl Front {
     /// Whether a message could matter, or continues one that does.
     fn may_matter(&self, text: &[u8]) -> bool {
         let goes_on = self.pending.is_some()
+            || self.hung.goes_on()
             || self.machines.values().any(|machine| machine.reports.goes_on());
         goes_on || is_of_interest(text)
     }
@@ -292,6 +297,13 @@ impl Front {
         }
         self.by_kernel += u64::from(pending.is_kernel == Some(true));
         self.name_kernel(text);
+        let line = u32::try_from(pending.record.head.sequence).unwrap_or(0);
+        self.hung.take(text, |task| HungTask {
+            source: Source::line(self.shown.as_str(), line),
+            boot_seconds: pending.record.head.micros as f64 / 1e6,
+            stamp: pending.stamp.time.clone(),
+            ..task
+        });
         if pending.stamp.time.is_some() {
             self.last_stamp.clone_from(&pending.stamp.time);
         }
@@ -373,9 +385,12 @@ impl Front {
         }
         self.flush();
         let source = Source::file(self.shown.as_str());
+        let (hung_tasks, hung_tasks_left_out) = self.hung.finish();
         let mut log = KernelLog {
             records: Reading::found(self.lines, source),
             user_kills: without_repeated(self.user_kills),
+            hung_tasks,
+            hung_tasks_left_out,
             ..KernelLog::default()
         };
         let machines = self.machines.keys().filter(|name| !name.is_empty());
@@ -481,6 +496,7 @@ fn is_of_interest(text: &[u8]) -> bool {
     Reports::is_of_interest(text)
         || memmem::find(text, b"active_anon:").is_some()
         || memmem::find(text, b"memory: usage ").is_some()
+        || HungTasks::is_of_interest(text)
         || memmem::find(text, b"Linux version ").is_some()
         || memmem::find(text, b"Eviction manager").is_some()
         || memmem::find(text, b"OOM").is_some()

@@ -334,6 +334,31 @@ fn a_report_without_its_first_lines_keeps_the_others() {
 }
 
 #[test]
+fn tasks_that_did_not_run_are_read_behind_each_prefix() {
+    const HUNG: Messages = &[
+        "INFO: task kworker/u8:2:310 blocked for more than 120 seconds.",
+        "      Not tainted 6.12.9 #1",
+        "Call Trace:",
+        " <TASK>",
+        " io_schedule+0x46/0x80",
+        " do_swap_page+0x1a/0x9c0",
+        " </TASK>",
+    ];
+    for (name, prefix) in PREFIXES {
+        let (log, _) = read(&text_of(HUNG, *prefix));
+        let [task] = &log.hung_tasks[..] else { panic!("{name}: {log:?}") };
+        assert_eq!(
+            (task.name.as_str(), task.pid, task.seconds),
+            ("kworker/u8:2", 310, 120),
+            "{name}"
+        );
+        let stack: Vec<&str> = task.stack.iter().map(Name::as_str).collect();
+        assert_eq!(stack, ["io_schedule", "do_swap_page"], "{name}");
+        assert_eq!((log.kills.len(), log.not_understood), (0, 0), "{name}");
+    }
+}
+
+#[test]
 fn boots_and_machines_are_told_apart() {
     let one = text_of(GROUP_5_15, PREFIXES[1].1);
     let (log, about) = read(&format!("{one}[    0.000000] Linux version 6.9.1 (x) #1\n{one}"));

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Messages about tasks that did not run for a long time ("blocked for more than 120 seconds"), with
+//! the kernel functions in which they waited.
+//!
+//! The form is that of `check_hung_task` in kernel/hung_task.c, and of the stack that the kernel
+//! prints after it: `try_to_free_pages+0xdb/0x1b0`.
+
+use pagewise_model::{HungTask, Name};
+
+/// Maximum number of functions that are kept of a stack, the innermost first.
+const FUNCTIONS: usize = 24;
+/// After so many messages the stack is over.
+const LONGEST: usize = 64;
+/// Maximum number of tasks that are kept.
+const KEPT: usize = 100;
+
+/// The tasks of a text so far.
+#[derive(Debug, Default)]
+pub(super) struct HungTasks {
+    found: Vec<HungTask>,
+    left_out: u64,
+    /// Number of messages since the last task was named, while its stack may go on.
+    since: Option<usize>,
+}
+
+impl HungTasks {
+    /// Whether a stack may go on, so that each message matters.
+    pub(super) fn goes_on(&self) -> bool {
+        self.since.is_some()
+    }
+
+    pub(super) fn is_of_interest(text: &[u8]) -> bool {
+        memchr::memmem::find(text, b" blocked for more than ").is_some()
+    }
+
+    /// Takes a message of the kernel; `about` fills in where it stands and when.
+    pub(super) fn take(&mut self, text: &[u8], about: impl FnOnce(HungTask) -> HungTask) {
+        if let Some(task) = parse(text) {
+            if self.found.len() < KEPT {
+                self.found.push(about(task));
+                self.since = Some(0);
+            } else {
+                self.left_out += 1;
+                self.since = None;
+            }
+            return;
+        }
+        let Some(since) = &mut self.since else { return };
+        *since += 1;
+        let Some(task) = self.found.last_mut() else { return };
+        for line in text.split(|byte| *byte == b'\n') {
+            let function = function(line);
+            if let Some(function) = function.filter(|_| task.stack.len() < FUNCTIONS) {
+                task.stack.push(Name::from_bytes(function));
+            }
+        }
+        if *since > LONGEST || memchr::memmem::find(text, b"</TASK>").is_some() {
+            self.since = None;
+        }
+    }
+
+    pub(super) fn finish(self) -> (Vec<HungTask>, u64) {
+        (self.found, self.left_out)
+    }
+}
+
+/// `INFO: task jbd2/sda1-8:310 blocked for more than 120 seconds.` The name may have colons.
+fn parse(text: &[u8]) -> Option<HungTask> {
+    let text = std::str::from_utf8(text).ok()?;
+    let rest = text.strip_prefix("INFO: task ")?;
+    let (task, rest) = rest.rsplit_once(" blocked for more than ")?;
+    let (name, pid) = task.rsplit_once(':')?;
+    let (seconds, rest) = rest.split_once(' ')?;
+    if !rest.starts_with("second") {
+        return None;
+    }
+    Some(HungTask {
+        name: Name::from(name),
+        pid: pid.parse().ok()?,
+        seconds: seconds.parse().ok()?,
+        ..HungTask::default()
+    })
+}
+
+/// The name in a line of a stack. Lines with `?` are left-overs on the stack, and no callers.
+fn function(line: &[u8]) -> Option<&[u8]> {
+    let line = line.trim_ascii();
+    let line = match line.strip_prefix(b"[<") {
+        // before Linux 4.10 the address stands before the name
+        Some(rest) => rest.split(|byte| *byte == b' ').nth(1)?,
+        None => line,
+    };
+    let at = memchr::memmem::find(line, b"+0x")?;
+    let name = &line[..at];
+    let is_name = !name.is_empty()
+        && name.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_.".contains(byte));
+    (is_name && memchr::memchr(b'/', &line[at..]).is_some()).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(messages: &[&str]) -> Vec<HungTask> {
+        let mut hung = HungTasks::default();
+        messages.iter().for_each(|message| hung.take(message.as_bytes(), |task| task));
+        hung.finish().0
+    }
+
+    fn stack(task: &HungTask) -> Vec<&str> {
+        task.stack.iter().map(Name::as_str).collect()
+    }
+
+    #[test]
+    fn a_task_has_its_stack_in_old_and_new_forms() {
+        let new = taken(&[
+            "INFO: task kworker/u8:2:310 blocked for more than 120 seconds.",
+            "      Not tainted 6.12.9 #1",
+            "\"echo 0 > /proc/sys/kernel/hung_task_timeout_secs\" disables this message.",
+            "task:kworker/u8:2 state:D stack:0 pid:310 tgid:310 ppid:2 flags:0x00004000",
+            "Call Trace:",
+            " <TASK>",
+            " __schedule+0x3f2/0x1500",
+            " ? __mod_timer+0x1/0x2",
+            " try_to_free_pages+0xdb/0x1b0\n  __alloc_pages_slowpath.constprop.0+0x372/0xd90",
+            " </TASK>",
+            " shrink_node+0x1/0x2",
+        ]);
+        let [task] = &new[..] else { panic!("{new:?}") };
+        assert_eq!((task.name.as_str(), task.pid, task.seconds), ("kworker/u8:2", 310, 120));
+        let expected = ["__schedule", "try_to_free_pages", "__alloc_pages_slowpath.constprop.0"];
+        assert_eq!(stack(task), expected);
+        let old = taken(&[
+            "INFO: task postgres:77 blocked for more than 120 seconds.",
+            " [<ffffffff8163a909>] schedule+0x29/0x70",
+            " [<ffffffff8163a91a>] ? bit_wait+0x50/0x50",
+            " [<ffffffff811c5b8c>] io_schedule_timeout+0xae/0x130",
+        ]);
+        assert_eq!(stack(&old[0]), ["schedule", "io_schedule_timeout"]);
+    }
+
+    #[test]
+    fn other_messages_are_none() {
+        for message in [
+            "INFO: task blocked for more than 120 seconds.",
+            "INFO: task a:b blocked for more than 120 seconds.",
+            "INFO: task a:1 blocked for more than x seconds.",
+            "INFO: task a:1 blocked for more than 120 apples",
+            "a+0x1/0x2",
+            "",
+        ] {
+            assert!(taken(&[message]).is_empty(), "{message}");
+        }
+        assert!(function(b"a b+0x1/0x2").is_none() && function(b"+0x1/0x2").is_none());
+    }
+}
