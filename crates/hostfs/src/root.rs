@@ -126,6 +126,20 @@ impl HostRoot {
         matches!(self.backing, Backing::Live(_))
     }
 
+    /// Opens a file of a folder or of the live machine, to be read in pieces also when this host is
+    /// dropped.
+    ///
+    /// # Errors
+    /// If the file cannot be opened, is not a regular file, or is in memory only.
+    pub fn open_pieces(&self, path: &str) -> Result<Pieces<'static>, Refusal> {
+        let opened = match &self.backing {
+            Backing::Memory(_) => Err(Errno::NOENT),
+            Backing::Live(root) => self.open_live(root, path, READ),
+            Backing::Folder(root) => open_inside(root, path, READ),
+        };
+        Ok(Pieces::of_file(opened.and_then(regular).map_err(Refusal::from_errno)?))
+    }
+
     /// Some bytes from the middle of a file, which are not remembered.
     fn slice(&self, path: &str, offset: usize, length: usize) -> Result<Vec<u8>, Refusal> {
         let opened = match &self.backing {

@@ -20,6 +20,7 @@ use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use crate::kind::kind;
+use crate::pieces::Pieces;
 
 /// Why a file that the user named cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -163,6 +164,19 @@ impl UserFile {
     pub fn into_text(self) -> Result<String, UserFileError> {
         let path = self.path.clone();
         String::from_utf8(self.into_bytes()?).map_err(|_| UserFileError::NoText { path })
+    }
+
+    /// Whether the file begins with these bytes.
+    pub fn begins_with(&self, mark: &[u8]) -> bool {
+        let mut found = vec![0; mark.len()];
+        let read =
+            rustix::io::retry_on_intr(|| rustix::io::pread(self.bytes.get_ref(), &mut found, 0));
+        read == Ok(mark.len()) && found == mark
+    }
+
+    /// The file, to be read in pieces.
+    pub fn into_pieces(self) -> Pieces<'static> {
+        Pieces::of_file(self.bytes.into_inner().into())
     }
 
     /// A reader of the file, which returns at most one byte more than the limit.

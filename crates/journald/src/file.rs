@@ -122,7 +122,7 @@ pub(crate) struct Field {
     pub(crate) offset: u64,
     first_entry: u64,
     arrays: u64,
-    count: u64,
+    pub(crate) count: u64,
 }
 
 /// The entries that have a certain field, numbered, oldest first.
@@ -203,21 +203,37 @@ impl<'a> JournalFile<'a> {
         Ok(file)
     }
 
+    /// Whether the budget for reading is used up.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.budget.is_spent()
+    }
+
     /// When the first entry was written, in microseconds since 1970; 0 if there is none.
     pub fn begins(&self) -> u64 {
         self.begins
     }
 
-    /// Finds the object of the field `NAME=value`; `None` if no entry of the file has this field.
+    /// Finds the object of the field `NAME=value`; `None` if no entry of the file has this field, or
+    /// the file is damaged.
     pub(crate) fn find(&mut self, field: &[u8]) -> Option<Field> {
+        self.look_up(field)?
+    }
+
+    /// Looks the field `NAME=value` up: `Some(None)` if no entry of the file has it, `None` if the
+    /// file is damaged where that is written.
+    pub(crate) fn look_up(&mut self, field: &[u8]) -> Option<Option<Field>> {
         let hash = self.hash.compute(field);
         let bucket: [u8; 8] = self.array(self.table + hash % self.buckets * 16)?;
         let mut offset = u64::from_le_bytes(bucket);
         for _ in 0..MOST_HOPS {
+            if offset == 0 {
+                return Some(None);
+            }
             let header = self.data(offset)?;
             if u64_at(&header, 16) == hash && self.value(offset)? == field {
                 let (first_entry, arrays) = (u64_at(&header, 40), u64_at(&header, 48));
-                return Some(Field { offset, first_entry, arrays, count: u64_at(&header, 56) });
+                let count = u64_at(&header, 56);
+                return Some(Some(Field { offset, first_entry, arrays, count }));
             }
             offset = u64_at(&header, 24);
         }

@@ -4,7 +4,8 @@
 //!
 //! - [`JournalFile`] parses the file's format through the file's own index; it gets parts of the
 //!   file from [`ReadPieces`], and a [`Budget`] limits the cost of all files;
-//! - [`search`] finds the messages and passes them to a [`Reader`];
+//! - [`search`] finds the messages and passes them to a [`Reader`]; [`read_all`] passes on all
+//!   messages of the kernel;
 //! - [`written`] creates such files, for tests and fuzzing.
 //!
 //! No file is opened here: the caller knows where files are and whether they may be read. Not
@@ -19,4 +20,4 @@ mod search;
 pub mod written;
 
 pub use file::{BLOCK, Budget, JournalFile, ReadPieces, Unreadable};
-pub use search::{KernelMessage, Reader, search};
+pub use search::{KernelMessage, Reader, read_all, search};

@@ -89,6 +89,35 @@ pub fn search(file: &mut JournalFile<'_>, most: usize, reader: &mut dyn Reader) 
     windows.len().min(most)
 }
 
+/// Passes every message of the kernel to `take`, oldest first; returns the number of the kernel's
+/// entries that could not be read, because the file is damaged or its budget is spent.
+pub fn read_all(file: &mut JournalFile<'_>, mut take: impl FnMut(&KernelMessage)) -> u64 {
+    let (all, own) = match [b"_TRANSPORT=kernel".as_slice(), b"SYSLOG_FACILITY=0"]
+        .map(|field| file.look_up(field))
+    {
+        [Some(Some(all)), Some(Some(own))] => (all, own),
+        [None, _] => return 1,
+        [Some(Some(all)), None] => return all.count.max(1),
+        // a journal of a user, or one without a message of the kernel itself
+        [Some(None), _] | [_, Some(None)] => return 0,
+    };
+    let entries = file.entries(&all);
+    // a chain of entries that ends early has fewer entries than the field counts
+    let mut missing = all.count.saturating_sub(entries.count);
+    let count = entries.count;
+    let mut kernel = Kernel { file, entries, own };
+    for number in 0..count {
+        if kernel.file.is_spent() {
+            return missing.saturating_add(count - number);
+        }
+        match kernel.read_entry(number) {
+            Some(message) => message.iter().for_each(&mut take),
+            None => missing += 1,
+        }
+    }
+    missing
+}
+
 impl Kernel<'_, '_> {
     /// Ranges of message numbers that contain reports: start, and minimum end. In order, without
     /// overlap.
@@ -157,11 +186,17 @@ impl Kernel<'_, '_> {
 
     /// The message of an entry; `None` if a program wrote it, or the file is damaged.
     fn message(&mut self, number: u64) -> Option<KernelMessage> {
+        self.read_entry(number)?
+    }
+
+    /// The message of an entry: `None` if the file is damaged there, `Some(None)` if a program
+    /// wrote it.
+    fn read_entry(&mut self, number: u64) -> Option<Option<KernelMessage>> {
         let entry = self.file.entry_at(&self.entries, number)?;
         let stamp = self.file.stamp(entry)?;
         let fields = self.file.fields(entry, &stamp)?;
         if !fields.contains(&self.own.offset) {
-            return None;
+            return Some(None);
         }
         let (mut text, mut micros) = (None, None);
         // a new field is stored right before the entry that first uses it
@@ -175,12 +210,12 @@ impl Kernel<'_, '_> {
                 break;
             }
         }
-        Some(KernelMessage {
+        Some(Some(KernelMessage {
             sequence: stamp.sequence,
             boot: stamp.boot,
             micros: micros.unwrap_or(stamp.monotonic),
             clock_zero: stamp.realtime.saturating_sub(stamp.monotonic),
             text: text?,
-        })
+        }))
     }
 }

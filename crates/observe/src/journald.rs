@@ -40,7 +40,7 @@ pub(crate) struct Searched {
 
 /// An open journal file, in the interface that the parser requires.
 #[derive(Debug)]
-struct OpenFile<'a>(Pieces<'a>);
+pub(crate) struct OpenFile<'a>(pub(crate) Pieces<'a>);
 
 impl ReadPieces for OpenFile<'_> {
     fn length(&self) -> u64 {

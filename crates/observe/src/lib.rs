@@ -76,7 +76,8 @@ pub use gauges::{DeviceTraffic, HostGauges, PoolUse, ProcessorTicks};
 pub use generations::generations;
 pub use installation::{installation, machine_id_hash};
 pub use kernel_log::{
-    KillsSince, read as kernel_log, read_text as kernel_log_of_text, unpack_text,
+    KillsSince, journals_of_folder, read as kernel_log, read_journals as kernel_log_of_journals,
+    read_text as kernel_log_of_text, unpack_text,
 };
 pub use knob::knobs;
 pub use live::LiveReader;
@@ -84,7 +85,8 @@ pub use pagewise_hostfs::recording::{
     End, FORMAT, MAX_ENTRIES, MAX_FILE, MAX_SUM, Manifest, OpenError, Replay, Step, open_replay,
 };
 pub use pagewise_hostfs::{
-    Entry, FolderError, HostRoot, MakeFolder, Refusal, TrustedFolder, UserFile, UserFileError,
+    Entry, FolderError, HostRoot, MakeFolder, Pieces, Refusal, TrustedFolder, UserFile,
+    UserFileError,
 };
 pub use process::{command_lines, process_names};
 pub use processors::Processors;

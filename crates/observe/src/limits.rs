@@ -94,6 +94,15 @@ pagewise_hostfs::limit_table! {
     JOURNAL_BLOCKS = 4096,
         "blocks of 8 KiB in journald's files", "/var/log/journal, /run/log/journal",
         "those around the newest reports; the output says how many files were not searched in full";
+    NAMED_JOURNALS = 256,
+        "files of journald in a folder that pagewise oom is given", "the folder",
+        "the first by name; the output says how many were not read";
+    NAMED_JOURNAL_ENTRIES = 4_194_304,
+        "messages in files of journald that pagewise oom is given", "the files",
+        "those of the oldest files; the output says how many messages were not read";
+    NAMED_JOURNAL_BLOCKS = 1_048_576,
+        "blocks of 8 KiB in files of journald that pagewise oom is given", "the files",
+        "those of the oldest files; the output says how many messages were not read";
     MEMORY_MOUNTS = 512,
         "mounts of tmpfs and the like whose size is read", "/proc/self/mountinfo",
         "the first; the others are counted";

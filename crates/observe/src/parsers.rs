@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use pagewise_hostfs::parser::{Parser, bytes, files, keep};
-use pagewise_hostfs::{Entry, HostRoot};
+use pagewise_hostfs::{Entry, HostRoot, ReadHost};
 use pagewise_model::{Counters, HostSummary, Snapshot};
 
 use crate::{
@@ -365,8 +365,9 @@ fn short_log_text() -> Vec<u8> {
 /// Reads a journal file and the kernel messages in it.
 fn journal(bytes: &[u8]) {
     let path = "var/log/journal/0123456789abcdef0123456789abcdef/system.journal".to_owned();
-    let host = HostRoot::memory([(path, Entry::File(bytes.to_vec()))]);
+    let host = HostRoot::memory([(path.clone(), Entry::File(bytes.to_vec()))]);
     keep(kernel_log::read(&host, &pagewise_model::Taken::default()));
+    keep(host.pieces(&path).map(|file| kernel_log::read_journals(vec![file], "fuzz")));
 }
 
 /// A journal file that contains a short report.

@@ -104,6 +104,12 @@ pub struct LogText {
     pub lines: u64,
     /// Whether the text is longer than Pagewise reads, so that its end was not searched.
     pub is_cut: bool,
+    /// Number of files of journald's that could not be read: they are damaged, written by a newer
+    /// version of systemd, or too many. 0 for a text.
+    pub files_unread: u64,
+    /// Number of messages of the kernel in files of journald's that could not be read, at least:
+    /// the files are damaged, or their end is missing. 0 for a text.
+    pub messages_unread: u64,
     /// What stands before the messages, such as a syslog's or a container's prefixes; empty if
     /// nothing does.
     pub forms: Vec<Name>,

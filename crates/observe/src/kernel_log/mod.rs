@@ -35,7 +35,7 @@ use report::Reports;
 pub use follow::KillsSince;
 pub use journal::rename as renamed_journal;
 pub use line::Rename;
-pub use text::{read_text, unpack_text};
+pub use text::{journals_of_folder, read_journals, read_text, unpack_text};
 
 const PATH: &str = "dev/kmsg";
 const SHOWN: &str = "/dev/kmsg";

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use pagewise_model::{Interval, KernelLog, LogText, Refusal};
-use pagewise_observe::UserFile;
+use pagewise_observe::{Pieces, UserFile};
 use pagewise_report::{OomText, json, text};
 use pagewise_sandbox::Confinement;
 use pagewise_terminal::cost::{self, CostMeter};
@@ -23,6 +23,9 @@ use crate::cli;
 
 /// A longer file is refused; of a longer pipe the end is not read.
 const LONGEST: u64 = 4 << 30;
+
+/// The first bytes of a file of journald.
+const JOURNAL: &[u8] = b"LPKSHHRH";
 
 pub(super) fn run(global: &Global, args: &cli::Oom, started: CostMeter) -> anyhow::Result<Outcome> {
     if args.prove {
@@ -59,10 +62,32 @@ pub(super) fn explain_text(
     let name = if is_stdin { "standard input".to_owned() } else { file.display().to_string() };
     let read = if is_stdin {
         read(std::io::stdin().lock(), &name)
+    } else if file.is_dir() {
+        let files = pagewise_observe::journals_of_folder(file)?;
+        if files.is_empty() {
+            let what = format!("{name}: expected files of journald in this folder, found none");
+            let next = "give a file with a log, or a folder such as /var/log/journal";
+            return Err(Refusal::advised(what, next).into());
+        }
+        Ok(read_journals(files, &name))
     } else {
-        read(UserFile::open(file, LONGEST)?.into_reader(), &name)
+        let opened = UserFile::open(file, LONGEST)?;
+        if opened.begins_with(JOURNAL) {
+            Ok(read_journals(vec![opened.into_pieces()], &name))
+        } else {
+            read(opened.into_reader(), &name)
+        }
     };
     let (log, about) = read.with_context(|| format!("{name}: could not be read to its end"))?;
+    let is_of_journald =
+        about.files_unread > 0 || about.messages_unread > 0 || !about.forms.is_empty();
+    if about.lines == 0 && is_of_journald {
+        let unread = about.files_unread;
+        let what =
+            format!("{name}: no message of the kernel could be read (damaged files: {unread})");
+        let next = "if journalctl can read it: journalctl -k --file FILE | pagewise oom -";
+        return Err(Refusal::advised(what, next).into());
+    }
     if about.lines == 0 {
         let what = format!("{name} is empty: nothing to search for kills");
         return Err(Refusal::advised(what, "pipe a log into it: dmesg | pagewise oom -").into());
@@ -88,11 +113,18 @@ pub(super) fn explain_text(
     };
     let printed = output::answer(global, &printed)?;
     let has_kill = !log.kills.is_empty() || !log.user_kills.is_empty();
-    let is_found = has_kill || log.not_understood > 0 || about.signs > 0;
+    let is_unread = about.files_unread > 0 || about.messages_unread > 0;
+    let is_found = has_kill || log.not_understood > 0 || about.signs > 0 || is_unread;
     Ok(match printed {
         Printed::Whole if is_found => Outcome::Findings,
         Printed::Whole | Printed::Cut => Outcome::Done,
     })
+}
+
+/// Reads files of journald without any right but reading them.
+fn read_journals(files: Vec<Pieces<'static>>, name: &str) -> (KernelLog, LogText) {
+    _ = Confinement::for_recording(false).enter();
+    pagewise_observe::kernel_log_of_journals(files, name)
 }
 
 /// Reads a text, packed or not, without any right but reading it.

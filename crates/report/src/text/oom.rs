@@ -255,6 +255,18 @@ fn found_in_text(log: &KernelLog, text: &OomText<'_>) -> String {
     if text.about.is_cut {
         told.push("The end of the text was not read: it is too long.".to_owned());
     }
+    if text.about.files_unread > 0 {
+        told.push(format!(
+            "{} of journald could not be read: damaged, too new, or too many.",
+            plural(text.about.files_unread, "file")
+        ));
+    }
+    if text.about.messages_unread > 0 {
+        told.push(format!(
+            "At least {} of the kernel could not be read: a file is damaged, or its end is missing.",
+            plural(text.about.messages_unread, "message")
+        ));
+    }
     if all > 0 && text.about.page_size.is_none() {
         told.push("No report shows the size of a page; 4 KiB is assumed.".to_owned());
     }

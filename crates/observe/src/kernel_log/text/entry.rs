@@ -183,7 +183,7 @@ fn set(about: &mut About, name: &[u8], value: &[u8]) {
 }
 
 /// Microseconds since 1970, as seconds.
-fn wall_clock(micros: u64) -> Name {
+pub(super) fn wall_clock(micros: u64) -> Name {
     Name::from(format!("@{}.{:06}", micros / 1_000_000, micros % 1_000_000).as_str())
 }
 
@@ -218,7 +218,7 @@ fn json(line: &[u8]) -> Entry {
 
 /// A message for each line of a text; those of `Mem-Info` and `memory.stat` stay together, because
 /// they are indented or have no prefix.
-fn messages(text: &[u8], about: &About) -> Vec<Message> {
+pub(super) fn messages(text: &[u8], about: &About) -> Vec<Message> {
     let text = text.trim_ascii_end();
     let is_one = text.starts_with(b"active_anon:") || !text.starts_with(b"[");
     if is_one {

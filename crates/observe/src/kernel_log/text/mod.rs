@@ -12,6 +12,7 @@
 
 mod entry;
 mod hung;
+mod journals;
 mod killers;
 mod prefix;
 
@@ -27,6 +28,7 @@ use super::record::{Head, Record, unescape};
 use super::report::{Reports, Stamp};
 use entry::{Entry, EntryReader};
 use hung::HungTasks;
+pub use journals::{journals_of_folder, read_journals};
 use prefix::{Kind, Peeled, peel};
 
 /// A longer line is cut. The longest message of the kernel has 1 KiB, but a text of statistics may
@@ -420,6 +422,8 @@ impl Front {
         let text = LogText {
             lines: self.lines,
             is_cut,
+            files_unread: 0,
+            messages_unread: 0,
             forms: self.kinds.iter().map(|kind| Name::from(*kind)).collect(),
             machines,
             kernels: self.kernels,

@@ -570,3 +570,86 @@ fn nohang_and_docker_name_their_victims() {
     assert_eq!(kills.len(), 1);
     assert_eq!((kills[0].victim.as_str(), kills[0].pid), ("indexer", Some(77)));
 }
+
+/// A file of journald with these messages, a millisecond apart, each with the number of its boot.
+fn journal_of(messages: &[(u8, &str)]) -> Vec<u8> {
+    use pagewise_journald::written::{Variant, Written, journal};
+    let entries: Vec<Written> = messages
+        .iter()
+        .zip(1_u64..)
+        .map(|((boot, text), at)| {
+            let clock_zero = (1 << 50) + (u64::from(*boot) << 40);
+            Written::by_kernel([*boot; 16], clock_zero, 600_000_000 + at * 1000, text.as_bytes())
+        })
+        .collect();
+    journal(
+        &Variant { is_compact: true, is_keyed: true, buckets: 64, ..Variant::default() },
+        &entries,
+    )
+}
+
+fn read_journal_files(files: &[&[u8]]) -> (KernelLog, LogText) {
+    use pagewise_hostfs::{Entry as Stored, HostRoot, ReadHost};
+    let named = files
+        .iter()
+        .enumerate()
+        .map(|(at, bytes)| (format!("{at}.journal"), Stored::File(bytes.to_vec())));
+    let host = HostRoot::memory(named);
+    let opened = (0..files.len()).map(|at| host.pieces(&format!("{at}.journal")).unwrap());
+    read_journals(opened.collect(), "files")
+}
+
+/// The same messages as a file of journald and as its export give the same kills.
+#[test]
+fn a_file_of_journald_says_what_its_text_says() {
+    for messages in [GROUP_4_4, HOST_4_19, HOST_6_12] {
+        let of_boot: Vec<(u8, &str)> = messages.iter().map(|text| (1, *text)).collect();
+        let (log, about) = read_journal_files(&[&journal_of(&of_boot)]);
+        let lines: Vec<String> =
+            messages.iter().map(|text| format!("[  601.273226] {text}")).collect();
+        let (of_text, _) = read_text(lines.join("\n").as_bytes(), "text").unwrap();
+        let victims = |log: &KernelLog| -> Vec<String> {
+            log.kills
+                .iter()
+                .map(|kill| format!("{:?} {:?}", kill.victim, kill.constraint))
+                .collect()
+        };
+        assert_eq!(victims(&log), victims(&of_text));
+        assert_eq!((log.kills.len(), log.not_understood), (1, 0));
+        assert_eq!((about.lines, about.boots), (messages.len() as u64, 1));
+        assert_eq!((about.files_unread, about.messages_unread), (0, 0));
+        assert!(about.names_kernel);
+    }
+}
+
+/// A report whose boot ended in its middle is not continued by the next boot's.
+#[test]
+fn boots_in_files_of_journald_are_kept_apart() {
+    let (begin, end) = HOST_6_12.split_at(HOST_6_12.len() / 2);
+    let first: Vec<(u8, &str)> = begin.iter().map(|text| (1, *text)).collect();
+    let second: Vec<(u8, &str)> = HOST_6_12.iter().map(|text| (2, *text)).collect();
+    let files = [journal_of(&second), journal_of(&first)];
+    let (log, about) = read_journal_files(&[&files[0], &files[1]]);
+    assert_eq!(about.boots, 2);
+    let whole =
+        log.kills.iter().filter(|kill| kill.victim.is_some() && !kill.tasks.is_empty()).count();
+    assert_eq!(whole, 1, "{:?}", log.kills);
+    let (alone, _) = read_journal_files(&[&journal_of(&[(2, end[0])]), &files[0]]);
+    assert_eq!(
+        alone.kills.iter().filter(|kill| kill.victim.is_some() && !kill.tasks.is_empty()).count(),
+        1
+    );
+}
+
+/// A file that was cut anywhere is read up to there, and the output never is that of a whole file.
+#[test]
+fn a_file_of_journald_that_was_cut_says_so() {
+    let messages: Vec<(u8, &str)> = HOST_6_12.iter().map(|text| (1, *text)).collect();
+    let whole = journal_of(&messages);
+    for length in (0..whole.len()).step_by(97) {
+        let (log, about) = read_journal_files(&[&whole[..length]]);
+        let is_said = about.files_unread > 0 || about.messages_unread > 0;
+        assert!(is_said, "cut at {length} of {}: {} lines", whole.len(), about.lines);
+        assert!(log.kills.len() <= 1);
+    }
+}

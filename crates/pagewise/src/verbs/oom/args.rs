@@ -10,7 +10,8 @@ pub(super) const OOM: &str = "Explain kills for lack of memory (by the kernel's 
     status 3 if there is a kill.\n\n\
     FILE is a text from this or any other machine, of Linux 3.10 or newer, whole or in parts: dmesg (also -T, -x, -H, \
     --json), kern.log, syslog, journalctl (all of its forms that are text or JSON), a container's log, logcat, a \
-    serial console, a quoted mail; also compressed with gzip, xz or zstd. - reads the standard input:\n\n  \
+    serial console, a quoted mail; also compressed with gzip, xz or zstd. It may also be a file of systemd's journal, \
+    or a folder of such files. - reads the standard input:\n\n  \
     journalctl -k -b -1 | pagewise oom -\n\n\
     Without FILE, oom reads the kernel log of this machine (or of the recording that --root names), as pagewise doctor \
     --oom does. Nothing is known of the machine that wrote a text but what the text says. Therefore, for a text, oom \
