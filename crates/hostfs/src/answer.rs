@@ -16,6 +16,10 @@ pub fn absolute(path: &str) -> String {
 /// Reason for an absence: the file does not exist.
 pub const NO_SUCH_FILE: &str = "no such file";
 
+/// What a copy of some files of a host says of a file that it lacks: whether the host had it is not
+/// known.
+pub const NOT_COLLECTED: &str = "not in this recording";
+
 /// Reason for an absence: the kernel has the feature, but it is switched off (`EOPNOTSUPP`).
 pub const SWITCHED_OFF: &str = "compiled in but switched off";
 
@@ -37,11 +41,28 @@ impl Refusal {
         }
     }
 
+    /// Whether the file was not found: the host does not have it, or it was not collected.
+    pub fn is_missing(&self) -> bool {
+        match self {
+            Self::Absent(why) => why == NO_SUCH_FILE,
+            Self::Denied(why) => why == NOT_COLLECTED,
+        }
+    }
+
     /// If the file is absent for the reason `general`, replaces this reason by `special`.
     pub fn explain(self, general: &str, special: &'static str) -> Self {
         match self {
             Self::Absent(why) if why == general => Self::Absent(special.into()),
             other => other,
+        }
+    }
+
+    /// What an error says about a file of a folder that holds copies of some files of a host. Which
+    /// were copied is not known, so that a file that is missing there proves nothing.
+    pub(crate) fn of_copy(errno: Errno) -> Self {
+        match errno {
+            Errno::NOENT | Errno::NOTDIR => Self::Denied(NOT_COLLECTED.into()),
+            other => Self::from_errno(other),
         }
     }
 

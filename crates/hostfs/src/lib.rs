@@ -29,7 +29,9 @@ mod trusted_folder;
 mod user_file;
 mod values;
 
-pub use answer::{Entry, Facts, Files, NO_SUCH_FILE, Refusal, SWITCHED_OFF, absolute, explain};
+pub use answer::{
+    Entry, Facts, Files, NO_SUCH_FILE, NOT_COLLECTED, Refusal, SWITCHED_OFF, absolute, explain,
+};
 pub use open_file::OpenFile;
 pub use pieces::Pieces;
 pub use read::ReadHost;

@@ -152,7 +152,15 @@ impl HostRoot {
         };
         let bytes = opened.and_then(|file| read_slice(&file, offset, length));
         self.count(bytes.as_ref().map_or(0, Vec::len));
-        bytes.map_err(Refusal::from_errno)
+        bytes.map_err(|errno| self.refusal(errno))
+    }
+
+    /// What an error says about a file of this host.
+    fn refusal(&self, errno: Errno) -> Refusal {
+        match self.backing {
+            Backing::Folder(_) => Refusal::of_copy(errno),
+            Backing::Live(_) | Backing::Memory(_) => Refusal::from_errno(errno),
+        }
     }
 
     fn open_live(&self, root: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
@@ -214,7 +222,7 @@ impl HostRoot {
                 .and_then(regular)
                 .and_then(|file| self.read_capped(&file, false)),
         };
-        let bytes = read.map_err(Refusal::from_errno)?;
+        let bytes = read.map_err(|errno| self.refusal(errno))?;
         if bytes.len() <= MAX_FILE {
             return Ok(bytes);
         }
@@ -323,7 +331,7 @@ impl ReadHost for HostRoot {
                 self.stat_live(root, path).map(drop).map_err(Refusal::from_errno)
             }
             Backing::Folder(root) => {
-                open_inside(root, path, OFlags::PATH).map(drop).map_err(Refusal::from_errno)
+                open_inside(root, path, OFlags::PATH).map(drop).map_err(Refusal::of_copy)
             }
             Backing::Memory(files) => stored::presence(files, path),
         };
@@ -667,6 +675,20 @@ mod tests {
             assert!(host.bytes("exact").unwrap() == long[..FIRST]);
             assert_eq!(host.bytes("short").unwrap(), b"x");
         }
+    }
+
+    /// A folder has copies of some files: one that is missing in it may have been on the host.
+    #[test]
+    fn a_file_that_a_folder_lacks_is_not_absent() {
+        let folder = tempfile::tempdir().unwrap();
+        let host = HostRoot::folder(folder.path()).unwrap();
+        let lacking = Refusal::Denied("not in this recording".into());
+        assert_eq!(host.bytes("proc/swaps"), Err(lacking.clone()));
+        assert_eq!(host.head("proc/swaps", 4), Err(lacking.clone()));
+        assert_eq!(host.presence("proc/swaps"), Err(lacking.clone()));
+        assert!(lacking.is_missing());
+        let known = HostRoot::memory([]);
+        assert_eq!(known.bytes("proc/swaps"), Err(Refusal::Absent(crate::NO_SUCH_FILE.into())));
     }
 
     /// The shortcut with the link count agrees with examining every entry.

@@ -93,7 +93,7 @@ fn kind(host: &HostRoot) -> Reading<Name> {
 fn excerpt(host: &HostRoot, buffer: &Buffer) -> Result<Vec<u8>, Refusal> {
     if !host.is_live() {
         match host.bytes(PATH) {
-            Err(Refusal::Absent(why)) if why == NO_SUCH_FILE => {}
+            Err(refusal) if refusal.is_missing() => {}
             answer => return answer,
         }
     }

@@ -28,7 +28,7 @@ use pagewise_model::{KernelLog, OomKill, Reading, Source, Taken};
 use crate::limits::OOM_KILLS;
 use journal::Buffer;
 use line::OomLine;
-use pagewise_hostfs::{Entry, HostRoot, NO_SUCH_FILE, ReadHost};
+use pagewise_hostfs::{Entry, HostRoot, ReadHost, Refusal};
 use record::{Head, Record, records, unread};
 use report::Reports;
 
@@ -55,7 +55,11 @@ pub fn read(host: &HostRoot, taken: &Taken) -> KernelLog {
     let answer = host.records(PATH, |raw| excerpt.take(raw));
     let missing = "no /dev/kmsg here (a container, or not in this recording)";
     let answer = answer.map(|()| excerpt.finish());
-    let answer = answer.map_err(|refusal| refusal.explain(NO_SUCH_FILE, missing));
+    // advice on rights does not help if a log was not collected
+    let answer = answer.map_err(|refusal| match refusal {
+        refusal if refusal.is_missing() => Refusal::Absent(missing.into()),
+        refusal => refusal,
+    });
     host.remember(PATH, || Entry::from_answer(&answer));
     let source = Source::file(SHOWN);
     let boot = taken.boot_id.value().cloned();

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
-use pagewise_hostfs::{HostRoot, Pieces, ReadHost};
+use pagewise_hostfs::{HostRoot, Pieces, ReadHost, Refusal};
 use pagewise_journald::{self as format, Budget, JournalFile, KernelMessage};
 use pagewise_model::{KernelLog, LogText};
 
@@ -38,7 +38,8 @@ pub fn journals_of_folder(path: &Path) -> io::Result<Vec<Pieces<'static>>> {
             }
             let inner = format!("{folder}/{name}");
             let file = host.open_pieces(&inner).map_err(|refusal| {
-                io::Error::other(format!("{}: {refusal:?}", path.join(&inner).display()))
+                let (Refusal::Absent(why) | Refusal::Denied(why)) = refusal;
+                io::Error::other(format!("{}: {why}", path.join(&inner).display()))
             })?;
             opened.push(file);
         }
