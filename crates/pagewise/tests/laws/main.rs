@@ -14,6 +14,7 @@ mod program;
 
 mod bench;
 mod cases;
+mod corpus;
 mod earlier_end;
 mod findings;
 mod growth;
