@@ -12,6 +12,7 @@ use pagewise_hostfs::text::number;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Quote,
+    Grep,
     Level,
     Facility,
     SinceBoot,
@@ -28,6 +29,7 @@ impl Kind {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Quote => "quoted lines",
+            Self::Grep => "files and lines (grep)",
             Self::Level => "printk levels",
             Self::Facility => "facilities (dmesg -x)",
             Self::SinceBoot => "times since boot (dmesg)",
@@ -66,10 +68,13 @@ pub(super) fn peel(line: &[u8]) -> Peeled<'_> {
     let mut peeled = Peeled { text: line, ..Peeled::default() };
     for _ in 0..LAYERS {
         let layer = quote(&mut peeled)
+            .or_else(|| grep(&mut peeled))
             .or_else(|| kmsg(&mut peeled))
             .or_else(|| level(&mut peeled))
             .or_else(|| facility(&mut peeled))
             .or_else(|| brackets(&mut peeled))
+            .or_else(|| rfc5424(&mut peeled))
+            .or_else(|| logread(&mut peeled))
             .or_else(|| iso(&mut peeled))
             .or_else(|| syslog(&mut peeled))
             .or_else(|| weekday(&mut peeled))
@@ -105,6 +110,72 @@ fn quote(peeled: &mut Peeled<'_>) -> Option<Kind> {
     let rest = begin.strip_prefix(b">").or_else(|| begin.strip_prefix(b"| "))?;
     peeled.text = rest.strip_prefix(b" ").unwrap_or(rest);
     Some(Kind::Quote)
+}
+
+/// `kern.log:`, `/var/log/kern.log-12-` and `12:` of `grep -H`, `-n` and `-C`. No message of the
+/// kernel begins with a number and a colon, or with the path of a log.
+fn grep(peeled: &mut Peeled<'_>) -> Option<Kind> {
+    const LONGEST_PATH: usize = 200;
+    let mut rest = peeled.text;
+    let end = rest.iter().take(LONGEST_PATH).position(|&byte| matches!(byte, b':' | b' '))?;
+    let path = &rest[..end];
+    let is_log = memchr::memmem::find(path, b".log").is_some() || path.starts_with(b"/var/log/");
+    if is_log && rest[end] == b':' {
+        rest = &rest[end + 1..];
+    }
+    let number = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let has_number = (1..10).contains(&number)
+        && matches!(rest.get(number), Some(b':' | b'-'))
+        // not the hour of a time, and not the year of a date
+        && !(number <= 2 && rest.get(number + 1).is_some_and(u8::is_ascii_digit))
+        && !(rest[number] == b'-' && rest.get(number + 1).is_some_and(u8::is_ascii_digit));
+    if has_number {
+        rest = &rest[number + 1..];
+    }
+    (rest.len() < peeled.text.len()).then(|| peeled.text = rest)?;
+    Some(Kind::Grep)
+}
+
+/// `1 2025-08-12T03:54:03.123456+02:00 host kernel - - - message` of RFC 5424, after its `<4>`.
+fn rfc5424(peeled: &mut Peeled<'_>) -> Option<Kind> {
+    let rest = peeled.text.strip_prefix(b"1 ")?;
+    let (time, rest) = first_word(rest).filter(|(time, _)| is_iso_time(time))?;
+    let (machine, rest) = first_word(rest)?;
+    let (tag, rest) = first_word(rest)?;
+    let (_process, rest) = first_word(rest)?;
+    let (_message_id, rest) = first_word(rest)?;
+    let text = match rest.strip_prefix(b"- ") {
+        Some(text) => text,
+        // structured data: `[a b="c"][d e="f"] message`
+        None => &rest[memchr::memmem::find(rest, b"] ").filter(|_| rest.starts_with(b"["))? + 2..],
+    };
+    peeled.time = Some(time);
+    (peeled.machine, peeled.is_kernel, peeled.text) =
+        (Some(machine), Some(is_kernel_tag(tag)), text);
+    Some(Kind::Syslog)
+}
+
+/// `Tue Aug 12 03:54:03 2025 kern.err kernel: ` of OpenWrt's logread.
+fn logread(peeled: &mut Peeled<'_>) -> Option<Kind> {
+    let text = peeled.text;
+    let (_, rest) = first_word(text).filter(|(day, _)| day.len() == 3)?;
+    let (_, rest) = first_word(rest).filter(|(month, _)| month.len() == 3)?;
+    let (_, rest) = first_word(rest).filter(|(day, _)| day.len() <= 2 && digits(day, 1))?;
+    let (_, rest) = first_word(rest).filter(|(hour, _)| hour.len() == 8 && hour[2] == b':')?;
+    let (_, rest) = first_word(rest).filter(|(year, _)| year.len() == 4 && digits(year, 4))?;
+    let time = before(text, rest);
+    let (priority, rest) = first_word(rest)?;
+    let dot = memchr::memchr(b'.', priority).filter(|&dot| dot >= 4)?;
+    let colon = memchr::memmem::find(rest, b": ").filter(|&at| at < 60)?;
+    peeled.time = Some(time);
+    peeled.is_kernel = Some(&priority[..dot] == b"kern");
+    peeled.text = &rest[colon + 2..];
+    Some(Kind::Syslog)
+}
+
+/// Names under which syslogs write the kernel's messages; `vmunix` is FreeBSD's and some routers'.
+fn is_kernel_tag(tag: &[u8]) -> bool {
+    matches!(tag, b"kernel" | b"vmunix")
 }
 
 /// `4,12,601273226,-;text`. The text's escapes stay.
@@ -307,7 +378,9 @@ fn logcat(peeled: &mut Peeled<'_>) -> Option<Kind> {
     let (_, rest) = first_word(rest).filter(|(hour, _)| hour.len() >= 8 && hour[2] == b':')?;
     let colon = memchr::memmem::find(rest, b": ").filter(|&at| at < 60)?;
     let (tag, message) = (&rest[..colon], &rest[colon + 2..]);
-    let is_kernel = memchr::memmem::find(tag, b"kernel").is_some();
+    // the kernel's messages have its name, or the pid 0
+    let is_kernel = memchr::memmem::find(tag, b"kernel").is_some()
+        || first_word(tag).is_some_and(|(pid, _)| pid == b"0");
     peeled.time = Some(before(text, rest));
     peeled.is_kernel = Some(is_kernel);
     peeled.text = message;
@@ -322,7 +395,7 @@ fn tagged(text: &[u8]) -> Option<(&[u8], bool, &[u8])> {
     let (tag, message) = (&rest[..colon], &rest[colon + 1..]);
     let message = if message.is_empty() { message } else { message.strip_prefix(b" ")? };
     let is_tag = !tag.is_empty() && !tag.contains(&b' ');
-    is_tag.then_some((machine, tag == b"kernel", message))
+    is_tag.then_some((machine, is_kernel_tag(tag), message))
 }
 
 /// `host kernel: message`

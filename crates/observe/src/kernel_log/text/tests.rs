@@ -116,6 +116,9 @@ fn json(text: &str) -> String {
     serde_json::to_string(text).unwrap()
 }
 
+/// As `dmesg` prints.
+const DMESG: Prefix = |message, number| indented(&bracket(number), message);
+
 const PREFIXES: &[(&str, Prefix)] = &[
     ("bare", |message, _| format!("{message}\n")),
     ("dmesg", |message, number| indented(&bracket(number), message)),
@@ -213,6 +216,28 @@ const PREFIXES: &[(&str, Prefix)] = &[
     ("coloured", |message, number| {
         indented(&format!("\x1b[32m{}\x1b[0m", bracket(number)), message)
     }),
+    ("grep -n", |message, number| {
+        message
+            .split('\n')
+            .map(|line| format!("{}:{}{line}\n", number + 7, bracket(number)))
+            .collect()
+    }),
+    ("grep -H", |message, number| {
+        each(
+            &format!("/var/log/kern.log:Aug 12 03:54:03 host kernel: {}", bracket(number)),
+            message,
+        )
+    }),
+    ("RFC 5424", |message, number| {
+        each(
+            &format!("<4>1 2025-08-12T03:54:03.123456+02:00 host kernel - - - {}", bracket(number)),
+            message,
+        )
+    }),
+    ("logread of OpenWrt", |message, number| {
+        each(&format!("Tue Aug 12 03:54:03 2025 kern.warn kernel: {}", bracket(number)), message)
+    }),
+    ("syslog of a router", |message, _| each("Aug 12 03:54:03 router vmunix: ", message)),
 ];
 
 fn text_of(messages: &[&str], prefix: Prefix) -> String {
@@ -253,7 +278,7 @@ fn each_form_says_the_same_behind_each_prefix() {
 
 #[test]
 fn the_old_forms_say_what_the_kernel_meant() {
-    let (log, about) = read(&text_of(GROUP_4_4, PREFIXES[1].1));
+    let (log, about) = read(&text_of(GROUP_4_4, DMESG));
     let kill = &log.kills[0];
     assert_eq!(about.kernels, [Name::from("4.4.0-21-generic")]);
     assert_eq!(kill.constraint, Some(OomConstraint::Cgroup));
@@ -284,7 +309,7 @@ fn a_child_that_is_killed_for_its_parent_is_the_victim() {
 
 #[test]
 fn the_size_of_a_page_is_that_of_the_smallest_block() {
-    let (log, about) = read(&text_of(HOST_6_12, PREFIXES[1].1));
+    let (log, about) = read(&text_of(HOST_6_12, DMESG));
     assert_eq!(about.page_size, Bytes::from_kib(16));
     let kill = &log.kills[0];
     assert_eq!(kill.tasks[0].rss, Bytes::new(18_500 << 14));
@@ -297,11 +322,11 @@ fn the_size_of_a_page_is_that_of_the_smallest_block() {
 fn a_fragment_has_what_it_has() {
     for (form, messages) in FORMS {
         let last = &messages[messages.len() - 1..];
-        let (log, _) = read(&text_of(last, PREFIXES[1].1));
+        let (log, _) = read(&text_of(last, DMESG));
         assert_eq!(log.kills[0].victim.as_ref().unwrap().pid, 310, "{form}");
         // the line about the choice alone
         let chosen = &messages[messages.len() - 2..messages.len() - 1];
-        let (log, _) = read(&text_of(chosen, PREFIXES[1].1));
+        let (log, _) = read(&text_of(chosen, DMESG));
         assert_eq!(log.kills.len(), 1, "{form}");
         // everything but the kill
         let (log, _) = read(&text_of(&messages[..messages.len() - 1], PREFIXES[10].1));
@@ -313,10 +338,10 @@ fn a_fragment_has_what_it_has() {
 #[test]
 fn a_report_without_its_first_lines_keeps_the_others() {
     for (form, messages) in FORMS {
-        let whole = &read(&text_of(messages, PREFIXES[1].1)).0.kills[0];
+        let whole = &read(&text_of(messages, DMESG)).0.kills[0];
         let table = messages.iter().position(|line| line.contains("total_vm")).unwrap();
         for cut in 1..=table {
-            let (log, _) = read(&text_of(&messages[cut..], PREFIXES[1].1));
+            let (log, _) = read(&text_of(&messages[cut..], DMESG));
             let [kill] = &log.kills[..] else { panic!("{form} {cut}: {log:?}") };
             assert_eq!(kill.tasks, whole.tasks, "{form} {cut}");
             assert_eq!((&kill.victim, log.not_understood), (&whole.victim, 0), "{form} {cut}");
@@ -360,7 +385,7 @@ fn tasks_that_did_not_run_are_read_behind_each_prefix() {
 
 #[test]
 fn boots_and_machines_are_told_apart() {
-    let one = text_of(GROUP_5_15, PREFIXES[1].1);
+    let one = text_of(GROUP_5_15, DMESG);
     let (log, about) = read(&format!("{one}[    0.000000] Linux version 6.9.1 (x) #1\n{one}"));
     assert_eq!((log.kills.len(), about.boots), (2, 2));
     // the lines of two machines alternate
@@ -397,12 +422,12 @@ fn a_form_that_is_not_known_is_counted() {
 fn a_panic_and_a_failed_allocation_are_no_kills_of_a_process() {
     let mut panic = HOST_6_12[..HOST_6_12.len() - 2].to_vec();
     panic.push("Kernel panic - not syncing: Out of memory: system-wide panic_on_oom is enabled");
-    let (log, _) = read(&text_of(&panic, PREFIXES[1].1));
+    let (log, _) = read(&text_of(&panic, DMESG));
     assert_eq!(log.kills.len(), 1);
     assert!(log.kills[0].panic.is_some() && log.kills[0].victim.is_none());
     let mut failed = HOST_6_12[2..12].to_vec();
     failed.insert(0, "kworker/0:1: page allocation failure: order:2, mode:0x40820(GFP_ATOMIC|__GFP_COMP), nodemask=(null)");
-    let (log, _) = read(&text_of(&failed, PREFIXES[1].1));
+    let (log, _) = read(&text_of(&failed, DMESG));
     assert_eq!((log.kills.len(), log.failures.len()), (0, 1));
     assert_eq!((log.failures[0].order, log.failures[0].zones.len()), (2, 1));
     assert!(log.failures[0].host.is_some());
@@ -411,9 +436,9 @@ fn a_panic_and_a_failed_allocation_are_no_kills_of_a_process() {
 #[test]
 fn a_report_whose_end_is_missing_is_counted() {
     for (form, messages) in FORMS {
-        let (log, _) = read(&text_of(&messages[..4], PREFIXES[1].1));
+        let (log, _) = read(&text_of(&messages[..4], DMESG));
         assert_eq!((log.kills.len(), log.not_understood), (0, 1), "{form}");
-        let twice = text_of(&messages[..4], PREFIXES[1].1) + &text_of(messages, PREFIXES[1].1);
+        let twice = text_of(&messages[..4], DMESG) + &text_of(messages, DMESG);
         let (log, _) = read(&twice);
         assert_eq!((log.kills.len(), log.not_understood), (1, 1), "{form}");
     }
@@ -424,16 +449,16 @@ fn a_panic_after_a_report_without_a_victim_is_part_of_it() {
     let mut deadlock = HOST_6_12[..HOST_6_12.len() - 2].to_vec();
     deadlock.push("Out of memory and no killable processes...");
     deadlock.push("Kernel panic - not syncing: System is deadlocked on memory");
-    let (log, _) = read(&text_of(&deadlock, PREFIXES[1].1));
+    let (log, _) = read(&text_of(&deadlock, DMESG));
     assert_eq!(log.kills.len(), 1);
     assert!(log.kills[0].panic.is_some() && log.kills[0].host.is_some());
-    let (log, _) = read(&text_of(&deadlock[deadlock.len() - 1..], PREFIXES[1].1));
+    let (log, _) = read(&text_of(&deadlock[deadlock.len() - 1..], DMESG));
     assert_eq!(log.kills.len(), 1);
 }
 
 #[test]
 fn texts_in_utf_16_and_with_a_mark_are_read() {
-    let text = text_of(GROUP_5_15, PREFIXES[1].1);
+    let text = text_of(GROUP_5_15, DMESG);
     let little: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
     let big: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
     let marked = [b"\xff\xfe".as_slice(), &little].concat();
@@ -462,7 +487,7 @@ fn signs_of_a_kill_without_a_report_are_counted() {
         assert_eq!(about.first_sign, Some(Source::line("a.log", 1)), "{sign}");
     }
     for (form, messages) in FORMS {
-        let (_, about) = read(&text_of(messages, PREFIXES[1].1));
+        let (_, about) = read(&text_of(messages, DMESG));
         assert_eq!(about.signs, 0, "{form}");
     }
 }
@@ -470,7 +495,7 @@ fn signs_of_a_kill_without_a_report_are_counted() {
 #[test]
 fn packed_texts_are_unpacked_and_damaged_ones_are_errors() {
     use std::io::Write;
-    let text = text_of(GROUP_5_15, PREFIXES[1].1);
+    let text = text_of(GROUP_5_15, DMESG);
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gzip.write_all(text.as_bytes()).unwrap();
     let gzip = gzip.finish().unwrap();
@@ -489,7 +514,7 @@ fn packed_texts_are_unpacked_and_damaged_ones_are_errors() {
 
 #[test]
 fn lines_end_in_any_way_and_a_mail_wraps_them() {
-    let text = text_of(GROUP_5_15, PREFIXES[1].1);
+    let text = text_of(GROUP_5_15, DMESG);
     let (log, _) = read(&text);
     let (windows, _) = read(&text.replace('\n', "\r\n"));
     assert_eq!(meaning(&windows), meaning(&log));
