@@ -104,6 +104,9 @@ pub struct LogText {
     pub lines: u64,
     /// Whether the text is longer than Pagewise reads, so that its end was not searched.
     pub is_cut: bool,
+    /// Whether the newest line is the first (`journalctl -r`), so that the sizes of the reports were
+    /// not used.
+    pub is_reversed: bool,
     /// Number of files of journald's that could not be read: they are damaged, written by a newer
     /// version of systemd, or too many. 0 for a text.
     pub files_unread: u64,

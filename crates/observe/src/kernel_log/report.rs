@@ -76,6 +76,9 @@ pub(super) struct Reports {
     log: String,
     /// Whether the records are those of a text, of which somebody may have cut the beginning.
     is_text: bool,
+    /// Whether the text has its newest line first: then a report's lines stand after its kill, and
+    /// would be taken for those of the kill before.
+    is_reversed: bool,
     /// The size of a page in bytes that the last report shows only by its victim.
     page_size_by_victim: Option<u64>,
     /// The stamp of the record that is being read.
@@ -98,6 +101,7 @@ impl Reports {
             page_size,
             log: log.to_owned(),
             is_text: false,
+            is_reversed: false,
             page_size_by_victim: None,
             stamp: Stamp::default(),
             open: None,
@@ -127,6 +131,7 @@ impl Reports {
             failures_left_out: self.failures_left_out,
             not_understood: self.not_understood,
             page_size: self.page_size_by_victim,
+            is_reversed: self.is_reversed,
             first_not_understood: self.first_not_understood,
         }
     }
@@ -270,6 +275,12 @@ impl Reports {
 
     /// Adds a line to the open report or starts a new one; false if it fits nowhere.
     fn fit(&mut self, record: &Record, line: &OomLine) -> bool {
+        if self.is_text && !self.is_reversed && self.open.is_none() {
+            self.is_reversed = self.follows_its_kill(record, line);
+        }
+        if self.is_reversed && !matches!(line, OomLine::Killed(_)) {
+            return true;
+        }
         match line {
             OomLine::Invoked { name, gfp_mask, order, oom_score_adj } => {
                 let (name, gfp_mask) = (Name::from_bytes(name), Name::from_bytes(gfp_mask));
@@ -339,6 +350,22 @@ impl Reports {
             }
             line => self.open.as_mut().is_some_and(|open| open.add_line(line, self.page_size)),
         }
+    }
+
+    /// Whether this line about the choice of a process stands right after the line about its kill.
+    fn follows_its_kill(&self, record: &Record, line: &OomLine) -> bool {
+        let pid = match line {
+            OomLine::Choice(choice) => choice.pid,
+            OomLine::Chosen { pid, .. } => *pid,
+            _ => return false,
+        };
+        self.kills.back().is_some_and(|last| {
+            let is_next = last
+                .source
+                .line_number()
+                .is_some_and(|line| u64::from(line) + 1 == record.head.sequence);
+            is_next && last.victim.as_ref().is_some_and(|victim| victim.pid == pid)
+        })
     }
 
     fn add_kill(&mut self, record: &Record, killed: &Killed) {
@@ -632,6 +659,8 @@ pub(super) struct Found {
     pub(super) first_not_understood: Option<Source>,
     /// The size of a page in bytes, if only a victim's sizes show it.
     pub(super) page_size: Option<u64>,
+    /// Whether the text has its newest line first, so that only the lines about the kills were used.
+    pub(super) is_reversed: bool,
 }
 
 /// A report of which only the line about the kill was printed. Its constraint is known only if it

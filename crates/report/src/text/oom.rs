@@ -252,6 +252,13 @@ fn found_in_text(log: &KernelLog, text: &OomText<'_>) -> String {
     if all > 0 && !text.about.names_kernel {
         told.push("Nothing in the text says that the kernel wrote it.".to_owned());
     }
+    if text.about.is_reversed {
+        told.push(
+            "The newest line is the first (journalctl -r): only the lines about the kills were used, without the \
+             sizes. Turn the text round: tac FILE | pagewise oom -."
+                .to_owned(),
+        );
+    }
     if text.about.is_cut {
         told.push("The end of the text was not read: it is too long.".to_owned());
     }

@@ -404,6 +404,7 @@ impl Front {
             text: Vec::new(),
         };
         let mut by_victim = None;
+        let mut is_reversed = false;
         for mut machine in self.machines.into_values() {
             let head = Head::of_kernel(self.lines, machine.micros);
             machine.reports.close_fragment(&Record { head, ..last.clone() });
@@ -414,6 +415,7 @@ impl Front {
             log.failures_left_out += found.failures_left_out;
             log.not_understood += found.not_understood;
             by_victim = by_victim.or(found.page_size);
+            is_reversed |= found.is_reversed;
             let first = [log.first_not_understood.take(), found.first_not_understood];
             log.first_not_understood = first.into_iter().flatten().min_by_key(Source::line_number);
         }
@@ -422,6 +424,7 @@ impl Front {
         let text = LogText {
             lines: self.lines,
             is_cut,
+            is_reversed,
             files_unread: 0,
             messages_unread: 0,
             forms: self.kinds.iter().map(|kind| Name::from(*kind)).collect(),

@@ -85,6 +85,10 @@ pub(super) fn peel(line: &[u8]) -> Peeled<'_> {
             peeled.kinds.push(kind);
         }
     }
+    // a program in a container may print whatever a syslog would
+    if peeled.kinds.contains(&Kind::Container) {
+        peeled.is_kernel = peeled.is_kernel.filter(|is_kernel| !is_kernel);
+    }
     peeled
 }
 

@@ -383,6 +383,25 @@ fn tasks_that_did_not_run_are_read_behind_each_prefix() {
     }
 }
 
+/// `journalctl -r`: one kill is one kill, and gets no sizes of another.
+#[test]
+fn a_text_with_its_newest_line_first_is_seen() {
+    for (form, messages) in [("6.12", HOST_6_12), ("5.15", GROUP_5_15), ("4.4", GROUP_4_4)] {
+        let text = text_of(messages, DMESG);
+        let mut lines: Vec<&str> = text.lines().collect();
+        lines.reverse();
+        let both = [lines.clone(), lines].concat().join("\n");
+        let (log, about) = read(&both);
+        assert!(about.is_reversed, "{form}");
+        assert_eq!(log.kills.len(), 2, "{form}: {log:?}");
+        assert!(
+            log.kills.iter().all(|kill| kill.tasks.is_empty() && kill.zones.is_empty()),
+            "{form}"
+        );
+        assert!(!read(&text).1.is_reversed, "{form}");
+    }
+}
+
 #[test]
 fn boots_and_machines_are_told_apart() {
     let one = text_of(GROUP_5_15, DMESG);
