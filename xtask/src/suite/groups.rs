@@ -432,6 +432,24 @@ pub(crate) const GROUPS: &[Group] = &[
         runs: guests(&["oom::", "journal::"]),
     },
     Group {
+        name: "what-if",
+        proves: "five kills of three kernels, done again in guests as they were and with each change that is stated",
+        inputs: &[
+            Crates(&["decide"]),
+            Alone(&["lab", "workload"]),
+            GUEST_TESTS,
+            Paths(&[
+                "crates/pagewise/src/verbs/lab/hold.rs",
+                "crates/pagewise/src/verbs/lab/rebuild.rs",
+                "crates/pagewise/src/verbs/oom/prove.rs",
+                "crates/pagewise/tests/guest/what_if.rs",
+                "fixtures/kills",
+            ]),
+        ],
+        minutes: 3.0,
+        runs: guests(&["what_if::"]),
+    },
+    Group {
         name: "owners",
         proves: "which line of a configuration wins, compared with systemd's, procps's and zram-generator's programs",
         inputs: &[

@@ -38,6 +38,7 @@ mod systemd;
 mod thp;
 mod triage;
 mod turns;
+mod what_if;
 mod zmerge;
 mod zswap;
 
