@@ -476,7 +476,7 @@ fn without_grower(kill: &OomKill, demand: &Demand) -> Option<WhatIf> {
     let change = format!("without {name}, which held {size}");
     let change = Change::new(change, WhatIfKind::WithoutProcess, *size);
     let others = match demand.others {
-        // nothing is said of processes that grew by less than a page a second
+        // less than a page a second is no growth
         Some(others) if others > 4096.0 => others,
         Some(_) => {
             return Some(change.would(

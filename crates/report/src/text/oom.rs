@@ -226,9 +226,9 @@ fn found_in_text(log: &KernelLog, text: &OomText<'_>) -> String {
     let all = log.kills.len() as u64 + log.left_out;
     let shown = text.explained.len() as u64;
     let mut told = vec![match all {
-        // Docker tells of the kernel's kills
+        // Docker reports the kernel's kills
         0 if log.user_kills.iter().any(|kill| kill.by == UserKiller::Docker) => {
-            "No report of the kernel about a kill was found; other messages tell of kills."
+            "No report of the kernel about a kill was found; other messages report kills."
                 .to_owned()
         }
         0 if !log.user_kills.is_empty() => {
