@@ -199,7 +199,6 @@ fn add_own_use(group: &MemoryGroup, limit: Bytes) -> io::Result<()> {
     std::fs::write(group.folder.join(max), limit.saturating_add(usage).get().to_string())
 }
 
-#[expect(clippy::disallowed_methods, reason = "a file of a guest, or of a test's own tmpfs")]
 fn remove_shmem() {
     _ = std::fs::remove_file(SHMEM);
 }

@@ -2,9 +2,9 @@
 //! Explains tasks that did not run for a long time: whether they waited for memory, and whether that
 //! does harm.
 
-use pagewise_model::{HungTask, KernelLog, OomExplanation, OomFact};
+use pagewise_model::{HungTask, KernelLog, Name, OomExplanation, OomFact};
 
-use super::SHOWN;
+use super::limit_of_kill::SHOWN;
 use super::words::ago;
 
 /// Functions of mm/vmscan.c, mm/page_alloc.c and mm/memcontrol.c in which a task frees memory for
@@ -54,7 +54,7 @@ pub fn explain_hung(log: &KernelLog) -> Vec<OomExplanation> {
 }
 
 fn explain(task: &HungTask) -> OomExplanation {
-    let stack: Vec<&str> = task.stack.iter().take(6).map(|name| name.as_str()).collect();
+    let stack: Vec<&str> = task.stack.iter().take(6).map(Name::as_str).collect();
     let when = (task.boot_seconds > 0.0).then(|| format!("{} after boot", ago(task.boot_seconds)));
     let waited = waited_for(task);
     let facts = [
@@ -149,8 +149,6 @@ fn change(waited: WaitedFor) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use pagewise_model::Name;
-
     use super::*;
 
     fn of(stack: &[&str]) -> WaitedFor {

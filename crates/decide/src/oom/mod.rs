@@ -9,6 +9,7 @@
 pub(crate) mod change;
 mod elsewhere;
 mod hung;
+mod limit_of_kill;
 mod on_that_machine;
 mod reason;
 mod rebuild;
@@ -24,6 +25,8 @@ use pagewise_model::{
 use crate::text::{count, count_of};
 pub use elsewhere::elsewhere;
 pub use hung::explain_hung;
+use limit_of_kill::SHOWN;
+pub(crate) use limit_of_kill::limit;
 pub use rebuild::rebuild;
 pub use what_if::add_what_if;
 pub(crate) use words::ago;
@@ -32,8 +35,6 @@ use words::{join_words, names, or_unknown};
 /// The rule whose findings are about kills.
 pub const RULE: &str = "oom-kills";
 
-/// Maximum number of kills that are explained; the newest are chosen.
-const SHOWN: usize = 10;
 /// A kill counts as recent for this long, in seconds.
 pub(crate) const RECENT: f64 = 600.0;
 /// Maximum number of tasks that are named in an explanation.
@@ -205,19 +206,6 @@ fn nobody(kill: &OomKill) -> String {
         }
     };
     format!("{place}{limit} and no process could be killed{again}")
-}
-
-/// The size of the limit whose being reached caused the kill.
-pub(crate) fn limit(kill: &OomKill) -> Option<Bytes> {
-    let group = kill.group_memory.as_ref()?;
-    let full = |usage: Option<pagewise_model::OomUsage>| {
-        let usage = usage?;
-        let limit = usage.limit.bytes()?;
-        (usage.usage >= limit).then_some(limit)
-    };
-    full(group.memory)
-        .or_else(|| full(group.memory_and_swap))
-        .or_else(|| group.memory?.limit.bytes())
 }
 
 fn when(kill: &OomKill) -> String {

@@ -8,7 +8,7 @@
 //! of the contiguous memory allocator (CMA) serve movable pages only (`__zone_watermark_ok` in
 //! `mm/page_alloc.c`).
 
-use super::limit;
+use super::limit_of_kill::limit;
 use pagewise_facts::settings;
 use pagewise_model::{Bytes, OomConstraint, OomInvoker, OomKill, OomZone, Snapshot};
 

@@ -5,7 +5,8 @@ use pagewise_model::{
     Bytes, KernelLog, OomConstraint, OomKill, Rebuild, RebuildChange, WhatIf, WhatIfKind,
 };
 
-use super::{limit, what_if};
+use super::limit_of_kill::limit;
+use super::what_if;
 
 /// The sizes of the newest kill of the log.
 ///

@@ -19,8 +19,9 @@ use pagewise_model::{
     WhatIfKind,
 };
 
+use super::limit_of_kill::limit;
+use super::reason;
 use super::words::ago;
-use super::{limit, reason};
 use crate::text::rate;
 
 /// Less mapped and unused memory than this share of what the processes used, in percent, says nothing

@@ -175,10 +175,10 @@ impl Kernel {
         let is_v2 = self.is(5, 10);
         match (situation, is_v2) {
             (Situation::GroupWithoutSwap, true) => {
-                lines.push("swap: usage 0kB, limit 0kB, failcnt 0".to_owned())
+                lines.push("swap: usage 0kB, limit 0kB, failcnt 0".to_owned());
             }
             (_, true) => {
-                lines.push("swap: usage 0kB, limit 9007199254740988kB, failcnt 0".to_owned())
+                lines.push("swap: usage 0kB, limit 9007199254740988kB, failcnt 0".to_owned());
             }
             (Situation::GroupWithoutSwap, false) => {
                 lines.push("memory+swap: usage 1310720kB, limit 1310720kB, failcnt 99".to_owned());

@@ -153,10 +153,8 @@ fn in_guest(global: &Global, now: bool, rebuild: Rebuild) -> anyhow::Result<OomP
             GuestEvent::Message(message) if runs.len() < MOST_RUNS => {
                 runs.extend(serde_json::from_slice::<RebuiltRun>(&message));
             }
-            GuestEvent::Output(Stream::Err, bytes) => {
-                if errors.len() < LONGEST_ERRORS {
-                    errors.push_str(&String::from_utf8_lossy(&bytes));
-                }
+            GuestEvent::Output(Stream::Err, bytes) if errors.len() < LONGEST_ERRORS => {
+                errors.push_str(&String::from_utf8_lossy(&bytes));
             }
             GuestEvent::Note(line) => shown.note(line),
             _ => {}
