@@ -19,9 +19,10 @@ pub fn rebuild(log: &KernelLog) -> Result<Rebuild, &'static str> {
         return Err("the kill had another reason than too little memory");
     }
     let (grower, mapped) = what_if::grower(log, at).ok_or("the report names no process")?;
-    // files of a program are dropped before anything is killed
-    let file = kill.victim.as_ref().and_then(|victim| victim.file).unwrap_or_default();
-    let grower = grower.saturating_sub(file);
+    // files of a program are dropped before anything is killed, and shmem is counted by itself
+    let victim = kill.victim.as_ref();
+    let apart = victim.map_or([None; 2], |victim| [victim.file, victim.shmem]);
+    let grower = grower.saturating_sub(apart.into_iter().flatten().sum());
     let held = match kill.constraint {
         Some(OomConstraint::Cgroup) => of_group(kill),
         Some(OomConstraint::Host) => of_host(kill),

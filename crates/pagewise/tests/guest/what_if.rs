@@ -5,8 +5,19 @@ use serde_json::Value;
 
 use crate::boot::{finish, program};
 
-/// Kills of real kernels: three that fill what they mapped, and a leak, in guests; one at a limit.
-const LOGS: [&str; 5] = ["group-fills", "host-fills", "host-leak", "host-shmem", "host-swap"];
+/// Kills of real kernels (6.1, 6.12, 6.18, 7.2): programs that fill what they mapped, and leaks.
+const LOGS: [&str; 10] = [
+    "group-fills",
+    "group-fills-6.1",
+    "group-leak-twice",
+    "group-no-swap-7.2",
+    "host-fills",
+    "host-fills-6.1",
+    "host-fills-7.2",
+    "host-leak",
+    "host-shmem",
+    "host-swap",
+];
 
 /// Each kill of the fixtures, done again: it happens again as it was, and each change of which
 /// something was said bears that out.
