@@ -11,7 +11,7 @@ use pagewise_facts::growth::{self, Grower};
 use pagewise_facts::{memory_files, tiers, unexplained};
 use pagewise_model::{Bytes, DeletedKind, Finding, Interval, Percent, Severity, Stall};
 
-use crate::rules::kernel_memory_in;
+use crate::rules::{BALLOON_TITLE, kernel_memory_in};
 use crate::text::short_group;
 use crate::{RULES, grade, verdict};
 
@@ -141,6 +141,9 @@ fn stranded(interval: &Interval, finding: &Finding) -> Option<Bytes> {
         "shared-memory-left" => {
             let left = host.memory_files.segments.iter().filter(|it| it.attached.get() == Some(0));
             Some(left.filter_map(pagewise_model::SharedSegment::held).sum())
+        }
+        "memory-unexplained" if finding.title.starts_with(BALLOON_TITLE) => {
+            host.balloon()?.size_in_total()
         }
         "memory-unexplained" => unexplained::unexplained(host),
         _ => None,

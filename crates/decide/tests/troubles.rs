@@ -249,7 +249,11 @@ const TROUBLES: &[Trouble] = &[
     // more healthy machines
     fine("half of a swap file is in use since a peak long ago, nothing is read back, and much memory is available", HUGE, |host| swap_file(busy(no_zram(host)), 8_000_000, 4_000_000)),
     fine("a compile has waited a little for memory, and much is available", SETTINGS, |host| waiting(host, "3.00", "0.80")),
-    fine("the balloon of the hypervisor took 2 of 24 GiB", PLAIN, |host| leaked_by_a_driver(host, 2_000_000)),
+    row("the hypervisor's balloon holds 10 of 24 GiB, and MemTotal still has them", ZRAM, |host| ballooned(leaked_by_a_driver(host, 10_000_000), 10_000_000), "memory-unexplained", &[], Calm),
+    row("the hypervisor's balloon holds 9 of 24 GiB, on a machine without swap", PLAIN, |host| ballooned(leaked_by_a_driver(host, 9_000_000), 9_000_000), "memory-unexplained", OTHERS, Calm),
+    fine("the balloon of the hypervisor took 2 of 24 GiB", PLAIN, |host| ballooned(leaked_by_a_driver(host, 2_000_000), 2_000_000)),
+    fine("the hypervisor's balloon took 10 of 24 GiB, and MemTotal is 14 GiB", PLAIN, |host| taken_by_a_balloon(host, 10_000_000)),
+    fine("the hypervisor's balloon holds 6 GiB and ZFS's cache 10 of 24 GiB", ZRAM, |host| ballooned(zfs_cache(leaked_by_a_driver(available(host, 1_000_000), 6_000_000), 10_000_000), 6_000_000)),
     fine("a backup reads a large file on a machine of 512 MiB", SETTINGS, backup),
     fine("the cache of ZFS is full on a machine without swap", PLAIN, |host| zfs_cache(available(host, 2_000_000), 16_000_000)),
 ];

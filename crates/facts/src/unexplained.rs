@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Memory in use that no counter of the kernel explains: pages that drivers, firmware or a
-//! hypervisor's balloon took directly from the page allocator.
+//! Memory in use that no counter of the kernel explains: pages that drivers or firmware took
+//! directly from the page allocator.
 
 use pagewise_model::{Bytes, Memory, Reading, Snapshot};
 
@@ -26,7 +26,13 @@ pub fn unexplained(host: &Snapshot) -> Option<Bytes> {
         &memory.zfs_cache.size,
     ];
     let newer = newer.into_iter().filter_map(Reading::get);
-    let known = kernel.into_iter().chain(newer).chain([of_programs(memory)?, compressed(host)?]);
+    // if it is not known whether MemTotal still has the balloon's pages, it may: that explains more
+    let balloon = host.balloon().filter(|balloon| balloon.is_in_total != Some(false));
+    let known = kernel
+        .into_iter()
+        .chain(newer)
+        .chain(balloon.map(|balloon| balloon.size))
+        .chain([of_programs(memory)?, compressed(host)?]);
     Some(used.saturating_sub(known.sum()))
 }
 
@@ -55,7 +61,7 @@ fn compressed(host: &Snapshot) -> Option<Bytes> {
 
 #[cfg(test)]
 mod tests {
-    use pagewise_model::{Source, Zram};
+    use pagewise_model::{Pages, Source, Zone, Zram};
 
     use super::*;
 
@@ -86,6 +92,18 @@ mod tests {
         zfs.memory.zfs_cache.size = mib(250);
         zfs.memory.hugetlb = mib(100);
         assert_eq!(unexplained_mib(&zfs), Some(0));
+    }
+
+    #[test]
+    fn a_balloon_explains_only_pages_that_are_still_in_the_total() {
+        let mut ballooned = host();
+        ballooned.memory.other.insert("Balloon".into(), mib(250));
+        assert_eq!(unexplained_mib(&ballooned), Some(50));
+        let present_pages = Reading::found(Pages::new(1260 << 8), Source::none());
+        ballooned.zones.push(Zone { present_pages, ..Zone::default() });
+        assert_eq!(unexplained_mib(&ballooned), Some(300));
+        ballooned.memory.other.insert("Balloon".into(), mib(270));
+        assert_eq!(unexplained_mib(&ballooned), Some(30));
     }
 
     #[test]

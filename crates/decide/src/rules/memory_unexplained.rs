@@ -1,38 +1,87 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Much RAM is in use that no counter of the kernel explains.
+//! Much RAM is in use that no counter of the kernel explains, or that a balloon has given back to the hypervisor.
 //!
 //! The kernel has no list of such pages. On kernels that were built with allocation profiling,
 //! `/proc/allocinfo` has them by the line of code that allocated them.
 
 use pagewise_facts::unexplained::unexplained;
-use pagewise_model::{Bytes, Evidence, Finding, Interval, Severity, Snapshot};
+use pagewise_model::{Balloon, Evidence, Finding, Interval, Severity, Snapshot};
 
 use crate::Rule;
 use crate::proof::EvidenceList;
 
 pub(super) const RULE: Rule = Rule {
     id: "memory-unexplained",
-    doc: "A large share of RAM is in use that neither processes nor page cache nor the kernel's own counters explain.",
+    doc: "A large share of RAM is in use that neither processes nor page cache nor the kernel's own counters explain, \
+          or a balloon driver has given it back to the hypervisor.",
     diagnose,
 };
 
 /// Share of RAM from which on, in percent, unexplained memory is a finding. On the recorded
 /// hosts of this project it is at most 9.4 %.
 const WORTH_PERCENT: f64 = 30.0;
+/// How the title of the finding about the balloon begins.
+pub(crate) const BALLOON_TITLE: &str = "the hypervisor's balloon holds";
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
-    finding(&interval.end).into_iter().collect()
+    let host = &interval.end;
+    ballooned(host).into_iter().chain(unexplained_use(host)).collect()
 }
 
-fn finding(host: &Snapshot) -> Option<Finding> {
+/// A large part of RAM is in the balloon of the hypervisor.
+fn ballooned(host: &Snapshot) -> Option<Finding> {
+    let Balloon { size, is_in_total } = host.balloon()?;
+    let total = host.memory.total.get()?;
+    let ram = if is_in_total == Some(false) { total.saturating_add(size) } else { total };
+    let percent = size.percent_of(ram)?.get();
+    if percent < WORTH_PERCENT {
+        return None;
+    }
+    // what the total does not have is not counted as RAM of this machine anywhere
+    let severity = if is_in_total == Some(false) { Severity::Info } else { Severity::Warning };
+    let counted = match is_in_total {
+        Some(true) => "MemTotal still has these pages: no program can use them.".to_owned(),
+        Some(false) => format!("MemTotal ({total}) does not have these pages any more."),
+        None => "It is not known whether MemTotal still has these pages.".to_owned(),
+    };
+    Some(Finding {
+        id: RULE.id,
+        severity,
+        title: format!("{BALLOON_TITLE} {size}: {percent:.0} % of RAM"),
+        what: format!("A balloon driver has given {} back to the hypervisor. {counted}", size.part_of(ram)),
+        why: "A hypervisor takes memory from a guest by asking the guest's balloon driver to allocate it. The guest gets \
+              it back only if the hypervisor lowers the balloon's target (or, if it allows that, when the guest runs out of \
+              memory): nothing inside the guest frees it."
+            .to_owned(),
+        evidence: host
+            .memory
+            .other
+            .get("Balloon")
+            .into_iter()
+            .fold(EvidenceList::new(), |proof, line| proof.named("Balloon", line))
+            .named("balloon_inflate", &host.vmstat.get("balloon_inflate"))
+            .named("balloon_deflate", &host.vmstat.get("balloon_deflate"))
+            .named("MemTotal", &host.memory.total)
+            .named("MemAvailable", &host.memory.available)
+            .into_evidence(),
+        next: vec![
+            "grep -E 'MemTotal|Balloon' /proc/meminfo; grep balloon /proc/vmstat  # does it still grow?".to_owned(),
+            "virsh dommemstat GUEST  # on the hypervisor (libvirt): what the guest has now; ask its owner for more memory, \
+             or for a balloon target that the guest's programs fit into"
+                .to_owned(),
+        ],
+    })
+}
+
+fn unexplained_use(host: &Snapshot) -> Option<Finding> {
     let total = host.memory.total.get()?;
     let size = unexplained(host)?;
     let percent = size.percent_of(total)?.get();
     if percent < WORTH_PERCENT {
         return None;
     }
-    let balloon = balloon(host).map_or_else(String::new, |bytes| {
-        format!(" The balloon of the hypervisor holds {bytes}, which may be a part of this.")
+    let balloon = host.balloon().map_or_else(String::new, |balloon| {
+        format!(" The {} in the balloon of the hypervisor are not a part of this.", balloon.size)
     });
     Some(Finding {
         id: RULE.id,
@@ -44,7 +93,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
             size.part_of(total)
         ),
         why: "A driver can take pages directly from the kernel, which then counts them nowhere: buffers of a GPU or \
-              network card, a balloon with which the hypervisor takes memory back, or pages that a driver leaks. Such \
+              network card, a balloon that the kernel does not count, or pages that a driver leaks. Such \
               pages belong to no process, and can be neither dropped nor swapped."
             .to_owned(),
         evidence: proof(host),
@@ -56,14 +105,6 @@ fn finding(host: &Snapshot) -> Option<Finding> {
             "grep balloon /proc/vmstat; lsmod | head -40".to_owned(),
         ],
     })
-}
-
-/// What a balloon driver has taken since boot and not given back; `None` if that is nothing.
-fn balloon(host: &Snapshot) -> Option<Bytes> {
-    let count = |name| host.vmstat.get(name).get();
-    let pages = count("balloon_inflate")?.checked_sub(count("balloon_deflate")?)?;
-    // the counters are in pages of 4 KiB on every architecture
-    Some(Bytes::new(pages.saturating_mul(4096))).filter(|bytes| *bytes > Bytes::new(0))
 }
 
 fn proof(host: &Snapshot) -> Vec<Evidence> {
@@ -83,6 +124,8 @@ fn proof(host: &Snapshot) -> Vec<Evidence> {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use pagewise_model::{Bytes, Pages, Zone};
+
     use super::*;
     use crate::testing::{assert_silent, calm, gib, line, mib, only, set_knob, with};
 
@@ -107,16 +150,58 @@ pub(super) mod tests {
         assert_eq!(finding.severity, Severity::Warning);
         assert!(finding.title.starts_with("nothing explains what 6."), "{}", finding.title);
         assert!(!finding.what.contains("balloon"), "{}", finding.what);
-        let mut ballooned = firing();
-        set_knob(&mut ballooned.end, "balloon_inflate", 300_000);
-        set_knob(&mut ballooned.end, "balloon_deflate", 44_000);
-        let what = only(&RULE, &ballooned).what;
+        let what = only(&RULE, &inflated(firing(), 51_200)).what;
+        let end = "The 200.0 MiB in the balloon of the hypervisor are not a part of this.";
+        assert!(what.ends_with(end), "{what}");
+    }
+
+    /// A balloon of this many pages.
+    fn inflated(mut interval: Interval, pages: u64) -> Interval {
+        set_knob(&mut interval.end, "balloon_inflate", pages + 44_000);
+        set_knob(&mut interval.end, "balloon_deflate", 44_000);
+        interval
+    }
+
+    /// One zone with all RAM.
+    fn present(mut interval: Interval, size: Bytes) -> Interval {
+        let pages = Pages::new(size.get() / interval.end.page_size().get());
+        let present_pages = line("/proc/zoneinfo", 20, pages);
+        interval.end.zones = vec![Zone { present_pages, ..Zone::default() }];
+        interval
+    }
+
+    #[test]
+    fn a_balloon_that_explains_it_is_the_cause() {
+        let mut host = present(inflated(firing(), 1_310_720), gib(16));
+        let finding = only(&RULE, &host);
+        assert_eq!(finding.severity, Severity::Warning);
         assert!(
-            what.ends_with(
-                "The balloon of the hypervisor holds 1000.0 MiB, which may be a part of this."
-            ),
-            "{what}"
+            finding.title.starts_with("the hypervisor's balloon holds 5.0 GiB: "),
+            "{}",
+            finding.title
         );
+        assert!(finding.what.contains("MemTotal still has these pages"), "{}", finding.what);
+        host.end.zones.clear();
+        let finding = only(&RULE, &host);
+        assert!(
+            finding.what.ends_with("It is not known whether MemTotal still has these pages."),
+            "{}",
+            finding.what
+        );
+    }
+
+    #[test]
+    fn a_balloon_that_is_not_in_the_total_explains_nothing_of_it() {
+        let host = present(inflated(firing(), 2_097_152), gib(32));
+        let findings = diagnose(&host);
+        let [taken, rest] = &findings[..] else { panic!("{findings:?}") };
+        assert_eq!((taken.severity, rest.severity), (Severity::Info, Severity::Warning));
+        assert!(
+            taken.title.starts_with("the hypervisor's balloon holds 8.0 GiB: "),
+            "{}",
+            taken.title
+        );
+        assert!(rest.title.starts_with("nothing explains what 6."), "{}", rest.title);
     }
 
     #[test]

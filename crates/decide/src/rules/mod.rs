@@ -51,6 +51,7 @@ use crate::Rule;
 
 pub(crate) use kernel_memory::bytes_in as kernel_memory_in;
 pub(crate) use memory_pressure::ID as PRESSURE;
+pub(crate) use memory_unexplained::BALLOON_TITLE;
 pub(crate) use oom_kills::ended_seconds_ago as kill_ended_seconds_ago;
 
 pub(crate) static ALL: &[Rule] = &[

@@ -421,6 +421,18 @@ pub(crate) fn leaked_by_a_driver(host: Scene, kib: u64) -> Scene {
     meminfo(host, "MemFree", before - kib)
 }
 
+/// A balloon driver of the hypervisor holds `kib` KiB.
+pub(crate) fn ballooned(host: Scene, kib: u64) -> Scene {
+    let pages = kib / 4;
+    let host = host.counter("balloon_inflate", pages + 512).counter("balloon_deflate", 512);
+    meminfo(host, "Balloon", kib)
+}
+
+/// A balloon driver holds `kib` KiB and has lowered `MemTotal` by as much, as virtio's does.
+pub(crate) fn taken_by_a_balloon(host: Scene, kib: u64) -> Scene {
+    meminfo(ballooned(leaked_by_a_driver(host, kib), kib), "MemTotal", 24_684_092 - kib)
+}
+
 /// ZFS's cache holds `kib` KiB, of which it keeps 1 GiB in any case; they are neither free nor
 /// available.
 pub(crate) fn zfs_cache(host: Scene, kib: u64) -> Scene {

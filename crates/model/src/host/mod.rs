@@ -2,6 +2,7 @@
 //! The state of a host's memory: values with their files (Readings), all values at one time
 //! (Snapshots), and two of these with the time between them (Intervals).
 
+mod balloon;
 mod capability;
 mod cgroup;
 mod choice;
@@ -39,6 +40,7 @@ mod zone;
 mod zram;
 mod zswap;
 
+pub use balloon::Balloon;
 pub use capability::{Capability, FeatureState};
 pub use cgroup::{Cgroup, CgroupEvents, Cgroups, Hierarchy};
 pub use choice::{Algorithms, Choice};

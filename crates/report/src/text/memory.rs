@@ -136,6 +136,13 @@ pub(super) fn parts(snapshot: &Snapshot, total: Bytes) -> Vec<MemoryPart> {
             memory.zfs_cache.size.get(),
             "cache of ZFS (ARC): mostly given back when memory is short",
         ),
+        part(
+            "balloon",
+            "○",
+            Role::Quiet,
+            snapshot.balloon().and_then(|balloon| balloon.size_in_total()),
+            "given back to the hypervisor by the balloon driver",
+        ),
     ];
     let shown = |part: &MemoryPart| part.bytes.get() > 0;
     let mut parts: Vec<MemoryPart> = known.into_iter().flatten().filter(shown).collect();

@@ -657,6 +657,18 @@ pub(super) static CASES: &[Case] = &[
         near: Near::Silent(|host| zfs_cache(meminfo(host, "MemFree:", 4_000_000), 14_000_000)),
     },
     Case {
+        id: "memory-unexplained",
+        reason: "the balloon of the hypervisor has it",
+        host: PLAIN,
+        fires: |host| meminfo(meminfo(host, "MemFree:", 4_000_000), "Balloon:", 16_000_000),
+        severity: Warning,
+        title: "the hypervisor's balloon holds 15.3 GiB: 65 % of RAM",
+        also: &[],
+        near: Near::Silent(|host| {
+            meminfo(meminfo(host, "MemFree:", 13_000_000), "Balloon:", 7_000_000)
+        }),
+    },
+    Case {
         id: "shared-memory-left",
         reason: "a segment without a process",
         host: ZRAM_SWAP,

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Memory that a balloon driver has given back to the hypervisor.
+//!
+//! Drivers differ in whether `MemTotal` still has these pages. virtio lowers it (`adjust_managed_page_count`)
+//! unless the balloon may be deflated when memory runs out; Hyper-V, Xen and pseries lower it; VMware does not.
+//! No file of `/proc` says which, so that it is derived from the zones: their present pages do not
+//! change with a balloon.
+
+use crate::{Bytes, Pages, Reading, Snapshot};
+
+/// Memory that a balloon driver holds for the hypervisor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Balloon {
+    /// What the balloon holds; never 0.
+    pub size: Bytes,
+    /// Whether `MemTotal` still has these pages, so that they are in use there; `None` if this is
+    /// not known.
+    pub is_in_total: Option<bool>,
+}
+
+impl Balloon {
+    /// The part of the balloon that is RAM in use, as far as this is known.
+    pub fn size_in_total(&self) -> Option<Bytes> {
+        self.is_in_total?.then_some(self.size)
+    }
+}
+
+impl Snapshot {
+    /// The balloon of this host; `None` if the kernel counts none, or if the count is not readable.
+    pub fn balloon(&self) -> Option<Balloon> {
+        let size = size(self).filter(|size| size.get() > 0)?;
+        let is_in_total = hidden(self).map(|hidden| hidden < size);
+        Some(Balloon { size, is_in_total })
+    }
+}
+
+/// `Balloon` of meminfo (Linux 6.16 and newer), or the pages that were inflated since boot and not
+/// deflated.
+fn size(host: &Snapshot) -> Option<Bytes> {
+    if let Some(size) = host.memory.other.get("Balloon").and_then(Reading::get) {
+        return Some(size);
+    }
+    let count = |name| host.vmstat.get(name).get();
+    let pages = count("balloon_inflate")?.checked_sub(count("balloon_deflate")?)?;
+    // each event is one page of the kernel, although virtio's protocol has units of 4 KiB
+    Some(Pages::new(pages).to_bytes(host.page_size()))
+}
+
+/// RAM that is present and not in `MemTotal`: what the kernel reserved when it booted, and what
+/// balloons have taken away from it.
+fn hidden(host: &Snapshot) -> Option<Bytes> {
+    let present: Option<u64> =
+        host.zones.iter().map(|zone| Some(zone.present_pages.get()?.get())).sum();
+    let present = Pages::new(present?).to_bytes(host.page_size());
+    // 0: no zone was read
+    Some(present)
+        .filter(|present| present.get() > 0)?
+        .get()
+        .checked_sub(host.memory.total.get()?.get())
+        .map(Bytes::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Name, Source, Zone};
+
+    use super::*;
+
+    /// RAM of 1000 MiB, of which this is in `MemTotal`.
+    fn host(total_mib: u64) -> Snapshot {
+        let mut host = Snapshot::default();
+        host.memory.total = Reading::found(Bytes::new(total_mib << 20), Source::none());
+        let present_pages = Reading::found(Pages::new(256_000), Source::none());
+        host.zones.push(Zone { present_pages, ..Zone::default() });
+        host
+    }
+
+    fn counting(host: Snapshot, counts: &[(&str, u64)]) -> Snapshot {
+        let found = |pages| Reading::found(pages, Source::none());
+        let vmstat = counts.iter().map(|(name, pages)| (Name::from(*name), found(*pages)));
+        Snapshot { vmstat: vmstat.collect(), ..host }
+    }
+
+    fn inflated(host: Snapshot, pages: u64) -> Snapshot {
+        counting(host, &[("balloon_inflate", pages + 7), ("balloon_deflate", 7)])
+    }
+
+    #[test]
+    fn pages_that_the_driver_took_out_of_the_total_are_not_in_it() {
+        let of = |total_mib| inflated(host(total_mib), 102_400).balloon().unwrap();
+        assert_eq!(of(980).size, Bytes::new(400 << 20));
+        assert_eq!(of(980).is_in_total, Some(true));
+        assert_eq!(of(980).size_in_total(), Some(Bytes::new(400 << 20)));
+        assert_eq!(of(580).is_in_total, Some(false));
+        assert_eq!(of(580).size_in_total(), None);
+    }
+
+    #[test]
+    fn the_line_of_meminfo_comes_before_the_counters() {
+        let mut newer = inflated(host(980), 102_400);
+        let line = Reading::found(Bytes::new(300 << 20), Source::none());
+        newer.memory.other.insert("Balloon".into(), line);
+        assert_eq!(newer.balloon().unwrap().size, Bytes::new(300 << 20));
+    }
+
+    #[test]
+    fn a_count_that_is_missing_or_runs_backwards_is_no_balloon() {
+        assert_eq!(host(980).balloon(), None);
+        assert_eq!(inflated(host(980), 0).balloon(), None);
+        assert_eq!(counting(host(980), &[("balloon_inflate", 3)]).balloon(), None);
+        let backwards = [("balloon_inflate", 3), ("balloon_deflate", 4)];
+        assert_eq!(counting(host(980), &backwards).balloon(), None);
+    }
+
+    #[test]
+    fn without_zones_it_is_not_known_whether_the_total_has_it() {
+        let mut blind = inflated(host(980), 102_400);
+        blind.zones.clear();
+        assert_eq!(blind.balloon().unwrap().is_in_total, None);
+    }
+}
