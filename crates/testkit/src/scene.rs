@@ -163,7 +163,8 @@ impl Scene {
         Recording::from_archive(self.pack().as_slice(), label).expect("a recording")
     }
 
-    fn pack(&self) -> Vec<u8> {
+    /// The scene as the file that `pagewise capture` writes.
+    pub fn pack(&self) -> Vec<u8> {
         archive::pack(&self.files).expect("memory is enough")
     }
 }

@@ -8,7 +8,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use pagewise_model::{Interval, Micros};
+use pagewise_model::{Interval, Micros, Snapshot};
 use pagewise_observe::{HostRoot, LiveReader, Replay, Scope, open_replay, psi, snapshot};
 use pagewise_report::live::{LiveFrame, LiveReplay};
 use pagewise_sandbox::Confinement;
@@ -40,6 +40,8 @@ struct Recorded {
     /// Microseconds of pressure at each reading that was passed so far.
     stalled: Vec<Option<u64>>,
     shown: Shown,
+    /// The step that was judged last, and everything that was read of it: usually the next one follows.
+    judged: Option<(usize, Snapshot)>,
     position: LiveReplay,
     /// When playback was last advanced.
     counted: Instant,
@@ -53,7 +55,9 @@ impl Recorded {
         let playback = Playback::new(times);
         let stalled = vec![stalled(&replay)];
         let (position, counted) = (LiveReplay::default(), Instant::now());
-        let mut recorded = Self { replay, reader, playback, stalled, shown, position, counted };
+        let judged = None;
+        let mut recorded =
+            Self { replay, reader, playback, stalled, shown, judged, position, counted };
         recorded.read_anew();
         recorded
     }
@@ -94,14 +98,32 @@ impl Recorded {
         self.show_position();
     }
 
-    /// Decides on the verdict from everything that the recording has of this step, as `report` does of
-    /// the last one: a kill or a cgroup at its limit is not among what the live view reads.
+    /// Decides on the verdict from everything that the recording has of this step and of the one before, as
+    /// `report` does of the last two: a kill or a cgroup at its limit is not among what the live view reads, and
+    /// without an interval pressure that has ended is not known from pressure that lasts.
     fn judge(&mut self) {
-        let scope = Scope { smaps_enough: 0, ..Scope::everything(Duration::ZERO) };
-        let read = |host: &HostRoot| snapshot(host, &scope);
-        let start = self.replay.earlier().map(|host| Box::new(read(host)));
-        let end = read(self.replay.host());
-        self.shown.judge(&Interval { start, end });
+        let at = self.replay.at();
+        let start = match (self.replay.earlier(), at.checked_sub(1)) {
+            (Some(earlier), _) => Some(read_fully(earlier)),
+            (None, Some(before)) => Some(self.read_fully_at(before)),
+            (None, None) => None,
+        };
+        self.go_to(at);
+        let end = read_fully(self.replay.host());
+        let interval = Interval { start: start.map(Box::new), end };
+        self.shown.judge(&interval);
+        self.judged = Some((at, interval.end));
+    }
+
+    /// Everything that the recording has of this step, which stays the current one unless it was judged last.
+    fn read_fully_at(&mut self, step: usize) -> Snapshot {
+        match self.judged.take() {
+            Some((judged, snapshot)) if judged == step => snapshot,
+            _ => {
+                self.go_to(step);
+                read_fully(self.replay.host())
+            }
+        }
     }
 
     /// Moves to a reading without evaluating the readings in between.
@@ -184,6 +206,10 @@ impl Source for Recorded {
     }
 }
 
+fn read_fully(host: &HostRoot) -> Snapshot {
+    snapshot(host, &Scope { smaps_enough: 0, ..Scope::everything(Duration::ZERO) })
+}
+
 fn stalled(replay: &Replay) -> Option<u64> {
     psi(replay.host()).memory.some.total_us.get().map(Micros::get)
 }
@@ -194,6 +220,7 @@ mod tests {
     use pagewise_observe::{Entry, Tape, TapeEnd};
     use pagewise_report::live::{LiveLine, LiveWindow};
     use pagewise_report::text;
+    use pagewise_testkit::scene::{Scene, interval, slugs};
     use proptest::prelude::*;
 
     use super::*;
@@ -375,5 +402,54 @@ mod tests {
                 prop_assert_eq!(frame(&recorded, 120, 40), frame(&jumped, 120, 40));
             }
         }
+    }
+
+    /// Both ends of a recorded host as the two steps of a recording over time.
+    fn two_steps(slug: &str) -> tempfile::NamedTempFile {
+        let files = Scene::load(slug).into_files();
+        let tape = |end: &str, seconds: f64| {
+            let of_end = files.iter().filter_map(|(path, bytes)| {
+                let path = path.strip_prefix(end)?.strip_prefix('/')?.replace("%2E%2E", "..");
+                Some((path, Entry::File(bytes.clone())))
+            });
+            let end = TapeEnd {
+                name: "end",
+                unix_seconds: 86_400.0 * 20_000.0 + seconds,
+                monotonic_seconds: 1000.0 + seconds,
+                awake_seconds: Some(1000.0 + seconds),
+                files: of_end.collect(),
+            };
+            Tape { page_size: Some(4096), ends: vec![end] }
+        };
+        let (mut timeline, capture) = Timeline::begin(&tape("start", 0.0));
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut stream = Stream::begin(&capture, file.reopen().unwrap()).unwrap();
+        assert!(stream.add_step(&timeline.step(&tape("end", 1.0)).unwrap()).unwrap());
+        stream.finish().unwrap();
+        file
+    }
+
+    /// What `report` and `doctor` say of the same file; its verdicts are not those of the live view alone, which
+    /// reads less.
+    #[test]
+    fn the_verdict_of_the_last_step_is_that_of_report() {
+        let (mut compared, mut not_calm) = (0, 0);
+        for slug in slugs() {
+            let file = two_steps(&slug);
+            let mut watched = Recorded::new(open_replay(file.path(), |_| ()).unwrap());
+            watched.press(Key::End);
+            let report = interval(&pagewise_observe::open(file.path()).unwrap());
+            let verdict = pagewise_decide::judge(&report);
+            let shown = watched.frame();
+            assert_eq!(shown.verdict.line, verdict.line, "{slug}");
+            assert_eq!(shown.verdict.level, verdict.level, "{slug}");
+            let groups = |of: &pagewise_model::HostVerdict| -> Vec<_> {
+                of.groups.iter().map(|group| (group.group.clone(), group.level)).collect()
+            };
+            assert_eq!(groups(shown.verdict), groups(&verdict), "{slug}");
+            compared += 1;
+            not_calm += usize::from(verdict.level > pagewise_model::Level::Calm);
+        }
+        assert!(compared > 30 && not_calm >= 12, "{compared} recordings, {not_calm} not calm");
     }
 }
