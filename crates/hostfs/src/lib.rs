@@ -26,6 +26,7 @@ mod root;
 mod stored;
 pub mod text;
 mod trusted_folder;
+mod unpack;
 mod user_file;
 mod values;
 
@@ -37,5 +38,6 @@ pub use pieces::Pieces;
 pub use read::ReadHost;
 pub use root::{FIRST, HostRoot, MAX_FILE, PROBLEMS, RECORDS, comes_whole, read_records};
 pub use trusted_folder::{FolderError, MakeFolder, TrustedFolder};
+pub use unpack::unpack;
 pub use user_file::{UserFile, UserFileError};
 pub use values::ReadValues;

@@ -47,6 +47,8 @@ enum Backing {
 #[derive(Debug)]
 pub struct HostRoot {
     backing: Backing,
+    /// Whether somebody copied some files of the host: what is missing may have been on the host.
+    is_copy: bool,
     label: Name,
     facts: Option<Facts>,
     bytes_read: Cell<u64>,
@@ -101,8 +103,20 @@ impl HostRoot {
         }
     }
 
+    /// The same files as copies of some files of a host, see [`HostRoot::is_copy`].
+    pub(crate) fn of_copy(self) -> Self {
+        Self { is_copy: true, ..self }
+    }
+
+    /// Whether these are copies of some files of a host that somebody else collected, so that a
+    /// file that is missing may have been on the host.
+    pub fn is_copy(&self) -> bool {
+        self.is_copy
+    }
+
     fn over(backing: Backing, label: Name, facts: Option<Facts>) -> Self {
         Self {
+            is_copy: matches!(backing, Backing::Folder(_)),
             backing,
             label,
             facts,
@@ -145,6 +159,7 @@ impl HostRoot {
         let opened = match &self.backing {
             Backing::Memory(files) => {
                 return stored::bytes(files, path)
+                    .map_err(|refusal| self.of_stored(refusal))
                     .map(|bytes| bytes.into_iter().skip(offset).take(length).collect());
             }
             Backing::Live(root) => self.open_live(root, path, READ),
@@ -161,6 +176,11 @@ impl HostRoot {
             Backing::Folder(_) => Refusal::of_copy(errno),
             Backing::Live(_) | Backing::Memory(_) => Refusal::from_errno(errno),
         }
+    }
+
+    /// What a refusal of a file in memory says about the host.
+    fn of_stored(&self, refusal: Refusal) -> Refusal {
+        if self.is_copy && refusal.is_missing() { Refusal::of_copy(Errno::NOENT) } else { refusal }
     }
 
     fn open_live(&self, root: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
@@ -214,7 +234,9 @@ impl HostRoot {
 
     fn fetch(&self, path: &str) -> Result<Vec<u8>, Refusal> {
         let read = match &self.backing {
-            Backing::Memory(files) => return stored::bytes(files, path),
+            Backing::Memory(files) => {
+                return stored::bytes(files, path).map_err(|refusal| self.of_stored(refusal));
+            }
             Backing::Live(root) => self
                 .open_live(root, path, READ)
                 .and_then(|file| self.read_capped(&file, comes_whole(path))),
@@ -300,7 +322,10 @@ impl ReadHost for HostRoot {
 
     fn pieces(&self, path: &str) -> Result<Pieces<'_>, Refusal> {
         let opened = match &self.backing {
-            Backing::Memory(files) => return stored::borrow(files, path).map(Pieces::of_bytes),
+            Backing::Memory(files) => {
+                let stored = stored::borrow(files, path).map(Pieces::of_bytes);
+                return stored.map_err(|refusal| self.of_stored(refusal));
+            }
             Backing::Live(root) => self.open_live(root, path, READ),
             Backing::Folder(root) => open_inside(root, path, READ),
         };
@@ -333,7 +358,9 @@ impl ReadHost for HostRoot {
             Backing::Folder(root) => {
                 open_inside(root, path, OFlags::PATH).map(drop).map_err(Refusal::of_copy)
             }
-            Backing::Memory(files) => stored::presence(files, path),
+            Backing::Memory(files) => {
+                stored::presence(files, path).map_err(|refusal| self.of_stored(refusal))
+            }
         };
         self.remember(path, || match &answer {
             Ok(()) => Entry::File(Vec::new()),

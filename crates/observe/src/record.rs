@@ -35,8 +35,8 @@ impl Recording {
         Self { start: None, ..self }
     }
 
-    /// Opens an archive (`.tar.zst` or `.tar`, detected by its first bytes); `label` is its name in
-    /// messages.
+    /// Opens an archive (tar, also packed with zstd, gzip or xz, detected by its first bytes);
+    /// `label` is its name in messages.
     ///
     /// # Errors
     /// If nothing in it can be used.

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may stop anywhere")]
 
 use std::fs;
+use std::io::Read;
 use std::path::Path;
 
 use pagewise_model::Interval;
@@ -278,7 +279,8 @@ fn what_is_no_recording_is_said_to_be_none() {
         (&b""[..], "no files"),
         (b"hello, I am\n a text file of some length", "found a file of another kind"),
         (&readme, "neither host.toml nor proc"),
-        (&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0], "found a gzip file"),
+        (&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0], "expected a recording"),
+        (b"BZh91AY", "found a bzip2 file"),
         (b"PK\x03\x04 and so on", "found a zip file"),
         (&[0x28, 0xb5, 0x2f, 0xfd, 1, 2, 3], "expected a recording"),
     ] {
@@ -324,6 +326,66 @@ fn an_archive_of_one_time_needs_no_description() {
     let interval = of_archive(&bytes);
     assert!(interval.start.is_none());
     assert_eq!(total(&interval), Some(1000 << 10));
+}
+
+/// The files of a support tool's archive are those of the unpacked folder, links included; what it
+/// lacks was not collected.
+#[test]
+fn a_collected_archive_is_read_like_its_folder() {
+    let mut builder = Builder::new(Vec::new());
+    let at = |path: &str| format!("sosreport-db1-2026/{path}");
+    append(&mut builder, &at(""), EntryType::Directory, b"");
+    let link = |builder: &mut Builder<Vec<u8>>, path: &str, target: &str| {
+        let mut header = Header::new_gnu();
+        header.set_entry_type(EntryType::Symlink);
+        header.set_size(0);
+        builder.append_link(&mut header, at(path), target).unwrap();
+    };
+    link(&mut builder, "proc/vmstat", "../../../etc/passwd");
+    link(&mut builder, "sys/block/sda", "../devices/x/sda");
+    append(&mut builder, &at("sys/devices/x/sda/ro"), EntryType::Regular, b"1\n");
+    append(&mut builder, "/etc/passwd", EntryType::Regular, b"x");
+    append(&mut builder, &at("../../etc/passwd"), EntryType::Regular, b"x");
+    append(&mut builder, &at("srv/data"), EntryType::Regular, &vec![b'0'; MAX_FILE + 1]);
+    append(&mut builder, &at("proc/meminfo"), EntryType::Regular, MEMINFO.as_bytes());
+    let bytes = builder.into_inner().unwrap();
+    let options = lzma_rust2::XzOptions::with_preset(0);
+    let mut xz = lzma_rust2::XzWriter::new(Vec::new(), options).unwrap();
+    std::io::Write::write_all(&mut xz, &bytes).unwrap();
+    for packed in [bytes.clone(), xz.finish().unwrap(), zstd::encode_all(&*bytes, 1).unwrap()] {
+        let recording = Recording::from_archive(packed.as_slice(), "x").unwrap();
+        let end = &recording.end;
+        assert!(end.is_copy());
+        let lacking = Err(Refusal::Denied("not in this recording".into()));
+        for path in ["proc/vmstat", "proc/swaps", "etc/passwd", "srv/data"] {
+            assert_eq!(end.bytes(path), lacking, "{path}");
+        }
+        assert_eq!(end.bytes("sys/block/sda/ro").unwrap(), b"1\n");
+        let interval = read(&recording);
+        assert_eq!(total(&interval), Some(1000 << 10));
+        let problems = problems(&interval);
+        assert_eq!(problems.len(), 2, "{problems:?}");
+    }
+    assert!(!Recording::from_archive(usual().as_slice(), "x").unwrap().end.is_copy());
+}
+
+/// 1 GiB of zeros in a file that is never read; the archive is small.
+#[test]
+fn a_collected_archive_that_unpacks_to_much_more_is_cut() {
+    let mut builder = Builder::new(Vec::new());
+    append(&mut builder, "case/proc/meminfo", EntryType::Regular, MEMINFO.as_bytes());
+    let head = builder.into_inner().unwrap();
+    let mut header = Header::new_gnu();
+    header.as_gnu_mut().unwrap().name[..8].copy_from_slice(b"case/srv");
+    header.set_size(1 << 30);
+    header.set_cksum();
+    let mut packed = zstd::Encoder::new(Vec::new(), 1).unwrap();
+    let zeros = std::io::repeat(0).take(1 << 30);
+    let mut bomb = head[..1024].chain(header.as_bytes().as_slice()).chain(zeros);
+    std::io::copy(&mut bomb, &mut packed).unwrap();
+    let interval = of_archive(&packed.finish().unwrap());
+    assert_eq!(total(&interval), Some(1000 << 10));
+    assert!(problems(&interval)[0].contains("more than 200 times its size"));
 }
 
 /// A folder that contains everything that it should not.

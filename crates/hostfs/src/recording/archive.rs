@@ -1,47 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads a `.tar.zst` or `.tar` of unknown origin into [`Parts`]. Nothing is unpacked to disk.
+//! Reads a tar archive of unknown origin, packed or not, into [`Parts`]. Nothing is unpacked to
+//! disk.
 //!
 //! Whatever sizes the archive states, at most [`MAX_SUM`](super::limits::MAX_SUM) bytes are
-//! decompressed and at most [`MAX_FILE`] are kept per file.
+//! decompressed and at most [`MAX_FILE`] are kept per file. An archive of files that somebody else
+//! collected (`collected.rs`) may be much larger, because few of its files are kept; how much of it
+//! is decompressed depends on its packed size, so that a bomb is refused.
 
-use std::io::{BufReader, Chain, Cursor, Read, Take};
+use std::cell::Cell;
+use std::io::{Chain, Cursor, Read};
+use std::rc::Rc;
 
 use pagewise_model::Name;
 use tar::{Archive, EntryType, PaxExtensions};
 
-use super::limits::{MAX_FILE, MAX_PATH, MAX_SUM};
+use super::collected::{self, Layout, Place};
+use super::limits::{MAX_COLLECTED, MAX_FILE, MAX_PATH, MAX_SUM, MAX_UNPACKED_PER_PACKED};
 use super::parts::{Full, Parts, refused_path};
-
-/// The first bytes of a zstd stream.
-const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-
-/// Limit on the window of a zstd stream, which we must hold in memory: 2^24 bytes. `zstd -19` uses
-/// 2^23.
-const MAX_WINDOW_LOG: u32 = 24;
 
 type Peeked<R> = Chain<Cursor<Vec<u8>>, R>;
 
 /// Adds the contents of an archive to `parts`, and notes problems with the archive there.
 pub(super) fn unpack(bytes: impl Read, mut parts: Parts) -> Parts {
-    let outcome = match peek(bytes) {
-        Ok((true, stream)) => unpack_zstd(stream, &mut parts),
-        Ok((false, stream)) => unpack_tar(limit(stream), &mut parts),
-        Err(error) => Err(error),
-    };
-    if let Err(error) = outcome {
+    if let Err(error) = unpack_any(bytes, &mut parts) {
         parts.broken = Some(Name::from(error.to_string().as_str()).to_string());
     }
     parts
 }
 
+fn unpack_any(bytes: impl Read, parts: &mut Parts) -> std::io::Result<()> {
+    let packed = Rc::new(Cell::new(0));
+    let stream = peek(Counted { stream: bytes, count: Rc::clone(&packed) })?;
+    let stream = crate::unpack::unpack(stream)?;
+    unpack_tar(Budget { stream, packed, read: 0, is_collected: Rc::default() }, parts)
+}
+
 /// The first bytes of other files that people mistake for recordings.
-const OTHERS: [(&[u8], &str); 5] = [
-    (&[0x1f, 0x8b], "a gzip file"),
-    (&[0xfd, b'7', b'z', b'X', b'Z'], "an xz file"),
-    (b"BZh", "a bzip2 file"),
-    (b"PK\x03\x04", "a zip file"),
-    (b"\x7fELF", "a program"),
-];
+const OTHERS: [(&[u8], &str); 3] =
+    [(b"BZh", "a bzip2 file"), (b"PK\x03\x04", "a zip file"), (b"\x7fELF", "a program")];
 
 /// Position of tar's magic number in the first header of an archive.
 const TAR_MARK: std::ops::Range<usize> = 257..262;
@@ -52,38 +48,82 @@ fn other_kind(first: &[u8]) -> Option<String> {
     let is_tar = first.get(TAR_MARK).is_some_and(|mark| mark == b"ustar");
     match known {
         Some((_, kind)) => Some((*kind).to_owned()),
-        None if first.is_empty() || first.starts_with(&ZSTD) || is_tar => None,
+        None if first.is_empty() || crate::unpack::is_packed(first) || is_tar => None,
         // the contents of the file are not shown, because root can be made to open any file
         None => Some("a file of another kind".to_owned()),
     }
 }
 
-/// Whether this is a zstd stream; also returns the stream from its beginning.
-fn peek<R: Read>(mut bytes: R) -> std::io::Result<(bool, Peeked<R>)> {
+/// The stream from its beginning, if it may be an archive.
+fn peek<R: Read>(mut bytes: R) -> std::io::Result<Peeked<R>> {
     let mut first = Vec::with_capacity(TAR_MARK.end);
     bytes.by_ref().take(TAR_MARK.end as u64).read_to_end(&mut first)?;
     match other_kind(&first) {
         Some(kind) => Err(std::io::Error::other(kind)),
-        None => Ok((first.starts_with(&ZSTD), Cursor::new(first).chain(bytes))),
+        None => Ok(Cursor::new(first).chain(bytes)),
     }
 }
 
-fn limit<R: Read>(stream: R) -> Take<R> {
-    stream.take(MAX_SUM as u64)
+/// A stream, and how much was read from it.
+struct Counted<R> {
+    stream: R,
+    count: Rc<Cell<u64>>,
 }
 
-fn unpack_zstd(stream: impl Read, parts: &mut Parts) -> std::io::Result<()> {
-    let mut decoder = zstd::Decoder::with_buffer(BufReader::new(stream))?;
-    decoder.window_log_max(MAX_WINDOW_LOG)?;
-    unpack_tar(limit(decoder), parts)
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let length = self.stream.read(buffer)?;
+        self.count.set(self.count.get() + length as u64);
+        Ok(length)
+    }
 }
 
-fn unpack_tar<R: Read>(stream: Take<R>, parts: &mut Parts) -> std::io::Result<()> {
+/// Limits how much is decompressed. At the limit the stream ends.
+struct Budget<R> {
+    stream: R,
+    /// Number of bytes that were read of the packed archive.
+    packed: Rc<Cell<u64>>,
+    read: u64,
+    is_collected: Rc<Cell<bool>>,
+}
+
+impl<R> Budget<R> {
+    fn left(&self) -> u64 {
+        let most = MAX_SUM as u64;
+        let all = if self.is_collected.get() {
+            let most_packed = self.packed.get().saturating_mul(MAX_UNPACKED_PER_PACKED);
+            most.saturating_add(most_packed).min(MAX_COLLECTED)
+        } else {
+            most
+        };
+        all.saturating_sub(self.read)
+    }
+
+    fn limit(&self) -> String {
+        if self.is_collected.get() {
+            format!("more than {MAX_UNPACKED_PER_PACKED} times its size or 16 GiB unpacked")
+        } else {
+            "more than 64 MiB unpacked".to_owned()
+        }
+    }
+}
+
+impl<R: Read> Read for Budget<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let left = usize::try_from(self.left()).unwrap_or(usize::MAX).min(buffer.len());
+        let length = self.stream.read(buffer.get_mut(..left).unwrap_or_default())?;
+        self.read += length as u64;
+        Ok(length)
+    }
+}
+
+fn unpack_tar<R: Read>(stream: Budget<R>, parts: &mut Parts) -> std::io::Result<()> {
+    let is_collected = Rc::clone(&stream.is_collected);
     let mut archive = Archive::new(ZeroRun { stream, zeros: 0 });
-    let outcome = take_entries(&mut archive, parts);
+    let outcome = take_entries(&mut archive, &is_collected, parts);
     let ZeroRun { stream, zeros } = archive.into_inner();
-    if stream.limit() == 0 {
-        return Err(std::io::Error::other("more than 64 MiB unpacked"));
+    if stream.left() == 0 {
+        return Err(std::io::Error::other(stream.limit()));
     }
     match outcome? {
         ReadEnd::All if zeros < BLOCK && !parts.is_empty() => {
@@ -133,8 +173,13 @@ enum ReadEnd {
 
 /// Adds each entry of an archive to `parts`. Headers are read raw, because the tar crate would
 /// read a long name into memory whatever its length.
-fn take_entries(archive: &mut Archive<impl Read>, parts: &mut Parts) -> std::io::Result<ReadEnd> {
+fn take_entries(
+    archive: &mut Archive<impl Read>,
+    is_collected: &Cell<bool>,
+    parts: &mut Parts,
+) -> std::io::Result<ReadEnd> {
     let mut long = LongNames::default();
+    let mut layout = Layout::default();
     for entry in archive.entries()?.raw(true) {
         let mut entry = entry?;
         match entry.header().entry_type() {
@@ -145,7 +190,19 @@ fn take_entries(archive: &mut Archive<impl Read>, parts: &mut Parts) -> std::io:
             kind if kind.is_pax_global_extensions() => {}
             _ => {
                 let names = std::mem::take(&mut long);
-                if parts.count().is_err() || take_entry(&mut entry, names, parts)?.is_err() {
+                parts.has_entries = true;
+                let entry_taken = match layout.place(&entry_path(&entry, &names)) {
+                    Place::Collected(path) => {
+                        is_collected.set(!parts.has_recording());
+                        take_collected(&mut entry, &path, names, &layout, parts)?
+                    }
+                    Place::Unused => Ok(()),
+                    Place::Recording(path) if parts.count().is_ok() => {
+                        take_entry(&mut entry, &path, names, &layout, parts)?
+                    }
+                    Place::Recording(_) => Err(Full),
+                };
+                if entry_taken.is_err() {
                     return Ok(ReadEnd::Full);
                 }
             }
@@ -190,20 +247,66 @@ fn pax_names(entry: &mut impl Read) -> std::io::Result<LongNames> {
     Ok(LongNames { path: last(b"path"), target: last(b"linkpath") })
 }
 
-fn take_entry(
+fn entry_path(entry: &tar::Entry<'_, impl Read>, names: &LongNames) -> Vec<u8> {
+    names.path.clone().unwrap_or_else(|| entry.path_bytes().into_owned())
+}
+
+/// The target of a link in an archive.
+fn link_target(entry: &tar::Entry<'_, impl Read>, names: LongNames) -> Vec<u8> {
+    names.target.unwrap_or_else(|| entry.link_name_bytes().unwrap_or_default().into_owned())
+}
+
+/// Takes a file that somebody else collected, or a link to one.
+fn take_collected(
     entry: &mut tar::Entry<'_, impl Read>,
+    path: &str,
     names: LongNames,
+    layout: &Layout,
     parts: &mut Parts,
 ) -> std::io::Result<Result<(), Full>> {
-    let raw = names.path.unwrap_or_else(|| entry.path_bytes().into_owned());
-    let shown = Name::from_bytes(raw.get(..100).unwrap_or(&raw));
     let kind = entry.header().entry_type();
-    let Some(path) = acceptable(&raw, kind, shown.as_str(), parts) else {
+    if kind.is_symlink() || kind.is_hard_link() {
+        let target = link_target(entry, names);
+        let target = std::str::from_utf8(&target).unwrap_or_default();
+        let target = match kind.is_hard_link() {
+            true => layout.strip(target).map(|inner| format!("/{inner}")),
+            false => Some(target.to_owned()),
+        };
+        return Ok(target.map_or(Ok(()), |target| parts.link_collected(path, &target)));
+    }
+    if !kind.is_file() {
+        return Ok(Ok(()));
+    }
+    let size = entry.size();
+    let (bytes, read) = if collected::is_log(path) {
+        collected::read_tail(entry, MAX_FILE)?
+    } else {
+        let mut bytes = Vec::new();
+        let read = entry.take(MAX_FILE as u64 + 1).read_to_end(&mut bytes)?;
+        (bytes, read as u64)
+    };
+    if read != size && bytes.len() <= MAX_FILE {
+        return Err(std::io::Error::other(format!("its end inside {path}")));
+    }
+    Ok(parts.take_collected(path, bytes, size))
+}
+
+fn take_entry(
+    entry: &mut tar::Entry<'_, impl Read>,
+    path: &[u8],
+    names: LongNames,
+    layout: &Layout,
+    parts: &mut Parts,
+) -> std::io::Result<Result<(), Full>> {
+    let shown = Name::from_bytes(path.get(..100).unwrap_or(path));
+    let kind = entry.header().entry_type();
+    let Some(path) = acceptable(path, kind, shown.as_str(), parts) else {
         return Ok(Ok(()));
     };
     if kind.is_hard_link() {
-        let in_head = || entry.link_name_bytes().unwrap_or_default().into_owned();
-        return Ok(parts.link(&path, &names.target.unwrap_or_else(in_head)));
+        let target = link_target(entry, names);
+        let inner = std::str::from_utf8(&target).ok().and_then(|target| layout.strip(target));
+        return Ok(parts.link(&path, inner.map_or(target.as_slice(), str::as_bytes)));
     }
     let size = entry.size();
     let mut bytes = Vec::new();

@@ -16,13 +16,15 @@
 //! the same archive is refused. In a folder, both files are stored.
 //!
 //! A folder without `host.toml` that contains `proc` stands for one time; its files are read on
-//! demand. All other recordings are read into memory first, within limits (`limits.rs`).
+//! demand. An archive of such a folder, also inside of one other folder, is read in the same way
+//! (`collected.rs`): what it lacks was not collected. All other recordings are read into memory first, within limits (`limits.rs`).
 //!
 //! A recording may come from anywhere and is not trusted. What cannot be used is left out and
 //! becomes a [`Problem`](pagewise_model::Problem) of the later end; only if nothing can be used
 //! there is an [`OpenError`]. Recordings are written by `pagewise-capture`.
 
 mod archive;
+mod collected;
 mod ends;
 mod error;
 mod folder;
@@ -51,8 +53,8 @@ pub use parts::stored_path;
 pub use replay::Replay;
 pub use step::{MAX_STEP, MAX_WORK, Step, fits};
 
-/// Opens an archive (`.tar.zst` or `.tar`, distinguished by its first bytes); `label` is its name
-/// in messages.
+/// Opens an archive (tar, also packed with zstd, gzip or xz, distinguished by its first bytes);
+/// `label` is its name in messages.
 ///
 /// # Errors
 /// If nothing in it can be used.

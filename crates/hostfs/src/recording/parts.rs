@@ -3,9 +3,10 @@
 
 use pagewise_model::{Name, Reading};
 
+use super::collected;
 use super::ends::Ends;
 use super::error::OpenError;
-use super::limits::{MAX_ENTRIES, MAX_FILE, MAX_PATH, MAX_SUM};
+use super::limits::{MAX_ENTRIES, MAX_FILE, MAX_LOGS, MAX_PATH, MAX_SUM};
 use super::manifest::{End, FILE, Manifest};
 use super::problem::PartProblem;
 use super::replay::Replay;
@@ -33,10 +34,24 @@ pub(super) struct Parts {
     /// The first path of the recording that we may not read, and the number of such paths.
     denied: Option<(String, usize)>,
     entries: usize,
+    /// Whether the archive has entries at all, used or not.
+    pub(super) has_entries: bool,
     sum: usize,
     /// Why the recording could not be read completely; `None` if it was.
     pub(super) broken: Option<String>,
     steps: Steps,
+    collected: Collected,
+}
+
+/// What is known of files that somebody else collected.
+#[derive(Debug, Default)]
+struct Collected {
+    /// Size of the logs that were kept.
+    logs: usize,
+    /// Logs that were left out because of their size.
+    logs_left_out: usize,
+    /// Links by their path, and their targets.
+    links: Vec<(String, String)>,
 }
 
 /// The steps of a recording over time that were read so far; the last reading is in [`Parts::end`].
@@ -97,6 +112,76 @@ impl Parts {
         let refusal = Refusal::Denied(NOT_OURS.into());
         self.store(path, Entry::Refused(refusal));
         Ok(())
+    }
+
+    /// Whether a part of a recording of Pagewise was found.
+    pub(super) fn has_recording(&self) -> bool {
+        self.manifest.is_some() || self.has_ends()
+    }
+
+    /// Adds a file of `size` bytes that somebody else collected; of a log, `bytes` may be the end.
+    pub(super) fn take_collected(
+        &mut self,
+        path: &str,
+        bytes: Vec<u8>,
+        size: u64,
+    ) -> Result<(), Full> {
+        self.count()?;
+        if !collected::is_log(path) {
+            return self.take(path, bytes);
+        }
+        let is_whole = bytes.len() as u64 == size;
+        self.collected.logs += bytes.len();
+        if self.collected.logs > MAX_LOGS || !is_whole && collected::is_binary(path) {
+            self.collected.logs -= bytes.len();
+            self.collected.logs_left_out += 1;
+            return Ok(());
+        }
+        if !is_whole {
+            self.trouble(path, "at most 8 MiB in one file", "more; only its end is read");
+        }
+        self.take(path, bytes)
+    }
+
+    /// Notes a link of a collection. It may stand before the file to which it leads.
+    pub(super) fn link_collected(&mut self, path: &str, target: &str) -> Result<(), Full> {
+        self.count()?;
+        if let Some(target) = collected::resolve(path, target) {
+            self.collected.links.push((path.to_owned(), target));
+        }
+        Ok(())
+    }
+
+    /// Makes the links of a collection copies of the files to which they lead, also of whole
+    /// folders. A link to a link is not followed.
+    fn copy_linked(&mut self) {
+        for (path, target) in std::mem::take(&mut self.collected.links) {
+            let below = format!("{target}/");
+            let whole = self.bare.get_key_value(&target);
+            let inside = self
+                .bare
+                .range(below.clone()..)
+                .take_while(|(name, _)| name.starts_with(&below) && !path.starts_with(&below));
+            let copies: Vec<(String, Vec<u8>)> = whole
+                .into_iter()
+                .chain(inside)
+                .filter_map(|(name, entry)| match entry {
+                    Entry::File(bytes) => Some((format!("{path}{}", &name[target.len()..]), bytes)),
+                    Entry::Refused(_) => None,
+                })
+                .map(|(name, bytes)| (name, bytes.clone()))
+                .take(MAX_LINKED)
+                .collect();
+            for (name, bytes) in copies {
+                self.sum += bytes.len();
+                let is_full = self.sum > MAX_SUM || self.count().is_err();
+                if is_full {
+                    self.trouble("recording", "at most 64 MiB in all files", "more");
+                    return;
+                }
+                self.bare.entry(name).or_insert(Entry::File(bytes));
+            }
+        }
     }
 
     /// Adds one file of the recording.
@@ -240,13 +325,16 @@ impl Parts {
         if let Some(found) = self.unusable() {
             return Err(OpenError::NoRecording { label: Name::from(label).to_string(), found });
         }
+        let is_copy = !self.has_recording();
+        self.copy_linked();
         self.tell_whole();
         let manifest = match self.manifest.take() {
             Some(bytes) => Manifest::parse(&bytes, &mut self.troubles),
             None => Manifest::default(),
         };
         let end = self.choose_end();
-        Ok(self.into_recording(&manifest, end, label))
+        let ends = self.into_recording(&manifest, end, label);
+        Ok(if is_copy { Ends { end: ends.end.of_copy(), ..ends } } else { ends })
     }
 
     /// The recording as its first reading and the steps after it, which must have been kept.
@@ -275,6 +363,11 @@ impl Parts {
         if self.manifest.is_none() && self.has_ends() {
             whole.push(PartProblem::file(FILE, "the description of the recording", b"none"));
         }
+        if self.collected.logs_left_out > 0 {
+            let found = format!("more; {} left out", self.collected.logs_left_out);
+            let expected = "at most 8 MiB in one log and 32 MiB in all logs";
+            whole.push(PartProblem::file("recording", expected, found.as_bytes()));
+        }
         self.troubles.splice(0..0, whole);
     }
 
@@ -285,7 +378,7 @@ impl Parts {
             _ if self.manifest.is_some() || self.has_ends() || bare => None,
             Some(why) if self.entries == 0 => Some(why.clone()),
             Some(why) => Some(format!("{why}, before any file of a host came")),
-            None if self.entries == 0 => Some("no files".to_owned()),
+            None if self.entries == 0 && !self.has_entries => Some("no files".to_owned()),
             None => Some("neither host.toml nor proc".to_owned()),
         }
     }
@@ -344,6 +437,9 @@ impl Parts {
         Ends { start: Some(host(&steps.at[0], before)), end, first }
     }
 }
+
+/// Maximum number of files that are copied for one link.
+const MAX_LINKED: usize = 1000;
 
 const TOO_LARGE: &str = "readings of at most 20,000 files and 8 MiB";
 

@@ -17,7 +17,7 @@ mod killers;
 mod prefix;
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, Read};
 
 use memchr::memmem;
 use pagewise_model::{
@@ -29,6 +29,7 @@ use super::report::{Reports, Stamp};
 use entry::{Entry, EntryReader};
 use hung::HungTasks;
 pub use journals::{journals_of_folder, read_journals};
+pub use pagewise_hostfs::unpack as unpack_text;
 use prefix::{Kind, Peeled, peel};
 
 /// A longer line is cut. The longest message of the kernel has 1 KiB, but a text of statistics may
@@ -55,33 +56,6 @@ pub fn read_text(text: impl BufRead, shown: &str) -> std::io::Result<(KernelLog,
     }
     let is_cut = text.limit() == 0;
     Ok(front.finish(is_cut))
-}
-
-/// The text of a log that may be packed with gzip, xz or zstd.
-///
-/// # Errors
-///
-/// If reading its first bytes fails.
-pub fn unpack_text<'a>(file: impl Read + 'a) -> std::io::Result<Box<dyn BufRead + 'a>> {
-    const PIECE: usize = 64 << 10;
-    const GZIP: &[u8] = &[0x1f, 0x8b];
-    const XZ: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
-    const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
-    /// Largest window that is unpacked, as the power of two: 8 MiB, as the program zstd does.
-    const WINDOW: u32 = 23;
-    let mut file = BufReader::with_capacity(PIECE, file);
-    let begin = file.fill_buf()?;
-    Ok(if begin.starts_with(GZIP) {
-        Box::new(BufReader::with_capacity(PIECE, flate2::bufread::MultiGzDecoder::new(file)))
-    } else if begin.starts_with(XZ) {
-        Box::new(BufReader::with_capacity(PIECE, lzma_rust2::XzReader::new(file, true)))
-    } else if begin.starts_with(ZSTD) {
-        let mut unpacked = zstd::Decoder::with_buffer(file)?;
-        unpacked.window_log_max(WINDOW)?;
-        Box::new(BufReader::with_capacity(PIECE, unpacked))
-    } else {
-        Box::new(file)
-    })
 }
 
 /// Reads a line without its end; false at the end of the text.

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Which files of an archive are those of a host that a support tool collected, such as an
+//! sosreport.
+//!
+//! All files of such an archive are in one folder, whose name has the name of the host. Most of
+//! them are never read here; only those that a reader may ask for are kept. What the archive lacks
+//! was not collected, which does not say that the host lacked it.
+
+use std::collections::VecDeque;
+use std::io::Read;
+
+use super::manifest::FILE;
+use super::parts::refused_path;
+
+/// Top folders of a recording of Pagewise.
+const OF_RECORDING: [&str; 3] = ["start", "end", "steps"];
+
+/// Folders at the top of a host. An archive whose first path begins with one of them has no folder
+/// around its files.
+const OF_HOST: [&str; 11] =
+    ["proc", "sys", "etc", "dev", "run", "usr", "lib", "boot", "var", "journal", "sos_commands"];
+
+/// Folders of which all files are kept. Readers of settings look at most of them.
+const KEPT: [&str; 14] = [
+    "proc/",
+    "sys/",
+    "etc/",
+    "run/",
+    "lib/",
+    "usr/lib/",
+    "dev/kmsg",
+    "boot/config-",
+    "journal/",
+    "sos_commands/kernel/",
+    "sos_commands/memory/",
+    "sos_commands/general/",
+    "sos_commands/host/",
+    "sos_commands/date/",
+];
+
+/// Large files that no reader asks for.
+const LEFT_OUT: [&str; 2] = ["proc/kallsyms", "proc/vmallocinfo"];
+
+/// Beginnings of paths of logs that may hold messages of the kernel.
+const LOGS: [&str; 9] = [
+    "var/log/messages",
+    "var/log/syslog",
+    "var/log/kern",
+    "var/log/dmesg",
+    "var/log/journal/",
+    "run/log/journal/",
+    "sos_commands/kernel/dmesg",
+    "sos_commands/general/dmesg",
+    "sos_commands/logs/journalctl_",
+];
+
+/// Whether a file of a collection is a log.
+pub(super) fn is_log(path: &str) -> bool {
+    LOGS.iter().any(|log| path.starts_with(log))
+}
+
+/// Whether only the whole file can be read, and not its end alone.
+pub(super) fn is_binary(path: &str) -> bool {
+    [".gz", ".xz", ".zst", ".journal", ".journal~"].iter().any(|end| path.ends_with(end))
+}
+
+fn is_kept(path: &str) -> bool {
+    let is_at_top = !path.contains('/');
+    let is_kept = is_at_top || KEPT.iter().any(|begin| path.starts_with(begin)) || is_log(path);
+    is_kept && !LEFT_OUT.contains(&path)
+}
+
+/// What an entry of an archive is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// A part of a recording of Pagewise, or a path that no archive should have.
+    Recording(Vec<u8>),
+    /// A file of a host, by its path on the host.
+    Collected(String),
+    /// A file that no reader asks for.
+    Unused,
+}
+
+/// How the paths of an archive begin.
+#[derive(Debug, Default)]
+pub(super) struct Layout {
+    /// The folder around all files, with a slash; empty if there is none, `None` before the first
+    /// entry.
+    around: Option<String>,
+}
+
+impl Layout {
+    /// Finds out what an entry with this path is. The first one determines the folder around all.
+    pub(super) fn place(&mut self, raw: &[u8]) -> Place {
+        let Ok(path) = std::str::from_utf8(raw) else { return Place::Recording(raw.to_vec()) };
+        let path = path.strip_prefix("./").unwrap_or(path);
+        let path = path.strip_suffix('/').unwrap_or(path);
+        if matches!(path, "" | ".") {
+            return Place::Unused;
+        }
+        if refused_path(path).is_some() {
+            return Place::Recording(raw.to_vec());
+        }
+        let top = path.split('/').next().unwrap_or_default();
+        let is_inner = top == FILE || OF_RECORDING.contains(&top) || OF_HOST.contains(&top);
+        self.around.get_or_insert_with(|| if is_inner { String::new() } else { format!("{top}/") });
+        let Some(inner) = self.strip(path) else { return Place::Unused };
+        let top = inner.split('/').next().unwrap_or_default();
+        if top == FILE || OF_RECORDING.contains(&top) {
+            Place::Recording(inner.as_bytes().to_vec())
+        } else if is_kept(inner) {
+            Place::Collected(inner.to_owned())
+        } else {
+            Place::Unused
+        }
+    }
+
+    /// The path inside of the folder that is around all files.
+    pub(super) fn strip<'a>(&self, path: &'a str) -> Option<&'a str> {
+        let path = path.strip_prefix("./").unwrap_or(path);
+        path.strip_prefix(self.around.as_deref().unwrap_or_default())
+    }
+}
+
+/// The last bytes of a file, at most `most`, and the size of the file: the newest messages of a log
+/// are at its end. The first line is left out if it was cut.
+pub(super) fn read_tail(file: &mut impl Read, most: usize) -> std::io::Result<(Vec<u8>, u64)> {
+    let mut kept = VecDeque::new();
+    let mut piece = vec![0; 64 << 10];
+    let mut size = 0;
+    loop {
+        let length = file.read(&mut piece)?;
+        if length == 0 {
+            break;
+        }
+        size += length as u64;
+        kept.extend(piece.get(..length).unwrap_or_default());
+        let over = kept.len().saturating_sub(most);
+        kept.drain(..over);
+    }
+    let mut kept = Vec::from(kept);
+    if size > kept.len() as u64 {
+        let end = memchr::memchr(b'\n', &kept).map_or(kept.len(), |at| at + 1);
+        kept.drain(..end);
+    }
+    Ok((kept, size))
+}
+
+/// The path on the host to which a link leads; `None` if it leads outside.
+pub(super) fn resolve(path: &str, target: &str) -> Option<String> {
+    let mut parts: Vec<&str> = if target.starts_with('/') {
+        Vec::new()
+    } else {
+        path.rsplit_once('/').map(|(folder, _)| folder.split('/').collect()).unwrap_or_default()
+    };
+    for part in target.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            _ => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(paths: &[&str]) -> Vec<Place> {
+        let mut layout = Layout::default();
+        paths.iter().map(|path| layout.place(path.as_bytes())).collect()
+    }
+
+    #[test]
+    fn the_folder_around_all_files_is_no_part_of_a_path() {
+        let collected = |path: &str| Place::Collected(path.to_owned());
+        for around in ["sosreport-db1-2026-11-27/", "./case/", "", "./"] {
+            let paths = ["", "proc/meminfo", "srv/data", "var/log/messages-1.gz", "proc/kallsyms"];
+            let paths = paths.map(|path| format!("{around}{path}"));
+            let found = places(&paths.each_ref().map(String::as_str));
+            let expected = [collected("proc/meminfo"), Place::Unused];
+            assert_eq!(found[1..3], expected, "{around}");
+            assert_eq!(found[3..], [collected("var/log/messages-1.gz"), Place::Unused]);
+        }
+        let packed_again = places(&["host-1", "host-1/host.toml", "host-1/end/proc/stat"]);
+        assert_eq!(packed_again[2], Place::Recording(b"end/proc/stat".to_vec()));
+        assert_eq!(places(&["a/proc/stat", "b/proc/stat"])[1], Place::Unused);
+    }
+
+    #[test]
+    fn links_stay_inside() {
+        let at = |target| resolve("sys/block/sda", target);
+        assert_eq!(at("../devices/x/sda").as_deref(), Some("sys/devices/x/sda"));
+        assert_eq!(at("/proc/stat").as_deref(), Some("proc/stat"));
+        assert_eq!(at("../../../etc/shadow"), None);
+    }
+
+    #[test]
+    fn of_a_long_log_the_end_is_kept() {
+        let text = (0..9).map(|line| format!("line {line}\n")).collect::<String>();
+        let (kept, size) = read_tail(&mut text.as_bytes(), 20).unwrap();
+        assert_eq!((kept.as_slice(), size), (b"line 7\nline 8\n".as_slice(), 63));
+        assert_eq!(read_tail(&mut text.as_bytes(), 63).unwrap().0, text.as_bytes());
+    }
+}
