@@ -76,8 +76,8 @@ pub use gauges::{DeviceTraffic, HostGauges, PoolUse, ProcessorTicks};
 pub use generations::generations;
 pub use installation::{installation, machine_id_hash};
 pub use kernel_log::{
-    KillsSince, journals_of_folder, read as kernel_log, read_journals as kernel_log_of_journals,
-    read_text as kernel_log_of_text, unpack_text,
+    KillsSince, journals_of_folder, read as kernel_log, read_folder as kernel_log_of_folder,
+    read_journals as kernel_log_of_journals, read_text as kernel_log_of_text, unpack_text,
 };
 pub use knob::knobs;
 pub use live::LiveReader;

@@ -103,6 +103,15 @@ pagewise_hostfs::limit_table! {
     NAMED_JOURNAL_BLOCKS = 1_048_576,
         "blocks of 8 KiB in files of journald that pagewise oom is given", "the files",
         "those of the oldest files; the output says how many messages were not read";
+    COLLECTED_LOGS = 64,
+        "logs among files that somebody else collected", "the folder or archive",
+        "the first; the output names those that were read";
+    COLLECTED_LOG_MIB = 1024,
+        "MiB of such logs together", "the folder or archive",
+        "the first";
+    COLLECTED_FOLDERS = 10_000,
+        "folders in which such logs are searched", "the folder or archive",
+        "the first";
     MEMORY_MOUNTS = 512,
         "mounts of tmpfs and the like whose size is read", "/proc/self/mountinfo",
         "the first; the others are counted";

@@ -41,22 +41,33 @@ const KEPT: [&str; 14] = [
 /// Large files that no reader asks for.
 const LEFT_OUT: [&str; 2] = ["proc/kallsyms", "proc/vmallocinfo"];
 
-/// Beginnings of paths of logs that may hold messages of the kernel.
+/// How the names of logs begin that may hold messages of the kernel.
 const LOGS: [&str; 9] = [
-    "var/log/messages",
-    "var/log/syslog",
-    "var/log/kern",
-    "var/log/dmesg",
-    "var/log/journal/",
-    "run/log/journal/",
-    "sos_commands/kernel/dmesg",
-    "sos_commands/general/dmesg",
-    "sos_commands/logs/journalctl_",
+    "dmesg",
+    "vmcore-dmesg",
+    "kern.log",
+    "messages",
+    "syslog",
+    "journalctl_",
+    "journal.log",
+    "boot.txt",
+    "console",
 ];
 
-/// Whether a file of a collection is a log.
-pub(super) fn is_log(path: &str) -> bool {
-    LOGS.iter().any(|log| path.starts_with(log))
+/// Files whose names begin like those of logs, and the commands of sosreport that list files.
+const NO_LOGS: [&str; 4] =
+    ["journalctl_--disk-usage", "journalctl_--list-boots", "console-setup", "dmesg_grep"];
+
+/// Whether a file of a collection is a log, by its name.
+pub fn is_log(path: &str) -> bool {
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let is_of_kernel = ["proc/", "sys/", "etc/", "usr/"].iter().any(|top| path.starts_with(top));
+    let is_named = LOGS.iter().any(|log| name.starts_with(log))
+        && !NO_LOGS.iter().any(|other| name.starts_with(other));
+    let is_service = folder.contains("host_service_logs") && name.ends_with(".log");
+    let is_journal =
+        ["var/log/journal/", "run/log/journal/"].iter().any(|top| path.starts_with(top));
+    !is_of_kernel && (is_named || is_service || is_journal)
 }
 
 /// Whether only the whole file can be read, and not its end alone.

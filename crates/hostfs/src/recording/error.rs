@@ -30,7 +30,9 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// An archive that does not contain files of a host.
-    #[error("{label}: expected a recording (.tar.zst with host.toml in it), found {found}")]
+    #[error(
+        "{label}: expected a recording (.tar.zst with host.toml in it) or an archive with proc, found {found}"
+    )]
     NoRecording {
         /// Name of the archive in messages.
         label: String,
@@ -43,8 +45,12 @@ impl Advice for OpenError {
     fn next(&self) -> Option<String> {
         let next = match self {
             Self::Io { .. } => "check the path and your right to read it",
-            Self::WrongKind { .. } | Self::NoHost { .. } => {
+            Self::WrongKind { .. } => {
                 "give a file made by `pagewise capture`, or a folder that holds proc and sys"
+            }
+            Self::NoHost { .. } => {
+                "give a file made by `pagewise capture`, or a folder that holds proc and sys; \
+                 for logs without these: pagewise oom FOLDER"
             }
             Self::NoRecording { .. } => {
                 "give a file made by `pagewise capture`; where it is one, copy it again"

@@ -45,6 +45,7 @@ use crate::kind::kind;
 use crate::root::HostRoot;
 use parts::Parts;
 
+pub use collected::is_log;
 pub use ends::Ends;
 pub use error::OpenError;
 pub use limits::{MAX_ENTRIES, MAX_FILE, MAX_SUM};

@@ -12,8 +12,12 @@
 //! Records that were overwritten, and the logs of earlier boots, may be in journald's files:
 //! `journal` adds the reports that only those contain.
 //!
+//! Of a host whose files somebody else collected, the logs among these files are read
+//! ([`collected`]).
+//!
 //! [`Name`]: pagewise_model::Name
 
+mod collected;
 mod follow;
 mod journal;
 mod line;
@@ -32,6 +36,7 @@ use pagewise_hostfs::{Entry, HostRoot, ReadHost, Refusal};
 use record::{Head, Record, records, unread};
 use report::Reports;
 
+pub use collected::read_folder;
 pub use follow::KillsSince;
 pub use journal::rename as renamed_journal;
 pub use line::Rename;
@@ -65,7 +70,11 @@ pub fn read(host: &HostRoot, taken: &Taken) -> KernelLog {
     let boot = taken.boot_id.value().cloned();
     let mut buffer = Buffer { boot, from: None, page_size };
     let log = match answer {
-        Err(refusal) => KernelLog { records: refusal.reading(source), ..KernelLog::default() },
+        Err(refusal) => {
+            let collected = if host.is_copy() { collected::read(host) } else { None };
+            let unread = KernelLog { records: refusal.reading(source), ..KernelLog::default() };
+            collected.map_or(unread, |(log, _)| log)
+        }
         Ok(kept) => {
             buffer.from = unread(&kept).next().map(|record| record.head.micros);
             understand(&kept, source, page_size, taken)

@@ -15,6 +15,7 @@ mod bad_input;
 mod bench;
 mod cache;
 mod cli;
+mod collected;
 mod compare;
 mod completions;
 mod hostile;

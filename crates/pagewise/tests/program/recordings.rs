@@ -176,7 +176,7 @@ fn errors_name_the_file_what_was_expected_and_the_way_on() {
         ("none", "none: No such file or directory"),
         (
             "text",
-            "text: expected a recording (.tar.zst with host.toml in it), found a file of another kind",
+            "text: expected a recording (.tar.zst with host.toml in it) or an archive with proc, found a file of another kind",
         ),
         (".", ".: expected host.toml or a folder proc in it, found neither"),
         ("/dev/null", "/dev/null: expected a folder or a .tar.zst file, found a character device"),

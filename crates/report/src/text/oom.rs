@@ -43,6 +43,7 @@ pub(super) fn print(
     }
     let today = time::time_of(snapshot);
     explained.iter().for_each(|kill| full(page, kill, today));
+    print_user_kills(page, &snapshot.kernel_log.user_kills);
     print_failures(page, &snapshot.kernel_log, failures);
 }
 
@@ -337,8 +338,15 @@ fn log(snapshot: &Snapshot, shown: usize) -> String {
     told.into_iter().chain(more).chain(not_read(log)).collect::<Vec<_>>().join(" ")
 }
 
+/// The kernel log itself; other sources are logs that somebody collected.
+const KMSG: &str = "/dev/kmsg";
+
 fn records(log: &KernelLog) -> Option<String> {
     let records = log.records.get()?;
+    let source = &log.records.source;
+    if source.path() != KMSG {
+        return Some(format!("{} of {source}", plural(records, "line")));
+    }
     let begins = log.oldest_boot_seconds.filter(|_| log.wrapped);
     let begins = begins.map_or_else(String::new, |seconds| {
         format!(" (older ones than {seconds:.0} s after boot were overwritten)")
