@@ -25,9 +25,37 @@ pub(crate) fn read(host: &HostRoot, mounts: &Mounts) -> HostSummary {
 
 /// The host name. The kernel prints `(none)` if no name was set.
 fn name(host: &HostRoot) -> Reading<Name> {
-    host.name_at("proc/sys/kernel/hostname").and_then(|name| match name.as_str() {
+    let name = host.name_at("proc/sys/kernel/hostname").and_then(|name| match name.as_str() {
         "(none)" => Err("nobody gave this host a name".into()),
         _ => Ok(name),
+    });
+    match name.value() {
+        None if host.is_copy() => word_of_uname(host, 1).unwrap_or(name),
+        _ => name,
+    }
+}
+
+/// The release of the kernel.
+pub(crate) fn kernel(host: &HostRoot) -> Reading<Name> {
+    let release = host.name_at("proc/sys/kernel/osrelease");
+    match release.value() {
+        None if host.is_copy() => word_of_uname(host, 2).unwrap_or(release),
+        _ => release,
+    }
+}
+
+/// Where support tools store the output of `uname -a`.
+const UNAME: [&str; 2] = ["sos_commands/kernel/uname_-a", "uname"];
+
+/// A word of the output of `uname -a` among copied files: the host name is the second, the release
+/// of the kernel the third.
+fn word_of_uname(host: &HostRoot, number: usize) -> Option<Reading<Name>> {
+    UNAME.into_iter().find_map(|path| {
+        let line = host.bytes(path).ok()?;
+        let mut words = line.split(u8::is_ascii_whitespace);
+        let is_linux = words.next() == Some(b"Linux".as_slice());
+        let word = words.nth(number.checked_sub(1)?).filter(|word| is_linux && !word.is_empty())?;
+        Some(Reading::found(Name::from_bytes(word), Source::file(path)))
     })
 }
 

@@ -146,7 +146,7 @@ fn finish(host: &HostRoot, mut snapshot: Snapshot) -> Snapshot {
 
 /// Reads only the values that [`Scope::glance`] asks for, which are part of every scope.
 pub(crate) fn glance(host: &HostRoot, mounts: &Mounts) -> Snapshot {
-    let taken = Taken { kernel: host.name_at("proc/sys/kernel/osrelease"), ..read_taken(host) };
+    let taken = Taken { kernel: host::kernel(host), ..read_taken(host) };
     let memory = read_memory(host);
     let vmstat = counters::read(host, VMSTAT);
     let tiers = swap::read(host, mounts);

@@ -268,9 +268,10 @@ fn take_collected(
     if kind.is_symlink() || kind.is_hard_link() {
         let target = link_target(entry, names);
         let target = std::str::from_utf8(&target).unwrap_or_default();
-        let target = match kind.is_hard_link() {
-            true => layout.strip(target).map(|inner| format!("/{inner}")),
-            false => Some(target.to_owned()),
+        let target = if kind.is_hard_link() {
+            layout.strip(target).map(|inner| format!("/{inner}"))
+        } else {
+            Some(target.to_owned())
         };
         return Ok(target.map_or(Ok(()), |target| parts.link_collected(path, &target)));
     }

@@ -84,3 +84,86 @@ fn logs_are_found_anywhere_in_a_folder() {
     let ran = oom(&["oom"], empty.path());
     assert!(ran.status == 1 && ran.err.contains("expected logs in this folder"), "{}", ran.err);
 }
+
+/// A machine whose swap is full, and which has killed.
+const FIXTURE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../fixtures/hosts/debian-trixie-6.12-x86_64-256m-oom-zram-full.tar"
+);
+
+/// The files of [`FIXTURE`] as a plain folder.
+fn plain_copy(folder: &Path) -> std::path::PathBuf {
+    let mut tar = std::process::Command::new("tar");
+    assert!(tar.arg("-xf").arg(FIXTURE).arg("-C").arg(folder).status().unwrap().success());
+    folder.join("end")
+}
+
+/// The files in some folders of a copy, at most `most` of each.
+fn files(host: &Path, folders: &[&str], most: usize) -> Vec<std::path::PathBuf> {
+    let of_folder = |folder: &&str| {
+        let listed = std::fs::read_dir(host.join(folder)).into_iter().flatten();
+        let mut paths: Vec<_> = listed.flatten().map(|entry| entry.path()).collect();
+        paths.sort();
+        paths.into_iter().filter(|path| path.is_file()).take(most)
+    };
+    folders.iter().flat_map(of_folder).collect()
+}
+
+/// Files whose lack is named in the first lines, and by which words.
+const NAMED: [(&str, &str); 4] = [
+    ("meminfo", "memory totals"),
+    ("vmstat", "counters (vmstat)"),
+    ("zoneinfo", "zones"),
+    ("swaps", "swap areas"),
+];
+
+/// Whichever file was not collected, the report does not claim that the machine lacks what the file
+/// would have shown.
+#[test]
+fn a_file_that_was_not_collected_is_never_an_absence() {
+    let folder = empty_folder();
+    let host = plain_copy(folder.path());
+    let folders = [
+        "proc",
+        "proc/pressure",
+        "proc/sys/vm",
+        "proc/sys/kernel",
+        "sys/block/zram0",
+        "sys/kernel/mm/transparent_hugepage",
+        "sys/kernel/mm/lru_gen",
+        "sys/module/zswap/parameters",
+    ];
+    let files = files(&host, &folders, 30);
+    assert!(files.len() > 30, "{files:?}");
+    let away = folder.path().join("away");
+    for file in files {
+        std::fs::rename(&file, &away).unwrap();
+        let ran = oom(&["report", "--no-contents", "--no-pager", "--root"], &host);
+        std::fs::rename(&away, &file).unwrap();
+        assert_eq!(ran.status, 0, "{}: {}", file.display(), ran.err);
+        for claim in ["none here", "no such file", "no swap", "No process was killed", "refused"] {
+            let line = ran.out.lines().find(|line| line.contains(claim));
+            assert_eq!(line, None, "without {}", file.display());
+        }
+        let name = file.file_name().unwrap().to_str().unwrap();
+        if let Some((_, missing)) = NAMED.iter().find(|(file, _)| *file == name) {
+            let flat = ran.out.split_whitespace().collect::<Vec<_>>().join(" ");
+            let (_, rest) = flat.split_once("These are copies of some files").unwrap();
+            assert!(rest.split_once(". ").unwrap().0.contains(missing), "{name}: {flat}");
+        }
+    }
+}
+
+/// Support tools store the output of commands where they do not copy the file.
+#[test]
+fn the_first_lines_name_the_machine_and_what_is_missing() {
+    let folder = empty_folder();
+    put(folder.path(), "proc/meminfo", MEMINFO);
+    put(folder.path(), "uname", "Linux db1 5.14.0-70.el9.x86_64 #1 SMP x86_64 GNU/Linux\n");
+    let ran = oom(&["report", "--root"], folder.path());
+    let flat = ran.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.starts_with("pagewise report · db1 · Linux 5.14.0-70.el9.x86_64 · 15.5 GiB RAM"));
+    let missing =
+        "without: counters (vmstat), pressure, zones, swap areas, MGLRU, processes, cgroups";
+    assert!(flat.contains(missing), "{flat}");
+}

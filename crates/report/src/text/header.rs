@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use pagewise_model::{Bytes, Name, Snapshot};
 
 use super::kit::{Line, Page, Role};
+use super::limits;
 use super::words::{join_words, plural, seconds};
 use crate::{Answer, time};
 
@@ -15,6 +16,15 @@ pub(super) fn print(page: &mut Page, verb: &str, answer: &Answer<'_>) {
     items.extend(when(answer));
     let start = Line::default().span(Role::Strong, format!("pagewise {verb}"));
     page.hang_items(start, 2, &items);
+    let missing = limits::missing(snapshot);
+    if !missing.is_empty() {
+        let missing: Vec<String> = missing.into_iter().map(str::to_owned).collect();
+        let text = format!(
+            "These are copies of some files of a machine, without: {}.",
+            join_words(&missing)
+        );
+        page.prose(2, Role::Quiet, &text);
+    }
 }
 
 /// The machine in a few words.

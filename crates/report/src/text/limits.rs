@@ -7,11 +7,11 @@
 
 use std::io::{self, Write};
 
-use pagewise_model::{FeatureState, Snapshot};
+use pagewise_model::{Bytes, FeatureState, Outcome, Reading, Snapshot};
 use serde::Serialize;
 
 use super::kit::{Line, Page, Role};
-use super::words::{count, plural, root_helps};
+use super::words::{UNCOLLECTED, count, plural, root_helps};
 
 const SHOWN: usize = 10;
 
@@ -62,13 +62,54 @@ fn denied_sections(snapshot: &Snapshot) -> Vec<String> {
         ("DAMON", has_denied(&s.damon)),
         ("the kernel log", has_denied(&s.kernel_log)),
         ("some settings", has_denied(&s.knobs)),
-        ("some kernel features", s.capabilities.iter().any(|c| c.state == FeatureState::Denied)),
+        ("some kernel features", missing(s).is_empty() && has_denied_feature(s)),
         ("details of cgroups", has_denied(&s.cgroups)),
     ];
     let mut names: Vec<String> =
         sections.iter().filter(|(_, denied)| *denied).map(|(name, _)| (*name).to_owned()).collect();
     names.extend(denied_processes(s));
     names
+}
+
+fn has_denied_feature(snapshot: &Snapshot) -> bool {
+    snapshot.capabilities.iter().any(|feature| feature.state == FeatureState::Denied)
+}
+
+/// What matters most and is not among copied files of a machine; empty if nothing is missing, or
+/// these are not such copies.
+pub(super) fn missing(snapshot: &Snapshot) -> Vec<&'static str> {
+    let s = snapshot;
+    let (psi, mglru) = (has_uncollected(&s.psi), has_uncollected(&s.mglru));
+    let memory = lacks(&s.memory.total);
+    let counters = lacks(&s.vmstat.get("pgfault")) || lacks(&s.vmstat.get("oom_kill"));
+    if !(psi || mglru || memory || counters || has_uncollected(&s.knobs)) {
+        return Vec::new();
+    }
+    let has_swap = s.memory.swap_total.get().is_none_or(|size| size > Bytes::new(0));
+    let sections = [
+        ("memory totals", memory),
+        ("counters (vmstat)", counters),
+        ("pressure", psi),
+        ("zones", s.zones.is_empty()),
+        ("swap areas", s.tiers.is_empty() && has_swap),
+        ("MGLRU", mglru),
+        ("processes", s.processes.list.is_empty()),
+        ("cgroups", s.cgroups.groups.is_empty()),
+        ("the kernel log", s.kernel_log.records.get().is_none()),
+    ];
+    sections.into_iter().filter(|(_, missing)| *missing).map(|(name, _)| name).collect()
+}
+
+fn lacks<T>(reading: &Reading<T>) -> bool {
+    matches!(&reading.outcome, Outcome::Denied(help) if help == UNCOLLECTED)
+}
+
+/// Whether any Reading inside of this value is of a file that was not collected.
+fn has_uncollected(noun: &impl Serialize) -> bool {
+    let mut search = Search { needle: NOT_IN_COPY, ..Search::default() };
+    // the search never fails, see `has_denied`
+    let _ = serde_json::to_writer(&mut search, noun);
+    search.found
 }
 
 fn denied_processes(snapshot: &Snapshot) -> Option<String> {
@@ -89,23 +130,32 @@ fn has_denied(noun: &impl Serialize) -> bool {
 }
 
 /// A writer that searches for [`NEEDLE`] and stores nothing.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Search {
+    needle: &'static [u8],
     matched: usize,
     found: bool,
 }
 
+impl Default for Search {
+    fn default() -> Self {
+        Self { needle: NEEDLE, matched: 0, found: false }
+    }
+}
+
 /// The JSON that only a denied Reading prints: quotes inside of strings are escaped.
 const NEEDLE: &[u8] = b"\"denied\":\"run as root\"";
+/// The same for a file that is not among copied files of a machine.
+const NOT_IN_COPY: &[u8] = b"\"denied\":\"not in this recording\"";
 
 impl Search {
     fn take(&mut self, byte: u8) {
-        if NEEDLE.get(self.matched) == Some(&byte) {
+        if self.needle.get(self.matched) == Some(&byte) {
             self.matched += 1;
         } else {
             self.matched = usize::from(byte == b'"');
         }
-        if self.matched == NEEDLE.len() {
+        if self.matched == self.needle.len() {
             self.found = true;
             self.matched = 0;
         }

@@ -12,6 +12,11 @@ const NEEDS_ROOT: &str = "needs root";
 /// The text for a value that not even root could read.
 const REFUSED: &str = "refused";
 
+/// The reason why there is no value if the file is not among copied files of a machine.
+pub(super) const UNCOLLECTED: &str = "not in this recording";
+/// The text for such a value in a table.
+const NOT_COLLECTED: &str = "not collected";
+
 /// Formats the priority of a planned swap area.
 pub(super) fn priority(priority: Option<i16>) -> String {
     priority.map_or("filled last".to_owned(), |priority| format!("priority {priority}"))
@@ -20,7 +25,7 @@ pub(super) fn priority(priority: Option<i16>) -> String {
 /// The reason why there is no value if the file does not exist.
 pub(super) const MISSING: &str = "no such file";
 
-/// Formats a Reading: a value, `–`, `needs root` or `refused`.
+/// Formats a Reading: a value, `–`, `needs root`, `not collected` or `refused`.
 pub(super) fn format_reading<T: Quantity>(reading: &Reading<T>) -> String {
     spell_reading(reading, Quantity::shown)
 }
@@ -31,6 +36,7 @@ pub(super) fn spell_reading<T>(reading: &Reading<T>, spell: impl FnOnce(&T) -> S
         Outcome::Value(value) => spell(value),
         Outcome::Absent(_) => NONE.to_owned(),
         Outcome::Denied(_) if root_helps(reading) => NEEDS_ROOT.to_owned(),
+        Outcome::Denied(help) if help == UNCOLLECTED => NOT_COLLECTED.to_owned(),
         Outcome::Denied(_) => REFUSED.to_owned(),
     }
 }
@@ -182,6 +188,8 @@ mod tests {
         let at = || Source::file("/sys/x");
         assert_eq!(format_reading(&Reading::<Bytes>::absent("no such file", at())), "–");
         assert_eq!(format_reading(&Reading::<Bytes>::denied(AS_ROOT, at())), "needs root");
+        let uncollected = Reading::<Bytes>::denied(UNCOLLECTED, at());
+        assert_eq!(format_reading(&uncollected), "not collected");
         assert_eq!(
             format_reading(&Reading::<Bytes>::denied("refused even to root", at())),
             "refused"
