@@ -115,6 +115,7 @@ fn merge_texts(one: LogText, other: LogText) -> LogText {
     LogText {
         lines: one.lines + other.lines,
         is_cut: one.is_cut || other.is_cut,
+        is_reversed: one.is_reversed || other.is_reversed,
         files_unread: one.files_unread + other.files_unread,
         messages_unread: one.messages_unread + other.messages_unread,
         forms: join(one.forms, other.forms),
