@@ -5,7 +5,7 @@ mod cache;
 mod compare;
 mod conduct;
 pub(super) mod evidence;
-mod guest;
+pub(super) mod guest;
 mod hold;
 mod list;
 mod machines;
@@ -17,8 +17,6 @@ mod run;
 mod selftest;
 mod show;
 mod workload;
-
-pub(crate) use guest::outcome_in_words;
 
 use clap::Parser;
 use pagewise_guest::Error;

@@ -31,7 +31,7 @@ use pagewise_terminal::progress::StepSpinner;
 use pagewise_terminal::{Global, Outcome, output, screen};
 
 use crate::cli;
-use crate::verbs::lab::outcome_in_words;
+use crate::verbs::lab::guest::outcome_in_words;
 
 /// Path of the file with the sizes in the guest.
 const SIZES: &str = "rebuild.json";
