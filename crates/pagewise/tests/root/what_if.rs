@@ -119,13 +119,13 @@ impl Planted {
         let group = Group::with_limit(limit);
         let runs = if matches!(self.kind, Kind::LeaksAgain) { 2 } else { 1 };
         let (mut file, mut first) = (None, None);
-        if let Kind::FillsBesideFile { file: size, .. } = self.kind
-            && without != Without::File
-        {
-            let mut holder = Holder::start(
-                &group,
-                &[format!("--take={}", size * MIB), format!("--file={SHMEM}")],
-            );
+        let size = match self.kind {
+            Kind::FillsBesideFile { file, .. } if without != Without::File => file,
+            _ => 0,
+        };
+        if size > 0 {
+            let arguments = [format!("--take={}", size * MIB), format!("--file={SHMEM}")];
+            let mut holder = Holder::start(&group, &arguments);
             holder.take();
             assert!(!holder.is_killed(), "{self:?}: the file alone does not fit");
             file = Some(holder);
