@@ -455,9 +455,12 @@ pub(crate) const GROUPS: &[Group] = &[
         inputs: &[
             Crates(&["settings"]),
             GUEST_TESTS,
-            Paths(&["crates/pagewise/tests/guest/owners.rs"]),
+            Paths(&[
+                "crates/pagewise/tests/guest/owners.rs",
+                "crates/settings/tests/grammar/generator_table.rs",
+            ]),
         ],
-        minutes: 1.5,
+        minutes: 2.5,
         runs: guests(&["owners::"]),
     },
     Group {

@@ -17,6 +17,8 @@ mod agreement;
 mod example;
 #[path = "../shared/faults.rs"]
 mod faults;
+#[path = "../../../settings/tests/grammar/generator_table.rs"]
+mod generator_table;
 
 mod applied;
 mod bench;

@@ -13,6 +13,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use crate::boot::{SAY, answer, finish, lab};
+use crate::generator_table::FILES;
 
 /// Folders in systemd's order of precedence; the last one is for files of packages.
 const FOLDERS: [&str; 4] = ["/etc", "/run", "/usr/local/lib", "/usr/lib"];
@@ -231,4 +232,64 @@ fn guest_systemd_owners_of_settings_are_those_of_the_real_tools() {
         let expected = priority.trim().strip_prefix("Priority=").unwrap_or_default();
         assert_eq!(lines.last().map_or("", |(_, value)| value), expected, "{number}: {lines:?}");
     }
+}
+
+/// Gives each file of the table to zram-generator, with 2,000 MB of memory, and prints its number if
+/// it is accepted.
+const ACCEPTED: &str = r#"
+root=/tmp/root; mkdir -p $root/etc/systemd $root/proc
+echo 'MemTotal: 2048000 kB' > $root/proc/meminfo; : > $root/proc/cmdline
+export ZRAM_GENERATOR_ROOT=$root
+try() {
+    rm -rf /tmp/made; mkdir /tmp/made
+    /usr/lib/systemd/system-generators/zram-generator /tmp/made /tmp/made /tmp/made > /dev/null 2>&1
+    echo "$1 $?"
+}
+"#;
+
+/// Each byte of a text in octal, for printf.
+fn octal(text: &str) -> String {
+    text.bytes().fold(String::new(), |mut all, byte| {
+        write!(all, "\\{byte:03o}").unwrap();
+        all
+    })
+}
+
+/// zram-generator itself accepts and refuses the files that the table says.
+fn assert_generator_agrees(userland: &str) {
+    let mut script = ACCEPTED.to_owned();
+    for (number, (text, _)) in FILES.iter().enumerate() {
+        let text = octal(text);
+        writeln!(script, "printf '{text}' > $root/etc/systemd/zram-generator.conf; try {number}")
+            .unwrap();
+    }
+    let userland = format!("--userland={userland}");
+    let options = ["--quiet", &userland, "--memory", "384M", "--deadline", "9m"];
+    let ran = finish(&mut lab(&[&options[..], &["--", "sh", "-c", &script]].concat()));
+    let answers: BTreeMap<usize, i32> = ran
+        .out
+        .lines()
+        .filter_map(|line| {
+            let (number, status) = line.split_once(' ')?;
+            Some((number.parse().ok()?, status.parse().ok()?))
+        })
+        .collect();
+    assert_eq!(answers.len(), FILES.len(), "{} {}", ran.out, ran.err);
+    let differs = |(number, (_, line)): &(usize, &(&str, Option<usize>))| {
+        (answers[number] == 0) != line.is_none()
+    };
+    let differing: Vec<_> = FILES.iter().enumerate().filter(differs).collect();
+    assert!(differing.is_empty(), "{userland}: {differing:#?}");
+    // a program that cannot be started refuses all
+    assert!(answers.values().any(|status| *status == 0), "{userland}: nothing is accepted");
+}
+
+#[test]
+fn guest_systemd_zram_generator_of_bookworm_refuses_what_we_refuse() {
+    assert_generator_agrees("systemd/bookworm");
+}
+
+#[test]
+fn guest_systemd_zram_generator_of_trixie_refuses_what_we_refuse() {
+    assert_generator_agrees("systemd");
 }
