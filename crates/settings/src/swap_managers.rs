@@ -6,6 +6,10 @@
 //! program was removed, so a file alone does not show that the program runs: then the lines are
 //! listed as not known to be applied, and [`crate::managers`] does not count the program. Values
 //! that a shell would evaluate are shown as they stand.
+//!
+//! The files and keys are those of each program's own default file: dphys-swapfile of Debian 12;
+//! ecdye/zram-config; vaeth/zram-init; foundObjects/zram-swap; armbian/build; pop-os/default-settings;
+//! Nefelim4ag/systemd-swap 4; maximumadmin/zramd; package/system/zram-swap of OpenWrt.
 
 use pagewise_hostfs::{HostRoot, ReadHost, absolute};
 use pagewise_model::{
@@ -68,7 +72,7 @@ const TABLE: &[SwapManager] = &[
         off: Some(("CONF_SWAPSIZE", "0")),
     },
     SwapManager {
-        // a table, not assignments; see `read_ztab`
+        // a table of devices, not assignments; see `read_ztab`
         name: "zram-config (ztab)",
         purpose: Purpose::CompressedSwap,
         file: ZTAB,
@@ -78,10 +82,11 @@ const TABLE: &[SwapManager] = &[
         off: None,
     },
     SwapManager {
+        // OpenRC's; with systemd, the size is in the unit zram_swap.service and this file is not read
         name: "zram-init",
         purpose: Purpose::CompressedSwap,
         file: "etc/conf.d/zram-init",
-        units: &["zram-init"],
+        units: &[],
         enabled_by: &["etc/runlevels/boot/zram-init", "etc/runlevels/default/zram-init"],
         keys: &[
             ("num_devices", ""),
@@ -104,7 +109,7 @@ const TABLE: &[SwapManager] = &[
             ("_zram_fixedsize", ""),
             ("_zram_fraction", " of RAM"),
             ("_zram_algorithm", ""),
-            ("_zram_swap_priority", ""),
+            ("_comp_factor", ""),
         ],
         off: None,
     },
@@ -140,7 +145,7 @@ const TABLE: &[SwapManager] = &[
         enabled_by: &[],
         keys: &[
             ("zram_enabled", ""),
-            ("zram_size", " bytes"),
+            ("zram_size", ""),
             ("zram_alg", ""),
             ("zswap_enabled", ""),
             ("swapfc_enabled", ""),
@@ -173,14 +178,8 @@ const GENERATORS: &str = "usr/lib/systemd/system-generators";
 pub(crate) const RPI_SWAP: &str = "rpi-swap";
 /// The file of the program zram-config that is not Ubuntu's.
 pub(crate) const ZTAB: &str = "etc/ztab";
-const ZTAB_COLUMNS: [(&str, &str); 6] = [
-    ("type", ""),
-    ("algorithm", ""),
-    ("mem_limit", ""),
-    ("disk_size", ""),
-    ("swap_priority", ""),
-    ("page-cluster", ""),
-];
+const ZTAB_COLUMNS: [&str; 7] =
+    ["type", "algorithm", "mem_limit", "disk_size", "swap_priority", "page-cluster", "swappiness"];
 
 /// The lines of all these programs' files.
 pub(crate) fn read(host: &HostRoot) -> Vec<PersistentSetting> {
@@ -275,7 +274,7 @@ impl SwapManager {
             if words.first() != Some(&b"swap".as_slice()) {
                 return;
             }
-            for ((column, _), word) in ZTAB_COLUMNS.iter().zip(&words).skip(1) {
+            for (column, word) in ZTAB_COLUMNS.iter().zip(&words).skip(1) {
                 all.add(self.target(column), word, line, effect);
             }
         });
@@ -316,7 +315,7 @@ mod tests {
         ("zram-swap", "_zram_fraction=\"1/3\"\n", "_zram_fraction 1/3 of RAM"),
         ("armbian-zram-config", "ZRAM_PERCENTAGE=40\n", "ZRAM_PERCENTAGE 40 % of RAM"),
         ("pop-zram", "MAX_SIZE=3000\n", "MAX_SIZE 3000 MiB"),
-        ("systemd-swap", "zram_size=$(( RAM_SIZE / 3 ))\n", "zram_size $(( RAM_SIZE / 3 )) bytes"),
+        ("systemd-swap", "zram_size=$(( RAM_SIZE / 3 ))\n", "zram_size $(( RAM_SIZE / 3 ))"),
         ("zramd", "MAX_SIZE=700\n", "MAX_SIZE 700 MiB"),
         (
             "OpenWrt's zram-swap",

@@ -24,8 +24,10 @@ const RECLAIM: &[&str] = &[
     "mem_cgroup_oom_synchronize",
     "out_of_memory",
     "__alloc_pages_slowpath",
-    "balance_dirty_pages",
 ];
+/// A function of mm/page-writeback.c in which a task that writes to files waits until less of it is
+/// in memory only.
+const WRITEBACK: &[&str] = &["balance_dirty_pages"];
 /// Functions in which a task waits for a page that was swapped out.
 const SWAP_IN: &[&str] = &[
     "do_swap_page",
@@ -42,6 +44,7 @@ const FILE_IN: &[&str] = &["filemap_fault", "filemap_read", "generic_file_read_i
 enum WaitedFor {
     Memory(&'static str),
     Swap(&'static str),
+    Writeback(&'static str),
     File(&'static str),
     Else,
     /// The text has no stack.
@@ -98,13 +101,20 @@ fn waited_for(task: &HungTask) -> WaitedFor {
     if let Some(function) = within(SWAP_IN) {
         return WaitedFor::Swap(function);
     }
+    if let Some(function) = within(WRITEBACK) {
+        return WaitedFor::Writeback(function);
+    }
     within(FILE_IN).map_or(WaitedFor::Else, WaitedFor::File)
 }
 
 fn describe(waited: WaitedFor) -> String {
     match waited {
         WaitedFor::Memory(function) => format!(
-            "it waited for memory: the kernel was freeing pages for it, or for others, in {function}"
+            "it waited for memory, in {function}: there the kernel frees pages, or holds a task back until some are free"
+        ),
+        WaitedFor::Writeback(function) => format!(
+            "it had to wait until data that was written to files was on the disk, in {function}: the disk is slower than \
+             the programs that write to it"
         ),
         WaitedFor::Swap(function) => {
             format!("it waited for a page that had been swapped out, in {function}")
@@ -124,9 +134,9 @@ fn describe(waited: WaitedFor) -> String {
 fn harm(waited: WaitedFor) -> &'static str {
     match waited {
         WaitedFor::Memory(_) | WaitedFor::Swap(_) => {
-            "the message changes nothing, but such a wait is thrashing: the program was of no use for that long"
+            "the message changes nothing, but the program could do nothing for that long, because memory was short"
         }
-        WaitedFor::File(_) => {
+        WaitedFor::Writeback(_) | WaitedFor::File(_) => {
             "the message changes nothing; if many tasks have it at the same time, memory or the disk was too slow for all"
         }
         WaitedFor::Else | WaitedFor::NotKnown => {
@@ -137,7 +147,10 @@ fn harm(waited: WaitedFor) -> &'static str {
 
 fn change(waited: WaitedFor) -> Vec<String> {
     let command = match waited {
-        WaitedFor::Memory(_) | WaitedFor::Swap(_) | WaitedFor::File(_) => {
+        WaitedFor::Memory(_)
+        | WaitedFor::Swap(_)
+        | WaitedFor::Writeback(_)
+        | WaitedFor::File(_) => {
             "pagewise doctor  # on that machine: what is short of memory, and what would help"
         }
         WaitedFor::Else | WaitedFor::NotKnown => {
@@ -166,6 +179,8 @@ mod tests {
         assert_eq!(of(&["io_schedule", "do_swap_page"]), WaitedFor::Swap("do_swap_page"));
         assert_eq!(of(&["do_swap_page", "shrink_node"]), WaitedFor::Memory("shrink_node"));
         assert_eq!(of(&["io_schedule", "filemap_fault"]), WaitedFor::File("filemap_fault"));
+        let writeback = "balance_dirty_pages";
+        assert_eq!(of(&["io_schedule", writeback]), WaitedFor::Writeback(writeback));
         assert_eq!(of(&["rwsem_down_write_slowpath"]), WaitedFor::Else);
         assert_eq!(of(&["shrink_nodes"]), WaitedFor::Else);
         assert_eq!(of(&[]), WaitedFor::NotKnown);

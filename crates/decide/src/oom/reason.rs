@@ -235,8 +235,7 @@ pub(super) fn of_low_memory(kill: &OomKill) -> Option<String> {
 /// it back.
 pub(super) fn of_main_holder(kill: &OomKill) -> Option<String> {
     const MUCH_PERCENT: u64 = 30;
-    let shmem =
-        "shared memory (files of a tmpfs, /dev/shm, SysV), which stays when a process ends,";
+    let shmem = "shared memory (files of a tmpfs, /dev/shm and SysV stay when a process ends)";
     let locked = "memory that cannot be reclaimed (mlock, ramfs)";
     let (whole, anon, parts) = if kill.constraint == Some(OomConstraint::Cgroup) {
         let group = kill.group_memory.as_ref()?;

@@ -371,7 +371,7 @@ fn what_mainly_held_the_memory_is_named_if_it_was_not_processes() {
         ("slab", "slab caches of the kernel that cannot be reclaimed held 9.0 GiB of 16.0 GiB"),
         (
             "shmem",
-            "shared memory (files of a tmpfs, /dev/shm, SysV), which stays when a process ends,",
+            "shared memory (files of a tmpfs, /dev/shm and SysV stay when a process ends) held 9.0 GiB",
         ),
         ("page tables", "page tables held 9.0 GiB"),
         ("locked", "memory that cannot be reclaimed (mlock, ramfs) held 9.0 GiB"),

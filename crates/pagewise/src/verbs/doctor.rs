@@ -13,7 +13,7 @@ use pagewise_terminal::output::{self, Printed};
 use pagewise_terminal::{Global, Outcome, screen};
 
 use super::new_page::NewPage;
-use super::oom::prove::SizesFile;
+use super::oom::prove::SizesPipe;
 use super::{Page, oom, scan};
 use crate::accepted::{self, Accepted};
 use crate::{cli, input, room};
@@ -39,7 +39,7 @@ pub(super) fn run(
 pub(super) fn run_oom(
     global: &Global,
     what_if: bool,
-    to: Option<SizesFile>,
+    to: Option<SizesPipe>,
     started: CostMeter,
 ) -> anyhow::Result<Outcome> {
     read_and_print(global, &cli::Doctor::only_oom(what_if), to, started)
@@ -48,7 +48,7 @@ pub(super) fn run_oom(
 fn read_and_print(
     global: &Global,
     args: &cli::Doctor,
-    to: Option<SizesFile>,
+    to: Option<SizesPipe>,
     started: CostMeter,
 ) -> anyhow::Result<Outcome> {
     let accepted = read_accepted(global, args)?;

@@ -31,7 +31,7 @@ pub(super) fn run(global: &Global, args: &cli::Oom, started: CostMeter) -> anyho
     if args.prove {
         return prove::run(global, args);
     }
-    let to = args.rebuild_to.as_deref().map(prove::SizesFile::open).transpose()?;
+    let to = args.rebuild_to.map(prove::SizesPipe::open).transpose()?;
     let what_if = args.what_if || to.is_some();
     match &args.file {
         Some(file) => explain_text(global, file, WhatIfArgs { what_if, to }, started),
@@ -43,7 +43,7 @@ pub(super) fn run(global: &Global, args: &cli::Oom, started: CostMeter) -> anyho
 pub(super) struct WhatIfArgs {
     pub(super) what_if: bool,
     /// Where the sizes of the newest kill are written.
-    pub(super) to: Option<prove::SizesFile>,
+    pub(super) to: Option<prove::SizesPipe>,
 }
 
 /// Explains the kills of a text; `-` is the standard input.

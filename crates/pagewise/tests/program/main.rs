@@ -22,6 +22,7 @@ mod hostile;
 mod lab_run;
 mod ledger;
 mod limits;
+mod oom;
 mod pager;
 mod pages;
 mod plan;

@@ -58,8 +58,9 @@ fn next(refused: &RefusedLine) -> Vec<String> {
     // sed's command c takes the rest of its line as text, in which only \\ has a meaning
     let script = format!("{number}c\\{}", line.as_str().replace('\\', "\\\\"));
     let path = quoted(place.path());
-    let copy = quoted(&format!("{}.bak", place.path()));
-    let change = format!("sudo sed -i.bak {} {path}", quoted(&script));
+    // a suffix that no administrator's own copy has
+    let copy = quoted(&format!("{}.before-pagewise", place.path()));
+    let change = format!("sudo sed -i.before-pagewise {} {path}", quoted(&script));
     let undo = format!("sudo mv {copy} {path}");
     vec![writes_with_undo(change, "permanent, from the next boot on", &undo), look]
 }

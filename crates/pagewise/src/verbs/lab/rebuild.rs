@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise lab rebuild`: does a kill again in a guest, and sends each run to the runner.
+//!
+//! It runs only where PID 1 is this same program: on a machine it would kill somebody's processes.
 
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use pagewise_guest::init::Channel;
 use pagewise_guest::wire::Event;
 use pagewise_lab::rebuild::rebuild;
-use pagewise_model::{Rebuild, RebuiltRun};
+use pagewise_model::{Rebuild, RebuiltRun, Refusal};
 use pagewise_observe::UserFile;
 use pagewise_terminal::Outcome;
 use pagewise_terminal::output;
@@ -21,6 +23,11 @@ pub(super) fn run(file: &Path) -> anyhow::Result<Outcome> {
     let text = UserFile::open(file, LONGEST)?.into_bytes()?;
     let wanted: Rebuild = serde_json::from_slice(&text).context("the sizes of the kill")?;
     let program = std::env::current_exe().context("finding this program's own file")?;
+    if std::fs::read_link("/proc/1/exe").ok().as_ref() != Some(&program) {
+        let what =
+            "lab rebuild fills memory until something is killed, and this is no guest of pagewise";
+        bail!(Refusal::advised(what.to_owned(), "pagewise oom FILE --prove starts it in a guest"));
+    }
     let mut loans = HostLoans::open(true)?;
     let channel = Channel::open();
     let mut on_run = |run: &RebuiltRun| {

@@ -34,7 +34,7 @@ pub(crate) struct Oom {
     /// Start the guest at once, without waiting for other guests or for free memory
     #[arg(long, requires = "prove")]
     pub(crate) now: bool,
-    /// Write the sizes of the newest kill to this file; `oom --prove` starts this
-    #[arg(long, hide = true, value_name = "FILE")]
-    pub(crate) rebuild_to: Option<PathBuf>,
+    /// Write the sizes of the newest kill to the pipe with this number; `oom --prove` starts this
+    #[arg(long, hide = true, value_name = "NUMBER")]
+    pub(crate) rebuild_to: Option<u32>,
 }

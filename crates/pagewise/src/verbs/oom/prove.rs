@@ -14,7 +14,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::ops::ControlFlow;
 use std::os::fd::AsRawFd;
-use std::path::Path;
+use std::os::unix::fs::FileTypeExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -52,14 +52,21 @@ const MOST_RUNS: usize = 32;
 /// again.
 type Sizes = Result<Rebuild, String>;
 
-/// Where the sizes of the newest kill are written. Opened before this process gives up its rights.
+/// The pipe to which the sizes of the newest kill are written. Opened before this process gives up its rights.
 #[derive(Debug)]
-pub(crate) struct SizesFile(File);
+pub(crate) struct SizesPipe(File);
 
-impl SizesFile {
-    pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
-        let file = OpenOptions::new().write(true).open(path);
-        Ok(Self(file.with_context(|| path.display().to_string())?))
+impl SizesPipe {
+    /// The pipe with this number, which the starter left open. Nothing but a pipe is written: the
+    /// number is an option that anybody can give.
+    pub(super) fn open(number: u32) -> anyhow::Result<Self> {
+        let path = format!("/proc/self/fd/{number}");
+        let is_pipe = std::fs::metadata(&path).is_ok_and(|it| it.file_type().is_fifo());
+        if !is_pipe {
+            bail!("--rebuild-to is for pagewise itself: {number} is no open pipe");
+        }
+        let file = OpenOptions::new().write(true).open(&path);
+        Ok(Self(file.with_context(|| path.clone())?))
     }
 
     pub(crate) fn write(mut self, log: &KernelLog) -> anyhow::Result<()> {
@@ -103,7 +110,7 @@ struct LogReading {
 fn read_log(global: &Global) -> anyhow::Result<LogReading> {
     // without CLOEXEC: the other process inherits the end that it writes
     let (ours, theirs) = rustix::pipe::pipe().context("making a pipe")?;
-    let to = format!("--rebuild-to=/proc/self/fd/{}", theirs.as_raw_fd());
+    let to = format!("--rebuild-to={}", theirs.as_raw_fd());
     let words = std::env::args_os().skip(1).filter(|word| word != "--now");
     let words = words.map(|word| if word == "--prove" { to.clone().into() } else { word });
     let program = std::env::current_exe().context("finding this program's own file")?;
