@@ -127,7 +127,7 @@ pub(crate) fn first_error(
         Err(error) => return Some(error),
     };
     *variables |= assignments.iter().any(|it| it.section.is_none() && it.key.starts_with("set!"));
-    // of equal names, zram-generator 1.1 reads only the last one; 1.2 reads all
+    // of equal names only the last one is read, by 1.1 and by 1.2
     let is_last = |at: usize, it: &generator_file::Assignment| {
         let mut later = assignments.iter().skip(at + 1);
         !later.any(|later| later.section == it.section && later.key == it.key)
