@@ -364,7 +364,9 @@ fn a_collected_archive_is_read_like_its_folder() {
         let interval = read(&recording);
         assert_eq!(total(&interval), Some(1000 << 10));
         let problems = problems(&interval);
-        assert_eq!(problems.len(), 2, "{problems:?}");
+        assert_eq!(problems.len(), 3, "{problems:?}");
+        let outside = "1 to somewhere outside";
+        assert!(problems.iter().any(|problem| problem.contains(outside)), "{problems:?}");
     }
     assert!(!Recording::from_archive(usual().as_slice(), "x").unwrap().end.is_copy());
 }

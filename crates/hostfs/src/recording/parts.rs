@@ -50,6 +50,8 @@ struct Collected {
     logs: usize,
     /// Logs that were left out because of their size.
     logs_left_out: usize,
+    /// Links to somewhere outside of the collection.
+    links_left_out: usize,
     /// Links by their path, and their targets.
     links: Vec<(String, String)>,
 }
@@ -146,8 +148,9 @@ impl Parts {
     /// Notes a link of a collection. It may stand before the file to which it leads.
     pub(super) fn link_collected(&mut self, path: &str, target: &str) -> Result<(), Full> {
         self.count()?;
-        if let Some(target) = collected::resolve(path, target) {
-            self.collected.links.push((path.to_owned(), target));
+        match collected::resolve(path, target) {
+            Some(target) => self.collected.links.push((path.to_owned(), target)),
+            None => self.collected.links_left_out += 1,
         }
         Ok(())
     }
@@ -366,6 +369,11 @@ impl Parts {
         if self.collected.logs_left_out > 0 {
             let found = format!("more; {} left out", self.collected.logs_left_out);
             let expected = "at most 8 MiB in one log and 32 MiB in all logs";
+            whole.push(PartProblem::file("recording", expected, found.as_bytes()));
+        }
+        if self.collected.links_left_out > 0 {
+            let found = format!("{} to somewhere outside", self.collected.links_left_out);
+            let expected = "links to files of the archive";
             whole.push(PartProblem::file("recording", expected, found.as_bytes()));
         }
         self.troubles.splice(0..0, whole);
