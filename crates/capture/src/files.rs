@@ -226,14 +226,17 @@ pub(super) fn unit(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
 
 /// Keeps the names of tuned profiles, or replaces them by aliases.
 pub(super) fn tuned_profiles(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
-    Some([named_profiles(names, bytes).as_bytes(), b"\n"].concat())
+    Some([named_profiles(names, bytes).replace(", ", " ").as_bytes(), b"\n"].concat())
 }
 
 fn named_profiles(names: &mut Names, bytes: &[u8]) -> String {
-    let parts = bytes.split(|byte| byte.is_ascii_whitespace() || *byte == b',');
-    let known =
-        parts.filter_map(pagewise_settings::tuned::plain).map(|name| names.tuned_profile(name));
-    known.collect::<Vec<String>>().join(" ")
+    let parts = bytes.split(|byte| byte.is_ascii_whitespace() || matches!(byte, b',' | b';'));
+    let known = parts.filter_map(|name| {
+        // `-` says that the profile may be missing
+        let (mark, name) = name.strip_prefix(b"-").map_or(("", name), |name| ("-", name));
+        Some(format!("{mark}{}", names.tuned_profile(pagewise_settings::tuned::plain(name)?)))
+    });
+    known.collect::<Vec<String>>().join(", ")
 }
 
 /// Keeps of tuned's configuration whether it applies sysctl files again (`reapply_sysctl`).
@@ -246,25 +249,62 @@ pub(super) fn tuned_main(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Keeps the memory settings in a tuned profile, the profiles that it includes, and the names of
-/// its sections.
+/// its sections. A line that makes tuned refuse the profile becomes `?`, which does so, too.
 pub(super) fn redact_tuned(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
-    let mut current = b"other".to_vec();
+    use pagewise_settings::tuned::{MERGING, include, section, setting, shape};
+    let shape = shape(bytes);
+    let mut current: &[u8] = b"other";
+    let mut number = 0;
     lines(bytes, |line| {
-        if let Some(section) = pagewise_settings::tuned::section(line) {
-            let known: &[u8] = match section {
-                b"main" | b"sysctl" | b"sysfs" | b"vm" => section,
-                _ => b"other",
-            };
-            current = known.to_vec();
-            return Some([b"[", known, b"]"].concat());
+        number += 1;
+        if shape.unreadable == Some(number) {
+            return Some(b"?".to_vec());
         }
-        if let Some(included) = pagewise_settings::tuned::include(line) {
+        if let Some(name) = section(line) {
+            current = match name {
+                b"main" => b"main",
+                _ => shape.plugins.get(name).map_or(b"other", |plugin| plugin.as_bytes()),
+            };
+            let is_plugin = name == current || current == b"other";
+            let shown = std::str::from_utf8(current).unwrap_or_default();
+            return Some(if is_plugin {
+                format!("[{shown}]").into_bytes()
+            } else {
+                format!("[{shown}-{}]", names.tuned_section(name)).into_bytes()
+            });
+        }
+        if let Some(included) = include(line) {
             return Some(format!("include={}", named_profiles(names, included)).into_bytes());
         }
-        let (_, value) = pagewise_settings::tuned::setting(&current, line)?;
-        let is_word = |word: &[u8]| is_number(word) || is_policy(word);
+        let (key, value) = split_option(line)?;
+        let is_merging = MERGING.iter().any(|known| known.as_bytes() == key);
+        let value = match setting(current, key, value) {
+            Some((_, value)) => value,
+            None if is_merging && current != b"other" => value.to_vec(),
+            None => return None,
+        };
+        let is_word =
+            |word: &[u8]| is_number(word) || is_policy(word) || (is_merging && is_merge_word(word));
         words(&value).all(is_word).then(|| line.to_vec())
     })
+}
+
+/// The name and the value of a line of a tuned profile, without a comment after them.
+fn split_option(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let line = line.trim_ascii();
+    if line.starts_with(b"#") || line.starts_with(b";") || line.contains(&b'#') {
+        return None;
+    }
+    let at = line.iter().position(|&byte| byte == b'=')?;
+    Some((line.get(..at)?.trim_ascii(), line.get(at + 1..)?.trim_ascii()))
+}
+
+/// Whether a word is one that the options of a section take that are not settings.
+fn is_merge_word(word: &[u8]) -> bool {
+    matches!(
+        word,
+        b"sysctl" | b"sysfs" | b"vm" | b"true" | b"True" | b"false" | b"False" | b"0" | b"1"
+    )
 }
 
 /// Whether a word is one that the switches of transparent huge pages take.
@@ -554,7 +594,7 @@ mod tests {
     fn of_a_profile_of_tuned_stays_what_it_sets_of_memory() {
         let text = "# bob's\n[main]\nsummary=payroll\ninclude=payroll, virtual-guest\n[sysctl]\n\
                     vm.swappiness=10\nkernel.hostname=bob\n[bob]\nx=bob\n";
-        let expected = "\n[main]\n\ninclude=profile-1 virtual-guest\n[sysctl]\nvm.swappiness=10\n\n[other]\n\n";
+        let expected = "\n[main]\n\ninclude=profile-1, virtual-guest\n[sysctl]\nvm.swappiness=10\n\n[other]\n\n";
         assert_eq!(kept(redact_tuned, text).unwrap(), expected);
         assert_eq!(kept(tuned_profiles, "payroll oracle\n").unwrap(), "profile-1 oracle\n");
         assert_eq!(

@@ -20,6 +20,7 @@ pub(super) struct Names {
     users: Aliases,
     settings_files: Aliases,
     tuned_profiles: Aliases,
+    tuned_sections: Aliases,
     release: Vec<u8>,
     release_digits: String,
     pub(super) places: Places,
@@ -35,6 +36,7 @@ impl Names {
             users: Aliases::default(),
             settings_files: Aliases::default(),
             tuned_profiles: Aliases::default(),
+            tuned_sections: Aliases::default(),
             release: release.to_vec(),
             release_digits: version_digits(release),
             places: Places::from_tape(tape),
@@ -119,6 +121,11 @@ impl Names {
             return name.to_owned();
         }
         format!("profile-{}", self.tuned_profiles.number(name.as_bytes()))
+    }
+
+    /// The number that stands for the name of a section of a tuned profile.
+    pub(super) fn tuned_section(&mut self, name: &[u8]) -> usize {
+        self.tuned_sections.number(name)
     }
 
     /// The alias of a user id: root is kept, others are counted from 1001.

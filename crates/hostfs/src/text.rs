@@ -63,6 +63,11 @@ impl<'a> Line<'a> {
         self.file.at_line(self.number)
     }
 
+    /// The number of this line in its file; the first is 1.
+    pub const fn number(&self) -> u32 {
+        self.number
+    }
+
     /// The words of the line, split at white space.
     pub fn words(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         words(self.bytes)

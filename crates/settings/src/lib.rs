@@ -28,6 +28,7 @@ pub mod sysctl;
 mod testing;
 pub mod tmpfiles;
 pub mod tuned;
+mod tuned_profile;
 pub mod udev;
 pub mod units;
 pub mod zram_managers;

@@ -3,18 +3,22 @@
 //!
 //! TuneD applies settings if its service is enabled and `/etc/tuned/active_profile` names a
 //! profile. If none is named, it chooses one when it starts, and no file says which. Profiles in
-//! `/etc` hide those in `/usr/lib`. The sections `[sysctl]`, `[sysfs]` and `[vm]` are read. Ignored
-//! are sections with other names, which apply only to some machines, and values that depend on the
-//! running value (`>2048`) or on a variable. Included profiles come first, so that the last
-//! assignment wins.
+//! `/etc` hide those in `/usr/lib`. Sections of the plugins `sysctl`, `sysfs` and `vm` are read,
+//! whatever their names are. Ignored are sections that apply only to some machines
+//! (`uname_regex`, `cpuinfo_regex`), and values that depend on the running value (`>2048`) or on a
+//! function. Included profiles come first, so that the last assignment wins. One line that TuneD
+//! cannot read, in any of the profiles, makes it refuse them all; so does a profile that is missing.
 
-use pagewise_hostfs::text::{Line, Text, words};
+use std::collections::BTreeMap;
+
+use pagewise_hostfs::text::Text;
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Reading, Target, Tuned};
 
-use crate::collector::{Collector, split_assignment};
+use crate::collector::Collector;
 use crate::limits::{CONFIG_LINES, TUNED_PROFILES};
-use crate::{knob_path, sysctl};
+use crate::tuned_profile::{ProfileOption, Section, Sections, header, list, parse};
+use crate::{knob_path, modules, sysctl};
 
 pub(crate) const UNIT: &str = "etc/systemd/system/multi-user.target.wants/tuned.service";
 pub(crate) const ACTIVE: &str = "etc/tuned/active_profile";
@@ -36,10 +40,11 @@ pub(crate) fn read(host: &HostRoot) -> Option<(Tuned, Vec<PersistentSetting>)> {
     let line = text.lines().next()?;
     let named: Vec<&[u8]> = line.words().collect();
     let profile = Reading::found(Name::from_bytes(&named.join(&b' ')), line.source());
-    let all = Collector::new(host, Mechanism::Tuned);
-    let mut reader = Reader { host, read: Vec::new(), all };
-    named.iter().for_each(|name| reader.add(name));
-    Some((Tuned { profile, reapplies_sysctl: reapplies(host) }, reader.all.finish()))
+    let mut profiles = Profiles { host, names: Vec::new(), texts: Vec::new(), refused: None };
+    named.iter().for_each(|name| profiles.load(name));
+    let mut all = Collector::new(host, Mechanism::Tuned);
+    profiles.collect(&mut all);
+    Some((Tuned { profile, reapplies_sysctl: reapplies(host) }, all.finish()))
 }
 
 /// Whether sysctl files are applied again after the profile, which is the default.
@@ -52,36 +57,85 @@ fn reapplies(host: &HostRoot) -> bool {
     message.last().is_none_or(|value| matches!(value.as_slice(), b"1" | b"yes" | b"true" | b"on"))
 }
 
-struct Reader<'a> {
-    host: &'a HostRoot,
+/// The profiles that are applied, each after those that it includes.
+struct Profiles<'h> {
+    host: &'h HostRoot,
     /// Names of profiles that were read or are being read, so that circular includes end.
-    read: Vec<String>,
-    all: Collector<'a>,
+    names: Vec<String>,
+    texts: Vec<Text>,
+    /// Why TuneD applies none of them.
+    refused: Option<String>,
 }
 
-impl Reader<'_> {
-    /// Adds the settings of a profile, after those of the profiles it includes.
-    fn add(&mut self, name: &[u8]) {
+impl Profiles<'_> {
+    /// Reads a profile, and before it those that it includes.
+    fn load(&mut self, name: &[u8]) {
+        // a profile with `-` before its name may be missing
+        let (name, may_be_missing) =
+            name.strip_prefix(b"-").map_or((name, false), |name| (name, true));
         let Some(name) = plain(name) else { return };
-        if self.read.len() >= TUNED_PROFILES || self.read.iter().any(|known| known == name) {
+        if self.names.len() >= TUNED_PROFILES || self.names.iter().any(|known| known == name) {
             return;
         }
-        self.read.push(name.to_owned());
+        self.names.push(name.to_owned());
         let paths = FOLDERS.iter().map(|folder| format!("{folder}/{name}/{FILE}"));
         let Some(text) = paths.into_iter().find_map(|path| self.host.text(&path).ok()) else {
+            if !may_be_missing {
+                self.refuse(format!("there is no profile {name}"));
+            }
             return;
         };
-        for included in list_included(&text) {
-            self.add(&included);
+        let included = match parse(text.first_lines(self.host, CONFIG_LINES)) {
+            Ok(sections) => included(&sections),
+            Err(error) => {
+                self.refuse(format!("{} {}", error.line.source(), error.why));
+                Vec::new()
+            }
+        };
+        included.iter().take(TUNED_PROFILES).for_each(|name| self.load(name));
+        self.texts.push(text);
+    }
+
+    fn refuse(&mut self, why: String) {
+        self.refused.get_or_insert(why);
+    }
+
+    /// Adds the settings of all profiles.
+    fn collect(&self, all: &mut Collector<'_>) {
+        let mut sections = Sections::default();
+        for text in &self.texts {
+            sections.add(parse(text.lines().take(CONFIG_LINES)).unwrap_or_default());
         }
-        for (section, line) in in_sections(&text) {
-            if let Some((targets, value)) = setting(&section, line.bytes) {
-                let effect = Effect::Applied;
-                targets.into_iter().for_each(|it| self.all.add(it, &value, &line, &effect));
+        let refused = self
+            .refused
+            .as_ref()
+            .map(|why| Effect::Ignored(format!("TuneD refuses its profile: {why}").into()));
+        let boots_with_policy = self.host.bytes(modules::COMMAND_LINE).is_ok_and(|line| {
+            memchr::memmem::find(&line, b"transparent_hugepage=").is_some_and(|at| at > 0)
+        });
+        for section in sections.applied() {
+            for ProfileOption { key, value, line } in &section.options {
+                let Some(value) = sections.expanded(value) else { continue };
+                let Some((targets, value)) = setting(section.plugin(), key, &value) else {
+                    continue;
+                };
+                for target in targets {
+                    let is_policy = target == Target::of_knob("thp.enabled");
+                    let is_left = section.plugin() == b"vm" && is_policy && boots_with_policy;
+                    let effect = match &refused {
+                        Some(refused) => refused.clone(),
+                        None if is_left => Effect::Ignored(KERNEL_HAS_POLICY.into()),
+                        None => Effect::Applied,
+                    };
+                    all.add(target, &value, line, &effect);
+                }
             }
         }
     }
 }
+
+const KERNEL_HAS_POLICY: &str =
+    "TuneD leaves the policy alone that transparent_hugepage= on the kernel's command line sets";
 
 /// The name of a profile, if it is a plain folder name that cannot lead to another folder.
 pub fn plain(name: &[u8]) -> Option<&str> {
@@ -91,35 +145,51 @@ pub fn plain(name: &[u8]) -> Option<&str> {
     (fits && name.bytes().all(|byte| is_plain(&byte))).then_some(name)
 }
 
-/// Each line of a profile, with the name of the section that it is in.
-fn in_sections(text: &Text) -> impl Iterator<Item = (Vec<u8>, Line<'_>)> {
-    let mut current = Vec::new();
-    text.lines().take(CONFIG_LINES).filter_map(move |line| {
-        if let Some(name) = section(line.bytes) {
-            current = name.to_vec();
-            return None;
-        }
-        Some((current.clone(), line))
-    })
-}
-
 /// Parses a line such as `[sysctl]` into the name of the section that it begins.
 pub fn section(line: &[u8]) -> Option<&[u8]> {
-    line.trim_ascii().strip_prefix(b"[")?.strip_suffix(b"]")
+    header(line.trim_ascii())
 }
 
-/// The profile names after `include=` in `[main]`, in order.
-fn list_included(text: &Text) -> Vec<Vec<u8>> {
-    let of_main = in_sections(text).filter(|(section, _)| section == b"main");
-    let names = of_main.filter_map(|(_, line)| include(line.bytes).map(<[u8]>::to_vec));
-    let names: Vec<Vec<u8>> = names.collect();
-    let words = names.iter().flat_map(|names| names.split(|&byte| byte == b','));
-    words.flat_map(words_of).take(TUNED_PROFILES).collect()
+/// The names after `include=` in `[main]`, in order.
+fn included(profile: &[Section<'_>]) -> Vec<Vec<u8>> {
+    let main = profile.iter().find(|section| section.name == b"main");
+    main.and_then(|main| main.last(b"include")).map(list).unwrap_or_default()
 }
 
-fn words_of(names: &[u8]) -> impl Iterator<Item = Vec<u8>> + use<'_> {
-    words(names).map(<[u8]>::to_vec)
+/// What a recording may say of the lines of a profile.
+#[derive(Debug, Default)]
+pub struct ProfileShape {
+    /// Names of sections of the plugins that are read, and the plugin of each.
+    pub plugins: BTreeMap<Vec<u8>, &'static str>,
+    /// The number of the first line that makes TuneD refuse the profile.
+    pub unreadable: Option<u32>,
 }
+
+/// Finds the sections of a profile that set memory.
+#[must_use]
+pub fn shape(profile: &[u8]) -> ProfileShape {
+    let text = Text::new("", profile.to_vec());
+    let sections = match parse(text.lines().take(CONFIG_LINES)) {
+        Ok(sections) => sections,
+        Err(error) => {
+            return ProfileShape {
+                unreadable: Some(error.line.number()),
+                ..ProfileShape::default()
+            };
+        }
+    };
+    let plugin = |section: Section<'_>| {
+        let known = PLUGINS.into_iter().find(|known| known.as_bytes() == section.plugin())?;
+        (!section.is_conditional()).then_some((section.name, known))
+    };
+    ProfileShape { plugins: sections.into_iter().filter_map(plugin).collect(), unreadable: None }
+}
+
+/// The plugins whose sections are read.
+const PLUGINS: [&str; 3] = ["sysctl", "sysfs", "vm"];
+
+/// Options of a section that say how it is merged with one of the same name, not what it sets.
+pub const MERGING: [&str; 4] = ["type", "enabled", "replace", "priority"];
 
 /// The value of a line `include=…` of a profile.
 pub fn include(line: &[u8]) -> Option<&[u8]> {
@@ -127,26 +197,46 @@ pub fn include(line: &[u8]) -> Option<&[u8]> {
     Some(rest.strip_prefix(b"=")?.trim_ascii())
 }
 
-/// The settings and the value in a line of a profile. Only plain values: others are computed when
-/// the profile is applied.
+/// The settings that an option of a plugin makes, and the value. Only plain values: others are
+/// computed when the profile is applied.
 #[must_use]
-pub fn setting(section: &[u8], line: &[u8]) -> Option<(Vec<Target>, Vec<u8>)> {
-    let (key, value) = split_assignment(line)?;
+pub fn setting(plugin: &[u8], key: &[u8], value: &[u8]) -> Option<(Vec<Target>, Vec<u8>)> {
     let key = std::str::from_utf8(key).ok()?;
-    let targets = match section {
-        b"sysctl" => sysctl::targets_of(key),
-        b"sysfs" => knob_path::targets(key.trim_start_matches('/')),
-        b"vm" => match key {
-            "transparent_hugepages" | "transparent_hugepage" => {
-                vec![Target::of_knob("thp.enabled")]
-            }
-            "transparent_hugepage.defrag" => vec![Target::of_knob("thp.defrag")],
-            _ => Vec::new(),
-        },
-        _ => Vec::new(),
-    };
     let value = crate::collector::fold_spaces(value);
+    let (targets, value) = match plugin {
+        b"sysctl" => (sysctl::targets_of(key), unquoted(value)),
+        b"sysfs" => (knob_path::targets(key.trim_start_matches('/')), value),
+        b"vm" => of_vm(key, value)?,
+        _ => return None,
+    };
     (!targets.is_empty() && is_fixed(&value)).then_some((targets, value))
+}
+
+/// What an option of the plugin `vm` sets (`tuned/plugins/plugin_vm.py`); `None` if the plugin
+/// refuses the value, or has no such option.
+fn of_vm(key: &str, value: Vec<u8>) -> Option<(Vec<Target>, Vec<u8>)> {
+    let percent = value.strip_suffix(b"%").map(<[u8]>::to_vec);
+    let knob = match (key, &percent) {
+        ("transparent_hugepages" | "transparent_hugepage", None) => {
+            return matches!(value.as_slice(), b"always" | b"madvise" | b"never")
+                .then(|| (vec![Target::of_knob("thp.enabled")], value));
+        }
+        ("transparent_hugepage.defrag", None) => "thp.defrag",
+        ("dirty_bytes", Some(_)) | ("dirty_ratio", None) => "vm.dirty_ratio",
+        ("dirty_bytes", None) => "vm.dirty_bytes",
+        ("dirty_background_bytes", Some(_)) | ("dirty_background_ratio", None) => {
+            "vm.dirty_background_ratio"
+        }
+        ("dirty_background_bytes", None) => "vm.dirty_background_bytes",
+        _ => return None,
+    };
+    Some((vec![Target::of_knob(knob)], percent.unwrap_or(value)))
+}
+
+/// A value without the quotation marks around it.
+fn unquoted(value: Vec<u8>) -> Vec<u8> {
+    let inner = value.strip_prefix(b"\"").and_then(|inner| inner.strip_suffix(b"\""));
+    inner.map(<[u8]>::to_vec).unwrap_or(value)
 }
 
 fn is_fixed(value: &[u8]) -> bool {
@@ -167,7 +257,7 @@ mod tests {
         [vm.thunderx]\ntype=vm\nuname_regex=aarch64\ntransparent_hugepages=never\n\n[disk]\n\
         readahead=>4096\n\n[sysctl]\nvm.dirty_ratio = 40\nvm.dirty_background_ratio = 10\n\
         vm.swappiness=10\nnet.core.somaxconn=>2048\n\n[sysctl.thunderx]\ntype=sysctl\n\
-        kernel.numa_balancing=0\n";
+        kernel.numa_balancing=0\nuname_regex=aarch64\n";
     const GUEST: &str = "[main]\nsummary=Optimize for running inside a virtual guest\n\
         include=throughput-performance\n\n[sysctl]\nvm.dirty_ratio = 30\n\nvm.swappiness = 30\n";
 
@@ -254,6 +344,97 @@ mod tests {
             (plain(b"../x"), plain(b".."), plain(b"a/b"), plain(b"")),
             (None, None, None, None)
         );
+    }
+
+    /// A profile of the administrator that is active, and what it sets.
+    fn shown(profile: &'static str) -> Vec<String> {
+        let own = [("etc/tuned/virtual-guest/tuned.conf", profile)];
+        let (_, settings) = read(&machine("virtual-guest\n", &own)).unwrap();
+        let short = |line: String| line.replace(" /etc/tuned/virtual-guest/tuned.conf", " ");
+        show_all(&settings).into_iter().map(short).collect()
+    }
+
+    #[test]
+    fn the_plugin_of_memory_takes_what_tuned_takes() {
+        let text = "[vm]\ntransparent_hugepages=sometimes\ntransparent_hugepage.defrag=defer\n\
+                    dirty_bytes = 10%\ndirty_background_bytes=67108864\nswappiness=10\n";
+        assert_eq!(
+            shown(text),
+            [
+                "thp.defrag defer :3",
+                "vm.dirty_ratio 10 :4",
+                "vm.dirty_background_bytes 67108864 :5"
+            ]
+        );
+        let booted = [
+            (modules::COMMAND_LINE, "quiet transparent_hugepage=always\n"),
+            ("etc/tuned/virtual-guest/tuned.conf", "[vm]\ntransparent_hugepages=never\n"),
+        ];
+        let (_, settings) = read(&machine("virtual-guest\n", &booted)).unwrap();
+        assert!(show_all(&settings)[0].ends_with(&format!(" ignored: {KERNEL_HAS_POLICY}")));
+    }
+
+    #[test]
+    fn sections_have_any_name_and_are_merged_by_it() {
+        let named = "[sysctl.db]\ntype=sysctl\nvm.swappiness=1 # low\n[sysctl.off]\ntype=sysctl\n\
+                     enabled=0\nvm.dirty_ratio=1\n[variables]\nx=\"7\"\n[mine]\ntype=sysctl\n\
+                     vm.dirty_background_ratio=${x}\nvm.page-cluster=${y}\n";
+        assert_eq!(shown(named), ["vm.swappiness 1 :3", "vm.dirty_background_ratio 7 :12"]);
+        for (own, expected) in [
+            ("replace=true\nvm.swappiness=5\n", vec!["vm.swappiness 5 :5"]),
+            (
+                "drop=vm.dirty_ratio, vm.swappiness\nvm.swappiness=5\n",
+                vec!["vm.dirty_background_ratio 10", "vm.swappiness 5 :5"],
+            ),
+            ("enabled=false\n", vec![]),
+        ] {
+            let text = format!("[main]\ninclude=throughput-performance\n[sysctl]\n{own}");
+            let own = [("etc/tuned/virtual-guest/tuned.conf", text.as_str())];
+            let files = [
+                (UNIT, ""),
+                (ACTIVE, "virtual-guest"),
+                ("usr/lib/tuned/throughput-performance/tuned.conf", THROUGHPUT),
+            ];
+            let (_, settings) = read(&host(files.into_iter().chain(own))).unwrap();
+            let shown = show_all(&settings).join("\n");
+            assert_eq!(settings.len(), expected.len(), "{text}{shown}");
+            for line in expected {
+                let line = line.replace(" :", " /etc/tuned/virtual-guest/tuned.conf:");
+                assert!(shown.contains(&line), "{text}{shown}");
+            }
+        }
+        let late =
+            "[a]\ntype=sysctl\npriority=5\nvm.swappiness=1\n[b]\ntype=sysctl\nvm.swappiness=2\n";
+        assert_eq!(shown(late), ["vm.swappiness 2 :7", "vm.swappiness 1 :4"]);
+    }
+
+    #[test]
+    fn a_profile_that_tuned_cannot_read_sets_nothing() {
+        let good = "[sysctl]\nvm.swappiness=1\n";
+        for (bad, why) in [
+            ("[sysctl]\nvm.swappiness=1\n[vm]\nnonsense\n", ":4 has no name and value"),
+            ("vm.swappiness=1\n[sysctl]\n", ":1 is in no section"),
+            ("[sysctl]\nvm.swappiness=1\n=2\n", ":3 has no name and value"),
+        ] {
+            let files = [
+                (UNIT, ""),
+                (ACTIVE, "a b"),
+                ("etc/tuned/a/tuned.conf", good),
+                ("etc/tuned/b/tuned.conf", bad),
+            ];
+            let (_, settings) = read(&host(files)).unwrap();
+            let expected =
+                format!("ignored: TuneD refuses its profile: /etc/tuned/b/tuned.conf{why}");
+            assert_eq!(settings.len(), 1);
+            assert!(show_all(&settings)[0].ends_with(&expected), "{:?}", show_all(&settings));
+        }
+        let missing = |name: &'static str| {
+            let text = format!("[main]\ninclude={name}\n{good}");
+            let files = [(UNIT, ""), (ACTIVE, "a"), ("etc/tuned/a/tuned.conf", text.as_str())];
+            show_all(&read(&host(files)).unwrap().1).remove(0)
+        };
+        assert!(missing("x").ends_with("TuneD refuses its profile: there is no profile x"));
+        assert!(missing("-x").ends_with("/etc/tuned/a/tuned.conf:4"));
     }
 
     proptest! {
