@@ -251,7 +251,7 @@ pub(super) fn tuned_main(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
 /// Keeps the memory settings in a tuned profile, the profiles that it includes, and the names of
 /// its sections. A line that makes tuned refuse the profile becomes `?`, which does so, too.
 pub(super) fn redact_tuned(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
-    use pagewise_settings::tuned::{MERGING, include, section, setting, shape};
+    use pagewise_settings::tuned::{MERGING, include, is_fixed, section, setting, shape};
     let shape = shape(bytes);
     let mut current: &[u8] = b"other";
     let mut number = 0;
@@ -279,6 +279,8 @@ pub(super) fn redact_tuned(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
         let (key, value) = split_option(line)?;
         let is_merging = MERGING.iter().any(|known| known.as_bytes() == key);
         let value = match setting(current, key, value) {
+            // that the line decides, and not an earlier one, is part of what it says
+            Some((_, value)) if !is_fixed(&value) => return Some([key, b"=?"].concat()),
             Some((_, value)) => value,
             None if is_merging && current != b"other" => value.to_vec(),
             None => return None,
@@ -593,9 +595,12 @@ mod tests {
     #[test]
     fn of_a_profile_of_tuned_stays_what_it_sets_of_memory() {
         let text = "# bob's\n[main]\nsummary=payroll\ninclude=payroll, virtual-guest\n[sysctl]\n\
-                    vm.swappiness=10\nkernel.hostname=bob\n[bob]\nx=bob\n";
-        let expected = "\n[main]\n\ninclude=profile-1, virtual-guest\n[sysctl]\nvm.swappiness=10\n\n[other]\n\n";
+                    vm.swappiness=10\nkernel.hostname=bob\n[bob]\nx=bob\n[sysctl.bob]\n\
+                    type=sysctl\nvm.dirty_ratio=>${bob}\n";
+        let expected = "\n[main]\n\ninclude=profile-1, virtual-guest\n[sysctl]\nvm.swappiness=10\n\n[other]\n\n\
+                        [sysctl-1]\ntype=sysctl\nvm.dirty_ratio=?\n";
         assert_eq!(kept(redact_tuned, text).unwrap(), expected);
+        assert_eq!(kept(redact_tuned, "[bob]\nbob\n").unwrap(), "[other]\n?\n");
         assert_eq!(kept(tuned_profiles, "payroll oracle\n").unwrap(), "profile-1 oracle\n");
         assert_eq!(
             kept(tuned_main, "a=bob\nreapply_sysctl = 0\n").unwrap(),

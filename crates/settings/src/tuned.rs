@@ -5,8 +5,8 @@
 //! profile. If none is named, it chooses one when it starts, and no file says which. Profiles in
 //! `/etc` hide those in `/usr/lib`. Sections of the plugins `sysctl`, `sysfs` and `vm` are read,
 //! whatever their names are. Ignored are sections that apply only to some machines
-//! (`uname_regex`, `cpuinfo_regex`), and values that depend on the running value (`>2048`) or on a
-//! function. Included profiles come first, so that the last assignment wins. One line that TuneD
+//! (`uname_regex`, `cpuinfo_regex`). What a value becomes is not known that depends on the running
+//! value (`>2048`) or on a function. Included profiles come first, so that the last assignment wins. One line that TuneD
 //! cannot read, in any of the profiles, makes it refuse them all; so does a profile that is missing.
 
 use std::collections::BTreeMap;
@@ -115,16 +115,20 @@ impl Profiles<'_> {
         });
         for section in sections.applied() {
             for ProfileOption { key, value, line } in &section.options {
-                let Some(value) = sections.expanded(value) else { continue };
-                let Some((targets, value)) = setting(section.plugin(), key, &value) else {
+                let expanded = sections.expanded(value);
+                let value = expanded.as_ref().unwrap_or(value);
+                let is_of_one_line = !value.contains(&b'\n');
+                let Some((targets, value)) = setting(section.plugin(), key, value) else {
                     continue;
                 };
+                let is_computed = !(is_of_one_line && is_fixed(&value));
                 for target in targets {
                     let is_policy = target == Target::of_knob("thp.enabled");
                     let is_left = section.plugin() == b"vm" && is_policy && boots_with_policy;
                     let effect = match &refused {
                         Some(refused) => refused.clone(),
                         None if is_left => Effect::Ignored(KERNEL_HAS_POLICY.into()),
+                        None if is_computed => Effect::Unknown(COMPUTED.into()),
                         None => Effect::Applied,
                     };
                     all.add(target, &value, line, &effect);
@@ -133,6 +137,8 @@ impl Profiles<'_> {
         }
     }
 }
+
+const COMPUTED: &str = "TuneD computes the value when it applies the profile";
 
 const KERNEL_HAS_POLICY: &str =
     "TuneD leaves the policy alone that transparent_hugepage= on the kernel's command line sets";
@@ -197,8 +203,8 @@ pub fn include(line: &[u8]) -> Option<&[u8]> {
     Some(rest.strip_prefix(b"=")?.trim_ascii())
 }
 
-/// The settings that an option of a plugin makes, and the value. Only plain values: others are
-/// computed when the profile is applied.
+/// The settings that an option of a plugin makes, and the value; `None` if it makes none. The value
+/// may be one that is computed when the profile is applied ([`is_fixed`]).
 #[must_use]
 pub fn setting(plugin: &[u8], key: &[u8], value: &[u8]) -> Option<(Vec<Target>, Vec<u8>)> {
     let key = std::str::from_utf8(key).ok()?;
@@ -209,7 +215,7 @@ pub fn setting(plugin: &[u8], key: &[u8], value: &[u8]) -> Option<(Vec<Target>, 
         b"vm" => of_vm(key, value)?,
         _ => return None,
     };
-    (!targets.is_empty() && is_fixed(&value)).then_some((targets, value))
+    (!targets.is_empty()).then_some((targets, value))
 }
 
 /// What an option of the plugin `vm` sets (`tuned/plugins/plugin_vm.py`); `None` if the plugin
@@ -239,7 +245,9 @@ fn unquoted(value: Vec<u8>) -> Vec<u8> {
     inner.map(<[u8]>::to_vec).unwrap_or(value)
 }
 
-fn is_fixed(value: &[u8]) -> bool {
+/// Whether a value is the one that is set, and not computed from others.
+#[must_use]
+pub fn is_fixed(value: &[u8]) -> bool {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b" -+_".contains(byte);
     !value.is_empty() && value.iter().all(is_plain)
 }
@@ -379,7 +387,14 @@ mod tests {
         let named = "[sysctl.db]\ntype=sysctl\nvm.swappiness=1 # low\n[sysctl.off]\ntype=sysctl\n\
                      enabled=0\nvm.dirty_ratio=1\n[variables]\nx=\"7\"\n[mine]\ntype=sysctl\n\
                      vm.dirty_background_ratio=${x}\nvm.page-cluster=${y}\n";
-        assert_eq!(shown(named), ["vm.swappiness 1 :3", "vm.dirty_background_ratio 7 :12"]);
+        assert_eq!(
+            shown(named),
+            [
+                "vm.swappiness 1 :3".to_owned(),
+                "vm.dirty_background_ratio 7 :12".to_owned(),
+                format!("vm.page-cluster ${{y}} :13 unknown: {COMPUTED}"),
+            ]
+        );
         for (own, expected) in [
             ("replace=true\nvm.swappiness=5\n", vec!["vm.swappiness 5 :5"]),
             (

@@ -451,17 +451,18 @@ pub(crate) const GROUPS: &[Group] = &[
     },
     Group {
         name: "owners",
-        proves: "which line of a configuration wins, compared with systemd's, procps's and zram-generator's programs",
+        proves: "which line of a configuration wins, compared with systemd's, procps's, zram-generator's and TuneD's programs",
         inputs: &[
             Crates(&["settings"]),
             GUEST_TESTS,
             Paths(&[
                 "crates/pagewise/tests/guest/owners.rs",
+                "crates/pagewise/tests/guest/tuned.rs",
                 "crates/settings/tests/grammar/generator_table.rs",
             ]),
         ],
         minutes: 2.5,
-        runs: guests(&["owners::"]),
+        runs: guests(&["owners::", "tuned::"]),
     },
     Group {
         name: "growth",

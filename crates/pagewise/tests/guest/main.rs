@@ -39,6 +39,7 @@ mod swap_faults;
 mod systemd;
 mod thp;
 mod triage;
+mod tuned;
 mod turns;
 mod what_if;
 mod zmerge;

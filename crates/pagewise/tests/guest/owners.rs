@@ -23,16 +23,16 @@ const KNOBS: [&str; 5] =
     ["swappiness", "dirty_ratio", "dirty_background_ratio", "vfs_cache_pressure", "stat_interval"];
 
 /// A pseudo-random sequence that is the same in every run.
-struct Draw(u64);
+pub(crate) struct Draw(pub(crate) u64);
 
 impl Draw {
-    fn below(&mut self, most: u64) -> u64 {
+    pub(crate) fn below(&mut self, most: u64) -> u64 {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % most
     }
 
-    fn one<'a>(&mut self, of: &[&'a str]) -> &'a str {
+    pub(crate) fn one<'a>(&mut self, of: &[&'a str]) -> &'a str {
         of[usize::try_from(self.below(of.len() as u64)).unwrap()]
     }
 }
