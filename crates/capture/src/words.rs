@@ -139,10 +139,10 @@ pub(super) const OPTIONS: &[&str] = &[
 #[rustfmt::skip]
 pub(super) const PARAMETERS: &[&str] = &[
     "cgroup.memory", "cgroup_disable", "cgroup_enable", "cgroup_no_v1", "damon_lru_sort.",
-    "damon_reclaim.", "damon_stat.", "default_hugepagesz", "hugepages", "hugepagesz", "hugetlb_cma",
-    "hugetlb_free_vmemmap", "init_on_alloc", "init_on_free", "mem", "numa_balancing",
+    "damon_reclaim.", "damon_stat.", "default_hugepagesz", "fstab", "hugepages", "hugepagesz",
+    "hugetlb_cma", "hugetlb_free_vmemmap", "init_on_alloc", "init_on_free", "mem", "numa_balancing",
     "page_reporting.", "psi", "swapaccount", "sysctl.kernel.numa_balancing", "sysctl.vm.",
-    "systemd.unified_cgroup_hierarchy", "systemd.zram", "thp_anon",
+    "systemd.swap", "systemd.unified_cgroup_hierarchy", "systemd.zram", "thp_anon",
     "thp_shmem", "transparent_hugepage", "transparent_hugepage_shmem", "transparent_hugepage_tmpfs",
     "zram.", "zswap.",
 ];

@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reads which swap areas are enabled at boot: lines of `/etc/fstab` and systemd's `.swap` units.
 //!
+//! systemd makes a unit of each line of fstab. `systemd.swap=no` and `fstab=no` on the kernel's
+//! command line prevent that, and a unit may be masked
+//! (systemd-fstab-generator(8), systemd.unit(5)).
+//!
 //! The value is the priority, or `default` if none is given: then the kernel chooses one. Areas
 //! given by UUID or label keep that name, because no configuration file says which device it is.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use pagewise_hostfs::text::{unescape, words};
-use pagewise_hostfs::{HostRoot, ReadHost};
+use pagewise_hostfs::{HostRoot, ReadHost, Refusal};
 use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Target};
 
 use crate::collector::{Collector, section, split_assignment};
-use crate::units;
+use crate::{modules, units};
 
 /// Path of the table of file systems and swap areas.
 pub const FSTAB: &str = "etc/fstab";
@@ -21,17 +26,81 @@ const WANTS: [&str; 2] =
 
 pub(crate) fn read_fstab(host: &HostRoot) -> Vec<PersistentSetting> {
     let mut all = Collector::new(host, Mechanism::Fstab);
+    let by_kernel = switched_off(host);
     all.lines(FSTAB, |all, line| {
         let Some(swap) = fstab_line(line.bytes) else { return };
-        let effect = if swap.is_automatic {
-            Effect::Applied
-        } else {
-            Effect::Ignored("noauto leaves it off at boot".into())
+        let unit = unit_of(&swap.area);
+        let masked = unit.filter(|unit| is_masked(all.host, unit));
+        let effect = match (swap.is_automatic, &by_kernel, masked) {
+            (false, ..) => Effect::Ignored("noauto leaves it off at boot".into()),
+            (true, Some(word), _) => {
+                Effect::Ignored(format!("{word} on the kernel's command line leaves it off").into())
+            }
+            (true, None, Some(unit)) => Effect::Ignored(format!("{unit} is masked").into()),
+            (true, None, None) => Effect::Applied,
         };
         let area = Target::SwapArea(Name::from_bytes(&swap.area));
         all.add(area, swap.priority.as_bytes(), line, &effect);
     });
     all.finish()
+}
+
+/// The word of the kernel's command line that makes systemd ignore swap in fstab.
+fn switched_off(host: &HostRoot) -> Option<String> {
+    let line = host.bytes(modules::COMMAND_LINE).ok()?;
+    let is_off = |value: &str| matches!(value, "0" | "no" | "n" | "false" | "f" | "off");
+    let words = words(&line).filter_map(|word| std::str::from_utf8(word).ok());
+    let mut off: [Option<String>; 2] = [None, None];
+    for word in words {
+        let (key, value) = word.split_once('=').unwrap_or((word, "1"));
+        let place = match key.replace('-', "_").as_str() {
+            "systemd.swap" => 0,
+            "fstab" => 1,
+            _ => continue,
+        };
+        // the last of several counts
+        off[place] = is_off(value.to_ascii_lowercase().as_str()).then(|| word.to_owned());
+    }
+    off.into_iter().flatten().next()
+}
+
+/// The name of the unit that systemd makes for a swap area: of its path, or of the link that stands
+/// for `UUID=` or `LABEL=`.
+fn unit_of(area: &[u8]) -> Option<String> {
+    let area = std::str::from_utf8(area).ok()?;
+    let tags = ["UUID", "LABEL", "PARTUUID", "PARTLABEL"];
+    let by_tag = area.split_once('=').and_then(|(tag, value)| {
+        let tag = tags.into_iter().find(|known| *known == tag)?;
+        // a label may have bytes that udev encodes; such names are not compared
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"#+-.:=@_".contains(&byte);
+        let value = value.trim_matches('"');
+        value.bytes().all(is_plain).then(|| format!("/dev/disk/by-{}/{value}", tag.to_lowercase()))
+    });
+    let path = by_tag.unwrap_or_else(|| area.to_owned());
+    let path = path.strip_prefix('/')?;
+    let mut name = String::new();
+    for (at, byte) in path.trim_end_matches('/').bytes().enumerate() {
+        match byte {
+            b'/' => name.push('-'),
+            b'.' if at == 0 => name.push_str(r"\x2e"),
+            byte if byte.is_ascii_alphanumeric() || b":_.".contains(&byte) => {
+                name.push(char::from(byte));
+            }
+            other => write!(name, r"\x{other:02x}").ok()?,
+        }
+    }
+    Some(format!("{name}.swap"))
+}
+
+/// Whether a unit is a link to `/dev/null` or an empty file, which stand for "never".
+fn is_masked(host: &HostRoot, unit: &str) -> bool {
+    let paths = units::FOLDERS.into_iter().map(|folder| format!("{folder}/{unit}"));
+    let mut found = paths.filter(|path| host.exists(path));
+    found.next().is_some_and(|path| match host.bytes(&path) {
+        Ok(bytes) => bytes.is_empty(),
+        // a device is not read
+        Err(refusal) => matches!(refusal, Refusal::Absent(_)) && !refusal.is_missing(),
+    })
 }
 
 /// A line of `/etc/fstab` that names a swap area.
@@ -77,6 +146,9 @@ pub(crate) fn read_units(host: &HostRoot) -> Vec<PersistentSetting> {
         }
     }
     for (name, path) in known.into_iter().take(crate::limits::UNIT_FILES) {
+        if is_masked(all.host, &name) {
+            continue;
+        }
         let is_enabled = WANTS.iter().any(|wants| host.exists(&format!("{wants}/{name}")));
         let effect = if is_enabled {
             Effect::Applied
@@ -143,6 +215,46 @@ mod tests {
                 "swap LABEL=a default /etc/fstab:5",
             ]
         );
+    }
+
+    #[test]
+    fn the_kernels_command_line_and_masks_leave_swap_of_fstab_off() {
+        let text = "/dev/sda2 none swap sw 0 0\n";
+        let with = |path: &'static str, bytes: &'static str| {
+            show_all(&read_fstab(&host([(FSTAB, text), (path, bytes)]))).remove(0)
+        };
+        let line = "swap /dev/sda2 default /etc/fstab:1";
+        for (words, off) in [
+            ("quiet systemd.swap=no", Some("systemd.swap=no")),
+            ("fstab=0 quiet", Some("fstab=0")),
+            ("systemd.swap=0 systemd.swap", None),
+            ("systemd.swap=1", None),
+            ("resume=off", None),
+        ] {
+            let ignored = off.map_or(String::new(), |off| {
+                format!(" ignored: {off} on the kernel's command line leaves it off")
+            });
+            assert_eq!(with(modules::COMMAND_LINE, words), format!("{line}{ignored}"), "{words}");
+        }
+        let masked = with("etc/systemd/system/dev-sda2.swap", "");
+        assert_eq!(masked, format!("{line} ignored: dev-sda2.swap is masked"));
+        assert_eq!(with("run/systemd/system/dev-sda2.swap", "[Swap]\n"), line);
+    }
+
+    #[test]
+    fn a_unit_has_the_escaped_name_of_its_area() {
+        for (area, unit) in [
+            ("/dev/sda2", "dev-sda2.swap"),
+            ("/swap file", r"swap\x20file.swap"),
+            ("/var/lib/a-b/", r"var-lib-a\x2db.swap"),
+            ("/.swap", r"\x2eswap.swap"),
+            ("UUID=1-2", r"dev-disk-by\x2duuid-1\x2d2.swap"),
+            ("PARTLABEL=x", r"dev-disk-by\x2dpartlabel-x.swap"),
+        ] {
+            assert_eq!(unit_of(area.as_bytes()).as_deref(), Some(unit), "{area}");
+        }
+        assert_eq!(unit_of(b"LABEL=a b"), None);
+        assert_eq!(unit_of(b"sda"), None);
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //!
 //! A rule applies to devices that match its conditions. Which devices will appear is not known
 //! here: a rule that matches a zram device by kernel name, action, subsystem or driver is taken as
-//! applied; the effect of a rule with other conditions is unknown. `GOTO` is not followed.
+//! applied; the effect of a rule with other conditions is unknown, and so is that of a rule over
+//! which a `GOTO` before it may jump.
 
 use pagewise_hostfs::HostRoot;
 use pagewise_hostfs::text::{Line, lines};
@@ -20,13 +21,22 @@ pub(crate) fn read(host: &HostRoot) -> Vec<PersistentSetting> {
     for file in in_order(host, &systemd_folders("udev/rules.d"), ".rules") {
         let effect = file.effect();
         let mut rule = Vec::new();
+        // labels to which rules may have jumped that are not reached yet
+        let mut jumps: Vec<String> = Vec::new();
         all.lines_with(&WORDS, &file.path, |all, line| {
             rule.extend_from_slice(line.bytes.trim_ascii());
             if rule.last() == Some(&b'\\') && rule.len() < MAX_RULE {
                 rule.pop();
                 return;
             }
-            add(all, line, &rule, &effect);
+            let (to, label) = jump(&rule);
+            jumps.retain(|open| label.as_ref() != Some(open));
+            let is_jumped = Effect::Unknown("a GOTO before the rule may jump over it".into());
+            let may_apply = jumps.is_empty() || effect != Effect::Applied;
+            add(all, line, &rule, if may_apply { &effect } else { &is_jumped });
+            if jumps.len() < MAX_JUMPS {
+                jumps.extend(to);
+            }
             rule.clear();
         });
     }
@@ -38,6 +48,38 @@ const WORDS: [&str; 2] = ["zram", "SYSCTL{"];
 
 /// Length limit of a rule that is read, in bytes, including its continuation lines.
 const MAX_RULE: usize = 16 << 10;
+
+/// How many labels of one file are remembered.
+const MAX_JUMPS: usize = 64;
+
+/// The label to which a rule jumps, and the label that the rule has.
+fn jump(text: &[u8]) -> (Option<String>, Option<String>) {
+    let has_words =
+        ["GOTO", "LABEL"].iter().any(|it| memchr::memmem::find(text, it.as_bytes()).is_some());
+    let Ok(text) = std::str::from_utf8(text) else { return (None, None) };
+    if !has_words || text.trim().starts_with('#') {
+        return (None, None);
+    }
+    let tokens = tokens(text);
+    let value = |key: &str| tokens.iter().find(|token| token.sets(key)).map(|it| it.value.clone());
+    let is_taken = !tokens.iter().any(excludes_zram);
+    (value("GOTO").filter(|_| is_taken), value("LABEL"))
+}
+
+/// Whether a condition is false for every zram device that appears or gets its size.
+fn excludes_zram(token: &Token<'_>) -> bool {
+    let is_one_of = |words: &[&str]| token.value.split('|').any(|value| words.contains(&value));
+    match (token.key, token.operator) {
+        ("KERNEL", "!=") => is_one_of(&["zram*", "zram[0-9]*", "zram?*"]),
+        ("KERNEL", "==") => token.value.split('|').all(|value| {
+            value.starts_with(|c: char| c.is_ascii_alphanumeric()) && !value.starts_with('z')
+        }),
+        ("SUBSYSTEM", "!=") => is_one_of(&["block"]),
+        ("ACTION", "!=") => is_one_of(&["add"]) && is_one_of(&["change"]),
+        ("ACTION", "==") => !is_one_of(&["add", "change"]) && !token.value.contains(['*', '?']),
+        _ => false,
+    }
+}
 
 fn add(all: &mut Collector<'_>, line: &Line<'_>, text: &[u8], effect: &Effect) {
     let Some(rule) = rule(text) else { return };
@@ -227,6 +269,11 @@ pub fn keep_line(line: &[u8]) -> Option<Vec<u8>> {
             "DRIVER" => token.value.is_empty(),
             _ => false,
         };
+        if matches!(token.key, "GOTO" | "LABEL") {
+            // all labels of a recording have the same name
+            all.push(format!("{}{}\"x\"", token.key, token.operator));
+            continue;
+        }
         let is_set = (is_sysctl || is_attribute) && is_plain(token.value.as_bytes());
         if is_set || is_condition {
             let attribute = match token.attribute {
@@ -234,6 +281,8 @@ pub fn keep_line(line: &[u8]) -> Option<Vec<u8>> {
                 attribute => format!("{{{attribute}}}"),
             };
             all.push(format!("{}{attribute}{}\"{}\"", token.key, token.operator, token.value));
+        } else if excludes_zram(&token) {
+            all.push("KERNEL!=\"zram*\"".to_owned());
         } else if token.is_match() {
             // a condition of another kind, which makes the effect unknown
             all.push("ENV{x}==\"x\"".to_owned());
@@ -262,6 +311,37 @@ mod tests {
 
     const ZRAM: &str = "KERNEL==\"zram0\", SUBSYSTEM==\"block\", ACTION==\"add\", \\\n  \
         ATTR{comp_algorithm}=\"zstd\", ATTR{disksize}=\"4G\", RUN+=\"/sbin/mkswap /dev/%k\"\n";
+
+    #[test]
+    fn a_rule_over_which_another_may_jump_is_not_known() {
+        let rule = "KERNEL==\"zram0\", ATTR{disksize}=\"4G\"";
+        let effect = |before: &str| {
+            let text = format!("{before}\n{rule}\nLABEL=\"end\"\n");
+            let kept: Vec<u8> =
+                lines(text.as_bytes()).filter_map(keep_line).collect::<Vec<_>>().join(&b'\n');
+            let read = |text: &[u8]| {
+                let host = host([("etc/udev/rules.d/1.rules", text)]);
+                show_all(&read(&host)).remove(0).split_once(" unknown: ").map(|it| it.1.to_owned())
+            };
+            let of_text = read(text.as_bytes());
+            assert_eq!(of_text, read(&kept), "{before}");
+            of_text.is_none()
+        };
+        for (before, is_applied) in [
+            ("ENV{ID_X}==\"1\", GOTO=\"end\"", false),
+            ("GOTO=\"end\"", false),
+            ("# GOTO=\"end\"", true),
+            ("GOTO=\"other\"\nLABEL=\"other\"", true),
+            ("SUBSYSTEM!=\"block\", GOTO=\"end\"", true),
+            ("ACTION!=\"add|change\", GOTO=\"end\"", true),
+            ("ACTION==\"remove\", GOTO=\"end\"", true),
+            ("KERNEL!=\"zram*\", GOTO=\"end\"", true),
+            ("KERNEL==\"loop*|ram*\", GOTO=\"end\"", true),
+            ("ACTION!=\"add\", GOTO=\"end\"", false),
+        ] {
+            assert_eq!(effect(before), is_applied, "{before}");
+        }
+    }
 
     #[test]
     fn a_rule_sets_up_a_device_and_a_sysctl() {

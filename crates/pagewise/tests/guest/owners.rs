@@ -138,6 +138,74 @@ ln -sf /dev/null /run/systemd/zram-generator.conf.d/50-a.conf
 ask 8
 "#;
 
+/// Lines of fstab with a command line, for which systemd's generator makes units or does not; then a
+/// unit that is masked.
+const FSTAB: &str = r#"
+mkdir -p /tmp/root/etc /tmp/root/proc; echo 'MemTotal: 300000 kB' > /tmp/root/proc/meminfo
+fstab() {
+    echo "$2" > /tmp/root/proc/cmdline; printf '%s\n' "$3" > /tmp/root/etc/fstab
+    rm -rf /tmp/out; mkdir -p /tmp/out
+    SYSTEMD_PROC_CMDLINE="$2" SYSTEMD_FSTAB=/tmp/root/etc/fstab \
+        /usr/lib/systemd/system-generators/systemd-fstab-generator /tmp/out /tmp/out /tmp/out > /tmp/said 2>&1
+    say fstab-$1 sh -c 'cd /tmp/out && ls -d swap.target.*/*.swap'
+    get fstab-ours-$1 pagewise report --json --interval 0 --only owners --root /tmp/root
+}
+"#;
+
+/// The command line and the line of fstab of each case.
+const SWAP_LINES: [(&str, &str); 12] = [
+    ("quiet", "/dev/vdz none swap sw 0 0"),
+    ("quiet", "/dev/vdz none swap sw,noauto 0 0"),
+    ("quiet", "/dev/vdz swap swap defaults,nofail,pri=7"),
+    ("quiet", "/var/lib/a-b none swap pri=7 0 0"),
+    ("quiet", "UUID=1-2 none swap sw 0 0"),
+    ("quiet", "# /dev/vdz none swap sw 0 0"),
+    ("systemd.swap=no", "/dev/vdz none swap sw 0 0"),
+    ("systemd.swap=0 systemd.swap=1", "/dev/vdz none swap sw 0 0"),
+    ("systemd.swap", "/dev/vdz none swap sw 0 0"),
+    ("fstab=no", "/dev/vdz none swap sw 0 0"),
+    ("systemd.swap=off", "/dev/vdz none swap sw 0 0"),
+    ("systemd-swap=no systemd_swap=no", "/dev/vdz none swap sw 0 0"),
+];
+
+const MASK: &str = r"
+echo '/dev/vdz none swap nofail 0 0' > /etc/fstab
+ln -s /dev/null /etc/systemd/system/dev-vdz.swap; systemctl daemon-reload
+say mask systemctl show --property LoadState --value dev-vdz.swap
+get mask-ours pagewise report --json --interval 0 --only owners
+";
+
+/// How many lines about swap fstab applies.
+fn fstab_lines(document: &Value) -> usize {
+    let owners = document["owners"].as_array().unwrap().iter();
+    let lines = owners.flat_map(|it| it["owners"].as_array().unwrap());
+    lines.filter(|line| line["mechanism"] == "fstab" && line["effect"]["is"] == "applied").count()
+}
+
+#[test]
+fn guest_systemd_swap_of_fstab_is_what_systemd_makes_of_it() {
+    let mut script = format!("{SAY}{FSTAB}");
+    for (number, (words, line)) in SWAP_LINES.iter().enumerate() {
+        writeln!(script, "fstab {number} '{words}' '{line}'").unwrap();
+    }
+    script.push_str(MASK);
+    let options = ["--quiet", "--userland=systemd", "--memory", "384M", "--deadline", "9m"];
+    let ran = finish(&mut lab(&[&options[..], &["--", "sh", "-c", &script]].concat()));
+    let session = format!("{}\n{}", ran.out, ran.err);
+    let mut made = 0;
+    for (number, case) in SWAP_LINES.iter().enumerate() {
+        let theirs = answer(&session, &format!("fstab-{number}")).0;
+        let theirs = theirs.lines().filter(|line| line.ends_with(".swap")).count();
+        let ours = fstab_lines(&document(&session, &format!("fstab-ours-{number}")));
+        assert_eq!(ours, theirs, "{case:?}");
+        made += theirs;
+    }
+    assert!((3..SWAP_LINES.len()).contains(&made), "{made} units");
+    assert_eq!(answer(&session, "mask").0.trim(), "masked");
+    let masked = document(&session, "mask-ours");
+    assert!(masked.to_string().contains("dev-vdz.swap is masked"), "{masked}");
+}
+
 fn document(session: &str, name: &str) -> Value {
     let (text, status) = answer(session, name);
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{name} ({status}): {error}: {text}"))
