@@ -10,7 +10,7 @@
 
 use std::any::Any;
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::os::fd::OwnedFd;
 
 use pagewise_model::{Name, Problem, Reading, Source};
@@ -22,6 +22,7 @@ use crate::near::Near;
 use crate::open_file::OpenFile;
 use crate::pieces::Pieces;
 use crate::read::ReadHost;
+use crate::recording::{contained, may_contain};
 use crate::stored;
 
 /// Maximum number of problems that are kept for one reading of a host.
@@ -32,6 +33,12 @@ pub const RECORDS: usize = 262_144;
 
 /// Maximum number of bytes that are read from one file.
 pub const MAX_FILE: usize = 8 << 20;
+
+/// Folder of an sosreport with what programs about the kernel printed.
+const SOS_KERNEL: &str = "sos_commands/kernel";
+
+/// How many files of a folder are searched for files of the host.
+const MAX_TEXTS: usize = 200;
 
 #[derive(Debug)]
 enum Backing {
@@ -49,6 +56,8 @@ pub struct HostRoot {
     backing: Backing,
     /// Whether somebody copied some files of the host: what is missing may have been on the host.
     is_copy: bool,
+    /// Files of the host that texts of a collection contain, for those that it lacks.
+    contained: Files,
     label: Name,
     facts: Option<Facts>,
     bytes_read: Cell<u64>,
@@ -108,6 +117,18 @@ impl HostRoot {
         Self { is_copy: true, ..self }
     }
 
+    /// The same folder, with the files that texts in it contain.
+    pub(crate) fn with_contained(mut self) -> Self {
+        let at_top = self.names(".").into_iter();
+        let in_sos = self.names(SOS_KERNEL).into_iter().map(|name| format!("{SOS_KERNEL}/{name}"));
+        let texts = at_top.chain(in_sos).filter(|path| may_contain(path)).take(MAX_TEXTS);
+        let texts = texts.filter_map(|path| Some((path.clone(), self.fetch(&path).ok()?)));
+        let texts: BTreeMap<String, Vec<u8>> = texts.collect();
+        self.problems = RefCell::default();
+        self.contained = contained(&texts);
+        self
+    }
+
     /// Whether these are copies of some files of a host that somebody else collected, so that a
     /// file that is missing may have been on the host.
     pub fn is_copy(&self) -> bool {
@@ -118,6 +139,7 @@ impl HostRoot {
         Self {
             is_copy: matches!(backing, Backing::Folder(_)),
             backing,
+            contained: Files::default(),
             label,
             facts,
             bytes_read: Cell::new(0),
@@ -233,6 +255,16 @@ impl HostRoot {
     }
 
     fn fetch(&self, path: &str) -> Result<Vec<u8>, Refusal> {
+        let answer = self.fetch_file(path);
+        match answer {
+            Err(refusal) if refusal.is_missing() => {
+                stored::bytes(&self.contained, path).map_err(|_| refusal)
+            }
+            answer => answer,
+        }
+    }
+
+    fn fetch_file(&self, path: &str) -> Result<Vec<u8>, Refusal> {
         let read = match &self.backing {
             Backing::Memory(files) => {
                 return stored::bytes(files, path).map_err(|refusal| self.of_stored(refusal));
@@ -344,6 +376,7 @@ impl ReadHost for HostRoot {
             Backing::Folder(root) => open_inside(root, path, OFlags::PATH).is_ok(),
             Backing::Memory(files) => stored::exists(files, path),
         };
+        let exists = exists || stored::exists(&self.contained, path);
         if exists {
             self.remember(path, || Entry::File(Vec::new()));
         }
@@ -362,6 +395,12 @@ impl ReadHost for HostRoot {
                 stored::presence(files, path).map_err(|refusal| self.of_stored(refusal))
             }
         };
+        let answer = match answer {
+            Err(refusal) if refusal.is_missing() => {
+                stored::presence(&self.contained, path).map_err(|_| refusal)
+            }
+            answer => answer,
+        };
         self.remember(path, || match &answer {
             Ok(()) => Entry::File(Vec::new()),
             Err(refusal) => Entry::Refused(refusal.clone()),
@@ -375,7 +414,11 @@ impl ReadHost for HostRoot {
             Backing::Folder(root) => list_names(open_inside(root, folder, LIST)),
             Backing::Memory(files) => stored::names(files, folder),
         };
+        if !self.contained.is_empty() {
+            names.extend(stored::names(&self.contained, folder));
+        }
         names.sort_unstable();
+        names.dedup();
         names
     }
 
@@ -386,7 +429,11 @@ impl ReadHost for HostRoot {
             Backing::Memory(files) => Ok(stored::folders(files, folder)),
         };
         let mut names = listed.unwrap_or_default();
+        if !self.contained.is_empty() {
+            names.extend(stored::folders(&self.contained, folder));
+        }
         names.sort_unstable();
+        names.dedup();
         names
     }
 

@@ -4,12 +4,12 @@
 //! `container.rs` detects containers, `virt.rs` virtual machines. The page size is in no file, so a
 //! recording stores it separately.
 
-use pagewise_model::{Bytes, HostSummary, Name, Reading, Source};
+use pagewise_model::{Bytes, Copies, CopiesKind, HostSummary, Name, Reading, Source};
 
 use crate::mounts::Mounts;
 use crate::{container, virt};
 use pagewise_hostfs::text::number;
-use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
+use pagewise_hostfs::{HostRoot, NOT_COLLECTED, ReadHost, ReadValues};
 
 pub(crate) fn read(host: &HostRoot, mounts: &Mounts) -> HostSummary {
     HostSummary {
@@ -20,8 +20,33 @@ pub(crate) fn read(host: &HostRoot, mounts: &Mounts) -> HostSummary {
         virtualization: virt::read(host),
         container: container::read(host, mounts),
         root: host.label().clone(),
+        copies: host.is_copy().then(|| copies(host)),
     }
 }
+
+/// What collected the copies of some files of a machine, and when.
+fn copies(host: &HostRoot) -> Copies {
+    let is = |paths: &[&str]| paths.iter().any(|path| host.exists(path));
+    let kind = if is(&["sos_commands", "sos_reports"]) {
+        CopiesKind::Sosreport
+    } else if is(&["basic-environment.txt", "supportconfig.txt"]) {
+        CopiesKind::Supportconfig
+    } else {
+        CopiesKind::Folder
+    };
+    let missing = || Reading::denied(NOT_COLLECTED, Source::none());
+    let date = DATE.into_iter().find_map(|path| {
+        let text = host.bytes(path).ok()?;
+        // GNU date prints no more; timedatectl, which sos prefers, has it after a label
+        let line = text.split(|&byte| byte == b'\n').find(|line| !line.trim_ascii().is_empty())?;
+        let is_date = line.len() <= 64 && line.iter().filter(|&&byte| byte == b':').count() == 2;
+        is_date.then(|| Reading::found(Name::from_bytes(line.trim_ascii()), Source::file(path)))
+    });
+    Copies { kind, date: date.unwrap_or_else(missing) }
+}
+
+/// Where support tools store the output of `date`.
+const DATE: [&str; 3] = ["sos_commands/date/date", "sos_commands/general/date", "date"];
 
 /// The host name. The kernel prints `(none)` if no name was set.
 fn name(host: &HostRoot) -> Reading<Name> {

@@ -238,6 +238,11 @@ fn counted_only(interval: &Interval) -> Option<Finding> {
 /// Commands that show where the report of a kill may be or, if no log has it, who holds memory now.
 fn next_without_report(host: &Snapshot) -> Vec<String> {
     let elsewhere = oom::elsewhere(host);
+    if is_uncollected(host) {
+        let log =
+            "pagewise oom FILE  # a log of this machine from then: dmesg, kern.log, journalctl -k";
+        return vec![log.to_owned()];
+    }
     if elsewhere.is_empty() {
         let now = "pagewise report --sort size  # who holds memory now; no log has the kill";
         return vec![now.to_owned()];
@@ -245,9 +250,17 @@ fn next_without_report(host: &Snapshot) -> Vec<String> {
     elsewhere
 }
 
+/// Whether somebody copied files of the host, and no log of it.
+fn is_uncollected(host: &Snapshot) -> bool {
+    host.host.copies.is_some() && host.kernel_log.records.value().is_none()
+}
+
 /// Why the kernel log contains no report of a kill that was counted.
 fn no_report(host: &Snapshot) -> String {
     let log = &host.kernel_log;
+    if is_uncollected(host) {
+        return "Which ones is not known: no log of the kernel was collected".to_owned();
+    }
     let nor = match &log.journal_files.outcome {
         Outcome::Value(_) if log.journal_files_left_out == 0 => {
             ", nor do journald's files".to_owned()

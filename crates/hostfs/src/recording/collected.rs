@@ -75,7 +75,7 @@ pub(super) fn is_binary(path: &str) -> bool {
     [".gz", ".xz", ".zst", ".journal", ".journal~"].iter().any(|end| path.ends_with(end))
 }
 
-fn is_kept(path: &str) -> bool {
+pub(super) fn is_kept(path: &str) -> bool {
     let is_at_top = !path.contains('/');
     let is_kept = is_at_top || KEPT.iter().any(|begin| path.starts_with(begin)) || is_log(path);
     is_kept && !LEFT_OUT.contains(&path)

@@ -17,7 +17,8 @@
 //!
 //! A folder without `host.toml` that contains `proc` stands for one time; its files are read on
 //! demand. An archive of such a folder, also inside of one other folder, is read in the same way
-//! (`collected.rs`): what it lacks was not collected. All other recordings are read into memory first, within limits (`limits.rs`).
+//! (`collected.rs`): what it lacks was not collected. Files of the host that are inside of other
+//! texts, as in a supportconfig, are read from there (`texts.rs`). All other recordings are read into memory first, within limits (`limits.rs`).
 //!
 //! A recording may come from anywhere and is not trusted. What cannot be used is left out and
 //! becomes a [`Problem`](pagewise_model::Problem) of the later end; only if nothing can be used
@@ -34,6 +35,7 @@ mod parts;
 mod problem;
 mod replay;
 mod step;
+mod texts;
 
 use std::io::Read;
 use std::os::fd::OwnedFd;
@@ -42,6 +44,7 @@ use std::path::Path;
 use rustix::fs::{FileType, Mode, OFlags};
 
 use crate::kind::kind;
+use crate::read::ReadHost;
 use crate::root::HostRoot;
 use parts::Parts;
 
@@ -53,6 +56,7 @@ pub use manifest::{End, FORMAT, Manifest, refusal_text};
 pub use parts::stored_path;
 pub use replay::Replay;
 pub use step::{MAX_STEP, MAX_WORK, Step, fits};
+pub(crate) use texts::{contained, may_contain};
 
 /// Opens an archive (tar, also packed with zstd, gzip or xz, distinguished by its first bytes);
 /// `label` is its name in messages.
@@ -127,10 +131,11 @@ fn open_folder(path: &Path, opened: &OwnedFd, label: &str) -> Result<Ends, OpenE
     if folder::holds(opened, manifest::FILE) {
         return folder::load(opened).assemble(label);
     }
-    if !folder::holds(opened, "proc") {
-        return Err(OpenError::NoHost { path: path.to_owned() });
-    }
     let end =
         HostRoot::folder(path).map_err(|source| OpenError::Io { path: path.to_owned(), source })?;
+    let end = end.with_contained();
+    if !folder::holds(opened, "proc") && !end.exists("proc/meminfo") {
+        return Err(OpenError::NoHost { path: path.to_owned() });
+    }
     Ok(Ends { start: None, end, first: None })
 }

@@ -11,6 +11,7 @@ use super::manifest::{End, FILE, Manifest};
 use super::problem::PartProblem;
 use super::replay::Replay;
 use super::step::{self, MAX_STEP, MAX_WORK, Replaced, Step};
+use super::texts::{contained, may_contain};
 use crate::answer::{Entry, Facts, Files, Refusal};
 use crate::read::ReadHost;
 use crate::root::HostRoot;
@@ -187,6 +188,17 @@ impl Parts {
         }
     }
 
+    /// Adds the files of the host that texts of a collection contain.
+    fn add_contained(&mut self) {
+        let texts = self.bare.iter().filter_map(|(path, entry)| match entry {
+            Entry::File(bytes) if may_contain(path) => Some((path.clone(), bytes.clone())),
+            _ => None,
+        });
+        for (path, entry) in contained(&texts.collect()) {
+            self.bare.entry(path).or_insert(entry);
+        }
+    }
+
     /// Adds one file of the recording.
     pub(super) fn take(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), Full> {
         if bytes.len() > MAX_FILE {
@@ -325,11 +337,14 @@ impl Parts {
 
     /// The hosts of the recording; everything that was not used becomes a problem of the later one.
     pub(super) fn assemble(mut self, label: &str) -> Result<Ends, OpenError> {
+        let is_copy = !self.has_recording();
+        self.copy_linked();
+        if is_copy {
+            self.add_contained();
+        }
         if let Some(found) = self.unusable() {
             return Err(OpenError::NoRecording { label: Name::from(label).to_string(), found });
         }
-        let is_copy = !self.has_recording();
-        self.copy_linked();
         self.tell_whole();
         let manifest = match self.manifest.take() {
             Some(bytes) => Manifest::parse(&bytes, &mut self.troubles),

@@ -24,6 +24,30 @@ pub struct HostSummary {
     pub container: Reading<Name>,
     /// Where the values were read from: `live` for the running host, or the path of a recording.
     pub root: Name,
+    /// What the files are, if somebody else collected copies of some files of the machine; `None`
+    /// for the running host and for recordings of Pagewise.
+    pub copies: Option<Copies>,
+}
+
+/// Copies of some files of a machine, which a program other than Pagewise collected.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Copies {
+    /// What collected them.
+    pub kind: CopiesKind,
+    /// What `date` printed then; absent if that was not collected.
+    pub date: Reading<Name>,
+}
+
+/// What collected the copies of some files of a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CopiesKind {
+    /// An sosreport: the program `sos`.
+    Sosreport,
+    /// A supportconfig, of SUSE.
+    Supportconfig,
+    /// A folder that holds `proc`, or files of `/proc` side by side.
+    Folder,
 }
 
 /// Time, memory and reads that this program needed to compute the answer.

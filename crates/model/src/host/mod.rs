@@ -46,7 +46,7 @@ pub use cgroup::{Cgroup, CgroupEvents, Cgroups, Hierarchy};
 pub use choice::{Algorithms, Choice};
 pub use configuration::{Configuration, Manager, Purpose, RefusedLine, Tuned};
 pub use damon::{Damon, DamonModule};
-pub use document::{Cost, HostSummary};
+pub use document::{Copies, CopiesKind, Cost, HostSummary};
 pub use effective_memory::EffectiveMemory;
 pub use generations::{Generation, GroupGenerations};
 pub use hugetlb::HugePool;

@@ -166,4 +166,87 @@ fn the_first_lines_name_the_machine_and_what_is_missing() {
     let missing =
         "without: counters (vmstat), pressure, zones, swap areas, MGLRU, processes, cgroups";
     assert!(flat.contains(missing), "{flat}");
+    put(
+        folder.path(),
+        "sos_commands/kernel/sysctl_-a",
+        "vm.page-cluster = 3\nvm.swappiness = 73\n",
+    );
+    put(folder.path(), "sos_commands/date/date", "Fri Nov 27 03:12:44 UTC 2026\n");
+    let ran = oom(&["report", "--no-pager", "--root"], folder.path());
+    let flat = ran.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("in an sosreport of Fri Nov 27 03:12:44 UTC 2026, without"), "{flat}");
+    assert!(flat.contains("vm.swappiness 73 60"), "{flat}");
+}
+
+/// A supportconfig has no folder `proc`: the files are in sections of a few texts.
+#[test]
+fn a_supportconfig_is_read_like_the_files_in_it() {
+    let folder = empty_folder();
+    let host = plain_copy(folder.path());
+    let support = folder.path().join("scc_db1_261127");
+    std::fs::create_dir(&support).unwrap();
+    let section = |path: &str| {
+        let text = std::fs::read_to_string(host.join(path)).unwrap();
+        format!("#==[ Command ]==========================#\n# /bin/cat /{path}\n{text}\n")
+    };
+    let memory: String = ["proc/meminfo", "proc/vmstat", "proc/zoneinfo", "proc/swaps"]
+        .into_iter()
+        .map(section)
+        .collect();
+    put(&support, "memory.txt", &memory);
+    let basic = "#==[ Command ]====#\n# /bin/date\nFri Nov 27 03:12:44 UTC 2026\n\n\
+                 #==[ Command ]====#\n# /bin/uname -a\nLinux db1 5.14.21-150500 #1 SMP x86_64\n\n";
+    put(&support, "basic-environment.txt", basic);
+    put(&support, "env.txt", "#==[ Command ]====#\n# /sbin/sysctl -a\nvm.swappiness = 73\n");
+    let archive = folder.path().join("scc_db1_261127.txz");
+    let mut tar = std::process::Command::new("tar");
+    tar.arg("-cJf").arg(&archive).arg("-C").arg(folder.path()).arg("scc_db1_261127");
+    assert!(tar.status().unwrap().success());
+    let total = oom(&["report", "--json", "--root"], &host);
+    for root in [&support, &archive] {
+        let text = oom(&["report", "--no-contents", "--no-pager", "--root"], root);
+        assert_eq!(text.status, 0, "{}", text.err);
+        let flat = text.out.split_whitespace().collect::<Vec<_>>().join(" ");
+        let first = "pagewise report · db1 · Linux 5.14.21-150500 ·";
+        assert!(flat.starts_with(first), "{flat}");
+        let copies = "in a supportconfig of Fri Nov 27 03:12:44 UTC 2026, without: pressure,";
+        assert!(flat.contains(copies), "{flat}");
+        // the counters say that there was a kill, and no log was collected
+        assert!(flat.contains("pagewise oom FILE # a log of this machine"), "{flat}");
+        assert!(!flat.contains("no log has the kill"), "{flat}");
+        let json = oom(&["report", "--json", "--root"], root);
+        let value = |ran: &ProgramRun, path: &str| {
+            let document: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+            document.pointer(path).cloned().unwrap_or_default()
+        };
+        for path in ["/memory/total/value", "/memory/free/value", "/tiers/0/size/value"] {
+            assert_eq!(value(&json, path), value(&total, path), "{path}");
+            assert!(value(&json, path).is_u64(), "{path}: {}", value(&json, path));
+        }
+        let knob = value(&json, "/knobs");
+        let text = knob.to_string();
+        assert!(text.contains("vm.swappiness") && text.contains("73"), "{text}");
+    }
+}
+
+/// Files of `/proc` that somebody copied side by side.
+#[test]
+fn files_side_by_side_are_those_of_proc() {
+    let folder = empty_folder();
+    let host = plain_copy(folder.path());
+    let flat = folder.path().join("flat");
+    std::fs::create_dir(&flat).unwrap();
+    for name in ["meminfo", "vmstat", "zoneinfo", "swaps"] {
+        std::fs::copy(host.join("proc").join(name), flat.join(format!("{name}.txt"))).unwrap();
+    }
+    let of = |root: &Path| {
+        let ran = oom(&["report", "--json", "--root"], root);
+        let document: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        document.pointer("/memory/available/value").cloned()
+    };
+    assert!(of(&host).is_some() && of(&host) == of(&flat), "{:?}", of(&flat));
+    // a folder of other things is no host
+    std::fs::remove_file(flat.join("meminfo.txt")).unwrap();
+    let ran = oom(&["report", "--root"], &flat);
+    assert!(ran.status == 1 && ran.err.contains("next"), "{} {}", ran.status, ran.err);
 }

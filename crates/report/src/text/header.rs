@@ -2,7 +2,7 @@
 //! The first and the last line of a page: the machine, the time, and the cost of reading.
 
 use jiff::Timestamp;
-use pagewise_model::{Bytes, Name, Snapshot};
+use pagewise_model::{Bytes, Copies, CopiesKind, Name, Snapshot};
 
 use super::kit::{Line, Page, Role};
 use super::limits;
@@ -16,14 +16,30 @@ pub(super) fn print(page: &mut Page, verb: &str, answer: &Answer<'_>) {
     items.extend(when(answer));
     let start = Line::default().span(Role::Strong, format!("pagewise {verb}"));
     page.hang_items(start, 2, &items);
-    let missing = limits::missing(snapshot);
-    if !missing.is_empty() {
-        let missing: Vec<String> = missing.into_iter().map(str::to_owned).collect();
-        let text = format!(
-            "These are copies of some files of a machine, without: {}.",
-            join_words(&missing)
-        );
+    let missing: Vec<String> = limits::missing(snapshot).into_iter().map(str::to_owned).collect();
+    let copies = snapshot.host.copies.as_ref().map(copies);
+    let missing = match missing.as_slice() {
+        [] => String::new(),
+        missing => format!(", without: {}", join_words(missing)),
+    };
+    if copies.is_some() || !missing.is_empty() {
+        let source = copies.unwrap_or_default();
+        let text = format!("These are copies of some files of a machine{source}{missing}.");
         page.prose(2, Role::Quiet, &text);
+    }
+}
+
+/// What collected copies of files, and when: ` in an sosreport of Fri Nov 27 09:12:44 UTC 2026`.
+fn copies(copies: &Copies) -> String {
+    let kind = match copies.kind {
+        CopiesKind::Sosreport => " in an sosreport",
+        CopiesKind::Supportconfig => " in a supportconfig",
+        CopiesKind::Folder => "",
+    };
+    match (kind, copies.date.value()) {
+        (kind, None) => kind.to_owned(),
+        ("", Some(date)) => format!(", made {date}"),
+        (kind, Some(date)) => format!("{kind} of {date}"),
     }
 }
 

@@ -507,6 +507,7 @@ fn end(moment: u64) -> Snapshot {
             virtualization: name("kvm"),
             container: Reading::absent("not in a container", Source::file("/proc/1/environ")),
             root: Name::from("live"),
+            copies: None,
         },
         memory: memory(),
         vmstat: counters(&[
