@@ -10,7 +10,7 @@
 
 use std::any::Any;
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 
 use pagewise_model::{Name, Problem, Reading, Source};
@@ -22,7 +22,6 @@ use crate::near::Near;
 use crate::open_file::OpenFile;
 use crate::pieces::Pieces;
 use crate::read::ReadHost;
-use crate::recording::{contained, may_contain};
 use crate::stored;
 
 /// Maximum number of problems that are kept for one reading of a host.
@@ -33,12 +32,6 @@ pub const RECORDS: usize = 262_144;
 
 /// Maximum number of bytes that are read from one file.
 pub const MAX_FILE: usize = 8 << 20;
-
-/// Folder of an sosreport with what programs about the kernel printed.
-const SOS_KERNEL: &str = "sos_commands/kernel";
-
-/// How many files of a folder are searched for files of the host.
-const MAX_TEXTS: usize = 200;
 
 #[derive(Debug)]
 enum Backing {
@@ -117,16 +110,9 @@ impl HostRoot {
         Self { is_copy: true, ..self }
     }
 
-    /// The same folder, with the files that texts in it contain.
-    pub(crate) fn with_contained(mut self) -> Self {
-        let at_top = self.names(".").into_iter();
-        let in_sos = self.names(SOS_KERNEL).into_iter().map(|name| format!("{SOS_KERNEL}/{name}"));
-        let texts = at_top.chain(in_sos).filter(|path| may_contain(path)).take(MAX_TEXTS);
-        let texts = texts.filter_map(|path| Some((path.clone(), self.fetch(&path).ok()?)));
-        let texts: BTreeMap<String, Vec<u8>> = texts.collect();
-        self.problems = RefCell::default();
-        self.contained = contained(&texts);
-        self
+    /// The same host, with files for those that it lacks.
+    pub(crate) fn with_contained(self, contained: Files) -> Self {
+        Self { contained, ..self }
     }
 
     /// Whether these are copies of some files of a host that somebody else collected, so that a

@@ -82,7 +82,7 @@ pub(crate) fn parse<'t>(
         indent = own_indent;
         if let Some(name) = header(text) {
             option_is_open = false;
-            // the options of a section that is there twice are all its own
+            // two sections of the same name are one
             let known = sections.iter().position(|section| section.name == name);
             let section = match known {
                 Some(at) => sections.remove(at),

@@ -15,8 +15,10 @@ use pagewise_model::Name;
 use tar::{Archive, EntryType, PaxExtensions};
 
 use super::collected::{self, Layout, Place};
-use super::limits::{MAX_COLLECTED, MAX_FILE, MAX_PATH, MAX_SUM, MAX_UNPACKED_PER_PACKED};
-use super::parts::{Full, Parts, refused_path};
+use super::limits::{
+    MAX_COLLECTED, MAX_FILE, MAX_PATH, MAX_SUM, MAX_UNPACKED_PER_PACKED, refused_path,
+};
+use super::parts::{Full, Parts};
 
 type Peeked<R> = Chain<Cursor<Vec<u8>>, R>;
 

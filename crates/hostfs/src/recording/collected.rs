@@ -9,8 +9,8 @@
 use std::collections::VecDeque;
 use std::io::Read;
 
+use super::limits::refused_path;
 use super::manifest::FILE;
-use super::parts::refused_path;
 
 /// Top folders of a recording of Pagewise.
 const OF_RECORDING: [&str; 3] = ["start", "end", "steps"];

@@ -11,9 +11,9 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use super::limits::{MAX_DEPTH, MAX_FILE};
+use super::limits::{MAX_DEPTH, MAX_FILE, refused_path};
 use super::manifest::FILE;
-use super::parts::{Full, Parts, refused_path};
+use super::parts::{Full, Parts};
 use crate::kind::kind;
 
 /// Whether the folder of a recording contains an entry `name`.

@@ -27,3 +27,20 @@ pub(super) const MAX_UNPACKED_PER_PACKED: u64 = 200;
 /// Maximum size in bytes of all logs of a collection together. The other files need the rest of
 /// [`MAX_SUM`].
 pub(super) const MAX_LOGS: usize = 32 << 20;
+
+/// Why a recording cannot contain a file with this path; `None` if it can.
+pub(super) fn refused_path(path: &str) -> Option<&'static str> {
+    if path.len() > MAX_PATH {
+        Some("a path longer than 1024 bytes")
+    } else if path.starts_with('/') {
+        Some("an absolute path")
+    } else if path.split('/').any(|part| part == "..") {
+        Some("a path with .. in it")
+    } else if path.split('/').any(|part| part.is_empty() || part == ".") {
+        Some("a path with an empty part")
+    } else if path.chars().any(char::is_control) {
+        Some("a path with control characters")
+    } else {
+        None
+    }
+}

@@ -47,6 +47,7 @@ use crate::kind::kind;
 use crate::read::ReadHost;
 use crate::root::HostRoot;
 use parts::Parts;
+use texts::{contained, may_contain};
 
 pub use collected::is_log;
 pub use ends::Ends;
@@ -56,7 +57,6 @@ pub use manifest::{End, FORMAT, Manifest, refusal_text};
 pub use parts::stored_path;
 pub use replay::Replay;
 pub use step::{MAX_STEP, MAX_WORK, Step, fits};
-pub(crate) use texts::{contained, may_contain};
 
 /// Opens an archive (tar, also packed with zstd, gzip or xz, distinguished by its first bytes);
 /// `label` is its name in messages.
@@ -133,9 +133,26 @@ fn open_folder(path: &Path, opened: &OwnedFd, label: &str) -> Result<Ends, OpenE
     }
     let end =
         HostRoot::folder(path).map_err(|source| OpenError::Io { path: path.to_owned(), source })?;
-    let end = end.with_contained();
+    let end = with_contained(end);
     if !folder::holds(opened, "proc") && !end.exists("proc/meminfo") {
         return Err(OpenError::NoHost { path: path.to_owned() });
     }
     Ok(Ends { start: None, end, first: None })
+}
+
+/// Folder of an sosreport with what programs about the kernel printed.
+const SOS_KERNEL: &str = "sos_commands/kernel";
+
+/// How many files of a folder are searched for files of the host.
+const MAX_TEXTS: usize = 200;
+
+/// The folder, with the files of the host that texts in it contain.
+fn with_contained(host: HostRoot) -> HostRoot {
+    let at_top = host.names(".").into_iter();
+    let of_sos = host.names(SOS_KERNEL).into_iter().map(|name| format!("{SOS_KERNEL}/{name}"));
+    let texts = at_top.chain(of_sos).filter(|path| may_contain(path)).take(MAX_TEXTS);
+    let texts = texts.filter_map(|path| Some((path.clone(), host.bytes(&path).ok()?)));
+    let found = contained(&texts.collect());
+    host.take_problems();
+    host.with_contained(found)
 }

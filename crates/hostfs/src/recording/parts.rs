@@ -6,7 +6,7 @@ use pagewise_model::{Name, Reading};
 use super::collected;
 use super::ends::Ends;
 use super::error::OpenError;
-use super::limits::{MAX_ENTRIES, MAX_FILE, MAX_LOGS, MAX_PATH, MAX_SUM};
+use super::limits::{MAX_ENTRIES, MAX_FILE, MAX_LOGS, MAX_SUM};
 use super::manifest::{End, FILE, Manifest};
 use super::problem::PartProblem;
 use super::replay::Replay;
@@ -470,23 +470,6 @@ const TOO_LARGE: &str = "readings of at most 20,000 files and 8 MiB";
 fn tell(troubles: &[PartProblem], host: &HostRoot) {
     for trouble in troubles {
         let _: Reading<()> = host.garbled(trouble.source(), &trouble.expected, &trouble.found);
-    }
-}
-
-/// Why a recording cannot contain a file with this path; `None` if it can.
-pub(super) fn refused_path(path: &str) -> Option<&'static str> {
-    if path.len() > MAX_PATH {
-        Some("a path longer than 1024 bytes")
-    } else if path.starts_with('/') {
-        Some("an absolute path")
-    } else if path.split('/').any(|part| part == "..") {
-        Some("a path with .. in it")
-    } else if path.split('/').any(|part| part.is_empty() || part == ".") {
-        Some("a path with an empty part")
-    } else if path.chars().any(char::is_control) {
-        Some("a path with control characters")
-    } else {
-        None
     }
 }
 

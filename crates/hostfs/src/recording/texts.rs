@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use pagewise_model::text::lines;
 
 use super::collected::is_kept;
-use super::parts::refused_path;
+use super::limits::refused_path;
 use crate::answer::{Entry, Files};
 
 /// How many files are taken from texts.
@@ -46,13 +46,13 @@ const SYSCTL: [&str; 5] =
     ["sos_commands/kernel/sysctl_-a", "sysctl", "sysctl-a", "sysctl_-a", "sysctl_a"];
 
 /// Whether a path is that of a file that [`contained`] looks into.
-pub(crate) fn may_contain(path: &str) -> bool {
+pub(super) fn may_contain(path: &str) -> bool {
     SYSCTL.contains(&path) || !path.contains('/')
 }
 
 /// The files of a host that these texts contain, by their paths on the host. The texts are files at
 /// the top of a collection, and those that [`may_contain`] accepts.
-pub(crate) fn contained(texts: &BTreeMap<String, Vec<u8>>) -> Files {
+pub(super) fn contained(texts: &BTreeMap<String, Vec<u8>>) -> Files {
     let mut found = Found::default();
     for (path, bytes) in texts {
         let stem = stem(path);
