@@ -203,7 +203,7 @@ mod tests {
                     # /etc/sysctl.conf\nvm.swappiness=1\n\n#==[ Verification ]===#\n# rpm -V x\nok\n\
                     #==[ Command ]====#\n# /sbin/sysctl -a\nvm.swappiness = 60\n\
                     net.ipv4.conf.eth0/1.x = 2\nkernel.threads-max = 3\nsysctl: permission denied\n\
-                    #==[ Configuration File ]===#\n# /root/secret\nx\n#==[ Command ]====#\n\
+                    #==[ Configuration File ]===#\n# /root/secret\nx\n#==[ Command ]====#\n# /bin/date\nFri Nov 27\n#==[ Command ]====#\n\
                     # /bin/cat /proc/../etc/shadow\ny\n";
         assert_eq!(
             found(&[("memory.txt", text)]),
