@@ -20,6 +20,8 @@ fn main() {
         measured: &measured,
         goal: Goal::Balanced,
         only: &[],
+        wants: &[],
+        anyway: false,
     };
     let steps: usize = (0..times).map(|_| make_plan(&request).steps.len()).sum();
     println!("{steps} steps in {times} plans");

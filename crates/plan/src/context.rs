@@ -3,7 +3,7 @@
 
 use pagewise_facts::swap_choice::{SwapDecision, decide_swap};
 use pagewise_model::knob::KnobReading;
-use pagewise_model::plan::Goal;
+use pagewise_model::plan::{Goal, Want};
 use pagewise_model::{
     Bytes, Finding, HostVerdict, Installation, Interval, Level, Name, Snapshot, Tier, Zram, arm,
 };
@@ -20,6 +20,8 @@ pub(crate) struct Context<'a> {
     pub(crate) measured: &'a Measured,
     pub(crate) goal: Goal,
     only: &'a [String],
+    pub(crate) wants: &'a [Want],
+    anyway: bool,
     pub(crate) findings: Vec<Finding>,
     pub(crate) verdict: HostVerdict,
     is_short: bool,
@@ -38,6 +40,8 @@ impl<'a> Context<'a> {
             measured: request.measured,
             goal: request.goal,
             only: request.only,
+            wants: request.wants,
+            anyway: request.anyway,
             findings: pagewise_decide::diagnose(interval),
             is_short: pagewise_decide::host_is_short(interval, verdict.host),
             verdict,
@@ -52,6 +56,41 @@ impl<'a> Context<'a> {
     /// Whether the user has requested a plan for this name.
     pub(crate) fn is_asked_for(&self, name: &str) -> bool {
         self.only.iter().any(|only| only == name)
+    }
+
+    /// Whether the user asked for swap in compressed RAM.
+    pub(crate) fn wants_zram(&self) -> bool {
+        self.wants.iter().any(|want| matches!(want, Want::Zram { .. }))
+    }
+
+    /// Whether the user asked for a swap file.
+    pub(crate) fn wants_swap_file(&self) -> bool {
+        self.wants.iter().any(|want| matches!(want, Want::SwapFile { .. }))
+    }
+
+    /// Whether the user asked for a swap file and gave its size.
+    pub(crate) fn sized_swap_file(&self) -> bool {
+        self.wants.iter().any(|want| matches!(want, Want::SwapFile { size: Some(_) }))
+    }
+
+    /// Whether the user asked that zswap be switched off.
+    pub(crate) fn wants_zswap_off(&self) -> bool {
+        let is_off = |value: &str| matches!(value, "N" | "n" | "0");
+        let is_it = |want: &Want| match want {
+            Want::Knob(setting) => setting.knob == "zswap.enabled" && is_off(&setting.value),
+            _ => false,
+        };
+        self.wants.iter().any(is_it)
+    }
+
+    /// The reason against what the user asked for, with the option that overrides it; `None` if
+    /// there is no reason or the user gave the option.
+    pub(crate) fn unless_anyway(&self, why: Option<String>) -> Option<String> {
+        let why = why.filter(|_| !self.anyway)?;
+        Some(format!(
+            "{}. With --anyway the plan contains it all the same",
+            why.trim_end_matches('.')
+        ))
     }
 
     pub(crate) fn owners(&self) -> Owners<'a> {

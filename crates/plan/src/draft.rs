@@ -56,6 +56,11 @@ impl Draft {
         in_use.or_else(|| self.first_zram.clone())
     }
 
+    /// Whether a step adds a swap file.
+    pub(crate) fn adds_swap_file(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step.change, Change::AddSwapFile { .. }))
+    }
+
     /// Notes that a reboot resets a change, and why no file keeps it.
     pub(crate) fn lose(&mut self, what: &str, why: String) {
         self.lost.push((what.to_owned(), why));

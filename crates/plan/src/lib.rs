@@ -73,7 +73,9 @@ fn add_steps(request: &Request<'_>, context: &Context<'_>, draft: &mut Draft) {
             || is_named(rule.id)
             || rule.findings.iter().any(|finding| is_named(finding))
     };
-    for rule in RULES.iter().filter(is_chosen) {
+    rules::add_wanted(context, draft);
+    let has_wishes_only = !request.wants.is_empty() && request.only.is_empty();
+    for rule in RULES.iter().filter(is_chosen).filter(|_| !has_wishes_only) {
         (rule.add)(context, draft);
     }
     persist::add_files(context, draft);

@@ -7,8 +7,15 @@ use pagewise_model::plan::{NotAddressed, Plan};
 use crate::rules::RULES;
 
 /// The findings that no step of this plan is about, and why. `only` are the findings and rules that the
-/// plan is restricted to; empty means all.
-pub fn find_not_addressed(plan: &Plan, findings: &[Finding], only: &[String]) -> Vec<NotAddressed> {
+/// plan is restricted to; empty means all. `has_wishes` says whether the user asked for certain
+/// changes: then no other rule made steps.
+pub fn find_not_addressed(
+    plan: &Plan,
+    findings: &[Finding],
+    only: &[String],
+    has_wishes: bool,
+) -> Vec<NotAddressed> {
+    let by_wish_only = has_wishes && only.is_empty();
     let has_step = |finding: &&Finding| {
         let mut led_to_steps = plan.steps.iter().filter_map(|step| step.finding.as_deref());
         led_to_steps.any(|id| id == finding.id || one_rule_fixes(id, finding.id))
@@ -19,11 +26,14 @@ pub fn find_not_addressed(plan: &Plan, findings: &[Finding], only: &[String]) ->
         id: finding.id,
         severity: finding.severity,
         title: finding.title.clone(),
-        why: why(plan, finding),
+        why: if by_wish_only { NOT_ASKED_FOR } else { why(plan, finding) },
         next: finding.next.iter().find(|command| !command.starts_with("pagewise plan")).cloned(),
     })
     .collect()
 }
+
+const NOT_ASKED_FOR: &str =
+    "the plan contains only what was asked for; `pagewise plan` without --want is about findings";
 
 /// Whether one rule of the plan fixes both findings, so that a step for one is about the other, too.
 fn one_rule_fixes(one: &str, other: &str) -> bool {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The input of a plan: [`Request`].
 
-use pagewise_model::plan::Goal;
+use pagewise_model::plan::{Goal, Want};
 use pagewise_model::{Installation, Interval};
 
 use crate::measured::Measured;
@@ -19,4 +19,10 @@ pub struct Request<'a> {
     pub goal: Goal,
     /// Names of rules or findings to which the plan is limited; empty means all.
     pub only: &'a [String],
+    /// What the user asks for, whether or not memory is short. If it is not empty and `only` is,
+    /// the plan contains nothing else.
+    pub wants: &'a [Want],
+    /// Whether to plan what the user asks for although there is a reason against it that is no harm
+    /// by itself.
+    pub anyway: bool,
 }

@@ -9,6 +9,7 @@ mod change;
 mod gain;
 mod ledger;
 mod outcome;
+mod want;
 
 pub use change::{Change, SwapFilePlan, SwapHeld, ZramSwap};
 pub use gain::{
@@ -19,6 +20,8 @@ pub use ledger::{HitRate, Ledger, LedgerEntry, MetricHitRate};
 pub use outcome::{
     Applied, Complaint, Difference, DifferenceKind, StepDone, StepVerified, Verified, Watched,
 };
+
+pub use want::Want;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

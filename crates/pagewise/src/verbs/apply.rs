@@ -3,8 +3,6 @@
 
 mod document;
 
-use std::path::Path;
-
 use anyhow::Context;
 use pagewise_apply::plan::{Options, Progress, ReadyPlan, Refused, confirm_plan};
 use pagewise_apply::{Rescue, state_folder};
@@ -40,7 +38,10 @@ pub(super) fn run(
         output::answer(global, &shown)?;
         return Ok(Outcome::Done);
     }
-    let plan = read(args.plan.as_deref().unwrap_or(Path::new("")))?;
+    let plan = match &args.plan {
+        Some(path) => read(path)?,
+        None => super::plan::make(global, &args.choice)?.plan,
+    };
     let (ready, left_behind) = match ReadyPlan::check(
         &state_folder(),
         &plan,

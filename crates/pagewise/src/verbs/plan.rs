@@ -6,7 +6,7 @@ mod native;
 use std::path::PathBuf;
 
 use pagewise_model::plan::Goal;
-use pagewise_model::{Refusal, Snapshot};
+use pagewise_model::{Interval, Refusal, Snapshot};
 use pagewise_observe::UserFile;
 use pagewise_plan::{Measured, Request, make_plan};
 use pagewise_report::{PlannedChanges, json, text};
@@ -24,7 +24,6 @@ pub(super) fn run(
     args: &cli::Plan,
     started: CostMeter,
 ) -> anyhow::Result<Outcome> {
-    let measured = read_all(&args.from)?;
     if let Some(folder) = &args.native_only {
         if global.root.is_some() {
             let what = "--native-only: a recording is read without the right to write files";
@@ -33,6 +32,48 @@ pub(super) fn run(
         }
         native::check_folder(folder)?;
     }
+    let made = make(global, &args.choice)?;
+    let (interval, plan) = (&made.interval, &made.plan);
+    if let Some(folder) = &args.native_only {
+        native::write(folder, plan)?;
+        return Ok(Outcome::Done);
+    }
+    let findings = pagewise_decide::diagnose(interval);
+    let has_wishes = !args.choice.want.is_empty();
+    let not_addressed =
+        pagewise_plan::find_not_addressed(plan, &findings, &args.choice.only, has_wishes);
+    let cost = cost::so_far(started, interval);
+    let planned =
+        PlannedChanges { snapshot: &interval.end, plan, not_addressed: &not_addressed, cost };
+    if let Some(path) = &args.output {
+        output::new_file(path, json::plan(&planned).as_bytes())?;
+    }
+    let shown = if global.json {
+        json::plan(&planned)
+    } else if args.diff {
+        text::plan_diff(plan)
+    } else {
+        text::plan(&planned, screen::text_style(global))
+    };
+    output::answer(global, &shown)?;
+    if let Some(path) = &args.output {
+        output::message(format_args!(
+            "the plan is in {0}; to carry it out: sudo pagewise apply {0}",
+            path.display()
+        ));
+    }
+    Ok(Outcome::Done)
+}
+
+/// A plan, and the host for which it was made.
+pub(super) struct MadePlan {
+    pub(super) interval: Interval,
+    pub(super) plan: pagewise_model::plan::Plan,
+}
+
+/// Makes the plan that these arguments ask for.
+pub(super) fn make(global: &Global, choice: &cli::PlanChoice) -> anyhow::Result<MadePlan> {
+    let measured = read_all(&choice.from)?;
     let host = input::open(global)?;
     let interval = input::interval(&host, global)?;
     measured.iter().try_for_each(|document| refuse_other_machine(document, &interval.end))?;
@@ -42,32 +83,13 @@ pub(super) fn run(
         interval: &interval,
         installation: &installation,
         measured: &measured,
-        goal: args.goal.into(),
-        only: &args.only,
+        goal: choice.goal.into(),
+        only: &choice.only,
+        wants: &choice.want,
+        anyway: choice.anyway,
     };
     let plan = make_plan(&request);
-    if let Some(folder) = &args.native_only {
-        native::write(folder, &plan)?;
-        return Ok(Outcome::Done);
-    }
-    let cost = cost::so_far(started, &interval);
-    let findings = pagewise_decide::diagnose(&interval);
-    let not_addressed = pagewise_plan::find_not_addressed(&plan, &findings, &args.only);
-    let planned = PlannedChanges {
-        snapshot: &interval.end,
-        plan: &plan,
-        not_addressed: &not_addressed,
-        cost,
-    };
-    let shown = if global.json {
-        json::plan(&planned)
-    } else if args.diff {
-        text::plan_diff(&plan)
-    } else {
-        text::plan(&planned, screen::text_style(global))
-    };
-    output::answer(global, &shown)?;
-    Ok(Outcome::Done)
+    Ok(MadePlan { interval, plan })
 }
 
 impl From<cli::Goal> for Goal {

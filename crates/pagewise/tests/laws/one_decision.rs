@@ -47,6 +47,8 @@ fn doctor_plan_and_limits_agree_on_every_recording() {
             measured: &Measured::default(),
             goal: Goal::Balanced,
             only: &[],
+            wants: &[],
+            anyway: false,
         };
         let plan = make_plan(&request);
         let planned = plan.steps.iter().find_map(|step| match &step.change {

@@ -32,11 +32,18 @@ fn plans_are_printed_as_they_were() {
         let installation =
             Installation { has_systemd: !slug.contains("24g"), ..Installation::default() };
         let (measured, goal, only) = (&Measured::default(), Goal::Balanced, &[][..]);
-        let request =
-            Request { interval: &interval, installation: &installation, measured, goal, only };
+        let request = Request {
+            interval: &interval,
+            installation: &installation,
+            measured,
+            goal,
+            only,
+            wants: &[],
+            anyway: false,
+        };
         let plan = make_plan(&request);
         let findings = pagewise_decide::diagnose(&interval);
-        let not_addressed = pagewise_plan::find_not_addressed(&plan, &findings, only);
+        let not_addressed = pagewise_plan::find_not_addressed(&plan, &findings, only, false);
         // each finding is behind a step, or is listed with what to do instead
         for finding in &findings {
             let id = Some(finding.id);

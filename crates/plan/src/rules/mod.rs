@@ -13,10 +13,13 @@ mod swap_file;
 mod swappiness;
 mod tier_order;
 mod trial;
+mod wanted;
 mod watermarks;
 mod zram;
 mod zram_size;
 mod zswap;
+
+pub(crate) use wanted::add as add_wanted;
 
 use crate::context::Context;
 use crate::draft::Draft;

@@ -4,12 +4,12 @@
 //! The file is in a folder that always exists (`/var`), and a systemd swap unit activates it at
 //! each boot. `systemd-escape --path` gives the unit's name.
 
-use pagewise_facts::kubernetes;
 use pagewise_facts::tiers::{DiskKind, disk_kind};
 use pagewise_model::plan::{Change, Step, StepUndo, SwapFilePlan};
 use pagewise_model::{Bytes, Disk, Name, OomHost, SwapFolder, Tier};
 
 use super::PlanRule;
+use super::zram::reason_of_kubernetes;
 use crate::context::Context;
 use crate::draft::Draft;
 use crate::expect::expect_area;
@@ -48,7 +48,18 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
         }
         return;
     }
-    match plan_file(context) {
+    match plan_file(context, None) {
+        Ok(to) => add_steps(context, draft, to),
+        Err(why) => draft.decline(WHAT, why),
+    }
+}
+
+/// Adds a swap file because the user asks for it, with this size or the usual one.
+pub(super) fn add_wanted(context: &Context<'_>, draft: &mut Draft, size: Option<Bytes>) {
+    if context.host.tiers.iter().any(|tier| tier.path.as_str() == PATH) {
+        return draft.decline(WHAT, format!("{PATH} is on already"));
+    }
+    match plan_file(context, size) {
         Ok(to) => add_steps(context, draft, to),
         Err(why) => draft.decline(WHAT, why),
     }
@@ -95,18 +106,19 @@ fn was_full_at_a_kill(context: &Context<'_>) -> bool {
 }
 
 /// The planned swap file, or the reason why there is none.
-fn plan_file(context: &Context<'_>) -> Result<SwapFilePlan, String> {
-    if kubernetes::is_node(context.host) {
-        let why = "this is a node of Kubernetes: kubelet refuses to start while swap is on, unless failSwapOn \
-                   is false";
-        return Err(why.to_owned());
+fn plan_file(context: &Context<'_>, size: Option<Bytes>) -> Result<SwapFilePlan, String> {
+    if let Some(why) = context.unless_anyway(reason_of_kubernetes(context)) {
+        return Err(why);
     }
     let SwapFolder { disk, free_bytes } = &context.installation.swap_folder;
     let file_system = disk.file_system.value().map(Name::as_str);
     suits_swap(file_system)?;
-    suits_writes(disk, context.is_asked_for(ID))?;
+    suits_writes(disk, context.is_asked_for(ID) || context.wants_swap_file())?;
     let ram = context.ram().ok_or("the size of memory is not known")?;
     let free = free_bytes.ok_or("how much space is free in /var was not read")?;
+    if let Some(size) = size {
+        return wanted_file(size, free);
+    }
     let size = (ram.get() / 2).clamp(SMALLEST, LARGEST).min(free.get() / PART_OF_FREE) >> 20 << 20;
     if size < LEAST {
         return Err(format!(
@@ -114,6 +126,16 @@ fn plan_file(context: &Context<'_>) -> Result<SwapFilePlan, String> {
         ));
     }
     Ok(SwapFilePlan { size_bytes: Bytes::new(size), priority: None })
+}
+
+/// A swap file of the size that the user asks for, if the disk is not full with it.
+fn wanted_file(size: Bytes, free: Bytes) -> Result<SwapFilePlan, String> {
+    // a full /var stops more than swap: logs, the package manager, databases
+    let most = Bytes::new(free.get() / 10 * 9);
+    if size > most {
+        return Err(format!("{free} are free in /var, and a file of {size} would fill it"));
+    }
+    Ok(SwapFilePlan { size_bytes: Bytes::new(size.get() >> 20 << 20), priority: None })
 }
 
 /// Returns an error if swap files on this file system are impossible or not advisable.
@@ -224,8 +246,13 @@ fn swap_step(context: &Context<'_>, to: SwapFilePlan, is_zram_left_out: bool) ->
         id: ID.to_owned(),
         change: Change::AddSwapFile { target: PATH.to_owned(), to },
         reason: format!(
-            "{state}. {swap}. The kernel can then move pages that programs do not use to the disk. The size is half \
-             of RAM, but at least 512 MiB, at most 8 GiB, and at most a quarter of the free space in /var."
+            "{state}. {swap}. The kernel can then move pages that programs do not use to the disk. {}",
+            if context.sized_swap_file() {
+                "The size is the one that was asked for."
+            } else {
+                "The size is half of RAM, but at least 512 MiB, at most 8 GiB, and at most a quarter of the \
+                 free space in /var."
+            }
         ),
         finding: finding.map(|&id| id.to_owned()),
         expected: Some(expect_area(context.host, to.size_bytes, "file")),

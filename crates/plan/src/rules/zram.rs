@@ -37,6 +37,8 @@ const ASSUMED_RATIO: f64 = 2.0;
 const RATIO_PERCENT: f64 = 50.0;
 /// Size of a page's slot in the slot table: 16 to 24 bytes, depending on the kernel.
 const SLOT_BYTES: u64 = 24;
+/// A device whose slot table takes more than this part of RAM is refused, in percent.
+const MOST_TABLE_PERCENT: f64 = 5.0;
 
 fn add(context: &Context<'_>, draft: &mut Draft) {
     if context.tiers_in_ram().next().is_some() {
@@ -48,12 +50,83 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     if let Some(why) = reason_for_zswap(context) {
         return draft.decline("zram", why);
     }
+    add_steps(context, draft, None);
+}
+
+/// Adds swap in compressed RAM because the user asks for it, with this size or the recommended one.
+pub(super) fn add_wanted(context: &Context<'_>, draft: &mut Draft, size: Option<Bytes>) {
+    if let Some(tier) = context.tiers_in_ram().next() {
+        let size = tier.size.get().map(|size| format!(", {size}")).unwrap_or_default();
+        let why = format!(
+            "swap in compressed RAM is on already ({}{size}). `pagewise plan --only zram-size` compares its \
+             size with the recommended one",
+            tier.path
+        );
+        return draft.decline(WHAT, why);
+    }
+    let against = reason_not_possible(context).or_else(|| too_large(context, size)).or_else(|| {
+        let doubts = reason_of_kubernetes(context)
+            .or_else(|| reason_of_zswap_on(context))
+            .or_else(|| never_full(context, size));
+        context.unless_anyway(doubts)
+    });
+    match against {
+        Some(why) => draft.decline(WHAT, why),
+        None => add_steps(context, draft, size),
+    }
+}
+
+/// Why a device of this size would do harm.
+fn too_large(context: &Context<'_>, size: Option<Bytes>) -> Option<String> {
+    let (size, ram) = (size?, context.ram()?);
+    let table = slot_table(size);
+    let is_too_large = table.percent_of(ram).is_some_and(|part| part.get() > MOST_TABLE_PERCENT);
+    is_too_large.then(|| {
+        format!(
+            "a device of {size} takes {table} of the {ram} of RAM for its slot table alone, even while it is \
+             empty. The recommended size is that of `--want zram`, without a size"
+        )
+    })
+}
+
+/// Why a device of this size could never be full.
+fn never_full(context: &Context<'_>, size: Option<Bytes>) -> Option<String> {
+    let (size, ram) = (size?, context.ram()?);
+    let ratio = measured_ratio(context.host).map_or(ASSUMED_RATIO, Ratio::get);
+    let limit = mem_limit(ram);
+    let holds = Bytes::new((limit.get() as f64 * ratio) as u64);
+    (size > Bytes::new(holds.get() / 2 * 3)).then(|| {
+        format!(
+            "at a compression ratio of {ratio:.1} : 1 it could hold {holds} before it takes {limit} of RAM, where \
+             the plan limits it; of {size}, the rest is only a larger slot table"
+        )
+    })
+}
+
+/// Why zram would compress pages twice; `None` if zswap is off.
+fn reason_of_zswap_on(context: &Context<'_>) -> Option<String> {
+    (context.host.zswap.enabled.get() == Some(true)).then(|| {
+        "zswap is on and would compress pages before zram does it again. Switch it off in the same plan: \
+         --want zram --want zswap.enabled=N"
+            .to_owned()
+    })
+    .filter(|_| !context.wants_zswap_off())
+}
+
+fn add_steps(context: &Context<'_>, draft: &mut Draft, size: Option<Bytes>) {
     let Some(priority) = context.priority_above_all() else {
         return draft.decline(WHAT, "a swap area has the highest possible priority already, 32767");
     };
-    let Some(planned) = planned_zram(context, priority) else {
+    let Some(mut planned) = planned_zram(context, priority) else {
         return draft.decline(WHAT, "the size of memory is not known");
     };
+    if let Some(size) = size {
+        planned.size = format!(
+            "the size is the one that was asked for; recommended is {}, because {}",
+            planned.zram.disksize_bytes, planned.size
+        );
+        planned.zram.disksize_bytes = size;
+    }
     draft.first_zram = Some(planned.zram.compressor.algorithm.clone());
     let generator = context.installation.has_generator && context.no_files().is_none();
     let number = generator.then(|| first_free_number(context.host));
@@ -88,9 +161,14 @@ pub(super) fn planned_zram(context: &Context<'_>, priority: i16) -> Option<Plann
     };
     let SizedCompressor { compressor, disksize: disksize_bytes, algorithm, size } = choice;
     // at the limit a write fails and the page stays in RAM, so compressible data must not reach it
-    let limit = Bytes::new((ram.get() / 4 * 3) >> 20 << 20);
+    let limit = mem_limit(ram);
     let zram = ZramSwap { compressor, disksize_bytes, mem_limit_bytes: Some(limit), priority };
     Some(PlannedZram { zram, algorithm, size })
+}
+
+/// The most RAM that a new device may take.
+fn mem_limit(ram: Bytes) -> Bytes {
+    Bytes::new((ram.get() / 4 * 3) >> 20 << 20)
 }
 
 fn size_for(ratio: f64, from: &str) -> String {
@@ -137,18 +215,28 @@ fn choose_unmeasured(context: &Context<'_>, ram: Bytes) -> SizedCompressor {
     SizedCompressor { compressor, disksize, algorithm, size }
 }
 
+/// Why a node of Kubernetes gets no swap; `None` for other hosts.
+pub(super) fn reason_of_kubernetes(context: &Context<'_>) -> Option<String> {
+    kubernetes::is_node(context.host).then(|| {
+        "this is a node of Kubernetes: kubelet refuses to start while swap is on, unless failSwapOn is false, \
+         so the cluster's configuration has to allow swap first"
+            .to_owned()
+    })
+}
+
 fn reason_not_wanted(context: &Context<'_>) -> Option<String> {
-    let host = context.host;
-    if kubernetes::is_node(host) {
-        let why = "this is a node of Kubernetes: kubelet refuses to start while swap is on, unless \
-                   failSwapOn is false, so the cluster's configuration has to allow swap first";
-        return Some(why.to_owned());
+    if let Some(why) = reason_of_kubernetes(context) {
+        return Some(why);
     }
     let is_low = context.available_percent().is_some_and(|percent| percent < RATIO_PERCENT);
     if context.host_is_short() || (context.goal == Goal::Ratio && is_low) {
         return None;
     }
-    Some(context.swap_is_no_answer())
+    let why = context.swap_is_no_answer();
+    if !context.host.tiers.is_empty() || context.is_short() {
+        return Some(why);
+    }
+    Some(format!("{why}. To have it before memory is short: `pagewise plan --want zram`"))
 }
 
 /// The reason against zram: zswap is the better choice, or that is undecided and zswap is on.
@@ -248,9 +336,14 @@ fn swap_step(context: &Context<'_>, planned: &PlannedZram, number: Option<u32>) 
     }
 }
 
+/// The memory that the slot table of a device of this size takes.
+fn slot_table(disksize: Bytes) -> Bytes {
+    Bytes::new(disksize.get() / 4096 * SLOT_BYTES)
+}
+
 /// Describes the memory that the slot table uses, as a sentence.
 pub(super) fn table_cost(zram: &ZramSwap) -> String {
-    let table = Bytes::new(zram.disksize_bytes.get() / 4096 * SLOT_BYTES);
+    let table = slot_table(zram.disksize_bytes);
     format!(
         "up to {table} of RAM for the slot table (one entry for each page of the device), even while the \
          device is empty, and CPU time to compress and decompress each page"
@@ -274,7 +367,13 @@ fn reason(context: &Context<'_>, planned: &PlannedZram) -> String {
         ""
     };
     let size = capitalize(&planned.size);
-    format!("{state}. {swap}.{commit} {size}. The algorithm is {}.", planned.algorithm)
+    let wanted = if context.wants_zram() && !context.host_is_short() {
+        " It was asked for: it helps as soon as programs hold memory that they rarely use, and does not help \
+         against a leak, which fills it too, nor for memory that does not compress."
+    } else {
+        ""
+    };
+    format!("{state}. {swap}.{wanted}{commit} {size}. The algorithm is {}.", planned.algorithm)
 }
 
 pub(super) fn capitalize(text: &str) -> String {

@@ -55,6 +55,36 @@ fn switch_on(context: &Context<'_>, draft: &mut Draft) {
         );
         return draft.decline("zswap", why);
     }
+    set_on(context, draft);
+}
+
+/// Switches zswap on because the user asks for it.
+pub(super) fn add_wanted(context: &Context<'_>, draft: &mut Draft) {
+    let zswap = &context.host.zswap;
+    if (zswap.enabled.get(), zswap.shrinker_enabled.get()) == (Some(true), Some(true)) {
+        return draft.decline("zswap", "zswap and its shrinker are on already");
+    }
+    let has_disk = context.tiers_on_disk().next().is_some() || draft.adds_swap_file();
+    if !has_disk {
+        let why = "zswap keeps pages on their way to swap on a disk, and there is none. In the same plan: --want \
+                   swapfile --want zswap; without a disk: --want zram";
+        return draft.decline("zswap", why);
+    }
+    let doubled = context.tiers_in_ram().next().map(|tier| {
+        format!(
+            "{} is on, and pages in it would be compressed twice: switch it off first",
+            tier.path
+        )
+    });
+    match context.unless_anyway(doubled) {
+        Some(why) => draft.decline("zswap", why),
+        None => set_on(context, draft),
+    }
+}
+
+fn set_on(context: &Context<'_>, draft: &mut Draft) {
+    let (decision, zswap) = (&context.swap, &context.host.zswap);
+    let finding = context.finding(UNUSED);
     let state = match finding.filter(|_| !context.host_is_short()) {
         Some(finding) => &finding.what,
         None => &context.verdict.line,

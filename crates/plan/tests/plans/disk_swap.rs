@@ -38,7 +38,15 @@ fn plan_on(interval: &Interval, installation: &Installation) -> Plan {
 
 fn asked_for(interval: &Interval, installation: &Installation) -> Plan {
     let (measured, only) = (&Measured::default(), &["swap-file".to_owned()][..]);
-    make_plan(&Request { interval, installation, measured, goal: Goal::Balanced, only })
+    make_plan(&Request {
+        interval,
+        installation,
+        measured,
+        goal: Goal::Balanced,
+        only,
+        wants: &[],
+        anyway: false,
+    })
 }
 
 fn added(plan: &Plan) -> (&str, SwapFilePlan) {

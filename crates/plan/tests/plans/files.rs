@@ -131,6 +131,8 @@ fn measured_plan(document: &str, goal: Goal) -> pagewise_model::plan::Plan {
         measured,
         goal,
         only: &[],
+        wants: &[],
+        anyway: false,
     })
 }
 
@@ -186,7 +188,7 @@ proptest! {
             let (interval, installation) = (short(), plain());
             for goal in super::GOALS {
                 let request =
-                    Request { interval: &interval, installation: &installation, measured: &measured, goal, only: &[] };
+                    Request { interval: &interval, installation: &installation, measured: &measured, goal, only: &[] , wants: &[], anyway: false};
                 let plan = make_plan(&request);
                 prop_assert!(serde_json::to_string(&plan).is_ok());
                 for step in &plan.steps {

@@ -11,6 +11,7 @@ mod machine;
 mod settings;
 mod swap;
 mod trial;
+mod wanted;
 mod zswap;
 
 use pagewise_model::plan::{Change, Goal, Plan};
@@ -26,7 +27,7 @@ fn plain() -> Installation {
 
 fn plan_for(interval: &Interval, installation: &Installation, goal: Goal) -> Plan {
     let (measured, only) = (&Measured::default(), &[][..]);
-    make_plan(&Request { interval, installation, measured, goal, only })
+    make_plan(&Request { interval, installation, measured, goal, only, wants: &[], anyway: false })
 }
 
 fn plan_of(interval: &Interval) -> Plan {

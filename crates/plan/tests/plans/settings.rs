@@ -25,6 +25,8 @@ fn with_bench(interval: &Interval, bench: &str) -> Plan {
         measured: &measured,
         goal: Goal::Balanced,
         only: &[],
+        wants: &[],
+        anyway: false,
     })
 }
 
@@ -156,6 +158,8 @@ fn only_what_was_named_is_planned() {
             measured: &measured,
             goal: Goal::Balanced,
             only: &only,
+            wants: &[],
+            anyway: false,
         };
         let plan = make_plan(&request);
         ids(&plan).join(" ")

@@ -19,6 +19,8 @@ fn plan_with(interval: &Interval, documents: &[&Value]) -> Plan {
         measured: &measured,
         goal: Goal::Balanced,
         only: &[],
+        wants: &[],
+        anyway: false,
     };
     make_plan(&request)
 }
@@ -94,6 +96,8 @@ fn the_policy_of_huge_pages_needs_a_trial() {
         measured: &measured,
         goal: Goal::Balanced,
         only: &only,
+        wants: &[],
+        anyway: false,
     };
     let why = make_plan(&request);
     let why = declined(&why, "another value of thp.enabled");

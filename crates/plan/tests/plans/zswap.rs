@@ -203,6 +203,8 @@ fn what_scan_found_counts() {
             measured: &measured,
             goal: Goal::Balanced,
             only: &[],
+            wants: &[],
+            anyway: false,
         };
         make_plan(&request)
     };
@@ -258,7 +260,15 @@ fn without_a_disk_the_ratio_of_the_planned_algorithm_counts() {
         );
         let measured = &Measured::from_json(scan).unwrap();
         let installation = &plain();
-        make_plan(&Request { interval: &interval, installation, measured, goal, only: &[] })
+        make_plan(&Request {
+            interval: &interval,
+            installation,
+            measured,
+            goal,
+            only: &[],
+            wants: &[],
+            anyway: false,
+        })
     };
     let plan = plan_of(&["lz4", "zstd"], Goal::Ratio);
     assert!(

@@ -36,8 +36,8 @@ pub(super) fn print(page: &mut Page, planned: &PlannedChanges<'_>) {
     print_not_addressed(page, planned.not_addressed);
     if !plan.steps.is_empty() {
         page.gap();
-        let text = "Nothing was changed. To see the files: pagewise plan --diff. To carry the plan out: \
-                    pagewise plan --json >plan.json, then sudo pagewise apply plan.json.";
+        let text = "Nothing was changed. To see the files: pagewise plan --diff. To carry the plan out: the \
+                    same command with -o plan.json, then sudo pagewise apply plan.json.";
         page.prose(2, Role::Quiet, text);
     }
 }

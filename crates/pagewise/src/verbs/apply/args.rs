@@ -7,7 +7,9 @@ use std::time::Duration;
 use clap::Args;
 use pagewise_model::typed::parse_duration;
 
-pub(super) const APPLY: &str = "Carry out a plan that `pagewise plan --json` printed. Needs root.\n\n\
+use super::plan::PlanChoice;
+
+pub(super) const APPLY: &str = "Carry out a plan that `pagewise plan` wrote or printed as JSON, or make one. Needs root.\n\n\
     Before the first change, apply checks whether every step of the plan is possible on this machine, and \
     whether the settings, files and swap areas that the plan changes are still as they were when the plan \
     was made. If a step fails this check, apply prints the reasons and carries out no step. Otherwise, apply \
@@ -23,8 +25,9 @@ pub(super) const APPLY: &str = "Carry out a plan that `pagewise plan --json` pri
     Below /etc, apply writes only configuration files of sysctl, tmpfiles.d, kernel modules, udev, \
     zram-generator and systemd, and follows no symbolic links. Apply disables a swap area only if other swap \
     areas have room for its pages, or if memory has room for them and no cgroup would exceed its limit.\n\n  \
-    pagewise plan --json >plan.json          make a plan\n  \
-    sudo pagewise apply plan.json            show the steps, ask, carry them out\n  \
+    pagewise plan -o plan.json               make a plan, and read it\n  \
+    sudo pagewise apply plan.json            show its steps, ask, carry them out\n  \
+    sudo pagewise apply --want zram          make a plan, show its steps, ask, carry them out\n  \
     sudo pagewise apply --trial-for 10m plan.json    the same, undone after 10 minutes unless confirmed\n  \
     sudo pagewise apply --confirm 3          confirm the plan whose journal has number 3\n  \
     sudo pagewise verify                     compare the machine with all applied plans\n  \
@@ -32,9 +35,12 @@ pub(super) const APPLY: &str = "Carry out a plan that `pagewise plan --json` pri
 
 #[derive(Debug, Args)]
 pub(crate) struct Apply {
-    /// The file of the plan: the JSON document that `pagewise plan --json` printed
-    #[arg(value_name = "PLAN", required_unless_present = "confirm")]
+    /// The file of the plan: the document of `pagewise plan -o FILE` or `pagewise plan --json`. Without it, apply
+    /// makes the plan itself, as `pagewise plan` with the same options does, shows it and asks
+    #[arg(value_name = "PLAN", conflicts_with_all = ["goal", "from", "only", "want", "anyway"])]
     pub(crate) plan: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) choice: PlanChoice,
     /// Carry out the plan without asking first
     #[arg(short, long)]
     pub(crate) yes: bool,

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use pagewise_model::plan::Want;
 
 pub(super) const PLAN: &str = "Print a plan: a list of changes to swap and memory settings of this \
     machine. For each change, the plan gives the reason, the risk, and how to undo the change. The plan \
@@ -17,10 +18,13 @@ pub(super) const PLAN: &str = "Print a plan: a list of changes to swap and memor
     pagewise plan                            print what to change, and why\n  \
     pagewise plan --diff                     print how each file and setting would change\n  \
     pagewise plan --only zram-unused         plan only what fixes this finding of `pagewise doctor`\n  \
+    pagewise plan --want zram                plan swap in compressed RAM before memory is short\n  \
+    pagewise plan --want zram -o plan.json   also write the plan, for `sudo pagewise apply plan.json`\n  \
     pagewise plan --native-only DIR          write only the configuration files, below DIR";
 
+/// What a plan is made for; shared with `pagewise apply`.
 #[derive(Debug, Args)]
-pub(crate) struct Plan {
+pub(crate) struct PlanChoice {
     /// What to optimize for, if a setting that improves one goal worsens another
     #[arg(long, value_name = "GOAL", default_value = "balanced")]
     pub(crate) goal: Goal,
@@ -33,6 +37,23 @@ pub(crate) struct Plan {
     #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = crate::chosen::plan_rule(),
         hide_possible_values = true)]
     pub(crate) only: Vec<String>,
+    /// Plan what you ask for, whether or not memory is short: zram, zram=SIZE, zswap, swapfile, swapfile=SIZE,
+    /// hugepages=POLICY (always, madvise, never, or a profile of `pagewise thp profiles` such as operator), or a
+    /// setting such as swappiness=100; may be given several times. Without --only, the plan contains nothing else
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) want: Vec<Want>,
+    /// With --want, also plan what there is a reason against that is no harm by itself
+    #[arg(long, requires = "want")]
+    pub(crate) anyway: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Plan {
+    #[command(flatten)]
+    pub(crate) choice: PlanChoice,
+    /// Also write the plan to this file, as the JSON document that `pagewise apply` reads; the file must not exist
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["native_only", "diff"])]
+    pub(crate) output: Option<PathBuf>,
     /// Print how the plan would change the machine: for each file, the change of its contents in the format
     /// of `diff -u`; for each setting, its current value and its new value
     #[arg(long, conflicts_with = "json")]

@@ -61,7 +61,15 @@ mod tests {
         let interval = &Scene::load("debian-trixie-6.12-x86_64-256m-oom-host").replay();
         let (installation, measured) = (&Installation::default(), &Measured::default());
         let goal = pagewise_model::plan::Goal::Balanced;
-        let plan = make_plan(&Request { interval, installation, measured, goal, only: &[] });
+        let plan = make_plan(&Request {
+            interval,
+            installation,
+            measured,
+            goal,
+            only: &[],
+            wants: &[],
+            anyway: false,
+        });
         let folder = pagewise_testkit::empty_folder();
         write(folder.path(), &plan).unwrap();
         let system = folder.path().join("etc/systemd/system");
