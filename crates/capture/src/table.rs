@@ -106,6 +106,7 @@ const ROWS: &[(&str, Keep)] = &[
     ("proc/{n}/statm", by::numbers), ("proc/{n}/fd", by::verbatim),
     ("proc/{n}/cgroup", of::redact_cgroup_file), ("proc/{n}/smaps_rollup", of::smaps_rollup),
     ("proc/{n}/schedstat", by::numbers), ("proc/{n}/task/{n}/children", by::numbers),
+    ("proc/{n}/limits", by::verbatim),
 ];
 
 /// Files of a cgroup that are kept, for all versions: the kernel's keywords with numbers.
@@ -126,6 +127,7 @@ const GROUP_FILES: &[(&str, Keep)] = &[
     ("memory.max_usage_in_bytes", by::numbers), ("memory.limit_in_bytes", by::numbers),
     ("memory.memsw.limit_in_bytes", by::numbers), ("memory.failcnt", by::numbers),
     ("memory.swappiness", by::numbers), ("memory.oom_control", by::verbatim),
+    ("pids.current", by::numbers), ("pids.max", by::numbers), ("pids.events", by::verbatim),
 ];
 
 /// Redacts the path and the contents of a file; `None` if the file must be dropped.

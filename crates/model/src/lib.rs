@@ -33,8 +33,8 @@ pub use bench::{
     TierMix, WritebackCost, ZramChoice,
 };
 pub use host::{
-    Algorithms, AllocationFailure, Balloon, BdStat, Capability, Cgroup, CgroupEvents, Cgroups,
-    Change, Choice, Configuration, Copies, CopiesKind, Cost, Counters, Damon, DamonModule,
+    Algorithms, AllocationFailure, Balloon, BdStat, Capability, Cgroup, CgroupEvents, CgroupPids,
+    Cgroups, Change, Choice, Configuration, Copies, CopiesKind, Cost, Counters, Damon, DamonModule,
     DebugStat, DeletedFile, DeletedKind, Disk, Driver, Effect, EffectiveMemory, FeatureState,
     FreeBlocks, Generation, GroupGenerations, Hierarchy, HostSummary, HugePool, HungTask, InForce,
     Installation, Interval, IoStat, KernelLog, KernelThread, KnobOwnership, Ksm, LeftOut,
@@ -64,6 +64,6 @@ pub use trial::{
 };
 pub use units::{
     Bytes, Compressor, Limit, Micros, Millis, Name, Nanos, NotACompressor, Pages, Percent,
-    Quantity, Ratio, duration, grouped, most_similar, printable, printable_json, shell_quoted,
-    text, typed,
+    Quantity, Ratio, TaskLimit, duration, grouped, most_similar, printable, printable_json,
+    shell_quoted, text, typed,
 };

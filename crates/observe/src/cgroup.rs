@@ -18,8 +18,8 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 use pagewise_model::{
-    Bytes, Cgroup, CgroupEvents, Cgroups, Counters, Hierarchy, Limit, Name, Pressure, Reading,
-    Source, Stall,
+    Bytes, Cgroup, CgroupEvents, CgroupPids, Cgroups, Counters, Hierarchy, Limit, Name, Pressure,
+    Reading, Source, Stall, TaskLimit,
 };
 
 use crate::limits::{CGROUP_DEPTH, CGROUPS};
@@ -323,6 +323,11 @@ impl Files<'_> {
         events.get("frozen").map(|frozen| frozen == 1)
     }
 
+    /// How often the limit on tasks refused a fork.
+    fn refused_forks(&self) -> Reading<u64> {
+        counters::read(self.host, &format!("{}/pids.events", self.folder)).get("max")
+    }
+
     /// Reads a counter; if it is absent and its source is unknown, the absence names `file`.
     fn named_counter(&self, counters: &Counters, file: &str, name: &str) -> Reading<u64> {
         let mut reading = counters.get(name);
@@ -355,6 +360,7 @@ fn version_2(files: &Files<'_>, stat: &Counters) -> Cgroup {
     let size = |name| files.named_counter(stat, "stat", name).map(Bytes::new);
     let current = files.bytes("current");
     let is_large = current.get().is_some_and(|current| current >= LARGE);
+    let counters = version_2_counters(files, stat);
     Cgroup {
         frozen: if is_large { files.frozen() } else { Reading::not_read() },
         current,
@@ -372,7 +378,8 @@ fn version_2(files: &Files<'_>, stat: &Counters) -> Cgroup {
         shmem: size("shmem"),
         anon_thp: size("anon_thp"),
         pressure: psi::pressure(files.host, &files.path("pressure")),
-        ..version_2_counters(files, stat)
+        pids: version_2_pids(files, counters.pids.refused.clone()),
+        ..counters
     }
 }
 
@@ -385,8 +392,31 @@ fn version_2_counters(files: &Files<'_>, stat: &Counters) -> Cgroup {
         refault_file: counter("workingset_refault_file"),
         pgmajfault: counter("pgmajfault"),
         events: events(files),
+        pids: CgroupPids { refused: files.refused_forks(), ..CgroupPids::default() },
         ..Cgroup::default()
     }
+}
+
+fn version_2_pids(files: &Files<'_>, refused: Reading<u64>) -> CgroupPids {
+    let path = |file: &str| format!("{}/pids.{file}", files.folder);
+    let max = files.host.value(&path("max"), "a number of tasks or max", task_limit);
+    let current = match max.get() {
+        Some(TaskLimit::Tasks(_)) => files.host.number_at(&path("current")),
+        Some(TaskLimit::Max) | None => Reading::not_read(),
+    };
+    CgroupPids { current, max, refused }
+}
+
+fn task_limit(word: &[u8]) -> Option<TaskLimit> {
+    match word {
+        b"max" => Some(TaskLimit::Max),
+        digits => number(digits).map(TaskLimit::Tasks),
+    }
+}
+
+fn version_1_pids() -> CgroupPids {
+    let why = "cgroup v1 counts tasks in a hierarchy of its own, which is not read";
+    CgroupPids { current: missing(why), max: missing(why), refused: missing(why) }
 }
 
 fn events(files: &Files<'_>) -> CgroupEvents {
@@ -424,6 +454,7 @@ fn version_1(files: &Files<'_>, stat: &Counters) -> Cgroup {
         shmem: size("total_shmem"),
         anon_thp: size("total_rss_huge"),
         pressure: no_pressure(),
+        pids: version_1_pids(),
         ..version_1_counters(files, stat)
     }
 }
@@ -522,6 +553,46 @@ mod tests {
         let huge = 1 << 62;
         assert_eq!(limit(format!("{huge}").as_bytes()), Some(Limit::Bytes(Bytes::new(huge))));
         assert_eq!((limit(b""), limit(b"-1"), limit(b"maximum")), (None, None, None));
+    }
+
+    fn pids_of(files: &[(&str, &str)]) -> (CgroupPids, CgroupPids, usize) {
+        let mut tree = vec![file("proc/self/mountinfo", MOUNT_2)];
+        tree.push(file("sys/fs/cgroup/cgroup.controllers", "memory pids\n"));
+        tree.push(file("sys/fs/cgroup/a/memory.stat", "anon 1\n"));
+        let files = files.iter().map(|(name, text)| (format!("sys/fs/cgroup/a/pids.{name}"), text));
+        tree.extend(files.map(|(path, text)| file(path, text)));
+        let host = HostRoot::memory(tree);
+        let mounts = mounts::read(&host);
+        let pids = |all: Cgroups| all.group("/a").unwrap().pids.clone();
+        let (all, counted) = (read(&host, &mounts), read_counters(&host, &mounts));
+        (pids(all), pids(counted), host.take_problems().len())
+    }
+
+    #[test]
+    fn the_limit_on_tasks_is_read_with_its_files() {
+        let (pids, counted, _) =
+            pids_of(&[("current", "97\n"), ("max", "100\n"), ("events", "max 12\n")]);
+        let at = |name: &str| format!("/sys/fs/cgroup/a/pids.{name}");
+        assert_eq!(pids.current, Reading::found(97, Source::file(at("current"))));
+        assert_eq!(pids.max, Reading::found(TaskLimit::Tasks(100), Source::file(at("max"))));
+        assert_eq!(pids.refused, Reading::found(12, Source::line(at("events"), 1)));
+        assert_eq!(counted.refused, pids.refused);
+        assert_eq!((counted.max.get(), counted.current.get()), (None, None));
+    }
+
+    #[test]
+    fn tasks_without_a_limit_or_a_controller_are_not_zero() {
+        let (pids, _, _) = pids_of(&[("current", "97\n"), ("max", "max\n")]);
+        assert_eq!((pids.max.get(), pids.current.get()), (Some(TaskLimit::Max), None));
+        assert_eq!(pids.refused.get(), None);
+        let (none, _, problems) = pids_of(&[]);
+        assert_eq!((none.max.get(), none.current.get(), none.refused.get()), (None, None, None));
+        assert_eq!(problems, 0);
+        let (garbled, _, problems) = pids_of(&[("max", "-3\n"), ("events", "max many\n")]);
+        assert_eq!((garbled.max.get(), garbled.refused.get()), (None, None));
+        assert!(problems > 0);
+        let version_1 = version_1_pids();
+        assert_eq!((version_1.max.get(), version_1.current.get()), (None, None));
     }
 
     /// The same groups are kept whatever is read of each, or rates could not be computed.

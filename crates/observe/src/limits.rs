@@ -137,6 +137,9 @@ pagewise_hostfs::limit_table! {
         "processes whose peak of memory in RAM is read twice, to tell growth from what comes and goes",
         "/proc/PID/status",
         "those with the most memory in RAM";
+    PROCESS_LIMITS = 64,
+        "processes whose limits on address space are read", "/proc/PID/limits",
+        "those with the most private writable address space, from 64 MiB on";
     PROBLEMS = pagewise_hostfs::PROBLEMS,
         "problems from one reading of a host", "",
         "the first";

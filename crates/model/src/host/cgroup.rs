@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{Bytes, Counters, Limit, Name, Pressure, Reading};
+use crate::{Bytes, Counters, Limit, Name, Pressure, Reading, TaskLimit};
 
 /// Which versions of cgroups a host has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -79,6 +79,7 @@ pub struct Cgroup {
     pub refault_file: Reading<u64>,
     pub pgmajfault: Reading<u64>,
     pub events: CgroupEvents,
+    pub pids: CgroupPids,
     pub pressure: Pressure,
     /// All lines of the group's `memory.stat`, by the kernel's name.
     #[serde(skip)]
@@ -95,4 +96,19 @@ pub struct CgroupEvents {
     pub max: Reading<u64>,
     pub oom: Reading<u64>,
     pub oom_kill: Reading<u64>,
+}
+
+/// The limit on the tasks of a cgroup, which is not a limit on memory. Version 2 only: version 1
+/// counts tasks in a hierarchy of its own, which is not read.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+pub struct CgroupPids {
+    /// Number of tasks (processes and threads) in the group and its descendants (`pids.current`).
+    /// It is read if the group has a limit.
+    pub current: Reading<u64>,
+    /// Most tasks that the group and its descendants may have (`pids.max`).
+    pub max: Reading<TaskLimit>,
+    /// How often a fork was refused (`max` in `pids.events`). From Linux 6.11 on, the kernel counts
+    /// it in the group whose limit was reached and in its ancestors, before in the group of the task
+    /// that forked.
+    pub refused: Reading<u64>,
 }

@@ -42,7 +42,7 @@ mod zswap;
 
 pub use balloon::Balloon;
 pub use capability::{Capability, FeatureState};
-pub use cgroup::{Cgroup, CgroupEvents, Cgroups, Hierarchy};
+pub use cgroup::{Cgroup, CgroupEvents, CgroupPids, Cgroups, Hierarchy};
 pub use choice::{Algorithms, Choice};
 pub use configuration::{Configuration, Manager, Purpose, RefusedLine, Tuned};
 pub use damon::{Damon, DamonModule};

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{Bytes, Millis, Name, Nanos, Reading};
+use crate::{Bytes, Limit, Millis, Name, Nanos, Reading};
 
 /// All processes with memory of their own (kernel threads have none).
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
@@ -70,6 +70,15 @@ pub struct Process {
     /// Private writable address space of the process, touched or not (`VmData`): what a fork
     /// commits once more.
     pub data: Reading<Bytes>,
+    /// Most address space that the process may have (`RLIMIT_AS`, soft limit). This limit and
+    /// [`Process::data_limit`] are read of the processes with the most private writable address
+    /// space.
+    pub address_space_limit: Reading<Limit>,
+    /// Most private writable address space that the process may have (`RLIMIT_DATA`, soft limit),
+    /// of which the process has [`Process::data`].
+    pub data_limit: Reading<Limit>,
+    /// Number of threads of the process.
+    pub threads: Reading<u64>,
     /// Memory that the process locked into RAM (mlock), including pages that were never touched.
     pub locked: Reading<Bytes>,
     /// Memory for the process's page tables.

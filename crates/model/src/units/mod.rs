@@ -10,6 +10,7 @@ mod quantity;
 mod scalars;
 mod shell;
 mod spelling;
+mod task_limit;
 pub mod text;
 pub mod typed;
 
@@ -21,3 +22,4 @@ pub use quantity::Quantity;
 pub use scalars::{Bytes, Micros, Millis, Nanos, Pages, Percent, Ratio};
 pub use shell::shell_quoted;
 pub use spelling::most_similar;
+pub use task_limit::TaskLimit;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What units values have in JSON, and how values are printed for people.
 
-use crate::{Algorithms, Bytes, Choice, Limit, Micros, Millis, Name, Nanos, Pages, Percent, Ratio};
+use crate::{
+    Algorithms, Bytes, Choice, Limit, Micros, Millis, Name, Nanos, Pages, Percent, Ratio, TaskLimit,
+};
 
 /// A kind of value that a [`crate::Reading`] may hold.
 pub trait Quantity {
@@ -33,6 +35,7 @@ quantity!(Nanos, Some("ns"), |ns| format!("{} ns", ns.get()));
 quantity!(Percent, Some("percent"), |percent| format!("{:.2} %", percent.get()));
 quantity!(Ratio, None, |ratio| format!("{:.2}", ratio.get()));
 quantity!(Limit, Some("bytes"), ToString::to_string);
+quantity!(TaskLimit, None, ToString::to_string);
 quantity!(Name, None, ToString::to_string);
 quantity!(Choice, None, ToString::to_string);
 quantity!(Algorithms, None, ToString::to_string);

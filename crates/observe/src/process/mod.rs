@@ -13,6 +13,7 @@
 
 mod command;
 mod helper;
+mod limits;
 mod live;
 mod smaps;
 mod stat;
@@ -49,6 +50,7 @@ pub(crate) fn read(host: &HostRoot, budget: Duration, enough: usize) -> Processe
             Task::Ended => processes.vanished += 1,
         }
     }
+    limits::read_of_largest(host, &mut processes.list);
     let candidates = processes.list.iter_mut().zip(sizes);
     let candidates =
         candidates.map(|(process, resident)| smaps::Candidate { process, resident }).collect();

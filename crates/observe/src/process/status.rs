@@ -91,6 +91,7 @@ fn blank(pid: u32, refusal: &Refusal, source: &Source) -> Process {
     }
     process.uid = refusal.clone().reading(source.clone());
     process.thp_allowed = refusal.clone().reading(source.clone());
+    process.threads = refusal.clone().reading(source.clone());
     process
 }
 
@@ -130,6 +131,7 @@ fn take(host: &HostRoot, found: &mut Found, line: &Line<'_>) {
         b"State" => found.has_ended = matches!(rest.first(), Some(b'Z' | b'X')),
         b"Kthread" => found.is_kernel_thread = flag(rest),
         b"Uid" => process.uid = owner(host, line, rest),
+        b"Threads" => process.threads = line.reading(host, "a whole number", number(rest)),
         b"THP_enabled" => process.thp_allowed = line.reading(host, "0 or 1", flag(rest)),
         b"VmRSS" => {
             found.resident = kib(rest);
@@ -223,6 +225,7 @@ mod tests {
         assert_eq!(found.rss_shmem, kib(2, 14));
         assert_eq!(found.swap, kib(8, 15));
         assert_eq!(found.thp_allowed, Reading::found(true, source_at(16)));
+        assert_eq!(found.threads, Reading::found(1, source_at(17)));
         assert_eq!(found.resident(), Bytes::from_kib(1722));
     }
 

@@ -459,9 +459,9 @@ pub fn erasers() -> Vec<Eraser> {
     each!(|host| &mut host.memory_files.queues => bytes, messages, uid, received_at);
     each!(|host| &mut host.hugetlb => total, free, reserved, surplus);
     each!(|host| &mut host.processes.list => rss_anon, thp_allowed, anon_huge,
-        page_tables, locked, data);
+        page_tables, locked, data, virtual_size, address_space_limit, data_limit, threads);
     each!(|host| &mut host.cgroups.groups => current, frozen, min, low, high, max, swap_max, swap_current, swappiness, anon,
-        refault_anon, events.max, events.oom_kill,
+        refault_anon, events.max, events.oom_kill, pids.current, pids.max, pids.refused,
         pressure.some.avg10, pressure.some.avg60, pressure.full.avg10, pressure.full.avg60);
     each!(|host| &mut host.knobs => live);
     each!(|host| &mut host.configuration.settings => value);
