@@ -379,6 +379,20 @@ static ENTRIES: &[Entry] = &[
               vm.overcommit_memory to 0.",
     },
     Entry {
+        id: "tasks-limit",
+        severities: [Info, Warning],
+        readings: &[
+            "pids.current, pids.max and pids.events of cgroups (version 2)",
+            "Threads in /proc/PID/status",
+        ],
+        thresholds: "A fork was refused during the interval because of the pids.max of a cgroup: warning. Or the cgroup \
+            has as many tasks as its pids.max allows, or one less, and its pids.max is 8 or more: info. Cgroups without a \
+            memory controller are not read, nor those of version 1.",
+        act: "Find out why the program has so many threads or processes; a leak of them needs a fix. If it needs them, \
+            raise the limit where it is set: TasksMax= of the systemd unit, docker update --pids-limit, podPidsLimit of \
+            the kubelet. More memory or swap changes nothing.",
+    },
+    Entry {
         id: "swap-full",
         severities: [Info, Warning],
         readings: &[MEMINFO, SWAPS],

@@ -283,14 +283,32 @@ fn owner(group: &Cgroup) -> Option<Owner<'_>> {
     }
 }
 
-/// Where the limit of a group of another machine is set, in the language of what manages it; `None`
-/// if the path does not show it.
-pub(crate) fn describe_owner(path: &str) -> Option<String> {
+/// What a limit of a cgroup is a limit of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Resource {
+    Memory,
+    /// Processes and threads.
+    Tasks,
+}
+
+/// Where the limit of a group is set, in the language of what manages it; `None` if the path does
+/// not show it.
+pub(crate) fn describe_owner(path: &str, resource: Resource) -> Option<String> {
+    let is_memory = resource == Resource::Memory;
     let parts = || path.split('/').filter(|part| !part.is_empty());
     if parts().any(|part| part.starts_with("kubepods") || part.starts_with("kubelet")) {
+        let pod = parts().find_map(pod_in);
+        if !is_memory {
+            // the group of all pods has another limit, and it holds for each pod
+            return pod.map(|uid| {
+                format!(
+                    "podPidsLimit in the kubelet's configuration, for every pod of the node (here \
+                     the pod with uid {uid})"
+                )
+            });
+        }
         let container = parts().find_map(id_in);
         let container = container.map_or_else(String::new, |id| format!(" {id}"));
-        let pod = parts().find_map(pod_in);
         let pod = pod.map_or_else(String::new, |uid| format!(" of the pod with uid {uid}"));
         return Some(format!(
             "resources.limits.memory of the container{container}{pod}, in its manifest"
@@ -298,22 +316,43 @@ pub(crate) fn describe_owner(path: &str) -> Option<String> {
     }
     if let Some(id) = parts().find_map(id_in) {
         let tool = if path.contains("libpod") { "podman" } else { "docker" };
-        return Some(format!("{tool} update --memory for container {id}, and in what starts it"));
+        let option = if is_memory { "--memory" } else { "--pids-limit" };
+        return Some(format!("{tool} update {option} for container {id}, and in what starts it"));
     }
     if let Some(job) = parts().find_map(|part| part.strip_prefix("job_")) {
-        return Some(format!("--mem of the Slurm job {job}"));
+        return is_memory.then(|| format!("--mem of the Slurm job {job}"));
     }
     let payload = parts().find_map(|part| part.strip_prefix("lxc.payload."));
     if let Some(name) = payload.or_else(|| path.strip_prefix("/lxc/")?.split('/').next()) {
         let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
-        return Some(if is_number {
-            format!("pct set {name} --memory MIB (Proxmox)")
-        } else {
-            format!("lxc config set {name} limits.memory (LXD), or lxc.cgroup2.memory.max")
+        return Some(match (is_number, resource) {
+            (true, Resource::Memory) => format!("pct set {name} --memory MIB (Proxmox)"),
+            (true, Resource::Tasks) => {
+                format!("lxc.cgroup2.pids.max in /etc/pve/lxc/{name}.conf (Proxmox)")
+            }
+            (false, Resource::Memory) => {
+                format!("lxc config set {name} limits.memory (LXD), or lxc.cgroup2.memory.max")
+            }
+            (false, Resource::Tasks) => {
+                format!("lxc config set {name} limits.processes (LXD), or lxc.cgroup2.pids.max")
+            }
         });
     }
     let unit = groups::unit_of_path(path)?;
-    Some(format!("MemoryMax= of {unit} (systemctl edit, in [Service] or [Scope])"))
+    let property = if is_memory { "MemoryMax" } else { "TasksMax" };
+    Some(format!("{property}= of {unit} (systemctl edit, in [Service] or [Scope])"))
+}
+
+/// Where the limit on tasks of this very group is set; `None` if the path does not show it, or if
+/// the group is the parent of units or containers, for all of which the limit holds.
+pub(crate) fn describe_task_limit(group: &Cgroup) -> Option<String> {
+    let path = group.path.as_str();
+    let last = path.rsplit('/').next()?;
+    let is_pod = pod_in(last).is_some();
+    let is_payload = last.starts_with("lxc.payload.") || path.rsplit_once('/')?.0 == "/lxc";
+    let is_unit = groups::unit_of_path(path) == Some(last) && is_safe_place(group);
+    (is_pod || is_payload || is_unit || id_in(last).is_some())
+        .then(|| describe_owner(path, Resource::Tasks))?
 }
 
 /// The beginning of the container's id in a part of a path: 64 hexadecimal digits.

@@ -8,7 +8,7 @@ use pagewise_model::{Bytes, Limit, OomConstraint, OomKill, OomZone};
 
 use super::reason::{self, MIN_TTL, Request};
 use super::{limit, names};
-use crate::limit_change;
+use crate::limit_change::{self, Resource};
 
 /// What would have prevented the kill, what cures first. Never empty.
 pub(super) fn advise_change(kill: &OomKill) -> Vec<String> {
@@ -58,7 +58,7 @@ pub(super) fn advise_for_group(kill: &OomKill) -> Vec<String> {
         );
     }
     let Some(group) = &kill.group else { return all };
-    let owner = limit_change::describe_owner(group.as_str());
+    let owner = limit_change::describe_owner(group.as_str(), Resource::Memory);
     let size = limit(kill);
     let size = size.map_or_else(String::new, |size| format!(" than {size}"));
     all.push(format!(

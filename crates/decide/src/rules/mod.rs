@@ -35,6 +35,7 @@ mod swap_full;
 mod swap_heavy_group;
 mod swap_needs_memory;
 mod swap_stuck;
+mod tasks_limit;
 mod thp_bloat_guard_off;
 mod thp_coverage;
 mod tier_order;
@@ -62,6 +63,7 @@ pub(crate) static ALL: &[Rule] = &[
     group_limit::RULE,
     memory_grows::RULE,
     commit_limit::RULE,
+    tasks_limit::RULE,
     swap_full::RULE,
     swap_needs_memory::RULE,
     kernel_memory::RULE,
@@ -124,6 +126,8 @@ pub(crate) static FIRING: &[Firing] = &[
     ("swap-full", swap_full::tests::firing),
     ("commit-limit", commit_limit::tests::firing),
     ("commit-limit", commit_limit::tests::firing_fork),
+    ("tasks-limit", tasks_limit::tests::firing),
+    ("tasks-limit", tasks_limit::tests::firing_full),
     ("zram-unused", zram_unused::tests::not_loaded),
     ("zram-unused", zram_unused::tests::firing_in_container),
     ("zram-unused", zram_unused::tests::firing_raw),

@@ -289,6 +289,15 @@ pub(crate) fn service(host: Scene, file: &str, text: impl AsRef<[u8]>) -> Scene 
     host.file(&format!("{SERVICE}/memory.{file}"), text)
 }
 
+/// The service has this many of at most 512 tasks, and this many forks were refused during the
+/// interval.
+pub(crate) fn tasks(host: Scene, current: u64, refused: u64) -> Scene {
+    host.file(&format!("{SERVICE}/pids.current"), format!("{current}\n"))
+        .file(&format!("{SERVICE}/pids.max"), "512\n")
+        .file_at("start", &format!("{SERVICE}/pids.events"), "max 1200\n")
+        .file_at("end", &format!("{SERVICE}/pids.events"), format!("max {}\n", 1200 + refused))
+}
+
 /// The service on a quiet day: no stalls, and its limit is not reached.
 pub(crate) fn calm_group(host: Scene) -> Scene {
     let none = "some avg10=0.00 avg60=0.00 avg300=0.00 total=1\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=1\n";

@@ -304,3 +304,64 @@ fn names_that_only_look_like_containers_and_parents_of_many_get_no_command() {
         assert!(command.starts_with(&start), "{command}");
     }
 }
+
+#[test]
+fn the_limit_on_tasks_is_set_where_its_owner_keeps_it() {
+    let named =
+        |path: &str| describe_task_limit(&Cgroup { path: Name::from(path), ..Cgroup::default() });
+    let uid = "11111111_2222_3333_4444_555555555555";
+    let pod = format!("/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{uid}.slice");
+    let of_pod = format!(
+        "podPidsLimit in the kubelet's configuration, for every pod of the node (here the pod with uid {})",
+        uid.replace('_', "-")
+    );
+    let known = [
+        (
+            "/system.slice/web.service".to_owned(),
+            "TasksMax= of web.service (systemctl edit, in [Service] or [Scope])".to_owned(),
+        ),
+        (
+            format!("/system.slice/docker-{ID}.scope"),
+            format!(
+                "docker update --pids-limit for container {}, and in what starts it",
+                &ID[..12]
+            ),
+        ),
+        (
+            format!("/machine.slice/libpod-{ID}.scope"),
+            format!(
+                "podman update --pids-limit for container {}, and in what starts it",
+                &ID[..12]
+            ),
+        ),
+        (
+            "/lxc.payload.web".to_owned(),
+            "lxc config set web limits.processes (LXD), or lxc.cgroup2.pids.max".to_owned(),
+        ),
+        (
+            "/lxc/101".to_owned(),
+            "lxc.cgroup2.pids.max in /etc/pve/lxc/101.conf (Proxmox)".to_owned(),
+        ),
+        (pod.clone(), of_pod.clone()),
+        (format!("{pod}/cri-containerd-{ID}.scope"), of_pod),
+    ];
+    for (path, owner) in known {
+        assert_eq!(named(&path), Some(owner), "{path}");
+    }
+    // parents of many, and groups that a unit or a container made below its own
+    for path in [
+        "/",
+        "/user.slice/user-1000.slice",
+        "/user.slice/user-1000.slice/user@1000.service",
+        "/user.slice/user-1000.slice/user@1000.service/app.slice",
+        "/system.slice/web.service/workers",
+        "/kubepods.slice",
+        "/kubepods.slice/kubepods-burstable.slice",
+        "/docker",
+        "/init.scope",
+        "/slurm/uid_0/job_12",
+        "/batch",
+    ] {
+        assert_eq!(named(path), None, "{path}");
+    }
+}

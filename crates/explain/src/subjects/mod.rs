@@ -74,6 +74,7 @@ pub(crate) static OF_RULES: &[(&str, &str)] = &[
     ("oom-kills", "oom"),
     ("commit-limit", "oom"),
     ("group-limit", "cgroups"),
+    ("tasks-limit", "cgroups"),
     ("swap-heavy-group", "cgroups"),
     ("protection-limited", "cgroups"),
     ("zram-unused", "zram"),

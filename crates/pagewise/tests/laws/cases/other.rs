@@ -743,6 +743,26 @@ pub(super) static CASES: &[Case] = &[
         near: Near::Silent(|host| dying(host, 1_999)),
     },
     Case {
+        id: "tasks-limit",
+        reason: "forks are refused",
+        host: AT_LIMIT,
+        fires: |host| tasks(host, 100, 38),
+        severity: Warning,
+        title: "forks are refused in /cg-9: its pids.max is 100",
+        also: &[],
+        near: Near::Silent(|host| tasks(host, 98, 0)),
+    },
+    Case {
+        id: "tasks-limit",
+        reason: "the next fork but one will be refused",
+        host: AT_LIMIT,
+        fires: |host| tasks(host, 99, 0),
+        severity: Info,
+        title: "/cg-9 has 99 of at most 100 tasks",
+        also: &[],
+        near: Near::Silent(|host| tasks(host, 98, 0)),
+    },
+    Case {
         id: "protection-starves",
         reason: "memory.min of a group keeps more than a third of RAM",
         host: AT_LIMIT,
@@ -1248,6 +1268,18 @@ fn protected(host: Scene, bytes: u64) -> Scene {
         .file(&format!("{GROUP}.stat"), format!("anon {bytes}\n"))
         .file(&format!("{GROUP}.current"), format!("{bytes}\n"))
         .file(&format!("{GROUP}.min"), format!("{bytes}\n"))
+}
+
+/// A group with this many of at most 100 tasks, in which this many forks were refused during the
+/// interval.
+fn tasks(host: Scene, current: u64, refused: u64) -> Scene {
+    const GROUP: &str = "sys/fs/cgroup/cg-9";
+    host.file(&format!("{GROUP}/memory.stat"), "anon 4096\n")
+        .file(&format!("{GROUP}/memory.current"), "4096\n")
+        .file(&format!("{GROUP}/pids.current"), format!("{current}\n"))
+        .file(&format!("{GROUP}/pids.max"), "100\n")
+        .file_at("start", &format!("{GROUP}/pids.events"), "max 7\n")
+        .file_at("end", &format!("{GROUP}/pids.events"), format!("max {}\n", 7 + refused))
 }
 
 /// A group of 100 MiB beside the others.

@@ -75,6 +75,8 @@ const COLUMNS: &[Row] = &[
     ("/memory.swap.current", "swap.current", 0, Unit::Size),
     ("/memory.swappiness", "swappiness", 0, Unit::Plain),
     ("/memory.failcnt", "reached max", 0, Unit::Plain),
+    ("/pids.current", "pids.current", 0, Unit::Plain),
+    ("/pids.max", "pids.max", 0, Unit::Plain),
 ];
 
 /// Counters that only grow, in files of one line: the file, the name, the index of the word.
@@ -117,6 +119,10 @@ pub(super) fn expected(place: &Place<'_>, seconds: Option<f64>) -> Result<Vec<St
         }
         () if ends("/zoneinfo") => zones(place),
         () if ends("/buddyinfo") => blocks(place),
+        () if ends("/pids.events") => {
+            let (before, after) = (place.keyed("start", "max")?, place.keyed("end", "max")?);
+            Ok(vec![change("pids.events max", before, after, seconds)?])
+        }
         () if ends("/memory.stat") || ends("/memory.events") => group_counters(place, seconds),
         () if ends("/memory.memsw.limit_in_bytes") => swap_of_version_1(place),
         () if ends("/lru_gen/enabled") => bits(place),
@@ -299,8 +305,11 @@ fn counters(place: &Place<'_>, seconds: Option<f64>) -> Result<Vec<String>, Stri
     Ok(all)
 }
 
-/// Such as `Shmem:  8856 kB`.
+/// Such as `Shmem:  8856 kB`, or `Threads: 4`, which is no size.
 fn sizes(place: &Place<'_>) -> Result<Vec<String>, String> {
+    if place.key()? == "Threads" {
+        return Ok(vec![format!("Threads {}", place.word(1)?)]);
+    }
     match place.word(2)? {
         "kB" => Ok(vec![format!("{} {}", place.key()?, kib(place.word(1)?)?)]),
         unit => Err(format!("{unit} is no unit of {}", place.path())),
