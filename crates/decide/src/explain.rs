@@ -393,6 +393,16 @@ static ENTRIES: &[Entry] = &[
             the kubelet. More memory or swap changes nothing.",
     },
     Entry {
+        id: "process-limit",
+        severities: [Warning, Warning],
+        readings: &["/proc/PID/limits", "VmSize and VmData in /proc/PID/status", MEMINFO],
+        thresholds: "The address space (VmSize) of a process is 95 % of its RLIMIT_AS or more, or its private writable \
+            address space (VmData) is 95 % of its RLIMIT_DATA or more, and the limit is at least 64 MiB. The limits are \
+            read of the 64 processes with the largest VmData.",
+        act: "Raise the limit where it is set: LimitAS= or LimitDATA= of the systemd unit, ulimit in the script that starts \
+            the program, or /etc/security/limits.conf; then restart the program. More memory or swap changes nothing.",
+    },
+    Entry {
         id: "swap-full",
         severities: [Info, Warning],
         readings: &[MEMINFO, SWAPS],

@@ -163,6 +163,8 @@ const TROUBLES: &[Trouble] = &[
     row("a service was killed at its memory limit while the report was made", V2_LIMIT, |host| killed(calm_group(host)), "oom-kills", &["group-limit"], Critical),
     row("a service has as many tasks as its pids.max allows, and forks in it are refused", V2_LIMIT, |host| tasks(calm_group(host), 512, 40), "tasks-limit", &["zram-unused"], Calm),
     fine("a service uses 90 % of the tasks that its pids.max allows, and was refused forks yesterday", V2_LIMIT, |host| tasks(calm_group(host), 460, 0)),
+    row("a process has 10 MiB of address space left below the limit that ulimit -v set, while memory is free", HUGE, |host| address_space(no_zram(host), 10), "process-limit", &[], Calm),
+    fine("a process with a limit on its address space uses nine tenths of it", HUGE, |host| address_space(no_zram(host), 500)),
     fine("a service is at its memory limit because of page cache that can be dropped", V2_LIMIT, |host| cached(calm_group(host))),
     fine("a service reached its memory limit yesterday, and not since", V2_LIMIT, calm_group),
     row("a container (cgroup version 1) thrashes at its memory limit, which raises the memory pressure of the host", ZRAM_USED, |host| waiting(v1_thrashing(host), "44.00", "40.00"), "group-limit", &["zram-unused"], Critical),

@@ -25,6 +25,7 @@ mod memory_unexplained;
 mod mglru_off;
 mod min_ttl_set;
 mod oom_kills;
+mod process_limit;
 mod protection_limited;
 mod protection_starves;
 mod setting_unread;
@@ -64,6 +65,7 @@ pub(crate) static ALL: &[Rule] = &[
     memory_grows::RULE,
     commit_limit::RULE,
     tasks_limit::RULE,
+    process_limit::RULE,
     swap_full::RULE,
     swap_needs_memory::RULE,
     kernel_memory::RULE,
@@ -128,6 +130,8 @@ pub(crate) static FIRING: &[Firing] = &[
     ("commit-limit", commit_limit::tests::firing_fork),
     ("tasks-limit", tasks_limit::tests::firing),
     ("tasks-limit", tasks_limit::tests::firing_full),
+    ("process-limit", process_limit::tests::firing),
+    ("process-limit", process_limit::tests::firing_data),
     ("zram-unused", zram_unused::tests::not_loaded),
     ("zram-unused", zram_unused::tests::firing_in_container),
     ("zram-unused", zram_unused::tests::firing_raw),

@@ -298,6 +298,20 @@ pub(crate) fn tasks(host: Scene, current: u64, refused: u64) -> Scene {
         .file_at("end", &format!("{SERVICE}/pids.events"), format!("max {}\n", 1200 + refused))
 }
 
+/// The largest process has a limit on its address space that is this many MiB higher than what it
+/// has.
+pub(crate) fn address_space(host: Scene, left_mib: u64) -> Scene {
+    let limit = (4_500 + left_mib) << 20;
+    let limits = format!(
+        "Limit                     Soft Limit           Hard Limit           Units     \n\
+         Max data size             unlimited            unlimited            bytes     \n\
+         Max address space         {limit}           {limit}           bytes     \n"
+    );
+    host.line(&format!("proc/{LARGE}/status"), "VmSize:", "VmSize:\t 4608000 kB")
+        .line(&format!("proc/{LARGE}/status"), "VmData:", "VmData:\t 4600000 kB")
+        .file(&format!("proc/{LARGE}/limits"), limits)
+}
+
 /// The service on a quiet day: no stalls, and its limit is not reached.
 pub(crate) fn calm_group(host: Scene) -> Scene {
     let none = "some avg10=0.00 avg60=0.00 avg300=0.00 total=1\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=1\n";

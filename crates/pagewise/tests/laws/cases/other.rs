@@ -763,6 +763,26 @@ pub(super) static CASES: &[Case] = &[
         near: Near::Silent(|host| tasks(host, 98, 0)),
     },
     Case {
+        id: "process-limit",
+        reason: "little is left of the address space",
+        host: THP,
+        fires: |host| limit_of_process(host, "address space", 10),
+        severity: Warning,
+        title: " of its RLIMIT_AS left",
+        also: &[],
+        near: Near::Silent(|host| limit_of_process(host, "address space", 110)),
+    },
+    Case {
+        id: "process-limit",
+        reason: "little is left of the private writable address space",
+        host: THP,
+        fires: |host| limit_of_process(host, "data size", 10),
+        severity: Warning,
+        title: " of its RLIMIT_DATA left",
+        also: &[],
+        near: Near::Silent(|host| limit_of_process(host, "data size", 110)),
+    },
+    Case {
         id: "protection-starves",
         reason: "memory.min of a group keeps more than a third of RAM",
         host: AT_LIMIT,
@@ -1280,6 +1300,16 @@ fn tasks(host: Scene, current: u64, refused: u64) -> Scene {
         .file(&format!("{GROUP}/pids.max"), "100\n")
         .file_at("start", &format!("{GROUP}/pids.events"), "max 7\n")
         .file_at("end", &format!("{GROUP}/pids.events"), format!("max {}\n", 7 + refused))
+}
+
+/// The largest process has 2,000 MiB of address space, all of it private and writable, and a limit
+/// of this many MiB more.
+fn limit_of_process(host: Scene, name: &str, more: u64) -> Scene {
+    let limit = (2_000 + more) << 20;
+    let limits = format!("Limit Soft Hard Units\nMax {name}   {limit}   unlimited   bytes\n");
+    host.line("proc/1774/status", "VmSize:", "VmSize: 2048000 kB")
+        .line("proc/1774/status", "VmData:", "VmData: 2048000 kB")
+        .file("proc/1774/limits", limits)
 }
 
 /// A group of 100 MiB beside the others.

@@ -123,6 +123,7 @@ pub(super) fn expected(place: &Place<'_>, seconds: Option<f64>) -> Result<Vec<St
             let (before, after) = (place.keyed("start", "max")?, place.keyed("end", "max")?);
             Ok(vec![change("pids.events max", before, after, seconds)?])
         }
+        () if path.ends_with("/limits") => process_limit(place),
         () if ends("/memory.stat") || ends("/memory.events") => group_counters(place, seconds),
         () if ends("/memory.memsw.limit_in_bytes") => swap_of_version_1(place),
         () if ends("/lru_gen/enabled") => bits(place),
@@ -303,6 +304,16 @@ fn counters(place: &Place<'_>, seconds: Option<f64>) -> Result<Vec<String>, Stri
         _ => {}
     }
     Ok(all)
+}
+
+/// A limit of a process: its name of several words, then the soft limit.
+fn process_limit(place: &Place<'_>) -> Result<Vec<String>, String> {
+    let names = [("Max address space ", "RLIMIT_AS"), ("Max data size ", "RLIMIT_DATA")];
+    let line = place.there()?;
+    let found = names.iter().find_map(|(words, name)| Some((line.strip_prefix(words)?, name)));
+    let (rest, name) = found.ok_or("no limit of memory")?;
+    let word = rest.split_whitespace().next().ok_or("no soft limit")?;
+    Ok(vec![format!("{name} {}", shown(word, Unit::Size)?)])
 }
 
 /// Such as `Shmem:  8856 kB`, or `Threads: 4`, which is no size.
