@@ -139,7 +139,7 @@ pagewise_hostfs::limit_table! {
         "those with the most memory in RAM";
     PROCESS_LIMITS = 64,
         "processes whose limits on address space are read", "/proc/PID/limits",
-        "those with the most private writable address space, from 64 MiB on";
+        "those with the most private writable address space, of all with 64 MiB of address space or more";
     PROBLEMS = pagewise_hostfs::PROBLEMS,
         "problems from one reading of a host", "",
         "the first";

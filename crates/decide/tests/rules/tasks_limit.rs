@@ -81,7 +81,7 @@ fn a_full_group_without_a_refused_fork_is_for_information() {
     let mut one_left = firing_full();
     one_left.end.cgroups.groups[2].pids.current = file(SLICE, 511);
     assert_eq!(only(&RULE, &one_left).severity, Severity::Info);
-    // without the counter, nothing is said of refused forks
+    // without the counter, refused forks are not mentioned
     let mut unknown = firing_full();
     unknown.end.cgroups.groups[2].pids.refused = Reading::not_read();
     assert!(!only(&RULE, &unknown).what.contains("refused"));

@@ -22,10 +22,11 @@ const DATA: &[u8] = b"Max data size";
 
 /// Reads the limits of the processes with the most private writable address space.
 pub(super) fn read_of_largest(host: &HostRoot, list: &mut [Process]) {
-    let size = |process: &Process| process.data.get().or(process.virtual_size.get());
-    let mut large: Vec<&mut Process> =
-        list.iter_mut().filter(|process| size(process).is_some_and(|it| it >= LARGE)).collect();
-    large.sort_by_key(|process| (Reverse(size(process)), process.pid));
+    let is_large = |process: &&mut Process| process.virtual_size.get() >= Some(LARGE);
+    let mut large: Vec<&mut Process> = list.iter_mut().filter(is_large).collect();
+    large.sort_by_key(|process| {
+        (Reverse((process.data.get(), process.virtual_size.get())), process.pid)
+    });
     large.into_iter().take(PROCESS_LIMITS).for_each(|process| read(host, process));
 }
 

@@ -212,3 +212,36 @@ fn every_rule_is_listed_and_explained_and_a_mistyped_one_is_guessed() {
         assert!(refused.err.contains("'zram-full'"), "{}", refused.err);
     }
 }
+
+/// `dd` allocates its buffer of 100 MiB, then waits for input that does not come.
+#[test]
+fn a_process_at_its_limit_of_address_space_is_found() {
+    let mut dd = Command::new("dd")
+        .args(["bs=100M", "count=1", "of=/dev/null", "status=none"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("dd starts");
+    let pid = dd.id();
+    let size = || -> Option<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmSize:"))?;
+        let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+        Some(kib * 1024).filter(|size| *size >= 100 << 20)
+    };
+    let grown = (0..600).find_map(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        size()
+    });
+    let limited = grown.map(|size| {
+        let limit = Some(size + (4 << 20));
+        let target = rustix::process::Pid::from_child(&dd);
+        let limits = rustix::process::Rlimit { current: limit, maximum: limit };
+        rustix::process::prlimit(Some(target), rustix::process::Resource::As, limits)
+    });
+    let ran = run(&["doctor", "-q"]);
+    dd.kill().expect("dd still waits");
+    dd.wait().expect("dd ends");
+    assert!(matches!(limited, Some(Ok(_))), "{limited:?}");
+    let line = format!("WARNING process-limit: dd (pid {pid}) has 4.0 MiB of its RLIMIT_AS left\n");
+    assert!(ran.status == 3 && ran.out.contains(&line), "{} {}", ran.out, ran.err);
+}
