@@ -151,7 +151,7 @@ fn origin(process: &Process, kind: &Kind) -> String {
         "ulimit {option} in the shell or script that started the program, or a line with the item {item} in \
          /etc/security/limits.conf"
     );
-    let path = process.cgroup.value().map(|path| path.as_str());
+    let path = process.cgroup.value().map(pagewise_model::Name::as_str);
     let unit = path.and_then(groups::unit_of_path);
     match unit.filter(|unit| unit.ends_with(".service") && !unit.starts_with("user@")) {
         Some(unit) => format!(
