@@ -5,7 +5,7 @@
 use std::io::{Read, Write};
 
 use super::names::Names;
-use super::words::{MAKERS, MODULES, OPTIONS, PARAMETERS, is_number};
+use super::words::{MAKERS, MODULES, OPTIONS, PARAMETERS, is_disk, is_number};
 use pagewise_hostfs::text::{rewritten, words};
 use pagewise_settings::plain::is_plain;
 
@@ -50,6 +50,19 @@ pub(super) fn arcstats(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
         let mut columns = words(line);
         let is_read = matches!(columns.next(), Some(b"size" | b"c_min" | b"c_max"));
         (is_read && columns.all(is_number)).then(|| line.to_vec())
+    })
+}
+
+/// Keeps the lines of `/proc/diskstats` about devices whose names the kernel chooses.
+pub(super) fn disk_stats(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    /// The column with the device's name.
+    const NAME: usize = 2;
+    lines(bytes, |line| {
+        let is_kept = words(line).enumerate().all(|(at, word)| match at {
+            NAME => std::str::from_utf8(word).is_ok_and(is_disk),
+            _ => is_number(word),
+        });
+        is_kept.then(|| line.to_vec())
     })
 }
 

@@ -54,6 +54,7 @@ const ROWS: &[(&str, Keep)] = &[
     ("sys/module/zram/initstate", by::verbatim), ("dev/userfaultfd", by::presence),
     // files about swap, devices and mounts
     ("proc/swaps", by::swaps), ("proc/self/mountinfo", by::mountinfo),
+    ("proc/diskstats", by::disk_stats),
     ("statfs/{device}", by::numbers), ("proc/sysvipc/shm", by::system_v), ("proc/sysvipc/msg", by::system_v),
     ("sys/block/{disk}/queue/rotational", by::numbers), ("sys/block/{disk}/dm/name", by::dm_name),
     ("sys/block/{disk}/loop/backing_file", by::place),

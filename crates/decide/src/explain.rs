@@ -57,13 +57,21 @@ static ENTRIES: &[Entry] = &[
     Entry {
         id: "memory-pressure",
         severities: [Info, Critical],
-        readings: &[PRESSURE, VMSTAT, "memory.pressure and memory.events of cgroups"],
+        readings: &[
+            PRESSURE,
+            VMSTAT,
+            "memory.pressure and memory.events of cgroups",
+            "/proc/diskstats at both ends of the interval, and /proc/pressure/io",
+        ],
         thresholds: "Warning: at least one task waited for memory (PSI some) 10 % of the last 10 s or 5 % of \
             the last minute; or, if the kernel has no PSI, more than half of the data read from disk are \
             refaults (pages that the kernel had dropped shortly before). Critical: all tasks waited for memory \
             at the same time (PSI full) 20 % of the last 10 s or 10 % of the last minute. One level less if the \
             pressure has ended: its total did not grow over the interval, and either the average over 10 s is less \
-            than half of that over a minute, or the kernel reclaimed no page.",
+            than half of that over a minute, or the kernel reclaimed no page. A disk with swap is named if requests to it \
+            took 10 ms or more on average, at least one was always in its queue, and 10 pages per second were swapped \
+            to or from disks; if memory is low too, the same thresholds of /proc/pressure/io are then enough for a \
+            warning. Pages in zram do not count.",
         act: "Find out which processes hold memory (pagewise report --sort size) and which grow (pagewise \
             report --sort growth). Then give the machine or the cgroup more memory, add swap in compressed RAM \
             (zram), or run fewer programs at a time.",

@@ -7,6 +7,7 @@ const WRITES: &str = "# writes";
 /// What stands before the command that takes a change back; nothing follows that command.
 const UNDO: &str = "undo with ";
 
+use pagewise_facts::swap_disk::SwapDisk;
 use pagewise_model::{Bytes, Target};
 pub(crate) use pagewise_model::{grouped as count, shell_quoted as quoted};
 
@@ -18,6 +19,15 @@ pub(crate) fn count_of(number: u64, one: &str) -> String {
 /// Formats a process as name and id; the beginning of a long name is cut off.
 pub(crate) fn process(name: &str, pid: u32) -> String {
     format!("{} (pid {pid})", short(name))
+}
+
+/// A slow swap disk with its mean latency: `the swap device sda, which answers in 40 ms`.
+pub(crate) fn swap_disk(disk: &SwapDisk<'_>) -> String {
+    let answers = match disk.latency_ms {
+        Some(latency) => format!("answers in {latency:.0} ms"),
+        None => "does not answer".to_owned(),
+    };
+    format!("the swap device {}, which {answers}", short(disk.name.as_str()))
 }
 
 /// Formats a rounded duration in its largest unit: `40 seconds`, `7 minutes`.

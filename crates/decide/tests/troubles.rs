@@ -178,6 +178,8 @@ const TROUBLES: &[Trouble] = &[
     row("swap is on a loop device whose file is in a tmpfs, so that swapping frees no RAM", PLAIN, |host| swap_in_tmpfs(no_zram(host)), "swap-needs-memory", &["zram-unused"], Calm),
     row("zswap is on, so pages are compressed again when they reach zram", ZRAM_USED, zswap_on, "zram-zswap-stacked", &[], Calm),
     row("swap is on a spinning disk although zram is available", HUGE, |host| swap_file(host, 2_000_000, 800_000), "zram-unused", &["tier-order"], Calm),
+    row("programs wait for memory 12 % of the time, because the disk with swap answers in 40 ms", HUGE, |host| low_zones(waiting(swap_on_disk(no_zram(busy(host)), 40), "12.00", "1.00")), "memory-pressure", &["swap-needs-memory", "thp-coverage", "zram-unused"], Short),
+    row("programs wait for I/O 60 % of the time, because the disk with swap answers in 40 ms, and every zone is low", HUGE, |host| writing(low_zones(swap_on_disk(no_zram(busy(host)), 40)), 100, "60.00"), "memory-pressure", &["thp-coverage", "zram-unused"], Short),
     // huge pages and the rest
     row("a large process requested huge pages but has few", HUGE, |host| no_zram(host).line("proc/1774/smaps_rollup", "AnonHugePages:", "AnonHugePages:     20480 kB"), "thp-coverage", &[], Calm),
     row("4 GiB of hugetlb pages are in the pool and unused", ZRAM, hugetlb, "hugetlb-unused", &[], Calm),
@@ -251,6 +253,7 @@ const TROUBLES: &[Trouble] = &[
     row("KSM scans memory without equal pages, on a machine without swap", PLAIN, |host| ksm_at_a_loss(host, 12), "ksm-loss", OTHERS, Calm),
     row("strict overcommit refuses allocations, on a machine without swap", PLAIN, |host| strict(host, 99), "commit-limit", OTHERS, Short),
     // more healthy machines
+    fine("pages are swapped to an SSD that answers in 1 ms, and no program waits", HUGE, |host| swap_on_disk(no_zram(busy(host)), 1)),
     fine("half of a swap file is in use since a peak long ago, nothing is read back, and much memory is available", HUGE, |host| swap_file(busy(no_zram(host)), 8_000_000, 4_000_000)),
     fine("a compile has waited a little for memory, and much is available", SETTINGS, |host| waiting(host, "3.00", "0.80")),
     row("the hypervisor's balloon holds 10 of 24 GiB, and MemTotal still has them", ZRAM, |host| ballooned(leaked_by_a_driver(host, 10_000_000), 10_000_000), "memory-unexplained", &[], Calm),

@@ -25,6 +25,7 @@ pub mod room;
 pub mod settings;
 pub mod stalls;
 pub mod swap_choice;
+pub mod swap_disk;
 pub mod tiers;
 pub mod unexplained;
 pub mod zones;

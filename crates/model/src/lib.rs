@@ -33,9 +33,7 @@ pub use bench::{
     TierMix, WritebackCost, ZramChoice,
 };
 pub use host::{
-    Algorithms, AllocationFailure, Balloon, BdStat, Capability, Cgroup, CgroupEvents, CgroupPids,
-    Cgroups, Change, Choice, Configuration, Copies, CopiesKind, Cost, Counters, Damon, DamonModule,
-    DebugStat, DeletedFile, DeletedKind, Disk, Driver, Effect, EffectiveMemory, FeatureState,
+    Algorithms, AllocationFailure, Balloon, BdStat, Capability, Cgroup, CgroupEvents, CgroupPids, Cgroups, Change, Choice, Configuration, Copies, CopiesKind, Cost, Counters, Damon, DamonModule, DebugStat, DeletedFile, DeletedKind, Disk, Driver, Effect, EffectiveMemory, FeatureState, Counter, DiskStats,
     FreeBlocks, Generation, GroupGenerations, Hierarchy, HostSummary, HugePool, HungTask, InForce,
     Installation, Interval, IoStat, KernelLog, KernelThread, KnobOwnership, Ksm, LeftOut,
     LiveChoice, LiveDetail, LiveGroup, LiveProcess, LiveSample, LiveSubject, LogText, Manager,

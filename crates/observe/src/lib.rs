@@ -19,6 +19,7 @@ mod container;
 mod counters;
 mod damon;
 mod disk;
+mod disk_stats;
 mod extent;
 mod feature;
 pub mod formats;

@@ -15,6 +15,9 @@ pagewise_hostfs::limit_table! {
     ZRAM_DEVICES = 256,
         "zram devices, and devices of zmerge, the kernel module of Pagewise", "/sys/block",
         "those used as swap come before the others; a problem says how many there are";
+    DISKS = 4096,
+        "block devices and partitions whose requests are counted", "/proc/diskstats",
+        "the first; a problem says how many there are";
     SIZE_CLASSES = 1024,
         "lines about the size classes of a zram device", "/sys/kernel/debug/zsmalloc",
         "the first; a problem says how many there are";

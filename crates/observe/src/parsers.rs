@@ -9,9 +9,9 @@ use pagewise_hostfs::{Entry, HostRoot, ReadHost};
 use pagewise_model::{Counters, HostSummary, Snapshot};
 
 use crate::{
-    capability, cgroup, counters, damon, generations, host, hugetlb, installation, kernel_log,
-    knob, ksm, memory, memory_files, mglru, mounts, process, psi, swap, thp, uptime, users, zfs,
-    zmerge, zone, zram, zsmalloc, zswap,
+    capability, cgroup, counters, damon, disk_stats, generations, host, hugetlb, installation,
+    kernel_log, knob, ksm, memory, memory_files, mglru, mounts, process, psi, swap, thp, uptime,
+    users, zfs, zmerge, zone, zram, zsmalloc, zswap,
 };
 
 /// Expands to the paths of several files in one folder.
@@ -63,6 +63,7 @@ pub static PARSERS: &[Parser] = &[
         ],
         |host| keep(swap::read(host, &mounts::read(host))),
     ),
+    files("disk-stats", &["proc/diskstats"], |host| keep(disk_stats::read(host))),
     files(
         "zram",
         below!(

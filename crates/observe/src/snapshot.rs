@@ -8,7 +8,7 @@ use pagewise_model::{Driver, Memory, Processes, Snapshot, Taken};
 use crate::kconfig::{self, CHAIN_SIZE};
 use crate::mounts::Mounts;
 use crate::{
-    capability, cgroup, counters, damon, host, hugetlb, kernel_log, knob, ksm, memory,
+    capability, cgroup, counters, damon, disk_stats, host, hugetlb, kernel_log, knob, ksm, memory,
     memory_files, mglru, mounts, process, psi, swap, thp, thread_cpu, uptime, zfs, zmerge, zone,
     zram, zswap,
 };
@@ -120,6 +120,7 @@ pub(crate) fn read_counters(host: &HostRoot, scope: &Scope) -> Snapshot {
         taken: read_taken(host),
         memory: memory::read(host),
         vmstat: counters::read(host, VMSTAT),
+        disk_stats: if swap::has_disk(host) { disk_stats::read(host) } else { Vec::new() },
         psi: psi::read_memory(host),
         zram: zram::read_counters(Driver::Zram, host),
         zmerge: zram::read_counters(Driver::Zmerge, host),
@@ -150,7 +151,9 @@ pub(crate) fn glance(host: &HostRoot, mounts: &Mounts) -> Snapshot {
     let memory = read_memory(host);
     let vmstat = counters::read(host, VMSTAT);
     let tiers = swap::read(host, mounts);
+    let has_disk = tiers.iter().any(|tier| !tier.kind.is_ram());
     Snapshot {
+        disk_stats: if has_disk { disk_stats::read(host) } else { Vec::new() },
         taken,
         host: host::read(host, mounts),
         psi: psi::read(host),

@@ -28,6 +28,17 @@ pub(crate) fn read(host: &HostRoot, mounts: &Mounts) -> Vec<Tier> {
     tiers
 }
 
+/// Whether a swap area is not in compressed RAM.
+pub(crate) fn has_disk(host: &HostRoot) -> bool {
+    let Ok(text) = host.text("proc/swaps") else { return false };
+    let kind_of = |line: Line<'_>| {
+        let mut words = line.words();
+        let path = unescape(words.next()?);
+        kind(&String::from_utf8_lossy(&path), words.next()?)
+    };
+    text.lines().take(MAX_LINES).filter_map(kind_of).any(|kind| !kind.is_ram())
+}
+
 /// Parses a line of `/proc/swaps`, `/path partition 1048572 524 -2`; records a Problem if that
 /// fails.
 fn tier(

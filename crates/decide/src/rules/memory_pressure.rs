@@ -8,21 +8,22 @@
 
 use pagewise_facts::groups;
 use pagewise_facts::reclaim::{self, Thrashing};
+use pagewise_facts::swap_disk::{self, SwapDisk};
 use pagewise_model::{Cgroup, Finding, Interval, Percent, Reading, Severity, Snapshot};
 
 use crate::Rule;
 use crate::grade::pressure::{self, GradedPressure};
 use crate::oom;
 use crate::proof::EvidenceList;
-use crate::text::{quoted, rate};
+use crate::text::{self, quoted, rate};
 use crate::verdict::{self, Cause};
 
 pub(crate) const ID: &str = "memory-pressure";
 
 pub(super) const RULE: Rule = Rule {
     id: ID,
-    doc: "Tasks lose time waiting for memory, or most data that is read from disk had been dropped from memory \
-          a moment before (refaults).",
+    doc: "Tasks lose time waiting for memory or for a slow disk with swap, or most data that is read from disk had \
+          been dropped from memory a moment before (refaults).",
     diagnose,
 };
 
@@ -38,18 +39,21 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
     let thrashes = signals.iter().any(|signal| matches!(signal.cause, Cause::Thrashing(_)));
     let thrashing = reclaim::thrashing(interval);
     let most = thrashing.as_ref().filter(|_| thrashes);
-    let severity = level.or(most.map(|_| Severity::Warning));
+    let waits_for_disk = signals.iter().any(|signal| matches!(signal.cause, Cause::SwapDisk(_)));
+    let disk = swap_disk::slow(interval).filter(|_| ended.is_none());
+    let disk = disk.as_ref().filter(|_| level.is_some() || waits_for_disk);
+    let severity = level.or(most.map(|_| Severity::Warning)).or(disk.map(|_| Severity::Warning));
     let finding = severity.map(|severity| Finding {
         id: RULE.id,
         severity,
         title: match ended {
             Some(ended) => ended_title(&interval.end, ended),
-            None => title(&interval.end, level, most),
+            None => title(&interval.end, level, most, disk),
         },
-        what: describe(interval, graded.as_ref(), thrashing.as_ref()),
-        why: WHY.to_owned(),
-        evidence: proof(interval, thrashing.as_ref()).into_evidence(),
-        next: next(&interval.end),
+        what: describe(interval, graded.as_ref(), thrashing.as_ref(), disk),
+        why: if disk.is_some() { format!("{WHY} {WHY_DISK}") } else { WHY.to_owned() },
+        evidence: proof(interval, thrashing.as_ref(), disk).into_evidence(),
+        next: next(&interval.end, disk),
     });
     finding.into_iter().collect()
 }
@@ -58,11 +62,23 @@ const WHY: &str = "When no memory is free, a task that needs a page has to wait 
     or swapped out another page; PSI measures this time. If the pages that programs use do not all fit into \
     memory, each page that is read evicts another page that is needed again soon: this is thrashing.";
 
-fn title(host: &Snapshot, level: Option<Severity>, thrashes: Option<&Thrashing>) -> String {
+const WHY_DISK: &str = "A page that was swapped to a disk is back in memory when the disk has answered, and behind the \
+    requests of everybody who uses the disk. Swap in compressed RAM (zram) needs no disk, and zswap needs it less.";
+
+fn title(
+    host: &Snapshot,
+    level: Option<Severity>,
+    thrashes: Option<&Thrashing>,
+    disk: Option<&SwapDisk<'_>>,
+) -> String {
     let minute = host.psi.memory.some.avg60.get();
     let everybody = host.psi.memory.full.avg60.get().filter(|full| full.get() >= 1.0);
     let everybody = everybody
         .map_or_else(String::new, |full| format!(" (all tasks at once: {})", full.of_time()));
+    let everybody = match disk {
+        Some(disk) => format!(": {}", text::swap_disk(disk).replacen(", which", "", 1)),
+        None => everybody,
+    };
     match (level, minute, thrashes.and_then(|thrashing| thrashing.of_read)) {
         (Some(_), Some(some), _) => {
             format!("tasks waited for memory {} of the last minute{everybody}", some.of_time())
@@ -72,7 +88,10 @@ fn title(host: &Snapshot, level: Option<Severity>, thrashes: Option<&Thrashing>)
                 "thrashing: {share:.0} % of the data read from disk had just been dropped from memory"
             )
         }
-        _ => "tasks wait for memory".to_owned(),
+        _ => match disk {
+            Some(disk) => format!("tasks wait for {}", text::swap_disk(disk)),
+            None => "tasks wait for memory".to_owned(),
+        },
     }
 }
 
@@ -87,7 +106,9 @@ fn describe(
     interval: &Interval,
     graded: Option<&GradedPressure>,
     thrashing: Option<&Thrashing>,
+    disk: Option<&SwapDisk<'_>>,
 ) -> String {
+    let disk = disk.map(|disk| describe_disk(interval, disk));
     let waited = graded.and_then(|_| describe_waits(interval));
     let reread = thrashing.map(|thrashing| reread(&interval.end, thrashing));
     let over = graded.and_then(|graded| graded.ended).zip(interval.seconds());
@@ -99,8 +120,29 @@ fn describe(
         };
         format!("This has ended: {still} in the last {seconds:.1} s.")
     });
-    let lines: Vec<String> = [over, waited, reread].into_iter().flatten().collect();
+    let lines: Vec<String> = [over, waited, disk, reread].into_iter().flatten().collect();
     lines.join(" ")
+}
+
+fn describe_disk(interval: &Interval, disk: &SwapDisk<'_>) -> String {
+    let lowest = disk.lowest.map_or_else(String::new, |lowest| format!(" (on {lowest})"));
+    let answered = match disk.latency_ms {
+        Some(latency) => format!(
+            "answered {:.0} requests per second, each {latency:.0} ms after it was submitted, while {:.0} \
+             waited on average",
+            disk.per_second, disk.queue
+        ),
+        None => format!("answered no request in that time, while {:.0} waited", disk.queue),
+    };
+    let page = interval.end.page_size().get() as f64;
+    let seconds = interval.seconds().unwrap_or_default();
+    format!(
+        "Over {seconds:.1} s the disk {}{lowest}, on which swap is, {answered}; {} were read back from swap on \
+         disks, and {} written to it.",
+        disk.name,
+        rate(disk.pages_in * page),
+        rate(disk.pages_out * page)
+    )
 }
 
 fn describe_waits(interval: &Interval) -> Option<String> {
@@ -163,7 +205,11 @@ fn reread(host: &Snapshot, thrashing: &Thrashing) -> String {
     )
 }
 
-fn proof(interval: &Interval, thrashing: Option<&Thrashing>) -> EvidenceList {
+fn proof(
+    interval: &Interval,
+    thrashing: Option<&Thrashing>,
+    disk: Option<&SwapDisk<'_>>,
+) -> EvidenceList {
     let memory = &interval.end.psi.memory;
     let proof = EvidenceList::new()
         .named("some avg10", &memory.some.avg10)
@@ -176,6 +222,10 @@ fn proof(interval: &Interval, thrashing: Option<&Thrashing>) -> EvidenceList {
                 .named("some avg60", &group.pressure.some.avg60)
                 .named("full avg60", &group.pressure.full.avg60)
         });
+    let proof = match disk {
+        Some(disk) => prove_disk(interval, disk, proof),
+        None => proof,
+    };
     let Some(Thrashing { rereading, .. }) = thrashing else { return proof };
     proof
         .change(rereading.refaults.name, &rereading.refaults.change)
@@ -185,9 +235,30 @@ fn proof(interval: &Interval, thrashing: Option<&Thrashing>) -> EvidenceList {
         .changed("pgpgin (KiB)", interval.vmstat("pgpgin").as_ref())
 }
 
-fn next(host: &Snapshot) -> Vec<String> {
+fn prove_disk(interval: &Interval, disk: &SwapDisk<'_>, proof: EvidenceList) -> EvidenceList {
+    let io = &interval.end.psi.io.some;
+    let proof = disk
+        .changes
+        .iter()
+        .fold(proof, |proof, (name, change)| proof.change(name, change))
+        .named("in flight", &disk.now.in_flight)
+        .named("some avg10", &io.avg10)
+        .named("some avg60", &io.avg60);
+    let swapped = ["pswpin", "pswpout"];
+    swapped.iter().fold(proof, |proof, name| proof.changed(name, interval.vmstat(name).as_ref()))
+}
+
+fn next(host: &Snapshot, disk: Option<&SwapDisk<'_>>) -> Vec<String> {
+    let whole = disk.map(|disk| quoted(&format!("/dev/{}", disk.name)).to_string());
+    let of_disk = whole.map(|path| {
+        format!("lsblk -o NAME,TYPE,ROTA,SIZE,MOUNTPOINTS {path}  # what else is on the disk")
+    });
     let tasks = "ps -eo pid,rss,comm --sort=-rss | head".to_owned();
-    look_at_worst(host).into_iter().chain([tasks, "pagewise status".to_owned()]).collect()
+    of_disk
+        .into_iter()
+        .chain(look_at_worst(host))
+        .chain([tasks, "pagewise status".to_owned()])
+        .collect()
 }
 
 /// The command that shows the limit events of the group with the highest pressure.
@@ -199,8 +270,12 @@ fn look_at_worst(host: &Snapshot) -> Option<String> {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use pagewise_model::TierKind;
+
     use super::*;
-    use crate::testing::{assert_silent, calm, grow, line, only, proof_of, stall, with};
+    use crate::testing::{
+        assert_silent, calm, grow, line, mib, only, proof_of, set_disk, stall, tier, with, word,
+    };
 
     /// A host with PSI above its thresholds, one group worse than the others, and a working set
     /// that is refaulted from disk.
@@ -240,6 +315,80 @@ pub(super) mod tests {
              refaults; 10 % of all page faults waited for a disk."
         );
         assert!(proof_of(&finding).contains("db.service/memory.pressure:1 = some avg60 43.00 %"));
+    }
+
+    /// The same with swap on a disk that answers in 40 ms, with 60 requests in its queue.
+    pub(crate) fn firing_disk() -> Interval {
+        let mut interval = with(|host| {
+            stall(&mut host.psi.memory.some, 14.0, 11.2);
+            stall(&mut host.psi.memory.full, 4.0, 3.0);
+            on_disk(host);
+        });
+        swapping(&mut interval, [300, 12_000, 200, 8_000]);
+        interval
+    }
+
+    fn on_disk(host: &mut Snapshot) {
+        let mut area = tier("/dev/sda2", TierKind::Partition, mib(900), -2);
+        area.disk.name = word("/sys/class/block/sda2/uevent", "sda");
+        area.disk.lowest = area.disk.name.clone();
+        host.tiers = vec![area];
+    }
+
+    fn swapping(interval: &mut Interval, requests: [u64; 4]) {
+        set_disk(interval, "sda", requests, 60, 600_000);
+        grow(interval, "pswpin", 2_560);
+        grow(interval, "pswpout", 5_120);
+    }
+
+    #[test]
+    fn a_slow_swap_disk_is_named_with_its_latency_and_queue() {
+        let finding = only(&RULE, &firing_disk());
+        assert_eq!(finding.severity, Severity::Warning);
+        assert_eq!(
+            finding.title,
+            "tasks waited for memory 11 % of the last minute: the swap device sda answers in 40 ms"
+        );
+        let sentence = "Over 10.0 s the disk sda, on which swap is, answered 50 requests per second, each 40 ms after \
+                        it was submitted, while 60 waited on average; 1.0 MiB/s were read back from swap on disks, and \
+                        2.0 MiB/s written to it.";
+        assert!(finding.what.contains(sentence), "{}", finding.what);
+        assert!(proof_of(&finding).contains("/proc/diskstats:3 = reads +300 in 10.0 s (30/s)"));
+        assert!(finding.next[0].starts_with("lsblk "), "{:?}", finding.next);
+        let mut fast = firing_disk();
+        swapping(&mut fast, [30_000, 12_000, 200, 8_000]);
+        assert!(only(&RULE, &fast).title.ends_with("(all tasks at once: 3.0 %)"));
+    }
+
+    /// PSI of memory is calm, and tasks wait for I/O.
+    pub(crate) fn firing_disk_io() -> Interval {
+        let mut interval = with(|host| {
+            stall(&mut host.psi.memory.some, 0.5, 0.4);
+            for (stall, ten, sixty) in
+                [(&mut host.psi.io.some, 71.0, 55.0), (&mut host.psi.io.full, 9.0, 8.0)]
+            {
+                stall.avg10 = line("/proc/pressure/io", 1, Percent::new(ten));
+                stall.avg60 = line("/proc/pressure/io", 1, Percent::new(sixty));
+            }
+            host.memory.available = line("/proc/meminfo", 3, mib(500));
+            on_disk(host);
+        });
+        swapping(&mut interval, [300, 12_000, 200, 8_000]);
+        interval
+    }
+
+    #[test]
+    fn tasks_that_wait_for_swap_by_io_alone_are_told_if_memory_is_low() {
+        let finding = only(&RULE, &firing_disk_io());
+        assert_eq!(finding.severity, Severity::Warning);
+        assert_eq!(finding.title, "tasks wait for the swap device sda, which answers in 40 ms");
+        assert!(proof_of(&finding).contains("/proc/pressure/io:1 = some avg60 55.00 %"));
+        let mut spared = firing_disk_io();
+        spared.end.memory.available = calm().end.memory.available;
+        assert_silent(&RULE, &spared);
+        let mut quiet = firing_disk_io();
+        quiet.end.psi.io = pagewise_model::Pressure::default();
+        assert_silent(&RULE, &quiet);
     }
 
     /// Pressure that ended some seconds ago: its total stands still, and nothing is reclaimed.

@@ -115,6 +115,8 @@ pub(crate) type Firing = (&'static str, fn() -> pagewise_model::Interval);
 pub(crate) static FIRING: &[Firing] = &[
     ("memory-pressure", memory_pressure::tests::firing),
     ("memory-pressure", memory_pressure::tests::firing_ended),
+    ("memory-pressure", memory_pressure::tests::firing_disk),
+    ("memory-pressure", memory_pressure::tests::firing_disk_io),
     ("oom-kills", oom_kills::tests::firing_by_the_host),
     ("oom-kills", oom_kills::tests::firing_by_a_limit),
     ("oom-kills", oom_kills::tests::firing_without_a_log),

@@ -5,6 +5,7 @@ use pagewise_facts::groups;
 use pagewise_facts::growth::{self, Growth, GrowthLimit};
 use pagewise_facts::reclaim::{self, Thrashing};
 use pagewise_facts::room::{self, Headroom};
+use pagewise_facts::swap_disk::{self, SwapDisk};
 use pagewise_model::{
     Bytes, Cgroup, Change, Interval, Level, OomConstraint, OomKill, Percent, Snapshot,
 };
@@ -34,6 +35,8 @@ pub(crate) enum Cause<'a> {
     /// Tasks of the host are stalled on memory: shares of the last minute, or of ten seconds if
     /// that is worse. If this has ended: how many seconds ago.
     Pressure { some: Percent, full: Option<Percent>, span: &'static str, ended: Option<f64> },
+    /// Tasks are stalled on I/O, while the kernel swaps to a disk that is slow to answer.
+    SwapDisk(SwapDisk<'a>),
     /// On a host without PSI: most of what is read from disk was dropped from memory shortly
     /// before.
     Thrashing(Thrashing),
@@ -56,6 +59,7 @@ pub(crate) fn signals(interval: &Interval) -> Vec<Signal<'_>> {
         kills(interval),
         room.map(|room| (headroom::level(&room), Cause::Available(room))),
         pressure(interval).filter(|_| !is_groups),
+        swap_disk(interval),
         thrashing(interval).filter(|_| !is_groups),
         growth(interval),
         commit::near_limit(host).map(|near| {
@@ -125,6 +129,17 @@ fn pressure(interval: &Interval) -> Option<(Level, Cause<'_>)> {
         (None, seconds) => (seconds?, memory.full.avg10.get(), "10 seconds"),
     };
     Some((graded.shortage, Cause::Pressure { some, full, span, ended: graded.ended }))
+}
+
+/// A slow swap disk for which tasks wait, if PSI of memory does not already show that they wait: it
+/// does not count a page that is read back for the first time after it was swapped out long ago.
+fn swap_disk(interval: &Interval) -> Option<(Level, Cause<'_>)> {
+    let host = &interval.end;
+    if is_spared(host) || pressure::grade(interval).is_some() {
+        return None;
+    }
+    pressure::level_of(&host.psi.io)?;
+    Some((Level::Short, Cause::SwapDisk(swap_disk::slow(interval)?)))
 }
 
 /// The host's thrashing as a signal; used only without PSI, which measures the lost time itself.

@@ -13,7 +13,7 @@ use super::group::{GroupTrouble, Trouble};
 use super::host::{Cause, Signal};
 use crate::grade::spared::is_spared;
 use crate::oom;
-use crate::text::{count_of, rate, roughly, short};
+use crate::text::{count_of, rate, roughly, short, swap_disk};
 
 /// A trend is reported if memory lasts no longer than this at the present rate, in seconds.
 const FORESEEN_SECONDS: f64 = 30.0 * 60.0;
@@ -100,6 +100,9 @@ fn worst_of_host(host: &Snapshot, worst: &Signal<'_>, signals: &[Signal<'_>]) ->
                 full.unwrap_or_default(),
                 available()
             )
+        }
+        Cause::SwapDisk(disk) => {
+            format!("Memory is {state}: programs wait for {}; {}.", swap_disk(disk), available())
         }
         Cause::Thrashing(thrashing) => format!(
             "Memory is {state}: {:.0} % of the data read from disk are pages that the kernel dropped a moment \

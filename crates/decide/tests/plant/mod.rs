@@ -519,6 +519,32 @@ pub(crate) fn writing(host: Scene, kib: u64, stalled: &str) -> Scene {
     meminfo(host, "Dirty", kib).file("proc/pressure/io", text)
 }
 
+/// Swap of 8 GB on the disk sda, of which half is in use. Over the interval the disk completes 600
+/// requests, each `ms` after it was submitted, and 900 pages are swapped in and out.
+pub(crate) fn swap_on_disk(host: Scene, ms: u64) -> Scene {
+    let text = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n/dev/sda2 partition 8000000 4000000 -2\n";
+    let line = |times: u64| {
+        let (count, spent) = (300 * times, 300 * times * ms);
+        let queue = 2 * spent;
+        format!(
+            "   7       0 loop0 0 0 0 0 0 0 0 0 0 0 0\n   \
+             8       0 sda {count} 0 2400 {spent} {count} 0 2400 {spent} 31 900 {queue} 0 0 0 0\n   \
+             8       2 sda2 {count} 0 2400 {spent} {count} 0 2400 {spent} 31 900 {queue} 0 0 0 0\n"
+        )
+    };
+    meminfo(meminfo(host, "SwapTotal", 8_000_000), "SwapFree", 4_000_000)
+        .file("proc/swaps", text)
+        .file(
+            "sys/class/block/sda2/uevent",
+            "MAJOR=8\nMINOR=2\nDEVNAME=sda2\nDEVTYPE=partition\nPARTN=2\n",
+        )
+        .file("sys/block/sda/queue/rotational", "1\n")
+        .file_at("start", "proc/diskstats", line(1))
+        .file_at("end", "proc/diskstats", line(2))
+        .grow("pswpin", 600)
+        .grow("pswpout", 300)
+}
+
 /// The service of [`V2_LIMIT`] without its limit.
 pub(crate) fn unlimited(host: Scene) -> Scene {
     host.file("sys/fs/cgroup/system.slice/cg-2.service/memory.max", "max\n")

@@ -55,7 +55,7 @@ macro_rules! counter {
     };
 }
 
-counter!(crate::Micros, crate::Nanos, crate::Pages, crate::Bytes);
+counter!(crate::Micros, crate::Millis, crate::Nanos, crate::Pages, crate::Bytes);
 
 impl Interval {
     /// An interval of one snapshot, without an earlier one.

@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use crate::knob::KnobReading;
 use crate::{
-    Bytes, Capability, Cgroups, Configuration, Counters, Damon, FreeBlocks, HostSummary, HugePool,
-    KernelLog, KernelThread, Ksm, Memory, MemoryFiles, Mglru, Millis, Name, Process, Processes,
-    Psi, Reading, Source, Thp, Tier, Zone, Zram, Zswap,
+    Bytes, Capability, Cgroups, Configuration, Counters, Damon, DiskStats, FreeBlocks, HostSummary,
+    HugePool, KernelLog, KernelThread, Ksm, Memory, MemoryFiles, Mglru, Millis, Name, Process,
+    Processes, Psi, Reading, Source, Thp, Tier, Zone, Zram, Zswap,
 };
 
 /// All Readings of a host at one time. Values outside the requested scope are [`Reading::not_read`]
@@ -25,6 +25,8 @@ pub struct Snapshot {
     pub zones: Vec<Zone>,
     pub free_blocks: Vec<FreeBlocks>,
     pub tiers: Vec<Tier>,
+    /// Empty if no swap area is on a disk.
+    pub disk_stats: Vec<DiskStats>,
     pub zram: Vec<Zram>,
     pub zmerge: Vec<Zram>,
     pub zswap: Zswap,

@@ -493,6 +493,7 @@ fn end(moment: u64) -> Snapshot {
     let grown = |start: u64, by: u64| start + by * moment;
     Snapshot {
         memory_files: memory_files(),
+        disk_stats: Vec::new(),
         zsmalloc_chain_size: found(8, "/proc/config.gz"),
         taken: Taken {
             unix_seconds: 1_795_183_353.25 + moment as f64,

@@ -5,9 +5,9 @@
 
 use pagewise_model::knob::{KNOBS, KnobReading};
 use pagewise_model::{
-    Algorithms, Bytes, Capability, Cgroup, Choice, Disk, Driver, FeatureState, FreeBlocks,
-    Hierarchy, HugePool, Interval, Limit, Merging, Name, Nanos, Pages, Percent, Process, Quantity,
-    Reading, Snapshot, Source, Stall, Tier, TierKind, Zone, Zram, ZramUse,
+    Algorithms, Bytes, Capability, Cgroup, Choice, Disk, DiskStats, Driver, FeatureState,
+    FreeBlocks, Hierarchy, HugePool, Interval, Limit, Merging, Millis, Name, Nanos, Pages, Percent,
+    Process, Quantity, Reading, Snapshot, Source, Stall, Tier, TierKind, Zone, Zram, ZramUse,
 };
 
 pub mod kills;
@@ -107,6 +107,39 @@ pub fn tier(path: &str, kind: TierKind, used: Bytes, priority: i32) -> Tier {
         disk: Disk::default(),
         zswap_in_front: Reading::not_read(),
     }
+}
+
+/// What a block device does over the interval: reads, their time in ms, writes, their time; each
+/// request is one page. `in_flight` requests wait at both ends.
+pub fn set_disk(
+    interval: &mut Interval,
+    name: &str,
+    [reads, read_ms, writes, write_ms]: [u64; 4],
+    in_flight: u64,
+    queue_ms: u64,
+) {
+    let stats = |times: u64| {
+        let at = |value| line("/proc/diskstats", 3, value);
+        DiskStats {
+            name: Name::from(name),
+            reads: at(reads * times),
+            read: at(reads * times).map(|pages| Bytes::new(pages * 4096)),
+            read_time: at(read_ms * times).map(Millis::new),
+            writes: at(writes * times),
+            written: at(writes * times).map(|pages| Bytes::new(pages * 4096)),
+            write_time: at(write_ms * times).map(Millis::new),
+            in_flight: at(in_flight),
+            queue_time: at(queue_ms * times).map(Millis::new),
+        }
+    };
+    let set = |host: &mut Snapshot, times| {
+        host.disk_stats.retain(|disk| disk.name.as_str() != name);
+        host.disk_stats.push(stats(times));
+    };
+    if let Some(start) = &mut interval.start {
+        set(start, 1);
+    }
+    set(&mut interval.end, 2);
 }
 
 /// Replaces the swap on zram by 16 GiB on an NVMe disk, on a kernel with zswap and its shrinker,
@@ -446,6 +479,8 @@ pub fn erasers() -> Vec<Eraser> {
     each!(|host| &mut host.tiers => size, used, priority, zswap_in_front,
         disk.name, disk.lowest, disk.rotational, disk.encrypted, disk.file_system,
         disk.backing_file, disk.backing_file_system);
+    each!(|host| &mut host.disk_stats => reads, read, read_time, writes, written, write_time, in_flight,
+        queue_time);
     each!(|host| &mut host.zram => initialised, disksize, algorithm, slot_table, backing_device,
         used_as, mm_stat.original, mm_stat.memory_used, mm_stat.memory_limit, mm_stat.huge_pages,
         io_stat.failed_writes);

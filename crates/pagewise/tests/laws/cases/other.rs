@@ -45,6 +45,20 @@ pub(super) static CASES: &[Case] = &[
         ),
     },
     Case {
+        id: "memory-pressure",
+        reason: "the disk with swap is slow to answer",
+        host: ZRAM_SWAP,
+        fires: |host| slow_swap(pressure(host, ["14.00", "11.20", "4.00", "3.00"]), 40),
+        severity: Warning,
+        title: "of the last minute: the swap device sdb answers in 40 ms",
+        also: &[],
+        near: Near::Told(
+            |host| slow_swap(pressure(host, ["14.00", "11.20", "4.00", "3.00"]), 9),
+            Warning,
+            "tasks waited for memory 11 % of the last minute (all tasks at once: 3.0 %)",
+        ),
+    },
+    Case {
         id: "group-limit",
         reason: "a group at its limit, on a machine with memory to spare",
         host: AT_LIMIT,
@@ -1274,6 +1288,24 @@ fn disk_swap(host: Scene, disk: &str) -> Scene {
             format!("MAJOR=7\nMINOR=0\nDEVNAME={disk}\nDEVTYPE=disk\n"),
         )
         .file(&format!("sys/block/{disk}/queue/rotational"), "0\n")
+}
+
+/// Swap on the disk sdb, which completes 600 requests over the interval, each `ms` after it was
+/// submitted.
+fn slow_swap(host: Scene, ms: u64) -> Scene {
+    let line = |times: u64| {
+        let (count, spent) = (300 * times, 300 * times * ms);
+        let queue = 2 * spent;
+        let zram = "252 1 zram1 1 0 8 0 0 0 0 0 0 0 0 0 0 0 0\n";
+        format!(
+            "{zram}   8 16 sdb {count} 0 2400 {spent} {count} 0 2400 {spent} 31 900 {queue} 0 0 0 0\n"
+        )
+    };
+    disk_swap(host, "sdb")
+        .file_at("start", "proc/diskstats", line(1))
+        .file_at("end", "proc/diskstats", line(2))
+        .grow("pswpin", 600)
+        .grow("pswpout", 300)
 }
 
 fn loop_swap(host: Scene, file: &str) -> Scene {

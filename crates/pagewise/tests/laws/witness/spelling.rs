@@ -86,6 +86,10 @@ const GROWING: &[(&str, &str, usize)] = &[
     ("/schedstat", "run-queue wait ns", 1),
 ];
 
+/// Columns of a line of `/proc/diskstats` that only grow: the name, the index of the word.
+const REQUESTS: &[(&str, usize)] =
+    &[("reads", 3), ("ms of reads", 6), ("writes", 7), ("ms of writes", 10), ("ms in queue", 13)];
+
 /// All values that evidence at this place may have.
 pub(super) fn expected(place: &Place<'_>, seconds: Option<f64>) -> Result<Vec<String>, String> {
     let path = place.path();
@@ -107,6 +111,7 @@ pub(super) fn expected(place: &Place<'_>, seconds: Option<f64>) -> Result<Vec<St
             let name = place.there()?.strip_prefix("DEVNAME=").ok_or("no name of a device")?;
             Ok(vec![name.to_owned()])
         }
+        () if ends("/proc/diskstats") => requests(place, seconds),
         () if ends("/proc/vmstat") => counters(place, seconds),
         () if ends("/proc/meminfo") || ends("/smaps_rollup") || ends("/status") => sizes(place),
         () if path.contains("pressure") => averages(place),
@@ -277,6 +282,20 @@ fn change(name: &str, before: u64, after: u64, seconds: Option<f64>) -> Result<S
     let delta = after.checked_sub(before).ok_or("a counter that went back")?;
     let rate = delta as f64 / seconds;
     Ok(format!("{name} +{delta} in {seconds:.1} s ({rate:.0}/s)"))
+}
+
+/// The requests to the device of this line, and how many are in flight.
+fn requests(place: &Place<'_>, seconds: Option<f64>) -> Result<Vec<String>, String> {
+    let device = place.word(2)?;
+    let text = place.scene.text("start", place.path()).unwrap_or_default();
+    let mut lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<&str>>());
+    let before = lines.find(|words| words.get(2) == Some(&device)).ok_or("no such device")?;
+    let grown = REQUESTS.iter().map(|&(name, at)| {
+        let before = number(before.get(at).ok_or("no such column")?)?;
+        change(name, before, number(place.word(at)?)?, seconds)
+    });
+    let in_flight = Ok(format!("in flight {}", place.word(11)?));
+    grown.chain([in_flight]).collect()
 }
 
 /// A counter, its change, or the sum of several counters of which this line is the first.
