@@ -119,7 +119,7 @@ const GROUP_FILES: &[(&str, Keep)] = &[
     ("memory.current", by::numbers), ("memory.peak", by::numbers), ("memory.min", by::numbers),
     ("memory.low", by::numbers), ("memory.high", by::numbers), ("memory.max", by::numbers),
     ("memory.stat", by::verbatim), ("memory.events", by::verbatim),
-    ("memory.pressure", by::verbatim), ("memory.oom.group", by::numbers),
+    ("io.max", by::verbatim), ("memory.pressure", by::verbatim), ("memory.oom.group", by::numbers),
     ("memory.reclaim", by::presence), ("memory.swap.current", by::numbers),
     ("memory.swap.peak", by::numbers), ("memory.swap.high", by::numbers),
     ("memory.swap.max", by::numbers),

@@ -60,7 +60,7 @@ static ENTRIES: &[Entry] = &[
         readings: &[
             PRESSURE,
             VMSTAT,
-            "memory.pressure and memory.events of cgroups",
+            "memory.pressure, memory.events and io.max of cgroups",
             "/proc/diskstats at both ends of the interval, and /proc/pressure/io",
         ],
         thresholds: "Warning: at least one task waited for memory (PSI some) 10 % of the last 10 s or 5 % of \
@@ -71,7 +71,8 @@ static ENTRIES: &[Entry] = &[
             than half of that over a minute, or the kernel reclaimed no page. A disk with swap is named if requests to it \
             took 10 ms or more on average, at least one was always in its queue, and 10 pages per second were swapped \
             to or from disks; if memory is low too, the same thresholds of /proc/pressure/io are then enough for a \
-            warning. Pages in zram do not count.",
+            warning. Pages in zram do not count. The io.max of the cgroup that waited most (or of one above it) is named if the \
+            pages that it read back are half to one and a half times what the limit allows.",
         act: "Find out which processes hold memory (pagewise report --sort size) and which grow (pagewise \
             report --sort growth). Then give the machine or the cgroup more memory, add swap in compressed RAM \
             (zram), or run fewer programs at a time.",

@@ -16,6 +16,7 @@
 
 pub mod groups;
 pub mod growth;
+pub mod io_limit;
 pub mod kubernetes;
 pub mod memory_files;
 pub mod protection;

@@ -35,7 +35,7 @@ pub use bench::{
 pub use host::{
     Algorithms, AllocationFailure, Balloon, BdStat, Capability, Cgroup, CgroupEvents, CgroupPids, Cgroups, Change, Choice, Configuration, Copies, CopiesKind, Cost, Counters, Damon, DamonModule, DebugStat, DeletedFile, DeletedKind, Disk, Driver, Effect, EffectiveMemory, FeatureState, Counter, DiskStats,
     FreeBlocks, Generation, GroupGenerations, Hierarchy, HostSummary, HugePool, HungTask, InForce,
-    Installation, Interval, IoStat, KernelLog, KernelThread, KnobOwnership, Ksm, LeftOut,
+    Installation, Interval, IoLimit, IoStat, KernelLog, KernelThread, KnobOwnership, Ksm, LeftOut,
     LiveChoice, LiveDetail, LiveGroup, LiveProcess, LiveSample, LiveSubject, LogText, Manager,
     Mechanism, Memory, MemoryFiles, Merge, MergedDevice, Merging, MessageQueue, Mglru, MmStat,
     OomBlocks, OomConstraint, OomExplanation, OomFact, OomGroup, OomHost, OomInvoker, OomKill,

@@ -18,14 +18,14 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 use pagewise_model::{
-    Bytes, Cgroup, CgroupEvents, CgroupPids, Cgroups, Counters, Hierarchy, Limit, Name, Pressure,
-    Reading, Source, Stall, TaskLimit,
+    Bytes, Cgroup, CgroupEvents, CgroupPids, Cgroups, Counters, Hierarchy, IoLimit, Limit, Name,
+    Pressure, Reading, Source, Stall, TaskLimit,
 };
 
-use crate::limits::{CGROUP_DEPTH, CGROUPS};
+use crate::limits::{CGROUP_DEPTH, CGROUPS, IO_LIMITS};
 use crate::mounts::{self, Mounts};
 use crate::{counters, psi};
-use pagewise_hostfs::text::{number, words};
+use pagewise_hostfs::text::{Line, number, words};
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
 
 /// How many of the groups that are kept are chosen by memory usage; the rest are chosen by OOM
@@ -33,6 +33,8 @@ use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
 const LARGEST: usize = CGROUPS / 2;
 /// Whether a group is frozen is read from this memory usage on.
 const LARGE: Bytes = Bytes::new(64 << 20);
+/// `io.max` is read if tasks of a group wait for memory for this share of the time, in percent.
+const WAITS_PERCENT: f64 = 1.0;
 /// Number of groups for which memory is reserved at the start, because growing the vector moves
 /// every group.
 const FEW_GROUPS: usize = 64;
@@ -328,6 +330,32 @@ impl Files<'_> {
         counters::read(self.host, &format!("{}/pids.events", self.folder)).get("max")
     }
 
+    /// The limits on reads in `io.max`: lines like `8:0 rbps=1048576 wbps=max riops=max wiops=max`.
+    fn io_limits(&self) -> Vec<IoLimit> {
+        let Ok(text) = self.host.text(&format!("{}/io.max", self.folder)) else {
+            return Vec::new();
+        };
+        let parse = |line: Line<'_>| {
+            let mut words = line.words();
+            let device = line.understood(self.host, "a device and its limits", words.next())?;
+            let find = |key: &[u8]| line.words().find_map(|word| word.strip_prefix(key));
+            let bytes = find(b"rbps=").and_then(limit);
+            let requests = find(b"riops=").filter(|word| *word != b"max");
+            Some(IoLimit {
+                device: Name::from_bytes(device),
+                bytes: line.reading(self.host, "rbps= with a number or max", bytes),
+                requests: match requests {
+                    Some(word) => line.reading(self.host, "riops= with a number", number(word)),
+                    None => Reading::absent("no limit", line.source()),
+                },
+            })
+        };
+        let limits_reads = |limit: &IoLimit| {
+            limit.bytes.get().is_some_and(|it| it != Limit::Max) || limit.requests.get().is_some()
+        };
+        text.first_lines(self.host, IO_LIMITS).filter_map(parse).filter(limits_reads).collect()
+    }
+
     /// Reads a counter; if it is absent and its source is unknown, the absence names `file`.
     fn named_counter(&self, counters: &Counters, file: &str, name: &str) -> Reading<u64> {
         let mut reading = counters.get(name);
@@ -359,6 +387,7 @@ pub(crate) fn limit_of(size: u64) -> Limit {
 fn version_2(files: &Files<'_>, stat: &Counters) -> Cgroup {
     let size = |name| files.named_counter(stat, "stat", name).map(Bytes::new);
     let current = files.bytes("current");
+    let pressure = psi::pressure(files.host, &files.path("pressure"));
     let is_large = current.get().is_some_and(|current| current >= LARGE);
     let counters = version_2_counters(files, stat);
     Cgroup {
@@ -377,10 +406,17 @@ fn version_2(files: &Files<'_>, stat: &Counters) -> Cgroup {
         file: size("file"),
         shmem: size("shmem"),
         anon_thp: size("anon_thp"),
-        pressure: psi::pressure(files.host, &files.path("pressure")),
+        io_limits: if waits(&pressure) { files.io_limits() } else { Vec::new() },
+        pressure,
         pids: version_2_pids(files, counters.pids.refused.clone()),
         ..counters
     }
+}
+
+/// Whether tasks of a group wait for memory for long enough to ask for the reason.
+fn waits(pressure: &Pressure) -> bool {
+    let averages = [&pressure.some.avg10, &pressure.some.avg60];
+    averages.iter().any(|average| average.get().is_some_and(|it| it.get() >= WAITS_PERCENT))
 }
 
 fn version_2_counters(files: &Files<'_>, stat: &Counters) -> Cgroup {
@@ -593,6 +629,35 @@ mod tests {
         assert!(problems > 0);
         let version_1 = version_1_pids();
         assert_eq!((version_1.max.get(), version_1.current.get()), (None, None));
+    }
+
+    #[test]
+    fn limits_on_reads_are_read_of_groups_that_wait() {
+        let text = "8:0 rbps=2097152 wbps=max riops=max wiops=max\n\
+                    8:16 rbps=max wbps=1000 riops=max wiops=max\n\
+                    259:0 rbps=max wbps=max riops=120 wiops=max\n\
+                    8:32 rbps=x wbps=max riops=max wiops=max\n";
+        let read_with = |waited: &str| {
+            let stall = |which| format!("{which} avg10=0.00 avg60={waited} avg300=0.00 total=9\n");
+            let host = HostRoot::memory([
+                file("proc/self/mountinfo", MOUNT_2),
+                file("sys/fs/cgroup/cgroup.controllers", "memory\n"),
+                file("sys/fs/cgroup/a/memory.stat", "anon 1\n"),
+                file("sys/fs/cgroup/a/memory.pressure", stall("some") + &stall("full")),
+                file("sys/fs/cgroup/a/io.max", text),
+            ]);
+            let groups = read(&host, &mounts::read(&host));
+            groups.group("/a").unwrap().io_limits.clone()
+        };
+        assert!(read_with("0.99").is_empty());
+        let limits = read_with("1.00");
+        let shown: Vec<_> = limits
+            .iter()
+            .map(|it| (it.device.as_str(), it.bytes.get(), it.requests.get()))
+            .collect();
+        let two = Some(Limit::Bytes(Bytes::new(2 << 20)));
+        assert_eq!(shown, [("8:0", two, None), ("259:0", Some(Limit::Max), Some(120))]);
+        assert_eq!(limits[1].requests.source.to_string(), "/sys/fs/cgroup/a/io.max:3");
     }
 
     /// The same groups are kept whatever is read of each, or rates could not be computed.

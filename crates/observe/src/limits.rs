@@ -34,6 +34,9 @@ pagewise_hostfs::limit_table! {
     CGROUP_DEPTH = 64,
         "levels of memory cgroups", "/sys/fs/cgroup",
         "the upper levels; cgroups below them are neither read nor counted";
+    IO_LIMITS = 64,
+        "block devices with a limit in one cgroup", "io.max",
+        "the first; a problem says how many there are";
     CGROUPS_WITH_LIMITS = 50,
         "memory cgroups whose limits are listed as settings", "/sys/fs/cgroup",
         "cgroups that have a limit come before those that have none";

@@ -235,6 +235,7 @@ pub static PARSERS: &[Parser] = &[
             "a/memory.swap.max",
             "a/memory.events",
             "a/memory.pressure",
+            "a/io.max",
         ),
         |host| keep(cgroup::read(host, &mounts::read(host))),
     ),

@@ -2,9 +2,11 @@
 //! A cgroup is short of memory because of its own limit, even if the host has free memory.
 
 use pagewise_facts::groups::{self, AtLimit, GroupPair};
+use pagewise_facts::io_limit::throttled;
 use pagewise_facts::{reclaim, settings};
 use pagewise_model::{Bytes, Cgroup, Finding, Interval, Level, Limit, Severity, Snapshot};
 
+use super::io_limit;
 use crate::Rule;
 use crate::limit_change::{Effect, Lasts, LimitChange};
 use crate::limits;
@@ -64,6 +66,8 @@ fn finding(interval: &Interval, group: &GroupTrouble<'_>) -> Option<Finding> {
     let host = &interval.end;
     let limit = group.limit()?;
     let kept = kept_anon(interval, group.limited, limit).filter(|_| group.waits());
+    let throttled = throttled(interval, group.limited).filter(|_| group.waits());
+    let by_io = throttled.as_ref().map_or_else(String::new, io_limit::describe);
     let path = short_group(group.limited.path.as_str());
     // the rule `memory-grows` reports what fills the limit
     let is_shown = |(_, trouble): &&(Level, Trouble)| !matches!(trouble, Trouble::Fills { .. });
@@ -88,16 +92,20 @@ fn finding(interval: &Interval, group: &GroupTrouble<'_>) -> Option<Finding> {
             }
             Trouble::Fills { .. } => return None,
         },
-        what: describe(host, group, limit, kept.as_ref()),
+        what: format!("{}{by_io}", describe(host, group, limit, kept.as_ref())),
         why: format!("{}{}", why(group, worst), kept.as_ref().map_or("", |_| NOT_AGED)),
-        evidence: kept
+        evidence: throttled
             .iter()
-            .fold(proof(host, group), |proof, _| proof.value(&host.mglru.enabled))
+            .fold(
+                kept.iter().fold(proof(host, group), |proof, _| proof.value(&host.mglru.enabled)),
+                |proof, throttled| io_limit::prove(throttled, proof),
+            )
             .into_evidence(),
         next: kept
             .iter()
             .map(|_| put("n", "/sys/kernel/mm/lru_gen/enabled"))
             .chain(raise(host, group, limit))
+            .chain(throttled.as_ref().map(io_limit::look))
             .chain([look_at(group.limited)])
             .collect(),
     })

@@ -7,10 +7,12 @@
 //! If a cgroup's own limit explains the stalls, the rule `group-limit` reports them instead.
 
 use pagewise_facts::groups;
+use pagewise_facts::io_limit::{self as facts_io_limit, Throttled};
 use pagewise_facts::reclaim::{self, Thrashing};
 use pagewise_facts::swap_disk::{self, SwapDisk};
 use pagewise_model::{Cgroup, Finding, Interval, Percent, Reading, Severity, Snapshot};
 
+use super::io_limit;
 use crate::Rule;
 use crate::grade::pressure::{self, GradedPressure};
 use crate::oom;
@@ -53,7 +55,7 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
         what: describe(interval, graded.as_ref(), thrashing.as_ref(), disk),
         why: if disk.is_some() { format!("{WHY} {WHY_DISK}") } else { WHY.to_owned() },
         evidence: proof(interval, thrashing.as_ref(), disk).into_evidence(),
-        next: next(&interval.end, disk),
+        next: next(interval, disk),
     });
     finding.into_iter().collect()
 }
@@ -168,7 +170,15 @@ fn describe_waits(interval: &Interval) -> Option<String> {
             group.path
         )
     });
-    (!lines.is_empty()).then(|| format!("Memory pressure (PSI): {}{worst}.", lines.join("; ")))
+    let throttled = throttled(interval).map_or_else(String::new, |it| io_limit::describe(&it));
+    (!lines.is_empty())
+        .then(|| format!("Memory pressure (PSI): {}{worst}.{throttled}", lines.join("; ")))
+}
+
+/// The limit on reads that the group is at which waited the most.
+fn throttled(interval: &Interval) -> Option<Throttled<'_>> {
+    let (group, _) = verdict::most_waiting(&interval.end)?;
+    facts_io_limit::throttled(interval, group)
 }
 
 /// A clause about what the group waits for, from the pages that it read back over the interval;
@@ -226,6 +236,10 @@ fn proof(
         Some(disk) => prove_disk(interval, disk, proof),
         None => proof,
     };
+    let proof = match throttled(interval) {
+        Some(throttled) => io_limit::prove(&throttled, proof),
+        None => proof,
+    };
     let Some(Thrashing { rereading, .. }) = thrashing else { return proof };
     proof
         .change(rereading.refaults.name, &rereading.refaults.change)
@@ -248,17 +262,16 @@ fn prove_disk(interval: &Interval, disk: &SwapDisk<'_>, proof: EvidenceList) -> 
     swapped.iter().fold(proof, |proof, name| proof.changed(name, interval.vmstat(name).as_ref()))
 }
 
-fn next(host: &Snapshot, disk: Option<&SwapDisk<'_>>) -> Vec<String> {
+fn next(interval: &Interval, disk: Option<&SwapDisk<'_>>) -> Vec<String> {
+    let of_limit = throttled(interval).map(|throttled| io_limit::look(&throttled));
     let whole = disk.map(|disk| quoted(&format!("/dev/{}", disk.name)).to_string());
     let of_disk = whole.map(|path| {
         format!("lsblk -o NAME,TYPE,ROTA,SIZE,MOUNTPOINTS {path}  # what else is on the disk")
     });
+    let worst = look_at_worst(&interval.end);
     let tasks = "ps -eo pid,rss,comm --sort=-rss | head".to_owned();
-    of_disk
-        .into_iter()
-        .chain(look_at_worst(host))
-        .chain([tasks, "pagewise status".to_owned()])
-        .collect()
+    let causes = of_limit.into_iter().chain(of_disk).chain(worst);
+    causes.chain([tasks, "pagewise status".to_owned()]).collect()
 }
 
 /// The command that shows the limit events of the group with the highest pressure.

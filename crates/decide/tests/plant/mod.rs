@@ -545,6 +545,16 @@ pub(crate) fn swap_on_disk(host: Scene, ms: u64) -> Scene {
         .grow("pswpout", 300)
 }
 
+/// The service of [`V2_LIMIT`] swaps to a disk, and may read this many bytes per second from it.
+pub(crate) fn reads_limited(host: Scene, bytes: u64) -> Scene {
+    let swaps =
+        "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n/dev/vda2 partition 262140 98992 -2\n";
+    let limit = format!("254:0 rbps={bytes} wbps=max riops=max wiops=max\n");
+    host.file("proc/swaps", swaps)
+        .file("sys/module/zswap/parameters/enabled", "N\n")
+        .file(&format!("{SERVICE}/io.max"), limit)
+}
+
 /// The service of [`V2_LIMIT`] without its limit.
 pub(crate) fn unlimited(host: Scene) -> Scene {
     host.file("sys/fs/cgroup/system.slice/cg-2.service/memory.max", "max\n")

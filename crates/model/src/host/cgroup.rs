@@ -81,10 +81,26 @@ pub struct Cgroup {
     pub events: CgroupEvents,
     pub pids: CgroupPids,
     pub pressure: Pressure,
+    /// Version 2 only: the lines of `io.max`, without those that limit no reads. They are read if
+    /// tasks of the group wait for memory.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub io_limits: Vec<IoLimit>,
     /// All lines of the group's `memory.stat`, by the kernel's name.
     #[serde(skip)]
     #[schemars(skip)]
     pub stat: Counters,
+}
+
+/// A limit on what a cgroup may read from one block device: a line of `io.max`.
+#[derive(Debug, Clone, Default)]
+pub struct IoLimit {
+    /// Major and minor number of the device: `8:0`.
+    pub device: Name,
+    /// Bytes that may be read per second (`rbps`).
+    pub bytes: Reading<Limit>,
+    /// Reads that may be made per second (`riops`); absent if there is no limit.
+    pub requests: Reading<u64>,
 }
 
 /// How often a memory cgroup hit its limits (`memory.events`).

@@ -43,7 +43,7 @@ mod zswap;
 
 pub use balloon::Balloon;
 pub use capability::{Capability, FeatureState};
-pub use cgroup::{Cgroup, CgroupEvents, CgroupPids, Cgroups, Hierarchy};
+pub use cgroup::{Cgroup, CgroupEvents, CgroupPids, Cgroups, Hierarchy, IoLimit};
 pub use choice::{Algorithms, Choice};
 pub use configuration::{Configuration, Manager, Purpose, RefusedLine, Tuned};
 pub use damon::{Damon, DamonModule};

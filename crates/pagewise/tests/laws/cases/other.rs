@@ -73,6 +73,20 @@ pub(super) static CASES: &[Case] = &[
     },
     Case {
         id: "group-limit",
+        reason: "a group at its limit that may read no faster",
+        host: AT_LIMIT,
+        fires: |host| reads_limited(host, 80 << 20),
+        severity: Critical,
+        title: "/cg-2.service waits for memory at its limit of 64.0 MiB",
+        also: &[],
+        near: Near::Told(
+            |host| reads_limited(host, 800 << 20),
+            Critical,
+            "/cg-2.service waits for memory at its limit of 64.0 MiB",
+        ),
+    },
+    Case {
+        id: "group-limit",
         reason: "a group above it has the limit",
         host: AT_LIMIT,
         fires: |host| {
@@ -1288,6 +1302,14 @@ fn disk_swap(host: Scene, disk: &str) -> Scene {
             format!("MAJOR=7\nMINOR=0\nDEVNAME={disk}\nDEVTYPE=disk\n"),
         )
         .file(&format!("sys/block/{disk}/queue/rotational"), "0\n")
+}
+
+/// The service swaps to a disk, and may read this many bytes per second from it.
+fn reads_limited(host: Scene, bytes: u64) -> Scene {
+    let limit = format!("254:0 rbps={bytes} wbps=max riops=max wiops=max\n");
+    swaps(host, &["/dev/vda2 partition 262140 98992 -2"])
+        .file("sys/module/zswap/parameters/enabled", "N\n")
+        .file(&format!("{LIMITED}/io.max"), limit)
 }
 
 /// Swap on the disk sdb, which completes 600 requests over the interval, each `ms` after it was

@@ -111,6 +111,16 @@ pub(super) fn expected(place: &Place<'_>, seconds: Option<f64>) -> Result<Vec<St
             let name = place.there()?.strip_prefix("DEVNAME=").ok_or("no name of a device")?;
             Ok(vec![name.to_owned()])
         }
+        () if ends("/io.max") => Ok(place
+            .there()?
+            .split_whitespace()
+            .filter_map(|word| word.split_once('='))
+            .filter_map(|(name, value)| match name {
+                "rbps" => Some(format!("rbps {}", shown(value, Unit::Limit).ok()?)),
+                "riops" => Some(format!("riops {value}")),
+                _ => None,
+            })
+            .collect()),
         () if ends("/proc/diskstats") => requests(place, seconds),
         () if ends("/proc/vmstat") => counters(place, seconds),
         () if ends("/proc/meminfo") || ends("/smaps_rollup") || ends("/status") => sizes(place),
