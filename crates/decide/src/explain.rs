@@ -290,12 +290,13 @@ static ENTRIES: &[Entry] = &[
         id: "deleted-files",
         severities: [Info, Warning],
         readings: &[
-            "links in /proc/PID/fd, and the sizes of the files that they refer to",
+            "links in /proc/PID/fd and /proc/PID/map_files, and the sizes of the files that they refer to",
             MEMINFO,
         ],
-        thresholds: "One process keeps deleted files in tmpfs open that take 2 % of RAM or more. Warning \
+        thresholds: "One process keeps deleted files in tmpfs open or mapped that take 2 % of RAM or more. Warning \
             from 30 % of RAM on, or if memory is low. Pagewise searches for such files only if shared memory is 5 % of RAM or more, and \
-            without root only in the user's own processes.",
+            without root only in the user's own processes. Files that are only mapped are found by root alone, in the 16 \
+            processes with the most shared memory in RAM.",
         act: "Make the program close the deleted files: many programs reopen their files on a signal \
               (systemctl reload), and a restart closes them in any case.",
     },

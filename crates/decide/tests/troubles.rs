@@ -132,6 +132,7 @@ const TROUBLES: &[Trouble] = &[
     row("2 GiB of dirty data wait for a slow disk, and programs wait for I/O", ZRAM, |host| writing(host, 2_100_000, "60.00"), "dirty-stall", &[], Calm),
     row("a program that has ended left 9 GiB of System V shared memory", ZRAM, |host| segment_left(host, 9_400_000), "shared-memory-left", &["cache-not-cache"], Calm),
     row("a program that has ended left 1 GiB of System V shared memory, which is 4 % of RAM", ZRAM, |host| segment_left(host, 1_000_000), "shared-memory-left", &[], Calm),
+    row("a process maps a deleted file of 9 GiB in a tmpfs, and has closed it", ZRAM, maps_deleted_file, "deleted-files", &["cache-not-cache"], Calm),
     row("files of 9 GiB in a ramfs", ZRAM, |host| in_ramfs(host, 9_400_000), "memory-locked", &[], Calm),
     row("a driver has leaked 10 GiB of 24 GiB, which no counter of the kernel shows", ZRAM, |host| leaked_by_a_driver(host, 10_000_000), "memory-unexplained", &[], Calm),
     row("a virtual machine locked 14 GiB", ZRAM, |host| locked(host, 14_700_000), "memory-locked", &[], Calm),

@@ -12,21 +12,31 @@
 //! `proc/PID/fd`. A process may have any number of files open, so this is done only if shmem is a
 //! considerable share of RAM, and at most [`OPEN_FILE_LINKS`] links are read. File names are
 //! neither kept nor recorded.
+//!
+//! A file may also be mapped by a process that has no descriptor of it. `/proc/PID/maps` shows
+//! device and inode, but not how much of the file exists: that is asked through the links in
+//! `/proc/PID/map_files`, which need root. Both take the memory lock of the process, so only the
+//! [`MAPPED_SEARCHED`] processes with the most shmem are searched, if a helper process could read the
+//! beginning of their maps at once. A recording has the same lines as for open files, as
+//! `proc/PID/map_files`. Shared anonymous memory (`/dev/zero`) and System V segments look like such
+//! files and are left out.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
 
 use pagewise_model::{
     Bytes, DeletedFile, DeletedKind, Memory, MemoryFiles, Name, Process, Reading, Source,
     TmpfsMount,
 };
-use rustix::fs::{AtFlags, Dir, MemfdFlags, OFlags, StatxFlags};
+use rustix::fs::{AtFlags, Dir, MemfdFlags, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 
-use crate::limits::{DELETED_FILES, MEMORY_MOUNTS, OPEN_FILE_LINKS};
+use crate::limits::{DELETED_FILES, MAPPED_SEARCHED, MEMORY_MOUNTS, OPEN_FILE_LINKS};
 use crate::mounts::{Mount, Mounts};
-use crate::sysv;
+use crate::{process, sysv};
 use pagewise_hostfs::text::{Line, Text, number};
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, Refusal, absolute};
 
@@ -34,6 +44,9 @@ use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, Refusal, absolute};
 const WORTH_PERCENT: f64 = 5.0;
 /// Deleted files with fewer blocks of 512 bytes than this are ignored.
 const LEAST_BLOCKS: u64 = (1 << 20) / 512;
+
+/// At most this much of the text of one process's maps is read.
+const MAPS_BYTES: u64 = 16 << 20;
 
 const NOT_SEARCHED: &str = "more files are open than are searched";
 
@@ -197,6 +210,10 @@ fn search(host: &HostRoot, devices: HashSet<u64>, processes: &[Process], all: &m
     let mut searcher = Searcher { devices, objects: object_device(), left: OPEN_FILE_LINKS };
     let mut known: HashMap<(u64, u64), usize> = HashMap::new();
     let mut found: Vec<(DeletedFile, u32)> = Vec::new();
+    let most_shmem = order.iter().filter(|process| process.rss_shmem.get() > Some(Bytes::new(0)));
+    let with_shmem: Vec<u32> =
+        most_shmem.take(MAPPED_SEARCHED).map(|process| process.pid).collect();
+    let answering = process::with_readable_maps(host, &with_shmem);
     for process in order {
         let text = match searcher.open_files(host, process.pid) {
             Ok(text) => text,
@@ -213,9 +230,15 @@ fn search(host: &HostRoot, devices: HashSet<u64>, processes: &[Process], all: &m
         let understood = |line: Line<'_>| {
             line.understood(host, "a deleted file in five columns", Found::parse(&line))
         };
-        for file in text.first_lines(host, OPEN_FILE_LINKS).filter_map(understood) {
+        let mapped =
+            answering.contains(&process.pid).then(|| searcher.mapped_files(host, process.pid));
+        let mapped = mapped.and_then(Result::ok);
+        let open = text.first_lines(host, OPEN_FILE_LINKS).filter_map(understood);
+        let mapped = mapped.iter().flat_map(|text| text.first_lines(host, OPEN_FILE_LINKS));
+        let mapped = mapped.filter_map(understood).map(|file| (file, true));
+        for (file, is_mapped) in open.map(|file| (file, false)).chain(mapped) {
             match known.get(&file.identity).and_then(|&at| found.get_mut(at)) {
-                // the process has the file open more than once
+                // the process has the file open more than once, or maps it too
                 Some((_, last)) if *last == process.pid => {}
                 Some((known, last)) => {
                     known.others += 1;
@@ -223,7 +246,7 @@ fn search(host: &HostRoot, devices: HashSet<u64>, processes: &[Process], all: &m
                 }
                 None => {
                     known.insert(file.identity, found.len());
-                    found.push((describe_deleted(process, &file), process.pid));
+                    found.push((describe_deleted(process, &file, is_mapped), process.pid));
                 }
             }
         }
@@ -234,15 +257,20 @@ fn search(host: &HostRoot, devices: HashSet<u64>, processes: &[Process], all: &m
     all.deleted = files;
 }
 
-fn describe_deleted(process: &Process, file: &Found) -> DeletedFile {
+fn describe_deleted(process: &Process, file: &Found, mapped: bool) -> DeletedFile {
     let (pid, bytes) = (process.pid, Bytes::new(file.blocks.saturating_mul(512)));
-    let source = Source::file(format!("/proc/{pid}/fd/{}", file.descriptor));
+    let source = Source::file(if mapped {
+        format!("/proc/{pid}/map_files")
+    } else {
+        format!("/proc/{pid}/fd/{}", file.descriptor)
+    });
     DeletedFile {
         kind: file.kind,
         bytes: Reading::found(bytes, source),
         pid,
         process: process.name.clone(),
         others: 0,
+        mapped,
     }
 }
 
@@ -294,6 +322,64 @@ impl Searcher {
         Ok(lines.into_bytes())
     }
 
+    /// What kind of file in memory a deleted file with this path is; `None` if it is on a disk.
+    fn kind(&self, device: u64, path: &[u8]) -> Option<DeletedKind> {
+        if self.objects == Some(device) {
+            let is_memfd = path.starts_with(b"/memfd:");
+            Some(if is_memfd { DeletedKind::Memfd } else { DeletedKind::Object })
+        } else {
+            let is_tmpfs = self.devices.contains(&device) || path.starts_with(b"/dev/shm/");
+            is_tmpfs.then_some(DeletedKind::Tmpfs)
+        }
+    }
+
+    /// The deleted files in memory that a process maps, one line each, with 0 as the descriptor.
+    fn mapped_files(&self, host: &HostRoot, pid: u32) -> Result<Text, Refusal> {
+        let path = format!("proc/{pid}/map_files");
+        let Some(folder) = host.live_folder(&path, OFlags::PATH) else { return host.text(&path) };
+        let answer =
+            folder.and_then(|folder| self.list_mapped(&folder).map_err(Refusal::from_errno));
+        host.note(&path, &answer);
+        answer.map(|bytes| Text::new(&absolute(&path), bytes))
+    }
+
+    fn list_mapped(&self, folder: &OwnedFd) -> Result<Vec<u8>, Errno> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let maps = File::from(rustix::fs::openat(folder, "../maps", flags, Mode::empty())?);
+        let mut maps = BufReader::new(maps.take(MAPS_BYTES));
+        let (mut lines, mut seen) = (String::new(), HashSet::new());
+        let mut line = Vec::new();
+        while maps.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
+            let mapping = Mapping::parse(line.trim_ascii_end());
+            line.clear();
+            let Some(mapping) = mapping else { continue };
+            let kind = self.kind(mapping.identity.0, &mapping.path);
+            let Some(kind) = kind.filter(|kind| *kind != DeletedKind::Object) else { continue };
+            if !seen.insert(mapping.identity) {
+                continue;
+            }
+            let requested = StatxFlags::BLOCKS | StatxFlags::NLINK;
+            let file = rustix::fs::statx(
+                folder,
+                mapping.range.as_str(),
+                AtFlags::STATX_DONT_SYNC,
+                requested,
+            );
+            let output = match file {
+                // without root no link can be followed
+                Err(errno @ (Errno::ACCESS | Errno::PERM)) => return Err(errno),
+                // it was unmapped a moment ago
+                Err(_) => continue,
+                Ok(output) => output,
+            };
+            if output.stx_nlink == 0 && output.stx_blocks >= LEAST_BLOCKS {
+                let (identity, blocks) = (mapping.identity, output.stx_blocks);
+                lines += &Found { descriptor: 0, kind, identity, blocks }.printed();
+            }
+        }
+        Ok(lines.into_bytes())
+    }
+
     /// `statx` uses the attributes that the kernel has cached, so that a network server is never
     /// contacted.
     fn deleted_file(&self, folder: &OwnedFd, descriptor: u32) -> Result<Option<Found>, Errno> {
@@ -307,15 +393,40 @@ impl Searcher {
             return Ok(None);
         }
         let device = rustix::fs::makedev(output.stx_dev_major, output.stx_dev_minor);
-        let kind = if self.objects == Some(device) {
-            if path.starts_with(b"/memfd:") { DeletedKind::Memfd } else { DeletedKind::Object }
-        } else if self.devices.contains(&device) || path.starts_with(b"/dev/shm/") {
-            DeletedKind::Tmpfs
-        } else {
-            return Ok(None);
-        };
+        let Some(kind) = self.kind(device, path) else { return Ok(None) };
         let identity = (device, output.stx_ino);
         Ok(Some(Found { descriptor, kind, identity, blocks: output.stx_blocks }))
+    }
+}
+
+/// A mapping of a file without a path, from a line of `/proc/PID/maps`.
+#[derive(Debug, PartialEq, Eq)]
+struct Mapping {
+    /// The name of its link in `/proc/PID/map_files`.
+    range: String,
+    /// Device and inode number of the file.
+    identity: (u64, u64),
+    /// The path that the file had.
+    path: Vec<u8>,
+}
+
+impl Mapping {
+    /// Parses `7f0000000000-7f0000200000 rw-s 00000000 00:1a 1033    /dev/shm/pool (deleted)`;
+    /// `None` for all other mappings.
+    fn parse(line: &[u8]) -> Option<Self> {
+        let line = line.strip_suffix(b" (deleted)")?;
+        let hexadecimal = |text: &str| u64::from_str_radix(text, 16).ok();
+        let mut words = pagewise_hostfs::text::words(line);
+        let mut word = || std::str::from_utf8(words.next()?).ok();
+        let (start, end) = word()?.split_once('-')?;
+        // maps pads the addresses with zeros, and the links do not
+        let range = format!("{:x}-{:x}", hexadecimal(start)?, hexadecimal(end)?);
+        let (major, minor) = word().and(word()).and(word())?.split_once(':')?;
+        let number_of = |text: &str| u32::from_str_radix(text, 16).ok();
+        let device = rustix::fs::makedev(number_of(major)?, number_of(minor)?);
+        let inode = word()?.parse().ok()?;
+        let path = line.iter().position(|&byte| byte == b'/').and_then(|at| line.get(at..))?;
+        Some(Self { range, identity: (device, inode), path: path.to_vec() })
     }
 }
 
@@ -324,7 +435,6 @@ mod tests {
     use std::os::fd::AsRawFd;
 
     use proptest::prelude::*;
-    use rustix::fs::Mode;
 
     use super::*;
     use crate::mounts;
@@ -416,6 +526,59 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_mapped_and_open_is_counted_once() {
+        let entries = [
+            file("proc/7/fd", "3 tmpfs 24 7 4096\n"),
+            file("proc/7/map_files", "0 tmpfs 24 7 4096\n0 memfd 1 9 6144\n"),
+            file("proc/8/fd", ""),
+            file("proc/8/map_files", "0 memfd 1 9 6144\n0 tmpfs 24 7 4096\n"),
+            file("proc/9/fd", ""),
+            denied_entry("proc/9/map_files"),
+        ];
+        let host = HostRoot::memory(entries);
+        let with_shmem = |pid| Process {
+            rss_shmem: Reading::found(Bytes::new(1 << 20), Source::none()),
+            ..process(pid)
+        };
+        let processes = [7, 8, 9].map(with_shmem);
+        let files = read(&host, &mounts::read(&host), &memory(50), &processes);
+        let told: Vec<_> = files
+            .deleted
+            .iter()
+            .map(|it| (it.pid, it.kind, it.bytes.get().map(Bytes::get), it.others, it.mapped))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                (7, DeletedKind::Memfd, Some(3 << 20), 1, true),
+                (7, DeletedKind::Tmpfs, Some(2 << 20), 1, false)
+            ]
+        );
+        assert_eq!(files.deleted[0].bytes.source.to_string(), "/proc/7/map_files");
+        assert_eq!((files.processes_searched, files.processes_denied), (3, 0));
+        assert_eq!(host.take_problems(), []);
+    }
+
+    #[test]
+    fn a_mapping_is_known_by_device_and_inode() {
+        let line = b"00400000-7f0000200000 rw-s 00000000 00:1a 1033    /dev/shm/a pool (deleted)";
+        let expected = Mapping {
+            range: "400000-7f0000200000".to_owned(),
+            identity: (rustix::fs::makedev(0, 26), 1033),
+            path: b"/dev/shm/a pool".to_vec(),
+        };
+        assert_eq!(Mapping::parse(line), Some(expected));
+        for other in [
+            "7f0000000000-7f0000200000 rw-s 00000000 00:1a 1033 /dev/shm/pool",
+            "7f0000000000-7f0000200000 rw-p 00000000 00:00 0 ",
+            "7f0000000000-7f0000200000 rw-s 00000000 00:xx 1033 /dev/shm/pool (deleted)",
+            " (deleted)",
+        ] {
+            assert_eq!(Mapping::parse(other.as_bytes()), None, "{other}");
+        }
+    }
+
+    #[test]
     fn they_are_not_looked_for_where_there_is_little_shmem() {
         let root = host([("proc/7/fd", OPEN)]);
         let files = read_of(&root, &memory(49), &[7]);
@@ -474,7 +637,9 @@ mod tests {
             sizes in mangle("4096 1000 10 3\n"),
             open in mangle(OPEN),
             mountinfo in mangle(MOUNTS),
+            maps in mangle("7f00-7f20 rw-s 00000000 00:1a 1033 /dev/shm/pool (deleted)\n"),
         ) {
+            maps.split(|&byte| byte == b'\n').for_each(|line| drop(Mapping::parse(line)));
             let entries = [
                 file("proc/self/mountinfo", mountinfo),
                 file("statfs/0:24", sizes),

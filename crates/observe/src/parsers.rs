@@ -42,6 +42,7 @@ pub static PARSERS: &[Parser] = &[
             "statfs/0:24",
             "proc/1/status",
             "proc/1/fd",
+            "proc/1/map_files",
             "proc/sysvipc/shm",
             "proc/sysvipc/msg",
         ],

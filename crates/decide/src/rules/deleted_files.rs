@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A process keeps deleted files of a tmpfs open: memory that neither `ls` nor `du` shows.
+//! A process keeps deleted files of a tmpfs open or mapped: memory that neither `ls` nor `du` shows.
 //!
 //! Files that never had a path (memfd) do not count: programs use them for shared memory.
 
@@ -13,8 +13,8 @@ use crate::text::{count_of, process};
 
 pub(super) const RULE: Rule = Rule {
     id: "deleted-files",
-    doc: "A process keeps deleted files of a tmpfs open; the kernel frees the memory of these files only when \
-          the process closes them.",
+    doc: "A process keeps deleted files of a tmpfs open or mapped; the kernel frees the memory of these files only \
+          when the process closes or unmaps them.",
     diagnose,
 };
 
@@ -41,9 +41,9 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     Some(Finding {
         id: RULE.id,
         severity: stranded::severity(host, holder.bytes),
-        title: format!("{name} keeps {} of deleted files open", holder.bytes),
+        title: format!("{name} keeps {} of deleted files {}", holder.bytes, held(&holder)),
         what: describe(&holder, &name, share.get()),
-        why: "A deleted file in a tmpfs takes memory until the last process closes it, and the kernel can swap \
+        why: "A deleted file in a tmpfs takes memory until the last process closes and unmaps it, and the kernel can swap \
               this memory but not drop it. df counts a deleted file, but ls and du do not show it, because it \
               has no path any more."
             .to_owned(),
@@ -56,22 +56,37 @@ fn finding(host: &Snapshot) -> Option<Finding> {
             .named("MemAvailable", &host.memory.available)
             .into_evidence(),
         next: vec![
-            format!("sudo ls -l /proc/{pid}/fd | grep deleted"),
-            format!("systemctl status {pid}  # names its unit; restarting the unit closes the files"),
+            if holder.files.iter().all(|file| file.mapped) {
+                format!("sudo grep deleted /proc/{pid}/maps")
+            } else {
+                format!("sudo ls -l /proc/{pid}/fd | grep deleted")
+            },
+            format!("systemctl status {pid}  # names its unit; restarting the unit frees the files"),
         ],
     })
+}
+
+/// How the process holds the files.
+fn held(holder: &Holder<'_>) -> &'static str {
+    let mapped = holder.files.iter().filter(|file| file.mapped).count();
+    match mapped {
+        0 => "open",
+        all if all == holder.files.len() => "mapped",
+        _ => "open or mapped",
+    }
 }
 
 fn describe(holder: &Holder<'_>, name: &str, percent: f64) -> String {
     let files = count_of(holder.files.len() as u64, "deleted file");
     let (take, them) = if holder.files.len() == 1 { ("takes", "it") } else { ("take", "them") };
+    let held = held(holder);
     let others = holder.files.iter().map(|file| file.others).max().unwrap_or_default();
     let others = match others {
         0 => String::new(),
-        others => format!("; {} {them} open too", has(others)),
+        others => format!("; {} {them} {held} too", has(others)),
     };
     format!(
-        "{files} in tmpfs {take} {} ({percent:.1} % of RAM), because {name} keeps {them} open{others}.",
+        "{files} in tmpfs {take} {} ({percent:.1} % of RAM), because {name} keeps {them} {held}{others}.",
         holder.bytes,
     )
 }
@@ -96,7 +111,7 @@ pub(super) mod tests {
         others: u64,
     ) -> DeletedFile {
         let bytes = file(&format!("/proc/{pid}/fd/{descriptor}"), bytes);
-        DeletedFile { kind, bytes, pid, process: Name::from("rsyslogd"), others }
+        DeletedFile { kind, bytes, pid, process: Name::from("rsyslogd"), others, mapped: false }
     }
 
     fn keeping(files: Vec<DeletedFile>) -> Interval {
@@ -124,6 +139,30 @@ pub(super) mod tests {
         let proof = proof_of(&finding);
         assert!(proof.starts_with("/proc/812/fd/7 = deleted file of 900.0 MiB\n"), "{proof}");
         assert!(!proof.contains("/proc/77/"));
+    }
+
+    pub(crate) fn firing_mapped() -> Interval {
+        let mapped = |mut file: DeletedFile| {
+            file.bytes.source = pagewise_model::Source::file("/proc/812/map_files");
+            DeletedFile { mapped: true, ..file }
+        };
+        keeping(vec![mapped(open(DeletedKind::Tmpfs, 812, 0, mib(900), 1))])
+    }
+
+    #[test]
+    fn files_that_are_only_mapped_are_told_with_their_maps() {
+        let finding = only(&RULE, &firing_mapped());
+        assert_eq!(finding.title, "rsyslogd (pid 812) keeps 900.0 MiB of deleted files mapped");
+        assert_eq!(
+            finding.what,
+            "1 deleted file in tmpfs takes 900.0 MiB (5.5 % of RAM), because rsyslogd (pid 812) keeps it mapped; \
+             1 other process has it mapped too."
+        );
+        assert_eq!(finding.next[0], "sudo grep deleted /proc/812/maps");
+        let mut both = firing_mapped();
+        both.end.memory_files.deleted.push(open(DeletedKind::Tmpfs, 812, 7, mib(100), 0));
+        let title = only(&RULE, &both).title;
+        assert!(title.ends_with("1000.0 MiB of deleted files open or mapped"), "{title}");
     }
 
     #[test]

@@ -166,6 +166,7 @@ pub(crate) static FIRING: &[Firing] = &[
     ("shared-memory-left", shared_memory_left::tests::firing),
     ("shared-memory-left", shared_memory_left::tests::firing_queue),
     ("deleted-files", deleted_files::tests::firing),
+    ("deleted-files", deleted_files::tests::firing_mapped),
     ("hugetlb-unused", hugetlb_unused::tests::firing),
     ("fragmentation", fragmentation::tests::firing),
     ("mglru-off", mglru_off::tests::firing),

@@ -434,6 +434,14 @@ pub(crate) fn in_ramfs(host: Scene, kib: u64) -> Scene {
         .file("proc/self/mountinfo", mounts + line)
 }
 
+/// A process maps a deleted file of 9 GiB in /dev/shm and has no descriptor of it.
+pub(crate) fn maps_deleted_file(host: Scene) -> Scene {
+    meminfo(meminfo(host, "Shmem", 9_600_000), "Cached", 12_000_000)
+        .line("proc/1/status", "RssShmem:", "RssShmem:\t 9400000 kB")
+        .file("proc/1/fd", "")
+        .file("proc/1/map_files", "0 tmpfs 23 99 18874368\n")
+}
+
 /// A driver leaked `kib` KiB: they are in use, and no counter has them.
 pub(crate) fn leaked_by_a_driver(host: Scene, kib: u64) -> Scene {
     let free = |text: &str| {

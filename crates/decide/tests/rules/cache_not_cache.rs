@@ -40,7 +40,8 @@ fn mounts_and_processes_that_hold_a_good_part_are_named_and_proved() {
         let bytes = file("/proc/812/fd/7", mib(600));
         let process = Name::from("Xwayland");
         let kind = DeletedKind::Memfd;
-        host.memory_files.deleted = vec![DeletedFile { kind, bytes, pid: 812, process, others: 0 }];
+        host.memory_files.deleted =
+            vec![DeletedFile { kind, bytes, pid: 812, process, others: 0, mapped: false }];
     });
     let finding = only(&RULE, &interval);
     assert!(

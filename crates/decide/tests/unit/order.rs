@@ -71,6 +71,7 @@ fn deleted(size: Bytes) -> Interval {
             pid: 812,
             process: "rsyslogd".into(),
             others: 0,
+            mapped: false,
         }];
     })
 }

@@ -16,7 +16,7 @@ pub struct MemoryFiles {
     pub mounts: Vec<TmpfsMount>,
     /// Number of mounts that were left out because there were more than Pagewise reads.
     pub mounts_left_out: u64,
-    /// Deleted files of 1 MiB or more that processes keep open, the largest first. The search is
+    /// Deleted files of 1 MiB or more that processes keep open or mapped, the largest first. The search is
     /// made only if shmem is at least 5 % of RAM.
     pub deleted: Vec<DeletedFile>,
     /// Folders where a ramfs is mounted. The kernel counts neither the files in a ramfs nor their
@@ -57,15 +57,18 @@ pub struct TmpfsMount {
 pub struct DeletedFile {
     /// How the file was created.
     pub kind: DeletedKind,
-    /// Size of the file in RAM and in swap; it was read through a file descriptor of the process
-    /// below.
+    /// Size of the file in RAM and in swap; it was read through a file descriptor or mapping of the
+    /// process below.
     pub bytes: Reading<Bytes>,
     /// Id of a process that keeps the file open.
     pub pid: u32,
     /// The name of that process.
     pub process: Name,
-    /// How many other processes keep the file open, among those that were searched.
+    /// How many other processes keep the file open or mapped, among those that were searched.
     pub others: u64,
+    /// Whether the process only maps the file and has no descriptor of it. Such files are searched
+    /// in the 16 processes that map the most shared memory.
+    pub mapped: bool,
 }
 
 /// How a deleted file was created.

@@ -44,6 +44,25 @@ pub fn command_lines(host: &HostRoot, pids: &[u32]) -> BTreeMap<u32, Name> {
     read.collect()
 }
 
+/// The processes of which a helper process could read the beginning of `/proc/PID/maps` in time, so
+/// that nobody holds their memory locks; all of them if the host is a recording.
+pub(crate) fn with_readable_maps(host: &HostRoot, pids: &[u32]) -> Vec<u32> {
+    if !host.is_live() {
+        return pids.to_vec();
+    }
+    let job = |pid: &u32| {
+        let path = CString::new(format!("/proc/{pid}/maps")).ok()?;
+        Some((*pid, Job { path, cost: COST }))
+    };
+    let (pids, jobs): (Vec<u32>, Vec<Job>) = pids.iter().filter_map(job).unzip();
+    if jobs.is_empty() {
+        return Vec::new();
+    }
+    let answers = pids.into_iter().zip(helper::read_all(&jobs, BUDGET));
+    let is_read = |(_, answer): &(u32, FileAnswer)| matches!(answer, FileAnswer::Read(bytes) if !bytes.is_empty());
+    answers.filter(is_read).map(|(pid, _)| pid).collect()
+}
+
 /// A command line with its arguments separated by spaces; `None` if it has none.
 fn printable(bytes: &[u8]) -> Option<Name> {
     let end = bytes.iter().rposition(|&byte| byte != 0)? + 1;

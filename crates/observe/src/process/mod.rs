@@ -31,6 +31,7 @@ use crate::limits::{PEAKS_BEFORE, SWAPPED_PROCESSES};
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 
 pub use command::command_lines;
+pub(crate) use command::with_readable_maps;
 pub(crate) use live::LiveProcesses;
 pub(crate) use stat::StatLine;
 

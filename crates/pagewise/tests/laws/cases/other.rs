@@ -442,6 +442,16 @@ pub(super) static CASES: &[Case] = &[
         }),
     },
     Case {
+        id: "deleted-files",
+        reason: "a process maps a deleted file of a tmpfs",
+        host: ZRAM_SWAP,
+        fires: |host| maps_deleted(shmem(host, 2_000_000), "0 tmpfs 24 99 1400000\n"),
+        severity: Info,
+        title: "of deleted files mapped",
+        also: &[],
+        near: Near::Silent(|host| maps_deleted(shmem(host, 2_000_000), "0 memfd 1 99 1400000\n")),
+    },
+    Case {
         id: "cache-not-cache",
         reason: "much of buff/cache is shmem",
         host: ZRAM_SWAP,
@@ -1302,6 +1312,13 @@ fn disk_swap(host: Scene, disk: &str) -> Scene {
             format!("MAJOR=7\nMINOR=0\nDEVNAME={disk}\nDEVTYPE=disk\n"),
         )
         .file(&format!("sys/block/{disk}/queue/rotational"), "0\n")
+}
+
+/// The first process has no files open and maps these.
+fn maps_deleted(host: Scene, files: &str) -> Scene {
+    host.line("proc/1/status", "RssShmem:", "RssShmem:\t  700000 kB")
+        .file("proc/1/fd", "")
+        .file("proc/1/map_files", files)
 }
 
 /// The service swaps to a disk, and may read this many bytes per second from it.

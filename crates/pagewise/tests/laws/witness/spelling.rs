@@ -99,6 +99,7 @@ pub(super) fn expected(place: &Place<'_>, seconds: Option<f64>) -> Result<Vec<St
         () if path == "/dev/kmsg" => killed(place),
         () if place.said().starts_with("used (statfs) ") => used(place),
         () if path.contains("/fd/") => open_file(place),
+        () if ends("/map_files") => Ok(mapped_files(place)),
         () if ends("/cgroup.stat") => Ok(vec![place.there()?.to_owned()]),
         () if ends("/cgroup.events") => {
             let switch = if place.word(1)? == "1" { "on" } else { "off" };
@@ -179,6 +180,14 @@ fn open_file(place: &Place<'_>) -> Result<Vec<String>, String> {
         lines.find(|words| words.first() == Some(&descriptor)).ok_or("no such descriptor")?;
     let size = Bytes::new(number(words.get(4).ok_or("no blocks")?)? * 512);
     Ok(["deleted", "open"].map(|kind| format!("{kind} file of {size}")).to_vec())
+}
+
+/// The deleted files that a process maps.
+fn mapped_files(place: &Place<'_>) -> Vec<String> {
+    let text = place.scene.text("end", place.path()).unwrap_or_default();
+    let blocks = text.lines().filter_map(|line| line.split(' ').nth(4)?.parse::<u64>().ok());
+    let sizes = blocks.map(|blocks| Bytes::new(blocks * 512));
+    sizes.map(|size| format!("deleted file of {size}")).collect()
 }
 
 /// A segment or queue of System V IPC, by the names of its columns in the first line.
