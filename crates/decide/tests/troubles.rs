@@ -156,8 +156,8 @@ const TROUBLES: &[Trouble] = &[
     row("a service at its memory limit waits for memory, and swap on a disk is filled before zram", "debian-bookworm-6.1-x86_64-512m-zram-behind-disk", as_it_is, "group-limit", &["tier-order"], Critical),
     row("a service at its memory limit waits for memory, and zswap compresses pages before zram does", "debian-sid-7.2-x86_64-512m-zswap-zram", as_it_is, "group-limit", &["zram-zswap-stacked"], Critical),
     row("a service at its memory limit waits for memory, and zram accepts no more pages", "debian-sid-7.2-x86_64-512m-zram-full", as_it_is, "group-limit", &["zram-full", "zram-incompressible", "zram-oversized"], Critical),
-    row("a service without a memory limit waits for its pages from swap, because its io.max allows no more reads", V2_LIMIT, |host| reads_limited(unlimited(host), 80 << 20), "memory-pressure", &["swap-heavy-group", "zram-unused", "swap-stuck"], Critical),
-    row("a service at its memory limit waits for its pages from swap, because its io.max allows no more reads", V2_LIMIT, |host| reads_limited(host, 80 << 20), "group-limit", &["zram-unused", "swap-stuck"], Critical),
+    row("a service without a memory limit waits for its pages from swap, because its io.max allows no more reads", V2_LIMIT, |host| reads_limited(unlimited(host), 25 << 20), "memory-pressure", &["swap-heavy-group", "zram-unused", "swap-stuck"], Critical),
+    row("a service at its memory limit waits for its pages from swap, because its io.max allows no more reads", V2_LIMIT, |host| reads_limited(host, 25 << 20), "group-limit", &["zram-unused", "swap-stuck"], Critical),
     row("the kernel slows down a service that is above its memory.high", V2_LIMIT, high, "group-limit", &[], Critical),
     row("the kernel slows down a service that is above its memory.high, and all of its tasks slept during the report, so that no event was counted", V2_LIMIT, slowed, "group-limit", &[], Critical),
     row("memory.min of a service keeps 300 MiB of 461 MiB, and all other programs wait for memory", V2_LIMIT, |host| waiting(starved(host), "18.00", "11.00"), "protection-starves", &["memory-pressure", "zram-unused"], Critical),
@@ -256,7 +256,7 @@ const TROUBLES: &[Trouble] = &[
     row("KSM scans memory without equal pages, on a machine without swap", PLAIN, |host| ksm_at_a_loss(host, 12), "ksm-loss", OTHERS, Calm),
     row("strict overcommit refuses allocations, on a machine without swap", PLAIN, |host| strict(host, 99), "commit-limit", OTHERS, Short),
     // more healthy machines
-    fine("a service has an io.max, and reads nothing back", V2_LIMIT, |host| calm_group(reads_limited(host, 80 << 20))),
+    fine("a service has an io.max, and reads nothing back", V2_LIMIT, |host| calm_group(reads_limited(host, 25 << 20))),
     fine("pages are swapped to an SSD that answers in 1 ms, and no program waits", HUGE, |host| swap_on_disk(no_zram(busy(host)), 1)),
     fine("half of a swap file is in use since a peak long ago, nothing is read back, and much memory is available", HUGE, |host| swap_file(busy(no_zram(host)), 8_000_000, 4_000_000)),
     fine("a compile has waited a little for memory, and much is available", SETTINGS, |host| waiting(host, "3.00", "0.80")),
@@ -382,9 +382,9 @@ fn a_limit_on_reads_is_named_only_if_it_is_reached() {
         diagnose(&host.replay()).remove(0)
     };
     for plant in [unlimited, as_it_is] {
-        let reached = first(plant, 80 << 20);
+        let reached = first(plant, 25 << 20);
         let named =
-            "cg-2.service waits because of its io.max on 254:0, which allows 80.0 MiB/s of reads";
+            "cg-2.service waits because of its io.max on 254:0, which allows 25.0 MiB/s of reads";
         assert!(reached.what.contains(named), "{}", reached.what);
         let look = "cat /sys/fs/cgroup/system.slice/cg-2.service/io.max";
         assert!(reached.next.iter().any(|command| command.starts_with(look)), "{reached:#?}");

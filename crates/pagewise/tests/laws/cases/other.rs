@@ -75,7 +75,7 @@ pub(super) static CASES: &[Case] = &[
         id: "group-limit",
         reason: "a group at its limit that may read no faster",
         host: AT_LIMIT,
-        fires: |host| reads_limited(host, 80 << 20),
+        fires: |host| reads_limited(host, 25 << 20),
         severity: Critical,
         title: "/cg-2.service waits for memory at its limit of 64.0 MiB",
         also: &[],
