@@ -117,6 +117,17 @@ impl OwnUsage {
     }
 }
 
+/// Maps the first `length` bytes of a file, shared, until this process ends.
+#[cfg(test)]
+pub(crate) fn map_shared(file: &OwnedFd, length: usize) -> *mut libc::c_void {
+    use std::os::fd::AsRawFd as _;
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let (at, file) = (std::ptr::null_mut(), file.as_raw_fd());
+    // SAFETY: without MAP_FIXED the kernel chooses unused addresses, so no existing mapping is
+    // replaced; nobody gets a reference into the new one.
+    unsafe { libc::mmap(at, length, protection, libc::MAP_SHARED, file, 0) }
+}
+
 /// Forks a child that reads the files it can finish before `until`, and then exits. The kernel
 /// kills the child if the thread that called this function ends, because that thread is its parent.
 ///

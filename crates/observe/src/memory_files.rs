@@ -631,6 +631,54 @@ mod tests {
         assert_eq!(format!("{replayed:?}"), format!("{files:?}"));
     }
 
+    /// Deleted files that this process maps and has closed. Root may follow the links of the kernel;
+    /// whether we may is asked with one of them.
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the test makes the files that are found")]
+    fn a_deleted_file_that_we_map_and_closed_is_found_if_we_may_follow_links() {
+        const BYTES: u64 = 5 << 20;
+        let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+        let path = folder.path().join("pool");
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
+        let named = rustix::fs::open(&path, flags, Mode::RUSR).unwrap();
+        rustix::fs::unlink(&path).unwrap();
+        let memfd = rustix::fs::memfd_create("pool", MemfdFlags::CLOEXEC).unwrap();
+        let inodes = [&named, &memfd].map(|file| {
+            rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, BYTES).unwrap();
+            crate::calls::map_shared(file, usize::try_from(BYTES).unwrap());
+            rustix::fs::fstat(file).unwrap().st_ino
+        });
+        drop((named, memfd));
+
+        let maps = std::fs::read("/proc/self/maps").unwrap();
+        let ours = maps.split(|&byte| byte == b'\n').filter_map(Mapping::parse);
+        let ours: Vec<Mapping> = ours.filter(|it| inodes.contains(&it.identity.1)).collect();
+        assert_eq!(ours.len(), 2, "{ours:?}");
+        let may_follow =
+            std::fs::metadata(format!("/proc/self/map_files/{}", ours[0].range)).is_ok();
+
+        let live = HostRoot::live().unwrap().remembering();
+        let own = rustix::process::getpid().as_raw_nonzero().get().unsigned_abs();
+        let rss_shmem = Reading::found(Bytes::new(2 * BYTES), Source::none());
+        let processes = [Process { rss_shmem, ..process(own) }];
+        let files = read(&live, &mounts::read(&live), &memory(500), &processes);
+        let mapped = files
+            .deleted
+            .iter()
+            .filter(|it| it.mapped && it.bytes.get() == Some(Bytes::new(BYTES)));
+        let kinds: Vec<DeletedKind> = mapped.map(|it| it.kind).collect();
+        if may_follow {
+            assert_eq!(kinds.len(), 2, "{files:?}");
+            assert!(kinds.contains(&DeletedKind::Tmpfs) && kinds.contains(&DeletedKind::Memfd));
+        } else {
+            assert!(kinds.is_empty(), "{files:?}");
+        }
+        assert_eq!(live.take_problems(), []);
+        let recorded = HostRoot::memory(live.remembered());
+        let replayed = read(&recorded, &mounts::read(&recorded), &memory(500), &processes);
+        assert_eq!(format!("{replayed:?}"), format!("{files:?}"));
+    }
+
     proptest! {
         #[test]
         fn no_bytes_make_it_panic(
