@@ -104,7 +104,7 @@ const ROWS: &[(&str, Keep)] = &[
     ("sys/power/resume", by::numbers),
     // files of processes
     ("proc/{n}/status", of::status), ("proc/{n}/comm", of::comm), ("proc/{n}/stat", of::stat),
-    ("proc/{n}/statm", by::numbers), ("proc/{n}/fd", by::verbatim), ("proc/{n}/map_files", by::verbatim),
+    ("proc/{n}/statm", by::numbers), ("proc/{n}/fd", by::verbatim), ("proc/{n}/fdinfo", by::verbatim), ("proc/{n}/map_files", by::verbatim),
     ("proc/{n}/cgroup", of::redact_cgroup_file), ("proc/{n}/smaps_rollup", of::smaps_rollup),
     ("proc/{n}/schedstat", by::numbers), ("proc/{n}/task/{n}/children", by::numbers),
     ("proc/{n}/limits", by::verbatim),

@@ -266,12 +266,14 @@ static ENTRIES: &[Entry] = &[
             "/proc/spl/kstat/zfs/arcstats",
             "/proc/vmstat",
             "/proc/zoneinfo",
+            "/proc/PID/fdinfo of open files of a GPU",
         ],
         thresholds: "At least 30 % of RAM is in use that is neither anonymous memory, page cache, swap cache, slab, \
             page tables, vmalloc, per-CPU memory, kernel stacks, hugetlb pools, ZFS's cache, the balloon of a \
             hypervisor nor compressed swap. If one of the large counts is not known, nothing is reported. Or the balloon \
             holds at least 30 %: info if the driver has lowered MemTotal by it (the zones have that many more pages), \
-            else a warning.",
+            else a warning. Processes with buffers of amdgpu, radeon, nouveau, xe, vmwgfx or qxl in system memory are named; \
+            those of other drivers count as shared memory.",
         act: "Find the driver: /proc/allocinfo on kernels with allocation profiling, the fdinfo of processes that use \
             a GPU, or unload modules one after the other on a test machine. A balloon can only be \
             made smaller on the hypervisor.",

@@ -135,6 +135,7 @@ const TROUBLES: &[Trouble] = &[
     row("a process maps a deleted file of 9 GiB in a tmpfs, and has closed it", ZRAM, maps_deleted_file, "deleted-files", &["cache-not-cache"], Calm),
     row("files of 9 GiB in a ramfs", ZRAM, |host| in_ramfs(host, 9_400_000), "memory-locked", &[], Calm),
     row("a driver has leaked 10 GiB of 24 GiB, which no counter of the kernel shows", ZRAM, |host| leaked_by_a_driver(host, 10_000_000), "memory-unexplained", &[], Calm),
+    row("a game holds 8 of 24 GiB in GPU buffers, which no counter of the kernel shows", ZRAM, |host| gpu_buffers(leaked_by_a_driver(host, 9_000_000), 8_192), "memory-unexplained", &[], Calm),
     row("a virtual machine locked 14 GiB", ZRAM, |host| locked(host, 14_700_000), "memory-locked", &[], Calm),
     row("a service without a memory limit swaps in pages all the time", V2_LIMIT, unlimited, "memory-pressure", &["swap-heavy-group"], Critical),
     row("two services that set up zram are enabled", ZRAM, two_makers_of_swap, "managers-fight", &[], Calm),
@@ -256,6 +257,7 @@ const TROUBLES: &[Trouble] = &[
     row("KSM scans memory without equal pages, on a machine without swap", PLAIN, |host| ksm_at_a_loss(host, 12), "ksm-loss", OTHERS, Calm),
     row("strict overcommit refuses allocations, on a machine without swap", PLAIN, |host| strict(host, 99), "commit-limit", OTHERS, Short),
     // more healthy machines
+    fine("a game holds 2 of 24 GiB in GPU buffers", ZRAM, |host| gpu_buffers(leaked_by_a_driver(host, 2_000_000), 1_900)),
     fine("a service has an io.max, and reads nothing back", V2_LIMIT, |host| calm_group(reads_limited(host, 25 << 20))),
     fine("pages are swapped to an SSD that answers in 1 ms, and no program waits", HUGE, |host| swap_on_disk(no_zram(busy(host)), 1)),
     fine("half of a swap file is in use since a peak long ago, nothing is read back, and much memory is available", HUGE, |host| swap_file(busy(no_zram(host)), 8_000_000, 4_000_000)),

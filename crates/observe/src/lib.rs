@@ -25,6 +25,7 @@ mod feature;
 pub mod formats;
 mod gauges;
 mod generations;
+mod gpu_memory;
 mod host;
 mod huge_page_sizes;
 mod hugetlb;

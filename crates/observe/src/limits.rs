@@ -124,6 +124,9 @@ pagewise_hostfs::limit_table! {
     OPEN_FILE_LINKS = 8192,
         "open files of all processes, to find deleted files", "/proc/PID/fd",
         "the first; JSON has the number of processes whose open files were not read";
+    GPU_CLIENTS = 4096,
+        "open files of GPUs whose memory is read", "/proc/PID/fdinfo",
+        "the first";
     MAPPED_SEARCHED = 16,
         "processes whose mappings are searched for deleted files", "/proc/PID/maps",
         "those with the most shared memory in RAM";

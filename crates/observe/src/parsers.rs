@@ -9,9 +9,9 @@ use pagewise_hostfs::{Entry, HostRoot, ReadHost};
 use pagewise_model::{Counters, HostSummary, Snapshot};
 
 use crate::{
-    capability, cgroup, counters, damon, disk_stats, generations, host, hugetlb, installation,
-    kernel_log, knob, ksm, memory, memory_files, mglru, mounts, process, psi, swap, thp, uptime,
-    users, zfs, zmerge, zone, zram, zsmalloc, zswap,
+    capability, cgroup, counters, damon, disk_stats, generations, gpu_memory, host, hugetlb,
+    installation, kernel_log, knob, ksm, memory, memory_files, mglru, mounts, process, psi, swap,
+    thp, uptime, users, zfs, zmerge, zone, zram, zsmalloc, zswap,
 };
 
 /// Expands to the paths of several files in one folder.
@@ -51,6 +51,11 @@ pub static PARSERS: &[Parser] = &[
             keep(memory_files::read(host, &mounts::read(host), &memory::read(host), &processes));
         },
     ),
+    files("gpu-memory", &["proc/meminfo", "proc/1/status", "proc/1/fdinfo"], |host| {
+        let processes = process::read(host, Duration::ZERO, usize::MAX).list;
+        keep(gpu_memory::read(host, &memory::read(host), &processes));
+    }),
+    bytes("fdinfo", gpu_memory::fuzz_fdinfo, gpu_memory::short_fdinfo),
     files(
         "swap",
         &[

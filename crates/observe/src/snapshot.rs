@@ -8,9 +8,9 @@ use pagewise_model::{Driver, Memory, Processes, Snapshot, Taken};
 use crate::kconfig::{self, CHAIN_SIZE};
 use crate::mounts::Mounts;
 use crate::{
-    capability, cgroup, counters, damon, disk_stats, host, hugetlb, kernel_log, knob, ksm, memory,
-    memory_files, mglru, mounts, process, psi, swap, thp, thread_cpu, uptime, zfs, zmerge, zone,
-    zram, zswap,
+    capability, cgroup, counters, damon, disk_stats, gpu_memory, host, hugetlb, kernel_log, knob,
+    ksm, memory, memory_files, mglru, mounts, process, psi, swap, thp, thread_cpu, uptime, zfs,
+    zmerge, zone, zram, zswap,
 };
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 
@@ -101,6 +101,7 @@ pub fn snapshot(host: &HostRoot, scope: &Scope) -> Snapshot {
     if scope.processes == ProcessScope::Everything {
         let (memory, processes) = (&snapshot.memory, &snapshot.processes.list);
         snapshot.memory_files = memory_files::read(host, &mounts, memory, processes);
+        snapshot.gpu_memory = gpu_memory::read(host, memory, processes);
     }
     if scope.kernel_threads {
         snapshot.kernel_threads = thread_cpu::memory_threads(host);

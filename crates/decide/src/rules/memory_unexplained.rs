@@ -5,10 +5,11 @@
 //! `/proc/allocinfo` has them by the line of code that allocated them.
 
 use pagewise_facts::unexplained::unexplained;
-use pagewise_model::{Balloon, Evidence, Finding, Interval, Severity, Snapshot};
+use pagewise_model::{Balloon, Bytes, Finding, GpuMemory, Interval, Severity, Snapshot};
 
 use crate::Rule;
 use crate::proof::EvidenceList;
+use crate::text::process;
 
 pub(super) const RULE: Rule = Rule {
     id: "memory-unexplained",
@@ -20,6 +21,14 @@ pub(super) const RULE: Rule = Rule {
 /// Share of RAM from which on, in percent, unexplained memory is a finding. On the recorded
 /// hosts of this project it is at most 9.4 %.
 const WORTH_PERCENT: f64 = 30.0;
+/// Drivers whose buffers in system memory are in no counter of the kernel (TTM). Those of others, such
+/// as i915, are files in memory and count as shared memory.
+const UNCOUNTED: [&str; 6] = ["amdgpu", "radeon", "nouveau", "xe", "vmwgfx", "qxl"];
+/// Maximum number of processes with GPU buffers that are named.
+const NAMED: usize = 3;
+/// Share of the unexplained memory from which on, in percent, the GPU buffers of one process explain
+/// it.
+const MOST_PERCENT: f64 = 50.0;
 /// How the title of the finding about the balloon begins.
 pub(crate) const BALLOON_TITLE: &str = "the hypervisor's balloon holds";
 
@@ -80,23 +89,30 @@ fn unexplained_use(host: &Snapshot) -> Option<Finding> {
     if percent < WORTH_PERCENT {
         return None;
     }
+    let gpu: Vec<&GpuMemory> = of_gpus(host).take(NAMED).collect();
     let balloon = host.balloon().map_or_else(String::new, |balloon| {
         format!(" The {} in the balloon of the hypervisor are not a part of this.", balloon.size)
     });
     Some(Finding {
         id: RULE.id,
         severity: Severity::Warning,
-        title: format!("nothing explains what {size} are used for: {percent:.0} % of RAM"),
+        title: title(size, percent, gpu.first().copied()),
         what: format!(
             "{} of RAM are in use that neither processes, page cache, shared memory, slab, page tables, vmalloc, \
-             hugetlb pools, ZFS nor compressed swap account for.{balloon}",
-            size.part_of(total)
+             hugetlb pools, ZFS nor compressed swap account for.{balloon}{}",
+            size.part_of(total),
+            describe_gpus(&gpu)
         ),
         why: "A driver can take pages directly from the kernel, which then counts them nowhere: buffers of a GPU or \
               network card, a balloon that the kernel does not count, or pages that a driver leaks. Such \
               pages belong to no process, and can be neither dropped nor swapped."
             .to_owned(),
-        evidence: proof(host),
+        evidence: gpu
+            .iter()
+            .fold(proof(host), |proof, gpu| {
+                proof.named(&format!("{} {}", gpu.driver, gpu.device), &gpu.system)
+            })
+            .into_evidence(),
         next: vec![
             "sudo sort -g -r /proc/allocinfo | head -20  # from Linux 6.10 on, if built with allocation profiling"
                 .to_owned(),
@@ -107,7 +123,44 @@ fn unexplained_use(host: &Snapshot) -> Option<Finding> {
     })
 }
 
-fn proof(host: &Snapshot) -> Vec<Evidence> {
+/// Processes with GPU buffers that no counter of the kernel has, the largest first.
+fn of_gpus(host: &Snapshot) -> impl Iterator<Item = &GpuMemory> {
+    let is_uncounted = |gpu: &&GpuMemory| UNCOUNTED.contains(&gpu.driver.as_str());
+    let has_some = |gpu: &&GpuMemory| gpu.system.get() > Some(Bytes::new(0));
+    host.gpu_memory.iter().filter(is_uncounted).filter(has_some)
+}
+
+fn title(size: Bytes, percent: f64, gpu: Option<&GpuMemory>) -> String {
+    let named = gpu.and_then(|gpu| {
+        let held = gpu.system.get()?;
+        let share = held.percent_of(size)?.get();
+        (share >= MOST_PERCENT).then(|| (process(gpu.process.as_str(), gpu.pid), held))
+    });
+    match named {
+        Some((name, held)) => {
+            format!("{held} of {size} that no counter has are GPU buffers of {name}")
+        }
+        None => format!("nothing explains what {size} are used for: {percent:.0} % of RAM"),
+    }
+}
+
+fn describe_gpus(gpus: &[&GpuMemory]) -> String {
+    if gpus.is_empty() {
+        return String::new();
+    }
+    let named = gpus.iter().map(|gpu| {
+        let name = process(gpu.process.as_str(), gpu.pid);
+        let held = gpu.system.get().unwrap_or_default();
+        format!("{name} has {held} on {} {}", gpu.driver, gpu.device)
+    });
+    let named: Vec<String> = named.collect();
+    format!(
+        " A part of it is in GPU buffers: {} (a buffer that several processes share counts for each).",
+        named.join(", ")
+    )
+}
+
+fn proof(host: &Snapshot) -> EvidenceList {
     let memory = &host.memory;
     EvidenceList::new()
         .named("MemTotal", &memory.total)
@@ -119,7 +172,6 @@ fn proof(host: &Snapshot) -> Vec<Evidence> {
         .named("SReclaimable", &memory.slab_reclaimable)
         .named("PageTables", &memory.page_tables)
         .named("VmallocUsed", &memory.vmalloc_used)
-        .into_evidence()
 }
 
 #[cfg(test)]
@@ -153,6 +205,46 @@ pub(super) mod tests {
         let what = only(&RULE, &inflated(firing(), 51_200)).what;
         let end = "The 200.0 MiB in the balloon of the hypervisor are not a part of this.";
         assert!(what.ends_with(end), "{what}");
+    }
+
+    pub(crate) fn firing_gpu() -> Interval {
+        let mut interval = firing();
+        let client = |pid, name: &str, driver: &str, size| GpuMemory {
+            pid,
+            process: name.into(),
+            driver: driver.into(),
+            device: "0000:0b:00.0".into(),
+            system: crate::testing::file(&format!("/proc/{pid}/fdinfo"), size),
+        };
+        interval.end.gpu_memory = vec![
+            client(90, "browser", "i915", gib(7)),
+            client(812, "game", "amdgpu", gib(5)),
+            client(77, "compositor", "amdgpu", mib(200)),
+        ];
+        interval
+    }
+
+    #[test]
+    fn the_process_with_gpu_buffers_is_named() {
+        let finding = only(&RULE, &firing_gpu());
+        let title = &finding.title;
+        assert!(title.starts_with("5.0 GiB of 6."), "{title}");
+        assert!(
+            title.ends_with("that no counter has are GPU buffers of game (pid 812)"),
+            "{title}"
+        );
+        let named = " A part of it is in GPU buffers: game (pid 812) has 5.0 GiB on amdgpu 0000:0b:00.0, compositor \
+                     (pid 77) has 200.0 MiB on amdgpu 0000:0b:00.0 (a buffer that several processes share counts for \
+                     each).";
+        assert!(finding.what.ends_with(named), "{}", finding.what);
+        let proof = crate::testing::proof_of(&finding);
+        assert!(proof.contains("/proc/812/fdinfo = amdgpu 0000:0b:00.0 5.0 GiB"), "{proof}");
+        let mut little = firing_gpu();
+        little.end.gpu_memory.remove(1);
+        assert!(only(&RULE, &little).title.starts_with("nothing explains what 6."));
+        let mut counted = firing_gpu();
+        counted.end.gpu_memory.truncate(1);
+        assert!(!only(&RULE, &counted).what.contains("GPU"));
     }
 
     /// A balloon of this many pages.

@@ -178,6 +178,7 @@ pub(crate) static FIRING: &[Firing] = &[
     ("memory-locked", memory_locked::tests::firing),
     ("memory-locked", memory_locked::tests::firing_ramfs),
     ("memory-unexplained", memory_unexplained::tests::firing),
+    ("memory-unexplained", memory_unexplained::tests::firing_gpu),
     ("min-ttl-set", min_ttl_set::tests::firing),
     ("swap-heavy-group", swap_heavy_group::tests::firing),
     ("protection-limited", protection_limited::tests::firing),

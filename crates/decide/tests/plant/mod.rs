@@ -434,6 +434,11 @@ pub(crate) fn in_ramfs(host: Scene, kib: u64) -> Scene {
         .file("proc/self/mountinfo", mounts + line)
 }
 
+/// A process has `mib` MiB of GPU buffers in system memory.
+pub(crate) fn gpu_buffers(host: Scene, mib: u64) -> Scene {
+    host.file("proc/1/fdinfo", format!("amdgpu 0000:0b:00.0 30 {}\n", mib << 20))
+}
+
 /// A process maps a deleted file of 9 GiB in /dev/shm and has no descriptor of it.
 pub(crate) fn maps_deleted_file(host: Scene) -> Scene {
     meminfo(meminfo(host, "Shmem", 9_600_000), "Cached", 12_000_000)

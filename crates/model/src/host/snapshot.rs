@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use crate::knob::KnobReading;
 use crate::{
-    Bytes, Capability, Cgroups, Configuration, Counters, Damon, DiskStats, FreeBlocks, HostSummary,
-    HugePool, KernelLog, KernelThread, Ksm, Memory, MemoryFiles, Mglru, Millis, Name, Process,
-    Processes, Psi, Reading, Source, Thp, Tier, Zone, Zram, Zswap,
+    Bytes, Capability, Cgroups, Configuration, Counters, Damon, DiskStats, FreeBlocks, GpuMemory,
+    HostSummary, HugePool, KernelLog, KernelThread, Ksm, Memory, MemoryFiles, Mglru, Millis, Name,
+    Process, Processes, Psi, Reading, Source, Thp, Tier, Zone, Zram, Zswap,
 };
 
 /// All Readings of a host at one time. Values outside the requested scope are [`Reading::not_read`]
@@ -20,6 +20,9 @@ pub struct Snapshot {
     pub host: HostSummary,
     pub memory: Memory,
     pub memory_files: MemoryFiles,
+    /// Read only if much RAM is in use that the main counters of the kernel do not have; the largest
+    /// first.
+    pub gpu_memory: Vec<GpuMemory>,
     pub vmstat: Counters,
     pub psi: Psi,
     pub zones: Vec<Zone>,

@@ -494,6 +494,7 @@ fn end(moment: u64) -> Snapshot {
     Snapshot {
         memory_files: memory_files(),
         disk_stats: Vec::new(),
+        gpu_memory: Vec::new(),
         zsmalloc_chain_size: found(8, "/proc/config.gz"),
         taken: Taken {
             unix_seconds: 1_795_183_353.25 + moment as f64,

@@ -490,6 +490,7 @@ pub fn erasers() -> Vec<Eraser> {
     each!(|host| &mut host.free_blocks => blocks);
     each!(|host| &mut host.memory_files.mounts => used, limit, files);
     each!(|host| &mut host.memory_files.deleted => bytes);
+    each!(|host| &mut host.gpu_memory => system);
     each!(|host| &mut host.memory_files.segments => resident, swapped, attached, uid, detached_at);
     each!(|host| &mut host.memory_files.queues => bytes, messages, uid, received_at);
     each!(|host| &mut host.hugetlb => total, free, reserved, surplus);

@@ -686,6 +686,20 @@ pub(super) static CASES: &[Case] = &[
     },
     Case {
         id: "memory-unexplained",
+        reason: "most of it is in the GPU buffers of a process",
+        host: PLAIN,
+        fires: |host| gpu(meminfo(host, "MemFree:", 12_000_000), "amdgpu"),
+        severity: Warning,
+        title: "that no counter has are GPU buffers of ",
+        also: &[],
+        near: Near::Told(
+            |host| gpu(meminfo(host, "MemFree:", 12_000_000), "i915"),
+            Warning,
+            "nothing explains what ",
+        ),
+    },
+    Case {
+        id: "memory-unexplained",
         reason: "the cache of ZFS would explain it",
         host: PLAIN,
         fires: |host| zfs_cache(meminfo(host, "MemFree:", 4_000_000), 4_000_000),
@@ -1312,6 +1326,11 @@ fn disk_swap(host: Scene, disk: &str) -> Scene {
             format!("MAJOR=7\nMINOR=0\nDEVNAME={disk}\nDEVTYPE=disk\n"),
         )
         .file(&format!("sys/block/{disk}/queue/rotational"), "0\n")
+}
+
+/// The first process has buffers of 7 GiB in system memory on a GPU with this driver.
+fn gpu(host: Scene, driver: &str) -> Scene {
+    host.file("proc/1/fdinfo", format!("{driver} 0000:0b:00.0 30 7516192768\n"))
 }
 
 /// The first process has no files open and maps these.

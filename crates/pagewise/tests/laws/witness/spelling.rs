@@ -99,6 +99,7 @@ pub(super) fn expected(place: &Place<'_>, seconds: Option<f64>) -> Result<Vec<St
         () if path == "/dev/kmsg" => killed(place),
         () if place.said().starts_with("used (statfs) ") => used(place),
         () if path.contains("/fd/") => open_file(place),
+        () if ends("/fdinfo") => Ok(gpu_clients(place)),
         () if ends("/map_files") => Ok(mapped_files(place)),
         () if ends("/cgroup.stat") => Ok(vec![place.there()?.to_owned()]),
         () if ends("/cgroup.events") => {
@@ -180,6 +181,17 @@ fn open_file(place: &Place<'_>) -> Result<Vec<String>, String> {
         lines.find(|words| words.first() == Some(&descriptor)).ok_or("no such descriptor")?;
     let size = Bytes::new(number(words.get(4).ok_or("no blocks")?)? * 512);
     Ok(["deleted", "open"].map(|kind| format!("{kind} file of {size}")).to_vec())
+}
+
+/// The memory of a process on each GPU; in the scenes each client is there once.
+fn gpu_clients(place: &Place<'_>) -> Vec<String> {
+    let text = place.scene.text("end", place.path()).unwrap_or_default();
+    let clients = text.lines().filter_map(|line| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let size = Bytes::new(words.get(3)?.parse().ok()?);
+        Some(format!("{} {} {size}", words[0], words[1]))
+    });
+    clients.collect()
 }
 
 /// The deleted files that a process maps.
