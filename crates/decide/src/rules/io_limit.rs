@@ -24,7 +24,7 @@ pub(super) fn describe(throttled: &Throttled<'_>) -> String {
             count(limit.requests.get().unwrap_or_default())
         ),
     };
-    format!(" {sentence}.{}", where_set(throttled))
+    format!(" {sentence}{}.", where_set(throttled))
 }
 
 /// Which setting makes the limit, if the path shows who manages the group.
@@ -37,14 +37,10 @@ fn where_set(throttled: &Throttled<'_>) -> String {
     if path.contains("kubepods") {
         String::new()
     } else if has_id {
-        format!(
-            " For a container of docker or podman it is set by {option} when the container is made."
-        )
+        format!(" (set by {option} of docker or podman when the container was made)")
     } else {
         let unit = groups::unit_of_path(path);
-        unit.map_or_else(String::new, |unit| {
-            format!(" It is {property}= of {unit}, if systemd set it.")
-        })
+        unit.map_or_else(String::new, |unit| format!(" ({property}= of {unit}, if systemd set it)"))
     }
 }
 
@@ -83,14 +79,13 @@ mod tests {
         assert_eq!(
             said("/system.slice/db.service", two),
             " /system.slice/db.service waits because of its io.max on 8:0, which allows 2.0 MiB/s of reads: it reads back \
-             500 pages per second that had been dropped or swapped out. It is IOReadBandwidthMax= of db.service, if \
-             systemd set it."
+             500 pages per second that had been dropped or swapped out (IOReadBandwidthMax= of db.service, if \
+             systemd set it)."
         );
         let docker = format!("/system.slice/docker-{}.scope", "ab".repeat(32));
-        assert!(
-            said(&docker, two)
-                .ends_with("it is set by --device-read-bps when the container is made.")
-        );
+        assert!(said(&docker, two).ends_with(
+            "(set by --device-read-bps of docker or podman when the container was made)."
+        ));
         assert!(said(&docker, None).contains("--device-read-iops"));
         let pod = format!("/kubepods.slice/cri-containerd-{}.scope", "ab".repeat(32));
         assert!(said(&pod, two).ends_with("swapped out."));

@@ -64,8 +64,8 @@ const WHY: &str = "When no memory is free, a task that needs a page has to wait 
     or swapped out another page; PSI measures this time. If the pages that programs use do not all fit into \
     memory, each page that is read evicts another page that is needed again soon: this is thrashing.";
 
-const WHY_DISK: &str = "A page that was swapped to a disk is back in memory when the disk has answered, and behind the \
-    requests of everybody who uses the disk. Swap in compressed RAM (zram) needs no disk, and zswap needs it less.";
+const WHY_DISK: &str = "A page in swap on a disk is back when the disk has answered, behind the requests of everybody who \
+    uses it; swap in compressed RAM (zram) needs no disk.";
 
 fn title(
     host: &Snapshot,
@@ -78,7 +78,10 @@ fn title(
     let everybody = everybody
         .map_or_else(String::new, |full| format!(" (all tasks at once: {})", full.of_time()));
     let everybody = match disk {
-        Some(disk) => format!(": {}", text::swap_disk(disk).replacen(", which", "", 1)),
+        Some(SwapDisk { name, latency_ms: Some(latency), .. }) => {
+            format!(": swap on {name} takes {latency:.0} ms")
+        }
+        Some(SwapDisk { name, latency_ms: None, .. }) => format!(": swap on {name} hangs"),
         None => everybody,
     };
     match (level, minute, thrashes.and_then(|thrashing| thrashing.of_read)) {
@@ -342,15 +345,16 @@ pub(super) mod tests {
     }
 
     fn on_disk(host: &mut Snapshot) {
-        let mut area = tier("/dev/sda2", TierKind::Partition, mib(900), -2);
+        let mut area = tier("/dev/sda2", TierKind::Partition, mib(0), -2);
         area.disk.name = word("/sys/class/block/sda2/uevent", "sda");
         area.disk.lowest = area.disk.name.clone();
-        host.tiers = vec![area];
+        host.tiers.push(area);
     }
 
     fn swapping(interval: &mut Interval, requests: [u64; 4]) {
         set_disk(interval, "sda", requests, 60, 600_000);
-        grow(interval, "pswpin", 2_560);
+        set_disk(interval, "zram0", [1, 0, 0, 0], 0, 0);
+        grow(interval, "pswpin", 2_561);
         grow(interval, "pswpout", 5_120);
     }
 
@@ -360,7 +364,7 @@ pub(super) mod tests {
         assert_eq!(finding.severity, Severity::Warning);
         assert_eq!(
             finding.title,
-            "tasks waited for memory 11 % of the last minute: the swap device sda answers in 40 ms"
+            "tasks waited for memory 11 % of the last minute: swap on sda takes 40 ms"
         );
         let sentence = "Over 10.0 s the disk sda, on which swap is, answered 50 requests per second, each 40 ms after \
                         it was submitted, while 60 waited on average; 1.0 MiB/s were read back from swap on disks, and \
@@ -383,7 +387,9 @@ pub(super) mod tests {
                 stall.avg10 = line("/proc/pressure/io", 1, Percent::new(ten));
                 stall.avg60 = line("/proc/pressure/io", 1, Percent::new(sixty));
             }
-            host.memory.available = line("/proc/meminfo", 3, mib(500));
+            for zone in &mut host.zones {
+                zone.free_pages = line("/proc/zoneinfo", 10, pagewise_model::Pages::new(15_000));
+            }
             on_disk(host);
         });
         swapping(&mut interval, [300, 12_000, 200, 8_000]);
@@ -397,7 +403,7 @@ pub(super) mod tests {
         assert_eq!(finding.title, "tasks wait for the swap device sda, which answers in 40 ms");
         assert!(proof_of(&finding).contains("/proc/pressure/io:1 = some avg60 55.00 %"));
         let mut spared = firing_disk_io();
-        spared.end.memory.available = calm().end.memory.available;
+        spared.end.zones = calm().end.zones;
         assert_silent(&RULE, &spared);
         let mut quiet = firing_disk_io();
         quiet.end.psi.io = pagewise_model::Pressure::default();

@@ -50,7 +50,7 @@ pub(super) static CASES: &[Case] = &[
         host: ZRAM_SWAP,
         fires: |host| slow_swap(pressure(host, ["14.00", "11.20", "4.00", "3.00"]), 40),
         severity: Warning,
-        title: "of the last minute: the swap device sdb answers in 40 ms",
+        title: "of the last minute: swap on sdb takes 40 ms",
         also: &[],
         near: Near::Told(
             |host| slow_swap(pressure(host, ["14.00", "11.20", "4.00", "3.00"]), 9),
@@ -690,7 +690,7 @@ pub(super) static CASES: &[Case] = &[
         host: PLAIN,
         fires: |host| gpu(meminfo(host, "MemFree:", 12_000_000), "amdgpu"),
         severity: Warning,
-        title: "that no counter has are GPU buffers of ",
+        title: "GPU buffers of ",
         also: &[],
         near: Near::Told(
             |host| gpu(meminfo(host, "MemFree:", 12_000_000), "i915"),
