@@ -322,7 +322,7 @@ mod tests {
             .collect();
         assert_eq!(told, [(8, "0000:0c:00.0", Some(400)), (7, "0000:0b:00.0", Some(150))]);
         assert_eq!(all[1].system.source.path(), "/proc/7/fdinfo");
-        // nothing is looked for if the counters of the kernel have nearly all
+        // nothing is searched if the counters of the kernel have nearly all
         assert!(read(&host, &memory(190), &processes()).is_empty());
     }
 
