@@ -39,6 +39,11 @@ pub(super) fn kernel_log(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     Some(pagewise_observe::formats::kernel_log::rename(bytes, names))
 }
 
+/// Keeps the numbers of messages of programs that kill, without a name.
+pub(super) fn program_count(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
+    pagewise_observe::formats::kernel_log::check_program_count(bytes)
+}
+
 /// Redacts like [`kernel_log`], but kernel messages that journald stored.
 pub(super) fn kernel_journal(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     Some(pagewise_observe::formats::kernel_log::renamed_journal(bytes, names))

@@ -24,6 +24,7 @@ const REDACTED: &[&str] = &[
     "sys/fs/cgroup/a/memory.stat",
     "dev/kmsg",
     "journal/kernel",
+    "journal/programs",
 ];
 
 /// Redacts the files of a host.

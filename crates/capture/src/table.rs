@@ -70,6 +70,7 @@ const ROWS: &[(&str, Keep)] = &[
     ("sys/block/zmerge{n}/{any}", by::verbatim),
     ("sys/module/zswap/parameters/{any}", by::verbatim),
     ("dev/kmsg", by::kernel_log), ("journal/kernel", by::kernel_journal),
+    ("journal/programs", by::program_count),
     ("var/log/journal", by::presence), ("run/log/journal", by::presence),
     // settings of memory management
     ("proc/sys/vm/{any}", by::numbers), ("proc/sys/kernel/numa_balancing", by::numbers),

@@ -5,7 +5,7 @@
 //! - [`JournalFile`] parses the file's format through the file's own index; it gets parts of the
 //!   file from [`ReadPieces`], and a [`Budget`] limits the cost of all files;
 //! - [`search`] finds the messages and passes them to a [`Reader`]; [`read_all`] passes on all
-//!   messages of the kernel;
+//!   messages of the kernel, [`read_programs`] the newest messages of some programs;
 //! - [`written`] creates such files, for tests and fuzzing.
 //!
 //! No file is opened here: the caller knows where files are and whether they may be read. Not
@@ -16,8 +16,10 @@
 
 mod file;
 mod hash;
+mod programs;
 mod search;
 pub mod written;
 
 pub use file::{BLOCK, Budget, JournalFile, ReadPieces, Unreadable};
+pub use programs::{Origin, ProgramMessage, read_programs};
 pub use search::{KernelMessage, Reader, read_all, search};

@@ -70,6 +70,13 @@ impl Written {
         let realtime = clock_zero.saturating_add(monotonic);
         Self { realtime, monotonic, boot, fields: fields.to_vec() }
     }
+
+    /// A message of a program, with the fields that journald and the program set, without `MESSAGE=`.
+    pub fn by_program(boot: [u8; 16], realtime: u64, fields: &[&str], text: &str) -> Self {
+        let fields = fields.iter().map(|field| field.as_bytes().to_vec());
+        let message = format!("MESSAGE={text}").into_bytes();
+        Self { realtime, monotonic: 0, boot, fields: fields.chain([message]).collect() }
+    }
 }
 
 /// A file with these entries, which must be ordered oldest first.

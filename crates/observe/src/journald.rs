@@ -54,21 +54,33 @@ impl ReadPieces for OpenFile<'_> {
 
 /// Passes to `reader` the kernel messages around the newest reports, starting with the newest file.
 pub(crate) fn search(host: &HostRoot, reader: &mut dyn Reader) -> Result<Searched, Refusal> {
+    let mut reports = JOURNAL_REPORTS;
+    read_each(host, &mut |file| {
+        reports -= format::search(file, reports, reader);
+        reports > 0
+    })
+}
+
+/// Passes the files of the system journal to `read`, the newest first, until it returns false.
+pub(crate) fn read_each(
+    host: &HostRoot,
+    read: &mut dyn FnMut(&mut JournalFile<'_>) -> bool,
+) -> Result<Searched, Refusal> {
     let paths = paths(host)?;
     let longest = host.is_live().then_some(LONGEST_READ);
     let budget = Budget::new(JOURNAL_BLOCKS, JOURNAL_ENTRIES, longest);
     let mut searched = Searched::default();
     let mut refused = None;
-    let mut reports = JOURNAL_REPORTS;
     for (at, path) in paths.iter().enumerate() {
         if at >= JOURNAL_FILES || budget.is_spent() {
             searched.left_out += 1;
             continue;
         }
+        let mut goes_on = true;
         let pieces = host.pieces(path).map(OpenFile);
         match pieces.as_ref().map(|pieces| JournalFile::open(pieces, &budget)) {
             Ok(Ok(mut file)) => {
-                reports -= format::search(&mut file, reports, reader);
+                goes_on = read(&mut file);
                 searched.files += 1;
                 if file.begins() > 0 {
                     let oldest = if searched.since == 0 { u64::MAX } else { searched.since };
@@ -84,7 +96,7 @@ pub(crate) fn search(host: &HostRoot, reader: &mut dyn Reader) -> Result<Searche
                 refused.get_or_insert(refusal.clone());
             }
         }
-        if reports == 0 {
+        if !goes_on {
             break;
         }
     }

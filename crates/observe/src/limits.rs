@@ -109,6 +109,12 @@ pagewise_hostfs::limit_table! {
     NAMED_JOURNAL_BLOCKS = 1_048_576,
         "blocks of 8 KiB in files of journald that pagewise oom is given", "the files",
         "those of the oldest files; the output says how many messages were not read";
+    PROGRAM_MESSAGES = 1024,
+        "messages of each program that kills for lack of memory", "a file of journald",
+        "the newest; doctor --oom says how many were not read";
+    SYSLOG_MIB = 16,
+        "MiB of a syslog, of a machine without files of journald", "/var/log/syslog, /var/log/messages",
+        "the end";
     COLLECTED_LOGS = 64,
         "logs among files that somebody else collected", "the folder or archive",
         "the first; the output names those that were read";

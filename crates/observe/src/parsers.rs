@@ -333,7 +333,7 @@ pub static PARSERS: &[Parser] = &[
         ],
         |host| keep(knob::read(host, &cgroup::read(host, &mounts::read(host)), None)),
     ),
-    files("kernel-log", &["dev/kmsg", "journal/kernel"], |host| {
+    files("kernel-log", &["dev/kmsg", "journal/kernel", "journal/programs"], |host| {
         keep(kernel_log::read(host, &pagewise_model::Taken::default()));
     }),
     bytes("journald", journal, short_journal),

@@ -17,17 +17,17 @@ use pagewise_model::knob::KnobReading;
 use pagewise_model::{
     Benchmark, Capability, Cgroups, Comparison, Cost, Counters, Damon, Effective, Estimate,
     Explanation, Finding, FreeBlocks, HostVerdict, HugePool, Interval, KernelLog, KnobOwnership,
-    Ksm, LimitSurvey, LogText, Memory, MemoryFiles, Mglru, Name, OomExplanation, OomProof,
-    PinnedCode, Problem, ProcessChange, Processes, Psi, Reading, RuleExplanation, SettableKnob,
-    Snapshot, Thp, Tier, Trial as Tested, TrialRun, Zone, Zram, Zswap,
+    Ksm, LimitSurvey, LogText, Memory, MemoryFiles, Mglru, Name, OomEvent, OomExplanation,
+    OomProof, PinnedCode, Problem, ProcessChange, Processes, Psi, Reading, RuleExplanation,
+    SettableKnob, Snapshot, Thp, Tier, Trial as Tested, TrialRun, Zone, Zram, Zswap,
 };
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, json_schema};
 use serde::Serialize;
 
 use crate::{
-    Answer, Benched, CellTried, Experimented, Merged, OomText, PlannedChanges, ScanReport,
-    TrialReport,
+    Answer, Benched, CellTried, Experimented, Merged, OomFound, OomText, PlannedChanges,
+    ScanReport, TrialReport,
 };
 
 pub use head::Noun;
@@ -154,6 +154,16 @@ struct Doctor<'a> {
     /// Explanations of the newest allocations that failed without a kill, newest first; with --oom.
     #[serde(skip_serializing_if = "Option::is_none")]
     failures_explained: Option<&'a [OomExplanation]>,
+    /// Explanations of the newest tasks that did not run for a long time, newest first; with --oom.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hung_tasks_explained: Option<&'a [OomExplanation]>,
+    /// Explanations of kills by programs, and of units that systemd reports, oldest first; with
+    /// --oom.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    programs_explained: Option<&'a [OomExplanation]>,
+    /// The kills by the kernel and by programs, oldest first; with --oom.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time_line: Option<&'a [OomEvent]>,
     /// Commands that may show kills which the kernel log lacks, or which could not be read; with
     /// --oom.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -195,6 +205,10 @@ struct Oom<'a> {
     failures_explained: &'a [OomExplanation],
     /// Explanations of the newest tasks that did not run for a long time, newest first.
     hung_tasks_explained: &'a [OomExplanation],
+    /// Explanations of kills by programs, and of units that systemd reports, oldest first.
+    programs_explained: &'a [OomExplanation],
+    /// The kills by the kernel and by programs, oldest first.
+    time_line: &'a [OomEvent],
     /// The newest kill, done again in a guest; with `--prove`.
     #[serde(skip_serializing_if = "Option::is_none")]
     oom_proof: Option<&'a OomProof>,
@@ -438,16 +452,14 @@ pub fn doctor_but(answer: &Answer<'_>, ignored: usize) -> String {
 }
 
 /// What `doctor --oom --json` prints, with a trailing newline.
-pub fn oom(
-    answer: &Answer<'_>,
-    explained: &[OomExplanation],
-    failures: &[OomExplanation],
-    elsewhere: &[String],
-) -> String {
+pub fn oom(answer: &Answer<'_>, found: &OomFound<'_>, elsewhere: &[String]) -> String {
     print_document(&Doctor {
         oom_kills: Some(&answer.interval.end.kernel_log),
-        oom_explained: Some(explained),
-        failures_explained: Some(failures),
+        oom_explained: Some(found.explained),
+        failures_explained: Some(found.failures),
+        hung_tasks_explained: Some(found.hung),
+        programs_explained: Some(found.programs),
+        time_line: Some(found.time_line),
         oom_elsewhere: Some(elsewhere),
         ..doctor_document(answer, 0)
     })
@@ -460,9 +472,11 @@ pub fn oom_text(log: &KernelLog, text: &OomText<'_>, snapshot: &Snapshot, cost: 
         head: Head::new(Noun::Oom, snapshot, cost),
         text: text.about,
         oom_kills: log,
-        oom_explained: text.explained,
-        failures_explained: text.failures,
-        hung_tasks_explained: text.hung,
+        oom_explained: text.found.explained,
+        failures_explained: text.found.failures,
+        hung_tasks_explained: text.found.hung,
+        programs_explained: text.found.programs,
+        time_line: text.found.time_line,
         oom_proof: None,
     })
 }
@@ -486,6 +500,9 @@ fn doctor_document<'a>(answer: &Answer<'a>, ignored: usize) -> Doctor<'a> {
         oom_kills: None,
         oom_explained: None,
         failures_explained: None,
+        hung_tasks_explained: None,
+        programs_explained: None,
+        time_line: None,
         oom_proof: None,
         oom_elsewhere: None,
     }

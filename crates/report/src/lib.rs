@@ -17,8 +17,8 @@ pub mod view;
 
 use pagewise_model::{
     Benchmark, Collapse, Cost, Effective, Estimate, Finding, HostVerdict, Interval, KnobOwnership,
-    LogText, Merge, OomExplanation, PageWalks, ProcessCoverage, Restrain, Snapshot, Trial,
-    TrialRun, WatchCourse, WatchSample,
+    LogText, Merge, OomEvent, OomExplanation, PageWalks, ProcessCoverage, Restrain, Snapshot,
+    Trial, TrialRun, WatchCourse, WatchSample,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -47,12 +47,23 @@ pub struct Answer<'a> {
 pub struct OomText<'a> {
     /// What the text is.
     pub about: &'a LogText,
+    /// What was found in it.
+    pub found: OomFound<'a>,
+}
+
+/// What `oom` explains of a log.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OomFound<'a> {
     /// Explanations of the newest kills, newest first.
     pub explained: &'a [OomExplanation],
     /// Explanations of the newest failed allocations, newest first.
     pub failures: &'a [OomExplanation],
     /// Explanations of the newest tasks that did not run, newest first.
     pub hung: &'a [OomExplanation],
+    /// Explanations of kills by programs, and of units that systemd reports, oldest first.
+    pub programs: &'a [OomExplanation],
+    /// The kills by the kernel and by programs, oldest first.
+    pub time_line: &'a [OomEvent],
 }
 
 /// What `scan` shows.

@@ -21,7 +21,7 @@ use pagewise_model::{
 use pagewise_report::json::{self, COMPRESSED_SCHEMAS, Noun, schema};
 use pagewise_report::text::{self, TextStyle, doctor, report, report_in_view, status};
 use pagewise_report::view::{ProcessView, Section, Sort, View};
-use pagewise_report::{Answer, Benched, LedgerReport, TrialReport, csv};
+use pagewise_report::{Answer, Benched, LedgerReport, OomFound, TrialReport, csv};
 
 const WIDE: TextStyle = TextStyle { width: 100, colour: false };
 
@@ -54,7 +54,15 @@ fn a_host_with_everything() {
     compare("tests/golden/status.txt", &status(&answer, WIDE));
     compare("tests/golden/doctor.txt", &doctor(&answer, WIDE));
     let killed = killed::explained();
-    compare("tests/golden/oom.txt", &text::oom(&answer, &killed, &[], &killed::elsewhere(), WIDE));
+    compare(
+        "tests/golden/oom.txt",
+        &text::oom(
+            &answer,
+            &OomFound { failures: &[], hung: &[], ..killed::found(&killed) },
+            &killed::elsewhere(),
+            WIDE,
+        ),
+    );
 }
 
 #[test]

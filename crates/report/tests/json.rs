@@ -21,7 +21,8 @@ use pagewise_model::{
 use pagewise_report::json::{self, Noun, schema};
 use pagewise_report::{
     Answer, AppliedPlan, ApplyOutcome, Benched, CellTried, Experimented, LedgerReport,
-    LedgerUpdate, ScanReport, TrialReport, TuneTrial, TunedPlan, UndoReport, VerifiedPlans,
+    LedgerUpdate, OomFound, ScanReport, TrialReport, TuneTrial, TunedPlan, UndoReport,
+    VerifiedPlans,
 };
 use serde_json::{Value, json};
 
@@ -178,12 +179,7 @@ fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
         Noun::Oom => {
             let (explained, log) = (killed::explained(), &interval.end.kernel_log);
             let about = pagewise_model::LogText { lines: 3, boots: 1, ..Default::default() };
-            let text = pagewise_report::OomText {
-                about: &about,
-                explained: &explained,
-                failures: &explained,
-                hung: &[],
-            };
+            let text = pagewise_report::OomText { about: &about, found: killed::found(&explained) };
             json::oom_text(log, &text, &interval.end, host::cost())
         }
         Noun::Pin => json::pin(&pinned(), &interval.end, host::cost()),
@@ -452,7 +448,7 @@ fn kills_are_facts_everywhere_and_sentences_where_they_were_asked_for() {
         estimates: &[],
         cost: host::cost(),
     };
-    let text = json::oom(&answer, &killed::explained(), &[], &killed::elsewhere());
+    let text = json::oom(&answer, &killed::found(&killed::explained()), &killed::elsewhere());
     let document: Value = serde_json::from_str(&text).unwrap();
     valid(Noun::Doctor, &document).unwrap();
     assert_eq!(&document["oom_kills"]["kills"][0], kill);
@@ -460,7 +456,8 @@ fn kills_are_facts_everywhere_and_sentences_where_they_were_asked_for() {
     let mut interval = host::interval();
     interval.end.kernel_log.records = host::denied("/dev/kmsg");
     let answer = Answer { interval: &interval, ..answer };
-    let document: Value = serde_json::from_str(&json::oom(&answer, &[], &[], &[])).unwrap();
+    let document: Value =
+        serde_json::from_str(&json::oom(&answer, &OomFound::default(), &[])).unwrap();
     valid(Noun::Doctor, &document).unwrap();
     assert_eq!(document["oom_kills"]["records"]["denied"], json!("run as root"));
 }

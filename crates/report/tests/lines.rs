@@ -33,7 +33,7 @@ fn all_texts(interval: &Interval, findings: &[pagewise_model::Finding], look: Te
         report_in_view(&answer, &view, look),
         status(&answer, look),
         doctor(&answer, look),
-        oom(&answer, &killed, &killed, &killed::elsewhere(), look),
+        oom(&answer, &killed::found(&killed), &killed::elsewhere(), look),
     ]
     .concat()
 }

@@ -5,11 +5,11 @@ mod host;
 
 use pagewise_model::knob::{Access, Domain, KNOBS, Knob, KnobReading, Undo};
 use pagewise_model::{Finding, Interval, KnobOwnership, Name, Reading, Severity, Snapshot, Source};
-use pagewise_report::Answer;
 use pagewise_report::text::{
     TextStyle, capabilities, doctor, oom, report, report_in_view, settable_knobs, status,
 };
 use pagewise_report::view::{Section, View};
+use pagewise_report::{Answer, OomFound};
 
 const LOOK: TextStyle = TextStyle { width: 100, colour: false };
 
@@ -407,7 +407,7 @@ fn what_the_kernel_log_is_good_for_is_said_first() {
     let findings = host::findings();
     let describe = |interval: &Interval| {
         let answer = Answer { findings: &findings, ..facts_of(interval) };
-        oom(&answer, &[], &[], &[], LOOK)
+        oom(&answer, &OomFound::default(), &[], LOOK)
     };
     let log = &mut interval.end.kernel_log;
     log.kills.clear();

@@ -11,9 +11,11 @@ mod elsewhere;
 mod hung;
 mod limit_of_kill;
 mod on_that_machine;
+mod programs;
 mod reason;
 mod rebuild;
 mod swap;
+mod time_line;
 mod what_if;
 mod words;
 
@@ -27,7 +29,9 @@ pub use elsewhere::elsewhere;
 pub use hung::explain_hung;
 use limit_of_kill::SHOWN;
 pub(crate) use limit_of_kill::limit;
+pub use programs::{explain_programs, explain_programs_of_text};
 pub use rebuild::rebuild;
+pub use time_line::time_line;
 pub use what_if::add_what_if;
 pub(crate) use words::ago;
 use words::{join_words, names, or_unknown};
@@ -42,8 +46,9 @@ const TASKS: usize = 4;
 
 /// Explanations of the newest kills, newest first.
 pub fn explain(interval: &Interval) -> Vec<OomExplanation> {
-    let kills = interval.end.kernel_log.kills.iter().rev().take(SHOWN);
-    kills.map(|kill| explain_kill(interval, kill)).collect()
+    let log = &interval.end.kernel_log;
+    let kills = log.kills.iter().rev().take(SHOWN);
+    kills.map(|kill| with_unit(log, kill, explain_kill(interval, kill))).collect()
 }
 
 /// Explanations of the newest kills in a text from any machine, newest first. Nothing is known of
@@ -51,11 +56,27 @@ pub fn explain(interval: &Interval) -> Vec<OomExplanation> {
 pub fn explain_text(log: &KernelLog) -> Vec<OomExplanation> {
     let unknown = Snapshot::default();
     let kills = log.kills.iter().rev().take(SHOWN);
-    let explained = kills.map(|kill| OomExplanation {
-        change: on_that_machine::advise_change(kill),
-        ..explain_with(&unknown, None, kill)
+    let explained = kills.map(|kill| {
+        let explained = OomExplanation {
+            change: on_that_machine::advise_change(kill),
+            ..explain_with(&unknown, None, kill)
+        };
+        with_unit(log, kill, explained)
     });
     explained.collect()
+}
+
+/// Adds what systemd wrote of the unit in which the process was killed.
+fn with_unit(log: &KernelLog, kill: &OomKill, mut explained: OomExplanation) -> OomExplanation {
+    if let Some(unit) = time_line::unit_of_kill(log, kill) {
+        let text = if unit.is_result {
+            format!("{} failed with result oom-kill for it ({})", unit.unit, unit.source)
+        } else {
+            format!("systemd reports the kill in {} ({})", unit.unit, unit.source)
+        };
+        explained.facts.push(OomFact { label: "its unit", text });
+    }
+    explained
 }
 
 /// Explanations of the newest allocations that failed without a kill, newest first.

@@ -36,6 +36,7 @@ mod swap;
 mod swapped_pages;
 mod unit;
 mod walks;
+mod wall_clock;
 mod watch_sample;
 mod zmerge;
 mod zone;
@@ -64,9 +65,10 @@ pub use memory_files::{
 };
 pub use mglru::Mglru;
 pub use oom::{
-    AllocationFailure, HungTask, KernelLog, LogText, OomBlocks, OomConstraint, OomExplanation,
-    OomFact, OomGroup, OomHost, OomInvoker, OomKill, OomReaped, OomTask, OomUsage, OomVictim,
-    OomZone, RecentKills, UserKill, UserKiller, WhatIf, WhatIfEffect, WhatIfKind,
+    AllocationFailure, HungTask, KernelLog, LogText, OomBlocks, OomConstraint, OomEvent,
+    OomExplanation, OomFact, OomGroup, OomHost, OomInvoker, OomKill, OomReaped, OomTask, OomUsage,
+    OomVictim, OomZone, RecentKills, UnitKill, UserKill, UserKiller, WhatIf, WhatIfEffect,
+    WhatIfKind,
 };
 pub use ownership::{InForce, KnobOwnership, boot_order, ownership};
 pub use persistent::{Effect, Mechanism, PersistentSetting, Target};
@@ -82,6 +84,7 @@ pub use swap::{Disk, Tier, TierKind};
 pub use swapped_pages::SwappedPages;
 pub use unit::{unit_of, unit_path};
 pub use walks::PageWalks;
+pub use wall_clock::WallClock;
 pub use watch_sample::{WatchCourse, WatchPhase, WatchSample};
 pub use zmerge::{LeftOut, Merge, MergedDevice, Merging};
 pub use zone::{FreeBlocks, Zone, ZonePressure};

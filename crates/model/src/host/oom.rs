@@ -40,12 +40,21 @@ pub struct KernelLog {
     /// Number of older failed allocations that were left out because there are more than Pagewise
     /// keeps.
     pub failures_left_out: u64,
-    /// Tasks that did not run for a long time, oldest first; only read from a text.
+    /// Tasks that did not run for a long time, oldest first.
     pub hung_tasks: Vec<HungTask>,
     /// Number of further such tasks that were left out.
     pub hung_tasks_left_out: u64,
-    /// Kills by programs such as systemd-oomd, oldest first; only read from a text.
+    /// Number of messages of such programs, and of systemd about units, that were read in journald's
+    /// files, or of lines of a syslog if there are no such files; absent or denied if there was
+    /// neither.
+    pub program_messages: Reading<u64>,
+    /// Number of such messages that were not read, at least: older ones of a program that writes
+    /// many, or of damaged files.
+    pub program_messages_left_out: u64,
+    /// Kills by programs such as systemd-oomd, oldest first.
     pub user_kills: Vec<UserKill>,
+    /// What systemd wrote of units in which something was killed for lack of memory, oldest first.
+    pub unit_kills: Vec<UnitKill>,
     /// Number of records about kills that Pagewise did not understand, because their form is
     /// unknown or a part of them is missing.
     pub not_understood: u64,
@@ -83,6 +92,8 @@ pub struct UserKill {
     pub source: Source,
     /// The time of the message as the log prints it.
     pub stamp: Option<Name>,
+    /// When journald received the message, in seconds since 1970, UTC; `null` in a text.
+    pub unix_seconds: Option<f64>,
     /// The machine that the log names.
     pub machine: Option<Name>,
     /// The program that killed.
@@ -95,6 +106,51 @@ pub struct UserKill {
     pub reason: Option<Name>,
     /// Whether this is systemd's message about the unit, and not the killer's own.
     pub is_by_unit: bool,
+}
+
+/// What systemd wrote of a unit in which the OOM killer killed: "A process of this unit has been
+/// killed by the OOM killer.", "Failed with result 'oom-kill'.", or both.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct UnitKill {
+    /// The first message.
+    #[serde(rename = "at", serialize_with = "as_text")]
+    #[schemars(with = "String")]
+    pub source: Source,
+    /// The time of the message as the log prints it.
+    pub stamp: Option<Name>,
+    /// When journald received the message, in seconds since 1970, UTC; `null` in a text.
+    pub unix_seconds: Option<f64>,
+    /// The machine that the log names.
+    pub machine: Option<Name>,
+    /// The unit.
+    pub unit: Name,
+    /// Whether systemd wrote that a process of the unit was killed.
+    pub is_process: bool,
+    /// Whether the unit failed with result `oom-kill`.
+    pub is_result: bool,
+}
+
+/// A kill on the time line of all killers.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub struct OomEvent {
+    /// The message, or the last record of the kernel's report.
+    #[serde(rename = "at", serialize_with = "as_text")]
+    #[schemars(with = "String")]
+    pub source: Source,
+    /// When it was, in seconds since 1970, UTC.
+    pub unix_seconds: Option<f64>,
+    /// The time as the log prints it, if the log is a text.
+    pub stamp: Option<Name>,
+    /// Who killed, such as `kernel` or `systemd-oomd`.
+    pub by: &'static str,
+    /// The process, cgroup, unit or pod.
+    pub victim: Name,
+    /// The process, if one is known.
+    pub pid: Option<u32>,
+    /// The limit or rule by which it was killed.
+    pub rule: String,
+    /// The unit of which systemd wrote within a minute that something in it was killed.
+    pub unit: Option<Name>,
 }
 
 /// What a text with messages of the kernel is.

@@ -159,6 +159,12 @@ fn merge(mut log: KernelLog, other: KernelLog) -> KernelLog {
             log.user_kills.push(kill);
         }
     }
+    for kill in other.unit_kills {
+        let is_known = log.unit_kills.iter().any(|known| known.unit == kill.unit);
+        if !is_known {
+            log.unit_kills.push(kill);
+        }
+    }
     for task in other.hung_tasks {
         let is_known =
             log.hung_tasks.iter().any(|known| (known.pid, &known.name) == (task.pid, &task.name));
@@ -179,10 +185,10 @@ fn merge(mut log: KernelLog, other: KernelLog) -> KernelLog {
 }
 
 /// A log that is read in order, within what is left for all logs.
-struct Text<'a> {
-    pieces: Pieces<'a>,
-    at: u64,
-    left: &'a mut u64,
+pub(super) struct Text<'a> {
+    pub(super) pieces: Pieces<'a>,
+    pub(super) at: u64,
+    pub(super) left: &'a mut u64,
 }
 
 impl Read for Text<'_> {

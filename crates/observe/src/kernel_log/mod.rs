@@ -21,6 +21,7 @@ mod collected;
 mod follow;
 mod journal;
 mod line;
+mod programs;
 mod record;
 mod report;
 #[cfg(test)]
@@ -40,6 +41,7 @@ pub use collected::read_folder;
 pub use follow::KillsSince;
 pub use journal::rename as renamed_journal;
 pub use line::Rename;
+pub use programs::check_count as check_program_count;
 pub use text::{journals_of_folder, read_journals, read_text, unpack_text};
 
 const PATH: &str = "dev/kmsg";
@@ -80,7 +82,8 @@ pub fn read(host: &HostRoot, taken: &Taken) -> KernelLog {
             understand(&kept, source, page_size, taken)
         }
     };
-    journal::complete(host, &buffer, taken, log)
+    let log = journal::complete(host, &buffer, taken, log);
+    programs::complete(host, log)
 }
 
 /// Merges the kills of the kernel log and those of journald's files in order of time, each report

@@ -230,6 +230,7 @@ fn an_excerpt_says_what_the_files_said() {
     let remembered = files.remembered();
     assert!(!remembered.contains_key(FILE), "files of journald are not recorded");
     let replay = read(&HostRoot::memory(remembered), &taken());
+    assert_eq!(original.program_messages.get(), Some(0));
     assert_eq!(format!("{original:?}"), format!("{replay:?}"));
     assert_eq!(original.kills.len(), 2);
 }

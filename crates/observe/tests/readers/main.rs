@@ -8,6 +8,7 @@ mod gauges;
 mod hugetlb;
 mod journal;
 mod kernel_log;
+mod programs;
 mod psi;
 mod size_classes;
 mod swap;

@@ -7,7 +7,7 @@
 
 use pagewise_model::{Finding, Interval, OomExplanation, Refusal, Severity, Snapshot};
 use pagewise_report::json::{self, Noun};
-use pagewise_report::{Answer, text};
+use pagewise_report::{Answer, OomFound, text};
 use pagewise_terminal::cost::{self, CostMeter};
 use pagewise_terminal::output::{self, Printed};
 use pagewise_terminal::{Global, Outcome, screen};
@@ -90,18 +90,7 @@ fn read_and_print(
         page.write(global, &pagewise_html::doctor(&answer, chosen.ignored))?;
     }
     let shown = match (global.json, global.quiet, args.oom) {
-        (true, _, true) => {
-            let elsewhere = pagewise_decide::oom::elsewhere(&interval.end);
-            let explained = explain_kills(args, &interval);
-            let failures = pagewise_decide::oom::explain_failures(&interval.end.kernel_log);
-            json::oom(&answer, &explained, &failures, &elsewhere)
-        }
-        (false, false, true) => {
-            let elsewhere = pagewise_decide::oom::elsewhere(&interval.end);
-            let explained = explain_kills(args, &interval);
-            let failures = pagewise_decide::oom::explain_failures(&interval.end.kernel_log);
-            text::oom(&answer, &explained, &failures, &elsewhere, screen::text_style(global))
-        }
+        (true, _, true) | (false, false, true) => print_oom(global, args, &answer),
         (true, _, false) => json::doctor_but(&answer, chosen.ignored),
         (false, true, _) => text::doctor_in_lines(&chosen.findings),
         (false, false, false) => {
@@ -122,7 +111,9 @@ fn read_and_print(
         let ended = pagewise_decide::ended_seconds_ago(&interval, finding);
         ended.is_none_or(|ended| ended <= since)
     };
-    Ok(outcome(printed, !chosen.findings.iter().any(is_present)))
+    let log = &interval.end.kernel_log;
+    let by_programs = args.oom && !(log.user_kills.is_empty() && log.unit_kills.is_empty());
+    Ok(outcome(printed, !by_programs && !chosen.findings.iter().any(is_present)))
 }
 
 /// Lists the rules of `doctor`, or explains one in full.
@@ -138,6 +129,26 @@ fn explain(global: &Global, id: Option<&str>) -> anyhow::Result<Outcome> {
     };
     output::answer(global, &shown)?;
     Ok(Outcome::Done)
+}
+
+/// What `doctor --oom` and `oom` print of this machine or a recording.
+fn print_oom(global: &Global, args: &cli::Doctor, answer: &Answer<'_>) -> String {
+    use pagewise_decide::oom;
+    let interval = answer.interval;
+    let log = &interval.end.kernel_log;
+    let found = OomFound {
+        explained: &explain_kills(args, interval),
+        failures: &oom::explain_failures(log),
+        hung: &oom::explain_hung(log),
+        programs: &oom::explain_programs(interval),
+        time_line: &oom::time_line(log),
+    };
+    let elsewhere = oom::elsewhere(&interval.end);
+    if global.json {
+        json::oom(answer, &found, &elsewhere)
+    } else {
+        text::oom(answer, &found, &elsewhere, screen::text_style(global))
+    }
 }
 
 /// Combines the command line and the file: the severity of the command line wins, and both lists of

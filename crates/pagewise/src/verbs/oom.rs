@@ -12,7 +12,7 @@ use std::path::Path;
 use anyhow::Context;
 use pagewise_model::{Interval, KernelLog, LogText, Refusal};
 use pagewise_observe::{Pieces, UserFile};
-use pagewise_report::{OomText, json, text};
+use pagewise_report::{OomFound, OomText, json, text};
 use pagewise_sandbox::Confinement;
 use pagewise_terminal::cost::{self, CostMeter};
 use pagewise_terminal::output::{self, Printed};
@@ -106,9 +106,13 @@ pub(super) fn explain_text(
     }
     let shown = OomText {
         about: &about,
-        explained: &explained,
-        failures: &pagewise_decide::oom::explain_failures(&log),
-        hung: &pagewise_decide::oom::explain_hung(&log),
+        found: OomFound {
+            explained: &explained,
+            failures: &pagewise_decide::oom::explain_failures(&log),
+            hung: &pagewise_decide::oom::explain_hung(&log),
+            programs: &pagewise_decide::oom::explain_programs_of_text(&log),
+            time_line: &pagewise_decide::oom::time_line(&log),
+        },
     };
     let unknown = Interval::default();
     let printed = if global.json {

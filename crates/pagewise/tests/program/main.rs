@@ -19,6 +19,7 @@ mod collected;
 mod compare;
 mod completions;
 mod hostile;
+mod killers;
 mod lab_run;
 mod ledger;
 mod limits;

@@ -66,7 +66,7 @@ pub use block::{Block, MemoryPart, TextCell, TextTable};
 
 use crate::view::{Section, View};
 use crate::{
-    Answer, Benched, Collapsed, HugeSeen, LedgerReport, Merged, OomText, PlannedChanges,
+    Answer, Benched, Collapsed, HugeSeen, LedgerReport, Merged, OomFound, OomText, PlannedChanges,
     PlannedExperiment, Restrained, ScanReport, TrialReport, TunedPlan,
 };
 pub use feature_labels::feature_labels;
@@ -77,8 +77,8 @@ pub use live::{live, live_with_rows};
 use pagewise_model::knob::KnobReading;
 use pagewise_model::plan::{GainMeasured, Plan};
 use pagewise_model::{
-    Comparison, Explanation, Finding, KernelLog, LimitSurvey, OomExplanation, OomProof, PinnedCode,
-    Replicated, RuleExplanation, SelfTest, SettableKnob, Severity, Snapshot, ThpProfile, Trial,
+    Comparison, Explanation, Finding, KernelLog, LimitSurvey, OomProof, PinnedCode, Replicated,
+    RuleExplanation, SelfTest, SettableKnob, Severity, Snapshot, ThpProfile, Trial,
 };
 pub use process_table::shown_processes;
 pub use recovered::{describe_unsettled, recovered, returned};
@@ -230,12 +230,11 @@ pub fn subjects(subjects: &[(&str, &str)], look: TextStyle) -> String {
 /// Processes killed for lack of memory, and commands that may show more kills.
 pub fn oom(
     answer: &Answer<'_>,
-    explained: &[OomExplanation],
-    failures: &[OomExplanation],
+    found: &OomFound<'_>,
     elsewhere: &[String],
     look: TextStyle,
 ) -> String {
-    render(look, |page| oom::print(page, answer, explained, failures, elsewhere))
+    render(look, |page| oom::print(page, answer, found, elsewhere))
 }
 
 /// The output of `oom FILE`: the kills of a text from any machine.

@@ -4,14 +4,14 @@
 use jiff::Timestamp;
 use pagewise_model::{
     KernelLog, LogText, Name, OomConstraint, OomExplanation, OomKill, OomProof, OomVictim,
-    RebuiltRun, Snapshot, UserKill, UserKiller, WhatIf, WhatIfEffect, WhatIfKind,
+    RebuiltRun, Snapshot, UserKiller, WhatIf, WhatIfEffect, WhatIfKind,
 };
 
 use super::kit::{Line, Page, Role};
 use super::table::{Cell, Column, NONE, Table};
 use super::words::{count, lack, plural};
 use super::{findings, header};
-use crate::{Answer, OomText, time};
+use crate::{Answer, OomFound, OomText, time};
 
 /// Columns at which the label and the text of a fact begin.
 const LABEL: usize = 4;
@@ -22,11 +22,11 @@ const FACT: usize = 21;
 pub(super) fn print(
     page: &mut Page,
     answer: &Answer<'_>,
-    explained: &[OomExplanation],
-    failures: &[OomExplanation],
+    found: &OomFound<'_>,
     elsewhere: &[String],
 ) {
     let snapshot = &answer.interval.end;
+    let explained = found.explained;
     header::print(page, "doctor", answer);
     page.gap();
     page.prose(2, Role::Plain, &log(snapshot, explained.len()));
@@ -42,9 +42,52 @@ pub(super) fn print(
         }
     }
     let today = time::time_of(snapshot);
-    explained.iter().for_each(|kill| full(page, kill, today));
-    print_user_kills(page, &snapshot.kernel_log.user_kills);
-    print_failures(page, &snapshot.kernel_log, failures);
+    print_found(page, &snapshot.kernel_log, found, today);
+}
+
+/// Prints the time line, and all explanations.
+fn print_found(page: &mut Page, log: &KernelLog, found: &OomFound<'_>, today: Option<Timestamp>) {
+    print_time_line(page, found, today);
+    found.explained.iter().for_each(|kill| full(page, kill, today));
+    print_programs(page, found.programs, today);
+    print_failures(page, log, found.failures);
+    print_hung(page, log, found.hung);
+}
+
+/// Prints one row for each kill, oldest first, if not all of them are by the kernel.
+fn print_time_line(page: &mut Page, found: &OomFound<'_>, today: Option<Timestamp>) {
+    let events = found.time_line;
+    if events.len() < 2 || found.programs.is_empty() {
+        return;
+    }
+    let from = events.len().saturating_sub(LISTED);
+    let note = match from {
+        0 => "by the kernel and by programs, oldest first".to_owned(),
+        from => {
+            format!("the newest, oldest first; {} older ones are not shown", count(from as u64))
+        }
+    };
+    page.heading("Kills in order of time", &note);
+    let columns = vec![
+        Column::left("time"),
+        Column::left("killer"),
+        Column::path("killed"),
+        Column::right("pid"),
+        Column::words("its limit"),
+    ];
+    let mut table = Table::new(LABEL, columns);
+    for event in &events[from..] {
+        let when = event.unix_seconds.and_then(time::timestamp).map(|at| clock(at, today));
+        let when = when.or_else(|| event.stamp.as_ref().map(ToString::to_string));
+        table.row(vec![
+            when.unwrap_or_else(|| NONE.to_owned()).into(),
+            event.by.into(),
+            event.victim.as_str().into(),
+            event.pid.map_or_else(|| NONE.to_owned(), |pid| pid.to_string()).into(),
+            event.rule.as_str().into(),
+        ]);
+    }
+    table.print(page);
 }
 
 /// Prints the failed allocations, if there are any.
@@ -117,10 +160,7 @@ pub(super) fn print_text(page: &mut Page, name: &str, log: &KernelLog, text: &Oo
     page.hang_items(start, 2, &[name.to_owned(), what_it_is(text.about)]);
     page.gap();
     page.prose(2, Role::Plain, &found_in_text(log, text));
-    text.explained.iter().for_each(|kill| full(page, kill, None));
-    print_user_kills(page, &log.user_kills);
-    print_failures(page, log, text.failures);
-    print_hung(page, log, text.hung);
+    print_found(page, log, &text.found, None);
 }
 
 /// Prints the tasks that did not run, if there are any.
@@ -138,69 +178,16 @@ fn print_hung(page: &mut Page, log: &KernelLog, hung: &[OomExplanation]) {
     }
 }
 
-/// Prints the kills by programs, oldest first.
-fn print_user_kills(page: &mut Page, kills: &[UserKill]) {
-    if kills.is_empty() {
+/// Prints the kills by programs, and the units of which systemd reports, oldest first.
+fn print_programs(page: &mut Page, programs: &[OomExplanation], today: Option<Timestamp>) {
+    if programs.is_empty() {
         return;
     }
     page.heading("Kills by programs", "messages of programs, each with a limit of its own");
-    for kill in kills {
-        page.gap();
-        let when = kill.stamp.as_ref().map_or_else(|| "killed".to_owned(), ToString::to_string);
-        let start = Line::indent(2).span(Role::Critical, when).plain("  ");
-        let pid = kill.pid.map_or_else(String::new, |pid| format!(" (pid {pid})"));
-        let (by, rule) = describe_killer(kill);
-        page.hang(start, LABEL, Role::Strong, &format!("{}{pid} was killed by {by}", kill.victim));
-        if let Some(machine) = &kill.machine {
-            page.hang(label("machine"), FACT, Role::Plain, machine.as_str());
-        }
-        if let Some(reason) = &kill.reason {
-            page.hang(label("its reason"), FACT, Role::Plain, reason.as_str());
-        }
-        page.hang(label("its rule"), FACT, Role::Plain, rule);
-        page.hang(label("proof"), FACT, Role::Plain, &kill.source.to_string());
-    }
-}
-
-/// The program, and by which setting it kills.
-fn describe_killer(kill: &UserKill) -> (&'static str, &'static str) {
-    let reason = kill.reason.as_ref().map_or("", Name::as_str);
-    match kill.by {
-        UserKiller::SystemdOomd if reason.starts_with("memory pressure") => (
-            "systemd-oomd",
-            "ManagedOOMMemoryPressure=kill with ManagedOOMMemoryPressureLimit= of the unit that is named, or \
-             DefaultMemoryPressureLimit= in oomd.conf: it counts waiting for memory in the unit, whatever is free on \
-             the machine",
-        ),
-        UserKiller::SystemdOomd if reason.starts_with("memory used") => (
-            "systemd-oomd",
-            "ManagedOOMSwap=kill with SwapUsedLimit= in oomd.conf: it counts swap as full by its size; zram that is full \
-             by its size may hold little memory, and a larger zram device helps",
-        ),
-        UserKiller::SystemdOomd => (
-            "systemd-oomd",
-            "not in this text: the message of systemd-oomd itself says if it was pressure or swap (journalctl -u \
-             systemd-oomd)",
-        ),
-        UserKiller::Earlyoom => (
-            "earlyoom",
-            "options -m and -s: available memory and free swap were both below these shares",
-        ),
-        UserKiller::Nohang => (
-            "nohang",
-            "soft_threshold_… (SIGTERM) and hard_threshold_… (SIGKILL) in nohang.conf: available memory, free swap, zram \
-             or pressure",
-        ),
-        UserKiller::Docker => (
-            "the kernel, as Docker reports",
-            "the memory limit of the container or of a group above it; the kernel's report names the process",
-        ),
-        UserKiller::Lmkd => ("lmkd", "ro.lmk properties: pressure, free swap and thrashing"),
-        UserKiller::Kubelet => (
-            "kubelet (evicted)",
-            "evictionHard and evictionSoft memory.available of the kubelet: memory of the node, not of the pod",
-        ),
-    }
+    let from = programs.len().saturating_sub(LISTED);
+    programs[from..]
+        .iter()
+        .for_each(|kill| print_explained(page, kill, today, (Role::Critical, "killed")));
 }
 
 /// What a text is, in a few words.
@@ -225,7 +212,7 @@ fn what_it_is(text: &LogText) -> String {
 /// What was found in a text, and what was not understood or not used.
 fn found_in_text(log: &KernelLog, text: &OomText<'_>) -> String {
     let all = log.kills.len() as u64 + log.left_out;
-    let shown = text.explained.len() as u64;
+    let shown = text.found.explained.len() as u64;
     let mut told = vec![match all {
         // Docker reports the kernel's kills
         0 if log.user_kills.iter().any(|kill| kill.by == UserKiller::Docker) => {
@@ -324,8 +311,14 @@ fn log(snapshot: &Snapshot, shown: usize) -> String {
     let all = log.kills.len() as u64 + log.left_out;
     let counted = counted(snapshot).filter(|_| all == 0);
     let is_sure = log.not_understood == 0 && counted.is_none() && !log.wrapped;
+    let is_by_programs = !log.user_kills.is_empty() || !log.unit_kills.is_empty();
+    let knows_programs = log.program_messages.get().is_some();
     let found = match all {
-        0 if is_sure => "No process was killed for lack of memory".to_owned(),
+        0 if is_by_programs => {
+            "No report of the kernel about a kill was found; other messages report kills".to_owned()
+        }
+        0 if is_sure && knows_programs => "No process was killed for lack of memory".to_owned(),
+        0 if is_sure => "The kernel killed no process for lack of memory".to_owned(),
         0 => "No kill was found".to_owned(),
         all if all > shown as u64 => {
             format!("{}, the last {shown} of which are shown", reports(all))
@@ -382,6 +375,18 @@ fn not_read(log: &KernelLog) -> Vec<String> {
     if log.journal_files.is_denied() {
         let help = lack(&log.journal_files).unwrap_or_default();
         told.push(format!("Files of journald could not be read: {help}."));
+    }
+    if log.program_messages.get().is_none() {
+        let why = lack(&log.program_messages).unwrap_or_else(|| "not read".to_owned());
+        told.push(format!(
+            "Kills by programs (systemd-oomd, earlyoom and others): not known: {why}."
+        ));
+    }
+    if log.program_messages_left_out > 0 {
+        told.push(format!(
+            "{} of such programs were not read: older ones, or in damaged files.",
+            plural(log.program_messages_left_out, "message")
+        ));
     }
     told
 }

@@ -89,7 +89,10 @@ pub(crate) fn kernel_log() -> KernelLog {
         failures_left_out: 0,
         hung_tasks: Vec::new(),
         hung_tasks_left_out: 0,
+        program_messages: found(12, "/var/log/journal"),
+        program_messages_left_out: 0,
         user_kills: Vec::new(),
+        unit_kills: Vec::new(),
         not_understood: 0,
         first_not_understood: None,
     }

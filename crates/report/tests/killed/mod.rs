@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Texts about kills: of today, of yesterday, and at an unknown time.
 
-use pagewise_model::{OomExplanation, OomFact, Source, WhatIf, WhatIfEffect, WhatIfKind};
+use std::sync::LazyLock;
+
+use pagewise_model::{
+    Name, OomEvent, OomExplanation, OomFact, Source, WhatIf, WhatIfEffect, WhatIfKind,
+};
+use pagewise_report::OomFound;
 
 const ENDED: f64 = 1_795_183_111.4;
 
@@ -61,4 +66,37 @@ pub(crate) fn elsewhere() -> Vec<String> {
     let command = "sudo journalctl --dmesg --boot --grep 'oom-kill:|Killed process'  # this boot, as far \
                    back as journald keeps it";
     vec![command.to_owned()]
+}
+
+/// A kill by the kernel and one by a program whose time is not known.
+static TIME_LINE: LazyLock<Vec<OomEvent>> = LazyLock::new(|| {
+    let of_kernel = OomEvent {
+        source: Source::line("/dev/kmsg", 17_611),
+        unix_seconds: Some(ENDED),
+        by: "kernel",
+        victim: Name::from("nginx"),
+        pid: Some(980),
+        rule: "limit of /system.slice/web.service (64.0 MiB)".to_owned(),
+        unit: Some(Name::from("web.service")),
+        ..OomEvent::default()
+    };
+    let of_program = OomEvent {
+        source: Source::line("/var/log/journal", 88),
+        by: "systemd-oomd",
+        victim: Name::from("/user.slice/user-1000.slice/user@1000.service/app.slice/editor.scope"),
+        rule: "swap used above 90.00%".to_owned(),
+        ..OomEvent::default()
+    };
+    vec![of_kernel, of_program]
+});
+
+/// Everything that `oom` can explain, with the same explanations in each place.
+pub(crate) fn found(explained: &[OomExplanation]) -> OomFound<'_> {
+    OomFound {
+        explained,
+        failures: explained,
+        hung: explained,
+        programs: explained,
+        time_line: &TIME_LINE,
+    }
 }

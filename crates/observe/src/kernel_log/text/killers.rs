@@ -10,10 +10,107 @@
 
 use memchr::memmem;
 use pagewise_hostfs::text::number;
-use pagewise_model::{Name, UserKill, UserKiller};
+use pagewise_model::{Name, Source, UnitKill, UserKill, UserKiller};
+
+/// Maximum number of kills by programs, and of messages about units, that are kept: the newest of
+/// journald's files, the first of a text.
+const KEPT: usize = 200;
+/// systemd writes that a process was killed and that the unit failed within this time, in seconds.
+const TOGETHER: f64 = 60.0;
+
+/// Where a message is, and when it was written.
+#[derive(Debug, Clone, Default)]
+pub(in crate::kernel_log) struct Place {
+    pub(in crate::kernel_log) source: Source,
+    pub(in crate::kernel_log) stamp: Option<Name>,
+    pub(in crate::kernel_log) machine: Option<Name>,
+    pub(in crate::kernel_log) unix_seconds: Option<f64>,
+}
+
+/// The kills by programs, and what systemd wrote of units, so far.
+#[derive(Debug, Default)]
+pub(in crate::kernel_log) struct Killers {
+    /// The process that nohang last named, before it sends the signal.
+    nohang_victim: Option<(u32, Name)>,
+    kills: Vec<UserKill>,
+    units: Vec<UnitKill>,
+}
+
+impl Killers {
+    /// Keeps a kill by a program; false if the message is none.
+    pub(in crate::kernel_log) fn take(&mut self, text: &[u8], place: &Place) -> bool {
+        if let Some(victim) = nohang_victim(text) {
+            self.nohang_victim = Some(victim);
+            return false;
+        }
+        let Some(mut found) = parse(text) else { return false };
+        if found.by == UserKiller::Nohang {
+            if let Some((pid, name)) = self.nohang_victim.take() {
+                (found.pid, found.victim) = (Some(pid), name);
+            }
+        }
+        if self.kills.len() < KEPT {
+            let Place { source, stamp, machine, unix_seconds } = place.clone();
+            self.kills.push(UserKill { source, stamp, machine, unix_seconds, ..found });
+        }
+        true
+    }
+
+    /// Keeps what systemd writes of a unit in which the OOM killer killed; false if the message is
+    /// another.
+    pub(in crate::kernel_log) fn take_unit(&mut self, text: &[u8], place: &Place) -> bool {
+        let Some(found) = parse_unit(text) else { return false };
+        let continues = |known: &UnitKill| {
+            let apart = known.unix_seconds.zip(place.unix_seconds);
+            known.unit == found.unit
+                && known.machine == place.machine
+                && !(known.is_result && found.is_result || known.is_process && found.is_process)
+                && apart.is_none_or(|(one, other)| (one - other).abs() <= TOGETHER)
+        };
+        let last = self.units.iter_mut().rev().find(|known| known.unit == found.unit);
+        if let Some(known) = last.filter(|known| continues(known)) {
+            known.is_process |= found.is_process;
+            known.is_result |= found.is_result;
+        } else if self.units.len() < KEPT {
+            let Place { source, stamp, machine, unix_seconds } = place.clone();
+            self.units.push(UnitKill { source, stamp, machine, unix_seconds, ..found });
+        }
+        true
+    }
+
+    /// What was found; systemd's messages about kills by systemd-oomd only where those of
+    /// systemd-oomd itself are not there.
+    pub(in crate::kernel_log) fn finish(self) -> (Vec<UserKill>, Vec<UnitKill>) {
+        (without_repeated(self.kills), self.units)
+    }
+}
+
+/// The kills without systemd's messages about units, if the killer's own messages are there.
+fn without_repeated(mut kills: Vec<UserKill>) -> Vec<UserKill> {
+    let own: Vec<UserKill> = kills.iter().filter(|kill| !kill.is_by_unit).cloned().collect();
+    let is_named =
+        |unit: &str| own.iter().any(|kill| kill.victim.as_str().rsplit('/').next() == Some(unit));
+    kills.retain(|kill| !kill.is_by_unit || !is_named(kill.victim.as_str()));
+    kills
+}
+
+/// `UNIT: A process of this unit has been killed by the OOM killer.`, since systemd 243, and `UNIT:
+/// Failed with result 'oom-kill'.`
+fn parse_unit(text: &[u8]) -> Option<UnitKill> {
+    let (unit, rest) = split(text, ": ")?;
+    let is_process = rest.starts_with(b"A process of this unit has been killed by the OOM killer");
+    let is_result = rest.starts_with(b"Failed with result 'oom-kill'");
+    let is_unit = !unit.is_empty() && !unit.contains(&b' ') && unit.contains(&b'.');
+    (is_unit && (is_process || is_result)).then(|| UnitKill {
+        unit: Name::from_bytes(unit),
+        is_process,
+        is_result,
+        ..UnitKill::default()
+    })
+}
 
 /// The kill of which a message reports, without its time and place.
-pub(super) fn parse(text: &[u8]) -> Option<UserKill> {
+fn parse(text: &[u8]) -> Option<UserKill> {
     oomd(text)
         .or_else(|| systemd(text))
         .or_else(|| earlyoom(text))
@@ -25,7 +122,7 @@ pub(super) fn parse(text: &[u8]) -> Option<UserKill> {
 
 /// The victim that nohang names some lines before it sends a signal: `PID: 77, name: indexer,
 /// state: S, EUID: 1000, …`.
-pub(super) fn nohang_victim(text: &[u8]) -> Option<(u32, Name)> {
+fn nohang_victim(text: &[u8]) -> Option<(u32, Name)> {
     let rest = text.trim_ascii().strip_prefix(b"PID:")?;
     let (pid, rest) = split(rest, ", name: ")?;
     let (name, _) = split(rest, ", state: ")?;

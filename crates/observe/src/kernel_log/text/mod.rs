@@ -11,24 +11,23 @@
 //! anybody can write one. Messages that a syslog ascribes to a program are not used.
 
 mod entry;
-mod hung;
+pub(super) mod hung;
 mod journals;
-mod killers;
+pub(super) mod killers;
 mod prefix;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Read};
 
 use memchr::memmem;
-use pagewise_model::{
-    Bytes, HungTask, KernelLog, LogText, Name, OomKill, Reading, Source, UserKill, UserKiller,
-};
+use pagewise_model::{Bytes, HungTask, KernelLog, LogText, Name, OomKill, Reading, Source};
 
 use super::record::{Head, Record, unescape};
 use super::report::{Reports, Stamp};
 use entry::{Entry, EntryReader};
 use hung::HungTasks;
 pub use journals::{journals_of_folder, read_journals};
+use killers::{Killers, Place};
 pub use pagewise_hostfs::unpack as unpack_text;
 use prefix::{Kind, Peeled, peel};
 
@@ -137,10 +136,8 @@ struct Front {
     boots: u64,
     by_programs: u64,
     by_kernel: u64,
-    user_kills: Vec<UserKill>,
+    killers: Killers,
     hung: HungTasks,
-    /// The process that nohang last named, before it sends the signal.
-    nohang_victim: Option<(u32, Name)>,
     signs: u64,
     first_sign: Option<Source>,
     /// Wall clock of the last message that has one, for a message that has none.
@@ -160,9 +157,8 @@ impl Front {
             boots: 1,
             by_programs: 0,
             by_kernel: 0,
-            user_kills: Vec::new(),
+            killers: Killers::default(),
             hung: HungTasks::default(),
-            nohang_victim: None,
             signs: 0,
             first_sign: None,
             last_stamp: None,
@@ -260,10 +256,14 @@ impl Front {
     fn flush(&mut self) {
         let Some(pending) = self.pending.take() else { return };
         let text = pending.record.text.as_slice();
-        if pending.is_kernel != Some(true) && self.take_user_kill(&pending) {
+        let place = self.place(&pending);
+        if pending.is_kernel != Some(true) && self.killers.take(text, &place) {
             return;
         }
         if is_sign(text) {
+            if pending.is_kernel != Some(true) {
+                self.killers.take_unit(text, &place);
+            }
             self.count_sign(&pending.record);
             return;
         }
@@ -314,29 +314,14 @@ impl Front {
         self.first_sign.get_or_insert_with(|| Source::line(self.shown.as_str(), line));
     }
 
-    /// Keeps a kill by a program; false if the message is none.
-    fn take_user_kill(&mut self, pending: &Pending) -> bool {
-        const KEPT: usize = 200;
-        if let Some(victim) = killers::nohang_victim(&pending.record.text) {
-            self.nohang_victim = Some(victim);
-            return false;
+    fn place(&self, pending: &Pending) -> Place {
+        let line = u32::try_from(pending.record.head.sequence).unwrap_or(0);
+        Place {
+            source: Source::line(self.shown.as_str(), line),
+            stamp: pending.stamp.time.clone(),
+            machine: pending.stamp.machine.clone(),
+            unix_seconds: None,
         }
-        let Some(mut found) = killers::parse(&pending.record.text) else { return false };
-        if found.by == UserKiller::Nohang {
-            if let Some((pid, name)) = self.nohang_victim.take() {
-                (found.pid, found.victim) = (Some(pid), name);
-            }
-        }
-        if self.user_kills.len() < KEPT {
-            let line = u32::try_from(pending.record.head.sequence).unwrap_or(0);
-            self.user_kills.push(UserKill {
-                source: Source::line(self.shown.as_str(), line),
-                stamp: pending.stamp.time.clone(),
-                machine: pending.stamp.machine.clone(),
-                ..found
-            });
-        }
-        true
     }
 
     /// Keeps the kernel's release, from its first message or from the head of a report.
@@ -362,9 +347,12 @@ impl Front {
         self.flush();
         let source = Source::file(self.shown.as_str());
         let (hung_tasks, hung_tasks_left_out) = self.hung.finish();
+        let (user_kills, unit_kills) = self.killers.finish();
         let mut log = KernelLog {
-            records: Reading::found(self.lines, source),
-            user_kills: without_repeated(self.user_kills),
+            records: Reading::found(self.lines, source.clone()),
+            program_messages: Reading::found(self.lines, source),
+            user_kills,
+            unit_kills,
             hung_tasks,
             hung_tasks_left_out,
             ..KernelLog::default()
@@ -437,15 +425,6 @@ impl Pending {
             self.record.text.extend(text);
         }
     }
-}
-
-/// The kills without systemd's messages about units, if the killer's own messages are there.
-fn without_repeated(mut kills: Vec<UserKill>) -> Vec<UserKill> {
-    let own: Vec<UserKill> = kills.iter().filter(|kill| !kill.is_by_unit).cloned().collect();
-    let is_named =
-        |unit: &str| own.iter().any(|kill| kill.victim.as_str().rsplit('/').next() == Some(unit));
-    kills.retain(|kill| !kill.is_by_unit || !is_named(kill.victim.as_str()));
-    kills
 }
 
 /// What programs and Android's kernels write of a kill, whose report by the kernel is elsewhere.

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Reads the newest messages of some programs in a journal file.
+//!
+//! Anybody can send a message to journald under any identifier. Fields whose names begin with `_`
+//! are set by journald itself from what the kernel says of the sender, so only these show who wrote
+//! a message.
+
+use pagewise_model::text::number as parse_number;
+
+use crate::file::{Field, JournalFile};
+
+const MESSAGE: &[u8] = b"MESSAGE=";
+/// The time at which the sender says that it wrote the message.
+const SENT: &[u8] = b"_SOURCE_REALTIME_TIMESTAMP=";
+
+/// Which messages to read.
+#[derive(Debug, Clone, Copy)]
+pub struct Origin<'a> {
+    /// A field, `NAME=value`, that the messages have.
+    pub field: &'a [u8],
+    /// A field that journald sets, and that the messages must have as well; needed if `field` is not
+    /// one of these.
+    pub trusted: Option<&'a [u8]>,
+}
+
+/// A message of a program as journald stored it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProgramMessage {
+    /// The sequence number that journald gave to the message.
+    pub sequence: u64,
+    /// When the message was written, in microseconds since 1970.
+    pub realtime: u64,
+    /// The text of the message.
+    pub text: Vec<u8>,
+}
+
+/// Passes the newest messages of each origin to `take`, at most `most` of each, those of one origin
+/// oldest first. Returns how many there were, and how many were not read: older ones, and those that
+/// could not be read because the file is damaged or its budget is spent.
+pub fn read_programs(
+    file: &mut JournalFile<'_>,
+    origins: &[Origin<'_>],
+    most: u64,
+    take: &mut dyn FnMut(&ProgramMessage),
+) -> (u64, u64) {
+    let (mut read, mut left_out) = (0, 0);
+    for origin in origins {
+        let field = match file.look_up(origin.field) {
+            Some(Some(field)) => field,
+            Some(None) => continue,
+            None => {
+                left_out += 1;
+                continue;
+            }
+        };
+        let trusted = match origin.trusted.map(|trusted| file.look_up(trusted)) {
+            None => None,
+            Some(Some(Some(trusted))) => Some(trusted),
+            // no message in the file is of the program that `trusted` names
+            Some(Some(None)) => continue,
+            Some(None) => {
+                left_out += 1;
+                continue;
+            }
+        };
+        let (messages, missing) = read_newest(file, &field, trusted, most);
+        left_out += missing;
+        read += messages.len() as u64;
+        messages.iter().rev().for_each(&mut *take);
+    }
+    (read, left_out)
+}
+
+/// The newest messages with a field, newest first, and how many others there are.
+fn read_newest(
+    file: &mut JournalFile<'_>,
+    field: &Field,
+    trusted: Option<Field>,
+    most: u64,
+) -> (Vec<ProgramMessage>, u64) {
+    let entries = file.entries(field);
+    let mut left_out = field.count.saturating_sub(entries.count);
+    let from = entries.count.saturating_sub(most);
+    left_out += from;
+    let mut messages = Vec::new();
+    for number in (from..entries.count).rev() {
+        if file.is_spent() {
+            left_out += number - from + 1;
+            break;
+        }
+        let Some(entry) = file.entry_at(&entries, number) else {
+            left_out += 1;
+            continue;
+        };
+        match read_entry(file, entry, trusted) {
+            Some(message) => messages.extend(message),
+            None => left_out += 1,
+        }
+    }
+    (messages, left_out)
+}
+
+/// The message of an entry: `None` if it cannot be read, `Some(None)` if another program wrote it.
+fn read_entry(
+    file: &mut JournalFile<'_>,
+    entry: u64,
+    trusted: Option<Field>,
+) -> Option<Option<ProgramMessage>> {
+    let stamp = file.stamp(entry)?;
+    let fields = file.fields(entry, &stamp)?;
+    if trusted.is_some_and(|trusted| !fields.contains(&trusted.offset)) {
+        return Some(None);
+    }
+    let (mut text, mut sent) = (None, None);
+    for &field in fields.iter().rev() {
+        match file.value_of(field, &[MESSAGE, SENT]) {
+            Some((0, value)) => text = Some(value),
+            Some((_, value)) => sent = parse_number(&value),
+            None => {}
+        }
+    }
+    Some(Some(ProgramMessage {
+        sequence: stamp.sequence,
+        realtime: sent.unwrap_or(stamp.realtime),
+        text: text?,
+    }))
+}

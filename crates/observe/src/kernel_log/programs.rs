@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Adds to the kernel's kills those by programs (systemd-oomd, earlyoom, nohang, kubelet), what
+//! Docker reports of kills in containers, and what systemd reports of units in which the kernel
+//! killed.
+//!
+//! Their messages are in journald's files. Only messages are used whose sender journald itself
+//! recorded: of the unit of such a program, or of process 1. Of a machine without such files, the
+//! end of its syslog is read as a text, which proves nothing.
+//!
+//! The messages are not part of a recording: only their number is, if there was no kill among them.
+
+use std::io::BufReader;
+
+use pagewise_hostfs::text::{lines, number, words};
+use pagewise_hostfs::{Entry, HostRoot, ReadHost, Refusal, absolute};
+use pagewise_journald::{Origin, read_programs};
+use pagewise_model::{KernelLog, Name, Reading, Source};
+
+use super::collected::Text;
+use super::text::killers::{Killers, Place};
+use super::text::read_text;
+use crate::journald::{self, FOLDERS};
+use crate::limits::{PROGRAM_MESSAGES, SYSLOG_MIB};
+
+/// Fields of the messages. systemd marks its messages about a unit with an id for each kind, and a
+/// failed unit with its result; both can be set by anybody, so process 1 must have sent them.
+const ORIGINS: [Origin<'_>; 13] = [
+    of_unit(b"_SYSTEMD_UNIT=systemd-oomd.service"),
+    of_unit(b"_SYSTEMD_UNIT=earlyoom.service"),
+    of_unit(b"_SYSTEMD_UNIT=nohang.service"),
+    of_unit(b"_SYSTEMD_UNIT=nohang-desktop.service"),
+    of_unit(b"_SYSTEMD_UNIT=kubelet.service"),
+    of_unit(b"_SYSTEMD_UNIT=k3s.service"),
+    of_unit(b"_SYSTEMD_UNIT=k3s-agent.service"),
+    of_unit(b"_SYSTEMD_UNIT=rke2-server.service"),
+    of_unit(b"_SYSTEMD_UNIT=rke2-agent.service"),
+    of_unit(b"_SYSTEMD_UNIT=docker.service"),
+    of_systemd(b"MESSAGE_ID=fe6faa94e7774663a0da52717891d8ef"),
+    of_systemd(b"MESSAGE_ID=d989611b15e44c9dbf31e3c81256e4ed"),
+    of_systemd(b"UNIT_RESULT=oom-kill"),
+];
+
+const fn of_unit(field: &[u8]) -> Origin<'_> {
+    Origin { field, trusted: None }
+}
+
+const fn of_systemd(field: &[u8]) -> Origin<'_> {
+    Origin { field, trusted: Some(b"_PID=1") }
+}
+
+/// Files of a syslog with the messages of programs, on Debian and on Fedora.
+const SYSLOGS: [&str; 2] = ["var/log/syslog", "var/log/messages"];
+
+/// The path of the number of messages in a recording.
+const PATH: &str = "journal/programs";
+/// Why it is not known of a recording.
+const NOT_RECORDED: &str = "a recording has no messages of programs";
+
+/// Adds to `log` the kills by programs.
+pub(super) fn complete(host: &HostRoot, log: KernelLog) -> KernelLog {
+    if !host.is_live() {
+        match host.bytes(PATH) {
+            Err(refusal) if refusal.is_missing() => {}
+            Err(refusal) => {
+                let program_messages = refusal.reading(Source::file(absolute(FOLDERS[0].0)));
+                return KernelLog { program_messages, ..log };
+            }
+            Ok(kept) => return Counted::parse(&kept).map_or(log.clone(), |it| it.add_to(log)),
+        }
+    }
+    match search(host, &log) {
+        Ok(found) => {
+            host.remember(PATH, || Counted::entry(&found));
+            found
+        }
+        Err(refusal) => {
+            host.remember(PATH, || Entry::Refused(refusal.clone()));
+            let program_messages = refusal.reading(Source::file(absolute(FOLDERS[0].0)));
+            KernelLog { program_messages, ..log }
+        }
+    }
+}
+
+/// What a recording has of the messages: how many there were, and in which file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Counted {
+    read: u64,
+    left_out: u64,
+    path: &'static str,
+}
+
+impl Counted {
+    fn entry(log: &KernelLog) -> Entry {
+        let has_kill = !log.user_kills.is_empty() || !log.unit_kills.is_empty();
+        let counted = log.program_messages.get().filter(|_| !has_kill).and_then(|read| {
+            let shown = log.program_messages.source.path();
+            let path = Self::paths().find(|path| absolute(path) == shown)?;
+            Some(Self { read, left_out: log.program_messages_left_out, path })
+        });
+        let not_recorded = Refusal::Absent(NOT_RECORDED.into());
+        Entry::from_answer(&counted.map(|counted| counted.print()).ok_or(not_recorded))
+    }
+
+    fn paths() -> impl Iterator<Item = &'static str> {
+        [FOLDERS[0].0].into_iter().chain(SYSLOGS)
+    }
+
+    /// Formats the count: `programs read=12 left_out=0 of=var/log/journal`.
+    fn print(&self) -> Vec<u8> {
+        let Self { read, left_out, path } = self;
+        format!("programs read={read} left_out={left_out} of={path}\n").into_bytes()
+    }
+
+    fn parse(kept: &[u8]) -> Option<Self> {
+        let mut parts = words(lines(kept).next()?.strip_prefix(b"programs ")?);
+        let read = number(parts.next()?.strip_prefix(b"read=")?)?;
+        let left_out = number(parts.next()?.strip_prefix(b"left_out=")?)?;
+        let path = parts.next()?.strip_prefix(b"of=")?;
+        let path = Self::paths().find(|known| known.as_bytes() == path)?;
+        Some(Self { read, left_out, path })
+    }
+
+    fn add_to(self, log: KernelLog) -> KernelLog {
+        KernelLog {
+            program_messages: Reading::found(self.read, Source::file(absolute(self.path))),
+            program_messages_left_out: self.left_out,
+            ..log
+        }
+    }
+}
+
+/// What of a recorded count may be in a capture: numbers.
+pub fn check_count(kept: &[u8]) -> Option<Vec<u8>> {
+    Counted::parse(kept).map(|counted| counted.print())
+}
+
+/// Adds to `log` what the files of this host have.
+fn search(host: &HostRoot, log: &KernelLog) -> Result<KernelLog, Refusal> {
+    let source = Source::file(absolute(FOLDERS[0].0));
+    let mut messages = Messages::default();
+    let answer = journald::read_each(host, &mut |file| {
+        let (read, left_out) =
+            read_programs(file, &ORIGINS, PROGRAM_MESSAGES as u64, &mut |found| {
+                messages.found.push((found.realtime, found.sequence, found.text.clone()));
+            });
+        messages.read += read;
+        messages.left_out += left_out;
+        true
+    });
+    let Err(refusal) = answer else { return Ok(messages.add_to(log.clone(), source)) };
+    // the logs of a folder, which were collected, have been searched for programs already
+    if log.program_messages.get().is_some() {
+        return Ok(log.clone());
+    }
+    if let Some((lines, of_syslog)) = SYSLOGS.iter().find_map(|path| read_syslog(host, path)) {
+        return Ok(KernelLog {
+            program_messages: Reading::found(lines, of_syslog.records.source),
+            user_kills: of_syslog.user_kills,
+            unit_kills: of_syslog.unit_kills,
+            ..log.clone()
+        });
+    }
+    Err(match refusal {
+        Refusal::Absent(_) if !host.is_live() && !host.is_copy() => {
+            Refusal::Absent(NOT_RECORDED.into())
+        }
+        Refusal::Absent(_) => Refusal::Absent("no files of journald and no syslog here".into()),
+        denied @ Refusal::Denied(_) => denied,
+    })
+}
+
+/// The messages of journald's files.
+#[derive(Debug, Default)]
+struct Messages {
+    /// When each was written, in microseconds since 1970, its number, and its text.
+    found: Vec<(u64, u64, Vec<u8>)>,
+    read: u64,
+    left_out: u64,
+}
+
+impl Messages {
+    fn add_to(mut self, log: KernelLog, source: Source) -> KernelLog {
+        // files may overlap if journald was interrupted while it moved them to disk
+        self.found.sort();
+        self.found.dedup();
+        let mut killers = Killers::default();
+        for (realtime, sequence, text) in &self.found {
+            let place = Place {
+                source: Source::line(source.path(), u32::try_from(*sequence).unwrap_or(u32::MAX)),
+                unix_seconds: Some(*realtime as f64 / 1e6),
+                ..Place::default()
+            };
+            if !killers.take_unit(text, &place) {
+                killers.take(text, &place);
+            }
+        }
+        let (user_kills, unit_kills) = killers.finish();
+        let (of_logs, of_units) = (log.user_kills.clone(), log.unit_kills.clone());
+        let is_new = |by, victim: &Name| {
+            !user_kills.iter().any(|known| (known.by, &known.victim) == (by, victim))
+        };
+        let logs = of_logs.into_iter().filter(|kill| is_new(kill.by, &kill.victim));
+        let user_kills = logs.chain(user_kills.iter().cloned()).collect();
+        let is_new = |unit: &Name| !unit_kills.iter().any(|known| known.unit == *unit);
+        let units = of_units.into_iter().filter(|kill| is_new(&kill.unit));
+        let unit_kills = units.chain(unit_kills.iter().cloned()).collect();
+        KernelLog {
+            program_messages: Reading::found(self.read, source),
+            program_messages_left_out: self.left_out,
+            user_kills,
+            unit_kills,
+            ..log
+        }
+    }
+}
+
+/// Reads the end of a syslog; `None` if it is missing, empty or not readable. Returns the number of
+/// lines.
+fn read_syslog(host: &HostRoot, path: &str) -> Option<(u64, KernelLog)> {
+    let pieces = host.pieces(path).ok()?;
+    let mut left = (SYSLOG_MIB as u64) << 20;
+    let at = pieces.length().saturating_sub(left);
+    let text = BufReader::new(Text { pieces, at, left: &mut left });
+    let (log, about) = read_text(text, &absolute(path)).ok()?;
+    (about.lines > 0).then_some((about.lines, log))
+}
