@@ -28,14 +28,15 @@ mod report;
 mod tests;
 mod text;
 
-use pagewise_model::{KernelLog, OomKill, Reading, Source, Taken};
+use pagewise_model::{HungTask, KernelLog, OomKill, Reading, Source, Taken};
 
 use crate::limits::OOM_KILLS;
 use journal::Buffer;
 use line::OomLine;
 use pagewise_hostfs::{Entry, HostRoot, ReadHost, Refusal};
-use record::{Head, Record, records, unread};
+use record::{Head, Raw, Record, records, unread};
 use report::Reports;
+use text::hung::HungTasks;
 
 pub use collected::read_folder;
 pub use follow::KillsSince;
@@ -131,11 +132,19 @@ fn date(kill: &mut OomKill, taken: &Taken) {
 
 fn understand(kept: &[u8], source: Source, page_size: u64, taken: &Taken) -> KernelLog {
     let mut reports = Reports::new(page_size, SHOWN);
+    let mut hung = HungTasks::default();
     let (mut oldest, mut newest) = (None, 0);
     for record in records(kept) {
         oldest.get_or_insert((record.head.sequence, record.head.micros as f64 / 1e6));
         newest = record.head.sequence;
         reports.take(&record);
+        if record.head.is_of_kernel() {
+            hung.take(&record.text, |task| HungTask {
+                source: record_source(&record),
+                boot_seconds: record.head.micros as f64 / 1e6,
+                ..task
+            });
+        }
     }
     let Some((first, seconds)) = oldest else {
         let why = "empty: the log holds no record that could be understood";
@@ -144,7 +153,10 @@ fn understand(kept: &[u8], source: Source, page_size: u64, taken: &Taken) -> Ker
     let mut found = reports.finish();
     found.kills.iter_mut().for_each(|kill| date(kill, taken));
     let count = newest.saturating_sub(first).saturating_add(1);
+    let (hung_tasks, hung_tasks_left_out) = hung.finish();
     KernelLog {
+        hung_tasks,
+        hung_tasks_left_out,
         records: Reading::found(count, source),
         oldest_boot_seconds: Some(seconds),
         wrapped: first > 0,
@@ -158,10 +170,15 @@ fn understand(kept: &[u8], source: Source, page_size: u64, taken: &Taken) -> Ker
     }
 }
 
+fn record_source(record: &Record) -> Source {
+    Source::line(SHOWN, u32::try_from(record.head.sequence).unwrap_or(u32::MAX))
+}
+
 /// The part of the kernel log that pagewise uses and records. The excerpt of an excerpt is the
 /// excerpt itself.
 struct Excerpt {
     reports: Reports,
+    hung: HungTasks,
     kept: Vec<u8>,
     /// Whether the newest record of the kernel log is part of the excerpt.
     has_newest: bool,
@@ -172,6 +189,7 @@ impl Excerpt {
     fn new(page_size: u64) -> Self {
         Self {
             reports: Reports::new(page_size, SHOWN),
+            hung: HungTasks::default(),
             kept: Vec::new(),
             has_newest: false,
             newest: None,
@@ -185,6 +203,7 @@ impl Excerpt {
             let text = line.map(|line| line.printed());
             let is_unknown = may_take && self.reports.is_last_unknown();
             let text = text.or_else(|| is_unknown.then(|| NOT_KNOWN.to_vec()));
+            let text = text.or_else(|| self.keep_hung(&record));
             // the oldest record is always kept, without its text if that is no part of a report
             let text = text.or_else(|| self.kept.is_empty().then(Vec::new));
             self.has_newest = text.is_some();
@@ -193,6 +212,15 @@ impl Excerpt {
             }
             self.newest = Some(record.head);
         }
+    }
+
+    /// What is kept of a message about a task that did not run.
+    fn keep_hung(&mut self, record: &Raw<'_>) -> Option<Vec<u8>> {
+        let may_keep = self.hung.goes_on() || HungTasks::is_of_interest(record.text);
+        if !may_keep || !record.head.is_of_kernel() || self.kept.len() >= MOST_KEPT {
+            return None;
+        }
+        self.hung.keep(&record.read().text, &mut <[u8]>::to_vec)
     }
 
     fn finish(mut self) -> Vec<u8> {
@@ -206,7 +234,17 @@ impl Excerpt {
 /// Replaces the names of cgroups, processes and users in an excerpt.
 pub fn rename(excerpt: &[u8], to: &mut dyn Rename) -> Vec<u8> {
     let mut reports = Reports::new(4096, SHOWN);
-    records(excerpt).flat_map(|record| renamed_record(&mut reports, &record, to)).collect()
+    let mut hung = HungTasks::default();
+    let mut renamed = Vec::new();
+    for record in records(excerpt) {
+        let mut keep = || hung.keep(&record.text, &mut |name| to.program(name));
+        let kept = if record.head.is_of_kernel() { keep() } else { None };
+        renamed.extend(match kept {
+            Some(text) => record.head.with_text(&text),
+            None => renamed_record(&mut reports, &record, to),
+        });
+    }
+    renamed
 }
 
 fn renamed_record(reports: &mut Reports, record: &Record, to: &mut dyn Rename) -> Vec<u8> {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reports of the OOM killer in the kernel log.
 
-use pagewise_hostfs::HostRoot;
-use pagewise_model::{Bytes, KernelLog, Limit, OomConstraint, OomKill, Reading, Source, Taken};
+use pagewise_hostfs::{HostRoot, ReadHost};
+use pagewise_model::{
+    Bytes, KernelLog, Limit, Name, OomConstraint, OomKill, Reading, Source, Taken,
+};
 use pagewise_observe::kernel_log as read;
 
-use crate::testing::{denied_entry, host};
+use crate::testing::{denied_entry, file, host};
 
 const PATH: &str = "dev/kmsg";
 const SHOWN: &str = "/dev/kmsg";
@@ -240,4 +242,32 @@ fn the_live_log_is_read_to_its_end_or_refused() {
         pagewise_model::Outcome::Denied(_) => assert!(exists),
         pagewise_model::Outcome::Absent(_) => assert!(!exists),
     }
+}
+
+/// A task that waited for memory is found in the kernel log, also in a recording of it, and not if a
+/// program wrote the message.
+#[test]
+fn tasks_that_did_not_run_are_found_and_recorded() {
+    const LINES: [&str; 5] = [
+        "INFO: task postgres:310 blocked for more than 120 seconds.",
+        "      Tainted: G  OE 6.12.9 #1",
+        " __schedule+0x3f2/0x1500",
+        " try_to_free_pages+0xdb/0x1b0",
+        " </TASK>",
+    ];
+    let written = |priority: u32| -> String {
+        let lines = LINES.iter().zip(7..);
+        lines.map(|(text, at)| format!("{priority},{at},{at}000000,-;{text}\n")).collect()
+    };
+    let files = HostRoot::memory([file("dev/kmsg", written(3) + &written(11))]).remembering();
+    let log = read(&files, &Taken::default());
+    let [task] = &log.hung_tasks[..] else { panic!("{:#?}", log.hung_tasks) };
+    assert_eq!((task.name.as_str(), task.pid, task.seconds), ("postgres", 310, 120));
+    assert_eq!((task.boot_seconds, task.source.to_string().as_str()), (7.0, "/dev/kmsg:7"));
+    let stack: Vec<&str> = task.stack.iter().map(Name::as_str).collect();
+    assert_eq!(stack, ["__schedule", "try_to_free_pages"]);
+    let recorded = files.remembered();
+    assert!(!format!("{recorded:?}").contains("Tainted"), "{recorded:?}");
+    let replay = read(&HostRoot::memory(recorded), &Taken::default());
+    assert_eq!(replay.hung_tasks, log.hung_tasks);
 }

@@ -11,12 +11,14 @@ use pagewise_model::{HungTask, Name};
 const FUNCTIONS: usize = 24;
 /// After so many messages the stack is over.
 const LONGEST: usize = 64;
+/// The last line of a stack since Linux 5.17.
+const END: &str = " </TASK>";
 /// Maximum number of tasks that are kept.
 const KEPT: usize = 100;
 
 /// The tasks of a text so far.
 #[derive(Debug, Default)]
-pub(super) struct HungTasks {
+pub(crate) struct HungTasks {
     found: Vec<HungTask>,
     left_out: u64,
     /// Number of messages since the last task was named, while its stack may go on.
@@ -25,16 +27,16 @@ pub(super) struct HungTasks {
 
 impl HungTasks {
     /// Whether a stack may go on, so that each message matters.
-    pub(super) fn goes_on(&self) -> bool {
+    pub(crate) fn goes_on(&self) -> bool {
         self.since.is_some()
     }
 
-    pub(super) fn is_of_interest(text: &[u8]) -> bool {
+    pub(crate) fn is_of_interest(text: &[u8]) -> bool {
         memchr::memmem::find(text, b" blocked for more than ").is_some()
     }
 
     /// Takes a message of the kernel; `about` fills in where it stands and when.
-    pub(super) fn take(&mut self, text: &[u8], about: impl FnOnce(HungTask) -> HungTask) {
+    pub(crate) fn take(&mut self, text: &[u8], about: impl FnOnce(HungTask) -> HungTask) {
         if let Some(task) = parse(text) {
             if self.found.len() < KEPT {
                 self.found.push(about(task));
@@ -54,12 +56,38 @@ impl HungTasks {
                 task.stack.push(Name::from_bytes(function));
             }
         }
-        if *since > LONGEST || memchr::memmem::find(text, b"</TASK>").is_some() {
+        if *since > LONGEST || memchr::memmem::find(text, END.as_bytes()).is_some() {
             self.since = None;
         }
     }
 
-    pub(super) fn finish(self) -> (Vec<HungTask>, u64) {
+    /// What a recording keeps of a message of the kernel: the task with the name that `rename` gives
+    /// it, and the functions of its stack; `None` of any other message.
+    pub(crate) fn keep(
+        &mut self,
+        text: &[u8],
+        rename: &mut dyn FnMut(&[u8]) -> Vec<u8>,
+    ) -> Option<Vec<u8>> {
+        let (before, was_open) = (self.found.len(), self.goes_on());
+        let functions = self.found.last().map_or(0, |task| task.stack.len());
+        self.take(text, |task| task);
+        let task = self.found.last()?;
+        if self.found.len() > before {
+            let rest = format!(":{} blocked for more than {} seconds.", task.pid, task.seconds);
+            let name = rename(task.name.as_str().as_bytes());
+            return Some([b"INFO: task ".as_slice(), &name, rest.as_bytes()].concat());
+        }
+        if !was_open {
+            return None;
+        }
+        let new = task.stack.get(functions..).unwrap_or_default();
+        let mut lines: Vec<String> = new.iter().map(|name| format!(" {name}+0x0/0x0")).collect();
+        let is_end = memchr::memmem::find(text, END.as_bytes()).is_some();
+        lines.extend(is_end.then(|| END.to_owned()));
+        (!lines.is_empty()).then(|| lines.join("\n").into_bytes())
+    }
+
+    pub(crate) fn finish(self) -> (Vec<HungTask>, u64) {
         (self.found, self.left_out)
     }
 }
@@ -137,6 +165,46 @@ mod tests {
             " [<ffffffff811c5b8c>] io_schedule_timeout+0xae/0x130",
         ]);
         assert_eq!(stack(&old[0]), ["schedule", "io_schedule_timeout"]);
+    }
+
+    /// What a recording keeps gives the same tasks, under other names, and is kept as it is.
+    #[test]
+    fn what_is_kept_gives_the_same_tasks() {
+        let messages = [
+            "INFO: task secret:310 blocked for more than 120 seconds.",
+            "      Not tainted 6.12.9 #1",
+            "task:secret state:D stack:0 pid:310 tgid:310 ppid:2 flags:0x00004000",
+            " __schedule+0x3f2/0x1500",
+            " ? __mod_timer+0x1/0x2",
+            " try_to_free_pages+0xdb/0x1b0",
+            " </TASK>",
+            " shrink_node+0x1/0x2",
+            "INFO: task b:311 blocked for more than 241 seconds.",
+        ];
+        let keep = |messages: &[String]| {
+            let mut hung = HungTasks::default();
+            let kept = messages
+                .iter()
+                .filter_map(|message| hung.keep(message.as_bytes(), &mut |_| b"proc-1".to_vec()));
+            kept.map(|kept| String::from_utf8(kept).unwrap()).collect::<Vec<_>>()
+        };
+        let once = keep(&messages.map(str::to_owned));
+        assert_eq!(
+            once,
+            [
+                "INFO: task proc-1:310 blocked for more than 120 seconds.",
+                " __schedule+0x0/0x0",
+                " try_to_free_pages+0x0/0x0",
+                " </TASK>",
+                "INFO: task proc-1:311 blocked for more than 241 seconds.",
+            ]
+        );
+        assert_eq!(keep(&once), once);
+        let named = |found: Vec<HungTask>| {
+            found.into_iter().map(|task| (task.pid, task.seconds, task.stack)).collect::<Vec<_>>()
+        };
+        let kept: Vec<&str> = once.iter().map(String::as_str).collect();
+        assert_eq!(named(taken(&kept)), named(taken(&messages)));
     }
 
     #[test]

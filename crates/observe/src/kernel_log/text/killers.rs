@@ -20,16 +20,16 @@ const TOGETHER: f64 = 60.0;
 
 /// Where a message is, and when it was written.
 #[derive(Debug, Clone, Default)]
-pub(in crate::kernel_log) struct Place {
-    pub(in crate::kernel_log) source: Source,
-    pub(in crate::kernel_log) stamp: Option<Name>,
-    pub(in crate::kernel_log) machine: Option<Name>,
-    pub(in crate::kernel_log) unix_seconds: Option<f64>,
+pub(crate) struct Place {
+    pub(crate) source: Source,
+    pub(crate) stamp: Option<Name>,
+    pub(crate) machine: Option<Name>,
+    pub(crate) unix_seconds: Option<f64>,
 }
 
 /// The kills by programs, and what systemd wrote of units, so far.
 #[derive(Debug, Default)]
-pub(in crate::kernel_log) struct Killers {
+pub(crate) struct Killers {
     /// The process that nohang last named, before it sends the signal.
     nohang_victim: Option<(u32, Name)>,
     kills: Vec<UserKill>,
@@ -38,7 +38,7 @@ pub(in crate::kernel_log) struct Killers {
 
 impl Killers {
     /// Keeps a kill by a program; false if the message is none.
-    pub(in crate::kernel_log) fn take(&mut self, text: &[u8], place: &Place) -> bool {
+    pub(crate) fn take(&mut self, text: &[u8], place: &Place) -> bool {
         if let Some(victim) = nohang_victim(text) {
             self.nohang_victim = Some(victim);
             return false;
@@ -58,7 +58,7 @@ impl Killers {
 
     /// Keeps what systemd writes of a unit in which the OOM killer killed; false if the message is
     /// another.
-    pub(in crate::kernel_log) fn take_unit(&mut self, text: &[u8], place: &Place) -> bool {
+    pub(crate) fn take_unit(&mut self, text: &[u8], place: &Place) -> bool {
         let Some(found) = parse_unit(text) else { return false };
         let continues = |known: &UnitKill| {
             let apart = known.unix_seconds.zip(place.unix_seconds);
@@ -80,7 +80,7 @@ impl Killers {
 
     /// What was found; systemd's messages about kills by systemd-oomd only where those of
     /// systemd-oomd itself are not there.
-    pub(in crate::kernel_log) fn finish(self) -> (Vec<UserKill>, Vec<UnitKill>) {
+    pub(crate) fn finish(self) -> (Vec<UserKill>, Vec<UnitKill>) {
         (without_repeated(self.kills), self.units)
     }
 }
