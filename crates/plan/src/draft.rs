@@ -38,6 +38,8 @@ pub(crate) struct Draft {
     /// Requests for settings that the host has, and that a configuration file is to keep.
     pub(crate) granted: Vec<SettingRequest>,
     pub(crate) declined: Vec<Declined>,
+    /// Whether the rule that is running has no finding to address: what it declines is background.
+    pub(crate) is_aside: bool,
     /// Changes that a reboot resets, and for each the reason why no file keeps it.
     lost: Vec<(String, String)>,
     /// The algorithm of the first compressed swap of the host, if a step of the plan creates it.
@@ -46,7 +48,14 @@ pub(crate) struct Draft {
 
 impl Draft {
     pub(crate) fn decline(&mut self, what: impl Into<String>, why: impl Into<String>) {
-        self.declined.push(Declined { what: what.into(), why: why.into() });
+        let is_about_finding = !self.is_aside;
+        self.declined.push(Declined { what: what.into(), why: why.into(), is_about_finding });
+    }
+
+    /// Declines a change and says so whether or not a finding is about it.
+    pub(crate) fn decline_openly(&mut self, what: impl Into<String>, why: impl Into<String>) {
+        self.decline(what, why);
+        self.declined.last_mut().into_iter().for_each(|last| last.is_about_finding = true);
     }
 
     /// The algorithm of the host's compressed swap after the plan; `None` if there is none.

@@ -76,8 +76,11 @@ fn add_steps(request: &Request<'_>, context: &Context<'_>, draft: &mut Draft) {
     rules::add_wanted(context, draft);
     let has_wishes_only = !request.wants.is_empty() && request.only.is_empty();
     for rule in RULES.iter().filter(is_chosen).filter(|_| !has_wishes_only) {
+        let is_called_for = rule.findings.iter().any(|id| context.finding(id).is_some());
+        draft.is_aside = !is_called_for && !rule.findings.is_empty() && request.only.is_empty();
         (rule.add)(context, draft);
     }
+    draft.is_aside = false;
     persist::add_files(context, draft);
 }
 

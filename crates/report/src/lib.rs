@@ -160,6 +160,8 @@ pub struct PlannedChanges<'a> {
     pub plan: &'a pagewise_model::plan::Plan,
     /// The findings that no step of the plan is about.
     pub not_addressed: &'a [pagewise_model::plan::NotAddressed],
+    /// Whether to print also the declined changes that are about no finding.
+    pub why_not: bool,
     /// What pagewise itself used for reading: time and memory.
     pub cost: Cost,
 }

@@ -124,6 +124,15 @@ pub struct Declined {
     pub what: String,
     /// Why the change is not part of the plan, with the numbers.
     pub why: String,
+    /// Whether the change is about a finding of the host, or was asked for; `pagewise plan` prints
+    /// other changes only with `--why-not`.
+    #[serde(default = "is_asked_for")]
+    pub is_about_finding: bool,
+}
+
+/// Documents of earlier versions do not say, and all that they declined was printed.
+const fn is_asked_for() -> bool {
+    true
 }
 
 /// A finding that no step of a plan is about.

@@ -43,8 +43,13 @@ pub(super) fn run(
     let not_addressed =
         pagewise_plan::find_not_addressed(plan, &findings, &args.choice.only, has_wishes);
     let cost = cost::so_far(started, interval);
-    let planned =
-        PlannedChanges { snapshot: &interval.end, plan, not_addressed: &not_addressed, cost };
+    let planned = PlannedChanges {
+        snapshot: &interval.end,
+        plan,
+        not_addressed: &not_addressed,
+        why_not: args.why_not,
+        cost,
+    };
     if let Some(path) = &args.output {
         output::new_file(path, json::plan(&planned).as_bytes())?;
     }

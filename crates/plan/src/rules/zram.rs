@@ -44,7 +44,14 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     if context.tiers_in_ram().next().is_some() {
         return;
     }
-    if let Some(why) = reason_not_wanted(context).or_else(|| reason_not_possible(context)) {
+    if let Some(why) = reason_not_wanted(context) {
+        // a machine without swap gets the offer, whether or not anything is wrong
+        return match context.host.tiers.is_empty() {
+            true => draft.decline_openly(WHAT, why),
+            false => draft.decline(WHAT, why),
+        };
+    }
+    if let Some(why) = reason_not_possible(context) {
         return draft.decline(WHAT, why);
     }
     if let Some(why) = reason_for_zswap(context) {

@@ -32,7 +32,7 @@ pub(super) fn print(page: &mut Page, planned: &PlannedChanges<'_>) {
         page.gap();
         page.prose(2, Role::Strong, "No step: this plan changes nothing.");
     }
-    print_declined(page, &plan.declined);
+    print_declined(page, &plan.declined, planned.why_not);
     print_not_addressed(page, planned.not_addressed);
     if !plan.steps.is_empty() {
         page.gap();
@@ -144,13 +144,21 @@ fn print_not_addressed(page: &mut Page, left: &[NotAddressed]) {
     }
 }
 
-fn print_declined(page: &mut Page, declined: &[Declined]) {
-    if declined.is_empty() {
-        return;
+fn print_declined(page: &mut Page, declined: &[Declined], all: bool) {
+    let (shown, aside): (Vec<&Declined>, Vec<&Declined>) =
+        declined.iter().partition(|it| all || it.is_about_finding);
+    if !shown.is_empty() {
+        page.heading("Considered and left out", "");
     }
-    page.heading("Considered and left out", "");
-    for left_out in declined {
+    for left_out in shown {
         let start = Line::indent(2).span(Role::Strong, left_out.what.clone()).plain(": ");
         page.hang(start, 4, Role::Plain, &left_out.why);
+    }
+    if !aside.is_empty() {
+        page.gap();
+        let them = plural(aside.len() as u64, "change");
+        let text =
+            format!("{them} that no finding is about: pagewise plan --why-not says why not.");
+        page.prose(2, Role::Quiet, &text);
     }
 }

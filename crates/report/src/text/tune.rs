@@ -31,7 +31,7 @@ fn nothing(page: &mut Page, declined: &[Declined]) {
     page.prose(2, Role::Good, "Nothing to change.");
     if !declined.is_empty() {
         page.heading("Considered and left out", "");
-        for Declined { what, why } in declined {
+        for Declined { what, why, .. } in declined {
             page.hang(Line::indent(2).plain(format!("{what}: ")), 4, Role::Plain, why);
         }
     }

@@ -92,6 +92,7 @@ pub(crate) fn plan() -> Plan {
     let declined = vec![Declined {
         what: text("switch multi-gen LRU on"),
         why: text("in our trials it ran no program faster"),
+        is_about_finding: true,
     }];
     let machine = PlannedMachine {
         machine_id_hash: Some(text("00112233445566778899aabbccddeeff")),
@@ -102,5 +103,5 @@ pub(crate) fn plan() -> Plan {
 }
 
 pub(crate) fn planned<'a>(snapshot: &'a Snapshot, plan: &'a Plan) -> PlannedChanges<'a> {
-    PlannedChanges { snapshot, plan, not_addressed: &[], cost: host::cost() }
+    PlannedChanges { snapshot, plan, not_addressed: &[], why_not: false, cost: host::cost() }
 }

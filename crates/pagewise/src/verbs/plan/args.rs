@@ -54,6 +54,9 @@ pub(crate) struct Plan {
     /// Also write the plan to this file, as the JSON document that `pagewise apply` reads; the file must not exist
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["native_only", "diff"])]
     pub(crate) output: Option<PathBuf>,
+    /// Also print the changes that were considered although no finding is about them, and why they were left out
+    #[arg(long, conflicts_with_all = ["diff", "json", "native_only"])]
+    pub(crate) why_not: bool,
     /// Print how the plan would change the machine: for each file, the change of its contents in the format
     /// of `diff -u`; for each setting, its current value and its new value
     #[arg(long, conflicts_with = "json")]
