@@ -308,11 +308,20 @@ pub(crate) fn describe_owner(path: &str, resource: Resource) -> Option<String> {
             });
         }
         let container = parts().find_map(id_in);
-        let container = container.map_or_else(String::new, |id| format!(" {id}"));
-        let pod = pod.map_or_else(String::new, |uid| format!(" of the pod with uid {uid}"));
-        return Some(format!(
-            "resources.limits.memory of the container{container}{pod}, in its manifest"
-        ));
+        return Some(match (container, pod) {
+            (None, None) => "the limit holds for all pods: kubeReserved, systemReserved and \
+                 evictionHard in the kubelet's configuration leave them the rest of the node"
+                .to_owned(),
+            // the kubelet computes it of the containers
+            (None, Some(uid)) => format!(
+                "resources.limits.memory of all containers of the pod with uid {uid}, in its \
+                 manifest: the pod's limit is their sum"
+            ),
+            (Some(id), pod) => {
+                let pod = pod.map_or_else(String::new, |uid| format!(" of the pod with uid {uid}"));
+                format!("resources.limits.memory of the container {id}{pod}, in its manifest")
+            }
+        });
     }
     if let Some(id) = parts().find_map(id_in) {
         let tool = if path.contains("libpod") { "podman" } else { "docker" };
@@ -339,6 +348,10 @@ pub(crate) fn describe_owner(path: &str, resource: Resource) -> Option<String> {
         });
     }
     let unit = groups::unit_of_path(path)?;
+    if is_memory && path.trim_end_matches('/').rsplit('/').next() != Some(unit) {
+        // `user@1000.service` and container engines make groups of their own below theirs
+        return Some(format!("memory.max of {path}, set by what {unit} runs"));
+    }
     let property = if is_memory { "MemoryMax" } else { "TasksMax" };
     Some(format!("{property}= of {unit} (systemctl edit, in [Service] or [Scope])"))
 }

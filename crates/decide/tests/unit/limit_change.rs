@@ -365,3 +365,23 @@ fn the_limit_on_tasks_is_set_where_its_owner_keeps_it() {
         assert_eq!(named(path), None, "{path}");
     }
 }
+
+#[test]
+fn the_limit_on_memory_is_set_where_its_owner_keeps_it() {
+    let pod = "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod11111111_2222.slice";
+    for (path, owner) in [
+        ("/system.slice/web.service".to_owned(), "MemoryMax= of web.service (systemctl edit"),
+        ("/system.slice/system-foo.slice/foo@1.service".to_owned(), "MemoryMax= of foo@1.service"),
+        (
+            "/user.slice/user-1000.slice/user@1000.service/app.slice".to_owned(),
+            "set by what user@1000",
+        ),
+        ("/kubepods.slice".to_owned(), "the limit holds for all pods: kubeReserved"),
+        ("/kubepods.slice/kubepods-burstable.slice".to_owned(), "the limit holds for all pods"),
+        (pod.to_owned(), "all containers of the pod with uid 11111111-2222"),
+        (format!("{pod}/cri-containerd-{ID}.scope"), "of the pod with uid 11111111-2222, in its"),
+    ] {
+        let said = describe_owner(&path, Resource::Memory).unwrap();
+        assert!(said.contains(owner), "{path}: {said}");
+    }
+}
