@@ -144,6 +144,17 @@ pub fn swap_room(host: &Snapshot, group: &Cgroup) -> Option<Bytes> {
     })
 }
 
+/// The cgroup above this one whose own limit leaves the least room, and how much that is; `None` if
+/// none above has a limit and a usage that are known.
+pub fn least_room_above<'a>(host: &'a Snapshot, group: &Cgroup) -> Option<(&'a Cgroup, Bytes)> {
+    let above = host.cgroups.groups.iter().filter(|above| is_below(group, above));
+    let room = |above: &'a Cgroup| {
+        let (limit, used) = (above.max.get()?.bytes()?, above.current.get()?);
+        Some((above, limit.saturating_sub(used)))
+    };
+    above.filter_map(room).min_by_key(|(_, room)| *room)
+}
+
 /// Whether Pagewise made this cgroup, or one above it, for a run of its own: `trial`, `lab` and
 /// `bench` call theirs `pagewise-PID-NUMBER`. What happens in them is intended.
 pub fn is_own(path: &Name) -> bool {

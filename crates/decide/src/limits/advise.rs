@@ -207,8 +207,19 @@ fn too_low(
             "the host has only {room} available: free memory first, or it gets short"
         ));
     }
-    let commands =
-        if has_room { commands(group, limit_to_set(group, file), size) } else { Vec::new() };
+    let above = groups::least_room_above(circumstances.host(), group)
+        .filter(|(_, room)| *room < size.saturating_sub(limit));
+    if let Some((above, room)) = above {
+        reasons.push(format!(
+            "{} above it has a limit of its own with {room} left: a higher limit here changes nothing",
+            above.path
+        ));
+    }
+    let commands = if has_room && above.is_none() {
+        commands(group, limit_to_set(group, file), size)
+    } else {
+        Vec::new()
+    };
     let confidence = Some(confidence);
     Some(LimitAdvice {
         verdict: LimitVerdict::TooLow,

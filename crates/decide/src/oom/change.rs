@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Commands that would have prevented a kill, each with how long it lasts and how to undo it.
 
-use pagewise_facts::tiers;
+use pagewise_facts::{groups, tiers};
 use pagewise_model::{Bytes, Cgroup, Limit, OomConstraint, OomKill, Reading, Snapshot};
 
 use super::{find_group, limit, on_that_machine, reason};
@@ -86,6 +86,11 @@ fn raise(host: &Snapshot, kill: &OomKill) -> Option<String> {
     let Limit::Bytes(now) = group.max.get()? else { return None };
     let more = limit(kill)?.get() / 2;
     host.memory.available.get().filter(|available| available.get() / 2 > more)?;
+    // a group above would be at its own limit instead
+    let above = groups::least_room_above(host, group);
+    if above.is_some_and(|(_, room)| room.get() < more) {
+        return None;
+    }
     let raised = mebibytes(Bytes::new(now.get().saturating_add(more)))?;
     change(group, &group.max, Limit::Bytes(raised), Effect::Raises, MORE)
 }

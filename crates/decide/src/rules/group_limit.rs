@@ -220,6 +220,14 @@ fn raise(host: &Snapshot, group: &GroupTrouble<'_>, limit: Bytes) -> Option<Stri
     let requested = limits::raised_limit(limited, limit, was_killed)?.get();
     let more = requested.checked_sub(limit.get())?;
     host.memory.available.get().filter(|available| more <= available.get() / 2)?;
+    if let Some((above, room)) =
+        groups::least_room_above(host, limited).filter(|(_, room)| room.get() < more)
+    {
+        return Some(format!(
+            "# a higher limit of {} changes nothing: {} above it has a limit of its own with {room} left",
+            limited.path, above.path
+        ));
+    }
     let change = LimitChange {
         group: limited,
         limit: group.reached.as_ref().map_or(&limited.max, |at| at.reading),

@@ -48,6 +48,28 @@ fn the_limit_is_told_and_one_that_fits() {
     assert!(proof_of(&finding).contains("memory.events:3 = reached max +4998"));
 }
 
+#[test]
+fn no_limit_is_raised_below_a_group_that_is_full_itself() {
+    let mut interval = firing();
+    let mut slice = db(&mut interval.end).clone();
+    slice.path = pagewise_model::Name::from("/system.slice");
+    let folder = "/sys/fs/cgroup/system.slice";
+    slice.max = file(&format!("{folder}/memory.max"), Limit::Bytes(mib(1100)));
+    slice.current = file(&format!("{folder}/memory.current"), mib(1090));
+    slice.events = pagewise_model::CgroupEvents::default();
+    slice.pressure = pagewise_model::Pressure::default();
+    interval.end.cgroups.groups.retain(|group| group.path != slice.path);
+    interval.end.cgroups.groups.push(slice);
+    let limited = crate::verdict::find_troubled(&interval);
+    let limited = limited.iter().find(|it| it.limited.path.as_str().ends_with("db.service"));
+    let raised = raise(&interval.end, limited.unwrap(), mib(1024)).unwrap();
+    assert_eq!(
+        raised,
+        "# a higher limit of /system.slice/db.service changes nothing: /system.slice above it has a \
+         limit of its own with 10.0 MiB left"
+    );
+}
+
 /// A cache whose limit is filled with memory that cannot be dropped, without swap.
 pub(in crate::rules) fn firing_full() -> Interval {
     with(|host| {
