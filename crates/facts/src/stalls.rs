@@ -15,7 +15,7 @@
 //! The three averages determine `p`, `D` and `t`. Pressure that was not constant makes the result
 //! inexact: it is meant for "about 20 seconds ago".
 
-use pagewise_model::{Interval, Pressure, Snapshot, Stall};
+use pagewise_model::{Cgroup, Interval, Limit, Pressure, Snapshot, Stall};
 
 /// Counters of `/proc/vmstat` that stand still while the kernel neither reclaims memory nor brings
 /// any back. A name that ends in `_` stands for all counters that begin with it.
@@ -32,6 +32,8 @@ const RECLAIM: [&str; 8] = [
 /// The spans of the averages in seconds: the kernel multiplies by 1677/2048, 1981/2048 and 2034/2048
 /// every two seconds (`EXP_10s` and so on), so that the long one is 292 s.
 const SPANS: [f64; 3] = [10.007, 60.129, 291.570];
+/// The share of the last ten seconds from which a group counts as waiting now, in percent.
+const LATELY: f64 = 1.0;
 /// Up to this share of the interval, stalls are those of a single task now and then.
 const STILL: f64 = 0.001;
 
@@ -40,13 +42,18 @@ const STILL: f64 = 0.001;
 ///
 /// A task that waits every few seconds may have paused for the interval. So besides, either the
 /// average over ten seconds must be less than half of that over a minute, or the kernel must not
-/// have reclaimed any page.
+/// have reclaimed any page. Nor has it ended while a group uses at least its `memory.high` and has
+/// waited as much lately as before: its tasks sleep for two seconds at a time, which reclaims
+/// nothing.
 pub fn ended_seconds_ago(interval: &Interval) -> Option<f64> {
     let seconds = interval.seconds()?;
     let memory = &interval.end.psi.memory;
     memory.some.total_us.get()?;
     let stalled = interval.change(|host| host.psi.memory.some.total_us.clone());
     let start_is_known = interval.start.as_deref()?.psi.memory.some.total_us.get().is_some();
+    if interval.end.cgroups.groups.iter().any(is_throttled) {
+        return None;
+    }
     let has_ended = match stalled {
         Some(stalled) => {
             let is_still = stalled.delta as f64 <= seconds * 1e6 * STILL;
@@ -59,6 +66,14 @@ pub fn ended_seconds_ago(interval: &Interval) -> Option<f64> {
     };
     let most_recent = |stall: &Stall| seconds_since_end(stall, seconds);
     has_ended.then(|| most_recent(&memory.some)).flatten()
+}
+
+/// Whether the kernel lets the tasks of the group sleep because of its `memory.high`.
+fn is_throttled(group: &Cgroup) -> bool {
+    let limit = group.high.get().and_then(Limit::bytes);
+    let is_above = limit.zip(group.current.get()).is_some_and(|(limit, used)| used >= limit);
+    let waited = group.pressure.some.avg10.get();
+    is_above && waited.is_some_and(|it| it.get() >= LATELY) && !has_fallen(&group.pressure)
 }
 
 fn has_fallen(memory: &Pressure) -> bool {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The end of pressure, against averages that are computed as the kernel does.
 
-use pagewise_model::{Micros, Percent, Reading, Source};
+use pagewise_model::{Bytes, Micros, Name, Percent, Reading, Source};
 use pagewise_testkit::made_host::{calm, grow, stall};
 
 use super::*;
@@ -120,4 +120,26 @@ fn pressure_has_ended_if_its_total_stands_still_and_nothing_is_reclaimed() {
     let mut single = pressed(18.0, [Some(5_000_000), Some(5_000_000)]);
     single.start = None;
     assert!(!ended(&single));
+}
+
+/// As in a guest with Linux 6.12, where a task slept above memory.high for the whole look.
+#[test]
+fn pressure_has_not_ended_while_a_group_sleeps_above_its_memory_high() {
+    let throttled = |used: u64, lately: f64, before: f64| {
+        let mut interval = pressed(89.5, [Some(5_000_000), Some(5_000_000)]);
+        let source = || Source::file("/sys/fs/cgroup/web/memory.pressure");
+        let average = |it| Reading::found(Percent::new(it), source());
+        let mut group = Cgroup { path: Name::from("/web"), ..Cgroup::default() };
+        group.high = Reading::found(Limit::Bytes(Bytes::new(100 << 20)), source());
+        group.current = Reading::found(Bytes::new(used << 20), source());
+        group.pressure.some.avg10 = average(lately);
+        group.pressure.some.avg60 = average(before);
+        interval.end.cgroups.groups.push(group);
+        ended_seconds_ago(&interval).is_some()
+    };
+    assert!(!throttled(128, 90.6, 33.8));
+    // its usage fell, it waits less and less, or it does not wait
+    assert!(throttled(99, 90.6, 33.8));
+    assert!(throttled(128, 10.0, 33.8));
+    assert!(throttled(128, 0.5, 0.5));
 }
