@@ -64,23 +64,28 @@ pub enum NeedsMemory {
 pub fn needs_memory(tier: &Tier) -> Option<NeedsMemory> {
     const IN_RAM: [&str; 3] = ["tmpfs", "ramfs", "rootfs"];
     let is_in_ram = |name: &Name| IN_RAM.contains(&name.as_str());
-    let starts = |name: &Name, start: &str| {
-        let rest = name.as_str().strip_prefix(start);
+    let starts = |name: &str, start: &str| {
+        let rest = name.strip_prefix(start);
         rest.is_some_and(|rest| rest.starts_with(|next: char| next.is_ascii_digit()))
     };
     let disk = &tier.disk;
     if disk.backing_file_system.value().is_some_and(is_in_ram) {
         return Some(NeedsMemory::InRam);
     }
-    let names = [disk.name.value(), disk.lowest.value()];
+    // the name in the path is enough where nothing of /sys was collected
+    let in_path = tier.path.as_str().strip_prefix("/dev/");
+    let names =
+        [disk.name.value().map(Name::as_str), disk.lowest.value().map(Name::as_str), in_path];
     let is_any = |start| names.into_iter().flatten().any(|name| starts(name, start));
     if is_any("ram") {
         Some(NeedsMemory::InRam)
     } else if is_any("loop") {
         Some(NeedsMemory::Loop)
-    } else if is_any("zd") {
+    } else if is_any("zd") || in_path.is_some_and(|name| name.starts_with("zvol/")) {
         Some(NeedsMemory::Zfs)
-    } else if disk_kind(disk, false) == Some(DiskKind::Network) {
+    } else if disk_kind(disk, false) == Some(DiskKind::Network)
+        || ["nbd", "rbd", "drbd"].into_iter().any(is_any)
+    {
         Some(NeedsMemory::Network)
     } else {
         None

@@ -128,6 +128,27 @@ pub(super) mod tests {
         on("zd16", TierKind::Partition, |_| ())
     }
 
+    /// A folder with nothing of the device but its line in /proc/swaps.
+    #[test]
+    fn the_name_of_the_device_is_enough() {
+        let none =
+            || pagewise_model::Reading::denied("not collected", pagewise_model::Source::none());
+        let titles = |path: &str| {
+            let interval = with(|host| {
+                let mut area = tier(path, TierKind::Partition, mib(100), -2);
+                (area.disk.name, area.disk.lowest) = (none(), none());
+                host.tiers.push(area);
+            });
+            diagnose(&interval).len()
+        };
+        for path in ["/dev/zd0", "/dev/zvol/rpool/swap", "/dev/nbd3", "/dev/loop7", "/dev/drbd1"] {
+            assert_eq!(titles(path), 1, "{path}");
+        }
+        for path in ["/dev/sda2", "/dev/zdisk", "/dev/zram-like", "/swap/zd0", "/dev/dm-1"] {
+            assert_eq!(titles(path), 0, "{path}");
+        }
+    }
+
     #[test]
     fn swap_that_is_in_ram_is_told_with_its_file() {
         let finding = only(&RULE, &firing());
