@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The input of the rules: [`Context`].
 
+use pagewise_facts::kubernetes;
 use pagewise_facts::swap_choice::{SwapDecision, decide_swap};
 use pagewise_model::knob::KnobReading;
 use pagewise_model::plan::{Goal, Want};
@@ -61,6 +62,15 @@ impl<'a> Context<'a> {
     /// Whether the user asked for swap in compressed RAM.
     pub(crate) fn wants_zram(&self) -> bool {
         self.wants.iter().any(|want| matches!(want, Want::Zram { .. }))
+    }
+
+    /// Why a node of Kubernetes gets no swap; `None` for other hosts.
+    pub(crate) fn reason_of_kubernetes(&self) -> Option<String> {
+        kubernetes::is_node(self.host).then(|| {
+            "this is a node of Kubernetes: kubelet refuses to start while swap is on, unless failSwapOn is \
+             false, so the cluster's configuration has to allow swap first"
+                .to_owned()
+        })
     }
 
     /// Whether the user asked for a swap file.

@@ -23,6 +23,7 @@ mod persist;
 mod request;
 mod rules;
 mod tried;
+mod wanted;
 mod zram_files;
 
 use pagewise_model::plan::{Declined, Goal, Plan, PlannedMachine, Step};
@@ -73,7 +74,7 @@ fn add_steps(request: &Request<'_>, context: &Context<'_>, draft: &mut Draft) {
             || is_named(rule.id)
             || rule.findings.iter().any(|finding| is_named(finding))
     };
-    rules::add_wanted(context, draft);
+    wanted::add(context, draft);
     let has_wishes_only = !request.wants.is_empty() && request.only.is_empty();
     for rule in RULES.iter().filter(is_chosen).filter(|_| !has_wishes_only) {
         let is_called_for = rule.findings.iter().any(|id| context.finding(id).is_some());

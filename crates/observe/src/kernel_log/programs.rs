@@ -13,40 +13,13 @@ use std::io::BufReader;
 
 use pagewise_hostfs::text::{lines, number, words};
 use pagewise_hostfs::{Entry, HostRoot, ReadHost, Refusal, absolute};
-use pagewise_journald::{Origin, read_programs};
-use pagewise_model::{KernelLog, Name, Reading, Source};
+use pagewise_model::{KernelLog, Reading, Source};
 
 use super::collected::Text;
-use super::text::killers::{Killers, Place};
+use super::text::program_messages::ProgramMessages;
 use super::text::read_text;
 use crate::journald::{self, FOLDERS};
-use crate::limits::{PROGRAM_MESSAGES, SYSLOG_MIB};
-
-/// Fields of the messages. systemd marks its messages about a unit with an id for each kind, and a
-/// failed unit with its result; both can be set by anybody, so process 1 must have sent them.
-const ORIGINS: [Origin<'_>; 13] = [
-    of_unit(b"_SYSTEMD_UNIT=systemd-oomd.service"),
-    of_unit(b"_SYSTEMD_UNIT=earlyoom.service"),
-    of_unit(b"_SYSTEMD_UNIT=nohang.service"),
-    of_unit(b"_SYSTEMD_UNIT=nohang-desktop.service"),
-    of_unit(b"_SYSTEMD_UNIT=kubelet.service"),
-    of_unit(b"_SYSTEMD_UNIT=k3s.service"),
-    of_unit(b"_SYSTEMD_UNIT=k3s-agent.service"),
-    of_unit(b"_SYSTEMD_UNIT=rke2-server.service"),
-    of_unit(b"_SYSTEMD_UNIT=rke2-agent.service"),
-    of_unit(b"_SYSTEMD_UNIT=docker.service"),
-    of_systemd(b"MESSAGE_ID=fe6faa94e7774663a0da52717891d8ef"),
-    of_systemd(b"MESSAGE_ID=d989611b15e44c9dbf31e3c81256e4ed"),
-    of_systemd(b"UNIT_RESULT=oom-kill"),
-];
-
-const fn of_unit(field: &[u8]) -> Origin<'_> {
-    Origin { field, trusted: None }
-}
-
-const fn of_systemd(field: &[u8]) -> Origin<'_> {
-    Origin { field, trusted: Some(b"_PID=1") }
-}
+use crate::limits::SYSLOG_MIB;
 
 /// Files of a syslog with the messages of programs, on Debian and on Fedora.
 const SYSLOGS: [&str; 2] = ["var/log/syslog", "var/log/messages"];
@@ -137,14 +110,9 @@ pub fn check_count(kept: &[u8]) -> Option<Vec<u8>> {
 /// Adds to `log` what the files of this host have.
 fn search(host: &HostRoot, log: &KernelLog) -> Result<KernelLog, Refusal> {
     let source = Source::file(absolute(FOLDERS[0].0));
-    let mut messages = Messages::default();
+    let mut messages = ProgramMessages::default();
     let answer = journald::read_each(host, &mut |file| {
-        let (read, left_out) =
-            read_programs(file, &ORIGINS, PROGRAM_MESSAGES as u64, &mut |found| {
-                messages.found.push((found.realtime, found.sequence, found.text.clone()));
-            });
-        messages.read += read;
-        messages.left_out += left_out;
+        messages.read_from(file);
         true
     });
     let Err(refusal) = answer else { return Ok(messages.add_to(log.clone(), source)) };
@@ -167,51 +135,6 @@ fn search(host: &HostRoot, log: &KernelLog) -> Result<KernelLog, Refusal> {
         Refusal::Absent(_) => Refusal::Absent("no files of journald and no syslog here".into()),
         denied @ Refusal::Denied(_) => denied,
     })
-}
-
-/// The messages of journald's files.
-#[derive(Debug, Default)]
-struct Messages {
-    /// When each was written, in microseconds since 1970, its number, and its text.
-    found: Vec<(u64, u64, Vec<u8>)>,
-    read: u64,
-    left_out: u64,
-}
-
-impl Messages {
-    fn add_to(mut self, log: KernelLog, source: Source) -> KernelLog {
-        // files may overlap if journald was interrupted while it moved them to disk
-        self.found.sort();
-        self.found.dedup();
-        let mut killers = Killers::default();
-        for (realtime, sequence, text) in &self.found {
-            let place = Place {
-                source: Source::line(source.path(), u32::try_from(*sequence).unwrap_or(u32::MAX)),
-                unix_seconds: Some(*realtime as f64 / 1e6),
-                ..Place::default()
-            };
-            if !killers.take_unit(text, &place) {
-                killers.take(text, &place);
-            }
-        }
-        let (user_kills, unit_kills) = killers.finish();
-        let (of_logs, of_units) = (log.user_kills.clone(), log.unit_kills.clone());
-        let is_new = |by, victim: &Name| {
-            !user_kills.iter().any(|known| (known.by, &known.victim) == (by, victim))
-        };
-        let logs = of_logs.into_iter().filter(|kill| is_new(kill.by, &kill.victim));
-        let user_kills = logs.chain(user_kills.iter().cloned()).collect();
-        let is_new = |unit: &Name| !unit_kills.iter().any(|known| known.unit == *unit);
-        let units = of_units.into_iter().filter(|kill| is_new(&kill.unit));
-        let unit_kills = units.chain(unit_kills.iter().cloned()).collect();
-        KernelLog {
-            program_messages: Reading::found(self.read, source),
-            program_messages_left_out: self.left_out,
-            user_kills,
-            unit_kills,
-            ..log
-        }
-    }
 }
 
 /// Reads the end of a syslog; `None` if it is missing, empty or not readable. Returns the number of

@@ -65,6 +65,14 @@ fn one_time_line_has_the_kills_of_all_killers() {
     put_journal(folder.path(), &messages);
     let dmesg: String = KILL.map(|line| format!("[  500.000000] {line}\n")).concat();
     put(folder.path(), "sos_commands/kernel/dmesg", dmesg.as_bytes());
+    // the same files by their path
+    let journals = folder.path().join("var/log/journal");
+    let by_path = flat(&run(&["oom", journals.to_str().unwrap()]).out);
+    for said in
+        ["editor.scope was killed by systemd-oomd", "web.service failed with result oom-kill"]
+    {
+        assert!(by_path.contains(said), "{said}: {by_path}");
+    }
     let root = folder.path().to_str().unwrap();
     let ran = run(&["oom", "--root", root]);
     assert_eq!(ran.status, 3, "{}", ran.err);

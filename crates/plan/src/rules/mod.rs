@@ -9,17 +9,14 @@ mod mglru;
 mod owners;
 mod page_cluster;
 mod protection;
-mod swap_file;
+pub(crate) mod swap_file;
 mod swappiness;
 mod tier_order;
 mod trial;
-mod wanted;
 mod watermarks;
-mod zram;
+pub(crate) mod zram;
 mod zram_size;
-mod zswap;
-
-pub(crate) use wanted::add as add_wanted;
+pub(crate) mod zswap;
 
 use crate::context::Context;
 use crate::draft::Draft;

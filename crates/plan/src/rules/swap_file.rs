@@ -9,7 +9,6 @@ use pagewise_model::plan::{Change, Step, StepUndo, SwapFilePlan};
 use pagewise_model::{Bytes, Disk, Name, OomHost, SwapFolder, Tier};
 
 use super::PlanRule;
-use super::zram::reason_of_kubernetes;
 use crate::context::Context;
 use crate::draft::Draft;
 use crate::expect::expect_area;
@@ -55,7 +54,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
 }
 
 /// Adds a swap file because the user asks for it, with this size or the usual one.
-pub(super) fn add_wanted(context: &Context<'_>, draft: &mut Draft, size: Option<Bytes>) {
+pub(crate) fn add_wanted(context: &Context<'_>, draft: &mut Draft, size: Option<Bytes>) {
     if context.host.tiers.iter().any(|tier| tier.path.as_str() == PATH) {
         return draft.decline(WHAT, format!("{PATH} is on already"));
     }
@@ -107,7 +106,7 @@ fn was_full_at_a_kill(context: &Context<'_>) -> bool {
 
 /// The planned swap file, or the reason why there is none.
 fn plan_file(context: &Context<'_>, size: Option<Bytes>) -> Result<SwapFilePlan, String> {
-    if let Some(why) = context.unless_anyway(reason_of_kubernetes(context)) {
+    if let Some(why) = context.unless_anyway(context.reason_of_kubernetes()) {
         return Err(why);
     }
     let SwapFolder { disk, free_bytes } = &context.installation.swap_folder;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Adds swap in compressed RAM if there is none and memory is short.
 
-use pagewise_facts::kubernetes;
 use pagewise_facts::ratio::measured_ratio;
 use pagewise_facts::swap_choice::{Compression, DENSE, size_mib, zram_size};
 use pagewise_model::plan::{Change, Goal, Step, StepUndo, ZramSwap};
@@ -61,7 +60,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
 }
 
 /// Adds swap in compressed RAM because the user asks for it, with this size or the recommended one.
-pub(super) fn add_wanted(context: &Context<'_>, draft: &mut Draft, size: Option<Bytes>) {
+pub(crate) fn add_wanted(context: &Context<'_>, draft: &mut Draft, size: Option<Bytes>) {
     if let Some(tier) = context.tiers_in_ram().next() {
         let size = tier.size.get().map(|size| format!(", {size}")).unwrap_or_default();
         let why = format!(
@@ -72,7 +71,8 @@ pub(super) fn add_wanted(context: &Context<'_>, draft: &mut Draft, size: Option<
         return draft.decline(WHAT, why);
     }
     let against = reason_not_possible(context).or_else(|| too_large(context, size)).or_else(|| {
-        let doubts = reason_of_kubernetes(context)
+        let doubts = context
+            .reason_of_kubernetes()
             .or_else(|| reason_of_zswap_on(context))
             .or_else(|| never_full(context, size));
         context.unless_anyway(doubts)
@@ -222,17 +222,8 @@ fn choose_unmeasured(context: &Context<'_>, ram: Bytes) -> SizedCompressor {
     SizedCompressor { compressor, disksize, algorithm, size }
 }
 
-/// Why a node of Kubernetes gets no swap; `None` for other hosts.
-pub(super) fn reason_of_kubernetes(context: &Context<'_>) -> Option<String> {
-    kubernetes::is_node(context.host).then(|| {
-        "this is a node of Kubernetes: kubelet refuses to start while swap is on, unless failSwapOn is false, \
-         so the cluster's configuration has to allow swap first"
-            .to_owned()
-    })
-}
-
 fn reason_not_wanted(context: &Context<'_>) -> Option<String> {
-    if let Some(why) = reason_of_kubernetes(context) {
+    if let Some(why) = context.reason_of_kubernetes() {
         return Some(why);
     }
     let is_low = context.available_percent().is_some_and(|percent| percent < RATIO_PERCENT);

@@ -59,7 +59,7 @@ fn switch_on(context: &Context<'_>, draft: &mut Draft) {
 }
 
 /// Switches zswap on because the user asks for it.
-pub(super) fn add_wanted(context: &Context<'_>, draft: &mut Draft) {
+pub(crate) fn add_wanted(context: &Context<'_>, draft: &mut Draft) {
     let zswap = &context.host.zswap;
     if (zswap.enabled.get(), zswap.shrinker_enabled.get()) == (Some(true), Some(true)) {
         return draft.decline("zswap", "zswap and its shrinker are on already");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reads files of systemd's journal that the user named, or a folder of them, as one text: the
-//! messages of the kernel, oldest file first.
+//! messages of the kernel, oldest file first, and those of programs that kill.
 //!
 //! journald itself writes `_TRANSPORT=kernel`, so no program can have written these messages. Each
 //! has the id of its boot, so a report is never continued in another boot.
@@ -11,9 +11,10 @@ use std::path::Path;
 
 use pagewise_hostfs::{HostRoot, Pieces, ReadHost, Refusal};
 use pagewise_journald::{self as format, Budget, JournalFile, KernelMessage};
-use pagewise_model::{KernelLog, LogText};
+use pagewise_model::{KernelLog, LogText, Source};
 
 use super::entry::{About, messages, wall_clock};
+use super::program_messages::ProgramMessages;
 use super::{Front, Head, Record};
 use crate::journald::OpenFile;
 use crate::limits::{NAMED_JOURNAL_BLOCKS, NAMED_JOURNAL_ENTRIES, NAMED_JOURNALS};
@@ -63,6 +64,7 @@ pub fn read_journals(files: Vec<Pieces<'_>>, shown: &str) -> (KernelLog, LogText
     }
     readable.sort_by_key(JournalFile::begins);
     let mut messages_unread = 0_u64;
+    let mut programs = ProgramMessages::default();
     let mut boots = BTreeSet::new();
     let mut boot = None;
     for mut journal in readable {
@@ -74,8 +76,10 @@ pub fn read_journals(files: Vec<Pieces<'_>>, shown: &str) -> (KernelLog, LogText
             front.take_kernel_message(message);
         });
         messages_unread = messages_unread.saturating_add(unread);
+        programs.read_from(&mut journal);
     }
     let (log, text) = front.finish(false);
+    let log = programs.add_to(log, Source::file(shown));
     let boots = (boots.len() as u64).max(1);
     (log, LogText { files_unread, messages_unread, boots, ..text })
 }

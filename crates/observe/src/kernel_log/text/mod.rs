@@ -15,6 +15,7 @@ pub(super) mod hung;
 mod journals;
 pub(super) mod killers;
 mod prefix;
+pub(super) mod program_messages;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Read};

@@ -7,9 +7,9 @@ use pagewise_decide::thp_profile::PROFILES;
 use pagewise_model::TrialSetting;
 use pagewise_model::plan::Want;
 
-use super::{swap_file, zram, zswap};
 use crate::context::Context;
 use crate::draft::{Draft, SettingRequest};
+use crate::rules::{swap_file, zram, zswap};
 
 /// Adds the steps for everything that the user asks for. Swap on a disk comes first, because zswap
 /// needs it.
