@@ -580,3 +580,38 @@ fn ctrl_c_undoes_a_plan_and_a_second_one_waits() {
     assert_eq!((site.tree(), read(KNOB)), (before, site.knob.clone()));
     assert_eq!(json_of(&site.output(&["undo", "--json"]))["plans"], json!([]));
 }
+
+/// What a user asks for: the plan that is written is the one that is applied, and without a file
+/// apply makes the same one.
+#[test]
+fn what_is_asked_for_is_applied_with_a_file_and_without_one() {
+    let site = Site::new();
+    let other = if read(KNOB) == "432" { "433" } else { "432" };
+    let want = format!("vm.extfrag_threshold={other}");
+    let path = site.place.folder.path().join("wanted.json");
+    let path = path.to_str().unwrap();
+    let planned = site.output(&["plan", "--want", &want, "-o", path]);
+    assert_eq!(planned.status.code(), Some(0), "{}", said(&planned));
+    assert!(said(&planned).contains(&format!("sudo pagewise apply {path}")), "{}", said(&planned));
+    let of_file: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    let printed = site.output(&["plan", "--want", &want, "--json"]);
+    let of_print: Value = serde_json::from_slice(&printed.stdout).unwrap();
+    assert_eq!(of_file["id"], of_print["id"]);
+    // the file is there, and is not written over
+    let again = site.output(&["plan", "--want", &want, "-o", path]);
+    assert_eq!(again.status.code(), Some(1), "{}", said(&again));
+    for arguments in [vec![path], vec!["--want", &want]] {
+        // nobody can be asked
+        let asked = site.output(&[&["apply", "--settle", "0"], &arguments[..]].concat());
+        assert_eq!(asked.status.code(), Some(1), "{}", said(&asked));
+        assert_eq!(read(KNOB), site.knob);
+        let applied = site.output(&[&["apply", "--yes", "--settle", "0"], &arguments[..]].concat());
+        assert_eq!(applied.status.code(), Some(0), "{}", said(&applied));
+        assert_eq!(read(KNOB), other);
+        let undone = site.output(&["undo", "--all"]);
+        assert_eq!(undone.status.code(), Some(0), "{}", said(&undone));
+        assert_eq!(read(KNOB), site.knob);
+    }
+    let both = site.output(&["apply", "--want", &want, path]);
+    assert_eq!(both.status.code(), Some(2), "{}", said(&both));
+}
