@@ -390,6 +390,20 @@ pub(crate) const GROUPS: &[Group] = &[
         runs: lean(&["reboots::long::plans::", "reboots::long::zswap::"]),
     },
     Group {
+        name: "plan-wanted",
+        proves: "what is asked for on a calm machine lasts over reboots and goes back, with three kernels",
+        inputs: &[
+            Alone(&["apply", "plan", "settings"]),
+            GUEST_TESTS,
+            Paths(&[
+                "crates/pagewise/tests/guest/reboots/long/plans.rs",
+                "crates/pagewise/tests/guest/reboots/long/wanted.rs",
+            ]),
+        ],
+        minutes: 6.0,
+        runs: guests(&["reboots::long::wanted::"]),
+    },
+    Group {
         name: "plan-reboot-faults",
         proves: "a plan under systemd with 8 failing system calls, and with losses of power at two of them",
         inputs: &[

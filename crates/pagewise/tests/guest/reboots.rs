@@ -164,6 +164,7 @@ fn guest_reboots_that_cannot_be_are_refused() {
 pub(crate) mod long {
     mod faults;
     pub(crate) mod plans;
+    pub(crate) mod wanted;
     pub(crate) mod zswap;
 
     use super::*;
