@@ -11,12 +11,17 @@ use crate::context::Context;
 use crate::draft::{Draft, SettingRequest};
 use crate::rules::{swap_file, zram, zswap};
 
-/// Adds the steps for everything that the user asks for. Swap on a disk comes first, because zswap
-/// needs it.
+/// Adds the steps for everything that the user asks for, in whatever order. Swap on a disk comes
+/// first, because zswap needs it, and zram before zswap, because a plan adds only one of them.
 pub(crate) fn add(context: &Context<'_>, draft: &mut Draft) {
-    let is_file = |want: &&Want| matches!(want, Want::SwapFile { .. });
-    let (files, others): (Vec<&Want>, Vec<&Want>) = context.wants.iter().partition(is_file);
-    for want in files.into_iter().chain(others) {
+    let mut wants: Vec<&Want> = context.wants.iter().collect();
+    wants.sort_by_key(|want| match want {
+        Want::SwapFile { .. } => 0,
+        Want::Zram { .. } => 1,
+        Want::Zswap => 2,
+        Want::HugePages(_) | Want::Knob(_) => 3,
+    });
+    for want in wants {
         match want {
             Want::SwapFile { size } => swap_file::add_wanted(context, draft, *size),
             Want::Zram { size } => zram::add_wanted(context, draft, *size),

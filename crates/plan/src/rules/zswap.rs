@@ -70,12 +70,17 @@ pub(crate) fn add_wanted(context: &Context<'_>, draft: &mut Draft) {
                    swapfile --want zswap; without a disk: --want zram";
         return draft.decline("zswap", why);
     }
-    let doubled = context.tiers_in_ram().next().map(|tier| {
-        format!(
+    let doubled = match (context.tiers_in_ram().next(), &draft.first_zram) {
+        (Some(tier), _) => Some(format!(
             "{} is on, and pages in it would be compressed twice: switch it off first",
             tier.path
-        )
-    });
+        )),
+        (None, Some(_)) => Some(
+            "the plan adds zram, and pages in it would be compressed twice: ask for one of the two"
+                .to_owned(),
+        ),
+        (None, None) => None,
+    };
     match context.unless_anyway(doubled) {
         Some(why) => draft.decline("zswap", why),
         None => set_on(context, draft),

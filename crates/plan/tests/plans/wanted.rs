@@ -3,9 +3,9 @@
 
 use pagewise_model::knob::{Domain, KNOBS, Persist};
 use pagewise_model::plan::{Change, Goal, Plan, Want};
-use pagewise_model::{Installation, Interval};
+use pagewise_model::{Installation, Interval, TierKind};
 use pagewise_plan::{Measured, Request, make_plan};
-use pagewise_testkit::made_host::{calm, gib, knob, line, with};
+use pagewise_testkit::made_host::{calm, gib, knob, line, mib, tier, with};
 use pagewise_testkit::scene::{Scene, slugs};
 
 use super::{declined, file, ids, plain};
@@ -97,6 +97,15 @@ fn zswap_needs_swap_on_a_disk() {
         knob(&mut interval.end, name, value);
     }
     assert!(declined(&asked(&interval, &["zswap"]), "zswap").contains("--want swapfile"));
+    interval.end.tiers.push(tier("/dev/sda2", TierKind::Partition, mib(0), -2));
+    let plan = asked(&interval, &["zswap"]);
+    assert!(ids(&plan).contains(&"zswap.enabled"), "{plan:#?}");
+    // one of the two, in whatever order they are asked for
+    for wants in [["zswap", "zram"], ["zram", "zswap"]] {
+        let plan = asked(&interval, &wants);
+        assert!(ids(&plan).contains(&"zram") && !ids(&plan).contains(&"zswap.enabled"));
+        assert!(declined(&plan, "zswap").contains("ask for one of the two"));
+    }
 }
 
 #[test]
