@@ -453,9 +453,13 @@ fn find_known(table: &[&'static str], word: &[u8]) -> Option<&'static str> {
     table.iter().find(|known| known.as_bytes() == word).copied()
 }
 
-/// Position of the first occurrence of `words` in the text.
-fn find(text: &[u8], words: &str) -> Option<usize> {
-    memchr::memmem::find(text, words.as_bytes())
+/// Position of the first occurrence of `words` in the text. Messages of the kernel are short: to
+/// prepare a search as `memmem::find` does takes longer than this one.
+pub(super) fn find(text: &[u8], words: &str) -> Option<usize> {
+    let words = words.as_bytes();
+    let first = words.first()?;
+    let mut places = memchr::memchr_iter(*first, text);
+    places.find(|at| text.get(*at..).is_some_and(|rest| rest.starts_with(words)))
 }
 
 fn find_last(text: &[u8], words: &str) -> Option<usize> {

@@ -18,7 +18,7 @@ use pagewise_model::{
     OomKill, OomReaped, OomTask, OomUsage, OomVictim, OomZone, Source,
 };
 
-use super::line::{Blocks, Choice, Killed, MEMCG_KILLED, OomLine, Usage, Values, Zone};
+use super::line::{self, Blocks, Choice, Killed, MEMCG_KILLED, OomLine, Usage, Values, Zone};
 use super::record::Record;
 use crate::limits::{OOM_KILLS, OOM_OTHERS, OOM_TASKS};
 
@@ -199,7 +199,7 @@ impl Reports {
     /// is no line of a report.
     pub(super) fn speaks_of_kill(text: &[u8]) -> bool {
         let begins = |begin: &str| text.starts_with(begin.as_bytes());
-        let has = |words: &str| memchr::memmem::find(text, words.as_bytes()).is_some();
+        let has = |words: &str| line::find(text, words).is_some();
         begins("Out of memory")
             || begins("Memory cgroup out of memory")
             || begins("oom-kill:")

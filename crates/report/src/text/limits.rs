@@ -79,6 +79,10 @@ fn has_denied_feature(snapshot: &Snapshot) -> bool {
 /// these are not such copies.
 pub(super) fn missing(snapshot: &Snapshot) -> Vec<&'static str> {
     let s = snapshot;
+    // the searches take time, and only copies lack files that their host had
+    if s.host.copies.is_none() {
+        return Vec::new();
+    }
     let (psi, mglru) = (has_uncollected(&s.psi), has_uncollected(&s.mglru));
     let memory = lacks(&s.memory.total);
     let counters = lacks(&s.vmstat.get("pgfault")) || lacks(&s.vmstat.get("oom_kill"));

@@ -5,6 +5,9 @@
 //! The form is that of `check_hung_task` in kernel/hung_task.c, and of the stack that the kernel
 //! prints after it: `try_to_free_pages+0xdb/0x1b0`.
 
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
 use pagewise_model::{HungTask, Name};
 
 /// Maximum number of functions that are kept of a stack, the innermost first.
@@ -32,7 +35,9 @@ impl HungTasks {
     }
 
     pub(crate) fn is_of_interest(text: &[u8]) -> bool {
-        memchr::memmem::find(text, b" blocked for more than ").is_some()
+        static BLOCKED: LazyLock<Finder<'_>> =
+            LazyLock::new(|| Finder::new(" blocked for more than "));
+        BLOCKED.find(text).is_some()
     }
 
     /// Takes a message of the kernel; `about` fills in where it stands and when.
