@@ -45,10 +45,10 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     }
     if let Some(why) = reason_not_wanted(context) {
         // a machine without swap gets the offer, whether or not anything is wrong
-        return match context.host.tiers.is_empty() {
-            true => draft.decline_openly(WHAT, why),
-            false => draft.decline(WHAT, why),
-        };
+        if context.host.tiers.is_empty() {
+            return draft.decline_openly(WHAT, why);
+        }
+        return draft.decline(WHAT, why);
     }
     if let Some(why) = reason_not_possible(context) {
         return draft.decline(WHAT, why);
@@ -101,11 +101,11 @@ fn never_full(context: &Context<'_>, size: Option<Bytes>) -> Option<String> {
     let (size, ram) = (size?, context.ram()?);
     let ratio = measured_ratio(context.host).map_or(ASSUMED_RATIO, Ratio::get);
     let limit = mem_limit(ram);
-    let holds = Bytes::new((limit.get() as f64 * ratio) as u64);
-    (size > Bytes::new(holds.get() / 2 * 3)).then(|| {
+    let full = size.get() as f64 / ratio;
+    (full > limit.get() as f64 * 1.5).then(|| {
         format!(
-            "at a compression ratio of {ratio:.1} : 1 it could hold {holds} before it takes {limit} of RAM, where \
-             the plan limits it; of {size}, the rest is only a larger slot table"
+            "at a compression ratio of {ratio:.1} : 1 it reaches {limit} of RAM, where the plan limits it, long before \
+             it holds {size}; the rest is only a larger slot table"
         )
     })
 }
