@@ -19,6 +19,8 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use pagewise_model::plan::config_mode;
+
 use crate::host_ops::{Config, Staged};
 use crate::journal::FileText;
 
@@ -28,7 +30,6 @@ pub(crate) const MAX_CONFIG: usize = 256 << 10;
 const LABEL: &str = "security.selinux";
 /// Length limit of an SELinux context that is read, in bytes; a context is a few words.
 const MAX_LABEL: usize = 4096;
-const READ_BY_ALL: u32 = 0o644;
 const PASS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 const ETC: &str = "/etc";
 
@@ -155,7 +156,7 @@ pub(crate) fn stage(path: &str, staged: Staged<'_>) -> io::Result<()> {
             fsetxattr(&file, LABEL, label.as_bytes(), XattrFlags::empty())?;
         }
     }
-    fchmod(&file, Mode::from_raw_mode(like.map_or(READ_BY_ALL, |like| like.mode)))?;
+    fchmod(&file, Mode::from_raw_mode(like.map_or(config_mode(path), |like| like.mode)))?;
     File::from(file).write_all(text.as_bytes())
 }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use pagewise_model::Bytes;
-use pagewise_model::plan::PlannedMachine;
+use pagewise_model::plan::{PlannedMachine, config_mode};
 
 use crate::host_ops::{
     Area, Config, Entry, GroupCharge, HostChange, HostOps, MemoryFacts, Site, Staged, Strain,
@@ -354,7 +354,9 @@ impl FakeHost {
                     Staged::Link { to } => Config::Link(to.to_owned()),
                     Staged::File { text, like } => Config::File(FileText {
                         text: text.to_owned(),
-                        ..like.cloned().unwrap_or(new_file(""))
+                        ..like
+                            .cloned()
+                            .unwrap_or(FileText { mode: config_mode(path), ..new_file("") })
                     }),
                 };
                 config.insert(path.to_owned(), entry.clone());

@@ -146,7 +146,7 @@ pub(crate) enum HostChange<'a> {
 /// A configuration file or link to create under a temporary name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Staged<'a> {
-    /// A file of root that all users may read, or with the mode and owner of the file that it
+    /// A file of root that all users may read and, if it is a start script, run; or with the mode and owner of the file that it
     /// replaces.
     File {
         /// The contents of the file.

@@ -2,13 +2,15 @@
 //! Reads how a host is configured at boot into [`Installation`]; only on request, because only a
 //! plan needs it.
 //!
-//! Whether systemd runs the host is checked as `sd_booted` does. A machine id is confidential, so
+//! Whether systemd runs the host is checked as `sd_booted` does. Other init systems are recognized
+//! by what they run at boot and by the name of PID 1, never by the name of a distribution: the same
+//! distribution can be started by several of them. A machine id is confidential, so
 //! only a hash leaves this module: the first 32 hexadecimal digits of SHA-256 over `pagewise
 //! machine-id ` and the id. Recordings contain none of these files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pagewise_model::{Bytes, Installation, SwapFolder};
+use pagewise_model::{Bytes, InitSystem, Installation, SwapFolder};
 use sha2::{Digest, Sha256};
 
 use pagewise_hostfs::{HostRoot, ReadHost};
@@ -25,7 +27,11 @@ const DROP_IN_FOLDERS: [&str; 2] = ["etc/sysctl.d", "etc/tmpfiles.d"];
 /// The suffix of the names of configuration files that a plan creates.
 const OWN_FILE: &str = "pagewise.conf";
 /// Other files that a plan may write.
-const OWN_FILES: [&str; 3] = [
+const OWN_FILES: [&str; 7] = [
+    "etc/init.d/pagewise",
+    "etc/init.d/S99pagewise",
+    "etc/runit/core-services/99-pagewise.sh",
+    "etc/atomic-update.conf.d/pagewise.conf",
     "etc/systemd/system/pagewise-zram.service",
     "etc/systemd/zram-generator.conf.d/50-pagewise.conf",
     r"etc/systemd/system/var-pagewise\x2dswap\x2d0.swap",
@@ -35,10 +41,26 @@ const SWAP_FOLDER: &str = "/var";
 /// Types of local file systems, for which `statfs` does not block.
 const LOCAL: [&str; 4] = ["ext4", "xfs", "btrfs", "f2fs"];
 
+/// The folders of OpenRC's runlevels that are started at boot.
+const RUNLEVELS: [&str; 3] =
+    ["etc/runlevels/sysinit", "etc/runlevels/boot", "etc/runlevels/default"];
+/// Folders of links to System V scripts that are run at boot.
+const SYSV_LINKS: [&str; 2] = ["etc/rcS.d", "etc/rc2.d"];
+/// The folder whose files runit's first stage runs on Void Linux.
+const CORE_SERVICES: &str = "etc/runit/core-services";
+/// The list of what SteamOS keeps in /etc over an update; it includes the files of the folder in
+/// which others are listed.
+const KEEP_LIST: &str = "usr/lib/rauc/atomic-update-keep.conf";
+
 /// Reads how this host is configured at boot.
 pub fn installation(host: &HostRoot) -> Installation {
+    let init = init_system(host);
     Installation {
-        has_systemd: host.exists("run/systemd/system"),
+        has_systemd: init == InitSystem::Systemd,
+        init,
+        sysctl_reader: sysctl_reader(host, init),
+        starts_own_script: starts_own_script(host),
+        has_keep_list: host.exists(KEEP_LIST),
         has_generator: host.exists(GENERATOR),
         is_ostree: host.exists("run/ostree-booted"),
         distribution: text(host, "etc/os-release").and_then(|text| distribution(&text)),
@@ -47,6 +69,99 @@ pub fn installation(host: &HostRoot) -> Installation {
         own_files: own_files(host),
         swap_folder: swap_folder(host),
     }
+}
+
+fn init_system(host: &HostRoot) -> InitSystem {
+    if host.exists("run/systemd/system") {
+        return InitSystem::Systemd;
+    }
+    // before PID 1: on Alpine Linux it is busybox, on Gentoo System V init, and both start OpenRC
+    if host.exists("run/openrc") {
+        return InitSystem::OpenRc;
+    }
+    let first = text(host, "proc/1/comm").unwrap_or_default();
+    match first.trim() {
+        "procd" if host.exists("etc/rc.common") => InitSystem::Procd,
+        "runit" if !host.names(CORE_SERVICES).is_empty() => InitSystem::RunitCoreServices,
+        // the first stage of Debian's runit-init runs every link and reads no .depend file
+        "runit" if has_links(host, "etc/rcS.d") => InitSystem::SysV,
+        "init" | "linuxrc" => init_by_tables(host),
+        _ => InitSystem::Unknown,
+    }
+}
+
+/// Tells the programs whose PID 1 is called `init` apart.
+fn init_by_tables(host: &HostRoot) -> InitSystem {
+    if has_links(host, "etc/rcS.d") {
+        let is_registered = host.exists("etc/init.d/.depend.boot");
+        return if is_registered { InitSystem::SysVRegistered } else { InitSystem::SysV };
+    }
+    let is_line = |line: &str| line.contains(":sysinit:") && line.contains("/etc/init.d/rcS");
+    let table = text(host, "etc/inittab");
+    // without the file, init of busybox runs /etc/init.d/rcS
+    let runs_rcs = table.is_none_or(|table| table.lines().any(|line| is_line(line.trim())));
+    match text(host, RCS) {
+        Some(script) if runs_rcs && script.contains("/etc/init.d/S??*") => {
+            InitSystem::BusyboxScripts
+        }
+        Some(_) if runs_rcs => InitSystem::BusyboxRcs,
+        _ => InitSystem::Unknown,
+    }
+}
+
+/// The script that init of busybox runs at boot.
+const RCS: &str = "etc/init.d/rcS";
+
+/// Whether the folder has links that init runs with `start`, such as `S01procps`.
+fn has_links(host: &HostRoot, folder: &str) -> bool {
+    host.names(folder).iter().any(|name| script_of_link(name).is_some())
+}
+
+/// The script that a link such as `S01procps` names.
+fn script_of_link(name: &str) -> Option<&str> {
+    let (number, script) = name.strip_prefix('S')?.split_at_checked(2)?;
+    let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number && !script.is_empty()).then_some(script)
+}
+
+/// The enabled script of an init system other than systemd that applies the files of sysctl.d.
+fn sysctl_reader(host: &HostRoot, init: InitSystem) -> Option<String> {
+    // procps of Debian, and sysctl of all others
+    let is_reader = |name: &str| matches!(name, "sysctl" | "procps");
+    let find = |folders: &[&str], has: &dyn Fn(&str) -> bool| {
+        let of_folder = |folder: &&str| {
+            let name = host.names(folder).into_iter().find(|name| has(name))?;
+            Some(format!("/{folder}/{name}"))
+        };
+        folders.iter().find_map(of_folder)
+    };
+    let by_link = |name: &str| script_of_link(name).is_some_and(is_reader);
+    match init {
+        InitSystem::Systemd | InitSystem::Unknown | InitSystem::BusyboxRcs => None,
+        InitSystem::OpenRc => find(&RUNLEVELS, &is_reader),
+        InitSystem::Procd => find(&["etc/rc.d"], &by_link),
+        InitSystem::RunitCoreServices => find(&[CORE_SERVICES], &|name| name.contains("sysctl")),
+        InitSystem::SysV | InitSystem::SysVRegistered => find(&SYSV_LINKS, &by_link),
+        InitSystem::BusyboxScripts => find(&["etc/init.d"], &by_link),
+    }
+}
+
+/// Whether the start script of a plan is called by a file that its owner has to edit, or was
+/// registered by `insserv`.
+fn starts_own_script(host: &HostRoot) -> bool {
+    let calls = |path: &str| {
+        let text = text(host, path).unwrap_or_default();
+        text.lines().map(str::trim).any(|line| line.starts_with("/etc/init.d/pagewise"))
+    };
+    let registered = |path: &str| {
+        let text = text(host, path).unwrap_or_default();
+        let targets = text.lines().filter(|line| line.starts_with("TARGETS"));
+        targets.flat_map(str::split_whitespace).any(|word| word == "pagewise")
+    };
+    calls(RCS)
+        || calls("etc/rc.local")
+        || registered("etc/init.d/.depend.boot")
+        || registered("etc/init.d/.depend.start")
 }
 
 fn text(host: &HostRoot, path: &str) -> Option<String> {
@@ -124,6 +239,92 @@ mod tests {
         assert_eq!(own, ["/etc/sysctl.d/90-pagewise.conf"]);
         let hash = read.machine_id_hash.unwrap();
         assert!(hash.len() == 32 && !hash.contains(&id[..8]), "{hash}");
+    }
+
+    /// Files of a machine, its init system, and the script that reads sysctl.d.
+    type Layout = (&'static [(&'static str, &'static str)], InitSystem, Option<&'static str>);
+
+    const BOOT_SCRIPTS: &str = "#!/bin/sh\nfor i in /etc/init.d/S??* ;do\n $i start\ndone\n";
+    const TABLE: &str = "::sysinit:/etc/init.d/rcS\n::respawn:/sbin/getty 38400 tty1\n";
+
+    #[test]
+    fn init_systems_are_recognized_by_what_they_run() {
+        let layouts: [Layout; 10] = [
+            (
+                &[("run/systemd/system/a", ""), ("proc/1/comm", "systemd\n")],
+                InitSystem::Systemd,
+                None,
+            ),
+            (
+                &[
+                    ("run/openrc/softlevel", ""),
+                    ("proc/1/comm", "init\n"),
+                    ("etc/runlevels/boot/sysctl", ""),
+                ],
+                InitSystem::OpenRc,
+                Some("/etc/runlevels/boot/sysctl"),
+            ),
+            (
+                &[("proc/1/comm", "procd\n"), ("etc/rc.common", ""), ("etc/rc.d/S11sysctl", "")],
+                InitSystem::Procd,
+                Some("/etc/rc.d/S11sysctl"),
+            ),
+            (
+                &[("proc/1/comm", "runit\n"), ("etc/runit/core-services/08-sysctl.sh", "")],
+                InitSystem::RunitCoreServices,
+                Some("/etc/runit/core-services/08-sysctl.sh"),
+            ),
+            (&[("proc/1/comm", "runit\n"), ("etc/rcS.d/S01kmod", "")], InitSystem::SysV, None),
+            (
+                &[
+                    ("proc/1/comm", "init\n"),
+                    ("etc/rcS.d/S09procps", ""),
+                    ("etc/init.d/.depend.boot", "x"),
+                ],
+                InitSystem::SysVRegistered,
+                Some("/etc/rcS.d/S09procps"),
+            ),
+            (
+                &[
+                    ("proc/1/comm", "init\n"),
+                    ("etc/inittab", TABLE),
+                    ("etc/init.d/rcS", BOOT_SCRIPTS),
+                    ("etc/init.d/S02sysctl", ""),
+                ],
+                InitSystem::BusyboxScripts,
+                Some("/etc/init.d/S02sysctl"),
+            ),
+            (
+                &[("proc/1/comm", "init\n"), ("etc/init.d/rcS", "mount -a\n")],
+                InitSystem::BusyboxRcs,
+                None,
+            ),
+            (
+                &[
+                    ("proc/1/comm", "init\n"),
+                    ("etc/inittab", "::sysinit:/etc/boot\n"),
+                    ("etc/init.d/rcS", BOOT_SCRIPTS),
+                ],
+                InitSystem::Unknown,
+                None,
+            ),
+            (&[("proc/1/comm", "dinit\n"), ("etc/rcS.d/README", "")], InitSystem::Unknown, None),
+        ];
+        for (files, init, reader) in layouts {
+            let read = installation(&host(files.iter().copied()));
+            assert_eq!((read.init, read.sysctl_reader.as_deref()), (init, reader), "{files:?}");
+            assert_eq!(read.has_systemd, init == InitSystem::Systemd);
+        }
+    }
+
+    #[test]
+    fn a_start_script_that_a_file_of_the_owner_calls_is_found() {
+        let starts = |path, contents| installation(&host([(path, contents)])).starts_own_script;
+        assert!(starts("etc/rc.local", "#!/bin/sh\n/etc/init.d/pagewise start\nexit 0\n"));
+        assert!(starts("etc/init.d/rcS", "  /etc/init.d/pagewise start\n"));
+        assert!(starts("etc/init.d/.depend.boot", "TARGETS = kmod pagewise\n"));
+        assert!(!starts("etc/rc.local", "# /etc/init.d/pagewise start\n"));
+        assert!(!starts("etc/init.d/.depend.boot", "TARGETS = kmod\npagewise: kmod\n"));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use pagewise_model::{
 use crate::measured::Measured;
 use crate::owner::Owners;
 use crate::request::Request;
+use crate::start_script::Place;
 
 /// Everything that the rules know about a host.
 #[derive(Debug)]
@@ -169,20 +170,33 @@ impl<'a> Context<'a> {
         let named = |name: &str| self.installation.distribution.as_deref() == Some(name);
         if named("nixos") {
             let why = "NixOS builds /etc from its configuration: set it there (boot.kernel.sysctl, zramSwap, \
-                       systemd.tmpfiles.rules)";
+                       systemd.tmpfiles.rules). `pagewise plan --render nix` prints the lines";
             return Some(why.to_owned());
         }
-        if named("steamos") {
-            let why =
-                "an update of SteamOS removes unknown files from /etc, so a file would not last";
+        if named("steamos") && !self.installation.has_keep_list {
+            let why = "an update of this SteamOS removes unknown files from /etc, so a file would not last (SteamOS 3.6 \
+                       and later keep the files listed in /etc/atomic-update.conf.d)";
             return Some(why.to_owned());
         }
-        if self.has_systemd() {
+        if self.has_systemd() || self.start_place().is_some() {
             return None;
         }
-        let why = "no systemd was found on this host, so it is not known which files its init system reads \
-                   at boot. Let a start script make the change at each boot";
+        let why = "neither systemd nor an init system whose start scripts are known was found on this host (OpenRC, \
+                   procd, runit with core-services, System V, busybox). Let a file that it runs at boot make the \
+                   change";
         Some(why.to_owned())
+    }
+
+    /// The place of the plan's start script; `None` if systemd runs the host or no such place is
+    /// known.
+    pub(crate) fn start_place(&self) -> Option<Place> {
+        if self.has_systemd() { None } else { Place::of(self.installation.init) }
+    }
+
+    /// Whether what the plan's files set up is there again after a reboot, without more to do.
+    pub(crate) fn files_last(&self) -> bool {
+        let is_left = self.start_place().is_some_and(|it| it.left_to_owner(self).is_some());
+        self.no_files().is_none() && !is_left
     }
 
     pub(crate) fn ram(&self) -> Option<Bytes> {

@@ -9,6 +9,7 @@ use pagewise_model::plan::{Change, Declined, Expected, Step, StepUndo};
 use pagewise_model::{Name, Outcome};
 
 use crate::context::Context;
+use crate::start_script::StartedSwap;
 
 /// A value that a rule requests for a setting, now and after each boot.
 ///
@@ -42,6 +43,8 @@ pub(crate) struct Draft {
     pub(crate) is_aside: bool,
     /// Changes that a reboot resets, and for each the reason why no file keeps it.
     lost: Vec<(String, String)>,
+    /// The swap that the start script of a host without systemd sets up.
+    pub(crate) started: StartedSwap,
     /// The algorithm of the first compressed swap of the host, if a step of the plan creates it.
     pub(crate) first_zram: Option<Name>,
 }

@@ -22,6 +22,7 @@ mod owner;
 mod persist;
 mod request;
 mod rules;
+mod start_script;
 mod tried;
 mod wanted;
 mod zram_files;

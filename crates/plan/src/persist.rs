@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Writes the settings of a plan to files that apply them at each boot: one in `/etc/sysctl.d`, one
-//! in `/etc/tmpfiles.d`.
+//! in `/etc/tmpfiles.d`. Without systemd, a file in `/etc/sysctl.d` is enough only if the init
+//! system reads that folder; all else goes to a start script.
 //!
 //! A file contains every setting that plans of Pagewise have put there: settings of an earlier plan
 //! that this one does not change are kept.
@@ -12,6 +13,7 @@ use crate::context::Context;
 use crate::draft::{Draft, SettingRequest};
 use crate::names::{name_after, name_before};
 use crate::owner::SYSCTL_CONF;
+use crate::start_script::{self, Place};
 
 /// The first lines of each configuration file that a plan writes.
 const HEADER: &str = "\
@@ -68,8 +70,8 @@ fn sysctl_key(path: &str) -> String {
 
 /// A request that a line of a configuration file is to keep, with the reading of its setting.
 #[derive(Debug, Clone, Copy)]
-struct FileLine<'a> {
-    request: &'a SettingRequest,
+pub(crate) struct FileLine<'a> {
+    pub(crate) request: &'a SettingRequest,
     reading: &'a KnobReading,
 }
 
@@ -79,12 +81,12 @@ impl FileLine<'_> {
     }
 
     /// The path of the setting's kernel file, without the leading slash.
-    fn path(&self) -> &str {
+    pub(crate) fn path(&self) -> &str {
         self.reading.live.source.path().trim_start_matches('/')
     }
 
     /// Whether a step must change the running value; without a step it is right already.
-    fn has_step(&self) -> bool {
+    pub(crate) fn has_step(&self) -> bool {
         self.reading.active() != Some(self.request.to.as_str())
     }
 }
@@ -99,13 +101,21 @@ pub(crate) fn add_files(context: &Context<'_>, draft: &mut Draft) {
             let last = context.owners().sysctl(it.knob().name).pop();
             last.is_some_and(|last| last.value == it.request.to)
         };
-        let lost = granted.iter().filter(|it| it.has_step() && !by_others(it));
-        lost.for_each(|it| draft.lose(&it.request.knob, why.clone()));
+        let lost: Vec<&FileLine<'_>> =
+            granted.iter().filter(|it| it.has_step() && !by_others(it)).collect();
+        for it in &lost {
+            draft.lose(&it.request.knob, format!("{why}{}", lines_by_hand(context, &lost)));
+        }
         return draft.decline_lost();
     }
     let mut lasting: Vec<String> = Vec::new();
+    let place = context.start_place();
+    let folder_of = |it: &FileLine<'_>| match place {
+        Some(_) if !is_for_reader(context, it) => None,
+        _ => Folder::of(it.knob()),
+    };
     for folder in [Folder::Sysctl, Folder::Tmpfiles] {
-        let of_folder = granted.iter().filter(|it| Folder::of(it.knob()) == Some(folder));
+        let of_folder = granted.iter().filter(|it| folder_of(it) == Some(folder));
         let (kept, missing): (Vec<&FileLine<'_>>, Vec<&FileLine<'_>>) =
             of_folder.partition(|it| is_kept(context, folder, it));
         lasting.extend(kept.iter().map(|it| it.request.id.to_string()));
@@ -113,9 +123,120 @@ pub(crate) fn add_files(context: &Context<'_>, draft: &mut Draft) {
             lasting.extend(missing.iter().map(|it| it.request.id.to_string()));
         }
     }
+    if let Some(place) = place {
+        let others = granted.iter().filter(|it| folder_of(it).is_none());
+        let others = others.filter(|it| Folder::of(it.knob()).is_some());
+        lasting.extend(add_to_script(context, draft, place, &others.collect::<Vec<_>>()));
+    }
     for step in draft.steps.iter_mut().filter(|step| lasting.contains(&step.id)) {
         step.survives_reboot = true;
     }
+    if context.installation.has_keep_list {
+        add_keep_list(context, draft);
+    }
+}
+
+/// Whether the script of an init system that reads sysctl.d keeps this setting. All such scripts
+/// apply `/etc/sysctl.conf` too, some of them last, so a line there decides.
+fn is_for_reader(context: &Context<'_>, line: &FileLine<'_>) -> bool {
+    let is_overruled = || {
+        let all = context.owners().sysctl(line.knob().name);
+        let conf = all.into_iter().rfind(|it| it.path == SYSCTL_CONF);
+        conf.is_some_and(|it| it.value != line.request.to)
+    };
+    context.installation.sysctl_reader.is_some()
+        && Folder::of(line.knob()) == Some(Folder::Sysctl)
+        && !is_overruled()
+}
+
+/// Adds the start script with these settings, and returns the ids of the steps whose changes it
+/// keeps.
+fn add_to_script(
+    context: &Context<'_>,
+    draft: &mut Draft,
+    place: Place,
+    settings: &[&FileLine<'_>],
+) -> Vec<String> {
+    let is_new = |it: &&&FileLine<'_>| {
+        let line = start_script::setting_line(it.path(), &it.request.to);
+        let is_default = !it.has_step() && it.knob().default == Some(it.request.to.as_str());
+        !start_script::has_line(context, place, &line) && !is_default
+    };
+    let missing: Vec<&FileLine<'_>> = settings.iter().filter(is_new).copied().collect();
+    start_script::add_script(context, draft, place, &missing);
+    if let Some(why) = place.left_to_owner(context) {
+        let changed = missing.iter().filter(|it| it.has_step());
+        changed.for_each(|it| draft.lose(&it.request.knob, why.to_owned()));
+        if draft.started.zram.is_some() {
+            draft.lose("the zram swap", why.to_owned());
+        }
+        if draft.started.file.is_some() {
+            draft.lose("the swap file", why.to_owned());
+        }
+        draft.decline_lost();
+        return Vec::new();
+    }
+    settings.iter().map(|it| it.request.id.to_string()).collect()
+}
+
+/// The lines that set these values, for a file that the owner of the machine edits. On NixOS there is
+/// no such file.
+fn lines_by_hand(context: &Context<'_>, lines: &[&FileLine<'_>]) -> String {
+    if context.has_systemd() {
+        return String::new();
+    }
+    let commands: Vec<String> =
+        lines.iter().map(|it| format!("`echo {} >/{}`", it.request.to, it.path())).collect();
+    format!(": {}", commands.join(", "))
+}
+
+/// The file in which a plan lists its files, so that an update of SteamOS keeps them.
+const KEEP_LIST: &str = "/etc/atomic-update.conf.d/pagewise.conf";
+
+/// Adds a step that lists the plan's files and links in `/etc` among those that an update keeps.
+fn add_keep_list(context: &Context<'_>, draft: &mut Draft) {
+    let target = |step: &Step| match &step.change {
+        Change::WriteFile { target, .. } | Change::MakeLink { target, .. } => {
+            Some((step.id.clone(), target.clone()))
+        }
+        _ => None,
+    };
+    let written: Vec<(String, String)> = draft.steps.iter().filter_map(target).collect();
+    let before = context.installation.own_files.get(KEEP_LIST);
+    let listed = |path: &str| before.is_some_and(|text| text.lines().any(|line| line == path));
+    let new: Vec<&(String, String)> = written.iter().filter(|(_, path)| !listed(path)).collect();
+    if new.is_empty() {
+        return;
+    }
+    let mut to = before.cloned().unwrap_or_else(|| {
+        "# Written by pagewise: files of its plans that an update of the system keeps.\n\
+         # To undo: pagewise undo.\n"
+            .to_owned()
+    });
+    for (_, path) in &new {
+        to.push_str(path);
+        to.push('\n');
+    }
+    draft.steps.push(Step {
+        id: "keep-list".to_owned(),
+        change: Change::WriteFile { target: KEEP_LIST.to_owned(), from: before.cloned(), to },
+        reason: "An update of this system keeps only those files in /etc that are listed in /etc/atomic-update.conf.d."
+            .to_owned(),
+        finding: None,
+        expected: None,
+        risk: "none known".to_owned(),
+        cost: None,
+        coupled: Vec::new(),
+        needs: new.iter().map(|(id, _)| id.clone()).collect(),
+        undo: StepUndo::Restore { what: restored(before.is_some()) },
+        survives_reboot: true,
+    });
+}
+
+/// What undoing the step that writes a file does.
+fn restored(existed: bool) -> String {
+    let what = if existed { "writes the earlier contents back" } else { "removes the file" };
+    what.to_owned()
 }
 
 /// Whether the value would be set at boot without a new file.
@@ -172,13 +293,7 @@ fn add_file(
         cost: None,
         coupled: Vec::new(),
         needs: of_plan.map(|it| it.request.id.to_string()).collect(),
-        undo: StepUndo::Restore {
-            what: if before.is_some() {
-                "writes the earlier contents back".to_owned()
-            } else {
-                "removes the file".to_owned()
-            },
-        },
+        undo: StepUndo::Restore { what: restored(before.is_some()) },
         survives_reboot: true,
     });
     true
@@ -221,7 +336,12 @@ fn reason(
 ) -> String {
     let them = if missing.len() == 1 { "it" } else { "them" };
     let first = match folder {
-        Folder::Sysctl => format!("From this file, systemd-sysctl sets {listed} at each boot"),
+        Folder::Sysctl => {
+            let reader =
+                context.installation.sysctl_reader.as_deref().filter(|_| !context.has_systemd());
+            let reader = reader.unwrap_or("systemd-sysctl");
+            format!("From this file, {reader} sets {listed} at each boot")
+        }
         Folder::Tmpfiles => format!("From this file, systemd-tmpfiles sets {listed} at each boot"),
     };
     let owners = context.owners();

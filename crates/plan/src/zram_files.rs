@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Files that create a zram swap device at each boot: a drop-in of zram-generator if that is
-//! installed, otherwise a systemd unit of our own.
+//! installed, otherwise a systemd unit of our own. The start script of a host without systemd
+//! (`start_script.rs`) runs the same commands.
 //!
 //! The unit runs `sh` on files of sysfs, and cat, modprobe, mkswap and swapon, which every
 //! installation with swap has. zramctl is not used: it sets neither a memory limit nor, before
@@ -59,9 +60,14 @@ read -r number </run/pagewise-zram/number
 swapoff /dev/zram$number || :
 echo $number >/sys/class/zram-control/hot_remove";
 
-/// The script that creates the zram device. It contains no single quotes, because the unit puts it
-/// between single quotes.
-pub(crate) fn start_script(zram: &ZramSwap) -> String {
+/// The script of the unit's start. It contains no single quotes, because the unit puts it between
+/// single quotes.
+fn start_script(zram: &ZramSwap) -> String {
+    format!("{}\necho $number >/run/pagewise-zram/number", create_script(zram))
+}
+
+/// The script that creates the zram device, without single quotes.
+pub(crate) fn create_script(zram: &ZramSwap) -> String {
     let ZramSwap { compressor, disksize_bytes, mem_limit_bytes, priority } = zram;
     let level = compressor.level.map(|level| {
         format!("echo algo={} level={level} >$sys/algorithm_params || :\n", compressor.algorithm)
@@ -78,8 +84,7 @@ echo {algorithm} >$sys/comp_algorithm || :
 {level}{limit}echo {disksize} >$sys/disksize
 mkswap /dev/zram$number
 swapon -p {priority} /dev/zram$number
-trap - EXIT
-echo $number >/run/pagewise-zram/number",
+trap - EXIT",
         algorithm = compressor.algorithm,
         level = level.unwrap_or_default(),
         limit = limit.unwrap_or_default(),

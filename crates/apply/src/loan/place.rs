@@ -4,7 +4,6 @@
 //! A plan is a document that somebody may have edited, and a journal may have been forged. Neither
 //! can make root write anywhere else, or to a file name that a service unrelated to memory would
 //! read.
-//! memory would read.
 
 use crate::loan::file;
 use crate::loan::run::{OURS, is_ours};
@@ -46,7 +45,34 @@ const fn unit(suffix: &'static str, name: fn(&str) -> bool) -> Place {
     Place { folder: UNITS, suffix, name }
 }
 
-const FILES: [Place; 11] = [
+/// The file of a start script, or of the list of what an update of SteamOS keeps: one name only.
+const fn own(folder: &'static str, name: &'static str, is_it: fn(&str) -> bool) -> Place {
+    Place { folder, suffix: name, name: is_it }
+}
+
+/// The start scripts of plans, and the links that enable them: path and target.
+const START_LINKS: [(&str, &str); 3] = [
+    ("/etc/runlevels/boot/pagewise", "/etc/init.d/pagewise"),
+    ("/etc/rcS.d/S99pagewise", "../init.d/pagewise"),
+    ("/etc/rc.d/S90pagewise", "../init.d/pagewise"),
+];
+
+fn is_start_script(name: &str) -> bool {
+    matches!(name, "pagewise" | "S99pagewise")
+}
+
+fn is_core_service(name: &str) -> bool {
+    name == "99-pagewise.sh"
+}
+
+fn is_keep_list(name: &str) -> bool {
+    name == "pagewise.conf"
+}
+
+const FILES: [Place; 14] = [
+    own("/etc/init.d", "pagewise", is_start_script),
+    own("/etc/runit/core-services", "99-pagewise.sh", is_core_service),
+    own("/etc/atomic-update.conf.d", "pagewise.conf", is_keep_list),
     conf("/etc/sysctl.d"),
     conf("/etc/tmpfiles.d"),
     conf("/etc/modules-load.d"),
@@ -75,14 +101,18 @@ const MASKS: [Place; 6] = [
 ];
 
 const LISTED: &str = "configuration is written only to /etc/sysctl.d, /etc/tmpfiles.d, \
-    /etc/modules-load.d, /etc/modprobe.d, /etc/udev/rules.d, /etc/systemd/zram-generator.conf(.d), and in \
-    /etc/systemd/system to units named pagewise-…, dev-zramN.swap, and drop-ins with pagewise in their name";
+    /etc/modules-load.d, /etc/modprobe.d, /etc/udev/rules.d, /etc/systemd/zram-generator.conf(.d), in \
+    /etc/systemd/system to units named pagewise-…, dev-zramN.swap, and drop-ins with pagewise in their name, \
+    and to the start scripts /etc/init.d/pagewise, /etc/init.d/S99pagewise and \
+    /etc/runit/core-services/99-pagewise.sh, and /etc/atomic-update.conf.d/pagewise.conf";
 
 /// Refuses a path at which a plan may not write a file or make a link, with the reason.
 pub(crate) fn check_path(path: &str, is_link: bool) -> Result<(), String> {
     let (folder, name) = split(path)?;
     let is_known = if is_link {
-        MASKS.iter().any(|place| place.has(folder, name)) || is_wanted(folder, name)
+        MASKS.iter().any(|place| place.has(folder, name))
+            || is_wanted(folder, name)
+            || START_LINKS.iter().any(|(link, _)| *link == path)
     } else {
         FILES.iter().any(|place| place.has(folder, name)) || is_drop_in(folder, name)
     };
@@ -96,6 +126,9 @@ pub(crate) fn check_target(path: &str, to: &str) -> Result<(), String> {
         let is_known = MASKS.iter().any(|place| place.has(folder, name));
         return if is_known { Ok(()) } else { Err(LISTED.to_owned()) };
     }
+    if START_LINKS.contains(&(path, to)) {
+        return Ok(());
+    }
     let folders =
         ["../", "/etc/systemd/system/", "/usr/lib/systemd/system/", "/lib/systemd/system/"];
     let unit = folders.iter().find_map(|folder| to.strip_prefix(folder));
@@ -103,7 +136,7 @@ pub(crate) fn check_target(path: &str, to: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "expected a link to /dev/null, or in a .wants folder to the unit {name}, found {to}"
+        "expected a link to /dev/null, to a start script of a plan, or in a .wants folder to the unit {name}, found {to}"
     ))
 }
 
@@ -192,6 +225,10 @@ mod tests {
             "/etc/systemd/system/pagewise-zram0.service",
             "/etc/systemd/system/dev-zram0.swap",
             "/etc/systemd/system/system.slice.d/50-pagewise.conf",
+            "/etc/init.d/pagewise",
+            "/etc/init.d/S99pagewise",
+            "/etc/runit/core-services/99-pagewise.sh",
+            "/etc/atomic-update.conf.d/pagewise.conf",
         ] {
             assert_eq!(check_path(path, false), Ok(()), "{path}");
         }
@@ -207,6 +244,13 @@ mod tests {
             "/etc/systemd/system/ssh.service",
             "/etc/systemd/system/ssh.service.d/x.conf",
             "/etc/systemd/system.conf",
+            "/etc/init.d/ssh",
+            "/etc/init.d/S98pagewise",
+            "/etc/init.d/rcS",
+            "/etc/rc.local",
+            "/etc/runit/core-services/98-pagewise.sh",
+            "/etc/atomic-update.conf.d/pagewise-x.conf",
+            "/etc/runlevels/boot/pagewise",
             "/usr/lib/sysctl.d/x.conf",
             "/etc/sysctl.d/x\n.conf",
             "",
@@ -231,6 +275,16 @@ mod tests {
         ] {
             assert!(check_target(path, to).is_err(), "{path} {to}");
         }
+        for (path, to) in START_LINKS {
+            assert_eq!(
+                (check_path(path, true), check_target(path, to)),
+                (Ok(()), Ok(())),
+                "{path}"
+            );
+            assert!(check_target(path, "/etc/passwd").is_err(), "{path}");
+            assert!(check_path(path, false).is_err(), "{path}");
+        }
+        assert!(check_path("/etc/rcS.d/S01pagewise", true).is_err());
         assert_eq!(check_folder("/etc/systemd/system/system.slice.d"), Ok(()));
         assert_eq!(check_folder("/etc/sysctl.d"), Ok(()));
         assert!(check_folder("/etc/x").is_err() && check_folder("/etc/../x").is_err());

@@ -6,11 +6,47 @@ use std::collections::BTreeMap;
 
 use crate::{Bytes, Disk};
 
+/// The program that starts a machine, by how it runs scripts at boot.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum InitSystem {
+    /// systemd runs: `/run/systemd/system` exists.
+    Systemd,
+    /// OpenRC, with any PID 1: `/run/openrc` exists.
+    OpenRc,
+    /// procd of OpenWrt: PID 1 is `procd`, and `/etc/rc.common` exists.
+    Procd,
+    /// runit whose first stage runs `/etc/runit/core-services/*.sh`, as Void Linux has it.
+    RunitCoreServices,
+    /// System V scripts: each `S…` link in `/etc/rcS.d` is run at boot.
+    SysV,
+    /// As [`Self::SysV`], but only scripts are run that `insserv` has registered in
+    /// `/etc/init.d/.depend.boot`; Debian's default.
+    SysVRegistered,
+    /// init of busybox, whose `/etc/init.d/rcS` runs `/etc/init.d/S??*`, as Buildroot has it.
+    BusyboxScripts,
+    /// init of busybox with another `/etc/init.d/rcS`.
+    BusyboxRcs,
+    /// None of these was recognized, or it was not looked for, as in a recording.
+    #[default]
+    Unknown,
+}
+
 /// How a machine is set up at boot.
 #[derive(Debug, Clone, Default)]
 pub struct Installation {
     /// Whether systemd is the init system: `/run/systemd/system` exists.
     pub has_systemd: bool,
+    /// The init system.
+    pub init: InitSystem,
+    /// The script of an init system other than systemd that reads `/etc/sysctl.d` at boot, if it is
+    /// enabled.
+    pub sysctl_reader: Option<String>,
+    /// Whether a file that only the machine's owner edits starts the script of a plan: for init
+    /// systems whose own files a plan does not change.
+    pub starts_own_script: bool,
+    /// Whether an update of the system keeps only those files in `/etc` that are listed in
+    /// `/etc/atomic-update.conf.d` (SteamOS 3.6 and later).
+    pub has_keep_list: bool,
     /// Whether zram-generator is installed.
     pub has_generator: bool,
     /// Whether the root file system is managed by OSTree: `/run/ostree-booted` exists.

@@ -55,7 +55,7 @@ pub use effective_memory::EffectiveMemory;
 pub use generations::{Generation, GroupGenerations};
 pub use gpu_memory::GpuMemory;
 pub use hugetlb::HugePool;
-pub use installation::{Installation, SwapFolder};
+pub use installation::{InitSystem, Installation, SwapFolder};
 pub use interval::{Change, Counter, Interval};
 pub use ksm::Ksm;
 pub use live::{LiveChoice, LiveDetail, LiveGroup, LiveProcess, LiveSample, LiveSubject};

@@ -21,8 +21,9 @@ pub enum Change {
         /// The new value, in the kernel's spelling.
         to: String,
     },
-    /// Writes a whole configuration file, readable by all users (mode 0644). If there is no `from`,
-    /// it is created.
+    /// Writes a whole configuration file, readable by all users. If there is no `from`, it is
+    /// created, with mode 0755 if it is a start script of the init system (in `/etc/init.d`), and
+    /// otherwise 0644.
     WriteFile {
         /// Absolute path of the file, inside one of the folders that `apply` may write to.
         target: String,
@@ -115,6 +116,15 @@ pub struct SwapHeld {
     pub priority: i32,
 }
 
+/// The mode of a configuration file that a plan creates at this path.
+///
+/// It follows from the path and is not part of the plan, so that no edited plan or journal can make
+/// another file executable.
+#[must_use]
+pub fn config_mode(path: &str) -> u32 {
+    if path.starts_with("/etc/init.d/") { 0o755 } else { 0o644 }
+}
+
 impl Change {
     /// Name of the kind of change: the value of `action` in the JSON document.
     #[must_use]
@@ -135,6 +145,16 @@ impl Change {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_start_scripts_are_executable() {
+        let modes = [
+            "/etc/init.d/pagewise",
+            "/etc/sysctl.d/90-pagewise.conf",
+            "/etc/runit/core-services/99-pagewise.sh",
+        ];
+        assert_eq!(modes.map(config_mode), [0o755, 0o644, 0o644]);
+    }
 
     #[test]
     fn the_action_is_the_one_in_json() {

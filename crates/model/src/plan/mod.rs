@@ -11,7 +11,7 @@ mod ledger;
 mod outcome;
 mod want;
 
-pub use change::{Change, SwapFilePlan, SwapHeld, ZramSwap};
+pub use change::{Change, SwapFilePlan, SwapHeld, ZramSwap, config_mode};
 pub use gain::{
     Expected, GAIN_METRICS, GainMeasured, GainMetric, GainOutcome, HIGH_WATERMARKS, HUGETLB_POOL,
     SWAP_AREA, ZRAM_RATIO,

@@ -28,7 +28,7 @@ pub(super) const RULE: PlanRule = PlanRule {
 };
 
 const ID: &str = "swap-file";
-const PATH: &str = "/var/pagewise-swap-0";
+pub(crate) const PATH: &str = "/var/pagewise-swap-0";
 const UNIT: &str = r"/etc/systemd/system/var-pagewise\x2dswap\x2d0.swap";
 const LINK: &str = r"/etc/systemd/system/swap.target.wants/var-pagewise\x2dswap\x2d0.swap";
 const WHAT: &str = "add a swap file";
@@ -176,6 +176,10 @@ fn add_steps(context: &Context<'_>, draft: &mut Draft, to: SwapFilePlan) {
     if let Some(why) = context.no_files() {
         return draft.lose("the swap file", why);
     }
+    if context.start_place().is_some() {
+        draft.started.file = Some(to);
+        return;
+    }
     let known = &context.installation.own_files;
     let text = unit(to);
     let needs = || vec![ID.to_owned()];
@@ -265,7 +269,7 @@ fn swap_step(context: &Context<'_>, to: SwapFilePlan, is_zram_left_out: bool) ->
         undo: StepUndo::Restore {
             what: "switches the swap off, which reads its pages back into RAM, and removes the file".to_owned(),
         },
-        survives_reboot: context.no_files().is_none(),
+        survives_reboot: context.files_last(),
     }
 }
 

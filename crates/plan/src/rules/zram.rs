@@ -135,7 +135,9 @@ fn add_steps(context: &Context<'_>, draft: &mut Draft, size: Option<Bytes>) {
         planned.zram.disksize_bytes = size;
     }
     draft.first_zram = Some(planned.zram.compressor.algorithm.clone());
-    let generator = context.installation.has_generator && context.no_files().is_none();
+    let generator = context.installation.has_generator
+        && context.no_files().is_none()
+        && context.start_place().is_none();
     let number = generator.then(|| first_free_number(context.host));
     draft.steps.push(swap_step(context, &planned, number));
     add_files(context, draft, &planned.zram, number);
@@ -330,7 +332,7 @@ fn swap_step(context: &Context<'_>, planned: &PlannedZram, number: Option<u32>) 
                 "switches the swap off, which reads its pages back into RAM, and removes the device"
                     .to_owned(),
         },
-        survives_reboot: context.no_files().is_none(),
+        survives_reboot: context.files_last(),
     }
 }
 
@@ -409,6 +411,10 @@ pub(super) fn add_files(
 ) {
     if let Some(why) = context.no_files() {
         return draft.lose("the zram swap", why);
+    }
+    if context.start_place().is_some() {
+        draft.started.zram = Some(zram.clone());
+        return;
     }
     match number {
         Some(number) => {

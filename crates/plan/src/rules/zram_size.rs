@@ -14,6 +14,7 @@ use super::zram::{PlannedZram, capitalize, planned_zram, table_cost};
 use crate::context::Context;
 use crate::draft::Draft;
 use crate::expect::expect_of_zram;
+use crate::start_script::sets_up_zram;
 use crate::zram_files::{DROP_IN, UNIT, drop_in, unit};
 
 pub(super) const RULE: PlanRule = PlanRule {
@@ -288,6 +289,13 @@ pub(super) fn keep(
     let new = draft.steps.len().saturating_sub(1);
     if let Some(why) = context.no_files() {
         return draft.lose(kept.what, why);
+    }
+    if context.start_place().is_some_and(|place| sets_up_zram(context, place)) {
+        if let Some(step) = draft.steps.get_mut(new).filter(|step| step.id == kept.step) {
+            step.survives_reboot = context.files_last();
+        }
+        draft.started.zram = Some(planned.zram.clone());
+        return;
     }
     let own = &context.installation.own_files;
     let (target, to) = if own.contains_key(UNIT) {

@@ -186,5 +186,8 @@ fn without_systemd_the_file_is_swap_until_the_next_boot() {
     installation.has_systemd = false;
     let plan = plan_on(&interval, &installation);
     assert_eq!(ids(&plan), ["swap-file"]);
-    assert!(declined(&plan, "keep the swap file over a reboot").contains("no systemd"));
+    assert!(
+        declined(&plan, "keep the swap file over a reboot")
+            .contains("neither systemd nor an init system")
+    );
 }

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use pagewise_model::knob::{Domain, KNOBS, Persist};
 use pagewise_model::plan::{Change, Goal, Plan, StepUndo};
 use pagewise_model::{
-    Bytes, FeatureState, Installation, Interval, Level, Name, Reading, TierKind, ZramUse,
+    Bytes, FeatureState, InitSystem, Installation, Interval, Level, Name, Reading, TierKind,
+    ZramUse,
 };
 use pagewise_testkit::scene::{Scene, slugs};
 use proptest::prelude::*;
@@ -78,15 +79,15 @@ fn check(plan: &Plan, interval: &Interval, installation: &Installation) {
                 check_lines(plan, target, to, interval, installation);
             }
             Change::AddZramSwap { to, .. } => {
-                assert_eq!(step.survives_reboot, plan.step("zram-file").is_some(), "{plan:#?}");
+                let is_kept = plan.step("zram-file").is_some()
+                    || is_started(plan, "# zram swap:", installation);
+                assert_eq!(step.survives_reboot, is_kept, "{plan:#?}");
                 assert!(to.priority >= 0 && to.disksize_bytes >= Bytes::new(1 << 20), "{step:#?}");
             }
             Change::AddSwapFile { to, .. } => {
-                assert_eq!(
-                    step.survives_reboot,
-                    plan.step("swap-file-unit").is_some(),
-                    "{plan:#?}"
-                );
+                let is_kept = plan.step("swap-file-unit").is_some()
+                    || is_started(plan, "# swap file:", installation);
+                assert_eq!(step.survives_reboot, is_kept, "{plan:#?}");
                 let free = installation.swap_folder.free_bytes.unwrap();
                 assert!(to.size_bytes.get() <= free.get() / 4, "{step:#?}");
                 assert!(plan.step("zram").is_none(), "{plan:#?}");
@@ -113,6 +114,19 @@ fn sysctl_lines<'a>(
     lines.filter(move |it| matches!(&it.target, Target::Knob { knob, .. } if *knob == name))
 }
 
+/// Whether the start script of the plan has a line that begins so, and is run at boot.
+fn is_started(plan: &Plan, begin: &str, installation: &Installation) -> bool {
+    let is_run = !matches!(
+        installation.init,
+        InitSystem::SysVRegistered | InitSystem::BusyboxRcs | InitSystem::Unknown
+    );
+    let script = plan.step("start-script").map(|step| match &step.change {
+        Change::WriteFile { to, .. } => to.as_str(),
+        other => panic!("{other:?}"),
+    });
+    is_run && script.is_some_and(|text| text.lines().any(|line| line.starts_with(begin)))
+}
+
 /// Each running value is in a file: of this plan, of an earlier one, or of somebody else.
 fn is_kept(
     plan: &Plan,
@@ -120,6 +134,11 @@ fn is_kept(
     interval: &Interval,
     installation: &Installation,
 ) -> bool {
+    let knob = KNOBS.iter().find(|knob| knob.name == name).unwrap();
+    let line = format!("set_value '/{}' '{to}'", knob.path);
+    if is_started(plan, &line, installation) {
+        return true;
+    }
     // systemd does not read this file
     let read =
         |it: &&pagewise_model::PersistentSetting| it.value.source.path() != "/etc/sysctl.conf";
@@ -127,7 +146,6 @@ fn is_kept(
     if last.and_then(|it| it.value.value()).is_some_and(|value| value.as_str() == to) {
         return true;
     }
-    let knob = KNOBS.iter().find(|knob| knob.name == name).unwrap();
     let line = if knob.persist.contains(&Persist::Sysctl) {
         format!("{name} = {to}")
     } else {
@@ -370,6 +388,17 @@ pub(crate) fn with_knobs() -> Interval {
     interval
 }
 
+const INITS: &[InitSystem] = &[
+    InitSystem::OpenRc,
+    InitSystem::Procd,
+    InitSystem::RunitCoreServices,
+    InitSystem::SysV,
+    InitSystem::SysVRegistered,
+    InitSystem::BusyboxScripts,
+    InitSystem::BusyboxRcs,
+    InitSystem::Unknown,
+];
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
@@ -381,6 +410,8 @@ proptest! {
         has_systemd in any::<bool>(),
         has_generator in any::<bool>(),
         names in prop::collection::vec("[0-9a-z]{1,3}\\.conf", 0..4),
+        init in prop::sample::select(INITS),
+        is_read in any::<bool>(),
     ) {
         let mut interval = with_knobs();
         oddities.iter().for_each(|oddity| make(&mut interval, oddity));
@@ -388,6 +419,10 @@ proptest! {
         tmpfiles_names.sort();
         let mut installation =
             Installation { has_systemd, has_generator, tmpfiles_names, ..Installation::default() };
+        if !has_systemd {
+            installation.init = init;
+            installation.sysctl_reader = is_read.then(|| "/etc/init.d/sysctl".to_owned());
+        }
         let var = &mut installation.swap_folder;
         var.disk.file_system = Reading::found(Name::from("ext4"), pagewise_model::Source::none());
         var.free_bytes = Some(gib(100));

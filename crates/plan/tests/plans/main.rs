@@ -6,6 +6,7 @@
 mod disk_swap;
 mod files;
 mod gains;
+mod inits;
 mod laws;
 mod machine;
 mod settings;

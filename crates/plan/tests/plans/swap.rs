@@ -169,9 +169,9 @@ fn hosts_whose_etc_does_not_last_get_the_running_device_alone() {
     interval.end.cgroups.groups.clear();
     let named = |id: &str| Installation { distribution: Some(id.to_owned()), ..plain() };
     let hosts = [
-        (Installation::default(), "no systemd"),
+        (Installation::default(), "neither systemd nor"),
         (named("nixos"), "zramSwap"),
-        (named("steamos"), "an update of SteamOS"),
+        (named("steamos"), "an update of this SteamOS"),
     ];
     for (installation, why) in hosts {
         let plan = plan_for(&interval, &installation, Goal::Balanced);
@@ -287,7 +287,9 @@ fn an_empty_zram_behind_a_disk_gets_a_higher_priority() {
     let expected = Change::SetSwapPriority { target: "/dev/zram1".to_owned(), from: 5, to: 100 };
     assert_eq!(plan.steps[0].change, expected);
     assert!(plan.steps[0].reason.contains("With priority 100, /dev/zram1 will be filled first"));
-    assert!(declined(&plan, "keep the priority of /dev/zram1").contains("no systemd was found"));
+    assert!(
+        declined(&plan, "keep the priority of /dev/zram1").contains("neither systemd nor an init")
+    );
     let (after, installation) = carry_out(&plan, &interval, &Installation::default());
     assert_eq!(ids(&plan_for(&after, &installation, Goal::Balanced)), [""; 0]);
 }

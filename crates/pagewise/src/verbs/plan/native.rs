@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `plan --native-only`: the configuration files of a plan below a folder, for tools that distribute them.
 
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
 use anyhow::Context;
 use pagewise_model::Refusal;
-use pagewise_model::plan::{Change, Plan};
+use pagewise_model::plan::{Change, Plan, config_mode};
 use pagewise_terminal::output;
 
 /// Mode bits of a file: write permission for the group and for others.
 const FOREIGN_WRITE: u32 = 0o022;
+/// Mode bits of a file: permission to run it.
+const EXECUTABLE: u32 = 0o111;
 
 /// Refuses a folder that other users can write to, before anything is read from the host.
 pub(super) fn check_folder(folder: &Path) -> anyhow::Result<()> {
@@ -39,9 +42,17 @@ pub(super) fn write(folder: &Path, plan: &Plan) -> anyhow::Result<()> {
     });
     output::new_files_below(folder, files)?;
     for step in &plan.steps {
-        if let Change::MakeLink { target, to, .. } = &step.change {
-            let link = output::with_parent(folder, &below(target))?;
-            symlink(to, &link).with_context(|| link.display().to_string())?;
+        match &step.change {
+            Change::MakeLink { target, to, .. } => {
+                let link = output::with_parent(folder, &below(target))?;
+                symlink(to, &link).with_context(|| link.display().to_string())?;
+            }
+            Change::WriteFile { target, .. } if config_mode(target) & EXECUTABLE != 0 => {
+                let file = folder.join(below(target));
+                std::fs::set_permissions(&file, Permissions::from_mode(0o700))
+                    .with_context(|| file.display().to_string())?;
+            }
+            _ => {}
         }
     }
     Ok(())

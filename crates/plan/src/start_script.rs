@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The start script of a plan on hosts without systemd: one file in the place where the host's init
+//! system looks for scripts. It sets the values that no file of sysctl.d keeps, and sets up the
+//! zram device and the swap file.
+//!
+//! The script is written for the `sh` of busybox. It never fails a boot: what it cannot set is said
+//! on standard error, and its status is 0. In a container it does nothing. As with the files of
+//! sysctl.d, entries of an earlier plan that this one does not change are kept: they lie between
+//! two marks, one paragraph each.
+
+use pagewise_model::InitSystem;
+use pagewise_model::plan::{Change, Step, StepUndo, SwapFilePlan, ZramSwap};
+
+use crate::context::Context;
+use crate::draft::Draft;
+use crate::persist::{FileLine, wrap_comment};
+use crate::rules::SWAP_FILE;
+use crate::zram_files;
+
+/// The step that writes the script.
+const STEP: &str = "start-script";
+const BEGIN: &str = "# The settings:";
+const END: &str = "# End of the settings.";
+/// The first words of the paragraph that sets up zram.
+const ZRAM: &str = "# zram swap:";
+
+/// Where the script of a plan is, and what makes the init system run it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    init: InitSystem,
+    pub(crate) script: &'static str,
+    /// The link that enables the script: its path and target.
+    link: Option<(&'static str, &'static str)>,
+    /// What the owner of the machine has to do so that the script is run at boot, because a plan
+    /// does not change the file that decides it.
+    by_hand: Option<&'static str>,
+}
+
+const INIT_D: &str = "/etc/init.d/pagewise";
+
+impl Place {
+    /// The place of the script with this init system; `None` if there is none or if it is not
+    /// needed.
+    pub(crate) const fn of(init: InitSystem) -> Option<Self> {
+        let (script, link, by_hand) = match init {
+            InitSystem::OpenRc => (INIT_D, Some(("/etc/runlevels/boot/pagewise", INIT_D)), None),
+            InitSystem::Procd => {
+                (INIT_D, Some(("/etc/rc.d/S90pagewise", "../init.d/pagewise")), None)
+            }
+            InitSystem::RunitCoreServices => {
+                ("/etc/runit/core-services/99-pagewise.sh", None, None)
+            }
+            InitSystem::SysV => {
+                (INIT_D, Some(("/etc/rcS.d/S99pagewise", "../init.d/pagewise")), None)
+            }
+            InitSystem::SysVRegistered => {
+                let why = "init runs only scripts that are registered in /etc/init.d/.depend.boot. After `pagewise \
+                           apply`, register the script that it wrote: `sudo update-rc.d pagewise defaults`";
+                (INIT_D, None, Some(why))
+            }
+            InitSystem::BusyboxScripts => ("/etc/init.d/S99pagewise", None, None),
+            InitSystem::BusyboxRcs => {
+                let why = "init runs /etc/init.d/rcS, which starts no other scripts. Add this line at the end of \
+                           /etc/init.d/rcS: `/etc/init.d/pagewise start`";
+                (INIT_D, None, Some(why))
+            }
+            InitSystem::Systemd | InitSystem::Unknown => return None,
+        };
+        Some(Self { init, script, link, by_hand })
+    }
+
+    /// What the owner of the machine has still to do so that the script is run at boot.
+    pub(crate) fn left_to_owner(&self, context: &Context<'_>) -> Option<&'static str> {
+        self.by_hand.filter(|_| !context.installation.starts_own_script)
+    }
+}
+
+/// What the script sets up besides settings.
+#[derive(Debug, Default)]
+pub(crate) struct StartedSwap {
+    pub(crate) zram: Option<ZramSwap>,
+    pub(crate) file: Option<SwapFilePlan>,
+}
+
+/// The line that sets a value.
+pub(crate) fn setting_line(path: &str, value: &str) -> String {
+    format!("set_value {} {}", quote(&format!("/{path}")), quote(value))
+}
+
+/// Quotes a word for `sh`.
+fn quote(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// Whether the script of an earlier plan has this line.
+pub(crate) fn has_line(context: &Context<'_>, place: Place, line: &str) -> bool {
+    let own = context.installation.own_files.get(place.script);
+    own.is_some_and(|own| own.lines().any(|known| known == line))
+}
+
+/// Whether the script of an earlier plan sets up a zram device.
+pub(crate) fn sets_up_zram(context: &Context<'_>, place: Place) -> bool {
+    let own = context.installation.own_files.get(place.script);
+    own.is_some_and(|own| own.lines().any(|line| line.starts_with(ZRAM)))
+}
+
+/// Adds the steps that write the script with these settings, and that enable it.
+pub(crate) fn add_script(
+    context: &Context<'_>,
+    draft: &mut Draft,
+    place: Place,
+    settings: &[&FileLine<'_>],
+) {
+    let mut entries: Vec<String> = settings
+        .iter()
+        .map(|it| {
+            let comment = wrap_comment(&format!("{}: {}", it.request.knob, it.request.reason));
+            format!("{comment}{}", setting_line(it.path(), &it.request.to))
+        })
+        .collect();
+    entries.extend(draft.started.zram.as_ref().map(zram_entry));
+    entries.extend(draft.started.file.map(file_entry));
+    if entries.is_empty() {
+        return;
+    }
+    let mut needs: Vec<String> =
+        settings.iter().filter(|it| it.has_step()).map(|it| it.request.id.to_string()).collect();
+    let is_swap = |step: &&Step| {
+        matches!(step.change, Change::AddZramSwap { .. } | Change::AddSwapFile { .. })
+    };
+    needs.extend(draft.steps.iter().filter(is_swap).map(|step| step.id.clone()));
+    let from = context.installation.own_files.get(place.script).cloned();
+    let to = script(place.init, &merge(from.as_deref(), entries));
+    if from.as_ref() != Some(&to) {
+        let mut reason = match place.left_to_owner(context) {
+            None => "The init system runs this script at each boot; without it, a reboot resets what the plan \
+                     changes."
+                .to_owned(),
+            Some(why) => format!("This script sets at boot what the plan changes, but {why}."),
+        };
+        if context.installation.sysctl_reader.is_some() {
+            reason.push_str(" Settings that a file of sysctl.d keeps are not in it.");
+        }
+        let undo =
+            if from.is_some() { "writes the earlier contents back" } else { "removes the script" };
+        draft.steps.push(Step {
+            change: Change::WriteFile { target: place.script.to_owned(), from: from.clone(), to },
+            reason,
+            risk: "a program that sets the same after the script overrides it. The script itself never fails a \
+                   boot: it says what it could not set, and ends with status 0"
+                .to_owned(),
+            needs,
+            ..new_step(STEP, undo, place.left_to_owner(context).is_none())
+        });
+    }
+    if let Some((path, to)) = place.link.filter(|_| from.is_none()) {
+        draft.steps.push(Step {
+            change: Change::MakeLink { target: path.to_owned(), from: None, to: to.to_owned() },
+            reason: "The init system runs the script at boot only if this link exists.".to_owned(),
+            risk: "none known".to_owned(),
+            needs: vec![STEP.to_owned()],
+            ..new_step("start-script-link", "removes the link", true)
+        });
+    }
+}
+
+/// A step of the script; the caller adds its change.
+fn new_step(id: &str, undo: &str, survives_reboot: bool) -> Step {
+    Step {
+        id: id.to_owned(),
+        change: Change::ReloadUnits { target: String::new() },
+        reason: String::new(),
+        finding: None,
+        expected: None,
+        risk: String::new(),
+        cost: None,
+        coupled: Vec::new(),
+        needs: Vec::new(),
+        undo: StepUndo::Restore { what: undo.to_owned() },
+        survives_reboot,
+    }
+}
+
+/// The paragraph that sets up the zram device. The inner script is the one of the systemd unit, in a
+/// shell of its own, so that a command that fails ends only this paragraph.
+fn zram_entry(zram: &ZramSwap) -> String {
+    let comment = wrap_comment(&format!(
+        "zram swap: {} in compressed RAM, compressed with {}.",
+        zram.disksize_bytes, zram.compressor.algorithm
+    ));
+    let start = zram_files::create_script(zram);
+    format!(
+        "{comment}/bin/sh -ec '{start}' >/dev/null ||\n    echo \"pagewise: the zram swap was not set up\" >&2"
+    )
+}
+
+fn file_entry(file: SwapFilePlan) -> String {
+    let priority = file.priority.map(|it| format!("-p {it} ")).unwrap_or_default();
+    let comment = wrap_comment(&format!("swap file: {} in {SWAP_FILE}.", file.size_bytes));
+    format!(
+        "{comment}if [ -e {SWAP_FILE} ] && ! grep -q '^{SWAP_FILE}[[:space:]]' /proc/swaps; then\n    \
+         swapon {priority}{SWAP_FILE} || echo \"pagewise: {SWAP_FILE} was not switched on\" >&2\nfi"
+    )
+}
+
+/// The entries of the earlier script that are not replaced, and the new ones.
+fn merge(before: Option<&str>, entries: Vec<String>) -> Vec<String> {
+    let name = |entry: &str| {
+        let first = entry.lines().next().unwrap_or_default();
+        first.split_once(':').map_or(first, |(name, _)| name).to_owned()
+    };
+    let between = |text: &str| {
+        let (_, rest) = text.split_once(&format!("{BEGIN}\n"))?;
+        let (entries, _) = rest.split_once(END)?;
+        let all = entries.split("\n\n").map(str::trim).filter(|entry| !entry.is_empty());
+        Some(all.map(str::to_owned).collect::<Vec<_>>())
+    };
+    let kept = before.and_then(between).unwrap_or_default();
+    let is_replaced = |known: &String| entries.iter().any(|entry| name(entry) == name(known));
+    let mut all: Vec<String> = kept.into_iter().filter(|known| !is_replaced(known)).collect();
+    all.extend(entries);
+    all
+}
+
+/// The start script with these entries.
+fn script(init: InitSystem, entries: &[String]) -> String {
+    let entries = entries.join("\n\n");
+    let (first, last) = frame(init);
+    format!(
+        "\
+{first}
+# Written by pagewise (pagewise plan, pagewise apply). To undo: pagewise undo.
+
+in_container() {{
+    [ -e /.dockerenv ] || [ -e /run/.containerenv ] ||
+        tr '\\0' '\\n' </proc/1/environ 2>/dev/null | grep -q '^container='
+}}
+
+# Sets a value if the kernel has the setting: set_value FILE VALUE
+set_value() {{
+    [ -e \"$1\" ] || return 0
+    {{ echo \"$2\" >\"$1\"; }} 2>/dev/null || echo \"pagewise: $1 was not set to $2\" >&2
+}}
+
+set_all() {{
+in_container && return 0
+PATH=/usr/sbin:/usr/bin:/sbin:/bin
+
+{BEGIN}
+
+{entries}
+
+{END}
+return 0
+}}
+
+{last}
+"
+    )
+}
+
+/// The beginning and end of the script that this init system expects. The settings are made in a
+/// subshell, because some of these run the script in their own shell.
+const fn frame(init: InitSystem) -> (&'static str, &'static str) {
+    match init {
+        InitSystem::OpenRc => (
+            "#!/sbin/openrc-run",
+            "description=\"Memory settings of a plan of pagewise\"
+
+depend() {
+    after localmount modules sysctl procps swap
+    keyword -docker -lxc -openvz -systemd-nspawn -vserver
+}
+
+start() {
+    (set_all)
+    return 0
+}",
+        ),
+        InitSystem::Procd => (
+            "#!/bin/sh /etc/rc.common",
+            "START=90
+
+start() {
+    (set_all)
+    return 0
+}",
+        ),
+        InitSystem::RunitCoreServices => ("# shellcheck shell=sh", "(set_all)"),
+        InitSystem::SysV
+        | InitSystem::SysVRegistered
+        | InitSystem::BusyboxScripts
+        | InitSystem::BusyboxRcs
+        | InitSystem::Systemd
+        | InitSystem::Unknown => (
+            "#!/bin/sh
+### BEGIN INIT INFO
+# Provides:          pagewise
+# Required-Start:    $local_fs
+# Required-Stop:
+# Should-Start:      kmod procps
+# Default-Start:     S
+# Default-Stop:
+# Short-Description: Memory settings of a plan of pagewise
+### END INIT INFO",
+            "case \"$1\" in
+start | restart | reload | force-reload | \"\") (set_all) ;;
+esac
+exit 0",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_of_an_earlier_plan_are_kept_unless_they_are_replaced() {
+        let entry =
+            |name: &str, value: &str| format!("# {name}: why.\n{}", setting_line(name, value));
+        let first = [entry("a", "1"), entry("b[2]", "it's")];
+        for init in [InitSystem::OpenRc, InitSystem::Procd, InitSystem::RunitCoreServices] {
+            let before = script(init, &first);
+            let all = merge(Some(&before), vec![entry("a", "2"), entry("c", "3")]);
+            assert_eq!(all, [entry("b[2]", "it's"), entry("a", "2"), entry("c", "3")]);
+        }
+        assert_eq!(merge(Some("edited by hand"), vec![entry("a", "1")]), [entry("a", "1")]);
+        assert_eq!(setting_line("sys/x", "it's"), r"set_value '/sys/x' 'it'\''s'");
+    }
+}
