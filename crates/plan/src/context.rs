@@ -12,7 +12,7 @@ use pagewise_model::{
 use crate::measured::Measured;
 use crate::owner::Owners;
 use crate::request::Request;
-use crate::start_script::Place;
+use crate::start_place::Place;
 
 /// Everything that the rules know about a host.
 #[derive(Debug)]
@@ -195,7 +195,8 @@ impl<'a> Context<'a> {
 
     /// Whether what the plan's files set up is there again after a reboot, without more to do.
     pub(crate) fn files_last(&self) -> bool {
-        let is_left = self.start_place().is_some_and(|it| it.left_to_owner(self).is_some());
+        let is_left =
+            self.start_place().is_some_and(|it| it.left_to_owner(self.installation).is_some());
         self.no_files().is_none() && !is_left
     }
 

@@ -5,11 +5,10 @@
 use std::borrow::Cow;
 
 use pagewise_model::knob::KnobReading;
-use pagewise_model::plan::{Change, Declined, Expected, Step, StepUndo};
+use pagewise_model::plan::{Change, Declined, Expected, Step, StepUndo, SwapFilePlan, ZramSwap};
 use pagewise_model::{Name, Outcome};
 
 use crate::context::Context;
-use crate::start_script::StartedSwap;
 
 /// A value that a rule requests for a setting, now and after each boot.
 ///
@@ -28,6 +27,13 @@ pub(crate) struct SettingRequest {
     pub(crate) finding: Option<&'static str>,
     pub(crate) expected: Option<Expected>,
     pub(crate) risk: String,
+}
+
+/// The swap that the start script of a host without systemd sets up.
+#[derive(Debug, Default)]
+pub(crate) struct StartedSwap {
+    pub(crate) zram: Option<ZramSwap>,
+    pub(crate) file: Option<SwapFilePlan>,
 }
 
 /// The changes to the host requested so far.

@@ -22,6 +22,7 @@ mod owner;
 mod persist;
 mod request;
 mod rules;
+mod start_place;
 mod start_script;
 mod tried;
 mod wanted;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Names of files in `sysctl.d` and `tmpfiles.d`, which determine the order in which they are
+//! The name of the swap file, and names of files in `sysctl.d` and `tmpfiles.d`, which determine the order in which they are
 //! applied.
 //!
 //! Only the name counts for the order, not the folder. For sysctl.d the last assignment wins.
 //! systemd-tmpfiles keeps the *first* line for a path and ignores later ones ("Duplicate line";
 //! tested with systemd 252), so our file has to come first.
+
+/// The swap file of a plan.
+pub(crate) const SWAP_FILE: &str = "/var/pagewise-swap-0";
 
 /// A file name that sorts after all `others`, which all end with `.conf`; `None` if that is not
 /// possible with letters, digits and `-_.` (`apply` writes no other names).

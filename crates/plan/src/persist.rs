@@ -13,7 +13,8 @@ use crate::context::Context;
 use crate::draft::{Draft, SettingRequest};
 use crate::names::{name_after, name_before};
 use crate::owner::SYSCTL_CONF;
-use crate::start_script::{self, Place};
+use crate::start_place::Place;
+use crate::start_script;
 
 /// The first lines of each configuration file that a plan writes.
 const HEADER: &str = "\
@@ -164,7 +165,7 @@ fn add_to_script(
     };
     let missing: Vec<&FileLine<'_>> = settings.iter().filter(is_new).copied().collect();
     start_script::add_script(context, draft, place, &missing);
-    if let Some(why) = place.left_to_owner(context) {
+    if let Some(why) = place.left_to_owner(context.installation) {
         let changed = missing.iter().filter(|it| it.has_step());
         changed.for_each(|it| draft.lose(&it.request.knob, why.to_owned()));
         if draft.started.zram.is_some() {

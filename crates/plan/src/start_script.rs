@@ -13,8 +13,9 @@ use pagewise_model::plan::{Change, Step, StepUndo, SwapFilePlan, ZramSwap};
 
 use crate::context::Context;
 use crate::draft::Draft;
+use crate::names::SWAP_FILE;
 use crate::persist::{FileLine, wrap_comment};
-use crate::rules::SWAP_FILE;
+use crate::start_place::Place;
 use crate::zram_files;
 
 /// The step that writes the script.
@@ -23,64 +24,6 @@ const BEGIN: &str = "# The settings:";
 const END: &str = "# End of the settings.";
 /// The first words of the paragraph that sets up zram.
 const ZRAM: &str = "# zram swap:";
-
-/// Where the script of a plan is, and what makes the init system run it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
-    init: InitSystem,
-    pub(crate) script: &'static str,
-    /// The link that enables the script: its path and target.
-    link: Option<(&'static str, &'static str)>,
-    /// What the owner of the machine has to do so that the script is run at boot, because a plan
-    /// does not change the file that decides it.
-    by_hand: Option<&'static str>,
-}
-
-const INIT_D: &str = "/etc/init.d/pagewise";
-
-impl Place {
-    /// The place of the script with this init system; `None` if there is none or if it is not
-    /// needed.
-    pub(crate) const fn of(init: InitSystem) -> Option<Self> {
-        let (script, link, by_hand) = match init {
-            InitSystem::OpenRc => (INIT_D, Some(("/etc/runlevels/boot/pagewise", INIT_D)), None),
-            InitSystem::Procd => {
-                (INIT_D, Some(("/etc/rc.d/S90pagewise", "../init.d/pagewise")), None)
-            }
-            InitSystem::RunitCoreServices => {
-                ("/etc/runit/core-services/99-pagewise.sh", None, None)
-            }
-            InitSystem::SysV => {
-                (INIT_D, Some(("/etc/rcS.d/S99pagewise", "../init.d/pagewise")), None)
-            }
-            InitSystem::SysVRegistered => {
-                let why = "init runs only scripts that are registered in /etc/init.d/.depend.boot. After `pagewise \
-                           apply`, register the script that it wrote: `sudo update-rc.d pagewise defaults`";
-                (INIT_D, None, Some(why))
-            }
-            InitSystem::BusyboxScripts => ("/etc/init.d/S99pagewise", None, None),
-            InitSystem::BusyboxRcs => {
-                let why = "init runs /etc/init.d/rcS, which starts no other scripts. Add this line at the end of \
-                           /etc/init.d/rcS: `/etc/init.d/pagewise start`";
-                (INIT_D, None, Some(why))
-            }
-            InitSystem::Systemd | InitSystem::Unknown => return None,
-        };
-        Some(Self { init, script, link, by_hand })
-    }
-
-    /// What the owner of the machine has still to do so that the script is run at boot.
-    pub(crate) fn left_to_owner(&self, context: &Context<'_>) -> Option<&'static str> {
-        self.by_hand.filter(|_| !context.installation.starts_own_script)
-    }
-}
-
-/// What the script sets up besides settings.
-#[derive(Debug, Default)]
-pub(crate) struct StartedSwap {
-    pub(crate) zram: Option<ZramSwap>,
-    pub(crate) file: Option<SwapFilePlan>,
-}
 
 /// The line that sets a value.
 pub(crate) fn setting_line(path: &str, value: &str) -> String {
@@ -132,7 +75,7 @@ pub(crate) fn add_script(
     let from = context.installation.own_files.get(place.script).cloned();
     let to = script(place.init, &merge(from.as_deref(), entries));
     if from.as_ref() != Some(&to) {
-        let mut reason = match place.left_to_owner(context) {
+        let mut reason = match place.left_to_owner(context.installation) {
             None => "The init system runs this script at each boot; without it, a reboot resets what the plan \
                      changes."
                 .to_owned(),
@@ -150,7 +93,7 @@ pub(crate) fn add_script(
                    boot: it says what it could not set, and ends with status 0"
                 .to_owned(),
             needs,
-            ..new_step(STEP, undo, place.left_to_owner(context).is_none())
+            ..new_step(STEP, undo, place.left_to_owner(context.installation).is_none())
         });
     }
     if let Some((path, to)) = place.link.filter(|_| from.is_none()) {

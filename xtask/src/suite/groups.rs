@@ -374,6 +374,17 @@ pub(crate) const GROUPS: &[Group] = &[
         runs: guests(&["documents::"]),
     },
     Group {
+        name: "plan-inits",
+        proves: "plans last, are verified and undone under OpenRC, scripts of busybox init, and links of System V",
+        inputs: &[
+            Crates(&["apply", "observe", "plan"]),
+            GUEST_TESTS,
+            Paths(&["crates/pagewise/tests/guest/inits.rs"]),
+        ],
+        minutes: 4.0,
+        runs: guests(&["inits::"]),
+    },
+    Group {
         name: "plan-reboots",
         proves: "plans (zram by unit and by generator, a swap file, zswap) last over reboots, are verified and undone",
         inputs: &[

@@ -26,7 +26,7 @@ pub enum InitSystem {
     BusyboxScripts,
     /// init of busybox with another `/etc/init.d/rcS`.
     BusyboxRcs,
-    /// None of these was recognized, or it was not looked for, as in a recording.
+    /// None of these was recognized, or it was not read, as in a recording.
     #[default]
     Unknown,
 }

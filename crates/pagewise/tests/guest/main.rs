@@ -25,6 +25,7 @@ mod bench;
 mod boot;
 mod caches;
 mod documents;
+mod inits;
 mod journal;
 mod lab;
 mod ledger;

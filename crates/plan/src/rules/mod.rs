@@ -18,7 +18,6 @@ pub(crate) mod zram;
 mod zram_size;
 pub(crate) mod zswap;
 
-pub(crate) use swap_file::PATH as SWAP_FILE;
 
 use crate::context::Context;
 use crate::draft::Draft;

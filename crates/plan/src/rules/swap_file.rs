@@ -12,6 +12,7 @@ use super::PlanRule;
 use crate::context::Context;
 use crate::draft::Draft;
 use crate::expect::expect_area;
+use crate::names::SWAP_FILE as PATH;
 
 pub(super) const RULE: PlanRule = PlanRule {
     id: ID,
@@ -28,7 +29,6 @@ pub(super) const RULE: PlanRule = PlanRule {
 };
 
 const ID: &str = "swap-file";
-pub(crate) const PATH: &str = "/var/pagewise-swap-0";
 const UNIT: &str = r"/etc/systemd/system/var-pagewise\x2dswap\x2d0.swap";
 const LINK: &str = r"/etc/systemd/system/swap.target.wants/var-pagewise\x2dswap\x2d0.swap";
 const WHAT: &str = "add a swap file";
