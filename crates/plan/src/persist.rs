@@ -258,11 +258,26 @@ fn is_kept(context: &Context<'_>, folder: Folder, line: &FileLine<'_>) -> bool {
     }
 }
 
-/// The file that pagewise wrote earlier in this folder: path and content.
+/// The file that pagewise wrote earlier in this folder: path and content. An empty file, or a link
+/// to `/dev/null`, masks the name and is not ours.
 fn own_file<'a>(context: &'a Context<'_>, folder: Folder) -> Option<(&'a str, &'a str)> {
     let mut own = context.installation.own_files.iter();
-    let (path, text) = own.find(|(path, _)| path.starts_with(folder.path()))?;
+    let is_own = |path: &str, text: &str| path.starts_with(folder.path()) && !is_mask(text);
+    let (path, text) = own.find(|(path, text)| is_own(path, text))?;
     Some((path, text))
+}
+
+/// Names of the files in this folder that could be ours and are masked by the administrator.
+fn masked_names<'a>(
+    context: &'a Context<'_>,
+    folder: Folder,
+) -> impl Iterator<Item = &'a str> + use<'a> {
+    let masked = context.installation.own_files.iter().filter(|(_, text)| is_mask(text));
+    masked.filter_map(move |(path, _)| path.strip_prefix(folder.path())?.strip_prefix('/'))
+}
+
+fn is_mask(text: &str) -> bool {
+    text.trim().is_empty()
 }
 
 /// Adds the step that writes the configuration file, or declines if there is no suitable name for
@@ -310,13 +325,14 @@ fn file_name(context: &Context<'_>, folder: Folder, missing: &[&FileLine<'_>]) -
                 .filter(|it| it.path != SYSCTL_CONF && Some(it.file_name()) != own)
                 .map(|it| it.file_name().to_owned())
                 .collect();
-            let others = || names.iter().map(String::as_str);
+            let others = || names.iter().map(String::as_str).chain(masked_names(context, folder));
             let own = own.filter(|own| others().all(|other| other < *own));
             own.map(str::to_owned).or_else(|| name_after(others()))
         }
         Folder::Tmpfiles => {
             let names = context.installation.tmpfiles_names.iter().map(String::as_str);
-            let others = || names.clone().filter(|name| Some(*name) != own);
+            let masked = || masked_names(context, folder);
+            let others = || names.clone().filter(|name| Some(*name) != own).chain(masked());
             let own = own.filter(|own| others().all(|other| *own < other));
             own.or_else(|| name_before(others())).map(str::to_owned)
         }
@@ -384,23 +400,68 @@ fn risk(context: &Context<'_>, folder: Folder, missing: &[&FileLine<'_>]) -> Str
     )
 }
 
-/// The content of the configuration file: these settings, and those that it had before and that are
-/// not replaced.
+/// The content of the configuration file: these settings, and every line that it had before and
+/// that is not the earlier line of one of them. Lines that somebody else has added stay.
 fn contents(before: Option<&str>, folder: Folder, missing: &[&FileLine<'_>]) -> String {
-    let starts: Vec<String> = missing.iter().map(|it| line_start(folder, it.path())).collect();
-    let is_replaced = |block: &str| {
-        block.lines().any(|line| starts.iter().any(|start| line.starts_with(start.as_str())))
-    };
-    let kept =
-        before.unwrap_or_default().split("\n\n").map(str::trim).filter(|block| {
-            !block.is_empty() && !is_replaced(block) && !HEADER.starts_with(*block)
-        });
-    let mut all: Vec<String> = kept.map(str::to_owned).collect();
-    all.extend(missing.iter().map(|it| {
-        let comment = wrap_comment(&format!("{}: {}", it.request.knob, it.request.reason));
+    let kept = without_own_lines(before.unwrap_or_default(), folder, missing);
+    let kept = kept.join("\n").trim().to_owned();
+    let new = missing.iter().map(|it| {
+        let comment = wrap_comment(&comment_text(it));
         format!("{comment}{}", folder.line(it.path(), &it.request.to))
-    }));
-    format!("{HEADER}\n{}\n", all.join("\n\n"))
+    });
+    let new = new.collect::<Vec<_>>().join("\n\n");
+    let blocks = match folder {
+        // the last line for a sysctl wins, and the first for a path of tmpfiles.d
+        Folder::Sysctl => [kept, new],
+        Folder::Tmpfiles => [new, kept],
+    };
+    let blocks: Vec<&str> = blocks.iter().map(String::as_str).filter(|it| !it.is_empty()).collect();
+    format!("{HEADER}\n{}\n", blocks.join("\n\n"))
+}
+
+fn comment_text(line: &FileLine<'_>) -> String {
+    format!("{}: {}", line.request.knob, line.request.reason)
+}
+
+/// The lines of an earlier file without its header and without the lines and comments that plans
+/// wrote for these settings. A line for one of them that has no such comment is somebody else's.
+fn without_own_lines<'a>(
+    before: &'a str,
+    folder: Folder,
+    missing: &[&FileLine<'_>],
+) -> Vec<&'a str> {
+    let mut kept: Vec<&str> = Vec::new();
+    let mut is_after_removed = false;
+    for line in before.lines().filter(|line| !HEADER.lines().any(|header| header == *line)) {
+        let is_second_blank = line.is_empty() && kept.last().is_none_or(|last| last.is_empty());
+        if is_after_removed && is_second_blank {
+            continue;
+        }
+        is_after_removed = false;
+        let of = missing.iter().find(|it| line.starts_with(&line_start(folder, it.path())));
+        match of.and_then(|it| own_comment(&kept, &it.request.knob)) {
+            Some(comment) => {
+                kept.drain(comment);
+                is_after_removed = true;
+            }
+            None => kept.push(line),
+        }
+    }
+    kept
+}
+
+/// The comment that a plan wrote above its line for this setting, among the comment lines at the
+/// end of `lines`. Lines of it that are not wrapped as a plan wraps them were added later.
+fn own_comment(lines: &[&str], knob: &str) -> Option<std::ops::Range<usize>> {
+    let first = lines.iter().rposition(|line| !line.starts_with('#')).map_or(0, |at| at + 1);
+    let start = format!("# {knob}: ");
+    let begin = first + lines[first..].iter().rposition(|line| line.starts_with(&start))?;
+    let is_own = |end: &usize| {
+        let words: Vec<&str> =
+            lines[begin..*end].iter().map(|line| line.trim_start_matches('#')).collect();
+        wrap_comment(&words.join(" ")).lines().eq(lines[begin..*end].iter().copied())
+    };
+    Some(begin..(begin + 1..=lines.len()).rev().find(is_own).unwrap_or(begin + 1))
 }
 
 /// The beginning of a setting's line in a configuration file, without its value.

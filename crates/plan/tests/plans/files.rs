@@ -68,6 +68,54 @@ fn what_an_earlier_plan_wrote_is_kept() {
     assert!(to.contains("\nvm.extfrag_threshold = 500\n") && !to.contains("= 100"), "{to}");
 }
 
+/// The administrator has added lines to our file, next to ours and without blank lines between.
+#[test]
+fn lines_that_somebody_else_added_are_kept() {
+    let path = "/etc/sysctl.d/90-pagewise.conf";
+    let earlier = "# Written by pagewise: settings of a plan (pagewise plan, pagewise apply).\n\
+                   # ticket 4711\nkernel.pid_max = 65536\n\
+                   # vm.extfrag_threshold: an earlier reason\n# more of ticket 4711\n\
+                   vm.extfrag_threshold = 100\nnet.core.somaxconn = 8192\n\n\n# the end\n";
+    let written = |earlier: &str| {
+        let own_files = [(path.to_owned(), earlier.to_owned())].into();
+        let installation = Installation { own_files, ..plain() };
+        let plan = plan_for(&without_compaction(&[path]), &installation, Goal::Balanced);
+        super::file(&plan, "sysctl-file").1.to_owned()
+    };
+    let to = written(earlier);
+    let kept = "\n# ticket 4711\nkernel.pid_max = 65536\n# more of ticket 4711\n\
+                net.core.somaxconn = 8192\n\n\n# the end\n";
+    assert!(to.contains(kept), "{to}");
+    assert!(to.ends_with("\nvm.extfrag_threshold = 500\n"), "ours wins: {to}");
+    assert!(!to.contains("an earlier reason") && !to.contains("= 100\n"), "{to}");
+    assert_eq!(to.matches("# Written by pagewise").count(), 1, "{to}");
+    assert_eq!(written(&to), to, "a second plan changes nothing");
+
+    let foreign = written("vm.extfrag_threshold = 100\n");
+    assert!(foreign.contains("\nvm.extfrag_threshold = 100\n"), "not written by us: {foreign}");
+    assert!(foreign.ends_with("\nvm.extfrag_threshold = 500\n"), "{foreign}");
+}
+
+/// An empty file or a link to `/dev/null` under our name keeps the folders below from setting
+/// anything under it; both are read as an empty text.
+#[test]
+fn a_masked_name_is_not_written() {
+    let masked = |path: &str| (path.to_owned(), String::new());
+    let own_files =
+        [masked("/etc/sysctl.d/90-pagewise.conf"), masked("/etc/tmpfiles.d/05-pagewise.conf")];
+    let installation = Installation { own_files: own_files.into(), ..plain() };
+    let plan = plan_for(&without_compaction(&[]), &installation, Goal::Balanced);
+    let step = plan.step("sysctl-file").unwrap();
+    let Change::WriteFile { target, from, .. } = &step.change else { panic!("{step:#?}") };
+    assert_eq!((target.as_str(), from), ("/etc/sysctl.d/99-pagewise.conf", &None));
+
+    let mut interval = super::laws::with_knobs();
+    knob(&mut interval.end, "zswap.enabled", "Y");
+    interval.end.zswap.enabled = word("/sys/module/zswap/parameters/enabled", "Y").map(|_| true);
+    let plan = plan_for(&interval, &installation, Goal::Balanced);
+    assert_eq!(super::file(&plan, "tmpfiles-file").0, "/etc/tmpfiles.d/00-pagewise.conf");
+}
+
 #[test]
 fn a_file_that_says_so_already_is_not_written_again() {
     let interval = with(|host| {
