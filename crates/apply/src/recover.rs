@@ -153,6 +153,10 @@ pub(crate) fn recover_one(
         is_plan: name.is_plan,
     };
     let mut journal = Journal::resume(host, path, bytes.len() as u64, &reading);
+    if run.is_plan && !reading.records.contains(&Record::Undoing) {
+        // without it, what is left now is not tried again by a plain `undo`, which does no harm
+        let _ = journal.add(host, &Record::Undoing);
+    }
     recovered.plan = reading.plan().map(|plan| plan.id.clone());
     recovered.pid = reading.run().map(|run| run.pid);
     recovered.earlier_boot = run.boot == Boot::Earlier;

@@ -31,6 +31,7 @@ fn read(journal: &[u8]) {
         std::hint::black_box((it.describe(), it.area(), it.held_by(&open[at + 1..])));
     }
     std::hint::black_box((reading.plan(), reading.open_changes_by_step(), reading.is_applied()));
+    std::hint::black_box((reading.may_be_applied(), reading.may_be_confirmed()));
 }
 
 /// The record of a line that has the right form; otherwise the line itself.
@@ -110,6 +111,7 @@ pub fn seed() -> Vec<u8> {
         Record::Trial { until: 1 },
         Record::Confirmed,
         Record::Applied,
+        Record::Undoing,
     ];
     [began].into_iter().chain(taking).chain(more).flat_map(|record| record.line()).collect()
 }
@@ -127,7 +129,7 @@ mod tests {
     #[test]
     fn the_seed_is_a_journal_with_everything_in_it() {
         let reading = Reading::parse(&seed());
-        assert_eq!((reading.records.len(), reading.damaged_line), (24, None));
+        assert_eq!((reading.records.len(), reading.damaged_line), (25, None));
         assert_eq!(open_in(&seed()).len(), 13);
         run(&seed());
     }

@@ -23,6 +23,8 @@ pub(crate) struct Reading {
     /// Number of the first line, from 1, that is not as it was written, or that refers to a change
     /// which no line announces. An incomplete last line does not count.
     pub(crate) damaged_line: Option<usize>,
+    /// How many records precede the last damaged line.
+    pub(crate) records_before_damage: Option<usize>,
     /// Whether the last record is complete except for the end of its line.
     pub(crate) lacks_end: bool,
 }
@@ -42,17 +44,22 @@ impl Reading {
                 Some(record) => {
                     let is_first = reading.records.is_empty();
                     if !may_follow(&record, is_first, &mut announced) {
-                        reading.damaged_line.get_or_insert(at + 1);
+                        reading.add_damage(at + 1);
                     }
                     reading.records.push(record);
                     reading.good = end;
                     reading.lacks_end = !has_end;
                 }
                 None if !has_end && record::is_torn(text) => {}
-                None => drop(reading.damaged_line.get_or_insert(at + 1)),
+                None => reading.add_damage(at + 1),
             }
         }
         reading
+    }
+
+    fn add_damage(&mut self, line: usize) {
+        self.damaged_line.get_or_insert(line);
+        self.records_before_damage = Some(self.records.len());
     }
 
     /// The changes that were announced and not undone, in the order in which they were made.
@@ -80,6 +87,7 @@ impl Reading {
                 | Record::Applied
                 | Record::Trial { .. }
                 | Record::Confirmed
+                | Record::Undoing
                 | Record::Done { .. } => {}
             }
         }
@@ -110,6 +118,32 @@ impl Reading {
         self.records.contains(&Record::Applied)
     }
 
+    /// Whether the plan was applied completely as far as can be known: a damaged line may have said
+    /// so if no step of the plan follows it.
+    pub(crate) fn may_be_applied(&self) -> bool {
+        self.is_applied() || self.may_have_lost(|record| !is_of_step(record))
+    }
+
+    /// Whether a damaged line may have confirmed the plan on trial.
+    pub(crate) fn may_be_confirmed(&self) -> bool {
+        let applied = self.records.iter().position(|record| *record == Record::Applied);
+        let is_after = |damage| applied.is_none_or(|applied| applied < damage);
+        self.records_before_damage.is_some_and(is_after)
+            && self.may_have_lost(|record| !is_of_step(record))
+    }
+
+    fn may_have_lost(&self, may_follow: impl Fn(&Record) -> bool) -> bool {
+        let damage = self.records_before_damage.and_then(|at| self.records.get(at..));
+        damage.is_some_and(|later| later.iter().all(may_follow))
+    }
+
+    /// Whether somebody has begun to undo the plan, and changes are left that nobody else has
+    /// changed since.
+    pub(crate) fn is_partly_undone(&self) -> bool {
+        self.records.contains(&Record::Undoing)
+            && self.open_changes().iter().any(|it| it.conflict.is_none())
+    }
+
     /// For a plan: the changes that are in force, each with the id of its step of the plan.
     pub(crate) fn open_changes_by_step(&self) -> Vec<(String, OpenChange)> {
         let mut steps = BTreeMap::new();
@@ -126,14 +160,30 @@ impl Reading {
     }
 }
 
+/// Whether the record is written while the steps of a plan are carried out.
+fn is_of_step(record: &Record) -> bool {
+    use Record as R;
+    matches!(
+        record,
+        R::Step { .. }
+            | R::Announced { .. }
+            | R::Made { .. }
+            | R::Identified { .. }
+            | R::Done { .. }
+            | R::Applied
+    )
+}
+
 /// Whether a record may come after those so far: the first record says which run writes, and each
 /// change is announced before any other record refers to it.
 fn may_follow(record: &Record, is_first: bool, announced: &mut BTreeSet<u64>) -> bool {
     match record {
         Record::Began(_) | Record::Planned(_) => is_first,
-        Record::Step { .. } | Record::Applied | Record::Trial { .. } | Record::Confirmed => {
-            !is_first
-        }
+        Record::Step { .. }
+        | Record::Applied
+        | Record::Trial { .. }
+        | Record::Confirmed
+        | Record::Undoing => !is_first,
         Record::Announced { id, .. } => announced.insert(*id) && !is_first,
         Record::Made { id, .. }
         | Record::Identified { id, .. }

@@ -28,6 +28,8 @@ pub(crate) enum Record {
     Trial { until: u64 },
     /// The plan on trial was confirmed.
     Confirmed,
+    /// From here on the plan is undone. What cannot be undone at once is tried again.
+    Undoing,
     /// A change is about to be made.
     #[serde(rename = "taking")]
     Announced {

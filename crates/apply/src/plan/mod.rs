@@ -22,7 +22,7 @@ use pagewise_model::undo::InForce;
 
 pub use run::{Failed, Options, Progress};
 pub use undo::UndoTarget;
-pub use verify::VerifyTarget;
+pub use verify::{DoubtfulJournal, VerifyTarget};
 
 use crate::error::{Doing, Error};
 use crate::journal::{self, Lock};
@@ -185,6 +185,19 @@ pub fn verify_plans(
         (journals, _) => journals?,
     };
     verify::verify_journals(&host, &journals, which, configuration)
+}
+
+/// The journals of plans that are damaged or not trusted. Takes no lock and changes nothing.
+///
+/// # Errors
+/// If the folder of journals cannot be read: only root may.
+pub fn doubtful_journals(state: &Path) -> Result<Vec<DoubtfulJournal>, Error> {
+    if !journal::is_there(state)? {
+        return Ok(Vec::new());
+    }
+    let host = Live::new().doing(|| "/".to_owned())?;
+    let journals = undo::read_journals(&host, &crate::live::resolve(state)?)?;
+    Ok(verify::doubtful_journals(&journals))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use super::property::{
 use super::run::{Options, carry_out};
 use super::trial::{confirm, refuse_if_on_trial, undo_unconfirmed};
 use super::undo::{UndoTarget, read_journals, refuse_if_interrupted, undo};
-use super::verify::{VerifyTarget, verify_journals};
+use super::verify::{VerifyTarget, doubtful_journals, verify_journals};
 use crate::error::Error;
 use crate::fake::{Fake, Fault, STATE, new_file};
 use crate::host_ops::{Config, HostOps};
@@ -316,6 +316,105 @@ fn a_staged_file_of_an_earlier_run_is_replaced() {
     fake.world().put_config(&staged, Config::File(new_file("half")));
     apply(&fake, &plan_for(&fake, &[Wish::File(SYSCTL, 1)])).unwrap().unwrap();
     assert_eq!(fake.config(&staged).unwrap(), Config::Missing);
+}
+
+/// Replaces the first line of the only journal that contains `text` by other bytes.
+fn damage(fake: &Fake, text: &str) {
+    let mut world = fake.world();
+    let journal = world.journals.values_mut().next().expect("there is one");
+    let lines: Vec<&[u8]> = journal.split_inclusive(|&byte| byte == b'\n').collect();
+    let is_it = |line: &&[u8]| line.windows(text.len()).any(|part| part == text.as_bytes());
+    let at = lines.iter().position(is_it).expect("a line has it");
+    let mut damaged: Vec<Vec<u8>> = lines.iter().map(|line| line.to_vec()).collect();
+    damaged[at] = b"{\"record\":?}\n".to_vec();
+    *journal = damaged.concat();
+}
+
+/// Damage of the line that says that all was applied, or of a later one, must not undo the plan
+/// without anybody asking for it.
+#[test]
+fn a_plan_whose_last_lines_are_damaged_is_not_undone_by_itself() {
+    let fake = PLAIN.make();
+    let before = fake.world().state.clone();
+    let plan = plan_for(&fake, &[Wish::Knob("swappiness", 1), Wish::Knob("page-cluster", 1)]);
+    apply(&fake, &plan).unwrap().unwrap();
+    damage(&fake, "\"applied\"");
+    let told = undo(&mut fake.clone(), STATE, UndoTarget::Interrupted).unwrap();
+    assert_eq!(fake.world().state.knobs[SWAPPINESS], "1", "{told:#?}");
+    let is_left = |it: &Outcome| {
+        matches!(it, Outcome::Left { why, next: Some(next) }
+            if why.contains("is damaged") && next.contains("pagewise undo 1"))
+    };
+    assert_eq!(told[0].returns.len(), 2);
+    assert!(told[0].returns.iter().all(|it| is_left(&it.outcome)), "{told:#?}");
+    undo(&mut fake.clone(), STATE, UndoTarget::One("1")).unwrap();
+    assert_eq!(fake.world().state, before);
+}
+
+/// Steps that follow the damage show that the plan was not applied completely before it.
+#[test]
+fn a_plan_that_was_interrupted_behind_damage_is_undone() {
+    let fake = PLAIN.make();
+    let plan = plan_for(&fake, &[Wish::Knob("swappiness", 1), Wish::Knob("page-cluster", 1)]);
+    apply(&fake, &plan).unwrap().unwrap();
+    let mut world = fake.world();
+    let journal = world.journals.values_mut().next().unwrap();
+    let end = journal.windows(9).position(|part| part == b"\"applied\"").unwrap();
+    let end = journal[..end].iter().rposition(|&byte| byte == b'\n').unwrap() + 1;
+    journal.truncate(end);
+    drop(world);
+    damage(&fake, "\"done\"");
+    let told = undo(&mut fake.clone(), STATE, UndoTarget::Interrupted).unwrap();
+    assert_eq!(fake.world().state.knobs[SWAPPINESS], "60", "{told:#?}");
+}
+
+#[test]
+fn a_trial_that_a_damaged_line_may_have_confirmed_is_kept() {
+    let fake = PLAIN.make();
+    apply_on_trial(&fake, &[Wish::Knob("swappiness", 1)]);
+    confirm(&mut fake.clone(), STATE, "1").unwrap();
+    damage(&fake, "\"confirmed\"");
+    fake.world().clock += 1_000_000_000;
+    let told = undo_unconfirmed(&mut fake.clone(), STATE).unwrap();
+    assert_eq!(fake.world().state.knobs[SWAPPINESS], "1", "{told:#?}");
+    assert!(!told[0].is_settled(), "{told:#?}");
+}
+
+/// A journal of a plan that is damaged or that others can have written: `verify` must not say that
+/// no plan is applied.
+#[test]
+fn verify_names_journals_that_are_not_believed() {
+    let fake = PLAIN.make();
+    apply(&fake, &plan_for(&fake, &[Wish::Knob("swappiness", 1)])).unwrap().unwrap();
+    let doubtful = || doubtful_journals(&read_journals(&fake, STATE).unwrap());
+    assert_eq!(doubtful(), []);
+    damage(&fake, "\"planned\"");
+    assert_eq!(doubtful()[0].why, "line 1 is damaged");
+    fake.world().journals.values_mut().for_each(Vec::clear);
+    assert_eq!(doubtful(), [], "nothing was announced");
+}
+
+/// What the first `undo` had to leave is tried again by a plain `undo`, and named until it is done.
+#[test]
+fn what_an_undo_has_left_is_tried_again() {
+    let fake = PLAIN.make();
+    let before = fake.world().state.clone();
+    let wishes = [Wish::Knob("swappiness", 1), Wish::AddSwapFile(None)];
+    apply(&fake, &plan_for(&fake, &wishes)).unwrap().unwrap();
+    let plain = || undo(&mut fake.clone(), STATE, UndoTarget::Interrupted).unwrap();
+    assert_eq!(plain(), [], "the plan is in force");
+    let left = |told: &[Recovered]| {
+        let returns = told.iter().flat_map(|run| &run.returns);
+        returns.filter(|it| matches!(it.outcome, Outcome::Left { .. })).count()
+    };
+    let next = fake.world().deeds;
+    fake.world().faults = vec![Fault::Stuck(next)];
+    assert!(left(&undo(&mut fake.clone(), STATE, UndoTarget::One("1")).unwrap()) > 0);
+    assert!(left(&plain()) > 0, "it is named again");
+    fake.world().faults.clear();
+    assert_eq!(left(&plain()), 0);
+    assert_eq!(fake.world().state, before);
+    assert!(fake.world().journals.is_empty());
 }
 
 fn apply_on_trial(fake: &Fake, wishes: &[Wish]) -> Plan {

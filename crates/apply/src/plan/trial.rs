@@ -97,7 +97,13 @@ pub(crate) fn undo_unconfirmed(
     };
     let journals = read_journals(host, folder)?;
     let over = journals.iter().rev().filter(is_over);
-    Ok(over.map(|it| recover_one(host, &it.path, Conflicts::Keep, &boot_id).0).collect())
+    let undone = over.map(|it| {
+        if it.reading.may_be_confirmed() {
+            return it.leave("that the plan was confirmed");
+        }
+        recover_one(host, &it.path, Conflicts::Keep, &boot_id).0
+    });
+    Ok(undone.collect())
 }
 
 /// Confirms a plan that is on trial. When this returns, nothing undoes it automatically any more.

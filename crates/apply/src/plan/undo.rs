@@ -4,10 +4,10 @@
 //! A plan that was interrupted by a crash or a power cut is undone by the next `pagewise undo`. A
 //! plan that was applied completely stays until the user names it.
 
-use pagewise_model::undo::{InForce, Recovered};
+use pagewise_model::undo::{InForce, Outcome, Recovered, Return};
 
 use crate::error::Error;
-use crate::host_ops::HostOps;
+use crate::host_ops::{HostOps, UnreadJournal};
 use crate::journal::{
     self, DisabledSwap, EnabledSwap, FileChange, JournalName, LinkChange, NewFolder, OpenChange,
     Reading, RecordedChange,
@@ -17,7 +17,8 @@ use crate::recover::{Conflicts, boot_id, recover_one};
 /// Which of the applied plans are undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UndoTarget<'a> {
-    /// Plans whose run was interrupted before it had applied or undone them.
+    /// Plans whose run was interrupted before it had applied or undone them, and plans of which an
+    /// earlier undo has left a part.
     Interrupted,
     /// Plans on trial that were not confirmed in time or before a reboot.
     Unconfirmed,
@@ -31,7 +32,8 @@ pub enum UndoTarget<'a> {
 #[derive(Debug)]
 pub(crate) struct PlanJournal {
     pub(crate) path: String,
-    is_read: bool,
+    /// Why the file was not read; `None` if it was.
+    pub(crate) unread: Option<UnreadJournal>,
     pub(crate) reading: Reading,
 }
 
@@ -39,10 +41,9 @@ pub(crate) struct PlanJournal {
 /// trusted: it is not read, and `undo` reports this.
 pub(crate) fn read_journals(host: &dyn HostOps, folder: &str) -> Result<Vec<PlanJournal>, Error> {
     let paths = journal::plan_journals(host, folder)?;
-    let read = paths.into_iter().map(|path| {
-        let bytes = host.journal(&path);
-        let reading = bytes.as_deref().map(Reading::parse).unwrap_or_default();
-        PlanJournal { path, is_read: bytes.is_ok(), reading }
+    let read = paths.into_iter().map(|path| match host.journal(&path) {
+        Ok(bytes) => PlanJournal { path, unread: None, reading: Reading::parse(&bytes) },
+        Err(why) => PlanJournal { path, unread: Some(why), reading: Reading::default() },
     });
     Ok(read.collect())
 }
@@ -65,7 +66,7 @@ pub(crate) fn plans_in_force(host: &dyn HostOps, folder: &str) -> Result<Vec<InF
 
 /// Refuses to go on if a plan is neither fully applied nor undone.
 pub(crate) fn refuse_if_interrupted(journals: &[PlanJournal]) -> Result<(), Error> {
-    match journals.iter().find(|it| it.is_read && !it.reading.is_applied()) {
+    match journals.iter().find(|it| it.unread.is_none() && !it.reading.is_applied()) {
         None => Ok(()),
         Some(it) => Err(Error::Interrupted { id: it.id(), plan: it.plan() }),
     }
@@ -78,6 +79,40 @@ impl PlanJournal {
 
     pub(crate) fn plan(&self) -> String {
         self.reading.plan().map(|plan| plan.id.clone()).unwrap_or_default()
+    }
+
+    /// The result for a plan that is not undone by itself, because a damaged line of its journal
+    /// may have said something that forbids it: all its changes stay.
+    pub(crate) fn leave(&self, what_it_may_say: &str) -> Recovered {
+        let line = self.reading.damaged_line.unwrap_or_default();
+        let id = self.id();
+        let why =
+            format!("line {line} of the journal is damaged and may have said {what_it_may_say}");
+        let next = Some(format!("`pagewise undo {id}` undoes the plan all the same"));
+        let left = || Outcome::Left { why: why.clone(), next: next.clone() };
+        let open = self.reading.open_changes();
+        let returns = open.iter().rev().map(|it| Return { what: it.describe(), outcome: left() });
+        Recovered {
+            journal: self.path.clone(),
+            pid: self.reading.run().map(|run| run.pid),
+            earlier_boot: false,
+            returns: returns.collect(),
+            plan: self.reading.plan().map(|plan| plan.id.clone()),
+            damaged_line: self.reading.damaged_line,
+            skipped: None,
+            unnoted: None,
+            id,
+        }
+    }
+
+    /// Why it cannot be known from this journal whether its plan is applied as it says; `None` if
+    /// it can.
+    pub(crate) fn doubt(&self) -> Option<String> {
+        match (&self.unread, self.reading.damaged_line) {
+            (Some(UnreadJournal::Untrusted(why)), _) => Some(format!("it was not read: {why}")),
+            (Some(UnreadJournal::NoFile(_)), _) | (None, None) => None,
+            (None, Some(line)) => Some(format!("line {line} is damaged")),
+        }
     }
 
     pub(crate) fn is_meant_by(&self, id: &str) -> bool {
@@ -93,7 +128,9 @@ pub(crate) fn undo(
 ) -> Result<Vec<Recovered>, Error> {
     let journals = read_journals(host, folder)?;
     let is_meant = |it: &&PlanJournal| match which {
-        UndoTarget::Interrupted | UndoTarget::Unconfirmed => !it.reading.is_applied(),
+        UndoTarget::Interrupted | UndoTarget::Unconfirmed => {
+            !it.reading.is_applied() || it.reading.is_partly_undone()
+        }
         UndoTarget::One(id) => it.is_meant_by(id),
         UndoTarget::All => true,
     };
@@ -109,8 +146,13 @@ pub(crate) fn undo(
         }
     }
     let boot_id = boot_id(host)?;
-    let undone =
-        meant.iter().rev().map(|it| recover_one(host, &it.path, Conflicts::Keep, &boot_id).0);
+    let is_named = matches!(which, UndoTarget::One(_) | UndoTarget::All);
+    let undone = meant.iter().rev().map(|it| {
+        if !is_named && it.reading.damaged_line.is_some() && it.reading.may_be_applied() {
+            return it.leave("that the plan was applied completely");
+        }
+        recover_one(host, &it.path, Conflicts::Keep, &boot_id).0
+    });
     Ok(undone.collect())
 }
 

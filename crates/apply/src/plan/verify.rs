@@ -30,6 +30,25 @@ pub enum VerifyTarget<'a> {
     Document(&'a Plan),
 }
 
+/// A journal of a plan that cannot be read completely or is not trusted, so that it is not known
+/// whether its plan is applied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DoubtfulJournal {
+    /// The path of the journal.
+    pub path: String,
+    /// The id of the journal for `pagewise undo`.
+    pub id: String,
+    /// What is wrong with the journal.
+    pub why: String,
+}
+
+pub(crate) fn doubtful_journals(journals: &[PlanJournal]) -> Vec<DoubtfulJournal> {
+    let doubtful = journals.iter().filter_map(|it| {
+        Some(DoubtfulJournal { path: it.path.clone(), id: it.id(), why: it.doubt()? })
+    });
+    doubtful.collect()
+}
+
 /// What a step is compared with, besides the machine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Context<'a> {

@@ -4,10 +4,10 @@
 
 use std::path::Path;
 
-use pagewise_apply::plan::{VerifyTarget, verify_plans};
+use pagewise_apply::plan::{DoubtfulJournal, VerifyTarget, doubtful_journals, verify_plans};
 use pagewise_apply::state_folder;
 use pagewise_model::plan::Verified;
-use pagewise_model::{Interval, Refusal};
+use pagewise_model::{Interval, Name, Refusal};
 use pagewise_observe::{HostRoot, Scope, snapshot};
 use pagewise_report::{LedgerUpdate, VerifiedPlans, json, text};
 use pagewise_terminal::cost::{self, CostMeter};
@@ -48,7 +48,17 @@ pub(super) fn run(
     } else {
         text::verified(&verified, screen::text_style(global))
     };
-    output::answer(global, &shown)?;
+    let doubtful = match which {
+        VerifyTarget::All => doubtful_journals(&state)?,
+        VerifyTarget::One(_) | VerifyTarget::Document(_) => Vec::new(),
+    };
+    // without a plan, the text says that none is applied, which is not known then
+    if global.json || doubtful.is_empty() || !plans.is_empty() {
+        output::answer(global, &shown)?;
+    }
+    if !doubtful.is_empty() {
+        return Err(refuse_doubtful(&doubtful).into());
+    }
     let has_drifted = plans.iter().any(Verified::has_drifted);
     match failed.map(|error| error.context("the measurements were not added to the ledger")) {
         None if has_drifted => Ok(Outcome::Findings),
@@ -59,6 +69,24 @@ pub(super) fn run(
         }
         Some(error) => Err(error),
     }
+}
+
+/// The error that names the journals from which it is not known what is applied.
+fn refuse_doubtful(doubtful: &[DoubtfulJournal]) -> Refusal {
+    let name =
+        |it: &DoubtfulJournal| format!("{}: {}", Name::from(&*it.path), Name::from(&*it.why));
+    let listed: Vec<String> = doubtful.iter().map(name).collect();
+    let ids: Vec<&str> = doubtful.iter().map(|it| &*it.id).collect();
+    let what = format!(
+        "whether every plan of these journals is applied is not known: {}",
+        listed.join("; ")
+    );
+    let next = format!(
+        "`pagewise undo ID` (ID {}) undoes what a journal says for certain; `pagewise undo --forget ID` \
+         removes a journal and leaves the machine as it is",
+        ids.join(", ")
+    );
+    Refusal::advised(what, next)
 }
 
 /// Compares the plan of a journal with the machine; adds the measured gains to the ledger.

@@ -70,6 +70,31 @@ fn taking(loan: u64, what: &Value) -> Value {
     json!({"event": "taking", "loan": loan, "what": what})
 }
 
+/// A journal that others can have written is not read: whether a plan is applied is not known.
+#[test]
+fn verify_does_not_say_that_nothing_is_applied_if_a_journal_is_not_believed() {
+    let planted = Planted::new();
+    let verify = || {
+        let mut command = pagewise(&["verify"]);
+        let lock = planted.state().join("run");
+        finish(command.env("PAGEWISE_STATE", planted.state()).env("PAGEWISE_LOCK", lock))
+    };
+    let calm = verify();
+    assert_eq!((calm.status, calm.out.as_str()), (0, "no plan is applied\n"), "{}", calm.err);
+    let journal = planted.state().join("00000001.plan");
+    std::fs::write(&journal, b"").unwrap();
+    std::fs::set_permissions(&journal, Permissions::from_mode(0o666)).unwrap();
+    let ran = verify();
+    assert_eq!((ran.status, ran.out.as_str()), (1, ""), "{}", ran.err);
+    assert!(ran.err.contains("00000001.plan") && ran.err.contains("was not read"), "{}", ran.err);
+    assert!(ran.err.contains("pagewise undo --forget"), "{}", ran.err);
+    std::fs::set_permissions(&journal, Permissions::from_mode(0o600)).unwrap();
+    std::fs::write(&journal, b"half\n").unwrap();
+    let ran = verify();
+    assert_eq!((ran.status, ran.out.as_str()), (1, ""), "{}", ran.err);
+    assert!(ran.err.contains("line 1 is damaged"), "{}", ran.err);
+}
+
 #[test]
 fn where_nothing_was_borrowed_there_is_nothing_to_put_back() {
     let folder = empty_folder();
