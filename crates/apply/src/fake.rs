@@ -100,6 +100,8 @@ pub(crate) struct FakeHost {
     newest_diskseq: u64,
     /// Simulated clock in milliseconds; every write advances it by one.
     pub(crate) clock: u64,
+    /// By how much somebody has set the clock of Unix time back, in milliseconds.
+    pub(crate) set_back: u64,
     /// For each disk sequence number, when the disk was created, in simulated milliseconds.
     pub(crate) made: BTreeMap<u64, u64>,
     /// Whether the kernel reports the creation times.
@@ -273,6 +275,7 @@ impl Fake {
             inode: 2,
             newest_diskseq: 5,
             clock: 1_000_000,
+            set_back: 0,
             made: BTreeMap::new(),
             tells_times: true,
             inodes: BTreeMap::new(),
@@ -758,6 +761,11 @@ impl HostOps for Fake {
     }
 
     fn now(&self) -> u64 {
+        let world = self.world();
+        world.clock.saturating_sub(world.set_back)
+    }
+
+    fn since_boot(&self) -> u64 {
         self.world().clock
     }
 

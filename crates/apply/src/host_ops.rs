@@ -120,6 +120,8 @@ pub(crate) enum HostChange<'a> {
         program: &'a str,
         /// The folder of the journals on which the command works.
         state: &'a str,
+        /// The name of the journal of the plan on trial.
+        journal: &'a str,
     },
     /// Stops the timer that runs `undo --unconfirmed`.
     Disarm,
@@ -304,6 +306,9 @@ pub(crate) trait HostOps {
 
     /// The current time in milliseconds of Unix time.
     fn now(&self) -> u64;
+
+    /// The time since boot in milliseconds, with the time during which the machine was suspended.
+    fn since_boot(&self) -> u64;
 
     /// Free space in the file system of a folder.
     fn free_space(&self, folder: &str) -> io::Result<Bytes>;

@@ -119,7 +119,9 @@ impl HostOps for Live {
             HostChange::ReloadUnits => run("systemctl", &["daemon-reload"]),
             HostChange::StartUnit(unit) => run("systemctl", &["start", "--no-block", "--", unit]),
             HostChange::StopUnit(unit) => run("systemctl", &["stop", "--", unit]),
-            HostChange::Arm { seconds, program, state } => arm(seconds, program, state),
+            HostChange::Arm { seconds, program, state, journal } => {
+                arm(seconds, program, state, journal)
+            }
             HostChange::Disarm => disarm(),
             HostChange::Begin(journal) => begin(journal),
             HostChange::Append { journal, line } => append(journal, line),
@@ -197,6 +199,13 @@ impl HostOps for Live {
     fn now(&self) -> u64 {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         u64::try_from(since.as_millis()).unwrap_or_default()
+    }
+
+    fn since_boot(&self) -> u64 {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        let milliseconds =
+            time.tv_sec.saturating_mul(1000).saturating_add(time.tv_nsec / 1_000_000);
+        u64::try_from(milliseconds).unwrap_or_default()
     }
 
     fn free_space(&self, folder: &str) -> io::Result<Bytes> {
@@ -582,26 +591,40 @@ fn cut(journal: &str, length: u64) -> io::Result<()> {
 /// Name of the systemd timer that undoes a plan on trial.
 const TIMER: &str = "pagewise-unconfirmed-timer";
 
-/// Starts the timer that undoes a plan on trial. If another run holds the lock when the timer
-/// expires, systemd starts the unit again.
-fn arm(seconds: u64, program: &str, state: &str) -> io::Result<()> {
+/// Starts the timer that undoes a plan on trial. No plan is on trial now: a unit of this name was
+/// left by an earlier trial, and systemd would refuse a second one.
+fn arm(seconds: u64, program: &str, state: &str, journal: &str) -> io::Result<()> {
+    let units = ["timer", "service"].map(|kind| format!("{TIMER}.{kind}"));
+    for action in ["stop", "reset-failed"] {
+        // fails if there is no such unit
+        let _ = run("systemctl", &[action, "--quiet", &units[0], &units[1]]);
+    }
+    let arguments = timer_arguments(seconds, program, state, journal);
+    run("systemd-run", &arguments.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// The arguments of `systemd-run`. `--on-active` counts on a monotonic clock, so setting the clock
+/// does not change when the timer expires. If another run holds the lock then, systemd starts the
+/// service again, as often as necessary. With exit status 3, what is left needs a person.
+fn timer_arguments(seconds: u64, program: &str, state: &str, journal: &str) -> Vec<String> {
     let (unit, after) = (format!("--unit={TIMER}"), format!("--on-active={seconds}s"));
     let environment = format!("--setenv=PAGEWISE_STATE={state}");
     let arguments = [
-        &unit,
+        &*unit,
         &after,
         "--timer-property=AccuracySec=1s",
         "--property=Type=oneshot",
         "--property=Restart=on-failure",
         "--property=RestartSec=5s",
-        "--property=StartLimitIntervalSec=600s",
-        "--property=StartLimitBurst=20",
+        "--property=RestartPreventExitStatus=3",
+        "--property=StartLimitIntervalSec=0",
         &environment,
         program,
         "undo",
         "--unconfirmed",
+        journal,
     ];
-    run("systemd-run", &arguments)
+    arguments.map(str::to_owned).to_vec()
 }
 
 /// Stops the timer of a trial but not the service that the timer started, which may be this
@@ -639,6 +662,17 @@ fn run(program: &str, arguments: &[&str]) -> io::Result<()> {
 mod tests {
     use super::*;
     use std::cell::Cell;
+
+    /// A run may hold the lock for longer than any number of restarts.
+    #[test]
+    fn the_timer_of_a_trial_retries_without_end_and_names_its_journal() {
+        let arguments = timer_arguments(60, "/usr/bin/pagewise", "/var/lib/pagewise", "7.b.plan");
+        assert!(arguments.contains(&"--on-active=60s".to_owned()), "{arguments:?}");
+        assert!(arguments.contains(&"--property=StartLimitIntervalSec=0".to_owned()));
+        assert!(arguments.contains(&"--property=Restart=on-failure".to_owned()));
+        assert!(!arguments.iter().any(|it| it.contains("StartLimitBurst")), "{arguments:?}");
+        assert!(arguments.ends_with(&["undo", "--unconfirmed", "7.b.plan"].map(str::to_owned)));
+    }
 
     #[test]
     fn zeros_are_written_until_somebody_stops_that() {

@@ -108,7 +108,7 @@ pub fn seed() -> Vec<u8> {
         Record::Conflict { id: 7, found: text("5") },
         Record::Undone { id: 6 },
         Record::Step { id: text("a") },
-        Record::Trial { until: 1 },
+        Record::Trial { until: 1, until_since_boot: Some(1) },
         Record::Confirmed,
         Record::Applied,
         Record::Undoing,

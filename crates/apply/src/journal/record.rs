@@ -25,7 +25,13 @@ pub(crate) enum Record {
     Applied,
     /// The plan is undone at this time (in seconds of Unix time) or at the next boot, unless it is
     /// confirmed before.
-    Trial { until: u64 },
+    Trial {
+        until: u64,
+        /// The same in seconds since boot, with suspended time, which decides: the other clock can
+        /// be set. Missing in journals of version 0.1.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until_since_boot: Option<u64>,
+    },
     /// The plan on trial was confirmed.
     Confirmed,
     /// From here on the plan is undone. What cannot be undone at once is tried again.

@@ -146,7 +146,8 @@ pub fn undo_plans(state: &Path, which: UndoTarget<'_>) -> Result<Vec<Recovered>,
     let mut host = Live::new().doing(|| "/".to_owned())?;
     let folder = crate::live::resolve(state)?;
     match which {
-        UndoTarget::Unconfirmed => trial::undo_unconfirmed(&mut host, &folder),
+        UndoTarget::Unconfirmed(journal) => trial::undo_unconfirmed(&mut host, &folder, journal),
+        UndoTarget::Interrupted => undo::undo_overdue(&mut host, &folder),
         _ => undo::undo(&mut host, &folder, which),
     }
 }

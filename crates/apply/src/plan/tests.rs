@@ -13,7 +13,7 @@ use super::property::{
 };
 use super::run::{Options, carry_out};
 use super::trial::{confirm, refuse_if_on_trial, undo_unconfirmed};
-use super::undo::{UndoTarget, read_journals, refuse_if_interrupted, undo};
+use super::undo::{UndoTarget, read_journals, refuse_if_interrupted, undo, undo_overdue};
 use super::verify::{VerifyTarget, doubtful_journals, verify_journals};
 use crate::error::Error;
 use crate::fake::{Fake, Fault, STATE, new_file};
@@ -375,7 +375,7 @@ fn a_trial_that_a_damaged_line_may_have_confirmed_is_kept() {
     confirm(&mut fake.clone(), STATE, "1").unwrap();
     damage(&fake, "\"confirmed\"");
     fake.world().clock += 1_000_000_000;
-    let told = undo_unconfirmed(&mut fake.clone(), STATE).unwrap();
+    let told = undo_unconfirmed(&mut fake.clone(), STATE, None).unwrap();
     assert_eq!(fake.world().state.knobs[SWAPPINESS], "1", "{told:#?}");
     assert!(!told[0].is_settled(), "{told:#?}");
 }
@@ -439,18 +439,49 @@ fn a_trial_is_undone_when_its_time_is_over_or_at_the_next_boot() {
             refuse_if_on_trial(&read_journals(&fake, STATE).unwrap()),
             Err(Error::OnTrial { .. })
         ));
-        assert_eq!(undo_unconfirmed(&mut fake.clone(), STATE).unwrap(), [], "too early");
+        assert_eq!(undo_unconfirmed(&mut fake.clone(), STATE, None).unwrap(), [], "too early");
         if boots {
             fake.world().boot(&before);
         } else {
             fake.world().clock = timer * 1000;
         }
-        let told = undo_unconfirmed(&mut fake.clone(), STATE).unwrap();
+        let told = undo_unconfirmed(&mut fake.clone(), STATE, None).unwrap();
         assert!(told[0].is_settled(), "{told:?}");
         assert_eq!(fake.world().state, before);
         let world = fake.world();
         assert!(world.journals.is_empty() && world.timer.is_none());
     }
+}
+
+/// Somebody sets the clock back by an hour while the plan is on trial.
+#[test]
+fn a_trial_ends_by_the_time_since_boot() {
+    for named in [None, Some("1")] {
+        let fake = PLAIN.make();
+        let before = fake.world().state.clone();
+        apply_on_trial(&fake, &[Wish::Knob("swappiness", 1)]);
+        let timer = fake.world().timer.expect("it is armed");
+        fake.world().set_back = 900_000;
+        assert_eq!(undo_unconfirmed(&mut fake.clone(), STATE, named).unwrap(), [], "too early");
+        fake.world().clock = timer * 1000;
+        assert_eq!(undo_unconfirmed(&mut fake.clone(), STATE, Some("2")).unwrap(), []);
+        undo_unconfirmed(&mut fake.clone(), STATE, named).unwrap();
+        assert_eq!(fake.world().state, before);
+    }
+}
+
+/// The timer could not undo the plan, for example because it had no lock: `undo` does.
+#[test]
+fn a_plain_undo_ends_a_trial_whose_time_is_over() {
+    let fake = PLAIN.make();
+    let before = fake.world().state.clone();
+    apply_on_trial(&fake, &[Wish::Knob("swappiness", 1)]);
+    assert_eq!(undo_overdue(&mut fake.clone(), STATE).unwrap(), [], "it is on trial");
+    let timer = fake.world().timer.expect("it is armed");
+    fake.world().clock = timer * 1000;
+    let told = undo_overdue(&mut fake.clone(), STATE).unwrap();
+    assert_eq!(told.len(), 1);
+    assert_eq!(fake.world().state, before);
 }
 
 #[test]
@@ -463,7 +494,7 @@ fn a_plan_that_was_confirmed_stays_and_leaves_no_trace_of_the_trial() {
     assert_eq!(fake.world().state.config, before.config);
     assert_eq!(fake.world().timer, None);
     fake.world().clock += 1_000_000_000;
-    assert_eq!(undo_unconfirmed(&mut fake.clone(), STATE).unwrap(), []);
+    assert_eq!(undo_unconfirmed(&mut fake.clone(), STATE, None).unwrap(), []);
     assert_eq!(fake.world().state.knobs[SWAPPINESS], "1");
     undo_all(&fake);
     assert_eq!(fake.world().state, before);
@@ -484,7 +515,7 @@ fn a_trial_that_is_killed_anywhere_is_undone_or_kept() {
         let _ = carry_out(Box::new(fake.clone()), STATE, &plan, &todo, &options, &mut |_| {});
         fake.revive();
         fake.world().clock += 1_000_000_000;
-        undo_unconfirmed(&mut fake.clone(), STATE).unwrap();
+        undo_unconfirmed(&mut fake.clone(), STATE, None).unwrap();
         undo(&mut fake.clone(), STATE, UndoTarget::Interrupted).unwrap();
         assert_eq!(fake.world().state, before, "{at}");
     }
@@ -497,7 +528,7 @@ fn a_trial_that_is_killed_anywhere_is_undone_or_kept() {
         let _ = confirm(&mut fake.clone(), STATE, "1");
         fake.revive();
         fake.world().clock += 1_000_000_000;
-        undo_unconfirmed(&mut fake.clone(), STATE).unwrap();
+        undo_unconfirmed(&mut fake.clone(), STATE, None).unwrap();
         let now = fake.world().state.clone();
         assert!(now.knobs[SWAPPINESS] == "1" || now == before, "{at}");
         undo_all(&fake);

@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use crate::error::{Doing, Error};
 use crate::host_ops::{HostChange, HostOps};
-use crate::journal::{FileChange, Journal, LinkChange, Reading, Record, RecordedChange};
+use crate::journal::{
+    FileChange, Journal, JournalName, LinkChange, Reading, Record, RecordedChange,
+};
 use crate::loan::config;
 use crate::loan::run::Run;
 use crate::plan::undo::{PlanJournal, read_journals};
@@ -59,7 +61,10 @@ pub(crate) fn arm(changes: &mut Transaction, state: &str, time: Duration) -> Res
         }
     }
     let until = changes.host().now() / 1000 + time.as_secs();
-    changes.note(&Record::Trial { until })?;
+    let until_since_boot = Some(changes.host().since_boot() / 1000 + time.as_secs());
+    changes.note(&Record::Trial { until, until_since_boot })?;
+    let journal = changes.journal_path().and_then(|path| path.rsplit('/').next());
+    let journal = journal.unwrap_or_default().to_owned();
     let text = unit_text(&program, state);
     let unit = FileChange { path: UNIT.to_owned(), old: None, ours: text };
     changes.make_folders(UNIT)?;
@@ -69,7 +74,7 @@ pub(crate) fn arm(changes: &mut Transaction, state: &str, time: Duration) -> Res
     changes.make(RecordedChange::Link(link.clone()), |host| config::set_link(host, &link))?;
     let seconds = time.as_secs();
     changes.make(RecordedChange::Timer, |host| {
-        host.act(&HostChange::Arm { seconds, program: &program, state })
+        host.act(&HostChange::Arm { seconds, program: &program, state, journal: &journal })
             .doing(|| "systemd-run --on-active".to_owned())
     })?;
     Ok(())
@@ -87,16 +92,24 @@ pub(crate) fn refuse_if_on_trial(journals: &[PlanJournal]) -> Result<(), Error> 
 pub(crate) fn undo_unconfirmed(
     host: &mut dyn HostOps,
     folder: &str,
+    journal: Option<&str>,
 ) -> Result<Vec<Recovered>, Error> {
     let boot_id = boot_id(host)?;
-    let now = host.now() / 1000;
+    let (now, since_boot) = (host.now() / 1000, host.since_boot() / 1000);
     let is_over = |it: &&PlanJournal| {
+        let Some(until) = it.reading.trial_end() else { return false };
         let is_earlier = it.reading.run().is_none_or(|run| run.boot_id != boot_id);
         // a timer may expire a fraction of a second early
-        it.reading.trial_end().is_some_and(|until| is_earlier || now + 1 >= until)
+        is_earlier
+            || match it.reading.trial_end_since_boot() {
+                Some(until) => since_boot + 1 >= until,
+                None => now + 1 >= until,
+            }
     };
+    let is_meant =
+        |it: &&PlanJournal| journal.is_none_or(|id| JournalName::parse(&it.path).is_meant_by(id));
     let journals = read_journals(host, folder)?;
-    let over = journals.iter().rev().filter(is_over);
+    let over = journals.iter().rev().filter(is_meant).filter(is_over);
     let undone = over.map(|it| {
         if it.reading.may_be_confirmed() {
             return it.leave("that the plan was confirmed");
@@ -132,12 +145,21 @@ pub(crate) fn confirm(host: &mut dyn HostOps, folder: &str, id: &str) -> Result<
 }
 
 impl Reading {
+    /// End of the trial in seconds since the boot in which it began; `None` if the journal, of
+    /// version 0.1, has only the time that can be set.
+    fn trial_end_since_boot(&self) -> Option<u64> {
+        self.records.iter().find_map(|record| match record {
+            Record::Trial { until_since_boot, .. } => *until_since_boot,
+            _ => None,
+        })
+    }
+
     /// End of the trial, in seconds of Unix time; `None` if the plan is not on trial or was
     /// confirmed.
     pub(crate) fn trial_end(&self) -> Option<u64> {
         let is_confirmed = self.records.contains(&Record::Confirmed);
         let trial = self.records.iter().find_map(|record| match record {
-            Record::Trial { until } => Some(*until),
+            Record::Trial { until, .. } => Some(*until),
             _ => None,
         });
         trial.filter(|_| !is_confirmed)

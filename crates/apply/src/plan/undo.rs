@@ -12,16 +12,18 @@ use crate::journal::{
     self, DisabledSwap, EnabledSwap, FileChange, JournalName, LinkChange, NewFolder, OpenChange,
     Reading, RecordedChange,
 };
+use crate::plan::trial::undo_unconfirmed;
 use crate::recover::{Conflicts, boot_id, recover_one};
 
 /// Which of the applied plans are undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UndoTarget<'a> {
     /// Plans whose run was interrupted before it had applied or undone them, and plans of which an
-    /// earlier undo has left a part.
+    /// earlier undo has left a part. Also plans on trial whose time is over.
     Interrupted,
-    /// Plans on trial that were not confirmed in time or before a reboot.
-    Unconfirmed,
+    /// Plans on trial that were not confirmed in time or before a reboot; with `Some` only the plan
+    /// with this journal.
+    Unconfirmed(Option<&'a str>),
     /// The plan with this journal number or plan id.
     One(&'a str),
     /// All plans that have a journal.
@@ -120,6 +122,17 @@ impl PlanJournal {
     }
 }
 
+/// Undoes plans on trial whose time is over, although their timer did not, and plans whose run was
+/// interrupted.
+pub(crate) fn undo_overdue(host: &mut dyn HostOps, folder: &str) -> Result<Vec<Recovered>, Error> {
+    let mut undone = undo_unconfirmed(host, folder, None)?;
+    let interrupted = undo(host, folder, UndoTarget::Interrupted)?;
+    let is_new = |it: &Recovered| undone.iter().all(|known| known.journal != it.journal);
+    let new: Vec<Recovered> = interrupted.into_iter().filter(is_new).collect();
+    undone.extend(new);
+    Ok(undone)
+}
+
 /// Undoes these plans, newest first.
 pub(crate) fn undo(
     host: &mut dyn HostOps,
@@ -128,7 +141,7 @@ pub(crate) fn undo(
 ) -> Result<Vec<Recovered>, Error> {
     let journals = read_journals(host, folder)?;
     let is_meant = |it: &&PlanJournal| match which {
-        UndoTarget::Interrupted | UndoTarget::Unconfirmed => {
+        UndoTarget::Interrupted | UndoTarget::Unconfirmed(_) => {
             !it.reading.is_applied() || it.reading.is_partly_undone()
         }
         UndoTarget::One(id) => it.is_meant_by(id),

@@ -48,6 +48,10 @@ pub(super) fn run(
     };
     output::answer(global, &text)?;
     if let Some(what) = describe_left(&runs) {
+        if args.unconfirmed && !is_worth_a_retry(&runs) {
+            output::message(what);
+            return Ok(Outcome::Findings);
+        }
         let next = "see above; `pagewise undo` tries again, and `pagewise undo --forget ID` removes \
                     a journal and leaves the machine as it is";
         anyhow::bail!(Refusal::advised(what, next));
@@ -55,11 +59,18 @@ pub(super) fn run(
     Ok(Outcome::Done)
 }
 
+/// Whether the timer of a trial should try again: a conflict or a damaged journal needs a person.
+fn is_worth_a_retry(runs: &[Recovered]) -> bool {
+    let intact = runs.iter().filter(|run| run.damaged_line.is_none());
+    let mut returns = intact.flat_map(|run| &run.returns);
+    returns.any(|it| matches!(it.outcome, Ended::Left { .. }))
+}
+
 fn undo_target(args: &cli::Undo) -> UndoTarget<'_> {
     match &args.plan {
+        id if args.unconfirmed => UndoTarget::Unconfirmed(id.as_deref()),
         Some(id) => UndoTarget::One(id),
         None if args.all => UndoTarget::All,
-        None if args.unconfirmed => UndoTarget::Unconfirmed,
         None => UndoTarget::Interrupted,
     }
 }

@@ -64,6 +64,8 @@ state > /tmp/after
 say difference diff /tmp/before /tmp/after
 say trial pagewise apply --yes --settle 0 --trial-for 10s /opt/trial.json
 say on-trial cat /proc/sys/vm/swappiness
+# the time since boot decides, not this clock
+date --set "@$(($(date +%s) - 3600))" > /dev/null
 say unit systemd-analyze verify /etc/systemd/system/pagewise-unconfirmed.service
 for i in $(seq 900); do [ $(cat /proc/sys/vm/swappiness) = 60 ] && break; sleep 0.1; done
 say ended cat /proc/sys/vm/swappiness
@@ -75,10 +77,9 @@ say timer systemctl is-active pagewise-unconfirmed-timer.timer
 say no-unit ls /etc/systemd/system/pagewise-unconfirmed.service
 say kept-value cat /proc/sys/vm/swappiness
 say undo-kept pagewise undo --all
-say armed pagewise apply --yes --settle 0 --trial-for 10m /opt/trial.json
+say armed pagewise apply --yes --settle 0 --trial-for 3s /opt/trial.json
 systemctl stop pagewise-unconfirmed-timer.timer
-# its time is over when the clock says so
-date --set "@$(($(date +%s) + 700))" > /dev/null
+sleep 4
 systemctl daemon-reload
 say start systemctl start pagewise-unconfirmed.service
 state > /tmp/after

@@ -14,7 +14,8 @@ pub(super) const UNDO: &str = "Undo the changes that a killed run of pagewise le
     setting. To store journals in another folder, set the environment variable PAGEWISE_STATE.\n\n\
     The changes of an applied plan stay until you undo the plan; only a plan that was applied with \
     --trial-for is undone automatically if you do not confirm it. `pagewise undo` without an ID lists the \
-    applied plans and does not undo them. `pagewise undo ID` undoes the plan with this ID, its last change \
+    applied plans and does not undo them, except plans on trial whose time is over. If undo had to leave a \
+    part of a plan, it ends with exit status 1, and `pagewise undo` without an ID tries again. `pagewise undo ID` undoes the plan with this ID, its last change \
     first. If somebody else has changed a setting, file or link since the plan was applied, undo leaves this \
     setting, file or link unchanged, reports it, and keeps the journal of the plan.\n\n\
     Pagewise reads a journal only if it is a regular file that belongs to you and to which nobody else can \
@@ -33,8 +34,8 @@ pub(crate) struct Undo {
     /// Undo the changes of killed runs, and then undo all applied plans, the newest plan first
     #[arg(long, conflicts_with = "forget")]
     pub(crate) all: bool,
-    /// Undo the plans on trial whose time is over: for the timer and the unit of `apply --trial-for`
-    #[arg(long, hide = true, conflicts_with_all = ["all", "forget", "plan"])]
+    /// Undo the plans on trial whose time is over, or only the one with this ID: for the timer and the unit of `apply --trial-for`
+    #[arg(long, hide = true, conflicts_with_all = ["all", "forget"])]
     pub(crate) unconfirmed: bool,
     /// Remove the journal with this number: undo as many of its changes as possible, list the changes that
     /// cannot be undone, and delete the journal
