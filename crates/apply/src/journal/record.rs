@@ -5,8 +5,9 @@
 //! of which only half is on disk is never accepted.
 
 use pagewise_model::plan::Plan;
-use serde::de::IgnoredAny;
-use serde::{Deserialize, Serialize};
+use serde::de::{Error as _, IgnoredAny};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 use super::change::{Device, Identity, RecordedChange};
 
@@ -81,6 +82,7 @@ pub(crate) struct RunStart {
     pub(crate) pid: u32,
     pub(crate) unix_seconds: u64,
     /// The version of Pagewise that wrote the journal.
+    #[serde(default)]
     pub(crate) pagewise: String,
 }
 
@@ -89,7 +91,26 @@ pub(crate) struct RunStart {
 pub(crate) struct PlannedRun {
     #[serde(flatten)]
     pub(crate) run: RunStart,
+    #[serde(deserialize_with = "parse_plan")]
     pub(crate) plan: Box<Plan>,
+}
+
+/// Parses the plan of a journal that any version wrote: a list that a version does not write is
+/// empty. A document that the user gives to `apply` must have all lists.
+fn parse_plan<'de, D: Deserializer<'de>>(input: D) -> Result<Box<Plan>, D::Error> {
+    let mut plan = Value::deserialize(input)?;
+    add_missing_lists(&mut plan, &["declined"]);
+    for step in plan.get_mut("steps").and_then(Value::as_array_mut).into_iter().flatten() {
+        add_missing_lists(step, &["coupled", "needs"]);
+    }
+    serde_json::from_value(plan).map(Box::new).map_err(D::Error::custom)
+}
+
+fn add_missing_lists(value: &mut Value, names: &[&str]) {
+    let Some(fields) = value.as_object_mut() else { return };
+    for name in names {
+        fields.entry(*name).or_insert_with(|| Value::Array(Vec::new()));
+    }
 }
 
 const START: &str = "{\"record\":";
