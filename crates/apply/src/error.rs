@@ -133,8 +133,9 @@ pub enum Error {
         /// The state that was found before the plan was applied.
         found: String,
     },
-    /// The user stopped the run (Ctrl-C) before or between two steps of a plan.
-    #[error("stopped by Ctrl-C")]
+    /// A signal stopped the run (Ctrl-C, or SIGTERM of another program) before or between two steps
+    /// of a plan.
+    #[error("stopped by a signal (Ctrl-C or SIGTERM)")]
     Stopped,
     /// Programs came under memory pressure after a plan was applied.
     #[error("{0}")]
@@ -224,6 +225,16 @@ pub enum Error {
     NotOpen(u64),
 }
 
+/// The advice if the kernel denies a write. Root may write any file that nothing else protects.
+fn advise_if_denied(is_root: bool) -> &'static str {
+    if is_root {
+        "root is not allowed either: look for the immutable attribute (`lsattr FILE`, and `lsattr -d` for \
+         its folder), or for a security module that denies it (`dmesg`)"
+    } else {
+        "run as root"
+    }
+}
+
 fn holder(pid: Option<u32>) -> String {
     pid.map_or_else(|| "it does not say its pid".to_owned(), |pid| format!("pid {pid}"))
 }
@@ -240,7 +251,7 @@ impl Advice for Error {
             }
             Self::Busy { .. } => "wait until it has ended",
             Self::State { source, .. } | Self::Kernel { source, .. } if is_denied(source) => {
-                "run as root"
+                advise_if_denied(rustix::process::geteuid().is_root())
             }
             Self::Kernel { source, .. } if source.kind() == io::ErrorKind::ReadOnlyFilesystem => {
                 "make its file system writable; on an image that is read-only by design, leave out the \
@@ -315,5 +326,17 @@ pub(crate) trait Doing<T> {
 impl<T> Doing<T> for io::Result<T> {
     fn doing(self, what: impl FnOnce() -> String) -> Result<T, Error> {
         self.map_err(|source| Error::Kernel { doing: what(), source })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_is_not_told_to_run_as_root() {
+        assert_eq!(advise_if_denied(false), "run as root");
+        let advice = advise_if_denied(true);
+        assert!(advice.contains("lsattr") && !advice.contains("run as root"), "{advice}");
     }
 }

@@ -253,9 +253,10 @@ fn no_run_undoes_a_plan_by_itself_and_an_interrupted_one_is_told() {
 
 #[test]
 fn ctrl_c_undoes_and_a_killed_program_too() {
-    for (is_stopped, message) in
-        [(true, "stopped by Ctrl-C"), (false, "the kernel killed 2 processes")]
-    {
+    for (is_stopped, message) in [
+        (true, "stopped by a signal (Ctrl-C or SIGTERM)"),
+        (false, "the kernel killed 2 processes"),
+    ] {
         let fake = PLAIN.make();
         let plan = plan_for(&fake, &[Wish::Knob("swappiness", 1), Wish::Knob("page-cluster", 1)]);
         let todo = check(&fake, &plan, false, &[]).unwrap();

@@ -67,7 +67,13 @@ pub(super) fn run(
     } else {
         text::applied(&plan, &applied, args.trial_for)
     };
-    output::answer(global, &shown)?;
+    output::answer(global, &shown).with_context(|| {
+        let id = Name::from(plan.id.as_str());
+        match &applied.journal {
+            Some(journal) => format!("plan {id} is applied (journal {journal}); its report"),
+            None => format!("plan {id} was in place already; its report"),
+        }
+    })?;
     Ok(Outcome::Done)
 }
 

@@ -184,6 +184,22 @@ fn a_plan_is_applied_once_verified_and_undone() {
     assert_eq!((site.tree(), read(KNOB)), (before, site.knob.clone()));
 }
 
+/// The report cannot be written, but the plan is applied: the error says so.
+#[test]
+fn a_plan_whose_report_cannot_be_written_is_said_to_be_applied() {
+    let site = Site::new();
+    let plan = site.plan(&site.steps());
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = site.command(&["apply", "--quiet", "--yes", "--settle", "0", &plan]);
+    let ended = command.stdout(full).output().unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{}", said(&ended));
+    assert_eq!(read(KNOB), "511");
+    let errors = String::from_utf8_lossy(&ended.stderr);
+    assert!(errors.contains("is applied (journal 1)"), "{errors}");
+    let undone = site.output(&["undo", "1"]);
+    assert_eq!(undone.status.code(), Some(0), "{}", said(&undone));
+}
+
 #[test]
 fn what_others_changed_is_named_and_stays() {
     let site = Site::new();

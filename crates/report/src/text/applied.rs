@@ -126,7 +126,9 @@ fn headline(plan: &Verified) -> String {
     };
     let differing = plan.steps.iter().filter(|step| !step.differences.is_empty()).count();
     let compared = plan.steps.iter().filter(|step| step.skipped.is_none()).count();
-    let verdict = if differing == 0 {
+    let verdict = if compared == 0 && !plan.steps.is_empty() {
+        format!("not compared: {}", plural(plan.steps.len() as u64, "step"))
+    } else if differing == 0 {
         format!("{} as planned", plural(compared as u64, "step"))
     } else {
         format!("{differing} of {} differ from the plan", plural(compared as u64, "step"))
@@ -152,4 +154,32 @@ fn of_step(step: &StepVerified) -> Vec<String> {
         format!("  {}: {found}{}", name(&step.what), by.unwrap_or_default())
     });
     lines.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As behind a symbolic link that is not followed.
+    #[test]
+    fn a_plan_of_which_no_step_was_compared_is_not_as_planned() {
+        let step = |skipped: Option<&str>| StepVerified {
+            id: "file".to_owned(),
+            what: "file /etc/sysctl.d/90-pagewise.conf".to_owned(),
+            differences: Vec::new(),
+            skipped: skipped.map(str::to_owned),
+            area: None,
+        };
+        let plan = |steps| Verified {
+            plan: "0123456789abcdef".to_owned(),
+            journal: Some("3".to_owned()),
+            steps,
+            gains: Vec::new(),
+        };
+        let link = step(Some("/etc/sysctl.d leads through a symbolic link"));
+        let told = headline(&plan(vec![link.clone()]));
+        assert!(told.ends_with("(journal 3): not compared: 1 step"), "{told}");
+        let told = headline(&plan(vec![link, step(None)]));
+        assert!(told.ends_with(": 1 step as planned"), "{told}");
+    }
 }
