@@ -81,7 +81,7 @@ pub(crate) use oom::Oom;
 use pin::PIN;
 pub(crate) use pin::Pin;
 use plan::PLAN;
-pub(crate) use plan::{Goal, Plan, PlanChoice};
+pub(crate) use plan::{Goal, Plan, PlanChoice, RenderFormat};
 use report::REPORT;
 pub(crate) use report::Report;
 use scan::SCAN;

@@ -11,6 +11,7 @@ pub mod lineup;
 pub mod live;
 pub mod phrases;
 pub mod profile;
+pub mod render;
 pub mod text;
 mod time;
 pub mod view;

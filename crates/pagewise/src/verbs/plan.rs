@@ -2,6 +2,7 @@
 //! `pagewise plan`: what to change on this machine, and why; it changes nothing.
 
 mod native;
+mod rendered;
 
 use std::path::PathBuf;
 
@@ -37,6 +38,9 @@ pub(super) fn run(
     if let Some(folder) = &args.native_only {
         native::write(folder, plan)?;
         return Ok(Outcome::Done);
+    }
+    if let Some(format) = args.render {
+        return rendered::print(plan, format, args.output.as_deref());
     }
     let findings = pagewise_decide::diagnose(interval);
     let has_wishes = !args.choice.want.is_empty();

@@ -20,6 +20,7 @@ pub(super) const PLAN: &str = "Print a plan: a list of changes to swap and memor
     pagewise plan --only zram-unused         plan only what fixes this finding of `pagewise doctor`\n  \
     pagewise plan --want zram                plan swap in compressed RAM before memory is short\n  \
     pagewise plan --want zram -o plan.json   also write the plan, for `sudo pagewise apply plan.json`\n  \
+    pagewise plan --render ansible           print the plan as a playbook of Ansible\n  \
     pagewise plan --native-only DIR          write only the configuration files, below DIR";
 
 /// What a plan is made for; shared with `pagewise apply`.
@@ -61,6 +62,11 @@ pub(crate) struct Plan {
     /// of `diff -u`; for each setting, its current value and its new value
     #[arg(long, conflicts_with = "json")]
     pub(crate) diff: bool,
+    /// Print the plan as a file of another tool; with --output, also write that file instead of the JSON document.
+    /// What the format cannot express is said in the file and on standard error. debian-files is a tar archive of
+    /// a folder for `dpkg-deb --build`
+    #[arg(long, value_name = "FORMAT", conflicts_with_all = ["native_only", "diff", "json"])]
+    pub(crate) render: Option<RenderFormat>,
     /// Write the configuration files of the plan below this folder, and print no plan; the folder must be
     /// empty or new, and other users must not have write permission for it
     #[arg(long, value_name = "DIR", conflicts_with_all = ["diff", "json"])]
@@ -78,4 +84,27 @@ pub(crate) enum Goal {
     Ratio,
     /// A compromise between throughput, latency and ratio
     Balanced,
+}
+
+/// As `pagewise_report::render::Format`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RenderFormat {
+    /// A playbook of Ansible
+    Ansible,
+    /// User data of cloud-init
+    CloudInit,
+    /// A module of NixOS
+    Nix,
+    /// A config of Ignition (Fedora CoreOS, Flatcar)
+    Ignition,
+    /// Patches of the machine configuration of Talos Linux
+    Talos,
+    /// User data of Bottlerocket
+    Bottlerocket,
+    /// A `DaemonSet` of Kubernetes with the script of `shell`
+    Kubernetes,
+    /// A tar archive of a folder for `dpkg-deb --build`
+    DebianFiles,
+    /// A script for any POSIX shell
+    Shell,
 }
