@@ -18,7 +18,6 @@ pub(crate) mod zram;
 mod zram_size;
 pub(crate) mod zswap;
 
-
 use crate::context::Context;
 use crate::draft::Draft;
 
