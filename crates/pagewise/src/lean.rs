@@ -19,6 +19,11 @@ mod cli {
     mod apply;
     #[path = "../verbs/lab/args.rs"]
     pub(crate) mod lab;
+    /// This program makes no plans, so it has none of these options.
+    mod plan {
+        #[derive(Debug, clap::Args)]
+        pub(crate) struct PlanChoice {}
+    }
     #[path = "../verbs/trial/args.rs"]
     mod trial;
     #[path = "../verbs/undo/args.rs"]
@@ -28,6 +33,7 @@ mod cli {
 
     pub(crate) use apply::Apply;
     use lab::GuestArgs;
+    pub(crate) use plan::PlanChoice;
     pub(crate) use trial::Trial;
     pub(crate) use undo::Undo;
     pub(crate) use verify::Verify;
@@ -57,6 +63,22 @@ mod cli {
 mod host_loans;
 
 mod verbs {
+    mod plan {
+        use pagewise_model::Refusal;
+        use pagewise_model::plan::Plan;
+        use pagewise_terminal::Global;
+
+        pub(super) struct MadePlan {
+            pub(super) plan: Plan,
+        }
+
+        /// Refuses: this program carries out plans from files only.
+        pub(super) fn make(_: &Global, _: &crate::cli::PlanChoice) -> anyhow::Result<MadePlan> {
+            let what = "this program, a part of pagewise for tests, makes no plans";
+            Err(Refusal::advised(what, "give the file of a plan").into())
+        }
+    }
+
     mod apply;
     mod lab;
     mod ledger;

@@ -37,7 +37,7 @@ pub(super) const APPLY: &str = "Carry out a plan that `pagewise plan` wrote or p
 pub(crate) struct Apply {
     /// The file of the plan: the document of `pagewise plan -o FILE` or `pagewise plan --json`. Without it, apply
     /// makes the plan itself, as `pagewise plan` with the same options does, shows it and asks
-    #[arg(value_name = "PLAN", conflicts_with_all = ["goal", "from", "only", "want", "anyway"])]
+    #[arg(value_name = "PLAN", conflicts_with = "PlanChoice")]
     pub(crate) plan: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) choice: PlanChoice,
