@@ -117,7 +117,7 @@ impl<'a> Layout<'a> {
 
     /// Size of the RAM of the machine that the plan was made for.
     pub(super) fn memory_total(&self) -> Option<u64> {
-        self.plan.machine.memory_total_bytes.map(|it| it.get())
+        self.plan.machine.memory_total_bytes.map(pagewise_model::Bytes::get)
     }
 
     fn add(&mut self, change: &'a Change) {
