@@ -33,6 +33,11 @@ pub(super) fn run(
         }
         native::check_folder(folder)?;
     }
+    if global.root.is_some() && args.output.is_some() {
+        let what = "--output: a recording is read without the right to write files";
+        let next = "pagewise plan --root … --json >plan.json, or --render FORMAT >FILE";
+        anyhow::bail!(Refusal::advised(what, next));
+    }
     let made = make(global, &args.choice)?;
     let (interval, plan) = (&made.interval, &made.plan);
     if let Some(folder) = &args.native_only {

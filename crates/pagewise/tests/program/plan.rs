@@ -83,3 +83,25 @@ fn native_files_are_written_into_an_empty_folder_of_ours_alone() {
     assert_eq!(of_recording.status, 1);
     assert!(of_recording.err.contains("--diff | patch"), "{}", of_recording.err);
 }
+
+#[test]
+fn a_recording_is_rendered_and_what_is_missing_is_on_standard_error() {
+    let archive = recording(SHORT);
+    let root = ["plan", "--root", text(&archive)];
+    let rendered = |more: &[&str]| run(&[&root[..], more].concat());
+    let script = rendered(&["--render", "shell"]);
+    assert_eq!(script.status, 0, "{}", script.err);
+    assert!(script.out.starts_with("#!/bin/sh\n"), "{}", script.out);
+    let talos =
+        rendered(&["--render", "talos", "--want", "swappiness=150", "--want", "zram", "--anyway"]);
+    assert_eq!(talos.status, 0, "{}", talos.err);
+    assert!(talos.out.contains("\"vm.swappiness\": \"150\""), "{}", talos.out);
+    assert!(talos.err.contains("Not possible on Talos"), "{}", talos.err);
+    assert!(talos.out.contains("# Not possible on Talos"), "{}", talos.out);
+    let nothing = rendered(&["--render", "bottlerocket", "--only", "zram"]);
+    assert_eq!((nothing.status, nothing.out.as_str()), (1, ""), "{}", nothing.err);
+    assert!(nothing.err.contains("a zram device"), "{}", nothing.err);
+    let refused = rendered(&["--render", "shell", "-o", "script.sh"]);
+    assert_eq!((refused.status, refused.out.as_str()), (1, ""));
+    assert!(refused.err.contains("\n  next   pagewise plan --root"), "{}", refused.err);
+}
