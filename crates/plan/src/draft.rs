@@ -127,6 +127,24 @@ impl Draft {
     }
 }
 
+/// A step that makes a change last over a reboot and leads to no measured gain; the caller adds the
+/// change itself, its reason and its risk.
+pub(crate) fn boot_step(id: &str, undo: &str) -> Step {
+    Step {
+        id: id.to_owned(),
+        change: Change::ReloadUnits { target: String::new() },
+        reason: String::new(),
+        finding: None,
+        expected: None,
+        risk: "none known".to_owned(),
+        cost: None,
+        coupled: Vec::new(),
+        needs: Vec::new(),
+        undo: StepUndo::Restore { what: undo.to_owned() },
+        survives_reboot: true,
+    }
+}
+
 impl SettingRequest {
     /// The step that writes the setting's running value.
     fn step(&self, reading: &KnobReading, from: &str) -> Step {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The name of the swap file, and names of files in `sysctl.d` and `tmpfiles.d`, which determine the order in which they are
-//! applied.
+//! The name of the swap file, and names of files in `sysctl.d` and `tmpfiles.d`, which determine
+//! the order in which they are applied.
 //!
 //! Only the name counts for the order, not the folder. For sysctl.d the last assignment wins.
 //! systemd-tmpfiles keeps the *first* line for a path and ignores later ones ("Duplicate line";

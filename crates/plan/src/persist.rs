@@ -7,10 +7,10 @@
 //! that this one does not change are kept.
 
 use pagewise_model::knob::{Knob, KnobReading, Persist};
-use pagewise_model::plan::{Change, Step, StepUndo};
+use pagewise_model::plan::{Change, Step};
 
 use crate::context::Context;
-use crate::draft::{Draft, SettingRequest};
+use crate::draft::{Draft, SettingRequest, boot_step};
 use crate::names::{name_after, name_before};
 use crate::owner::SYSCTL_CONF;
 use crate::start_place::Place;
@@ -219,25 +219,17 @@ fn add_keep_list(context: &Context<'_>, draft: &mut Draft) {
         to.push('\n');
     }
     draft.steps.push(Step {
-        id: "keep-list".to_owned(),
         change: Change::WriteFile { target: KEEP_LIST.to_owned(), from: before.cloned(), to },
         reason: "An update of this system keeps only those files in /etc that are listed in /etc/atomic-update.conf.d."
             .to_owned(),
-        finding: None,
-        expected: None,
-        risk: "none known".to_owned(),
-        cost: None,
-        coupled: Vec::new(),
         needs: new.iter().map(|(id, _)| id.clone()).collect(),
-        undo: StepUndo::Restore { what: restored(before.is_some()) },
-        survives_reboot: true,
+        ..boot_step("keep-list", restored(before.is_some()))
     });
 }
 
 /// What undoing the step that writes a file does.
-fn restored(existed: bool) -> String {
-    let what = if existed { "writes the earlier contents back" } else { "removes the file" };
-    what.to_owned()
+const fn restored(existed: bool) -> &'static str {
+    if existed { "writes the earlier contents back" } else { "removes the file" }
 }
 
 /// Whether the value would be set at boot without a new file.
@@ -300,17 +292,11 @@ fn add_file(
     let to = contents(before, folder, missing);
     let of_plan = missing.iter().filter(|it| it.has_step());
     draft.steps.push(Step {
-        id: folder.step().to_owned(),
         change: Change::WriteFile { target: path, from: before.map(str::to_owned), to },
         reason: reason(context, folder, missing, &listed),
-        finding: None,
-        expected: None,
         risk: risk(context, folder, missing),
-        cost: None,
-        coupled: Vec::new(),
         needs: of_plan.map(|it| it.request.id.to_string()).collect(),
-        undo: StepUndo::Restore { what: restored(before.is_some()) },
-        survives_reboot: true,
+        ..boot_step(folder.step(), restored(before.is_some()))
     });
     true
 }

@@ -8,11 +8,11 @@
 //! sysctl.d, entries of an earlier plan that this one does not change are kept: they lie between
 //! two marks, one paragraph each.
 
-use pagewise_model::InitSystem;
-use pagewise_model::plan::{Change, Step, StepUndo, SwapFilePlan, ZramSwap};
+use pagewise_model::plan::{Change, Step, SwapFilePlan, ZramSwap};
+use pagewise_model::{InitSystem, shell_quoted};
 
 use crate::context::Context;
-use crate::draft::Draft;
+use crate::draft::{Draft, boot_step};
 use crate::names::SWAP_FILE;
 use crate::persist::{FileLine, wrap_comment};
 use crate::start_place::Place;
@@ -27,12 +27,7 @@ const ZRAM: &str = "# zram swap:";
 
 /// The line that sets a value.
 pub(crate) fn setting_line(path: &str, value: &str) -> String {
-    format!("set_value {} {}", quote(&format!("/{path}")), quote(value))
-}
-
-/// Quotes a word for `sh`.
-fn quote(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
+    format!("set_value {} {}", shell_quoted(&format!("/{path}")), shell_quoted(value))
 }
 
 /// Whether the script of an earlier plan has this line.
@@ -93,34 +88,17 @@ pub(crate) fn add_script(
                    boot: it says what it could not set, and ends with status 0"
                 .to_owned(),
             needs,
-            ..new_step(STEP, undo, place.left_to_owner(context.installation).is_none())
+            survives_reboot: place.left_to_owner(context.installation).is_none(),
+            ..boot_step(STEP, undo)
         });
     }
     if let Some((path, to)) = place.link.filter(|_| from.is_none()) {
         draft.steps.push(Step {
             change: Change::MakeLink { target: path.to_owned(), from: None, to: to.to_owned() },
             reason: "The init system runs the script at boot only if this link exists.".to_owned(),
-            risk: "none known".to_owned(),
             needs: vec![STEP.to_owned()],
-            ..new_step("start-script-link", "removes the link", true)
+            ..boot_step("start-script-link", "removes the link")
         });
-    }
-}
-
-/// A step of the script; the caller adds its change.
-fn new_step(id: &str, undo: &str, survives_reboot: bool) -> Step {
-    Step {
-        id: id.to_owned(),
-        change: Change::ReloadUnits { target: String::new() },
-        reason: String::new(),
-        finding: None,
-        expected: None,
-        risk: String::new(),
-        cost: None,
-        coupled: Vec::new(),
-        needs: Vec::new(),
-        undo: StepUndo::Restore { what: undo.to_owned() },
-        survives_reboot,
     }
 }
 
@@ -269,6 +247,6 @@ mod tests {
             assert_eq!(all, [entry("b[2]", "it's"), entry("a", "2"), entry("c", "3")]);
         }
         assert_eq!(merge(Some("edited by hand"), vec![entry("a", "1")]), [entry("a", "1")]);
-        assert_eq!(setting_line("sys/x", "it's"), r"set_value '/sys/x' 'it'\''s'");
+        assert_eq!(setting_line("sys/x", "it's"), r"set_value /sys/x 'it'\''s'");
     }
 }

@@ -10,7 +10,7 @@ use pagewise_model::{Bytes, Disk, Name, OomHost, SwapFolder, Tier};
 
 use super::PlanRule;
 use crate::context::Context;
-use crate::draft::Draft;
+use crate::draft::{Draft, boot_step};
 use crate::expect::expect_area;
 use crate::names::SWAP_FILE as PATH;
 
@@ -106,7 +106,9 @@ fn was_full_at_a_kill(context: &Context<'_>) -> bool {
 
 /// The planned swap file, or the reason why there is none.
 fn plan_file(context: &Context<'_>, size: Option<Bytes>) -> Result<SwapFilePlan, String> {
-    if let Some(why) = context.unless_anyway(context.reason_of_kubernetes()) {
+    let against = context.reason_of_kubernetes();
+    let against = if context.wants_swap_file() { context.unless_anyway(against) } else { against };
+    if let Some(why) = against {
         return Err(why);
     }
     let SwapFolder { disk, free_bytes } = &context.installation.swap_folder;
@@ -190,18 +192,16 @@ fn add_steps(context: &Context<'_>, draft: &mut Draft, to: SwapFilePlan) {
         draft.steps.push(Step {
             change: Change::WriteFile { target: UNIT.to_owned(), from, to: text },
             reason: "With this unit, systemd switches the swap on at each boot.".to_owned(),
-            risk: "none known".to_owned(),
             needs: needs(),
-            ..persistent_step("swap-file-unit", undo)
+            ..boot_step("swap-file-unit", undo)
         });
     }
     if !known.contains_key(UNIT) {
         draft.steps.push(Step {
             change: Change::MakeLink { target: LINK.to_owned(), from: None, to: UNIT.to_owned() },
             reason: "systemd starts the unit at boot only if this link exists.".to_owned(),
-            risk: "none known".to_owned(),
             needs: needs(),
-            ..persistent_step("swap-file-link", "removes the link")
+            ..boot_step("swap-file-link", "removes the link")
         });
         draft.steps.push(Step {
             change: Change::ReloadUnits { target: "systemd".to_owned() },
@@ -209,25 +209,8 @@ fn add_steps(context: &Context<'_>, draft: &mut Draft, to: SwapFilePlan) {
                 .to_owned(),
             risk: "none known; no unit is started or stopped".to_owned(),
             needs: needs(),
-            ..persistent_step("swap-file-reload", "reads the unit files again, without the new one")
+            ..boot_step("swap-file-reload", "reads the unit files again, without the new one")
         });
-    }
-}
-
-/// A step that makes the swap persistent; the caller adds its change.
-fn persistent_step(id: &str, undo: &str) -> Step {
-    Step {
-        id: id.to_owned(),
-        change: Change::ReloadUnits { target: String::new() },
-        reason: String::new(),
-        finding: None,
-        expected: None,
-        risk: String::new(),
-        cost: None,
-        coupled: Vec::new(),
-        needs: Vec::new(),
-        undo: StepUndo::Restore { what: undo.to_owned() },
-        survives_reboot: true,
     }
 }
 
@@ -240,7 +223,7 @@ fn swap_step(context: &Context<'_>, to: SwapFilePlan, is_zram_left_out: bool) ->
             "There is no swap, and zram swap is left out (see below)".to_owned()
         }
         None => {
-            "There is no swap. Swap in compressed RAM would be faster (`pagewise plan --only zram`)"
+            "There is no swap. Swap in compressed RAM would be faster (`pagewise plan --want zram`)"
                 .to_owned()
         }
     };

@@ -9,7 +9,7 @@ use pagewise_model::{Bytes, Compressor, FeatureState, Hierarchy, Ratio, Snapshot
 use super::PlanRule;
 use crate::compressor;
 use crate::context::Context;
-use crate::draft::Draft;
+use crate::draft::{Draft, boot_step};
 use crate::expect::expect_of_zram;
 use crate::zram_files::{DROP_IN, LINK, UNIT, drop_in, unit};
 
@@ -447,35 +447,21 @@ fn add_unit(context: &Context<'_>, draft: &mut Draft, zram: &ZramSwap) {
     let risk = "if another program that sets up zram is installed later, the two compete; the unit does \
                 nothing if zram swap is already on";
     draft.steps.push(file_step(context, "zram-file", UNIT, unit(zram), reason, risk.to_owned()));
-    let text = |text: &str| text.to_owned();
-    let restore = |what: &str| StepUndo::Restore { what: what.to_owned() };
     if !context.installation.own_files.contains_key(UNIT) {
         draft.steps.push(Step {
-            id: text("zram-link"),
-            change: Change::MakeLink { target: text(LINK), from: None, to: text(UNIT) },
-            reason: text("systemd starts the unit at boot only if this link exists."),
-            finding: None,
-            expected: None,
-            risk: text("none known"),
-            cost: None,
-            coupled: Vec::new(),
-            needs: vec![text("zram-file")],
-            undo: restore("removes the link"),
-            survives_reboot: true,
+            change: Change::MakeLink { target: LINK.to_owned(), from: None, to: UNIT.to_owned() },
+            reason: "systemd starts the unit at boot only if this link exists.".to_owned(),
+            needs: vec!["zram-file".to_owned()],
+            ..boot_step("zram-link", "removes the link")
         });
     }
     draft.steps.push(Step {
-        id: text("zram-reload"),
-        change: Change::ReloadUnits { target: text("systemd") },
-        reason: text("systemd knows the new unit only after it has read its unit files again."),
-        finding: None,
-        expected: None,
-        risk: text("none known; no unit is started or stopped"),
-        cost: None,
-        coupled: Vec::new(),
-        needs: vec![text("zram-file")],
-        undo: restore("reads the unit files again, without the new one"),
-        survives_reboot: true,
+        change: Change::ReloadUnits { target: "systemd".to_owned() },
+        reason: "systemd knows the new unit only after it has read its unit files again."
+            .to_owned(),
+        risk: "none known; no unit is started or stopped".to_owned(),
+        needs: vec!["zram-file".to_owned()],
+        ..boot_step("zram-reload", "reads the unit files again, without the new one")
     });
 }
 
@@ -490,16 +476,10 @@ fn file_step(
     let from = context.installation.own_files.get(target).cloned();
     let undo = if from.is_some() { "writes the earlier contents back" } else { "removes the file" };
     Step {
-        id: id.to_owned(),
         change: Change::WriteFile { target: target.to_owned(), from, to },
         reason,
-        finding: None,
-        expected: None,
         risk,
-        cost: None,
-        coupled: Vec::new(),
         needs: vec!["zram".to_owned()],
-        undo: StepUndo::Restore { what: undo.to_owned() },
-        survives_reboot: true,
+        ..boot_step(id, undo)
     }
 }

@@ -69,7 +69,7 @@ fn a_short_host_without_zram_gets_a_swap_file_now_and_at_each_boot() {
     assert!(step.reason.contains(why) && step.survives_reboot, "{step:#?}");
     let asked = asked_for(&short(), &installation);
     let why = &asked.step("swap-file").unwrap().reason;
-    assert!(why.contains("would be faster (`pagewise plan --only zram`)"), "{why}");
+    assert!(why.contains("would be faster (`pagewise plan --want zram`)"), "{why}");
     let expected = step.expected.as_ref().unwrap();
     assert_eq!((expected.metric.as_str(), expected.value), ("swap_area_bytes", 8_589_930_496.0));
     let (path, unit) = file(&plan, "swap-file-unit");

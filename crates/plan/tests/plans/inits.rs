@@ -56,8 +56,8 @@ fn one_script_in_the_place_of_each_init_system_keeps_all() {
         let (path, text) = file(&plan, "start-script");
         assert_eq!(path, script, "{init:?}");
         for part in [
-            "set_value '/proc/sys/vm/swappiness' '77'\n",
-            "set_value '/sys/kernel/mm/transparent_hugepage/enabled' 'madvise'\n",
+            "set_value /proc/sys/vm/swappiness 77\n",
+            "set_value /sys/kernel/mm/transparent_hugepage/enabled madvise\n",
             "# zram swap: 64.0 MiB in compressed RAM",
             "echo 67108864 >$sys/disksize",
             "swapon -p 100 /dev/zram$number",
@@ -168,10 +168,10 @@ fn a_later_plan_keeps_what_the_script_has() {
     let again = asked_on(&idle(), &installation, &["swappiness=5"]);
     assert_eq!(ids(&again), ["vm.swappiness", "start-script"], "the link is there already");
     let text = file(&again, "start-script").1;
-    for part in ["'/proc/sys/vm/swappiness' '5'\n", "' 'madvise'\n", "# zram swap: 64.0 MiB"] {
+    for part in ["/proc/sys/vm/swappiness 5\n", "enabled madvise\n", "# zram swap: 64.0 MiB"] {
         assert_eq!(text.matches(part).count(), 1, "{part}: {text}");
     }
-    assert!(!text.contains("'77'"), "{text}");
+    assert!(!text.contains("swappiness 77"), "{text}");
 }
 
 #[test]

@@ -135,7 +135,7 @@ fn is_kept(
     installation: &Installation,
 ) -> bool {
     let knob = KNOBS.iter().find(|knob| knob.name == name).unwrap();
-    let line = format!("set_value '/{}' '{to}'", knob.path);
+    let line = format!("set_value /{} {}", knob.path, pagewise_model::shell_quoted(to));
     if is_started(plan, &line, installation) {
         return true;
     }

@@ -33,8 +33,9 @@ pub(super) fn render(layout: &Layout<'_>) -> (Option<String>, Vec<String>) {
         let _ = write!(
             text,
             "    - name: Write a file\n      ansible.builtin.copy:\n        dest: {}\n        owner: root\n        \
-             group: root\n        mode: \"0644\"\n        content: {}{}",
+             group: root\n        mode: \"{:04o}\"\n        content: {}{}",
             string(file.path),
+            file.mode(),
             block(file.to),
             notify(&commands)
         );

@@ -18,8 +18,9 @@ pub(super) fn render(layout: &Layout<'_>) -> (Option<String>, Vec<String>) {
     for file in &layout.files {
         let _ = write!(
             text,
-            "  - path: {}\n    owner: \"root:root\"\n    permissions: \"0644\"\n    content: {}",
+            "  - path: {}\n    owner: \"root:root\"\n    permissions: \"{:04o}\"\n    content: {}",
             quote::string(file.path),
+            file.mode(),
             quote::yaml_block(file.to, 6)
         );
     }

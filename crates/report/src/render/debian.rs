@@ -6,8 +6,10 @@
 
 use std::fmt::Write;
 
+use pagewise_model::shell_quoted;
+
+use super::heading;
 use super::layout::Layout;
-use super::{heading, quote};
 
 /// The folder in the archive.
 const NAME: &str = "pagewise-settings";
@@ -37,14 +39,14 @@ fn archive(layout: &Layout<'_>, left_out: &[String]) -> std::io::Result<Vec<u8>>
     // without systemd as process 1, as in a chroot that builds an image, the next boot sets the values
     postinst += "if [ ! -d /run/systemd/system ]; then exit 0; fi\n";
     for command in layout.commands() {
-        let words: Vec<String> = command.iter().map(|word| quote::shell(word)).collect();
+        let words: Vec<String> = command.iter().map(|word| shell_quoted(word)).collect();
         let _ = writeln!(postinst, "{}", words.join(" "));
     }
     add_file(&mut tar, "/DEBIAN/control", &control, 0o644)?;
     add_file(&mut tar, "/DEBIAN/conffiles", &conffiles, 0o644)?;
     add_file(&mut tar, "/DEBIAN/postinst", &postinst, 0o755)?;
     for file in &layout.files {
-        add_file(&mut tar, file.path, file.to, 0o644)?;
+        add_file(&mut tar, file.path, file.to, file.mode())?;
     }
     for link in &layout.links {
         let mut header = header(0, 0o777);

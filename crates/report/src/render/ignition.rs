@@ -8,9 +8,6 @@ use serde_json::{Value, json};
 
 use super::layout::Layout;
 
-/// 0644, as JSON has no octal numbers.
-const MODE: u32 = 0o644;
-
 pub(super) fn render(layout: &Layout<'_>) -> (Option<String>, Vec<String>) {
     let mut left_out = layout.only_apply.clone();
     for setting in &layout.only_running {
@@ -41,7 +38,7 @@ pub(super) fn render(layout: &Layout<'_>) -> (Option<String>, Vec<String>) {
             let source = format!("data:,{}", utf8_percent_encode(file.to, NON_ALPHANUMERIC));
             files.push(json!({
                 "path": file.path,
-                "mode": MODE,
+                "mode": file.mode(),
                 "overwrite": true,
                 "contents": {"source": source},
             }));

@@ -2,7 +2,7 @@
 //! The parts of a plan that other tools need ([`Layout`]): files, links, settings, swap, and what remains.
 
 use pagewise_model::knob::{KNOBS, Knob};
-use pagewise_model::plan::{Change, Plan, SwapFilePlan, ZramSwap};
+use pagewise_model::plan::{Change, Plan, Step, SwapFilePlan, ZramSwap, config_mode};
 
 /// The folder of units that the administrator installs.
 pub(super) const UNITS: &str = "/etc/systemd/system/";
@@ -23,6 +23,26 @@ impl<'a> PlannedFile<'a> {
 
     pub(super) fn is_tmpfiles(&self) -> bool {
         self.path.starts_with("/etc/tmpfiles.d/")
+    }
+
+    /// The mode that the file gets.
+    pub(super) fn mode(&self) -> u32 {
+        config_mode(self.path)
+    }
+
+    /// The command that runs this file, if it is a start script of another init system than systemd.
+    fn start_command(&self) -> Option<Vec<String>> {
+        let path = self.path.to_owned();
+        if path.starts_with("/etc/init.d/") {
+            return Some(vec![path, "start".to_owned()]);
+        }
+        let is_sourced = path.starts_with("/etc/runit/core-services/");
+        is_sourced.then(|| vec!["sh".to_owned(), path])
+    }
+
+    /// Whether systemd reads the file when it reloads its units.
+    fn is_of_systemd(&self) -> bool {
+        self.path.starts_with("/etc/systemd/")
     }
 
     /// The name of the unit in this file, if it is one.
@@ -103,11 +123,10 @@ impl<'a> Layout<'a> {
             only_apply: Vec::new(),
         };
         for step in &plan.steps {
-            layout.add(&step.change);
+            layout.add(step);
         }
         layout.settings = layout.files.iter().flat_map(settings_of).collect();
         layout.add_running();
-        layout.check_boot();
         layout
     }
 
@@ -120,12 +139,16 @@ impl<'a> Layout<'a> {
         self.plan.machine.memory_total_bytes.map(pagewise_model::Bytes::get)
     }
 
-    fn add(&mut self, change: &'a Change) {
-        match change {
+    fn add(&mut self, step: &'a Step) {
+        match &step.change {
             Change::WriteFile { target, from, to } => {
                 self.files.push(PlannedFile { path: target, from: from.as_deref(), to });
             }
             Change::MakeLink { target, to, .. } => self.links.push(PlannedLink { path: target, to }),
+            Change::AddZramSwap { .. } if !step.survives_reboot => self.only_apply.push(
+                "Not rendered: the zram device, because nothing of the plan creates it again at boot."
+                    .to_owned(),
+            ),
             Change::AddZramSwap { to, .. } => self.zram = Some(to),
             Change::AddSwapFile { target, to } => self.swap_file = Some((target, *to)),
             Change::SetSwapPriority { target, from, to } => self.only_apply.push(format!(
@@ -148,24 +171,16 @@ impl<'a> Layout<'a> {
             };
             if self.settings.iter().all(|it| it.path != path) {
                 let setting = PlannedSetting { path, value: to.clone() };
-                self.only_running.push(setting.clone());
+                if !step.survives_reboot {
+                    self.only_running.push(setting.clone());
+                }
                 self.settings.push(setting);
             }
         }
     }
 
-    /// Swap that no file of the plan creates again at boot is left out.
-    fn check_boot(&mut self) {
-        let has_zram_file = self.units_to_start().iter().any(|unit| unit.contains("zram"));
-        if self.zram.is_some() && !has_zram_file {
-            self.zram = None;
-            let why = "Not rendered: the zram device, because the plan has no file that creates it at boot.";
-            self.only_apply.push(why.to_owned());
-        }
-    }
-
     /// The units to start, in the order of the plan.
-    pub(super) fn units_to_start(&self) -> Vec<String> {
+    fn units_to_start(&self) -> Vec<String> {
         let enabled = self.links.iter().filter(|link| link.to != "/dev/null");
         let by_links = enabled.filter_map(|link| link.enabled_unit().map(str::to_owned));
         by_links.chain(self.files.iter().filter_map(PlannedFile::generator_unit)).collect()
@@ -193,8 +208,9 @@ impl<'a> Layout<'a> {
             let size = plan.size_bytes.get().to_string();
             commands.push(words(&["sh", "-c", script, "sh", path, &size]));
         }
-        let has_units = self.files.iter().any(|file| !file.is_sysctl() && !file.is_tmpfiles());
-        if has_units || !self.links.is_empty() {
+        commands.extend(self.files.iter().filter_map(PlannedFile::start_command));
+        let has_links = self.links.iter().any(|link| link.path.starts_with(UNITS));
+        if has_links || self.files.iter().any(PlannedFile::is_of_systemd) {
             commands.push(words(&["systemctl", "daemon-reload"]));
         }
         for unit in self.units_to_start() {

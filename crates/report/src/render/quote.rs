@@ -56,11 +56,6 @@ pub(super) fn yaml_list(words: &[String]) -> String {
     format!("[{}]", quoted.join(", "))
 }
 
-/// A word of a POSIX shell.
-pub(super) fn shell(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
-
 /// A string of Nix.
 pub(super) fn nix(text: &str) -> String {
     let escaped = text

@@ -6,8 +6,10 @@
 
 use std::fmt::Write;
 
+use pagewise_model::shell_quoted;
+
+use super::heading;
 use super::layout::Layout;
-use super::{heading, quote};
 
 const FUNCTIONS: &str = r#"set -eu
 umask 022
@@ -32,15 +34,15 @@ check_link() {
   if [ -e "$root$1" ] || [ -L "$root$1" ]; then stop "$1 exists"; fi
 }
 
-# write_file PATH CONTENTS
+# write_file PATH MODE CONTENTS
 write_file() {
-  if [ -e "$root$1" ] && [ "$(cat "$root$1"; echo .)" = "$2." ]; then
+  if [ -e "$root$1" ] && [ "$(cat "$root$1"; echo .)" = "$3." ]; then
     echo "as planned: $1"
     return 0
   fi
   mkdir -p "$root${1%/*}"
-  printf '%s' "$2" >"$root$1.new"
-  chmod 0644 "$root$1.new"
+  printf '%s' "$3" >"$root$1.new"
+  chmod "$2" "$root$1.new"
   mv -f "$root$1.new" "$root$1"
   echo "written: $1"
 }
@@ -80,20 +82,21 @@ pub(super) fn script(layout: &Layout<'_>, left_out: &[String]) -> String {
     text += FUNCTIONS;
     for file in &layout.files {
         let known = format!("{}{}", file.from.unwrap_or_default(), file.to);
-        let _ = writeln!(text, "check_file {} {}", quote::shell(file.path), quote::shell(&known));
+        let _ = writeln!(text, "check_file {} {}", shell_quoted(file.path), shell_quoted(&known));
     }
     for link in &layout.links {
-        let _ = writeln!(text, "check_link {} {}", quote::shell(link.path), quote::shell(link.to));
+        let _ = writeln!(text, "check_link {} {}", shell_quoted(link.path), shell_quoted(link.to));
     }
     for file in &layout.files {
-        let _ = writeln!(text, "write_file {} {}", quote::shell(file.path), quote::shell(file.to));
+        let (path, mode, to) = (shell_quoted(file.path), file.mode(), shell_quoted(file.to));
+        let _ = writeln!(text, "write_file {path} {mode:04o} {to}");
     }
     for link in &layout.links {
-        let _ = writeln!(text, "make_link {} {}", quote::shell(link.path), quote::shell(link.to));
+        let _ = writeln!(text, "make_link {} {}", shell_quoted(link.path), shell_quoted(link.to));
     }
     text += "if [ -n \"$root\" ]; then exit 0; fi\n";
     for command in layout.commands() {
-        let words: Vec<String> = command.iter().map(|word| quote::shell(word)).collect();
+        let words: Vec<String> = command.iter().map(|word| shell_quoted(word)).collect();
         let _ = writeln!(text, "run {}", words.join(" "));
     }
     text

@@ -23,8 +23,9 @@ pub(super) const APPLY: &str = "Carry out a plan that `pagewise plan` wrote or p
     of the area may now be in swap that the earlier steps added. The error message then names the steps that \
     were not undone. Applying the same plan a second time changes nothing.\n\n\
     Below /etc, apply writes only configuration files of sysctl, tmpfiles.d, kernel modules, udev, \
-    zram-generator and systemd, and follows no symbolic links. Apply disables a swap area only if other swap \
-    areas have room for its pages, or if memory has room for them and no cgroup would exceed its limit.\n\n  \
+    zram-generator and systemd, and without systemd one start script with its link; it follows no symbolic \
+    links. Apply disables a swap area only if other swap areas have room for its pages, or if memory has room \
+    for them and no cgroup would exceed its limit.\n\n  \
     pagewise plan -o plan.json               make a plan, and read it\n  \
     sudo pagewise apply plan.json            show its steps, ask, carry them out\n  \
     sudo pagewise apply --want zram          make a plan, show its steps, ask, carry them out\n  \

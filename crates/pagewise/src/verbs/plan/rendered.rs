@@ -65,10 +65,11 @@ impl From<RenderFormat> for Format {
 #[expect(clippy::disallowed_methods, reason = "a test runs the script and reads what it wrote")]
 mod tests {
     use std::collections::BTreeMap;
+    use std::os::unix::fs::PermissionsExt;
     use std::process::Command;
 
-    use pagewise_model::plan::{Change, Goal, Want};
-    use pagewise_model::{Bytes, Installation, Name, Reading, Source};
+    use pagewise_model::plan::{Change, Goal, Want, config_mode};
+    use pagewise_model::{Bytes, InitSystem, Installation, Name, Reading, Source};
     use pagewise_plan::{Measured, Request, make_plan};
     use pagewise_testkit::scene::{Scene, slugs};
     use proptest::prelude::*;
@@ -82,12 +83,18 @@ mod tests {
 
     const SHORT: &str = "debian-trixie-6.12-x86_64-256m-oom-host";
 
-    /// Files and links by path; a link is its target after an arrow.
+    /// Files and links by path; a link is its target after an arrow, a file its mode and contents.
     type Tree = BTreeMap<String, String>;
+
+    fn file(mode: u64, contents: &str) -> String {
+        format!("{mode:o} {contents}")
+    }
 
     fn tree_of_plan(plan: &Plan) -> Tree {
         let entry = |change: &Change| match change {
-            Change::WriteFile { target, to, .. } => Some((target.clone(), to.clone())),
+            Change::WriteFile { target, to, .. } => {
+                Some((target.clone(), file(config_mode(target).into(), to)))
+            }
             Change::MakeLink { target, to, .. } => Some((target.clone(), format!("-> {to}"))),
             _ => None,
         };
@@ -102,6 +109,8 @@ mod tests {
         installation.swap_folder.disk.file_system = found("ext4");
         installation.swap_folder.disk.name = found("nvme0n1");
         installation.swap_folder.disk.lowest = found("nvme0n1");
+        // for the recordings of machines without systemd: a start script
+        installation.init = InitSystem::OpenRc;
         installation
     }
 
@@ -142,6 +151,10 @@ mod tests {
         yaml.as_str().unwrap_or_else(|| panic!("no text: {yaml:?}")).to_owned()
     }
 
+    fn octal(yaml: &Yaml) -> u64 {
+        u64::from_str_radix(&yaml_text(yaml), 8).unwrap()
+    }
+
     fn list(yaml: &Yaml) -> &[Yaml] {
         yaml.as_vec().map(Vec::as_slice).unwrap_or_default()
     }
@@ -150,9 +163,9 @@ mod tests {
         assert!(text.starts_with("#cloud-config\n"), "{text}");
         let document = &load(text)[0];
         let mut tree = Tree::new();
-        for file in list(&document["write_files"]) {
-            assert_eq!(file["permissions"].as_str(), Some("0644"));
-            tree.insert(yaml_text(&file["path"]), yaml_text(&file["content"]));
+        for entry in list(&document["write_files"]) {
+            let contents = file(octal(&entry["permissions"]), &yaml_text(&entry["content"]));
+            tree.insert(yaml_text(&entry["path"]), contents);
         }
         for command in list(&document["runcmd"]) {
             let words: Vec<String> = list(command).iter().map(yaml_text).collect();
@@ -169,12 +182,12 @@ mod tests {
         let document = &load(text)[0];
         let mut tree = Tree::new();
         for task in list(&document[0]["tasks"]) {
-            let (copy, file) = (&task["ansible.builtin.copy"], &task["ansible.builtin.file"]);
+            let (copy, link) = (&task["ansible.builtin.copy"], &task["ansible.builtin.file"]);
             if !copy.is_badvalue() {
-                assert_eq!(copy["mode"].as_str(), Some("0644"));
-                tree.insert(yaml_text(&copy["dest"]), yaml_text(&copy["content"]));
-            } else if file["state"].as_str() == Some("link") {
-                tree.insert(yaml_text(&file["dest"]), format!("-> {}", yaml_text(&file["src"])));
+                let contents = file(octal(&copy["mode"]), &yaml_text(&copy["content"]));
+                tree.insert(yaml_text(&copy["dest"]), contents);
+            } else if link["state"].as_str() == Some("link") {
+                tree.insert(yaml_text(&link["dest"]), format!("-> {}", yaml_text(&link["src"])));
             }
         }
         tree
@@ -200,10 +213,10 @@ mod tests {
         let config: Value = serde_json::from_str(text).unwrap();
         let text_of = |value: &Value| value.as_str().unwrap().to_owned();
         let mut tree = Tree::new();
-        for file in config["storage"]["files"].as_array().unwrap() {
-            assert_eq!(file["mode"], 0o644);
-            let contents = decode(file["contents"]["source"].as_str().unwrap());
-            tree.insert(text_of(&file["path"]), contents);
+        for entry in config["storage"]["files"].as_array().unwrap() {
+            let contents = decode(entry["contents"]["source"].as_str().unwrap());
+            let mode = entry["mode"].as_u64().unwrap();
+            tree.insert(text_of(&entry["path"]), file(mode, &contents));
         }
         for link in config["storage"]["links"].as_array().unwrap() {
             tree.insert(text_of(&link["path"]), format!("-> {}", text_of(&link["target"])));
@@ -220,7 +233,7 @@ mod tests {
                 assert!(tree_of_plan(plan).contains_key(&link), "{link}");
                 tree.insert(link, format!("-> {path}"));
             }
-            tree.insert(path, text_of(&unit["contents"]));
+            tree.insert(path, file(0o644, &text_of(&unit["contents"])));
         }
         tree
     }
@@ -234,7 +247,8 @@ mod tests {
             } else if path.is_dir() {
                 add_folder(tree, root, &path);
             } else {
-                tree.insert(name, std::fs::read_to_string(&path).unwrap());
+                let mode = std::fs::metadata(&path).unwrap().permissions().mode() & 0o7777;
+                tree.insert(name, file(mode.into(), &std::fs::read_to_string(&path).unwrap()));
             }
         }
     }
@@ -267,7 +281,8 @@ mod tests {
             let mut contents = String::new();
             std::io::Read::read_to_string(&mut entry, &mut contents).unwrap();
             if !name.starts_with("/DEBIAN/") {
-                tree.insert(name, link.unwrap_or(contents));
+                let mode = entry.header().mode().unwrap();
+                tree.insert(name, link.unwrap_or_else(|| file(mode.into(), &contents)));
             }
         }
         tree
@@ -304,8 +319,33 @@ mod tests {
     fn every_rendered_form_has_the_files_of_the_plan() {
         let counts: Vec<usize> =
             plans().iter().map(|(name, plan)| assert_same_files(name, plan)).collect();
-        // else the loop has compared nothing
+        // else the loop has compared nothing, or no start script
+        let has_script = |(_, plan): &(String, Plan)| {
+            let tree = tree_of_plan(plan);
+            tree.get("/etc/init.d/pagewise").is_some_and(|it| it.starts_with("755 "))
+        };
+        assert!(plans().iter().filter(|it| has_script(it)).count() > 3);
         assert!(counts.iter().filter(|&&count| count > 0).count() > slugs().len(), "{counts:?}");
+    }
+
+    /// On a machine without systemd nothing asks systemd for anything, and the settings that the start
+    /// script keeps are not said to be lost.
+    #[test]
+    fn a_start_script_is_started_and_keeps_the_settings() {
+        let mut scripts = 0;
+        for (name, plan) in plans() {
+            if !tree_of_plan(&plan).contains_key("/etc/init.d/pagewise") {
+                continue;
+            }
+            let rendered = render(&plan, Format::Shell).unwrap();
+            let script = String::from_utf8(rendered.bytes).unwrap();
+            assert!(script.contains("run /etc/init.d/pagewise start"), "{name}: {script}");
+            assert!(!script.contains("run systemctl"), "{name}: {script}");
+            assert!(!script.contains("until the next boot"), "{name}: {script}");
+            assert!(!rendered.left_out.join(" ").contains("zram"), "{name}");
+            scripts += 1;
+        }
+        assert!(scripts > 3);
     }
 
     /// Each setting of a file of the plan is in the rendered settings, or is said to be left out.
@@ -380,7 +420,8 @@ mod tests {
             std::fs::write(&file, "vm.max_map_count = 1\n").unwrap();
             let (is_done, error, tree) = run_script(&script, folder.path());
             assert!(!is_done && error.contains(path.as_str()), "{error}");
-            assert_eq!(tree, Tree::from([(path.clone(), "vm.max_map_count = 1\n".to_owned())]));
+            assert_eq!(tree.len(), 1);
+            assert!(tree[path].ends_with(" vm.max_map_count = 1\n"), "{tree:?}");
         }
     }
 
