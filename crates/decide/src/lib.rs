@@ -12,6 +12,7 @@ mod commands;
 mod contents;
 mod explain;
 mod grade;
+mod io_limit;
 mod limit_change;
 mod limits;
 pub mod oom;

@@ -369,7 +369,7 @@ pub(crate) fn describe_task_limit(group: &Cgroup) -> Option<String> {
 }
 
 /// The beginning of the container's id in a part of a path: 64 hexadecimal digits.
-fn id_in(part: &str) -> Option<&str> {
+pub(crate) fn id_in(part: &str) -> Option<&str> {
     let part = part.strip_suffix(".scope").unwrap_or(part);
     let id = part.rsplit(['-', ':']).next()?;
     let is_id = id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit());

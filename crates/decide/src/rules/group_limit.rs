@@ -6,8 +6,8 @@ use pagewise_facts::io_limit::throttled;
 use pagewise_facts::{reclaim, settings};
 use pagewise_model::{Bytes, Cgroup, Finding, Interval, Level, Limit, Severity, Snapshot};
 
-use super::io_limit;
 use crate::Rule;
+use crate::io_limit;
 use crate::limit_change::{Effect, Lasts, LimitChange};
 use crate::limits;
 use crate::proof::EvidenceList;

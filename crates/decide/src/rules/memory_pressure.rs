@@ -12,9 +12,9 @@ use pagewise_facts::reclaim::{self, Thrashing};
 use pagewise_facts::swap_disk::{self, SwapDisk};
 use pagewise_model::{Cgroup, Finding, Interval, Percent, Reading, Severity, Snapshot};
 
-use super::io_limit;
 use crate::Rule;
 use crate::grade::pressure::{self, GradedPressure};
+use crate::io_limit;
 use crate::oom;
 use crate::proof::EvidenceList;
 use crate::text::{self, quoted, rate};

@@ -13,7 +13,6 @@ mod group_swappiness;
 mod groups_idle;
 mod hibernation_zram;
 mod hugetlb_unused;
-mod io_limit;
 mod kernel_memory;
 mod khugepaged_starves;
 mod ksm_loss;

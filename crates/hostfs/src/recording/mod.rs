@@ -150,9 +150,16 @@ const MAX_TEXTS: usize = 200;
 fn with_contained(host: HostRoot) -> HostRoot {
     let at_top = host.names(".").into_iter();
     let of_sos = host.names(SOS_KERNEL).into_iter().map(|name| format!("{SOS_KERNEL}/{name}"));
-    let texts = at_top.chain(of_sos).filter(|path| may_contain(path)).take(MAX_TEXTS);
-    let texts = texts.filter_map(|path| Some((path.clone(), host.bytes(&path).ok()?)));
-    let found = contained(&texts.collect());
+    let paths = at_top.chain(of_sos).filter(|path| may_contain(path)).take(MAX_TEXTS);
+    let mut left = MAX_SUM;
+    let mut texts = Vec::new();
+    for path in paths {
+        let Ok(bytes) = host.bytes(&path) else { continue };
+        let Some(rest) = left.checked_sub(bytes.len()) else { break };
+        left = rest;
+        texts.push((path, bytes));
+    }
+    let found = contained(texts.iter().map(|(path, bytes)| (path.as_str(), bytes.as_slice())));
     host.take_problems();
     host.with_contained(found)
 }

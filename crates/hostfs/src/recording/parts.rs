@@ -191,10 +191,10 @@ impl Parts {
     /// Adds the files of the host that texts of a collection contain.
     fn add_contained(&mut self) {
         let texts = self.bare.iter().filter_map(|(path, entry)| match entry {
-            Entry::File(bytes) if may_contain(path) => Some((path.clone(), bytes.clone())),
+            Entry::File(bytes) if may_contain(path) => Some((path.as_str(), bytes.as_slice())),
             _ => None,
         });
-        for (path, entry) in contained(&texts.collect()) {
+        for (path, entry) in contained(texts) {
             self.bare.entry(path).or_insert(entry);
         }
     }

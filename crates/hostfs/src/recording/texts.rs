@@ -9,8 +9,6 @@
 //!
 //! What the texts contain is never placed over a file that was copied as it is.
 
-use std::collections::BTreeMap;
-
 use pagewise_model::text::lines;
 
 use super::collected::is_kept;
@@ -47,19 +45,21 @@ const SYSCTL: [&str; 5] =
 
 /// Whether a path is that of a file that [`contained`] looks into.
 pub(super) fn may_contain(path: &str) -> bool {
-    SYSCTL.contains(&path) || !path.contains('/')
+    let stem = stem(path);
+    let is_named = SYSCTL.contains(&stem) || of_proc(stem).is_some() || path.ends_with(".txt");
+    SYSCTL.contains(&path) || (!path.contains('/') && is_named)
 }
 
 /// The files of a host that these texts contain, by their paths on the host. The texts are files at
 /// the top of a collection, and those that [`may_contain`] accepts.
-pub(super) fn contained(texts: &BTreeMap<String, Vec<u8>>) -> Files {
+pub(super) fn contained<'t>(texts: impl IntoIterator<Item = (&'t str, &'t [u8])>) -> Files {
     let mut found = Found::default();
     for (path, bytes) in texts {
         let stem = stem(path);
-        if SYSCTL.contains(&path.as_str()) || SYSCTL.contains(&stem) {
+        if SYSCTL.contains(&path) || SYSCTL.contains(&stem) {
             found.add_sysctl(bytes);
         } else if let Some(name) = of_proc(stem) {
-            found.add(&format!("proc/{name}"), bytes.clone());
+            found.add(&format!("proc/{name}"), bytes.to_vec());
         } else if path.ends_with(".txt") {
             found.add_sections(bytes);
         }
@@ -183,12 +183,12 @@ mod tests {
     use super::*;
 
     fn found(texts: &[(&str, &str)]) -> Vec<(String, String)> {
-        let texts = texts.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec()));
+        let texts = texts.iter().map(|(path, text)| (*path, text.as_bytes()));
         let text = |(path, entry)| match entry {
             Entry::File(bytes) => (path, String::from_utf8(bytes).unwrap()),
             Entry::Refused(refusal) => panic!("{path}: {refusal:?}"),
         };
-        contained(&texts.collect()).into_iter().map(text).collect()
+        contained(texts).into_iter().map(text).collect()
     }
 
     fn pairs(of: &[(&str, &str)]) -> Vec<(String, String)> {

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A limit on the reads of a cgroup, in words; not a rule: `memory-pressure` and `group-limit` name
-//! it as a cause.
+//! A limit on the reads of a cgroup, in words: the rules `memory-pressure` and `group-limit` name it
+//! as a cause.
 
 use pagewise_facts::groups;
 use pagewise_facts::io_limit::Throttled;
 
+use crate::limit_change::id_in;
 use crate::proof::EvidenceList;
 use crate::text::{count, quoted};
 
 /// A sentence that says which limit the group is at and where it is set, with a space before it.
-pub(super) fn describe(throttled: &Throttled<'_>) -> String {
+pub(crate) fn describe(throttled: &Throttled<'_>) -> String {
     let Throttled { group, limit, .. } = throttled;
     let (path, device) = (&group.path, &limit.device);
     let pages = throttled.pages_per_second();
@@ -30,7 +31,7 @@ pub(super) fn describe(throttled: &Throttled<'_>) -> String {
 /// Which setting makes the limit, if the path shows who manages the group.
 fn where_set(throttled: &Throttled<'_>) -> String {
     let path = throttled.group.path.as_str();
-    let has_id = path.as_bytes().windows(64).any(|run| run.iter().all(u8::is_ascii_hexdigit));
+    let has_id = path.split('/').any(|part| id_in(part).is_some());
     let is_bytes = throttled.bytes.is_some();
     let option = if is_bytes { "--device-read-bps" } else { "--device-read-iops" };
     let property = if is_bytes { "IOReadBandwidthMax" } else { "IOReadIOPSMax" };
@@ -45,7 +46,7 @@ fn where_set(throttled: &Throttled<'_>) -> String {
 }
 
 /// The limit and the pages that are read back.
-pub(super) fn prove(throttled: &Throttled<'_>, proof: EvidenceList) -> EvidenceList {
+pub(crate) fn prove(throttled: &Throttled<'_>, proof: EvidenceList) -> EvidenceList {
     let proof = match throttled.bytes {
         Some(_) => proof.named("rbps", &throttled.limit.bytes),
         None => proof.named("riops", &throttled.limit.requests),
@@ -54,7 +55,7 @@ pub(super) fn prove(throttled: &Throttled<'_>, proof: EvidenceList) -> EvidenceL
 }
 
 /// The command that shows the limit.
-pub(super) fn look(throttled: &Throttled<'_>) -> String {
+pub(crate) fn look(throttled: &Throttled<'_>) -> String {
     let path = quoted(throttled.limit.bytes.source.path());
     format!("cat {path}  # reads (r) and writes (w) per second that the group may make")
 }
