@@ -5,14 +5,15 @@
 //! profile. If none is named, it chooses one when it starts, and no file says which. Profiles in
 //! `/etc` hide those in `/usr/lib`. Sections of the plugins `sysctl`, `sysfs` and `vm` are read,
 //! whatever their names are. Ignored are sections that apply only to some machines
-//! (`uname_regex`, `cpuinfo_regex`). What a value becomes is not known that depends on the running
-//! value (`>2048`) or on a function. Included profiles come first, so that the last assignment wins. One line that TuneD
-//! cannot read, in any of the profiles, makes it refuse them all; so does a profile that is missing.
+//! (`uname_regex`, `cpuinfo_regex`). A value that depends on the running value (`>2048`) or on a
+//! function is not known. Included profiles come first, so that the last assignment wins. One line
+//! that TuneD cannot read, in any of the profiles, makes it refuse them all; so does a profile that
+//! is missing.
 
 use std::collections::BTreeMap;
 
 use pagewise_hostfs::text::Text;
-use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
+use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, Refusal};
 use pagewise_model::{Effect, Mechanism, Name, PersistentSetting, Reading, Target, Tuned};
 
 use crate::collector::Collector;
@@ -78,9 +79,11 @@ impl Profiles<'_> {
             return;
         }
         self.names.push(name.to_owned());
-        let paths = FOLDERS.iter().map(|folder| format!("{folder}/{name}/{FILE}"));
-        let Some(text) = paths.into_iter().find_map(|path| self.host.text(&path).ok()) else {
-            if !may_be_missing {
+        let paths = FOLDERS.map(|folder| format!("{folder}/{name}/{FILE}"));
+        let Some(text) = paths.iter().find_map(|path| self.host.text(path).ok()) else {
+            // a profile that was not collected, or that we may not read, may exist
+            let is_absent = |path: &String| matches!(self.host.text(path), Err(Refusal::Absent(_)));
+            if !may_be_missing && paths.iter().all(is_absent) {
                 self.refuse(format!("there is no profile {name}"));
             }
             return;
@@ -425,6 +428,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "a test makes copied files")]
     fn a_profile_that_tuned_cannot_read_sets_nothing() {
         let good = "[sysctl]\nvm.swappiness=1\n";
         for (bad, why) in [
@@ -450,6 +454,19 @@ mod tests {
             show_all(&read(&host(files)).unwrap().1).remove(0)
         };
         assert!(missing("x").ends_with("TuneD refuses its profile: there is no profile x"));
+        // of copies of some files, a profile may not have been collected
+        let folder = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str| {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        put(UNIT, "");
+        put(ACTIVE, "a\n");
+        put("etc/tuned/a/tuned.conf", &format!("[main]\ninclude=virtual-guest\n{good}"));
+        let copies = HostRoot::folder(folder.path()).unwrap();
+        let shown = show_all(&read(&copies).unwrap().1);
+        assert_eq!(shown, ["vm.swappiness 1 /etc/tuned/a/tuned.conf:4"]);
         assert!(missing("-x").ends_with("/etc/tuned/a/tuned.conf:4"));
     }
 
