@@ -177,7 +177,7 @@ fn tuned_sets_what_we_say_it_sets() {
         // values that are no words are not set, or are computed
         let shown = |(key, value): (String, String)| {
             let is_word = value.bytes().all(|byte| byte.is_ascii_alphanumeric());
-            let is_unknown = ours.get(&key).is_some_and(|ours| ours.is_empty()) && !is_word;
+            let is_unknown = ours.get(&key).is_some_and(String::is_empty) && !is_word;
             (key, if is_unknown { String::new() } else { value })
         };
         let theirs: BTreeMap<_, _> = theirs.unwrap_or_default().into_iter().map(shown).collect();
