@@ -9,9 +9,10 @@
 //! memory limit, size. The unit does not wait for a device unit, which was too late on slow boots;
 //! it loads the module itself, without the device that the module creates by default. It creates a
 //! device of its own (`hot_add`), so that it never takes one from another program, and does nothing
-//! if compressed swap is active: then the plan, or another program, has created it already. If the
-//! kernel does not offer the algorithm, the driver's default is used instead of having no swap, and
-//! the error is in the journal.
+//! if compressed swap is active: then the plan, or another program, has created it already. It is not
+//! started if a generator of systemd has made a unit for swap on zram, whose device may come later.
+//! If the kernel does not offer the algorithm, the driver's default is used instead of having no
+//! swap, and the error is in the journal.
 
 use pagewise_model::plan::ZramSwap;
 
@@ -34,6 +35,8 @@ Description=Swap in compressed RAM (zram), set up by pagewise
 DefaultDependencies=no
 Before=swap.target
 ConditionVirtualization=!container
+# zram-generator, installed later, or fstab sets up zram swap: one device is enough
+ConditionPathExistsGlob=!/run/systemd/generator/dev-zram*.swap
 
 [Service]
 Type=oneshot

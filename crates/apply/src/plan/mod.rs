@@ -147,7 +147,7 @@ pub fn undo_plans(state: &Path, which: UndoTarget<'_>) -> Result<Vec<Recovered>,
     let folder = crate::live::resolve(state)?;
     match which {
         UndoTarget::Unconfirmed(journal) => trial::undo_unconfirmed(&mut host, &folder, journal),
-        UndoTarget::Interrupted => undo::undo_overdue(&mut host, &folder),
+        UndoTarget::Interrupted => trial::undo_overdue(&mut host, &folder),
         _ => undo::undo(&mut host, &folder, which),
     }
 }

@@ -12,8 +12,8 @@ use super::property::{
     Machine, SWAP_FILE, SYSCTL, Wish, apply, options, plan_for, step, text_of, undo_all,
 };
 use super::run::{Options, carry_out};
-use super::trial::{confirm, refuse_if_on_trial, undo_unconfirmed};
-use super::undo::{UndoTarget, read_journals, refuse_if_interrupted, undo, undo_overdue};
+use super::trial::{confirm, refuse_if_on_trial, undo_overdue, undo_unconfirmed};
+use super::undo::{UndoTarget, read_journals, refuse_if_interrupted, undo};
 use super::verify::{VerifyTarget, doubtful_journals, verify_journals};
 use crate::error::Error;
 use crate::fake::{Fake, Fault, STATE, new_file};
@@ -572,6 +572,22 @@ fn verify_names_what_differs_and_who_set_it() {
     fake.world().state.config.remove(SYSCTL);
     let file = verified(&none).steps[1].differences[0].clone();
     assert_eq!((file.kind, &*file.found), (DifferenceKind::File, "nothing"));
+}
+
+/// zram-generator was installed later: the unit of the plan yields to it at boot.
+#[test]
+fn verify_names_zram_swap_that_another_program_has_set_up() {
+    let fake = PLAIN.make();
+    let at_boot = fake.world().state.clone();
+    apply(&fake, &plan_for(&fake, &[Wish::AddZram(None)])).unwrap().unwrap();
+    fake.world().boot(&at_boot);
+    fake.world().state.swaps.insert("/dev/zram0".to_owned());
+    fake.world().state.priorities.insert("/dev/zram0".to_owned(), 100);
+    let journals = read_journals(&fake, STATE).unwrap();
+    let configuration = Configuration::default();
+    let all = verify_journals(&fake, &journals, VerifyTarget::All, &configuration).unwrap();
+    let found = &all[0].steps[0].differences[0].found;
+    assert!(found.contains("not set up: /dev/zram0"), "{found}");
 }
 
 /// What a later plan changed does not count as a difference from the earlier one.

@@ -16,7 +16,7 @@ use crate::journal::{
 };
 use crate::loan::config;
 use crate::loan::run::Run;
-use crate::plan::undo::{PlanJournal, read_journals};
+use crate::plan::undo::{PlanJournal, UndoTarget, read_journals, undo};
 use crate::recover::{Conflicts, boot_id, recover_one, settle};
 use crate::transaction::Transaction;
 use pagewise_model::undo::Recovered;
@@ -117,6 +117,17 @@ pub(crate) fn undo_unconfirmed(
         recover_one(host, &it.path, Conflicts::Keep, &boot_id).0
     });
     Ok(undone.collect())
+}
+
+/// Undoes plans on trial whose time is over, although their timer did not, and plans whose run was
+/// interrupted.
+pub(crate) fn undo_overdue(host: &mut dyn HostOps, folder: &str) -> Result<Vec<Recovered>, Error> {
+    let mut undone = undo_unconfirmed(host, folder, None)?;
+    let interrupted = undo(host, folder, UndoTarget::Interrupted)?;
+    let is_new = |it: &Recovered| undone.iter().all(|known| known.journal != it.journal);
+    let new: Vec<Recovered> = interrupted.into_iter().filter(is_new).collect();
+    undone.extend(new);
+    Ok(undone)
 }
 
 /// Confirms a plan that is on trial. When this returns, nothing undoes it automatically any more.

@@ -12,7 +12,6 @@ use crate::journal::{
     self, DisabledSwap, EnabledSwap, FileChange, JournalName, LinkChange, NewFolder, OpenChange,
     Reading, RecordedChange,
 };
-use crate::plan::trial::undo_unconfirmed;
 use crate::recover::{Conflicts, boot_id, recover_one};
 
 /// Which of the applied plans are undone.
@@ -120,17 +119,6 @@ impl PlanJournal {
     pub(crate) fn is_meant_by(&self, id: &str) -> bool {
         JournalName::parse(&self.path).is_meant_by(id) || self.plan() == id
     }
-}
-
-/// Undoes plans on trial whose time is over, although their timer did not, and plans whose run was
-/// interrupted.
-pub(crate) fn undo_overdue(host: &mut dyn HostOps, folder: &str) -> Result<Vec<Recovered>, Error> {
-    let mut undone = undo_unconfirmed(host, folder, None)?;
-    let interrupted = undo(host, folder, UndoTarget::Interrupted)?;
-    let is_new = |it: &Recovered| undone.iter().all(|known| known.journal != it.journal);
-    let new: Vec<Recovered> = interrupted.into_iter().filter(is_new).collect();
-    undone.extend(new);
-    Ok(undone)
 }
 
 /// Undoes these plans, newest first.

@@ -282,9 +282,21 @@ fn compare_zram_swap(
     Err(Difference {
         kind: DifferenceKind::Swap,
         planned,
-        found: describe_swap(host, &area),
+        found: describe_swap(host, &area) + &list_other_zram_swap(host, &area),
         by: None,
     })
+}
+
+/// The swap on zram that something else has set up, such as zram-generator, to which the unit of
+/// a plan yields; empty if there is none.
+fn list_other_zram_swap(host: &dyn HostOps, area: &str) -> String {
+    let areas = host.swaps().into_iter().map(|it| it.path);
+    let others: Vec<String> =
+        areas.filter(|path| path.starts_with("/dev/zram") && path != area).collect();
+    if others.is_empty() {
+        return String::new();
+    }
+    format!("; swap on zram that the plan has not set up: {}", others.join(", "))
 }
 
 fn compare_swap_file(host: &dyn HostOps, path: &str, to: &SwapFilePlan) -> Vec<Difference> {

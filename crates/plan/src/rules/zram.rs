@@ -444,8 +444,8 @@ fn add_unit(context: &Context<'_>, draft: &mut Draft, zram: &ZramSwap) {
     if context.installation.is_ostree {
         reason.push_str(" The system is an image of ostree, and its updates keep files in /etc.");
     }
-    let risk = "if another program that sets up zram is installed later, the two compete; the unit does \
-                nothing if zram swap is already on";
+    let risk = "if another program that sets up zram is installed later, the two may compete; the unit yields \
+                to zram-generator and fstab, and does nothing if zram swap is already on";
     draft.steps.push(file_step(context, "zram-file", UNIT, unit(zram), reason, risk.to_owned()));
     if !context.installation.own_files.contains_key(UNIT) {
         draft.steps.push(Step {

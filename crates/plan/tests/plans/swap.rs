@@ -49,6 +49,8 @@ fn a_short_host_gets_zram_now_and_at_each_boot() {
     assert_eq!(plan.steps[0].expected.as_ref().unwrap().metric, "swap_area_bytes");
     let (path, unit) = super::file(&plan, "zram-file");
     assert_eq!(path, "/etc/systemd/system/pagewise-zram.service");
+    let yields = "\nConditionPathExistsGlob=!/run/systemd/generator/dev-zram*.swap\n";
+    assert!(unit.contains(yields), "zram-generator may be installed later: {unit}");
     let order = ["comp_algorithm", "mem_limit", "disksize", "mkswap", "swapon"];
     let places: Vec<usize> = order.iter().map(|word| unit.find(word).unwrap()).collect();
     assert!(places.is_sorted(), "{unit}");
