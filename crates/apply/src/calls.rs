@@ -9,7 +9,7 @@
 use std::ffi::{CStr, CString};
 use std::io;
 use std::ptr;
-use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::Duration;
 
 /// `SWAP_FLAG_PREFER`: tells swapon that the lower bits of the flags are a priority.
@@ -35,44 +35,104 @@ pub(crate) fn swap_off(area: &str) -> io::Result<()> {
     to_result(unsafe { libc::swapoff(area.as_ptr()) })
 }
 
-/// Disables a swap area, but gives up as soon as `goes_on` returns false: the area then stays
-/// enabled and this returns `Interrupted`. The kernel aborts swapoff at any signal that has a
-/// handler.
-pub(crate) fn swap_off_while(area: &str, mut goes_on: impl FnMut() -> bool) -> io::Result<()> {
-    const BETWEEN: Duration = Duration::from_millis(20);
-    let area = CString::new(area)?;
-    ignore(libc::SIGURG)?;
-    let thread_id = AtomicI32::new(0);
-    std::thread::scope(|scope| {
-        let worker = scope.spawn(|| {
-            // SAFETY: gettid has no preconditions.
-            thread_id.store(unsafe { libc::gettid() }, Ordering::SeqCst);
-            // SAFETY: as for swapon.
-            to_result(unsafe { libc::swapoff(area.as_ptr()) })
-        });
-        while !worker.is_finished() {
-            let thread = thread_id.load(Ordering::SeqCst);
-            // repeatedly: a signal that arrives before the call does not interrupt it
-            if thread != 0 && !goes_on() {
-                // SAFETY: tgkill takes three numbers. The thread belongs to this process and has
-                // not been joined; a signal to a thread that has just ended fails without effect.
-                unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, libc::SIGURG) };
-            }
-            std::thread::sleep(BETWEEN);
-        }
-        worker.join().unwrap_or_else(|_| Err(io::Error::other("the thread of swapoff panicked")))
-    })
+/// How often a swapoff that runs is checked.
+const BETWEEN_CHECKS: Duration = Duration::from_millis(50);
+
+/// How a child process ended that called swapoff.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ChildEnd {
+    /// The error number of swapoff; 0 if it succeeded.
+    Exit(libc::c_int),
+    /// A signal killed the child, so the area stays enabled.
+    Signal(libc::c_int),
 }
 
-/// Installs a handler that does nothing: from now on this signal only interrupts system calls.
-fn ignore(signal: libc::c_int) -> io::Result<()> {
-    extern "C" fn nothing(_: libc::c_int) {}
-    // SAFETY: as for `handle`; the handler is empty.
-    to_result(unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
-        libc::sigaction(signal, &raw const action, ptr::null_mut())
-    })
+/// Disables a swap area in a child process, and kills this child as soon as `check` returns an
+/// error: the area then stays enabled, and the error of `check` is returned as `Interrupted`. What
+/// was read back before stays in memory.
+///
+/// Why a child: the kernel kills whoever calls swapoff first if memory runs out, whatever its
+/// `oom_score_adj`. A thread of this process would take the whole process with it. The kernel
+/// notices the signal only after the process (or shared memory object) whose pages it reads back
+/// at that moment.
+pub(crate) fn swap_off_while(
+    area: &str,
+    mut check: impl FnMut() -> Result<(), String>,
+) -> io::Result<()> {
+    let area = CString::new(area)?;
+    let child = start_swap_off(&area)?;
+    let mut stopped = None;
+    loop {
+        if let Some(end) = wait_for(child, libc::WNOHANG)? {
+            return match (end, stopped) {
+                (ChildEnd::Exit(0), _) => Ok(()),
+                (_, Some(why)) => Err(io::Error::new(io::ErrorKind::Interrupted, why)),
+                (ChildEnd::Exit(error), None) => Err(io::Error::from_raw_os_error(error)),
+                (ChildEnd::Signal(libc::SIGKILL), None) => Err(io::Error::new(
+                    io::ErrorKind::OutOfMemory,
+                    "the kernel killed the process that reads the pages back",
+                )),
+                (ChildEnd::Signal(signal), None) => Err(io::Error::new(
+                    io::ErrorKind::Interrupted,
+                    format!("signal {signal} stopped the process that reads the pages back"),
+                )),
+            };
+        }
+        if stopped.is_none() {
+            if let Err(why) = check() {
+                stopped = Some(why);
+                // SAFETY: kill takes two numbers. The child was not waited for, so no other
+                // process has its id.
+                unsafe { libc::kill(child, libc::SIGKILL) };
+            }
+        }
+        std::thread::sleep(BETWEEN_CHECKS);
+    }
+}
+
+/// Starts a child process that calls swapoff. The child ends with its parent, and asks the kernel
+/// to kill it before any other process.
+fn start_swap_off(area: &CStr) -> io::Result<libc::pid_t> {
+    // SAFETY: getpid has no preconditions.
+    let parent = unsafe { libc::getpid() };
+    // SAFETY: between fork and _exit the child only makes system calls through async-signal-safe
+    // functions, and uses strings that exist since before the fork: it does not allocate.
+    unsafe {
+        let child = libc::fork();
+        if child != 0 {
+            return if child > 0 { Ok(child) } else { Err(io::Error::last_os_error()) };
+        }
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        if libc::getppid() != parent {
+            libc::_exit(libc::EINTR);
+        }
+        let score = libc::open(OOM_SCORE.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+        if score >= 0 {
+            // any process may raise its own value
+            libc::write(score, WORST_SCORE.as_ptr().cast(), WORST_SCORE.count_bytes());
+            libc::close(score);
+        }
+        let answer = libc::swapoff(area.as_ptr());
+        libc::_exit(if answer == 0 { 0 } else { *libc::__errno_location() })
+    }
+}
+
+const OOM_SCORE: &CStr = c"/proc/self/oom_score_adj";
+const WORST_SCORE: &CStr = c"1000";
+
+/// Waits for a child; `None` if it still runs.
+fn wait_for(child: libc::pid_t, flags: libc::c_int) -> io::Result<Option<ChildEnd>> {
+    let mut status = 0;
+    // SAFETY: `status` is a variable of this frame.
+    match unsafe { libc::waitpid(child, &raw mut status, flags) } {
+        0 => Ok(None),
+        -1 => match io::Error::last_os_error() {
+            error if error.kind() == io::ErrorKind::Interrupted => Ok(None),
+            error => Err(error),
+        },
+        _ if libc::WIFSIGNALED(status) => Ok(Some(ChildEnd::Signal(libc::WTERMSIG(status)))),
+        _ => Ok(Some(ChildEnd::Exit(libc::WEXITSTATUS(status)))),
+    }
 }
 
 fn to_result(answer: libc::c_int) -> io::Result<()> {

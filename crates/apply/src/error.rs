@@ -288,8 +288,8 @@ impl Advice for Error {
             }
             Self::Stale { .. } => "run `pagewise plan` again",
             Self::WontFit { .. } => {
-                "free memory, raise the limits of the cgroup (memory.max, memory.swap.max), or add other swap first; then try \
-                 again"
+                "free memory, wait until programs no longer grow, raise the limits of the cgroup (memory.max, \
+                 memory.swap.max), or add other swap first; then try again"
             }
             Self::Interrupted { .. } => "`pagewise undo` undoes it",
             Self::OnTrial { id, .. } => {

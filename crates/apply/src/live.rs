@@ -20,11 +20,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pagewise_model::plan::PlannedMachine;
 use pagewise_model::{Bytes, Cgroup, Limit, Micros, Percent, Snapshot, Stall, Tier, Zram};
-use pagewise_observe::{HostRoot, Scope, counters, memory_cgroups, psi, shortage, snapshot};
+use pagewise_observe::{HostRoot, Scope, counters, memory_cgroups, psi, snapshot};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{
     AtFlags, FallocateFlags, FsWord, IFlags, Mode, OFlags, PROC_SUPER_MAGIC, openat, statat,
@@ -39,6 +39,7 @@ use crate::host_ops::{
     Area, Config, Entry, GroupCharge, HostChange, HostOps, MemoryFacts, Site, Strain, UnreadJournal,
 };
 use crate::journal::Identity;
+use crate::loan::drain::{Brake, DrainSample};
 use crate::loan::zram;
 
 /// Length limit of a journal that is read, in bytes: a session of a thousand loans writes half a
@@ -68,15 +69,71 @@ impl Live {
         self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
+    /// Disables a swap area, and stops if the brake or the user wants it. The kernel must not kill
+    /// this process meanwhile, since it would leave the plan half applied.
     fn drain(&self, area: &str, reserve: Bytes) -> io::Result<()> {
-        let available = || shortage(&self.host).available.get();
+        let _protected = ProtectedFromOom::new();
+        let start = Instant::now();
+        let mut brake = Brake::new(area, reserve, self.strain().oom_kills);
+        let mut groups_at = Duration::ZERO;
         calls::swap_off_while(area, || {
-            !self.is_stopped() && available().is_none_or(|available| available >= reserve)
+            if self.is_stopped() {
+                return Err("a signal (Ctrl-C or SIGTERM)".to_owned());
+            }
+            let at = start.elapsed();
+            let facts = if at >= groups_at {
+                let facts = self.memory_facts();
+                // reading thousands of cgroups takes at most a tenth of the time
+                groups_at = start.elapsed() + (start.elapsed() - at) * 10;
+                facts
+            } else {
+                self.host_facts(&self.glance())
+            };
+            brake.check(&DrainSample { at, areas: self.swaps(), facts, strain: self.strain() })
         })
+    }
+
+    /// The facts about memory without those about cgroups.
+    fn host_facts(&self, now: &Snapshot) -> MemoryFacts {
+        let mode = self.read("/proc/sys/vm/overcommit_memory");
+        MemoryFacts {
+            total: now.memory.total.get().unwrap_or_default(),
+            available: now.memory.available.get().unwrap_or_default(),
+            is_strict: mode.is_ok_and(|mode| mode == "2"),
+            committed: now.memory.committed.get().unwrap_or_default(),
+            commit_limit: now.memory.commit_limit.get().unwrap_or_default(),
+            groups: Vec::new(),
+            groups_left_out: 0,
+        }
     }
 
     fn glance(&self) -> Snapshot {
         snapshot(&self.host, &Scope::glance())
+    }
+}
+
+/// While this value exists, the kernel kills this process for lack of memory only as a last resort.
+/// Without the right to lower the value (`CAP_SYS_RESOURCE`) this has no effect.
+#[derive(Debug)]
+struct ProtectedFromOom {
+    before: Option<String>,
+}
+
+impl ProtectedFromOom {
+    const SCORE: &str = "/proc/self/oom_score_adj";
+
+    fn new() -> Self {
+        let before = fs::read_to_string(Self::SCORE).ok();
+        let before = before.filter(|_| write(Self::SCORE, "-1000").is_ok());
+        Self { before }
+    }
+}
+
+impl Drop for ProtectedFromOom {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            let _ = write(Self::SCORE, before.trim());
+        }
     }
 }
 
@@ -263,21 +320,12 @@ impl HostOps for Live {
 
     fn memory_facts(&self) -> MemoryFacts {
         let now = snapshot(&self.host, &Scope { cgroups: true, ..Scope::glance() });
-        let mode = self.read("/proc/sys/vm/overcommit_memory");
         let swappiness = self.read("/proc/sys/vm/swappiness").ok().and_then(|it| it.parse().ok());
+        let groups = now.cgroups.groups.iter().map(|group| group_charge(group, swappiness));
         MemoryFacts {
-            total: now.memory.total.get().unwrap_or_default(),
-            available: now.memory.available.get().unwrap_or_default(),
-            is_strict: mode.is_ok_and(|mode| mode == "2"),
-            committed: now.memory.committed.get().unwrap_or_default(),
-            commit_limit: now.memory.commit_limit.get().unwrap_or_default(),
-            groups: now
-                .cgroups
-                .groups
-                .iter()
-                .map(|group| group_charge(group, swappiness))
-                .collect(),
+            groups: groups.collect(),
             groups_left_out: now.cgroups.left_out,
+            ..self.host_facts(&now)
         }
     }
 

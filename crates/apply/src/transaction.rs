@@ -204,23 +204,29 @@ impl Transaction {
             Some(Return { what, outcome: outcome_or_left(self.undo(id)) })
         });
         let returns = returns.collect();
+        self.remove_empty_journal();
+        returns
+    }
+
+    fn remove_empty_journal(&mut self) {
         if self.open.is_empty() {
             if let Some(mut journal) = self.journal.take() {
                 // if it cannot be removed, the next start finds that nothing in it is in force
                 let _ = journal.remove(self.host.as_mut());
             }
         }
-        returns
     }
 
-    /// Undoes all changes that were made after this one, last first; everything else is kept, and
-    /// the journal continues to name it.
-    pub(crate) fn undo_after(&mut self, id: u64) -> Vec<Return> {
-        let later: Vec<OpenChange> = self.open.iter().filter(|it| it.id > id).cloned().collect();
+    /// Undoes all changes that were made after this one, and those in `also`, last first;
+    /// everything else is kept, and the journal continues to name it.
+    pub(crate) fn undo_after(&mut self, id: u64, also: &[u64]) -> Vec<Return> {
+        let is_undone = |it: &&OpenChange| it.id > id || also.contains(&it.id);
+        let later: Vec<OpenChange> = self.open.iter().filter(is_undone).cloned().collect();
         let later = order_for_undo(later).into_iter().rev();
         let returns = later
             .map(|it| Return { what: it.describe(), outcome: outcome_or_left(self.undo(it.id)) });
         let returns = returns.collect();
+        self.remove_empty_journal();
         self.keep();
         returns
     }

@@ -3,10 +3,11 @@
 //!
 //! Disabling swap reads all its pages back. If they do not fit, the kernel kills programs, or the
 //! process that calls swapoff; for a cgroup at its limit this happens even if the machine has free
-//! memory. So it is refused unless the pages certainly fit, and it is aborted if less memory
-//! remains during the call than was expected.
+//! memory. So it is refused unless the pages certainly fit, and it is aborted if a program that
+//! grows meanwhile takes the memory that the rest of the pages need; see [`Brake`].
 
 use std::io::ErrorKind;
+use std::time::Duration;
 
 use pagewise_model::Bytes;
 use pagewise_model::plan::ZramSwap;
@@ -23,6 +24,17 @@ const PART: u64 = 50;
 
 pub(crate) fn reserve(total: Bytes) -> Bytes {
     Bytes::new((total.get() / PART).max(LEAST))
+}
+
+/// How much memory stays available while swap is being disabled, and as long as `apply` observes
+/// programs after it.
+pub(crate) fn least_left(total: Bytes) -> Bytes {
+    Bytes::new(reserve(total).get() / 2)
+}
+
+/// What a [`Brake`] needs to know, with the cgroups.
+pub(crate) fn sample(host: &dyn HostOps, at: Duration) -> DrainSample {
+    DrainSample { at, areas: host.swaps(), facts: host.memory_facts(), strain: host.strain() }
 }
 
 /// The swap area at this path, if it is enabled.
@@ -53,17 +65,8 @@ pub(crate) fn check_fit(
     if used == 0 {
         return Ok(());
     }
-    let (in_ram, on_disk) = free_elsewhere(area, all);
-    let in_ram = in_ram.saturating_add(more.get());
     let reserve = reserve(facts.total).get();
-    let has_room = in_ram.saturating_add(on_disk) >= used;
-    let needed = match (has_room, zram::number_of(&area.path).is_some()) {
-        // pages that move from one zram device to another take as much RAM there
-        (true, true) => reserve,
-        // pages that move from a disk to zram take RAM: half of their size is a cautious guess
-        (true, false) => used.saturating_sub(on_disk) / 2 + reserve,
-        (false, _) => used + reserve,
-    };
+    let Need { has_room, needed } = needed(area, all, more, reserve);
     if facts.available.get() < needed {
         return refused(format!(
             "{} of it are in use and {} of memory are available; {} are needed, of which {} stay in reserve",
@@ -80,6 +83,29 @@ pub(crate) fn check_fit(
         ));
     }
     harmed_group(used, has_room, &facts.groups).map_or(Ok(()), refused)
+}
+
+/// How much memory has to be available for reading back the pages of an area.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Need {
+    /// Whether the other swap areas have room for all of its pages.
+    has_room: bool,
+    /// In bytes, with the reserve.
+    needed: u64,
+}
+
+fn needed(area: &Area, all: &[Area], more: Bytes, reserve: u64) -> Need {
+    let used = area.used.get();
+    let (in_ram, on_disk) = free_elsewhere(area, all);
+    let has_room = in_ram.saturating_add(more.get()).saturating_add(on_disk) >= used;
+    let needed = match (has_room, zram::number_of(&area.path).is_some()) {
+        // pages that move from one zram device to another take as much RAM there
+        (true, true) => reserve,
+        // pages that move from a disk to zram take RAM: half of their size is a cautious guess
+        (true, false) => used.saturating_sub(on_disk) / 2 + reserve,
+        (false, _) => used + reserve,
+    };
+    Need { has_room, needed }
 }
 
 /// Refuses if disabling the area would make the kernel kill processes of a cgroup at its limit.
@@ -151,11 +177,13 @@ pub(crate) fn switch_off(host: &mut dyn HostOps, area: &Area) -> Result<(), Erro
     let facts = host.memory_facts();
     check_fit(area, &host.swaps(), Bytes::new(0), &facts)?;
     let path = area.path.as_str();
-    let change =
-        HostChange::Drain { area: path, reserve: Bytes::new(reserve(facts.total).get() / 2) };
+    let change = HostChange::Drain { area: path, reserve: least_left(facts.total) };
     match host.act(&change) {
         Err(error) if matches!(error.kind(), ErrorKind::OutOfMemory | ErrorKind::Interrupted) => {
-            let why = format!("it was stopped while its pages were read back ({error})");
+            let left = host.swaps().into_iter().find(|it| it.path == path);
+            let left =
+                left.map_or_else(String::new, |left| format!("; {} are still in it", left.used));
+            let why = format!("reading its pages back was stopped: {error}{left}");
             Err(Error::WontFit { area: path.to_owned(), why })
         }
         done => done.doing(|| format!("swapoff {path}")),
@@ -183,6 +211,9 @@ pub(crate) fn zram_setup(host: &dyn HostOps, path: &str) -> Result<Option<ZramSe
     let Some(number) = zram::number_of(path) else { return Ok(None) };
     zram::read_setup(host, number).map(Some)
 }
+
+mod brake;
+pub(crate) use brake::{Brake, DrainSample};
 
 #[cfg(test)]
 mod tests;

@@ -148,10 +148,10 @@ pub(crate) fn carry_out(
     if let Some(time) = options.trial {
         if let Err(source) = trial::arm(&mut changes, folder, time) {
             let failed = Failed { what: "the timer of the trial".to_owned(), ..failed(1, source) };
-            return Err(Box::new(undo_failed(&mut changes, &steps, None, journal, failed)));
+            return Err(Box::new(undo_failed(&mut changes, &steps, &[], journal, failed)));
         }
     }
-    let mut drained = None;
+    let mut drained = Vec::new();
     for (at, (step, checked)) in steps.iter().zip(checked).enumerate() {
         let carried_out = if options.stop.load(Ordering::Relaxed) {
             Err(Error::Stopped)
@@ -160,17 +160,23 @@ pub(crate) fn carry_out(
             carry_out_step(&mut changes, step, checked)
         };
         match carried_out {
-            Ok(Some(id)) => drained = Some((at, id)),
+            Ok(Some(id)) => drained.push((at, id)),
             Ok(None) => {}
             Err(source) => {
                 let source =
                     if options.stop.load(Ordering::Relaxed) { Error::Stopped } else { source };
                 let failure = failed(at + 1, source);
-                return Err(Box::new(undo_failed(&mut changes, &steps, drained, journal, failure)));
+                return Err(Box::new(undo_failed(
+                    &mut changes,
+                    &steps,
+                    &drained,
+                    journal,
+                    failure,
+                )));
             }
         }
     }
-    let settled = settle(&changes, before, options, report);
+    let settled = settle(&changes, before, &drained, options, report);
     let kept = settled.and_then(|watched| changes.note(&Record::Applied).map(|()| watched));
     match kept {
         Ok(watched) => {
@@ -180,23 +186,29 @@ pub(crate) fn carry_out(
         Err(source) => {
             let failed =
                 Failed { what: "the time after it".to_owned(), ..failed(steps.len(), source) };
-            Err(Box::new(undo_failed(&mut changes, &steps, drained, journal, failed)))
+            Err(Box::new(undo_failed(&mut changes, &steps, &drained, journal, failed)))
         }
     }
 }
 
-/// Undoes what a failed plan has done.
+/// Undoes what a failed plan has done. `drained`: the steps that disabled swap, by index, and their
+/// changes. If memory ran short, this swap is enabled again.
 fn undo_failed(
     changes: &mut Transaction,
     steps: &[StepDone],
-    drained: Option<(usize, u64)>,
+    drained: &[(usize, u64)],
     journal: Option<String>,
     failed: Failed,
 ) -> Failed {
-    let (returns, stay) = match drained {
-        Some((at, id)) => {
-            let stay = steps[..=at].iter().filter(|step| step.changed);
-            (changes.undo_after(id), stay.map(|step| step.id.clone()).collect())
+    let (returns, stay) = match drained.last() {
+        Some(&(last, id)) => {
+            let is_short = matches!(failed.source, Error::Strained(_));
+            let enabled_again: Vec<u64> =
+                drained.iter().filter(|_| is_short).map(|(_, id)| *id).collect();
+            let returns = changes.undo_after(id, &enabled_again);
+            let is_undone = |at| is_short && drained.iter().any(|(step, _)| *step == at);
+            let kept = (0..=last).filter(|at| !is_undone(*at)).map(|at| &steps[at]);
+            (returns, kept.filter(|step| step.changed).map(|step| step.id.clone()).collect())
         }
         None => {
             let returns = changes.undo_all();
@@ -396,10 +408,12 @@ const NAP: Duration = Duration::from_millis(100);
 /// than this, and twice as long as before.
 const MOST_WAITING: u64 = 10;
 
-/// Observes programs for some time after the last step.
+/// Observes programs for some time after the last step. If swap was disabled and programs grow so
+/// that memory runs short, this ends early, before the kernel kills any.
 fn settle(
     changes: &Transaction,
     before: Strain,
+    drained: &[(usize, u64)],
     options: &Options,
     report: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Watched, Error> {
@@ -407,8 +421,13 @@ fn settle(
     if !options.settle.is_zero() {
         report(Progress::Settling(options.settle));
     }
+    let total = changes.host().memory_facts().total;
+    let mut brake = drain::Brake::new("", drain::least_left(total), before.oom_kills);
     let mut waited = Duration::ZERO;
     while waited < options.settle {
+        if !drained.is_empty() {
+            brake.check_after(&drain::sample(changes.host(), waited)).map_err(Error::Strained)?;
+        }
         if options.stop.load(Ordering::Relaxed) {
             return Err(Error::Stopped);
         }

@@ -5,13 +5,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use pagewise_model::plan::{Change, Complaint, DifferenceKind, Plan, StepUndo, SwapFilePlan};
-use pagewise_model::{Bytes, Configuration, PersistentSetting, Reading as Found, Source};
+use pagewise_model::{Advice, Bytes, Configuration, PersistentSetting, Reading as Found, Source};
 
 use super::check::check;
 use super::property::{
     Machine, SWAP_FILE, SYSCTL, Wish, apply, options, plan_for, step, text_of, undo_all,
 };
-use super::run::{Options, carry_out};
+use super::run::{Failed, Options, carry_out};
 use super::trial::{confirm, refuse_if_on_trial, undo_overdue, undo_unconfirmed};
 use super::undo::{UndoTarget, read_journals, refuse_if_interrupted, undo};
 use super::verify::{VerifyTarget, doubtful_journals, verify_journals};
@@ -278,9 +278,14 @@ fn ctrl_c_undoes_and_a_killed_program_too() {
     }
 }
 
-/// The pages of the disabled area are in the new swap then.
-#[test]
-fn after_swap_was_switched_off_what_was_done_before_stays() {
+/// A plan that adds swap, disables the old one, and then fails at its last step.
+struct FailedAfterDrain {
+    fake: Fake,
+    before: crate::fake::State,
+    failed: Box<Failed>,
+}
+
+fn fail_after_drain(fail: impl Fn(&Fake, &Options)) -> FailedAfterDrain {
     let machine = Machine { swaps: true, ..PLAIN };
     let fake = machine.make();
     let before = fake.world().state.clone();
@@ -293,20 +298,68 @@ fn after_swap_was_switched_off_what_was_done_before_stays() {
     let plan = plan_for(&fake, &wishes);
     let todo = check(&fake, &plan, false, &[]).unwrap();
     let options = options();
-    let mut stop = |event: super::Progress<'_>| {
+    let mut report = |event: super::Progress<'_>| {
         if matches!(event, super::Progress::Step(4, ..)) {
-            fake.world().oom_kills = 1;
+            fail(&fake, &options);
         }
     };
-    let ended = carry_out(Box::new(fake.clone()), STATE, &plan, &todo, &options, &mut stop);
+    let ended = carry_out(Box::new(fake.clone()), STATE, &plan, &todo, &options, &mut report);
     let failed = ended.unwrap_err();
+    assert_eq!(fake.world().state.knobs[SWAPPINESS], "60");
+    FailedAfterDrain { fake, before, failed }
+}
+
+fn swap_paths(fake: &Fake) -> Vec<String> {
+    fake.swaps().into_iter().map(|area| area.path).collect()
+}
+
+/// The pages of the disabled area are in the new swap then.
+#[test]
+fn after_swap_was_switched_off_what_was_done_before_stays() {
+    let FailedAfterDrain { fake, before, failed } = fail_after_drain(|_, options| {
+        options.stop.store(true, Ordering::Relaxed);
+    });
     assert_eq!(failed.stay, ["step-0", "step-1"]);
     assert_eq!(failed.journal.as_deref(), Some("1"));
-    let swaps: Vec<String> = fake.swaps().into_iter().map(|area| area.path).collect();
-    assert_eq!(swaps, ["/dev/zram1"]);
-    assert_eq!(fake.world().state.knobs[SWAPPINESS], "60");
+    assert_eq!(swap_paths(&fake), ["/dev/zram1"]);
     undo(&mut fake.clone(), STATE, UndoTarget::Interrupted).unwrap();
     assert_eq!(fake.world().state, before);
+}
+
+/// Disabled swap is what programs lack then.
+#[test]
+fn if_programs_are_killed_swap_that_was_switched_off_is_on_again() {
+    let FailedAfterDrain { fake, before, failed } =
+        fail_after_drain(|fake, _| fake.world().oom_kills = 1);
+    assert_eq!(failed.stay, ["step-0"]);
+    assert_eq!(failed.journal.as_deref(), Some("1"));
+    assert_eq!(swap_paths(&fake), ["/dev/zram0", "/dev/zram1"]);
+    let state = failed.state().unwrap();
+    assert!(state.contains("these steps stay, because swap was switched off: step-0"), "{state}");
+    undo(&mut fake.clone(), STATE, UndoTarget::Interrupted).unwrap();
+    assert_eq!(fake.world().state, before);
+}
+
+/// Growth that begins after swapoff is noticed while programs are observed.
+#[test]
+fn if_memory_runs_short_while_programs_are_observed_swap_is_on_again() {
+    let fake = Machine { swaps: true, ..PLAIN }.make();
+    let before = fake.world().state.clone();
+    let plan = plan_for(&fake, &[Wish::Drain]);
+    let todo = check(&fake, &plan, false, &[]).unwrap();
+    let options = Options { settle: Duration::from_secs(1), ..options() };
+    let mut report = |event: super::Progress<'_>| {
+        if matches!(event, super::Progress::Settling(_)) {
+            assert!(fake.swaps().is_empty());
+            fake.world().available = 1 << 20;
+        }
+    };
+    let ended = carry_out(Box::new(fake.clone()), STATE, &plan, &todo, &options, &mut report);
+    let failed = ended.unwrap_err();
+    assert!(failed.source.to_string().contains("a program grew meanwhile"), "{failed:?}");
+    assert_eq!((failed.stay.len(), failed.journal.as_deref()), (0, None));
+    assert_eq!(fake.world().state, before);
+    assert!(fake.world().journals.is_empty());
 }
 
 /// A temporary file that a forgotten run left must not stop a plan.

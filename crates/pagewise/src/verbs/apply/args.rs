@@ -18,8 +18,9 @@ pub(super) const APPLY: &str = "Carry out a plan that `pagewise plan` wrote or p
     you press Ctrl-C, apply undoes the steps that it has carried out.\n\n\
     After the last step, apply watches the machine for 5 s (or the time given with --settle). It undoes the \
     plan if the kernel has killed a process for lack of memory since the first step. It also undoes the plan \
-    if PSI full for memory is above 10 % in these 5 s, and more than twice as high as before the plan. \
-    Exception: if a step has disabled a swap area, apply undoes only the steps after it, because the pages \
+    if PSI full for memory is above 10 % in these 5 s, and more than twice as high as before the plan, \
+    or if a step has disabled a swap area and memory runs short; this area is then enabled again. \
+    Otherwise, if a step has disabled a swap area, apply undoes only the steps after it, because the pages \
     of the area may now be in swap that the earlier steps added. The error message then names the steps that \
     were not undone. Applying the same plan a second time changes nothing.\n\n\
     Below /etc, apply writes only configuration files of sysctl, tmpfiles.d, kernel modules, udev, \

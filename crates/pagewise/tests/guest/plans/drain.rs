@@ -109,20 +109,152 @@ try() {
 }
 "#;
 
+/// Twenty programs hold memory in zram swap, and start to grow at some moment of the drain: first
+/// without `apply`, then so many seconds after the kernel has begun swapoff.
+const STARTS: [&str; 5] = ["0", "0.05", "0.1", "0.2", "0.4"];
+const FILLERS: u64 = 20;
+
+const GROWTH: &str = r#"
+cat /sys/class/zram-control/hot_add > /dev/null
+mount -t cgroup2 none /sys/fs/cgroup 2> /dev/null
+group=/sys/fs/cgroup/fillers
+mkdir -p /etc /var/lib /tmp /run $group
+echo +memory > /sys/fs/cgroup/cgroup.subtree_control
+echo 0123456789abcdef0123456789abcdef > /etc/machine-id
+hash=$(printf 'pagewise machine-id %s' "$(cat /etc/machine-id)" | sha256sum | cut -c1-32)
+total=$(($(sed -n 's/^MemTotal: *\([0-9]*\) kB$/\1/p' /proc/meminfo) * 1024))
+sed -i "s/HASH/$hash/; s/4711/$total/" /opt/plan.json
+# holds 7 MiB; after the start, it grows by 10 MiB in steps of 1 MiB
+cat > /tmp/filler <<'END'
+BEGIN {
+    for (i = 0; i < 7; i++) a[i] = sprintf("%1048576d", i)
+    print "filled"; fflush()
+    getline line < "/tmp/start"
+    for (i = 7; i < 17; i++) a[i] = sprintf("%1048576d", i)
+    for (i = 0; i < 17; i++) bad += a[i] + 0 != i || length(a[i]) != 1048576
+    print (bad ? "lost " bad : "intact"); fflush()
+    getline line < "/tmp/end"
+}
+END
+mkfifo /tmp/start /tmp/end
+killed() { sed -n 's/^oom_kill //p' /proc/vmstat; }
+kib() { sed -n "s/^$1: *\([0-9]*\) kB$/\1/p" /proc/meminfo; }
+# until so many programs have said this word
+waits_for() { for k in $(seq 300); do [ $(cat /tmp/told.* | grep -c "$1") -ge $2 ] && return; sleep 0.2; done; return 1; }
+try() {
+    echo 1 > /sys/block/zram0/reset; echo 320M > /sys/block/zram0/disksize
+    mkswap /dev/zram0 > /dev/null; swapon /dev/zram0
+    rm -f /tmp/told.*; pids=
+    for n in $(seq 20); do
+        (echo 0 > $group/cgroup.procs; exec awk -f /tmp/filler > /tmp/told.$n 2>&1) & pids="$pids $!"
+    done
+    waits_for filled 20
+    echo 130M > $group/memory.reclaim 2> /dev/null
+    swapped=$(($(cat $group/memory.swap.current) >> 20)); available=$(($(kib MemAvailable) >> 10))
+    before=$(killed); status=none; total=$(kib SwapTotal)
+    if [ $1 != without ]; then
+        pagewise apply --yes --settle 5s /opt/plan.json > /tmp/out 2>&1 & apply=$!
+        # swapoff begins with taking the area from the total
+        for k in $(seq 3000); do [ "$(kib SwapTotal)" = "$total" ] || break; done
+        [ $1 = 0 ] || sleep $1
+    fi
+    echo "during $1: $(grep zram0 /proc/swaps)"
+    : > /tmp/start
+    [ $1 = without ] || { wait $apply; status=$?; }
+    waits_for 'intact\|lost' 20
+    alive=0; for pid in $pids; do kill -0 $pid 2> /dev/null && alive=$((alive + 1)); done
+    echo "start $1 swapped $swapped available $available status $status killed $(($(killed) - before)) alive $alive intact $(cat /tmp/told.* | grep -c intact) on $(grep -c zram0 /proc/swaps)"
+    [ $1 = without ] || sed 's/^/about /' /tmp/out
+    kill -9 $pids 2> /dev/null; wait $pids 2> /dev/null
+    pagewise undo > /tmp/out 2>&1 || { echo "undo failed"; cat /tmp/out; }
+    [ -z "$(ls /var/lib/pagewise/*.plan* 2> /dev/null)" ] || echo "a journal was left: $(ls /var/lib/pagewise)"
+    swapoff /dev/zram0 2> /dev/null
+}
+"#;
+
 /// The number after this word.
 fn number(line: &str, word: &str) -> u64 {
     let mut words = line.split_whitespace().skip_while(|it| *it != word).skip(1);
     words.next().and_then(|it| it.parse().ok()).unwrap_or_else(|| panic!("{word} in {line}"))
 }
 
+/// A plan that disables `/dev/zram0`, in a file.
+struct DrainPlan(tempfile::TempDir);
+
+impl DrainPlan {
+    fn new(size: u64) -> Self {
+        let held = json!({"size_bytes": size, "used_bytes": 0, "priority": -2});
+        let drain = json!({"action": "drain-swap", "target": "/dev/zram0", "from": held});
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("plan.json"), plan(&[step("drain", drain)])).unwrap();
+        Self(folder)
+    }
+
+    /// The option that puts it into a guest.
+    fn option(&self) -> String {
+        format!("--file={}:/opt/plan.json", self.0.path().join("plan.json").display())
+    }
+}
+
+/// The line that begins with these words.
+#[track_caller]
+fn line<'a>(session: &'a str, start: &str) -> &'a str {
+    let found = session.lines().find(|line| line.starts_with(start));
+    found.unwrap_or_else(|| panic!("{start}: {session}"))
+}
+
+#[test]
+fn guest_programs_that_grow_while_swap_is_switched_off_are_not_killed() {
+    let sent = DrainPlan::new((320 << 20) - 4096);
+    let sent = sent.option();
+    let tries: Vec<String> = STARTS.iter().map(|start| format!("try {start}\n")).collect();
+    let options = [
+        "--kernel",
+        "trixie",
+        "--memory",
+        "384M",
+        "--module",
+        "zram",
+        "--cpus",
+        "2",
+        "--deadline",
+        "8m",
+        &sent,
+    ];
+    let ran =
+        script(&options, &format!("{SAY}{GROWTH}try without\n{}say end true\n", tries.concat()));
+    let session = &ran.out;
+    answer_of_success(session, "end");
+    let without = line(session, "start without ");
+    assert_eq!(number(without, "intact"), FILLERS, "{session}");
+    let kills = number(without, "killed");
+    let mut stopped = 0;
+    for start in STARTS {
+        let case = line(session, &format!("start {start} "));
+        assert!(number(case, "swapped") >= 50, "{case}\n{session}");
+        assert!(number(case, "killed") <= kills, "{case}\n{session}");
+        assert_eq!(
+            (number(case, "alive"), number(case, "intact")),
+            (FILLERS, FILLERS),
+            "{session}"
+        );
+        // all of it fits nowhere but in swap
+        assert_eq!(number(case, "on"), 1, "{case}\n{session}");
+        stopped += u64::from(case.contains("status 1 "));
+    }
+    assert_eq!(stopped, 5, "{session}");
+    assert!(
+        !session.contains("undo failed") && !session.contains("a journal was left"),
+        "{session}"
+    );
+    assert_eq!(session.matches("a program grew meanwhile").count(), 5, "{session}");
+    println!("{session}");
+}
+
 #[test]
 fn guest_swap_is_switched_off_only_if_nobody_is_killed_for_it() {
-    let held = json!({"size_bytes": 67_104_768, "used_bytes": 0, "priority": -2});
-    let drain = json!({"action": "drain-swap", "target": "/dev/zram0", "from": held});
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("plan.json");
-    std::fs::write(&path, plan(&[step("drain", drain)])).unwrap();
-    let sent = format!("--file={}:/opt/plan.json", path.display());
+    let sent = DrainPlan::new(67_104_768);
+    let sent = sent.option();
     let tries: Vec<String> =
         CASES.iter().map(|(name, _, change)| format!("try {name} '{change}'\n")).collect();
     let options =
@@ -130,12 +262,7 @@ fn guest_swap_is_switched_off_only_if_nobody_is_killed_for_it() {
     let ran = script(&options, &format!("{SAY}{SCRIPT}{}say end true\n", tries.concat()));
     let session = &ran.out;
     answer_of_success(session, "end");
-    let line = |start: String| {
-        session
-            .lines()
-            .find(|line| line.starts_with(&start))
-            .unwrap_or_else(|| panic!("{start}: {session}"))
-    };
+    let line = |start: String| line(session, &start);
     for (name, fits, _) in CASES {
         let case = line(format!("case {name} "));
         assert!(number(case, "swapped") >= 5, "{case}\n{session}");
