@@ -10,6 +10,7 @@
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
+mod commands;
 mod compressor;
 mod context;
 mod draft;
@@ -34,6 +35,7 @@ use sha2::{Digest, Sha256};
 use context::Context;
 use draft::Draft;
 
+pub use commands::{RootCommand, root_commands};
 pub use gain::{StepState, measure_gain};
 pub use measured::{Measured, NotMeasured};
 pub use not_addressed::find_not_addressed;

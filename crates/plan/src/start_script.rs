@@ -124,19 +124,21 @@ fn file_entry(file: SwapFilePlan) -> String {
     )
 }
 
+/// The entries of a script: what is between the two marks.
+fn paragraphs(text: &str) -> Vec<String> {
+    let entries = text.split_once(&format!("{BEGIN}\n")).and_then(|(_, rest)| rest.split_once(END));
+    let entries = entries.map(|(entries, _)| entries).unwrap_or_default();
+    let all = entries.split("\n\n").map(str::trim).filter(|entry| !entry.is_empty());
+    all.map(str::to_owned).collect()
+}
+
 /// The entries of the earlier script that are not replaced, and the new ones.
 fn merge(before: Option<&str>, entries: Vec<String>) -> Vec<String> {
     let name = |entry: &str| {
         let first = entry.lines().next().unwrap_or_default();
         first.split_once(':').map_or(first, |(name, _)| name).to_owned()
     };
-    let between = |text: &str| {
-        let (_, rest) = text.split_once(&format!("{BEGIN}\n"))?;
-        let (entries, _) = rest.split_once(END)?;
-        let all = entries.split("\n\n").map(str::trim).filter(|entry| !entry.is_empty());
-        Some(all.map(str::to_owned).collect::<Vec<_>>())
-    };
-    let kept = before.and_then(between).unwrap_or_default();
+    let kept = before.map(paragraphs).unwrap_or_default();
     let is_replaced = |known: &String| entries.iter().any(|entry| name(entry) == name(known));
     let mut all: Vec<String> = kept.into_iter().filter(|known| !is_replaced(known)).collect();
     all.extend(entries);
@@ -178,6 +180,41 @@ return 0
 {last}
 "
     )
+}
+
+/// Whether [`script`] writes this text: each paragraph sets values at paths that `may_set` permits,
+/// or sets up one of these devices or files, or was in the script before.
+pub(crate) fn is_own(
+    text: &str,
+    before: &str,
+    zram: &[&ZramSwap],
+    files: &[SwapFilePlan],
+    may_set: impl Fn(&str) -> bool,
+) -> bool {
+    let all = paragraphs(text);
+    let kept = paragraphs(before);
+    let is_known = |entry: &String| {
+        kept.contains(entry)
+            || zram.iter().any(|zram| zram_entry(zram) == *entry)
+            || files.iter().any(|file| file_entry(*file) == *entry)
+            || is_setting(entry, &may_set)
+    };
+    let inits =
+        [InitSystem::OpenRc, InitSystem::Procd, InitSystem::RunitCoreServices, InitSystem::SysV];
+    all.iter().all(is_known) && inits.into_iter().any(|init| script(init, &all) == text)
+}
+
+/// Whether a paragraph is comments and a line of [`setting_line`].
+fn is_setting(entry: &str, may_set: impl Fn(&str) -> bool) -> bool {
+    let mut lines = entry.lines().skip_while(|line| line.starts_with('#'));
+    let (Some(line), None) = (lines.next(), lines.next()) else { return false };
+    let Some((path, value)) = line.strip_prefix("set_value /").and_then(|it| it.split_once(' '))
+    else {
+        return false;
+    };
+    let value = value.strip_prefix('\'').and_then(|it| it.strip_suffix('\'')).unwrap_or(value);
+    let is_setting = path.starts_with("proc/sys/") || path.starts_with("sys/");
+    is_setting && !path.contains("..") && may_set(path) && setting_line(path, value) == line
 }
 
 /// The beginning and end of the script that this init system expects. The settings are made in a

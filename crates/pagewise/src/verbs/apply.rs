@@ -9,6 +9,7 @@ use pagewise_apply::{Rescue, state_folder};
 use pagewise_model::plan::{Applied, Complaint, Plan, Step};
 use pagewise_model::{Interval, Name, Refusal};
 use pagewise_observe::{HostRoot, Scope, snapshot};
+use pagewise_plan::{RootCommand, root_commands};
 use pagewise_report::{AppliedPlan, ApplyOutcome, json, text};
 use pagewise_terminal::cost::{self, CostMeter};
 use pagewise_terminal::interrupt::Stop;
@@ -42,16 +43,19 @@ pub(super) fn run(
         Some(path) => read(path)?,
         None => super::plan::make(global, &args.choice)?.plan,
     };
-    let (ready, left_behind) = match ReadyPlan::check(
-        &state_folder(),
-        &plan,
-        args.yes_irreversible,
-        args.trial_for.is_some(),
-    ) {
-        Ok(ready) => ready,
+    let untrusted = match &args.plan {
+        Some(_) if !args.trust_commands => untrusted_commands(&plan),
+        _ => Vec::new(),
+    };
+    let checked =
+        ReadyPlan::check(&state_folder(), &plan, args.yes_irreversible, args.trial_for.is_some());
+    let (ready, left_behind) = match checked {
+        Ok(ready) if untrusted.is_empty() => ready,
+        Ok(_) => return Err(print_complaints(global, started, &plan, &untrusted)?),
         Err(Refused::Unready(error)) => return Err(error.into()),
         Err(Refused::Unfit(complaints)) => {
-            return Err(print_complaints(global, started, &plan, &complaints)?);
+            let all = [complaints, untrusted].concat();
+            return Err(print_complaints(global, started, &plan, &all)?);
         }
     };
     left_behind.iter().flat_map(text::recovered).for_each(output::message);
@@ -122,10 +126,44 @@ fn print_complaints(
     let count = complaints.len();
     let reasons = if count == 1 { "reason" } else { "reasons" };
     let what = format!(
-        "plan {} does not fit this machine ({count} {reasons}); nothing was changed",
+        "plan {} is refused ({count} {reasons}); nothing was changed",
         Name::from(plan.id.as_str())
     );
     Ok(Refusal::advised(what, "`pagewise plan` makes a new one").into())
+}
+
+/// A complaint about each line of the plan that runs a program as root and that this program would
+/// not have written.
+fn untrusted_commands(plan: &Plan) -> Vec<Complaint> {
+    let foreign = root_commands(plan).into_iter().filter(|it| !it.is_own);
+    let complaint = |it: RootCommand| Complaint {
+        step: Some(it.step),
+        what: format!("{} line {}", it.path, it.line),
+        why: format!("{}, and Pagewise would not have written this line: {}", it.what, it.text),
+        next: Some("read the plan; if you trust whoever made it, give --trust-commands".to_owned()),
+    };
+    foreign.map(complaint).collect()
+}
+
+/// The lines of the question that name what runs programs as root.
+fn describe_commands(plan: &Plan, steps: &[&Step]) -> Vec<String> {
+    let all = root_commands(plan).into_iter();
+    let asked = all.filter(|it| steps.iter().any(|step| step.id == it.step));
+    let describe = |it: RootCommand| {
+        let foreign = if it.is_own { "" } else { ", not of Pagewise" };
+        format!(
+            "  {} line {} ({}{foreign}): {}",
+            Name::from(it.path.as_str()),
+            it.line,
+            it.what,
+            Name::from(it.text.as_str())
+        )
+    };
+    let mut lines: Vec<String> = asked.map(describe).collect();
+    if !lines.is_empty() {
+        lines.insert(0, "these lines run programs as root:".to_owned());
+    }
+    lines
 }
 
 /// Shows the steps of the plan and asks the user for confirmation.
@@ -138,6 +176,7 @@ pub(super) fn ask(plan: &Plan, steps: &[&Step]) -> anyhow::Result<()> {
     if already > 0 {
         lines.push(format!("{already} more steps are in place already"));
     }
+    lines.extend(describe_commands(plan, steps));
     lines.iter().for_each(output::message);
     let refused = match question::is_confirmed("carry it out?")? {
         Some(true) => return Ok(()),

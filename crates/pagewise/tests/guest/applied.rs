@@ -49,12 +49,13 @@ state > /tmp/before
 "#;
 
 const SESSION: &str = r#"
-say apply pagewise apply --yes --settle 1s /opt/plan.json
+say untrusted pagewise apply --yes --settle 1s /opt/plan.json
+say apply pagewise apply --yes --trust-commands --settle 1s /opt/plan.json
 say swappiness cat /proc/sys/vm/swappiness
 say slice systemctl show -p MemoryLow system.slice
 say wanted systemctl is-enabled pagewise-test.service
 say swap swapon --show=PRIO --noheadings
-say again pagewise apply --yes /opt/plan.json
+say again pagewise apply --yes --trust-commands /opt/plan.json
 get verify pagewise verify --json
 sysctl -q vm.swappiness=61
 get drifted sh -c 'pagewise verify --json; test $? = 3'
@@ -126,6 +127,9 @@ fn guest_systemd_plan_takes_effect_goes_back_and_a_trial_ends_by_itself() {
 }
 
 fn takes_effect_and_goes_back(session: &str) {
+    let (refused, status) = answer(session, "untrusted");
+    assert!(status == "1" && refused.contains("--trust-commands"), "{refused}");
+    assert!(refused.contains("/etc/systemd/system/pagewise-test.service line 4"), "{refused}");
     answer_of_success(session, "apply");
     assert_eq!(answer_of_success(session, "swappiness"), "77\n");
     assert_eq!(answer_of_success(session, "slice"), "MemoryLow=1048576\n");

@@ -32,6 +32,7 @@ mod scan;
 mod streams;
 mod triage;
 mod trial;
+mod trusted;
 mod undo;
 mod watch;
 mod workload;

@@ -6,7 +6,7 @@ use pagewise_model::plan::{Change, Goal, Plan, Want};
 use pagewise_model::{
     InitSystem, Installation, Interval, Mechanism, Name, PersistentSetting, Target,
 };
-use pagewise_plan::{Measured, Request, make_plan};
+use pagewise_plan::{Measured, Request, make_plan, root_commands};
 use pagewise_testkit::made_host::{knob, line, with};
 
 use super::{declined, file, ids};
@@ -195,4 +195,60 @@ fn steamos_is_told_which_files_to_keep_over_an_update() {
     let old = asked_on(&idle(), &steamos(false), &["swappiness=77"]);
     assert_eq!(ids(&old), ["vm.swappiness"]);
     assert!(declined(&old, "keep vm.swappiness").contains("/etc/atomic-update.conf.d"));
+}
+
+/// `apply` carries out a script of this program, and refuses one to which somebody has added
+/// anything, or which sets what makes the kernel run a program.
+#[test]
+fn a_script_is_of_this_program_only_as_this_program_writes_it() {
+    let is_own = |plan: &Plan| {
+        let found = root_commands(plan);
+        assert_eq!(found.len(), 1, "{found:?}");
+        found[0].is_own
+    };
+    for init in [
+        InitSystem::OpenRc,
+        InitSystem::Procd,
+        InitSystem::SysV,
+        InitSystem::SysVRegistered,
+        InitSystem::RunitCoreServices,
+        InitSystem::BusyboxScripts,
+        InitSystem::BusyboxRcs,
+    ] {
+        let installation = started_by(init);
+        let plan = asked_on(&idle(), &installation, &[&ALL[..], &["swapfile=256M"]].concat());
+        assert!(is_own(&plan), "{init:?}: {plan:#?}");
+        let edited = |from: &str, to: &str| {
+            let mut plan = plan.clone();
+            for step in &mut plan.steps {
+                if let Change::WriteFile { to: text, .. } = &mut step.change {
+                    assert!(text.contains(from), "{text}");
+                    *text = text.replacen(from, to, 1);
+                }
+            }
+            plan
+        };
+        for (from, to) in [
+            ("# The settings:\n", "# The settings:\n\n/tmp/x\n"),
+            (
+                "set_value /proc/sys/vm/swappiness 77\n",
+                "set_value /proc/sys/vm/swappiness 77; /tmp/x\n",
+            ),
+            ("set_value /proc/sys/vm/swappiness 77\n", "set_value /proc/sys/vm/swappiness $(x)\n"),
+            ("/proc/sys/vm/swappiness 77", "/proc/sys/kernel/core_pattern '|/tmp/x'"),
+            ("/proc/sys/vm/swappiness 77", "/proc/sys/kernel/modprobe /tmp/x"),
+            ("/proc/sys/vm/swappiness 77", "/etc/passwd x"),
+            ("echo 67108864", "/tmp/x; echo 67108864"),
+            ("PATH=/usr/sbin", "PATH=/tmp:/usr/sbin"),
+            ("(set_all)", "(set_all; /tmp/x)"),
+        ] {
+            assert!(!is_own(&edited(from, to)), "{init:?}: {to}");
+        }
+        // what an earlier plan has put there stays
+        let before = file(&plan, "start-script").1.replace("swappiness 77", "swappiness 70; true");
+        let own_files = [(file(&plan, "start-script").0.to_owned(), before)].into();
+        let later = Installation { own_files, ..installation };
+        let plan = asked_on(&idle(), &later, &["zram=128M"]);
+        assert!(is_own(&plan), "{init:?}: {plan:#?}");
+    }
 }

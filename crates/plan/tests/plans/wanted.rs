@@ -4,7 +4,7 @@
 use pagewise_model::knob::{Domain, KNOBS, Persist};
 use pagewise_model::plan::{Change, Goal, Plan, Want};
 use pagewise_model::{Installation, Interval, TierKind};
-use pagewise_plan::{Measured, Request, make_plan};
+use pagewise_plan::{Measured, Request, make_plan, root_commands};
 use pagewise_testkit::made_host::{calm, gib, knob, line, mib, tier, with};
 use pagewise_testkit::scene::{Scene, slugs};
 
@@ -186,6 +186,9 @@ fn no_request_is_passed_over_in_silence() {
             assert!(!plan.steps.is_empty() || !plan.declined.is_empty(), "{slug} {want}");
             assert!(plan.declined.iter().all(|it| it.why.len() > 10), "{slug} {want}: {plan:#?}");
             steps += plan.steps.len();
+            // a plan of this program needs no --trust-commands
+            let foreign = root_commands(&plan).into_iter().find(|it| !it.is_own);
+            assert!(foreign.is_none(), "{slug} {want}: {foreign:?}");
         }
         let mut reversed = all;
         reversed.reverse();

@@ -25,7 +25,8 @@ pub(super) const APPLY: &str = "Carry out a plan that `pagewise plan` wrote or p
     were not undone. Applying the same plan a second time changes nothing.\n\n\
     Below /etc, apply writes only configuration files of sysctl, tmpfiles.d, kernel modules, udev, \
     zram-generator and systemd, and without systemd one start script with its link; it follows no symbolic \
-    links. Apply disables a swap area only if other swap areas have room for its pages, or if memory has room \
+    links. Some of these files can run programs as root. apply names the lines that do; if Pagewise itself would \
+    not have written them, it refuses the plan without --trust-commands. Apply disables a swap area only if other swap areas have room for its pages, or if memory has room \
     for them and no cgroup would exceed its limit.\n\n  \
     pagewise plan -o plan.json               make a plan, and read it\n  \
     sudo pagewise apply plan.json            show its steps, ask, carry them out\n  \
@@ -49,6 +50,10 @@ pub(crate) struct Apply {
     /// Also carry out steps that cannot be undone; without this option, apply refuses a plan with such steps
     #[arg(long)]
     pub(crate) yes_irreversible: bool,
+    /// Also carry out a plan of a FILE that would run programs as root which Pagewise itself would not have put
+    /// there, such as RUN in a udev rule; without this option, apply names these lines and refuses the plan
+    #[arg(long)]
+    pub(crate) trust_commands: bool,
     /// How long to watch the machine after the last step. Apply undoes the plan if the kernel kills a process for
     /// lack of memory by then, or if PSI full for memory is above 10 % and more than twice as high as before the plan
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Finds the lines of a plan's files through which programs run as root ([`root_commands`]).
+//!
+//! A plan may write files that look like settings and are not only that: a rule of udev with `RUN`,
+//! an `install` line of modprobe.d, `kernel.core_pattern` with a pipe, a line of tmpfiles.d that
+//! writes anywhere. Whoever gives somebody a plan could run any program that way. `apply` names
+//! these lines, and refuses those that this program would not have written itself. In doubt, a line
+//! counts as one that runs a program.
+//!
+//! Lines that the file contained before the plan are those of the machine's owner and do not count.
+//! Loading a kernel module (modules-load.d) and starting an installed unit by a `.wants` link run no
+//! program that the plan chooses, so they do not count either.
+
+use std::collections::BTreeSet;
+
+use pagewise_model::plan::{Change, Plan, Step};
+
+use crate::{start_script, zram_files};
+
+/// A line of a file in a plan through which a program runs as root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RootCommand {
+    /// Id of the step that writes the file.
+    pub step: String,
+    /// Path of the file.
+    pub path: String,
+    /// The number of the line in the file, from 1.
+    pub line: usize,
+    /// What the line does, in a few words.
+    pub what: &'static str,
+    /// The line, without its end and with its continuation lines.
+    pub text: String,
+    /// Whether this program writes exactly this file for the changes in the plan.
+    pub is_own: bool,
+}
+
+/// The lines of the plan's files through which programs run as root, in the order of the plan. Of a
+/// shell script, only the first line that the plan changes is listed.
+#[must_use]
+pub fn root_commands(plan: &Plan) -> Vec<RootCommand> {
+    plan.steps.iter().flat_map(|step| of_step(plan, step)).collect()
+}
+
+fn of_step(plan: &Plan, step: &Step) -> Vec<RootCommand> {
+    let Change::WriteFile { target, from, to } = &step.change else { return Vec::new() };
+    let format = Format::of(target);
+    let before = from.as_deref().unwrap_or_default();
+    let known: BTreeSet<String> =
+        logical_lines(before, format).into_iter().map(|line| line.text).collect();
+    let new = logical_lines(to, format).into_iter().filter(|line| !known.contains(&line.text));
+    let found = new.filter_map(|line| Some((line.number, line.runs(format)?, line.text)));
+    let most = if format == Format::Script { 1 } else { usize::MAX };
+    let is_own = is_own_file(plan, target, before, to);
+    let command = |(line, what, text)| RootCommand {
+        step: step.id.clone(),
+        path: target.clone(),
+        line,
+        what,
+        text,
+        is_own,
+    };
+    found.take(most).map(command).collect()
+}
+
+/// Whether this program writes a file with this text for the steps of the plan.
+fn is_own_file(plan: &Plan, path: &str, before: &str, text: &str) -> bool {
+    let zram = plan.steps.iter().filter_map(|step| match &step.change {
+        Change::AddZramSwap { to, .. } => Some(to),
+        _ => None,
+    });
+    let zram: Vec<_> = zram.collect();
+    if path == zram_files::UNIT {
+        return zram.iter().any(|zram| zram_files::unit(zram) == text);
+    }
+    let files = plan.steps.iter().filter_map(|step| match &step.change {
+        Change::AddSwapFile { to, .. } => Some(*to),
+        _ => None,
+    });
+    Format::of(path) == Format::Script
+        && start_script::is_own(text, before, &zram, &files.collect::<Vec<_>>(), |path| {
+            what_write_runs(path.trim_start_matches('/'), true).is_none()
+        })
+}
+
+/// How the program that reads a file reads its lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Sysctl,
+    Tmpfiles,
+    Modprobe,
+    Udev,
+    Generator,
+    Unit,
+    /// Module names, or paths.
+    List,
+    /// Also what is at an unknown place.
+    Script,
+}
+
+impl Format {
+    fn of(path: &str) -> Self {
+        let places = [
+            ("/etc/sysctl.d/", Self::Sysctl),
+            ("/etc/tmpfiles.d/", Self::Tmpfiles),
+            ("/etc/modprobe.d/", Self::Modprobe),
+            ("/etc/udev/rules.d/", Self::Udev),
+            ("/etc/systemd/zram-generator.conf", Self::Generator),
+            ("/etc/systemd/system/", Self::Unit),
+            ("/etc/modules-load.d/", Self::List),
+            ("/etc/atomic-update.conf.d/", Self::List),
+        ];
+        let found = places.into_iter().find(|(place, _)| path.starts_with(place));
+        found.map_or(Self::Script, |(_, format)| format)
+    }
+
+    const fn continues(self) -> bool {
+        matches!(self, Self::Modprobe | Self::Udev | Self::Unit)
+    }
+}
+
+/// A line with its continuation lines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Line {
+    /// From 1.
+    number: usize,
+    /// Without surrounding white space.
+    text: String,
+    /// The lines of the file, if there are several. The formats differ in what continues a line, so
+    /// each of these must be harmless alone, too.
+    parts: Vec<String>,
+}
+
+impl Line {
+    fn runs(&self, format: Format) -> Option<&'static str> {
+        let alone = || self.parts.iter().find_map(|part| what_runs(format, part.trim()));
+        what_runs(format, &self.text).or_else(alone)
+    }
+}
+
+/// The lines without comments and empty lines. Continuation lines are joined.
+fn logical_lines(text: &str, format: Format) -> Vec<Line> {
+    let has_semicolons = matches!(format, Format::Sysctl | Format::Unit | Format::Generator);
+    let is_comment =
+        |line: &str| line.starts_with('#') || (line.starts_with(';') && has_semicolons);
+    let mut all: Vec<Line> = Vec::new();
+    let mut is_open = false;
+    for (at, raw) in text.lines().enumerate() {
+        let line = raw.trim();
+        if is_comment(line) || (line.is_empty() && !is_open) {
+            continue;
+        }
+        let (rest, goes_on) = match raw.strip_suffix('\\') {
+            Some(rest) if format.continues() => (rest, true),
+            _ => (raw, false),
+        };
+        match all.last_mut().filter(|_| is_open) {
+            Some(whole) => {
+                match format {
+                    Format::Udev => whole.text.push_str(rest.trim()),
+                    Format::Modprobe => whole.text.push_str(rest),
+                    _ => whole.text.extend([" ", rest.trim()]),
+                }
+                whole.parts.push(raw.to_owned());
+            }
+            None => all.push(Line {
+                number: at + 1,
+                text: rest.trim_start().to_owned(),
+                parts: vec![raw.to_owned()],
+            }),
+        }
+        is_open = goes_on;
+    }
+    for line in &mut all {
+        line.text.truncate(line.text.trim_end().len());
+    }
+    all
+}
+
+/// What runs as root because of this line; `None` if nothing does.
+fn what_runs(format: Format, line: &str) -> Option<&'static str> {
+    match format {
+        Format::Sysctl => sysctl(line),
+        Format::Tmpfiles => tmpfiles(line),
+        Format::Modprobe => {
+            let first = line.split_whitespace().next();
+            let is_command = matches!(first, Some("install" | "remove"));
+            is_command.then_some("a command of modprobe.d, run when a module is loaded or removed")
+        }
+        Format::Udev => udev(line),
+        Format::Generator => {
+            line.starts_with("set!").then_some("a program that zram-generator runs at boot")
+        }
+        Format::Unit => unit(line),
+        Format::List => None,
+        Format::Script => Some("a script that the init system runs at boot"),
+    }
+}
+
+/// Settings whose value names a program that the kernel runs as root, below `/`.
+const HELPERS: [&str; 6] = [
+    "proc/sys/kernel/core_pattern",
+    "proc/sys/kernel/modprobe",
+    "proc/sys/kernel/hotplug",
+    "proc/sys/kernel/poweroff_cmd",
+    "proc/sys/fs/binfmt_misc/register",
+    "sys/kernel/uevent_helper",
+];
+
+/// What a write to this path, which may be a pattern, runs. Core dumps go to a program only if the
+/// value begins with a pipe.
+fn what_write_runs(path: &str, is_pipe: bool) -> Option<&'static str> {
+    let fixed = path.find(['*', '?', '[', '{', '%', '\\']).map(|at| &path[..at]);
+    let is_named = |helper: &str| match fixed {
+        Some(fixed) => helper.starts_with(fixed),
+        None => helper == path,
+    };
+    let found = HELPERS
+        .iter()
+        .any(|helper| is_named(helper) && (is_pipe || !helper.ends_with("core_pattern")));
+    found.then_some("a program that the kernel runs as root")
+}
+
+fn sysctl(line: &str) -> Option<&'static str> {
+    let (key, value) = line.trim_start_matches('-').split_once('=')?;
+    let path = format!("proc/sys/{}", key.trim().replace('.', "/"));
+    what_write_runs(&path, value.trim().starts_with('|'))
+}
+
+fn tmpfiles(line: &str) -> Option<&'static str> {
+    let mut words = line.split_whitespace();
+    let kind = words.next()?;
+    let path = words.next().unwrap_or_default();
+    if matches!(kind.chars().next(), Some('d' | 'e' | 'v' | 'q' | 'Q' | 'x' | 'X')) {
+        return None;
+    }
+    let is_setting = kind.starts_with('w')
+        && (path.starts_with("/sys/") || path.starts_with("/proc/sys/"))
+        && !path.contains("..")
+        && !path.contains("//")
+        && !path.contains(['%', '\\', '"', '\'']);
+    if !is_setting {
+        return Some("changes a file that root may run or read");
+    }
+    what_write_runs(path.trim_start_matches('/'), line.contains('|'))
+}
+
+fn udev(line: &str) -> Option<&'static str> {
+    let outside = match without_quoted(line) {
+        Some(outside) => outside,
+        None => line.to_owned(),
+    };
+    let outside: String = outside.split_whitespace().collect();
+    let harmless = [
+        "RUN{builtin}",
+        "IMPORT{builtin}",
+        "IMPORT{file}",
+        "IMPORT{db}",
+        "IMPORT{cmdline}",
+        "IMPORT{parent}",
+    ];
+    let rest = harmless.iter().fold(outside, |rest, harmless| rest.replace(harmless, ""));
+    if ["RUN", "PROGRAM", "IMPORT"].iter().any(|key| rest.contains(key)) {
+        return Some("a program that udev runs");
+    }
+    if ["SYSTEMD_WANTS", "SYSTEMD_USER_WANTS"].iter().any(|key| rest.contains(key)) {
+        return Some("starts a unit of systemd");
+    }
+    let writes_setting = rest.contains("SYSCTL") || line.contains("uevent_helper");
+    writes_setting.then_some("a program that the kernel runs as root")
+}
+
+/// A rule of udev without its quoted values; `None` if a quotation mark is missing.
+fn without_quoted(line: &str) -> Option<String> {
+    let (mut outside, mut is_quoted, mut characters) = (String::new(), false, line.chars());
+    while let Some(character) = characters.next() {
+        match character {
+            '"' => is_quoted = !is_quoted,
+            '\\' if is_quoted => drop(characters.next()),
+            _ if is_quoted => {}
+            other => outside.push(other),
+        }
+    }
+    (!is_quoted).then_some(outside)
+}
+
+fn unit(line: &str) -> Option<&'static str> {
+    let (key, value) = line.split_once('=')?;
+    let (key, value) = (key.trim(), value.trim());
+    if value.is_empty() {
+        // resets a list
+        return None;
+    }
+    if key.starts_with("Exec") {
+        return Some("a program that systemd runs");
+    }
+    let changes_program =
+        ["Environment", "Root", "Bind", "MountImages", "ExtensionImages", "ExtensionDirectories"]
+            .iter()
+            .any(|prefix| key.starts_with(prefix));
+    changes_program.then_some("changes which program or library a unit runs")
+}
+
+#[cfg(test)]
+mod tests;
