@@ -213,7 +213,7 @@ pub enum Error {
         known: Vec<String>,
     },
     /// A journal could not be removed.
-    #[error("{path}: not removed")]
+    #[error("{path}: not removed, and still in force")]
     Kept {
         /// The path of the journal.
         path: String,
@@ -279,9 +279,9 @@ impl Advice for Error {
             }
             Self::Uncertain { .. } => {
                 "look at it; what is nobody's you may remove by hand, then `pagewise undo --forget` \
-                 removes the journal"
+                 puts the journal aside"
             }
-            Self::Kept { .. } => "make its folder writable, or remove it by hand",
+            Self::Kept { .. } => "make its folder writable, or move it away by hand",
             Self::OtherSwap { .. } => {
                 "switch it off with swapoff, or allow pages of other programs on ours with \
                  --allow-shared-swap"

@@ -74,6 +74,8 @@ pub(crate) struct FakeHost {
     pub(crate) disk: FakeDisk,
     /// The units that systemd has loaded: the configuration at the time of the last reload.
     pub(crate) units: BTreeMap<String, Config>,
+    /// Journals that `undo --forget` has moved out of force.
+    pub(crate) set_aside: BTreeMap<String, Vec<u8>>,
     /// Calls of systemd, in order.
     pub(crate) calls_of_systemd: Vec<String>,
     /// When the timer of a trial expires, in seconds.
@@ -259,6 +261,7 @@ impl Fake {
             journals: BTreeMap::new(),
             disk: FakeDisk::default(),
             units: BTreeMap::new(),
+            set_aside: BTreeMap::new(),
             calls_of_systemd: Vec::new(),
             timer: None,
             is_strict: false,
@@ -522,6 +525,10 @@ impl FakeHost {
                 self.journals.get_mut(journal).ok_or_else(missing)?.truncate(length);
             }
             HostChange::Forget(journal) => drop(self.journals.remove(journal).ok_or_else(missing)?),
+            HostChange::SetAside { journal, to } => {
+                let bytes = self.journals.remove(journal).ok_or_else(missing)?;
+                self.set_aside.insert(to.to_owned(), bytes);
+            }
         }
         Ok(())
     }
@@ -862,6 +869,7 @@ impl Fake {
                 | HostChange::Append { .. }
                 | HostChange::Cut { .. }
                 | HostChange::Forget(_)
+                | HostChange::SetAside { .. }
         );
         if world.is_read_only && is_journal {
             return Err(ErrorKind::ReadOnlyFilesystem.into());

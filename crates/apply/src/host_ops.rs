@@ -143,6 +143,13 @@ pub(crate) enum HostChange<'a> {
     },
     /// Deletes a journal.
     Forget(&'a str),
+    /// Moves a journal out of force, into a folder that is created if it does not exist.
+    SetAside {
+        /// The path of the journal.
+        journal: &'a str,
+        /// The new path, which no file has.
+        to: &'a str,
+    },
 }
 
 /// A configuration file or link to create under a temporary name.

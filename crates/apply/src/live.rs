@@ -15,7 +15,7 @@
 use std::fs::{self, File, FileType, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -27,8 +27,8 @@ use pagewise_model::{Bytes, Cgroup, Limit, Micros, Percent, Snapshot, Stall, Tie
 use pagewise_observe::{HostRoot, Scope, counters, memory_cgroups, psi, snapshot};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{
-    AtFlags, FallocateFlags, FsWord, IFlags, Mode, OFlags, PROC_SUPER_MAGIC, openat, statat,
-    unlinkat,
+    AtFlags, FallocateFlags, FsWord, IFlags, Mode, OFlags, PROC_SUPER_MAGIC, RenameFlags, openat,
+    statat, unlinkat,
 };
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -36,7 +36,8 @@ use crate::calls;
 use crate::config_files;
 use crate::error::Error;
 use crate::host_ops::{
-    Area, Config, Entry, GroupCharge, HostChange, HostOps, MemoryFacts, Site, Strain, UnreadJournal,
+    Area, Config, Entry, GroupCharge, HostChange, HostOps, MemoryFacts, Site, Strain,
+    UnreadJournal, folder_of,
 };
 use crate::journal::Identity;
 use crate::loan::drain::{Brake, DrainSample};
@@ -184,6 +185,7 @@ impl HostOps for Live {
             HostChange::Append { journal, line } => append(journal, line),
             HostChange::Cut { journal, length } => cut(journal, length),
             HostChange::Forget(journal) => forget(journal),
+            HostChange::SetAside { journal, to } => set_aside(journal, to),
         }
     }
 
@@ -600,6 +602,32 @@ fn forget(journal: &str) -> io::Result<()> {
         return sync_folder(journal);
     }
     fs::remove_file(journal)?;
+    sync_folder(journal)
+}
+
+/// Moves a journal into a folder that only we may enter.
+fn set_aside(journal: &str, to: &str) -> io::Result<()> {
+    let folder = folder_of(to);
+    match fs::DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            let found = fs::symlink_metadata(folder)?;
+            let is_ours = found.uid() == rustix::process::geteuid().as_raw();
+            if !found.is_dir() || !is_ours || found.mode() & 0o022 != 0 {
+                let why = format!("{folder} is no folder that only this user can change");
+                return Err(io::Error::new(ErrorKind::PermissionDenied, why));
+            }
+        }
+        created => created?,
+    }
+    rustix::fs::renameat_with(
+        rustix::fs::CWD,
+        journal,
+        rustix::fs::CWD,
+        to,
+        RenameFlags::NOREPLACE,
+    )?;
+    sync_folder(to)?;
+    sync_folder(folder)?;
     sync_folder(journal)
 }
 

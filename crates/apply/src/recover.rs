@@ -44,12 +44,13 @@ pub fn recover(state: &Path, conflicts: Conflicts) -> Result<Vec<Recovered>, Err
     recover_all(&mut host, &folder, conflicts)
 }
 
-/// Removes a journal that cannot be settled, after everything that can be returned was returned.
-/// Loans that the result lists as not settled stay on the machine, and no journal names them any
-/// more.
+/// Puts a journal that cannot be settled into the folder [`FORGOTTEN`], after everything that can be
+/// returned was returned. Loans that the result lists as not settled stay on the machine, and no
+/// journal in force names them any more. The file is kept, because it has the old contents of
+/// files that could not be restored.
 ///
 /// # Errors
-/// If there is no such journal, or it cannot be removed.
+/// If there is no such journal, or it cannot be put there: it then stays in force.
 pub fn forget(state: &Path, id: &str) -> Result<Recovered, Error> {
     if !journal::is_there(state)? {
         return Err(Error::NoJournal { id: id.to_owned(), known: Vec::new() });
@@ -76,12 +77,32 @@ pub(crate) fn forget_one(
         return Err(Error::NoJournal { id: id.to_owned(), known });
     };
     let boot_id = boot_id(host)?;
-    let (recovered, is_removed) = recover_one(host, path, Conflicts::Close, &boot_id);
-    if !is_removed {
-        let kept = |source| Error::Kept { path: (*path).clone(), source };
+    // a conflict is no reason to delete the journal, which has the old value
+    let (recovered, is_removed) = recover_one(host, path, Conflicts::Keep, &boot_id);
+    let kept = |source| Error::Kept { path: (*path).clone(), source };
+    let is_file = recovered.skipped.as_ref().is_none_or(|skipped| skipped.is_file);
+    let mut set_aside = None;
+    if !is_removed && is_file {
+        let to = free_name(host, path);
+        host.act(&HostChange::SetAside { journal: path, to: &to }).map_err(kept)?;
+        set_aside = Some(to);
+    } else if !is_removed {
+        // a link or pipe of such a name contains nothing
         host.act(&HostChange::Forget(path)).map_err(kept)?;
     }
-    Ok(Recovered { unnoted: None, ..recovered })
+    Ok(Recovered { unnoted: None, set_aside, ..recovered })
+}
+
+/// The folder beside the journals for those that `undo --forget` has put aside.
+const FORGOTTEN: &str = "forgotten";
+
+/// A path in the folder of forgotten journals that no file has.
+fn free_name(host: &dyn HostOps, path: &str) -> String {
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let first = format!("{folder}/{FORGOTTEN}/{name}");
+    let later = (2..).map(|number| format!("{first}.{number}"));
+    let mut all = std::iter::once(first.clone()).chain(later);
+    all.find(|path| !host.exists(path)).unwrap_or(first.clone())
 }
 
 /// Recovers all journals, newest first, because later changes must be undone first.
@@ -130,6 +151,7 @@ pub(crate) fn recover_one(
         damaged_line: None,
         skipped: None,
         unnoted: None,
+        set_aside: None,
     };
     let bytes = match host.journal(path) {
         Ok(bytes) => bytes,

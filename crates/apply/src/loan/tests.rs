@@ -543,6 +543,8 @@ fn a_device_without_a_number_is_left_where_another_may_be_it() {
         assert_eq!(fake.world().state.zrams, devices);
         let forgotten = forget_one(&mut fake.clone(), STATE, "1").unwrap();
         assert!(!forgotten.is_settled() && fake.world().journals.is_empty());
+        let kept = forgotten.set_aside.expect("it is kept");
+        assert!(!fake.world().set_aside[&kept].is_empty(), "{kept}");
     }
 }
 

@@ -94,6 +94,7 @@ impl PlanJournal {
         let open = self.reading.open_changes();
         let returns = open.iter().rev().map(|it| Return { what: it.describe(), outcome: left() });
         Recovered {
+            set_aside: None,
             journal: self.path.clone(),
             pid: self.reading.run().map(|run| run.pid),
             earlier_boot: false,

@@ -78,6 +78,9 @@ pub struct Recovered {
     /// Why the journal could not be updated, for example because its disk is mounted read-only.
     /// The restorations that `returns` reports were made nevertheless.
     pub unnoted: Option<String>,
+    /// Where `pagewise undo --forget` has put the journal, which contains the old contents of files;
+    /// `null` if the journal was deleted or is still in force.
+    pub set_aside: Option<String>,
 }
 
 /// A file that is named like a journal and was not read.

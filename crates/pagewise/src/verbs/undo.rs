@@ -52,8 +52,8 @@ pub(super) fn run(
             output::message(what);
             return Ok(Outcome::Findings);
         }
-        let next = "see above; `pagewise undo` tries again, and `pagewise undo --forget ID` removes \
-                    a journal and leaves the machine as it is";
+        let next = "see above; `pagewise undo` tries again, and `pagewise undo --forget ID` puts \
+                    a journal aside and leaves the machine as it is";
         anyhow::bail!(Refusal::advised(what, next));
     }
     Ok(Outcome::Done)
@@ -104,7 +104,14 @@ pub(super) fn format_utc_to_minute(unix_seconds: u64) -> String {
 /// machine.
 fn describe_forgotten(run: &Recovered) -> String {
     let mut all = if run.skipped.is_some() { Vec::new() } else { recovered(run) };
-    all.push(format!("{}: removed", Name::from(run.journal.as_str())));
+    let journal = Name::from(run.journal.as_str());
+    all.push(match &run.set_aside {
+        Some(to) => {
+            let to = Name::from(to.as_str());
+            format!("{journal}: no longer in force; kept, with old contents of files, as {to}")
+        }
+        None => format!("{journal}: removed"),
+    });
     let stays = describe_unsettled(run);
     if stays.is_empty() {
         all.push("nothing of it stays on the machine".to_owned());

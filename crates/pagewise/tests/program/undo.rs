@@ -147,7 +147,7 @@ fn what_cannot_be_done_says_why_and_what_to_do() {
 /// In journals of this and an earlier boot, and of this and an early format: the last line is
 /// garbled but complete, or the first line is.
 #[test]
-fn a_garbled_line_is_damage_wherever_it_is_and_forget_removes_the_journal() {
+fn a_garbled_line_is_damage_wherever_it_is_and_forget_puts_the_journal_aside() {
     let planted = Planted::new();
     let what = json!({"kind": "module", "name": "no-such-module"});
     let journal = planted.write("00000007", &[taking(1, &what)]);
@@ -175,7 +175,23 @@ fn a_garbled_line_is_damage_wherever_it_is_and_forget_removes_the_journal() {
     assert!(ran.out.contains("what stays on the machine"), "{}", ran.out);
     assert!(ran.out.contains("whatever line 2 named"), "{}", ran.out);
     assert!(!journal.exists());
+    let kept = planted.state().join("forgotten/00000007.journal");
+    assert!(ran.out.contains(&format!("as {}", kept.display())), "{}", ran.out);
+    assert_eq!(std::fs::read(&kept).unwrap(), [&last[..last.len() - 1], b"x"].concat());
     assert_eq!(planted.undo().out, "nothing to put back\n");
+    // a second one of this number gets another name
+    std::fs::write(&journal, &last).unwrap();
+    let ran = planted.forget("7");
+    assert_eq!(ran.status, 0, "{}", ran.err);
+    let second = planted.state().join("forgotten/00000007.journal.2");
+    assert_eq!((std::fs::read(&second).unwrap(), kept.exists()), (last.clone(), true));
+    // where it cannot be kept, it stays in force
+    std::fs::remove_dir_all(planted.state().join("forgotten")).unwrap();
+    std::fs::write(planted.state().join("forgotten"), "in the way").unwrap();
+    std::fs::write(&journal, &last).unwrap();
+    let refused = planted.forget("7");
+    assert!(refused.status == 1 && refused.err.contains("still in force"), "{}", refused.err);
+    assert_eq!(std::fs::read(&journal).unwrap(), last);
 }
 
 /// A damaged first line must not make the loans count as those of this boot.

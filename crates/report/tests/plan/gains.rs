@@ -94,6 +94,7 @@ pub(crate) fn recovered() -> Vec<Recovered> {
     let returned = |what: &str, outcome| Return { what: what.to_owned(), outcome };
     let found = "100".to_owned();
     let undone = Recovered {
+        set_aside: None,
         journal: "/var/lib/pagewise/1.plan".to_owned(),
         id: "1".to_owned(),
         plan: Some("0011223344556677".to_owned()),

@@ -20,8 +20,8 @@ pub(super) const UNDO: &str = "Undo the changes that a killed run of pagewise le
     setting, file or link unchanged, reports it, and keeps the journal of the plan.\n\n\
     Pagewise reads a journal only if it is a regular file that belongs to you and to which nobody else can \
     write. If a journal is damaged, undo undoes the changes that the intact lines of the journal record, \
-    keeps the journal, and ends with exit status 1. After you have checked the machine, remove the damaged \
-    journal with --forget. Only one run at a time can create devices or change settings on a machine: each \
+    keeps the journal, and ends with exit status 1. After you have checked the machine, put the damaged \
+    journal aside with --forget. Only one run at a time can create devices or change settings on a machine: each \
     run locks a file in /run/pagewise, or in the folder that the environment variable PAGEWISE_LOCK names. \
     This also holds for runs that store their journals in different folders.";
 
@@ -37,8 +37,8 @@ pub(crate) struct Undo {
     /// Undo the plans on trial whose time is over, or only the one with this ID: for the timer and the unit of `apply --trial-for`
     #[arg(long, hide = true, conflicts_with_all = ["all", "forget"])]
     pub(crate) unconfirmed: bool,
-    /// Remove the journal with this number: undo as many of its changes as possible, list the changes that
-    /// cannot be undone, and delete the journal
+    /// Put the journal with this number aside: undo as many of its changes as possible, list the changes that
+    /// cannot be undone, and move the journal, with the old contents of files, into the folder "forgotten" beside it
     #[arg(long, value_name = "ID")]
     pub(crate) forget: Option<String>,
 }
