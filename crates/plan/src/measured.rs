@@ -80,6 +80,7 @@ struct BenchPicks {
     throughput: Option<BenchPick>,
     latency: Option<BenchPick>,
     ratio: Option<BenchPick>,
+    balanced: Option<BenchPick>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -269,12 +270,15 @@ impl Measured {
     /// The zram device that follows from `bench` for a goal.
     pub(crate) fn zram(&self, goal: Goal, ram: Bytes) -> Option<ZramChoice> {
         let bench = self.bench.as_ref().filter(|bench| bench.is_enough_to_size())?;
+        let BenchPicks { throughput, latency, ratio, balanced } = &bench.picks;
         let pick = match goal {
-            Goal::Throughput => bench.picks.throughput.as_ref(),
-            Goal::Latency | Goal::Balanced => bench.picks.latency.as_ref(),
-            Goal::Ratio => bench.picks.ratio.as_ref(),
+            Goal::Throughput => throughput.as_ref(),
+            Goal::Latency => latency.as_ref(),
+            Goal::Ratio => ratio.as_ref(),
+            // a bench that measured no writes has no balanced pick
+            Goal::Balanced => balanced.as_ref().or(latency.as_ref()),
         };
-        let picks = Picks { latency: Some(pick?.to_pick()), ..Picks::default() };
+        let picks = Picks { balanced: Some(pick?.to_pick()), ..Picks::default() };
         let points: Vec<ParetoPoint> = bench.pareto.iter().map(BenchPoint::to_point).collect();
         choose_zram(ram, &picks, &points)
     }

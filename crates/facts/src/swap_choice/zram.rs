@@ -65,11 +65,14 @@ pub fn algorithm(device: &Zram) -> Option<&Name> {
     Some(fast.filter(|_| !chosen).unwrap_or(&offered.active))
 }
 
-/// The recommendation of `bench` for a machine with `ram`: the algorithm that was measured to be
-/// the fastest to read, with the ratio measured for it. If another one is not measurably faster
-/// than lz4, it is lz4.
+/// The recommendation of `bench` for a machine with `ram`: the algorithm of the balanced goal, with
+/// the ratio measured for it; without one (no writes were measured), the fastest to read. If the
+/// winner is not measurably better than lz4, it is lz4.
+///
+/// Reads alone do not decide: lz4hc reads as fast as lz4 and takes fifteen times as long to write,
+/// and every page that is read was written before.
 pub fn choose_zram(ram: Bytes, picks: &Picks, measured: &[ParetoPoint]) -> Option<ZramChoice> {
-    let pick = picks.latency.as_ref()?;
+    let pick = picks.balanced.as_ref().or(picks.latency.as_ref())?;
     let next = pick.runner_up.as_ref().filter(|next| !next.is_real);
     let usual = next.map(|next| &next.contender).filter(|next| next.algorithm.as_str() == FAST);
     let contender = usual.unwrap_or(&pick.winner);

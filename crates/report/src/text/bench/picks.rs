@@ -31,8 +31,8 @@ pub(super) fn print(page: &mut Page, benchmark: &Benchmark) {
     }
     if let Some(chosen) = &benchmark.recommended {
         let text = format!(
-            "Recommended for swap on this machine: a zram device of {} with {}, the fastest to read, for which a \
-             process waits. Full of memory like this it takes half of RAM, at {:.2} to 1.",
+            "Recommended for swap on this machine: a zram device of {} with {}, the best for the goal balanced \
+             (or as good as the best). Full of memory like this it takes half of RAM, at {:.2} to 1.",
             chosen.disksize_bytes, chosen.contender, chosen.original_per_memory_used
         );
         page.prose(2, Role::Plain, &text);
