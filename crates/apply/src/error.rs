@@ -35,12 +35,12 @@ pub enum Error {
         /// Why the folder is not safe: who owns it, or who may write to it.
         why: String,
     },
-    /// The ledger of measured gains cannot be read or written.
+    /// The ledger of measured gains, or the record of actions, cannot be read or written.
     #[error("{path}: {why}")]
     Ledger {
-        /// The path of the ledger.
+        /// The path of the file.
         path: String,
-        /// Why the ledger cannot be used.
+        /// Why the file cannot be used.
         why: String,
     },
     /// The kernel refused an operation.
@@ -275,7 +275,7 @@ impl Advice for Error {
                  names the folder, and `pagewise undo` looks into no other"
             }
             Self::Ledger { .. } => {
-                "move the file away, as with `mv`: the next `pagewise verify` begins a new one"
+                "move the file away, as with `mv`: the next run that records something begins a new one"
             }
             Self::Uncertain { .. } => {
                 "look at it; what is nobody's you may remove by hand, then `pagewise undo --forget` \

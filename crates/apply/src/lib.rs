@@ -35,6 +35,7 @@ mod host_ops;
 mod journal;
 mod ledger;
 mod lender;
+mod lines;
 mod live;
 mod loan;
 pub mod plan;
@@ -48,7 +49,7 @@ mod fake;
 #[cfg(test)]
 mod property;
 
-pub use action::{clear_accessed, merge};
+pub use action::{aging, clear_accessed, merge};
 pub use error::Error;
 pub use journal::{fuzzing, state_folder};
 pub use ledger::{LedgerFile, add_to_ledger, read_ledger};

@@ -2,9 +2,9 @@
 //! Readings that limit an action on memory and are repeated while it runs: how short of memory the
 //! machine is, and the usage and limit of a cgroup.
 
-use pagewise_model::{Bytes, Percent, Reading};
+use pagewise_model::{Bytes, Percent, Reading, RefaultCounters};
 
-use pagewise_hostfs::text::number;
+use pagewise_hostfs::text::{number, words};
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 
 /// How short of memory the machine is, from two small files.
@@ -53,6 +53,31 @@ pub fn charge(host: &HostRoot, path: &str) -> Option<Charge> {
     Some(Charge { current: current.get()?, limit: limits.into_iter().flatten().min() })
 }
 
+/// The refaults of the memory cgroup with this path, those below it included, and what it has in
+/// swap; `None` if there is no such group or the kernel does not count them.
+pub fn refaults(host: &HostRoot, path: &str) -> Option<RefaultCounters> {
+    let (root, is_v2) = crate::cgroup::memory_cgroups(host)?;
+    let folder = format!("{}/{}", root.trim_matches('/'), path.trim_matches('/'));
+    let folder = folder.trim_end_matches('/');
+    let stat = host.bytes(&format!("{folder}/memory.stat")).ok()?;
+    let line_of = |name: &str| {
+        let mut lines = stat.split(|byte| *byte == b'\n');
+        let found = lines.find(|line| words(line).next() == Some(name.as_bytes()))?;
+        words(found).nth(1).and_then(number::<u64>)
+    };
+    let all = if is_v2 { "" } else { "total_" };
+    let swap = if is_v2 {
+        host.bytes_at(&format!("{folder}/memory.swap.current")).get()
+    } else {
+        line_of("total_swap").map(Bytes::new)
+    };
+    Some(RefaultCounters {
+        file: line_of(&format!("{all}workingset_refault_file"))?,
+        anon: line_of(&format!("{all}workingset_refault_anon"))?,
+        swap,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,5 +105,30 @@ mod tests {
         ]);
         assert_eq!(found, Some(Charge { current: Bytes::new(5000), limit: None }));
         assert_eq!(of(&[("proc/self/mountinfo", V1)]), None, "no such group");
+    }
+
+    #[test]
+    fn refaults_are_those_of_the_whole_tree_in_either_version() {
+        const V2: &str = "25 1 0:22 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+        const V1: &str = "26 1 0:23 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
+        let found = refaults(
+            &host([
+                ("proc/self/mountinfo", V2),
+                ("sys/fs/cgroup/cgroup.controllers", "cpu memory\n"),
+                (
+                    "sys/fs/cgroup/a/memory.stat",
+                    "workingset_refault_anon 3\nworkingset_refault_file 70\n",
+                ),
+                ("sys/fs/cgroup/a/memory.swap.current", "4096\n"),
+            ]),
+            "/a",
+        );
+        let swap = Some(Bytes::new(4096));
+        assert_eq!(found, Some(RefaultCounters { file: 70, anon: 3, swap }));
+        let stat = "workingset_refault_anon 1\nworkingset_refault_file 1\n\
+                    total_swap 4096\ntotal_workingset_refault_anon 3\ntotal_workingset_refault_file 70\n";
+        let old = [("proc/self/mountinfo", V1), ("sys/fs/cgroup/memory/a/memory.stat", stat)];
+        assert_eq!(refaults(&host(old), "/a"), Some(RefaultCounters { file: 70, anon: 3, swap }));
+        assert_eq!(refaults(&host(old), "/b"), None);
     }
 }

@@ -70,12 +70,12 @@ mod zswap;
 pub use calls::{OwnUsage, ticks};
 pub use cgroup::memory_cgroups;
 pub use cgroup_counters::CgroupCounters;
-pub use charge::{Charge, Shortage, charge, shortage};
+pub use charge::{Charge, Shortage, charge, refaults, shortage};
 pub use counters::read as counters;
 pub use damon::{Region as DamonRegion, idle_share, read_targets, regions as damon_regions};
 pub use extent::{Extent, extent};
 pub use gauges::{DeviceTraffic, HostGauges, PoolUse, ProcessorTicks};
-pub use generations::generations;
+pub use generations::{generations, generations_below};
 pub use installation::{installation, machine_id_hash};
 pub use kernel_log::{
     KillsSince, journals_of_folder, read as kernel_log, read_folder as kernel_log_of_folder,

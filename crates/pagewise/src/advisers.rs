@@ -5,6 +5,7 @@ use std::panic::PanicHookInfo;
 use std::process::ExitCode;
 
 use pagewise_apply::Rescue;
+use pagewise_apply::aging::AgingError;
 use pagewise_apply::merge::MergeError;
 use pagewise_apply::plan::Failed;
 use pagewise_hugepages::ActError;
@@ -18,7 +19,7 @@ use pagewise_terminal::trouble::{self, Adviser, adviser};
 use crate::verbs::PassLeft;
 
 /// The error types that carry more than a message and a cause: advice for the user.
-const ADVISERS: [Adviser; 11] = [
+const ADVISERS: [Adviser; 12] = [
     adviser::<Interrupted>,
     adviser::<PassLeft>,
     adviser::<Refusal>,
@@ -29,6 +30,7 @@ const ADVISERS: [Adviser; 11] = [
     adviser::<pagewise_apply::Error>,
     adviser::<ActError>,
     adviser::<MergeError>,
+    adviser::<AgingError>,
     adviser::<ExperimentError>,
 ];
 

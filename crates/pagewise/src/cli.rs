@@ -8,6 +8,8 @@ use clap_complete::Shell;
 use pagewise_model::Percent;
 use pagewise_terminal::{Deferred, Global};
 
+#[path = "verbs/age/args.rs"]
+mod age;
 #[path = "verbs/apply/args.rs"]
 mod apply;
 #[path = "verbs/bench/args.rs"]
@@ -55,6 +57,8 @@ mod undo;
 #[path = "verbs/verify/args.rs"]
 mod verify;
 
+use age::AGE;
+pub(crate) use age::Age;
 use apply::APPLY;
 pub(crate) use apply::Apply;
 use bench::BENCH;
@@ -103,7 +107,7 @@ pub(crate) use verify::Verify;
 
 const EXIT_STATUS: &str = "Exit status: 0 success; 1 error; 2 wrong usage; 3 doctor found a problem of \
     severity warning or critical, verify found that the machine differs from a plan, tune undid its changes, \
-    or lab cache verify found a changed file; 130 stopped by Ctrl-C. If the output goes through a pipe to a \
+    age did not help, or lab cache verify found a changed file; 130 stopped by Ctrl-C. If the output goes through a pipe to a \
     program that stops reading early, as head does, pagewise ends without an error.";
 
 /// Show how a Linux machine uses its memory, find memory problems and their causes, and suggest what to do about them
@@ -176,6 +180,10 @@ pub(crate) enum Verb {
     /// Merge identical pages on zmerge devices (compressed RAM disks of pagewise's kernel module zmerge); needs root
     #[command(long_about = MERGE)]
     Merge(Deferred<Merge>),
+    /// Age the pages of a memory cgroup that reads the same pages again and again (multi-gen LRU), within a budget, and
+    /// measure whether that helps; needs root; exit status 3 if it does not
+    #[command(long_about = AGE)]
+    Age(Deferred<Age>),
     /// Carry out a plan, and record each change in a journal so that `pagewise undo` can undo it; needs root
     #[command(long_about = APPLY)]
     Apply(Deferred<Apply>),

@@ -15,11 +15,12 @@ use std::collections::BTreeMap;
 use head::{Head, print_document};
 use pagewise_model::knob::KnobReading;
 use pagewise_model::{
-    Benchmark, Capability, Cgroups, Comparison, Cost, Counters, Damon, Effective, Estimate,
-    Explanation, Finding, FreeBlocks, HostVerdict, HugePool, Interval, KernelLog, KnobOwnership,
-    Ksm, LimitSurvey, LogText, Memory, MemoryFiles, Mglru, Name, OomEvent, OomExplanation,
-    OomProof, PinnedCode, Problem, ProcessChange, Processes, Psi, Reading, RuleExplanation,
-    SettableKnob, Snapshot, Thp, Tier, Trial as Tested, TrialRun, Zone, Zram, Zswap,
+    AgingReport, Benchmark, Capability, Cgroups, Comparison, Cost, Counters, Damon, Effective,
+    Estimate, Explanation, Finding, FreeBlocks, HostVerdict, HugePool, Interval, KernelLog,
+    KnobOwnership, Ksm, LimitSurvey, LogText, Memory, MemoryFiles, Mglru, Name, OomEvent,
+    OomExplanation, OomProof, PinnedCode, Problem, ProcessChange, Processes, Psi, Reading,
+    RuleExplanation, SettableKnob, Snapshot, Thp, Tier, Trial as Tested, TrialRun, Zone, Zram,
+    Zswap,
 };
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, json_schema};
@@ -374,6 +375,15 @@ pub fn lab<'a>(answered: &Experimented<'a>) -> String {
     print_document(&Lab { head, experiment: name, about, claim, preview, stopped, cells })
 }
 
+/// Agings of a memory cgroup.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Age<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    #[serde(flatten)]
+    report: &'a AgingReport,
+}
+
 /// The result of a pass over zmerge devices.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Merge<'a> {
@@ -396,6 +406,11 @@ struct Plan<'a> {
 pub fn plan(planned: &PlannedChanges<'_>) -> String {
     let head = Head::new(Noun::Plan, planned.snapshot, planned.cost);
     print_document(&Plan { head, plan: planned.plan })
+}
+
+/// What `age --json` prints, with a trailing newline.
+pub fn age(report: &AgingReport, snapshot: &Snapshot, cost: Cost) -> String {
+    print_document(&Age { head: Head::new(Noun::Age, snapshot, cost), report })
 }
 
 /// What `merge --json` prints, with a trailing newline.
@@ -580,6 +595,7 @@ pub fn schema(noun: Noun) -> String {
         Noun::Thp => generator.into_root_schema_for::<thp::Thp<'_>>(),
         Noun::Collapse => generator.into_root_schema_for::<thp::Collapse<'_>>(),
         Noun::Restrain => generator.into_root_schema_for::<thp::Restrain<'_>>(),
+        Noun::Age => generator.into_root_schema_for::<Age<'_>>(),
         Noun::Merge => generator.into_root_schema_for::<Merge<'_>>(),
         Noun::Plan => generator.into_root_schema_for::<Plan<'_>>(),
         Noun::Apply => generator.into_root_schema_for::<plans::Apply<'_>>(),

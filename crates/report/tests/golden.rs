@@ -3,6 +3,7 @@
 //!
 //! `BLESS=1 cargo test -p pagewise-report` rewrites them; review the difference.
 
+mod age;
 mod bench;
 mod host;
 mod huge;
@@ -171,6 +172,23 @@ fn a_machine_without_counters_says_so_and_names_the_canary() {
     let text = text::thp(&huge::seen(&interval, &[], &blank), WIDE);
     assert!(text.contains("Page walks   not counted\n    root may\n"), "{text}");
     assert!(text.contains("pagewise thp --canary") && !text.contains("TLB misses"), "{text}");
+}
+
+#[test]
+fn what_aging_a_group_did() {
+    use pagewise_model::{AgingEnd, AgingReport};
+    let ends = [
+        AgingEnd::Fell,
+        AgingEnd::DidNotFall,
+        AgingEnd::Budget,
+        AgingEnd::FewRefaults,
+        AgingEnd::Stopped,
+    ];
+    let of = |ended| AgingReport { aging: Some(age::aging(ended)), ..AgingReport::default() };
+    let mut all: Vec<String> = ends.map(|ended| text::age(&of(ended), WIDE)).to_vec();
+    all.push(text::age(&age::history(), WIDE));
+    all.push(text::age(&age::report(), TextStyle { width: 60, colour: false }));
+    compare("tests/golden/age.txt", &all.join("--\n"));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The documents conform to their schemas, and their keys have the meaning of the design.
 
+mod age;
 mod bench;
 mod host;
 mod huge;
@@ -201,6 +202,7 @@ fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
         Noun::Lab => json::lab(&experimented(&interval.end, &[cell(&interval.end)])),
         Noun::Thp => json::thp(&huge::seen(interval, &[huge::looked()], &huge::walks())),
         Noun::Collapse => json::collapse(&huge::collapsed(&interval.end, &huge::collapse())),
+        Noun::Age => json::age(&age::report(), &interval.end, host::cost()),
         Noun::Merge => json::merge(&merge::merged(&interval.end, &merge::merge())),
         Noun::Plan => json::plan(&plan::planned(&interval.end, &plan::plan())),
         Noun::Apply => {

@@ -432,6 +432,17 @@ pub(crate) const GROUPS: &[Group] = &[
         runs: lean(&["reboots::long::faults::"]),
     },
     Group {
+        name: "aging",
+        proves: "a cgroup whose pages 6.12 and 7.2 do not age has fewer refaults after pagewise age; 6.1 ages it itself",
+        inputs: &[
+            Alone(&["apply", "decide", "observe"]),
+            GUEST_TESTS,
+            Paths(&["crates/pagewise/tests/guest/aging.rs", "crates/pagewise/src/verbs/age.rs"]),
+        ],
+        minutes: 8.0,
+        runs: guests(&["aging::"]),
+    },
+    Group {
         name: "ledger",
         proves: "gains that plans predicted are measured, and most come true",
         inputs: &[

@@ -3,6 +3,8 @@
 //! `undo` has nothing to do.
 
 mod accessed;
+pub mod aging;
+mod lru_gen;
 pub mod merge;
 
 pub use accessed::clear_accessed;

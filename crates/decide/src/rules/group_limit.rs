@@ -11,7 +11,7 @@ use crate::io_limit;
 use crate::limit_change::{Effect, Lasts, LimitChange};
 use crate::limits;
 use crate::proof::EvidenceList;
-use crate::text::{count, put, quoted, short_group};
+use crate::text::{count, put_with_undo, quoted, short_group, writes_and};
 use crate::verdict::{self, GroupTrouble, Trouble};
 
 pub(super) const RULE: Rule = Rule {
@@ -103,7 +103,15 @@ fn finding(interval: &Interval, group: &GroupTrouble<'_>) -> Option<Finding> {
             .into_evidence(),
         next: kept
             .iter()
-            .map(|_| put("n", "/sys/kernel/mm/lru_gen/enabled"))
+            .flat_map(|_| {
+                let off = put_with_undo(
+                    "n",
+                    host.mglru.enabled.get().unwrap_or_default(),
+                    "/sys/kernel/mm/lru_gen/enabled",
+                    "for the whole host, until the next boot",
+                );
+                [age(group.limited), off]
+            })
             .chain(raise(host, group, limit))
             .chain(throttled.as_ref().map(io_limit::look))
             .chain([look_at(group.limited)])
@@ -116,7 +124,8 @@ const NOT_AGED: &str = " Here, the cause may be another one: with multi-gen LRU 
                         and keep anonymous memory that nobody uses, because it does not age the pages of a cgroup as \
                         long as it finds files to drop. In guests with 6.12 and 7.2, such a cgroup read 13 to 16 times \
                         as many pages again as with the classic LRU, and a higher vm.swappiness changed nothing. The \
-                        first command switches multi-gen LRU off, for the whole host.";
+                        first command ages this cgroup alone, and measures whether its refaults fall. Only if they do \
+                        not, the second one is left: it switches multi-gen LRU off, for the whole host.";
 
 fn describe(
     host: &Snapshot,
@@ -237,6 +246,12 @@ fn raise(host: &Snapshot, group: &GroupTrouble<'_>, limit: Bytes) -> Option<Stri
         note: "",
     };
     change.command()
+}
+
+/// The command that ages the group's pages.
+fn age(group: &Cgroup) -> String {
+    let command = format!("sudo pagewise age --cgroup {}", quoted(group.path.as_str()));
+    writes_and(command, "ages this cgroup at most 6 times; nothing to undo")
 }
 
 /// The command that shows the group's limit events.

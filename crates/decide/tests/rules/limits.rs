@@ -3,8 +3,8 @@
 
 use pagewise_model::{
     Cgroup, Confidence, Counters, Generation, GroupGenerations, IdleMethod, Limit, LimitAdvice,
-    LimitVerdict, Millis, Percent, Reading, Snapshot, Source, WatchCost, WatchedMemory,
-    WatchedProcess,
+    LimitVerdict, Millis, NodeGenerations, Percent, Reading, Snapshot, Source, WatchCost,
+    WatchedMemory, WatchedProcess,
 };
 use proptest::prelude::*;
 
@@ -80,12 +80,13 @@ fn counters_only() -> Idle {
 /// Generations of the service: pages in MiB, oldest first, and the seconds since each began.
 fn generations(age: u64, all: &[(u64, u64, u64)]) -> Idle {
     let one = |&(seconds, anon, file): &(u64, u64, u64)| Generation {
+        number: 0,
         age: Millis::new(seconds * 1000),
         anon: pagewise_model::Pages::new(anon * 256),
         file: pagewise_model::Pages::new(file * 256),
     };
-    let group =
-        GroupGenerations { path: Name::from(PATH), nodes: vec![all.iter().map(one).collect()] };
+    let node = NodeGenerations { node: 0, generations: all.iter().map(one).collect() };
+    let group = GroupGenerations { id: 1, path: Name::from(PATH), nodes: vec![node] };
     let other = GroupGenerations { path: Name::from("/system.slice/db.service2"), ..group.clone() };
     let found = Reading::found(vec![group, other], Source::file("/sys/kernel/debug/lru_gen"));
     Idle { age, generations: found, watched: None }

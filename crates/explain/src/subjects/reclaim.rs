@@ -96,7 +96,7 @@ pub(crate) fn mglru(host: &Snapshot, page: &mut Draft) {
     page.wrong(
         "MGLRU is better for every workload",
         "In a cgroup of 48 MiB, 6.12 and 7.2 swapped out nothing with MGLRU and read code again 13 to 16 times as \
-         often. `pagewise doctor` names a cgroup in this state.",
+         often. `pagewise doctor` names a cgroup in this state, and `pagewise age` ages it.",
     );
     page.wrong(
         "min_ttl_ms makes a machine under pressure faster",

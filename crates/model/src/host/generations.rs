@@ -6,15 +6,35 @@ use crate::{Millis, Name, Pages};
 /// Pages of one memory cgroup on all NUMA nodes, by generation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupGenerations {
+    /// The id by which `lru_gen` names the cgroup. It is not the inode of the cgroup's folder.
+    pub id: u64,
     /// Path of the cgroup below the hierarchy's root, starting with `/`.
     pub path: Name,
-    /// The generations on each NUMA node, oldest first.
-    pub nodes: Vec<Vec<Generation>>,
+    /// The generations on each NUMA node that has memory.
+    pub nodes: Vec<NodeGenerations>,
+}
+
+/// Pages of one memory cgroup on one NUMA node, by generation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NodeGenerations {
+    /// Number of the NUMA node.
+    pub node: u32,
+    /// The generations, oldest first.
+    pub generations: Vec<Generation>,
+}
+
+impl NodeGenerations {
+    /// Number of the youngest generation; `None` if the kernel listed none.
+    pub fn youngest(&self) -> Option<u64> {
+        self.generations.last().map(|generation| generation.number)
+    }
 }
 
 /// Pages that were last seen in use at about the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Generation {
+    /// Number of the generation: aging adds one with the next number.
+    pub number: u64,
     /// Age of the generation: how long ago the kernel created it.
     pub age: Millis,
     /// Number of anonymous pages and shmem pages in the generation.
@@ -30,7 +50,7 @@ impl GroupGenerations {
     /// they may have been used a moment ago.
     pub fn cold_anon(&self, at_least: Millis) -> Pages {
         let cold = |pair: &[Generation]| (pair[1].age >= at_least).then_some(pair[0].anon);
-        self.nodes.iter().flat_map(|node| node.windows(2).filter_map(cold)).sum()
+        self.nodes.iter().flat_map(|node| node.generations.windows(2).filter_map(cold)).sum()
     }
 
     /// Anonymous pages and file pages that had been idle for at least `at_least` when the kernel
@@ -39,7 +59,7 @@ impl GroupGenerations {
     /// it created the youngest generation, so the time since then proves nothing.
     pub fn idle(&self, at_least: Millis) -> (Pages, Pages) {
         let (mut anon, mut file) = (0u64, 0u64);
-        for node in &self.nodes {
+        for node in self.nodes.iter().map(|node| &node.generations) {
             let Some(youngest) = node.last() else { continue };
             let proved = |pair: &&[Generation]| {
                 pair[1].age.get().saturating_sub(youngest.age.get()) >= at_least.get()
@@ -55,8 +75,8 @@ impl GroupGenerations {
     /// The longest idle time that [`Self::idle`] can detect: from the creation of the second oldest
     /// generation to that of the youngest. Zero if the kernel has not scanned the pages twice.
     pub fn observed(&self) -> Millis {
-        let of_node = |node: &Vec<Generation>| {
-            let (second, youngest) = (node.get(1)?, node.last()?);
+        let of_node = |node: &NodeGenerations| {
+            let (second, youngest) = (node.generations.get(1)?, node.generations.last()?);
             Some(second.age.get().saturating_sub(youngest.age.get()))
         };
         Millis::new(self.nodes.iter().filter_map(of_node).max().unwrap_or(0))
@@ -67,9 +87,14 @@ impl GroupGenerations {
 mod tests {
     use super::*;
 
+    fn on_node(generations: Vec<Generation>) -> NodeGenerations {
+        NodeGenerations { node: 0, generations }
+    }
+
     #[test]
     fn a_page_is_as_cold_as_the_next_generation_is_old() {
         let generation = |seconds: u64, anon| Generation {
+            number: 0,
             age: Millis::new(seconds * 1000),
             anon: Pages::new(anon),
             file: Pages::new(1),
@@ -78,7 +103,8 @@ mod tests {
             vec![generation(900, 10), generation(300, 20), generation(60, 40)],
             vec![generation(900, 5)],
         ];
-        let group = GroupGenerations { path: "/a".into(), nodes };
+        let nodes = nodes.into_iter().map(on_node).collect();
+        let group = GroupGenerations { id: 1, path: "/a".into(), nodes };
         let cold = |seconds: u64| group.cold_anon(Millis::new(seconds * 1000)).get();
         assert_eq!((cold(300), cold(60), cold(301)), (10, 30, 0));
     }
@@ -86,6 +112,7 @@ mod tests {
     #[test]
     fn idle_time_ends_when_the_kernel_last_looked() {
         let generation = |seconds: u64, anon, file| Generation {
+            number: 0,
             age: Millis::new(seconds * 1000),
             anon: Pages::new(anon),
             file: Pages::new(file),
@@ -96,7 +123,11 @@ mod tests {
             generation(300, 40, 4),
             generation(200, 80, 8),
         ];
-        let group = GroupGenerations { path: "/a".into(), nodes: vec![node, Vec::new()] };
+        let group = GroupGenerations {
+            id: 1,
+            path: "/a".into(),
+            nodes: vec![on_node(node), on_node(Vec::new())],
+        };
         let idle = |seconds: u64| {
             let (anon, file) = group.idle(Millis::new(seconds * 1000));
             (anon.get(), file.get())
@@ -104,7 +135,7 @@ mod tests {
         // the youngest generation is 200 s old: the kernel has not scanned in this time
         assert_eq!([idle(300), idle(100), idle(301)], [(10, 1), (30, 3), (0, 0)]);
         assert_eq!(group.observed(), Millis::new(300_000));
-        let once = GroupGenerations { nodes: vec![vec![generation(900, 1, 1)]], ..group };
+        let once = GroupGenerations { nodes: vec![on_node(vec![generation(900, 1, 1)])], ..group };
         assert_eq!(once.observed(), Millis::new(0));
     }
 }

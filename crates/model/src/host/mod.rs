@@ -2,6 +2,7 @@
 //! The state of a host's memory: values with their files (Readings), all values at one time
 //! (Snapshots), and two of these with the time between them (Intervals).
 
+mod aging;
 mod balloon;
 mod capability;
 mod cgroup;
@@ -43,6 +44,7 @@ mod zone;
 mod zram;
 mod zswap;
 
+pub use aging::{AgedNode, Aging, AgingEnd, AgingRecord, AgingReport, RefaultCounters, Refaults};
 pub use balloon::Balloon;
 pub use capability::{Capability, FeatureState};
 pub use cgroup::{Cgroup, CgroupEvents, CgroupPids, Cgroups, Hierarchy, IoLimit};
@@ -52,7 +54,7 @@ pub use damon::{Damon, DamonModule};
 pub use disk_stats::DiskStats;
 pub use document::{Copies, CopiesKind, Cost, HostSummary};
 pub use effective_memory::EffectiveMemory;
-pub use generations::{Generation, GroupGenerations};
+pub use generations::{Generation, GroupGenerations, NodeGenerations};
 pub use gpu_memory::GpuMemory;
 pub use hugetlb::HugePool;
 pub use installation::{InitSystem, Installation, SwapFolder};

@@ -60,6 +60,7 @@ pub(super) fn schema(noun: Noun) -> anyhow::Result<Outcome> {
         Noun::Thp => json::Noun::Thp,
         Noun::Collapse => json::Noun::Collapse,
         Noun::Restrain => json::Noun::Restrain,
+        Noun::Age => json::Noun::Age,
         Noun::Merge => json::Noun::Merge,
         Noun::Oom => json::Noun::Oom,
         Noun::Pin => json::Noun::Pin,

@@ -108,11 +108,13 @@ fn select_group(host: &Recording, args: &cli::Limits) -> anyhow::Result<Option<N
     Ok(Some(found))
 }
 
-fn look(host: &HostRoot) -> Snapshot {
+/// The cgroups, and the processes in them.
+pub(super) fn look(host: &HostRoot) -> Snapshot {
     snapshot(host, &Scope { settings: false, ..scope() })
 }
 
-fn by_path(seen: &Snapshot, path: &str) -> anyhow::Result<Name> {
+/// Finds a cgroup by the path that the user typed.
+pub(super) fn by_path(seen: &Snapshot, path: &str) -> anyhow::Result<Name> {
     let found = groups::find(seen, path).map(|group| group.path.clone());
     found.ok_or_else(|| missing(format!("no memory cgroup {} on this host", Name::from(path))))
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! One file for each verb; what `report`, `status` and `doctor` share is in this one.
 
+mod age;
 mod apply;
 mod bench;
 mod capabilities;
@@ -61,6 +62,7 @@ pub(crate) fn run(cli: &Cli, started: CostMeter) -> anyhow::Result<Outcome> {
         Verb::Trial(wanted) => trial::run(global, wanted, started),
         Verb::Thp(wanted) => thp::run(global, wanted, started),
         Verb::Merge(wanted) => merge::run(global, wanted, started),
+        Verb::Age(wanted) => age::run(global, wanted, started),
         Verb::Apply(wanted) => apply::run(global, wanted, started),
         Verb::Verify(wanted) => verify::run(global, wanted, started),
         Verb::Ledger => ledger::run(global, started),

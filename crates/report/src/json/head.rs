@@ -29,6 +29,7 @@ pub enum Noun {
     Thp,
     Collapse,
     Restrain,
+    Age,
     Merge,
     Oom,
     Pin,
@@ -42,7 +43,7 @@ pub enum Noun {
 
 impl Noun {
     /// Every document.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::Report,
         Self::Status,
         Self::Doctor,
@@ -58,6 +59,7 @@ impl Noun {
         Self::Thp,
         Self::Collapse,
         Self::Restrain,
+        Self::Age,
         Self::Merge,
         Self::Oom,
         Self::Pin,
@@ -87,6 +89,7 @@ impl Noun {
             Self::Thp => "thp",
             Self::Collapse => "collapse",
             Self::Restrain => "restrain",
+            Self::Age => "age",
             Self::Merge => "merge",
             Self::Oom => "oom",
             Self::Pin => "pin",
@@ -130,6 +133,7 @@ impl Noun {
             Self::Thp => "pagewise/thp/1",
             Self::Collapse => "pagewise/collapse/1",
             Self::Restrain => "pagewise/restrain/1",
+            Self::Age => "pagewise/age/1",
             Self::Merge => "pagewise/merge/1",
             Self::Oom => "pagewise/oom/1",
             Self::Pin => "pagewise/pin/1",

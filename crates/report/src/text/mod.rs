@@ -5,6 +5,7 @@
 //! line or is left out; denied values are printed as "needs root", and unknown values never as 0.
 //! Sums and shares are computed for display; whether they are good or bad is not decided here.
 
+mod age;
 mod applied;
 mod bars;
 mod bench;
@@ -77,8 +78,8 @@ pub use live::{live, live_with_rows};
 use pagewise_model::knob::KnobReading;
 use pagewise_model::plan::{GainMeasured, Plan};
 use pagewise_model::{
-    Comparison, Explanation, Finding, KernelLog, LimitSurvey, OomProof, PinnedCode, Replicated,
-    RuleExplanation, SelfTest, SettableKnob, Severity, Snapshot, ThpProfile, Trial,
+    AgingReport, Comparison, Explanation, Finding, KernelLog, LimitSurvey, OomProof, PinnedCode,
+    Replicated, RuleExplanation, SelfTest, SettableKnob, Severity, Snapshot, ThpProfile, Trial,
 };
 pub use process_table::shown_processes;
 pub use recovered::{describe_unsettled, recovered, returned};
@@ -305,6 +306,11 @@ pub fn thp(seen: &HugeSeen<'_>, look: TextStyle) -> String {
 /// The result of a collapse into huge pages.
 pub fn collapse(done: &Collapsed<'_>, look: TextStyle) -> String {
     render(look, |page| huge::collapse::print(page, done))
+}
+
+/// The output of `age`: agings of a memory cgroup, now or as they were recorded.
+pub fn age(report: &AgingReport, look: TextStyle) -> String {
+    render(look, |page| age::print(page, report))
 }
 
 /// The result of a merge pass over zmerge devices.

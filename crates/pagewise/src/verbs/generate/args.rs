@@ -22,6 +22,7 @@ pub(crate) enum Noun {
     Thp,
     Collapse,
     Restrain,
+    Age,
     Merge,
     Oom,
     Pin,

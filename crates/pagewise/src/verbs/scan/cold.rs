@@ -77,17 +77,22 @@ fn cold(groups: &[GroupGenerations], below: &str) -> Pages {
 
 #[cfg(test)]
 mod tests {
-    use pagewise_model::Generation;
+    use pagewise_model::{Generation, NodeGenerations};
 
     use super::*;
 
     #[test]
     fn a_group_stands_for_those_below_it_and_no_other() {
         let group = |path: &str, anon| {
-            let generation =
-                |anon| Generation { age: COLD, anon: Pages::new(anon), file: Pages::new(0) };
-            let nodes = vec![vec![generation(anon), generation(1000)]];
-            GroupGenerations { path: path.into(), nodes }
+            let generation = |anon| Generation {
+                number: 0,
+                age: COLD,
+                anon: Pages::new(anon),
+                file: Pages::new(0),
+            };
+            let generations = vec![generation(anon), generation(1000)];
+            let nodes = vec![NodeGenerations { node: 0, generations }];
+            GroupGenerations { id: 1, path: path.into(), nodes }
         };
         let groups = [group("/", 1), group("/a", 2), group("/a/b", 4), group("/ab", 8)];
         let of = |below| cold(&groups, below).get();
