@@ -210,7 +210,12 @@ struct zm_writer;
  */
 u64 zm_op_alloc(void *ctx, const void *page, u32 len, bool may_wait);
 void zm_op_free(void *ctx, u64 handle);
-/* Bytes that the device's memory limit leaves for anything but objects; U64_MAX without a limit. */
+/*
+ * Whether the device's memory limit permits to write a page when the pages of all slots, with those
+ * being written, would take @charge bytes without merging.
+ */
+bool zm_op_permits(void *ctx, u64 charge);
+/* Bytes that the limit leaves for anything but objects; U64_MAX without a limit. */
 u64 zm_op_room(void *ctx);
 void zm_op_store(void *ctx, u64 handle, const void *bytes, u32 len);
 /* A reader is held for one object. Nothing sleeps between zm_op_load() and zm_op_unload(). */
@@ -280,6 +285,7 @@ struct zm_core {
 	atomic64_t forget_at;	/* the next slot for zm_forget_some() */
 	struct zm_counters counters;
 	struct zm_stats stats;
+	atomic64_t writes;	/* that have not ended */
 	/*
 	 * Of the pass on request: its progress in slots, a request to stop, its memory limit and
 	 * its memory.

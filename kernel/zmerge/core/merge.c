@@ -51,12 +51,19 @@ static u64 zm_pass_has(struct zm_pass *pass)
 	return ZM_PASS_PAGES + (u64)pass->room * sizeof(*pass->table);
 }
 
-/* The memory limit of the pass now, at least ZM_BUDGET_MIN. */
+/*
+ * The memory limit of the pass now: what the budget and the device's memory limit allow, but at
+ * least ZM_BUDGET_MIN. However little the device's limit leaves, the pass may take four bytes for
+ * each slot if the budget allows them: then it reads the slots three times, where a table of a
+ * fixed size would take a number of rounds that grows with the device.
+ */
 static u64 zm_pass_may(struct zm_pass *pass)
 {
 	u64 budget = min_t(u64, atomic64_read(&pass->zm->pass_budget), ZM_BUDGET_MAX);
+	u64 least = ZM_PASS_PAGES + pass->zm->nslots * sizeof(u32);
+	u64 room = max_t(u64, zm_op_room(pass->zm->ctx), least);
 
-	return max_t(u64, ZM_PASS_PAGES + ZM_TABLE_MIN, min_t(u64, budget, zm_op_room(pass->zm->ctx)));
+	return max_t(u64, ZM_PASS_PAGES + ZM_TABLE_MIN, min_t(u64, budget, room));
 }
 
 static u32 zm_pass_full(struct zm_pass *pass)
@@ -85,7 +92,7 @@ static void zm_table_free(struct zm_pass *pass)
 static int zm_table_new(struct zm_pass *pass, u64 bytes)
 {
 	for (;;) {
-		pass->table = kvmalloc(bytes, ZM_GFP_TABLE);
+		pass->table = kvmalloc(bytes, ZM_GFP_PASS);
 		if (pass->table)
 			break;
 		if (bytes <= ZM_TABLE_MIN)

@@ -42,10 +42,10 @@
 
 /*
  * For the pass on request, which may sleep, but not wait for I/O, because swap may be on this
- * device. Without memory for the table, a smaller one is tried, so NORETRY: no process is killed
- * for it.
+ * device. NORETRY: no process is killed for it, and the pass does not wait for memory for as long
+ * as there is none, which whoever stops it would have to wait for, too. Without memory for the
+ * table a smaller one is tried, and without a counter a pair of pages is not merged.
  */
-#define ZM_GFP_PASS (GFP_NOIO | __GFP_NOWARN)
-#define ZM_GFP_TABLE (ZM_GFP_PASS | __GFP_NORETRY)
+#define ZM_GFP_PASS (GFP_NOIO | __GFP_NOWARN | __GFP_NORETRY)
 
 #endif

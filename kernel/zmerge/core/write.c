@@ -290,6 +290,29 @@ static struct zm_slot zm_write_object(struct zm_core *zm, const void *page, u32 
 	return zm_write_asleep(zm, page, domain);
 }
 
+/*
+ * The bytes that the pages of all slots would take if none were merged. Compressed objects count an
+ * eighth more than their length, because the allocator rounds it up. Merging does not change this
+ * sum, nor does it matter for it whether a page that is written was stored already.
+ */
+static u64 zm_charge(struct zm_core *zm)
+{
+	u64 all = zm_sum(&zm->stats.stored_bytes) + zm_sum(&zm->stats.merged_bytes);
+	u64 huge = zm_sum(&zm->stats.huge_pages) << PAGE_SHIFT;
+
+	return all + (all > huge ? all - huge : 0) / 8;
+}
+
+/*
+ * Whether the memory limit permits to write a page, whatever it contains. This is decided before
+ * the page is looked up, for a whole page, and counts the writes that have not ended: if a copy
+ * could be written where no other page can, any program could find out what others have stored.
+ */
+static bool zm_may_write(struct zm_core *zm, s64 writes)
+{
+	return zm_op_permits(zm->ctx, zm_charge(zm) + ((u64)writes << PAGE_SHIFT));
+}
+
 /**
  * zm_write - store a page
  * @zm: the core
@@ -303,16 +326,19 @@ static struct zm_slot zm_write_object(struct zm_core *zm, const void *page, u32 
  */
 int zm_write(struct zm_core *zm, u64 number, const void *page, u32 domain)
 {
+	s64 writes = atomic64_add_return(1, &zm->writes);
 	struct zm_slot now;
 
 	if (zm_same_filled(page))
 		now = zm_slot_of(ZM_SAME, *(const u64 *)page, 0, 0);
-	else
+	else if (zm_may_write(zm, writes))
 		now = zm_write_object(zm, page, domain);
-	if (zm_kind(now) == ZM_EMPTY)
-		return now.value;
-	zm_slot_put(zm, number, now, domain);
-	return 0;
+	else
+		now = zm_no_object(-ENOMEM);
+	if (zm_kind(now) != ZM_EMPTY)
+		zm_slot_put(zm, number, now, domain);
+	atomic64_sub(1, &zm->writes);
+	return zm_kind(now) == ZM_EMPTY ? now.value : 0;
 }
 
 /*

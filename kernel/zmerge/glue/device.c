@@ -85,6 +85,11 @@ static void zm_merge_work(struct work_struct *work)
 	zm_notify(device);
 }
 
+static void zm_compact_work(struct work_struct *work)
+{
+	zs_compact(container_of(work, struct zm_device, compact_work)->pool);
+}
+
 /* Starts a pass over the device; the caller holds init_lock. */
 int zm_device_merge(struct zm_device *device, bool compacts)
 {
@@ -141,6 +146,7 @@ static void zm_teardown(struct zm_device *device)
 	device->ready = false;
 	set_capacity(device->disk, 0);
 	zm_shrinker_remove(device);
+	cancel_work_sync(&device->compact_work);
 	zm_destroy(&device->core);
 	zm_streams_destroy(&device->streams);
 	zs_destroy_pool(device->pool);
@@ -225,6 +231,7 @@ static void zm_defaults(struct zm_device *device)
 	atomic_set(&device->merge_rate, 0);
 	atomic_long_set(&device->limit_pages, 0);
 	atomic_long_set(&device->max_pages, 0);
+	device->compacted_at = jiffies - HZ;
 	atomic64_set(&device->failed_reads, 0);
 	atomic64_set(&device->failed_writes, 0);
 	atomic64_set(&device->invalid_io, 0);
@@ -263,6 +270,7 @@ static struct zm_device *zm_device_alloc(int id)
 	mutex_init(&device->gate);
 	init_rwsem(&device->init_lock);
 	INIT_WORK(&device->merge_work, zm_merge_work);
+	INIT_WORK(&device->compact_work, zm_compact_work);
 	zm_defaults(device);
 	return device;
 }

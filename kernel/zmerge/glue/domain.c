@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The domain of a page: pages are merged only within one. It is the memory cgroup to which the page
- * is charged: for swap, that of the process whose page is swapped out; for a file, that of the
- * process that first read or wrote the page.
+ * is charged. A page that programs of different cgroups can write is charged to the one that
+ * touched it first, so its contents may come from any other: pages of files, of shared memory and
+ * those that KSM shares have no domain, and only private anonymous memory has one.
  */
 #include <linux/cgroup.h>
 #include <linux/memcontrol.h>
@@ -19,6 +20,14 @@ static struct mem_cgroup *zm_memcg_of(struct page *page)
 #endif
 }
 
+/* In the swap cache, a page of shared memory is not anonymous either. */
+static bool zm_is_private(struct page *page)
+{
+	struct folio *folio = page_folio(page);
+
+	return folio_test_anon(folio) && !folio_test_ksm(folio);
+}
+
 /* Whether this kernel can tell the memory cgroup of a page. */
 bool zm_domain_known(void)
 {
@@ -31,6 +40,8 @@ u32 zm_memcg_domain(struct page *page)
 	struct mem_cgroup *memcg;
 	u32 domain = ZM_NO_DOMAIN;
 
+	if (!zm_is_private(page))
+		return domain;
 	rcu_read_lock();
 	memcg = zm_memcg_of(page);
 	if (memcg)

@@ -42,19 +42,40 @@ static void zm_note_use(struct zm_device *device, long pages)
 u64 zm_op_alloc(void *ctx, const void *page, u32 len, bool may_wait)
 {
 	struct zm_device *device = ctx;
-	long limit = atomic_long_read(&device->limit_pages), pages;
 	gfp_t gfp = may_wait ? ZM_GFP_WAIT : ZM_GFP_AT_ONCE;
 	unsigned long handle = zm_zs_malloc(device->pool, page, len, gfp);
 
 	if (!handle || IS_ERR_VALUE(handle))
 		return 0;
-	pages = zs_get_total_pages(device->pool);
-	if (limit && pages > limit) {
-		zs_free(device->pool, handle);
-		return 0;
-	}
-	zm_note_use(device, pages);
+	zm_note_use(device, zs_get_total_pages(device->pool));
 	return handle;
+}
+
+/* Has the pool compacted in the background, at most once a second. */
+static void zm_compact_soon(struct zm_device *device)
+{
+	unsigned long last = READ_ONCE(device->compacted_at);
+
+	if (time_before(jiffies, last + HZ) || cmpxchg(&device->compacted_at, last, jiffies) != last)
+		return;
+	queue_work(zm_workqueue, &device->compact_work);
+}
+
+/*
+ * The charge does not tell how much memory partly used pages of the pool waste. Beyond the limit
+ * the pool is compacted; a quarter beyond it, no page can be written until that has helped.
+ */
+bool zm_op_permits(void *ctx, u64 charge)
+{
+	struct zm_device *device = ctx;
+	u64 limit = atomic_long_read(&device->limit_pages), pages;
+
+	if (!limit)
+		return true;
+	pages = zs_get_total_pages(device->pool);
+	if (pages > limit)
+		zm_compact_soon(device);
+	return DIV_ROUND_UP_ULL(charge, PAGE_SIZE) <= limit && pages <= limit + limit / 4;
 }
 
 void zm_op_free(void *ctx, u64 handle)

@@ -417,7 +417,7 @@ static DEVICE_ATTR_WO(compact);
 static DEVICE_ATTR_WO(mem_limit);
 static DEVICE_ATTR_WO(mem_used_max);
 static DEVICE_ATTR_ADMIN_RO(mm_stat);
-static DEVICE_ATTR_RO(io_stat);
+static DEVICE_ATTR_ADMIN_RO(io_stat);
 static DEVICE_ATTR_ADMIN_RO(merged_pages);
 static DEVICE_ATTR_ADMIN_RO(merged_bytes);
 static DEVICE_ATTR_ADMIN_RO(merge_hits);

@@ -99,6 +99,9 @@ struct zm_device {
 	atomic_long_t limit_pages;
 	atomic_long_t max_pages;
 
+	struct work_struct compact_work;
+	unsigned long compacted_at;	/* jiffies when compact_work was last queued */
+
 	struct work_struct merge_work;
 	atomic_t merging;
 	bool merge_compacts;

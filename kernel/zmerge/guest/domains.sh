@@ -1,17 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Run in a guest: with `cgroup` in merge_domain, pages are merged within a memory cgroup and not
-# across two, as a disk and as swap, when they are written and by a pass. Exits with 1 at the first
-# failure.
+# Run in a guest: with `cgroup` in merge_domain, private anonymous pages are merged within a memory
+# cgroup and not across two, when they are written and by a pass, and pages that programs may share
+# are not merged: of files, and of shared memory. Exits with 1 at the first failure.
 set -eu
 
 insmod /zmerge.ko
 cd /sys/block/zmerge0
 groups=/sys/fs/cgroup
 echo +memory >$groups/cgroup.subtree_control
-mkdir -p $groups/one $groups/two /tmp/files
-mount -t tmpfs none /tmp/files
+mkdir -p $groups/one $groups/two
 
 die() {
 	echo "not so: $*"
@@ -43,9 +42,9 @@ within() {
 	sh -c 'echo $$ >'$groups/"$group"'/cgroup.procs; exec "$@"' - "$@"
 }
 
-# write_pages GROUP PLACE: writes 250 incompressible pages.
+# write_pages GROUP PLACE HOW: writes 250 incompressible pages.
 write_pages() {
-	within "$1" dd if=/tmp/random of=/dev/zmerge0 bs=4k seek="$2" conv=fsync 2>/dev/null
+	within "$1" dd if=/tmp/random of=/dev/zmerge0 bs=4k seek="$2" $3 2>/dev/null
 }
 
 # merged PAGES WHEN
@@ -54,19 +53,28 @@ merged() {
 }
 
 head -c 1024000 /dev/urandom >/tmp/random
+# Direct writes come from memory of the program itself, the others from the cache of the disk.
 for mode in request inline; do
 	for domain in device cgroup; do
-		set_up $domain $mode
-		write_pages one 0
-		write_pages two 1000
-		[ $mode = inline ] || merge
-		merged $([ $domain = device ] && echo 250 || echo 0) "$mode, $domain, two groups"
-		write_pages one 2000
-		merge
-		merged $([ $domain = device ] && echo 500 || echo 250) "$mode, $domain, the first group again"
-		for place in 0 1000 2000; do
-			echo 1 >/proc/sys/vm/drop_caches
-			dd if=/dev/zmerge0 bs=4k skip=$place count=250 2>/dev/null | cmp - /tmp/random || die "$mode: other bytes"
+		for how in oflag=direct conv=fsync; do
+			set_up $domain $mode
+			write_pages one 0 $how
+			write_pages two 1000 $how
+			[ $mode = inline ] || merge
+			merged $([ $domain = device ] && echo 250 || echo 0) "$mode, $domain, $how, two groups"
+			write_pages one 2000 $how
+			merge
+			case $domain.$how in
+			device.*) expected=500 ;;
+			*.oflag=direct) expected=250 ;;
+			*) expected=0 ;;
+			esac
+			merged $expected "$mode, $domain, $how, the first group again"
+			for place in 0 1000 2000; do
+				echo 1 >/proc/sys/vm/drop_caches
+				dd if=/dev/zmerge0 bs=4k skip=$place count=250 2>/dev/null | cmp - /tmp/random ||
+					die "$mode: other bytes"
+			done
 		done
 	done
 done
@@ -74,31 +82,26 @@ if echo device 2>/dev/null >merge_domain; then die "the domain changes while the
 echo 1 >reset
 [ "$(cat merge_domain)" = '[device] cgroup' ] || die "a reset leaves $(cat merge_domain)"
 
-# As swap: each cgroup has the same 250 pages in memory, and one of them has each page twice.
+# As swap: one cgroup holds the 250 pages twice and the other once, each time in a program's own
+# memory; and a program of each cgroup has them in memory that can be shared.
 set_up cgroup inline
 mkswap /dev/zmerge0 >/dev/null
-before=$(awk '{ print $1 }' mm_stat)
 swapon /dev/zmerge0
-for copy in one/1 one/2 two/1; do
-	within ${copy%/*} dd if=/tmp/random of=/tmp/files/${copy#*/}.${copy%/*} bs=64k 2>/dev/null
+holders=
+for holder in one/anon one/anon two/anon one/shared two/shared; do
+	(exec sh -c 'echo $$ >'$groups/${holder%/*}'/cgroup.procs; exec /hold '${holder#*/}' /tmp/random') >/tmp/held &
+	holders="$holders $!"
+	until grep -q '^State:.T' /proc/$!/status; do sleep 0.1; done
+	grep -q 'held 250 of 250' /tmp/held || die "$holder: $(cat /tmp/held)"
 done
-sync
-# Pages that are not swapped out at once are swapped out later.
-swapped() { echo $((($(awk '{ print $1 }' mm_stat) - before) / 4096)); }
-for turn in $(seq 100); do
-	for group in one two; do
-		echo 4M >$groups/$group/memory.reclaim 2>/dev/null || true
-	done
-	[ "$(swapped)" -lt 750 ] || break
+merged 250 "swap, written"
+merge
+merged 250 "swap, after a pass"
+for pid in $holders; do
+	kill -CONT $pid
+	wait $pid || die "swap: other bytes"
 done
-[ "$(swapped)" -ge 750 ] || die "only $(swapped) pages are in swap"
-merged 250 "swap, in two groups"
-for copy in 1.one 2.one 1.two; do
-	cmp /tmp/random /tmp/files/$copy || die "swap: other bytes"
-done
-rm /tmp/files/*
 swapoff /dev/zmerge0
-umount /tmp/files
 echo 1 >reset
 cd /
 rmmod zmerge

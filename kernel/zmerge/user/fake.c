@@ -98,7 +98,7 @@ u64 zm_op_alloc(void *ctx, const void *page, u32 len, bool may_wait)
 	CHECK(len && len <= PAGE_SIZE && !reading && !(may_wait && (writing || zm_test_map)));
 	if ((fake->shy && !may_wait) || zm_test_refuses())
 		return 0;
-	if (fake->limit && (u64)atomic64_read(&fake->bytes) + len > fake->limit)
+	if (fake->memory && (u64)atomic64_read(&fake->bytes) + len > fake->memory)
 		return 0;
 	object = malloc(sizeof(*object) + len);
 	CHECK(object);
@@ -106,6 +106,13 @@ u64 zm_op_alloc(void *ctx, const void *page, u32 len, bool may_wait)
 	atomic64_inc(&fake->objects);
 	atomic64_add(len, &fake->bytes);
 	return (u64)(uintptr_t)object;
+}
+
+bool zm_op_permits(void *ctx, u64 charge)
+{
+	struct fake *fake = ctx;
+
+	return !fake->limit || charge <= fake->limit;
 }
 
 u64 zm_op_room(void *ctx)

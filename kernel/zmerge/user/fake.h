@@ -14,7 +14,8 @@ struct fake {
 	atomic64_t objects;
 	atomic64_t bytes;
 	const void *page;	/* the page for which room was last requested */
-	u64 limit;		/* in bytes; 0: none */
+	u64 memory;		/* bytes of objects beyond which allocations fail; 0: all succeed */
+	u64 limit;		/* the device's memory limit in bytes; 0: none */
 	u64 room;		/* bytes left for anything but objects, plus 1; 0: no limit */
 	bool shy;		/* allocations without waiting fail */
 };

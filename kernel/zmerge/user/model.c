@@ -111,7 +111,8 @@ static void model_settle(struct model *model, u8 how)
 {
 	fake_refuse(how & 3 ? (how & 3) + 1 : 0);
 	model->fake.shy = how & 4;
-	model->fake.limit = how & 8 ? 5 * PAGE_SIZE : 0;
+	model->fake.memory = how & 8 ? 5 * PAGE_SIZE : 0;
+	model->fake.limit = how & 16 ? 4 * PAGE_SIZE : 0;
 }
 
 static void model_step(struct model *model, u8 what, u8 where, u8 which)

@@ -26,6 +26,7 @@ typedef unsigned int gfp_t;
 #ifndef PAGE_SIZE
 #define PAGE_SIZE 4096ul
 #endif
+#define PAGE_SHIFT __builtin_ctzl(PAGE_SIZE)
 #define U8_MAX UINT8_MAX
 #define U16_MAX UINT16_MAX
 #define U32_MAX UINT32_MAX

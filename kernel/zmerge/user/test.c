@@ -491,11 +491,85 @@ static void a_failed_write_leaves_the_slot_as_it_was(void)
 	u8 page[PAGE_SIZE];
 
 	write_numbered(device, 0, 9);
-	device->fake.limit = 24;
+	device->fake.memory = 24;
 	numbered(10, page);
 	CHECK(zm_write(&device->zm, 0, page, ZM_NO_DOMAIN) == -ENOMEM);
 	read_numbered(device, 0, 9);
 	end_device(device);
+}
+
+/* In the laws of the limit: slots of the victim, then as many of the attacker. */
+#define HALF 60u
+
+/* Half of the pages compress to 24 bytes, and half do not compress. */
+static void guessed(u64 number, void *page)
+{
+	if (number & 1)
+		memset(page, 0xa5, PAGE_SIZE);
+	else
+		memset(page, 0, PAGE_SIZE);
+	memcpy(page, &number, 8);
+	memcpy((u8 *)page + 16, &(u64){ ~number }, 8);
+}
+
+/* A device that stores one page for each even or odd pair of numbers from @first on. */
+static struct device *victim_device(enum zm_mode mode, u64 first)
+{
+	struct device *device = new_device(2 * HALF);
+	u8 page[PAGE_SIZE];
+	u64 at;
+
+	zm_set_mode(&device->zm, mode);
+	for (at = 0; at < HALF; at++) {
+		guessed(first + at, page);
+		CHECK(!zm_write(&device->zm, at, page, ZM_NO_DOMAIN));
+	}
+	return device;
+}
+
+/* Writes or clears a slot of the attacker, or runs a pass; what the attacker sees of that. */
+static int attack_once(struct device *device, u64 what)
+{
+	u64 slot = HALF + (what >> 8) % HALF;
+	u8 page[PAGE_SIZE];
+
+	if (what % 16 == 0) {
+		zm_clear(&device->zm, slot);
+		return 0;
+	}
+	if (what % 16 == 1 && atomic_read(&device->zm.mode) != ZM_OFF)
+		return zm_merge(&device->zm, nothing, NULL);
+	guessed(1000 + (what >> 16) % (2 * HALF), page);
+	return zm_write(&device->zm, slot, page, ZM_NO_DOMAIN);
+}
+
+/*
+ * One device stores pages that the attacker guesses, and the other does not: every result is the
+ * same.
+ */
+static void at_the_limit_no_result_depends_on_what_others_store(void)
+{
+	u32 round, step, failed = 0, passed = 0;
+
+	for (round = 0; round < OFTEN(400); round++) {
+		enum zm_mode mode = dice() % (ZM_ADAPTIVE + 1);
+		struct device *guessed_right = victim_device(mode, 1000), *wrong = victim_device(mode, 5000);
+		u64 limit = (HALF / 2 + dice() % HALF) * PAGE_SIZE + dice() % PAGE_SIZE;
+
+		guessed_right->fake.limit = limit;
+		wrong->fake.limit = limit;
+		for (step = 0; step < 200; step++) {
+			u64 what = dice() >> 8;
+			int err = attack_once(guessed_right, what);
+
+			CHECK(err == attack_once(wrong, what));
+			*(err ? &failed : &passed) += 1;
+		}
+		end_device(guessed_right);
+		end_device(wrong);
+	}
+	printf("  %u steps failed and %u succeeded, as with other pages stored\n", failed, passed);
+	CHECK(failed > passed / 20 && passed > failed / 20);
 }
 
 static void memory_that_has_to_be_waited_for_is_waited_for(void)
@@ -823,6 +897,7 @@ int main(void)
 		LAW(one_changed_bit_changes_the_hash),
 		LAW(tags_of_plain_pages_collide_as_by_chance),
 		LAW(init_survives_every_failed_allocation),
+		LAW(at_the_limit_no_result_depends_on_what_others_store),
 	};
 	size_t at;
 

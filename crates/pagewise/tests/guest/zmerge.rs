@@ -34,25 +34,39 @@ fn guest(suite: &str, files: &[String], cpus: &str, script: &str) -> ProgramRun 
     finish(&mut lab(&options.into_iter().chain(files).chain(command).collect::<Vec<_>>()))
 }
 
-/// CPU hotplug, what the device stores, refuses, hides and forgets, how a pass ends, and domains,
-/// one after the other in one boot: each script loads the module anew.
+/// Compiles the program that holds pages in a guest, without libraries, which a guest lacks.
+fn holder(folder: &Path) -> String {
+    let program = folder.join("hold");
+    let mut compile = Command::new("cc");
+    compile.args(["-O2", "-static", "-o"]).arg(&program).arg(sources().join("guest/hold.c"));
+    let compiled = finish(&mut compile);
+    assert_eq!(compiled.status, 0, "{}", compiled.err);
+    format!("{}:/hold", program.display())
+}
+
+/// CPU hotplug, what the device stores, refuses, hides and forgets, its limit, how a pass ends, and
+/// domains, one after the other in one boot: each script loads the module anew.
 fn keeps_and_refuses(suite: &str) {
-    let scripts = ["cpus", "keep", "refuse", "hide", "shrink", "stop", "domains"].map(|name| {
+    let names = ["cpus", "keep", "refuse", "hide", "limit", "shrink", "stop", "domains"];
+    let folder = tempfile::tempdir().unwrap();
+    let scripts = names.map(|name| {
         let path = sources().join(format!("guest/{name}.sh"));
         format!("{}:/{name}.sh", path.display())
     });
-    let all = "sh /cpus.sh && sh /keep.sh && sh /refuse.sh && sh /hide.sh && sh /shrink.sh && sh /stop.sh && sh /domains.sh";
-    let ran = guest(suite, &scripts, "2", all);
+    let files: Vec<_> = scripts.into_iter().chain([holder(folder.path())]).collect();
+    let all = names.map(|name| format!("sh /{name}.sh")).join(" && ");
+    let ran = guest(suite, &files, "2", &all);
     assert_eq!(ran.status, 0, "{suite}: {} {}", ran.out, ran.err);
     let ends = [
         "changed\n",
         "kept\nrefused 95\nwrong 0\nhidden\n",
+        "\nlimited\n",
         "\nforgotten\n",
         "\nstopped\n",
         "\nseparate\n",
     ];
     assert!(ends.iter().all(|end| ran.out.contains(end)), "{suite}: {} {}", ran.out, ran.err);
-    assert!(ran.out.ends_with(ends[4]), "{suite}: {} {}", ran.out, ran.err);
+    assert!(ran.out.ends_with(ends[5]), "{suite}: {} {}", ran.out, ran.err);
 }
 
 #[test]
