@@ -8,6 +8,7 @@ use proptest::test_runner::TestRunner;
 
 use super::*;
 use crate::fake::{Fake, Fault, STATE};
+use crate::live::MAX_JOURNAL;
 
 fn entry() -> impl Strategy<Value = LedgerEntry> {
     let text = "\\PC{0,8}";
