@@ -42,6 +42,7 @@ pub mod plan;
 mod recover;
 mod rescue;
 mod session;
+mod swap_area;
 mod transaction;
 
 #[cfg(test)]

@@ -27,8 +27,8 @@ use pagewise_model::{Bytes, Cgroup, Limit, Micros, Percent, Snapshot, Stall, Tie
 use pagewise_observe::{HostRoot, Scope, counters, memory_cgroups, psi, snapshot};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{
-    AtFlags, FallocateFlags, FsWord, IFlags, Mode, OFlags, PROC_SUPER_MAGIC, RenameFlags, openat,
-    statat, unlinkat,
+    AtFlags, FallocateFlags, FsWord, Mode, OFlags, PROC_SUPER_MAGIC, RenameFlags, openat, statat,
+    unlinkat,
 };
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -42,6 +42,7 @@ use crate::host_ops::{
 use crate::journal::Identity;
 use crate::loan::drain::{Brake, DrainSample};
 use crate::loan::zram;
+use crate::swap_area;
 
 /// Length limit of a journal that is read, in bytes: a session of a thousand loans writes half a
 /// megabyte.
@@ -156,13 +157,13 @@ impl HostOps for Live {
             HostChange::MakeGroup(folder) => fs::create_dir(folder),
             HostChange::RemoveGroup(folder) => fs::remove_dir(folder),
             HostChange::Kill { pid, group } => kill(pid, group),
-            HostChange::MakeFile(path) => make_file(path),
+            HostChange::MakeFile(path) => swap_area::make_file(path),
             HostChange::FillFile { path, identity, size } => {
                 fill_file(path, identity, size, &|| self.is_stopped())
             }
             HostChange::RemoveFile { path, identity } => remove_own(path, identity),
-            HostChange::FormatSwap(area) => run("mkswap", &[area]),
-            HostChange::SwapOn { area, priority } => calls::swap_on(area, priority),
+            HostChange::FormatSwap(area) => swap_area::format(area),
+            HostChange::SwapOn { area, priority } => swap_area::enable(area, priority),
             HostChange::SwapOff(area) => calls::swap_off(area),
             HostChange::Load { module, parameter } => run("modprobe", &[module, parameter]),
             HostChange::Unload(module) => run("modprobe", &["-r", module]),
@@ -501,7 +502,7 @@ fn is_own(found: &Metadata) -> bool {
 }
 
 /// Why the contents of a file may come from another user; `None` if they cannot.
-fn distrust(found: &Metadata) -> Option<String> {
+pub(crate) fn distrust(found: &Metadata) -> Option<String> {
     let ours = rustix::process::geteuid().as_raw();
     let mode = found.mode() & 0o7777;
     if !found.is_file() {
@@ -535,17 +536,6 @@ fn open_own(path: &str, options: &mut OpenOptions) -> io::Result<File> {
     }
 }
 
-/// Creates an empty file: it is filled only after the journal has recorded its identity.
-fn make_file(path: &str) -> io::Result<()> {
-    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    // btrfs cannot swap to a copy-on-write file; other file systems do not know the flag
-    if let Ok(flags) = rustix::fs::ioctl_getflags(&file) {
-        let _ = rustix::fs::ioctl_setflags(&file, flags | IFlags::NOCOW);
-    }
-    file.sync_all()?;
-    sync_folder(path)
-}
-
 /// Allocates the blocks of a file without holes, because the kernel does not swap to a file that
 /// has any. If the file system cannot allocate blocks without writing them, zeros are written;
 /// this can be stopped.
@@ -555,7 +545,7 @@ fn fill_file(
     size: Bytes,
     is_stopped: &dyn Fn() -> bool,
 ) -> io::Result<()> {
-    let mut file = open_own(path, OpenOptions::new().write(true))?;
+    let mut file = swap_area::open_file(path)?;
     if identity(&file.metadata()?) != meant {
         return Err(io::Error::other("another file took its place"));
     }
@@ -716,9 +706,14 @@ fn disarm() -> io::Result<()> {
 const FOLDERS: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 
 fn run(program: &str, arguments: &[&str]) -> io::Result<()> {
-    let mut command = Command::new(program);
-    command.args(arguments).env_clear().env("PATH", FOLDERS).env("LC_ALL", "C");
-    let output = command.stdin(Stdio::null()).output().map_err(|error| match error.kind() {
+    run_command(Command::new(program).args(arguments).stdin(Stdio::null()))
+}
+
+/// Runs a program of the distribution without the environment of whoever started us.
+pub(crate) fn run_command(command: &mut Command) -> io::Result<()> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    command.env_clear().env("PATH", FOLDERS).env("LC_ALL", "C");
+    let output = command.output().map_err(|error| match error.kind() {
         ErrorKind::NotFound => io::Error::new(error.kind(), format!("{program} is not installed")),
         _ => error,
     })?;

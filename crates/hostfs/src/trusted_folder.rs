@@ -67,7 +67,17 @@ impl TrustedFolder {
     /// If it cannot be opened or created, or another user could change it.
     pub fn open_or_make(path: &Path, make: MakeFolder) -> Result<Self, FolderError> {
         let path = std::path::absolute(path).map_err(|source| with_path(path, source))?;
-        Self::root()?.walk(&path, make)
+        Self::root()?.walk(&path, make, PathPosition::Last)
+    }
+
+    /// Opens an existing folder in which no other user can replace our entries. Others may create
+    /// entries of their own there if it is like /tmp (root's, with the sticky bit).
+    ///
+    /// # Errors
+    /// If it is missing, or another user could replace our entries.
+    pub fn open_for_entries(path: &Path) -> Result<Self, FolderError> {
+        let path = std::path::absolute(path).map_err(|source| with_path(path, source))?;
+        Self::root()?.walk(&path, |_, _| Err(Errno::NOENT), PathPosition::Between)
     }
 
     /// Opens a folder below this one, and creates it if it is missing.
@@ -76,7 +86,7 @@ impl TrustedFolder {
     /// As for [`TrustedFolder::open_or_make`].
     pub fn open_subfolder(&self, name: &str, make: MakeFolder) -> Result<Self, FolderError> {
         let handle = self.handle.try_clone().map_err(|source| with_path(&self.path, source))?;
-        Self { handle, path: self.path.clone() }.walk(Path::new(name), make)
+        Self { handle, path: self.path.clone() }.walk(Path::new(name), make, PathPosition::Last)
     }
 
     /// Opens an existing folder in this one; the name must not be that of a link.
@@ -90,6 +100,12 @@ impl TrustedFolder {
         let folder = Self { handle: handle.map_err(|errno| with_path(&path, errno))?, path };
         folder.check(PathPosition::Last)?;
         Ok(folder)
+    }
+
+    /// The open folder, for system calls that take a name in it.
+    #[must_use]
+    pub fn handle(&self) -> BorrowedFd<'_> {
+        self.handle.as_fd()
     }
 
     /// The path of the folder, with links resolved.
@@ -136,7 +152,7 @@ impl TrustedFolder {
     }
 
     /// Follows a path from this folder, or from the root if it is absolute.
-    fn walk(self, path: &Path, make: MakeFolder) -> Result<Self, FolderError> {
+    fn walk(self, path: &Path, make: MakeFolder, last: PathPosition) -> Result<Self, FolderError> {
         let mut here = self;
         let mut waiting = parts(path);
         let mut links = 0;
@@ -150,7 +166,7 @@ impl TrustedFolder {
                 Step::Link(_) => return Err(with_path(path, Errno::LOOP)),
             }
         }
-        here.check(PathPosition::Last)?;
+        here.check(last)?;
         Ok(here)
     }
 
