@@ -1,49 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Gains predicted by a formula of the kernel; those predicted by `scan` are in `measured`.
 //!
+//! What a step itself sets, such as the size of a swap area, is not predicted: `verify` compares it.
 //! Nothing is predicted if the formula does not reproduce the current values of this kernel.
 
-use pagewise_model::plan::{Expected, HIGH_WATERMARKS, HUGETLB_POOL, SWAP_AREA, ZramSwap};
-use pagewise_model::{Bytes, Pages, Reading, Snapshot, Zone};
+use pagewise_model::plan::{Expected, HIGH_WATERMARKS};
+use pagewise_model::{Pages, Reading, Snapshot, Zone};
 
-use crate::context::Context;
-
-/// The huge page size of the pool that [`HUGETLB_POOL`] measures.
-pub(crate) const HUGETLB_PAGE: Bytes = Bytes::new(2 << 20);
 const MIN_FREE: &str = "vm.min_free_kbytes";
 const SCALE: &str = "vm.watermark_scale_factor";
-
-/// The gain of a new zram device: the compression that `scan` predicts, otherwise the size of the
-/// swap area.
-pub(crate) fn expect_of_zram(context: &Context<'_>, zram: &ZramSwap) -> Expected {
-    let scanned = context.measured.ratio(&zram.compressor);
-    scanned.unwrap_or_else(|| expect_area(context.host, zram.disksize_bytes, "device"))
-}
-
-/// The expected size of a swap area: mkswap uses one page of the device or file for its header.
-pub(crate) fn expect_area(host: &Snapshot, size: Bytes, what: &str) -> Expected {
-    let page = host.page_size();
-    let pages = size.get().div_ceil(page.get().max(1)).saturating_sub(1);
-    let area = pages.saturating_mul(page.get()) as f64;
-    let source = format!("the size of the {what} minus the swap header ({page})");
-    Expected::exact(SWAP_AREA, area, None, source)
-}
-
-/// The gain of shrinking a pool that has no surplus pages: the kernel frees its unused pages.
-pub(crate) fn expect_of_pool(host: &Snapshot, to: &str) -> Option<Expected> {
-    let pools = &host.hugetlb;
-    let pool = pools.iter().find(|it| it.node.is_none() && it.page_bytes == HUGETLB_PAGE)?;
-    let (total, free) = (pool.total.get()?, pool.free.get()?);
-    let kept: u64 = to.parse().ok()?;
-    let used = total.checked_sub(free)?.checked_add(pool.reserved.get()?)?;
-    let is_default = host.knob("vm.nr_hugepages")?.active()? == total.to_string();
-    if pool.surplus.get()? > 0 || kept < used || kept > total || !is_default {
-        return None;
-    }
-    let bytes = |pages: u64| pages.saturating_mul(HUGETLB_PAGE.get()) as f64;
-    let source = format!("{} of {total} huge pages are neither in use nor reserved", total - used);
-    Some(Expected::exact(HUGETLB_POOL, bytes(kept), Some(bytes(total)), source))
-}
 
 /// The expected sum of high watermarks of all zones with these values of the two settings; `None`
 /// means unchanged.

@@ -3,11 +3,11 @@
 
 use pagewise_facts::ratio::ENOUGH_STORED;
 use pagewise_model::plan::{
-    Expected, GainMeasured, GainOutcome, HIGH_WATERMARKS, HUGETLB_POOL, SWAP_AREA, Step, ZRAM_RATIO,
+    Expected, GainMeasured, GainMetric, GainOutcome, HIGH_WATERMARKS, Step, ZRAM_RATIO,
 };
 use pagewise_model::{Bytes, Evidence, Quantity, Ratio, Reading, Snapshot, Zram};
 
-use crate::expect::{HUGETLB_PAGE, measured_high_watermarks};
+use crate::expect::measured_high_watermarks;
 
 /// The state of a step on the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,10 +24,12 @@ pub enum StepState<'a> {
     },
 }
 
-/// The measurement of the gain that a step predicted; `None` if it predicted none.
+/// The measurement of the gain that a step predicted; `None` if it predicted none, or, as earlier
+/// versions did, only what the step itself sets.
 #[must_use]
 pub fn measure_gain(step: &Step, state: StepState<'_>, host: &Snapshot) -> Option<GainMeasured> {
-    let expected = step.expected.as_ref()?;
+    let expected = step.expected.as_ref();
+    let expected = expected.filter(|it| !GainMetric::is_name_of_set_value(&it.metric))?;
     let measured = match state {
         StepState::InForce { area } => measure(expected, area, host),
         StepState::NotInForce { why } => Err(format!("the step is not in force: {why}")),
@@ -46,8 +48,6 @@ type Measurement = Result<(f64, Vec<Evidence>), String>;
 fn measure(expected: &Expected, area: Option<&str>, host: &Snapshot) -> Measurement {
     match expected.metric.as_str() {
         ZRAM_RATIO => measure_ratio(device(area, host)?),
-        SWAP_AREA => measure_area(area, host),
-        HUGETLB_POOL => measure_pool(host),
         HIGH_WATERMARKS => measure_watermarks(host),
         other => Err(format!("this version of pagewise cannot measure {other}")),
     }
@@ -77,23 +77,6 @@ fn measure_ratio(device: &Zram) -> Measurement {
     let ratio = Ratio::from_sizes(original, used).ok_or("the device uses no memory")?;
     let evidence = [("original", &stat.original), ("memory used", &stat.memory_used)];
     Ok((ratio.get(), evidence.iter().filter_map(|(name, it)| exact_bytes(name, it)).collect()))
-}
-
-fn measure_area(area: Option<&str>, host: &Snapshot) -> Measurement {
-    let area = area.ok_or("the swap area of the step is not known")?;
-    let tier = host.tiers.iter().find(|tier| tier.path.as_str() == area);
-    let size = &tier.ok_or_else(|| format!("{area} is not in use as swap"))?.size;
-    let bytes = read_known(size, "the size of the swap area")?;
-    Ok((bytes.get() as f64, exact_bytes("size", size).into_iter().collect()))
-}
-
-fn measure_pool(host: &Snapshot) -> Measurement {
-    let mut pools = host.hugetlb.iter();
-    let pool = pools.find(|it| it.node.is_none() && it.page_bytes == HUGETLB_PAGE);
-    let total = &pool.ok_or("there is no pool of 2 MiB pages")?.total;
-    let pages = read_known(total, "the size of the pool")?;
-    let bytes = pages.saturating_mul(HUGETLB_PAGE.get());
-    Ok((bytes as f64, evidence("huge pages of 2 MiB", total).into_iter().collect()))
 }
 
 fn measure_watermarks(host: &Snapshot) -> Measurement {

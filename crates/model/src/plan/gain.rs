@@ -58,6 +58,9 @@ pub struct GainMetric {
     pub label: &'static str,
     /// What a gain in this quantity means, and the files from which it is computed.
     pub doc: &'static str,
+    /// Whether the step itself sets the quantity. `verify` compares that anyway, so it is no
+    /// prediction: earlier versions predicted it, and it never failed.
+    pub is_set_by_step: bool,
 }
 
 /// All metrics that can be predicted and measured.
@@ -66,22 +69,26 @@ pub static GAIN_METRICS: &[GainMetric] = &[
         name: ZRAM_RATIO,
         label: "zram compression",
         doc: "Original bytes per byte of RAM that the zram device uses (mm_stat, columns 1 and 3).",
+        is_set_by_step: false,
     },
     GainMetric {
         name: SWAP_AREA,
         label: "size of the swap area",
         doc: "What the swap area can take before compression (/proc/swaps).",
+        is_set_by_step: true,
     },
     GainMetric {
         name: HUGETLB_POOL,
         label: "hugetlb pool",
         doc: "Memory that the hugetlb pool of 2 MiB pages holds, used or not (nr_hugepages).",
+        is_set_by_step: true,
     },
     GainMetric {
         name: HIGH_WATERMARKS,
         label: "kept free by kswapd",
         doc: "The sum of the high watermarks of all zones, without temporary boosts: kswapd reclaims memory until \
               so much is free (/proc/zoneinfo).",
+        is_set_by_step: false,
     },
 ];
 
@@ -90,6 +97,12 @@ impl GainMetric {
     #[must_use]
     pub fn find(name: &str) -> Option<&'static Self> {
         GAIN_METRICS.iter().find(|metric| metric.name == name)
+    }
+
+    /// Whether the quantity of this name is one that the step itself sets.
+    #[must_use]
+    pub fn is_name_of_set_value(name: &str) -> bool {
+        Self::find(name).is_some_and(|metric| metric.is_set_by_step)
     }
 }
 

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::GainMetric;
 use crate::{Ends, Evidence, score_interval};
 
 /// One measurement of a predicted gain.
@@ -110,7 +111,7 @@ impl HitRate {
 /// The hit rate of one metric.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct MetricHitRate {
-    /// Name of the metric, such as `swap_area_bytes`.
+    /// Name of the metric, such as `zone_high_watermark_bytes`.
     pub metric: String,
     /// How often predictions of the metric came true.
     #[serde(flatten)]
@@ -125,6 +126,9 @@ pub struct Ledger {
     pub estimates: HitRate,
     /// Hit rate of predictions from a formula of the kernel.
     pub exact: HitRate,
+    /// How often what a step itself sets was as set: entries of earlier versions, which are no
+    /// predictions. They are not in `exact`.
+    pub set_by_step: HitRate,
     /// Hit rate of each metric, in order of name.
     pub metrics: Vec<MetricHitRate>,
     /// Every measurement, the oldest first.
@@ -141,10 +145,12 @@ impl Ledger {
     #[must_use]
     pub fn new(entries: Vec<LedgerEntry>, damaged_lines: Vec<usize>, is_torn: bool) -> Self {
         let latest: BTreeMap<_, &LedgerEntry> = entries.iter().map(|it| (it.key(), it)).collect();
+        let (set, predicted): (Vec<&LedgerEntry>, Vec<&LedgerEntry>) =
+            latest.into_values().partition(|it| GainMetric::is_name_of_set_value(&it.metric));
         let (exact, estimates): (Vec<&LedgerEntry>, Vec<&LedgerEntry>) =
-            latest.into_values().partition(|entry| entry.is_exact());
+            predicted.into_iter().partition(|entry| entry.is_exact());
         let mut by_metric: BTreeMap<&str, Vec<&LedgerEntry>> = BTreeMap::new();
-        for entry in exact.iter().chain(&estimates) {
+        for entry in exact.iter().chain(&estimates).chain(&set) {
             by_metric.entry(&entry.metric).or_default().push(entry);
         }
         let rate = |(metric, entries): (&str, Vec<&LedgerEntry>)| MetricHitRate {
@@ -154,6 +160,7 @@ impl Ledger {
         Self {
             estimates: HitRate::of_entries(&estimates),
             exact: HitRate::of_entries(&exact),
+            set_by_step: HitRate::of_entries(&set),
             metrics: by_metric.into_iter().map(rate).collect(),
             entries,
             damaged_lines,
@@ -190,8 +197,11 @@ mod tests {
 
     fn any_entry() -> impl Strategy<Value = LedgerEntry> {
         // a metric is either always computed or always estimated
-        (0u8..3, 0u8..3, any::<bool>())
-            .prop_map(|(journal, metric, hit)| entry(journal, metric, metric == 0, hit))
+        (0u8..3, 0u8..4, any::<bool>()).prop_map(|(journal, metric, hit)| {
+            let found = entry(journal, metric, metric == 0 || metric == 3, hit);
+            let metric = if metric == 3 { crate::plan::SWAP_AREA.to_owned() } else { found.metric };
+            LedgerEntry { metric, ..found }
+        })
     }
 
     /// The oracle: an entry counts if no later one has the same key. Returns hits and predictions.
@@ -218,14 +228,16 @@ mod tests {
         ) {
             let ledger = Ledger::new(entries.clone(), Vec::new(), false);
             let found = |rate: &HitRate| (rate.hits, rate.predictions);
-            prop_assert_eq!(found(&ledger.exact), naive(&entries, LedgerEntry::is_exact));
+            prop_assert_eq!(found(&ledger.exact), naive(&entries, |it| it.is_exact() && it.metric != "swap_area_bytes"));
+            prop_assert_eq!(found(&ledger.set_by_step), naive(&entries, |it| it.metric == "swap_area_bytes"));
             prop_assert_eq!(found(&ledger.estimates), naive(&entries, |it| !it.is_exact()));
             for metric in &ledger.metrics {
                 let of_metric = naive(&entries, |it| it.metric == metric.metric);
                 prop_assert_eq!(found(&metric.rate), of_metric);
             }
             let sum: u64 = ledger.metrics.iter().map(|it| it.rate.predictions).sum();
-            prop_assert_eq!(sum, ledger.exact.predictions + ledger.estimates.predictions);
+            let counted = [&ledger.exact, &ledger.estimates, &ledger.set_by_step];
+            prop_assert_eq!(sum, counted.iter().map(|it| it.predictions).sum::<u64>());
             prop_assert_eq!(ledger.entries, entries);
         }
 

@@ -18,8 +18,8 @@ fn ledger(state: &Path, arguments: &[&str]) -> ProgramRun {
 fn entry(hit: bool) -> Value {
     json!({
         "event": "measured", "time": "2026-11-23T14:02:33Z", "boot_id": null, "kernel": null,
-        "plan": "00112233aabbccdd", "journal": "1", "applied_unix_seconds": 1, "step": "hugetlb",
-        "metric": "hugetlb_pool_bytes", "predicted": 0.0, "interval": [0.0, 0.0], "before": 1_073_741_824.0,
+        "plan": "00112233aabbccdd", "journal": "1", "applied_unix_seconds": 1, "step": "watermarks",
+        "metric": "zone_high_watermark_bytes", "predicted": 0.0, "interval": [0.0, 0.0], "before": 1_073_741_824.0,
         "measured": 0.0, "hit": hit, "source": "a test", "evidence": [],
     })
 }
@@ -57,6 +57,25 @@ fn the_latest_measurement_counts_and_a_changed_line_does_not() {
     assert!(run.out.contains("The last line is incomplete"), "{}", run.out);
     let document: Value = serde_json::from_str(&ledger(folder.path(), &["--json"]).out).unwrap();
     assert_eq!(document["entries"].as_array().unwrap().len(), 2);
+}
+
+/// Earlier versions counted what the step itself sets, which cannot miss.
+#[test]
+fn what_a_step_sets_is_shown_apart_and_does_not_count() {
+    let folder = empty_folder();
+    let path = folder.path().join("ledger");
+    let mut area = entry(true);
+    (area["metric"], area["step"]) = (json!("swap_area_bytes"), json!("zram"));
+    std::fs::write(&path, [line(&entry(false)), line(&area)].concat()).unwrap();
+    std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+    let run = ledger(folder.path(), &[]);
+    assert!(run.out.contains("0 of 1 prediction came true"), "{}", run.out);
+    assert!(run.out.contains("Not counted: 1 of 1 entry of earlier versions"), "{}", run.out);
+    assert!(run.out.contains("as set") && !run.out.contains("hit "), "{}", run.out);
+    let document: Value = serde_json::from_str(&ledger(folder.path(), &["--json"]).out).unwrap();
+    let numbers = |key: &str| (document[key]["hits"].clone(), document[key]["predictions"].clone());
+    assert_eq!(numbers("exact"), (json!(0), json!(1)));
+    assert_eq!(numbers("set_by_step"), (json!(1), json!(1)));
 }
 
 /// A plan may come from anybody, and a terminal executes escape sequences.

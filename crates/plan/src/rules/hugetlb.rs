@@ -6,7 +6,6 @@ use pagewise_model::plan::Goal;
 use super::PlanRule;
 use crate::context::Context;
 use crate::draft::{Draft, SettingRequest};
-use crate::expect::expect_of_pool;
 
 pub(super) const RULE: PlanRule = PlanRule {
     id: "hugetlb",
@@ -37,7 +36,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     let request = SettingRequest {
         id: "hugetlb".into(),
         knob: "vm.nr_hugepages".into(),
-        expected: expect_of_pool(context.host, &to),
+        expected: None,
         to,
         reason: format!(
             "{} The goal is ratio, so the plan frees memory that nothing uses now.",

@@ -11,7 +11,6 @@ use pagewise_model::{Bytes, Disk, Name, OomHost, SwapFolder, Tier};
 use super::PlanRule;
 use crate::context::Context;
 use crate::draft::{Draft, boot_step};
-use crate::expect::expect_area;
 use crate::names::SWAP_FILE as PATH;
 
 pub(super) const RULE: PlanRule = PlanRule {
@@ -241,7 +240,7 @@ fn swap_step(context: &Context<'_>, to: SwapFilePlan, is_zram_left_out: bool) ->
             }
         ),
         finding: finding.map(|&id| id.to_owned()),
-        expected: Some(expect_area(context.host, to.size_bytes, "file")),
+        expected: None,
         risk: "to read a page from a disk takes much longer than from zram: if programs use more memory than there is, \
                they become very slow before the kernel kills one. Pages on the disk are not encrypted unless the disk \
                is"

@@ -10,7 +10,6 @@ use super::PlanRule;
 use crate::compressor;
 use crate::context::Context;
 use crate::draft::{Draft, boot_step};
-use crate::expect::expect_of_zram;
 use crate::zram_files::{DROP_IN, LINK, UNIT, drop_in, unit};
 
 pub(super) const RULE: PlanRule = PlanRule {
@@ -322,7 +321,7 @@ fn swap_step(context: &Context<'_>, planned: &PlannedZram, number: Option<u32>) 
         },
         reason: reason(context, planned),
         finding: finding.map(|&id| id.to_owned()),
-        expected: Some(expect_of_zram(context, zram)),
+        expected: context.measured.ratio(&zram.compressor),
         risk: risk(context, zram),
         cost: Some(table_cost(zram)),
         coupled: Vec::new(),

@@ -13,7 +13,6 @@ use super::PlanRule;
 use super::zram::{PlannedZram, capitalize, planned_zram, table_cost};
 use crate::context::Context;
 use crate::draft::Draft;
-use crate::expect::expect_of_zram;
 use crate::start_script::sets_up_zram;
 use crate::zram_files::{DROP_IN, UNIT, drop_in, unit};
 
@@ -198,7 +197,7 @@ fn new_device(context: &Context<'_>, planned: &PlannedZram, reason: String, find
         change: Change::AddZramSwap { target: None, to: planned.zram.clone() },
         reason,
         finding: Some(finding.to_owned()),
-        expected: Some(expect_of_zram(context, &planned.zram)),
+        expected: context.measured.ratio(&planned.zram.compressor),
         risk: "data that does not compress takes as much RAM as before".to_owned(),
         cost: Some(table_cost(&planned.zram)),
         coupled: Vec::new(),

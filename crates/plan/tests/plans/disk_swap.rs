@@ -70,8 +70,7 @@ fn a_short_host_without_zram_gets_a_swap_file_now_and_at_each_boot() {
     let asked = asked_for(&short(), &installation);
     let why = &asked.step("swap-file").unwrap().reason;
     assert!(why.contains("would be faster (`pagewise plan --want zram`)"), "{why}");
-    let expected = step.expected.as_ref().unwrap();
-    assert_eq!((expected.metric.as_str(), expected.value), ("swap_area_bytes", 8_589_930_496.0));
+    assert_eq!(step.expected, None, "its size is what the step sets");
     let (path, unit) = file(&plan, "swap-file-unit");
     assert_eq!(path, UNIT);
     assert!(unit.contains("\n[Swap]\nWhat=/var/pagewise-swap-0\n\n[Install]\n"), "{unit}");

@@ -2,7 +2,7 @@
 //! `pagewise ledger`: how often predictions came true, and every measurement.
 
 use pagewise_model::Ends;
-use pagewise_model::plan::{GainMetric, HitRate, LedgerEntry};
+use pagewise_model::plan::{GainMetric, HitRate, LedgerEntry, MetricHitRate};
 
 use super::gain;
 use super::header::machine;
@@ -24,11 +24,21 @@ pub(super) fn print(page: &mut Page, report: &LedgerReport<'_>) {
     page.gap();
     page.fact("Estimates", &hits(&ledger.estimates));
     page.fact("Exact", &hits(&ledger.exact));
+    if ledger.set_by_step.predictions > 0 {
+        let HitRate { hits, predictions, .. } = ledger.set_by_step;
+        let text = format!(
+            "Not counted: {hits} of {} of earlier versions are of what the step itself sets, which `pagewise verify` \
+             compares.",
+            if predictions == 1 { "1 entry".to_owned() } else { format!("{predictions} entries") }
+        );
+        page.prose(2, Role::Quiet, &text);
+    }
     let text = "An estimate came true if the measured value lies in its 95 % interval; an exact prediction, \
                 if the values are equal. If a prediction was measured several times, only the latest \
                 measurement counts.";
     page.prose(2, Role::Quiet, text);
     page.heading("By metric", "");
+    let counted = |it: &&MetricHitRate| !GainMetric::is_name_of_set_value(&it.metric);
     let columns = vec![
         Column::left("gain"),
         Column::right("predictions"),
@@ -36,7 +46,7 @@ pub(super) fn print(page: &mut Page, report: &LedgerReport<'_>) {
         Column::right("95 % interval"),
     ];
     let mut table = Table::new(2, columns);
-    for metric in &ledger.metrics {
+    for metric in ledger.metrics.iter().filter(counted) {
         let HitRate { predictions, hits, interval, .. } = metric.rate;
         let interval = interval.map_or_else(|| NONE.to_owned(), shown_interval);
         let label = gain::label(&metric.metric).to_owned();
@@ -44,7 +54,9 @@ pub(super) fn print(page: &mut Page, report: &LedgerReport<'_>) {
         table.row([label].into_iter().chain(numbers).map(Cell::from).collect());
     }
     table.print(page);
-    for metric in ledger.metrics.iter().filter_map(|it| GainMetric::find(&it.metric)) {
+    for metric in
+        ledger.metrics.iter().filter(counted).filter_map(|it| GainMetric::find(&it.metric))
+    {
         page.hang(Line::indent(2).plain(format!("{}: ", metric.label)), 4, Role::Quiet, metric.doc);
     }
     page.heading("Measurements", "the oldest first");
@@ -100,7 +112,11 @@ fn row(table: &mut Table, entry: &LedgerEntry) {
     let time = entry.time.as_deref().map_or(NONE, |time| time.get(..19).unwrap_or(time));
     table.row(vec![
         time.replace('T', " ").into(),
-        gain::verdict(*hit),
+        if GainMetric::is_name_of_set_value(metric) {
+            Cell::new(Role::Quiet, if *hit { "as set" } else { "not as set" })
+        } else {
+            gain::verdict(*hit)
+        },
         gain::label(metric).into(),
         gain::describe_prediction(metric, *predicted, *interval, *before).into(),
         gain::describe_measurement(metric, *measured, *predicted, *hit).into(),
