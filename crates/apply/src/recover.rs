@@ -271,6 +271,11 @@ fn undo_all(
     let mut returns = Vec::new();
     let mut remaining: Vec<OpenChange> = Vec::new();
     while let Some(mut it) = open.pop() {
+        if it.is_needed_by(&remaining) {
+            // no failure: the timer undoes what is left
+            remaining.push(it);
+            continue;
+        }
         let outcome = match it.held_by(&remaining) {
             Some(later) => Err(Error::Held { by: later.describe() }),
             None => settle(host, journal, &it, run),

@@ -195,12 +195,22 @@ impl Transaction {
         self.journal = None;
     }
 
+    /// Whether the timer of a trial is among the changes in force.
+    pub(crate) fn has_timer(&self) -> bool {
+        self.open.iter().any(|open| open.change == RecordedChange::Timer)
+    }
+
     /// Undoes all changes, last first, and reports the result of each.
     pub(crate) fn undo_all(&mut self) -> Vec<Return> {
         self.open = order_for_undo(std::mem::take(&mut self.open));
         let ids: Vec<u64> = self.open.iter().rev().map(|open| open.id).collect();
         let returns = ids.into_iter().filter_map(|id| {
-            let what = self.open.iter().find(|open| open.id == id)?.describe();
+            let at = self.open.iter().position(|open| open.id == id)?;
+            let (open, later) = (&self.open[at], &self.open[at + 1..]);
+            if open.is_needed_by(later) {
+                return None;
+            }
+            let what = open.describe();
             Some(Return { what, outcome: outcome_or_left(self.undo(id)) })
         });
         let returns = returns.collect();

@@ -58,11 +58,12 @@ pub use thp::{
     ScanMethod, Thp, ThpProfile, ThpSize, UnitCollapse,
 };
 pub use trial::{
-    ActivityChange, ActivityUnit, Agreement, Clock, ComparedHost, Comparison, Course, GroupChange,
-    MetricKind, NORMAL_95, ObservedEffect, Presence, PressureChange, Program, ProgramChange,
-    Relation, Replicated, RunEnd, SelfTest, SelfTestMetric, SettingChange, SizeChange,
-    ThreadChange, Trial, TrialArm, TrialComparison, TrialDropped, TrialForecast, TrialLook,
-    TrialMetric, TrialNoise, TrialRun, TrialSetting, TrialSwap, Verdict, arm, score_interval,
+    ActivityChange, ActivityUnit, Agreement, Clock, ComparedHost, Comparison, Course, Difference,
+    GroupChange, MeasuredPeriods, MetricKind, NORMAL_95, ObservedEffect, PeriodsVerdict, Presence,
+    PressureChange, Program, ProgramChange, Relation, Replicated, RunEnd, SelfTest, SelfTestMetric,
+    SettingChange, SizeChange, ThreadChange, Trial, TrialArm, TrialComparison, TrialDropped,
+    TrialForecast, TrialLook, TrialMetric, TrialNoise, TrialRun, TrialSetting, TrialSwap, Verdict,
+    arm, score_interval,
 };
 pub use units::{
     Bytes, Compressor, Limit, Micros, Millis, Name, Nanos, NotACompressor, Pages, Percent,

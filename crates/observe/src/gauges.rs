@@ -21,6 +21,8 @@ pub struct HostGauges<'h>(pub &'h HostRoot);
 pub struct ProcessorTicks {
     /// Time that the CPUs spent running something, in clock ticks.
     pub busy: u64,
+    /// The part of it that programs spent outside of the kernel, in clock ticks.
+    pub user: u64,
     /// Steal: clock ticks in which the hypervisor ran other guests instead.
     pub stolen: u64,
     /// Total time of all CPUs in clock ticks, idle included.
@@ -127,7 +129,8 @@ impl HostGauges<'_> {
         };
         let busy = user + nice + system + irq + softirq;
         let processors = lines.take_while(|line| line.bytes.starts_with(b"cpu")).count() as u64;
-        Some(ProcessorTicks { busy, stolen, all: busy + idle + iowait + stolen, processors })
+        let all = busy + idle + iowait + stolen;
+        Some(ProcessorTicks { busy, user: user + nice, stolen, all, processors })
     }
 
     /// The load averages of the host over 1, 5 and 15 minutes.

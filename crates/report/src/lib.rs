@@ -237,6 +237,8 @@ pub struct TuneTrial<'a> {
     pub journal: &'a str,
     /// Why the plan was undone, in sentences; empty if it is kept.
     pub against: &'a [String],
+    /// What was measured before and after the changes, and what it shows.
+    pub judgement: &'a pagewise_model::PeriodsVerdict,
     /// How short of memory the host was at the end.
     #[serde(rename = "verdict")]
     pub after: &'a HostVerdict,

@@ -17,12 +17,15 @@ use std::path::Path;
 
 use pagewise_model::plan::Ledger;
 use pagewise_model::{
-    Benchmark, Bytes, Cgroup, Cost, Interval, Name, PageWalks, Picks, Reading, Snapshot, Source,
+    Benchmark, Bytes, Cgroup, Cost, Difference, Interval, Name, PageWalks, Picks, Reading,
+    Snapshot, Source,
 };
 use pagewise_report::json::{self, COMPRESSED_SCHEMAS, Noun, schema};
 use pagewise_report::text::{self, TextStyle, doctor, report, report_in_view, status};
 use pagewise_report::view::{ProcessView, Section, Sort, View};
-use pagewise_report::{Answer, Benched, LedgerReport, OomFound, TrialReport, csv};
+use pagewise_report::{
+    Answer, Benched, LedgerReport, LedgerUpdate, OomFound, TrialReport, TuneTrial, TunedPlan, csv,
+};
 
 const WIDE: TextStyle = TextStyle { width: 100, colour: false };
 
@@ -262,6 +265,28 @@ fn a_plan_with_each_kind_of_change() {
     let plan = plan::plan();
     compare("tests/golden/plan.txt", &text::plan(&plan::planned(&interval.end, &plan), WIDE));
     compare("tests/golden/plan.diff", &text::plan_diff(&plan));
+}
+
+#[test]
+fn a_tuned_machine_with_what_was_measured() {
+    let (interval, plan, judgement) = (host::interval(), plan::plan(), plan::gains::judgement());
+    let (ledger, verified) = (LedgerUpdate { added: 4, not_added: None }, plan::gains::verified());
+    let mut unclear = judgement.clone();
+    unclear.difference = Difference::NotShown;
+    unclear.why = "waiting for memory: the difference is not larger than the noise".to_owned();
+    unclear.measures.iter_mut().for_each(|it| it.difference = Difference::NotShown);
+    let why = [format!("no difference is shown. {}", unclear.why)];
+    let shown = |against: &[String], judgement| {
+        let (journal, after) = ("3", host::verdict());
+        let (verified, ledger) = (&verified[..], &ledger);
+        let trial = Some(TuneTrial { journal, against, judgement, after, verified, ledger });
+        let snapshot = &interval.end;
+        let tuned =
+            TunedPlan { snapshot, plan: &plan, before: host::verdict(), trial, cost: host::cost() };
+        text::tune(&tuned, TextStyle { width: 80, colour: false })
+    };
+    compare("tests/golden/tune-kept.txt", &shown(&[], judgement));
+    compare("tests/golden/tune-undone.txt", &shown(&why, &unclear));
 }
 
 #[test]

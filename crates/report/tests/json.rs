@@ -337,7 +337,8 @@ fn tune_trial<'a>(
     ledger: &'a LedgerUpdate,
     against: &'a [String],
 ) -> TuneTrial<'a> {
-    TuneTrial { journal: "3", against, after: host::verdict(), verified, ledger }
+    let (after, judgement) = (host::verdict(), plan::gains::judgement());
+    TuneTrial { journal: "3", against, judgement, after, verified, ledger }
 }
 
 #[test]

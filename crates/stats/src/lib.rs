@@ -27,6 +27,7 @@ pub mod name;
 mod notes;
 pub mod order;
 pub mod paired;
+pub mod periods;
 mod replication;
 #[cfg(test)]
 mod simulation;

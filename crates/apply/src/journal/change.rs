@@ -7,6 +7,8 @@
 use pagewise_model::plan::ZramSwap;
 use serde::{Deserialize, Serialize};
 
+use crate::plan::trial;
+
 /// A change of the machine with all that undoing it needs; written to disk before the change is
 /// made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -184,6 +186,16 @@ pub(crate) struct Identity {
 }
 
 impl RecordedChange {
+    /// Whether this is the timer of a trial, or a file of the unit that does the same at boot.
+    pub(crate) fn is_of_trial(&self) -> bool {
+        match self {
+            Self::Timer => true,
+            Self::File(file) => file.path == trial::UNIT,
+            Self::Link(link) => link.path == trial::LINK,
+            _ => false,
+        }
+    }
+
     /// Whether the change has to be undone after a reboot, too: it is a file, or makes systemd
     /// read files again. Objects of the kernel do not survive a reboot.
     pub(crate) const fn outlives_boot(&self) -> bool {

@@ -282,6 +282,18 @@ impl OpenChange {
         }
     }
 
+    /// Whether this is a part of a trial that undoes what is left: a later change of the plan's
+    /// steps that nobody else has changed since. A folder may be one of the trial's own.
+    ///
+    /// It is no dependency: a plan that was confirmed stays without the trial.
+    pub(crate) fn is_needed_by<'a>(&self, later: impl IntoIterator<Item = &'a Self>) -> bool {
+        let is_of_step = |it: &Self| {
+            let is_folder = matches!(it.change, RecordedChange::Folder(_));
+            !it.change.is_of_trial() && !is_folder && it.conflict.is_none()
+        };
+        self.change.is_of_trial() && later.into_iter().any(is_of_step)
+    }
+
     /// A later change that is in force and depends on this one, which therefore has to wait.
     pub(crate) fn held_by<'a>(
         &self,

@@ -107,6 +107,7 @@ impl ReadyPlan {
                 returns: vec![],
                 stay: vec![],
                 journal: None,
+                has_timer: false,
                 source,
             })
         })?;

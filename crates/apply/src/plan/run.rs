@@ -66,6 +66,8 @@ pub struct Failed {
     pub stay: Vec<String>,
     /// The journal's id for `pagewise undo`, if the journal names changes that are in force.
     pub journal: Option<String>,
+    /// Whether the timer of a trial is armed and undoes what is in force.
+    pub has_timer: bool,
     /// Why the step failed.
     pub source: Error,
 }
@@ -102,6 +104,11 @@ impl Advice for Failed {
             "nothing else was written".to_owned()
         } else {
             format!("journal {journal} names what is in force")
+        };
+        let names = if self.has_timer {
+            format!("{names}, and the timer of the trial undoes it")
+        } else {
+            names
         };
         Some(format!("{}; {names}", lines.join("; ")))
     }
@@ -140,6 +147,7 @@ pub(crate) fn carry_out(
         returns: Vec::new(),
         stay: Vec::new(),
         journal: None,
+        has_timer: false,
         source,
     };
     let mut changes =
@@ -200,6 +208,7 @@ fn undo_failed(
     journal: Option<String>,
     failed: Failed,
 ) -> Failed {
+    let has_timer = changes.has_timer();
     let (returns, stay) = match drained.last() {
         Some(&(last, id)) => {
             let is_short = matches!(failed.source, Error::Strained(_));
@@ -217,7 +226,8 @@ fn undo_failed(
         }
     };
     let is_left = returns.iter().any(|it| !it.outcome.is_settled()) || !stay.is_empty();
-    Failed { returns, stay, journal: journal.filter(|_| is_left), ..failed }
+    let has_timer = is_left && has_timer;
+    Failed { returns, stay, journal: journal.filter(|_| is_left), has_timer, ..failed }
 }
 
 /// Carries out one step of the plan. Returns the change that disabled a swap area if the step
@@ -456,7 +466,7 @@ fn judge(watched: &Watched, usual_percent: u64, settle: Duration) -> Result<(), 
     }
     let full = u128::from(watched.full_us.unwrap_or_default());
     let most = MOST_WAITING.max(2 * usual_percent);
-    if full * 100 > settle.as_micros() * u128::from(most) {
+    if !settle.is_zero() && full * 100 > settle.as_micros() * u128::from(most) {
         let why = format!(
             "all tasks waited for memory for {:.1} s of the {:.1} s after the last step",
             Duration::from_micros(watched.full_us.unwrap_or_default()).as_secs_f64(),

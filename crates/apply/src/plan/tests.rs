@@ -13,7 +13,7 @@ use super::property::{
 };
 use super::run::{Failed, Options, carry_out};
 use super::trial::{confirm, refuse_if_on_trial, undo_overdue, undo_unconfirmed};
-use super::undo::{UndoTarget, read_journals, refuse_if_interrupted, undo};
+use super::undo::{UndoTarget, plans_in_force, read_journals, refuse_if_interrupted, undo};
 use super::verify::{VerifyTarget, doubtful_journals, verify_journals};
 use crate::error::Error;
 use crate::fake::{Fake, Fault, STATE, new_file};
@@ -588,6 +588,38 @@ fn a_trial_that_is_killed_anywhere_is_undone_or_kept() {
         undo_all(&fake);
         assert_eq!(fake.world().state, before, "{at}");
     }
+}
+
+/// Wherever a single write fails while a trial is undone: if something is left, its timer is armed,
+/// and undoes it when the trial is over.
+#[test]
+fn a_trial_that_cannot_be_undone_keeps_its_timer() {
+    let wishes = [Wish::Knob("swappiness", 1), Wish::File(SYSCTL, 1), Wish::AddZram(None)];
+    let mut halves = 0;
+    for at in 0..40 {
+        let fake = PLAIN.make();
+        let before = fake.world().state.clone();
+        apply_on_trial(&fake, &wishes);
+        let deeds = fake.world().deeds;
+        fake.world().faults = vec![Fault::Fail(deeds + at)];
+        let told = undo(&mut fake.clone(), STATE, UndoTarget::One("1")).unwrap();
+        let in_force = plans_in_force(&fake, STATE).unwrap();
+        let left: Vec<&String> = in_force.iter().flat_map(|plan| &plan.left).collect();
+        fake.world().faults.clear();
+        if !left.is_empty() {
+            halves += 1;
+            assert!(fake.world().timer.is_some(), "{at}: {left:?} without a timer");
+            assert!(in_force[0].partly_undone, "{at}: {told:?}");
+            let of_trial = |it: &&pagewise_model::undo::Return| it.what.contains("timer");
+            assert_eq!(told[0].returns.iter().find(of_trial), None, "the timer is no failure");
+            fake.world().clock += 1_000_000_000;
+            undo_unconfirmed(&mut fake.clone(), STATE, None).unwrap();
+        }
+        undo(&mut fake.clone(), STATE, UndoTarget::Interrupted).unwrap();
+        assert_eq!(fake.world().state, before, "{at}");
+        assert!(fake.world().timer.is_none(), "{at}");
+    }
+    assert!(halves >= 3, "{halves} of the faults leave something");
 }
 
 fn sysctl(value: &str, line: u32) -> PersistentSetting {

@@ -21,8 +21,9 @@ use crate::recover::{Conflicts, boot_id, recover_one, settle};
 use crate::transaction::Transaction;
 use pagewise_model::undo::Recovered;
 
-const UNIT: &str = "/etc/systemd/system/pagewise-unconfirmed.service";
-const LINK: &str = "/etc/systemd/system/sysinit.target.wants/pagewise-unconfirmed.service";
+pub(crate) const UNIT: &str = "/etc/systemd/system/pagewise-unconfirmed.service";
+pub(crate) const LINK: &str =
+    "/etc/systemd/system/sysinit.target.wants/pagewise-unconfirmed.service";
 const LINKED: &str = "../pagewise-unconfirmed.service";
 
 /// Text of the systemd unit that runs at each boot until the plan is confirmed: before the plan's

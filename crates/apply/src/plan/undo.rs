@@ -53,10 +53,14 @@ pub(crate) fn plans_in_force(host: &dyn HostOps, folder: &str) -> Result<Vec<InF
     let journals = read_journals(host, folder)?;
     let in_force = journals.into_iter().filter_map(|PlanJournal { path, reading, .. }| {
         let planned = reading.planned_run()?;
+        let by_step = reading.open_changes_by_step();
+        let left = by_step.iter().filter(|(step, _)| !step.is_empty());
         Some(InForce {
             journal: JournalName::parse(&path).id(),
             applied: reading.is_applied(),
             changes: reading.open_changes().len(),
+            partly_undone: reading.is_partly_undone(),
+            left: left.map(|(_, it)| it.describe()).collect(),
             trial_until: reading.trial_end(),
             unix_seconds: planned.run.unix_seconds,
             plan: (*planned.plan).clone(),

@@ -79,7 +79,8 @@ mod tests {
     #[test]
     fn what_others_used_is_what_was_busy_without_us() {
         let from = ticks_in(STAT).unwrap();
-        assert_eq!(from, ProcessorTicks { busy: 250, stolen: 0, all: 1000, processors: 2 });
+        let expected = ProcessorTicks { busy: 250, user: 100, stolen: 0, all: 1000, processors: 2 };
+        assert_eq!(from, expected);
         let to = ticks_in("cpu  160 0 140 750 50 0 50 50 0 0\ncpu0\ncpu1\n").unwrap();
         // of 200 ticks 100 were busy and 50 stolen; we used half of one of two CPUs
         assert_eq!(shares(from, to, 0.5), Some((0.25, 0.25)));

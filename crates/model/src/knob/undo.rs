@@ -127,6 +127,10 @@ pub struct InForce {
     pub applied: bool,
     /// Number of the plan's changes that were not undone.
     pub changes: usize,
+    /// Whether somebody has begun to undo the plan, and a part of it is left.
+    pub partly_undone: bool,
+    /// What the plan's steps changed and was not undone, in words; without the timer of a trial.
+    pub left: Vec<String>,
     /// End of the plan's trial period, in seconds of Unix time; `null` if it is not on trial.
     pub trial_until: Option<u64>,
     /// When `apply` started to carry out the plan, in seconds of Unix time.

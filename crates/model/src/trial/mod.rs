@@ -3,6 +3,7 @@
 
 pub mod arm;
 mod comparison;
+mod periods;
 mod program;
 mod runs;
 mod score;
@@ -11,6 +12,7 @@ pub use comparison::{
     ActivityChange, ActivityUnit, ComparedHost, Comparison, GroupChange, ObservedEffect, Presence,
     PressureChange, ProgramChange, Relation, SettingChange, SizeChange, ThreadChange,
 };
+pub use periods::{Difference, MeasuredPeriods, PeriodsVerdict};
 pub use program::Program;
 pub use runs::{
     Agreement, Clock, Course, MetricKind, Replicated, RunEnd, SelfTest, SelfTestMetric, Trial,

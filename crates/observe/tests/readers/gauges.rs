@@ -11,7 +11,7 @@ use crate::testing::{file, host};
 fn ticks_of_all_processors_are_read() {
     let ticks = |text: &str| HostGauges(&host([("proc/stat", text)])).processor_ticks();
     let all = ticks("cpu  10 1 5 100 7 2 3 4 0 0\ncpu0 1 1\ncpu1 3 4\nintr 5\n").unwrap();
-    assert_eq!(all, ProcessorTicks { busy: 21, stolen: 4, all: 132, processors: 2 });
+    assert_eq!(all, ProcessorTicks { busy: 21, user: 11, stolen: 4, all: 132, processors: 2 });
     for bad in ["", "cpu  1 2 3\n", "cpu0 1 2 3 4 5 6 7 8\n", "cpu  1 2 3 4 5 6 7 x\n"] {
         assert!(ticks(bad).is_none(), "{bad}");
     }

@@ -72,7 +72,7 @@ pub(super) fn run(
 }
 
 /// The error that names the journals from which it is not known what is applied.
-fn refuse_doubtful(doubtful: &[DoubtfulJournal]) -> Refusal {
+pub(super) fn refuse_doubtful(doubtful: &[DoubtfulJournal]) -> Refusal {
     let name =
         |it: &DoubtfulJournal| format!("{}: {}", Name::from(&*it.path), Name::from(&*it.why));
     let listed: Vec<String> = doubtful.iter().map(name).collect();

@@ -41,6 +41,7 @@ mod swap_faults;
 mod systemd;
 mod thp;
 mod triage;
+mod tune;
 mod tuned;
 mod turns;
 mod what_if;

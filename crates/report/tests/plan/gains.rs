@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Predicted gains: hits, misses, and one that cannot be measured yet.
 
-use pagewise_model::Evidence;
+use std::sync::LazyLock;
+
 use pagewise_model::plan::{
     Applied, Complaint, Expected, GainMeasured, GainOutcome, HIGH_WATERMARKS, HUGETLB_POOL, Ledger,
     LedgerEntry, SWAP_AREA, StepDone, StepVerified, Verified, Watched, ZRAM_RATIO,
 };
 use pagewise_model::undo::{InForce, Outcome, Recovered, Return, SkippedJournal};
+use pagewise_model::{Difference, Evidence, MeasuredPeriods, PeriodsVerdict};
 
 fn evidence() -> Vec<Evidence> {
     let path = "/sys/block/zram1/mm_stat".to_owned();
@@ -127,8 +129,56 @@ pub(crate) fn in_force() -> Vec<InForce> {
         journal: "1".to_owned(),
         applied: true,
         changes: 5,
+        partly_undone: false,
+        left: vec!["vm.swappiness".to_owned(), "swap on /dev/zram0".to_owned()],
         trial_until: Some(1_790_000_000),
         unix_seconds: 1_780_000_000,
         plan: super::plan(),
     }]
+}
+
+/// What `tune` measured before and after a plan that helped.
+pub(crate) fn judgement() -> &'static PeriodsVerdict {
+    static VERDICT: LazyLock<PeriodsVerdict> = LazyLock::new(|| {
+        let measure = |name: &str, unit: &str, decides: bool, [before, after]: [f64; 2]| {
+            let ratio = after / before;
+            MeasuredPeriods {
+                name: name.to_owned(),
+                unit: unit.to_owned(),
+                higher_is_better: false,
+                decides,
+                before: Some(before),
+                after: Some(after),
+                slices: 9,
+                after_per_before: Some(ratio),
+                interval: Some([ratio * 0.8, ratio * 1.3]),
+                difference: if decides { Difference::Better } else { Difference::NotShown },
+                why: (!decides).then(|| "the difference is not larger than the noise".to_owned()),
+            }
+        };
+        let missing = MeasuredPeriods {
+            before: None,
+            after: None,
+            slices: 0,
+            after_per_before: None,
+            interval: None,
+            ..measure("pages swapped in", "1/s", false, [1.0, 1.0])
+        };
+        PeriodsVerdict {
+            difference: Difference::Better,
+            why: "waiting for memory is better: −88 % (−90 to −84) after the change".to_owned(),
+            settle_seconds: 20.0,
+            watch_seconds: 45.0,
+            measures: vec![
+                measure("waiting for memory", "ms/s", true, [412.3, 49.5]),
+                measure("pages read again", "1/s", true, [8210.0, 1004.0]),
+                measure("user CPU time", "ms/s", false, [640.0, 702.0]),
+                missing,
+            ],
+            unknown: vec![
+                "waiting for disks: not known, /proc/pressure is not readable".to_owned(),
+            ],
+        }
+    });
+    &VERDICT
 }

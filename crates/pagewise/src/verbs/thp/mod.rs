@@ -3,7 +3,7 @@
 
 mod canary;
 mod collapse;
-mod counter;
+pub(super) mod counter;
 mod coverage;
 mod drop_in;
 mod oci_hook;

@@ -7,20 +7,28 @@ use clap::Args;
 use pagewise_model::typed::parse_duration;
 
 use super::Goal;
+use crate::verbs::CounterSource;
 
 pub(super) const TUNE: &str = "Measure this machine's memory, plan changes, apply them on trial, measure again, \
-    and keep or undo the changes. Needs root.\n\n\
+    and keep the changes only if they are shown to help. Needs root.\n\n\
     Tune runs other commands of pagewise one after the other: `scan` and `bench` measure how well the \
     memory in use compresses and which algorithm is best for it, and `plan` computes the changes. Tune \
-    prints the changes and asks whether to carry them out. Then `apply --trial-for` carries them out on \
-    trial: if tune is killed or the machine restarts, systemd undoes them. After the time given with \
-    --watch, `verify` compares the machine with the plan and measures each predicted gain. Tune undoes all \
-    changes if the memory verdict of `pagewise status` is worse than before, if the kernel killed a process \
-    for lack of memory, if the machine differs from the plan, or if you press Ctrl-C. Otherwise, it keeps \
-    the changes.\n\n  \
+    prints the changes and asks whether to carry them out. It watches the machine for the time given with \
+    --watch, and `apply --trial-for` carries the changes out on trial: if tune is killed or the machine \
+    restarts, systemd undoes them. After the time given with --settle, in which programs adapt, tune watches \
+    the machine for as long as before.\n\n\
+    It compares how long programs waited for memory (PSI) and how many pages were read again after they were \
+    reclaimed, or the measure that you name with --measure or --counter. It keeps the changes if the machine \
+    is better by at least 10 % and by more than the noise. If it is worse, or no difference is shown, tune \
+    takes the changes back; with --keep it takes them back only if the machine is worse. It also takes them \
+    back, at once, if the kernel kills a process for lack of memory, or if all tasks wait for memory for most \
+    of 20 s; and if the machine differs from the plan, or you press Ctrl-C.\n\n  \
     sudo pagewise tune                       measure, show the changes, ask, and carry them out\n  \
     sudo pagewise tune --yes                 the same without a question, for scripts\n  \
     sudo pagewise tune --goal ratio          prefer changes that fit more data into RAM\n  \
+    sudo pagewise tune --watch 5m --settle 2m    watch for longer, for programs that change slowly\n  \
+    sudo pagewise tune --measure ./requests.sh   judge by the number that a command prints, or by its time\n  \
+    sudo pagewise tune --counter 'redis-cli info stats | grep total_commands'    judge by a counter's rate\n  \
     sudo pagewise tune --no-bench            do not measure algorithms on temporary devices";
 
 #[derive(Debug, Args)]
@@ -40,12 +48,29 @@ pub(crate) struct Tune {
     /// speed of the algorithms
     #[arg(long)]
     pub(crate) no_bench: bool,
-    /// Time to wait after the last change before checking whether to keep the changes
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = watch)]
+    /// How long to watch the machine before the changes, and again after them; at least 8 s, or nothing can be shown
+    #[arg(long, value_name = "TIME", default_value = "45s", value_parser = watch)]
     pub(crate) watch: Duration,
+    /// How long programs may adapt to the changes before they are judged
+    #[arg(long, value_name = "TIME", default_value = "20s", value_parser = watch)]
+    pub(crate) settle: Duration,
+    /// Judge by this shell command, which runs again and again before and after the changes: by the number that ends
+    /// its last line (higher is better), or, if there is none, by the time that it takes
+    #[arg(long, value_name = "CMD", conflicts_with = "counter")]
+    pub(crate) measure: Option<String>,
+    /// Judge by the rate of this counter (higher is better): the last number that a shell command prints within a
+    /// second, or the number after a key in a file, such as /proc/vmstat:pgfault
+    #[arg(long, value_name = "CMD|FILE:KEY")]
+    pub(crate) counter: Option<CounterSource>,
+    /// A lower number of --measure, or a lower rate of --counter, is better
+    #[arg(long)]
+    pub(crate) lower_is_better: bool,
+    /// Keep the changes also if no difference is shown
+    #[arg(long)]
+    pub(crate) keep: bool,
 }
 
-/// Parses --watch; the upper limit is there because the trial must last longer.
+/// Parses --watch and --settle; the upper limit is there because the trial must last longer.
 fn watch(text: &str) -> Result<Duration, String> {
     const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
     let time = parse_duration(text).map_err(|error| error.to_string())?;

@@ -8,7 +8,8 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
-use std::process::Stdio;
+use std::os::unix::process::CommandExt;
+use std::process::{ChildStdin, Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, bail};
@@ -67,4 +68,41 @@ pub(super) fn document(global: &Global, words: &[&str], stop: &Stop) -> anyhow::
     }
     serde_json::from_str(&text)
         .with_context(|| format!("pagewise {verb}: {}", Name::from(text.trim())))
+}
+
+/// What undoes a plan if tune is killed where no timer of systemd does: a shell that waits for a
+/// line from this process. If this process ends without writing it, the shell reads the end of the
+/// pipe and undoes the plan. It does not survive a reboot.
+pub(super) struct Guard(ChildStdin);
+
+/// If `apply` still runs, it holds the lock, so the shell tries again for ten minutes.
+const GUARD: &str = r#"read -r finished && exit 0
+tries=0
+while [ $tries -lt 120 ]; do
+    "$0" undo "$1" && exit 0
+    tries=$((tries + 1))
+    sleep 5
+done"#;
+
+impl Guard {
+    /// Starts to guard the plan with this id.
+    ///
+    /// # Errors
+    /// If there is no shell.
+    #[expect(clippy::disallowed_methods, reason = "no other program than this one")]
+    pub(super) fn start(plan: &str) -> anyhow::Result<Self> {
+        let program = std::env::current_exe().context("the path of this program")?;
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", GUARD]).arg(program).arg(plan);
+        shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        // Ctrl-C at the terminal is for tune alone
+        let mut child = shell.process_group(0).spawn().context("starting /bin/sh")?;
+        Ok(Self(child.stdin.take().context("no pipe")?))
+    }
+
+    /// The plan is kept or undone.
+    pub(super) fn finish(mut self) {
+        // if the shell was killed, nothing is left to end
+        let _ = self.0.write_all(b"finished\n");
+    }
 }
