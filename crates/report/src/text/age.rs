@@ -85,12 +85,12 @@ const fn meaning(ended: AgingEnd) -> &'static str {
              meanwhile changes its refaults as well: read them again after some minutes. If they return, age it again"
         }
         AgingEnd::DidNotFall => {
-            "the cause is another one: its limit may be too small for what it uses. `pagewise doctor` names \
+            "the cause is probably another one: its limit may be too small for what it uses. `pagewise doctor` names \
              the limit and what to do next. If they rose, pages in use may have been evicted that are read back now: \
              no further aging was done"
         }
         AgingEnd::Budget => {
-            "they fell, but not to a quarter. `pagewise age --times N` allows more agings; a limit that is too small \
+            "they did not fall to a quarter. `pagewise age --times N` allows more agings; a limit that is too small \
              for what the group uses is not mended by any"
         }
         AgingEnd::Stopped => "what was aged stays aged",
