@@ -32,7 +32,7 @@ pub(crate) fn reboots(args: &Reboots) -> Result<()> {
 
 pub(crate) fn faults(args: &Faults) -> Result<()> {
     let numbers = [("PAGEWISE_PLAN_FAULTS", args.faults), ("PAGEWISE_POWER_LOSSES", args.losses)];
-    run_longer(&["plans::faults::", "reboots::long::faults::"], &numbers)
+    run_longer(&["plans::faults::", "plans::wanted_faults::", "reboots::long::faults::"], &numbers)
 }
 
 pub(crate) fn ledger() -> Result<()> {

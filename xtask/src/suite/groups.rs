@@ -415,6 +415,20 @@ pub(crate) const GROUPS: &[Group] = &[
         runs: guests(&["reboots::long::wanted::"]),
     },
     Group {
+        name: "plan-wanted-faults",
+        proves: "a swap file, zram, huge pages and start scripts with 16 failing system calls and kills: undone after each",
+        inputs: &[
+            Alone(&["apply", "plan", "settings"]),
+            GUEST_TESTS,
+            Paths(&[
+                "crates/pagewise/tests/guest/plans/faults.rs",
+                "crates/pagewise/tests/guest/plans/wanted_faults.rs",
+            ]),
+        ],
+        minutes: 4.0,
+        runs: guests(&["plans::wanted_faults::"]),
+    },
+    Group {
         name: "plan-reboot-faults",
         proves: "a plan under systemd with 8 failing system calls, and with losses of power at two of them",
         inputs: &[
@@ -433,7 +447,7 @@ pub(crate) const GROUPS: &[Group] = &[
     },
     Group {
         name: "aging",
-        proves: "a cgroup whose pages 6.12 and 7.2 do not age has fewer refaults after pagewise age; 6.1 ages it itself",
+        proves: "pagewise age adds generations to a cgroup that has refaults, with three kernels, and leaves no mount",
         inputs: &[
             Alone(&["apply", "decide", "observe"]),
             GUEST_TESTS,

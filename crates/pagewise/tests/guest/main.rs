@@ -59,4 +59,5 @@ mod plans {
     mod drain;
     pub(crate) mod faults;
     mod power_loss;
+    mod wanted_faults;
 }

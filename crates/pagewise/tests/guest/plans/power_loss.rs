@@ -63,7 +63,7 @@ fn link(id: &str, target: &str, to: &str) -> Value {
 }
 
 /// The kinds of plans, and their steps.
-fn kinds() -> [(&'static str, Vec<Value>); 2] {
+fn kinds() -> [(&'static str, Vec<Value>); 3] {
     let settings = vec![
         file("sysctl", "/etc/sysctl.d/90-pagewise.conf", "vm.swappiness = 77\n"),
         change("existing", EXISTING, &long("old"), &long("entirely new")),
@@ -88,7 +88,29 @@ fn kinds() -> [(&'static str, Vec<Value>); 2] {
         ),
         file("rule", "/etc/udev/rules.d/99-pagewise.rules", "ACTION==\"add\", KERNEL==\"zram0\"\n"),
     ];
-    [("settings", settings), ("zram", zram)]
+    // what `plan --want` writes for a swap file and huge pages, with the start scripts of other inits
+    let start = format!(
+        "#!/sbin/openrc-run\n{}",
+        "# start() { swapon /var/pagewise-swap-0; }\n".repeat(200)
+    );
+    let wanted = vec![
+        file("script", "/etc/init.d/pagewise", &start),
+        link("boot", "/etc/runlevels/boot/pagewise", "/etc/init.d/pagewise"),
+        link("start", "/etc/rcS.d/S99pagewise", "../init.d/pagewise"),
+        file(
+            "services",
+            "/etc/runit/core-services/99-pagewise.sh",
+            "swapon /var/pagewise-swap-0\n",
+        ),
+        file("thp", "/etc/tmpfiles.d/05-pagewise.conf", &"w /sys/x - - - - madvise\n".repeat(200)),
+        file("swap", &format!("{units}/pagewise-swap.swap"), "[Swap]\nWhat=/var/pagewise-swap-0\n"),
+        link(
+            "wanted",
+            &format!("{units}/swap.target.wants/pagewise-swap.swap"),
+            "../pagewise-swap.swap",
+        ),
+    ];
+    [("settings", settings), ("zram", zram), ("wanted", wanted)]
 }
 
 /// Creates the files that exist before, and applies and undoes each plan. A mark reaches QEMU's log
@@ -102,11 +124,13 @@ mark() {
 mkdir -p /small /var/lib/pagewise
 mount -t ext4 /dev/vda /small
 mkdir -p /small/etc/sysctl.d /small/etc/systemd/system /small/etc/udev /small/state
+mkdir -p /small/etc/runlevels/boot /small/etc/rcS.d
 chmod 700 /small/state
 cp /etc/* /small/etc
 cp /opt/existing /small/etc/sysctl.d/50-existing.conf
 cp /opt/careless /small/etc/sysctl.d/60-careless.conf
 cp /opt/generator /small/etc/systemd/zram-generator.conf
+chmod 755 /small/etc/runlevels /small/etc/runlevels/boot /small/etc/rcS.d
 chmod 755 /small/etc /small/etc/sysctl.d /small/etc/systemd /small/etc/systemd/system /small/etc/udev
 chmod 640 /small/etc/sysctl.d/50-existing.conf
 echo 0123456789abcdef0123456789abcdef > /small/etc/machine-id
@@ -114,10 +138,10 @@ mount --bind /small/etc /etc
 mount --bind /small/state /var/lib/pagewise
 hash=$(printf 'pagewise machine-id %s' "$(cat /etc/machine-id)" | sha256sum | cut -c1-32)
 total=$(($(sed -n 's/^MemTotal: *\([0-9]*\) kB$/\1/p' /proc/meminfo) * 1024))
-sed -i "s/HASH/$hash/; s/4711/$total/" /opt/settings.json /opt/zram.json
+sed -i "s/HASH/$hash/; s/4711/$total/" /opt/settings.json /opt/zram.json /opt/wanted.json
 sync
 mark begin
-for kind in settings zram; do
+for kind in settings zram wanted; do
     for time in 1 2; do
         mark "$kind applying $time"
         pagewise apply --yes --trust-commands --settle 0 /opt/$kind.json
@@ -255,6 +279,8 @@ impl Expected {
             let node = match (step["action"].as_str(), old.get(path)) {
                 (Some("make-link"), _) => Node::Link(to.into()),
                 (_, Some(Node::File(mode, _))) => Node::File(*mode, to.into()),
+                // only start scripts are executable
+                _ if path == "/init.d/pagewise" => Node::File(0o755, to.into()),
                 _ => Node::File(0o644, to.into()),
             };
             new.insert(path.to_owned(), node);
@@ -393,7 +419,7 @@ fn add_to_sample(
     let mut hasher = DefaultHasher::new();
     (number, loss.requested, seed).hash(&mut hasher);
     let place = hasher.finish() as usize % (number + 1);
-    if sample.len() < MOUNTED / 2 {
+    if sample.len() < MOUNTED / 3 {
         sample.push(disk.to_owned());
     } else if let Some(kept) = sample.get_mut(place) {
         disk.clone_into(kept);
