@@ -124,13 +124,13 @@ mark() {
 mkdir -p /small /var/lib/pagewise
 mount -t ext4 /dev/vda /small
 mkdir -p /small/etc/sysctl.d /small/etc/systemd/system /small/etc/udev /small/state
-mkdir -p /small/etc/runlevels/boot /small/etc/rcS.d
+mkdir -p /small/etc/runlevels/boot /small/etc/rcS.d /small/etc/runit
 chmod 700 /small/state
 cp /etc/* /small/etc
 cp /opt/existing /small/etc/sysctl.d/50-existing.conf
 cp /opt/careless /small/etc/sysctl.d/60-careless.conf
 cp /opt/generator /small/etc/systemd/zram-generator.conf
-chmod 755 /small/etc/runlevels /small/etc/runlevels/boot /small/etc/rcS.d
+chmod 755 /small/etc/runlevels /small/etc/runlevels/boot /small/etc/rcS.d /small/etc/runit
 chmod 755 /small/etc /small/etc/sysctl.d /small/etc/systemd /small/etc/systemd/system /small/etc/udev
 chmod 640 /small/etc/sysctl.d/50-existing.conf
 echo 0123456789abcdef0123456789abcdef > /small/etc/machine-id
