@@ -665,19 +665,36 @@ fn arm(seconds: u64, program: &str, state: &str, journal: &str) -> io::Result<()
         // fails if there is no such unit
         let _ = run("systemctl", &[action, "--quiet", &units[0], &units[1]]);
     }
-    let arguments = timer_arguments(seconds, program, state, journal);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let arguments = timer_arguments(seconds, now, program, state, journal);
     run("systemd-run", &arguments.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// The arguments of `systemd-run`. `--on-active` counts on a monotonic clock, so setting the clock
-/// does not change when the timer expires. If another run holds the lock then, systemd starts the
+/// Seconds after the end of a trial at which the second condition of its timer holds.
+const LATER: u64 = 2;
+
+/// The arguments of `systemd-run`, at this moment of Unix time. `--on-active` counts on a monotonic
+/// clock, so setting the clock does not change when the timer expires. But this clock stands still
+/// while the machine is suspended (with `WakeSystem=` it would not, and the timer would wake the
+/// machine). So the timer has a second condition, a moment of the clock that can be set, which a
+/// machine that slept over it meets as soon as it wakes. The service undoes a plan only if the time
+/// since boot, with suspended time, says that its trial is over; if the clock was set forward, it
+/// does nothing and the first condition still holds later. If another run holds the lock then, systemd starts the
 /// service again, as often as necessary. With exit status 3, what is left needs a person.
-fn timer_arguments(seconds: u64, program: &str, state: &str, journal: &str) -> Vec<String> {
+fn timer_arguments(
+    seconds: u64,
+    now: u64,
+    program: &str,
+    state: &str,
+    journal: &str,
+) -> Vec<String> {
     let (unit, after) = (format!("--unit={TIMER}"), format!("--on-active={seconds}s"));
+    let at = format!("--on-calendar=@{}", now.saturating_add(seconds).saturating_add(LATER));
     let environment = format!("--setenv=PAGEWISE_STATE={state}");
     let arguments = [
         &*unit,
         &after,
+        &at,
         "--timer-property=AccuracySec=1s",
         "--property=Type=oneshot",
         "--property=Restart=on-failure",
@@ -737,8 +754,11 @@ mod tests {
     /// A run may hold the lock for longer than any number of restarts.
     #[test]
     fn the_timer_of_a_trial_retries_without_end_and_names_its_journal() {
-        let arguments = timer_arguments(60, "/usr/bin/pagewise", "/var/lib/pagewise", "7.b.plan");
+        let arguments =
+            timer_arguments(60, 1000, "/usr/bin/pagewise", "/var/lib/pagewise", "7.b.plan");
         assert!(arguments.contains(&"--on-active=60s".to_owned()), "{arguments:?}");
+        // the first clock stands still in suspend, the second can be set
+        assert!(arguments.contains(&"--on-calendar=@1062".to_owned()), "{arguments:?}");
         assert!(arguments.contains(&"--property=StartLimitIntervalSec=0".to_owned()));
         assert!(arguments.contains(&"--property=Restart=on-failure".to_owned()));
         assert!(!arguments.iter().any(|it| it.contains("StartLimitBurst")), "{arguments:?}");

@@ -202,6 +202,17 @@ pub enum ApplyOutcome<'a> {
     },
 }
 
+/// A journal of a plan from which it is not known whether the plan is applied.
+#[derive(Debug, Clone, serde::Serialize, schemars::JsonSchema)]
+pub struct UnbelievedJournal {
+    /// Path of the journal.
+    pub journal: String,
+    /// The id that `pagewise undo` takes.
+    pub id: String,
+    /// What is wrong with the journal: a damaged line, or that others can have written it.
+    pub why: String,
+}
+
 /// What `verify` shows.
 #[derive(Debug, Clone, Copy)]
 pub struct VerifiedPlans<'a> {
@@ -209,6 +220,8 @@ pub struct VerifiedPlans<'a> {
     pub snapshot: &'a Snapshot,
     /// The verified plans, the oldest first.
     pub plans: &'a [pagewise_model::plan::Verified],
+    /// Journals of which `plans` may lack what they say.
+    pub unbelieved: &'a [UnbelievedJournal],
     /// What was added to the ledger.
     pub ledger: &'a LedgerUpdate,
     /// What pagewise itself used for reading: time and memory.

@@ -22,8 +22,8 @@ use pagewise_model::{
 use pagewise_report::json::{self, Noun, schema};
 use pagewise_report::{
     Answer, AppliedPlan, ApplyOutcome, Benched, CellTried, Experimented, LedgerReport,
-    LedgerUpdate, OomFound, ScanReport, TrialReport, TuneTrial, TunedPlan, UndoReport,
-    VerifiedPlans,
+    LedgerUpdate, OomFound, ScanReport, TrialReport, TuneTrial, TunedPlan, UnbelievedJournal,
+    UndoReport, VerifiedPlans,
 };
 use serde_json::{Value, json};
 
@@ -215,6 +215,11 @@ fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
         Noun::Verify => json::verify(&VerifiedPlans {
             snapshot: &interval.end,
             plans: &plan::gains::verified(),
+            unbelieved: &[UnbelievedJournal {
+                journal: "/var/lib/pagewise/00000001.0-0.plan".to_owned(),
+                id: "1".to_owned(),
+                why: "line 3 is damaged".to_owned(),
+            }],
             ledger: &LedgerUpdate { added: 4, not_added: None },
             cost: host::cost(),
         }),

@@ -104,11 +104,12 @@ pub(crate) fn verify_journals(
 fn verify_step(host: &dyn HostOps, plan: &Plan, step: &Step, context: Context<'_>) -> StepVerified {
     let what = describe_change(&step.change);
     let id = step.id.clone();
-    let verified = StepVerified { id, what, differences: vec![], skipped: None, area: None };
+    let (differences, skipped, is_superseded, area) = (vec![], None, false, None);
+    let verified = StepVerified { id, what, differences, skipped, is_superseded, area };
     let mut later = context.later.iter().filter_map(|journal| journal.plan());
     if let Some(later) = later.find(|plan| has_same_target(plan, &step.change)) {
         let skipped = Some(format!("plan {} changed it later", later.id));
-        return StepVerified { skipped, ..verified };
+        return StepVerified { skipped, is_superseded: true, ..verified };
     }
     let compared = match &step.change {
         Change::SetKnob { target, to, .. } => {

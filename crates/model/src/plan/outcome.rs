@@ -88,6 +88,9 @@ pub struct StepVerified {
     /// Why the step was not compared: a later plan changed the same thing, or its state cannot be
     /// read.
     pub skipped: Option<String>,
+    /// Whether `skipped` is that a later plan changed the same thing. Otherwise the state of a
+    /// skipped step is not known.
+    pub is_superseded: bool,
     /// The swap area that the step created, such as `/dev/zram1`; `null` if it created none, or if
     /// the area is disabled.
     pub area: Option<String>,
@@ -122,6 +125,11 @@ pub enum DifferenceKind {
 }
 
 impl Verified {
+    /// The steps whose state is not known, because it could not be read.
+    pub fn unknown_steps(&self) -> impl Iterator<Item = &StepVerified> {
+        self.steps.iter().filter(|step| step.skipped.is_some() && !step.is_superseded)
+    }
+
     /// Whether the machine differs from the plan. A prediction that did not come true does not
     /// count.
     #[must_use]

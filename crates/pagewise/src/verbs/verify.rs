@@ -6,10 +6,10 @@ use std::path::Path;
 
 use pagewise_apply::plan::{DoubtfulJournal, VerifyTarget, doubtful_journals, verify_plans};
 use pagewise_apply::state_folder;
-use pagewise_model::plan::Verified;
+use pagewise_model::plan::{StepVerified, Verified};
 use pagewise_model::{Interval, Name, Refusal};
 use pagewise_observe::{HostRoot, Scope, snapshot};
-use pagewise_report::{LedgerUpdate, VerifiedPlans, json, text};
+use pagewise_report::{LedgerUpdate, UnbelievedJournal, VerifiedPlans, json, text};
 use pagewise_terminal::cost::{self, CostMeter};
 use pagewise_terminal::{Global, Outcome, output, screen};
 
@@ -42,15 +42,29 @@ pub(super) fn run(
     let entries = if args.no_ledger { &[] } else { measured.as_slice() };
     let (ledger, failed) = update_ledger(entries);
     let cost = cost::so_far(started, &interval);
-    let verified = VerifiedPlans { snapshot: &interval.end, plans: &plans, ledger: &ledger, cost };
+    let doubtful = match which {
+        VerifyTarget::All => doubtful_journals(&state)?,
+        VerifyTarget::One(_) | VerifyTarget::Document(_) => Vec::new(),
+    };
+    let unbelieved: Vec<UnbelievedJournal> = doubtful
+        .iter()
+        .map(|it| UnbelievedJournal {
+            journal: it.path.clone(),
+            id: it.id.clone(),
+            why: it.why.clone(),
+        })
+        .collect();
+    let verified = VerifiedPlans {
+        snapshot: &interval.end,
+        plans: &plans,
+        unbelieved: &unbelieved,
+        ledger: &ledger,
+        cost,
+    };
     let shown = if global.json {
         json::verify(&verified)
     } else {
         text::verified(&verified, screen::text_style(global))
-    };
-    let doubtful = match which {
-        VerifyTarget::All => doubtful_journals(&state)?,
-        VerifyTarget::One(_) | VerifyTarget::Document(_) => Vec::new(),
     };
     // without a plan, the text says that none is applied, which is not known then
     if global.json || doubtful.is_empty() || !plans.is_empty() {
@@ -58,6 +72,9 @@ pub(super) fn run(
     }
     if !doubtful.is_empty() {
         return Err(refuse_doubtful(&doubtful).into());
+    }
+    if let Some(refused) = refuse_unknown(&plans) {
+        return Err(refused.into());
     }
     let has_drifted = plans.iter().any(Verified::has_drifted);
     match failed.map(|error| error.context("the measurements were not added to the ledger")) {
@@ -69,6 +86,20 @@ pub(super) fn run(
         }
         Some(error) => Err(error),
     }
+}
+
+/// The error that names the steps of which it is not known whether they are in force.
+fn refuse_unknown(plans: &[Verified]) -> Option<Refusal> {
+    let unknown = plans.iter().flat_map(|plan| plan.unknown_steps().map(move |step| (plan, step)));
+    let name = |(plan, step): (&Verified, &StepVerified)| {
+        let why = step.skipped.as_deref().unwrap_or_default();
+        let [plan, id, why] = [&*plan.plan, &*step.id, why].map(Name::from);
+        format!("plan {plan} step {id}: {why}")
+    };
+    let listed: Vec<String> = unknown.map(name).collect();
+    let what = format!("whether these steps are in force is not known: {}", listed.join("; "));
+    let next = "run it as root, on a machine that has these settings";
+    (!listed.is_empty()).then(|| Refusal::advised(what, next))
 }
 
 /// The error that names the journals from which it is not known what is applied.

@@ -175,3 +175,46 @@ fn verify_measures_what_applied_plans_predicted_and_adds_it_to_the_ledger() {
     let rate = &document["estimates"];
     assert_eq!((&rate["predictions"], &rate["hits"]), (&json!(1), &json!(0)), "it counts once");
 }
+
+fn verify_run(state: &Path, arguments: &[&str]) -> ProgramRun {
+    let mut command = pagewise(&[&["verify", "--json"], arguments].concat());
+    finish(command.env("PAGEWISE_STATE", state).env("PAGEWISE_LOCK", state.join("run")))
+}
+
+#[test]
+fn verify_fails_if_a_step_cannot_be_compared_or_a_journal_is_not_believed() {
+    let folder = empty_folder();
+    let state = folder.path().join("state");
+    std::fs::create_dir(&state).unwrap();
+    std::fs::set_permissions(&state, Permissions::from_mode(0o700)).unwrap();
+    plant_plan(&state, true);
+    let run = verify_run(&state, &["--no-ledger"]);
+    let known: Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!((run.status, &known["unbelieved"]), (0, &json!([])), "{}", run.err);
+
+    assert_eq!(known["plans"][0]["steps"][0]["is_superseded"], json!(false));
+    let plan = json!({
+        "id": "00112233aabbccdd", "goal": "balanced", "declined": [],
+        "machine": {"machine_id_hash": null, "memory_total_bytes": null, "kernel": null},
+        "steps": [{
+            "id": "knob", "action": "set-knob", "target": "vm.no_such_setting", "from": "1", "to": "2",
+            "reason": "a test", "finding": null, "risk": "none", "cost": null, "coupled": [], "needs": [],
+            "expected": null, "undo": {"how": "restore", "what": "all"}, "survives_reboot": false,
+        }],
+    });
+    let path = folder.path().join("plan.json");
+    std::fs::write(&path, plan.to_string()).unwrap();
+    let run = verify_run(&state, &[path.to_str().unwrap()]);
+    assert_eq!(run.status, 1, "{}", run.out);
+    assert!(run.err.contains("plan 00112233aabbccdd step knob: "), "{}", run.err);
+
+    let journal = std::fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().path());
+    let journal =
+        journal.into_iter().find(|it| it.extension().is_some_and(|it| it == "plan")).unwrap();
+    let bytes = [std::fs::read(&journal).unwrap(), b"{\"x\":1}\n".to_vec()].concat();
+    std::fs::write(&journal, bytes).unwrap();
+    let run = verify_run(&state, &["--no-ledger"]);
+    let document: Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!((run.status, &document["unbelieved"][0]["id"]), (1, &json!("1")), "{document:#}");
+    assert_eq!(document["unbelieved"][0]["journal"], json!(journal.display().to_string()));
+}

@@ -40,6 +40,9 @@ pub(super) struct Verify<'a> {
     /// Whether the machine differs from a plan.
     drifted: bool,
     plans: &'a [Verified],
+    /// Journals of plans that are damaged or that others can have written, so that it is not known
+    /// whether their plans are applied. The exit status is 1 if there is any.
+    unbelieved: &'a [crate::UnbelievedJournal],
     ledger: &'a LedgerUpdate,
 }
 
@@ -113,12 +116,13 @@ pub fn apply(done: &AppliedPlan<'_>) -> String {
 
 /// What `verify --json` prints, with a trailing newline.
 pub fn verify(verified: &VerifiedPlans<'_>) -> String {
-    let VerifiedPlans { snapshot, plans, ledger, cost } = *verified;
+    let VerifiedPlans { snapshot, plans, unbelieved, ledger, cost } = *verified;
     let drifted = plans.iter().any(Verified::has_drifted);
     print_document(&Verify {
         head: Head::new(Noun::Verify, snapshot, cost),
         drifted,
         plans,
+        unbelieved,
         ledger,
     })
 }

@@ -164,6 +164,7 @@ mod tests {
     #[test]
     fn a_plan_of_which_no_step_was_compared_is_not_as_planned() {
         let step = |skipped: Option<&str>| StepVerified {
+            is_superseded: false,
             id: "file".to_owned(),
             what: "file /etc/sysctl.d/90-pagewise.conf".to_owned(),
             differences: Vec::new(),

@@ -68,6 +68,7 @@ pub(crate) fn ledger() -> Ledger {
 
 pub(crate) fn verified() -> Vec<Verified> {
     let step = StepVerified {
+        is_superseded: false,
         id: "zram".to_owned(),
         what: "swap on a new zram device".to_owned(),
         differences: Vec::new(),
