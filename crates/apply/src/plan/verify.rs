@@ -121,7 +121,10 @@ fn verify_step(host: &dyn HostOps, plan: &Plan, step: &Step, context: Context<'_
         Change::MakeLink { target, to, .. } => {
             compare_entry(host, target, &Config::Link(to.clone()))
         }
-        Change::ReloadUnits { .. } => Err("it leaves nothing to compare".to_owned()),
+        Change::ReloadUnits { .. } => {
+            let skipped = Some("it leaves nothing to compare".to_owned());
+            return StepVerified { skipped, is_superseded: true, ..verified };
+        }
         Change::AddZramSwap { target, to } => {
             let made = context.journal.and_then(|journal| area_of_step(journal, &step.id));
             let area = target.clone().or(made).unwrap_or_default();

@@ -88,8 +88,8 @@ pub struct StepVerified {
     /// Why the step was not compared: a later plan changed the same thing, or its state cannot be
     /// read.
     pub skipped: Option<String>,
-    /// Whether `skipped` is that a later plan changed the same thing. Otherwise the state of a
-    /// skipped step is not known.
+    /// Whether `skipped` is that a later plan changed the same thing, or that the step leaves
+    /// nothing to compare. Otherwise the state of a skipped step is not known.
     pub is_superseded: bool,
     /// The swap area that the step created, such as `/dev/zram1`; `null` if it created none, or if
     /// the area is disabled.
