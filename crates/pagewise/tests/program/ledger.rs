@@ -182,6 +182,27 @@ fn verify_run(state: &Path, arguments: &[&str]) -> ProgramRun {
 }
 
 #[test]
+fn verify_fails_if_a_step_cannot_be_compared() {
+    let folder = empty_folder();
+    let state = folder.path().join("state");
+    std::fs::create_dir(&state).unwrap();
+    let plan = json!({
+        "id": "00112233aabbccdd", "goal": "balanced", "declined": [],
+        "machine": {"machine_id_hash": null, "memory_total_bytes": null, "kernel": null},
+        "steps": [{
+            "id": "knob", "action": "set-knob", "target": "vm.no_such_setting", "from": "1", "to": "2",
+            "reason": "a test", "finding": null, "risk": "none", "cost": null, "coupled": [], "needs": [],
+            "expected": null, "undo": {"how": "restore", "what": "all"}, "survives_reboot": false,
+        }],
+    });
+    let path = folder.path().join("plan.json");
+    std::fs::write(&path, plan.to_string()).unwrap();
+    let run = verify_run(&state, &[path.to_str().unwrap()]);
+    assert_eq!(run.status, 1, "{} {}", run.out, run.err);
+    assert!(run.err.contains("plan 00112233aabbccdd step knob: "), "{}", run.err);
+}
+
+#[test]
 fn verify_lists_a_journal_that_is_not_believed() {
     let folder = empty_folder();
     let state = folder.path().join("state");
