@@ -342,7 +342,7 @@ mod tests {
     fn the_users_measure_alone_decides() {
         let named = Periods { higher_is_better: true, ..of(Use::Named, &HIGH, &LOW) };
         let stall = of(Use::Decides, &HIGH, &LOW);
-        assert_eq!(judged(&[stall.clone()]).0, Difference::Better);
+        assert_eq!(judged(std::slice::from_ref(&stall)).0, Difference::Better);
         assert_eq!(judged(&[stall, named]).0, Difference::Worse);
     }
 

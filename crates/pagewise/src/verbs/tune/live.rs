@@ -188,7 +188,7 @@ impl Machine for Live<'_> {
             swapped_out: count("pswpout"),
             user_us: user,
             kills: count("oom_kill"),
-            counted: self.counter.and_then(|counter| counter.read()),
+            counted: self.counter.and_then(CounterSource::read),
         }
     }
 

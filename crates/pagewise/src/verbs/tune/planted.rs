@@ -233,6 +233,7 @@ impl Running {
         self.changed_at = Some(self.seconds);
     }
 
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few hundred")]
     fn run_for(&mut self, seconds: f64) {
         let steps = (seconds / STEP).round().max(1.0);
         for _ in 0..steps as u32 {
@@ -284,6 +285,7 @@ impl Running {
 }
 
 impl Machine for Running {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counters")]
     fn counters(&mut self) -> Counters {
         let [some, full, own, files, user, touched, io] =
             self.counts.map(|count| Some(count as u64));
