@@ -7,7 +7,11 @@
 use pagewise_model::plan::ZramSwap;
 use serde::{Deserialize, Serialize};
 
-use crate::plan::trial;
+/// The unit that undoes a plan on trial at the next boot.
+pub(crate) const TRIAL_UNIT: &str = "/etc/systemd/system/pagewise-unconfirmed.service";
+/// The link that enables this unit.
+pub(crate) const TRIAL_LINK: &str =
+    "/etc/systemd/system/sysinit.target.wants/pagewise-unconfirmed.service";
 
 /// A change of the machine with all that undoing it needs; written to disk before the change is
 /// made.
@@ -190,8 +194,8 @@ impl RecordedChange {
     pub(crate) fn is_of_trial(&self) -> bool {
         match self {
             Self::Timer => true,
-            Self::File(file) => file.path == trial::UNIT,
-            Self::Link(link) => link.path == trial::LINK,
+            Self::File(file) => file.path == TRIAL_UNIT,
+            Self::Link(link) => link.path == TRIAL_LINK,
             _ => false,
         }
     }

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 pub(crate) use change::{
     Device, DisabledSwap, EnabledSwap, FileChange, FileText, Identity, LinkChange, LoadedModule,
     MemoryController, NewFolder, NewGroup, NewSwapFile, NewZram, RecordedChange, SettingChange,
-    Write, ZramSetup, ZramSizeChange,
+    TRIAL_LINK, TRIAL_UNIT, Write, ZramSetup, ZramSizeChange,
 };
 pub(crate) use lock::{Lock, is_there};
 pub(crate) use read::{OpenChange, Reading};

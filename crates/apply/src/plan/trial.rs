@@ -13,6 +13,7 @@ use crate::error::{Doing, Error};
 use crate::host_ops::{HostChange, HostOps};
 use crate::journal::{
     FileChange, Journal, JournalName, LinkChange, Reading, Record, RecordedChange,
+    TRIAL_LINK as LINK, TRIAL_UNIT as UNIT,
 };
 use crate::loan::config;
 use crate::loan::run::Run;
@@ -21,9 +22,6 @@ use crate::recover::{Conflicts, boot_id, recover_one, settle};
 use crate::transaction::Transaction;
 use pagewise_model::undo::Recovered;
 
-pub(crate) const UNIT: &str = "/etc/systemd/system/pagewise-unconfirmed.service";
-pub(crate) const LINK: &str =
-    "/etc/systemd/system/sysinit.target.wants/pagewise-unconfirmed.service";
 const LINKED: &str = "../pagewise-unconfirmed.service";
 
 /// Text of the systemd unit that runs at each boot until the plan is confirmed: before the plan's

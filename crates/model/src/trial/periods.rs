@@ -15,7 +15,7 @@ pub enum Difference {
     Better,
     /// It is worse after the change.
     Worse,
-    /// No difference is shown: there is none, it is small, or it cannot be told.
+    /// No difference is shown: there is none, it is small, or it is unknown.
     NotShown,
 }
 
@@ -59,6 +59,6 @@ pub struct PeriodsVerdict {
     pub watch_seconds: f64,
     /// The measures, those that decide first.
     pub measures: Vec<MeasuredPeriods>,
-    /// What cannot be told on this machine, and why.
+    /// What is unknown on this machine, and why.
     pub unknown: Vec<String>,
 }

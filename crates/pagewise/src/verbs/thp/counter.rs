@@ -24,7 +24,7 @@ pub(super) fn try_counter(counter: &str) -> anyhow::Result<()> {
 
 /// The current count that the counter command prints; `None` if the command fails or takes too
 /// long.
-pub(in crate::verbs) fn read_counter(counter: &str) -> Option<u64> {
+pub(crate) fn read_counter(counter: &str) -> Option<u64> {
     let mut child = start_counter(counter).ok()?;
     let answered = until_it_ends(&mut child);
     if !answered {
