@@ -373,8 +373,7 @@ const SEEDS: std::ops::Range<u64> = 1001..1201;
 /// How many of many seeds give the right answer, no difference although there is one, and a wrong
 /// answer.
 fn count(host: Host, named: Option<&Named>) -> [usize; 3] {
-    let all: Vec<Difference> =
-        SEEDS.map(|seed| tuned(host, seed, named).difference).collect();
+    let all: Vec<Difference> = SEEDS.map(|seed| tuned(host, seed, named).difference).collect();
     let right = all.iter().filter(|found| is_right(host.best, **found)).count();
     let wrong = all.iter().filter(|found| is_wrong(host.best, **found)).count();
     [right, all.len() - right - wrong, wrong]
