@@ -447,14 +447,26 @@ pub(crate) const GROUPS: &[Group] = &[
     },
     Group {
         name: "aging",
-        proves: "pagewise age adds generations to a cgroup that has refaults, with three kernels, and leaves no mount",
+        proves: "pagewise age: refaults fall on 6.12 and 7.2, 6.1 ages by itself, and no mount is left",
         inputs: &[
             Alone(&["apply", "decide", "observe"]),
             GUEST_TESTS,
             Paths(&["crates/pagewise/tests/guest/aging.rs", "crates/pagewise/src/verbs/age.rs"]),
         ],
-        minutes: 8.0,
+        minutes: 3.0,
         runs: guests(&["aging::"]),
+    },
+    Group {
+        name: "tune",
+        proves: "tune keeps zram where it helps and takes back what makes no difference, with its default times",
+        inputs: &[
+            PLANS,
+            Alone(&["stats"]),
+            GUEST_TESTS,
+            Paths(&["crates/pagewise/tests/guest/tune.rs", "crates/pagewise/src/verbs/tune"]),
+        ],
+        minutes: 8.0,
+        runs: guests(&["tune::"]),
     },
     Group {
         name: "ledger",
@@ -686,8 +698,13 @@ pub(super) fn modules_of(program: &str) -> Vec<&'static str> {
 }
 
 /// The prefixes of the names of tests whose guests have two CPUs.
-const WIDE: [&str; 4] =
-    ["bench::", "turns::", "zmerge::guest_zmerge_keeps", "zmerge::other_suites::"];
+const WIDE: [&str; 5] = [
+    "bench::",
+    "plans::drain::guest_programs_that_grow",
+    "turns::",
+    "zmerge::guest_zmerge_keeps",
+    "zmerge::other_suites::",
+];
 
 fn is_wide(test: &str) -> bool {
     WIDE.iter().any(|wide| test.starts_with(wide) || wide.starts_with(test))

@@ -46,7 +46,7 @@ echo 1 > $group/cgroup.kill
 "#;
 
 fn session(suite: &str) -> String {
-    let options = ["--kernel", suite, "--memory", "512M", "--cpus", "1", "--disk", "128M"];
+    let options = ["--kernel", suite, "--memory", "512M", "--disk", "128M"];
     let options = [&options[..], &["--deadline", "12m"]].concat();
     let ran = script(&options, &format!("{SAY}{SCRIPT}"));
     assert_eq!(ran.status, 0, "{suite}: {} {}", ran.out, ran.err);

@@ -185,7 +185,7 @@ fn a_garbled_line_is_damage_wherever_it_is_and_forget_puts_the_journal_aside() {
     assert_eq!(ran.status, 0, "{}", ran.err);
     let second = planted.state().join("forgotten/00000007.journal.2");
     assert_eq!((std::fs::read(&second).unwrap(), kept.exists()), (last.clone(), true));
-    // where it cannot be kept, it stays in force
+    // if it cannot be kept, it stays in force
     std::fs::remove_dir_all(planted.state().join("forgotten")).unwrap();
     std::fs::write(planted.state().join("forgotten"), "in the way").unwrap();
     std::fs::write(&journal, &last).unwrap();

@@ -55,7 +55,7 @@ fn is_undone(install: &str, wants: &str, actions: &[&str], targets: &[&str]) {
     assert!(make.args(["-q", "-t", "ext4"]).arg(&disk).status().unwrap().success());
     let minutes = format!("{}m", 6 + wanted() / 5);
     let disk = format!("{},rw", disk.display());
-    let mut options = vec!["--kernel", "trixie", "--memory", "384M", "--cpus", "1"];
+    let mut options = vec!["--kernel", "trixie", "--memory", "384M"];
     options.extend(["--module", "zram", "--module", "ext4", "--disk", &disk]);
     options.extend(["--deadline", &minutes]);
     let strace = strace();
