@@ -16,28 +16,48 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use pagewise_model::Name;
+use pagewise_observe::{
+    PROGRAM_FOLDERS, ProgramError, acts_as_root, find_program, find_system_program,
+};
 
 use crate::calls;
 use crate::error::Error;
 use crate::user::User;
 
-/// Finds a program in PATH; the error names its package.
+/// The variables that root hands on: words about languages and proxies, which apt needs.
+const KEPT: [&str; 12] = [
+    "LANG",
+    "LC_ALL",
+    "TERM",
+    "TZ",
+    "http_proxy",
+    "https_proxy",
+    "ftp_proxy",
+    "all_proxy",
+    "no_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+];
+
+/// Finds a program in PATH; the error names its package. Root passes over folders and programs that
+/// another user can change.
 pub fn find(name: &str, package: &'static str) -> Result<PathBuf, Error> {
-    find_in(&env::var_os("PATH").unwrap_or_default(), name, package)
+    find_program(name.as_ref()).map_err(|error| not_found(error, package))
 }
 
 /// Finds a program that Debian installs in /usr/sbin, which is not in every user's PATH.
 pub(crate) fn find_for_root(name: &str, package: &'static str) -> Result<PathBuf, Error> {
-    let mut path = env::var_os("PATH").unwrap_or_default();
-    path.push(":/usr/sbin:/sbin");
-    find_in(&path, name, package)
+    find_system_program(name.as_ref()).map_err(|error| not_found(error, package))
 }
 
-fn find_in(path: &OsStr, name: &str, package: &'static str) -> Result<PathBuf, Error> {
-    env::split_paths(path)
-        .map(|folder| folder.join(name))
-        .find(|path| is_program(path))
-        .ok_or_else(|| Error::Missing { program: name.to_owned(), package })
+fn not_found(error: ProgramError, package: &'static str) -> Error {
+    match error {
+        ProgramError::Missing { name } => Error::Missing { program: name, package },
+        ProgramError::Untrusted { path, why } => {
+            Error::Unusable { path, what: format!("root does not start it: {why}") }
+        }
+    }
 }
 
 /// Whether there is an executable file at this path.
@@ -47,8 +67,27 @@ pub fn is_program(path: &Path) -> bool {
 }
 
 /// A command for a program that ends with the thread that starts it, even if that thread is killed.
+///
+/// Root starts only what no other user can replace, and hands on no variable that could make the
+/// program start or read something else (APT_CONFIG, TAR_OPTIONS, MKE2FS_CONFIG, TMPDIR …).
 pub(crate) fn leashed_command(program: &OsStr) -> Result<Command, Error> {
     let mut command = Command::new(find("setpriv", "util-linux")?);
+    let mut program = PathBuf::from(program);
+    if acts_as_root() {
+        command
+            .env_clear()
+            .envs(KEPT.into_iter().filter_map(|name| Some((name, env::var_os(name)?))));
+        command.env("PATH", PROGRAM_FOLDERS);
+        if program.components().count() == 1 {
+            let name = program.to_string_lossy().into_owned();
+            program = find_program(program.as_ref()).map_err(|error| match error {
+                ProgramError::Missing { .. } => {
+                    Error::Failed { program: name, message: "not found in PATH".to_owned() }
+                }
+                untrusted @ ProgramError::Untrusted { .. } => not_found(untrusted, ""),
+            })?;
+        }
+    }
     command.args(["--pdeathsig", "KILL", "--"]).arg(find("sh", "dash")?);
     command.args(["-c", r#"umask 022; [ "$PPID" = "$0" ] && exec "$@""#]);
     command.arg(std::process::id().to_string()).arg(program);
@@ -57,7 +96,8 @@ pub(crate) fn leashed_command(program: &OsStr) -> Result<Command, Error> {
 
 /// A command for a program without privileges that ends with the thread that starts it: it runs as
 /// this user, with these files open. It gets only those environment variables that say where
-/// programs and libraries are.
+/// programs and libraries are; from root it gets no folder of libraries, which another user may
+/// have chosen.
 pub(crate) fn confined_command(
     program: &Path,
     user: User,
@@ -66,9 +106,12 @@ pub(crate) fn confined_command(
 ) -> Command {
     let mut command = Command::new(program);
     command.env_clear();
-    command.envs(
-        ["PATH", "LD_LIBRARY_PATH"].into_iter().filter_map(|name| Some((name, env::var_os(name)?))),
-    );
+    if acts_as_root() {
+        command.env("PATH", PROGRAM_FOLDERS);
+    } else {
+        let kept = ["PATH", "LD_LIBRARY_PATH"];
+        command.envs(kept.into_iter().filter_map(|name| Some((name, env::var_os(name)?))));
+    }
     calls::confine(&mut command, user, group, files);
     command
 }

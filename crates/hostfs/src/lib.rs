@@ -6,7 +6,7 @@
 //!   use these;
 //! - [`recording`] opens folders and archives that stand for a host, within limits;
 //! - [`UserFile`] opens a file that the user named, [`TrustedFolder`] a folder that no other user
-//!   can change.
+//!   can change, and [`find_program`] a program that no other user can replace, for root.
 //!
 //! Nothing is written here, and nothing is interpreted. A file that is missing or may not be read
 //! is a [`Refusal`].
@@ -26,6 +26,7 @@ mod root;
 mod stored;
 pub mod text;
 mod trusted_folder;
+mod trusted_program;
 mod unpack;
 mod user_file;
 mod values;
@@ -38,6 +39,10 @@ pub use pieces::Pieces;
 pub use read::ReadHost;
 pub use root::{FIRST, HostRoot, MAX_FILE, PROBLEMS, RECORDS, comes_whole, read_records};
 pub use trusted_folder::{FolderError, MakeFolder, TrustedFolder};
+pub use trusted_program::{
+    PROGRAM_FOLDERS, ProgramError, acts_as_root, check_trusted_file, find_program,
+    find_system_program,
+};
 pub use unpack::unpack;
 pub use user_file::{UserFile, UserFileError};
 pub use values::ReadValues;

@@ -22,11 +22,11 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 /// Maximum number of symbolic links in a path that are followed, as in the kernel.
-const LINKS: usize = 40;
-const OTHERS_WRITE: u32 = 0o022;
+pub(crate) const LINKS: usize = 40;
+pub(crate) const OTHERS_WRITE: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 /// Flags for opening a part of a path only to continue from it.
-const PASS: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+pub(crate) const PASS: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// A function that creates a folder of this name in an open folder, accessible only to us.
 pub type MakeFolder = fn(BorrowedFd<'_>, &OsStr) -> rustix::io::Result<()>;
@@ -68,6 +68,14 @@ impl TrustedFolder {
     pub fn open_or_make(path: &Path, make: MakeFolder) -> Result<Self, FolderError> {
         let path = std::path::absolute(path).map_err(|source| with_path(path, source))?;
         Self::root()?.walk(&path, make, PathPosition::Last)
+    }
+
+    /// Opens an existing folder that only we and root can change.
+    ///
+    /// # Errors
+    /// If it is missing, or another user could change it.
+    pub fn open(path: &Path) -> Result<Self, FolderError> {
+        Self::open_or_make(path, |_, _| Err(Errno::NOENT))
     }
 
     /// Opens an existing folder in which no other user can replace our entries. Others may create
@@ -246,7 +254,7 @@ fn parts(path: &Path) -> Vec<OsString> {
     path.components().rev().map(|part| part.as_os_str().to_owned()).collect()
 }
 
-fn is_ours_or_roots(stat: &Stat) -> bool {
+pub(crate) fn is_ours_or_roots(stat: &Stat) -> bool {
     stat.st_uid == 0 || stat.st_uid == rustix::process::geteuid().as_raw()
 }
 

@@ -87,8 +87,9 @@ pub use pagewise_hostfs::recording::{
     End, FORMAT, MAX_ENTRIES, MAX_FILE, MAX_SUM, Manifest, OpenError, Replay, Step, open_replay,
 };
 pub use pagewise_hostfs::{
-    Entry, FolderError, HostRoot, MakeFolder, Pieces, Refusal, TrustedFolder, UserFile,
-    UserFileError,
+    Entry, FolderError, HostRoot, MakeFolder, PROGRAM_FOLDERS, Pieces, ProgramError, Refusal,
+    TrustedFolder, UserFile, UserFileError, acts_as_root, check_trusted_file, find_program,
+    find_system_program,
 };
 pub use process::{command_lines, process_names};
 pub use processors::Processors;

@@ -10,13 +10,16 @@
 //! The environment variable PAGER names the pager, as for man and git; if it is not set, `less` is used.
 //! `less` then keeps colours, leaves the text on the screen, and ends at once if it fits on the screen.
 //! It is told to run no other program (LESSSECURE): a user who may run only `pagewise` as root would
-//! otherwise get a shell.
+//! otherwise get a shell. `sudo -E` keeps PAGER and PATH, so root takes of them only a pager that is
+//! known as one, has no arguments (they could be those of a shell) and that no other user can replace;
+//! otherwise the text is printed without a pager.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use pagewise_observe::{acts_as_root, check_trusted_file, find_program};
 use pagewise_terminal::{interrupt, screen};
 
 use crate::again;
@@ -36,7 +39,7 @@ impl Pager {
         if !screen::is_terminal() {
             return None;
         }
-        words(std::env::var_os("PAGER").as_deref(), std::env::var_os("PATH").as_deref())?;
+        chosen()?;
         let mut command = again::pagewise();
         command.arg("show-in-pager").stdin(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().ok().map(Self)
@@ -63,7 +66,7 @@ impl Pager {
 pub(crate) fn show_in_pager() -> anyhow::Result<()> {
     let mut text = Vec::new();
     io::stdin().lock().read_to_end(&mut text)?;
-    let words = words(std::env::var_os("PAGER").as_deref(), std::env::var_os("PATH").as_deref());
+    let words = chosen();
     let Some((program, arguments)) = words.as_deref().and_then(<[OsString]>::split_first) else {
         return Ok(());
     };
@@ -83,12 +86,37 @@ pub(crate) fn show_in_pager() -> anyhow::Result<()> {
 #[expect(clippy::disallowed_methods, reason = "the user's own pager")]
 fn start(program: &OsStr, arguments: &[OsString]) -> io::Result<Child> {
     let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::piped()).env("LESSSECURE", "1");
+    command.args(arguments).stdin(Stdio::piped()).env("LESSSECURE", "1").env("PAGERSECURE", "1");
     if std::env::var_os("LESS").is_none() {
         command.env("LESS", LESS);
     }
     // our standard error is the pipe that the parent waits for
     command.stderr(Stdio::from(rustix::io::dup(io::stdout())?)).spawn()
+}
+
+/// The pager that this process may start, by its path, and its arguments.
+fn chosen() -> Option<Vec<OsString>> {
+    let path = std::env::var_os("PATH");
+    let words = words(std::env::var_os("PAGER").as_deref(), path.as_deref())?;
+    if acts_as_root() { root_words(words) } else { Some(words) }
+}
+
+/// Programs that only show text.
+const PAGERS: [&str; 4] = ["less", "more", "most", "pager"];
+
+/// What root takes of these words.
+fn root_words(mut words: Vec<OsString>) -> Option<Vec<OsString>> {
+    let name = Path::new(words.first()?).file_name()?.to_str()?.to_owned();
+    if !PAGERS.contains(&&*name) || words.len() > 1 {
+        return None;
+    }
+    let program = words.first_mut()?;
+    if Path::new(program).components().count() == 1 {
+        *program = find_program(program).ok()?.into();
+    } else {
+        check_trusted_file(Path::new(program)).ok()?;
+    }
+    Some(words)
 }
 
 /// The pager and its arguments; `None` if the user wants none, or if there is no such program.
@@ -107,6 +135,9 @@ fn words(pager: Option<&OsStr>, path: Option<&OsStr>) -> Option<Vec<OsString>> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -123,5 +154,24 @@ mod tests {
             assert_eq!(chosen(Some(none)), None, "{none}");
         }
         assert_eq!(words(None, None), None);
+    }
+
+    /// Of what `sudo -E` keeps of another user.
+    #[test]
+    fn root_starts_only_pagers_that_no_other_user_can_replace() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, "#!/bin/sh\n").unwrap();
+            std::fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+            OsString::from(path)
+        };
+        let (pager, other) = (path("pager"), path("other"));
+        assert_eq!(root_words(vec![pager.clone()]), Some(vec![pager.clone()]));
+        assert_eq!(root_words(vec![other]), None);
+        assert_eq!(root_words(vec![pager.clone(), "-c".into()]), None);
+        assert_eq!(root_words(vec!["sh".into()]), None);
+        std::fs::set_permissions(folder.path(), Permissions::from_mode(0o777)).unwrap();
+        assert_eq!(root_words(vec![pager]), None);
     }
 }

@@ -80,7 +80,7 @@ pub fn conduct<'a>(
 
 fn find_program(program: &Program) -> Result<PathBuf, ExperimentError> {
     let name = program.argv().first().map_or("", String::as_str);
-    run::find_program(name).ok_or_else(|| ExperimentError::NoProgram(name.to_owned()))
+    run::find_program(name)
 }
 
 struct Conductor<'a, 'b, 'c, 'd> {

@@ -14,6 +14,9 @@ pub enum ExperimentError {
     /// The command's program does not exist.
     #[error("{0}: expected a program, found none of that name")]
     NoProgram(String),
+    /// PATH leads to a program that another user could replace.
+    #[error(transparent)]
+    Untrusted(pagewise_observe::ProgramError),
     /// The lender refused a setting.
     #[error("arm {arm} cannot be tried here")]
     Refused {
@@ -75,6 +78,9 @@ impl Advice for ExperimentError {
     fn next(&self) -> Option<String> {
         match self {
             Self::Refused { source, .. } | Self::Kept { source, .. } => source.next.clone(),
+            Self::Untrusted(_) => {
+                Some("give its path, or a PATH with folders that only root can change".to_owned())
+            }
             Self::NoProgram(_) => Some("give its path, or check that it is installed".to_owned()),
             Self::Failed { .. } => Some(
                 "make it succeed by itself first; for one whose exit status means something else: \

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pagewise_observe::{UserFile, UserFileError};
+use pagewise_observe::{UserFile, UserFileError, acts_as_root, check_trusted_file};
 
 use super::built_in::BUILT_IN;
 use super::file::{File, FileError};
@@ -23,16 +23,48 @@ pub fn own_folder() -> Option<PathBuf> {
     config.map(|config| config.join("pagewise/experiments"))
 }
 
-/// Finds an experiment: by its path, in the user's folder, or among the built-in ones.
+/// Why root does not use this file of the user's folder: under `sudo -E` the folder may be that of
+/// another user, and an experiment says which programs are started.
+fn refusal(path: &Path) -> Option<String> {
+    if !acts_as_root() {
+        return None;
+    }
+    let why = check_trusted_file(path).err()?;
+    Some(format!("root does not use this experiment, which another user can change: {why}"))
+}
+
+/// The file of this name in the user's folder.
+fn own_file(requested: &str) -> Option<PathBuf> {
+    let own = own_folder()?.join(requested).with_extension(ENDING);
+    own.is_file().then_some(own)
+}
+
+/// The file of the user's folder that [`find`] passes over because another user can change it, and
+/// why; to be printed.
+#[must_use]
+pub fn passed_over(requested: &str) -> Option<FileError> {
+    if is_path(requested) {
+        return None;
+    }
+    let own = own_file(requested)?;
+    let what = refusal(&own)?;
+    Some(FileError { name: own.display().to_string(), line: None, what })
+}
+
+fn is_path(requested: &str) -> bool {
+    requested.contains('/') || requested.ends_with(".toml")
+}
+
+/// Finds an experiment: by its path, in the user's folder, or among the built-in ones. Root passes
+/// over a file of the folder that another user can change; [`passed_over`] names it.
 ///
 /// # Errors
 /// If the experiment does not exist or is invalid.
 pub fn find(requested: &str) -> Result<File, FileError> {
-    if requested.contains('/') || requested.ends_with(".toml") {
+    if is_path(requested) {
         return read_file(Path::new(requested));
     }
-    let own = own_folder().map(|folder| folder.join(requested).with_extension(ENDING));
-    if let Some(own) = own.filter(|own| own.is_file()) {
+    if let Some(own) = own_file(requested).filter(|own| refusal(own).is_none()) {
         return read_file(&own);
     }
     match BUILT_IN.iter().find(|(name, _)| *name == requested) {
@@ -76,7 +108,11 @@ pub fn all_files() -> Vec<Result<File, FileError>> {
     let mut paths: Vec<PathBuf> =
         paths.filter(|path| path.extension().is_some_and(|it| it == ENDING)).collect();
     paths.sort();
-    let mut all: Vec<_> = paths.iter().map(|path| read_file(path)).collect();
+    let read = |path: &PathBuf| match refusal(path) {
+        None => read_file(path),
+        Some(what) => Err(FileError { name: path.display().to_string(), line: None, what }),
+    };
+    let mut all: Vec<_> = paths.iter().map(read).collect();
     for (name, text) in BUILT_IN {
         let hidden = all.iter().any(|one| one.as_ref().is_ok_and(|file| file.name == *name));
         if !hidden {

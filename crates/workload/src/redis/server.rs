@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use pagewise_guest::leash;
 use pagewise_guest::program::{find, last_lines};
+use pagewise_observe::{TrustedFolder, acts_as_root};
 use pagewise_procmem::coverage;
 use rustix::fs::{CWD, Mode, OFlags};
 
@@ -161,11 +162,21 @@ struct Folder(PathBuf);
 impl Folder {
     fn new() -> Result<Self, Error> {
         let name = format!("pagewise-redis-{}-{}", std::process::id(), fastrand::u32(..));
-        let path = std::env::temp_dir().join(name);
+        let path = temporary_folder().join(name);
         let made = DirBuilder::new().mode(0o700).create(&path);
         made.about(|| path.display().to_string())?;
         Ok(Self(path))
     }
+}
+
+/// The folder for temporary files. Under `sudo -E`, TMPDIR may be a folder of another user, who
+/// could then put a server of their own in the place of ours.
+fn temporary_folder() -> PathBuf {
+    let named = std::env::temp_dir();
+    if acts_as_root() && TrustedFolder::open_for_entries(&named).is_err() {
+        return "/tmp".into();
+    }
+    named
 }
 
 impl Drop for Folder {

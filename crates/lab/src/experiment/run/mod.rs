@@ -24,13 +24,14 @@ use std::time::{Duration, Instant};
 
 use pagewise_guest::program;
 use pagewise_model::RunEnd;
-use pagewise_observe::{HostRoot, OwnUsage, ThreadProfile};
+use pagewise_observe::{HostRoot, OwnUsage, ProgramError, ThreadProfile};
 use pagewise_stats::name::{CPU, MAJOR_FAULTS, TIME};
 
 use super::gauges::Gauges;
 use super::host::{self, Changed, HostAtStart, counters_of};
 use super::mark::Stopped;
 use super::processes::Reaper;
+use super::trouble::ExperimentError;
 use super::usage::Usage;
 use super::victims::Log;
 use super::watcher::Watcher;
@@ -57,13 +58,18 @@ pub(super) struct RunResult {
     pub(super) profile: Vec<(String, u64)>,
 }
 
-/// Finds the executable of a program as a shell would.
-pub(super) fn find_program(name: &str) -> Option<PathBuf> {
+/// Finds the executable of a program as a shell would; root takes one from PATH only if no other
+/// user can replace it.
+pub(super) fn find_program(name: &str) -> Result<PathBuf, ExperimentError> {
+    let missing = || ExperimentError::NoProgram(name.to_owned());
     if !name.contains('/') {
-        return program::find(name, "").ok();
+        return pagewise_observe::find_program(name.as_ref()).map_err(|error| match error {
+            ProgramError::Missing { .. } => missing(),
+            untrusted @ ProgramError::Untrusted { .. } => ExperimentError::Untrusted(untrusted),
+        });
     }
-    let path = std::path::absolute(name).ok()?;
-    program::is_program(&path).then_some(path)
+    let path = std::path::absolute(name).map_err(|_| missing())?;
+    if program::is_program(&path) { Ok(path) } else { Err(missing()) }
 }
 
 /// Runs the command until it ends, fails or is stopped.

@@ -4,9 +4,14 @@
 use anyhow::Context;
 use pagewise_lab::library::{self, Cell, Choice, DefaultRunner, File};
 
+use pagewise_terminal::output;
+
 use crate::cli::lab::{Picked, Runner};
 
 pub(super) fn pick(picked: &Picked) -> anyhow::Result<(File, Vec<Cell>)> {
+    if let Some(file) = library::passed_over(&picked.experiment) {
+        output::message(file);
+    }
     let file = library::find(&picked.experiment)?;
     let program = std::env::current_exe().context("finding this program's own file")?;
     let cells = library::cells(&file, &choice(picked), &program)?;

@@ -5,6 +5,7 @@
 
 use pagewise_model::Refusal;
 use std::io::Read;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -39,9 +40,14 @@ pub(crate) fn read_counter(counter: &str) -> Option<u64> {
 
 #[expect(clippy::disallowed_methods, reason = "the user's own command")]
 fn start_counter(counter: &str) -> std::io::Result<Child> {
-    let mut shell = Command::new("sh");
+    let mut shell = Command::new(shell()?);
     shell.args(["-c", counter]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     shell.spawn()
+}
+
+/// The shell for a command of the user; for root, one that no other user can replace.
+pub(in crate::verbs) fn shell() -> std::io::Result<PathBuf> {
+    pagewise_observe::find_program("sh".as_ref()).map_err(std::io::Error::other)
 }
 
 fn until_it_ends(child: &mut Child) -> bool {

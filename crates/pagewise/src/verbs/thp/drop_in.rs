@@ -9,6 +9,7 @@
 use std::process::Command;
 
 use pagewise_model::Refusal;
+use pagewise_observe::{PROGRAM_FOLDERS, find_program};
 use pagewise_terminal::{Outcome, output};
 
 use super::run::{Switch, inspect, variables};
@@ -57,7 +58,12 @@ fn show(unit: &str) -> anyhow::Result<String> {
         next: Some(LIST.to_owned()),
         ..Refusal::new(what, why)
     };
-    let mut command = Command::new("systemctl");
+    let program = find_program("systemctl".as_ref());
+    let program =
+        program.map_err(|error| refused("systemctl show".to_owned(), error.to_string()))?;
+    let mut command = Command::new(program);
+    // variables could name another bus or other options, which root must not take from others
+    command.env_clear().env("PATH", PROGRAM_FOLDERS);
     command.args(["show", "--property=Id,LoadState,MemoryTHP,Environment,ExecStart", "--", unit]);
     let asked = command.output();
     let asked = asked.map_err(|error| refused("systemctl show".to_owned(), error.to_string()))?;

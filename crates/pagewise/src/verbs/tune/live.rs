@@ -19,7 +19,7 @@ use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::watch::{Counters, FEWEST_RUNS, Machine, Named};
-use crate::verbs::thp::counter::read_counter;
+use crate::verbs::thp::counter::{read_counter, shell};
 
 /// Longest run of the user's command.
 const LONGEST_RUN: Duration = Duration::from_secs(600);
@@ -233,7 +233,7 @@ impl Machine for Live<'_> {
 
 #[expect(clippy::disallowed_methods, reason = "the user's own command")]
 fn start(command: &str) -> std::io::Result<Child> {
-    let mut shell = Command::new("sh");
+    let mut shell = Command::new(shell()?);
     shell.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::piped());
     shell.process_group(0).spawn()
 }

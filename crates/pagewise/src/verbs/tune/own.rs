@@ -14,6 +14,7 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 use pagewise_model::Name;
+use pagewise_observe::PROGRAM_FOLDERS;
 use pagewise_terminal::interrupt::{Interrupted, Stop};
 use pagewise_terminal::{Global, exit};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -94,6 +95,10 @@ impl Guard {
         let program = std::env::current_exe().context("the path of this program")?;
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", GUARD]).arg(program).arg(plan);
+        // sleep must be the distribution's, whatever PATH the user has; undo needs the two folders
+        let kept = ["PAGEWISE_STATE", "PAGEWISE_LOCK"];
+        shell.env_clear().env("PATH", PROGRAM_FOLDERS);
+        shell.envs(kept.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
         shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         // Ctrl-C at the terminal is for tune alone
         let mut child = shell.process_group(0).spawn().context("starting /bin/sh")?;

@@ -5,8 +5,10 @@
 //! it twice.
 
 use pagewise_model::Refusal;
+use pagewise_observe::{ProgramError, acts_as_root, find_program};
 use std::io::{ErrorKind, IsTerminal};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
 
 use pagewise_terminal::{Outcome, exit, output};
@@ -24,9 +26,26 @@ fn command(words: &[String], set: &Set) -> anyhow::Result<Command> {
         let what = "expected a command after --".to_owned();
         anyhow::bail!(Refusal::advised(what, "pagewise thp run -- CMD"))
     };
-    let mut command = Command::new(program);
+    let mut command = Command::new(path_for(program)?);
+    command.arg0(program);
     command.args(arguments).envs(set.iter().map(|(name, value)| (name, value)));
     Ok(command)
+}
+
+/// What to start for this name: for root, a program that no other user can replace. A program that
+/// is missing is left to the start, which then fails.
+fn path_for(name: &str) -> anyhow::Result<PathBuf> {
+    if name.contains('/') || !acts_as_root() {
+        return Ok(name.into());
+    }
+    match find_program(name.as_ref()) {
+        Ok(path) => Ok(path),
+        Err(ProgramError::Missing { .. }) => Ok(name.into()),
+        Err(untrusted) => {
+            let next = "give its path, or a PATH with folders that only root can change";
+            Err(Refusal::advised(untrusted.to_string(), next).into())
+        }
+    }
 }
 
 /// Replaces this process by the command (exec), so that no check can follow.
