@@ -183,22 +183,36 @@ fn whole_hexadecimal(word: &[u8]) -> Option<u64> {
 
 /// The kinds of the file systems in a `/proc/PID/mountinfo`, by device number.
 pub fn filesystems(mountinfo: &[u8]) -> HashMap<(u32, u32), Filesystem> {
-    mountinfo.split(|&byte| byte == b'\n').filter_map(filesystem).collect()
+    let lines = mountinfo.split(|&byte| byte == b'\n').filter_map(mount);
+    lines.map(|mount| (mount.device, filesystem(mount.kind))).collect()
 }
 
-fn filesystem(line: &[u8]) -> Option<((u32, u32), Filesystem)> {
+/// A line of `/proc/PID/mountinfo`.
+pub(crate) struct Mount<'a> {
+    pub(crate) number: u64,
+    pub(crate) device: (u32, u32),
+    /// The type of the file system.
+    pub(crate) kind: &'a str,
+}
+
+pub(crate) fn mount(line: &[u8]) -> Option<Mount<'_>> {
     let text = std::str::from_utf8(line).ok()?;
-    let (major, minor) = text.split(' ').nth(2)?.split_once(':')?;
+    let mut words = text.split(' ');
+    let number = words.next()?.parse().ok()?;
+    let (major, minor) = words.nth(1)?.split_once(':')?;
     let kind = text.split_once(" - ")?.1.split(' ').next()?;
-    let kind = match kind {
+    Some(Mount { number, device: (major.parse().ok()?, minor.parse().ok()?), kind })
+}
+
+fn filesystem(kind: &str) -> Filesystem {
+    match kind {
         "tmpfs" => Filesystem::Shmem,
         "sysfs" | "proc" | "devtmpfs" | "hugetlbfs" | "debugfs" | "tracefs" | "securityfs"
         | "pstore" | "efivarfs" | "configfs" | "cgroup" | "cgroup2" | "bpf" | "resctrl" => {
             Filesystem::Other
         }
         _ => Filesystem::Files,
-    };
-    Some(((major.parse().ok()?, minor.parse().ok()?), kind))
+    }
 }
 
 #[cfg(test)]

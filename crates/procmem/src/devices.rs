@@ -7,7 +7,9 @@
 
 use std::collections::HashMap;
 
-use rustix::fs::{MemfdFlags, fstat, major, memfd_create, minor};
+use rustix::fs::{
+    AtFlags, CWD, FileType, MemfdFlags, StatxFlags, fstat, major, memfd_create, minor, statx,
+};
 
 use crate::backing::{Backing, Filesystem, Mapping, filesystems};
 use crate::open;
@@ -57,16 +59,15 @@ impl Devices {
 }
 
 /// Whether the mapped file is a device node, in whatever folder. Only root can find out; otherwise
-/// the file's path decides (see [`crate::backing`]).
+/// the file's path decides (see [`crate::backing`]). A server of the file is not asked: it might
+/// not answer.
 fn is_device(pid: u32, mapping: &Mapping) -> bool {
-    let path = format!("/proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end);
-    rustix::fs::stat(path).is_ok_and(|file| {
-        let kind = rustix::fs::FileType::from_raw_mode(file.st_mode);
-        kind != rustix::fs::FileType::RegularFile
-    })
+    let path = format!("/proc/{pid}/{}", open::of_mapping(mapping));
+    statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE)
+        .is_ok_and(|file| FileType::from_raw_mode(file.stx_mode.into()) != FileType::RegularFile)
 }
 
-fn own_shared_memory() -> Option<(u32, u32)> {
+pub(crate) fn own_shared_memory() -> Option<(u32, u32)> {
     let file = memfd_create("pagewise", MemfdFlags::CLOEXEC).ok()?;
     let device = fstat(&file).ok()?.st_dev;
     Some((major(device), minor(device)))

@@ -7,7 +7,8 @@
 //! - [`pagemap`], [`scan`], [`smaps`], [`frames`]: the kernel's files and its PAGEMAP_SCAN call,
 //!   for crates that search pages;
 //! - [`environment`]: one variable of its environment;
-//! - [`backing`], [`devices`]: what backs a mapping, so that device memory is never read.
+//! - [`backing`], [`devices`]: what backs a mapping, so that device memory is never read;
+//! - [`served`]: whether a server must answer before the file of a mapping can be opened.
 //!
 //! Only files below `/proc/PID` and, as root, `/proc/kpage*` are read, and only of live processes:
 //! a recording holds no addresses. Facts about the host are passed in by the caller, who has them
@@ -25,5 +26,6 @@ mod maps;
 pub mod open;
 pub mod pagemap;
 pub mod scan;
+pub mod served;
 pub mod smaps;
 pub mod walks;

@@ -71,7 +71,7 @@ pub fn mapped_name(pid: u32, mapping: &Mapping) -> io::Result<Name> {
     Ok(Name::from_bytes(name.as_bytes()))
 }
 
-fn of_mapping(mapping: &Mapping) -> String {
+pub(crate) fn of_mapping(mapping: &Mapping) -> String {
     format!("map_files/{:x}-{:x}", mapping.start, mapping.end)
 }
 

@@ -22,8 +22,9 @@ use std::time::Duration;
 
 use pagewise_model::{Bytes, PinnedCode, PinnedFile};
 use pagewise_procmem::backing::{Backing, Filesystem, Mapping};
-use pagewise_procmem::open::text_of_process;
+use pagewise_procmem::open::{mapped_name, text_of_process};
 use pagewise_procmem::pagemap::Pagemap;
+use pagewise_procmem::served::MountTable;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
@@ -40,6 +41,7 @@ pub struct CodePin {
     page: u64,
     parts: BTreeMap<PartKey, Part>,
     refused: Option<String>,
+    opens_served: bool,
 }
 
 impl CodePin {
@@ -61,7 +63,21 @@ impl CodePin {
             return Err(io::Error::from_raw_os_error(ENDED));
         }
         let page = rustix::param::page_size() as u64;
-        Ok(Self { targets, budget, page, parts: BTreeMap::new(), refused: None })
+        Ok(Self {
+            targets,
+            budget,
+            page,
+            parts: BTreeMap::new(),
+            refused: None,
+            opens_served: false,
+        })
+    }
+
+    /// Also opens files that a server provides (NFS, SMB, FUSE). If the server does not answer, the
+    /// caller waits for it, and cannot be killed.
+    #[must_use]
+    pub fn with_served_files(self, opens_served: bool) -> Self {
+        Self { opens_served, ..self }
     }
 
     /// Locks the code that the processes have mapped since the last call, within the budget, and
@@ -101,25 +117,49 @@ impl CodePin {
     fn look(&mut self, pid: u32, mapped: &mut BTreeSet<PartKey>) -> io::Result<()> {
         let pagemap = Pagemap::open(pid)?;
         let text = text_of_process(pid, "maps")?;
+        let (mut mounts, opens_served) = (None, self.opens_served);
         for mapping in code(&text) {
             let key = PartKey::new(&mapping, self.page);
             let part = match self.parts.entry(key) {
                 Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(new) => match Part::open(pid, &mapping, &key) {
-                    Ok(Some(part)) => new.insert(part),
-                    // not a regular file
-                    Ok(None) => continue,
-                    Err(error) => {
-                        self.refused
-                            .get_or_insert_with(|| format!("a file of process {pid}: {error}"));
-                        continue;
+                Entry::Vacant(new) => {
+                    match Self::open_part(opens_served, pid, &mapping, &key, &mut mounts) {
+                        Ok(Some(part)) => new.insert(part),
+                        // not a regular file
+                        Ok(None) => continue,
+                        Err(error) => {
+                            self.refused
+                                .get_or_insert_with(|| format!("a file of process {pid}: {error}"));
+                            continue;
+                        }
                     }
-                },
+                }
             };
             mapped.insert(key);
             part.note_used(&pagemap, mapping.start / self.page)?;
         }
         Ok(())
+    }
+
+    /// Opens a part, unless a server would have to answer first.
+    fn open_part(
+        opens_served: bool,
+        pid: u32,
+        mapping: &Mapping,
+        key: &PartKey,
+        mounts: &mut Option<MountTable>,
+    ) -> io::Result<Option<Part>> {
+        if !opens_served {
+            let mounts = mounts.get_or_insert_with(|| MountTable::of(pid));
+            if let Some(server) = mounts.server(pid, mapping) {
+                let name = mapped_name(pid, mapping)?;
+                return Err(io::Error::other(format!(
+                    "{name} is not opened: it is in {server}, and a server might not answer \
+                     (--served opens it and waits)"
+                )));
+            }
+        }
+        Part::open(pid, mapping, key)
     }
 
     /// Locks used pages until the budget is reached, starting with the part that has the most used

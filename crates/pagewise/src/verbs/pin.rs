@@ -38,9 +38,10 @@ pub(super) fn run(global: &Global, args: &cli::Pin, started: CostMeter) -> anyho
     })?;
     let stop = Stop::listen()?;
     let pids: Vec<u32> = found.processes.iter().map(|(pid, _)| *pid).collect();
-    let mut pin = CodePin::new(&pids, args.budget).map_err(|error| {
+    let pin = CodePin::new(&pids, args.budget).map_err(|error| {
         Refusal::new("pin: the processes cannot be followed", error.to_string())
     })?;
+    let mut pin = pin.with_served_files(args.served);
     let first = pin.refresh()?;
     let shown = if global.json {
         json::pin(&first, snapshot, cost::so_far(started, &interval))

@@ -32,4 +32,8 @@ pub(crate) struct Pin {
     /// End after this time [default: when the programs end]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     pub(crate) time: Option<Duration>,
+    /// Also open files that a server provides (NFS, SMB, FUSE and the like); if the server does not answer, pin waits
+    /// for it and cannot be stopped [default: such files are named and left out]
+    #[arg(long)]
+    pub(crate) served: bool,
 }
