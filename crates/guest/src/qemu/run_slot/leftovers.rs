@@ -28,7 +28,11 @@ pub fn remove_leftovers(cache: &Cache, stop: &AtomicBool) -> Result<Vec<String>,
 /// Like [`clean`], for a caller that holds the admission lock.
 pub(super) fn clean_admitted(cache: &Cache) -> Result<Vec<String>, Error> {
     let mut lines = cache.clean_unfinished()?;
-    queue::clean(&places::queue(cache))?;
+    let arrivals = Lock::try_take(&places::arrivals(cache), Kind::Alone)?;
+    // if another run takes its ticket now, the next cleaning removes what is left
+    if let Some(_arrivals) = arrivals {
+        queue::clean(&places::queue(cache))?;
+    }
     for folder in places::folders(cache)? {
         // a run may end in the meantime and remove its folder itself
         let Ok(Some(_lock)) = Lock::try_take(&folder.join(LOCK), Kind::Alone) else { continue };

@@ -7,7 +7,7 @@
 //! ([`leftovers`]).
 //!
 //! Runs start in order of arrival ([`queue`]), whatever they need; otherwise small runs could
-//! overtake a large one for ever. The first in the queue starts when there is enough memory and
+//! overtake a large one for ever. A run takes its ticket before it waits for anything else. The first in the queue starts when there is enough memory and
 //! CPUs are free ([`budget`], [`load`]); one guest may always run. If the first run in the queue is
 //! stopped by SIGSTOP, it keeps its place and the others wait for it; [`announcer`] names it. A run
 //! with `now` does not wait, but counts like any other.
@@ -104,7 +104,7 @@ impl RunSlot {
             return Self::new(cache, &note);
         }
         let ticket = {
-            let _admission = wait.admission(cache)?;
+            let _arrival = Lock::wait(&places::arrivals(cache), Kind::Alone, wait.stop)?;
             Ticket::take(&places::queue(cache), &note)?
         };
         let mut announcer = Announcer::default();

@@ -26,6 +26,13 @@ pub(super) fn admission(cache: &Cache) -> PathBuf {
     cache.folder().join("locks/.admission")
 }
 
+/// Path of the lock to hold while making or removing a ticket. It is held only for that moment,
+/// unlike the admission lock: runs that wait for a lock get it in an order that chance decides, so
+/// whoever comes must not have to wait before it has its number.
+pub(super) fn arrivals(cache: &Cache) -> PathBuf {
+    cache.folder().join("locks/.arrivals")
+}
+
 pub(super) fn folders(cache: &Cache) -> Result<Vec<PathBuf>, Error> {
     let runs = runs(cache);
     let mut folders: Vec<PathBuf> =

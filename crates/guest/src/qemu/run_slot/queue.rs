@@ -3,7 +3,7 @@
 //!
 //! A ticket is a file that its run keeps locked. The kernel releases the lock when the process
 //! ends, so a ticket without a lock belongs to a killed run, and the next run in the queue removes
-//! it. Numbers are given under the admission lock, each higher than all existing ones. So nobody
+//! it. Numbers are given under the lock of arrivals, each higher than all existing ones. So nobody
 //! can get a number below that of a waiting run, and a ticket that was just made is never mistaken
 //! for a killed run's.
 
@@ -40,7 +40,7 @@ impl Drop for Ticket {
 }
 
 impl Ticket {
-    /// Takes the last place in the queue. The caller holds the admission lock.
+    /// Takes the last place in the queue. The caller holds the lock of arrivals.
     pub(super) fn take(queue: &Path, note: &RunNote) -> Result<Self, Error> {
         let number = numbers(queue)?.last().map_or(1, |last| last.saturating_add(1));
         let path = path(queue, number);
@@ -65,7 +65,8 @@ impl Ticket {
     }
 }
 
-/// Removes the tickets of killed runs. The caller holds the admission lock.
+/// Removes the tickets of killed runs. The caller holds the lock of arrivals, so that no ticket is
+/// between being made and being locked.
 pub(super) fn clean(queue: &Path) -> Result<(), Error> {
     numbers(queue)?.into_iter().try_for_each(|number| is_waiting(queue, number).map(|_| ()))
 }

@@ -309,6 +309,10 @@ pub(crate) struct Guest {
     /// be empty or new; each of several boots (--boots, --reboots or --count) gets its own subfolder
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// With --out: copy at most this much from each boot; if the command left more, the rest is not copied, and the
+    /// exit status is 1
+    #[arg(long, value_name = "SIZE", default_value = "1G", requires = "out")]
+    pub(crate) out_limit: Bytes,
     /// Write the kernel log of the guest to this new file; each of several boots (--boots, --reboots or --count) gets
     /// its own file: FILE.1, FILE.2 and so on (with --reboots, the first is FILE.0)
     #[arg(long, value_name = "FILE")]

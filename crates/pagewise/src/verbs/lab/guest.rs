@@ -50,7 +50,7 @@ pub(super) fn run(
         }
         shown.step(phase_in_words(Phase::Kernel));
         let folder = args.out.as_deref().map(|folder| boots.folder(folder, boot));
-        let mut brought = OutputFiles::new(folder);
+        let mut brought = OutputFiles::new(folder, args.out_limit);
         let mut passed = Passed { raw: args.raw, json: global.json, ..Passed::default() };
         let mut on_event = |event: GuestEvent<'_>| {
             reader_is_gone |= show_event(event, &shown, &mut brought, &mut passed) == Printed::Cut;

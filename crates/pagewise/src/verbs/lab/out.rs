@@ -2,9 +2,9 @@
 //! The files that a guest left in /out → files in the folder that the user named.
 //!
 //! The guest chooses the names, so a name that would lead out of the folder is refused, and so is
-//! more than one gibibyte.
+//! more than the limit that the user gave.
 
-use pagewise_model::Refusal;
+use pagewise_model::{Bytes, Refusal};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Component, Path, PathBuf};
@@ -12,13 +12,11 @@ use std::path::{Component, Path, PathBuf};
 use anyhow::{Context, bail};
 use pagewise_terminal::output;
 
-/// Maximum number of bytes of files from one guest.
-const MOST: u64 = 1 << 30;
 /// Maximum number of files that a guest may send.
 const MOST_FILES: usize = 10_000;
 
 /// Files from a guest, each written as its pieces arrive.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct OutputFiles {
     /// The folder to store the files in; `None`: nothing is stored.
     folder: Option<PathBuf>,
@@ -26,13 +24,15 @@ pub(super) struct OutputFiles {
     current: Option<(String, File)>,
     files: usize,
     size: u64,
+    /// Maximum number of bytes of all files.
+    most: Bytes,
     /// The first error when writing the files.
     failed: Option<anyhow::Error>,
 }
 
 impl OutputFiles {
-    pub(super) fn new(folder: Option<PathBuf>) -> Self {
-        Self { folder, ..Self::default() }
+    pub(super) fn new(folder: Option<PathBuf>, most: Bytes) -> Self {
+        Self { folder, current: None, files: 0, size: 0, most, failed: None }
     }
 
     /// Adds a piece of a file. The pieces of a file arrive consecutively.
@@ -48,8 +48,15 @@ impl OutputFiles {
         self.size = self.size.saturating_add(bytes.len() as u64);
         let is_new = self.current.as_ref().is_none_or(|(name, _)| name != path);
         let files = self.files + usize::from(is_new);
-        if !is_plain(path) || self.size > MOST || files > MOST_FILES {
-            let expected = "a name inside /out, at most 10,000 files and at most 1 GiB in all";
+        if self.size > self.most.get() {
+            let what = format!(
+                "{path:?} and what follows was not brought out: the files in /out are larger than {} in all",
+                self.most
+            );
+            bail!(Refusal::advised(what, "--out-limit SIZE allows more"));
+        }
+        if !is_plain(path) || files > MOST_FILES {
+            let expected = "a name inside /out, and at most 10,000 files";
             bail!("{path:?} was not brought out: expected {expected}");
         }
         if is_new {
@@ -100,6 +107,8 @@ pub(super) fn parse_file(text: &str) -> anyhow::Result<(std::path::PathBuf, Stri
 mod tests {
     use super::*;
 
+    const MOST: Bytes = Bytes::new(1 << 30);
+
     #[test]
     fn names_stay_inside() {
         for good in ["a", "a/b.txt", "..a"] {
@@ -114,7 +123,7 @@ mod tests {
     fn pieces_become_files_and_the_rest_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let brought = |pieces: &[(&str, &[u8])]| {
-            let mut brought = OutputFiles::new(Some(folder.path().join("new")));
+            let mut brought = OutputFiles::new(Some(folder.path().join("new")), MOST);
             pieces.iter().for_each(|(path, bytes)| brought.add_piece(path, bytes));
             brought.finish()
         };
@@ -132,18 +141,19 @@ mod tests {
     #[test]
     fn too_many_files_and_too_many_bytes_are_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let mut brought = OutputFiles::new(Some(folder.path().to_owned()));
-        brought.size = MOST - 3;
+        let mut brought = OutputFiles::new(Some(folder.path().to_owned()), Bytes::new(3));
         brought.add_piece("a", b"123");
         brought.add_piece("a", b"4");
         let error = brought.finish().unwrap_err().to_string();
-        assert!(error.starts_with("\"a\" was not brought out"), "{error}");
+        let expected =
+            "\"a\" and what follows was not brought out: the files in /out are larger than 3 B";
+        assert!(error.starts_with(expected), "{error}");
         assert_eq!(folder.path().join("a").metadata().unwrap().len(), 3);
         let mut brought =
-            OutputFiles { files: MOST_FILES, ..OutputFiles::new(Some(folder.path().into())) };
+            OutputFiles { files: MOST_FILES, ..OutputFiles::new(Some(folder.path().into()), MOST) };
         brought.add_piece("b", b"");
         assert!(brought.finish().is_err() && !folder.path().join("b").exists());
-        let mut dropped = OutputFiles::new(None);
+        let mut dropped = OutputFiles::new(None, MOST);
         dropped.add_piece("c", b"123");
         assert_eq!(dropped.finish().unwrap(), 0);
     }
