@@ -8,7 +8,9 @@
 //!
 //! A core may be truncated, hostile, or from another kind of machine: 32 and 64 bits and both byte
 //! orders are supported. Nothing in it is trusted: segments that overlap or are not page-aligned
-//! are left out and counted.
+//! are left out and counted, and so are segments that share bytes of the file with another one: no
+//! number of headers makes a byte of the file count twice. Notes have a budget for the whole file,
+//! and each byte of them is read once.
 
 use std::fs::File;
 use std::io;
@@ -18,8 +20,13 @@ use crate::PageKind;
 
 /// Maximum number of segments that are read; the kernel's default limit of mappings is 65,530.
 const MOST_STRETCHES: u64 = 1 << 20;
-/// Maximum number of bytes of notes that are read.
+/// Maximum number of bytes of notes that are read of a file. The kernel writes NT_FILE, of at most 4
+/// MiB by default, before the notes of all threads but one.
 const MOST_NOTES: u64 = 16 << 20;
+/// Maximum number of segments of notes that are read; cores of the kernel and of gdb have one.
+const MOST_NOTE_SEGMENTS: usize = 16;
+/// Program headers are read in pieces of this many bytes.
+const TABLE_PIECE: usize = 1 << 16;
 
 /// A segment of memory that the core contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +44,8 @@ pub(crate) struct Segment {
 pub(crate) struct Core {
     /// The segments in order of address, without overlaps.
     pub(crate) stretches: Vec<Segment>,
-    /// Number of segments with an invalid header.
+    /// Number of segments that are left out: their header is invalid, they overlap another one, or
+    /// there are too many notes.
     pub(crate) garbled: u64,
 }
 
@@ -74,36 +82,35 @@ impl Core {
     pub(crate) fn parse(file: &impl Bytes, page_size: u64) -> Result<Self, &'static str> {
         let head = Head::parse(file)?;
         let mut core = Self::default();
-        let mut files = Vec::new();
+        let (mut files, mut notes) = (Vec::new(), NoteBudget::default());
+        let mut table = Table { head: &head, piece: Vec::new(), first: 0 };
         for number in 0..head.count.min(MOST_STRETCHES) {
-            let Some(program) = head.program(file, number) else { break };
+            let Some(program) = table.program(file, number) else { break };
             match program.kind {
                 PT_LOAD if program.length > 0 => match program.stretch(page_size) {
                     Some(stretch) => core.stretches.push(stretch),
                     None => core.garbled += 1,
                 },
-                PT_NOTE => files.extend(mapped_files(&note(file, &program), head.format)),
+                PT_NOTE if program.length > 0 => match notes.read(file, &program) {
+                    Some(notes) => files.extend(mapped_files(&notes, head.format)),
+                    None => core.garbled += 1,
+                },
                 _ => (),
             }
         }
+        core.garbled += notes.cut;
         files.sort_unstable_by_key(|file| file.start);
         core.settle(&files);
         Ok(core)
     }
 
-    /// Sorts the segments, drops overlapping ones and sets their kinds. `files` must be in order of
-    /// address.
+    /// Sorts the segments by address, drops those that overlap in memory or in the file, and sets
+    /// their kinds. `files` must be in order of address.
     fn settle(&mut self, files: &[MappedFile]) {
-        self.stretches.sort_unstable_by_key(|stretch| (stretch.address, stretch.length));
-        let mut end = 0;
         let before = self.stretches.len();
-        self.stretches.retain(|stretch| {
-            let apart = stretch.address >= end;
-            if apart {
-                end = stretch.address + stretch.length;
-            }
-            apart
-        });
+        self.drop_overlapping(|stretch| stretch.address);
+        self.drop_overlapping(|stretch| stretch.offset);
+        self.stretches.sort_unstable_by_key(|stretch| stretch.address);
         self.garbled += (before - self.stretches.len()) as u64;
         for stretch in &mut self.stretches {
             let after = files.partition_point(|file| file.start <= stretch.address);
@@ -111,6 +118,21 @@ impl Core {
             let file = file.filter(|file| stretch.address < file.end);
             stretch.kind = file.map_or(PageKind::Anonymous, |file| file.kind);
         }
+    }
+
+    /// Sorts the segments by where they begin, and drops those that begin before the end of the one
+    /// before.
+    fn drop_overlapping(&mut self, begin: fn(&Segment) -> u64) {
+        self.stretches
+            .sort_unstable_by_key(|stretch| (begin(stretch), stretch.length, stretch.address));
+        let mut end = 0;
+        self.stretches.retain(|stretch| {
+            let is_apart = begin(stretch) >= end;
+            if is_apart {
+                end = begin(stretch).saturating_add(stretch.length);
+            }
+            is_apart
+        });
     }
 }
 
@@ -152,13 +174,8 @@ impl Head {
         Ok(Self { format, table, entry_size, count })
     }
 
-    /// Reads the program header with this number; `None` if it is after the end of the file.
-    fn program(&self, file: &impl Bytes, number: u64) -> Option<Program> {
-        let mut bytes = [0; 56];
-        let place = self.table.checked_add(number.checked_mul(self.entry_size)?)?;
-        let size = self.format.pick(32, 56);
-        let entry = bytes.get_mut(..size)?;
-        (file.read_some(place, entry).ok()? == size).then_some(())?;
+    /// Parses a program header.
+    fn program(&self, entry: &[u8]) -> Option<Program> {
         let number = |(at, size)| self.format.number(entry, at, size);
         Some(Program {
             kind: number((0, 4))?,
@@ -166,6 +183,37 @@ impl Head {
             address: number(self.format.pick((8, 4), (16, 8)))?,
             length: number(self.format.pick((16, 4), (32, 8)))?,
         })
+    }
+}
+
+/// The program headers, of which a piece is kept.
+#[derive(Debug)]
+struct Table<'a> {
+    head: &'a Head,
+    piece: Vec<u8>,
+    /// Number of the first header in the piece.
+    first: u64,
+}
+
+impl Table<'_> {
+    /// The program header with this number; `None` if it is after the end of the file. Numbers must
+    /// ascend.
+    fn program(&mut self, file: &impl Bytes, number: u64) -> Option<Program> {
+        let entry_size = usize::try_from(self.head.entry_size).ok()?;
+        let within = |piece: &[u8], first: u64| {
+            let at = usize::try_from(number - first).ok()?.checked_mul(entry_size)?;
+            let end = at.checked_add(self.head.format.pick(32, 56))?;
+            piece.get(at..end).and_then(|entry| self.head.program(entry))
+        };
+        if let Some(program) = within(&self.piece, self.first) {
+            return Some(program);
+        }
+        let place = self.head.table.checked_add(number.checked_mul(self.head.entry_size)?)?;
+        self.piece.resize(TABLE_PIECE.max(entry_size), 0);
+        let length = file.read_some(place, &mut self.piece).ok()?;
+        self.piece.truncate(length);
+        self.first = number;
+        within(&self.piece, self.first)
     }
 }
 
@@ -219,12 +267,39 @@ impl Program {
     }
 }
 
-fn note(file: &impl Bytes, program: &Program) -> Vec<u8> {
+/// How much of the notes of a file has been read.
+#[derive(Debug, Default)]
+struct NoteBudget {
+    bytes: u64,
+    /// Begin and end of each segment of notes that was read, as offsets in the file.
+    read: Vec<(u64, u64)>,
+    /// Number of segments of which only the beginning was read.
+    cut: u64,
+}
+
+impl NoteBudget {
+    /// Reads a segment of notes; `None` if it shares bytes with one that was read, or if the budget
+    /// is used up.
+    fn read(&mut self, file: &impl Bytes, program: &Program) -> Option<Vec<u8>> {
+        let begin = program.offset;
+        let requested = program.length.min(MOST_NOTES - self.bytes);
+        let is_apart =
+            |&(from, to): &(u64, u64)| begin >= to || begin.saturating_add(requested) <= from;
+        let fits = requested > 0 && self.read.len() < MOST_NOTE_SEGMENTS;
+        (fits && self.read.iter().all(is_apart)).then_some(())?;
+        let notes = read_note(file, begin, requested);
+        self.bytes += notes.len() as u64;
+        self.cut += u64::from(requested < program.length && notes.len() as u64 == requested);
+        self.read.push((begin, begin.saturating_add(requested)));
+        Some(notes)
+    }
+}
+
+fn read_note(file: &impl Bytes, begin: u64, requested: u64) -> Vec<u8> {
     // the buffer grows with the data that is read, not with the length in the header
     let (mut notes, mut piece) = (Vec::new(), [0; 1 << 14]);
-    let requested = program.length.min(MOST_NOTES);
     while (notes.len() as u64) < requested {
-        let place = program.offset.saturating_add(notes.len() as u64);
+        let place = begin.saturating_add(notes.len() as u64);
         let left = usize::try_from(requested - notes.len() as u64).unwrap_or(piece.len());
         let size = left.min(piece.len());
         match piece.get_mut(..size).map(|piece| file.read_some(place, piece)) {
@@ -390,6 +465,73 @@ mod tests {
         assert_eq!((core.stretches.len(), core.garbled), (1, 4));
     }
 
+    /// Counts what is read of a core.
+    struct Counted {
+        file: Vec<u8>,
+        bytes: std::cell::Cell<u64>,
+        reads: std::cell::Cell<u64>,
+    }
+
+    impl Bytes for Counted {
+        fn read_some(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+            let read = self.file.read_some(offset, buffer)?;
+            self.bytes.set(self.bytes.get() + read as u64);
+            self.reads.set(self.reads.get() + 1);
+            Ok(read)
+        }
+    }
+
+    fn parse_counted(file: Vec<u8>) -> (Core, Counted) {
+        let file = Counted { file, bytes: 0.into(), reads: 0.into() };
+        (Core::parse(&file, 4096).unwrap(), file)
+    }
+
+    /// However many headers name the same notes, the notes are read once, and the other headers are
+    /// counted. Zeros are notes without name and contents, of 12 bytes each.
+    #[test]
+    fn notes_that_many_headers_share_are_read_once() {
+        let headers = 60_000;
+        let begin = 64 + headers * 56;
+        for fill in [0, 1, 0xff] {
+            let shared = vec![[4, begin, 0, 1 << 20]; usize::try_from(headers).unwrap()];
+            let mut file = core(true, false, &shared);
+            file.resize(usize::try_from(begin).unwrap() + (1 << 20), fill);
+            let size = file.len() as u64;
+            let (core, counted) = parse_counted(file);
+            assert_eq!((core.stretches.len(), core.garbled), (0, headers - 1));
+            // a header of the next piece may be cut at the end of a piece, and is then read again
+            assert!(counted.bytes.get() < size + size / 100 + (1 << 17), "{}", counted.bytes.get());
+            assert!(counted.reads.get() < size / 4096, "{}", counted.reads.get());
+        }
+    }
+
+    /// Segments of notes that lie apart have one budget together.
+    #[test]
+    fn the_notes_of_a_file_have_one_budget() {
+        let begin = 1 << 16;
+        let apart = |length: u64| {
+            let headers: Vec<_> = (0..40).map(|at| [4, begin + at * length, 0, length]).collect();
+            let mut file = core(true, false, &headers);
+            file.resize(usize::try_from(begin + 40 * length).unwrap(), 0);
+            parse_counted(file)
+        };
+        let (core, counted) = apart(4096);
+        assert_eq!(core.garbled, 40 - MOST_NOTE_SEGMENTS as u64);
+        assert!(counted.bytes.get() < 1 << 18, "{}", counted.bytes.get());
+        let (core, counted) = apart(MOST_NOTES / 8 + 1);
+        assert_eq!(core.garbled, 40 - 7, "of the eighth a byte is left out");
+        assert!(counted.bytes.get() < MOST_NOTES + (1 << 18), "{}", counted.bytes.get());
+    }
+
+    #[test]
+    fn no_two_segments_of_memory_share_bytes_of_the_file() {
+        let at = |page: u64| [1, 0x4000, 0x1000 * (page + 1), 0x1000];
+        let shared: Vec<_> = (0..1000).map(at).chain([[1, 0x5000, 0x80_0000, 0x1000]]).collect();
+        let core = Core::parse(&core(true, false, &shared), 4096).unwrap();
+        let places: Vec<_> = core.stretches.iter().map(|it| (it.address, it.offset)).collect();
+        assert_eq!((places, core.garbled), (vec![(0x1000, 0x4000), (0x80_0000, 0x5000)], 999));
+    }
+
     #[test]
     fn other_files_say_what_they_are() {
         let program = {
@@ -422,9 +564,9 @@ mod tests {
         notes.extend(&body);
         let programs = [
             [4, 64 + 4 * 56, 0, notes.len() as u64],
-            [1, 0, 0x1000, 0x1000],
-            [1, 0, 0x5000, 0x1000],
-            [1, 0, 0x9000, 0x1000],
+            [1, 0x1000, 0x1000, 0x1000],
+            [1, 0x2000, 0x5000, 0x1000],
+            [1, 0x3000, 0x9000, 0x1000],
         ];
         let mut file = core(true, false, &programs);
         file.extend(&notes);
@@ -469,6 +611,11 @@ mod tests {
             if let Ok(core) = Core::parse(&file, 4096) {
                 for pair in core.stretches.windows(2) {
                     prop_assert!(pair[0].address + pair[0].length <= pair[1].address);
+                }
+                let mut in_file = core.stretches.clone();
+                in_file.sort_by_key(|it| it.offset);
+                for pair in in_file.windows(2) {
+                    prop_assert!(pair[0].offset + pair[0].length <= pair[1].offset);
                 }
             }
         }

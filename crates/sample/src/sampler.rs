@@ -140,7 +140,9 @@ fn problem_of(path: &Path, flaws: Flaws) -> Option<Problem> {
     let found = format!("{} that are not", flaws.garbled);
     let at = Source::file(display_name(path).as_str());
     (flaws.garbled > 0).then(|| {
-        Problem::new(&at, "stretches of whole pages, apart from each other", found.as_bytes())
+        let expected = "segments of whole pages, apart from each other in memory and in the file, and at most \
+                        16 MiB of notes";
+        Problem::new(&at, expected, found.as_bytes())
     })
 }
 

@@ -42,7 +42,7 @@ pub(crate) struct Stored {
 /// Flaws of a core dump that were found while opening it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Flaws {
-    /// Number of segments with an invalid header.
+    /// Number of segments that are left out; see [`Core`].
     pub(crate) garbled: u64,
     /// Number of pages that the headers place after the end of the file.
     pub(crate) truncated: u64,
