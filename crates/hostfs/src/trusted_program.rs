@@ -67,7 +67,6 @@ pub fn find_system_program(name: &OsStr) -> Result<PathBuf, ProgramError> {
     find_in(&path, name, acts_as_root())
 }
 
-#[expect(clippy::disallowed_methods, reason = "PATH says where programs are")]
 fn path_variable() -> OsString {
     std::env::var_os("PATH").unwrap_or_default()
 }

@@ -158,6 +158,7 @@ mod tests {
 
     /// Of what `sudo -E` keeps of another user.
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "it makes the pagers that it looks for")]
     fn root_starts_only_pagers_that_no_other_user_can_replace() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| {
