@@ -55,7 +55,7 @@ const ROWS: &[(&str, Keep)] = &[
     // files about swap, devices and mounts
     ("proc/swaps", by::swaps), ("proc/self/mountinfo", by::mountinfo),
     ("proc/diskstats", by::disk_stats),
-    ("statfs/{device}", by::numbers), ("proc/sysvipc/shm", by::system_v), ("proc/sysvipc/msg", by::system_v),
+    ("statfs/{device}", by::numbers), ("processes/left_out", by::numbers), ("proc/sysvipc/shm", by::system_v), ("proc/sysvipc/msg", by::system_v),
     ("sys/block/{disk}/queue/rotational", by::numbers), ("sys/block/{disk}/dm/name", by::dm_name),
     ("sys/block/{disk}/loop/backing_file", by::place),
     ("sys/block/{disk}/dm/uuid", by::dm_uuid), ("sys/block/{disk}/slaves/{disk}", by::presence),

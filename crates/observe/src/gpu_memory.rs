@@ -39,6 +39,7 @@ pub(crate) fn read(host: &HostRoot, memory: &Memory, processes: &[Process]) -> V
         return Vec::new();
     }
     let mut searcher = Searcher { links: OPEN_FILE_LINKS, clients: GPU_CLIENTS };
+    let mut left = GPU_CLIENTS;
     let mut seen = HashSet::new();
     let mut all = Vec::new();
     for process in processes {
@@ -47,7 +48,8 @@ pub(crate) fn read(host: &HostRoot, memory: &Memory, processes: &[Process]) -> V
             line.understood(host, "a client of a GPU in four columns", Client::parse(&line))
         };
         let source = text.source();
-        for client in text.first_lines(host, GPU_CLIENTS).filter_map(understood) {
+        for client in text.first_lines(host, left).filter_map(understood) {
+            left -= 1;
             if seen.insert(client.identity()) {
                 add(&mut all, process, &client, &source);
             }
@@ -60,9 +62,12 @@ pub(crate) fn read(host: &HostRoot, memory: &Memory, processes: &[Process]) -> V
 /// Adds a client to what is known of its process and GPU.
 fn add(all: &mut Vec<GpuMemory>, process: &Process, client: &Client, source: &Source) {
     let (driver, device) = (Name::from(client.driver.as_str()), Name::from(client.device.as_str()));
+    // the entries of a process are the last ones, as processes are read one after the other
     let known = all
         .iter_mut()
-        .find(|it| it.pid == process.pid && it.driver == driver && it.device == device);
+        .rev()
+        .take_while(|it| it.pid == process.pid)
+        .find(|it| it.driver == driver && it.device == device);
     match known {
         Some(known) => {
             let sum = known.system.get().unwrap_or_default().saturating_add(client.system);

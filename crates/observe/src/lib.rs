@@ -89,7 +89,7 @@ pub use pagewise_hostfs::recording::{
 pub use pagewise_hostfs::{
     Entry, FolderError, HostRoot, MakeFolder, PROGRAM_FOLDERS, Pieces, ProgramError, Refusal,
     TrustedFolder, UserFile, UserFileError, acts_as_root, check_trusted_file, find_program,
-    find_system_program,
+    find_system_program, json_values,
 };
 pub use process::{command_lines, process_names};
 pub use processors::Processors;

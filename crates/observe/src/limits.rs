@@ -148,6 +148,12 @@ pagewise_hostfs::limit_table! {
     KEPT_SEGMENTS = 100,
         "segments, and message queues, that are kept", "/proc/sysvipc",
         "the largest; the others are counted";
+    PROCESSES = 12_000,
+        "processes", "/proc",
+        "those with the most memory in RAM; the output says how many there are, and kernel threads are not counted";
+    PROCESS_IDS = 65_536,
+        "processes whose memory in RAM is compared, to find the largest", "/proc",
+        "those with the lowest ids";
     SWAPPED_PROCESSES = 128,
         "processes whose amount of memory in swap is read twice, to compute its growth", "/proc/PID/status",
         "those with the most memory in RAM";

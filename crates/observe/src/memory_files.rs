@@ -210,6 +210,8 @@ fn search(host: &HostRoot, devices: HashSet<u64>, processes: &[Process], all: &m
     let mut searcher = Searcher { devices, objects: object_device(), left: OPEN_FILE_LINKS };
     let mut known: HashMap<(u64, u64), usize> = HashMap::new();
     let mut found: Vec<(DeletedFile, u32)> = Vec::new();
+    // a recording has at most as many lines as links were read
+    let (mut open_left, mut mapped_left) = (OPEN_FILE_LINKS, OPEN_FILE_LINKS);
     let most_shmem = order.iter().filter(|process| process.rss_shmem.get() > Some(Bytes::new(0)));
     let with_shmem: Vec<u32> =
         most_shmem.take(MAPPED_SEARCHED).map(|process| process.pid).collect();
@@ -233,8 +235,12 @@ fn search(host: &HostRoot, devices: HashSet<u64>, processes: &[Process], all: &m
         let mapped =
             answering.contains(&process.pid).then(|| searcher.mapped_files(host, process.pid));
         let mapped = mapped.and_then(Result::ok);
-        let open = text.first_lines(host, OPEN_FILE_LINKS).filter_map(understood);
-        let mapped = mapped.iter().flat_map(|text| text.first_lines(host, OPEN_FILE_LINKS));
+        let open = text.first_lines(host, open_left).inspect(|_| open_left -= 1);
+        let open = open.filter_map(understood);
+        let mapped = mapped.iter().flat_map(|text| text.first_lines(host, mapped_left));
+        let mapped: Vec<Line<'_>> = mapped.collect();
+        mapped_left -= mapped.len();
+        let mapped = mapped.into_iter();
         let mapped = mapped.filter_map(understood).map(|file| (file, true));
         for (file, is_mapped) in open.map(|file| (file, false)).chain(mapped) {
             match known.get(&file.identity).and_then(|&at| found.get_mut(at)) {

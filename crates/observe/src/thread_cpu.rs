@@ -89,6 +89,10 @@ pub fn family_usage(host: &HostRoot, processes: &[u32]) -> (Millis, u64) {
     let all = host.list_numbers("proc", "").into_iter();
     let all: BTreeMap<u32, StatLine> =
         all.filter_map(|pid| Some((pid, StatLine::read(host, pid)?))).collect();
+    let mut children: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
+    for (pid, stat) in &all {
+        children.entry(stat.parent).or_default().push(*pid);
+    }
     let (mut cpu, mut major_faults) = (Millis::new(0), 0_u64);
     let mut left = processes.to_vec();
     let mut seen = BTreeSet::new();
@@ -97,8 +101,7 @@ pub fn family_usage(host: &HostRoot, processes: &[u32]) -> (Millis, u64) {
         cpu = cpu.saturating_add(stat.cpu).saturating_add(stat.ended_cpu);
         major_faults =
             major_faults.saturating_add(stat.major_faults).saturating_add(stat.ended_major_faults);
-        let is_child = |stat: &StatLine| stat.parent == u64::from(pid);
-        left.extend(all.iter().filter(|(_, stat)| is_child(stat)).map(|(pid, _)| *pid));
+        left.extend(children.get(&u64::from(pid)).into_iter().flatten());
     }
     (cpu, major_faults)
 }

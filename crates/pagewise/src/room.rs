@@ -25,6 +25,8 @@ const GLANCE: usize = 64 << 10;
 const STACK: usize = 256 << 10;
 /// Bytes of memory for each process, with both ends of the interval: 3.5 KiB were measured.
 const PROCESS: usize = 4 << 10;
+/// Snapshots keep at most this many processes.
+const MOST_PROCESSES: usize = 12_000;
 /// Bytes of memory needed for each cgroup, with its counters at both ends of the interval.
 const CGROUP: usize = 32 << 10;
 /// Snapshots keep at most this many cgroups.
@@ -58,7 +60,7 @@ pub(crate) fn affordable(host: &HostRoot, scope: &Scope) -> Result<Scope, Refusa
     }
     let extent = extent(host);
     let needed = BASE
-        + extent.processes.saturating_mul(PROCESS)
+        + extent.processes.min(MOST_PROCESSES).saturating_mul(PROCESS)
         + extent.cgroups.min(MOST_GROUPS).saturating_mul(CGROUP);
     if has(needed + STACK) {
         grow_stack(STACK);

@@ -15,6 +15,9 @@ pub struct Processes {
     pub kernel_threads: u64,
     /// Number of processes that exited while they were read.
     pub vanished: u64,
+    /// Number of processes with memory that were left out, because there are more than are read.
+    /// Those with the most memory in RAM were read.
+    pub left_out: u64,
     /// How many proportional sizes could be read within the time allowed for reading them.
     pub smaps: SmapsTally,
 }

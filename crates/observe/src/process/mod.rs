@@ -5,12 +5,15 @@
 //! a time budget allows ([`smaps`]). Processes start and end meanwhile: those that were listed but
 //! have ended are counted, and so are kernel threads, which have no memory of their own.
 //!
+//! Beyond [`PROCESSES`](crate::limits::PROCESSES) processes, only the largest are read ([`choice`]).
+//!
 //! The first reading of an interval only needs the values from which growth is computed
 //! ([`read_earlier`]).
 //!
 //! This process is read like any other. Environments are never read, command lines only for the
 //! process ids that a caller asks for ([`command_lines`]).
 
+mod choice;
 mod command;
 mod helper;
 mod limits;
@@ -22,12 +25,14 @@ mod status;
 use std::cmp::Reverse;
 use std::time::Duration;
 
+use choice::Chosen;
 use pagewise_model::{
     Bytes, Memory, Millis, Name, Process, Processes, Reading, SmapsOutcome, SmapsTally, Snapshot,
+    Source,
 };
 use status::Task;
 
-use crate::limits::{PEAKS_BEFORE, SWAPPED_PROCESSES};
+use crate::limits::{PEAKS_BEFORE, PROCESS_IDS, PROCESSES, SWAPPED_PROCESSES};
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 
 pub use command::command_lines;
@@ -38,9 +43,10 @@ pub(crate) use stat::StatLine;
 pub(crate) fn read(host: &HostRoot, budget: Duration, enough: usize) -> Processes {
     let mut processes = Processes::default();
     let mut sizes = Vec::new();
-    host.hold("proc");
-    let skipped = if host.is_live() { helper::left_behind() } else { Vec::new() };
-    for pid in host.list_numbers("proc", "").into_iter().filter(|pid| !skipped.contains(pid)) {
+    let Chosen { pids, left_out } = choice::choose(host, PROCESSES, PROCESS_IDS);
+    processes.left_out = left_out;
+    choice::record(host, left_out);
+    for pid in pids {
         match status::read(host, pid) {
             Task::Process(mut process, resident) => {
                 stat::read_times(host, &mut process);
@@ -57,6 +63,15 @@ pub(crate) fn read(host: &HostRoot, budget: Duration, enough: usize) -> Processe
         candidates.map(|(process, resident)| smaps::Candidate { process, resident }).collect();
     smaps::read(host, candidates, budget, enough);
     processes.smaps = tally(&processes.list, budget);
+    if left_out > 0 {
+        let (read, all) = (processes.list.len(), processes.list.len() as u64 + left_out);
+        let found = format!("{all} processes, {read} of them read");
+        host.problem(
+            &Source::file("/proc"),
+            &format!("at most {PROCESSES} processes"),
+            found.as_bytes(),
+        );
+    }
     processes
 }
 
@@ -68,10 +83,9 @@ pub(crate) fn read(host: &HostRoot, budget: Duration, enough: usize) -> Processe
 /// largest processes. Their peaks come from the same file, without swap of fewer of them.
 pub(crate) fn read_earlier(host: &HostRoot, at: &Snapshot, times: bool) -> Processes {
     let page = at.page_size();
-    host.hold("proc");
-    let skipped = if host.is_live() { helper::left_behind() } else { Vec::new() };
-    let pids = host.list_numbers("proc", "").into_iter().filter(|pid| !skipped.contains(pid));
-    let mut found: Vec<(Bytes, Process)> = pids
+    let mut found: Vec<(Bytes, Process)> = choice::choose(host, PROCESSES, PROCESS_IDS)
+        .pids
+        .into_iter()
         .filter_map(|pid| stat::read_sizes(host, pid, page))
         .map(|(process, resident)| (resident, process))
         .collect();
@@ -160,7 +174,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::host;
+    use crate::testing::{file, host};
     use pagewise_hostfs::{Entry, Refusal};
 
     fn sum(tally: &SmapsTally) -> u64 {
@@ -225,6 +239,49 @@ mod tests {
         let processes = read(&host, Duration::ZERO, usize::MAX);
         assert_eq!(processes.list.len(), 1);
         assert_eq!((processes.kernel_threads, processes.vanished), (1, 2));
+    }
+
+    /// As many bytes are read of each of 12,000 processes as of each of 3,000.
+    #[test]
+    fn what_is_read_of_a_process_does_not_depend_on_their_number() {
+        let files = |pid: u32| {
+            let file = |name: &str, text: &str| file(format!("proc/{pid}/{name}"), text);
+            [
+                file("status", "Name:\tworker\nVmSize:\t99000 kB\nVmRSS:\t40 kB\nVmSwap:\t4 kB\n"),
+                file("stat", &format!("7 (worker) S{}\n", " 7".repeat(30))),
+                file("statm", "100 20 4 0 0 0 0\n"),
+                file("cgroup", "0::/a\n"),
+                file("smaps_rollup", "Pss: 4 kB\n"),
+            ]
+        };
+        let read_bytes = |many: u32| {
+            let meminfo = file("proc/meminfo", "SwapTotal: 8 kB\nSwapFree: 8 kB\n");
+            let host = HostRoot::memory((1..=many).flat_map(files).chain([meminfo]));
+            let at = Snapshot { memory: crate::memory::read(&host), ..Snapshot::default() };
+            host.take_bytes_read();
+            let earlier = read_earlier(&host, &at, true).list.len();
+            let later = read(&host, Duration::from_secs(1), usize::MAX).list.len();
+            assert_eq!((earlier, later), (many as usize, many as usize));
+            host.take_bytes_read()
+        };
+        // some files are read of a fixed number of the largest processes
+        let [some, few, many] = [1000, 3000, 12_000].map(read_bytes);
+        assert!(few - some >= 2000 * 100, "{some} {few}");
+        assert_eq!(many - few, (few - some) / 2 * 9);
+    }
+
+    /// Beyond the limit the smallest are left out, and a problem says so.
+    #[test]
+    fn of_too_many_processes_the_largest_are_read() {
+        let many = 12_000 + 7;
+        let host = HostRoot::memory((1..=many).map(|pid| {
+            file(format!("proc/{pid}/status"), format!("VmSize:\t9 kB\nVmRSS:\t{pid} kB\n"))
+        }));
+        let processes = read(&host, Duration::ZERO, usize::MAX);
+        assert_eq!((processes.list.len(), processes.left_out), (12_000, 7));
+        let problems = host.take_problems();
+        let [problem] = &problems[..] else { panic!("{problems:?}") };
+        assert!(problem.to_string().contains("12007 processes, 12000 of them read"), "{problem}");
     }
 
     const PAGE_MEMINFO: &str = "SwapTotal: 8 kB\nSwapFree: ";

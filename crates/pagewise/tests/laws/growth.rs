@@ -37,6 +37,7 @@ const KINDS: &[Kind] = &[
     Kind { name: "zram devices", few: 400, with: zram },
     Kind { name: "bytes of backing_dev", few: 50_000, with: backing_dev },
     Kind { name: "processes", few: 300, with: processes },
+    Kind { name: "processes that differ", few: 300, with: different_processes },
     Kind { name: "cgroups", few: 200, with: cgroups },
     Kind { name: "mounts", few: 1000, with: mounts },
     Kind { name: "file systems in memory", few: 1000, with: in_memory },
@@ -100,6 +101,31 @@ fn processes(scene: Scene, many: usize) -> Scene {
         files.fold(scene, |scene, (file, text)| {
             scene.file(&format!("proc/{}/{file}", 10_000 + at), text)
         })
+    })
+}
+
+/// Adds processes with names, owners, cgroups and sizes of their own, half of them with swap, which
+/// have grown since the earlier reading.
+fn different_processes(scene: Scene, many: usize) -> Scene {
+    each(many, scene, |scene, at| {
+        let pid = 10_000 + at;
+        let file = |name: &str| format!("proc/{pid}/{name}");
+        let (anon, swap) = (1000 + at * 7919 % 9000, at % 2 * 400);
+        let status = format!(
+            "Name:\tworker-{at}\nUid:\t{pid}\t{pid}\t{pid}\t{pid}\nVmSize:\t90000 kB\nVmHWM:\t{} kB\n\
+             VmRSS:\t{} kB\nRssAnon:\t{anon} kB\nRssFile:\t500 kB\nRssShmem:\t0 kB\nVmSwap:\t{swap} kB\n",
+            anon + 600,
+            anon + 500
+        );
+        scene
+            .file(&file("status"), status)
+            .file(&file("stat"), format!("{pid} (worker-{at}) S 1{}\n", " 7".repeat(40)))
+            .file(&file("statm"), format!("22500 {} 125 0 0 0 0\n", anon / 4 + 100))
+            .file(&file("cgroup"), format!("0::/many.slice/worker-{at}.service\n"))
+            .file(
+                &file("smaps_rollup"),
+                format!("Rss: {} kB\nPss: {} kB\n", anon + 500, anon + 100),
+            )
     })
 }
 
@@ -294,6 +320,27 @@ fn ten_times_the_input_is_at_most_twelve_times_the_work() {
         KINDS.iter().flat_map(|kind| outgrown(&mut work, kind, BTreeMap::is_empty).into_values());
     let wrong: Vec<String> = wrong.collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Beyond the limit, reading stops and the report says so.
+#[test]
+fn more_processes_than_are_read_are_stated() {
+    let add = |scene: Scene, at: usize| {
+        let status = format!("Name:\tworker\nVmSize:\t900 kB\nVmRSS:\t{} kB\n", 100 + at);
+        scene.file_at("end", &format!("proc/{}/status", 10_000 + at), status)
+    };
+    let interval = each(12_500, BARE.clone(), add).replay();
+    let processes = &interval.end.processes;
+    assert!(processes.list.len() <= 12_000 && processes.left_out > 400, "{}", processes.left_out);
+    let text = printed(&interval, page);
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let all = 12_000 + processes.left_out;
+    let all = format!("{},{:03}", all / 1000, all % 1000);
+    assert!(
+        words.contains(&format!("of {all} processes were read: those with the most")),
+        "{text}"
+    );
+    assert!(words.contains("expected at most 12000 processes"), "{text}");
 }
 
 /// Tests the measurement itself: it must distinguish quadratic from linear growth.

@@ -8,7 +8,7 @@
 use pagewise_model::{Bytes, Interval, Millis, Process, ProcessChange, unit_of};
 
 use super::kit::{Page, Role};
-use super::processes::proportional;
+use super::processes::{left_out, proportional};
 use super::table::{Cell, Column, NONE, Table};
 use super::words::{cell, count, describe_stall, plural, seconds};
 use crate::view::{Field, ProcessView, Sort, View};
@@ -57,6 +57,7 @@ fn nothing(page: &mut Page, interval: &Interval, sort: Sort) {
     };
     page.gap();
     page.fact("Processes", &text);
+    left_out(page, &interval.end.processes);
 }
 
 /// A process and its change over the interval.
@@ -248,6 +249,7 @@ fn notes(page: &mut Page, interval: &Interval, chosen: &ProcessView, fields: &[F
             counts refaults per cgroup, not per process.",
         );
     }
+    left_out(page, &interval.end.processes);
 }
 
 fn known_at_start(interval: &Interval) -> bool {

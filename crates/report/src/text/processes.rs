@@ -18,6 +18,21 @@ pub(super) fn print(page: &mut Page, processes: &Processes, most: usize) {
     table.print(page);
     page.prose(4, Role::Quiet, MEANING);
     page.prose(4, Role::Quiet, &reading(processes));
+    left_out(page, processes);
+}
+
+/// Says how many processes were not read, if the host has more than are read.
+pub(super) fn left_out(page: &mut Page, processes: &Processes) {
+    if processes.left_out > 0 {
+        let read = processes.list.len() as u64;
+        let all = plural(read.saturating_add(processes.left_out), "process");
+        let text = format!(
+            "{} of {all} were read: those with the most memory in RAM. The others are in no number here that is \
+             summed over processes.",
+            count(read)
+        );
+        page.prose(4, Role::Warning, &text);
+    }
 }
 
 const MEANING: &str = "virtual: address space asked for, most of it never touched. resident: in RAM, \

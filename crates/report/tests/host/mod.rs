@@ -435,6 +435,7 @@ fn processes(moment: u64) -> Processes {
         ],
         kernel_threads: 211,
         vanished: 1,
+        left_out: 0,
         smaps: SmapsTally {
             budget: Millis::new(200),
             read: 104,
