@@ -44,5 +44,5 @@ pub use trusted_program::{
     find_system_program,
 };
 pub use unpack::unpack;
-pub use user_file::{UserFile, UserFileError};
+pub use user_file::{UserFile, UserFileError, json_values};
 pub use values::ReadValues;

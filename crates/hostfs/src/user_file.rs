@@ -49,6 +49,14 @@ pub enum UserFileError {
         /// The maximum length of the file.
         limit: Bytes,
     },
+    /// The file has more values than any file of its kind.
+    #[error("{}: expected JSON with at most {most} values, found more", path.display())]
+    TooManyValues {
+        /// The path of the file.
+        path: PathBuf,
+        /// The maximum number of values.
+        most: usize,
+    },
     /// The file is not text in UTF-8.
     #[error("{}: expected text in UTF-8, found other bytes", path.display())]
     NoText {
@@ -72,7 +80,7 @@ impl Advice for UserFileError {
             Self::WrongKind { .. } => {
                 "give the path of a regular file; save what a pipe gives first"
             }
-            Self::TooLong { .. } | Self::NoText { .. } => {
+            Self::TooLong { .. } | Self::TooManyValues { .. } | Self::NoText { .. } => {
                 "check that it is the file you meant; this program writes none like it"
             }
         };
@@ -166,6 +174,20 @@ impl UserFile {
         String::from_utf8(self.into_bytes()?).map_err(|_| UserFileError::NoText { path })
     }
 
+    /// Reads the whole file as text, unless its JSON has more than `most` values. A parsed value
+    /// takes a hundred times the memory of the byte that may stand for it.
+    ///
+    /// # Errors
+    /// As [`UserFile::into_text`], and if there are more values.
+    pub fn into_json(self, most: usize) -> Result<String, UserFileError> {
+        let path = self.path.clone();
+        let text = self.into_text()?;
+        if json_values(text.as_bytes()) > most {
+            return Err(UserFileError::TooManyValues { path, most });
+        }
+        Ok(text)
+    }
+
     /// Whether the file begins with these bytes.
     pub fn begins_with(&self, mark: &[u8]) -> bool {
         let mut found = vec![0; mark.len()];
@@ -183,6 +205,23 @@ impl UserFile {
     pub fn into_reader(self) -> impl Read {
         self.bytes
     }
+}
+
+/// An upper bound of the number of values in a JSON text: of elements, of entries, and of lists and
+/// objects.
+#[must_use]
+pub fn json_values(text: &[u8]) -> usize {
+    let (mut values, mut is_text, mut is_escaped) = (1, false, false);
+    for byte in text {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = is_text,
+            b'"' => is_text = !is_text,
+            b',' | b'[' | b'{' if !is_text => values += 1,
+            _ => {}
+        }
+    }
+    values
 }
 
 #[cfg(test)]
@@ -236,5 +275,21 @@ mod tests {
         let named = UserFile::open_in(&folder.path().join("self"), "file", 4096).unwrap();
         assert!(named.into_text().unwrap_err().to_string().contains("UTF-8"));
         assert!(UserFile::open(&folder.path().join("link"), 4096).is_ok());
+    }
+
+    #[test]
+    fn values_of_json_are_counted_and_limited() {
+        for (text, values) in
+            [("7", 1), ("[1,2,3]", 4), (r#"{"a":{"b":[]},"c":1}"#, 5), (r#"["[{,\"[,","\\",1]"#, 4)]
+        {
+            assert_eq!(json_values(text.as_bytes()), values, "{text}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.json");
+        std::fs::write(&path, "[1,2,3]").unwrap();
+        let read = |most| UserFile::open(&path, 100).and_then(|file| file.into_json(most));
+        assert_eq!(read(4).unwrap(), "[1,2,3]");
+        let error = read(3).unwrap_err().to_string();
+        assert!(error.ends_with("expected JSON with at most 3 values, found more"), "{error}");
     }
 }

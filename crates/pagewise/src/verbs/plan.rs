@@ -19,6 +19,9 @@ use crate::{cli, input};
 /// Maximum size in bytes of a document named with `--from`; one of `bench` for many algorithms has
 /// some hundred KiB.
 const LONGEST: u64 = 16 << 20;
+/// Maximum number of values in a document with measurements. One of `lab run` has about 50 for each
+/// run.
+const MOST_VALUES: usize = 100_000;
 
 pub(super) fn run(
     global: &Global,
@@ -119,7 +122,7 @@ impl From<cli::Goal> for Goal {
 
 fn read_all(files: &[PathBuf]) -> anyhow::Result<Vec<Measured>> {
     let read = |path: &PathBuf| {
-        let text = UserFile::open(path, LONGEST).and_then(UserFile::into_text)?;
+        let text = UserFile::open(path, LONGEST).and_then(|file| file.into_json(MOST_VALUES))?;
         Measured::from_json(&text).map_err(|error| {
             let next = "give it the output of `pagewise bench --json`, `scan --json`, `trial --json`, `lab run --json` \
                         or `lab replay --json`; for a recording of a machine, use --root";

@@ -10,31 +10,40 @@ use serde_json::Value;
 
 /// Maximum size of a plan's document in bytes; a plan that writes two hundred files has half of it.
 const LONGEST: u64 = 16 << 20;
+/// Maximum number of values in a plan's document; two hundred steps have a tenth.
+const MOST_VALUES: usize = 50_000;
 const SCHEMA: &str = "pagewise/plan/1";
 
 /// Reads a plan: the document of `pagewise plan --json`.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Plan> {
-    let text = UserFile::open(path, LONGEST)?.into_text()?;
+    let text = UserFile::open(path, LONGEST)?.into_json(MOST_VALUES)?;
     let wrong = |why: String| {
         let what = format!("{}: {why}", Name::from(path.display().to_string().as_str()));
         Refusal::advised(what, "`pagewise plan --json` prints a plan")
     };
-    let document: Value = serde_json::from_str(&text)
-        .map_err(|error| wrong(format!("expected a plan as JSON: {error}")))?;
+    Ok(parse(&text).map_err(wrong)?)
+}
+
+/// Parses the document of a plan.
+///
+/// # Errors
+/// A description of what is wrong.
+pub(crate) fn parse(text: &str) -> Result<Plan, String> {
+    let document: Value =
+        serde_json::from_str(text).map_err(|error| format!("expected a plan as JSON: {error}"))?;
     match document.get("schema") {
         None => {}
         Some(Value::String(schema)) if schema == SCHEMA => {}
         Some(other) => {
             let other = other.to_string();
             let found = Name::from(other.as_str());
-            return Err(wrong(format!("expected a document {SCHEMA}, found {found}")).into());
+            return Err(format!("expected a document {SCHEMA}, found {found}"));
         }
     }
-    let plan = serde_json::from_value(document);
-    Ok(plan.map_err(|error| {
+    serde_json::from_value(document).map_err(|error| {
         let error = error.to_string();
-        wrong(format!("expected a plan: {}", Name::from(error.as_str())))
-    })?)
+        format!("expected a plan: {}", Name::from(error.as_str()))
+    })
 }
 
 #[cfg(test)]
@@ -47,6 +56,13 @@ mod tests {
         let path = folder.path().join("plan.json");
         std::fs::write(&path, text).unwrap();
         read(&path).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_plan_with_more_values_than_any_is_not_parsed() {
+        let text = format!(r#"{{"steps":[{}0]}}"#, "{\"a\":0},".repeat(MOST_VALUES));
+        let error = refusal(&text);
+        assert!(error.contains("at most 50000 values"), "{error}");
     }
 
     #[test]

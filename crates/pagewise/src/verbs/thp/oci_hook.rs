@@ -9,7 +9,8 @@
 
 use std::io::{IsTerminal, Read};
 
-use pagewise_model::Refusal;
+use pagewise_model::{Bytes, Refusal};
+use pagewise_observe::json_values;
 use pagewise_terminal::{Outcome, output};
 use serde_json::Value;
 
@@ -20,6 +21,11 @@ use super::run::{Allocator, Switch, variables};
 /// variable.
 const ANNOTATION: &str = "dev.pagewise.thp";
 
+/// Maximum length in bytes of a container's configuration that is parsed; real ones have 20 KiB.
+const LONGEST: u64 = 4 << 20;
+/// Maximum number of values in a container's configuration that is parsed; real ones have 1,000.
+const MOST_VALUES: usize = 50_000;
+
 pub(super) fn run() -> anyhow::Result<Outcome> {
     let mut stdin = std::io::stdin();
     if stdin.is_terminal() {
@@ -28,7 +34,20 @@ pub(super) fn run() -> anyhow::Result<Outcome> {
         return Err(Refusal::advised(what, next).into());
     }
     let mut given = Vec::new();
-    stdin.read_to_end(&mut given)?;
+    stdin.by_ref().take(LONGEST).read_to_end(&mut given)?;
+    if given.len() as u64 == LONGEST {
+        let limit = Bytes::new(LONGEST);
+        output::message(format_args!(
+            "the container's configuration stays as it is: it is longer than {limit}"
+        ));
+        // it is passed on in pieces, so that its length costs no memory
+        while !given.is_empty() {
+            output::write_out(&given)?;
+            given.clear();
+            stdin.by_ref().take(LONGEST).read_to_end(&mut given)?;
+        }
+        return Ok(Outcome::Done);
+    }
     let changed = change_config(&given).unwrap_or_else(|why| {
         output::message(format_args!("the container's configuration stays as it is: {why}"));
         None
@@ -40,6 +59,9 @@ pub(super) fn run() -> anyhow::Result<Outcome> {
 /// The container's configuration with huge pages added; `None` if the container did not request
 /// them.
 fn change_config(given: &[u8]) -> Result<Option<Vec<u8>>, String> {
+    if json_values(given) > MOST_VALUES {
+        return Err(format!("it has more than {MOST_VALUES} values"));
+    }
     let mut config: Value = serde_json::from_slice(given).map_err(|error| error.to_string())?;
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let labelled = config["annotations"].get(ANNOTATION).and_then(text);
