@@ -4,6 +4,8 @@
 //! A line with a wrong checksum is rejected at once, and a fuzzer does not guess a right one. So
 //! each input is read twice: unchanged, and with the checksum of each line corrected.
 
+use pagewise_model::plan::Plan;
+
 use super::change::{
     Device, DisabledSwap, EnabledSwap, FileChange, FileText, Identity, LinkChange, LoadedModule,
     MemoryController, NewFolder, NewGroup, NewSwapFile, NewZram, RecordedChange, SettingChange,
@@ -11,12 +13,28 @@ use super::change::{
 };
 use super::read::Reading;
 use super::record::{self, Record, RunStart};
+use crate::plan::check::{describe_change, shape_complaints};
 
 /// Parses the input. Must return without a panic, whatever it contains.
 pub fn run(input: &[u8]) {
     read(input);
     let lines = input.split(|&byte| byte == b'\n');
     read(&lines.flat_map(|line| record::with_checksum(record_of(line))).collect::<Vec<u8>>());
+}
+
+/// Checks a plan as far as that does not need the machine. Must return without a panic.
+pub fn check_plan(plan: &Plan) {
+    std::hint::black_box(shape_complaints(plan, false));
+    for step in &plan.steps {
+        std::hint::black_box(describe_change(&step.change));
+    }
+}
+
+/// A valid plan with which the fuzzer starts, as JSON.
+#[must_use]
+pub fn plan_seed() -> Vec<u8> {
+    let reading = Reading::parse(include_bytes!("plan-0.1.journal"));
+    serde_json::to_vec(&reading.plan()).unwrap_or_default()
 }
 
 fn read(journal: &[u8]) {
@@ -132,6 +150,13 @@ mod tests {
         assert_eq!((reading.records.len(), reading.damaged_line), (25, None));
         assert_eq!(open_in(&seed()).len(), 13);
         run(&seed());
+    }
+
+    #[test]
+    fn the_seed_of_plans_is_a_plan() {
+        let plan: Plan = serde_json::from_slice(&plan_seed()).unwrap();
+        assert!(plan.steps.len() > 1, "{plan:?}");
+        check_plan(&plan);
     }
 
     /// A line with only a record gets its checksum, so a fuzzer need not compute it.

@@ -64,22 +64,17 @@ impl Reading {
 
     /// The changes that were announced and not undone, in the order in which they were made.
     pub(crate) fn open_changes(&self) -> Vec<OpenChange> {
-        let mut open: Vec<OpenChange> = Vec::new();
-        for (at, record) in self.records.iter().enumerate() {
+        let mut open = OpenChanges::default();
+        for record in &self.records {
             match record {
-                Record::Announced { id, what } => {
-                    let origins = origins(&self.records[..at], what);
-                    open.push(OpenChange { origins, ..OpenChange::new(*id, what.clone()) });
-                }
-                Record::Undone { id } => close(&mut open, *id),
-                Record::Made { id, device } => {
-                    update(&mut open, *id, |it| it.made = Some(*device));
-                }
+                Record::Announced { id, what } => open.add(*id, what),
+                Record::Undone { id } => open.close(*id),
+                Record::Made { id, device } => open.update(*id, |it| it.made = Some(*device)),
                 Record::Identified { id, identity } => {
-                    update(&mut open, *id, |it| it.identity = Some(*identity));
+                    open.update(*id, |it| it.identity = Some(*identity));
                 }
                 Record::Conflict { id, found } => {
-                    update(&mut open, *id, |it| it.conflict = Some(found.clone()));
+                    open.update(*id, |it| it.conflict = Some(found.clone()));
                 }
                 Record::Began(_)
                 | Record::Planned(_)
@@ -91,7 +86,7 @@ impl Reading {
                 | Record::Done { .. } => {}
             }
         }
-        open
+        open.list.into_iter().flatten().collect()
     }
 
     /// The run that wrote the journal, as its first line says.
@@ -193,34 +188,81 @@ fn may_follow(record: &Record, is_first: bool, announced: &mut BTreeSet<u64>) ->
     }
 }
 
-/// The values that the file of a setting had before earlier changes of the same run. If the records
-/// of their undo were lost, the file has such a value again although nobody else wrote it.
-fn origins(earlier: &[Record], what: &RecordedChange) -> Vec<String> {
-    let RecordedChange::Setting(SettingChange { path: file, .. }) = what else { return Vec::new() };
-    let values = earlier.iter().filter_map(|record| match record {
-        Record::Announced { what: RecordedChange::Setting(setting), .. } => {
-            let SettingChange { path, old, back, .. } = setting;
-            Some([(path, old), (&back.path, &back.value)])
+/// The changes in force so far, while the records of a journal are read. The work for a journal is
+/// bounded whatever its records are: they may have been forged.
+#[derive(Debug, Default)]
+struct OpenChanges<'a> {
+    /// In the order in which they were made, with gaps where one was undone.
+    list: Vec<Option<OpenChange>>,
+    /// Id and place in `list` of each change.
+    places: BTreeSet<(u64, usize)>,
+    /// For each file of a setting, the different values that it had before changes of this run.
+    origins: BTreeMap<&'a str, Vec<&'a str>>,
+    /// How often two changes were compared to find those that depend on one that was undone.
+    compared: usize,
+}
+
+/// Maximum number of different earlier values that are kept for a file.
+const MOST_ORIGINS: usize = 64;
+/// Maximum number of pairs of changes that are compared. A session of a thousand loans that are
+/// undone in the opposite order needs a thousand, in any order half a million.
+const MOST_COMPARED: usize = 10_000_000;
+
+impl<'a> OpenChanges<'a> {
+    fn add(&mut self, id: u64, what: &'a RecordedChange) {
+        let origins = self.add_origins(what);
+        self.places.insert((id, self.list.len()));
+        self.list.push(Some(OpenChange { origins, ..OpenChange::new(id, what.clone()) }));
+    }
+
+    /// The values that the file of a setting had before earlier changes of the same run, to which
+    /// those before this change are added. If the records of their undo were lost, the file has
+    /// such a value again although nobody else wrote it.
+    fn add_origins(&mut self, what: &'a RecordedChange) -> Vec<String> {
+        let RecordedChange::Setting(SettingChange { path, old, back, .. }) = what else {
+            return Vec::new();
+        };
+        let known = self.origins.get(path.as_str()).into_iter().flatten();
+        let known = known.map(|value| (*value).to_owned()).collect();
+        for (path, value) in [(path, old), (&back.path, &back.value)] {
+            let values = self.origins.entry(path).or_default();
+            if values.len() < MOST_ORIGINS && !values.contains(&value.as_str()) {
+                values.push(value);
+            }
         }
-        _ => None,
-    });
-    let of_file = values.flatten().filter(|(path, _)| *path == file);
-    of_file.map(|(_, value)| value.clone()).collect()
-}
+        known
+    }
 
-/// Removes a change that was undone, and all changes that depended on it, because records of their
-/// undo may be lost.
-fn close(open: &mut Vec<OpenChange>, id: u64) {
-    let Some(at) = open.iter().position(|it| it.id == id) else { return };
-    let later = open.split_off(at);
-    let closed = &later[0];
-    let stays = |it: &&OpenChange| closed.held_by([*it]).is_none();
-    open.extend(later[1..].iter().filter(stays).cloned());
-}
+    /// The place of the first open change with this id.
+    fn place(&self, id: u64) -> Option<usize> {
+        self.places.range((id, 0)..=(id, usize::MAX)).next().map(|(_, at)| *at)
+    }
 
-fn update(open: &mut [OpenChange], id: u64, change: impl FnOnce(&mut OpenChange)) {
-    if let Some(it) = open.iter_mut().find(|it| it.id == id) {
-        change(it);
+    fn update(&mut self, id: u64, change: impl FnOnce(&mut OpenChange)) {
+        let place = self.place(id).and_then(|at| self.list.get_mut(at));
+        if let Some(Some(it)) = place {
+            change(it);
+        }
+    }
+
+    /// Removes a change that was undone, and all changes that depended on it, because records of
+    /// their undo may be lost. Beyond [`MOST_COMPARED`] these stay: they are undone once more, which
+    /// changes nothing.
+    fn close(&mut self, id: u64) {
+        let Some(at) = self.place(id) else { return };
+        self.places.remove(&(id, at));
+        let Some(closed) = self.list.get_mut(at).and_then(Option::take) else { return };
+        for (later, place) in self.list.iter_mut().zip(0..).skip(at + 1) {
+            if self.compared >= MOST_COMPARED {
+                break;
+            }
+            self.compared += 1;
+            if let Some(it) = later.take_if(|it| closed.held_by([&*it]).is_some()) {
+                self.places.remove(&(it.id, place));
+            }
+        }
+        let kept = self.list.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+        self.list.truncate(kept);
     }
 }
 

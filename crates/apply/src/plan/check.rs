@@ -182,7 +182,7 @@ fn site_complaints(site: &Site, plan: &Plan) -> Vec<Complaint> {
 }
 
 /// Complaints about a plan that do not depend on the machine.
-fn shape_complaints(plan: &Plan, allows_irreversible: bool) -> Vec<Complaint> {
+pub(crate) fn shape_complaints(plan: &Plan, allows_irreversible: bool) -> Vec<Complaint> {
     let mut all = Vec::new();
     let mut add = |step: Option<&Step>, what: &str, why: String, next: &str| {
         let (step, what) = (step.map(|step| step.id.clone()), what.to_owned());
