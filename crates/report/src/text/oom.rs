@@ -248,7 +248,8 @@ fn found_in_text(log: &KernelLog, text: &OomText<'_>) -> String {
         );
     }
     if text.about.is_cut {
-        told.push("The end of the text was not read: it is too long.".to_owned());
+        told.push("The end of the text was not read: it is too long. A packed text is read up to 200 times its size; unpack \
+             it first to read the rest.".to_owned());
     }
     if text.about.files_unread > 0 {
         told.push(format!(

@@ -14,6 +14,7 @@ mod entry;
 pub(super) mod hung;
 mod journals;
 pub(super) mod killers;
+mod packed;
 mod prefix;
 pub(super) mod program_messages;
 
@@ -29,7 +30,7 @@ use entry::{Entry, EntryReader};
 use hung::HungTasks;
 pub use journals::{journals_of_folder, read_journals};
 use killers::{Killers, Place};
-pub use pagewise_hostfs::unpack as unpack_text;
+pub use packed::unpack_text;
 use prefix::{Kind, Peeled, peel};
 
 /// A longer line is cut. The longest message of the kernel has 1 KiB, but a text of statistics may
@@ -50,9 +51,16 @@ pub fn read_text(text: impl BufRead, shown: &str) -> std::io::Result<(KernelLog,
     let mut front = Front::new(shown);
     let mut text = text.take(LONGEST_TEXT);
     let mut line = Vec::new();
-    while read_line(&mut text, &mut line)? {
-        front.lines += 1;
-        front.take_line(without_marks(&mut line));
+    loop {
+        match read_line(&mut text, &mut line) {
+            Ok(true) => {
+                front.lines += 1;
+                front.take_line(without_marks(&mut line));
+            }
+            Ok(false) => break,
+            Err(error) if error.kind() == packed::TOO_MUCH => return Ok(front.finish(true)),
+            Err(error) => return Err(error),
+        }
     }
     let is_cut = text.limit() == 0;
     Ok(front.finish(is_cut))

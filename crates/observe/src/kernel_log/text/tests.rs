@@ -697,3 +697,23 @@ fn a_file_of_journald_that_was_cut_says_so() {
         assert!(log.kills.len() <= 1);
     }
 }
+
+/// A packed text of many times its size is read to a limit that follows from its size, and what was
+/// read counts.
+#[test]
+fn a_packed_text_is_not_unpacked_to_any_length() {
+    use std::io::Read;
+    let kill = "Out of memory: Killed process 7 (b) total-vm:9kB, anon-rss:1kB, file-rss:0kB\n";
+    let zeros = std::io::repeat(b'a').take(512 << 20);
+    let packed = zstd::encode_all(kill.as_bytes().chain(zeros), 1).unwrap();
+    assert!(packed.len() < 1 << 20, "{}", packed.len());
+    let mut unpacked = unpack_text(packed.as_slice()).unwrap();
+    let read = std::io::copy(&mut unpacked, &mut std::io::sink());
+    assert_eq!(read.unwrap_err().kind(), packed::TOO_MUCH);
+    let (log, about) = read_text(unpack_text(packed.as_slice()).unwrap(), "a").unwrap();
+    assert!(about.is_cut && about.lines <= 2, "{about:?}");
+    assert_eq!(log.kills.len(), 1);
+    let short = zstd::encode_all(kill.repeat(1000).as_bytes(), 1).unwrap();
+    let (_, about) = read_text(unpack_text(short.as_slice()).unwrap(), "a").unwrap();
+    assert_eq!((about.is_cut, about.lines), (false, 1000));
+}
