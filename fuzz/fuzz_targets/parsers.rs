@@ -12,6 +12,9 @@
 
 #![no_main]
 
+#[path = "../../crates/pagewise/src/accepted.rs"]
+#[allow(dead_code, reason = "parsing alone is used")]
+mod accepted;
 #[path = "../../crates/pagewise/src/chosen.rs"]
 #[allow(dead_code, reason = "parsing alone is used")]
 mod chosen;
@@ -19,6 +22,9 @@ mod chosen;
 #[allow(dead_code, unused_imports, reason = "parsing alone is used")]
 mod cli;
 mod command_line;
+#[path = "../../crates/pagewise/src/verbs/apply/document.rs"]
+#[allow(dead_code, reason = "parsing alone is used")]
+mod document;
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -39,6 +45,12 @@ use pagewise_report::{TrialReport, json, text};
 const LONGEST_HOST: usize = 16384;
 /// The seed has a record of each kind.
 const LONGEST_JOURNAL: usize = 2048;
+
+/// The seed has two steps.
+const LONGEST_PLAN: usize = 8192;
+/// The seeds have three headers and a note.
+const LONGEST_CORE: usize = 1024;
+const LONGEST_SETTINGS: usize = 256;
 
 struct Target {
     name: &'static str,
@@ -77,6 +89,9 @@ fn targets() -> impl Iterator<Item = Target> {
         other("journal", LONGEST_JOURNAL, pagewise_apply::fuzzing::run, journals),
         // like `lab replay`: read, evaluated, printed
         other("replay", LONGEST_EVIDENCE, replay, evidence_seeds),
+        other("plan", LONGEST_PLAN, plan, || vec![pagewise_apply::fuzzing::plan_seed()]),
+        other("core", LONGEST_CORE, pagewise_sample::fuzzing::run, pagewise_sample::fuzzing::seeds),
+        other("doctor-settings", LONGEST_SETTINGS, doctor_settings, doctor_settings_seeds),
         other("command-line", command_line::LONGEST, command_line::run, command_line::seeds),
     ];
     let lab = TARGETS.iter().map(move |it| other(it.name, it.longest, it.run, it.seeds));
@@ -105,6 +120,26 @@ fn replay(input: &[u8]) {
     let page = text::trial(&tried, TextStyle { width: 80, colour: false });
     assert!(!page.contains(['\x1b', '\u{9b}']), "escapes are shown");
     std::hint::black_box((page, pagewise_html::trial(&tried), json::trial(&tried)));
+}
+
+/// Like `apply`: parsed, checked as far as that does not need the machine, and shown.
+fn plan(input: &[u8]) {
+    let Some(plan) = std::str::from_utf8(input).ok().and_then(|text| document::parse(text).ok())
+    else {
+        return;
+    };
+    pagewise_apply::fuzzing::check_plan(&plan);
+    std::hint::black_box(pagewise_plan::root_commands(&plan));
+    std::hint::black_box(text::plan_diff(&plan));
+}
+
+fn doctor_settings(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    drop(std::hint::black_box(accepted::parse(text)));
+}
+
+fn doctor_settings_seeds() -> Vec<Vec<u8>> {
+    vec![b"ignore = [\"zram-oversized\"]\nmin_severity = \"critical\"\n".to_vec()]
 }
 
 fuzz_target!(

@@ -44,7 +44,7 @@ pub(crate) fn read(named: Option<&Path>) -> anyhow::Result<Accepted> {
     }
 }
 
-fn parse(text: &str) -> anyhow::Result<Accepted> {
+pub(crate) fn parse(text: &str) -> anyhow::Result<Accepted> {
     // the message omits the line itself: root can name any file here, also one with secrets
     let table: Table = toml::from_str(text).map_err(|error| {
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();

@@ -46,6 +46,7 @@ mod choice;
 mod elf;
 mod error;
 mod find;
+pub mod fuzzing;
 mod gather;
 mod identity;
 mod lock;
