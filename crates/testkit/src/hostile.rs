@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Hostile inputs: recordings, evidence, journals, experiments and settings that are cut, flipped,
-//! enlarged, full of control characters, nested, and with numbers at their limits.
+//! Hostile inputs: recordings, evidence, journals, experiments, settings, cores and logs that are
+//! cut, flipped, enlarged, full of control characters, nested, and with numbers at their limits.
 //!
 //! All inputs are made from a few valid inputs and a fixed seed: the same number makes the same
 //! input on every machine, so that a failure can be identified by its number.
@@ -25,6 +25,10 @@ pub enum Kind {
     Experiment,
     /// A settings file of `doctor`, `doctor.toml`.
     Settings,
+    /// An ELF core of a process.
+    Core,
+    /// A text with messages of the kernel.
+    Log,
 }
 
 /// One hostile input.
@@ -51,6 +55,10 @@ pub struct SeedInputs {
     pub experiment: Vec<u8>,
     /// Valid settings of `doctor`.
     pub settings: Vec<u8>,
+    /// A valid core.
+    pub core: Vec<u8>,
+    /// A text with reports of kills.
+    pub log: Vec<u8>,
 }
 
 /// Generates hostile inputs from valid ones.
@@ -91,7 +99,12 @@ impl Corpus {
         match number % 8 {
             0..=2 => self.recording(&mut rng),
             3 => archive(&mut rng, &self.host),
-            4 | 5 => self.evidence(&mut rng),
+            4 => self.evidence(&mut rng),
+            5 => match number / 8 % 3 {
+                0 => self.evidence(&mut rng),
+                1 => core(&self.good.core, &mut rng),
+                _ => log(&self.good.log, &mut rng),
+            },
             6 => match number / 8 % 2 {
                 0 => single(Kind::Experiment, &self.good.experiment, TOML, &mut rng),
                 _ => single(Kind::Settings, &self.good.settings, TOML, &mut rng),
@@ -124,6 +137,48 @@ impl Corpus {
 fn single(kind: Kind, good: &[u8], form: Form, rng: &mut Rng) -> Hostile {
     let (what, changed) = change(good, form, rng);
     Hostile { name: what, kind, files: [(FILE.to_owned(), changed)].into() }
+}
+
+/// Damages a core, or adds headers that all name the same notes or the same memory.
+fn core(good: &[u8], rng: &mut Rng) -> Hostile {
+    /// Sizes of the headers of a core of 64 bits, in bytes.
+    const HEAD: usize = 64;
+    const ENTRY: usize = 56;
+    let headers: u16 = [2, 1000, 60_000][rng.usize(..3)];
+    if rng.bool() {
+        return single(Kind::Core, good, LINES, rng);
+    }
+    let entry = [0, ENTRY][rng.usize(..2)];
+    let Some(repeated) = good.get(HEAD + entry..HEAD + entry + ENTRY) else {
+        return single(Kind::Core, good, LINES, rng);
+    };
+    let mut repeated = repeated.to_vec();
+    let begin = HEAD as u64 + u64::from(headers) * ENTRY as u64;
+    let length: u64 = [4096, 16 << 20][rng.usize(..2)];
+    repeated[8..16].copy_from_slice(&begin.to_le_bytes());
+    repeated[32..40].copy_from_slice(&length.to_le_bytes());
+    let mut bytes = good[..HEAD].to_vec();
+    bytes[56..58].copy_from_slice(&headers.to_le_bytes());
+    bytes.extend(repeated.repeat(usize::from(headers)));
+    let (fill, shown) = [(0, "zeros"), (0xff, "ones")][rng.usize(..2)];
+    bytes.resize(bytes.len() + usize::try_from(length).unwrap_or(0), fill);
+    let name = format!("{headers} headers of kind {} with {length} bytes of {shown}", repeated[0]);
+    Hostile { name, kind: Kind::Core, files: [(FILE.to_owned(), bytes)].into() }
+}
+
+/// Damages a log, packed or not.
+fn log(good: &[u8], rng: &mut Rng) -> Hostile {
+    let (name, bytes) = change(good, LINES, rng);
+    let (name, bytes) = match rng.u8(..3) {
+        0 => (name, bytes),
+        1 => (format!("packed: {name}"), zstd(&bytes)),
+        _ => flip_byte(&zstd(&bytes), rng),
+    };
+    Hostile { name, kind: Kind::Log, files: [(FILE.to_owned(), bytes)].into() }
+}
+
+fn zstd(bytes: &[u8]) -> Vec<u8> {
+    zstd::encode_all(bytes, 1).expect("memory is enough")
 }
 
 /// How a file format nests and repeats parts.

@@ -20,6 +20,8 @@ use crate::program::empty_folder;
 use pagewise_lab::experiment::{EXPERIMENT, RUNS, SUMMARY};
 use pagewise_lab::library::BUILT_IN;
 use pagewise_model::Name;
+use pagewise_observe::HostRoot;
+use pagewise_observe::parsers::PARSERS;
 use pagewise_testkit::hostile::{Corpus, FILE, Hostile, Kind, SeedInputs};
 use pagewise_testkit::scene::recording;
 
@@ -39,12 +41,15 @@ fn corpus() -> Corpus {
     let evidence = pagewise_lab::fuzzing::evidence();
     let parts = evidence.split(|&byte| byte == 0xff).map(<[u8]>::to_vec);
     let names = [EXPERIMENT, RUNS, SUMMARY].map(str::to_owned);
+    let log = PARSERS.iter().find(|parser| parser.name == "log-text");
     Corpus::new(SeedInputs {
         host: HOST,
         evidence: names.into_iter().zip(parts).collect(),
         journal: pagewise_apply::fuzzing::seed(),
         experiment: BUILT_IN[0].1.as_bytes().to_vec(),
         settings: SETTINGS.to_vec(),
+        core: pagewise_sample::fuzzing::seeds().swap_remove(0),
+        log: log.and_then(|it| it.seed(&HostRoot::memory([]))).unwrap(),
     })
 }
 
@@ -77,6 +82,8 @@ fn lines(kind: Kind, number: u64, folder: &Path) -> Vec<Vec<String>> {
         // only a path selects an experiment's file
         Kind::Experiment => vec![line(&["lab", "show", file])],
         Kind::Settings => vec![line(&["doctor", "--root", host, "--config", file])],
+        Kind::Core => vec![line(&["scan", "--core", file])],
+        Kind::Log => vec![line(&["oom", file])],
         Kind::Journal => Vec::new(),
     }
 }
