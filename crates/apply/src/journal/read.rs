@@ -252,7 +252,8 @@ impl<'a> OpenChanges<'a> {
         let Some(at) = self.place(id) else { return };
         self.places.remove(&(id, at));
         let Some(closed) = self.list.get_mut(at).and_then(Option::take) else { return };
-        for (later, place) in self.list.iter_mut().zip(0..).skip(at + 1) {
+        let later = self.list.get_mut(at + 1..).unwrap_or_default();
+        for (later, place) in later.iter_mut().zip(at + 1..) {
             if self.compared >= MOST_COMPARED {
                 break;
             }
@@ -342,5 +343,48 @@ impl OpenChange {
         later: impl IntoIterator<Item = &'a Self>,
     ) -> Option<&'a Self> {
         later.into_iter().find(|later| later.conflict.is_none() && later.rests_on(self))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::change::{NewFolder, Write};
+    use super::*;
+
+    fn folder(number: u64) -> RecordedChange {
+        RecordedChange::Folder(NewFolder { path: format!("/etc/{number}") })
+    }
+
+    /// A forged journal may undo any number of changes in the order in which it announced them.
+    #[test]
+    fn changes_are_compared_a_bounded_number_of_times() {
+        let many = 6000;
+        let all: Vec<RecordedChange> = (0..many).map(folder).collect();
+        for order in [(0..many).collect::<Vec<u64>>(), (0..many).rev().collect()] {
+            let mut open = OpenChanges::default();
+            (0..).zip(&all).for_each(|(id, what)| open.add(id, what));
+            let is_reversed = order[0] > 0;
+            order.into_iter().for_each(|id| open.close(id));
+            assert_eq!((open.list.len(), open.places.len()), (0, 0));
+            assert_eq!(open.compared, if is_reversed { 0 } else { MOST_COMPARED });
+        }
+    }
+
+    #[test]
+    fn of_one_file_only_so_many_different_values_are_kept() {
+        let setting = |number: usize| {
+            let path = "/proc/sys/vm/swappiness".to_owned();
+            let old = (number % 100).to_string();
+            let back = Write { path: path.clone(), value: old.clone() };
+            let name = "vm.swappiness".to_owned();
+            RecordedChange::Setting(SettingChange { name, path, old, ours: "1".to_owned(), back })
+        };
+        let all: Vec<RecordedChange> = (0..1000).map(setting).collect();
+        let mut open = OpenChanges::default();
+        (0..).zip(&all).for_each(|(id, what)| open.add(id, what));
+        let kept: Vec<usize> = open.list.iter().flatten().map(|it| it.origins.len()).collect();
+        assert_eq!((kept[0], kept[1], kept[999]), (0, 1, MOST_ORIGINS));
+        let first = open.list[999].as_ref().map(|it| it.origins[0].as_str());
+        assert_eq!(first, Some("0"), "the value before the first change is kept");
     }
 }
