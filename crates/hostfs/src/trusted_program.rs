@@ -99,7 +99,7 @@ fn is_regular(stat: &Stat) -> bool {
 /// replace a folder on the way either, the path keeps leading to this file.
 ///
 /// # Errors
-/// Which other user could, and how; or why the file cannot be looked at.
+/// Which other user could, and how; or why the file cannot be examined.
 pub fn check_trusted_file(path: &Path) -> Result<(), String> {
     let mut path = std::path::absolute(path).map_err(|error| error.to_string())?;
     for _ in 0..LINKS {

@@ -6,7 +6,8 @@
 //! process that waits cannot be killed. So the file is not opened: the file system is found in
 //! `/proc/PID/mountinfo`, which the kernel answers by itself, by the device number that is in the
 //! mapping. Some file systems show another number there (a subvolume of btrfs); for these, statx
-//! tells the number of the mount. It is told not to ask the server (`AT_STATX_DONT_SYNC`).
+//! tells the number of the mount, with a flag that keeps it from asking the server
+//! (`AT_STATX_DONT_SYNC`).
 
 use std::collections::HashMap;
 

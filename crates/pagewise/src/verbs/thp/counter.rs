@@ -46,7 +46,7 @@ fn start_counter(counter: &str) -> std::io::Result<Child> {
 }
 
 /// The shell for a command of the user; for root, one that no other user can replace.
-pub(in crate::verbs) fn shell() -> std::io::Result<PathBuf> {
+fn shell() -> std::io::Result<PathBuf> {
     pagewise_observe::find_program("sh".as_ref()).map_err(std::io::Error::other)
 }
 

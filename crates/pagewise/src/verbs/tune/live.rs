@@ -4,7 +4,7 @@
 //! The user's command runs in a shell, in a process group of its own, which is killed if somebody
 //! stops the program or if it takes too long.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -13,13 +13,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use pagewise_model::{Micros, Reading, Refusal};
-use pagewise_observe::{HostGauges, HostRoot, UserFile, counters, psi};
+use pagewise_observe::{HostGauges, HostRoot, UserFile, counters, find_program, psi};
 use pagewise_terminal::interrupt::{Interrupted, Stop};
 use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::watch::{Counters, FEWEST_RUNS, Machine, Named};
-use crate::verbs::thp::counter::{read_counter, shell};
+use crate::verbs::thp::counter::read_counter;
 
 /// Longest run of the user's command.
 const LONGEST_RUN: Duration = Duration::from_secs(600);
@@ -233,7 +233,7 @@ impl Machine for Live<'_> {
 
 #[expect(clippy::disallowed_methods, reason = "the user's own command")]
 fn start(command: &str) -> std::io::Result<Child> {
-    let mut shell = Command::new(shell()?);
+    let mut shell = Command::new(find_program("sh".as_ref()).map_err(io::Error::other)?);
     shell.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::piped());
     shell.process_group(0).spawn()
 }
