@@ -58,7 +58,14 @@ pub fn read_text(text: impl BufRead, shown: &str) -> std::io::Result<(KernelLog,
                 front.take_line(without_marks(&mut line));
             }
             Ok(false) => break,
-            Err(error) if error.kind() == packed::TOO_MUCH => return Ok(front.finish(true)),
+            Err(error) if error.kind() == packed::TOO_MUCH => {
+                // the beginning of the line at which reading ended
+                if !line.is_empty() {
+                    front.lines += 1;
+                    front.take_line(without_marks(&mut line));
+                }
+                return Ok(front.finish(true));
+            }
             Err(error) => return Err(error),
         }
     }
