@@ -112,11 +112,15 @@ fn start_swap_off(area: &CStr) -> io::Result<libc::pid_t> {
             libc::write(score, WORST_SCORE.as_ptr().cast(), WORST_SCORE.count_bytes());
             libc::close(score);
         }
+        // whoever watches memory runs first, and other programs, too
+        libc::setpriority(libc::PRIO_PROCESS, 0, LOW_PRIORITY);
         let answer = libc::swapoff(area.as_ptr());
         libc::_exit(if answer == 0 { 0 } else { *libc::__errno_location() })
     }
 }
 
+/// The nice value of the child.
+const LOW_PRIORITY: libc::c_int = 10;
 const OOM_SCORE: &CStr = c"/proc/self/oom_score_adj";
 const WORST_SCORE: &CStr = c"1000";
 

@@ -30,7 +30,10 @@ use rustix::fs::{
     AtFlags, FallocateFlags, FsWord, Mode, OFlags, PROC_SUPER_MAGIC, RenameFlags, openat, statat,
     unlinkat,
 };
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, getpriority_process, pidfd_open, pidfd_send_signal,
+    setpriority_process,
+};
 
 use crate::calls;
 use crate::config_files;
@@ -74,7 +77,7 @@ impl Live {
     /// Disables a swap area, and stops if the brake or the user wants it. The kernel must not kill
     /// this process meanwhile, since it would leave the plan half applied.
     fn drain(&self, area: &str, reserve: Bytes) -> io::Result<()> {
-        let _protected = ProtectedFromOom::new();
+        let _watchman = Watchman::new();
         let start = Instant::now();
         let mut brake = Brake::new(area, reserve, self.strain().oom_kills);
         let mut groups_at = Duration::ZERO;
@@ -114,27 +117,35 @@ impl Live {
     }
 }
 
-/// While this value exists, the kernel kills this process for lack of memory only as a last resort.
-/// Without the right to lower the value (`CAP_SYS_RESOURCE`) this has no effect.
+/// While this value exists, the kernel kills this process for lack of memory only as a last resort,
+/// and runs it before others: on a busy machine, memory could be gone between two looks at it.
+/// Without the rights to that (`CAP_SYS_RESOURCE`, `CAP_SYS_NICE`) this has no effect.
 #[derive(Debug)]
-struct ProtectedFromOom {
-    before: Option<String>,
+struct Watchman {
+    score_before: Option<String>,
+    nice_before: Option<i32>,
 }
 
-impl ProtectedFromOom {
+impl Watchman {
     const SCORE: &str = "/proc/self/oom_score_adj";
+    const NICE: i32 = -20;
 
     fn new() -> Self {
-        let before = fs::read_to_string(Self::SCORE).ok();
-        let before = before.filter(|_| write(Self::SCORE, "-1000").is_ok());
-        Self { before }
+        let score = fs::read_to_string(Self::SCORE).ok();
+        let score_before = score.filter(|_| write(Self::SCORE, "-1000").is_ok());
+        let nice = getpriority_process(None).ok();
+        let nice_before = nice.filter(|_| setpriority_process(None, Self::NICE).is_ok());
+        Self { score_before, nice_before }
     }
 }
 
-impl Drop for ProtectedFromOom {
+impl Drop for Watchman {
     fn drop(&mut self) {
-        if let Some(before) = &self.before {
+        if let Some(before) = &self.score_before {
             let _ = write(Self::SCORE, before.trim());
+        }
+        if let Some(before) = self.nice_before {
+            let _ = setpriority_process(None, before);
         }
     }
 }

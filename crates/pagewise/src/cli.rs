@@ -99,7 +99,7 @@ pub(crate) use thp::{
 use trial::TRIAL;
 pub(crate) use trial::Trial;
 use tune::TUNE;
-pub(crate) use tune::Tune;
+pub(crate) use tune::{CounterSource, Tune};
 use undo::UNDO;
 pub(crate) use undo::Undo;
 use verify::VERIFY;

@@ -42,7 +42,6 @@ use crate::cli::{Cli, Verb};
 use crate::{keeper, pager};
 
 pub(crate) use merge::PassLeft;
-pub(crate) use tune::CounterSource;
 
 /// Runs the verb of the command line.
 pub(crate) fn run(cli: &Cli, started: CostMeter) -> anyhow::Result<Outcome> {

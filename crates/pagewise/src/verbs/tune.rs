@@ -30,8 +30,6 @@ use super::undo::format_utc_to_minute;
 use super::{apply, verify};
 use crate::cli;
 
-pub(crate) use live::CounterSource;
-
 /// Time limit for `scan`; together with `bench --quick` it takes less than a minute.
 const SCAN_BUDGET: &str = "20s";
 /// Time after the measurements before the machine is watched.

@@ -1,41 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise tune` with its default times in a guest: zram is kept where a file that is in use does
-//! not fit into memory beside data that is not, and a setting without effect is taken back.
+//! `pagewise tune` with its default times in a guest: zram is kept where code in use does not fit
+//! into memory beside data that is not, and a setting without effect is taken back.
 
 use serde_json::Value;
 
 use crate::boot::{SAY, answer, document, script};
 
-/// First, data in memory that nobody reads and a file that is read again and again, together more
-/// than memory: without swap the file does not fit, with zram it does. Then a small file, and a
-/// setting that has no effect on it.
+/// First, code in use and data of which a small part is used, together more than memory: without swap
+/// the code does not fit, with zram it does. (A file that is only read in a loop would not do: the
+/// kernel then reclaims its pages alone and swaps out nothing.) Then a small file, and a setting that
+/// has no effect on it.
 const SESSION: &str = r#"
 mkdir -p /var/lib /etc /d
 echo 0123456789abcdef0123456789abcdef > /etc/machine-id
 mke2fs -q /dev/vda > /dev/null && mount /dev/vda /d
-mount -o remount,size=90% /dev/shm
-read_again() {
-    (while :; do cat /d/data > /dev/null; sleep 0.01; done) &
-    reader=$!
-    sleep 10
-}
-end() { kill $reader; wait $reader 2> /dev/null; rm -f /d/data /dev/shm/data; }
-half=$(($(sed -n 's/^MemAvailable: *\([0-9]*\) kB$/\1/p' /proc/meminfo) * 6 / 10240))
-seq 1000000 99999999 | head -c ${half}m > /dev/shm/data
-seq 1000000 99999999 | head -c ${half}m > /d/data
-read_again
+available=$(($(sed -n 's/^MemAvailable: *\([0-9]*\) kB$/\1/p' /proc/meminfo) / 1024))
+TMPDIR=/d pagewise lab workload swap data=$((available * 7 / 10))M code=$((available * 5 / 10))M window=4M step=4K \
+    seconds=900 iterations=1000000 > /tmp/out 2>&1 &
+worker=$!
+sleep 30
 begun=$(cut -d. -f1 /proc/uptime)
 get helps pagewise tune --yes --no-bench --only zram --json
 say seconds echo $(($(cut -d. -f1 /proc/uptime) - begun))
 say kept cat /proc/swaps
+cat /tmp/out >&2; kill $worker; wait $worker 2> /dev/null
 say undo pagewise undo --all
-end
 sysctl -q vm.watermark_scale_factor=2000
 seq 1000000 99999999 | head -c 20m > /d/data
-read_again
+(while :; do cat /d/data > /dev/null; sleep 0.01; done) &
+reader=$!
+sleep 5
 get same pagewise tune --yes --no-bench --only watermarks --json
 say taken-back cat /proc/sys/vm/watermark_scale_factor
-end
+kill $reader
 "#;
 
 #[test]

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The arguments of `pagewise tune`.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
 use pagewise_model::typed::parse_duration;
 
 use super::Goal;
-use crate::verbs::CounterSource;
 
 pub(super) const TUNE: &str = "Measure this machine's memory, plan changes, apply them on trial, measure again, \
     and keep the changes only if they are shown to help. Needs root.\n\n\
@@ -75,4 +75,28 @@ fn watch(text: &str) -> Result<Duration, String> {
     const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
     let time = parse_duration(text).map_err(|error| error.to_string())?;
     if time <= LONGEST { Ok(time) } else { Err("expected at most 24h".to_owned()) }
+}
+
+/// A counter that the user names: a command that prints it, or a key of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum CounterSource {
+    /// The last number that a command prints.
+    Command(String),
+    /// The number after this key in a file, such as `/proc/vmstat:pgfault`.
+    File { path: String, key: String },
+}
+
+impl FromStr for CounterSource {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.trim().is_empty() {
+            return Err("expected a command, or FILE:KEY".to_owned());
+        }
+        let is_path = text.starts_with('/') && !text.contains(char::is_whitespace);
+        Ok(match text.rsplit_once(':').filter(|(_, key)| is_path && !key.is_empty()) {
+            Some((path, key)) => Self::File { path: path.to_owned(), key: key.to_owned() },
+            None => Self::Command(text.to_owned()),
+        })
+    }
 }

@@ -8,7 +8,6 @@ use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -19,6 +18,7 @@ use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::watch::{Counters, FEWEST_RUNS, Machine, Named};
+use crate::cli::CounterSource;
 use crate::verbs::thp::counter::read_counter;
 
 /// Longest run of the user's command.
@@ -26,30 +26,6 @@ const LONGEST_RUN: Duration = Duration::from_secs(600);
 /// Maximum bytes that are read of its output, or of a file with a counter.
 const MOST_OUTPUT: u64 = 1 << 20;
 const NAP: Duration = Duration::from_millis(20);
-
-/// A counter that the user names: a command that prints it, or a key of a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum CounterSource {
-    /// The last number that a command prints.
-    Command(String),
-    /// The number after this key in a file, such as `/proc/vmstat:pgfault`.
-    File { path: String, key: String },
-}
-
-impl FromStr for CounterSource {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text.trim().is_empty() {
-            return Err("expected a command, or FILE:KEY".to_owned());
-        }
-        let is_path = text.starts_with('/') && !text.contains(char::is_whitespace);
-        Ok(match text.rsplit_once(':').filter(|(_, key)| is_path && !key.is_empty()) {
-            Some((path, key)) => Self::File { path: path.to_owned(), key: key.to_owned() },
-            None => Self::Command(text.to_owned()),
-        })
-    }
-}
 
 impl CounterSource {
     fn read(&self) -> Option<u64> {
