@@ -551,7 +551,7 @@ static void at_the_limit_no_result_depends_on_what_others_store(void)
 {
 	u32 round, step, failed = 0, passed = 0;
 
-	for (round = 0; round < OFTEN(400); round++) {
+	for (round = 0; round < OFTEN(150); round++) {
 		enum zm_mode mode = dice() % (ZM_ADAPTIVE + 1);
 		struct device *guessed_right = victim_device(mode, 1000), *wrong = victim_device(mode, 5000);
 		u64 limit = (HALF / 2 + dice() % HALF) * PAGE_SIZE + dice() % PAGE_SIZE;

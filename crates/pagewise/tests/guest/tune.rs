@@ -7,13 +7,14 @@ use serde_json::Value;
 use crate::boot::{SAY, answer, document, script};
 
 /// First, code in use and data of which a small part is used, together more than memory: without swap
-/// the code does not fit, with zram it does. (A file that is only read in a loop would not do: the
-/// kernel then reclaims its pages alone and swaps out nothing.) Then a small file, and a setting that
-/// has no effect on it.
+/// the code does not fit, with zram it does. Multi-gen LRU is off: with it, this kernel swaps nothing
+/// out under such a load and reclaims pages of files alone, so zram makes no difference. Then a small
+/// file, and a setting that has no effect on it.
 const SESSION: &str = r#"
 mkdir -p /var/lib /etc /d
 echo 0123456789abcdef0123456789abcdef > /etc/machine-id
 mke2fs -q /dev/vda > /dev/null && mount /dev/vda /d
+echo n > /sys/kernel/mm/lru_gen/enabled
 available=$(($(sed -n 's/^MemAvailable: *\([0-9]*\) kB$/\1/p' /proc/meminfo) / 1024))
 TMPDIR=/d pagewise lab workload swap data=$((available * 7 / 10))M code=$((available * 5 / 10))M window=4M step=4K \
     seconds=900 iterations=1000000 > /tmp/out 2>&1 &

@@ -15,7 +15,7 @@ const TUNE: &str = r#"
 say running systemctl is-system-running
 sysctl -q vm.extfrag_threshold=0
 state > /tmp/before
-get tune pagewise tune --yes --no-bench --watch 1s --only extfrag-threshold --json
+get tune pagewise tune --yes --no-bench --watch 1s --settle 1s --keep --only extfrag-threshold --json
 say tuned cat /proc/sys/vm/extfrag_threshold /etc/sysctl.d/90-pagewise.conf
 say tune-timer systemctl is-active pagewise-unconfirmed-timer.timer
 say undo-tune pagewise undo --all
