@@ -90,6 +90,7 @@ fn each_command_keeps_what_the_table_says() {
     let all = u64::from_str_radix(&status(std::process::id(), "CapPrm"), 16).unwrap();
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
     let target = Target::start("hold 1");
+    let folder = tempfile::tempdir().unwrap();
     let rows = rows();
     assert!(rows.len() >= 29, "{} rows", rows.len());
     for row in rows {
@@ -100,6 +101,7 @@ fn each_command_keeps_what_the_table_says() {
             "PID" => target.pid().to_string(),
             "FILE" => env!("CARGO_BIN_EXE_pagewise").to_owned(),
             "RECORDING" => fixtures.join("hosts").join(RECORDING).display().to_string(),
+            "NEW" => folder.path().join("new").display().to_string(),
             "LOG" => fixtures.join("kills").join(LOG).display().to_string(),
             other => other.to_owned(),
         };
