@@ -326,7 +326,9 @@ fn a_plan_is_applied_refused_or_confirmed_and_a_gain_measured_or_not() {
     }
     let rates = (&ledger["estimates"]["hits"], &ledger["estimates"]["predictions"]);
     assert_eq!(rates, (&json!(1), &json!(1)), "the later measurement counts");
-    assert_eq!(ledger["exact"]["share"], json!(1.0 / 3.0));
+    let exact = (&ledger["exact"]["hits"], &ledger["exact"]["predictions"]);
+    assert_eq!(exact, (&json!(0), &json!(1)), "only what could fail is a prediction");
+    assert_eq!(ledger["set_by_step"]["share"], json!(1.0 / 2.0));
 }
 
 fn tuned<'a>(

@@ -145,8 +145,8 @@ pub(crate) const GROUPS: &[Group] = &[
         inputs: &[
             Crates(&[
                 "apply", "bench", "capture", "decide", "explain", "guest", "hostfs", "html", "lab",
-                "model", "observe", "pages", "plan", "report", "settings", "stats", "terminal",
-                "workload",
+                "model", "observe", "pages", "plan", "report", "sample", "settings", "stats",
+                "terminal", "workload",
             ]),
             Paths(&[
                 "fuzz",
