@@ -44,7 +44,7 @@ pub fn recover(state: &Path, conflicts: Conflicts) -> Result<Vec<Recovered>, Err
     recover_all(&mut host, &folder, conflicts)
 }
 
-/// Puts a journal that cannot be settled into the folder [`FORGOTTEN`], after everything that can be
+/// Puts a journal that cannot be settled into the folder `forgotten`, after everything that can be
 /// returned was returned. Loans that the result lists as not settled stay on the machine, and no
 /// journal in force names them any more. The file is kept, because it has the old contents of
 /// files that could not be restored.
