@@ -35,8 +35,8 @@ impl Place {
             return Err(ErrorKind::InvalidInput.into());
         };
         let folder = TrustedFolder::open_for_entries(folder).map_err(|error| {
-            let next = "a swap file needs a folder where only root can replace files; TMPDIR \
-                        names another one";
+            let next = "a swap file needs a folder where only root can replace files: set TMPDIR \
+                        to one, or unset it";
             io::Error::other(format!("{error:#}: {next}"))
         })?;
         Ok(Self { folder, name: name.into() })

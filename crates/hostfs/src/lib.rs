@@ -43,6 +43,6 @@ pub use trusted_program::{
     PROGRAM_FOLDERS, ProgramError, acts_as_root, check_trusted_file, find_program,
     find_system_program,
 };
-pub use unpack::unpack;
+pub use unpack::{CountedStream, unpack};
 pub use user_file::{UserFile, UserFileError, json_values};
 pub use values::ReadValues;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Unpacks a stream that may be packed with gzip, xz or zstd, distinguished by its first bytes.
 
+use std::cell::Cell;
 use std::io::{BufRead, BufReader, Error, Read};
+use std::rc::Rc;
 
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const XZ: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
@@ -57,6 +59,29 @@ fn dictionary(begin: &[u8]) -> Option<u8> {
     let header = header.get(2..size.min(header.len()))?;
     let at = header.windows(2).position(|two| two == LZMA2)?;
     header.get(at + 2).copied()
+}
+
+/// A stream, and how many bytes were read from it: what was unpacked is compared with what was
+/// packed.
+#[derive(Debug)]
+pub struct CountedStream<R> {
+    stream: R,
+    count: Rc<Cell<u64>>,
+}
+
+impl<R> CountedStream<R> {
+    /// Adds the bytes that are read to `count`.
+    pub fn new(stream: R, count: Rc<Cell<u64>>) -> Self {
+        Self { stream, count }
+    }
+}
+
+impl<R: Read> Read for CountedStream<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let length = self.stream.read(buffer)?;
+        self.count.set(self.count.get() + length as u64);
+        Ok(length)
+    }
 }
 
 #[cfg(test)]

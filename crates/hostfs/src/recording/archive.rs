@@ -19,6 +19,7 @@ use super::limits::{
     MAX_COLLECTED, MAX_FILE, MAX_PATH, MAX_SUM, MAX_UNPACKED_PER_PACKED, refused_path,
 };
 use super::parts::{Full, Parts};
+use crate::unpack::CountedStream;
 
 type Peeked<R> = Chain<Cursor<Vec<u8>>, R>;
 
@@ -32,7 +33,7 @@ pub(super) fn unpack(bytes: impl Read, mut parts: Parts) -> Parts {
 
 fn unpack_any(bytes: impl Read, parts: &mut Parts) -> std::io::Result<()> {
     let packed = Rc::new(Cell::new(0));
-    let stream = peek(Counted { stream: bytes, count: Rc::clone(&packed) })?;
+    let stream = peek(CountedStream::new(bytes, Rc::clone(&packed)))?;
     let stream = crate::unpack::unpack(stream)?;
     unpack_tar(Budget { stream, packed, read: 0, is_collected: Rc::default() }, parts)
 }
@@ -63,20 +64,6 @@ fn peek<R: Read>(mut bytes: R) -> std::io::Result<Peeked<R>> {
     match other_kind(&first) {
         Some(kind) => Err(std::io::Error::other(kind)),
         None => Ok(Cursor::new(first).chain(bytes)),
-    }
-}
-
-/// A stream, and how much was read from it.
-struct Counted<R> {
-    stream: R,
-    count: Rc<Cell<u64>>,
-}
-
-impl<R: Read> Read for Counted<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let length = self.stream.read(buffer)?;
-        self.count.set(self.count.get() + length as u64);
-        Ok(length)
     }
 }
 

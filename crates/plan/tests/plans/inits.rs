@@ -87,21 +87,24 @@ fn the_frame_is_that_of_the_init_system() {
     assert!(runit.ends_with("\n(set_all)\n") && !runit.contains("\nexit"), "{runit}");
 }
 
+/// The init systems for which a plan writes a start script.
+const WITH_SCRIPTS: [InitSystem; 7] = [
+    InitSystem::OpenRc,
+    InitSystem::Procd,
+    InitSystem::SysV,
+    InitSystem::SysVRegistered,
+    InitSystem::RunitCoreServices,
+    InitSystem::BusyboxScripts,
+    InitSystem::BusyboxRcs,
+];
+
 /// Shell syntax, as far as this machine's `sh` checks it.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a shell of this machine reads the scripts")]
 fn every_script_is_one_that_a_shell_can_read() {
     use std::io::Write;
     use std::process::{Command, Stdio};
-    for init in [
-        InitSystem::OpenRc,
-        InitSystem::Procd,
-        InitSystem::SysV,
-        InitSystem::SysVRegistered,
-        InitSystem::RunitCoreServices,
-        InitSystem::BusyboxScripts,
-        InitSystem::BusyboxRcs,
-    ] {
+    for init in WITH_SCRIPTS {
         let plan = asked(&started_by(init));
         let mut command = Command::new("sh");
         let mut sh = command.arg("-n").stdin(Stdio::piped()).spawn().unwrap();
@@ -206,15 +209,7 @@ fn a_script_is_of_this_program_only_as_this_program_writes_it() {
         assert_eq!(found.len(), 1, "{found:?}");
         found[0].is_own
     };
-    for init in [
-        InitSystem::OpenRc,
-        InitSystem::Procd,
-        InitSystem::SysV,
-        InitSystem::SysVRegistered,
-        InitSystem::RunitCoreServices,
-        InitSystem::BusyboxScripts,
-        InitSystem::BusyboxRcs,
-    ] {
+    for init in WITH_SCRIPTS {
         let installation = started_by(init);
         let plan = asked_on(&idle(), &installation, &[&ALL[..], &["swapfile=256M"]].concat());
         assert!(is_own(&plan), "{init:?}: {plan:#?}");

@@ -8,6 +8,8 @@ use std::cell::Cell;
 use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Result};
 use std::rc::Rc;
 
+use pagewise_hostfs::CountedStream;
+
 /// What a text unpacks to at least before the budget counts, in bytes.
 const ALWAYS: u64 = 64 << 20;
 /// ... and beyond that, so many bytes for each byte of the packed text.
@@ -22,21 +24,8 @@ pub(super) const TOO_MUCH: ErrorKind = ErrorKind::FileTooLarge;
 /// an error of its own beyond the budget.
 pub fn unpack_text<'a>(stream: impl Read + 'a) -> Result<impl BufRead + 'a> {
     let packed = Rc::default();
-    let stream = pagewise_hostfs::unpack(Counted { stream, count: Rc::clone(&packed) })?;
+    let stream = pagewise_hostfs::unpack(CountedStream::new(stream, Rc::clone(&packed)))?;
     Ok(BufReader::with_capacity(64 << 10, Budget { stream, packed, read: 0 }))
-}
-
-struct Counted<R> {
-    stream: R,
-    count: Rc<Cell<u64>>,
-}
-
-impl<R: Read> Read for Counted<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
-        let length = self.stream.read(buffer)?;
-        self.count.set(self.count.get() + length as u64);
-        Ok(length)
-    }
 }
 
 struct Budget<R> {
