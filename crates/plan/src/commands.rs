@@ -30,7 +30,8 @@ pub struct RootCommand {
     pub what: &'static str,
     /// The line, without its end and with its continuation lines.
     pub text: String,
-    /// Whether this program writes exactly this file for the changes in the plan.
+    /// Whether this program writes this file for the changes in the plan; comments in a unit do not
+    /// count.
     pub is_own: bool,
 }
 
@@ -70,7 +71,7 @@ fn is_own_file(plan: &Plan, path: &str, before: &str, text: &str) -> bool {
     });
     let zram: Vec<_> = zram.collect();
     if path == zram_files::UNIT {
-        return zram.iter().any(|zram| zram_files::unit(zram) == text);
+        return zram.iter().any(|zram| has_lines_of(text, &zram_files::unit(zram)));
     }
     let files = plan.steps.iter().filter_map(|step| match &step.change {
         Change::AddSwapFile { to, .. } => Some(*to),
@@ -80,6 +81,15 @@ fn is_own_file(plan: &Plan, path: &str, before: &str, text: &str) -> bool {
         && start_script::is_own(text, before, &zram, &files.collect::<Vec<_>>(), |path| {
             what_write_runs(path.trim_start_matches('/'), true).is_none()
         })
+}
+
+/// Whether two unit files differ at most in comments and empty lines.
+fn has_lines_of(text: &str, own: &str) -> bool {
+    let lines = |text| {
+        let lines = logical_lines(text, Format::Unit).into_iter();
+        lines.map(|line| (line.text, line.parts)).collect::<Vec<_>>()
+    };
+    lines(text) == lines(own)
 }
 
 /// How the program that reads a file reads its lines.
@@ -138,13 +148,18 @@ impl Line {
 }
 
 /// The lines without comments and empty lines. Continuation lines are joined.
+///
+/// A carriage return or a zero byte ends a line, because it does so for systemd: a comment before it
+/// must not hide what follows.
 fn logical_lines(text: &str, format: Format) -> Vec<Line> {
     let has_semicolons = matches!(format, Format::Sysctl | Format::Unit | Format::Generator);
     let is_comment =
         |line: &str| line.starts_with('#') || (line.starts_with(';') && has_semicolons);
     let mut all: Vec<Line> = Vec::new();
     let mut is_open = false;
-    for (at, raw) in text.lines().enumerate() {
+    let pieces = text.lines().enumerate();
+    let pieces = pieces.flat_map(|(at, line)| line.split(['\r', '\0']).map(move |it| (at, it)));
+    for (at, raw) in pieces {
         let line = raw.trim();
         if is_comment(line) || (line.is_empty() && !is_open) {
             continue;

@@ -116,6 +116,11 @@ fn every_line_is_judged_alone() {
         assert_eq!(commands_in(path, None, line), expected, "{path}: {line}");
         assert_eq!(commands_in(path, None, &format!("# {line}\n")), [0; 0], "{path}: {line}");
         assert_eq!(commands_in(path, Some(line), line), [0; 0], "there before: {line}");
+        for end in ['\r', '\0'] {
+            // systemd reads two lines here
+            let text = format!("# a comment{end}{line}\n");
+            assert_eq!(commands_in(path, None, &text), expected, "{path}: {text:?}");
+        }
     }
 }
 
@@ -156,6 +161,13 @@ fn what_this_program_writes_is_its_own_only_if_nothing_was_added() {
     assert_eq!(found.len(), 2, "ExecStart and ExecStop: {found:?}");
     assert!(found.iter().all(|it| it.is_own));
     assert!(!own(vec![write(zram_files::UNIT, None, &unit)]), "for no device of the plan");
+    let bare: String = unit.split_inclusive('\n').filter(|line| !line.starts_with('#')).collect();
+    assert_ne!(bare, unit);
+    assert!(own(vec![swap(), write(zram_files::UNIT, None, &bare)]), "comments do not count");
+    for end in ["\r", "\0"] {
+        let hidden = unit.replacen('#', &format!("# x{end}ExecStartPost=/bin/x{end}#"), 1);
+        assert!(!own(vec![swap(), write(zram_files::UNIT, None, &hidden)]), "{end:?}");
+    }
     let more = unit.replace("[Install]", "ExecStartPost=/bin/x\n\n[Install]");
     assert!(!own(vec![swap(), write(zram_files::UNIT, None, &more)]));
     assert!(!own(vec![swap(), write(UNIT, None, &unit)]), "at another place");
