@@ -39,6 +39,10 @@ pub(crate) fn ledger() -> Result<()> {
     run_longer(&["ledger::guest_"], &[("PAGEWISE_LEDGER_KINDS", usize::MAX)])
 }
 
+pub(crate) fn tune() -> Result<()> {
+    run_longer(&["tune::guest_"], &[])
+}
+
 /// Runs the tests with these names, two at a time, because each guest has one CPU.
 fn run_longer(names: &[&str], numbers: &[(&str, usize)]) -> Result<()> {
     run::succeed(run::program(suite::static_builder()).arg("--quick"))?;

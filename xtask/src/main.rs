@@ -75,6 +75,8 @@ enum Chore {
     Faults(long_runs::Faults),
     /// Apply many plans in guests and measure the gains that they predicted: a long run
     Ledger,
+    /// Tune a guest under a real load, with the default times and measures: a long run
+    Tune,
     /// Measure the promised numbers
     Bench(bench::Args),
     /// Run a program and print what it used
@@ -113,6 +115,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::PowerLoss(args) => power_loss::main(&args),
         Chore::Reboots(args) => long_runs::reboots(&args),
         Chore::Ledger => long_runs::ledger(),
+        Chore::Tune => long_runs::tune(),
         Chore::Faults(args) => long_runs::faults(&args),
         Chore::Bench(args) => bench::main(&args),
         Chore::Measure(args) => bench::measure::main(&args),
