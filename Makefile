@@ -4,7 +4,8 @@
 # make lint           style, lints, documentation, oldest compiler, size; no root
 # make check          lint, and the tests that need no root
 # make test           a fixed set of tests, also of real kernels in guests; root (installs what the tests need)
-# make groups         the groups of longer tests whose inputs have not passed on this machine; root
+# make groups         the groups of longer tests whose inputs have not passed on this machine; root (WITHIN=50: only what ends
+#                     within so many minutes)
 # make test-all       lint, test, and every group regardless; root, long
 # make bench          measure the promised numbers; root (BENCH="--runs 41": options of the chore)
 # make test-kernel-debug   zmerge under KASAN, lockdep, kmemleak and failing allocations; root (PAGES=2000000 VARIANT=kasan|kcsan|rt)
@@ -52,7 +53,7 @@ test: packages
 
 groups: packages
 	@xtask/scripts/toolchain.sh --checks
-	$(XTASK) groups --run $(GROUPS)
+	$(XTASK) groups --run $(if $(WITHIN),--within $(WITHIN)) $(GROUPS)
 
 test-all: packages lint test
 	$(XTASK) groups --run --regardless

@@ -84,9 +84,19 @@ pub(super) fn job(
     work: Work,
 ) -> Job {
     let (name, after) = (name.to_owned(), after.to_vec());
-    let [borrows, is_alone, is_urgent, stops_all] = [false; 4];
-    let guest_cpus = 0;
-    Job { name, phase, after, borrows, is_alone, guest_cpus, is_urgent, guess, stops_all, work }
+    Job {
+        name,
+        phase,
+        after,
+        borrows: false,
+        is_alone: false,
+        guest_cpus: 0,
+        is_urgent: false,
+        guess,
+        stops_all: false,
+        may_be_left_out: false,
+        work,
+    }
 }
 
 /// Makes a job that changes settings of this machine: no other job does so at the same time in this

@@ -153,7 +153,7 @@ fn job(
         }
         _ => fixed::job(group.name, PHASE, after, guess, Box::new(work)),
     };
-    Job { guest_cpus: group.guest_cpus(), ..job }
+    Job { guest_cpus: group.guest_cpus(), may_be_left_out: true, ..job }
 }
 
 /// Runs a group, and records a pass if its inputs have not changed meanwhile.

@@ -44,6 +44,8 @@ pub(super) struct Job {
     /// Whether all other jobs wait until this job has ended, and are not started if it failed: it
     /// makes no sense to test code that does not compile.
     pub(super) stops_all: bool,
+    /// Whether the job is left out if it is not expected to end within the time for all jobs.
+    pub(super) may_be_left_out: bool,
     pub(super) work: Work,
 }
 
@@ -80,6 +82,8 @@ struct Queue {
     is_taken: bool,
     /// Whether the shortest ready job starts first, not the longest.
     shortest_first: bool,
+    /// Time for all jobs in seconds since the first one started; `None` if there is no limit.
+    within: Option<f64>,
     /// Whether each job that has ended passed, by its name.
     ended: BTreeMap<String, bool>,
     finished: Vec<Finished>,
@@ -129,6 +133,23 @@ impl Queue {
         }
     }
 
+    /// Marks the jobs that would probably not end in time as ended without a run.
+    fn leave_out(&mut self, now: f64, times: &Times) {
+        let Some(within) = self.within else { return };
+        let is_late = |job: &Job| {
+            let expected = times.of(&job.name).unwrap_or(job.guess);
+            job.may_be_left_out && now + expected > within
+        };
+        while let Some(at) = self.waiting.iter().position(is_late) {
+            let job = self.waiting.remove(at);
+            self.ended.insert(job.name.clone(), false);
+            let why = "it would not have ended within the time that was given";
+            let outcome = Outcome::new(State::NoTime, why.to_owned());
+            let Job { name, phase, .. } = job;
+            self.finished.push(Finished { name, phase, seconds: 0.0, ended_at: now, outcome });
+        }
+    }
+
     fn is_hopeless(&self, job: &Job) -> bool {
         let failed = |name: &&str| self.ended.get(*name) == Some(&false);
         let unknown = |name: &&str| {
@@ -141,17 +162,19 @@ impl Queue {
 }
 
 /// Runs all jobs on this number of CPUs: half as many jobs at a time (but two to four), plus one
-/// that changes settings. Prints a line when each starts and ends.
+/// that changes settings. Jobs that may be left out are not started if they would not end `within`
+/// so many seconds. Prints a line when each starts and ends.
 pub(super) fn run_all(
     jobs: Vec<Job>,
     processors: usize,
     times: &Times,
     shortest_first: bool,
+    within: Option<f64>,
 ) -> Vec<Finished> {
     // CI has at least two CPUs; a guest or a test that sleeps leaves its CPU to another job.
     let workers = (processors / 2).clamp(2, 4);
     run_queue(
-        Queue { workers, processors, waiting: jobs, shortest_first, ..Queue::default() },
+        Queue { workers, processors, waiting: jobs, shortest_first, within, ..Queue::default() },
         times,
     )
 }
@@ -183,6 +206,7 @@ fn work_off(queue: &Mutex<Queue>, changed: &Condvar, times: &Times, begun: Insta
     loop {
         state.halted |= child::is_stopped();
         state.give_up(begun.elapsed().as_secs_f64());
+        state.leave_out(begun.elapsed().as_secs_f64(), times);
         if let Some(job) = state.take(times) {
             let (borrows, guest_cpus, is_alone) = (job.borrows, job.guest_cpus, job.is_alone);
             state.running += 1;
@@ -254,6 +278,7 @@ mod check {
             is_urgent,
             guess,
             stops_all: false,
+            may_be_left_out: false,
             work,
         }
     }
@@ -394,6 +419,28 @@ mod check {
         };
         run_queue(queue, &Times::default());
         assert_eq!(*order.lock().unwrap(), ["short", "middle", "long"]);
+    }
+
+    #[test]
+    fn what_would_not_end_in_time_is_left_out_if_it_may_be() {
+        let order = Order::default();
+        let mut waiting: Vec<Job> = ["short", "middle", "long", "needed"]
+            .into_iter()
+            .zip([60.0, 600.0, 7200.0, 9000.0])
+            .map(|(name, guess)| job(&order, name, &[], guess, State::Passed))
+            .collect();
+        waiting.iter_mut().for_each(|job| job.may_be_left_out = job.name != "needed");
+        let queue = Queue {
+            workers: 1,
+            processors: 2,
+            waiting,
+            shortest_first: true,
+            within: Some(3600.0),
+            ..Queue::default()
+        };
+        let finished = run_queue(queue, &Times::default());
+        assert_eq!(*order.lock().unwrap(), ["short", "middle", "needed"]);
+        assert_eq!((finished.len(), states(&finished)["long"]), (4, State::NoTime));
     }
 
     #[test]

@@ -77,6 +77,9 @@ pub(crate) struct GroupsArgs {
     /// Run also those that have a pass, and fail one that opens a file of the project that is none of its inputs
     #[arg(long, requires = "run")]
     regardless: bool,
+    /// Do not start groups that would not end within so many minutes; they run next time
+    #[arg(long, value_name = "MINUTES", requires = "run", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    within: Option<u32>,
     /// Compute which groups the last N commits would have run, and their minutes
     #[arg(long, value_name = "N", conflicts_with = "run", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     replay: Option<u32>,
@@ -90,7 +93,7 @@ pub(crate) fn main(args: &SuiteArgs) -> Result<()> {
     budgets.cover(&args.part.phases())?;
     let setting = Arc::new(setting(Vec::new())?);
     let jobs = fixed::jobs(args.part, &setting)?;
-    run_jobs(jobs, &budgets, args.part.name(), args.since)
+    run_jobs(jobs, &budgets, args.part.name(), args.since, None)
 }
 
 /// Runs tests without the other checks: all tests of a kind, or some by name.
@@ -108,7 +111,7 @@ pub(crate) fn test(args: &TestArgs) -> Result<()> {
         jobs.push(fixed::tests_with_root(&setting, &before));
     }
     let _busy = BusyThreads::start(args.busy);
-    run_jobs(jobs, &Budgets::default(), "test", None)
+    run_jobs(jobs, &Budgets::default(), "test", None, None)
 }
 
 /// Lists the groups of tests, or runs the groups that have not passed with their current inputs.
@@ -134,7 +137,8 @@ pub(crate) fn groups(args: &GroupsArgs) -> Result<()> {
     }
     let setting = Arc::new(Setting { lean, ..setting(Vec::new())? });
     let jobs = group_run::jobs(&setting, &chosen, &passes, args.regardless);
-    run_jobs(jobs, &Budgets::default(), "groups", None)
+    let within = args.within.map(|minutes| f64::from(minutes) * 60.0);
+    run_jobs(jobs, &Budgets::default(), "groups", None, within)
 }
 
 /// Rewrites the golden files that tests compare with.
@@ -182,13 +186,19 @@ fn shared_cache(name: &[&str]) -> Result<PathBuf> {
 }
 
 /// Runs jobs, prints where the time went, and exits with a status for their outcomes.
-fn run_jobs(jobs: Vec<Job>, budgets: &Budgets, part: &str, since: Option<u64>) -> Result<()> {
+fn run_jobs(
+    jobs: Vec<Job>,
+    budgets: &Budgets,
+    part: &str,
+    since: Option<u64>,
+    within: Option<f64>,
+) -> Result<()> {
     child::listen_to_signals()?;
     let prepared = since.map(seconds_since).transpose()?;
     let shared = shared_cache(&[])?;
     let mut times = Times::read_kept(&shared);
     let processors = std::thread::available_parallelism().map_or(2, usize::from);
-    let finished = jobs::run_all(jobs, processors, &times, part == "groups");
+    let finished = jobs::run_all(jobs, processors, &times, part == "groups", within);
     let tests = remember_times(&finished, &mut times);
     if let Err(error) = times.keep(&shared) {
         println!("run times are not kept: {error:#}");
@@ -242,6 +252,25 @@ fn flaky(finished: &[Finished], bold: bool) -> String {
     text
 }
 
+/// Lists the groups that were not run for lack of time: nothing is known of them.
+fn left_out(finished: &[Finished], bold: bool) -> String {
+    let names: Vec<&str> = finished
+        .iter()
+        .filter(|one| one.outcome.state == State::NoTime)
+        .map(|one| one.name.as_str())
+        .collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    let [start, end] = if bold { ["\x1b[1m", "\x1b[0m"] } else { ["**", "**"] };
+    format!(
+        "{start}{} groups were not run, because the time did not suffice{end}; they have no pass, and the next \
+         run begins with the shortest of them: {}\n",
+        names.len(),
+        names.join(", ")
+    )
+}
+
 /// Prints the totals as the last line, and stores them in `target/totals` for callers that run
 /// several parts.
 fn end(finished: &[Finished], part: &str) -> Result<()> {
@@ -255,10 +284,11 @@ fn end(finished: &[Finished], part: &str) -> Result<()> {
     }
     let bad: Vec<&str> = finished
         .iter()
-        .filter(|one| !one.outcome.state.is_good())
+        .filter(|one| !one.outcome.state.is_good() && one.outcome.state != State::NoTime)
         .map(|one| one.name.as_str())
         .collect();
-    let flaky = flaky(finished, std::io::stdout().is_terminal());
+    let is_terminal = std::io::stdout().is_terminal();
+    let flaky = flaky(finished, is_terminal) + &left_out(finished, is_terminal);
     if !flaky.is_empty() {
         print!("\n{flaky}");
     }

@@ -10,6 +10,8 @@ pub(super) enum State {
     FailedOnce,
     Failed,
     NotStarted,
+    /// Not started, because it would not have ended within the time for all jobs.
+    NoTime,
 }
 
 impl State {
@@ -24,6 +26,7 @@ impl State {
             Self::FailedOnce => "once more",
             Self::Failed => "FAILED",
             Self::NotStarted => "not run",
+            Self::NoTime => "no time",
         }
     }
 }

@@ -183,6 +183,7 @@ pub(super) fn again_alone(
         is_urgent: false,
         guess: 30.0,
         stops_all: false,
+        may_be_left_out: false,
         work: Box::new(work),
     };
     let tests = Results { failed: 0, failures: Vec::new(), ..outcome.tests };

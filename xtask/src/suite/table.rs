@@ -101,8 +101,9 @@ fn worse(one: Option<State>, other: State) -> Option<State> {
     let rank = |state| match state {
         State::Passed => 1,
         State::FailedOnce => 2,
-        State::NotStarted => 3,
-        State::Failed => 4,
+        State::NoTime => 3,
+        State::NotStarted => 4,
+        State::Failed => 5,
     };
     let Some(one) = one else { return Some(other) };
     Some(if rank(one) > rank(other) { one } else { other })
