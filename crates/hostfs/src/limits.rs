@@ -2,7 +2,7 @@
 //! How many of each thing are read from a host. There is one row per limit, declared with
 //! [`limit_table!`](crate::limit_table).
 
-use pagewise_model::Source;
+use pagewise_model::{PartRead, Source};
 
 use crate::answer::absolute;
 use crate::read::ReadHost;
@@ -41,7 +41,7 @@ macro_rules! limit_table {
 
 /// The first `most` of what a folder lists. If there are more, a Problem says how many.
 pub fn first<T>(host: &HostRoot, folder: &str, most: usize, mut listed: Vec<T>) -> Vec<T> {
-    if is_beyond(host, folder, most, listed.len()) {
+    if is_beyond(host, folder, most, listed.len(), PartRead::First) {
         listed.truncate(most);
     }
     listed
@@ -50,18 +50,17 @@ pub fn first<T>(host: &HostRoot, folder: &str, most: usize, mut listed: Vec<T>) 
 /// The last `most` of what a folder lists, for files of which a later one overrides an earlier
 /// one. If there are more, a Problem says how many.
 pub fn last<T>(host: &HostRoot, folder: &str, most: usize, mut listed: Vec<T>) -> Vec<T> {
-    if is_beyond(host, folder, most, listed.len()) {
+    if is_beyond(host, folder, most, listed.len(), PartRead::Last) {
         listed.drain(..listed.len() - most);
     }
     listed
 }
 
-fn is_beyond(host: &HostRoot, folder: &str, most: usize, found: usize) -> bool {
+fn is_beyond(host: &HostRoot, folder: &str, most: usize, found: usize, part: PartRead) -> bool {
     let is_beyond = found > most;
     if is_beyond {
-        let found = format!("{found} entries, {most} of them read");
         let source = Source::file(absolute(folder));
-        host.problem(&source, &format!("at most {most} entries"), found.as_bytes());
+        host.beyond_limit(&source, "entries", found as u64, most as u64, part);
     }
     is_beyond
 }
@@ -77,9 +76,11 @@ mod tests {
         assert_eq!(first(&host, "sys/x", 3, vec![1, 2, 3]), [1, 2, 3]);
         assert!(host.take_problems().is_empty());
         assert_eq!(first(&host, "sys/x", 3, vec![1, 2, 3, 4]), [1, 2, 3]);
-        let [problem] = &host.take_problems()[..] else { panic!() };
-        assert!(problem.to_string().contains("4 entries, 3 of them read"), "{problem}");
+        let problem = host.take_problems().remove(0).to_string();
+        assert_eq!(problem, "/sys/x: 4 entries: only the first 3 were read");
         assert_eq!(last(&host, "sys/x", 3, vec![1, 2, 3, 4]), [2, 3, 4]);
-        assert_eq!(host.take_problems().len(), 1);
+        let problems = host.take_problems();
+        assert_eq!(problems[0].to_string(), "/sys/x: 4 entries: only the last 3 were read");
+        assert_eq!(problems.len(), 1);
     }
 }

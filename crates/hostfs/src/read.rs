@@ -8,7 +8,7 @@
 use std::any::Any;
 use std::os::fd::OwnedFd;
 
-use pagewise_model::{Problem, Reading, Source};
+use pagewise_model::{PartRead, Problem, Reading, Source};
 use rustix::fs::OFlags;
 
 use crate::answer::{Entry, Facts, Files, Refusal};
@@ -96,6 +96,9 @@ pub trait ReadHost: Sized {
 
     /// Notes a problem with a file as [`ReadHost::garbled`] does, if no value is needed.
     fn problem(&self, source: &Source, expected: &str, found: &[u8]);
+
+    /// Notes that `things` are `found` in number, of which only `read` were read.
+    fn beyond_limit(&self, source: &Source, things: &str, found: u64, read: u64, part: PartRead);
 
     /// Takes the problems noted so far, and leaves none.
     fn take_problems(&self) -> Vec<Problem>;

@@ -13,7 +13,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 
-use pagewise_model::{Name, Problem, Reading, Source};
+use pagewise_model::{Name, PartRead, Problem, Reading, Source};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
@@ -452,6 +452,10 @@ impl ReadHost for HostRoot {
 
     fn problem(&self, source: &Source, expected: &str, found: &[u8]) {
         self.add(Problem::new(source, expected, found));
+    }
+
+    fn beyond_limit(&self, source: &Source, things: &str, found: u64, read: u64, part: PartRead) {
+        self.add(Problem::beyond_limit(source, things, found, read, part));
     }
 
     fn take_problems(&self) -> Vec<Problem> {

@@ -2,7 +2,7 @@
 //! Lines that know their position in a file, and parsers for the kernel's formats of values.
 
 pub use pagewise_model::text::{flag, kib, lines, number, words};
-use pagewise_model::{Bytes, Choice, Name, Reading, Source};
+use pagewise_model::{Bytes, Choice, Name, PartRead, Reading, Source};
 
 use crate::read::ReadHost;
 use crate::root::HostRoot;
@@ -45,8 +45,8 @@ impl Text {
         let breaks = memchr::memchr_iter(b'\n', &self.bytes).count();
         let excess = if breaks < most { None } else { self.lines().nth(most) };
         if let Some(line) = excess {
-            let found = format!("{} lines, {most} of them read", self.lines().count());
-            host.problem(&line.source(), &format!("at most {most} lines"), found.as_bytes());
+            let found = self.lines().count() as u64;
+            host.beyond_limit(&line.source(), "lines", found, most as u64, PartRead::First);
         }
         self.lines().take(most)
     }
@@ -213,7 +213,7 @@ mod tests {
         let text = host.text("f").unwrap();
         assert_eq!(text.first_lines(&host, 2).count(), 2);
         let problem = host.take_problems().remove(0).to_string();
-        assert_eq!(problem, "/f:4: expected at most 2 lines, found \"3 lines, 2 of them read\"");
+        assert_eq!(problem, "/f:4: 3 lines: only the first 2 were read");
         assert_eq!(text.first_lines(&host, 3).count(), 3);
         assert!(host.take_problems().is_empty());
     }

@@ -43,13 +43,13 @@ pub use host::{
     Manager, Mechanism, Memory, MemoryFiles, Merge, MergedDevice, Merging, MessageQueue, Mglru,
     MmStat, NodeGenerations, OomBlocks, OomConstraint, OomEvent, OomExplanation, OomFact, OomGroup,
     OomHost, OomInvoker, OomKill, OomProof, OomReaped, OomTask, OomUsage, OomVictim, OomZone,
-    Outcome, PageWalks, PersistentSetting, Pressure, Problem, Process, ProcessChange, Processes,
-    Psi, Purpose, Reading, Rebuild, RebuildChange, RebuiltRun, RecentKills, RefaultCounters,
-    Refaults, RefusedLine, Secondary, SharedSegment, SizeBand, SizeClass, SizeClasses,
-    SmapsOutcome, SmapsTally, Snapshot, Source, Stall, SwapFolder, SwappedPages, Taken, Target,
-    Tier, TierKind, TmpfsMount, Tuned, UnitKill, UserKill, UserKiller, WallClock, WatchCourse,
-    WatchPhase, WatchSample, WhatIf, WhatIfEffect, WhatIfKind, ZfsCache, Zone, ZonePressure, Zram,
-    ZramUse, Zswap, boot_order, ownership, scale, unit_of, unit_path,
+    Outcome, PageWalks, PartRead, PersistentSetting, Pressure, Problem, Process, ProcessChange,
+    Processes, Psi, Purpose, Reading, Rebuild, RebuildChange, RebuiltRun, RecentKills,
+    RefaultCounters, Refaults, RefusedLine, Secondary, SharedSegment, SizeBand, SizeClass,
+    SizeClasses, SmapsOutcome, SmapsTally, Snapshot, Source, Stall, SwapFolder, SwappedPages,
+    Taken, Target, Tier, TierKind, TmpfsMount, Tuned, UnitKill, UserKill, UserKiller, WallClock,
+    WatchCourse, WatchPhase, WatchSample, WhatIf, WhatIfEffect, WhatIfKind, ZfsCache, Zone,
+    ZonePressure, Zram, ZramUse, Zswap, boot_order, ownership, scale, unit_of, unit_path,
 };
 pub use knob::{KnobScope, KnobValue, SettableKnob, lend, settable, undo};
 pub use thp::{

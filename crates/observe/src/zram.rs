@@ -18,8 +18,8 @@ use crate::{kconfig, zsmalloc};
 use std::collections::BTreeSet;
 
 use pagewise_model::{
-    Algorithms, BdStat, Bytes, Choice, DebugStat, Driver, IoStat, MmStat, Name, Pages, Ratio,
-    Reading, Secondary, Source, Tier, Zram, ZramUse,
+    Algorithms, BdStat, Bytes, Choice, DebugStat, Driver, IoStat, MmStat, Name, Pages, PartRead,
+    Ratio, Reading, Secondary, Source, Tier, Zram, ZramUse,
 };
 
 use crate::limits::ZRAM_DEVICES;
@@ -97,9 +97,10 @@ const MAX_COUNTED: usize = 16 * ZRAM_DEVICES;
 /// out.
 fn most_used(host: &HostRoot, driver: Driver, ids: Vec<u32>, tiers: &[Tier]) -> Vec<u32> {
     let name = driver.name();
-    let found = format!("{} devices, {ZRAM_DEVICES} of them read", ids.len());
-    let expected = format!("at most {ZRAM_DEVICES} devices of {name}");
-    host.problem(&Source::file("/sys/block"), &expected, found.as_bytes());
+    let things = format!("devices of {name}");
+    let part = PartRead::Those("that are swap or have the lowest numbers");
+    let (found, read) = (ids.len() as u64, ZRAM_DEVICES as u64);
+    host.beyond_limit(&Source::file("/sys/block"), &things, found, read, part);
     let swap: BTreeSet<&str> = tiers.iter().map(|tier| tier.path.as_str()).collect();
     let is_swap = |id: &u32| swap.contains(format!("/dev/{name}{id}").as_str());
     let (mut chosen, rest): (Vec<u32>, Vec<u32>) = ids.into_iter().partition(is_swap);

@@ -80,7 +80,7 @@ pub use psi::{Pressure, Psi, Stall};
 pub use reading::{Outcome, Reading};
 pub use rebuild::{OomProof, Rebuild, RebuildChange, RebuiltRun, scale};
 pub use size_classes::{SizeBand, SizeClass, SizeClasses};
-pub use snapshot::{Problem, Snapshot, Taken};
+pub use snapshot::{PartRead, Problem, Snapshot, Taken};
 pub use source::Source;
 pub use swap::{Disk, Tier, TierKind};
 pub use swapped_pages::SwappedPages;

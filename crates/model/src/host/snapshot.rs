@@ -8,7 +8,7 @@ use crate::knob::KnobReading;
 use crate::{
     Bytes, Capability, Cgroups, Configuration, Counters, Damon, DiskStats, FreeBlocks, GpuMemory,
     HostSummary, HugePool, KernelLog, KernelThread, Ksm, Memory, MemoryFiles, Mglru, Millis, Name,
-    Process, Processes, Psi, Reading, Source, Thp, Tier, Zone, Zram, Zswap,
+    Process, Processes, Psi, Reading, Source, Thp, Tier, Zone, Zram, Zswap, grouped,
 };
 
 /// All Readings of a host at one time. Values outside the requested scope are [`Reading::not_read`]
@@ -112,6 +112,21 @@ pub struct Problem {
     pub expected: String,
     /// What the file contained instead, shortened.
     pub found: Name,
+    /// What was read if there is more than Pagewise reads: `only the first 64 were read`. Without this key,
+    /// the problem is the text itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub only_read: Option<String>,
+}
+
+/// Which things of a kind are read if there are more than a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartRead {
+    /// Those that are listed first.
+    First,
+    /// Those that are listed last.
+    Last,
+    /// Those for which the clause holds, such as `with the most memory`.
+    Those(&'static str),
 }
 
 impl Problem {
@@ -123,6 +138,32 @@ impl Problem {
             line: source.line_number(),
             expected: expected.into(),
             found: Name::from_bytes(&found[..found.len().min(SHOWN)]),
+            only_read: None,
+        }
+    }
+
+    /// Creates the problem that there are more `things` at `source` than are read: of `found`, only
+    /// `read`.
+    pub fn beyond_limit(
+        source: &Source,
+        things: &str,
+        found: u64,
+        read: u64,
+        part: PartRead,
+    ) -> Self {
+        let [found, read] = [found, read].map(grouped);
+        let which = match part {
+            PartRead::First => format!("first {read}"),
+            PartRead::Last => format!("last {read}"),
+            PartRead::Those(clause) => format!("{read} {clause}"),
+        };
+        Self {
+            only_read: Some(format!("only the {which} were read")),
+            ..Self::new(
+                source,
+                format!("at most {read} {things}"),
+                format!("{found} {things}").as_bytes(),
+            )
         }
     }
 }
@@ -133,6 +174,9 @@ impl std::fmt::Display for Problem {
         if let Some(line) = self.line {
             write!(f, ":{line}")?;
         }
-        write!(f, ": expected {}, found \"{}\"", self.expected, self.found)
+        match &self.only_read {
+            Some(only_read) => write!(f, ": {}: {only_read}", self.found),
+            None => write!(f, ": expected {}, found \"{}\"", self.expected, self.found),
+        }
     }
 }

@@ -27,8 +27,8 @@ use std::time::Duration;
 
 use choice::Chosen;
 use pagewise_model::{
-    Bytes, Memory, Millis, Name, Process, Processes, Reading, SmapsOutcome, SmapsTally, Snapshot,
-    Source,
+    Bytes, Memory, Millis, Name, PartRead, Process, Processes, Reading, SmapsOutcome, SmapsTally,
+    Snapshot, Source,
 };
 use status::Task;
 
@@ -64,13 +64,10 @@ pub(crate) fn read(host: &HostRoot, budget: Duration, enough: usize) -> Processe
     smaps::read(host, candidates, budget, enough);
     processes.smaps = tally(&processes.list, budget);
     if left_out > 0 {
-        let (read, all) = (processes.list.len(), processes.list.len() as u64 + left_out);
-        let found = format!("{all} processes, {read} of them read");
-        host.problem(
-            &Source::file("/proc"),
-            &format!("at most {PROCESSES} processes"),
-            found.as_bytes(),
-        );
+        let read = processes.list.len() as u64;
+        let all = read.saturating_add(left_out);
+        let part = PartRead::Those("with the most memory in RAM");
+        host.beyond_limit(&Source::file("/proc"), "processes", all, read, part);
     }
     processes
 }
@@ -281,7 +278,8 @@ mod tests {
         assert_eq!((processes.list.len(), processes.left_out), (12_000, 7));
         let problems = host.take_problems();
         let [problem] = &problems[..] else { panic!("{problems:?}") };
-        assert!(problem.to_string().contains("12007 processes, 12000 of them read"), "{problem}");
+        let text = "/proc: 12,007 processes: only the 12,000 with the most memory in RAM were read";
+        assert_eq!(problem.to_string(), text);
     }
 
     const PAGE_MEMINFO: &str = "SwapTotal: 8 kB\nSwapFree: ";
