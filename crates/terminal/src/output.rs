@@ -75,8 +75,8 @@ pub fn write_error(bytes: &[u8]) {
     let _ = std::io::stderr().lock().write_all(bytes);
 }
 
-/// Writes text of several lines to standard error.
-pub(crate) fn error_text(shown: &str, colour: bool) {
+/// Writes text of several lines to standard error: an answer whose standard output has the data.
+pub fn error_text(shown: &str, colour: bool) {
     write_error(guarded(shown, colour).as_bytes());
 }
 
@@ -129,6 +129,7 @@ impl Foreign {
 /// disk: if the disk is full or the process is killed, there is no partly written file of that
 /// name.
 pub fn new_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    refuse_dash(path)?;
     let unfinished = unfinished(path);
     let mut file = create_new(&unfinished).map_err(|error| explained(path, error))?;
     let written = file.write_all(bytes).and_then(|()| file.sync_all());
@@ -139,9 +140,25 @@ pub fn new_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     name_or_remove(&unfinished, path).map_err(|error| explained(path, error))
 }
 
+/// Whether the user named standard output instead of a file.
+pub fn is_dash(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Refuses `-`, which users mean as standard output: nobody wants a file of that name.
+fn refuse_dash(path: &Path) -> anyhow::Result<()> {
+    if is_dash(path) {
+        let what = "-: expected the name of a file or folder, found the sign for standard output, to which this \
+                    is not written; nothing was written";
+        anyhow::bail!(Refusal::advised(what, "give a name (./- for a file called -)"));
+    }
+    Ok(())
+}
+
 /// Creates such a file to be filled step by step; returns its temporary path and the open file. An
 /// error if `path` exists already.
 pub fn begin_file(path: &Path) -> anyhow::Result<(PathBuf, std::fs::File)> {
+    refuse_dash(path)?;
     let unfinished = unfinished(path);
     let file = create_new(&unfinished).map_err(|error| explained(path, error))?;
     // detected now instead of after the whole measurement
@@ -202,6 +219,7 @@ pub fn not_filled(error: &std::io::Error) -> anyhow::Error {
 
 /// Creates a file that only its owner may read and that has its final name before it is filled.
 pub fn new_file_to_fill(path: &Path) -> anyhow::Result<std::fs::File> {
+    refuse_dash(path)?;
     create_new(path).map_err(|error| explained(path, error))
 }
 
@@ -242,6 +260,7 @@ fn is_empty(path: &Path) -> anyhow::Result<bool> {
 
 /// Creates a folder that only its owner may read, unless an empty one exists.
 pub fn empty_folder(path: &Path) -> anyhow::Result<()> {
+    refuse_dash(path)?;
     make_folders(path, 0o700)?;
     if is_empty(path)? {
         return Ok(());

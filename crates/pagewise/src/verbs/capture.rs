@@ -10,6 +10,7 @@
 mod over_time;
 
 use std::fmt::Write as _;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -25,17 +26,20 @@ pub(super) fn run(global: &Global, args: &cli::Capture) -> anyhow::Result<Outcom
     if let (Some(every), Some(length)) = (args.every, args.length) {
         return over_time::run(global, args, every, length);
     }
+    let place = Place::parse(global, args)?;
     if global.root.is_some() && !args.hand_over {
-        return from_child(global, args);
+        return from_child(global, args, &place);
     }
     let (_, tape) = input::record(global)?;
     let mut capture = Capture::from_tape(tape);
     let packed = pack(&capture)?;
-    let place = place(args, &capture);
-    let text = match (global.json, global.quiet) {
-        (true, _) => json(&place, &capture, packed.len()),
-        (false, true) => format!("{}\n", Name::from(place.to_string_lossy().as_ref())),
-        (false, false) => summary(&place, &capture, packed.len()),
+    let path = path(args, &capture);
+    let text = match (global.json, global.quiet, &place) {
+        (true, ..) => json(&path, &capture, packed.len()),
+        (false, true, Place::Output) => String::new(),
+        (false, true, _) => format!("{}\n", Name::from(path.to_string_lossy().as_ref())),
+        (false, false, Place::Output) => summary(None, &capture, packed.len()),
+        (false, false, _) => summary(Some(&path), &capture, packed.len()),
     };
     if args.folder.is_none() {
         // the check below reads all of them again
@@ -45,16 +49,56 @@ pub(super) fn run(global: &Global, args: &cli::Capture) -> anyhow::Result<Outcom
     if args.hand_over {
         return hand_over(args, &capture, &packed, &text);
     }
-    match &args.folder {
-        Some(folder) => write_folder(folder, capture.entries())?,
-        None => output::new_file(&place, &packed)?,
+    match place {
+        Place::Folder(folder) => write_folder(&folder, capture.entries())?,
+        Place::File => output::new_file(&path, &packed)?,
+        Place::Output => return write_out(&packed, &text),
     }
     output::answer(global, &text)?;
     Ok(Outcome::Done)
 }
 
+/// What a recording is written to.
+#[derive(Debug)]
+enum Place {
+    File,
+    Folder(PathBuf),
+    /// Standard output, named as `-`.
+    Output,
+}
+
+impl Place {
+    /// Refuses standard output if it is a terminal, or if something else goes to it.
+    fn parse(global: &Global, args: &cli::Capture) -> anyhow::Result<Self> {
+        if let Some(folder) = &args.folder {
+            return Ok(Self::Folder(folder.clone()));
+        }
+        if !args.output.as_ref().or(args.file.as_ref()).is_some_and(|path| output::is_dash(path)) {
+            return Ok(Self::File);
+        }
+        let next = "give the name of a file, or write it to a pipe: pagewise capture -o - | ssh HOST 'cat > FILE'";
+        if global.json {
+            let what = "-: --json prints on standard output, so the recording cannot go there";
+            anyhow::bail!(Refusal::advised(what, next));
+        }
+        // a child process hands over the recording through a pipe
+        if !args.hand_over && std::io::stdout().is_terminal() {
+            let what = "-: standard output is a terminal, which cannot show a recording";
+            anyhow::bail!(Refusal::advised(what, next));
+        }
+        Ok(Self::Output)
+    }
+}
+
+/// Writes a recording to standard output, and what is to be said of it to standard error.
+fn write_out(packed: &[u8], text: &str) -> anyhow::Result<Outcome> {
+    output::write_out(packed)?;
+    output::error_text(text, false);
+    Ok(Outcome::Done)
+}
+
 /// The path to write the recording to.
-fn place(args: &cli::Capture, capture: &Capture) -> PathBuf {
+fn path(args: &cli::Capture, capture: &Capture) -> PathBuf {
     let named = args.folder.as_ref().or(args.output.as_ref()).or(args.file.as_ref());
     named.cloned().unwrap_or_else(|| default_name(capture).into())
 }
@@ -88,7 +132,7 @@ fn hand_over(
 
 /// The part of the parent process: a child process without rights reads the recording, which may
 /// come from anybody, and this process writes the child's output.
-fn from_child(global: &Global, args: &cli::Capture) -> anyhow::Result<Outcome> {
+fn from_child(global: &Global, args: &cli::Capture, place: &Place) -> anyhow::Result<Outcome> {
     let mut command = again::pagewise();
     command.args(std::env::args_os().skip(1)).arg("--hand-over").stdout(Stdio::piped());
     let mut child = command.spawn().context("starting the process that reads the recording")?;
@@ -110,13 +154,16 @@ fn from_child(global: &Global, args: &cli::Capture) -> anyhow::Result<Outcome> {
         anyhow::bail!(NOT_HANDED);
     };
     anyhow::ensure!(first == TOLD && second == DEFAULT_NAME, NOT_HANDED);
-    if let Some(folder) = &args.folder {
+    if let Place::Folder(folder) = place {
         let all: Vec<(String, Vec<u8>)> = files.collect();
         anyhow::ensure!(all.iter().all(|(name, _)| handed::stays_below(name)), NOT_HANDED);
         write_folder(folder, all.into_iter())?;
     } else {
         let (name, packed) = files.next().context(NOT_HANDED)?;
         anyhow::ensure!(name == PACKED, NOT_HANDED);
+        if matches!(place, Place::Output) {
+            return write_out(&packed, &String::from_utf8_lossy(&told));
+        }
         let default = String::from_utf8(default).ok().filter(|name| is_default_name(name));
         let named = args.output.clone().or_else(|| args.file.clone());
         let path = named.or(default.map(PathBuf::from)).context(NOT_HANDED)?;
@@ -175,12 +222,15 @@ fn date(unix_seconds: u64) -> String {
 }
 
 /// A summary of what the owner of the machine needs to know before sending the recording.
-fn summary(place: &Path, capture: &Capture, packed: usize) -> String {
-    let place = Name::from(place.to_string_lossy().as_ref());
+/// `path` is `None` for standard output.
+fn summary(path: Option<&Path>, capture: &Capture, packed: usize) -> String {
+    let path = path.map(|path| Name::from(path.to_string_lossy().as_ref()));
+    let place = path.as_ref().map_or("standard output", Name::as_str);
+    let private = if path.is_some() { ", readable by you alone" } else { "" };
     let refused: usize = capture.manifest.ends.values().map(|end| end.refused.len()).sum();
     let plain: usize = capture.files.values().map(Vec::len).sum();
     let mut text = format!(
-        "{place}: {} packed, readable by you alone\n\
+        "{place}: {} packed{private}\n\
          \x20 inside    {} files ({}) at {} times, {refused} more that gave nothing\n\
          \x20 names     this host is {}, Linux {}; its name and boot id are hashed with a random key\n\
          \x20           that is not kept; programs, cgroups, users and files of your own are numbered\n",
@@ -192,7 +242,9 @@ fn summary(place: &Path, capture: &Capture, packed: usize) -> String {
         capture.manifest.kernel,
     );
     text.push_str(&left_out(capture));
-    let _ = writeln!(text, "  look      pagewise report --root {place}");
+    if let Some(path) = path {
+        let _ = writeln!(text, "  look      pagewise report --root {path}");
+    }
     text
 }
 

@@ -48,7 +48,45 @@ fn a_capture_can_be_reported_on_and_is_private() {
     }
 }
 
-/// A recording is read without the right to create files; its page is written nevertheless.
+/// `-` is standard output, of this machine and of a recording; nothing else goes there, and no file
+/// of that name is made.
+#[test]
+fn a_capture_to_standard_output_is_a_recording() {
+    let folder = empty_folder();
+    let capture = |words: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_pagewise"));
+        command.current_dir(folder.path()).arg("capture").args(words).output().unwrap()
+    };
+    for (words, file) in [
+        (&["-o", "-", "--interval", "0"][..], "live.tar.zst"),
+        (&["--root", "live.tar.zst", "-"], "again.tar.zst"),
+    ] {
+        let made = capture(words);
+        let told = String::from_utf8_lossy(&made.stderr);
+        assert!(made.status.success() && told.starts_with("standard output: "), "{told}");
+        assert!(!told.contains("--root -") && !told.contains("readable by you"), "{told}");
+        std::fs::write(folder.path().join(file), &made.stdout).unwrap();
+        let ran = run_in(folder.path(), &["status", "--root", file]);
+        assert!(ran.status == 0 && !ran.out.is_empty(), "{}", ran.err);
+    }
+    for words in
+        [&["-o", "-", "--json"][..], &["--folder", "-"], &["-", "--every", "1s", "--for", "1s"]]
+    {
+        let refused = capture(words);
+        let told = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(1), "{words:?}: {told}");
+        assert!(refused.stdout.is_empty() && told.contains("standard output"), "{words:?}: {told}");
+    }
+    // the same for every other file that a user names
+    let refused = run_in(folder.path(), &["report", "--root", "live.tar.zst", "--html", "-"]);
+    assert!(refused.status == 1 && refused.err.contains("standard output"), "{}", refused.err);
+    let mut left: Vec<_> =
+        std::fs::read_dir(folder.path()).unwrap().collect::<Result<_, _>>().unwrap();
+    left.sort_by_key(std::fs::DirEntry::file_name);
+    let left: Vec<_> = left.iter().map(|entry| entry.file_name()).collect();
+    assert_eq!(left, ["again.tar.zst", "live.tar.zst"]);
+}
+
 /// A small machine can be recorded, once and over time: with 24 MiB of data, which leaves room for a
 /// machine with many processes. zstd's tables alone take 40 MiB with their usual sizes.
 #[test]
@@ -64,6 +102,7 @@ fn a_capture_needs_little_memory() {
     }
 }
 
+/// A recording is read without the right to create files; its page is written nevertheless.
 #[test]
 fn the_page_of_a_recording_is_private_and_whole() {
     let folder = empty_folder();

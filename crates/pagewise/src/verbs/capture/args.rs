@@ -29,7 +29,8 @@ pub(crate) struct Capture {
     /// The same as --output
     #[arg(value_name = "FILE", conflicts_with_all = ["folder", "output"])]
     pub(crate) file: Option<PathBuf>,
-    /// Write the recording to this file, which must not exist yet [default: pagewise-HASH-DATE.tar.zst]
+    /// Write the recording to this file, which must not exist yet, or to standard output (-)
+    /// [default: pagewise-HASH-DATE.tar.zst]
     #[arg(short, long, value_name = "FILE", conflicts_with = "folder")]
     pub(crate) output: Option<PathBuf>,
     /// Write the recording as separate files into this folder, which must be empty or new

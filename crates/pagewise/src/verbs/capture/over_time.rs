@@ -36,7 +36,7 @@ pub(super) fn run(
     let wanted = readings(global, every, length)?;
     let stop = Stop::listen()?;
     let (timeline, mut capture) = Timeline::begin(&read()?);
-    let path = super::place(args, &capture);
+    let path = super::path(args, &capture);
     let mut file = GrowingFile::begin(path, &capture)?;
     let files = capture.files.len();
     // the timeline has the last reading, and the file this one
