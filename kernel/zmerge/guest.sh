@@ -116,9 +116,9 @@ start_script() {
 		mount -t debugfs none /sys/kernel/debug
 		mount -t cgroup2 none /sys/fs/cgroup
 		echo '+memory' >/sys/fs/cgroup/cgroup.subtree_control
-		mkdir /sys/fs/cgroup/job
+		mkdir /sys/fs/cgroup/pagewise-lab-job
 		for module in $(cat /modules); do insmod $module; done
-		echo $$ >/sys/fs/cgroup/job/cgroup.procs
+		echo $$ >/sys/fs/cgroup/pagewise-lab-job/cgroup.procs
 		sh /script.sh $(cat /arguments)
 		echo "guest: ended with $?"
 		poweroff -f

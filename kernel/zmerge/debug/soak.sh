@@ -167,13 +167,13 @@ echo inline >$device/merge_mode
 echo 32M >$device/disksize
 mkswap /dev/zmerge0 >/dev/null
 swapon /dev/zmerge0
-echo 5M >/sys/fs/cgroup/job/memory.high
+echo 5M >/sys/fs/cgroup/pagewise-lab-job/memory.high
 beside &
 /measure swap /init 1800 25 6 || die "swap"
 touch /tmp/over
 wait
 awk '/^pswp/ { printf "%s %s ", $1, $2 } END { print "" }' /proc/vmstat
-echo max >/sys/fs/cgroup/job/memory.high
+echo max >/sys/fs/cgroup/pagewise-lab-job/memory.high
 swapoff /dev/zmerge0
 quiet "swap"
 

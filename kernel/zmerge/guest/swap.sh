@@ -15,7 +15,7 @@ rounds=$3
 percent=$4
 shift 4
 insmod /zmerge.ko
-echo "$limit" >/sys/fs/cgroup/job/memory.max
+echo "$limit" >/sys/fs/cgroup/pagewise-lab-job/memory.max
 for mode; do
 	device=zmerge0
 	[ "$mode" != zram ] || device=zram0

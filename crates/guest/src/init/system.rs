@@ -98,6 +98,12 @@ fn repair_message(record: &str) -> Option<&str> {
     (text.starts_with("EXT4-fs") && is_repair).then_some(text)
 }
 
+/// Name of the job's cgroup. The job makes cgroups of its own beside this one: with a common name
+/// such as `job`, a script that makes, limits and kills a cgroup of that name would end itself.
+const JOB_GROUP: &str = "pagewise-lab-job";
+/// Name of the cgroup of PID 1, if that is this program.
+const INIT_GROUP: &str = "pagewise-lab-init";
+
 /// Two cgroups of a guest: one for the process that runs the job, one for the job.
 #[derive(Debug)]
 pub(super) struct Groups {
@@ -111,13 +117,13 @@ pub(super) struct Groups {
 impl Groups {
     /// The cgroups of a guest whose PID 1 is this program.
     pub(super) fn of_pid_1() -> Self {
-        Self { alone: true, ..Self::below("/sys/fs/cgroup", "init") }
+        Self { alone: true, ..Self::below("/sys/fs/cgroup", INIT_GROUP) }
     }
 
     /// Paths of the two cgroups below a cgroup that nobody else uses.
     pub(super) fn below(parent: &str, own: &str) -> Self {
         let group = |name: &str| format!("{parent}/{name}");
-        Self { parent: parent.to_owned(), own: group(own), job: group("job"), alone: false }
+        Self { parent: parent.to_owned(), own: group(own), job: group(JOB_GROUP), alone: false }
     }
 
     /// Makes the cgroups, with every controller of the parent. A cgroup that enables controllers

@@ -75,11 +75,13 @@ fn guest_with_too_little_memory_is_refused_or_told() {
     assert_eq!((&run["outcome"], &run["status"]), (&"exited".into(), &1.into()), "{run:#}");
 }
 
-/// Forks as many processes as its cgroup allows; every wait uses shell built-ins, because no
+/// Makes a cgroup with a common name and kills what is in it, which does not end the command; then
+/// forks as many processes as its own cgroup allows. Every wait uses shell built-ins, because no
 /// program can be started.
 #[test]
 fn guest_that_forks_without_end_is_ended() {
-    let bomb = "cd /sys/fs/cgroup/job; echo 300 > pids.max; mkfifo /never; exec 3<>/never; \
+    let bomb = "mkdir /sys/fs/cgroup/job; echo 1 > /sys/fs/cgroup/job/cgroup.kill; \
+                cd /sys/fs/cgroup/pagewise-lab-job; echo 300 > pids.max; mkfifo /never; exec 3<>/never; \
                 f() { f | f & }; f 2> /dev/null; read name often < pids.events; \
                 while [ $often = 0 ]; do read -t 1 word <&3; read name often < pids.events; done; \
                 echo $name $often; exit 9";

@@ -122,7 +122,7 @@ fn zram_swap_is_as_its_file_says(session: &str) {
 }
 
 fn the_command_has_a_cgroup_of_its_own(session: &str) {
-    let job = "/system.slice/pagewise-job.service/job\n";
+    let job = "/system.slice/pagewise-job.service/pagewise-lab-job\n";
     assert_eq!(answer(session, "group"), (job, "0"));
     let controllers = answer_of_success(session, "controllers");
     assert!(controllers.split_whitespace().any(|name| name == "memory"), "{controllers}");

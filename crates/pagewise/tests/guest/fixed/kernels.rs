@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 /// Describes the machine. It has four disks; images keep what is written only if that was asked for.
 const MACHINE: &str = r#"
 say algorithms cat /sys/block/zram0/comp_algorithm
-say controllers cat /sys/fs/cgroup/job/cgroup.controllers
+say controllers cat /sys/fs/cgroup/pagewise-lab-job/cgroup.controllers
 say pressure cat /proc/pressure/memory
 say group cat /proc/self/cgroup
 say doctor pagewise doctor --interval 0 --min-severity info
@@ -260,7 +260,7 @@ fn it_comes_up(run: &Value, files: &[String]) {
 
 fn it_has_what_a_guest_is_given(session: &str) {
     assert_eq!(answer(session, "user"), ("0\n", "0"));
-    assert_eq!(answer(session, "group"), ("0::/job\n", "0"));
+    assert_eq!(answer(session, "group"), ("0::/pagewise-lab-job\n", "0"));
     for (name, wanted) in [
         ("algorithms", "lz4"),
         ("algorithms", "zstd"),
