@@ -124,7 +124,7 @@ struct Fuzzer {
 
 impl Fuzzer {
     fn build() -> Result<Self> {
-        let target = target()?;
+        let target = run::host_target()?;
         let mut build = run::cargo();
         build.args(["build", "--manifest-path", "fuzz/Cargo.toml", "--locked", "--release"]);
         // Cargo uses these flags only for what it builds for the target, so build scripts do not
@@ -214,14 +214,6 @@ fn answer(command: &mut Command) -> Result<String> {
     let warned = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{command:?}: {}\n{warned}", output.status);
     Ok(String::from_utf8(output.stdout)?)
-}
-
-/// The platform for which the compiler builds by default.
-fn target() -> Result<String> {
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let told = run::output(run::program(rustc).arg("-vV"))?;
-    let host = told.lines().find_map(|line| line.strip_prefix("host: "));
-    Ok(host.context("rustc names no host")?.to_owned())
 }
 
 /// The hosts whose files seed a corpus: this machine, and the recordings.

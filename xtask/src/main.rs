@@ -9,6 +9,7 @@ mod circles;
 mod comments;
 mod commits;
 mod dag;
+mod deny;
 mod fixture;
 mod fuzz;
 mod heads;
@@ -41,6 +42,8 @@ enum Chore {
     },
     /// List circles of files that import each other; some crates may have none
     Circles,
+    /// Check licences, versions and sources of the packages of others against deny.toml
+    Deny,
     /// Check that every source file begins with its licence
     Heads,
     /// Check the messages of new commits: `scope: verb phrase`, and a body
@@ -99,6 +102,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Dag => dag::main().and_then(|()| rights::main(false)),
         Chore::Rights { write } => rights::main(write),
         Chore::Circles => circles::main(),
+        Chore::Deny => deny::main(),
         Chore::Heads => heads::main(),
         Chore::Commits(args) => commits::main(&args),
         Chore::Words => words::main(),

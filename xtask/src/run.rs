@@ -24,6 +24,14 @@ pub(crate) fn cargo() -> Command {
     program(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
+/// The platform for which the compiler builds by default.
+pub(crate) fn host_target() -> Result<String> {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let told = output(program(rustc).arg("-vV"))?;
+    let host = told.lines().find_map(|line| line.strip_prefix("host: "));
+    Ok(host.context("rustc names no host")?.to_owned())
+}
+
 /// Runs a command; any result but success is an error that names the command.
 pub(crate) fn succeed(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| show(command))?;

@@ -217,6 +217,13 @@ fn lint(setting: &Setting) -> Result<Vec<Job>> {
         quick("arrows", &["dag"])?,
         quick("circles", &["circles"])?,
         quick("licences", &["heads"])?,
+        quick("packages of others", &["deny"])?,
+        job("advisories", phase, &["format"], 3.0, {
+            // an advisory that is published makes no commit worse: it is a note
+            let mut check = run::program("xtask/scripts/advisories.sh");
+            check.arg("--note");
+            Box::new(move || Ok((ran_with_notes("advisories", &mut check)?, Vec::new())))
+        }),
         quick("commit messages", &["commits"])?,
         quick("words", &["words"])?,
         // fuzz is a separate workspace, whose lock file must follow our crates' dependencies

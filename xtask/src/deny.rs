@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Checks the packages of others that our two lock files name against `deny.toml`: their licences,
+//! whether there are two versions of one, which of them are refused, and where they come from.
+//!
+//! The format is cargo-deny's, of which only these keys are known; any other key is an error, so
+//! that nothing in the file is without effect. Cargo-deny itself is not used, because building it
+//! takes longer than all other checks of `make lint` together. It reads the same file for
+//! advisories (`xtask/scripts/advisories.sh`), and for whoever has it installed.
+//!
+//! Packages count if cargo builds them for this machine, tests and build scripts included: others
+//! are not downloaded, so their manifests cannot be read.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+use spdx::{Expression, ParseMode};
+
+use crate::run;
+
+/// The manifests of our two workspaces.
+const MANIFESTS: [&str; 2] = ["Cargo.toml", "fuzz/Cargo.toml"];
+/// The only source of packages, as lock files name it.
+const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
+
+/// `deny.toml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rules {
+    /// Read by cargo-deny only.
+    #[serde(rename = "graph")]
+    _graph: toml::Table,
+    /// Read by cargo-deny only.
+    #[serde(rename = "advisories")]
+    _advisories: toml::Table,
+    licenses: Licences,
+    bans: Bans,
+    sources: Sources,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Licences {
+    /// Tests count here in any case.
+    #[serde(rename = "include-dev")]
+    _include_dev: bool,
+    allow: BTreeSet<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Bans {
+    wildcards: Level,
+    allow_wildcard_paths: bool,
+    multiple_versions: Level,
+    /// Tests count here in any case.
+    #[serde(rename = "multiple-versions-include-dev")]
+    _multiple_versions_include_dev: bool,
+    skip: Vec<Ban>,
+    deny: Vec<Ban>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Sources {
+    unknown_registry: Level,
+    unknown_git: Level,
+}
+
+/// The only level that is known: what a rule finds is an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Level {
+    Deny,
+}
+
+/// A package, or the versions of it that begin like the text behind the @.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Ban {
+    #[serde(rename = "crate")]
+    package: String,
+    reason: String,
+}
+
+impl Ban {
+    fn matches(&self, package: &Package) -> bool {
+        match self.package.split_once('@') {
+            None => self.package == package.name,
+            Some((name, version)) => {
+                let rest = package.version.strip_prefix(version);
+                name == package.name
+                    && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            }
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct Package {
+    id: String,
+    name: String,
+    version: String,
+    license: Option<String>,
+    /// `None` for a folder, as our own crates.
+    source: Option<String>,
+    dependencies: Vec<Dependency>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct Dependency {
+    name: String,
+    req: String,
+    path: Option<String>,
+}
+
+pub(crate) fn main() -> Result<()> {
+    let path = run::project().join("deny.toml");
+    let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let rules: Rules = toml::from_str(&text).with_context(|| path.display().to_string())?;
+    let target = run::host_target()?;
+    let (mut packages, mut wrong) = (BTreeMap::new(), Vec::new());
+    for manifest in MANIFESTS {
+        let used = used(manifest, &target)?;
+        wrong.extend(rules.bans.second_versions(&used, manifest));
+        packages.extend(used.into_iter().map(|package| (package.id.clone(), package)));
+    }
+    let packages: Vec<Package> = packages.into_values().collect();
+    wrong.extend(rules.wrong(&packages)?);
+    ensure!(wrong.is_empty(), "deny.toml forbids:\n{}", wrong.join("\n"));
+    let others = packages.iter().filter(|package| package.source.is_some()).count();
+    println!(
+        "{others} packages of others have licences, versions and sources that deny.toml allows"
+    );
+    Ok(())
+}
+
+/// The packages that are built for a workspace. `cargo tree` decides that; the list of `cargo
+/// metadata`, which has their licences, also contains those of features that nobody enables.
+fn used(manifest: &str, target: &str) -> Result<Vec<Package>> {
+    let place = ["--locked", "--manifest-path", manifest];
+    let metadata = ["metadata", "--format-version", "1", "--filter-platform", target];
+    let mut command = run::cargo();
+    command.args(metadata).args(place);
+    let metadata: Metadata =
+        serde_json::from_str(&run::output(&mut command)?).context("cargo metadata")?;
+    let tree = ["tree", "--workspace", "--prefix", "none", "--edges", "normal,build,dev"];
+    let mut command = run::cargo();
+    command.args(tree).args(["--target", target]).args(place);
+    Ok(chosen(metadata.packages, &run::output(&mut command)?))
+}
+
+/// The packages that the lines of `cargo tree` name, such as `clap v4.5.0 (proc-macro)`.
+fn chosen(packages: Vec<Package>, tree: &str) -> Vec<Package> {
+    let named = tree.lines().filter_map(|line| line.split_once(" v"));
+    let named: BTreeSet<(&str, &str)> =
+        named.map(|(name, rest)| (name, rest.split(' ').next().unwrap_or(rest))).collect();
+    let is_named = |it: &Package| named.contains(&(it.name.as_str(), it.version.as_str()));
+    packages.into_iter().filter(is_named).collect()
+}
+
+impl Rules {
+    fn wrong(&self, packages: &[Package]) -> Result<Vec<String>> {
+        let others = || packages.iter().filter(|package| package.source.is_some());
+        let mut wrong: Vec<String> = others().filter_map(|it| self.licenses.wrong(it)).collect();
+        for licence in &self.licenses.allow {
+            let is_needed = |package: &Package| {
+                let without = self.licenses.allow.iter().filter(|it| *it != licence).cloned();
+                let without = Licences { allow: without.collect(), ..self.licenses };
+                without.wrong(package).is_some()
+            };
+            if !others().any(is_needed) {
+                wrong.push(format!("  no package needs the licence {licence}: remove it"));
+            }
+        }
+        let is_refused = |package: &Package| {
+            let ban = self.bans.deny.iter().find(|ban| ban.matches(package))?;
+            Some(format!("  {}: refused ({})", package.name, ban.reason))
+        };
+        wrong.extend(others().filter_map(is_refused));
+        let Sources { unknown_registry: Level::Deny, unknown_git: Level::Deny } = self.sources;
+        let is_foreign = |package: &&Package| package.source.as_deref() != Some(REGISTRY);
+        let foreign = |package: &Package| {
+            format!("  {}: from {}", package.name, package.source.as_deref().unwrap_or_default())
+        };
+        wrong.extend(others().filter(is_foreign).map(foreign));
+        wrong.extend(self.bans.any_versions(packages));
+        wrong.extend(self.bans.unused_skips(packages));
+        Ok(wrong)
+    }
+}
+
+impl Licences {
+    /// Why the licence of a package is not allowed; `None` if it is.
+    fn wrong(&self, package: &Package) -> Option<String> {
+        let name = &package.name;
+        let Some(licence) = &package.license else {
+            return Some(format!("  {name}: names no licence"));
+        };
+        // older manifests separate alternatives by a slash
+        let Ok(expression) = Expression::parse_mode(licence, ParseMode::LAX) else {
+            return Some(format!("  {name}: expected a licence expression, found {licence:?}"));
+        };
+        let is_allowed = expression.evaluate(|asked| self.allow.contains(&asked.to_string()));
+        (!is_allowed).then(|| format!("  {name}: {licence} is not allowed"))
+    }
+}
+
+impl Bans {
+    /// Packages that are built in two versions of which neither is skipped.
+    fn second_versions(&self, packages: &[Package], manifest: &str) -> Vec<String> {
+        let Level::Deny = self.multiple_versions;
+        let mut versions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for package in packages.iter().filter(|package| package.source.is_some()) {
+            if !self.skip.iter().any(|skip| skip.matches(package)) {
+                versions.entry(&package.name).or_default().push(&package.version);
+            }
+        }
+        let second = versions.into_iter().filter(|(_, versions)| versions.len() > 1);
+        second
+            .map(|(name, versions)| format!("  {name}: {} ({manifest})", versions.join(", ")))
+            .collect()
+    }
+
+    /// Entries of `skip` that are no second version.
+    fn unused_skips(&self, packages: &[Package]) -> Vec<String> {
+        let is_second = |skip: &&Ban| {
+            let same = packages
+                .iter()
+                .filter(|it| Some(it.name.as_str()) == skip.package.split('@').next());
+            let any = |matches| same.clone().any(|it| skip.matches(it) == matches);
+            any(true) && any(false)
+        };
+        let unused = self.skip.iter().filter(|skip| !is_second(skip));
+        unused.map(|skip| format!("  {} is no second version: remove it", skip.package)).collect()
+    }
+
+    /// Requirements of our manifests that any version satisfies.
+    fn any_versions(&self, packages: &[Package]) -> Vec<String> {
+        let Level::Deny = self.wildcards;
+        let own = packages.iter().filter(|package| package.source.is_none());
+        let all = own.flat_map(|package| package.dependencies.iter().map(move |it| (package, it)));
+        let any = all
+            .filter(|(_, it)| it.req == "*" && !(it.path.is_some() && self.allow_wildcard_paths));
+        any.map(|(package, it)| format!("  {}: any version of {}", package.name, it.name)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULES: &str = "[graph]\n[advisories]\n[licenses]\ninclude-dev = true\nallow = [\"MIT\", \"Zlib\"]\n\
+        [bans]\nwildcards = \"deny\"\nallow-wildcard-paths = true\nmultiple-versions = \"deny\"\n\
+        multiple-versions-include-dev = true\nskip = [{ crate = \"b@1\", reason = \"c has it\" }]\n\
+        deny = [{ crate = \"tls\", reason = \"no network\" }]\n\
+        [sources]\nunknown-registry = \"deny\"\nunknown-git = \"deny\"\n";
+
+    fn rules() -> Rules {
+        toml::from_str(RULES).unwrap()
+    }
+
+    fn package(name: &str, version: &str, licence: &str) -> Package {
+        Package {
+            id: format!("{name} {version}"),
+            name: name.to_owned(),
+            version: version.to_owned(),
+            license: Some(licence.to_owned()),
+            source: Some(REGISTRY.to_owned()),
+            dependencies: Vec::new(),
+        }
+    }
+
+    /// Packages about which there is nothing to say.
+    fn good() -> Vec<Package> {
+        vec![
+            package("a", "1.0.0", "MIT/Apache-2.0"),
+            package("b", "1.2.0", "(MIT OR GPL-3.0) AND Zlib"),
+            package("b", "2.0.0", "Zlib"),
+        ]
+    }
+
+    fn wrong(change: impl FnOnce(&mut Vec<Package>)) -> String {
+        let mut packages = good();
+        change(&mut packages);
+        let second = rules().bans.second_versions(&packages, "m");
+        [second, rules().wrong(&packages).unwrap()].concat().join("\n")
+    }
+
+    #[test]
+    fn each_rule_is_checked() {
+        assert_eq!(wrong(|_| ()), "");
+        let found = wrong(|all| all[0].license = Some("GPL-3.0 WITH GCC-exception-3.1".to_owned()));
+        assert!(found.contains("a: GPL-3.0 WITH GCC-exception-3.1 is not allowed"), "{found}");
+        let found = wrong(|all| all[0].license = Some("Apache-2.0 AND MIT".to_owned()));
+        assert!(found.contains("a: Apache-2.0 AND MIT is not allowed"), "{found}");
+        assert!(
+            wrong(|all| all[0].license = Some("my own".to_owned())).contains("found \"my own\"")
+        );
+        assert!(wrong(|all| all[0].license = None).contains("a: names no licence"));
+        assert!(wrong(Vec::clear).contains("no package needs the licence MIT"));
+        let git = Some("git+https://example.org/a".to_owned());
+        assert!(wrong(|all| all[0].source = git).contains("a: from git+"));
+        assert!(
+            wrong(|all| all.push(package("tls", "1.0.0", "MIT")))
+                .contains("tls: refused (no network)")
+        );
+        let second = wrong(|all| all.push(package("a", "2.0.0", "MIT")));
+        assert!(second.contains("a: 1.0.0, 2.0.0 (m)"), "{second}");
+        assert!(wrong(|all| drop(all.pop())).contains("b@1 is no second version"));
+        let any = Dependency { name: "a".to_owned(), req: "*".to_owned(), path: None };
+        let here = Dependency { path: Some("/x".to_owned()), ..any.clone() };
+        let own = |dependency| Package {
+            source: None,
+            dependencies: vec![dependency],
+            ..package("own", "1.0.0", "MIT")
+        };
+        assert!(wrong(|all| all.push(own(any))).contains("own: any version of a"));
+        assert_eq!(wrong(|all| all.push(own(here))), "");
+    }
+
+    #[test]
+    fn a_key_that_is_not_known_is_an_error() {
+        let more = format!("{RULES}allow-git = []\n");
+        assert!(toml::from_str::<Rules>(&more).is_err());
+        let weaker = RULES.replace("unknown-git = \"deny\"", "unknown-git = \"warn\"");
+        assert!(toml::from_str::<Rules>(&weaker).is_err());
+    }
+
+    /// What is built for nobody is not judged.
+    #[test]
+    fn only_packages_that_are_built_count() {
+        let tree =
+            "own v1.0.0 (/x/own)\nb v2.0.0 (proc-macro)\na v1.0.0\nb v2.0.0 (*)\n\nown v1.0.0\n";
+        let names: Vec<String> = chosen(good(), tree).into_iter().map(|it| it.id).collect();
+        assert_eq!(names, ["a 1.0.0", "b 2.0.0"]);
+    }
+}
