@@ -145,7 +145,7 @@ pub fn is_dash(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Refuses `-`, which users mean as standard output: nobody wants a file of that name.
+/// Refuses `-`, which users mean as standard output: a file of that name would be a surprise.
 fn refuse_dash(path: &Path) -> anyhow::Result<()> {
     if is_dash(path) {
         let what = "-: expected the name of a file or folder, found the sign for standard output, to which this \
