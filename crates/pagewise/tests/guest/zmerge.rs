@@ -45,9 +45,9 @@ fn holder(folder: &Path) -> String {
 }
 
 /// CPU hotplug, what the device stores, refuses, hides and forgets, its limit, how a pass ends, and
-/// domains, one after the other in one boot: each script loads the module anew.
+/// domains, and how a pass ends without memory, one after the other in one boot: each script loads the module anew.
 fn keeps_and_refuses(suite: &str) {
-    let names = ["cpus", "keep", "refuse", "hide", "limit", "shrink", "stop", "domains"];
+    let names = ["cpus", "keep", "refuse", "hide", "limit", "shrink", "stop", "domains", "exhaust"];
     let folder = tempfile::tempdir().unwrap();
     let scripts = names.map(|name| {
         let path = sources().join(format!("guest/{name}.sh"));
@@ -64,9 +64,10 @@ fn keeps_and_refuses(suite: &str) {
         "\nforgotten\n",
         "\nstopped\n",
         "\nseparate\n",
+        "\nexhausted\n",
     ];
     assert!(ends.iter().all(|end| ran.out.contains(end)), "{suite}: {} {}", ran.out, ran.err);
-    assert!(ran.out.ends_with(ends[5]), "{suite}: {} {}", ran.out, ran.err);
+    assert!(ran.out.ends_with(ends[6]), "{suite}: {} {}", ran.out, ran.err);
 }
 
 #[test]
