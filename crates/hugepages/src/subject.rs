@@ -58,16 +58,14 @@ impl Advice for ActError {
                 "let khugepaged do it: advise the program (pagewise thp run --on), and raise \
                  khugepaged/pages_to_scan (pagewise thp profiles)"
             }
-            Self::NotAllowed(_) | Self::Look(LookError::Denied(_)) => "run as root",
+            Self::NotAllowed(_) => "run as root",
+            Self::Look(error) => return error.next(),
             Self::SwitchedOff(_) => {
                 "start it so that it does not switch them off: redis-server does where `enabled` is \
                  always, unless its configuration says disable-thp no; what a parent switched off \
                  comes back with pagewise thp run --on -- CMD"
             }
-            Self::Look(LookError::Stuck(_)) => {
-                "see what it waits for: cat /proc/PID/stack, as root"
-            }
-            Self::Look(LookError::Gone(_)) | Self::Nobody => "ps -eo pid,comm lists processes",
+            Self::Nobody => "ps -eo pid,comm lists processes",
             Self::NoGroup(_) => "pagewise status lists memory cgroups",
             _ => return None,
         };

@@ -12,6 +12,7 @@ use pagewise_hugepages::ActError;
 use pagewise_lab::experiment::ExperimentError;
 use pagewise_model::Refusal;
 use pagewise_observe::{OpenError, UserFileError};
+use pagewise_procmem::coverage::LookError;
 use pagewise_terminal::exit;
 use pagewise_terminal::interrupt::Interrupted;
 use pagewise_terminal::trouble::{self, Adviser, adviser};
@@ -19,7 +20,7 @@ use pagewise_terminal::trouble::{self, Adviser, adviser};
 use crate::verbs::PassLeft;
 
 /// The error types that carry more than a message and a cause: advice for the user.
-const ADVISERS: [Adviser; 12] = [
+const ADVISERS: [Adviser; 13] = [
     adviser::<Interrupted>,
     adviser::<PassLeft>,
     adviser::<Refusal>,
@@ -29,6 +30,7 @@ const ADVISERS: [Adviser; 12] = [
     adviser::<Failed>,
     adviser::<pagewise_apply::Error>,
     adviser::<ActError>,
+    adviser::<LookError>,
     adviser::<MergeError>,
     adviser::<AgingError>,
     adviser::<ExperimentError>,

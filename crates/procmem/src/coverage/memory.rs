@@ -4,6 +4,8 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 
+use pagewise_model::Advice;
+
 use crate::maps::{self, Line, Mapping};
 use crate::open;
 use crate::pagemap::Pagemap;
@@ -39,6 +41,18 @@ pub enum LookError {
         /// The error that the kernel returned.
         source: io::Error,
     },
+}
+
+impl Advice for LookError {
+    fn next(&self) -> Option<String> {
+        let next = match self {
+            Self::Denied(_) => "run as root",
+            Self::Stuck(_) => "see what it waits for: cat /proc/PID/stack, as root",
+            Self::Gone(_) => "ps -eo pid,comm lists processes",
+            Self::Kernel { .. } => return None,
+        };
+        Some(next.to_owned())
+    }
 }
 
 /// The memory of a process that was alive when this was created.
