@@ -4,7 +4,9 @@
 
 use serde_json::{Value, json};
 
-use crate::boot::{SAY, answer, answer_of_success, document, script};
+use crate::boot::{
+    PRIVILEGES, SAY, answer, answer_of_success, assert_all_privileges, document, script,
+};
 
 /// Code in use and data that is not, slightly above the limit of a cgroup, with zram. The window of
 /// the data moves by a page in each iteration, so that most of the data stays unused. If refaults do
@@ -22,6 +24,7 @@ say root pagewise age --cgroup /
 echo 'nobody:x:65534:65534::/:/bin/sh' >> /etc/passwd
 say stranger su nobody -c 'pagewise age --cgroup /idle'
 get idle pagewise age --cgroup /idle --every 2s --json
+say privileges privileges pagewise age --cgroup /idle --every 1s
 for again in 1 2 3 4; do
     group=/sys/fs/cgroup/aged$again
     mkdir $group
@@ -48,7 +51,7 @@ echo 1 > $group/cgroup.kill
 fn session(suite: &str) -> String {
     let options = ["--kernel", suite, "--memory", "512M", "--disk", "128M"];
     let options = [&options[..], &["--deadline", "12m"]].concat();
-    let ran = script(&options, &format!("{SAY}{SCRIPT}"));
+    let ran = script(&options, &format!("{SAY}{PRIVILEGES}{SCRIPT}"));
     assert_eq!(ran.status, 0, "{suite}: {} {}", ran.out, ran.err);
     ran.out
 }
@@ -66,6 +69,7 @@ fn aging(suite: &str) -> Value {
         let (text, status) = answer(&session, name);
         assert!(status == "1" && text.contains(why) && text.contains("\n  next   "), "{text}");
     }
+    assert_all_privileges(&session, "privileges");
     let idle = document(&session, "idle");
     assert_eq!(idle["aging"]["ended"], "few-refaults", "{idle:#}");
     assert_eq!(idle["aging"]["rounds"], json!([]), "{idle:#}");

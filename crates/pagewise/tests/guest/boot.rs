@@ -35,6 +35,33 @@ get() {
 }
 "#;
 
+/// A function for scripts: prints the privileges of a command where it prints its answer, after those
+/// of the shell (`CapPrm CapEff NoNewPrivs Seccomp`). The command waits at a full pipe that nobody
+/// reads, as in `root::privileges`.
+pub(crate) const PRIVILEGES: &str = r#"
+shown() { grep -E '^(CapPrm|CapEff|NoNewPrivs|Seccomp):' /proc/$1/status | cut -f 2 | tr '\n' ' '; echo; }
+privileges() {
+    mkfifo /tmp/.full; exec 9<> /tmp/.full
+    dd if=/dev/zero of=/tmp/.full bs=4096 count=16 2> /dev/null
+    "$@" > /tmp/.full 2> /tmp/.said & at=$!; looks=0
+    until grep -q pipe_write /proc/$at/wchan; do
+        looks=$((looks + 1)); sleep 0.1
+        [ $looks -lt 1200 ] && [ -e /proc/$at/status ] || { cat /tmp/.said; return 1; }
+    done
+    shown $$; shown $at
+    kill -9 $at; exec 9>&-; rm /tmp/.full
+}
+"#;
+
+/// What [`PRIVILEGES`] printed of a command that gives up nothing.
+#[track_caller]
+pub(crate) fn assert_all_privileges(session: &str, name: &str) {
+    let printed = answer_of_success(session, name);
+    let lines: Vec<&str> = printed.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let [shell, command] = lines[..] else { panic!("{name}: {printed}") };
+    assert!(shell == command && command.ends_with(" 0 0"), "{name}: {printed}");
+}
+
 /// A function for a script that is about to end the guest: waits until all output has left the
 /// guest. It reads the kernel's count of bytes sent by its serial ports, which must not change for
 /// a second, and waits for at most a minute. Sid's kernel has no such count, so there it waits for

@@ -9,7 +9,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::boot::{ProgramRun, SAY, answer, answer_of_success, document, finish, lab};
+use crate::boot::{
+    PRIVILEGES, ProgramRun, SAY, answer, answer_of_success, assert_all_privileges, document,
+    finish, lab,
+};
 use crate::caches;
 
 fn sources() -> PathBuf {
@@ -135,6 +138,7 @@ say report pagewise report --no-contents --interval 0
 say facts pagewise status --json
 say merge pagewise merge --device /dev/zmerge0 --predict --json
 say again pagewise merge
+say privileges privileges pagewise merge
 say after pagewise status
 echo 50 >merge_rate
 say interrupted timeout -s INT 5 pagewise merge
@@ -165,9 +169,10 @@ fn assert_refused(session: &str, name: &str, why: &str) {
 
 #[test]
 fn guest_zmerge_is_told_of_and_merged_by_pagewise() {
-    let ran = guest("trixie", &[], "1", &format!("{SAY}{SESSION}"));
+    let ran = guest("trixie", &[], "1", &format!("{SAY}{PRIVILEGES}{SESSION}"));
     let session = ran.out.as_str();
     assert_eq!(ran.status, 0, "{session} {}", ran.err);
+    assert_all_privileges(session, "privileges");
     assert_refused(session, "no-module", "the module zmerge is not loaded");
     assert_refused(session, "no-size", "zmerge0: it has no disksize");
     assert_refused(session, "unknown", "--device zram0: expected a device of zmerge (zmerge0)");

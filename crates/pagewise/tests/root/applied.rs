@@ -56,7 +56,7 @@ impl Site {
         self.command(arguments).output().unwrap()
     }
 
-    fn plan(&self, steps: &[Value]) -> String {
+    pub(crate) fn plan(&self, steps: &[Value]) -> String {
         let path = self.place.folder.path().join("plan.json");
         let plan = json!({
             "schema": "pagewise/plan/1", "id": "00112233aabbccdd", "goal": "balanced",

@@ -12,6 +12,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use pagewise_testkit::Target;
+use serde_json::json;
+
+use crate::applied::{KNOB, Site, step};
+use crate::machine::{read, write};
 
 const TABLE: &str = include_str!("../../../../docs/privileges.md");
 const RECORDING: &str = "debian-trixie-6.12-x86_64-512m-settings.tar";
@@ -57,11 +61,16 @@ fn is_printing(pid: u32) -> bool {
     read("wchan").ends_with("pipe_write") && read("syscall").split(' ').nth(1) == Some("0x1")
 }
 
-/// Starts the command, and waits until it prints.
-fn at_its_output(words: &[String]) -> (Ends, OwnedFd) {
+/// Starts the command with an unlimited core size, and waits until it prints.
+fn at_its_output(site: &Site, words: &[String]) -> (Ends, OwnedFd) {
     let (ours, theirs) = full_pipe();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pagewise"));
-    command.args(words).stdin(Stdio::null()).stdout(theirs).stderr(Stdio::null());
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let pagewise = site.command(&words);
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -c unlimited && exec \"$@\"", "sh"]);
+    command.arg(pagewise.get_program()).args(pagewise.get_args());
+    command.envs(pagewise.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.stdin(Stdio::null()).stdout(theirs).stderr(Stdio::null());
     let mut child = Ends(command.spawn().unwrap());
     let until = Instant::now() + PATIENCE;
     while !is_printing(child.0.id()) {
@@ -71,6 +80,19 @@ fn at_its_output(words: &[String]) -> (Ends, OwnedFd) {
     }
     (child, ours)
 }
+
+/// Whether the kernel may write the memory of the process to a file.
+fn may_dump(pid: u32) -> bool {
+    let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max core file size"));
+    line.unwrap().split_whitespace().next() != Some("0")
+}
+
+/// An experiment of `true` twice, once with each value of a setting without effect.
+const EXPERIMENT: &str = "about = \"two values\"\n[workload]\nkind = \"command\"\nargv = [\"true\"]\n\
+    [measure]\nprimary = \"cpu\"\npairs = 1\nwarm_up = 0\n\
+    [[arm]]\nname = \"a\"\nset = { \"vm.extfrag_threshold\" = 400 }\n\
+    [[arm]]\nname = \"b\"\nset = { \"vm.extfrag_threshold\" = 600 }\n";
 
 fn bits(capabilities: &str, all: u64) -> u64 {
     let bit = |name| match name {
@@ -91,10 +113,18 @@ fn each_command_keeps_what_the_table_says() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
     let target = Target::start("hold 1");
     let folder = tempfile::tempdir().unwrap();
+    let experiment = folder.path().join("own.toml");
+    std::fs::write(&experiment, EXPERIMENT).unwrap();
+    let site = Site::new();
+    let before = read(KNOB);
+    let to_400 = json!({
+        "action": "set-knob", "target": "vm.extfrag_threshold", "from": before, "to": "400",
+    });
+    let plan = site.plan(&[step("knob", to_400)]);
     let rows = rows();
-    assert!(rows.len() >= 29, "{} rows", rows.len());
+    assert!(rows.len() >= 35, "{} rows", rows.len());
     for row in rows {
-        let [command, capabilities, user, new_rights, calls, _] = row[..] else {
+        let [command, capabilities, user, new_rights, calls, dumps, _] = row[..] else {
             panic!("{row:?}")
         };
         let word = |word: &str| match word {
@@ -102,11 +132,15 @@ fn each_command_keeps_what_the_table_says() {
             "FILE" => env!("CARGO_BIN_EXE_pagewise").to_owned(),
             "RECORDING" => fixtures.join("hosts").join(RECORDING).display().to_string(),
             "NEW" => folder.path().join("new").display().to_string(),
+            "PLAN" => plan.clone(),
+            "EXPERIMENT" => experiment.display().to_string(),
             "LOG" => fixtures.join("kills").join(LOG).display().to_string(),
             other => other.to_owned(),
         };
         let words: Vec<String> = command.trim_end_matches('`').split(' ').map(word).collect();
-        let (child, _pipe) = at_its_output(&words);
+        // what `tune` changes: with 0 the kernel never compacts memory for a large allocation
+        write(KNOB, if words[0] == "tune" { "0" } else { &before });
+        let (child, _pipe) = at_its_output(&site, &words);
         let pid = child.0.id();
         let kept = format!("{:016x}", bits(capabilities, all));
         assert_eq!([status(pid, "CapPrm"), status(pid, "CapEff")], [kept.clone(), kept], "{row:?}");
@@ -116,5 +150,10 @@ fn each_command_keeps_what_the_table_says() {
         assert_eq!(status(pid, "NoNewPrivs"), no_new, "{row:?}");
         let filtered = if calls == "filtered" { "2" } else { "0" };
         assert_eq!(status(pid, "Seccomp"), filtered, "{row:?}");
+        assert_eq!(may_dump(pid), dumps == "yes", "{row:?}");
+        drop(child);
+        // a plan that was applied, and what a killed run borrowed
+        let undone = site.output(&["undo", "--all"]);
+        assert_eq!(undone.status.code(), Some(0), "{}", crate::machine::said(&undone));
     }
 }
