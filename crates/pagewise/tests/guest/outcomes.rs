@@ -44,6 +44,37 @@ fn guest_passes_output_status_and_files_on_and_kills_what_the_command_leaves() {
     assert_eq!(std::fs::read(out.join("empty")).unwrap(), b"");
 }
 
+/// Whatever a guest leaves in /out, the host gets plain files in the folder that the user named, up
+/// to the limit, and is told of the rest.
+#[test]
+fn guest_brings_out_neither_links_nor_devices_nor_more_than_the_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let job = "ln -s /etc/passwd /out/link; ln -s .. /out/above; mknod /out/device b 1 1; \
+               mkfifo /out/pipe; echo kept > /out/kept; printf x > \"/out/$(printf 'l\\033[2J\\nx')\"; \
+               head -c 3000000 /dev/zero > /out/zeros; exit 0";
+    let options = ["--out", out.to_str().unwrap(), "--out-limit", "1M"];
+    let ran = script("trixie", &options, job);
+    assert_eq!(ran.status, 1, "{}", ran.err);
+    let told = "2 links and 2 devices, sockets or pipes left out: above, device, link, pipe";
+    assert!(ran.err.contains(told), "{}", ran.err);
+    assert!(ran.err.contains("\"zeros\" and what follows was not brought out"), "{}", ran.err);
+    assert!(!ran.err.contains('\x1b') && !ran.out.contains('\x1b'), "{}", ran.err);
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(&out).unwrap() {
+        let entry = entry.unwrap();
+        let kind = entry.file_type().unwrap();
+        assert!(kind.is_file(), "{entry:?}");
+        found.push((entry.file_name().into_string().unwrap(), entry.metadata().unwrap().len()));
+    }
+    found.sort();
+    let named: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(named, ["kept", "l\u{1b}[2J\nx", "zeros"]);
+    assert!(found[2].1 <= 1 << 20, "{found:?}");
+    let beside: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+    assert_eq!(beside.len(), 1, "{beside:?}");
+}
+
 #[test]
 fn guest_that_cannot_start_the_command_says_so() {
     let ran = finish(&mut lab(&["--kernel", "trixie", "--", "nonesuch"]));

@@ -42,6 +42,66 @@ fn answer(mut connection: TcpStream) {
         .write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
 }
 
+/// What `sudo -E` keeps of another user makes no program of `lab` start or read anything: apt gets
+/// none of these variables, and a hook in the configuration that one of them names does not run.
+#[test]
+fn variables_of_another_user_do_not_reach_apt() {
+    const VARIABLES: [&str; 8] = [
+        "APT_CONFIG",
+        "TAR_OPTIONS",
+        "MKE2FS_CONFIG",
+        "TMPDIR",
+        "DPKG_ROOT",
+        "BASH_ENV",
+        "ENV",
+        "GZIP",
+    ];
+    let folder = empty_folder();
+    let [mark, config, tools, seen, cache] =
+        ["mark", "config", "tools", "seen", "cache"].map(|name| folder.path().join(name));
+    let hook = format!("APT::Update::Pre-Invoke {{ \"touch {}\"; }};\n", mark.display());
+    fs::write(&config, hook).unwrap();
+    // the hook itself works
+    fs::create_dir_all(folder.path().join("lists/partial")).unwrap();
+    let mut apt = std::process::Command::new("apt-get");
+    apt.args([
+        "update",
+        "-o",
+        "Dir::Etc::SourceList=/dev/null",
+        "-o",
+        "Dir::Etc::SourceParts=/dev/null",
+    ]);
+    apt.args(["-o", &format!("Dir::State::Lists={}", folder.path().join("lists").display())]);
+    let _ = apt.env("APT_CONFIG", &config).output().unwrap();
+    assert!(mark.exists(), "apt ran no hook");
+    fs::remove_file(&mark).unwrap();
+    fs::create_dir(&tools).unwrap();
+    let (port, _users) = mirror();
+    let script = format!(
+        "#!/bin/sh\nenv >> {seen}\ncase \"$*\" in\n*indextargets*) \
+         printf 'Debian\\thttp://127.0.0.1:{port}/debian/\\n';;\n*) exec /usr/bin/apt-get \"$@\";;\nesac\n",
+        seen = seen.display()
+    );
+    let apt = tools.join("apt-get");
+    fs::write(&apt, script).unwrap();
+    fs::set_permissions(&apt, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
+    let mut command = pagewise(&["lab", "cache", "fetch", "trixie"]);
+    command.env("PAGEWISE_CACHE", &cache).env("PATH", path).env("USER", "root");
+    command.envs(VARIABLES.map(|name| (name, config.as_os_str())));
+    for name in ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"] {
+        command.env_remove(name);
+    }
+    let ran = finish(command.env("no_proxy", "127.0.0.1"));
+    assert_eq!(ran.status, 1, "{}", ran.err);
+    let seen = fs::read_to_string(&seen).unwrap();
+    assert!(seen.contains("PATH="), "{seen}");
+    for name in VARIABLES {
+        assert!(!seen.lines().any(|line| line.starts_with(&format!("{name}="))), "{name}: {seen}");
+    }
+    assert!(!mark.exists(), "the hook of another user ran");
+}
+
 /// apt's download methods run as `_apt`, and apt prints no complaint.
 #[test]
 fn root_fetches_as_apts_own_user() {

@@ -35,6 +35,7 @@ mod bench_block;
 mod cache;
 mod contents;
 mod crash;
+mod foreign_names;
 mod forked;
 mod full_disk;
 mod handed_on;
