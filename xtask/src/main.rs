@@ -15,6 +15,7 @@ mod fuzz;
 mod heads;
 mod literals;
 mod long_runs;
+mod mutants;
 mod power_loss;
 mod prose;
 mod rights;
@@ -70,6 +71,8 @@ enum Chore {
     Fixture(fixture::Args),
     /// Feed every parser with whatever a fuzzer thinks of
     Fuzz(fuzz::Args),
+    /// Run the program on thousands of damaged inputs of each kind, and print what the worst cost: a long run
+    Mutants(mutants::Args),
     /// Replay power losses while plans are applied and undone: a long run; root
     PowerLoss(power_loss::Args),
     /// Apply plans in guests and reboot them many times: a long run
@@ -116,6 +119,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Prepush => run::succeed(run::program("make").arg("check")),
         Chore::Fixture(args) => fixture::main(&args),
         Chore::Fuzz(args) => fuzz::main(&args),
+        Chore::Mutants(args) => mutants::main(&args),
         Chore::PowerLoss(args) => power_loss::main(&args),
         Chore::Reboots(args) => long_runs::reboots(&args),
         Chore::Ledger => long_runs::ledger(),

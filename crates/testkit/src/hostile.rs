@@ -29,6 +29,10 @@ pub enum Kind {
     Core,
     /// A text with messages of the kernel.
     Log,
+    /// A plan, the document that `apply` reads.
+    Plan,
+    /// A recording with a damaged configuration file below /etc, such as one of sysctl or udev.
+    Configuration,
 }
 
 /// One hostile input.
@@ -59,6 +63,12 @@ pub struct SeedInputs {
     pub core: Vec<u8>,
     /// A text with reports of kills.
     pub log: Vec<u8>,
+    /// A valid plan.
+    pub plan: Vec<u8>,
+    /// The journals of plans; one of them is damaged at a time.
+    pub plan_journals: Vec<Vec<u8>>,
+    /// Configuration files below the root of a host, each with its path.
+    pub configuration: Vec<(&'static str, &'static str)>,
 }
 
 /// Generates hostile inputs from valid ones.
@@ -111,6 +121,43 @@ impl Corpus {
             },
             _ => single(Kind::Journal, &self.good.journal, JSON, &mut rng),
         }
+    }
+
+    /// Makes the input of this kind with this number; a kind and a number make the same input on
+    /// every machine.
+    #[must_use]
+    pub fn input_of(&self, kind: Kind, number: u64) -> Hostile {
+        let seed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (kind as u64).wrapping_mul(0xd1b5);
+        let mut rng = Rng::with_seed(seed);
+        match kind {
+            Kind::Recording if number % 4 == 3 => archive(&mut rng, &self.host),
+            Kind::Recording => self.recording(&mut rng),
+            Kind::Evidence => self.evidence(&mut rng),
+            Kind::Journal => {
+                let all = &self.good.plan_journals;
+                single(kind, &all[rng.usize(..all.len())], JSON, &mut rng)
+            }
+            Kind::Experiment => single(kind, &self.good.experiment, TOML, &mut rng),
+            Kind::Settings => single(kind, &self.good.settings, TOML, &mut rng),
+            Kind::Core => core(&self.good.core, &mut rng),
+            Kind::Log => log(&self.good.log, &mut rng),
+            Kind::Plan => single(kind, &self.good.plan, JSON, &mut rng),
+            Kind::Configuration => self.configuration(&mut rng),
+        }
+    }
+
+    /// Adds configuration files to the recorded host, one of them changed.
+    fn configuration(&self, rng: &mut Rng) -> Hostile {
+        let mut files = self.host.clone();
+        let all = &self.good.configuration;
+        files.extend(
+            all.iter().map(|(path, text)| (format!("end/{path}"), text.as_bytes().to_vec())),
+        );
+        let (path, text) = all[rng.usize(..all.len())];
+        let (what, changed) = change(text.as_bytes(), LINES, rng);
+        files.insert(format!("end/{path}"), changed);
+        let files = [(FILE.to_owned(), pack(&files, rng.bool()))].into();
+        Hostile { name: format!("{path}: {what}"), kind: Kind::Configuration, files }
     }
 
     /// Changes one file of the recorded host, and packs all files as the program would.

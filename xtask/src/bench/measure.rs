@@ -6,6 +6,8 @@
 //! peak is at least that parent's memory, about 3 MiB, which the child has until it executes the
 //! program.
 
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -21,6 +23,10 @@ const FINDINGS: i32 = 3;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
+    /// Write what the program used to this file, and end as the program does: with its output, which may be
+    /// nothing, and its exit status
+    #[arg(long, value_name = "FILE")]
+    to: Option<PathBuf>,
     /// The program and its arguments
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
     command: Vec<String>,
@@ -58,6 +64,14 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     let (program, rest) = args.command.split_first().context("no program")?;
     let mut command = run::program(program);
     let command = command.args(rest).stdin(Stdio::null()).stderr(Stdio::inherit());
+    if let Some(file) = &args.to {
+        let status = command.status().with_context(|| program.clone())?;
+        let (cpu_seconds, peak_bytes) = used_by_children()?;
+        let used = json!({ "cpu_seconds": cpu_seconds, "peak_bytes": peak_bytes });
+        std::fs::write(file, used.to_string()).with_context(|| file.display().to_string())?;
+        let code = status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or(1);
+        std::process::exit(code);
+    }
     let begun = Instant::now();
     let output = command.output().with_context(|| program.clone())?;
     let wall_seconds = begun.elapsed().as_secs_f64();
@@ -65,13 +79,17 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     ensure!(status.success() || status.code() == Some(FINDINGS), "{shown}: {status}");
     // A program that does nothing would meet every promise: so it must print something.
     ensure!(!output.stdout.is_empty(), "{shown}: printed nothing");
-    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
-    let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
-    let peak_bytes = usage.max_rss() * 1024;
-    let cpu_seconds = micros as f64 / 1e6;
+    let (cpu_seconds, peak_bytes) = used_by_children()?;
     let used = json!({
         "cpu_seconds": cpu_seconds, "wall_seconds": wall_seconds, "peak_bytes": peak_bytes,
     });
     println!("{used}");
     Ok(())
+}
+
+/// CPU time in seconds of all ended children together, and the peak memory in bytes of the largest.
+fn used_by_children() -> Result<(f64, i64)> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
+    Ok((micros as f64 / 1e6, usage.max_rss() * 1024))
 }

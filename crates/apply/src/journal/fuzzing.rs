@@ -18,8 +18,13 @@ use crate::plan::check::{describe_change, shape_complaints};
 /// Parses the input. Must return without a panic, whatever it contains.
 pub fn run(input: &[u8]) {
     read(input);
+    read(&with_checksums(input));
+}
+
+/// The input with the checksum of each line made right, so that its contents are believed.
+pub fn with_checksums(input: &[u8]) -> Vec<u8> {
     let lines = input.split(|&byte| byte == b'\n');
-    read(&lines.flat_map(|line| record::with_checksum(record_of(line))).collect::<Vec<u8>>());
+    lines.flat_map(|line| record::with_checksum(record_of(line))).collect()
 }
 
 /// Checks a plan as far as that does not need the machine. Must return without a panic.
@@ -28,6 +33,17 @@ pub fn check_plan(plan: &Plan) {
     for step in &plan.steps {
         std::hint::black_box(describe_change(&step.change));
     }
+}
+
+/// Journals as earlier versions wrote them: one of a plan, two of temporary changes.
+#[must_use]
+pub fn plan_journals() -> Vec<Vec<u8>> {
+    let all: [&[u8]; 3] = [
+        include_bytes!("plan-0.1.journal"),
+        include_bytes!("lines.journal"),
+        include_bytes!("early.journal"),
+    ];
+    all.map(<[u8]>::to_vec).to_vec()
 }
 
 /// A valid plan with which the fuzzer starts, as JSON.

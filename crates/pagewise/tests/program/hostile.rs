@@ -28,6 +28,42 @@ use pagewise_testkit::scene::recording;
 const HOST: &str = "debian-sid-7.2-x86_64-512m-zram-full";
 const SETTINGS: &[u8] = b"ignore = [\"zram-full\"]\nmin_severity = \"critical\"\n";
 
+/// A configuration file of each kind that is read.
+const CONFIGURATION: [(&str, &str); 13] = [
+    ("etc/sysctl.conf", "vm.swappiness = 10\nkernel.hostname = a\n"),
+    (
+        "etc/sysctl.d/60-a.conf",
+        "vm.swappiness = 30\n-vm.dirty_ratio = 20\nvm/overcommit_memory = 2\n",
+    ),
+    (
+        "etc/udev/rules.d/60-a.rules",
+        "KERNEL==\"zram[0-9]*\", ATTR{disksize}=\"4G\", RUN+=\"/bin/true\"\n",
+    ),
+    ("etc/modprobe.d/a.conf", "options zram num_devices=2\nblacklist zsmalloc\n"),
+    ("etc/modules-load.d/a.conf", "zram\n# none\nzstd\n"),
+    ("etc/tmpfiles.d/a.conf", "w /sys/kernel/mm/transparent_hugepage/enabled - - - - madvise\n"),
+    (
+        "etc/systemd/zram-generator.conf",
+        "[zram0]\nzram-size = min(ram / 2, 4096)\ncompression-algorithm = zstd\n",
+    ),
+    ("etc/default/zramswap", "ALGO=lz4\nPERCENT=50\n"),
+    ("etc/fstab", "/dev/sda2 none swap sw,pri=10 0 0\nUUID=1-2 / ext4 defaults 0 1\n"),
+    ("etc/systemd/system/a.service", "[Service]\nMemoryMax=1G\nMemoryHigh=50%\nExecStart=/bin/a\n"),
+    ("etc/systemd/system/dev-zram0.swap", "[Swap]\nWhat=/dev/zram0\nPriority=100\n"),
+    ("etc/tuned/active_profile", "a\n"),
+    ("etc/tuned/a/tuned.conf", "[main]\ninclude=a\n\n[sysctl]\nvm.swappiness=10\n"),
+];
+/// How a kind of input is named for the chore `mutants`.
+const MUTANTS: [(&str, Kind); 7] = [
+    ("recording", Kind::Recording),
+    ("evidence", Kind::Evidence),
+    ("plan", Kind::Plan),
+    ("journal", Kind::Journal),
+    ("core", Kind::Core),
+    ("log", Kind::Log),
+    ("configuration", Kind::Configuration),
+];
+
 /// Limit on the program's own memory, in KiB.
 const MEMORY: u32 = 64 << 10;
 /// The number of inputs in the whole corpus, and in the sample that always runs.
@@ -50,6 +86,9 @@ fn corpus() -> Corpus {
         settings: SETTINGS.to_vec(),
         core: pagewise_sample::fuzzing::seeds().swap_remove(0),
         log: log.and_then(|it| it.seed(&HostRoot::memory([]))).unwrap(),
+        plan: pagewise_apply::fuzzing::plan_seed(),
+        plan_journals: pagewise_apply::fuzzing::plan_journals(),
+        configuration: CONFIGURATION.to_vec(),
     })
 }
 
@@ -84,6 +123,15 @@ fn lines(kind: Kind, number: u64, folder: &Path) -> Vec<Vec<String>> {
         Kind::Settings => vec![line(&["doctor", "--root", host, "--config", file])],
         Kind::Core => vec![line(&["scan", "--core", file])],
         Kind::Log => vec![line(&["oom", file])],
+        // `apply` and `undo` use the same readers, but would change this machine
+        Kind::Plan => vec![line(&["verify", "--no-ledger", file])],
+        Kind::Configuration => {
+            let verbs = [&["plan"][..], &["doctor", "-v"], &["plan", "--json"]];
+            vec![line(
+                &[verbs[usize::try_from(number).unwrap() % verbs.len()], &["--root", file]]
+                    .concat(),
+            )]
+        }
         Kind::Journal => Vec::new(),
     }
 }
@@ -200,4 +248,127 @@ fn what_is_looked_for_is_noticed() {
 fn all_hostile_inputs_are_survived_within_limits() {
     let wrong = run(0..ALL);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What one run of the program used.
+struct Used {
+    cpu_seconds: f64,
+    peak_bytes: f64,
+}
+
+/// As [`failure`], below a process (PAGEWISE_MUTANTS_MEASURE) that writes what the program used to
+/// a file.
+fn measured(line: &[String], state: &Path, measure: &str) -> (Option<String>, Option<Used>) {
+    let folder = empty_folder();
+    let to = folder.path().join("used").to_str().unwrap().to_owned();
+    let (program, seconds) = program();
+    let state = format!("PAGEWISE_STATE={}", state.to_str().unwrap());
+    let words = ["measure", "--to", &to, "--", "env", &state, &program].map(str::to_owned);
+    let words = [&words[..], line].concat();
+    let wrong = failure(measure, &words, seconds);
+    let used = std::fs::read(&to).ok();
+    let used = used.and_then(|bytes| serde_json::from_slice::<serde_json::Value>(&bytes).ok());
+    let number = |key: &str| used.as_ref().and_then(|used| used[key].as_f64());
+    let used = number("cpu_seconds").zip(number("peak_bytes"));
+    (wrong, used.map(|(cpu_seconds, peak_bytes)| Used { cpu_seconds, peak_bytes }))
+}
+
+/// The worst of one kind: seconds of CPU time and bytes of memory, each with the input.
+#[derive(Default)]
+struct Worst {
+    cpu: (f64, String),
+    memory: (f64, String),
+    runs: u64,
+}
+
+/// Limit on the memory for one input: SPECIFICATION.md.
+const MUTANT_BYTES: f64 = (48 << 20) as f64;
+
+/// Runs the program on an input, and notes what it cost; returns what is wrong.
+fn try_mutant(input: &Hostile, number: u64, measure: &str, worst: &Mutex<Worst>) -> Vec<String> {
+    let folder = empty_folder();
+    for (name, bytes) in &input.files {
+        std::fs::write(folder.path().join(name), bytes).unwrap();
+    }
+    let mut all = lines(input.kind, number, folder.path());
+    if input.kind == Kind::Journal {
+        let mut bytes = input.files[FILE].clone();
+        if number % 2 == 0 {
+            bytes = pagewise_apply::fuzzing::with_checksums(&bytes);
+        }
+        std::fs::write(folder.path().join("1.journal"), bytes).unwrap();
+        all = vec![["verify", "--no-ledger"].map(str::to_owned).to_vec()];
+    }
+    let mut wrong = Vec::new();
+    for line in all {
+        let (failed, used) = measured(&line, folder.path(), measure);
+        wrong.extend(failed);
+        let Some(used) = used else {
+            wrong.push("what it used is not known".to_owned());
+            continue;
+        };
+        if used.peak_bytes > MUTANT_BYTES || used.cpu_seconds > f64::from(program().1) {
+            let mib = used.peak_bytes / f64::from(1 << 20);
+            wrong.push(format!("{:.2} s of CPU time and {mib:.1} MiB", used.cpu_seconds));
+        }
+        let name = || format!("{number}: {}", Name::from(input.name.as_str()));
+        let mut worst = worst.lock().unwrap();
+        worst.runs += 1;
+        if used.cpu_seconds > worst.cpu.0 {
+            worst.cpu = (used.cpu_seconds, name());
+        }
+        if used.peak_bytes > worst.memory.0 {
+            worst.memory = (used.peak_bytes, name());
+        }
+    }
+    let name = Name::from(input.name.as_str());
+    wrong.into_iter().map(|it| format!("{number}: {name}: {it}")).collect()
+}
+
+/// Mutants of one kind at a time, with the shipped program; prints the worst of each.
+#[test]
+#[ignore = "takes an hour: run by cargo xtask mutants"]
+fn mutants_of_each_kind_cost_little() {
+    let given = |name: &str| std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set"));
+    let measure = given("PAGEWISE_MUTANTS_MEASURE");
+    let number = |name: &str| given(name).parse::<u64>().unwrap();
+    let (first, count) = (number("PAGEWISE_MUTANTS_FIRST"), number("PAGEWISE_MUTANTS_COUNT"));
+    let kinds = given("PAGEWISE_MUTANTS_KINDS");
+    let corpus = corpus();
+    let mut all_wrong = Vec::new();
+    for name in kinds.split(' ') {
+        let kind = MUTANTS.iter().find(|(of, _)| *of == name).map(|(_, kind)| *kind);
+        let kind = kind.unwrap_or_else(|| panic!("{name:?} is none of {MUTANTS:?}"));
+        let (next, worst) = (AtomicU64::new(first), Mutex::new(Worst::default()));
+        let wrong = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    loop {
+                        let number = next.fetch_add(1, Ordering::Relaxed);
+                        if number >= first + count {
+                            return;
+                        }
+                        let input = corpus.input_of(kind, number);
+                        let found = try_mutant(&input, number, &measure, &worst);
+                        found.iter().for_each(|it| eprintln!("{name} {it}"));
+                        wrong.lock().unwrap().extend(found);
+                    }
+                });
+            }
+        });
+        let (worst, wrong) = (worst.into_inner().unwrap(), wrong.into_inner().unwrap());
+        let mib = worst.memory.0 / f64::from(1 << 20);
+        println!(
+            "{name}: {} runs, {} wrong; at most {:.2} s of CPU time ({}) and {mib:.1} MiB ({})",
+            worst.runs,
+            wrong.len(),
+            worst.cpu.0,
+            worst.cpu.1,
+            worst.memory.1
+        );
+        assert!(worst.runs >= count && worst.cpu.0 > 0.0 && worst.memory.0 > 0.0, "{name}");
+        all_wrong.extend(wrong);
+    }
+    assert!(all_wrong.is_empty(), "{}", all_wrong.join("\n"));
 }
