@@ -95,6 +95,7 @@ fn bloat(interval: &Interval, estimates: &[Estimate]) -> Option<Finding> {
     let is_short = judge(interval).level >= Level::Tight;
     Some(Finding {
         id: THP_BLOAT.id,
+        about: None,
         severity: if is_short { Severity::Warning } else { Severity::Info },
         title: format!("{:.0} % of the memory in huge pages is zeros, mostly in {}", all.share() * 100.0, short(name.as_str())),
         what: format!(

@@ -21,7 +21,7 @@ mod units;
 pub use advice::{
     Actor, Advice, Bar, Confidence, Evidence, Explanation, Finding, GroupVerdict, HostVerdict,
     IdleMemory, IdleMethod, Level, LimitAdvice, LimitSurvey, LimitVerdict, NamedValue, NextCommand,
-    ProcessUse, Refusal, RuleExplanation, Section, Severity, WatchCost, WatchedMemory,
+    ProcessUse, Refusal, RuleExplanation, Section, Severity, Subject, WatchCost, WatchedMemory,
     WatchedProcess, WorkingSet,
 };
 pub use bench::{

@@ -56,6 +56,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     let held = find_holder(host);
     Some(Finding {
         id: RULE.id,
+        about: None,
         severity: if stuck && is_low { Severity::Warning } else { Severity::Info },
         title: format!("{shmem} of the {cache} in buff/cache cannot be dropped"),
         what: describe(host, shmem, cache, stuck)

@@ -38,6 +38,7 @@ fn no_fork(host: &Snapshot) -> Option<Finding> {
     };
     Some(Finding {
         id: RULE.id,
+        about: None,
         severity: Severity::Warning,
         title: format!("{name} cannot fork: {left} left to commit"),
         what: format!(
@@ -61,6 +62,7 @@ fn finding(host: &Snapshot, near: &NearLimit) -> Finding {
         .map_or_else(String::new, |it| format!(", even though {it} of memory are available"));
     Finding {
         id: RULE.id,
+        about: None,
         severity: if near.level >= Level::Short { Severity::Critical } else { Severity::Warning },
         title: format!("committed memory has reached {:.0} % of the commit limit", near.share.get().floor()),
         what: format!(

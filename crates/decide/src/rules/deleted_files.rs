@@ -40,6 +40,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     let name = process(holder.process.as_str(), pid);
     Some(Finding {
         id: RULE.id,
+        about: None,
         severity: stranded::severity(host, holder.bytes),
         title: format!("{name} keeps {} of deleted files {}", holder.bytes, held(&holder)),
         what: describe(&holder, &name, share.get()),

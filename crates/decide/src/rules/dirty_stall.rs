@@ -40,6 +40,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     let limit = limit(host)?;
     Some(Finding {
         id: RULE.id,
+        about: None,
         severity: Severity::Warning,
         title: format!("{waiting} of dirty data wait to be written, and tasks wait for I/O"),
         what: format!(

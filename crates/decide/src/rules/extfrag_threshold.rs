@@ -35,6 +35,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     let (value, effect) = (set.value, effect(set.value));
     Some(Finding {
         id: RULE.id,
+        about: None,
         severity: Severity::Info,
         title: format!("vm.extfrag_threshold is {value}: {effect}"),
         what: format!("vm.extfrag_threshold is {value}, and its default is {USUAL}."),

@@ -42,6 +42,7 @@ fn finding(interval: &Interval) -> Option<Finding> {
     let percent = unusable * 100.0;
     Some(Finding {
         id: RULE.id,
+        about: None,
         severity: Severity::Warning,
         title: format!(
             "tasks wait for compaction: {percent:.0} % of free memory is in small blocks"

@@ -5,7 +5,7 @@
 //! kernel refuses (zram-generator issue 215). The algorithms themselves are set, but not their
 //! level or dictionary.
 
-use pagewise_model::{Finding, Interval, Mechanism, PersistentSetting, Severity, Target};
+use pagewise_model::{Finding, Interval, Mechanism, PersistentSetting, Severity, Subject, Target};
 
 use crate::Rule;
 use crate::proof::EvidenceList;
@@ -32,6 +32,7 @@ fn finding(line: &PersistentSetting) -> Option<Finding> {
     let device = format!("zram{number}");
     Some(Finding {
         id: RULE.id,
+        about: Some(Subject::device(&device)),
         severity: Severity::Info,
         title: format!(
             "zram-generator does not apply the parameters of {}",

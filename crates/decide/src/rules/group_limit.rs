@@ -4,7 +4,7 @@
 use pagewise_facts::groups::{self, AtLimit, GroupPair};
 use pagewise_facts::io_limit::throttled;
 use pagewise_facts::{reclaim, settings};
-use pagewise_model::{Bytes, Cgroup, Finding, Interval, Level, Limit, Severity, Snapshot};
+use pagewise_model::{Bytes, Cgroup, Finding, Interval, Level, Limit, Severity, Snapshot, Subject};
 
 use crate::Rule;
 use crate::io_limit;
@@ -74,6 +74,7 @@ fn finding(interval: &Interval, group: &GroupTrouble<'_>) -> Option<Finding> {
     let (_, worst) = group.troubles.iter().find(is_shown)?;
     Some(Finding {
         id: RULE.id,
+        about: Some(Subject::Cgroup(group.limited.path.clone())),
         severity: if group.level == Level::Critical {
             Severity::Critical
         } else {

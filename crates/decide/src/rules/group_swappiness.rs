@@ -55,6 +55,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     let caution = format!("for {path} alone, not for what is below it; until the next boot");
     Some(Finding {
         id: RULE.id,
+        about: None,
         severity: Severity::Info,
         title: format!(
             "vm.swappiness is {}, but {} has its own: {value}",

@@ -2,7 +2,7 @@
 //! Cgroups that hold memory and do nothing: frozen ones, and deleted ones that the kernel keeps.
 
 use pagewise_facts::groups::is_below;
-use pagewise_model::{Bytes, Cgroup, Finding, Interval, Severity, Snapshot};
+use pagewise_model::{Bytes, Cgroup, Finding, Interval, Severity, Snapshot, Subject};
 
 use crate::Rule;
 use crate::grade::stranded;
@@ -42,6 +42,7 @@ fn frozen(host: &Snapshot) -> Option<Finding> {
     let swapped = swapped.map_or_else(String::new, |size| format!(", and {size} in swap"));
     Some(Finding {
         id: RULE.id,
+        about: Some(Subject::part("frozen")),
         severity: stranded::severity(host, size),
         title: format!("{} is frozen and holds {size}", short_group(path)),
         what: format!(
@@ -69,6 +70,7 @@ fn dying(host: &Snapshot) -> Option<Finding> {
     let percpu = percpu.map_or_else(String::new, |size| format!("; per-CPU memory is {size}"));
     Some(Finding {
         id: RULE.id,
+        about: None,
         severity: Severity::Info,
         title: format!("the kernel still keeps {} deleted cgroups", count(dying)),
         what: format!(

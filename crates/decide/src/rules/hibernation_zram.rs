@@ -29,6 +29,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     }
     Some(Finding {
         id: RULE.id,
+        about: None,
         severity: Severity::Info,
         title: "hibernation is set up, but all swap is in compressed RAM".to_owned(),
         what: format!(

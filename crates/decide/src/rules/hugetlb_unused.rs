@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Preallocated huge pages (hugetlb) that no program uses.
 
-use pagewise_model::{Bytes, Finding, HugePool, Interval, Severity, Snapshot};
+use pagewise_model::{Bytes, Finding, HugePool, Interval, Severity, Snapshot, Subject};
 
 use crate::Rule;
 use crate::proof::EvidenceList;
@@ -35,6 +35,7 @@ fn finding(host: &Snapshot, pool: &HugePool) -> Option<Finding> {
     let total = pool.total.get()?;
     Some(Finding {
         id: RULE.id,
+        about: Some(Subject::part(&pool.page_bytes.to_string())),
         severity: if percent >= HURTS_PERCENT { Severity::Warning } else { Severity::Info },
         title: format!("{bytes} in the hugetlb pool of {} huge pages are unused", pool.page_bytes),
         what: format!(

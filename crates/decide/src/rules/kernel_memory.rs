@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use pagewise_model::{
-    Bytes, Evidence, Finding, Interval, Memory, Name, Process, Reading, Severity, Snapshot,
+    Bytes, Evidence, Finding, Interval, Memory, Name, Process, Reading, Severity, Snapshot, Subject,
 };
 
 use crate::Rule;
@@ -132,6 +132,7 @@ fn finding(interval: &Interval, excess: &Excess) -> Finding {
     });
     Finding {
         id: RULE.id,
+        about: Some(Subject::part(excess.purpose.key)),
         severity: Severity::Warning,
         title: format!(
             "{} hold {}: {:.0} % of RAM{many}",

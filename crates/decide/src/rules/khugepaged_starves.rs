@@ -33,6 +33,7 @@ fn finding(interval: &Interval) -> Option<Finding> {
     }
     Some(Finding {
         id: RULE.id,
+        about: None,
         severity: Severity::Info,
         title: format!("khugepaged waits for a CPU {percent:.0} % of the time"),
         what: format!(

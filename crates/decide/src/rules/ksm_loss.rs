@@ -39,6 +39,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     let (merged, tracked) = (ksm.pages_sharing.get()?, tracked_pages(ksm)?);
     Some(Finding {
         id: RULE.id,
+        about: None,
         severity: Severity::Warning,
         title: format!("KSM uses {loss} more memory than it saves"),
         what: format!(

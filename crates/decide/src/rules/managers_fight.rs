@@ -9,7 +9,7 @@
 
 use pagewise_model::{
     Finding, Interval, KnobOwnership, Manager, Mechanism, PersistentSetting, Purpose, Severity,
-    Snapshot, ownership,
+    Snapshot, Subject, ownership,
 };
 
 use crate::Rule;
@@ -50,6 +50,7 @@ fn one_device(host: &Snapshot) -> Option<Finding> {
     let look = "pagewise report --only owners".to_owned();
     Some(Finding {
         id: RULE.id,
+        about: Some(Subject::part(&device.to_string())),
         severity: Severity::Warning,
         title: format!("{} and {} both set up {device}", name(first), name(second)),
         what: format!(
@@ -108,6 +109,7 @@ fn finding(host: &Snapshot, purpose: Purpose) -> Option<Finding> {
     };
     Some(Finding {
         id: RULE.id,
+        about: Some(Subject::part(what)),
         severity,
         title: format!("{} and {} both {what}", first.name, second.name),
         what: format!(

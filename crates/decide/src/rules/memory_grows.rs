@@ -7,7 +7,7 @@
 
 use pagewise_facts::groups;
 use pagewise_facts::growth::{self, Forecast, Grower, Growth, GrowthLimit};
-use pagewise_model::{Bytes, Cgroup, Finding, Interval, Limit, Snapshot};
+use pagewise_model::{Bytes, Cgroup, Finding, Interval, Limit, Snapshot, Subject};
 
 use crate::Rule;
 use crate::grade;
@@ -38,9 +38,19 @@ fn is_own(grower: Grower<'_>) -> bool {
     }
 }
 
+fn subject(grower: Grower<'_>) -> Subject {
+    match grower {
+        Grower::Process(process) => {
+            Subject::Process { pid: process.pid, name: process.name.clone() }
+        }
+        Grower::Group(group) => Subject::Cgroup(group.path.clone()),
+    }
+}
+
 fn finding(host: &Snapshot, growth: &Growth<'_>) -> Finding {
     Finding {
         id: RULE.id,
+        about: Some(subject(growth.grower)),
         severity: grade::growth::severity(growth),
         title: title(growth),
         what: describe(host, growth),

@@ -45,6 +45,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     });
     Some(Finding {
         id: RULE.id,
+        about: None,
         severity: if percent >= MUCH_PERCENT { Severity::Warning } else { Severity::Info },
         title: format!("{percent:.0} % of RAM is locked and cannot be reclaimed"),
         what: format!("{} of RAM are unevictable{named}.", held.part_of(total)),
@@ -76,6 +77,7 @@ fn not_by_mlock(host: &Snapshot, held: Bytes, total: Bytes, unlocked: Bytes) -> 
     let size = |point: &&str| format!("sudo du -x -s -h {}", quoted(point));
     Finding {
         id: RULE.id,
+        about: None,
         severity: stranded::severity(host, unlocked),
         title: format!("{percent:.0} % of RAM cannot be reclaimed, and mlock is not the reason"),
         what: format!(

@@ -29,6 +29,7 @@ fn finding(host: &Snapshot, level: Level, room: &Headroom) -> Finding {
     let largest = largest(host);
     Finding {
         id: RULE.id,
+        about: None,
         severity: if level == Level::Critical { Severity::Critical } else { Severity::Warning },
         title: format!("only {} of memory are available", room.available.part_of(room.total)),
         what: format!("{}{}.", state(host, room), largest.map_or_else(String::new, holds)),

@@ -47,6 +47,7 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
     let severity = level.or(most.map(|_| Severity::Warning)).or(disk.map(|_| Severity::Warning));
     let finding = severity.map(|severity| Finding {
         id: RULE.id,
+        about: None,
         severity,
         title: match ended {
             Some(ended) => ended_title(&interval.end, ended),

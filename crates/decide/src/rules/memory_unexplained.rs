@@ -5,7 +5,7 @@
 //! `/proc/allocinfo` has them by the line of code that allocated them.
 
 use pagewise_facts::unexplained::unexplained;
-use pagewise_model::{Balloon, Bytes, Finding, GpuMemory, Interval, Severity, Snapshot};
+use pagewise_model::{Balloon, Bytes, Finding, GpuMemory, Interval, Severity, Snapshot, Subject};
 
 use crate::Rule;
 use crate::proof::EvidenceList;
@@ -55,6 +55,7 @@ fn ballooned(host: &Snapshot) -> Option<Finding> {
     };
     Some(Finding {
         id: RULE.id,
+        about: Some(Subject::part("balloon")),
         severity,
         title: format!("{BALLOON_TITLE} {size}: {percent:.0} % of RAM"),
         what: format!("A balloon driver has given {} back to the hypervisor. {counted}", size.part_of(ram)),
@@ -95,6 +96,7 @@ fn unexplained_use(host: &Snapshot) -> Option<Finding> {
     });
     Some(Finding {
         id: RULE.id,
+        about: None,
         severity: Severity::Warning,
         title: title(size, percent, gpu.first().copied()),
         what: format!(

@@ -37,6 +37,7 @@ fn finding(interval: &Interval) -> Option<Finding> {
     };
     Some(Finding {
         id: RULE.id,
+        about: None,
         severity: Severity::Info,
         title: "multi-gen LRU is available but off".to_owned(),
         what: format!("/sys/kernel/mm/lru_gen/enabled is {bits:#06x}: bit 0 is not set, so multi-gen LRU is \

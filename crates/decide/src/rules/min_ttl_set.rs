@@ -31,6 +31,7 @@ fn finding(interval: &Interval) -> Option<Finding> {
     let milliseconds = ttl.get();
     Some(Finding {
         id: RULE.id,
+        about: None,
         severity: if ttl > LONG { Severity::Warning } else { Severity::Info },
         title: format!("the kernel kills a process rather than evict pages used in the last {milliseconds} ms"),
         what: format!(

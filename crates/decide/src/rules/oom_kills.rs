@@ -9,11 +9,12 @@
 //! therefore never more severe than a newer one, nor is the kill of a group that no longer exists.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use pagewise_facts::groups;
 use pagewise_model::{
     Cgroup, Change, Evidence, Finding, Interval, Name, OomConstraint, OomKill, Outcome, Severity,
-    Snapshot,
+    Snapshot, Subject,
 };
 
 use crate::Rule;
@@ -98,6 +99,7 @@ fn finding(interval: &Interval, kills: &[&OomKill]) -> Option<Finding> {
         ["pagewise doctor --oom".to_owned()].into_iter().chain(change::advise_change(host, last));
     Some(Finding {
         id: RULE.id,
+        about: Some(subject(last)),
         severity: severity(interval, last),
         title: title(host, kills, last),
         what: describe(host, kills, last),
@@ -118,6 +120,35 @@ fn severity(interval: &Interval, kill: &OomKill) -> Severity {
         None if gone => Severity::Info,
         None => Severity::Warning,
     }
+}
+
+/// What ran out of memory when this process was killed.
+fn subject(kill: &OomKill) -> Subject {
+    match (OomScope::from_kill(kill), &kill.group) {
+        (OomScope::Group, Some(group)) => Subject::Cgroup(group.clone()),
+        (OomScope::Group, None) => Subject::part("cgroup"),
+        (OomScope::Machine, _) => Subject::part("machine"),
+        (OomScope::Cpuset, _) => Subject::part("cpuset"),
+        (OomScope::Policy, _) => Subject::part("memory policy"),
+    }
+}
+
+/// A number that grows within a boot with each kill of this finding: the time of the newest kill in
+/// milliseconds after boot or, if no log has them, the count of kills. `None` if all were before
+/// this boot.
+pub(crate) fn newest_event(interval: &Interval, finding: &Finding) -> Option<u64> {
+    if finding.about.is_none() {
+        return interval.end.vmstat.get("oom_kill").get();
+    }
+    let kills = interval.end.kernel_log.kills.iter();
+    let own = kills.filter(|kill| kill.earlier_boot.is_none());
+    let own = own.filter(|kill| finding.about == Some(subject(kill)));
+    own.map(|kill| milliseconds(kill.boot_seconds)).max()
+}
+
+fn milliseconds(seconds: f64) -> u64 {
+    Duration::try_from_secs_f64(seconds)
+        .map_or(0, |time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Whether the group whose limit was reached no longer exists.
@@ -221,6 +252,7 @@ fn counted_only(interval: &Interval) -> Option<Finding> {
     );
     Some(Finding {
         id: RULE.id,
+        about: None,
         severity: if now.is_some() { Severity::Critical } else { Severity::Info },
         title: format!(
             "{} killed for lack of memory since boot",

@@ -6,7 +6,9 @@
 //! fail to allocate with little memory in RAM.
 
 use pagewise_facts::groups;
-use pagewise_model::{Bytes, Finding, Interval, Limit, Process, Reading, Severity, Snapshot};
+use pagewise_model::{
+    Bytes, Finding, Interval, Limit, Process, Reading, Severity, Snapshot, Subject,
+};
 
 use crate::Rule;
 use crate::proof::EvidenceList;
@@ -121,6 +123,7 @@ fn finding(host: &Snapshot, near: &NearLimit<'_>) -> Finding {
     };
     Finding {
         id: RULE.id,
+        about: Some(Subject::part(&format!("{} of {}", kind.name, found.name))),
         severity: Severity::Warning,
         title: format!("{name} has {left} of its {} left", kind.name),
         what: format!(

@@ -82,6 +82,7 @@ fn finding(host: &Snapshot, worst: &Limited<'_>, others: usize) -> Finding {
     let look = "pagewise report --sort swap -n 10".to_owned();
     Finding {
         id: RULE.id,
+        about: None,
         severity: Severity::Warning,
         title: format!("{file} of {} is limited by a cgroup above it", short_group(path)),
         what: format!(

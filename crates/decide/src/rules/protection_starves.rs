@@ -62,6 +62,7 @@ fn finding(
     });
     Finding {
         id: RULE.id,
+        about: None,
         severity,
         title: format!("{file} keeps {held} for {} while others wait", short_group(path)),
         what: format!(

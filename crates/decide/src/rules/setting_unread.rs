@@ -64,6 +64,7 @@ fn finding(unread: &[Unread]) -> Option<Finding> {
     };
     Some(Finding {
         id: RULE.id,
+        about: None,
         severity: Severity::Info,
         title: shorten_title(format!("nothing reads {} in {}", setting(&line.target), place.path())),
         what: format!(

@@ -8,7 +8,7 @@
 use pagewise_model::knob::{KnobReading, Persist, Undo};
 use pagewise_model::{
     Finding, InForce, Interval, KnobOwnership, Mechanism, PersistentSetting, Severity, Snapshot,
-    ownership,
+    Subject, ownership,
 };
 
 use crate::Rule;
@@ -107,6 +107,7 @@ fn not_in_force(owned: &[KnobOwnership]) -> Option<Finding> {
     let (live, wanted) = (first.live(), first.setting.wanted());
     Some(Finding {
         id: RULE.id,
+        about: None,
         severity: Severity::Info,
         title: shorten_title(format!("{name} is {live}, but a file sets it to {wanted}{others}")),
         what: format!("{}.", join_names(differing.iter().map(Difference::describe))),
@@ -168,6 +169,7 @@ fn find_lost(host: &Snapshot, owned: &[KnobOwnership]) -> Option<Finding> {
     let line = format!("{} = {}", first.knob.name, value(first));
     Some(Finding {
         id: RULE.id,
+        about: Some(Subject::part("defaults")),
         severity: Severity::Info,
         title: format!("{} in no sysctl file", counted_changed(lost.len())),
         what: format!("{}.", join_names(shown)),
@@ -223,6 +225,7 @@ fn set_twice(owned: &[KnobOwnership]) -> Option<Finding> {
     })?;
     Some(Finding {
         id: RULE.id,
+        about: Some(Subject::part("files")),
         severity: Severity::Info,
         title: shorten_title(format!(
             "two files set {knob} to different values: {} and {}",
@@ -256,6 +259,7 @@ fn find_overruled(host: &Snapshot, owned: &[KnobOwnership]) -> Option<Finding> {
     let profile = tuned.profile.value()?;
     Some(Finding {
         id: RULE.id,
+        about: Some(Subject::part("tuned")),
         severity: Severity::Info,
         title: shorten_title(format!("tuned overrides the sysctl file: {knob} = {}", wins.wanted())),
         what: format!(

@@ -4,7 +4,7 @@
 //! Both exist until they are removed, so that a program that crashed leaves them behind. A segment
 //! to which no process is attached may still be wanted: some programs attach again after a restart.
 
-use pagewise_model::{Bytes, Finding, Interval, Reading, SharedSegment, Snapshot};
+use pagewise_model::{Bytes, Finding, Interval, Reading, SharedSegment, Snapshot, Subject};
 
 use crate::Rule;
 use crate::grade::stranded;
@@ -50,6 +50,7 @@ fn segments(host: &Snapshot) -> Option<Finding> {
     let remove = format!("sudo ipcrm -m {}", largest.id);
     Some(Finding {
         id: RULE.id,
+        about: None,
         severity: stranded::severity(host, held),
         title: format!("{held} of shared memory is attached to no process"),
         what: format!(
@@ -108,6 +109,7 @@ fn queues(host: &Snapshot) -> Option<Finding> {
     let bytes = fullest.bytes.get().unwrap_or_default();
     Some(Finding {
         id: RULE.id,
+        about: Some(Subject::part("message queues")),
         severity: stranded::severity(host, held),
         title: format!("{held} of messages wait in System V message queues"),
         what: format!(

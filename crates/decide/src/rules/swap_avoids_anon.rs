@@ -36,6 +36,7 @@ fn finding(interval: &Interval) -> Option<Finding> {
     let avoids = avoids(interval)?;
     Some(Finding {
         id: RULE.id,
+        about: None,
         severity: pressure::present(interval).unwrap_or(Severity::Warning),
         title: "files are read again right after the kernel dropped them from memory".to_owned(),
         what: describe(&avoids, &rereading, host),

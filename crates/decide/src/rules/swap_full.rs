@@ -32,6 +32,7 @@ fn finding(host: &Snapshot, level: Level, filled: Percent) -> Option<Finding> {
     let available = room::room(host)?.available;
     Some(Finding {
         id: RULE.id,
+        about: None,
         severity: if level >= Level::Short { Severity::Warning } else { Severity::Info },
         title: format!("swap is {:.0} % full", filled.get().floor()),
         what: format!(

@@ -117,6 +117,7 @@ fn finding(host: &Snapshot, heavy: &Heavy<'_>) -> Finding {
     let look = "pagewise report --sort swap -n 10".to_owned();
     Finding {
         id: RULE.id,
+        about: None,
         severity: Severity::Warning,
         title: format!("{} has {} in swap and keeps swapping pages in", short_group(name), heavy.swapped),
         what: format!(

@@ -9,7 +9,7 @@
 //! device itself, and the file system's process takes no part.
 
 use pagewise_facts::tiers::{self, NeedsMemory};
-use pagewise_model::{Finding, Interval, Severity, Tier};
+use pagewise_model::{Finding, Interval, Severity, Subject, Tier};
 
 use crate::Rule;
 use crate::proof::EvidenceList;
@@ -57,6 +57,7 @@ fn finding(tier: &Tier, why: NeedsMemory) -> Finding {
     };
     Finding {
         id: RULE.id,
+        about: Some(Subject::Device(tier.path.clone())),
         severity: Severity::Warning,
         title: match why {
             NeedsMemory::InRam => format!("the swap area {path} is itself in RAM"),

@@ -41,6 +41,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     let missing = back.saturating_sub(room);
     Some(Finding {
         id: RULE.id,
+        about: None,
         severity: Severity::Info,
         title: format!("swap cannot be switched off: {missing} would not fit into memory"),
         what: format!(

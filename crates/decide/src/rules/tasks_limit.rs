@@ -11,7 +11,9 @@
 use std::collections::HashMap;
 
 use pagewise_facts::groups::{self, GroupPair, is_below};
-use pagewise_model::{Cgroup, Change, Finding, Interval, Process, Severity, Snapshot, TaskLimit};
+use pagewise_model::{
+    Cgroup, Change, Finding, Interval, Process, Severity, Snapshot, Subject, TaskLimit,
+};
 
 use crate::Rule;
 use crate::limit_change;
@@ -121,6 +123,7 @@ fn finding(host: &Snapshot, at: &AtLimit<'_>) -> Finding {
     });
     Finding {
         id: RULE.id,
+        about: Some(Subject::Cgroup(group.path.clone())),
         severity: if at.refused.is_some() { Severity::Warning } else { Severity::Info },
         title,
         what: describe(host, at),

@@ -40,6 +40,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     }
     Some(Finding {
         id: RULE.id,
+        about: None,
         severity: Severity::Info,
         title: format!(
             "max_ptes_none = {none}: the kernel never splits huge pages that are mostly zeros"

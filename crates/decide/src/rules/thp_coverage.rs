@@ -63,6 +63,7 @@ fn processes(host: &Snapshot) -> Option<Finding> {
     };
     Some(Finding {
         id: RULE.id,
+        about: None,
         severity: Severity::Info,
         title: format!(
             "{name} has only {:.0} % of its memory in huge pages",
@@ -134,6 +135,7 @@ fn faults(interval: &Interval) -> Option<Finding> {
     }
     Some(Finding {
         id: RULE.id,
+        about: None,
         severity: Severity::Info,
         title: format!("{percent:.0} % of the page faults that requested a huge page got a small page"),
         what: format!(

@@ -62,6 +62,7 @@ fn finding(interval: &Interval, inversion: &Inversion<'_>) -> Finding {
     };
     Finding {
         id: RULE.id,
+        about: None,
         severity: severity(interval, slow),
         title,
         what: describe(inversion),

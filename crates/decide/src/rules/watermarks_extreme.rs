@@ -8,7 +8,9 @@
 //! kernel chooses less only with less than 64 MiB of RAM.
 
 use pagewise_facts::settings::{self, Setting};
-use pagewise_model::{Bytes, Evidence, Finding, Interval, Pages, Severity, Snapshot, Zone};
+use pagewise_model::{
+    Bytes, Evidence, Finding, Interval, Pages, Severity, Snapshot, Subject, Zone,
+};
 
 use crate::Rule;
 use crate::proof::EvidenceList;
@@ -70,6 +72,7 @@ fn reserve(host: &Snapshot, total: Bytes) -> Option<Finding> {
         format!("until the next boot; undo with sudo sysctl vm.min_free_kbytes={}", set.value);
     Some(Finding {
         id: RULE.id,
+        about: Some(Subject::part(MIN_FREE)),
         severity: Severity::Warning,
         title,
         what,
@@ -96,6 +99,7 @@ fn gap(host: &Snapshot, total: Bytes) -> Option<Finding> {
     );
     Some(Finding {
         id: RULE.id,
+        about: Some(Subject::part(SCALE)),
         severity: Severity::Warning,
         title: format!(
             "kswapd starts to reclaim while {gap} of memory are free: {percent:.0} % of RAM"

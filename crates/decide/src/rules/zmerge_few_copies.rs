@@ -4,7 +4,7 @@
 //! Not judged: whether a merge pass on request would pay. That needs a sample of page contents
 //! (`scan --device`); no counter shows it.
 
-use pagewise_model::{Finding, Interval, Severity, Zram};
+use pagewise_model::{Finding, Interval, Severity, Subject, Zram};
 
 use crate::Rule;
 use crate::proof::EvidenceList;
@@ -40,6 +40,7 @@ fn finding(device: &Zram) -> Option<Finding> {
     let (index, saved) = (merging.index_bytes.get()?, merging.merged_bytes.get()?);
     Some(Finding {
         id: RULE.id,
+        about: Some(Subject::device(&name)),
         severity: Severity::Info,
         title: format!("{name} searches for copies of each page, but only {percent:.2} % have one"),
         what: format!(

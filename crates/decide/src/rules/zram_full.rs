@@ -4,8 +4,8 @@
 
 use pagewise_facts::tiers;
 use pagewise_model::{
-    Bytes, Change, Driver, Evidence, Finding, Interval, Level, Reading, Severity, Snapshot, Tier,
-    Zram,
+    Bytes, Change, Driver, Evidence, Finding, Interval, Level, Reading, Severity, Snapshot,
+    Subject, Tier, Zram,
 };
 
 use crate::Rule;
@@ -51,6 +51,7 @@ fn size_used_up(interval: &Interval, tier: &Tier, device: Option<&Zram>) -> Opti
     let driver = device.map_or(Driver::Zram, |device| device.driver).name();
     Some(Finding {
         id: RULE.id,
+        about: Some(Subject::Device(tier.path.clone())),
         severity: if overflow.is_none() && is_low { Severity::Critical } else { Severity::Warning },
         title: format!("{} is full", short(tier.path.as_str())),
         what: format!(
@@ -108,6 +109,7 @@ fn near_limit(interval: &Interval, device: &Zram) -> Option<Finding> {
     });
     Some(Finding {
         id: RULE.id,
+        about: Some(Subject::device(&device.path())),
         severity: if failing.is_some() || used >= limit {
             Severity::Critical
         } else {

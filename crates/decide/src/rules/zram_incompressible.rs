@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Devices in compressed RAM that are mostly filled with pages that do not compress.
 
-use pagewise_model::{Bytes, FeatureState, Finding, Interval, Severity, Snapshot, Zram};
+use pagewise_model::{Bytes, FeatureState, Finding, Interval, Severity, Snapshot, Subject, Zram};
 
 use crate::Rule;
 use crate::grade::worth;
@@ -36,6 +36,7 @@ fn finding(host: &Snapshot, device: &Zram) -> Option<Finding> {
     let name = device.name();
     Some(Finding {
         id: RULE.id,
+        about: Some(Subject::device(&name)),
         severity: Severity::Warning,
         title: format!("incompressible pages take {share:.1} % of the memory that {name} uses"),
         what: format!(

@@ -44,6 +44,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     let heavy = tables.percent_of(ram).is_some_and(|percent| percent.get() >= TABLE_PERCENT);
     Some(Finding {
         id: RULE.id,
+        about: None,
         severity: if heavy { Severity::Warning } else { Severity::Info },
         title: format!("the disksize of {} is {times:.1} times the RAM of this machine", maker(host)),
         what: describe(host, promised, ram, tables, ratio),

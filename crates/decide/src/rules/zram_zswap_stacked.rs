@@ -33,6 +33,7 @@ fn finding(interval: &Interval) -> Option<Finding> {
     let driver = if tier.kind == TierKind::Zmerge { Driver::Zmerge } else { Driver::Zram }.name();
     Some(Finding {
         id: RULE.id,
+        about: None,
         severity: Severity::Warning,
         title: format!("zswap is on in front of {driver}, so the kernel compresses pages twice"),
         what: format!("zswap is on, and {} is used as swap{held}.", tier.path),

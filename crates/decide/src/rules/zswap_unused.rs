@@ -47,6 +47,7 @@ fn off(interval: &Interval, decision: &SwapDecision) -> Option<Finding> {
     let tier = tiers::on_disk(host).find(|_| waits || held > Bytes::new(0))?;
     Some(Finding {
         id: RULE.id,
+        about: None,
         severity: if waits { Severity::Warning } else { Severity::Info },
         title: "zswap is off, so swapped pages go to a disk uncompressed".to_owned(),
         what: format!("zswap is off, and {held} of swapped pages are in {}.", tier.path),
@@ -82,6 +83,7 @@ fn full(interval: &Interval, decision: &SwapDecision) -> Option<Finding> {
     }
     Some(Finding {
         id: RULE.id,
+        about: None,
         severity: Severity::Warning,
         title: "zswap's pool is full and its shrinker is off".to_owned(),
         what: format!(

@@ -113,6 +113,7 @@ fn the_dearer_of_two_warnings_comes_first() {
         interval.end.psi.io.some.avg60 = line("/proc/pressure/io", 1, Percent::new(dirty));
         let finding = |id| Finding {
             id,
+            about: None,
             severity: Severity::Warning,
             title: id.to_owned(),
             what: String::new(),

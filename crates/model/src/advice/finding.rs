@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Source;
+use crate::{Source, Subject};
 
 /// How urgent a finding is, from least to most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
@@ -41,6 +41,10 @@ impl Evidence {
 pub struct Finding {
     /// Stable name of the rule that reported the finding, such as `zram-unused`.
     pub id: &'static str,
+    /// Which object the finding is about, if its rule can report several at the same time; left out
+    /// otherwise. No two findings of a run have the same id and subject.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub about: Option<Subject>,
     /// How urgent the finding is.
     pub severity: Severity,
     /// What is wrong, in one line without the id.

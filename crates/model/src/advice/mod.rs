@@ -6,6 +6,7 @@ mod explanation;
 mod finding;
 mod refusal;
 mod rule;
+mod subject;
 mod verdict;
 mod working_set;
 
@@ -14,6 +15,7 @@ pub use explanation::{Bar, Explanation, NamedValue, NextCommand, Section};
 pub use finding::{Evidence, Finding, Severity};
 pub use refusal::{Advice, Refusal};
 pub use rule::RuleExplanation;
+pub use subject::Subject;
 pub use verdict::{GroupVerdict, HostVerdict, Level};
 pub use working_set::{
     Confidence, IdleMemory, IdleMethod, LimitAdvice, LimitSurvey, LimitVerdict, ProcessUse,

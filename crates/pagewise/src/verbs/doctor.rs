@@ -227,7 +227,16 @@ mod tests {
     fn finding(severity: Severity) -> Finding {
         let text = String::new;
         let (evidence, next) = (Vec::new(), Vec::new());
-        Finding { id: "x", severity, title: text(), what: text(), why: text(), evidence, next }
+        Finding {
+            id: "x",
+            about: None,
+            severity,
+            title: text(),
+            what: text(),
+            why: text(),
+            evidence,
+            next,
+        }
     }
 
     #[test]

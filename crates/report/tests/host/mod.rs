@@ -674,6 +674,7 @@ fn proof(path: &str, line: Option<u32>, value: &str) -> Evidence {
 pub(crate) fn waiting() -> Finding {
     Finding {
         id: "memory-pressure",
+        about: None,
         severity: Severity::Critical,
         title: "somebody waited for memory 11 % of the last minute".to_owned(),
         what: "Memory pressure: some 14.0 % (10 s) and 11.0 % (60 s).".to_owned(),
@@ -687,6 +688,7 @@ pub(crate) fn findings() -> Vec<Finding> {
     vec![
         Finding {
             id: "tier-order",
+            about: None,
             severity: Severity::Critical,
             title: "zram0 stands behind a disk: /swapfile is filled first (priority 50 against 5)".to_owned(),
             what: "/swapfile holds 8.0 of 8.0 GiB and zram0 12.1 of 31.4 GiB.".to_owned(),
@@ -696,6 +698,7 @@ pub(crate) fn findings() -> Vec<Finding> {
         },
         Finding {
             id: "swap-avoids-anon",
+            about: None,
             severity: Severity::Warning,
             title: "the kernel re-reads files that it dropped a moment ago".to_owned(),
             what: "workingset_refault_file grew by 78,112 pages in 1.0 s; 310 major faults a second.".to_owned(),
@@ -711,6 +714,7 @@ pub(crate) fn findings() -> Vec<Finding> {
         },
         Finding {
             id: "thp-coverage",
+            about: None,
             severity: Severity::Info,
             title: "14.2 GiB of redis-server asked for huge pages and 5 % has them".to_owned(),
             what: "AnonHugePages is 0.7 of 14.2 GiB.".to_owned(),

@@ -30,6 +30,7 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
     let first = *groups.first()?;
     Some(Finding {
         id: RULE.id,
+        about: None,
         severity: severity(case.interval),
         title: format!(
             "{} is empty: {} is not allowed to swap",

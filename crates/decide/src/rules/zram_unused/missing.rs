@@ -23,6 +23,7 @@ fn not_loaded(interval: &Interval, zram: &Capability, module: &str) -> Finding {
     let host = &interval.end;
     Finding {
         id: RULE.id,
+        about: None,
         severity: severity(interval),
         title: "the zram module is not loaded, so swap is on a slower device or absent".to_owned(),
         what: format!(
@@ -46,6 +47,7 @@ fn in_container(host: &Snapshot, zram: &Capability) -> Finding {
     let kind = kind.map_or_else(String::new, |kind| format!(" ({kind})"));
     Finding {
         id: RULE.id,
+        about: None,
         severity: Severity::Info,
         title: "this container cannot have its own zram device".to_owned(),
         what: format!(

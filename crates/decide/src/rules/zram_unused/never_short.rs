@@ -21,6 +21,7 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
     let (scanned, stalls) = (reclaim::scanned_pages(host), stalls(host));
     Some(Finding {
         id: RULE.id,
+        about: None,
         severity: Severity::Info,
         title: match scanned.as_ref().map(|scanned| scanned.count) {
             Some(0) => format!("{name} is empty: memory was never short since boot"),

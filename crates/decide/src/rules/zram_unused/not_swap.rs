@@ -36,6 +36,7 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
     let next = if is_wanted { vec![writes(step.command), shown] } else { vec![shown] };
     Some(Finding {
         id: RULE.id,
+        about: None,
         severity: severity(case.interval),
         title: format!("{} {}", device.name(), step.title),
         what: step.what,

@@ -19,6 +19,7 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
     let (used, size) = (disk.used.get()?, disk.size.get()?);
     Some(Finding {
         id: RULE.id,
+        about: None,
         severity: severity(case.interval, used),
         title: format!(
             "{name} is not used: its swap priority is {own}, and {} has {priority}",

@@ -28,6 +28,7 @@ pub(super) fn reason(interval: &Interval) -> Option<Finding> {
     };
     Some(Finding {
         id: RULE.id,
+        about: None,
         severity: severity(interval),
         title: shorten_title(format!(
             "zram-generator refuses {}: it sets up no zram",

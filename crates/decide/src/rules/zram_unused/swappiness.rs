@@ -43,6 +43,7 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
         .all(distances(host));
     Some(Finding {
         id: RULE.id,
+        about: None,
         severity: severity(case.interval),
         title: format!(
             "{} is empty: with vm.swappiness {}, only file pages are reclaimed",
