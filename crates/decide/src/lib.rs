@@ -11,6 +11,7 @@ pub mod calm;
 mod commands;
 mod contents;
 mod explain;
+pub mod follow;
 mod grade;
 mod io_limit;
 mod limit_change;
@@ -19,6 +20,7 @@ pub mod oom;
 mod order;
 mod proof;
 mod rules;
+mod service;
 #[cfg(test)]
 #[path = "../tests/rules/testing.rs"]
 mod testing;
@@ -34,6 +36,7 @@ pub use limits::{LimitInputs, survey_limits};
 
 use pagewise_model::{Finding, Interval};
 
+pub use service::judge_service;
 pub use verdict::{host_is_short, judge, only_nodes_are_short};
 
 /// A rule: detects one problem of a host and reports it as findings.

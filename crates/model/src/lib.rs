@@ -19,9 +19,10 @@ mod trial;
 mod units;
 
 pub use advice::{
-    Actor, Advice, Bar, Confidence, Evidence, Explanation, Finding, GroupVerdict, HostVerdict,
-    IdleMemory, IdleMethod, Level, LimitAdvice, LimitSurvey, LimitVerdict, NamedValue, NextCommand,
-    ProcessUse, Refusal, RuleExplanation, Section, Severity, Subject, WatchCost, WatchedMemory,
+    Actor, Advice, Bar, ChangedFinding, Confidence, EndReason, Evidence, Explanation, Finding,
+    FindingChange, GroupVerdict, HostVerdict, IdleMemory, IdleMethod, KnownFinding, KnownFindings,
+    Level, LimitAdvice, LimitSurvey, LimitVerdict, NamedValue, NextCommand, ProcessUse, Refusal,
+    RuleExplanation, Section, ServiceState, Severity, Subject, WatchCost, WatchedMemory,
     WatchedProcess, WorkingSet,
 };
 pub use bench::{

@@ -22,7 +22,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// At most this many groups get a finding of their own; further ones usually have the same cause.
-const TOLD: usize = 5;
+pub(super) const TOLD: usize = 5;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
     let troubled = verdict::find_troubled(interval);

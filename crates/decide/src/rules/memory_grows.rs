@@ -22,7 +22,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// At most this many processes and groups get a finding of their own.
-const TOLD: usize = 3;
+pub(super) const TOLD: usize = 3;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
     let growing = growth::growing(interval).into_iter();

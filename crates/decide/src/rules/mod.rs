@@ -54,8 +54,24 @@ use crate::Rule;
 pub(crate) use kernel_memory::bytes_in as kernel_memory_in;
 pub(crate) use memory_pressure::ID as PRESSURE;
 pub(crate) use memory_unexplained::BALLOON_TITLE;
-pub(crate) use oom_kills::ended_seconds_ago as kill_ended_seconds_ago;
+pub(crate) use oom_kills::{
+    ended_seconds_ago as kill_ended_seconds_ago, newest_event as newest_kill,
+};
 
+/// The most findings that a rule reports at once, if it is limited: then one that is missing may
+/// only be less severe than these.
+pub(crate) fn most_findings(id: &str) -> Option<usize> {
+    let limits = [
+        (group_limit::RULE.id, group_limit::TOLD),
+        (memory_grows::RULE.id, memory_grows::TOLD),
+        (tasks_limit::RULE.id, tasks_limit::TOLD),
+        (process_limit::RULE.id, process_limit::TOLD),
+        (oom_kills::RULE.id, oom_kills::GROUPS),
+    ];
+    limits.into_iter().find_map(|(rule, most)| (rule == id).then_some(most))
+}
+
+/// The rules, in the order of their findings.
 pub(crate) static ALL: &[Rule] = &[
     memory_low::RULE,
     protection_starves::RULE,

@@ -34,7 +34,7 @@ const DAY: f64 = 86_400.0;
 /// changed there any more.
 const HOUR: f64 = 3_600.0;
 /// At most this many groups get a finding of their own.
-const GROUPS: usize = 3;
+pub(super) const GROUPS: usize = 3;
 /// Maximum number of kills listed as evidence.
 const NAMED: usize = 5;
 

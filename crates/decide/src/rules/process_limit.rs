@@ -22,7 +22,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// At most this many programs get a finding of their own.
-const TOLD: usize = 3;
+pub(super) const TOLD: usize = 3;
 /// Smaller limits are not meant for memory: programs forbid themselves to allocate.
 const LEAST: Bytes = Bytes::new(64 << 20);
 /// A process is at its limit if less than one part in this many is left.

@@ -27,7 +27,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// At most this many groups get a finding of their own.
-const TOLD: usize = 5;
+pub(super) const TOLD: usize = 5;
 /// A group at a limit below this number is a finding only if a fork was refused: services that never
 /// fork are given such limits on purpose.
 const FEW: u64 = 8;

@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::{Source, Subject};
 
 /// How urgent a finding is, from least to most.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Good to know; does no harm today.

@@ -4,8 +4,10 @@
 mod actor;
 mod explanation;
 mod finding;
+mod known_findings;
 mod refusal;
 mod rule;
+mod service_state;
 mod subject;
 mod verdict;
 mod working_set;
@@ -13,8 +15,10 @@ mod working_set;
 pub use actor::Actor;
 pub use explanation::{Bar, Explanation, NamedValue, NextCommand, Section};
 pub use finding::{Evidence, Finding, Severity};
+pub use known_findings::{ChangedFinding, EndReason, FindingChange, KnownFinding, KnownFindings};
 pub use refusal::{Advice, Refusal};
 pub use rule::RuleExplanation;
+pub use service_state::ServiceState;
 pub use subject::Subject;
 pub use verdict::{GroupVerdict, HostVerdict, Level};
 pub use working_set::{
