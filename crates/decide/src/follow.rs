@@ -18,6 +18,8 @@ use crate::{ended_seconds_ago, oom, rules};
 pub const MOST_FOLLOWED: usize = 256;
 /// Maximum number of files that are kept as evidence for each finding.
 const MOST_EVIDENCE: usize = 8;
+/// Maximum length in bytes of a path that is kept.
+const LONGEST_EVIDENCE: usize = 512;
 
 /// The findings of this run.
 #[derive(Clone, Copy)]
@@ -142,6 +144,7 @@ fn is_same(known: &KnownFinding, finding: &Finding) -> bool {
 
 fn remember(interval: &Interval, finding: &Finding) -> KnownFinding {
     let mut evidence: Vec<String> = finding.evidence.iter().map(|it| it.path.clone()).collect();
+    evidence.retain(|path| path.len() <= LONGEST_EVIDENCE);
     evidence.dedup();
     evidence.truncate(MOST_EVIDENCE);
     let group = finding.about.as_ref().and_then(pagewise_model::Subject::cgroup);

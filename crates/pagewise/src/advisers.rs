@@ -29,6 +29,7 @@ const ADVISERS: [Adviser; 13] = [
     adviser::<pagewise_guest::Error>,
     adviser::<Failed>,
     adviser::<pagewise_apply::Error>,
+    adviser::<pagewise_apply::KnownFindingsError>,
     adviser::<ActError>,
     adviser::<LookError>,
     adviser::<MergeError>,

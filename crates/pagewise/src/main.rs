@@ -25,7 +25,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use pagewise_terminal::cost::CostMeter;
-use pagewise_terminal::{exit, trouble};
+use pagewise_terminal::exit;
 
 fn main() -> ExitCode {
     if pagewise_guest::init::is_wanted() {
@@ -40,11 +40,11 @@ fn main() -> ExitCode {
     let started = CostMeter::now();
     std::panic::set_hook(Box::new(advisers::tell_of_panic));
     if !room::is_enough_to_start() {
-        return ExitCode::from(exit::FAILED);
+        return verbs::failed_to_start(exit::FAILED, "no memory for the stack of this program");
     }
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return trouble::tell_of_usage::<cli::Cli>(&error),
+        Err(error) => return verbs::wrong_usage(&error),
     };
     match verbs::run(&cli, started) {
         Ok(outcome) => outcome.into(),

@@ -481,16 +481,22 @@ pub(crate) const GROUPS: &[Group] = &[
     },
     Group {
         name: "kill-reports",
-        proves: "kills in guests of two kernels, and kills that only journald's files still have",
+        proves: "kills in guests of two kernels, kills that only journald's files still have, and the entries of doctor --journal",
         inputs: &[
             Crates(&["observe"]),
             GUEST_TESTS,
             Paths(&[
                 "crates/pagewise/tests/guest/oom.rs",
                 "crates/pagewise/tests/guest/journal.rs",
+                "crates/apply/src/known_findings.rs",
+                "crates/decide/src/follow.rs",
+                "crates/journald/src/entry.rs",
+                "crates/pagewise/src/verbs/doctor",
+                "crates/report/src/journal_fields.rs",
+                "packaging/systemd",
             ]),
         ],
-        minutes: 3.0,
+        minutes: 3.5,
         runs: guests(&["oom::", "journal::"]),
     },
     Group {

@@ -5,18 +5,24 @@
 //! If not even the size of memory is known, `doctor` ends with an error instead of calling the
 //! machine healthy.
 
-use pagewise_model::{Finding, Interval, OomExplanation, Refusal, Severity, Snapshot};
+use std::process::ExitCode;
+
+use pagewise_model::{Finding, HostVerdict, Interval, OomExplanation, Refusal, Severity, Snapshot};
+use pagewise_observe::Recording;
 use pagewise_report::json::{self, Noun};
 use pagewise_report::{Answer, OomFound, text};
 use pagewise_terminal::cost::{self, CostMeter};
 use pagewise_terminal::output::{self, Printed};
-use pagewise_terminal::{Global, Outcome, screen};
+use pagewise_terminal::{Global, Outcome, screen, trouble};
 
 use super::new_page::NewPage;
 use super::oom::prove::SizesPipe;
 use super::{Page, oom, scan};
 use crate::accepted::{self, Accepted};
 use crate::{cli, input, room};
+
+mod journal;
+mod nagios;
 
 const PAGE: Page = Page { noun: Noun::Doctor, json: json::doctor };
 
@@ -32,7 +38,27 @@ pub(super) fn run(
         let args = oom::WhatIfArgs { what_if: args.what_if, to: None };
         return oom::explain_text(global, file, args, started);
     }
+    if args.journal {
+        return journal::run(global, args);
+    }
+    if args.nagios {
+        return nagios::run(global, args);
+    }
     read_and_print(global, args, None, started)
+}
+
+/// The exit status of a command that did not start. Under `--nagios` this is the state UNKNOWN.
+pub(crate) fn failed_to_start(status: u8, why: &str) -> ExitCode {
+    if nagios::is_wanted() { nagios::tell_of_unknown(why) } else { ExitCode::from(status) }
+}
+
+/// Reports a wrong command line, or prints the help that it asks for.
+pub(crate) fn wrong_usage(error: &clap::Error) -> ExitCode {
+    let status = trouble::tell_of_usage::<cli::Cli>(error);
+    if error.use_stderr() && nagios::is_wanted() {
+        return nagios::tell_of_unknown("wrong usage; standard error says what is wrong");
+    }
+    status
 }
 
 /// `doctor --oom`, which writes the sizes of the newest kill to a file, too.
@@ -58,24 +84,11 @@ fn read_and_print(
     if let Some(to) = to {
         to.write(&interval.end.kernel_log)?;
     }
-    let looks_inside = !args.oom && pagewise_decide::contents_may_tell(&interval);
-    let read = (host.end.is_live() && looks_inside && room::has_for_contents())
-        .then(|| scan::glance(&host.end, &interval.end));
-    let estimates = match &read {
-        Some(Ok(estimates)) => estimates.as_slice(),
-        Some(Err(_)) | None => &[],
-    };
-    let unknown = match &read {
-        Some(Err(why)) => Some(pagewise_decide::name_unknown_contents(&format!("{why:#}"))),
-        _ => pagewise_decide::unknown_contents(&interval, estimates),
-    };
-    let mut all = super::findings(&interval, estimates);
+    let Diagnosis { mut all, verdict, unknown } = Diagnosis::make(&host, &interval, !args.oom);
     if args.oom {
         all.retain(|finding| finding.id == pagewise_decide::oom::RULE);
     }
     let chosen = ShownFindings::select(all, &accepted);
-    let mut verdict = pagewise_decide::judge(&interval);
-    verdict.unknown.extend(unknown.clone());
     let answer = Answer {
         interval: &interval,
         verdict: &verdict,
@@ -106,14 +119,46 @@ fn read_and_print(
     if chosen.findings.is_empty() && printed == Printed::Whole {
         check_readings(&interval.end)?;
     }
-    let since = args.since.map_or(0.0, |since| since.as_secs_f64());
-    let is_present = |finding: &Finding| {
-        let ended = pagewise_decide::ended_seconds_ago(&interval, finding);
-        ended.is_none_or(|ended| ended <= since)
-    };
+    let is_present = |finding: &Finding| is_present(args, &interval, finding);
     let log = &interval.end.kernel_log;
     let by_programs = args.oom && !(log.user_kills.is_empty() && log.unit_kills.is_empty());
     Ok(outcome(printed, !by_programs && !chosen.findings.iter().any(is_present)))
+}
+
+/// What the rules say about a host.
+struct Diagnosis {
+    /// All findings, most severe first.
+    all: Vec<Finding>,
+    verdict: HostVerdict,
+    /// What could not be judged because page contents were not read.
+    unknown: Option<String>,
+}
+
+impl Diagnosis {
+    /// Applies all rules. With `looks_inside`, the contents of some pages are read if a rule needs them:
+    /// then this process gives up most of its rights.
+    fn make(host: &Recording, interval: &Interval, looks_inside: bool) -> Self {
+        let looks_inside = looks_inside && pagewise_decide::contents_may_tell(interval);
+        let read = (host.end.is_live() && looks_inside && room::has_for_contents())
+            .then(|| scan::glance(&host.end, &interval.end));
+        let estimates = match &read {
+            Some(Ok(estimates)) => estimates.as_slice(),
+            Some(Err(_)) | None => &[],
+        };
+        let unknown = match &read {
+            Some(Err(why)) => Some(pagewise_decide::name_unknown_contents(&format!("{why:#}"))),
+            _ => pagewise_decide::unknown_contents(interval, estimates),
+        };
+        let mut verdict = pagewise_decide::judge(interval);
+        verdict.unknown.extend(unknown.clone());
+        Self { all: super::findings(interval, estimates), verdict, unknown }
+    }
+}
+
+/// Whether the trouble of the finding has not ended, or ended within `--since`.
+fn is_present(args: &cli::Doctor, interval: &Interval, finding: &Finding) -> bool {
+    let since = args.since.map_or(0.0, |since| since.as_secs_f64());
+    pagewise_decide::ended_seconds_ago(interval, finding).is_none_or(|ended| ended <= since)
 }
 
 /// Lists the rules of `doctor`, or explains one in full.
@@ -151,9 +196,6 @@ fn print_oom(global: &Global, args: &cli::Doctor, answer: &Answer<'_>) -> String
     }
 }
 
-/// Combines the command line and the file: the severity of the command line wins, and both lists of
-/// ignored rules apply. /etc/pagewise/doctor.toml is about this machine, so it does not apply to a
-/// recording.
 fn explain_kills(args: &cli::Doctor, interval: &Interval) -> Vec<OomExplanation> {
     let mut explained = pagewise_decide::oom::explain(interval);
     if args.what_if {
@@ -162,6 +204,9 @@ fn explain_kills(args: &cli::Doctor, interval: &Interval) -> Vec<OomExplanation>
     explained
 }
 
+/// Combines the command line and the file: the severity of the command line wins, and both lists of
+/// ignored rules apply. /etc/pagewise/doctor.toml is about this machine, so it does not apply to a
+/// recording.
 fn read_accepted(global: &Global, args: &cli::Doctor) -> anyhow::Result<Accepted> {
     let file = match (&args.config, &global.root) {
         (None, Some(_)) => Accepted::default(),

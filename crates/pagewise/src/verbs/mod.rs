@@ -41,6 +41,7 @@ use pagewise_terminal::{Global, Outcome, screen};
 use crate::cli::{Cli, Verb};
 use crate::{keeper, pager};
 
+pub(crate) use doctor::{failed_to_start, wrong_usage};
 pub(crate) use merge::PassLeft;
 
 /// Runs the verb of the command line.

@@ -140,3 +140,68 @@ fn another_boot_says_so(files: &[PathBuf], first: &Value) {
     // its group went with the boot, so that the kill is past
     assert_eq!(finding.unwrap()["severity"], "warning", "{finding:#?}, {ago} seconds ago");
 }
+
+/// The service of `packaging/` runs as its timer would start it: after a kill, without news, after another
+/// kill, and after the rule is ignored.
+const TIMER: &str = r#"
+say enable systemctl enable pagewise-doctor.timer
+group=/sys/fs/cgroup/system.slice/greedy.service
+mkdir $group; echo 24M > $group/memory.max; echo 0 > $group/memory.swap.max
+kill_one() { sh -c "echo 0 > $group/cgroup.procs; exec tail /dev/zero"; }
+check() { say $1 systemctl start pagewise-doctor.service; }
+kill_one; check first; check again
+kill_one; check third
+mkdir -p /etc/pagewise; echo 'ignore = ["oom-kills"]' > /etc/pagewise/doctor.toml
+check fourth
+journalctl --sync
+get entries journalctl -t pagewise -o json --no-pager
+get begins journalctl -o json --no-pager MESSAGE_ID=2786d5abc3684be08857dad440196815
+get unit journalctl -u greedy.service -o cat --no-pager
+say score systemd-analyze security --no-pager --threshold 25 pagewise-doctor.service
+echo damage > /var/lib/pagewise/doctor/findings
+say damaged pagewise doctor --journal
+say user setpriv --reuid 1000 --regid 1000 --clear-groups pagewise doctor --journal
+say named env STATE_DIRECTORY=/run/mine setpriv --reuid 1000 --regid 1000 --clear-groups pagewise doctor --journal
+mkdir -m 700 /run/mine; chown 1000:1000 /run/mine
+say own env STATE_DIRECTORY=/run/mine setpriv --reuid 1000 --regid 1000 --clear-groups pagewise doctor --journal
+"#;
+
+#[test]
+fn guest_systemd_has_an_entry_for_each_finding_that_begins_worsens_or_ends() {
+    let packaging = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/systemd");
+    let sent = ["pagewise-doctor.service", "pagewise-doctor.timer"].map(|unit| {
+        format!("--file={}:/etc/systemd/system/{unit}", packaging.join(unit).display())
+    });
+    let session = guest(&sent, TIMER);
+    for run in ["first", "again", "third", "fourth"] {
+        assert_eq!(answer(&session, run), ("", "0"), "{run}: {session}");
+    }
+    assert_eq!(answer(&session, "enable").1, "0");
+    let entries: Vec<Value> = answer(&session, "entries")
+        .0
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .filter(|entry: &Value| entry["PAGEWISE_FINDING"] == "oom-kills")
+        .collect();
+    let states: Vec<&Value> = entries.iter().map(|entry| &entry["PAGEWISE_STATE"]).collect();
+    assert_eq!(states, ["begins", "worsens", "ends"], "{entries:#?}");
+    let priorities: Vec<&Value> = entries.iter().map(|entry| &entry["PRIORITY"]).collect();
+    assert_eq!(priorities, ["2", "2", "6"]);
+    let begins: Value = serde_json::from_str(answer(&session, "begins").0.trim()).unwrap();
+    assert_eq!(begins["__CURSOR"], entries[0]["__CURSOR"], "found by its MESSAGE_ID");
+    assert_eq!(begins["PAGEWISE_UNIT"], "greedy.service", "{begins:#}");
+    assert_eq!(begins["_SYSTEMD_UNIT"], "pagewise-doctor.service", "{begins:#}");
+    assert!(begins["PAGEWISE_NEXT"].as_array().unwrap().len() > 1, "{begins:#}");
+    let of_unit = answer(&session, "unit").0;
+    assert_eq!(of_unit.matches("oom-kills").count(), 3, "{of_unit}");
+    assert_eq!(answer(&session, "score").1, "0", "{}", answer(&session, "score").0);
+
+    let damaged = answer(&session, "damaged");
+    assert!(damaged.0.contains("every finding is taken for a new one"), "{damaged:?}");
+    assert_eq!(damaged.1, "0");
+    for refused in ["user", "named"] {
+        let (said, status) = answer(&session, refused);
+        assert!(said.contains("STATE_DIRECTORY=FOLDER") && status == "1", "{said}");
+    }
+    assert_eq!(answer(&session, "own"), ("", "0"), "a user with a folder may run it");
+}

@@ -23,6 +23,7 @@ mod killers;
 mod lab_run;
 mod ledger;
 mod limits;
+mod nagios;
 mod oom;
 mod pager;
 mod pages;

@@ -32,6 +32,7 @@ mod live;
 mod memory;
 mod merge;
 mod movement;
+mod nagios;
 mod oom;
 mod owners;
 mod pin;
@@ -75,6 +76,7 @@ pub use header::{machine, taken};
 use kit::Page;
 pub use kit::{escape_all_but_colours, style};
 pub use live::{live, live_with_rows};
+pub use nagios::{ServiceReport, nagios, nagios_unknown};
 use pagewise_model::knob::KnobReading;
 use pagewise_model::plan::{GainMeasured, Plan};
 use pagewise_model::{

@@ -23,6 +23,14 @@ pub(crate) struct Doctor {
     /// printing it. pagewise never overwrites a file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["oom", "list", "explain"])]
     pub(crate) html: Option<PathBuf>,
+    /// Write an entry to the systemd journal for each finding that begins, worsens or ends since the last run, and
+    /// print nothing. For a timer: the exit status does not depend on the findings. Reads no page contents
+    #[arg(long, conflicts_with_all = ["html", "oom", "list", "explain", "since", "nagios"])]
+    pub(crate) journal: bool,
+    /// Print one line as a plugin of Nagios, Icinga or another monitoring system that polls, with performance data;
+    /// exit status 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN (also for every error)
+    #[arg(long, conflicts_with_all = ["html", "oom", "list", "explain"])]
+    pub(crate) nagios: bool,
     /// Explain the last ten kills by the OOM killer: why each happened, and what would have prevented it
     #[arg(long)]
     pub(crate) oom: bool,
@@ -63,6 +71,8 @@ impl Doctor {
     pub(crate) fn only_oom(what_if: bool) -> Self {
         Self {
             html: None,
+            journal: false,
+            nagios: false,
             oom: true,
             log: None,
             what_if,

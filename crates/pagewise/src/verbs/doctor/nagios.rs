@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise doctor --nagios`: one line and the exit statuses of monitoring plugins. Every error,
+//! also of the command line, is the state UNKNOWN.
+
+use std::ffi::OsStr;
+use std::process::ExitCode;
+
+use pagewise_decide::judge_service;
+use pagewise_model::{Finding, Refusal, ServiceState};
+use pagewise_report::text::{self, ServiceReport};
+use pagewise_terminal::{Global, Outcome, output};
+
+use super::{Diagnosis, ShownFindings, check_readings, is_present, read_accepted};
+use crate::{cli, input};
+
+pub(super) fn run(global: &Global, args: &cli::Doctor) -> anyhow::Result<Outcome> {
+    let (line, state) = match examine(global, args) {
+        Ok(examined) => examined,
+        Err(error) => (text::nagios_unknown(&format!("{error:#}")), ServiceState::Unknown),
+    };
+    output::text(&line, false)?;
+    Ok(Outcome::Status(state.exit_status()))
+}
+
+fn examine(global: &Global, args: &cli::Doctor) -> anyhow::Result<(String, ServiceState)> {
+    if global.json {
+        anyhow::bail!(Refusal::advised("--nagios has a form of its own", "leave out --json"));
+    }
+    let accepted = read_accepted(global, args)?;
+    let host = input::open(global)?;
+    let interval = input::interval(&host, global)?;
+    check_readings(&interval.end)?;
+    let Diagnosis { all, verdict, unknown: _ } = Diagnosis::make(&host, &interval, true);
+    let chosen = ShownFindings::select(all, &accepted);
+    let present: Vec<&Finding> =
+        chosen.findings.iter().filter(|finding| is_present(args, &interval, finding)).collect();
+    let is_all = chosen.ignored == 0 && accepted.min_severity != Some(cli::Severity::Critical);
+    let state = judge_service(&verdict, present.iter().copied(), is_all);
+    let report = ServiceReport {
+        state,
+        host: &interval.end,
+        verdict: &verdict,
+        present: &present,
+        ignored: chosen.ignored,
+    };
+    Ok((text::nagios(&report), state))
+}
+
+/// Whether the command line asks for `--nagios`, even if it is wrong elsewhere.
+pub(super) fn is_wanted() -> bool {
+    std::env::args_os().any(|word| word == OsStr::new("--nagios"))
+}
+
+/// Prints the line for a command that did not even start, and returns its exit status.
+pub(super) fn tell_of_unknown(why: &str) -> ExitCode {
+    // the exit status says the same
+    let _ = output::text(&text::nagios_unknown(why), false);
+    ExitCode::from(ServiceState::Unknown.exit_status())
+}
