@@ -54,6 +54,20 @@ build_static() { # FOLDER OPTION...
 		"$cargo" rustc --locked "$@" -- -C target-feature=+crt-static -C strip=symbols -C link-arg=-Wl,--build-id=none
 }
 
+# What `pagewise --version` prints: the version, and the commit with its date if this folder itself is a clone. In an
+# archive, also inside of another repository, there is only the version. SOURCE_DATE_EPOCH replaces the date, and
+# PAGEWISE_VERSION all of it.
+describe_version() {
+	local version commit date
+	version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
+	if [ "$(git rev-parse --show-toplevel 2>/dev/null)" = "$(pwd -P)" ] && commit=$(git rev-parse --short=12 HEAD 2>/dev/null); then
+		[ -z "$(git status --porcelain --untracked-files=no)" ] || commit+=", changed"
+		date=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+		version+=" ($commit, $(date --utc --date="@$date" +%F))"
+	fi
+	echo "$version"
+}
+
 # The flag is only for the target (hence --target), because a statically linked proc-macro cannot be
 # loaded.
 build_shipped() {
@@ -61,7 +75,7 @@ build_shipped() {
 	shift
 	[ $# -gt 0 ] || set -- --package pagewise
 	flags=CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$triple")_RUSTFLAGS
-	env "$flags=-C target-feature=+crt-static" \
+	env "$flags=-C target-feature=+crt-static" PAGEWISE_VERSION="${PAGEWISE_VERSION:-$(describe_version)}" \
 		"$cargo" build --release --locked --target-dir "$target/ship" --target "$triple" "$@"
 }
 

@@ -24,6 +24,7 @@ const COLUMNS: usize = 120;
 pub(crate) const DOCUMENTS: &[&str] = &[
     "docs/*.md",
     "evidence/README.md",
+    "examples/README.md",
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",

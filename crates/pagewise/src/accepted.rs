@@ -2,7 +2,7 @@
 //! `/etc/pagewise/doctor.toml` → which findings `doctor` leaves out on this machine.
 //!
 //! ```toml
-//! ignore = ["cgroup-v1-limits", "zram-oversized"]
+//! ignore = ["mglru-off", "zram-oversized"]
 //! min_severity = "critical"
 //! ```
 //!

@@ -105,6 +105,38 @@ pub(crate) use undo::Undo;
 use verify::VERIFY;
 pub(crate) use verify::Verify;
 
+/// What `--version` prints: the version, and if the build knows it, the commit and its date
+/// (xtask/scripts/build-static.sh). Who builds from an archive without git may set the variable, too.
+const VERSION: &str = match option_env!("PAGEWISE_VERSION") {
+    Some(version) => {
+        assert!(
+            begins_with(version, env!("CARGO_PKG_VERSION")),
+            "PAGEWISE_VERSION: another version"
+        );
+        version
+    }
+    None => env!("CARGO_PKG_VERSION"),
+};
+
+/// `str::starts_with` for constants.
+const fn begins_with(text: &str, start: &str) -> bool {
+    match text.as_bytes().split_at_checked(start.len()) {
+        Some((first, _)) => is_equal(first, start.as_bytes()),
+        None => false,
+    }
+}
+
+const fn is_equal(one: &[u8], other: &[u8]) -> bool {
+    let mut at = 0;
+    while at < one.len() && at < other.len() {
+        if one[at] != other[at] {
+            return false;
+        }
+        at += 1;
+    }
+    one.len() == other.len()
+}
+
 const EXIT_STATUS: &str = "Exit status: 0 success; 1 error; 2 wrong usage; 3 doctor found a problem of \
     severity warning or critical, verify found that the machine differs from a plan, tune undid its changes, \
     age did not help, or lab cache verify found a changed file; 130 stopped by Ctrl-C. If the output goes through a pipe to a \
@@ -112,7 +144,7 @@ const EXIT_STATUS: &str = "Exit status: 0 success; 1 error; 2 wrong usage; 3 doc
 
 /// Show how a Linux machine uses its memory, find memory problems and their causes, and suggest what to do about them
 #[derive(Debug, Parser)]
-#[command(name = "pagewise", version, after_help = EXIT_STATUS, max_term_width = 100)]
+#[command(name = "pagewise", version = VERSION, after_help = EXIT_STATUS, max_term_width = 100)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,

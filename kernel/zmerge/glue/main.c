@@ -149,5 +149,5 @@ module_exit(zm_module_exit);
 MODULE_LICENSE("GPL");
 MODULE_AUTHOR("The Pagewise authors");
 MODULE_DESCRIPTION("Compressed RAM block device that stores each distinct page once");
-MODULE_VERSION("0.1.0");
+MODULE_VERSION("0.2.0");
 MODULE_SOFTDEP("pre: lz4_compress zsmalloc");

@@ -17,6 +17,7 @@ mod cache;
 mod cli;
 mod collected;
 mod compare;
+mod examples;
 mod completions;
 mod hostile;
 mod killers;

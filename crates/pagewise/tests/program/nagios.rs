@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `doctor --nagios` and `doctor --journal` as a monitoring system and a timer start them.
 
-use pagewise_testkit::slugs;
+use pagewise_testkit::scene::{recording, slugs};
 use serde_json::Value;
 
 use crate::program::run;
@@ -26,7 +26,7 @@ fn check_data(data: &str) {
 fn the_state_agrees_with_the_findings_of_every_recording() {
     let mut states = [0; 3];
     for slug in slugs() {
-        let root = format!("{}/../../fixtures/hosts/{slug}.tar", env!("CARGO_MANIFEST_DIR"));
+        let root = recording(&slug).display().to_string();
         let plugin = run(&["doctor", "--nagios", "--root", &root]);
         assert_eq!(plugin.out.lines().count(), 1, "{}", plugin.out);
         let (text, data) = plugin.out.trim_end().split_once(" | ").unwrap();

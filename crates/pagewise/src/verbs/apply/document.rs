@@ -51,6 +51,12 @@ pub(crate) fn parse(text: &str) -> Result<Plan, String> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn the_plan_among_the_examples_is_read() {
+        let text = include_str!("../../../../../examples/plan-zram.json");
+        assert!(!parse(text).unwrap().steps.is_empty());
+    }
+
     fn refusal(text: &str) -> String {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("plan.json");
