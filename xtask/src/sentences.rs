@@ -198,13 +198,15 @@ fn begins_sentence(shown: &str, at: usize) -> bool {
 /// Maximum number of bytes of help that are shown before a sentence.
 const MOST_BEFORE: usize = 300;
 
-/// The names of the subcommands that a help text lists under `Commands:`.
+/// The names of the subcommands that a help text lists after its usage, under `Commands:` or the groups of
+/// verbs.
 fn commands_in(help: &str) -> Vec<String> {
-    let lines = help.lines().skip_while(|line| line.trim() != "Commands:").skip(1);
-    let lines = lines.take_while(|line| !line.is_empty());
+    let lines = help.lines().skip_while(|line| !line.starts_with("Usage:")).skip(1);
+    let lines = lines.take_while(|line| !line.starts_with("Options"));
     let names = lines.filter_map(|line| {
         let name = line.strip_prefix("  ")?.split(' ').next()?;
-        (!name.is_empty() && name != "help").then(|| name.to_owned())
+        let is_name = name.starts_with(|letter: char| letter.is_ascii_lowercase());
+        (is_name && name != "help").then(|| name.to_owned())
     });
     names.collect()
 }
@@ -412,7 +414,7 @@ mod tests {
 
     #[test]
     fn commands_are_read_from_help() {
-        let help = "About.\n\nCommands:\n  run   Run it,\n        at length\n  list  List\n  help  Help\n\nOptions:\n  -h\n";
+        let help = "About.\n\n  example\n\nUsage: x\n\nSee:\n  run   Run it,\n        at length\n\nChange:\n  list  List\n  help  Help\n\nOptions:\n  -h\n";
         assert_eq!(commands_in(help), ["run", "list"]);
         assert_eq!(commands_in("No commands.\n"), Vec::<String>::new());
     }

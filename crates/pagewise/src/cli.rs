@@ -26,6 +26,8 @@ mod doctor;
 mod explain;
 #[path = "verbs/generate/args.rs"]
 mod generate;
+#[path = "cli/groups.rs"]
+pub(crate) mod groups;
 #[path = "verbs/lab/args.rs"]
 pub(crate) mod lab;
 #[path = "verbs/ledger/args.rs"]
@@ -74,7 +76,7 @@ pub(crate) use doctor::{Doctor, Severity};
 use explain::EXPLAIN;
 pub(crate) use explain::Explain;
 pub(crate) use generate::{NameKind, Noun};
-use lab::LabArgs;
+use lab::{LAB, LabArgs};
 use ledger::LEDGER;
 use limits::LIMITS;
 pub(crate) use limits::Limits;
@@ -90,8 +92,8 @@ use report::REPORT;
 pub(crate) use report::Report;
 use scan::SCAN;
 pub(crate) use scan::{Amount, Scan, Sources};
-use status::STATUS;
-pub(crate) use status::Status;
+use status::{STATUS, TOP};
+pub(crate) use status::{Status, Top};
 use thp::THP;
 pub(crate) use thp::{
     CollapseArgs, DropInArgs, RestrainArgs, RunArgs, SwitchArgs, TargetArgs, Thp, ThpAct,
@@ -145,6 +147,7 @@ const EXIT_STATUS: &str = "Exit status: 0 success; 1 error; 2 wrong usage; 3 doc
 /// Show how a Linux machine uses its memory, find memory problems and their causes, and suggest what to do about them
 #[derive(Debug, Parser)]
 #[command(name = "pagewise", version = VERSION, after_help = EXIT_STATUS, max_term_width = 100)]
+#[command(defer(groups::group_verbs))]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -153,92 +156,81 @@ pub(crate) struct Cli {
     pub(crate) verb: Option<Verb>,
 }
 
+/// The verbs, in the order of [`groups::GROUPS`]. The first line of each is its line in the help of the
+/// program.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Print a one-page report: how memory is used, which problems there are, and what to do about them
+    /// Print use, problems and advice on one page
     #[command(long_about = REPORT)]
     Report(Deferred<Report>),
-    /// Print an overview of memory usage from a single reading of the kernel's counters, without rates, and who
-    /// causes a shortage; with --watch, show it on the whole terminal and update it every second
+    /// Print the main numbers in a few lines
     #[command(long_about = STATUS)]
     Status(Deferred<Status>),
-    /// Find memory problems: print each problem (finding) with the values that prove it and the commands to run next;
-    /// exit status 3 if a finding has severity warning or critical
+    /// Show status live, updated every second
+    #[command(long_about = TOP)]
+    Top(Deferred<Top>),
+    /// Find memory problems, and prove each
     #[command(long_about = DOCTOR)]
     Doctor(Deferred<Doctor>),
-    /// Explain kills for lack of memory, from this machine's log or from any text: dmesg, kern.log, journalctl, a pod's
-    /// log; exit status 3 if there is a kill
+    /// Explain who was OOM-killed, and why
     #[command(long_about = OOM)]
     Oom(Deferred<Oom>),
-    /// Explain a subject, such as watermarks or swappiness, with the values of this machine, and correct what guides
-    /// often get wrong
+    /// Explain a subject with this machine's values
     #[command(long_about = EXPLAIN)]
     Explain(Deferred<Explain>),
-    /// Print which features of memory management this kernel has, and what would bring the others; with --labels, as
-    /// labels of a Kubernetes node
-    #[command(long_about = CAPABILITIES)]
-    Capabilities(Deferred<Capabilities>),
-    /// Compare two recordings, or a recording with this machine now: what changed in settings, memory, pressure
-    /// and activity, per cgroup and per process
+    /// Compare two recordings, or before and now
     #[command(long_about = COMPARE)]
     Compare(Deferred<Compare>),
-    /// Print which memory limit each cgroup needs: what it uses, what of that is idle, and whether its limit is too low
-    /// or could be lower; changes no limit
-    #[command(long_about = LIMITS)]
-    Limits(Deferred<Limits>),
-    /// Estimate how small the memory in use would become if it were compressed (with each algorithm) or if identical
-    /// pages were merged
+    /// Estimate what compression would save
     #[command(long_about = SCAN)]
     Scan(Deferred<Scan>),
-    /// Measure the speed and the compression ratio of each zram compression algorithm on a sample of the
-    /// memory in use, and name the best algorithm for each goal, such as latency
+    /// Measure zram algorithms on memory in use
     #[command(long_about = BENCH)]
     Bench(Deferred<Bench>),
-    /// Print a plan: which settings to change on this machine, why, and how to undo each change; the command
-    /// itself changes nothing
-    #[command(long_about = PLAN)]
-    Plan(Deferred<Plan>),
-    /// Compare two sets of kernel settings by running your own command with each set several times; if the difference
-    /// can be due to chance, the verdict says so
-    #[command(long_about = TRIAL)]
-    Trial(Deferred<Trial>),
-    /// Show which memory is in huge pages, and which other memory could be in huge pages; collapse memory
-    /// into huge pages, or split huge pages
+    /// Print which memory limit each cgroup needs
+    #[command(long_about = LIMITS)]
+    Limits(Deferred<Limits>),
+    /// Show and change what is in huge pages
     #[command(long_about = THP)]
     Thp(Deferred<Thp>),
-    /// Keep the code of running programs in memory: lock the executable pages that they use, until they end; needs root
-    #[command(long_about = PIN)]
-    Pin(Deferred<Pin>),
-    /// Merge identical pages on zmerge devices (compressed RAM disks of pagewise's kernel module zmerge); needs root
-    #[command(long_about = MERGE)]
-    Merge(Deferred<Merge>),
-    /// Age the pages of a memory cgroup that reads the same pages again and again (multi-gen LRU), within a budget, and
-    /// measure whether that helps; needs root; exit status 3 if it does not
-    #[command(long_about = AGE)]
-    Age(Deferred<Age>),
-    /// Carry out a plan, and record each change in a journal so that `pagewise undo` can undo it; needs root
+    /// Compare two settings with your own command
+    #[command(long_about = TRIAL)]
+    Trial(Deferred<Trial>),
+    /// Run experiments on this host or in guests
+    #[command(long_about = LAB)]
+    Lab(Deferred<LabArgs>),
+    /// Print which settings to change, and why
+    #[command(long_about = PLAN)]
+    Plan(Deferred<Plan>),
+    /// Carry out a plan, with a journal for undo
     #[command(long_about = APPLY)]
     Apply(Deferred<Apply>),
-    /// Compare the current state of the machine with the plans that were applied; exit status 3 if the
-    /// machine differs from a plan
+    /// Check applied plans; --history: their gains
     #[command(long_about = VERIFY)]
     Verify(Deferred<Verify>),
-    /// Print in how many cases the gain that a plan predicted came true, and list all measured gains
-    #[command(long_about = LEDGER)]
-    Ledger,
-    /// Measure this machine, plan changes, apply them on trial, measure again, and keep or undo them; needs root;
-    /// exit status 3 if tune undid the changes
-    #[command(long_about = TUNE)]
-    Tune(Deferred<Tune>),
-    /// Undo a plan, or undo the changes that a killed run of pagewise left behind; needs root
+    /// Undo a plan, or what a killed run left
     #[command(long_about = UNDO)]
     Undo(Deferred<Undo>),
-    /// Record this machine's memory statistics in a redacted file, to send to somebody or to use in tests
+    /// Apply a plan on trial, keep it if it helps
+    #[command(long_about = TUNE)]
+    Tune(Deferred<Tune>),
+    /// Keep the code of running programs in RAM
+    #[command(long_about = PIN)]
+    Pin(Deferred<Pin>),
+    /// Merge identical pages on zmerge devices
+    #[command(long_about = MERGE)]
+    Merge(Deferred<Merge>),
+    /// Age the pages of a cgroup, within a budget
+    #[command(long_about = AGE)]
+    Age(Deferred<Age>),
+    /// Record this machine in a redacted file
     #[command(long_about = CAPTURE)]
     Capture(Deferred<Capture>),
-    /// Run experiments that compare memory settings, on this host or in guests (virtual machines with unmodified
-    /// Debian kernels)
-    Lab(Deferred<LabArgs>),
+    /// Print the JSON Schema of a command's output
+    Schema {
+        /// The command whose JSON output the schema describes
+        noun: Noun,
+    },
     /// Print a completion script for a shell
     Completions {
         /// The shell for which to print the script
@@ -250,11 +242,12 @@ pub(crate) enum Verb {
         #[arg(value_name = "DIR")]
         folder: PathBuf,
     },
-    /// Print the JSON Schema of the output that a command prints with --json
-    Schema {
-        /// The command whose JSON output the schema describes
-        noun: Noun,
-    },
+    /// The former name of `report --only capabilities`; --labels prints labels of a Kubernetes node
+    #[command(long_about = CAPABILITIES, hide = true)]
+    Capabilities(Deferred<Capabilities>),
+    /// The former name of `verify --history`
+    #[command(long_about = LEDGER, hide = true)]
+    Ledger,
     /// Print names for completions: a helper of the scripts that `completions` prints
     #[command(hide = true)]
     Names {

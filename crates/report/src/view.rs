@@ -25,10 +25,12 @@ pub enum Section {
     Settings,
     Owners,
     Missing,
+    Capabilities,
 }
 
-/// Every section in the order of the page, with its name as an option and its description.
-pub const SECTIONS: [(Section, &str, &str); 15] = [
+/// Every section in the order of the page, with its name as an option and its description. The complete
+/// report has all but the last.
+pub const SECTIONS: [(Section, &str, &str); 16] = [
     (Section::Findings, "findings", "the verdict, and the findings about what is wrong"),
     (
         Section::Memory,
@@ -63,6 +65,11 @@ pub const SECTIONS: [(Section, &str, &str); 15] = [
         Section::Missing,
         "missing",
         "what pagewise could not read or parse, and what root could read",
+    ),
+    (
+        Section::Capabilities,
+        "capabilities",
+        "features of memory management that the kernel has or lacks; printed only if it is named here",
     ),
 ];
 
@@ -171,7 +178,8 @@ impl View {
 
     /// Whether a section is printed, provided that it has content.
     pub fn shows(&self, section: Section) -> bool {
-        self.sections.is_empty() || self.sections.contains(&section)
+        let is_in_complete_report = section != Section::Capabilities;
+        self.sections.contains(&section) || self.sections.is_empty() && is_in_complete_report
     }
 
     /// Maximum number of rows of a table of processes or cgroups.

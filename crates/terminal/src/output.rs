@@ -247,6 +247,12 @@ pub fn new_file_to_fill_below(folder: &Path, path: &str) -> anyhow::Result<std::
     new_file_to_fill(&with_parent(folder, path)?)
 }
 
+/// Writes a man page, which everybody may read, over the one of an earlier version.
+#[expect(clippy::disallowed_methods, reason = "a file in the folder that the user named")]
+pub fn man_page(path: &Path, text: &str) -> anyhow::Result<()> {
+    std::fs::write(path, text).map_err(|error| explained(path, error))
+}
+
 /// Creates a folder for man pages, unless it exists.
 pub fn folder(path: &Path) -> anyhow::Result<()> {
     make_folders(path, 0o777)

@@ -13,7 +13,7 @@ use clap_complete::Shell;
 use pagewise_report::json;
 use pagewise_terminal::{Outcome, output};
 
-use crate::cli::{Cli, Noun};
+use crate::cli::{Cli, Noun, groups};
 
 /// Prints the completion script for a shell.
 pub(super) fn completions(shell: Shell) -> anyhow::Result<Outcome> {
@@ -39,6 +39,10 @@ pub(super) fn man(folder: &Path) -> anyhow::Result<Outcome> {
     output::folder(folder)?;
     clap_mangen::generate_to(Cli::command(), folder)
         .with_context(|| format!("{}", folder.display()))?;
+    let mut page = Vec::new();
+    clap_mangen::Man::new(Cli::command().disable_help_subcommand(true)).render(&mut page)?;
+    let page = groups::group_man_page(&String::from_utf8(page).context("pagewise.1")?);
+    output::man_page(&folder.join("pagewise.1"), &page)?;
     Ok(Outcome::Done)
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise ledger`: how often predicted gains came true; and the entries that `verify` adds.
+//! `pagewise verify --history`: how often predicted gains came true; and the entries that `verify` adds.
 
 use jiff::Timestamp;
 use pagewise_apply::plan::plans_in_force;
@@ -15,7 +15,8 @@ use pagewise_terminal::{Global, Outcome, output, screen};
 
 pub(super) fn run(global: &Global, started: CostMeter) -> anyhow::Result<Outcome> {
     if global.root.is_some() {
-        let what = "ledger reads what was measured on this machine; a recording has no ledger";
+        let what =
+            "verify --history reads what was measured on this machine; a recording has no ledger";
         anyhow::bail!(Refusal::advised(what, "omit --root"));
     }
     let LedgerFile { entries, damaged_lines, is_torn } = read_ledger(&state_folder())?;

@@ -50,6 +50,7 @@ pub(crate) fn run(cli: &Cli, started: CostMeter) -> anyhow::Result<Outcome> {
     match cli.verb.as_ref().unwrap_or(&Verb::Report(Default::default())) {
         Verb::Report(wanted) => report::run(global, wanted, started),
         Verb::Status(wanted) => status::run(global, wanted, started),
+        Verb::Top(wanted) => status::run_top(global, wanted),
         Verb::Doctor(doctor) => doctor::run(global, doctor, started),
         Verb::Oom(wanted) => oom::run(global, wanted, started),
         Verb::Capabilities(wanted) => capabilities::run(global, wanted, started),
@@ -65,6 +66,7 @@ pub(crate) fn run(cli: &Cli, started: CostMeter) -> anyhow::Result<Outcome> {
         Verb::Merge(wanted) => merge::run(global, wanted, started),
         Verb::Age(wanted) => age::run(global, wanted, started),
         Verb::Apply(wanted) => apply::run(global, wanted, started),
+        Verb::Verify(wanted) if wanted.history => ledger::run(global, started),
         Verb::Verify(wanted) => verify::run(global, wanted, started),
         Verb::Ledger => ledger::run(global, started),
         Verb::Tune(wanted) => tune::run(global, wanted, started),

@@ -19,7 +19,7 @@ use pagewise_terminal::cost::{self, CostMeter};
 use pagewise_terminal::{Global, Outcome};
 
 use super::Page;
-use crate::cli::Status;
+use crate::cli::{Status, Top};
 use crate::{input, room};
 
 const PAGE: Page = Page { noun: Noun::Status, json: json::status };
@@ -43,6 +43,11 @@ pub(super) fn run(global: &Global, args: &Status, started: CostMeter) -> anyhow:
     PAGE.print(global, &answer, text::status)?;
     PAGE.remark(global, &answer);
     Ok(Outcome::Done)
+}
+
+/// Runs `pagewise top`: what `status --watch` does.
+pub(super) fn run_top(global: &Global, args: &Top) -> anyhow::Result<Outcome> {
+    watch::run(global, args.every)
 }
 
 /// Reads a recording completely, because that costs little, and the verdict is then that of `report`.

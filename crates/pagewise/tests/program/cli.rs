@@ -16,6 +16,34 @@ fn help_and_version_are_no_errors() {
     }
 }
 
+/// The list of verbs fits 60 columns, with and without colours, and without a terminal.
+#[test]
+fn help_lists_the_verbs_in_groups_that_fit_60_columns() {
+    let help = run(&["--help"]).out;
+    assert!(!help.contains('\x1b'));
+    let groups = ["See:", "Measure:", "Prove:", "Change:", "Share and integrate:", "Options:"];
+    let places: Vec<_> = groups.iter().map(|group| help.find(&format!("\n{group}\n"))).collect();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}\n{help}");
+    let verbs = &help[places[0].unwrap()..places[5].unwrap()];
+    assert!(verbs.lines().all(|line| line.chars().count() <= 60), "{verbs}");
+    for hidden in ["ledger", "capabilities", "names", "show-in-pager"] {
+        assert!(!verbs.contains(&format!("\n  {hidden} ")), "{hidden}");
+        assert_eq!(run(&[hidden, "--help"]).status, 0, "{hidden}: a hidden name works");
+    }
+}
+
+/// A feature that the former verb lists is also in the section, which no complete report has.
+#[test]
+fn features_are_a_section_that_only_its_name_prints() {
+    let root = "../../fixtures/hosts/debian-trixie-6.12-x86_64-256m-oom-limit.tar";
+    let run = |line: &[&str]| run(&[&["--root", root], line].concat()).out;
+    let section = run(&["report", "--only", "capabilities"]);
+    let former = run(&["capabilities"]);
+    let features = former.split_once("\n\n").unwrap().1;
+    assert!(features.lines().count() > 20 && section.contains(features.trim_end()), "{section}");
+    assert!(!run(&["report", "--all"]).contains("mempolicy.weighted_interleave  "));
+}
+
 #[test]
 fn wrong_usage_exits_with_2_and_prints_no_answer() {
     for line in [

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise ledger` with a state folder without a ledger, with one, and with one that other users
+//! `pagewise verify --history` with a state folder without a ledger, with one, and with one that other users
 //! could have written.
 
 use std::fs::Permissions;
@@ -12,7 +12,12 @@ use crate::program::{ProgramRun, empty_folder, finish, pagewise};
 use crate::undo::line;
 
 fn ledger(state: &Path, arguments: &[&str]) -> ProgramRun {
-    finish(pagewise(&[&["ledger"], arguments].concat()).env("PAGEWISE_STATE", state))
+    let run =
+        |verb: &[&str]| finish(pagewise(&[verb, arguments].concat()).env("PAGEWISE_STATE", state));
+    let history = run(&["verify", "--history"]);
+    let former = run(&["ledger"]);
+    assert_eq!((history.status, &history.err), (former.status, &former.err), "the former name");
+    history
 }
 
 fn entry(hit: bool) -> Value {

@@ -342,6 +342,10 @@ fn what_is_no_screen_is_refused_with_what_to_do_instead() {
     let ran = run(&["status", "--every", "2s"]);
     assert!(ran.status == 2 && ran.err.contains("--watch"), "{}", ran.err);
     assert_eq!(run(&["status", "--watch", "--every", "10ms"]).status, 2);
+    // `top` is the same view: the same refusals
+    let ran = run(&["top", "--every", "2s", "--root", "/"]);
+    assert_eq!((ran.status, ran.out.as_str()), (2, ""), "{}", ran.err);
+    assert!(run(&["top"]).err.contains("standard output is not a terminal"));
     let mut dumb = Terminal::start((80, 24), &[("TERM", "dumb")]);
     dumb.wait_for("TERM=dumb");
     assert_eq!(dumb.child.wait().unwrap().code(), Some(2));

@@ -106,7 +106,9 @@ pub fn verified(verified: &VerifiedPlans<'_>, look: TextStyle) -> String {
     if verified.ledger.added > 0 {
         let added = verified.ledger.added;
         let measurements = if added == 1 { "measurement was" } else { "measurements were" };
-        shown.push_str(&format!("{added} {measurements} added to the ledger (pagewise ledger)\n"));
+        shown.push_str(&format!(
+            "{added} {measurements} added to the ledger (pagewise verify --history)\n"
+        ));
     }
     if verified.plans.iter().any(Verified::has_drifted) {
         shown.push_str(

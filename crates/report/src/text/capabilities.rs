@@ -13,6 +13,11 @@ use super::words::plural;
 pub(super) fn all(page: &mut Page, snapshot: &Snapshot) {
     let start = Line::default().span(Role::Strong, "pagewise capabilities");
     page.hang_items(start, 2, &machine(snapshot));
+    features(page, snapshot);
+}
+
+/// Prints which features the kernel has, and which are missing.
+pub(super) fn features(page: &mut Page, snapshot: &Snapshot) {
     let is_there = |it: &&Capability| it.state == FeatureState::Present;
     let there: Vec<&Capability> = snapshot.capabilities.iter().filter(is_there).collect();
     if !there.is_empty() {

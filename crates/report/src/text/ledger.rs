@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise ledger`: how often predictions came true, and every measurement.
+//! `pagewise verify --history`: how often predictions came true, and every measurement.
 
 use pagewise_model::Ends;
 use pagewise_model::plan::{GainMetric, HitRate, LedgerEntry, MetricHitRate};
@@ -13,7 +13,7 @@ use crate::LedgerReport;
 
 pub(super) fn print(page: &mut Page, report: &LedgerReport<'_>) {
     let ledger = report.ledger;
-    let start = Line::default().span(Role::Strong, "pagewise ledger");
+    let start = Line::default().span(Role::Strong, "pagewise verify --history");
     page.hang_items(start, 2, &machine(report.snapshot));
     damage(page, report);
     if ledger.entries.is_empty() {

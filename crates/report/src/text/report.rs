@@ -3,8 +3,8 @@
 
 use super::kit::Page;
 use super::{
-    cgroups, findings, first_screen, header, limits, memory, movement, owners, pressure,
-    process_table, processes, savers, scan, settings, thp, tiers, verdict, zones, zram,
+    capabilities, cgroups, findings, first_screen, header, limits, memory, movement, owners,
+    pressure, process_table, processes, savers, scan, settings, thp, tiers, verdict, zones, zram,
 };
 use crate::Answer;
 use crate::view::{SECTIONS, Section, View};
@@ -57,6 +57,7 @@ pub(super) fn print_section(page: &mut Page, answer: &Answer<'_>, view: &View, s
             limits::problems(page, snapshot);
             limits::print_denied(page, snapshot);
         }
+        Section::Capabilities => capabilities::features(page, snapshot),
     }
 }
 

@@ -71,7 +71,11 @@ fn print_end(page: &mut Page, tuned: &TunedPlan<'_>, trial: &TuneTrial<'_>) {
     }
     if trial.ledger.added > 0 {
         let added = plural(trial.ledger.added as u64, "measurement");
-        page.prose(2, Role::Quiet, &format!("{added} added to the ledger (pagewise ledger)."));
+        page.prose(
+            2,
+            Role::Quiet,
+            &format!("{added} added to the ledger (pagewise verify --history)."),
+        );
     }
 }
 

@@ -17,6 +17,12 @@ use pagewise_lab::experiment::SELFTEST_TRIALS;
 use pagewise_model::Bytes;
 use pagewise_model::typed::parse_duration;
 
+pub(crate) const LAB: &str = "Run experiments that compare memory settings, on this host or in guests (virtual \
+    machines with unmodified Debian kernels).\n\n  \
+    pagewise lab list                        the experiments that are built in\n  \
+    pagewise lab run zram-disk               run one, and print which settings are better\n  \
+    pagewise lab guest -- pagewise report    run a command under another kernel";
+
 /// The arguments after `pagewise lab`.
 #[derive(Debug, Args)]
 pub(crate) struct LabArgs {

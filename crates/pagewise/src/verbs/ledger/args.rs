@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The help of `pagewise ledger`.
+//! The help of `pagewise ledger`, the former name of `pagewise verify --history`.
 
 pub(super) const LEDGER: &str = "Print in how many cases the gain that a plan predicted came true on this \
     machine, and list all measured gains.\n\n\
@@ -9,7 +9,7 @@ pub(super) const LEDGER: &str = "Print in how many cases the gain that a plan pr
     measured several times, only the latest measurement counts. Two kinds of predictions are counted \
     separately: estimates, which follow from measurements, and exact predictions, which follow from a \
     formula in the kernel (such as the one for watermarks). If only root can read /var/lib/pagewise, \
-    `pagewise ledger` needs root.\n\n  \
+    `pagewise verify --history` needs root.\n\n  \
     sudo pagewise verify                     measure the gains of all applied plans\n  \
-    sudo pagewise ledger                     print hit rates and measured gains\n  \
-    sudo pagewise ledger --json              the same as JSON, with the files and values that verify read";
+    sudo pagewise verify --history           print hit rates and measured gains\n  \
+    sudo pagewise verify --history --json    the same as JSON, with the files and values that verify read";

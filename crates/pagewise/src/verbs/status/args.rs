@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The arguments of `pagewise status`.
+//! The arguments of `pagewise status` and `pagewise top`.
 
 use std::time::Duration;
 
@@ -20,6 +20,12 @@ pub(super) const STATUS: &str = "Print an overview of memory usage from a single
     pagewise status --watch --every 5s  the same, updated every 5 seconds\n  \
     pagewise status --watch --root FILE a recording, step by step";
 
+pub(super) const TOP: &str = "Show the overview of `pagewise status` on the whole terminal, and update it every \
+    second, until q is pressed: the same as `pagewise status --watch`, whose help explains the view and its keys.\n\n  \
+    pagewise top                        this machine, live\n  \
+    pagewise top --every 5s             updated every 5 seconds\n  \
+    pagewise top --root FILE            a recording of `pagewise capture --every`, step by step";
+
 /// The shortest time between two updates.
 const SHORTEST: Duration = Duration::from_millis(100);
 
@@ -31,6 +37,15 @@ pub(crate) struct Status {
     /// Time between two updates of --watch, at least 100ms; not with --root
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = every)]
     #[arg(requires = "watch", conflicts_with = "root")]
+    pub(crate) every: Duration,
+}
+
+/// The arguments of `pagewise top`: those of `status --watch`.
+#[derive(Debug, Args)]
+pub(crate) struct Top {
+    /// Time between two updates, at least 100ms; not with --root
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = every)]
+    #[arg(conflicts_with = "root")]
     pub(crate) every: Duration,
 }
 

@@ -15,9 +15,10 @@ pub(super) const VERIFY: &str = "Compare the current state of the machine with t
     applied plans, verify needs root, because only root can read their journals. To compare with a plan in a \
     file, verify needs no root.\n\n\
     verify also measures the gains that applied plans predicted, prints which predictions came true, and adds \
-    the measurements to the ledger (see `pagewise ledger`). A prediction that did not come true does not change \
+    the measurements to the ledger, which `pagewise verify --history` prints. A prediction that did not come true does not change \
     the exit status.\n\n  \
     sudo pagewise verify                     compare the machine with every applied plan\n  \
+    sudo pagewise verify --history           print how often predicted gains came true\n  \
     sudo pagewise verify 3                   compare the machine with the plan whose journal has number 3\n  \
     pagewise verify plan.json                compare the machine with the plan in this file";
 
@@ -30,4 +31,8 @@ pub(crate) struct Verify {
     /// Measure predicted gains, but do not add the measurements to the ledger
     #[arg(long)]
     pub(crate) no_ledger: bool,
+    /// Compare nothing: print in how many cases the gain that a plan predicted came true, and every measured
+    /// gain (the ledger)
+    #[arg(long, conflicts_with_all = ["plan", "no_ledger"])]
+    pub(crate) history: bool,
 }
