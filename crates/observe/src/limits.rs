@@ -2,7 +2,7 @@
 //! The table of limits: how many objects of each kind are read of a host.
 //!
 //! A kernel could list millions of them, and so could a forged recording. Each limit is higher than
-//! what any machine is known to have. Readers take their constants from here, and `docs/limits.md`
+//! what any machine is known to have. Readers take their constants from here, and `docs/reading-limits.md`
 //! is generated from the same table: `BLESS=1 cargo test -p pagewise-observe limits` rewrites it.
 //! Limits on the size of a recording are in `pagewise_hostfs::recording`.
 
@@ -179,7 +179,7 @@ mod tests {
 
     use super::*;
 
-    const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/limits.md");
+    const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reading-limits.md");
 
     fn all() -> impl Iterator<Item = &'static Limit> {
         LIMITS.iter().chain(pagewise_settings::LIMITS)
@@ -211,7 +211,7 @@ mod tests {
             std::fs::write(PAGE, page()).unwrap();
         }
         let known = std::fs::read_to_string(PAGE).unwrap_or_default();
-        assert_eq!(page(), known, "docs/limits.md: BLESS=1 rewrites it");
+        assert_eq!(page(), known, "docs/reading-limits.md: BLESS=1 rewrites it");
     }
 
     #[test]

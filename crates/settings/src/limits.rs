@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How many configuration files, and lines of them, are read. `docs/limits.md` lists these limits
+//! How many configuration files, and lines of them, are read. `docs/reading-limits.md` lists these limits
 //! together with those of `pagewise-observe`.
 
 pagewise_hostfs::limit_table! {

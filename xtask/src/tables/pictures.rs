@@ -13,7 +13,6 @@ use crate::run;
 
 /// The folder of the pictures, relative to the project.
 const PLACE: &str = "docs/pictures";
-const LINK: &str = "](pictures/";
 const ENDING: &str = ".svg";
 /// Titles of the pictures of which an HTML page has one: of all arms, or of all metrics if there
 /// are two arms.
@@ -23,8 +22,9 @@ const NAME_SPACE: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\"";
 
 /// The folders whose pictures a document shows.
 pub(super) fn find_shown(text: &str) -> BTreeSet<String> {
-    let links = text.split(LINK).skip(1).filter_map(|rest| rest.split(')').next());
-    links.filter_map(|name| name.strip_suffix(ENDING)).map(str::to_owned).collect()
+    let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let names = links.filter_map(|link| link.trim_start_matches("../").strip_prefix("pictures/"));
+    names.filter_map(|name| name.strip_suffix(ENDING)).map(str::to_owned).collect()
 }
 
 /// Redraws these pictures; with `check`, returns the names of those that differ. A picture that no
@@ -82,8 +82,8 @@ mod tests {
 
     #[test]
     fn documents_name_their_pictures() {
-        let text = "![a](pictures/2026-01-01-x-y.svg) and [b](pictures/b.png), ![c](other/c.svg)";
-        assert_eq!(find_shown(text), BTreeSet::from(["2026-01-01-x-y".to_owned()]));
+        let text = "![a](pictures/2026-01-01-x-y.svg) and [b](pictures/b.png), ![c](other/c.svg), ![d](../pictures/d.svg)";
+        assert_eq!(find_shown(text), BTreeSet::from(["2026-01-01-x-y", "d"].map(str::to_owned)));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! kernel moves the pages that were accessed since the last one was made.
 //!
 //! The kernel does that by itself when it reclaims, but not for a cgroup at its limit as long as it
-//! finds file pages to drop at its first attempt (Linux 6.12 and 7.2; docs/claims.md). Then
+//! finds file pages to drop at its first attempt (Linux 6.12 and 7.2; docs/measured/claims.md). Then
 //! anonymous pages that nobody uses stay, and files in use are read again and again.
 //!
 //! Aging evicts nothing, and it changes neither a setting nor contents, so there is nothing to undo.

@@ -120,7 +120,7 @@ fn finding(interval: &Interval, group: &GroupTrouble<'_>) -> Option<Finding> {
     })
 }
 
-/// A further cause that was measured: see docs/claims.md.
+/// A further cause that was measured: see docs/measured/claims.md.
 const NOT_AGED: &str = " Here, the cause may be another one: with multi-gen LRU on, the kernel may drop files in use \
                         and keep anonymous memory that nobody uses, because it does not age the pages of a cgroup as \
                         long as it finds files to drop. In guests with 6.12 and 7.2, such a cgroup read 13 to 16 times \

@@ -61,7 +61,7 @@ fn off(interval: &Interval, decision: &SwapDecision) -> Option<Finding> {
             put("Y", &format!("{FOLDER}/shrinker_enabled")),
             put(quoted(decision.zswap.compressor.as_str()), &format!("{FOLDER}/compressor")),
             put("Y", &format!("{FOLDER}/enabled")),
-            // otherwise the kernel also reads ahead from zswap: docs/zram-or-zswap.md
+            // otherwise the kernel also reads ahead from zswap: docs/measured/zram-or-zswap.md
             put("0", "/proc/sys/vm/page-cluster"),
         ]
         .into_iter()

@@ -6,7 +6,7 @@ use pagewise_model::{Bar, Snapshot};
 use crate::page::{Draft, bar, bars, count, counter, setting, value};
 
 /// Explains swappiness. Source: the kernel's sysctl/vm document and `get_scan_count` in
-/// mm/vmscan.c. The figures are from docs/claims.md.
+/// mm/vmscan.c. The figures are from docs/measured/claims.md.
 pub(crate) fn swappiness(host: &Snapshot, page: &mut Draft) {
     /// The two weights of reclaim (anonymous and file pages) add up to this.
     const SUM: u64 = 200;
@@ -58,7 +58,7 @@ pub(crate) fn swappiness(host: &Snapshot, page: &mut Draft) {
 }
 
 /// Explains multi-gen LRU. Sources: the kernel's mm/multigen_lru and admin-guide/mm/multigen_lru
-/// documents. The figures are from docs/claims.md.
+/// documents. The figures are from docs/measured/claims.md.
 pub(crate) fn mglru(host: &Snapshot, page: &mut Draft) {
     page.text(
         "To reclaim memory, the kernel has to know which pages were not used for long. The classic LRU has an active \

@@ -7,7 +7,7 @@ use pagewise_model::{Bar, Bytes, NamedValue, Reading, Snapshot, Zram};
 use crate::page::{Draft, bar, bars, count, counter, setting, value};
 
 /// Explains zram. Source: the kernel's blockdev/zram document, and `struct zram_table_entry`. The
-/// figures are from docs/claims.md and docs/zram-or-zswap.md.
+/// figures are from docs/measured/claims.md and docs/measured/zram-or-zswap.md.
 pub(crate) fn zram(host: &Snapshot, page: &mut Draft) {
     page.text(
         "A zram device is a disk in RAM that compresses each page. As swap, it lets the kernel keep cold pages in less \
@@ -139,7 +139,7 @@ pub(crate) fn mm_stat(host: &Snapshot, page: &mut Draft) {
 }
 
 /// Explains zswap. Sources: the kernel's admin-guide/mm/zswap document, mm/zswap.c. The figures are
-/// from docs/zram-or-zswap.md.
+/// from docs/measured/zram-or-zswap.md.
 pub(crate) fn zswap(host: &Snapshot, page: &mut Draft) {
     page.text(
         "zswap keeps pages compressed in RAM that are on their way to swap on a disk. It is no swap area: each page in \

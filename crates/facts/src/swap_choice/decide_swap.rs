@@ -7,7 +7,7 @@
 //! Reading itself would.
 //!
 //! The figures in the sentences were measured by the authors of Pagewise in emulated guests with
-//! synthetic programs (docs/zram-or-zswap.md), in which a page cost the same with zram and zswap.
+//! synthetic programs (docs/measured/zram-or-zswap.md), in which a page cost the same with zram and zswap.
 //! So the cost is not decisive; what happens to cold pages is. Not decided here: whether memory is
 //! short (see `judge`), and how to change from one to the other.
 

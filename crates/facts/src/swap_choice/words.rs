@@ -8,7 +8,7 @@ use pagewise_model::{Bytes, Cgroup, FeatureState, Name, Tier, shell_quoted};
 use super::case::{Case, ClosedToZswap, Missing, Slots};
 use super::decision::{Compression, Settled, SwapTrial, ZswapSettings};
 
-/// The effect of zswap's shrinker, measured in guests: docs/zram-or-zswap.md.
+/// The effect of zswap's shrinker, measured in guests: docs/measured/zram-or-zswap.md.
 const FEWER_READS: &str = "in guests with 6.12 and 7.2, zswap with its shrinker read 25 to 64 % fewer pages from a \
                            disk than zram with as much RAM in front of it (docs/zram-or-zswap.md)";
 const BY_TRIAL: &str = "A trial with your own programs decides.";
@@ -113,7 +113,7 @@ fn when_full(disk: &Tier) -> String {
 }
 
 /// What a full zram device in front of a disk cost in guests, compared with no zram at all;
-/// measured in docs/zram-or-zswap.md.
+/// measured in docs/measured/zram-or-zswap.md.
 const FULL_READS: &str = "in guests with 6.12, a full zram device in front of a disk made the kernel read 1.7 to 2.1 \
                           times as many pages from this disk as without zram";
 

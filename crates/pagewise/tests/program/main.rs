@@ -19,6 +19,7 @@ mod collected;
 mod compare;
 mod examples;
 mod completions;
+mod documents;
 mod hostile;
 mod killers;
 mod lab_run;

@@ -171,7 +171,7 @@ fn only_what_was_named_is_planned() {
     assert!(pagewise_plan::names().contains(&"watermarks-extreme"));
 }
 
-/// According to `docs/claims.md`: fewer pages scanned, no program faster, small groups worse.
+/// According to `docs/measured/claims.md`: fewer pages scanned, no program faster, small groups worse.
 #[test]
 fn multi_gen_lru_is_not_switched_on() {
     let plan = plan_of(&Scene::load("debian-bookworm-6.1-x86_64-512m-zram-pressure").replay());
