@@ -13,6 +13,7 @@ mod deny;
 mod fixture;
 mod fuzz;
 mod heads;
+mod links;
 mod literals;
 mod long_runs;
 mod mutants;
@@ -49,11 +50,11 @@ enum Chore {
     Heads,
     /// Check the messages of new commits: `scope: verb phrase`, and a body
     Commits(commits::Args),
-    /// Check what users read for banned turns of phrase, and documents for long lines
+    /// Check what users read for banned turns of phrase, and documents for long lines and broken links
     Words,
     /// Draw user-visible sentences at random, to be read by somebody new
     Sentences(sentences::Args),
-    /// Compute the tables in documents from the runs in evidence/
+    /// Compute the tables in documents from the runs in evidence/, and draw their pictures
     Tables(tables::Args),
     /// Check that a program is static and small
     Artefact(artefact::Args),

@@ -165,6 +165,47 @@ pub(crate) fn long_lines(markdown: &str, columns: usize) -> Vec<(usize, usize)> 
     long
 }
 
+/// The targets of the links and images of a Markdown file, with their lines.
+pub(crate) fn links(markdown: &str) -> Vec<(usize, String)> {
+    let starts = line_starts(markdown);
+    let mut links = Vec::new();
+    for (event, range) in events(markdown) {
+        let line = line_at(&starts, range.start);
+        match event {
+            Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
+                links.push((line, dest_url.to_string()));
+            }
+            Event::Html(html) | Event::InlineHtml(html) => {
+                let sources =
+                    html.split(" src=\"").skip(1).filter_map(|rest| rest.split('"').next());
+                links.extend(sources.map(|source| (line, source.to_owned())));
+            }
+            _ => {}
+        }
+    }
+    links
+}
+
+/// The headings of a Markdown file, as text without marks.
+pub(crate) fn headings(markdown: &str) -> Vec<String> {
+    let mut headings: Vec<String> = Vec::new();
+    let mut is_heading = false;
+    for (event, _) in events(markdown) {
+        match event {
+            Event::Start(Tag::Heading { .. }) => {
+                is_heading = true;
+                headings.push(String::new());
+            }
+            Event::End(TagEnd::Heading(_)) => is_heading = false,
+            Event::Text(text) | Event::Code(text) if is_heading => {
+                headings.iter_mut().next_back().into_iter().for_each(|it| it.push_str(&text));
+            }
+            _ => {}
+        }
+    }
+    headings
+}
+
 /// A table in a Markdown file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Table {

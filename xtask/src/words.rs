@@ -13,6 +13,7 @@ use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
 use crate::comments;
+use crate::links;
 use crate::literals;
 use crate::prose::{self, Joined, Piece};
 use crate::run;
@@ -124,8 +125,9 @@ pub(crate) fn ensure_none(faults: &[Fault]) -> Result<()> {
 pub(crate) fn main() -> Result<()> {
     let mut faults = faults(&Turns::read()?)?;
     faults.extend(long_lines()?);
+    faults.extend(links::faults()?);
     ensure_none(&faults)?;
-    println!("no banned turn of phrase and no long line");
+    println!("no banned turn of phrase, no long line, and no link that leads nowhere");
     Ok(())
 }
 

@@ -279,3 +279,7 @@ fn percent(text: &str) -> Result<f64, String> {
 #[cfg(test)]
 #[path = "cli/tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "cli/documents.rs"]
+mod documents;

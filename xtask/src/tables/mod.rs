@@ -8,6 +8,7 @@
 
 mod numbers;
 mod pictures;
+mod screens;
 mod trial;
 
 use std::collections::BTreeSet;
@@ -84,7 +85,8 @@ pub(crate) fn main(args: &Args) -> Result<()> {
             println!("{path}: {} tables computed anew", update.differing.len());
         }
     }
-    let redrawn = pictures::draw(&program, &shown, args.check)?;
+    let mut redrawn = pictures::draw(&program, &shown, args.check)?;
+    redrawn.extend(screens::draw(&program, args.check)?);
     if args.check {
         wrong.extend(redrawn.iter().map(|path| format!("  {path}")));
     } else if !redrawn.is_empty() {
@@ -98,8 +100,9 @@ pub(crate) fn main(args: &Args) -> Result<()> {
     }
     let pictures = shown.len();
     println!(
-        "{bound} tables and {pictures} pictures agree with the runs of {} folders",
-        folders.len()
+        "{bound} tables and {pictures} pictures agree with the runs of {} folders, and {} pictures with the recordings",
+        folders.len(),
+        screens::COUNT
     );
     words::ensure_none(&unmarked)
 }

@@ -24,7 +24,9 @@ const NAME_SPACE: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\"";
 pub(super) fn find_shown(text: &str) -> BTreeSet<String> {
     let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     let names = links.filter_map(|link| link.trim_start_matches("../").strip_prefix("pictures/"));
-    names.filter_map(|name| name.strip_suffix(ENDING)).map(str::to_owned).collect()
+    let names = names.filter_map(|name| name.strip_suffix(ENDING));
+    // those in folders are drawn from recordings
+    names.filter(|name| !name.contains('/')).map(str::to_owned).collect()
 }
 
 /// Redraws these pictures; with `check`, returns the names of those that differ. A picture that no
@@ -82,7 +84,7 @@ mod tests {
 
     #[test]
     fn documents_name_their_pictures() {
-        let text = "![a](pictures/2026-01-01-x-y.svg) and [b](pictures/b.png), ![c](other/c.svg), ![d](../pictures/d.svg)";
+        let text = "![a](pictures/2026-01-01-x-y.svg) and [b](pictures/b.png), ![c](other/c.svg), ![d](../pictures/d.svg), ![e](pictures/hosts/e.svg)";
         assert_eq!(find_shown(text), BTreeSet::from(["2026-01-01-x-y", "d"].map(str::to_owned)));
     }
 

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Draws what the program prints about a recording as a picture of a terminal, `docs/pictures/hosts/*.svg`.
+//!
+//! The pictures are made from the recordings of `fixtures/hosts`, so they show what the program prints
+//! today. They contain colours for light and for dark pages; the reader's browser chooses.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::run;
+
+/// The folder of the pictures, relative to the project.
+const PLACE: &str = "docs/pictures/hosts";
+
+struct Screen {
+    /// The name of the picture, without its ending.
+    name: &'static str,
+    /// The command that the picture shows at its top.
+    shown: &'static str,
+    verb: &'static [&'static str],
+    recording: &'static str,
+    /// The line that begins with this word, and all after it, are left out.
+    end: Option<&'static str>,
+}
+
+const SCREENS: [Screen; 2] = [
+    Screen {
+        name: "report",
+        shown: "pagewise report",
+        verb: &["report"],
+        recording: "fixtures/hosts/debian-trixie-6.12-x86_64-256m-oom-limit.tar",
+        end: Some("more"),
+    },
+    Screen {
+        name: "status",
+        shown: "pagewise status",
+        verb: &["status"],
+        recording: "fixtures/hosts/debian-bookworm-6.1-x86_64-512m-zram-pressure.tar",
+        end: None,
+    },
+];
+
+/// Draws all pictures; with `check`, changes nothing and returns the paths of those that differ.
+pub(super) fn draw(program: &Path, check: bool) -> Result<Vec<String>> {
+    let mut differing = Vec::new();
+    for screen in &SCREENS {
+        let path = format!("{PLACE}/{}.svg", screen.name);
+        let picture = picture(program, screen).with_context(|| path.clone())?;
+        let file = run::project().join(&path);
+        if fs::read_to_string(&file).is_ok_and(|old| old == picture) {
+            continue;
+        }
+        if !check {
+            fs::create_dir_all(run::project().join(PLACE))?;
+            fs::write(&file, &picture).with_context(|| path.clone())?;
+        }
+        differing.push(path);
+    }
+    Ok(differing)
+}
+
+pub(super) const COUNT: usize = SCREENS.len();
+
+fn picture(program: &Path, screen: &Screen) -> Result<String> {
+    let mut command = run::program(program);
+    command.args(screen.verb).args(["--root", screen.recording]);
+    let printed = run::output(command.env("CLICOLOR_FORCE", "1").env_remove("NO_COLOR"))?;
+    let mut lines = vec![vec![Span { style: "dim", text: format!("$ {}", screen.shown) }]];
+    for line in printed.lines().map(spans) {
+        let text = text_of(&line);
+        let word = text.split_whitespace().next().unwrap_or_default();
+        if Some(word) == screen.end {
+            break;
+        }
+        // the first differs from run to run, the second names the recording instead of the machine
+        if !["took", "recording"].contains(&word) {
+            lines.push(line);
+        }
+    }
+    while lines.last().is_some_and(|line| text_of(line).trim().is_empty()) {
+        lines.pop();
+    }
+    ensure!(lines.len() > 10, "expected a screen of text, found {} lines", lines.len());
+    Ok(draw_lines(screen.shown, &lines))
+}
+
+/// Text in one style.
+#[derive(Debug, PartialEq, Eq)]
+struct Span {
+    /// The classes of the picture's style sheet.
+    style: &'static str,
+    text: String,
+}
+
+fn text_of(line: &[Span]) -> String {
+    line.iter().map(|span| span.text.as_str()).collect()
+}
+
+/// The parts of a line that was printed with ANSI colours (SGR sequences).
+fn spans(line: &str) -> Vec<Span> {
+    let (mut spans, mut style) = (Vec::new(), "");
+    for (index, part) in line.split("\x1b[").enumerate() {
+        let (code, text) = match part.split_once('m') {
+            Some((code, text)) if index > 0 => (code, text),
+            _ => ("", part),
+        };
+        style = match (code, style) {
+            ("", kept) => kept,
+            ("1", _) => "bold",
+            ("2", _) => "dim",
+            ("31", "bold") => "bold red",
+            ("33", "bold") => "bold yellow",
+            ("34", "bold") => "bold blue",
+            ("31", _) => "red",
+            ("32", _) => "green",
+            ("33", _) => "yellow",
+            ("34", _) => "blue",
+            ("36", _) => "cyan",
+            _ => "",
+        };
+        if !text.is_empty() {
+            spans.push(Span { style, text: text.to_owned() });
+        }
+    }
+    spans
+}
+
+/// Sizes in tenths of a pixel, for letters of 14 pixels.
+const COLUMN: usize = 84;
+const ROW: usize = 190;
+const MARGIN: usize = 160;
+
+const STYLE: &str = "text{font:14px ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;fill:#24292f;white-space:pre}\
+    rect{fill:#f6f8fa;stroke:#d0d7de}.bold{font-weight:700}.dim{fill:#6e7781}.red{fill:#cf222e}\
+    .yellow{fill:#9a6700}.green{fill:#116329}.blue{fill:#0969da}.cyan{fill:#1b7c83}\
+    @media (prefers-color-scheme:dark){text{fill:#e6edf3}rect{fill:#0d1117;stroke:#30363d}.dim{fill:#8b949e}\
+    .red{fill:#ff7b72}.yellow{fill:#d29922}.green{fill:#3fb950}.blue{fill:#79c0ff}.cyan{fill:#56d4dd}}";
+
+fn draw_lines(title: &str, lines: &[Vec<Span>]) -> String {
+    let columns = lines.iter().map(|line| text_of(line).chars().count()).max().unwrap_or_default();
+    let (width, height) = (2 * MARGIN + columns * COLUMN, 2 * MARGIN + lines.len() * ROW);
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" role=\"img\">\n\
+         <title>{title}</title>\n<style>{STYLE}</style>\n\
+         <rect x=\"0.5\" y=\"0.5\" width=\"{2}\" height=\"{3}\" rx=\"6\"/>\n",
+        pixels(width),
+        pixels(height),
+        pixels(width - 10),
+        pixels(height - 10),
+    );
+    for (row, line) in lines.iter().enumerate() {
+        let y = pixels(MARGIN + row * ROW + 140);
+        let mut column = 0;
+        for Span { style, text } in line {
+            let trimmed = text.trim_start();
+            let begin = column + text.chars().count() - trimmed.chars().count();
+            column += text.chars().count();
+            let trimmed = trimmed.trim_end();
+            let length = trimmed.chars().count();
+            if length > 0 {
+                let (x, length) = (pixels(MARGIN + begin * COLUMN), pixels(length * COLUMN));
+                let class =
+                    if style.is_empty() { String::new() } else { format!(" class=\"{style}\"") };
+                let text = escape(trimmed);
+                // the length keeps columns aligned whatever font the reader has
+                let _ = writeln!(
+                    svg,
+                    "<text x=\"{x}\" y=\"{y}\" textLength=\"{length}\" lengthAdjust=\"spacingAndGlyphs\"{class}>{text}</text>"
+                );
+            }
+        }
+    }
+    svg.push_str("</svg>\n");
+    svg
+}
+
+/// A number of tenths as a decimal number.
+fn pixels(tenths: usize) -> String {
+    format!("{}.{}", tenths / 10, tenths % 10)
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_become_classes() {
+        let found = spans("\x1b[1m\x1b[31mCRITICAL\x1b[0m  a \x1b[2mb\x1b[0m");
+        let expected = [("bold red", "CRITICAL"), ("", "  a "), ("dim", "b")];
+        let expected = expected.map(|(style, text)| Span { style, text: text.to_owned() });
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_picture_escapes_its_text_and_keeps_columns() {
+        let svg = draw_lines("t", &[spans("ab <c>"), spans("\x1b[36m  d  \x1b[0m")]);
+        assert!(svg.contains(">ab &lt;c&gt;</text>") && svg.contains("class=\"cyan\">d</text>"));
+        assert!(svg.contains("x=\"32.8\" y=\"49.0\" textLength=\"8.4\""), "{svg}");
+        assert!(svg.contains("prefers-color-scheme:dark"));
+    }
+}
