@@ -12,7 +12,10 @@ use crate::prose;
 use crate::run;
 use crate::words::{DOCUMENTS, Fault};
 
-/// The links of the documents that lead nowhere.
+/// The table of contents of the manual.
+const SUMMARY: &str = "docs/SUMMARY.md";
+
+/// The links of the documents that lead nowhere, and the pages to which the table of contents has none.
 pub(crate) fn faults() -> Result<Vec<Fault>> {
     let texts = run::texts(DOCUMENTS)?;
     let anchors: BTreeMap<&str, BTreeSet<String>> =
@@ -26,7 +29,26 @@ pub(crate) fn faults() -> Result<Vec<Fault>> {
             }
         }
     }
+    faults.extend(left_out(&texts));
     Ok(faults)
+}
+
+/// The pages of the manual that its table of contents lacks.
+fn left_out(texts: &[(String, String)]) -> Vec<Fault> {
+    let Some((_, summary)) = texts.iter().find(|(path, _)| path == SUMMARY) else {
+        return vec![Fault { path: SUMMARY.to_owned(), line: 1, what: "no such file".to_owned() }];
+    };
+    let links = prose::links(summary);
+    let listed: BTreeSet<String> =
+        links.iter().filter_map(|(_, target)| resolve(SUMMARY, target)).collect();
+    let pages = texts.iter().map(|(path, _)| path).filter(|path| path.starts_with("docs/"));
+    let missing = pages.filter(|path| *path != SUMMARY && !listed.contains(*path));
+    let fault = |path: &String| Fault {
+        path: path.clone(),
+        line: 1,
+        what: format!("{SUMMARY} lacks this page"),
+    };
+    missing.map(fault).collect()
 }
 
 /// What is wrong with a link of the document `path`; `None` if nothing is.
@@ -109,6 +131,17 @@ mod tests {
         for wrong in ["#there", "c.md", "../README.md#there", "../../README.md", "README.md"] {
             assert!(fault(wrong).is_some(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_page_that_the_contents_lack_is_found() {
+        let page = |path: &str, text: &str| (path.to_owned(), text.to_owned());
+        let summary = page(SUMMARY, "- [a](a.md)\n- [r](../README.md)\n");
+        let texts =
+            [summary, page("docs/a.md", ""), page("docs/b/c.md", ""), page("README.md", "")];
+        let paths: Vec<String> = left_out(&texts).into_iter().map(|fault| fault.path).collect();
+        assert_eq!(paths, ["docs/b/c.md"]);
+        assert_eq!(left_out(&texts[1..]).len(), 1);
     }
 
     #[test]

@@ -4,12 +4,13 @@
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
+use clap::error::ErrorKind;
 
 use super::Cli;
 
 /// Words that stand for a value of the reader, with one that parses. Other words in capitals, such as
 /// FILE, parse as they are.
-const VALUES: [(&str, &str); 14] = [
+const VALUES: [(&str, &str); 13] = [
     ("PID", "1"),
     ("N", "1"),
     ("N%", "1%"),
@@ -21,7 +22,6 @@ const VALUES: [(&str, &str); 14] = [
     ("ID", "1"),
     ("TIME", "1s"),
     ("FORMAT", "ansible"),
-    ("RULE", "zram-full"),
     ("KNOB=VALUE", "vm.swappiness=60"),
     ("PERCENT", "1%"),
 ];
@@ -45,8 +45,16 @@ fn documents() -> Vec<(PathBuf, String)> {
     paths.into_iter().map(|path| (path.clone(), std::fs::read_to_string(path).unwrap())).collect()
 }
 
+/// A command of a document.
+#[derive(Debug)]
+struct Shown {
+    command: String,
+    /// Whether it is code within text, which may name a verb without all that it needs.
+    is_within_text: bool,
+}
+
 /// The commands of a document: lines of its code blocks, and code within its text.
-fn commands(markdown: &str) -> Vec<String> {
+fn commands(markdown: &str) -> Vec<Shown> {
     let (mut found, mut prose, mut is_code) = (Vec::new(), String::new(), false);
     let joined = join_continued(markdown);
     for line in joined.lines() {
@@ -55,14 +63,18 @@ fn commands(markdown: &str) -> Vec<String> {
         } else if is_code {
             let line = line.trim_start().trim_start_matches("$ ").trim_start_matches("# ");
             // a description stands in a column of its own, behind two spaces
-            found.push(until(line, "  ").to_owned());
+            let command = until(line, "  ").to_owned();
+            found.push(Shown { command, is_within_text: false });
         } else {
             prose.push_str(line);
             prose.push(' ');
         }
     }
-    found.extend(prose.split('`').skip(1).step_by(2).map(str::to_owned));
-    found.retain(|it| it.trim_start_matches("sudo ").starts_with("pagewise "));
+    let within = prose.split('`').skip(1).step_by(2);
+    found.extend(within.map(|it| Shown { command: it.to_owned(), is_within_text: true }));
+    // a command with `…` leaves something out, and a line with `·` is the heading of an output
+    found.retain(|it| it.command.trim_start_matches("sudo ").starts_with("pagewise "));
+    found.retain(|it| !it.command.contains(['…', '·']));
     found
 }
 
@@ -70,15 +82,10 @@ fn commands(markdown: &str) -> Vec<String> {
 fn join_continued(markdown: &str) -> String {
     let (mut joined, mut is_continued) = (String::with_capacity(markdown.len()), false);
     for line in markdown.lines() {
-        match line.strip_suffix('\\') {
-            Some(start) => joined.push_str(&format!(
-                "{} ",
-                if is_continued { start.trim() } else { start.trim_end() }
-            )),
-            None => joined
-                .push_str(&format!("{}\n", if is_continued { line.trim_start() } else { line })),
-        }
-        is_continued = line.ends_with('\\');
+        let text = if is_continued { line.trim_start() } else { line };
+        is_continued = text.ends_with('\\');
+        joined.push_str(text.strip_suffix('\\').map_or(text, str::trim_end));
+        joined.push(if is_continued { ' ' } else { '\n' });
     }
     joined
 }
@@ -104,37 +111,56 @@ fn words(command: &str) -> Vec<String> {
     words.push(word);
     words.retain(|word| !word.is_empty());
     let start = usize::from(words.first().is_some_and(|it| it == "sudo"));
-    let value = |word: String| {
-        VALUES.iter().find(|(it, _)| *it == word).map_or(word, |(_, value)| (*value).to_owned())
-    };
-    words.drain(start..).map(value).collect()
+    let mut words: Vec<String> = words.drain(start..).collect();
+    for at in 0..words.len() {
+        let is_rule = at > 0 && ["--explain", "--ignore", "--only"].contains(&&*words[at - 1]);
+        let value = VALUES.iter().find(|(it, _)| *it == words[at]);
+        match value {
+            Some(_) if is_rule => words[at] = "zram-full".to_owned(),
+            Some((_, value)) => words[at] = (*value).to_owned(),
+            None => (),
+        }
+    }
+    words
 }
 
 #[test]
 fn every_command_of_a_document_can_be_typed() {
     let (mut commands_parsed, mut refused) = (0, Vec::new());
     for (path, text) in documents() {
-        for command in commands(&text).iter().filter(|it| !it.contains('…')) {
-            match Cli::try_parse_from(words(command)) {
-                Err(error) if error.use_stderr() => {
+        for Shown { command, is_within_text } in commands(&text) {
+            let error = Cli::try_parse_from(words(&command)).err();
+            let is_short = |error: &clap::Error| {
+                let lacks = match error.kind() {
+                    ErrorKind::MissingRequiredArgument
+                    | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => true,
+                    // an option without its value
+                    ErrorKind::InvalidValue => error.to_string().contains("a value is required"),
+                    _ => false,
+                };
+                is_within_text && lacks
+            };
+            match error.filter(|error| error.use_stderr() && !is_short(error)) {
+                Some(error) => {
                     let why = error.to_string();
                     refused.push(format!("{}: {command}\n  {}", path.display(), until(&why, "\n")));
                 }
-                _ => commands_parsed += 1,
+                None => commands_parsed += 1,
             }
         }
     }
     assert!(refused.is_empty(), "{} commands:\n{}", refused.len(), refused.join("\n"));
-    assert!(commands_parsed > 500, "{commands_parsed}");
+    assert!(commands_parsed > 300, "{commands_parsed}");
 }
 
 #[test]
 fn commands_are_found_and_split_as_a_shell_does() {
-    let text = "See `pagewise undo\nID` and `ls`.\n\n```\n$ sudo pagewise trial --a x=1 \\\n    -- sh -c 'a b'\npagewise report  everything\n```\n";
+    let text = "See `pagewise undo\nID`, `pagewise doctor --ignore ID` and `ls`.\n\n```\n$ sudo pagewise trial --a x=1 \\\n    -- sh -c 'a b'\npagewise report  everything\n```\n";
     let found = commands(text);
-    assert_eq!(found.len(), 3, "{found:?}");
+    assert_eq!(found.len(), 4, "{found:?}");
     let split = |command: &str| words(command).join("|");
-    let all: Vec<String> = found.iter().map(|it| split(it)).collect();
+    let all: Vec<String> = found.iter().map(|it| split(&it.command)).collect();
+    assert!(all.contains(&"pagewise|doctor|--ignore|zram-full".to_owned()), "{all:?}");
     assert!(all.contains(&"pagewise|undo|1".to_owned()), "{all:?}");
     assert!(all.contains(&"pagewise|report".to_owned()), "{all:?}");
     assert!(all.contains(&"pagewise|trial|--a|x=1|--|sh|-c|a b".to_owned()), "{all:?}");

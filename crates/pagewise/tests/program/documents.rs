@@ -34,7 +34,8 @@ fn blocks<'a>(text: &'a str, language: &str) -> Vec<Vec<&'a str>> {
     for line in text.lines() {
         match &mut open {
             None if line.starts_with("```") => {
-                (open, is_wanted) = (Some(Vec::new()), line == fence)
+                open = Some(Vec::new());
+                is_wanted = line == fence;
             }
             None => (),
             Some(_) if line == "```" => blocks.extend(open.take().filter(|_| is_wanted)),
