@@ -14,6 +14,8 @@ use pagewise_observe::formats::kernel_log::Rename;
 /// The names that occurred so far, with their aliases.
 #[derive(Debug)]
 pub(super) struct Names {
+    /// Whether names stay as they are, because the recording does not leave the machine.
+    keeps_names: bool,
     hasher: RandomState,
     programs: Aliases,
     groups: Aliases,
@@ -27,9 +29,16 @@ pub(super) struct Names {
 }
 
 impl Names {
+    /// Names for a recording that stays on this machine: names of programs, cgroups and files are
+    /// kept if they are printable text; all else is as in any recording.
+    pub(super) fn of_this_machine(tape: &Tape) -> Self {
+        Self { keeps_names: true, ..Self::from_tape(tape) }
+    }
+
     pub(super) fn from_tape(tape: &Tape) -> Self {
         let release = tape.file("proc/sys/kernel/osrelease").unwrap_or_default().trim_ascii();
         Self {
+            keeps_names: false,
             hasher: RandomState::new(),
             programs: Aliases::default(),
             groups: Aliases::default(),
@@ -50,12 +59,24 @@ impl Names {
 
     /// The alias of the host's name: a hash.
     pub(super) fn host(&self, name: &[u8]) -> String {
+        if let Some(kept) = self.kept(name.trim_ascii()) {
+            return kept.to_owned();
+        }
         format!("host-{:08x}", self.hash("host", name) >> 32)
     }
 
     /// The alias of the boot id: a hash, so that boots can still be distinguished.
     pub(super) fn boot(&self, id: &[u8]) -> String {
+        if let Some(kept) = self.kept(id.trim_ascii()) {
+            return kept.to_owned();
+        }
         format!("{:016x}", self.hash("boot", id))
+    }
+
+    /// The name itself, if names are kept and it is printable text.
+    fn kept<'a>(&self, name: &'a [u8]) -> Option<&'a str> {
+        let text = std::str::from_utf8(name).ok().filter(|_| self.keeps_names)?;
+        (!text.is_empty() && !text.contains(char::is_control)).then_some(text)
     }
 
     fn hash(&self, kind: &str, name: &[u8]) -> u64 {
@@ -75,6 +96,7 @@ impl Names {
     /// The name of a program if it is a widely used one, otherwise its alias.
     pub(super) fn program(&mut self, name: &[u8]) -> String {
         let known = std::str::from_utf8(name).ok().filter(|name| is_known_program(name));
+        let known = known.or_else(|| self.kept(name));
         match known {
             Some(name) => name.to_owned(),
             None if name.starts_with(b"kworker/") => "kworker".to_owned(),
@@ -84,7 +106,8 @@ impl Names {
 
     /// The alias of one folder in the path of a cgroup.
     pub(super) fn group(&mut self, name: &[u8]) -> String {
-        if let Some(known) = std::str::from_utf8(name).ok().filter(|name| is_known_group(name)) {
+        let known = std::str::from_utf8(name).ok().filter(|name| is_known_group(name));
+        if let Some(known) = known.or_else(|| self.kept(name)) {
             return known.to_owned();
         }
         let kinds = ["service", "slice", "scope", "mount", "socket", "swap"];
@@ -97,7 +120,7 @@ impl Names {
     /// The alias of a configuration file: the two digits that determine its order are kept, and so
     /// are names that packages use.
     pub(super) fn settings_file(&mut self, name: &str, suffix: &str) -> String {
-        if SETTINGS_FILES.contains(&name) {
+        if SETTINGS_FILES.contains(&name) || self.kept(name.as_bytes()).is_some() {
             return name.to_owned();
         }
         let is_ordered = |prefix: &&str| prefix[..2].bytes().all(|byte| byte.is_ascii_digit());
@@ -117,7 +140,7 @@ impl Names {
 
     /// The alias of a tuned profile: names that packages use are kept.
     pub(super) fn tuned_profile(&mut self, name: &str) -> String {
-        if TUNED_PROFILES.contains(&name) {
+        if TUNED_PROFILES.contains(&name) || self.kept(name.as_bytes()).is_some() {
             return name.to_owned();
         }
         format!("profile-{}", self.tuned_profiles.number(name.as_bytes()))
@@ -211,6 +234,19 @@ mod tests {
         assert_eq!(names.group(b"bob"), "cg-2");
         assert_eq!(names.group(b"docker-0123.scope"), "docker-cg-3.scope");
         assert_eq!(names.group(b"dockerbob"), "cg-4");
+    }
+
+    #[test]
+    fn on_this_machine_names_stay_if_they_are_printable() {
+        let tape = Tape { page_size: None, ends: Vec::new() };
+        let mut names = Names::of_this_machine(&tape);
+        assert_eq!(names.program(b"payroll"), "payroll");
+        assert_eq!(names.group(b"payroll.service"), "payroll.service");
+        assert_eq!(names.settings_file("10-bank.conf", ".conf"), "10-bank.conf");
+        assert_eq!(names.host(b"web-07\n"), "web-07");
+        assert_eq!(names.program(b"a\nb"), "proc-1");
+        assert_eq!(names.program(b"\xff"), "proc-2");
+        assert_eq!(names.group(b"\x1b[2J"), "cg-1");
     }
 
     #[test]

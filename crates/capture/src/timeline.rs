@@ -23,7 +23,16 @@ pub struct Timeline {
 impl Timeline {
     /// Begins a recording over time with a reading; only the later end of the reading is recorded.
     pub fn begin(tape: &Tape) -> (Self, Capture) {
-        let mut names = Names::from_tape(tape);
+        Self::begin_with(tape, Names::from_tape(tape))
+    }
+
+    /// Begins a recording that stays on this machine: it keeps the names of programs, cgroups,
+    /// configuration files and the host. It must not be sent to anybody.
+    pub fn begin_here(tape: &Tape) -> (Self, Capture) {
+        Self::begin_with(tape, Names::of_this_machine(tape))
+    }
+
+    fn begin_with(tape: &Tape, mut names: Names) -> (Self, Capture) {
         let capture = Capture::with_names(tape, &mut names);
         let files = tape.ends.last().map(|end| redact(end, &mut names)).unwrap_or_default();
         (Self { names, files, work: 0 }, capture)

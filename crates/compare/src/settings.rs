@@ -81,10 +81,8 @@ fn described_device(device: &Zram) -> Name {
     Name::from(format!("{size}{algorithm}").as_str())
 }
 
-/// Writable files that are no settings (a write resets the peak), and settings that are compared as
-/// part of a device.
-const SHOWN_ELSEWHERE: [&str; 4] =
-    ["cgroup.memory.peak", "cgroup.memory.swap.peak", "zram.disksize", "zram.comp_algorithm"];
+/// Settings that are compared as part of a device.
+const SHOWN_ELSEWHERE: [&str; 2] = ["zram.disksize", "zram.comp_algorithm"];
 
 /// Compares writable settings. Of settings with several instances (such as one per device) only
 /// instances that exist at both times are compared: a new device is one change, and not one for
@@ -100,7 +98,9 @@ fn knobs(
         later.insert((reading.knob.name, reading.instance.clone()), reading);
     }
     let is_setting = |it: &&KnobReading| {
-        it.knob.access == Access::ReadWrite && !SHOWN_ELSEWHERE.contains(&it.knob.name)
+        it.knob.access == Access::ReadWrite
+            && !it.knob.changes_by_itself()
+            && !SHOWN_ELSEWHERE.contains(&it.knob.name)
     };
     for then in before.knobs.iter().filter(is_setting) {
         let is_there = |path: &Name| later.contains_key(&(then.knob.name, Some(path.clone())));

@@ -13,6 +13,7 @@ mod contents;
 mod explain;
 pub mod follow;
 mod grade;
+pub mod incident;
 mod io_limit;
 mod limit_change;
 mod limits;

@@ -20,10 +20,10 @@ mod units;
 
 pub use advice::{
     Actor, Advice, Bar, ChangedFinding, Confidence, EndReason, Evidence, Explanation, Finding,
-    FindingChange, GroupVerdict, HostVerdict, IdleMemory, IdleMethod, KnownFinding, KnownFindings,
-    Level, LimitAdvice, LimitSurvey, LimitVerdict, NamedValue, NextCommand, ProcessUse, Refusal,
-    RuleExplanation, Section, ServiceState, Severity, Subject, WatchCost, WatchedMemory,
-    WatchedProcess, WorkingSet,
+    FindingChange, GroupVerdict, Grown, HostVerdict, IdleMemory, IdleMethod, Incident,
+    IncidentEvent, IncidentEventKind, KnownFinding, KnownFindings, Level, LimitAdvice, LimitSurvey,
+    LimitVerdict, NamedValue, NextCommand, ProcessUse, Refusal, RuleExplanation, Section,
+    ServiceState, Severity, Subject, Trouble, WatchCost, WatchedMemory, WatchedProcess, WorkingSet,
 };
 pub use bench::{
     Access, AlgorithmEstimate, BackingTraffic, BenchInput, BenchLayer, BenchRow, Benchmark,

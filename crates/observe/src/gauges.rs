@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 
 use pagewise_model::{Bytes, Micros, MmStat};
 
-use crate::{memory, psi, zram, zswap};
+use crate::snapshot::VMSTAT;
+use crate::{counters, memory, psi, zram, zswap};
 use pagewise_hostfs::text::{number, words};
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 
@@ -114,6 +115,19 @@ impl HostGauges<'_> {
     #[must_use]
     pub fn memory_stall(self) -> Option<Micros> {
         psi::pressure(self.0, "proc/pressure/memory").full.total_us.get()
+    }
+
+    /// Total time in which some task was stalled on memory (PSI `some`).
+    #[must_use]
+    pub fn memory_wait(self) -> Option<Micros> {
+        psi::pressure(self.0, "proc/pressure/memory").some.total_us.get()
+    }
+
+    /// Number of processes that the kernel killed for lack of memory since boot, of the host or of a
+    /// cgroup (`oom_kill` of `/proc/vmstat`).
+    #[must_use]
+    pub fn oom_kills(self) -> Option<u64> {
+        counters::read(self.0, VMSTAT).get("oom_kill").get()
     }
 
     /// CPU time of the host from `/proc/stat`, in clock ticks.

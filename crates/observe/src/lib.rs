@@ -85,6 +85,7 @@ pub use knob::knobs;
 pub use live::LiveReader;
 pub use pagewise_hostfs::recording::{
     End, FORMAT, MAX_ENTRIES, MAX_FILE, MAX_SUM, Manifest, OpenError, Replay, Step, open_replay,
+    unpack_replay,
 };
 pub use pagewise_hostfs::{
     Entry, FolderError, HostRoot, MakeFolder, PROGRAM_FOLDERS, Pieces, ProgramError, Refusal,

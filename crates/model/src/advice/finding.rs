@@ -20,6 +20,17 @@ pub enum Severity {
     Critical,
 }
 
+impl Severity {
+    /// The severity as documents spell it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Critical => "critical",
+        }
+    }
+}
+
 /// A value that was read on the host, and its file, as proof of a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {

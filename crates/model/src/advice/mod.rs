@@ -4,6 +4,7 @@
 mod actor;
 mod explanation;
 mod finding;
+mod incident;
 mod known_findings;
 mod refusal;
 mod rule;
@@ -15,6 +16,7 @@ mod working_set;
 pub use actor::Actor;
 pub use explanation::{Bar, Explanation, NamedValue, NextCommand, Section};
 pub use finding::{Evidence, Finding, Severity};
+pub use incident::{Grown, Incident, IncidentEvent, IncidentEventKind, Trouble};
 pub use known_findings::{ChangedFinding, EndReason, FindingChange, KnownFinding, KnownFindings};
 pub use refusal::{Advice, Refusal};
 pub use rule::RuleExplanation;

@@ -169,6 +169,15 @@ pub struct KnobReading {
     pub default: Option<&'static str>,
 }
 
+impl Knob {
+    /// Whether the value changes without anybody setting it, as a peak does: writing only begins it
+    /// anew.
+    #[must_use]
+    pub fn changes_by_itself(&self) -> bool {
+        self.name.ends_with(".peak")
+    }
+}
+
 impl KnobReading {
     /// The current value if it is one word; if the file lists all words, the active word in
     /// brackets.

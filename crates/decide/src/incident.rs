@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Says what happened in some time, from what was judged at each reading of that time.
+//!
+//! A [`Moment`] keeps of an interval what the explanation needs, so that hours of readings fit into
+//! little memory. Its verdict is that of [`judge`], as `doctor` would have printed it then. Whether
+//! memory *is* short at that moment is judged without the kills of the last ten minutes, which the
+//! verdict remembers: otherwise every kill would make a trouble of ten minutes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pagewise_model::knob::{Access, KnobReading};
+use pagewise_model::{
+    Bytes, Grown, HostVerdict, Incident, IncidentEvent, IncidentEventKind, Interval, KernelLog,
+    Level, Millis, Name, Process, Snapshot, Trouble,
+};
+
+use crate::{judge, oom};
+
+/// Processes of a moment that are remembered, those with the most anonymous memory.
+const PROCESSES: usize = 40;
+/// Processes that are named as those that grew.
+const GROWERS: usize = 4;
+/// Smallest growth that is named, as a part of memory.
+const LEAST_GROWTH: f64 = 0.02;
+/// Readings with more time between them than this many times the median have a gap.
+const GAP: f64 = 4.0;
+/// The shortest time without a reading that is called a gap.
+const SHORTEST_GAP: f64 = 60.0;
+/// How long memory must be calm before a trouble has ended: shorter calms lie within it.
+const CALM_SECONDS: f64 = 60.0;
+/// How long before the trouble starts of units and changes of settings are listed.
+const BEFORE_SECONDS: f64 = 900.0;
+
+/// What was judged at one reading, and what is compared with other readings.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Moment {
+    /// When the reading was taken, in seconds since 1970.
+    pub unix_seconds: f64,
+    /// Time since the reading before; `None` for the first one of a boot.
+    pub seconds: Option<f64>,
+    /// The verdict at that time.
+    pub verdict: HostVerdict,
+    /// The verdict's level without the kills that it remembers.
+    pub level: Level,
+    boot: Option<Name>,
+    kernel: Option<Name>,
+    memory: Option<Bytes>,
+    processes: BTreeMap<(u32, u64), Size>,
+    units: Option<BTreeSet<Name>>,
+    settings: BTreeMap<String, Name>,
+    full: BTreeMap<Name, Bytes>,
+    kills: Vec<Killed>,
+    log_unread: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Size {
+    name: Name,
+    group: Option<Name>,
+    held: Bytes,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Killed {
+    unix_seconds: f64,
+    title: String,
+    change: Vec<String>,
+}
+
+impl Moment {
+    /// Judges an interval, and keeps what an explanation needs of its end.
+    pub fn new(interval: &Interval) -> Self {
+        let end = &interval.end;
+        let verdict = judge(interval);
+        let level = level_without_kills(interval, &verdict);
+        Self {
+            unix_seconds: end.taken.unix_seconds,
+            seconds: interval.seconds(),
+            level,
+            verdict,
+            boot: end.taken.boot_id.value().cloned(),
+            kernel: end.taken.kernel.value().cloned(),
+            memory: end.memory.total.get(),
+            processes: processes(end),
+            units: units(end),
+            settings: settings(end),
+            full: full(end),
+            kills: kills(interval),
+            log_unread: end.kernel_log.records.get().is_none().then(|| why_unread(&end.kernel_log)),
+        }
+    }
+}
+
+fn level_without_kills(interval: &Interval, verdict: &HostVerdict) -> Level {
+    if interval.end.kernel_log.kills.is_empty() {
+        return verdict.level;
+    }
+    let start = interval.start.clone();
+    let log = KernelLog { kills: Vec::new(), ..interval.end.kernel_log.clone() };
+    judge(&Interval { start, end: Snapshot { kernel_log: log, ..interval.end.clone() } }).level
+}
+
+fn processes(end: &Snapshot) -> BTreeMap<(u32, u64), Size> {
+    let held = |process: &Process| process.anonymous().unwrap_or_default();
+    let mut list: Vec<&Process> = end.processes.list.iter().collect();
+    list.sort_by_key(|process| std::cmp::Reverse(held(process)));
+    let kept = list.into_iter().take(PROCESSES).map(|process| {
+        let begun = process.start_time.get().map_or(0, Millis::get);
+        let size = Size {
+            name: process.name.clone(),
+            group: process.cgroup.value().cloned(),
+            held: held(process),
+        };
+        ((process.pid, begun), size)
+    });
+    kept.collect()
+}
+
+/// Cgroups of units and containers; `None` if cgroups were not read.
+fn units(end: &Snapshot) -> Option<BTreeSet<Name>> {
+    let groups = &end.cgroups.groups;
+    let is_unit = |path: &Name| {
+        let last = path.as_str().rsplit('/').next().unwrap_or_default();
+        last.ends_with(".service") || last.ends_with(".scope")
+    };
+    let units = groups.iter().map(|group| &group.path).filter(|path| is_unit(path)).cloned();
+    (!groups.is_empty()).then(|| units.collect())
+}
+
+fn settings(end: &Snapshot) -> BTreeMap<String, Name> {
+    let value = |reading: &KnobReading| {
+        let instance = reading.instance.as_ref();
+        let name = match instance {
+            Some(instance) => format!("{} ({instance})", reading.knob.name),
+            None => reading.knob.name.to_owned(),
+        };
+        Some((name, reading.live.value()?.clone()))
+    };
+    let set = end.knobs.iter().filter(|reading| {
+        reading.knob.access == Access::ReadWrite && !reading.knob.changes_by_itself()
+    });
+    set.filter_map(value).collect()
+}
+
+fn full(end: &Snapshot) -> BTreeMap<Name, Bytes> {
+    let full = end.tiers.iter().filter(|tier| tier.is_full() == Some(true));
+    full.filter_map(|tier| Some((tier.path.clone(), tier.size.get()?))).collect()
+}
+
+fn kills(interval: &Interval) -> Vec<Killed> {
+    let killed = oom::explain(interval).into_iter().filter_map(|explained| {
+        Some(Killed {
+            unix_seconds: explained.unix_seconds?,
+            title: explained.title,
+            change: explained.change,
+        })
+    });
+    killed.collect()
+}
+
+fn why_unread(log: &KernelLog) -> String {
+    match log.records.outcome {
+        pagewise_model::Outcome::Denied(_) => "the kernel log needs root".to_owned(),
+        _ => "the record has no kernel log".to_owned(),
+    }
+}
+
+/// Which trouble is explained.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Around {
+    /// The one at this time, or else the nearest one, in seconds since 1970.
+    Time(f64),
+    /// The worst one.
+    Worst,
+}
+
+/// Says what happened. `moments` are in the order in which they were read.
+pub fn explain(moments: &[Moment], around: Around) -> Incident {
+    let (Some(first), Some(last)) = (moments.first(), moments.last()) else {
+        return Incident::default();
+    };
+    let mut incident = Incident {
+        from_unix_seconds: first.unix_seconds,
+        to_unix_seconds: last.unix_seconds,
+        readings: moments.len() as u64,
+        unknown: unknown(moments),
+        ..Incident::default()
+    };
+    let troubles = find_troubles(moments);
+    let chosen = choose(moments, &troubles, around);
+    if let Some(trouble) = chosen {
+        incident.trouble = Some(describe(moments, trouble));
+        incident.growers = growers(moments, trouble);
+    }
+    let (mut events, change) = events(moments, chosen);
+    events.sort_by(|one, other| {
+        one.unix_seconds.total_cmp(&other.unix_seconds).then(one.kind.cmp(&other.kind))
+    });
+    incident.events = events;
+    incident.change = change;
+    incident
+}
+
+/// Indexes of the readings of a trouble: the first one that is not calm, the worst, and the last
+/// that is not calm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Span {
+    first: usize,
+    worst: usize,
+    last: usize,
+}
+
+fn find_troubles(moments: &[Moment]) -> Vec<Span> {
+    let mut found: Vec<Span> = Vec::new();
+    for (at, moment) in moments.iter().enumerate() {
+        let has_kill = new_kills(moments, at).next().is_some();
+        if moment.level <= Level::Calm && !has_kill {
+            continue;
+        }
+        let rank = |at: usize| {
+            let killed = new_kills(moments, at).next().is_some();
+            (moments[at].level.max(if killed { Level::Critical } else { Level::Unknown }), killed)
+        };
+        match found.last_mut() {
+            Some(span)
+                if moment.unix_seconds - moments[span.last].unix_seconds <= CALM_SECONDS
+                    && moment.boot == moments[span.last].boot =>
+            {
+                span.last = at;
+                if rank(at) > rank(span.worst) {
+                    span.worst = at;
+                }
+            }
+            _ => found.push(Span { first: at, worst: at, last: at }),
+        }
+    }
+    found
+}
+
+fn choose(moments: &[Moment], troubles: &[Span], around: Around) -> Option<Span> {
+    let worst = |span: &Span| {
+        let killed = (span.first..=span.last).any(|at| new_kills(moments, at).next().is_some());
+        (killed, moments[span.worst].level)
+    };
+    let distance = |span: &Span, time: f64| {
+        let (begun, ended) = (moments[span.first].unix_seconds, moments[span.last].unix_seconds);
+        (begun - time).max(time - ended).max(0.0)
+    };
+    match around {
+        // the later one of two that are equally bad
+        Around::Worst => troubles.iter().max_by_key(|span| worst(span)).copied(),
+        Around::Time(time) => troubles
+            .iter()
+            .min_by(|one, other| distance(one, time).total_cmp(&distance(other, time)))
+            .copied(),
+    }
+}
+
+fn describe(moments: &[Moment], span: Span) -> Trouble {
+    let worst = &moments[span.worst];
+    Trouble {
+        begun_unix_seconds: moments[span.first].unix_seconds,
+        ended_unix_seconds: moments.get(span.last + 1).map(|moment| moment.unix_seconds),
+        worst_unix_seconds: worst.unix_seconds,
+        level: worst.verdict.level,
+        line: worst.verdict.line.clone(),
+    }
+}
+
+/// The kills that this reading shows and no earlier one does. The first reading shows those of
+/// earlier times, too, which are not new.
+fn new_kills(moments: &[Moment], at: usize) -> impl Iterator<Item = &Killed> {
+    let moment = &moments[at];
+    let before = at.checked_sub(1).map(|before| &moments[before]);
+    let since = before.map_or(f64::INFINITY, |before| before.unix_seconds);
+    let is_known = move |kill: &&Killed| {
+        before.is_some_and(|before| before.kills.iter().any(|it| same_kill(it, kill)))
+    };
+    // the log's times are exact to some seconds only
+    let is_new = move |kill: &&Killed| kill.unix_seconds + SHORTEST_GAP > since;
+    moment.kills.iter().filter(is_new).filter(move |kill| !is_known(kill))
+}
+
+fn same_kill(one: &Killed, other: &Killed) -> bool {
+    one.title == other.title && (one.unix_seconds - other.unix_seconds).abs() < 2.0
+}
+
+/// Processes that took memory from the last reading before the trouble to the worst one.
+fn growers(moments: &[Moment], span: Span) -> Vec<Grown> {
+    let calm = span.first.saturating_sub(1);
+    // of a kill, the reading before it has the sizes
+    let has_kill = new_kills(moments, span.worst).next().is_some();
+    let worst = if has_kill { span.worst.saturating_sub(1).max(calm) } else { span.worst };
+    let (before, after) = (&moments[calm], &moments[worst]);
+    if calm == worst || before.boot != after.boot {
+        return Vec::new();
+    }
+    let seconds = after.unix_seconds - before.unix_seconds;
+    let least = after.memory.map_or(0.0, |memory| memory.get() as f64 * LEAST_GROWTH);
+    let mut all: Vec<Grown> = after
+        .processes
+        .iter()
+        .map(|(key, size)| {
+            let from = before.processes.get(key).map_or(Bytes::new(0), |size| size.held);
+            let (name, group) = (size.name.clone(), size.group.clone());
+            Grown { name, pid: key.0, group, from, to: size.held, seconds }
+        })
+        .filter(|grown| grown.to.saturating_sub(grown.from).get() as f64 >= least.max(1.0))
+        .collect();
+    all.sort_by_key(|grown| std::cmp::Reverse(grown.to.saturating_sub(grown.from)));
+    all.truncate(GROWERS);
+    all
+}
+
+fn unknown(moments: &[Moment]) -> Vec<String> {
+    let unread = moments.iter().find_map(|moment| moment.log_unread.as_ref());
+    let mut all: Vec<String> =
+        unread.map(|why| format!("which processes were killed: {why}")).into_iter().collect();
+    let judged = moments.iter().flat_map(|moment| &moment.verdict.unknown);
+    let judged: BTreeSet<&String> = judged.collect();
+    all.extend(judged.into_iter().cloned());
+    all
+}
+
+/// What happened, and what would have prevented the kills.
+fn events(moments: &[Moment], chosen: Option<Span>) -> (Vec<IncidentEvent>, Vec<String>) {
+    let mut teller = Teller::default();
+    let usual = usual_seconds(moments);
+    let (from, to) = match chosen {
+        Some(span) => {
+            let begun = moments[span.first].unix_seconds;
+            let from = moments.iter().position(|it| it.unix_seconds >= begun - BEFORE_SECONDS);
+            (from.unwrap_or(0), (span.last + 2).min(moments.len()))
+        }
+        None => (0, moments.len()),
+    };
+    for at in from.max(1)..to {
+        teller.compare(&moments[at - 1], &moments[at], usual);
+        let kills: Vec<Killed> = new_kills(moments, at).cloned().collect();
+        for kill in kills {
+            teller.tell(kill.unix_seconds, IncidentEventKind::Kill, kill.title);
+            teller.change.extend(kill.change);
+        }
+    }
+    if let Some(span) = chosen {
+        teller.tell_levels(&moments[span.first.saturating_sub(1)..to]);
+    }
+    let mut change = teller.change;
+    let mut seen = BTreeSet::new();
+    change.retain(|line| seen.insert(line.clone()));
+    (teller.events, change)
+}
+
+fn usual_seconds(moments: &[Moment]) -> f64 {
+    let mut all: Vec<f64> = moments.iter().filter_map(|moment| moment.seconds).collect();
+    all.sort_by(f64::total_cmp);
+    all.get(all.len() / 2).copied().unwrap_or(SHORTEST_GAP)
+}
+
+#[derive(Debug, Default)]
+struct Teller {
+    events: Vec<IncidentEvent>,
+    change: Vec<String>,
+}
+
+impl Teller {
+    fn tell(&mut self, unix_seconds: f64, kind: IncidentEventKind, text: String) {
+        self.events.push(IncidentEvent { unix_seconds, kind, text });
+    }
+
+    fn compare(&mut self, before: &Moment, now: &Moment, usual: f64) {
+        let at = now.unix_seconds;
+        if before.boot != now.boot {
+            let kernel =
+                now.kernel.as_ref().map_or_else(String::new, |it| format!(" with Linux {it}"));
+            self.tell(at, IncidentEventKind::Boot, format!("the machine had started anew{kernel}"));
+            return;
+        }
+        let passed = at - before.unix_seconds;
+        if passed > (usual * GAP).max(SHORTEST_GAP) {
+            let text =
+                format!("no reading for {} before this", pagewise_model::duration::rough(passed));
+            self.tell(at, IncidentEventKind::Gap, text);
+        }
+        for (name, value) in &now.settings {
+            let Some(old) = before.settings.get(name).filter(|old| *old != value) else { continue };
+            self.tell(
+                at,
+                IncidentEventKind::Setting,
+                format!("{name} was set from {old} to {value}"),
+            );
+        }
+        if let (Some(then), Some(units)) = (&before.units, &now.units) {
+            for unit in units.difference(then) {
+                self.tell(at, IncidentEventKind::Started, format!("{unit} started"));
+            }
+            for unit in then.difference(units) {
+                self.tell(at, IncidentEventKind::Ended, format!("{unit} ended"));
+            }
+        }
+        for (tier, size) in &now.full {
+            if !before.full.contains_key(tier) {
+                self.tell(at, IncidentEventKind::Full, format!("swap on {tier} was full ({size})"));
+            }
+        }
+    }
+
+    /// Tells each change of the level, with the verdict's sentence.
+    fn tell_levels(&mut self, moments: &[Moment]) {
+        for pair in moments.windows(2) {
+            let [before, now] = pair else { continue };
+            if before.level == now.level {
+                continue;
+            }
+            let text = if now.level <= Level::Calm {
+                "memory was not short any more".to_owned()
+            } else {
+                now.verdict.line.clone()
+            };
+            self.tell(now.unix_seconds, IncidentEventKind::Level, text);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "incident/tests.rs"]
+mod tests;

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Frames: pieces of a file with their length and checksum.
+//!
+//! A file begins with [`MAGIC`]. A frame is the length of its bytes and their CRC-32, each as four
+//! bytes, lowest first, and then the bytes. The checksum finds what a disk or a crash did to a file;
+//! it is no proof against somebody who changes the file on purpose.
+
+/// The first bytes of a file, with the version of the format.
+pub(crate) const MAGIC: &[u8; 8] = b"pwring1\n";
+/// Largest number of bytes in a frame: a complete reading of 5,000 processes is smaller.
+pub(crate) const MAX_FRAME: usize = 16 << 20;
+const HEAD: usize = 8;
+
+/// The frame with these bytes.
+pub(crate) fn frame(bytes: &[u8]) -> Option<Vec<u8>> {
+    let length = u32::try_from(bytes.len()).ok().filter(|_| bytes.len() <= MAX_FRAME)?;
+    let mut all = Vec::with_capacity(HEAD + bytes.len());
+    all.extend_from_slice(&length.to_le_bytes());
+    all.extend_from_slice(&crc32fast::hash(bytes).to_le_bytes());
+    all.extend_from_slice(bytes);
+    Some(all)
+}
+
+/// Why a file is read only up to a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unwhole {
+    /// It does not begin as a file of a ring does.
+    NoMagic,
+    /// It ends within a frame.
+    Cut,
+    /// A frame does not have its checksum, or an impossible length.
+    Damaged,
+}
+
+/// The frames of a file, one after the other, up to the first that is not whole.
+#[derive(Debug)]
+pub struct FrameReader<'a> {
+    rest: &'a [u8],
+    unwhole: Option<Unwhole>,
+}
+
+impl<'a> FrameReader<'a> {
+    /// The frames in the bytes of a file.
+    #[must_use]
+    pub fn new(file: &'a [u8]) -> Self {
+        match file.strip_prefix(MAGIC) {
+            Some(rest) => Self { rest, unwhole: None },
+            None if MAGIC.starts_with(file) => Self { rest: &[], unwhole: Some(Unwhole::Cut) },
+            None => Self { rest: &[], unwhole: Some(Unwhole::NoMagic) },
+        }
+    }
+
+    /// Why the file is not read to its end; `None` if all frames so far were whole.
+    #[must_use]
+    pub fn unwhole(&self) -> Option<Unwhole> {
+        self.unwhole
+    }
+}
+
+impl<'a> Iterator for FrameReader<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let whole = split(self.rest);
+        let (bytes, rest) =
+            whole.map_err(|unwhole| self.unwhole = Some(unwhole)).unwrap_or_default();
+        self.rest = rest;
+        self.unwhole.is_none().then_some(bytes)
+    }
+}
+
+/// The bytes of the first frame, and what follows it.
+fn split(all: &[u8]) -> Result<(&[u8], &[u8]), Unwhole> {
+    let (length, rest) = all.split_first_chunk::<4>().ok_or(Unwhole::Cut)?;
+    let (sum, rest) = rest.split_first_chunk::<4>().ok_or(Unwhole::Cut)?;
+    let length = usize::try_from(u32::from_le_bytes(*length)).unwrap_or(usize::MAX);
+    if length > MAX_FRAME {
+        return Err(Unwhole::Damaged);
+    }
+    let (bytes, rest) = rest.split_at_checked(length).ok_or(Unwhole::Cut)?;
+    if crc32fast::hash(bytes) != u32::from_le_bytes(*sum) {
+        return Err(Unwhole::Damaged);
+    }
+    Ok((bytes, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn file(frames: &[Vec<u8>]) -> Vec<u8> {
+        let mut all = MAGIC.to_vec();
+        frames.iter().for_each(|bytes| all.extend(frame(bytes).unwrap()));
+        all
+    }
+
+    fn read(bytes: &[u8]) -> (Vec<Vec<u8>>, Option<Unwhole>) {
+        let mut reader = FrameReader::new(bytes);
+        let frames = reader.by_ref().map(<[u8]>::to_vec).collect();
+        (frames, reader.unwhole())
+    }
+
+    proptest! {
+        /// Cut at any byte, all frames that end before it are read, and it is said if one is not whole.
+        #[test]
+        fn what_was_cut_is_read_up_to_the_last_whole_frame(
+            frames in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 0..6),
+            at in any::<prop::sample::Index>(),
+        ) {
+            let whole = file(&frames);
+            let cut = at.index(whole.len() + 1);
+            let mut ends = vec![MAGIC.len()];
+            ends.extend((1..=frames.len()).map(|count| file(&frames[..count]).len()));
+            let expected = ends.iter().filter(|end| **end <= cut).count().saturating_sub(1);
+            let (found, unwhole) = read(&whole[..cut]);
+            prop_assert_eq!(&found[..], &frames[..expected]);
+            prop_assert_eq!(unwhole.is_none(), ends.contains(&cut));
+        }
+
+        /// With any one bit changed, no frame is read that was not written.
+        #[test]
+        fn a_changed_bit_is_found(
+            frames in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 1..40), 1..5),
+            at in any::<prop::sample::Index>(),
+            bit in 0..8u8,
+        ) {
+            let mut bytes = file(&frames);
+            let at = at.index(bytes.len());
+            bytes[at] ^= 1 << bit;
+            let (found, unwhole) = read(&bytes);
+            prop_assert!(found.len() < frames.len() && unwhole.is_some());
+            prop_assert_eq!(&found[..], &frames[..found.len()]);
+        }
+
+        #[test]
+        fn any_bytes_are_read_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = read(&bytes);
+            let _ = read(&[&MAGIC[..], &bytes].concat());
+        }
+    }
+
+    #[test]
+    fn a_frame_that_no_reader_would_take_is_not_made() {
+        assert!(frame(&vec![0; MAX_FRAME + 1]).is_none());
+    }
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Names of the files of a ring: `1795822500-0003.ring`, when the file began in seconds since 1970
+//! and a number that is one higher than in every earlier file.
+//!
+//! The number orders the files, because a clock may be set back.
+
+use std::fmt;
+
+const END: &str = ".ring";
+
+/// When a file of a ring began, and its place among the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileName {
+    /// When the first reading was taken, in seconds since 1970, by the clock of that time.
+    pub unix_seconds: u64,
+    /// The place of the file among all that the ring ever had.
+    pub number: u64,
+}
+
+impl FileName {
+    /// Parses the name of a file; `None` if it is not one of a ring.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        let (time, number) = name.strip_suffix(END)?.split_once('-')?;
+        let parse = |digits: &str| {
+            let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit());
+            digits.parse().ok().filter(|_| is_plain)
+        };
+        let parsed = Self { unix_seconds: parse(time)?, number: parse(number)? };
+        // a file with another spelling of the same name is not ours
+        (parsed.to_string() == name).then_some(parsed)
+    }
+}
+
+impl fmt::Display for FileName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{:04}{END}", self.unix_seconds, self.number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_read_as_it_was_written_and_no_other_is() {
+        let name = FileName { unix_seconds: 1_795_822_500, number: 3 };
+        assert_eq!(name.to_string(), "1795822500-0003.ring");
+        assert_eq!(FileName::parse("1795822500-0003.ring"), Some(name));
+        for other in [
+            "1795822500-3.ring",
+            "01795822500-0003.ring",
+            "-0003.ring",
+            "1-+001.ring",
+            "lock",
+            "1-0001.ring.x",
+        ] {
+            assert_eq!(FileName::parse(other), None, "{other}");
+        }
+        let late = FileName { unix_seconds: 1, number: 123_456 };
+        assert_eq!(FileName::parse(&late.to_string()), Some(late));
+    }
+}

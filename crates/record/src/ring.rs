@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Writes readings into the files of a ring ([`Ring`]).
+//!
+//! A new file begins with each start of the ring, when a file has its share of the bytes, when the
+//! clock was set back, and when a recording can hold no more readings. The oldest files are removed
+//! first, before a new reading would exceed the limit. If the disk is full, older files make room:
+//! the ring becomes smaller. Only one process writes a ring, which a lock ensures.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use pagewise_capture::{Capture, Stream, Timeline};
+use pagewise_hostfs::FolderError;
+use pagewise_hostfs::TrustedFolder;
+use pagewise_model::Bytes;
+use pagewise_observe::Tape;
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::frame::{MAGIC, frame};
+use crate::name::FileName;
+use crate::shelf::{Shelf, ShelfError, StoredFile};
+
+/// A file has at most this part of the ring's bytes, so that removing the oldest one loses little.
+const PARTS: u64 = 16;
+/// No file is smaller than this for its share, because each begins with a complete reading.
+const LEAST_FILE: u64 = 256 << 10;
+/// The smallest ring.
+pub(crate) const LEAST: u64 = 1 << 20;
+const LOCK: &str = "lock";
+
+/// How much a ring keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RingLimits {
+    /// Size of all files together.
+    pub size: Bytes,
+    /// Age of the oldest file: older ones are removed.
+    pub age: Duration,
+}
+
+/// Why a ring cannot be opened or written.
+#[derive(Debug, thiserror::Error)]
+pub enum RingError {
+    /// The folder cannot be used.
+    #[error(transparent)]
+    Shelf(#[from] ShelfError),
+    /// Another process writes this ring.
+    #[error("{}: another process writes it", path.display())]
+    InUse {
+        /// The folder of the ring.
+        path: PathBuf,
+    },
+    /// A file cannot be made, written or removed.
+    #[error("{}: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The error of the system call.
+        source: std::io::Error,
+    },
+    /// The reading is larger than the ring may be.
+    #[error("a reading takes {size}, more than the ring may hold")]
+    TooLarge {
+        /// The size of the reading as it would be stored.
+        size: Bytes,
+    },
+}
+
+impl From<FolderError> for RingError {
+    fn from(error: FolderError) -> Self {
+        Self::Shelf(error.into())
+    }
+}
+
+/// What a reading took, and what was removed for it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Added {
+    /// Bytes that the reading takes.
+    pub size: Bytes,
+    /// Number of files that were removed to make room.
+    pub removed: usize,
+    /// Whether the reading began a new file.
+    pub began: bool,
+}
+
+/// A ring that this process writes.
+#[derive(Debug)]
+pub struct Ring {
+    shelf: Shelf,
+    /// Open as long as this process writes the ring.
+    _lock: File,
+    limits: RingLimits,
+    current: Option<Current>,
+    next: u64,
+}
+
+/// The file that is being written.
+#[derive(Debug)]
+struct Current {
+    name: FileName,
+    file: File,
+    written: u64,
+    last_seconds: f64,
+    timeline: Timeline,
+    stream: Stream<'static>,
+    pending: Pending,
+}
+
+/// What the stream has written since the last frame.
+#[derive(Debug, Clone, Default)]
+struct Pending(Arc<Mutex<Vec<u8>>>);
+
+impl Pending {
+    fn take(&self) -> Vec<u8> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Write for Pending {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Ring {
+    /// Opens a ring for writing, and makes its folder if it is missing (not its parents).
+    ///
+    /// # Errors
+    /// If the folder cannot be used, or another process writes the ring.
+    pub fn open(path: &Path, limits: RingLimits) -> Result<Self, RingError> {
+        let make: pagewise_hostfs::MakeFolder =
+            |folder, name| rustix::fs::mkdirat(folder, name, Mode::RWXU);
+        let folder = TrustedFolder::open_or_make(path, make)?;
+        let lock = lock(&folder)?;
+        let shelf = Shelf::of(folder);
+        let next = shelf.files()?.last().map_or(1, |last| last.name.number + 1);
+        let size = limits.size.max(Bytes::new(LEAST));
+        Ok(Self { shelf, _lock: lock, limits: RingLimits { size, ..limits }, current: None, next })
+    }
+
+    /// The files of the ring.
+    #[must_use]
+    pub fn shelf(&self) -> &Shelf {
+        &self.shelf
+    }
+
+    /// The file that is being written, to have it synced to the disk; `None` before the first
+    /// reading.
+    ///
+    /// # Errors
+    /// If no further file can be opened.
+    pub fn current_file(&self) -> Option<std::io::Result<File>> {
+        self.current.as_ref().map(|current| current.file.try_clone())
+    }
+
+    /// Stores a reading: its later end.
+    ///
+    /// # Errors
+    /// If it cannot be written, also after the older files were removed. The ring stays whole; the
+    /// next reading begins a new file.
+    pub fn add(&mut self, tape: &Tape) -> Result<Added, RingError> {
+        let now = tape.ends.last().map_or(0.0, |end| end.unix_seconds);
+        let mut added = Added::default();
+        if let Some(mut current) = self.current.take_if(|it| it.takes(now, self.limits.size)) {
+            if let Some(bytes) = current.step(tape, now) {
+                added.size = Bytes::new(bytes.len() as u64);
+                added.removed += self.write(&mut current, &bytes)?;
+                self.current = Some(current);
+                return Ok(added);
+            }
+        }
+        // the file that is full or does not fit is complete as it is
+        self.current = None;
+        added.removed += self.remove_old(now)?;
+        let (mut current, bytes) = self.begin(tape, now)?;
+        added.size = Bytes::new(bytes.len() as u64);
+        added.began = true;
+        let written = self.write(&mut current, &bytes);
+        if written.is_err() {
+            self.remove(current.name)?;
+        }
+        added.removed += written?;
+        self.current = Some(current);
+        Ok(added)
+    }
+
+    fn begin(&mut self, tape: &Tape, now: f64) -> Result<(Current, Vec<u8>), RingError> {
+        let (timeline, capture) = Timeline::begin_here(tape);
+        let pending = Pending::default();
+        let stream = begin_stream(&capture, pending.clone());
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
+        let name = FileName { unix_seconds: now as u64, number: self.next };
+        self.next += 1;
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let handle = self.shelf.folder().handle();
+        let file = self.retry_without_oldest(name, || {
+            Ok(rustix::fs::openat(handle, name.to_string(), flags, Mode::RUSR | Mode::WUSR)?)
+        });
+        let stream = stream.map_err(|source| self.error(name, source))?;
+        let bytes = frame(&pending.take()).ok_or(RingError::TooLarge { size: self.limits.size })?;
+        let current = Current {
+            name,
+            file: file?.0.into(),
+            written: 0,
+            last_seconds: now,
+            timeline,
+            stream,
+            pending,
+        };
+        Ok((current, [&MAGIC[..], &bytes].concat()))
+    }
+
+    /// Appends bytes to the file, after making room; returns how many older files were removed. If
+    /// the disk is full, older files are removed until the bytes fit.
+    fn write(&self, current: &mut Current, bytes: &[u8]) -> Result<usize, RingError> {
+        let size = bytes.len() as u64;
+        if size + current.written > self.limits.size.get() {
+            return Err(RingError::TooLarge { size: Bytes::new(size) });
+        }
+        let mut removed = self.make_room(current.name, size)?;
+        let (file, at) = (&current.file, current.written);
+        let done = self.retry_without_oldest(current.name, || file.write_all_at(bytes, at));
+        if done.is_err() {
+            // what was written of the frame would be found to be cut, but takes room
+            let _ = file.set_len(at);
+        }
+        removed += done?.1;
+        current.written += size;
+        Ok(removed)
+    }
+
+    /// Runs `work`; as long as the disk is full, removes the oldest file and runs it again. Returns
+    /// the number of removed files.
+    fn retry_without_oldest<T>(
+        &self,
+        name: FileName,
+        mut work: impl FnMut() -> std::io::Result<T>,
+    ) -> Result<(T, usize), RingError> {
+        let mut removed = 0;
+        loop {
+            let error = match work() {
+                Ok(done) => return Ok((done, removed)),
+                Err(error) => error,
+            };
+            let is_full = matches!(Errno::from_io_error(&error), Some(Errno::NOSPC | Errno::DQUOT));
+            let oldest =
+                self.shelf.files()?.into_iter().map(|file| file.name).find(|it| *it != name);
+            match oldest.filter(|_| is_full) {
+                Some(oldest) => self.remove(oldest)?,
+                None => return Err(self.error(name, error)),
+            }
+            removed += 1;
+        }
+    }
+
+    /// Removes the oldest files until so many more bytes fit, but never the file that is written.
+    fn make_room(&self, current: FileName, more: u64) -> Result<usize, RingError> {
+        let files = self.shelf.files()?;
+        let mut all: u64 = files.iter().map(|file| file.size.get()).sum();
+        let mut removed = 0;
+        for StoredFile { name, size, .. } in files {
+            if all.saturating_add(more) <= self.limits.size.get() || name == current {
+                break;
+            }
+            self.remove(name)?;
+            all -= size.get();
+            removed += 1;
+        }
+        Ok(removed)
+    }
+
+    /// Removes the files that were last written too long ago: all their readings are older.
+    fn remove_old(&self, now: f64) -> Result<usize, RingError> {
+        let oldest = now - self.limits.age.as_secs_f64();
+        let mut removed = 0;
+        for file in self.shelf.files()? {
+            if (file.changed_unix_seconds as f64) < oldest {
+                self.remove(file.name)?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+
+    fn remove(&self, name: FileName) -> Result<(), RingError> {
+        let handle = self.shelf.folder().handle();
+        match rustix::fs::unlinkat(handle, name.to_string(), AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(self.error(name, errno.into())),
+        }
+    }
+
+    fn error(&self, name: FileName, source: std::io::Error) -> RingError {
+        RingError::Write { path: self.shelf.folder().path().join(name.to_string()), source }
+    }
+}
+
+impl Current {
+    /// Whether another reading belongs into this file.
+    fn takes(&self, now: f64, size: Bytes) -> bool {
+        now >= self.last_seconds && self.written < (size.get() / PARTS).max(LEAST_FILE)
+    }
+
+    /// The frame of the next reading; `None` if the recording can hold no more.
+    fn step(&mut self, tape: &Tape, now: f64) -> Option<Vec<u8>> {
+        let step = self.timeline.step(tape)?;
+        self.last_seconds = now;
+        // writing into memory cannot fail
+        let is_added = self.stream.add_step(&step).unwrap_or(false);
+        is_added.then(|| frame(&self.pending.take())).flatten()
+    }
+}
+
+fn begin_stream(capture: &Capture, out: Pending) -> std::io::Result<Stream<'static>> {
+    let mut stream = Stream::begin(capture, out)?;
+    stream.flush()?;
+    Ok(stream)
+}
+
+fn lock(folder: &TrustedFolder) -> Result<File, RingError> {
+    let path = || folder.path().join(LOCK);
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let file = rustix::fs::openat(folder.handle(), LOCK, flags, Mode::RUSR | Mode::WUSR)
+        .map_err(|errno| RingError::Write { path: path(), source: errno.into() })?;
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file.into()),
+        Err(Errno::WOULDBLOCK) => Err(RingError::InUse { path: folder.path().to_owned() }),
+        Err(errno) => Err(RingError::Write { path: path(), source: errno.into() }),
+    }
+}
