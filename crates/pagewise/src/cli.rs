@@ -36,6 +36,10 @@ mod ledger;
 mod limits;
 #[path = "verbs/merge/args.rs"]
 mod merge;
+#[path = "verbs/metrics/args.rs"]
+mod metrics;
+#[path = "verbs/monitor/args.rs"]
+mod monitor;
 #[path = "verbs/oom/args.rs"]
 mod oom;
 #[path = "verbs/pin/args.rs"]
@@ -58,6 +62,8 @@ mod tune;
 mod undo;
 #[path = "verbs/verify/args.rs"]
 mod verify;
+#[path = "verbs/why/args.rs"]
+mod why;
 
 use age::AGE;
 pub(crate) use age::Age;
@@ -82,6 +88,10 @@ use limits::LIMITS;
 pub(crate) use limits::Limits;
 use merge::MERGE;
 pub(crate) use merge::Merge;
+use metrics::METRICS;
+pub(crate) use metrics::Metrics;
+use monitor::MONITOR;
+pub(crate) use monitor::Monitor;
 use oom::OOM;
 pub(crate) use oom::Oom;
 use pin::PIN;
@@ -106,6 +116,8 @@ use undo::UNDO;
 pub(crate) use undo::Undo;
 use verify::VERIFY;
 pub(crate) use verify::Verify;
+use why::WHY;
+pub(crate) use why::Why;
 
 /// What `--version` prints: the version, and if the build knows it, the commit and its date
 /// (xtask/scripts/build-static.sh). Who builds from an archive without git may set the variable, too.
@@ -175,6 +187,9 @@ pub(crate) enum Verb {
     /// Explain who was OOM-killed, and why
     #[command(long_about = OOM)]
     Oom(Deferred<Oom>),
+    /// Say what happened to memory at some time
+    #[command(long_about = WHY)]
+    Why(Deferred<Why>),
     /// Explain a subject with this machine's values
     #[command(long_about = EXPLAIN)]
     Explain(Deferred<Explain>),
@@ -223,6 +238,12 @@ pub(crate) enum Verb {
     /// Age the pages of a cgroup, within a budget
     #[command(long_about = AGE)]
     Age(Deferred<Age>),
+    /// Record memory all the time, serve metrics
+    #[command(long_about = MONITOR)]
+    Monitor(Deferred<Monitor>),
+    /// Print metrics for Prometheus once
+    #[command(long_about = METRICS)]
+    Metrics(Deferred<Metrics>),
     /// Record this machine in a redacted file
     #[command(long_about = CAPTURE)]
     Capture(Deferred<Capture>),

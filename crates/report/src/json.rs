@@ -16,11 +16,11 @@ use head::{Head, print_document};
 use pagewise_model::knob::KnobReading;
 use pagewise_model::{
     AgingReport, Benchmark, Capability, Cgroups, Comparison, Cost, Counters, Damon, Effective,
-    Estimate, Explanation, Finding, FreeBlocks, HostVerdict, HugePool, Interval, KernelLog,
-    KnobOwnership, Ksm, LimitSurvey, LogText, Memory, MemoryFiles, Mglru, Name, OomEvent,
-    OomExplanation, OomProof, PinnedCode, Problem, ProcessChange, Processes, Psi, Reading,
-    RuleExplanation, SettableKnob, Snapshot, Thp, Tier, Trial as Tested, TrialRun, Zone, Zram,
-    Zswap,
+    Estimate, Explanation, Finding, FreeBlocks, HostVerdict, HugePool, Incident, Interval,
+    KernelLog, KnobOwnership, Ksm, LimitSurvey, LogText, Memory, MemoryFiles, Mglru, Name,
+    OomEvent, OomExplanation, OomProof, PinnedCode, Problem, ProcessChange, Processes, Psi,
+    Reading, RuleExplanation, SettableKnob, Snapshot, Thp, Tier, Trial as Tested, TrialRun, Zone,
+    Zram, Zswap,
 };
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, json_schema};
@@ -256,6 +256,15 @@ struct Limits<'a> {
     head: Head<'a>,
     #[serde(flatten)]
     survey: &'a LimitSurvey,
+}
+
+/// What happened to memory in some time.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Why<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    #[serde(flatten)]
+    incident: &'a Incident,
 }
 
 /// The subjects of `explain`.
@@ -569,6 +578,11 @@ pub fn limits(survey: &LimitSurvey, snapshot: &Snapshot, cost: Cost) -> String {
     print_document(&Limits { head: Head::new(Noun::Limits, snapshot, cost), survey })
 }
 
+/// What `why --json` prints, with a trailing newline; the host is that of the last reading.
+pub fn why(incident: &Incident, snapshot: &Snapshot, cost: Cost) -> String {
+    print_document(&Why { head: Head::new(Noun::Why, snapshot, cost), incident })
+}
+
 /// All results of [`schema`], as a JSON object with [`Noun::name`] as keys, compressed with zstd.
 /// The program prints these texts instead of generating them: the generator would add 0.6 MB to it,
 /// the texts add 0.03 MB.
@@ -587,6 +601,7 @@ pub fn schema(noun: Noun) -> String {
         Noun::Explain => generator.into_root_schema_for::<Explain<'_>>(),
         Noun::Compare => generator.into_root_schema_for::<Compare<'_>>(),
         Noun::Limits => generator.into_root_schema_for::<Limits<'_>>(),
+        Noun::Why => generator.into_root_schema_for::<Why<'_>>(),
         Noun::Scan => generator.into_root_schema_for::<Scan<'_>>(),
         Noun::Bench => generator.into_root_schema_for::<Bench<'_>>(),
         Noun::Trial => generator.into_root_schema_for::<Trial<'_>>(),

@@ -155,6 +155,21 @@ fn refuse_dash(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Writes a file that others may read (mode 0644) in the place of the one with this name, if there is
+/// one: whoever opens it reads the old contents or the new ones, never a part. A link is replaced,
+/// not followed.
+pub fn replace_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    refuse_dash(path)?;
+    let unfinished = unfinished(path);
+    remove(&unfinished);
+    let mut file = create_new(&unfinished).map_err(|error| explained(path, error))?;
+    let written = file.write_all(bytes);
+    let mode = rustix::fs::Mode::from_bits_truncate(0o644);
+    let written = written.and_then(|()| Ok(rustix::fs::fchmod(&file, mode)?));
+    let named = written.and_then(|()| std::fs::rename(&unfinished, path));
+    named.map_err(|error| given_up(&unfinished, &error).context(path.display().to_string()))
+}
+
 /// Creates such a file to be filled step by step; returns its temporary path and the open file. An
 /// error if `path` exists already.
 pub fn begin_file(path: &Path) -> anyhow::Result<(PathBuf, std::fs::File)> {

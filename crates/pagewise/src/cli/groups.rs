@@ -8,11 +8,12 @@ use clap::Command;
 use clap::builder::Styles;
 
 /// Each group with its verbs, in the order of the help.
-pub(crate) const GROUPS: [(&str, &[&str]); 5] = [
-    ("See", &["report", "status", "top", "doctor", "oom", "explain", "compare"]),
+pub(crate) const GROUPS: [(&str, &[&str]); 6] = [
+    ("See", &["report", "status", "top", "doctor", "oom", "why", "explain", "compare"]),
     ("Measure", &["scan", "bench", "limits", "thp"]),
     ("Prove", &["trial", "lab"]),
     ("Change", &["plan", "apply", "verify", "undo", "tune", "pin", "merge", "age"]),
+    ("Keep", &["monitor", "metrics"]),
     ("Share and integrate", &["capture", "schema", "completions", "man"]),
 ];
 

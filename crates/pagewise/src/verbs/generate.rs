@@ -56,6 +56,7 @@ pub(super) fn schema(noun: Noun) -> anyhow::Result<Outcome> {
         Noun::Explain => json::Noun::Explain,
         Noun::Compare => json::Noun::Compare,
         Noun::Limits => json::Noun::Limits,
+        Noun::Why => json::Noun::Why,
         Noun::Scan => json::Noun::Scan,
         Noun::Bench => json::Noun::Bench,
         Noun::Trial => json::Noun::Trial,

@@ -14,6 +14,8 @@ pub(crate) mod lab;
 mod ledger;
 mod limits;
 mod merge;
+mod metrics;
+mod monitor;
 mod names;
 mod new_page;
 mod oom;
@@ -27,6 +29,7 @@ mod trial;
 mod tune;
 mod undo;
 mod verify;
+mod why;
 
 use std::cmp::Reverse;
 
@@ -53,6 +56,7 @@ pub(crate) fn run(cli: &Cli, started: CostMeter) -> anyhow::Result<Outcome> {
         Verb::Top(wanted) => status::run_top(global, wanted),
         Verb::Doctor(doctor) => doctor::run(global, doctor, started),
         Verb::Oom(wanted) => oom::run(global, wanted, started),
+        Verb::Why(wanted) => why::run(global, wanted, started),
         Verb::Capabilities(wanted) => capabilities::run(global, wanted, started),
         Verb::Explain(wanted) => explain::run(global, wanted, started),
         Verb::Compare(wanted) => compare::run(global, wanted, started),
@@ -71,6 +75,8 @@ pub(crate) fn run(cli: &Cli, started: CostMeter) -> anyhow::Result<Outcome> {
         Verb::Ledger => ledger::run(global, started),
         Verb::Tune(wanted) => tune::run(global, wanted, started),
         Verb::Undo(wanted) => undo::run(global, wanted, started),
+        Verb::Monitor(wanted) => monitor::run(global, wanted, started),
+        Verb::Metrics(wanted) => metrics::run(global, wanted, started),
         Verb::Capture(capture) => capture::run(global, capture),
         Verb::Lab(lab) => lab::run::<Cli>(global, lab, started),
         Verb::Completions { shell } => generate::completions(*shell),

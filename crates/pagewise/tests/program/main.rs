@@ -25,6 +25,7 @@ mod killers;
 mod lab_run;
 mod ledger;
 mod limits;
+mod monitor;
 mod nagios;
 mod oom;
 mod pager;

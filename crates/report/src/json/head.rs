@@ -21,6 +21,7 @@ pub enum Noun {
     Explain,
     Compare,
     Limits,
+    Why,
     Scan,
     Bench,
     Trial,
@@ -43,7 +44,7 @@ pub enum Noun {
 
 impl Noun {
     /// Every document.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::Report,
         Self::Status,
         Self::Doctor,
@@ -51,6 +52,7 @@ impl Noun {
         Self::Explain,
         Self::Compare,
         Self::Limits,
+        Self::Why,
         Self::Scan,
         Self::Bench,
         Self::Trial,
@@ -81,6 +83,7 @@ impl Noun {
             Self::Explain => "explain",
             Self::Compare => "comparison",
             Self::Limits => "limits",
+            Self::Why => "why",
             Self::Scan => "scan",
             Self::Bench => "bench",
             Self::Trial => "trial",
@@ -125,6 +128,7 @@ impl Noun {
             Self::Explain => "pagewise/explain/1",
             Self::Compare => "pagewise/comparison/1",
             Self::Limits => "pagewise/limits/1",
+            Self::Why => "pagewise/why/1",
             Self::Scan => "pagewise/scan/1",
             Self::Bench => "pagewise/bench/1",
             Self::Trial => "pagewise/trial/1",

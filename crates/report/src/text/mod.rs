@@ -24,6 +24,7 @@ mod first_screen;
 mod gain;
 mod header;
 mod huge;
+mod incident;
 mod kit;
 mod knobs;
 mod ledger;
@@ -80,8 +81,9 @@ pub use nagios::{ServiceReport, nagios, nagios_unknown};
 use pagewise_model::knob::KnobReading;
 use pagewise_model::plan::{GainMeasured, Plan};
 use pagewise_model::{
-    AgingReport, Comparison, Explanation, Finding, KernelLog, LimitSurvey, OomProof, PinnedCode,
-    Replicated, RuleExplanation, SelfTest, SettableKnob, Severity, Snapshot, ThpProfile, Trial,
+    AgingReport, Comparison, Explanation, Finding, Incident, KernelLog, LimitSurvey, OomProof,
+    PinnedCode, Replicated, RuleExplanation, SelfTest, SettableKnob, Severity, Snapshot,
+    ThpProfile, Trial,
 };
 pub use process_table::shown_processes;
 pub use recovered::{describe_unsettled, recovered, returned};
@@ -223,6 +225,11 @@ pub fn comparison(comparison: &Comparison, look: TextStyle) -> String {
 pub fn limits(survey: &LimitSurvey, is_selected: bool, look: TextStyle) -> String {
     let print = if is_selected { working_sets::print } else { working_sets::list };
     render(look, |page| print(page, survey))
+}
+
+/// What happened to memory in some time.
+pub fn incident(incident: &Incident, look: TextStyle) -> String {
+    render(look, |page| incident::print(page, incident))
 }
 
 /// The subjects of `explain`: name and title.

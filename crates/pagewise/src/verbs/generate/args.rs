@@ -12,6 +12,7 @@ pub(crate) enum Noun {
     Explain,
     Compare,
     Limits,
+    Why,
     Scan,
     Bench,
     Trial,

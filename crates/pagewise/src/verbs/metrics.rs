@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise metrics`: the numbers of this machine's memory once, as OpenMetrics.
+
+use std::time::Duration;
+
+use pagewise_apply::plan::{VerifyTarget, doubtful_journals, verify_plans};
+use pagewise_apply::state_folder;
+use pagewise_decide::{LimitInputs, survey_limits};
+use pagewise_facts::groups;
+use pagewise_metrics::{Plans, Scrape, classic, openmetrics};
+use pagewise_model::{
+    Cost, Finding, GroupGenerations, HostVerdict, Interval, Millis, Name, Reading, Refusal,
+    Snapshot, WorkingSet,
+};
+use pagewise_observe::{HostRoot, Scope, generations};
+use pagewise_terminal::cost::{self, CostMeter};
+use pagewise_terminal::{Global, Outcome, output};
+
+use crate::{cli, input};
+
+/// Cgroups that may be chosen: each has four series.
+const MOST_GROUPS: usize = 64;
+
+pub(super) fn run(
+    global: &Global,
+    args: &cli::Metrics,
+    started: CostMeter,
+) -> anyhow::Result<Outcome> {
+    let wanted = WantedGroups::new(&args.groups)?;
+    let host = input::open(global)?.without_start();
+    let interval = host.interval(&scope(), || anyhow::Ok(()))?;
+    wanted.check(&interval.end)?;
+    let judged = Judged::new(&interval, &host.end, &wanted);
+    let scrape = judged.scrape(&interval, cost::so_far(started, &interval));
+    match &args.textfile {
+        Some(path) => output::replace_file(path, classic(&scrape).as_bytes())?,
+        None => _ = output::document(&openmetrics(&scrape))?,
+    }
+    Ok(Outcome::Done)
+}
+
+/// What is read for metrics: everything that findings need, without proportional sizes (PSS).
+pub(super) fn scope() -> Scope {
+    Scope { process_rates: true, kernel_threads: true, ..Scope::everything(Duration::ZERO) }
+}
+
+/// The cgroups that the user chose, as typed.
+#[derive(Debug, Clone, Default)]
+pub(super) struct WantedGroups(Vec<String>);
+
+impl WantedGroups {
+    /// The cgroups with these paths or units.
+    pub(super) fn new(typed: &[String]) -> anyhow::Result<Self> {
+        if typed.len() > MOST_GROUPS {
+            let what = format!("--group: expected at most {MOST_GROUPS}, found {}", typed.len());
+            anyhow::bail!(Refusal::advised(
+                what,
+                "choose those that have a limit, or could have one"
+            ));
+        }
+        Ok(Self(typed.to_vec()))
+    }
+
+    /// Refuses a name that no cgroup of this host has now.
+    pub(super) fn check(&self, seen: &Snapshot) -> anyhow::Result<()> {
+        let missing = self.0.iter().find(|typed| find(seen, typed).is_empty());
+        let Some(typed) = missing else { return Ok(()) };
+        let what = format!(
+            "--group: no memory cgroup or unit {} on this host",
+            Name::from(typed.as_str())
+        );
+        anyhow::bail!(Refusal::advised(what, "`pagewise limits` lists those there are"))
+    }
+
+    fn paths(&self, seen: &Snapshot) -> Vec<Name> {
+        let mut paths: Vec<Name> = self.0.iter().flat_map(|typed| find(seen, typed)).collect();
+        paths.truncate(MOST_GROUPS);
+        paths
+    }
+}
+
+fn find(seen: &Snapshot, typed: &str) -> Vec<Name> {
+    if let Some(group) = groups::find(seen, typed) {
+        return vec![group.path.clone()];
+    }
+    groups::of_unit(seen, typed).into_iter().map(|group| group.path.clone()).collect()
+}
+
+/// What was decided about an interval.
+#[derive(Debug)]
+pub(super) struct Judged {
+    pub(super) verdict: HostVerdict,
+    pub(super) findings: Vec<Finding>,
+    groups: Vec<WorkingSet>,
+    oldest_generation_seconds: Option<f64>,
+    plans: Option<Plans>,
+    program_kills: Option<u64>,
+}
+
+impl Judged {
+    /// Judges an interval of a host.
+    pub(super) fn new(interval: &Interval, host: &HostRoot, wanted: &WantedGroups) -> Self {
+        let generations = generations_of(host);
+        let log = &interval.end.kernel_log;
+        Self {
+            verdict: pagewise_decide::judge(interval),
+            findings: super::findings(interval, &[]),
+            groups: survey(interval, wanted, &generations),
+            oldest_generation_seconds: generations.value().and_then(|all| oldest(all)),
+            plans: host.is_live().then(|| plans(&interval.end)).flatten(),
+            program_kills: log.program_messages.get().map(|_| log.user_kills.len() as u64),
+        }
+    }
+
+    pub(super) fn scrape<'a>(&'a self, interval: &'a Interval, cost: Cost) -> Scrape<'a> {
+        Scrape {
+            interval,
+            verdict: &self.verdict,
+            findings: &self.findings,
+            groups: &self.groups,
+            oldest_generation_seconds: self.oldest_generation_seconds,
+            plans: self.plans,
+            program_kills: self.program_kills,
+            cost,
+        }
+    }
+}
+
+fn generations_of(host: &HostRoot) -> Reading<Vec<GroupGenerations>> {
+    if host.is_live() { generations(host) } else { Reading::not_read() }
+}
+
+/// The age of the oldest generation of any cgroup and node that has pages in it.
+fn oldest(all: &[GroupGenerations]) -> Option<f64> {
+    let nodes = all.iter().flat_map(|group| &group.nodes);
+    let held = nodes.flat_map(|node| &node.generations);
+    let held = held.filter(|generation| generation.anon.get() + generation.file.get() > 0);
+    held.map(|generation| generation.age.get() as f64 / 1e3).max_by(f64::total_cmp)
+}
+
+fn survey(
+    interval: &Interval,
+    wanted: &WantedGroups,
+    generations: &Reading<Vec<GroupGenerations>>,
+) -> Vec<WorkingSet> {
+    let age = Millis::new(60_000);
+    let of = |path: &Name| {
+        let inputs = LimitInputs { selected: Some(path), age, generations, watched: None };
+        survey_limits(interval, &inputs).groups
+    };
+    wanted.paths(&interval.end).iter().flat_map(of).collect()
+}
+
+/// The plans that are applied and what has drifted; `None` if that is not known for certain.
+fn plans(end: &Snapshot) -> Option<Plans> {
+    let state = state_folder();
+    let doubtful = doubtful_journals(&state).ok()?;
+    let verified = verify_plans(&state, VerifyTarget::All, &end.configuration).ok()?;
+    if !doubtful.is_empty() || verified.iter().any(|plan| plan.unknown_steps().next().is_some()) {
+        return None;
+    }
+    let steps = verified.iter().flat_map(|plan| &plan.steps);
+    let drifted = steps.filter(|step| !step.differences.is_empty()).count() as u64;
+    Some(Plans { applied: verified.len() as u64, drifted })
+}

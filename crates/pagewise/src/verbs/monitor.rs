@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise monitor`: reads this machine again and again, keeps the readings in a ring on its disk,
+//! and serves metrics.
+//!
+//! Once a second, a glance at three counters decides whether a reading is due: after the time of
+//! `--every`, or at once while tasks wait for memory or a process was killed. One thread reads; one
+//! answers HTTP with the text of the last reading; one syncs the ring, because a sync may take long
+//! on a disk that swapping keeps busy. A record that cannot be written, for example because the disk
+//! is full, does not end the monitor: it goes on and says so once.
+
+mod due;
+mod http;
+mod listen;
+
+use std::path::PathBuf;
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use pagewise_metrics::{classic, openmetrics};
+use pagewise_model::{Interval, Level, Name, Refusal, Snapshot};
+use pagewise_observe::{HostRoot, Recording, Tape};
+use pagewise_record::{Ring, RingLimits};
+use pagewise_terminal::cost::{self, CostMeter};
+use pagewise_terminal::interrupt::Stop;
+use pagewise_terminal::{Global, Outcome, output};
+
+use super::metrics::{Judged, WantedGroups, scope};
+use crate::cli;
+use due::{Due, Glance};
+
+/// How often the glance is taken, and how soon a signal is noticed.
+const TICK: Duration = Duration::from_secs(1);
+const DAY: Duration = Duration::from_secs(86_400);
+
+pub(super) fn run(
+    global: &Global,
+    args: &cli::Monitor,
+    started: CostMeter,
+) -> anyhow::Result<Outcome> {
+    if global.root.is_some() {
+        let what = "monitor records this machine; a recording (--root) has its times already";
+        anyhow::bail!(Refusal::advised(
+            what,
+            "pagewise status --watch --root FILE, or pagewise why --root FILE"
+        ));
+    }
+    let wanted = WantedGroups::new(&args.groups)?;
+    let ring = open_ring(args)?;
+    let page = Page::default();
+    let places = if args.no_listen { Vec::new() } else { http::serve(&args.listen, &page)? };
+    let stop = Stop::listen()?;
+    output::message(format_args!("{}", describe(&ring, &places, args)));
+    let mut monitor = Monitor {
+        host: HostRoot::live().context("/")?,
+        wanted,
+        ring,
+        sync: start_syncing(),
+        page,
+        textfile: args.textfile.clone(),
+        before: None,
+        told: Told::default(),
+        started,
+    };
+    // the first reading checks that the groups exist
+    monitor.wanted.check(&monitor.look()?)?;
+    let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
+    monitor.go_on(args.every, &stop)?;
+    Ok(Outcome::Done)
+}
+
+/// The text that HTTP answers with: that of the last reading.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Page(Arc<Mutex<Arc<str>>>);
+
+impl Page {
+    fn set(&self, text: String) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = text.into();
+    }
+
+    pub(super) fn get(&self) -> Arc<str> {
+        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// What was said of failures that last, so that each is said once.
+#[derive(Debug, Default)]
+struct Told {
+    record: Option<String>,
+    textfile: Option<String>,
+}
+
+struct Monitor {
+    host: HostRoot,
+    wanted: WantedGroups,
+    ring: Option<Ring>,
+    sync: SyncSender<std::fs::File>,
+    page: Page,
+    textfile: Option<PathBuf>,
+    before: Option<Box<Snapshot>>,
+    told: Told,
+    started: CostMeter,
+}
+
+impl Monitor {
+    fn look(&self) -> anyhow::Result<Snapshot> {
+        let scope = pagewise_observe::Scope { cgroups: true, ..pagewise_observe::Scope::glance() };
+        Ok(pagewise_observe::snapshot(&self.host, &scope))
+    }
+
+    fn go_on(&mut self, every: Duration, stop: &Stop) -> anyhow::Result<()> {
+        let mut due = Due::new(every);
+        let mut next = Instant::now();
+        while !stop.is_asked() {
+            let now = Instant::now();
+            if due.is_due(now, Glance::take(&self.host)) {
+                let level = self.read()?;
+                due.took(now, level >= Level::Short);
+            }
+            next = (next + TICK).max(Instant::now());
+            while !stop.is_asked() && Instant::now() < next {
+                let left = next.saturating_duration_since(Instant::now());
+                std::thread::sleep(left.min(Duration::from_millis(200)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads, judges, records and publishes; returns the verdict's level.
+    fn read(&mut self) -> anyhow::Result<Level> {
+        let live = Recording::live().context("/")?.without_start();
+        let (taken, tape) = live.record(&scope(), || anyhow::Ok(()))?;
+        self.record(&tape);
+        drop(tape);
+        let interval = Interval { start: self.before.take(), end: taken.end };
+        let judged = Judged::new(&interval, &self.host, &self.wanted);
+        let scrape = judged.scrape(&interval, cost::so_far(self.started, &interval));
+        self.page.set(openmetrics(&scrape));
+        if let Some(path) = &self.textfile {
+            let written = output::replace_file(path, classic(&scrape).as_bytes());
+            tell_once(&mut self.told.textfile, "the textfile", written);
+        }
+        let level = judged.verdict.level;
+        self.before = Some(Box::new(interval.end));
+        Ok(level)
+    }
+
+    fn record(&mut self, tape: &Tape) {
+        let Some(ring) = &mut self.ring else { return };
+        let added = ring.add(tape);
+        if added.is_ok() {
+            // a sync that is still going on will include this reading, or the next one will
+            if let Some(Ok(file)) = ring.current_file() {
+                if let Err(TrySendError::Disconnected(_)) = self.sync.try_send(file) {
+                    self.sync = start_syncing();
+                }
+            }
+        }
+        tell_once(&mut self.told.record, "the record", added.map(drop).map_err(anyhow::Error::new));
+    }
+}
+
+/// Says an error when it begins, and when it is over.
+fn tell_once(told: &mut Option<String>, what: &str, result: anyhow::Result<()>) {
+    match result {
+        Ok(()) => {
+            if told.take().is_some() {
+                output::message(format_args!("{what} is written again"));
+            }
+        }
+        Err(error) => {
+            let text = format!("{error:#}");
+            if told.as_ref() != Some(&text) {
+                output::message(format_args!(
+                    "{what} is not written: {}; the monitor goes on without it and tries again",
+                    Name::from(text.as_str())
+                ));
+                *told = Some(text);
+            }
+        }
+    }
+}
+
+/// Starts the thread that syncs the ring's file to its disk, one request at a time.
+fn start_syncing() -> SyncSender<std::fs::File> {
+    let (sender, receiver) = sync_channel::<std::fs::File>(1);
+    std::thread::spawn(move || {
+        // a failed sync shows at the next write
+        receiver.iter().for_each(|file| drop(file.sync_data()));
+    });
+    sender
+}
+
+fn open_ring(args: &cli::Monitor) -> anyhow::Result<Option<Ring>> {
+    if args.no_record {
+        return Ok(None);
+    }
+    let folder = record_folder(args.record.as_ref())?;
+    let limits = RingLimits { size: args.record_size, age: DAY * args.record_days };
+    let ring = Ring::open(&folder, limits);
+    let ring = ring.map_err(|error| {
+        let next = "--record DIR names another folder; --no-record serves metrics without a record";
+        Refusal::advised(format!("the record cannot be written: {error}"), next)
+    })?;
+    Ok(Some(ring))
+}
+
+/// The folder of the record: as given, or that of systemd's unit, or the default of this user.
+pub(super) fn record_folder(given: Option<&PathBuf>) -> anyhow::Result<PathBuf> {
+    if let Some(given) = given {
+        return Ok(given.clone());
+    }
+    Ok(pagewise_apply::state_folder().join("record"))
+}
+
+fn describe(ring: &Option<Ring>, places: &[String], args: &cli::Monitor) -> String {
+    let mut parts = Vec::new();
+    if let Some(ring) = ring {
+        let folder = Name::from(ring.shelf().path().to_string_lossy().as_ref());
+        parts.push(format!("records in {folder}, at most {}", args.record_size));
+    }
+    parts.extend(places.iter().map(|place| format!("serves metrics on {place}")));
+    if let Some(path) = &args.textfile {
+        parts.push(format!("writes {}", Name::from(path.to_string_lossy().as_ref())));
+    }
+    if parts.is_empty() {
+        return "nothing to do: neither a record, nor an address, nor a textfile".to_owned();
+    }
+    parts.join("; ")
+}

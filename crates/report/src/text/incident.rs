@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! `pagewise why`: what happened to memory in some time.
+
+use pagewise_model::{Grown, Incident, IncidentEvent, IncidentEventKind, duration};
+
+use super::kit::{Line, Page, Role};
+use super::verdict;
+use super::words::plural;
+use crate::time;
+
+/// Events that are listed; --json has all.
+const SHOWN: usize = 40;
+const INDENT: usize = 12;
+
+pub(super) fn print(page: &mut Page, incident: &Incident) {
+    if incident.readings == 0 {
+        return page.prose(0, Role::Plain, "there is no reading of this time");
+    }
+    let start = Line::default().span(Role::Strong, "pagewise why");
+    let times = [incident.from_unix_seconds, incident.to_unix_seconds].map(day_and_time);
+    let [from, to] = times;
+    let items = [format!("{from} to {to} UTC"), plural(incident.readings, "reading")];
+    page.hang_items(start, 2, &items);
+    page.gap();
+    match &incident.trouble {
+        Some(trouble) => {
+            let (role, word) = (verdict::role(trouble.level), verdict::label(trouble.level));
+            page.hang(
+                Line::indent(2).span(role, word).pad_to(INDENT),
+                INDENT,
+                Role::Plain,
+                &trouble.line,
+            );
+            let begun = clock(trouble.begun_unix_seconds);
+            let worst = clock(trouble.worst_unix_seconds);
+            let lasted = match trouble.ended_unix_seconds {
+                Some(ended) => {
+                    let seconds = ended - trouble.begun_unix_seconds;
+                    format!("from {begun} to {} ({})", clock(ended), duration::rough(seconds))
+                }
+                None => format!("from {begun} until the last reading"),
+            };
+            page.prose(INDENT, Role::Plain, &format!("{lasted}; the worst reading is of {worst}"));
+        }
+        None => {
+            let text = "memory was not short at any of these readings, and none shows a new kill";
+            page.prose(2, Role::Plain, text);
+        }
+    }
+    print_events(page, &incident.events);
+    if !incident.growers.is_empty() {
+        page.gap();
+        let grown: Vec<String> = incident.growers.iter().map(describe_growth).collect();
+        page.fact_items("who grew", &grown);
+    }
+    for change in &incident.change {
+        page.fact("change", change);
+    }
+    for unknown in &incident.unknown {
+        page.fact("not known", unknown);
+    }
+}
+
+fn print_events(page: &mut Page, events: &[IncidentEvent]) {
+    if events.is_empty() {
+        return;
+    }
+    page.gap();
+    for event in events.iter().take(SHOWN) {
+        let role = match event.kind {
+            IncidentEventKind::Kill => Role::Critical,
+            IncidentEventKind::Level | IncidentEventKind::Full => Role::Strong,
+            _ => Role::Plain,
+        };
+        let label = Line::indent(2).span(Role::Quiet, clock(event.unix_seconds)).pad_to(INDENT);
+        page.hang(label, INDENT, role, &event.text);
+    }
+    let more = events.len().saturating_sub(SHOWN) as u64;
+    if more > 0 {
+        page.prose(
+            INDENT,
+            Role::Quiet,
+            &format!("and {}; --json has all", plural(more, "more event")),
+        );
+    }
+}
+
+fn describe_growth(grown: &Grown) -> String {
+    let added = grown.to.saturating_sub(grown.from);
+    let group = grown.group.as_ref().map_or_else(String::new, |it| format!(", {it}"));
+    let time = duration::rough(grown.seconds);
+    format!(
+        "{} (pid {}{group}) +{added} in {time}: {} → {}",
+        grown.name, grown.pid, grown.from, grown.to
+    )
+}
+
+fn clock(unix_seconds: f64) -> String {
+    format_time(unix_seconds, "%H:%M:%S")
+}
+
+fn day_and_time(unix_seconds: f64) -> String {
+    format_time(unix_seconds, "%Y-%m-%d %H:%M:%S")
+}
+
+fn format_time(unix_seconds: f64, format: &str) -> String {
+    let time = time::timestamp(unix_seconds).map(|time| time.strftime(format).to_string());
+    time.unwrap_or_else(|| "unknown".to_owned())
+}
