@@ -23,6 +23,7 @@ fn found<T>(value: T) -> Reading<T> {
 fn finding(id: &'static str) -> Finding {
     Finding {
         id,
+        about: None,
         severity: Severity::Warning,
         title: String::new(),
         what: String::new(),

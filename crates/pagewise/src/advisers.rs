@@ -20,7 +20,7 @@ use pagewise_terminal::trouble::{self, Adviser, adviser};
 use crate::verbs::PassLeft;
 
 /// The error types that carry more than a message and a cause: advice for the user.
-const ADVISERS: [Adviser; 13] = [
+const ADVISERS: [Adviser; 14] = [
     adviser::<Interrupted>,
     adviser::<PassLeft>,
     adviser::<Refusal>,

@@ -14,10 +14,11 @@ use boon::{Compiler, Schemas};
 use pagewise_model::plan::{Plan, Verified};
 use pagewise_model::{
     ActivityChange, ActivityUnit, AlgorithmEstimate, Bar, Bytes, Comparison, Confidence, Cost,
-    Disturbed, Estimate, EstimateSource, Explanation, Finding, HugeView, IdleMemory, IdleMethod,
-    Interval, Limit, LimitAdvice, LimitSurvey, LimitVerdict, NamedValue, NextCommand, Percent,
-    PinnedCode, PinnedFile, ProcessUse, Reading, Relation, Section, SettingChange, SizeChange,
-    Snapshot, Source, WatchCost, WorkingSet,
+    Disturbed, Estimate, EstimateSource, Explanation, Finding, Grown, HugeView, IdleMemory,
+    IdleMethod, Incident, IncidentEvent, IncidentEventKind, Interval, Level, Limit, LimitAdvice,
+    LimitSurvey, LimitVerdict, Name, NamedValue, NextCommand, Percent, PinnedCode, PinnedFile,
+    ProcessUse, Reading, Relation, Section, SettingChange, SizeChange, Snapshot, Source, Trouble,
+    WatchCost, WorkingSet,
 };
 use pagewise_report::json::{self, Noun, schema};
 use pagewise_report::{
@@ -67,6 +68,36 @@ fn explanation() -> Explanation {
             Section::Correction { claim: "free is available", fact: "It is not.".to_owned() },
         ],
         next: vec![NextCommand { command: "pagewise report".to_owned(), shows: "all of it" }],
+    }
+}
+
+fn incident() -> Incident {
+    Incident {
+        from_unix_seconds: 1_795_822_500.0,
+        to_unix_seconds: 1_795_823_100.0,
+        readings: 60,
+        trouble: Some(Trouble {
+            begun_unix_seconds: 1_795_822_720.0,
+            ended_unix_seconds: None,
+            worst_unix_seconds: 1_795_822_751.0,
+            level: Level::Short,
+            line: "The host is short of memory.".to_owned(),
+        }),
+        events: vec![IncidentEvent {
+            unix_seconds: 1_795_822_738.0,
+            kind: IncidentEventKind::Kill,
+            text: "redis (pid 512) was killed".to_owned(),
+        }],
+        growers: vec![Grown {
+            name: Name::from("backup"),
+            pid: 77,
+            group: Some(Name::from("/system.slice/backup.service")),
+            from: Bytes::new(1 << 20),
+            to: Bytes::new(1 << 30),
+            seconds: 46.0,
+        }],
+        change: vec!["sudo systemctl set-property backup.service MemoryHigh=400M".to_owned()],
+        unknown: vec!["which processes were killed: the kernel log needs root".to_owned()],
     }
 }
 
@@ -188,6 +219,7 @@ fn document(noun: Noun, interval: &Interval, findings: &[Finding]) -> Value {
         Noun::Explain => json::explain(&explanation(), &interval.end, host::cost()),
         Noun::Compare => json::compare(&comparison(), &interval.end, host::cost()),
         Noun::Limits => json::limits(&limits(), &interval.end, host::cost()),
+        Noun::Why => json::why(&incident(), &interval.end, host::cost()),
         Noun::Scan => json::scan(&scanned(&interval.end, &estimates())),
         Noun::Bench => {
             let (snapshot, benchmark) = (&interval.end, &bench::with_zswap());
