@@ -40,11 +40,14 @@ fn main() -> ExitCode {
     let started = CostMeter::now();
     std::panic::set_hook(Box::new(advisers::tell_of_panic));
     if !room::is_enough_to_start() {
-        return verbs::failed_to_start(exit::FAILED, "no memory for the stack of this program");
+        return verbs::doctor::failed_to_start(
+            exit::FAILED,
+            "no memory for the stack of this program",
+        );
     }
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return verbs::wrong_usage(&error),
+        Err(error) => return verbs::doctor::wrong_usage(&error),
     };
     match verbs::run(&cli, started) {
         Ok(outcome) => outcome.into(),

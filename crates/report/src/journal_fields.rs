@@ -25,7 +25,7 @@ pub fn journal_fields(changed: &ChangedFinding) -> Vec<(&'static str, String)> {
         ("SYSLOG_IDENTIFIER", "pagewise".to_owned()),
         ("PAGEWISE_FINDING", known.id.clone()),
         ("PAGEWISE_STATE", state.to_owned()),
-        ("PAGEWISE_SEVERITY", word(severity).to_lowercase()),
+        ("PAGEWISE_SEVERITY", severity.word().to_owned()),
     ];
     fields.extend(known.about.iter().map(|about| ("PAGEWISE_ABOUT", about.clone())));
     if let Some(unit) = &known.unit {
@@ -65,17 +65,13 @@ fn message(changed: &ChangedFinding, severity: Severity, state: &str) -> String 
         let why = match changed.change {
             FindingChange::Ends(EndReason::Ignored) => "its rule is ignored now".to_owned(),
             FindingChange::Ends(EndReason::Below(now)) => {
-                format!("its severity is {} now", word(now).to_lowercase())
+                format!("its severity is {} now", now.word())
             }
             _ => format!("before: {}", changed.known.title),
         };
         return format!("{id}{about} {state}; {why}");
     };
-    format!("{} {id} {state}: {}", word(severity), finding.title)
-}
-
-fn word(severity: Severity) -> &'static str {
-    crate::text::severity(severity).0
+    format!("{} {id} {state}: {}", severity.word().to_uppercase(), finding.title)
 }
 
 /// The priority of syslog: 2 is critical, 4 warning, 6 informational.

@@ -7,7 +7,7 @@ mod bench;
 mod capabilities;
 mod capture;
 mod compare;
-mod doctor;
+pub(crate) mod doctor;
 mod explain;
 mod generate;
 pub(crate) mod lab;
@@ -44,7 +44,6 @@ use pagewise_terminal::{Global, Outcome, screen};
 use crate::cli::{Cli, Verb};
 use crate::{keeper, pager};
 
-pub(crate) use doctor::{failed_to_start, wrong_usage};
 pub(crate) use merge::PassLeft;
 
 /// Runs the verb of the command line.
