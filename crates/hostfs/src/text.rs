@@ -136,8 +136,10 @@ pub fn only_lines(raw: &[u8], keep: impl Fn(&[u8]) -> bool) -> Vec<u8> {
 }
 
 /// Decodes a path as the kernel prints it in `/proc/swaps` and mountinfo, with white space and
-/// backslashes as octal numbers.
-pub fn unescape(mut word: &[u8]) -> Vec<u8> {
+/// backslashes as octal numbers. Of a word that is longer than any path, only the beginning is
+/// decoded: who makes text of it would otherwise need several times the size of the file.
+pub fn unescape(word: &[u8]) -> Vec<u8> {
+    let mut word = &word[..word.len().min(Name::LONGEST)];
     let mut plain = Vec::with_capacity(word.len());
     while let Some((&first, rest)) = word.split_first() {
         let escape = rest.get(..3).filter(|_| first == b'\\').and_then(octal);
@@ -223,6 +225,7 @@ mod tests {
         assert_eq!(unescape(br"/swap\040file\134x"), b"/swap file\\x");
         assert_eq!(unescape(br"/a\9zz\0"), br"/a\9zz\0");
         assert_eq!(unescape(br"\777\+12"), br"\777\+12");
+        assert_eq!(unescape(&vec![0xff; 7 << 20]).len(), Name::LONGEST);
     }
 
     #[test]

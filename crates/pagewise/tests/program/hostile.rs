@@ -296,7 +296,7 @@ fn try_mutant(input: &Hostile, number: u64, measure: &str, worst: &Mutex<Worst>)
         if number % 2 == 0 {
             bytes = pagewise_apply::fuzzing::with_checksums(&bytes);
         }
-        std::fs::write(folder.path().join("1.journal"), bytes).unwrap();
+        std::fs::write(folder.path().join("00000001.plan"), bytes).unwrap();
         all = vec![["verify", "--no-ledger"].map(str::to_owned).to_vec()];
     }
     let mut wrong = Vec::new();

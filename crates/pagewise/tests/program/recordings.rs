@@ -83,7 +83,7 @@ fn a_capture_to_standard_output_is_a_recording() {
     let mut left: Vec<_> =
         std::fs::read_dir(folder.path()).unwrap().collect::<Result<_, _>>().unwrap();
     left.sort_by_key(std::fs::DirEntry::file_name);
-    let left: Vec<_> = left.iter().map(|entry| entry.file_name()).collect();
+    let left: Vec<_> = left.iter().map(std::fs::DirEntry::file_name).collect();
     assert_eq!(left, ["again.tar.zst", "live.tar.zst"]);
 }
 
