@@ -11,6 +11,10 @@ use std::sync::LazyLock;
 use pagewise_model::knob::{Access, Domain, KNOBS, Knob};
 use pagewise_model::{Name, Target};
 
+/// The most bytes of a path, as in the kernel (`PATH_MAX`). A longer one names no file, and would be
+/// searched for a pattern once for each row of the table.
+const LONGEST: usize = 4096;
+
 /// Rows of the knob table whose path has no placeholder, which are most.
 static PLAIN: LazyLock<HashMap<&str, &Knob>> =
     LazyLock::new(|| KNOBS.iter().map(|knob| (knob.path, knob)).collect());
@@ -23,6 +27,9 @@ pub(crate) fn has_pattern(path: &str) -> bool {
 /// The settings of the knob table that a path stands for, given without its leading `/`; empty if
 /// the table has no such row.
 pub(crate) fn targets(path: &str) -> Vec<Target> {
+    if path.len() > LONGEST {
+        return Vec::new();
+    }
     if let Some(knob) = PLAIN.get(path) {
         return can_be_set(knob).then(|| Target::of_knob(knob.name)).into_iter().collect();
     }
@@ -94,6 +101,14 @@ mod tests {
         {
             assert_eq!(names_in(none), [""; 0], "{none}");
         }
+    }
+
+    #[test]
+    fn a_path_that_no_file_can_have_is_no_setting() {
+        let thp = "sys/kernel/mm/transparent_hugepage/";
+        let long = |length: usize| format!("{thp}*{}", "*".repeat(length - thp.len() - 1));
+        assert!(!targets(&long(LONGEST)).is_empty());
+        assert_eq!(targets(&long(LONGEST + 1)), []);
     }
 
     #[test]
