@@ -164,6 +164,7 @@ fn create(folder: &TrustedFolder, name: &str, more: OFlags) -> Result<File, Know
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests damage the file")]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 

@@ -18,6 +18,7 @@ mod host_loans;
 mod input;
 mod keeper;
 mod pager;
+mod refused;
 mod room;
 mod verbs;
 
@@ -25,7 +26,6 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use pagewise_terminal::cost::CostMeter;
-use pagewise_terminal::exit;
 
 fn main() -> ExitCode {
     if pagewise_guest::init::is_wanted() {
@@ -40,14 +40,11 @@ fn main() -> ExitCode {
     let started = CostMeter::now();
     std::panic::set_hook(Box::new(advisers::tell_of_panic));
     if !room::is_enough_to_start() {
-        return verbs::doctor::failed_to_start(
-            exit::FAILED,
-            "no memory for the stack of this program",
-        );
+        return refused::no_memory();
     }
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return verbs::doctor::wrong_usage(&error),
+        Err(error) => return refused::wrong_usage(&error),
     };
     match verbs::run(&cli, started) {
         Ok(outcome) => outcome.into(),

@@ -6,7 +6,6 @@
 
 pub mod csv;
 mod huge;
-mod journal_fields;
 pub mod json;
 pub mod lineup;
 pub mod live;
@@ -16,8 +15,6 @@ pub mod render;
 pub mod text;
 mod time;
 pub mod view;
-
-pub use journal_fields::journal_fields;
 
 use pagewise_model::{
     Benchmark, Collapse, Cost, Effective, Estimate, Finding, HostVerdict, Interval, KnobOwnership,

@@ -492,7 +492,7 @@ pub(crate) const GROUPS: &[Group] = &[
                 "crates/decide/src/follow.rs",
                 "crates/journald/src/entry.rs",
                 "crates/pagewise/src/verbs/doctor",
-                "crates/report/src/journal_fields.rs",
+                "crates/report/src/text/journal_fields.rs",
                 "packaging/systemd",
             ]),
         ],
@@ -654,6 +654,22 @@ pub(crate) const GROUPS: &[Group] = &[
         ],
         minutes: 4.0,
         runs: lean(&["zmerge::other_suites::"]),
+    },
+    Group {
+        name: "zmerge-dkms",
+        proves: "DKMS of bookworm and trixie builds zmerge, and no kernel's installation fails if it cannot",
+        inputs: &[
+            ZMERGE,
+            Paths(&[
+                "kernel/zmerge/LICENSE",
+                "kernel/zmerge/dkms-for.sh",
+                "kernel/zmerge/dkms-hook.sh",
+                "kernel/zmerge/dkms.conf",
+            ]),
+            SUITE_SCRIPTS,
+        ],
+        minutes: 3.0,
+        runs: Runs::Command(&["kernel/zmerge/dkms-for.sh", "bookworm", "trixie"]),
     },
 ];
 

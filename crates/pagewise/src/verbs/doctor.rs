@@ -5,15 +5,13 @@
 //! If not even the size of memory is known, `doctor` ends with an error instead of calling the
 //! machine healthy.
 
-use std::process::ExitCode;
-
 use pagewise_model::{Finding, HostVerdict, Interval, OomExplanation, Refusal, Severity, Snapshot};
 use pagewise_observe::Recording;
 use pagewise_report::json::{self, Noun};
 use pagewise_report::{Answer, OomFound, text};
 use pagewise_terminal::cost::{self, CostMeter};
 use pagewise_terminal::output::{self, Printed};
-use pagewise_terminal::{Global, Outcome, screen, trouble};
+use pagewise_terminal::{Global, Outcome, screen};
 
 use super::new_page::NewPage;
 use super::oom::prove::SizesPipe;
@@ -45,20 +43,6 @@ pub(super) fn run(
         return nagios::run(global, args);
     }
     read_and_print(global, args, None, started)
-}
-
-/// The exit status of a command that did not start. Under `--nagios` this is the state UNKNOWN.
-pub(crate) fn failed_to_start(status: u8, why: &str) -> ExitCode {
-    if nagios::is_wanted() { nagios::tell_of_unknown(why) } else { ExitCode::from(status) }
-}
-
-/// Reports a wrong command line, or prints the help that it asks for.
-pub(crate) fn wrong_usage(error: &clap::Error) -> ExitCode {
-    let status = trouble::tell_of_usage::<cli::Cli>(error);
-    if error.use_stderr() && nagios::is_wanted() {
-        return nagios::tell_of_unknown("wrong usage; standard error says what is wrong");
-    }
-    status
 }
 
 /// `doctor --oom`, which writes the sizes of the newest kill to a file, too.

@@ -7,7 +7,7 @@ mod bench;
 mod capabilities;
 mod capture;
 mod compare;
-pub(crate) mod doctor;
+mod doctor;
 mod explain;
 mod generate;
 pub(crate) mod lab;

@@ -25,6 +25,7 @@ mod gain;
 mod header;
 mod huge;
 mod incident;
+mod journal_fields;
 mod kit;
 mod knobs;
 mod ledger;
@@ -74,6 +75,7 @@ use crate::{
 };
 pub use feature_labels::feature_labels;
 pub use header::{machine, taken};
+pub use journal_fields::journal_fields;
 use kit::Page;
 pub use kit::{escape_all_but_colours, style};
 pub use live::{live, live_with_rows};

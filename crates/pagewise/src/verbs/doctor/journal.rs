@@ -11,7 +11,7 @@ use pagewise_apply::{KnownFindingsFile, state_folder};
 use pagewise_decide::follow::{Found, follow};
 use pagewise_journald::{Entry, JournalSocket, SOCKET};
 use pagewise_model::{ChangedFinding, Refusal};
-use pagewise_report::journal_fields;
+use pagewise_report::text::journal_fields;
 use pagewise_terminal::{Global, Outcome, output};
 use rustix::fs::Access;
 use rustix::io::Errno;

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise doctor --nagios`: one line and the exit statuses of monitoring plugins. Every error,
-//! also of the command line, is the state UNKNOWN.
-
-use std::ffi::OsStr;
-use std::process::ExitCode;
+//! `pagewise doctor --nagios`: one line and the exit statuses of monitoring plugins. Every error
+//! is the state UNKNOWN, also one of the command line (`refused.rs`).
 
 use pagewise_decide::judge_service;
 use pagewise_model::{Finding, Refusal, ServiceState};
@@ -24,7 +21,10 @@ pub(super) fn run(global: &Global, args: &cli::Doctor) -> anyhow::Result<Outcome
 
 fn examine(global: &Global, args: &cli::Doctor) -> anyhow::Result<(String, ServiceState)> {
     if global.json {
-        anyhow::bail!(Refusal::advised("--nagios has a form of its own", "leave out --json"));
+        anyhow::bail!(Refusal::advised(
+            "--json: --nagios has a form of its own",
+            "leave out --json"
+        ));
     }
     let accepted = read_accepted(global, args)?;
     let host = input::open(global)?;
@@ -44,16 +44,4 @@ fn examine(global: &Global, args: &cli::Doctor) -> anyhow::Result<(String, Servi
         ignored: chosen.ignored,
     };
     Ok((text::nagios(&report), state))
-}
-
-/// Whether the command line asks for `--nagios`, even if it is wrong elsewhere.
-pub(super) fn is_wanted() -> bool {
-    std::env::args_os().any(|word| word == OsStr::new("--nagios"))
-}
-
-/// Prints the line for a command that did not even start, and returns its exit status.
-pub(super) fn tell_of_unknown(why: &str) -> ExitCode {
-    // the exit status says the same
-    let _ = output::text(&text::nagios_unknown(why), false);
-    ExitCode::from(ServiceState::Unknown.exit_status())
 }
