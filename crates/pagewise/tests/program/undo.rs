@@ -95,6 +95,37 @@ fn verify_does_not_say_that_nothing_is_applied_if_a_journal_is_not_believed() {
     assert!(ran.err.contains("line 1 is damaged"), "{}", ran.err);
 }
 
+/// Journals that the program of 2026-11-23 wrote in a guest: of its killed run nothing is left in this
+/// boot, and its plan is named, with the command that undoes it.
+#[test]
+fn journals_of_an_earlier_program_are_understood() {
+    const BOOT: &str = "29185bbc-892c-4779-9270-d38148887136";
+    let planted = Planted::new();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../apply/src/journal");
+    for (from, to) in [
+        ("run-2026-11-23.journal", format!("00000001.{BOOT}.journal")),
+        ("plan-2026-11-23.journal", format!("00000002.{BOOT}.plan")),
+    ] {
+        let to = planted.state().join(to);
+        std::fs::copy(folder.join(from), &to).unwrap();
+        std::fs::set_permissions(&to, Permissions::from_mode(0o600)).unwrap();
+    }
+    let ran = planted.undo();
+    assert_eq!(ran.status, 0, "{}", ran.err);
+    let lines: Vec<&str> = ran.out.lines().collect();
+    assert_eq!(lines.len(), 6, "{}", ran.out);
+    assert!(lines[1..5].iter().all(|line| line.ends_with(": nothing to put back")), "{}", ran.out);
+    assert!(lines[5].contains("3 changes in force; to undo it: pagewise undo 2"), "{}", ran.out);
+    assert!(!planted.state().join(format!("00000001.{BOOT}.journal")).exists());
+    let mut command = pagewise(&["verify", "--json"]);
+    let lock = planted.state().join("run");
+    let verified =
+        finish(command.env("PAGEWISE_STATE", planted.state()).env("PAGEWISE_LOCK", lock));
+    let document: Value = serde_json::from_str(&verified.out).unwrap();
+    assert_eq!(document["schema"], "pagewise/verify/1");
+    assert!(verified.out.contains("982e89ec32ab674e"), "{}", verified.out);
+}
+
 #[test]
 fn where_nothing_was_borrowed_there_is_nothing_to_put_back() {
     let folder = empty_folder();
