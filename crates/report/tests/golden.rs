@@ -342,3 +342,13 @@ fn the_schemas_of_the_program_are_those_of_the_documents() {
     let known = zstd::decode_all(compressed.as_slice()).unwrap();
     assert!(known == text, "{file} is not up to date: BLESS=1 cargo test -p pagewise-report");
 }
+
+/// docs/formats.md says what stays true of a document: none may be missing.
+#[test]
+fn every_document_is_in_the_list_of_formats() {
+    let formats = include_str!("../../../docs/formats.md");
+    for noun in Noun::ALL {
+        let name = format!("`pagewise/{}/1`", noun.name());
+        assert!(formats.contains(&name), "{name}");
+    }
+}
