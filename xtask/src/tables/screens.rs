@@ -6,7 +6,9 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::io::{Read, Write as _};
 use std::path::Path;
+use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
 
@@ -24,15 +26,18 @@ struct Screen {
     recording: &'static str,
     /// The line that begins with this word, and all after it, are left out.
     end: Option<&'static str>,
+    /// Whether it is the live view, which needs a terminal.
+    is_live: bool,
 }
 
-const SCREENS: [Screen; 2] = [
+const SCREENS: [Screen; 3] = [
     Screen {
         name: "report",
         shown: "pagewise report",
         verb: &["report"],
         recording: "fixtures/hosts/debian-trixie-6.12-x86_64-256m-oom-limit.tar",
         end: Some("more"),
+        is_live: false,
     },
     Screen {
         name: "status",
@@ -40,6 +45,15 @@ const SCREENS: [Screen; 2] = [
         verb: &["status"],
         recording: "fixtures/hosts/debian-bookworm-6.1-x86_64-512m-zram-pressure.tar",
         end: None,
+        is_live: false,
+    },
+    Screen {
+        name: "top",
+        shown: "pagewise top",
+        verb: &["top"],
+        recording: "fixtures/hosts/debian-bookworm-6.1-x86_64-512m-zram-pressure.tar",
+        end: None,
+        is_live: true,
     },
 ];
 
@@ -65,11 +79,9 @@ pub(super) fn draw(program: &Path, check: bool) -> Result<Vec<String>> {
 pub(super) const COUNT: usize = SCREENS.len();
 
 fn picture(program: &Path, screen: &Screen) -> Result<String> {
-    let mut command = run::program(program);
-    command.args(screen.verb).args(["--root", screen.recording]);
-    let printed = run::output(command.env("CLICOLOR_FORCE", "1").env_remove("NO_COLOR"))?;
+    let printed = if screen.is_live { show(program, screen)? } else { print(program, screen)? };
     let mut lines = vec![vec![Span { style: "dim", text: format!("$ {}", screen.shown) }]];
-    for line in printed.lines().map(spans) {
+    for line in printed {
         let text = text_of(&line);
         let word = text.split_whitespace().next().unwrap_or_default();
         if Some(word) == screen.end {
@@ -85,6 +97,95 @@ fn picture(program: &Path, screen: &Screen) -> Result<String> {
     }
     ensure!(lines.len() > 10, "expected a screen of text, found {} lines", lines.len());
     Ok(draw_lines(screen.shown, &lines))
+}
+
+/// What a verb prints, with its colours.
+fn print(program: &Path, screen: &Screen) -> Result<Vec<Vec<Span>>> {
+    let mut command = run::program(program);
+    command.args(screen.verb).args(["--root", screen.recording]);
+    let printed = run::output(command.env("CLICOLOR_FORCE", "1").env_remove("NO_COLOR"))?;
+    Ok(printed.lines().map(spans).collect())
+}
+
+/// Rows and columns of the terminal of the live view.
+const ROWS: u16 = 24;
+const COLUMNS: u16 = 100;
+/// What the live view prints last in each frame.
+const KEYS: &[u8] = b"q quit";
+/// What it prints when it ends: the terminal goes back to what it showed before.
+const LEFT: &[u8] = b"\x1b[?1049l";
+
+/// The screen of the live view. `script` gives it a terminal, and `timeout` ends it if it hangs.
+fn show(program: &Path, screen: &Screen) -> Result<Vec<Vec<Span>>> {
+    let verb = screen.verb.join(" ");
+    let program = program.canonicalize().with_context(|| program.display().to_string())?;
+    let inside = format!(
+        "stty rows {ROWS} cols {COLUMNS}; exec {} {verb} --root {}",
+        program.display(),
+        screen.recording
+    );
+    let mut command = run::program("timeout");
+    command.args([
+        "60",
+        "script",
+        "--quiet",
+        "--flush",
+        "--return",
+        "--command",
+        &inside,
+        "/dev/null",
+    ]);
+    command.env("TERM", "xterm-256color").env("LC_ALL", "C.UTF-8").env_remove("NO_COLOR");
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    let (mut keys, mut output) =
+        (child.stdin.take().context("its input")?, child.stdout.take().context("its output")?);
+    let (mut printed, mut piece, mut is_asked) = (Vec::new(), [0; 4096], false);
+    loop {
+        let count = output.read(&mut piece)?;
+        if count == 0 {
+            break;
+        }
+        printed.extend_from_slice(&piece[..count]);
+        if !is_asked && find(&printed, KEYS).is_some() {
+            keys.write_all(b"q")?;
+            is_asked = true;
+        }
+    }
+    let status = child.wait()?;
+    ensure!(status.success(), "{inside}: {status}");
+    let end = find(&printed, LEFT).with_context(|| format!("{inside}: it showed no screen"))?;
+    let mut terminal = vt100::Parser::new(ROWS, COLUMNS, 0);
+    terminal.process(&printed[..end]);
+    Ok((0..ROWS).map(|row| cells(terminal.screen(), row)).collect())
+}
+
+fn find(text: &[u8], part: &[u8]) -> Option<usize> {
+    text.windows(part.len()).position(|window| window == part)
+}
+
+/// A row of a terminal, as spans of one style.
+fn cells(screen: &vt100::Screen, row: u16) -> Vec<Span> {
+    let mut spans: Vec<Span> = Vec::new();
+    for cell in (0..COLUMNS).filter_map(|column| screen.cell(row, column)) {
+        let style = match (cell.fgcolor(), cell.bold()) {
+            (vt100::Color::Idx(1), true) => "bold red",
+            (vt100::Color::Idx(1), false) => "red",
+            (vt100::Color::Idx(2), _) => "green",
+            (vt100::Color::Idx(3), _) => "yellow",
+            (vt100::Color::Idx(4), _) => "blue",
+            (vt100::Color::Idx(5), _) => "magenta",
+            (vt100::Color::Idx(6), _) => "cyan",
+            (_, true) => "bold",
+            _ => "",
+        };
+        let contents = cell.contents();
+        let text = if contents.is_empty() { " " } else { contents.as_str() };
+        match spans.last_mut().filter(|span| span.style == style) {
+            Some(span) => span.text.push_str(text),
+            None => spans.push(Span { style, text: text.to_owned() }),
+        }
+    }
+    spans
 }
 
 /// Text in one style.
@@ -118,6 +219,7 @@ fn spans(line: &str) -> Vec<Span> {
             ("32", _) => "green",
             ("33", _) => "yellow",
             ("34", _) => "blue",
+            ("35", _) => "magenta",
             ("36", _) => "cyan",
             _ => "",
         };
@@ -135,12 +237,13 @@ const MARGIN: usize = 160;
 
 const STYLE: &str = "text{font:14px ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;fill:#24292f;white-space:pre}\
     rect{fill:#f6f8fa;stroke:#d0d7de}.bold{font-weight:700}.dim{fill:#6e7781}.red{fill:#cf222e}\
-    .yellow{fill:#9a6700}.green{fill:#116329}.blue{fill:#0969da}.cyan{fill:#1b7c83}\
+    .yellow{fill:#9a6700}.green{fill:#116329}.blue{fill:#0969da}.cyan{fill:#1b7c83}.magenta{fill:#8250df}\
     @media (prefers-color-scheme:dark){text{fill:#e6edf3}rect{fill:#0d1117;stroke:#30363d}.dim{fill:#8b949e}\
-    .red{fill:#ff7b72}.yellow{fill:#d29922}.green{fill:#3fb950}.blue{fill:#79c0ff}.cyan{fill:#56d4dd}}";
+    .red{fill:#ff7b72}.yellow{fill:#d29922}.green{fill:#3fb950}.blue{fill:#79c0ff}.cyan{fill:#56d4dd}.magenta{fill:#d2a8ff}}";
 
 fn draw_lines(title: &str, lines: &[Vec<Span>]) -> String {
-    let columns = lines.iter().map(|line| text_of(line).chars().count()).max().unwrap_or_default();
+    let columns =
+        lines.iter().map(|line| text_of(line).trim_end().chars().count()).max().unwrap_or_default();
     let (width, height) = (2 * MARGIN + columns * COLUMN, 2 * MARGIN + lines.len() * ROW);
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" role=\"img\">\n\
@@ -155,26 +258,40 @@ fn draw_lines(title: &str, lines: &[Vec<Span>]) -> String {
         let y = pixels(MARGIN + row * ROW + 140);
         let mut column = 0;
         for Span { style, text } in line {
-            let trimmed = text.trim_start();
-            let begin = column + text.chars().count() - trimmed.chars().count();
-            column += text.chars().count();
-            let trimmed = trimmed.trim_end();
-            let length = trimmed.chars().count();
-            if length > 0 {
-                let (x, length) = (pixels(MARGIN + begin * COLUMN), pixels(length * COLUMN));
+            for (begin, part) in parts(text) {
+                let length = pixels(part.chars().count() * COLUMN);
+                let x = pixels(MARGIN + (column + begin) * COLUMN);
                 let class =
                     if style.is_empty() { String::new() } else { format!(" class=\"{style}\"") };
-                let text = escape(trimmed);
                 // the length keeps columns aligned whatever font the reader has
                 let _ = writeln!(
                     svg,
-                    "<text x=\"{x}\" y=\"{y}\" textLength=\"{length}\" lengthAdjust=\"spacingAndGlyphs\"{class}>{text}</text>"
+                    "<text x=\"{x}\" y=\"{y}\" textLength=\"{length}\" \
+                     lengthAdjust=\"spacingAndGlyphs\"{class}>{}</text>",
+                    escape(part)
                 );
             }
+            column += text.chars().count();
         }
     }
     svg.push_str("</svg>\n");
     svg
+}
+
+/// The parts of a text between two or more spaces, with the column at which each begins: several spaces are
+/// one to most programs that show pictures.
+fn parts(text: &str) -> Vec<(usize, &str)> {
+    let mut parts = Vec::new();
+    let mut column = 0;
+    for part in text.split("  ") {
+        let trimmed = part.trim();
+        if !trimmed.is_empty() {
+            let spaces = part.chars().take_while(|letter| letter.is_whitespace()).count();
+            parts.push((column + spaces, trimmed));
+        }
+        column += part.chars().count() + 2;
+    }
+    parts
 }
 
 /// A number of tenths as a decimal number.
@@ -204,5 +321,6 @@ mod tests {
         assert!(svg.contains(">ab &lt;c&gt;</text>") && svg.contains("class=\"cyan\">d</text>"));
         assert!(svg.contains("x=\"32.8\" y=\"49.0\" textLength=\"8.4\""), "{svg}");
         assert!(svg.contains("prefers-color-scheme:dark"));
+        assert_eq!(parts("  a b   c    d "), [(2, "a b"), (8, "c"), (13, "d")]);
     }
 }
