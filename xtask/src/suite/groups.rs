@@ -155,6 +155,7 @@ pub(crate) const GROUPS: &[Group] = &[
                 "xtask/src/fuzz.rs",
                 "crates/pagewise/src/chosen.rs",
                 "crates/pagewise/src/cli.rs",
+                "crates/pagewise/src/cli/groups.rs",
                 "crates/pagewise/src/verbs/*/args.rs",
             ]),
         ],
