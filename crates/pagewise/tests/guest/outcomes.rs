@@ -45,7 +45,7 @@ fn guest_passes_output_status_and_files_on_and_kills_what_the_command_leaves() {
 }
 
 /// Whatever a guest leaves in /out, the host gets plain files in the folder that the user named, up
-/// to the limit, and a message about the rest.
+/// to the limit, and learns what was left out.
 #[test]
 fn guest_brings_out_neither_links_nor_devices_nor_more_than_the_limit() {
     let folder = tempfile::tempdir().unwrap();
