@@ -151,6 +151,6 @@ mod tests {
         let all = in_order(&host, &systemd_folders("sysctl.d"), ".conf");
         assert_eq!(all.len(), CONFIG_FILES);
         assert_eq!(all.last().unwrap().path, "etc/sysctl.d/09999.conf");
-        assert!(host.take_problems()[0].to_string().contains("10000 entries"));
+        assert!(host.take_problems()[0].to_string().contains("10,000 entries: only the last "));
     }
 }

@@ -105,8 +105,8 @@ mod tests {
 
     #[test]
     fn a_path_that_no_file_can_have_is_no_setting() {
-        let thp = "sys/kernel/mm/transparent_hugepage/";
-        let long = |length: usize| format!("{thp}*{}", "*".repeat(length - thp.len() - 1));
+        let rest = "sys/block/zram/disksize".len();
+        let long = |length: usize| format!("sys/block/zram{}/disksize", "3".repeat(length - rest));
         assert!(!targets(&long(LONGEST)).is_empty());
         assert_eq!(targets(&long(LONGEST + 1)), []);
     }
