@@ -334,13 +334,14 @@ fn more_processes_than_are_read_are_stated() {
     assert!(processes.list.len() <= 12_000 && processes.left_out > 400, "{}", processes.left_out);
     let text = printed(&interval, page);
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let all = processes.list.len() as u64 + processes.left_out;
-    let all = format!("{},{:03}", all / 1000, all % 1000);
+    let read = processes.list.len() as u64;
+    let [read, all] = [read, read + processes.left_out].map(pagewise_model::grouped);
     assert!(
         words.contains(&format!("of {all} processes were read: those with the most")),
         "{text}"
     );
-    assert!(words.contains("only the 12,000 with the most memory in RAM were read"), "{text}");
+    let limit = format!("only the {read} with the most memory in RAM were read");
+    assert!(words.contains(&limit), "{text}");
 }
 
 /// Tests the measurement itself: it must distinguish quadratic from linear growth.
