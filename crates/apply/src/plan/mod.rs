@@ -149,6 +149,7 @@ pub fn undo_plans(state: &Path, which: UndoTarget<'_>) -> Result<Vec<Recovered>,
     match which {
         UndoTarget::Unconfirmed(journal) => trial::undo_unconfirmed(&mut host, &folder, journal),
         UndoTarget::Interrupted => trial::undo_overdue(&mut host, &folder),
+        UndoTarget::BeforeRemoval => trial::undo_before_removal(&mut host, &folder),
         _ => undo::undo(&mut host, &folder, which),
     }
 }

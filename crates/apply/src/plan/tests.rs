@@ -12,7 +12,9 @@ use super::property::{
     Machine, SWAP_FILE, SYSCTL, Wish, apply, options, plan_for, step, text_of, undo_all,
 };
 use super::run::{Failed, Options, carry_out};
-use super::trial::{confirm, refuse_if_on_trial, undo_overdue, undo_unconfirmed};
+use super::trial::{
+    confirm, refuse_if_on_trial, undo_before_removal, undo_overdue, undo_unconfirmed,
+};
 use super::undo::{UndoTarget, plans_in_force, read_journals, refuse_if_interrupted, undo};
 use super::verify::{VerifyTarget, doubtful_journals, verify_journals};
 use crate::error::Error;
@@ -505,6 +507,20 @@ fn a_trial_is_undone_when_its_time_is_over_or_at_the_next_boot() {
         let world = fake.world();
         assert!(world.journals.is_empty() && world.timer.is_none());
     }
+}
+
+/// Without this program nothing would undo a trial when its time is over. An applied plan stays.
+#[test]
+fn before_removal_a_trial_is_undone_and_an_applied_plan_stays() {
+    let fake = PLAIN.make();
+    apply(&fake, &plan_for(&fake, &[Wish::Knob("swappiness", 1)])).unwrap().unwrap();
+    let before = fake.world().state.clone();
+    apply_on_trial(&fake, &[Wish::File(SYSCTL, 1)]);
+    assert_ne!(fake.world().state, before);
+    let told = undo_before_removal(&mut fake.clone(), STATE).unwrap();
+    assert!(told.len() == 1 && told[0].is_settled(), "{told:?}");
+    assert_eq!(fake.world().state, before);
+    assert!(fake.world().journals.len() == 1 && fake.world().timer.is_none());
 }
 
 /// Somebody sets the clock back by an hour while the plan is on trial.

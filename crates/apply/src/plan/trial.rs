@@ -95,7 +95,7 @@ pub(crate) fn undo_unconfirmed(
 ) -> Result<Vec<Recovered>, Error> {
     let boot_id = boot_id(host)?;
     let (now, since_boot) = (host.now() / 1000, host.since_boot() / 1000);
-    let is_over = |it: &&PlanJournal| {
+    let is_over = |it: &PlanJournal| {
         let Some(until) = it.reading.trial_end() else { return false };
         let is_earlier = it.reading.run().is_none_or(|run| run.boot_id != boot_id);
         // a timer may expire a fraction of a second early
@@ -106,10 +106,19 @@ pub(crate) fn undo_unconfirmed(
             }
     };
     let is_meant =
-        |it: &&PlanJournal| journal.is_none_or(|id| JournalName::parse(&it.path).is_meant_by(id));
+        |it: &PlanJournal| journal.is_none_or(|id| JournalName::parse(&it.path).is_meant_by(id));
+    undo_trials(host, folder, &|it| is_meant(it) && is_over(it))
+}
+
+/// Undoes the chosen plans, newest first, except one that a damaged line may have confirmed.
+fn undo_trials(
+    host: &mut dyn HostOps,
+    folder: &str,
+    is_chosen: &dyn Fn(&PlanJournal) -> bool,
+) -> Result<Vec<Recovered>, Error> {
+    let boot_id = boot_id(host)?;
     let journals = read_journals(host, folder)?;
-    let over = journals.iter().rev().filter(is_meant).filter(is_over);
-    let undone = over.map(|it| {
+    let undone = journals.iter().rev().filter(|it| is_chosen(it)).map(|it| {
         if it.reading.may_be_confirmed() {
             return it.leave("that the plan was confirmed");
         }
@@ -121,7 +130,25 @@ pub(crate) fn undo_unconfirmed(
 /// Undoes plans on trial whose time is over, although their timer did not, and plans whose run was
 /// interrupted.
 pub(crate) fn undo_overdue(host: &mut dyn HostOps, folder: &str) -> Result<Vec<Recovered>, Error> {
-    let mut undone = undo_unconfirmed(host, folder, None)?;
+    let undone = undo_unconfirmed(host, folder, None)?;
+    with_interrupted(undone, host, folder)
+}
+
+/// Undoes every plan on trial, and plans whose run was interrupted.
+pub(crate) fn undo_before_removal(
+    host: &mut dyn HostOps,
+    folder: &str,
+) -> Result<Vec<Recovered>, Error> {
+    let undone = undo_trials(host, folder, &|it| it.reading.trial_end().is_some())?;
+    with_interrupted(undone, host, folder)
+}
+
+/// Adds what undoing the interrupted plans gives.
+fn with_interrupted(
+    mut undone: Vec<Recovered>,
+    host: &mut dyn HostOps,
+    folder: &str,
+) -> Result<Vec<Recovered>, Error> {
     let interrupted = undo(host, folder, UndoTarget::Interrupted)?;
     let is_new = |it: &Recovered| undone.iter().all(|known| known.journal != it.journal);
     let new: Vec<Recovered> = interrupted.into_iter().filter(is_new).collect();

@@ -23,6 +23,9 @@ pub enum UndoTarget<'a> {
     /// Plans on trial that were not confirmed in time or before a reboot; with `Some` only the plan
     /// with this journal.
     Unconfirmed(Option<&'a str>),
+    /// What [`UndoTarget::Interrupted`] has, and every plan on trial: once this program is removed, nothing
+    /// could undo them when their time is over.
+    BeforeRemoval,
     /// The plan with this journal number or plan id.
     One(&'a str),
     /// All plans that have a journal.
@@ -134,7 +137,7 @@ pub(crate) fn undo(
 ) -> Result<Vec<Recovered>, Error> {
     let journals = read_journals(host, folder)?;
     let is_meant = |it: &&PlanJournal| match which {
-        UndoTarget::Interrupted | UndoTarget::Unconfirmed(_) => {
+        UndoTarget::Interrupted | UndoTarget::BeforeRemoval | UndoTarget::Unconfirmed(_) => {
             !it.reading.is_applied() || it.reading.is_partly_undone()
         }
         UndoTarget::One(id) => it.is_meant_by(id),

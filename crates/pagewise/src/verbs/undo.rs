@@ -43,10 +43,15 @@ pub(super) fn run(
     let plans = plans_in_force(&state)?;
     let text = if global.json {
         document(started, &runs, &plans)?
+    } else if args.before_removal {
+        describe_before_removal(&runs, &plans)
     } else {
         text(&runs) + &list_plans(&plans)
     };
     output::answer(global, &text)?;
+    if args.before_removal {
+        return refuse_removal(&runs, &plans);
+    }
     if let Some(what) = describe_left(&runs) {
         if args.unconfirmed && !is_worth_a_retry(&runs) {
             output::message(what);
@@ -59,6 +64,41 @@ pub(super) fn run(
     Ok(Outcome::Done)
 }
 
+/// What was undone, and what stays in force after the program is removed; empty if there is neither.
+fn describe_before_removal(runs: &[Recovered], plans: &[InForce]) -> String {
+    let mut lines: Vec<String> = runs.iter().flat_map(recovered).collect();
+    for plan in plans {
+        let (id, journal) = (Name::from(plan.plan.id.as_str()), &plan.journal);
+        let since = format_utc_to_minute(plan.unix_seconds);
+        lines.push(format!("plan {id} of {since} (journal {journal}) stays in force:"));
+        lines.extend(plan.left.iter().map(|what| format!("  {what}")));
+    }
+    if !plans.is_empty() {
+        lines.push(
+            "To undo what stays in force, now or after pagewise is installed again, run:\n  pagewise undo --all"
+                .to_owned(),
+        );
+    }
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+/// Fails if a plan on trial could not be undone: only this program can undo it when its time is over.
+fn refuse_removal(runs: &[Recovered], plans: &[InForce]) -> anyhow::Result<Outcome> {
+    let has_left = |plan: &&InForce| {
+        let run = runs.iter().find(|run| run.id == plan.journal);
+        run.is_some_and(|run| run.returns.iter().any(|it| matches!(it.outcome, Ended::Left { .. })))
+    };
+    let mut on_trial = plans.iter().filter(|plan| plan.trial_until.is_some());
+    let Some(plan) = on_trial.find(has_left) else { return Ok(Outcome::Done) };
+    let (id, journal) = (Name::from(plan.plan.id.as_str()), &plan.journal);
+    let what = format!("plan {id} (journal {journal}) is on trial and could not be undone");
+    let next = format!(
+        "see above; keep it with `pagewise apply --confirm {journal}`, or put its journal aside with \
+         `pagewise undo --forget {journal}`; then remove pagewise again"
+    );
+    Err(Refusal::advised(what, next).into())
+}
+
 /// Whether the timer of a trial should try again: a conflict or a damaged journal needs a person.
 fn is_worth_a_retry(runs: &[Recovered]) -> bool {
     let intact = runs.iter().filter(|run| run.damaged_line.is_none());
@@ -69,6 +109,7 @@ fn is_worth_a_retry(runs: &[Recovered]) -> bool {
 fn undo_target(args: &cli::Undo) -> UndoTarget<'_> {
     match &args.plan {
         id if args.unconfirmed => UndoTarget::Unconfirmed(id.as_deref()),
+        _ if args.before_removal => UndoTarget::BeforeRemoval,
         Some(id) => UndoTarget::One(id),
         None if args.all => UndoTarget::All,
         None => UndoTarget::Interrupted,

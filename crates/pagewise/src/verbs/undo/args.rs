@@ -37,6 +37,10 @@ pub(crate) struct Undo {
     /// Undo the plans on trial whose time is over, or only the one with this ID: for the timer and the unit of `apply --trial-for`
     #[arg(long, hide = true, conflicts_with_all = ["all", "forget"])]
     pub(crate) unconfirmed: bool,
+    /// Before the program is removed: undo the changes of killed runs, interrupted plans and plans on trial; list
+    /// the plans that stay in force. For the scripts of packages
+    #[arg(long, hide = true, conflicts_with_all = ["plan", "all", "forget", "unconfirmed"])]
+    pub(crate) before_removal: bool,
     /// Put the journal with this number aside: undo as many of its changes as possible, list the changes that
     /// cannot be undone, and move the journal, with the old contents of files, into the folder "forgotten" beside it
     #[arg(long, value_name = "ID")]
