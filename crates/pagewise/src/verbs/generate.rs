@@ -34,16 +34,42 @@ fn without_hidden(command: &Command) -> Command {
         .subcommands(verbs)
 }
 
-/// Writes the man pages: `pagewise.1` and one page for each verb.
+/// Verbs that change the machine and need root: their man pages are in section 8, the others in 1.
+const ADMINISTRATION: &[&str] = &["age", "apply", "merge", "pin", "tune", "undo", "verify"];
+
+/// Writes the man pages, `pagewise.1` and one page for each verb, over those of an earlier call.
 pub(super) fn man(folder: &Path) -> anyhow::Result<Outcome> {
     output::folder(folder)?;
-    clap_mangen::generate_to(Cli::command(), folder)
-        .with_context(|| format!("{}", folder.display()))?;
-    let mut page = Vec::new();
-    clap_mangen::Man::new(Cli::command().disable_help_subcommand(true)).render(&mut page)?;
-    let page = groups::group_man_page(&String::from_utf8(page).context("pagewise.1")?);
-    output::man_page(&folder.join("pagewise.1"), &page)?;
+    let mut command = Cli::command().disable_help_subcommand(true);
+    command.build();
+    write_pages(&command, folder)?;
     Ok(Outcome::Done)
+}
+
+/// Writes the page of a command, and those of its subcommands.
+fn write_pages(command: &Command, folder: &Path) -> anyhow::Result<()> {
+    for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()) {
+        write_pages(verb, folder)?;
+    }
+    let name = command.get_display_name().unwrap_or_else(|| command.get_name());
+    let section = man_section(name);
+    let page = clap_mangen::Man::new(command.clone()).section(section);
+    let mut text = Vec::new();
+    page.render(&mut text).with_context(|| name.to_owned())?;
+    let mut text = String::from_utf8(text).with_context(|| name.to_owned())?;
+    if name == "pagewise" {
+        text = groups::group_man_page(&text);
+    }
+    // a page lists its subcommands with its own section
+    for verb in ADMINISTRATION {
+        text = text.replace(&format!("pagewise\\-{verb}(1)"), &format!("pagewise\\-{verb}(8)"));
+    }
+    output::man_page(&folder.join(format!("{name}.{section}")), &text)
+}
+
+fn man_section(page: &str) -> &'static str {
+    let verb = page.strip_prefix("pagewise-").and_then(|rest| rest.split('-').next());
+    if verb.is_some_and(|verb| ADMINISTRATION.contains(&verb)) { "8" } else { "1" }
 }
 
 /// Prints the JSON Schema of a document: its keys and their meaning.

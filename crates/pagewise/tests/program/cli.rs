@@ -299,11 +299,13 @@ fn man_pages_are_written_for_every_verb() {
     let folder = empty_folder();
     let ran = run_in(folder.path(), &["man", "pages/man1"]);
     assert_eq!(ran.status, 0, "{}", ran.err);
-    for page in ["pagewise", "pagewise-report", "pagewise-doctor", "pagewise-capture"] {
-        let text =
-            std::fs::read_to_string(folder.path().join("pages/man1").join(page.to_owned() + ".1"));
-        assert!(text.unwrap().contains(".SH NAME"), "{page}");
+    let pages = folder.path().join("pages/man1");
+    let page = |name: &str| std::fs::read_to_string(pages.join(name)).unwrap();
+    for name in ["pagewise.1", "pagewise-report.1", "pagewise-capture.1", "pagewise-undo.8"] {
+        assert!(page(name).contains(".SH NAME"), "{name}");
     }
+    let list = page("pagewise.1");
+    assert!(list.contains("pagewise\\-report(1)") && list.contains("pagewise\\-undo(8)"), "{list}");
 }
 
 /// The result depends on the machine; `make test-riscv64` checks that the counts are right.
