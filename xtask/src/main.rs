@@ -13,6 +13,7 @@ mod deny;
 mod fixture;
 mod fuzz;
 mod heads;
+mod licences;
 mod links;
 mod literals;
 mod long_runs;
@@ -48,6 +49,8 @@ enum Chore {
     Deny,
     /// Check that every source file begins with its licence
     Heads,
+    /// Print the licences of the crates that are linked into a program of this workspace
+    Licences(licences::Args),
     /// Check the messages of new commits: `scope: verb phrase`, and a body
     Commits(commits::Args),
     /// Check what users read for banned turns of phrase, and documents for long lines and broken links
@@ -108,6 +111,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Circles => circles::main(),
         Chore::Deny => deny::main(),
         Chore::Heads => heads::main(),
+        Chore::Licences(args) => licences::main(&args),
         Chore::Commits(args) => commits::main(&args),
         Chore::Words => words::main(),
         Chore::Sentences(args) => sentences::main(&args),
