@@ -68,14 +68,24 @@ describe_version() {
 	echo "$version"
 }
 
-# The flag is only for the target (hence --target), because a statically linked proc-macro cannot be
+# Options that replace the folder of the crates, which is in the home of who builds, in messages of panics: the
+# program's bytes depend on neither the user nor the folder.
+remapped() {
+	local folder
+	for folder in "${CARGO_HOME:-$HOME/.cargo}"/registry/src/*/; do
+		[ ! -d "$folder" ] || printf ' --remap-path-prefix=%s=/crates' "${folder%/}"
+	done
+}
+
+# The flags are only for the target (hence --target), because a statically linked proc-macro cannot be
 # loaded.
 build_shipped() {
 	local triple=$1 flags
 	shift
 	[ $# -gt 0 ] || set -- --package pagewise
 	flags=CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$triple")_RUSTFLAGS
-	env "$flags=-C target-feature=+crt-static" PAGEWISE_VERSION="${PAGEWISE_VERSION:-$(describe_version)}" \
+	env "$flags=-C target-feature=+crt-static$(remapped)" \
+		PAGEWISE_VERSION="${PAGEWISE_VERSION:-$(describe_version)}" \
 		"$cargo" build --release --locked --target-dir "$target/ship" --target "$triple" "$@"
 }
 
