@@ -13,6 +13,10 @@
 # make bench-hugepool pools beside other allocators; no root (BENCH="rounds=9 mib=1024")
 # make test-hugepool       hugepool under Miri, AddressSanitizer and ThreadSanitizer; a nightly compiler, no root
 # make build          the program as it is shipped: static, optimized; prints where it is
+# make packages       .deb, .rpm and .tar.zst of the program, of hugepool and of zmerge, in target/packages
+# make packages-reproducible   build them twice under different conditions and compare every byte; root, long
+# make apt-repository DIR=/srv/apt KEY=FINGERPRINT   a signed repository of the .deb in target/packages
+# make test-packages  install what the tests need; root
 
 CARGO ?= cargo
 ARGS ?= report
@@ -24,7 +28,8 @@ XTASK := $(CARGO) run --locked --package xtask --
 FIRST := pagewise: building takes about 2 minutes on two cores, after the downloads; later runs begin within a second
 SINCE := --since $(shell date +%s)
 
-.PHONY: run build lint check test groups test-all test-kernel-debug test-riscv64 test-hugepool bench bench-hugepool tools packages
+.PHONY: run build lint check test groups test-all test-kernel-debug test-riscv64 test-hugepool bench bench-hugepool tools \
+	test-packages packages packages-reproducible apt-repository
 .NOTPARALLEL:
 
 run:
@@ -45,32 +50,43 @@ lint check:
 	@xtask/scripts/cargo-cache.sh restore
 	$(XTASK) suite $@ $(SINCE)
 
-test: packages
+test: test-packages
 	@xtask/scripts/toolchain.sh --checks
 	@xtask/scripts/cargo-cache.sh restore
 	$(XTASK) suite test $(SINCE)
 	@xtask/scripts/cargo-cache.sh save && xtask/scripts/cache.sh prune
 
-groups: packages
+groups: test-packages
 	@xtask/scripts/toolchain.sh --checks
 	$(XTASK) groups --run $(if $(WITHIN),--within $(WITHIN)) $(GROUPS)
 
-test-all: packages lint test
+test-all: test-packages lint test
 	$(XTASK) groups --run --regardless
 
 # The kernel is built once, in 10 CPU-minutes; the guest then writes, reads or empties pages PAGES times.
-test-kernel-debug: packages build
+test-kernel-debug: test-packages build
 	kernel/zmerge/debug/test.sh $$(xtask/scripts/build-static.sh --where) "$(PAGES)" "$(VARIANT)"
 
 # Builds for RISC-V with Debian 13's compiler, in 10 CPU-minutes.
-test-riscv64: packages
+test-riscv64: test-packages
 	xtask/riscv64/test.sh
 
 test-hugepool:
 	crates/hugepool/sanitize.sh
 
-packages:
+test-packages:
 	@xtask/scripts/packages.sh
+
+# .deb, .rpm and .tar.zst in target/packages.
+packages: build
+	@packaging/build.sh
+
+# Packages twice: in two folders, by two users, at two times, with two umasks; each builds the program. Long.
+packages-reproducible: build
+	@packaging/reproducible.sh
+
+apt-repository:
+	@packaging/repository.sh "$(DIR)" "$(KEY)"
 
 bench: build
 	$(XTASK) bench --program $$(xtask/scripts/build-static.sh --where) $(BENCH)

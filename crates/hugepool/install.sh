@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
 #
 # Builds both libraries and installs them with headers and pkg-config files: install.sh PREFIX
-# PREFIX is a folder such as /usr/local; DESTDIR is prepended to it, as in makefiles.
+# PREFIX is a folder such as /usr/local; DESTDIR is prepended to it, as in makefiles. LIBDIR is the folder
+# of the libraries below PREFIX: lib by default, lib/x86_64-linux-gnu in packages of Debian.
 set -euo pipefail
 
 [ $# = 1 ] || {
@@ -11,6 +12,7 @@ set -euo pipefail
 }
 prefix=$1
 to=${DESTDIR-}$prefix
+libraries=${LIBDIR:-lib}
 cd "$(dirname "$0")"
 target=${CARGO_TARGET_DIR:-../../target}
 cargo=${CARGO:-cargo}
@@ -19,11 +21,11 @@ version=$("$cargo" pkgid --locked --package hugepool | sed 's/.*[@#]//')
 # Builds only the libraries, because tests and examples have more dependencies.
 build() {
 	"$cargo" build --locked --package hugepool --lib --profile library "${@:2}"
-	install -D --mode=644 "$target/library/libhugepool.a" "$to/lib/lib$1.a"
-	install -D --mode=755 "$target/library/libhugepool.so" "$to/lib/lib$1.so.0"
-	ln --force --symbolic "lib$1.so.0" "$to/lib/lib$1.so"
-	mkdir --parents "$to/lib/pkgconfig"
-	sed "s|@PREFIX@|$prefix|; s|@VERSION@|$version|" "$1.pc.in" >"$to/lib/pkgconfig/$1.pc"
+	install -D --mode=644 "$target/library/libhugepool.a" "$to/$libraries/lib$1.a"
+	install -D --mode=755 "$target/library/libhugepool.so" "$to/$libraries/lib$1.so.0"
+	ln --force --symbolic "lib$1.so.0" "$to/$libraries/lib$1.so"
+	mkdir --parents "$to/$libraries/pkgconfig"
+	sed "s|@PREFIX@|$prefix|; s|@LIBDIR@|$libraries|; s|@VERSION@|$version|" "$1.pc.in" >"$to/$libraries/pkgconfig/$1.pc"
 }
 
 build hugepool-coverage --no-default-features
