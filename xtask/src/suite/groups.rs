@@ -70,6 +70,14 @@ const GUEST_CRATE: [Input; 2] = [
 ];
 /// The part of the tests in guests that apply plans, which all of these use.
 const PLANS: Input = Paths(&["crates/pagewise/tests/guest/applied.rs"]);
+/// What packages are made of, and how the program is removed.
+const PACKAGING: Input = Paths(&[
+    "packaging",
+    "crates/pagewise/src/verbs/undo.rs",
+    "crates/pagewise/src/verbs/undo",
+    "xtask/scripts/build-static.sh",
+    "xtask/src/licences.rs",
+]);
 /// The sources of the kernel module, and the scripts that test it in guests.
 const ZMERGE: Input = Paths(&[
     "kernel/zmerge/Kbuild",
@@ -303,6 +311,35 @@ pub(crate) const GROUPS: &[Group] = &[
         ],
         minutes: 6.0,
         runs: lean(&["reboots::long::"]),
+    },
+    Group {
+        name: "packages",
+        proves: "the .deb, .rpm and .tar.zst install, upgrade and go without a trace, in roots of bookworm, trixie and sid",
+        inputs: &[
+            PACKAGING,
+            Paths(&[
+                "README.md",
+                "CHANGELOG.md",
+                "crates/hugepool",
+                "crates/pagewise/src/verbs/generate.rs",
+                "kernel/zmerge",
+            ]),
+        ],
+        minutes: 4.0,
+        runs: Runs::Command(&["packaging/test/all.sh"]),
+    },
+    Group {
+        name: "packages-systemd",
+        proves: "under systemd, installing sets nothing, upgrades keep plans and trials, removing undoes only trials",
+        inputs: &[
+            PACKAGING,
+            PLANS,
+            Alone(&["apply"]),
+            GUEST_TESTS,
+            Paths(&["crates/pagewise/tests/guest/packages.rs"]),
+        ],
+        minutes: 3.0,
+        runs: guests(&["packages::"]),
     },
     Group {
         name: "plan-systemd",

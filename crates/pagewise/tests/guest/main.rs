@@ -34,6 +34,7 @@ mod loans;
 mod oom;
 mod outcomes;
 mod owners;
+mod packages;
 mod reboots;
 mod sizes;
 mod streams;
