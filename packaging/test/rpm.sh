@@ -25,7 +25,7 @@ mkdir "$root"
 tar --extract --file "$(root_archive bookworm)" --directory "$root"
 install -d "$root/var/lib/rpm"
 state() {
-	find "$root" \( -path "$root/var/lib/rpm" -o -path "$root/proc" \) -prune -o ! -type d -printf '%P %y %m %U %G %s %T@ %l\n' -o \
+	find "$root" \( -path "$root/var/lib/rpm" -o -path "$root/proc" -o -path "$root/run" \) -prune -o ! -type d -printf '%P %y %m %U %G %s %T@ %l\n' -o \
 		-printf '%P %y %m %U %G\n' | sort
 }
 own_rpm() { rpm --root "$root" --dbpath /var/lib/rpm "$@"; }
