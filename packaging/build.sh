@@ -48,6 +48,10 @@ stage_zmerge() { # FOLDER
 	cp --recursive --no-preserve=mode,ownership kernel/zmerge/{Makefile,Kbuild,core,glue,probe} \
 		"$1/usr/src/zmerge-$version/"
 	find "$1" \( -name '*.o' -o -name '*.ko' -o -name '*.mod*' -o -name '.*.cmd' \) -delete
+	# after the installation of a kernel or its headers, instead of DKMS's own hook, which fails if one does not fit
+	for hook in postinst.d header_postinst.d; do
+		install -D --mode=755 kernel/zmerge/dkms-hook.sh "$1/etc/kernel/$hook/pagewise-zmerge"
+	done
 	install -D --mode=644 --target-directory="$1/usr/share/doc/pagewise-zmerge-dkms" kernel/zmerge/{README.md,ABI}
 	cat >"$1/usr/share/doc/pagewise-zmerge-dkms/copyright" <<-END
 		zmerge is a part of Pagewise. $(grep '^Copyright' LICENSE-MIT)

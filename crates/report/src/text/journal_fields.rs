@@ -3,7 +3,6 @@
 
 use pagewise_model::{ChangedFinding, EndReason, Finding, FindingChange, Severity};
 
-
 /// Ids of the three kinds of entries, as `MESSAGE_ID` has them.
 const BEGINS: &str = "2786d5abc3684be08857dad440196815";
 const WORSENS: &str = "11691d98f95b4cac879993a2b103139c";
