@@ -206,12 +206,23 @@ fn open_ring(args: &cli::Monitor) -> anyhow::Result<Option<Ring>> {
     Ok(Some(ring))
 }
 
-/// The folder of the record: as given, or that of systemd's unit, or the default of this user.
+/// The folder of the record: as given, or below the folder of the journals, or that of a user who is
+/// not root.
 pub(super) fn record_folder(given: Option<&PathBuf>) -> anyhow::Result<PathBuf> {
     if let Some(given) = given {
         return Ok(given.clone());
     }
-    Ok(pagewise_apply::state_folder().join("record"))
+    let named = |name: &str| std::env::var_os(name).filter(|it| !it.is_empty()).map(PathBuf::from);
+    if rustix::process::geteuid().is_root() || named("PAGEWISE_STATE").is_some() {
+        return Ok(pagewise_apply::state_folder().join("record"));
+    }
+    let state = named("XDG_STATE_HOME");
+    let state = state.or_else(|| Some(named("HOME")?.join(".local/state")));
+    let state = state.filter(|folder| folder.is_absolute()).ok_or_else(|| {
+        let what = "the record needs a folder, and neither HOME nor XDG_STATE_HOME names one";
+        Refusal::advised(what, "--record DIR names it")
+    })?;
+    Ok(state.join("pagewise/record"))
 }
 
 fn describe(ring: &Option<Ring>, places: &[String], args: &cli::Monitor) -> String {

@@ -20,20 +20,19 @@ pub(super) fn parse(text: &str, now: f64) -> anyhow::Result<f64> {
     if let Ok(time) = text.parse::<Timestamp>() {
         return Ok(seconds(time));
     }
-    if let Ok(time) = text.parse::<Time>() {
-        let now = timestamp(now).ok_or_else(refused)?;
-        let today = now.to_zoned(TimeZone::UTC).date();
-        let at = |date: jiff::civil::Date| date.to_datetime(time).to_zoned(TimeZone::UTC);
-        let then = at(today).map_err(|_| refused())?.timestamp();
-        let then = if then > now {
-            at(today.saturating_sub(1.day())).map_err(|_| refused())?.timestamp()
-        } else {
-            then
-        };
+    if let Ok(time) = text.parse::<DateTime>() {
+        return Ok(seconds(time.to_zoned(TimeZone::UTC).map_err(|_| refused())?.timestamp()));
+    }
+    // last, because this parser also takes the time of a day
+    let time: Time = text.parse().map_err(|_| refused())?;
+    let now = timestamp(now).ok_or_else(refused)?;
+    let today = now.to_zoned(TimeZone::UTC).date();
+    let at = |date: jiff::civil::Date| date.to_datetime(time).to_zoned(TimeZone::UTC);
+    let then = at(today).map_err(|_| refused())?.timestamp();
+    if then <= now {
         return Ok(seconds(then));
     }
-    let time: DateTime = text.parse().map_err(|_| refused())?;
-    Ok(seconds(time.to_zoned(TimeZone::UTC).map_err(|_| refused())?.timestamp()))
+    Ok(seconds(at(today.saturating_sub(1.day())).map_err(|_| refused())?.timestamp()))
 }
 
 /// A time for people, in UTC.
