@@ -3,7 +3,7 @@
 //! over time.
 //!
 //! A record has many readings, and judging one takes some milliseconds. So each reading
-//! is examined in two steps: first three counters of each, to find the time that is asked for; then
+//! is examined in two steps: first two counters of each, to find the time that is asked for; then
 //! all readings of the twenty minutes before that time and the ten after it are judged.
 
 mod times;

@@ -37,7 +37,7 @@ get() {
 
 /// A function for scripts: prints the privileges of a command where it prints its answer, after those
 /// of the shell (`CapPrm CapEff NoNewPrivs Seccomp`). The command waits at a full pipe that nobody
-/// reads, as in `root::privileges`.
+/// reads, as in `root::all_privileges`.
 pub(crate) const PRIVILEGES: &str = r#"
 shown() { grep -E '^(CapPrm|CapEff|NoNewPrivs|Seccomp):' /proc/$1/status | cut -f 2 | tr '\n' ' '; echo; }
 privileges() {

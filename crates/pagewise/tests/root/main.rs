@@ -28,6 +28,7 @@ mod host_loans;
 #[path = "../shared/program.rs"]
 mod program;
 
+mod all_privileges;
 mod applied;
 mod apt;
 mod bench;
@@ -48,7 +49,6 @@ mod loans;
 mod machine;
 mod oom;
 mod pin;
-mod privileges;
 mod sample;
 mod signals;
 mod sizes;

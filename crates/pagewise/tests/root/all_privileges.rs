@@ -4,6 +4,9 @@
 //! Each command of the table writes to a full pipe that nobody reads. So it waits in the kernel, at
 //! a place where everything is read and nothing is printed, and `/proc/PID/status` shows its
 //! privileges.
+//!
+//! The name of this module is the first one of these tests, which run in its order: a later test
+//! samples pages in the process of the tests, which forbids core dumps for all that it starts.
 
 use std::io::Write;
 use std::os::fd::OwnedFd;
