@@ -9,7 +9,7 @@
 
 use serde_json::Value;
 
-use crate::boot::{SAY, answer, script};
+use crate::boot::{SAY, answer, document, script};
 
 /// First, code in use and data of which a small part is used, together more than memory: without swap
 /// the code does not fit, with zram it does. Multi-gen LRU is off: with it, this kernel swaps nothing
@@ -36,18 +36,11 @@ seq 1000000 99999999 | head -c 20m > /d/data
 (while :; do cat /d/data > /dev/null; sleep 0.01; done) &
 reader=$!
 sleep 5
-get same pagewise tune --yes --no-bench --only watermarks --json
+taken_back() { pagewise tune --yes --no-bench --only watermarks --json; test $? = 3; }
+get same taken_back
 say taken-back cat /proc/sys/vm/watermark_scale_factor
 kill $reader
 "#;
-
-/// The document of a run of `tune`, whose exit status says whether it kept the changes.
-#[track_caller]
-fn tuned(session: &str, name: &str, kept: bool) -> Value {
-    let (text, status) = answer(session, name);
-    assert_eq!(status, if kept { "0" } else { "3" }, "{name}: {text}");
-    serde_json::from_str(text).unwrap_or_else(|error| panic!("{name}: {error}: {text}"))
-}
 
 /// A setting that is far from its default, and a reader of a small file on a disk.
 const MEASURED: &str = r#"
@@ -56,9 +49,10 @@ echo 0123456789abcdef0123456789abcdef > /etc/machine-id
 setting=/proc/sys/vm/watermark_scale_factor
 tuned="pagewise tune --yes --no-bench --watch 10s --settle 2s --only watermarks --json"
 echo 2000 > $setting
-get same $tuned --measure 'echo 50'
+taken_back() { $tuned "$@"; test $? = 3; }
+get same taken_back --measure 'echo 50'
 say taken-back cat $setting
-get worse $tuned --keep --lower-is-better --measure "awk '{ print 2100 - \$1 }' $setting"
+get worse taken_back --keep --lower-is-better --measure "awk '{ print 2100 - \$1 }' $setting"
 say harm cat $setting
 get helps $tuned --lower-is-better --measure "cat $setting"
 say kept cat $setting
@@ -73,7 +67,7 @@ fn guest_tune_keeps_what_a_measure_shows_to_help_and_takes_back_the_rest() {
     for (name, difference, kept) in
         [("same", "not-shown", false), ("worse", "worse", false), ("helps", "better", true)]
     {
-        let tuned = tuned(&ran.out, name, kept);
+        let tuned = document(&ran.out, name);
         assert_eq!(tuned["trial"]["judgement"]["difference"], difference, "{name}: {said}");
         assert_eq!(tuned["kept"], kept, "{name}: {said}");
     }
@@ -90,8 +84,7 @@ fn guest_tune_keeps_what_helps_and_takes_back_what_makes_no_difference() {
     let options = ["--memory", "512M", "--disk", "512M", "--module", "zram", "--deadline", "20m"];
     let ran = script(&options, &format!("{SAY}{REAL}"));
     let said = format!("{} {}", ran.out, ran.err);
-    let [helps, same] =
-        [("helps", true), ("same", false)].map(|(name, kept)| tuned(&ran.out, name, kept));
+    let [helps, same] = ["helps", "same"].map(|name| document(&ran.out, name));
     let judgement = |tuned: &Value| tuned["trial"]["judgement"].clone();
     for (name, tuned) in [("helps", &helps), ("same", &same)] {
         for measure in judgement(tuned)["measures"].as_array().expect("measures") {
