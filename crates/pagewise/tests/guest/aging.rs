@@ -24,7 +24,7 @@ say root pagewise age --cgroup /
 echo 'nobody:x:65534:65534::/:/bin/sh' >> /etc/passwd
 say stranger su nobody -c 'pagewise age --cgroup /idle'
 get idle pagewise age --cgroup /idle --every 2s --json
-say privileges privileges pagewise age --cgroup /idle --every 1s
+say privileges privileges pagewise age --cgroup /idle --every 2s
 for again in 1 2 3 4; do
     group=/sys/fs/cgroup/aged$again
     mkdir $group
