@@ -40,7 +40,7 @@ pub(crate) fn ledger() -> Result<()> {
 }
 
 pub(crate) fn tune() -> Result<()> {
-    run_longer(&["tune::guest_"], &[])
+    run_longer(&["tune::guest_"], &[("PAGEWISE_TUNE_WHOLE", 1)])
 }
 
 /// Runs the tests with these names, two at a time, because each guest has one CPU.

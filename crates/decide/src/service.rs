@@ -30,18 +30,7 @@ mod tests {
     use super::*;
 
     fn finding(severity: Severity) -> Finding {
-        let text = String::new;
-        let (evidence, next) = (Vec::new(), Vec::new());
-        Finding {
-            id: "x",
-            about: None,
-            severity,
-            title: text(),
-            what: text(),
-            why: text(),
-            evidence,
-            next,
-        }
+        pagewise_testkit::finding("x", severity)
     }
 
     fn judge(level: Level, severities: &[Severity], is_all: bool) -> ServiceState {

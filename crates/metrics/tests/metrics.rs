@@ -10,27 +10,15 @@ use pagewise_metrics::{
     GROUP_SERIES, Kind, METRICS, MOST_SERIES, Plans, Scrape, classic, openmetrics,
 };
 use pagewise_model::{
-    Bytes, Cost, Finding, HostVerdict, Interval, KernelThread, Level, Limit, LimitAdvice,
-    LimitVerdict, Name, Nanos, OomConstraint, OomKill, Pages, Reading, Severity, Snapshot, Source,
-    ThpSize, Tier, TierKind, WorkingSet, Zone, Zram,
+    Bytes, Cost, HostVerdict, Interval, KernelThread, Level, Limit, LimitAdvice, LimitVerdict,
+    Name, Nanos, OomConstraint, OomKill, Pages, Reading, Severity, Snapshot, Source, ThpSize, Tier,
+    TierKind, WorkingSet, Zone, Zram,
 };
+use pagewise_testkit::finding;
 use proptest::prelude::*;
 
 fn found<T>(value: T) -> Reading<T> {
     Reading::found(value, Source::file("/x"))
-}
-
-fn finding(id: &'static str) -> Finding {
-    Finding {
-        id,
-        about: None,
-        severity: Severity::Warning,
-        title: String::new(),
-        what: String::new(),
-        why: String::new(),
-        evidence: Vec::new(),
-        next: Vec::new(),
-    }
 }
 
 fn group(path: &str) -> WorkingSet {
@@ -130,7 +118,7 @@ fn full_host() -> Snapshot {
 fn with<T>(host: Snapshot, groups: &[WorkingSet], look: impl FnOnce(&Scrape<'_>) -> T) -> T {
     let interval = Interval::single(host);
     let verdict = HostVerdict { level: Level::Short, ..HostVerdict::default() };
-    let findings = ["a", "b", "b", "c", "d", "e"].map(finding);
+    let findings = ["a", "b", "b", "c", "d", "e"].map(|id| finding(id, Severity::Warning));
     let scrape = Scrape {
         interval: &interval,
         verdict: &verdict,

@@ -11,6 +11,7 @@
 )]
 
 mod archive;
+mod finding;
 pub mod hostile;
 mod lent;
 mod loans;
@@ -23,6 +24,7 @@ mod thing;
 mod turn;
 mod work;
 
+pub use finding::finding;
 pub use lent::Lent;
 pub use loans::{Loans, note_made, read, run, take_turn, write};
 pub use program::{ProgramRun, empty_folder, finish, folder_on_disk};

@@ -254,18 +254,7 @@ mod tests {
     }
 
     fn finding(severity: Severity) -> Finding {
-        let text = String::new;
-        let (evidence, next) = (Vec::new(), Vec::new());
-        Finding {
-            id: "x",
-            about: None,
-            severity,
-            title: text(),
-            what: text(),
-            why: text(),
-            evidence,
-            next,
-        }
+        pagewise_testkit::finding("x", severity)
     }
 
     #[test]

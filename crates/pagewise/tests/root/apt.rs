@@ -42,6 +42,22 @@ fn answer(mut connection: TcpStream) {
         .write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
 }
 
+/// `lab cache fetch` with this script in the place of apt-get.
+fn fetch_by(tools: &Path, script: &str, cache: &Path) -> std::process::Command {
+    let apt = tools.join("apt-get");
+    fs::write(&apt, script).unwrap();
+    fs::set_permissions(&apt, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
+    let mut command = pagewise(&["lab", "cache", "fetch", "trixie"]);
+    // apt must not run as the user who called sudo
+    command.env("PAGEWISE_CACHE", cache).env("PATH", path).env("USER", "root");
+    for name in ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"] {
+        command.env_remove(name);
+    }
+    command.env("no_proxy", "127.0.0.1");
+    command
+}
+
 /// What `sudo -E` keeps of another user makes no program of `lab` start or read anything: apt gets
 /// none of these variables, and a hook in the configuration that one of them names does not run.
 #[test]
@@ -82,17 +98,8 @@ fn variables_of_another_user_do_not_reach_apt() {
          printf 'Debian\\thttp://127.0.0.1:{port}/debian/\\n';;\n*) exec /usr/bin/apt-get \"$@\";;\nesac\n",
         seen = seen.display()
     );
-    let apt = tools.join("apt-get");
-    fs::write(&apt, script).unwrap();
-    fs::set_permissions(&apt, fs::Permissions::from_mode(0o755)).unwrap();
-    let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
-    let mut command = pagewise(&["lab", "cache", "fetch", "trixie"]);
-    command.env("PAGEWISE_CACHE", &cache).env("PATH", path).env("USER", "root");
-    command.envs(VARIABLES.map(|name| (name, config.as_os_str())));
-    for name in ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"] {
-        command.env_remove(name);
-    }
-    let ran = finish(command.env("no_proxy", "127.0.0.1"));
+    let mut command = fetch_by(&tools, &script, &cache);
+    let ran = finish(command.envs(VARIABLES.map(|name| (name, config.as_os_str()))));
     assert_eq!(ran.status, 1, "{}", ran.err);
     let seen = fs::read_to_string(&seen).unwrap();
     assert!(seen.contains("PATH="), "{seen}");
@@ -117,17 +124,7 @@ fn root_fetches_as_apts_own_user() {
         calls = calls.display(),
         log = log.display()
     );
-    let apt = tools.join("apt-get");
-    fs::write(&apt, script).unwrap();
-    fs::set_permissions(&apt, fs::Permissions::from_mode(0o755)).unwrap();
-    let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
-    let mut command = pagewise(&["lab", "cache", "fetch", "trixie"]);
-    // apt must not run as the user who called sudo.
-    command.env("PAGEWISE_CACHE", &cache).env("PATH", path).env("USER", "root");
-    for name in ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"] {
-        command.env_remove(name);
-    }
-    let ran = finish(command.env("no_proxy", "127.0.0.1"));
+    let ran = finish(&mut fetch_by(&tools, &script, &cache));
     assert!(ran.status == 1 && ran.err.contains("does not have a Release file"), "{}", ran.err);
     let message = fs::read_to_string(&log).unwrap();
     assert!(!message.contains("unsandboxed") && !message.contains("denied"), "{message}");
