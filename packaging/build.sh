@@ -20,19 +20,20 @@ set -euo pipefail
 export SOURCE_DATE_EPOCH
 maintainer=${MAINTAINER:-Pagewise maintainers <maintainers@pagewise.invalid>}
 packages=$(realpath --canonicalize-missing "${PACKAGES:-$target/packages}")
-timers=$(cd packaging && for unit in systemd/*.timer; do [ ! -f "$unit" ] || basename "$unit"; done | xargs)
+# What an administrator can enable: timers, and services without one.
+units=$(grep -l '^\[Install\]' packaging/systemd/* | xargs -n 1 basename | xargs)
 day=$(date --utc --date="@$SOURCE_DATE_EPOCH" '+%a %b %d %Y')
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 sed '1,/^$/d' packaging/removal.sh >"$work/removal"
 
-# Prints a script of a package with the functions of removal.sh and the names of the timers.
+# Prints a script of a package with the functions of removal.sh and the names of the units.
 filled() { # FILE
 	sed -e '/^@REMOVAL@$/{
 		r '"$work/removal"'
 		d
-	}' -e "s/@TIMERS@/${timers:-}/; s/@MAINTAINER@/$maintainer/; s/@VERSION@/$version/g; s/@REVISION@/$revision/; s/@DATE@/$day/" "$1"
+	}' -e "s/@UNITS@/$units/; s/@MAINTAINER@/$maintainer/; s/@VERSION@/$version/g; s/@REVISION@/$revision/; s/@DATE@/$day/" "$1"
 }
 
 # All files are as old as the commit, whoever made them when.

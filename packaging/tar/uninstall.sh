@@ -29,7 +29,7 @@ fi
 if [ -z "${DESTDIR-}" ] && [ -e "$to/bin/pagewise" ]; then
 	pagewise_before_removal "$to/bin/pagewise"
 	if [ -d /run/systemd/system ]; then
-		for unit in @TIMERS@; do systemctl disable --now "$unit" || true; done
+		for unit in @UNITS@; do systemctl disable --now "$unit" || true; done
 	fi
 fi
 files=$(cat "$list")

@@ -48,15 +48,6 @@ impl Entry {
         self
     }
 
-    /// Adds a field if there is a value.
-    #[must_use]
-    pub fn with_some(self, name: &str, value: Option<&str>) -> Self {
-        match value {
-            Some(value) => self.with(name, value),
-            None => self,
-        }
-    }
-
     /// The datagram.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
@@ -158,7 +149,7 @@ mod tests {
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
         let listens = UnixDatagram::bind(&path).unwrap();
         let socket = JournalSocket::connect(&path).unwrap();
-        let full = |_| Entry::default().with("MESSAGE", "two\nlines").with_some("UNIT", None);
+        let full = |_| Entry::default().with("MESSAGE", "two\nlines");
         let entries: Vec<Entry> = (0..2).map(full).collect();
         for entry in &entries {
             socket.send(entry).unwrap();

@@ -152,7 +152,7 @@ const fn is_equal(one: &[u8], other: &[u8]) -> bool {
 }
 
 const EXIT_STATUS: &str = "Exit status: 0 success; 1 error; 2 wrong usage; 3 doctor found a problem of \
-    severity warning or critical, verify found that the machine differs from a plan, tune undid its changes, \
+    severity warning or critical, why found that memory was short, verify found that the machine differs from a plan, tune undid its changes, \
     age did not help, or lab cache verify found a changed file; 130 stopped by Ctrl-C. If the output goes through a pipe to a \
     program that stops reading early, as head does, pagewise ends without an error.";
 
