@@ -315,7 +315,7 @@ fn fitting(circumstances: &Circumstances<'_>, pair: &GroupPair<'_>, used: &Used)
 const NO_COMMAND: &str = "no command is given: it would lower a limit that is set, or set one below what the \
                           group uses now, or the group is not one that a command may limit";
 
-/// The margin in percent of the needed size: a judgement, explained in docs/working-set.md.
+/// The margin in percent of the needed size: a judgement, explained in docs/limits.md.
 const fn margin(confidence: Confidence) -> u64 {
     match confidence {
         Confidence::High => 10,

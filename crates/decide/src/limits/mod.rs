@@ -3,7 +3,7 @@
 //! and which limit it needs.
 //!
 //! `working_set.rs` determines how much of a group's memory is in use, `advise.rs` compares that
-//! with its limit. docs/working-set.md explains every number. A group that is short because of its
+//! with its limit. docs/limits.md explains every number. A group that is short because of its
 //! own limit never gets the advice to lower it: such groups are found by the rules of the verdict,
 //! so that `doctor` agrees.
 

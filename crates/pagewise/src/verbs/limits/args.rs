@@ -10,7 +10,7 @@ use pagewise_model::typed::{parse_duration, parse_duration_from};
 pub(super) const LIMITS: &str = "Print which memory limit each cgroup needs: how much memory it uses and used at \
     most, its limit, how often it reads pages again and waits for memory, how much of its memory is idle, and \
     either a limit that it could have, or that its limit is too low. Each suggested limit has a confidence (low, \
-    medium or high); docs/working-set.md explains the computation. Where nothing follows from what can be read, \
+    medium or high); docs/limits.md explains the computation. Where nothing follows from what can be read, \
     the output says so.\n\n\
     For one cgroup (--cgroup, --unit or --pid), the output also has the reasons, the processes, and the commands \
     that set the limit until the next boot or permanently. pagewise does not run these commands.\n\n\
