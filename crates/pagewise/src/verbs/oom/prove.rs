@@ -146,6 +146,8 @@ fn in_guest(global: &Global, now: bool, rebuild: Rebuild) -> anyhow::Result<OomP
     let argv = ["/init", "lab", "rebuild", &format!("/{SIZES}")].map(str::to_owned).to_vec();
     let guest = Guest {
         memory: MEMORY,
+        // Files in the guest's root would be swapped out, too. Their contents take memory in zram.
+        append: vec!["rootfstype=ramfs".to_owned()],
         deadline: DEADLINE,
         texts: vec![(serde_json::to_vec(&rebuild)?, SIZES.to_owned())],
         now,
