@@ -19,16 +19,14 @@ fn sum(estimates: &[Value], key: &str) -> u64 {
 }
 
 /// While processes start and end, the total is the sum of its parts, contains no page that did not
-/// exist, and is labelled partial if a process ended while it was read.
+/// exist, and is labelled partial if and only if a part is. Whether a process ends while it is read
+/// is left to chance here; `an_exit_is_seen` in pagewise-sample lets one end.
 #[test]
 fn in_a_storm_of_forks_totals_are_of_what_was_there() {
     let mut storm = Target::from_command(Command::new(program()).args(["storm", "600"]));
     let name = format!("storm-{}", storm.pid());
-    let mut ended = 0;
-    for round in 0..300 {
-        if round >= 30 && ended > 0 {
-            break;
-        }
+    let mut seen = 0;
+    for round in 0..30 {
         // selected by name, so that children are found in any state: there are up to 64
         let how = [&["--exact"][..], &["--duplicates"], &["--sample", "2000"]][round % 3];
         let document = scan(&[how, &["--name", &name]].concat());
@@ -57,10 +55,10 @@ fn in_a_storm_of_forks_totals_are_of_what_was_there() {
         }
         let went = parts.iter().filter(|part| !part["partial"].is_null()).count();
         assert_eq!(went > 0, !whole["partial"].is_null(), "{document:#}");
-        ended += went;
+        seen += parts.len();
     }
     storm.order("enough");
-    assert!(ended > 0, "no child went away while it was looked at");
+    assert!(seen > 0, "no scan met two processes");
 }
 
 #[test]
