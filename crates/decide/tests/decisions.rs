@@ -281,30 +281,37 @@ fn the_device_is_the_one_that_findings_recommend() {
 
 const HEAD: &str = "# Decisions: zram or zswap
 
-This page shows what Pagewise decides for machines of many kinds, and why. `pagewise plan` prints the decision for your
-machine under *Considered and left out*, with the command that would settle it for your own programs
-([plan.md](plan.md#zram-or-zswap)).
+This page shows for machines of many kinds whether Pagewise chooses zram or zswap, and why. Look for the row that
+resembles your machine. For your own machine, run `sudo pagewise plan`: it prints the decision under *Considered and
+left out*, with a command that compares zram and zswap with your own program ([plan.md](plan.md#zram-or-zswap)).
 
-Each row of the table is a host, recorded with `pagewise capture`; for most rows, recorded files were changed so that
-the host has the described swap. The test `crates/decide/tests/decisions.rs` prints this table, and fails if Pagewise
-decides otherwise.
+Each row of the table is a host that was recorded with `pagewise capture`. In most recordings, files were then changed,
+so that the host has the swap that the row describes. The test `crates/decide/tests/decisions.rs` prints this table, and
+fails if Pagewise decides otherwise.
 
-- **zram**: swap on a device in compressed RAM. **zswap**: zswap with its shrinker, in front of swap on a disk.
-  **neither**: compression is not possible, or frees nothing. **not decided**: the facts below do not settle it; then
-  the row says what would.
-- *Why* is the reason, and then what speaks against the choice.
+The column *decision* has one of four values:
+
+- **zram**: swap on a zram device (compressed RAM).
+- **zswap**: zswap with its shrinker, in front of swap on a disk. The shrinker writes cold pages from the pool of zswap
+  to the disk.
+- **neither**: compression is not possible on this machine, or would free no memory.
+- **not decided**: what is known about the machine is not enough for a decision. The last column says what would decide
+  it.
+
+The column *why* gives the reasons for the decision, and then the reasons against it.
 
 ## What the decisions rest on
 
-- **Measured by the authors of Pagewise**, in small emulated guests with synthetic programs: reads and writes of the
-  disk with Linux 6.12 and 7.2, in six or seven pairs of runs ([zram-or-zswap.md](zram-or-zswap.md)); and, with at most four
-  seeds and without statistics, those with 6.1, CPU time per page, the bound by slots, the faults of a cgroup at its
-  limit, and what happens to pages that do not compress. Times on real disks were not measured.
-- **From the documentation and the source of the kernel**: zswap needs a slot of swap on a disk for each page; its
-  shrinker is off by default, and can be enabled at any time; its pool counts against the limit of a cgroup (version 2),
-  and the memory of a zram device does not; hibernation needs swap on a disk.
+- **Measurements by the authors of Pagewise**, in small emulated guests with synthetic programs. Reads and writes of the
+  disk with Linux 6.12 and 7.2 were measured in six or seven pairs of runs ([zram-or-zswap.md](zram-or-zswap.md)). The
+  following was measured with at most four seeds and without statistics: reads and writes with Linux 6.1, the CPU time
+  per page, how the number of swap slots limits zswap, the page faults of a cgroup at its limit, and what happens to
+  pages that do not compress. Times on real disks were not measured.
+- **The documentation and the source of the kernel**. zswap needs a swap slot on a disk for each page. The shrinker of
+  zswap is off by default, and can be switched on at any time. The pool of zswap counts against the limit of a cgroup
+  (version 2), and the memory of a zram device does not. Hibernation needs swap on a disk.
 
-A Reading that is missing leaves the matter open: it never leads to another choice than the Reading itself would.
+If Pagewise cannot read a value, it decides as it would with this value, or the result is *not decided*.
 
 ## Machines
 
@@ -322,8 +329,8 @@ fn the_page_is_this_table() {
     let server = decided(&MACHINES[0]);
     write!(
         page,
-        "\nFor the first machine, this command compares both with a program of your own (in place of CMD), which has to \
-         need\nmore memory than there is:\n\n```\n{}\n```\n",
+        "\nOn the first machine of the table, this command compares zram and zswap with your own program (CMD). The \
+         program must\nneed more memory than the machine has:\n\n```\n{}\n```\n",
         server.trial.unwrap()
     )
     .unwrap();
