@@ -21,12 +21,27 @@ pub(crate) fn read(host: &HostRoot) -> Vec<PersistentSetting> {
     for file in in_order(host, &systemd_folders("udev/rules.d"), ".rules") {
         let effect = file.effect();
         let mut rule = Vec::new();
+        let mut is_rule_too_long = false;
+        let mut is_line_too_long = false;
         // labels to which rules may have jumped that are not reached yet
         let mut jumps: Vec<String> = Vec::new();
         all.lines_with(&WORDS, &file.path, |all, line| {
-            rule.extend_from_slice(line.bytes.trim_ascii());
-            if rule.last() == Some(&b'\\') && rule.len() < MAX_RULE {
-                rule.pop();
+            is_line_too_long |= line.bytes.len() >= MAX_RULE;
+            let text = line.bytes.trim_ascii();
+            // udev skips a comment even between a line and its continuation
+            if is_line_too_long || text.starts_with(b"#") {
+                return;
+            }
+            let is_continued = text.ends_with(b"\\");
+            is_rule_too_long |= rule.len() + text.len() >= MAX_RULE;
+            if !is_rule_too_long {
+                rule.extend_from_slice(text.strip_suffix(b"\\").unwrap_or(text));
+            }
+            if is_continued {
+                return;
+            }
+            if std::mem::take(&mut is_rule_too_long) {
+                rule.clear();
                 return;
             }
             let (to, label) = jump(&rule);
@@ -46,7 +61,8 @@ pub(crate) fn read(host: &HostRoot) -> Vec<PersistentSetting> {
 /// Every rule that matters here contains one of these texts.
 const WORDS: [&str; 2] = ["zram", "SYSCTL{"];
 
-/// Length limit of a rule that is read, in bytes, including its continuation lines.
+/// Length limit of udev, in bytes: udev ignores a rule that is as long, including its continuation
+/// lines, and reads no further in a file with a line that is as long.
 const MAX_RULE: usize = 16 << 10;
 
 /// How many labels of one file are remembered.
@@ -341,6 +357,25 @@ mod tests {
         ] {
             assert_eq!(effect(before), is_applied, "{before}");
         }
+    }
+
+    /// The limits as `udevadm verify` states them: "No buffer space available" for the file, "Line is
+    /// too long, ignored" for the rule.
+    #[test]
+    fn a_rule_that_is_too_long_for_udev_sets_nothing() {
+        let read =
+            |text: String| show_all(&read(&host([("etc/udev/rules.d/1.rules", text)]))).len();
+        let rule = "KERNEL==\"zram0\", SYSCTL{vm.swappiness}=\"1\"";
+        let padded = |length: usize| format!("{rule}{}", " ".repeat(length - rule.len()));
+        assert_eq!(read(format!("{}\n{rule}\n", padded(MAX_RULE - 1))), 2);
+        assert_eq!(read(format!("{rule}\n{}\n{rule}\n", padded(MAX_RULE))), 1);
+        let half = format!("ENV{{x}}=\"{}\", \\\n", "a".repeat(MAX_RULE / 2));
+        assert_eq!(read(format!("{half}{rule}\n{rule}\n")), 2);
+        assert_eq!(read(format!("{half}{half}{rule}\n{rule}\n")), 1);
+        assert_eq!(
+            read(format!("KERNEL==\"zram0\", \\\n# zram\nSYSCTL{{vm.swappiness}}=\"1\"\n")),
+            1
+        );
     }
 
     #[test]

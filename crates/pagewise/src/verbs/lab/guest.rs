@@ -43,6 +43,7 @@ pub(super) fn run(
     let kernel = kernel::find(&args.kernel, cache, stop, &mut |line| shown.note(line))?;
     let mut runs: Vec<Run> = Vec::new();
     let mut reader_is_gone = false;
+    let mut not_copied = None;
     let mut machine = Machine::new(args, &guest, &kernel, (cache, stop), &shown)?;
     for boot in boots.numbers() {
         if !boots.is_one() {
@@ -66,15 +67,17 @@ pub(super) fn run(
         if let (Some(file), Some(log)) = (&args.kernel_log, run.whole_log.take()) {
             output::new_file(&boots.log(file, boot), &log)?;
         }
-        brought.finish()?;
+        let copied = brought.finish();
         if let (Some(disk), false) = (&run.disk, global.json) {
             shown.end();
             for line in boot_lines(global, &kernel, &run, disk) {
                 tell(global, &line);
             }
         }
-        let go_on = exit_status(&run.outcome) == 0;
+        let go_on = exit_status(&run.outcome) == 0 && copied.is_ok();
         runs.push(run);
+        // after the report: what the guest itself left out, such as links, is in it
+        not_copied = copied.err();
         if !go_on {
             break;
         }
@@ -88,6 +91,9 @@ pub(super) fn run(
         tell(global, &format!("no power was lost: no command printed the line {LOSE_POWER}"));
     }
     report_runs(global, &kernel, &runs)?;
+    if let Some(error) = not_copied {
+        return Err(error);
+    }
     Ok(runs.last().map_or(Outcome::Done, |run| Outcome::Status(exit_status(&run.outcome))))
 }
 

@@ -10,10 +10,13 @@ use std::io::Write;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, bail};
+use pagewise_guest::wire::OUT;
 use pagewise_terminal::output;
 
 /// Maximum number of files that a guest may send.
 const MOST_FILES: usize = 10_000;
+/// Maximum number of names in the message about what was not copied.
+const NAMED: usize = 5;
 
 /// Files from a guest, each written as its pieces arrive.
 #[derive(Debug)]
@@ -26,55 +29,112 @@ pub(super) struct OutputFiles {
     size: u64,
     /// Maximum number of bytes of all files.
     most: Bytes,
-    /// The first error when writing the files.
-    failed: Option<anyhow::Error>,
+    /// Why the first file was left out that was.
+    failed: Option<Failed>,
+    left_out: LeftOut,
+}
+
+/// Why a file was not copied, or not to its end.
+#[derive(Debug)]
+enum Failed {
+    /// All files together are larger than the limit.
+    TooLarge,
+    /// The name leads out of the folder, or there are too many files.
+    Name,
+    Write(anyhow::Error),
+}
+
+/// The files that were not copied, or not to their end: their number, and the names of the first.
+#[derive(Debug, Default)]
+struct LeftOut {
+    files: usize,
+    names: Vec<String>,
+    /// Name of the last one, whose further pieces may arrive.
+    last: Option<String>,
+}
+
+impl LeftOut {
+    fn add(&mut self, path: &str) {
+        self.files += 1;
+        if self.names.len() < NAMED {
+            self.names.push(format!("{path:?}"));
+        }
+        self.last = Some(path.to_owned());
+    }
+
+    fn describe(&self) -> String {
+        let mut names = self.names.join(", ");
+        if self.files > self.names.len() {
+            names.push_str(", …");
+        }
+        match self.files {
+            1 => format!("1 file in {OUT} was not copied, or not to its end: {names}"),
+            files => {
+                format!("{files} files in {OUT} were not copied, or not to their end: {names}")
+            }
+        }
+    }
 }
 
 impl OutputFiles {
     pub(super) fn new(folder: Option<PathBuf>, most: Bytes) -> Self {
-        Self { folder, current: None, files: 0, size: 0, most, failed: None }
+        let left_out = LeftOut::default();
+        Self { folder, current: None, files: 0, size: 0, most, failed: None, left_out }
     }
 
     /// Adds a piece of a file. The pieces of a file arrive consecutively.
     pub(super) fn add_piece(&mut self, path: &str, bytes: &[u8]) {
         let Some(folder) = self.folder.clone() else { return };
-        let written = self.add(&folder, path, bytes);
-        if let Err(error) = written {
-            self.failed.get_or_insert(error);
+        if self.left_out.last.as_deref() == Some(path) {
+            return;
+        }
+        if let Err(failed) = self.add(&folder, path, bytes) {
+            self.current = None;
+            self.left_out.add(path);
+            self.failed.get_or_insert(failed);
         }
     }
 
-    fn add(&mut self, folder: &Path, path: &str, bytes: &[u8]) -> anyhow::Result<()> {
+    fn add(&mut self, folder: &Path, path: &str, bytes: &[u8]) -> Result<(), Failed> {
+        // Once above the limit, it stays above: what follows is left out, even if it is small.
         self.size = self.size.saturating_add(bytes.len() as u64);
         let is_new = self.current.as_ref().is_none_or(|(name, _)| name != path);
         let files = self.files + usize::from(is_new);
         if self.size > self.most.get() {
-            let what = format!(
-                "{path:?} and what follows was not brought out: the files in /out are larger than {} in all",
-                self.most
-            );
-            bail!(Refusal::advised(what, "--out-limit SIZE allows more"));
+            return Err(Failed::TooLarge);
         }
         if !is_plain(path) || files > MOST_FILES {
-            let expected = "a name inside /out, and at most 10,000 files";
-            bail!("{path:?} was not brought out: expected {expected}");
+            return Err(Failed::Name);
         }
         if is_new {
-            let file = output::new_file_to_fill_below(folder, path)?;
+            let file = output::new_file_to_fill_below(folder, path).map_err(Failed::Write)?;
             self.current = Some((path.to_owned(), file));
             self.files = files;
         }
         let Some((_, file)) = &mut self.current else { return Ok(()) };
         let whole = folder.join(path);
         let shown = || whole.display().to_string();
-        file.write_all(bytes).map_err(|error| output::given_up(&whole, &error).context(shown()))
+        let given_up = |error| output::given_up(&whole, &error).context(shown());
+        file.write_all(bytes).map_err(|error| Failed::Write(given_up(error)))
     }
 
-    /// Ends storing files, and returns their number or the first error.
+    /// Ends storing files, and returns their number, or an error with what was left out and why.
     pub(super) fn finish(self) -> anyhow::Result<usize> {
-        match self.failed {
-            Some(error) => Err(error),
-            None => Ok(self.files),
+        let Some(failed) = self.failed else { return Ok(self.files) };
+        let what = self.left_out.describe();
+        match failed {
+            Failed::TooLarge => {
+                let why = format!("the files in {OUT} are larger than {} in all", self.most);
+                let next = "--out-limit SIZE allows more".to_owned();
+                Err(Refusal { what, why, next: Some(next) }.into())
+            }
+            Failed::Name => {
+                let why = format!("expected names inside {OUT}, and at most 10,000 files");
+                Err(Refusal::new(what, why).into())
+            }
+            // which names the file
+            Failed::Write(error) if self.left_out.files == 1 => Err(error),
+            Failed::Write(error) => Err(error.context(what)),
         }
     }
 }
@@ -141,14 +201,22 @@ mod tests {
     #[test]
     fn too_many_files_and_too_many_bytes_are_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let mut brought = OutputFiles::new(Some(folder.path().to_owned()), Bytes::new(3));
-        brought.add_piece("a", b"123");
-        brought.add_piece("a", b"4");
-        let error = brought.finish().unwrap_err().to_string();
-        let expected =
-            "\"a\" and what follows was not brought out: the files in /out are larger than 3 B";
-        assert!(error.starts_with(expected), "{error}");
-        assert_eq!(folder.path().join("a").metadata().unwrap().len(), 3);
+        let refused = |pieces: &[&str]| {
+            let folder = folder.path().join(pieces.len().to_string());
+            let mut brought = OutputFiles::new(Some(folder.clone()), Bytes::new(3));
+            pieces.iter().for_each(|path| brought.add_piece(path, b"12"));
+            (folder, brought.finish().unwrap_err().to_string())
+        };
+        let (kept, error) = refused(&["a", "a", "a"]);
+        let expected = "1 file in /out was not copied, or not to its end: \"a\": the files in \
+                        /out are larger than 3 B in all";
+        assert_eq!(error, expected);
+        assert_eq!(std::fs::read(kept.join("a")).unwrap(), b"12");
+        let (kept, error) = refused(&["a", "a", "b", "b", "c\u{1b}[2J", "d", "e", "f"]);
+        let names = "\"a\", \"b\", \"c\\u{1b}[2J\", \"d\", \"e\", …: the files";
+        let expected = format!("6 files in /out were not copied, or not to their end: {names}");
+        assert!(error.starts_with(&expected), "{error}");
+        assert!(!kept.join("b").exists());
         let mut brought =
             OutputFiles { files: MOST_FILES, ..OutputFiles::new(Some(folder.path().into()), MOST) };
         brought.add_piece("b", b"");
