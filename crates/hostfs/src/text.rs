@@ -68,6 +68,12 @@ impl<'a> Line<'a> {
         self.number
     }
 
+    /// A part of this line, with its number.
+    #[must_use]
+    pub const fn part(&self, bytes: &'a [u8]) -> Self {
+        Self { file: self.file, number: self.number, bytes }
+    }
+
     /// The words of the line, split at white space.
     pub fn words(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         words(self.bytes)

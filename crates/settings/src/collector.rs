@@ -75,8 +75,42 @@ impl<'h> Collector<'h> {
         }
     }
 
+    /// For systemd and udev, a carriage return and a zero byte end a line, too: what stands behind
+    /// one in a comment is read.
     fn lines_of(&mut self, text: &Text, mut read: impl FnMut(&mut Self, &Line<'_>)) {
-        text.first_lines(self.host, CONFIG_LINES).for_each(|line| read(self, &line));
+        let is_systemd = matches!(
+            self.mechanism,
+            Mechanism::ModulesLoad
+                | Mechanism::Udev
+                | Mechanism::Sysctl
+                | Mechanism::Tmpfiles
+                | Mechanism::SwapUnit
+                | Mechanism::UnitProperty
+        );
+        for line in text.first_lines(self.host, CONFIG_LINES) {
+            if !is_systemd || memchr::memchr2(b'\r', b'\0', line.bytes).is_none() {
+                read(self, &line);
+                continue;
+            }
+            let parts = line.bytes.split(|byte| matches!(byte, b'\r' | b'\0'));
+            // the empty one between a carriage return and its newline is no line
+            parts.filter(|part| !part.is_empty()).for_each(|part| read(self, &line.part(part)));
+        }
+    }
+
+    /// How many settings were added.
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Changes the effect of the settings that were added after the first `count`, if they were taken
+    /// for applied.
+    pub(crate) fn doubt_all_after(&mut self, count: usize, effect: &Effect) {
+        for (_, setting) in self.all.iter_mut().skip(count) {
+            if setting.effect == Effect::Applied {
+                setting.effect = effect.clone();
+            }
+        }
     }
 
     /// The collected settings, in the order in which they are applied.

@@ -23,6 +23,7 @@ pub(crate) fn read(host: &HostRoot) -> Vec<PersistentSetting> {
         let mut rule = Vec::new();
         let mut is_rule_too_long = false;
         let mut is_line_too_long = false;
+        let before = all.len();
         // labels to which rules may have jumped that are not reached yet
         let mut jumps: Vec<String> = Vec::new();
         all.lines_with(&WORDS, &file.path, |all, line| {
@@ -54,6 +55,11 @@ pub(crate) fn read(host: &HostRoot) -> Vec<PersistentSetting> {
             }
             rule.clear();
         });
+        if is_line_too_long {
+            let why =
+                "the file has a line of 16 KiB or more: some versions of udev read none of it";
+            all.doubt_all_after(before, &Effect::Unknown(why.into()));
+        }
     }
     all.finish()
 }
@@ -62,7 +68,8 @@ pub(crate) fn read(host: &HostRoot) -> Vec<PersistentSetting> {
 const WORDS: [&str; 2] = ["zram", "SYSCTL{"];
 
 /// Length limit of udev, in bytes: udev ignores a rule that is as long, including its continuation
-/// lines, and reads no further in a file with a line that is as long.
+/// lines. It reads no further in a file with a line that is as long; udev 252 keeps the rules before
+/// that line, 257 does not.
 const MAX_RULE: usize = 16 << 10;
 
 /// How many labels of one file are remembered.
@@ -359,23 +366,39 @@ mod tests {
         }
     }
 
-    /// The limits as `udevadm verify` states them: "No buffer space available" for the file, "Line is
-    /// too long, ignored" for the rule.
     #[test]
     fn a_rule_that_is_too_long_for_udev_sets_nothing() {
-        let read =
-            |text: String| show_all(&read(&host([("etc/udev/rules.d/1.rules", text)]))).len();
+        let read = |text: String| show_all(&read(&host([("etc/udev/rules.d/1.rules", text)])));
         let rule = "KERNEL==\"zram0\", SYSCTL{vm.swappiness}=\"1\"";
         let padded = |length: usize| format!("{rule}{}", " ".repeat(length - rule.len()));
-        assert_eq!(read(format!("{}\n{rule}\n", padded(MAX_RULE - 1))), 2);
-        assert_eq!(read(format!("{rule}\n{}\n{rule}\n", padded(MAX_RULE))), 1);
-        let half = format!("ENV{{x}}=\"{}\", \\\n", "a".repeat(MAX_RULE / 2));
-        assert_eq!(read(format!("{half}{rule}\n{rule}\n")), 2);
-        assert_eq!(read(format!("{half}{half}{rule}\n{rule}\n")), 1);
+        assert_eq!(read(format!("{}\n{rule}\n", padded(MAX_RULE - 1))).len(), 2);
+        let shown = read(format!("{rule}\n{}\n{rule}\n", padded(MAX_RULE)));
         assert_eq!(
-            read(format!("KERNEL==\"zram0\", \\\n# zram\nSYSCTL{{vm.swappiness}}=\"1\"\n")),
-            1
+            shown,
+            [
+                "vm.swappiness 1 /etc/udev/rules.d/1.rules:1 unknown: the file has a line of 16 KiB or \
+              more: some versions of udev read none of it"
+            ]
         );
+        let half = format!("ENV{{x}}=\"{}\", \\\n", "a".repeat(MAX_RULE / 2));
+        assert_eq!(read(format!("{half}{rule}\n{rule}\n")).len(), 2);
+        assert_eq!(read(format!("{half}{half}{rule}\n{rule}\n")).len(), 1);
+    }
+
+    /// So does udev of systemd 252 and 257.
+    #[test]
+    fn a_rule_goes_on_behind_a_comment_and_ends_at_a_carriage_return() {
+        let read = |text: &str| show_all(&read(&host([("etc/udev/rules.d/1.rules", text)])));
+        let sysctl = "SYSCTL{vm.swappiness}=\"1\"";
+        let setting = |line| [format!("vm.swappiness 1 /etc/udev/rules.d/1.rules:{line}")];
+        for end in ["\n", "\r\n"] {
+            let text = format!("KERNEL==\"zram0\", \\{end}# zram{end}  {sysctl}{end}");
+            assert_eq!(read(&text), setting(3), "{text:?}");
+        }
+        for end in ["\r", "\0"] {
+            let text = format!("# a comment{end}KERNEL==\"zram0\", {sysctl}\n");
+            assert_eq!(read(&text), setting(1), "{text:?}");
+        }
     }
 
     #[test]

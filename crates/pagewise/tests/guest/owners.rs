@@ -4,8 +4,8 @@
 //! zram-generator, on generated folders of files in a guest with systemd.
 //!
 //! The files are generated with a fixed seed: the same name in several folders, masks, links that
-//! lead nowhere or to themselves, binary bytes, files without a suffix, patterns, excluded settings
-//! and duplicate lines.
+//! lead nowhere or to themselves, binary bytes, lines that end in a carriage return or a zero byte,
+//! files without a suffix, patterns, excluded settings and duplicate lines.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -60,6 +60,13 @@ fn file(draw: &mut Draw, kind: &str, path: &str) -> String {
         0 => format!("ln -sf /dev/null {path}\n"),
         1 => format!(": > {path}\n"),
         2 => format!("printf '\\001\\377\\000x=1\\n' > {path}\n"),
+        // both end a line for systemd, also that of a comment
+        3 => {
+            let (end, hidden) = (draw.one(&["\\r", "\\000", "\\r\\n"]), line(draw, kind));
+            let (hidden, more) =
+                (hidden.replace('\\', "\\\\"), line(draw, kind).replace('\\', "\\\\"));
+            format!("printf '# made up{end}{hidden}{end}{more}\\n' > {path}\n")
+        }
         _ => {
             let lines: Vec<String> = (0..=draw.below(3)).map(|_| line(draw, kind)).collect();
             format!("cat > {path} <<'END'\n# made up\n\n{}\nEND\n", lines.join("\n"))
