@@ -38,3 +38,7 @@ doc=$share/doc/pagewise
 install -D --mode=644 --target-directory="$doc" README.md CHANGELOG.md
 [ ! -d examples ] || cp --recursive --no-preserve=mode,ownership examples "$doc/examples"
 packaging/copyright.sh pagewise ${DEBIAN_COPYRIGHT:+--debian} >"$doc/copyright"
+# What is in the program, for those who look for crates with known defects.
+triple=$("${RUSTC:-rustc}" --version --verbose | sed -n 's/^host: //p')
+"$cargo" run --quiet --locked --package xtask -- licences --target "$triple" --sbom >"$doc/pagewise.cdx.json"
+chmod 644 "$doc/pagewise.cdx.json"

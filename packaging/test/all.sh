@@ -21,5 +21,6 @@ for file in "$work"/pagewise_*.deb "$work"/*.rpm "$work"/*.tar.zst; do
 	[ "$size" -le $((5 << 20)) ] || die "$(basename "$file"): expected at most 5 MiB, found $size bytes"
 	echo "$(basename "$file"): $size bytes"
 done
+packaging/test/piuparts.sh bookworm
 packaging/test/rpm.sh
 ARCHIVE=$(echo "$work"/*.tar.zst) packaging/test/debian.sh

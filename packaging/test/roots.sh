@@ -6,15 +6,32 @@
 
 . xtask/scripts/cache.sh
 
-# Prints the archive of a suite's root.
+# Copies the keys of Ubuntu, which Debian 12 does not have, to a file that apt's own user can read.
+copy_ubuntu_keys() { # TO
+	local folder
+	folder=$(xtask/scripts/debian-suite.sh trixie ubuntu-keyring --alone ubuntu-keyring)
+	install --mode=644 "$folder/root/usr/share/keyrings/ubuntu-archive-keyring.gpg" "$1"
+}
+
+# Prints the archive of a suite's root. mmdebstrap knows the mirrors of Debian and Ubuntu.
 root_archive() { # SUITE
-	local archive
+	local archive keys
 	archive=$(cache_folder roots)/$1-mount.tar
 	if [ ! -e "$archive" ]; then
 		need_packages mmdebstrap debian-archive-keyring
 		echo "packages: making a root of $1" >&2
+		keys=/usr/share/keyrings
+		case $1 in
+		bookworm | trixie | sid) ;;
+		*)
+			keys=$(mktemp --suffix=.gpg)
+			copy_ubuntu_keys "$keys"
+			;;
+		esac
 		# a mirror may be behind; what it has is signed all the same
-		mmdebstrap --quiet --variant=apt --include=mount --aptopt='Acquire::Check-Valid-Until "false"' "$1" "$archive.part.tar" >&2 || die "no root of $1 could be made"
+		mmdebstrap --quiet --variant=apt --include=mount --keyring="$keys" --aptopt='Acquire::Check-Valid-Until "false"' \
+			"$1" "$archive.part.tar" >&2 || die "no root of $1 could be made"
+		[ ! -f "$keys" ] || rm "$keys"
 		mv "$archive.part.tar" "$archive"
 	fi
 	echo "$archive"

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use crate::run;
+use crate::{run, sbom};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -28,20 +28,23 @@ pub(crate) struct Args {
     /// Name Debian's file instead of printing the Apache License 2.0, as its packages have to
     #[arg(long)]
     debian: bool,
+    /// Print a software bill of materials (CycloneDX, JSON) instead: the same crates, and their checksums
+    #[arg(long)]
+    sbom: bool,
 }
 
 #[derive(Debug, Deserialize)]
-struct Metadata {
+pub(crate) struct Metadata {
     packages: Vec<Package>,
     resolve: Resolve,
 }
 
 #[derive(Debug, Deserialize)]
-struct Package {
-    id: String,
-    name: String,
-    version: String,
-    license: Option<String>,
+pub(crate) struct Package {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) license: Option<String>,
     authors: Vec<String>,
     /// `None` for packages of this workspace.
     source: Option<String>,
@@ -77,11 +80,18 @@ struct DependencyKind {
     kind: Option<String>,
 }
 
+impl Dependency {
+    fn is_linked(&self) -> bool {
+        self.dep_kinds.iter().any(|it| it.kind.is_none())
+    }
+}
+
 pub(crate) fn main(args: &Args) -> Result<()> {
-    let mut cargo = run::cargo();
-    cargo.args(["metadata", "--locked", "--offline", "--format-version", "1"]);
-    cargo.args(["--filter-platform", &args.target]);
-    let metadata: Metadata = serde_json::from_str(&run::output(&mut cargo)?)?;
+    let metadata = Metadata::read(&args.target)?;
+    if args.sbom {
+        print!("{}", sbom::document(&metadata, &args.package)?);
+        return Ok(());
+    }
     let linked = metadata.linked(&args.package)?;
     let mut crates_of_text: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for package in linked {
@@ -96,15 +106,35 @@ pub(crate) fn main(args: &Args) -> Result<()> {
 }
 
 impl Metadata {
+    /// What cargo says about this workspace for a target.
+    pub(crate) fn read(target: &str) -> Result<Self> {
+        let mut cargo = run::cargo();
+        cargo.args(["metadata", "--locked", "--offline", "--format-version", "1"]);
+        cargo.args(["--filter-platform", target]);
+        Ok(serde_json::from_str(&run::output(&mut cargo)?)?)
+    }
+
+    /// A package of this workspace.
+    pub(crate) fn own(&self, name: &str) -> Result<&Package> {
+        let is_own = |it: &&Package| it.name == name && it.source.is_none();
+        let found = self.packages.iter().find(is_own);
+        found.with_context(|| format!("no package {name} in this workspace"))
+    }
+
+    /// The packages that a package needs to be linked.
+    pub(crate) fn dependencies(&self, package: &Package) -> Vec<&str> {
+        let node = self.resolve.nodes.iter().find(|it| it.id == package.id);
+        let needed = node.map_or(&[][..], |it| &it.deps).iter().filter(|it| it.is_linked());
+        needed.map(|it| it.pkg.as_str()).collect()
+    }
+
     /// The packages of others that are linked into the program of this package, by name.
-    fn linked(&self, root: &str) -> Result<Vec<&Package>> {
+    pub(crate) fn linked(&self, root: &str) -> Result<Vec<&Package>> {
         let packages: BTreeMap<&str, &Package> =
             self.packages.iter().map(|it| (it.id.as_str(), it)).collect();
         let nodes: BTreeMap<&str, &Node> =
             self.resolve.nodes.iter().map(|it| (it.id.as_str(), it)).collect();
-        let own = |it: &&Package| it.name == root && it.source.is_none();
-        let first = self.packages.iter().find(own);
-        let first = first.with_context(|| format!("no package {root} in this workspace"))?;
+        let first = self.own(root)?;
         let (mut seen, mut open) = (BTreeSet::new(), vec![first.id.as_str()]);
         while let Some(id) = open.pop() {
             let package = packages.get(id).with_context(|| format!("no package {id}"))?;
@@ -112,8 +142,7 @@ impl Metadata {
                 continue;
             }
             let node = nodes.get(id).with_context(|| format!("no dependencies of {id}"))?;
-            let is_linked = |it: &&Dependency| it.dep_kinds.iter().any(|it| it.kind.is_none());
-            open.extend(node.deps.iter().filter(is_linked).map(|it| it.pkg.as_str()));
+            open.extend(node.deps.iter().filter(|it| it.is_linked()).map(|it| it.pkg.as_str()));
         }
         let mut linked: Vec<&Package> =
             seen.iter().filter_map(|id| packages.get(id)).copied().collect();

@@ -22,6 +22,7 @@ mod power_loss;
 mod prose;
 mod rights;
 mod run;
+mod sbom;
 mod sentences;
 mod suite;
 mod tables;
@@ -49,7 +50,7 @@ enum Chore {
     Deny,
     /// Check that every source file begins with its licence
     Heads,
-    /// Print the licences of the crates that are linked into a program of this workspace
+    /// Print the licences of the crates that are linked into a program of this workspace, or its bill of materials
     Licences(licences::Args),
     /// Check the messages of new commits: `scope: verb phrase`, and a body
     Commits(commits::Args),

@@ -327,7 +327,7 @@ pub(crate) const GROUPS: &[Group] = &[
                 "kernel/zmerge",
             ]),
         ],
-        minutes: 4.0,
+        minutes: 5.0,
         runs: Runs::Command(&["packaging/test/all.sh"]),
     },
     Group {
