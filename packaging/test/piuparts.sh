@@ -15,7 +15,8 @@ set -euo pipefail
 need_packages piuparts
 packages=$(realpath "${PACKAGES:-$target/packages}")
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+# if piuparts was killed, its root still has mounts of this machine
+trap 'rm -rf --one-file-system "$work"' EXIT
 
 [ $# -gt 0 ] || set -- bookworm trixie sid
 for suite; do
