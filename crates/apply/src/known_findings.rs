@@ -51,7 +51,7 @@ pub enum KnownFindingsError {
         source: io::Error,
     },
     /// Another run uses the folder.
-    #[error("{}: another run of pagewise doctor --journal uses this folder", path.display())]
+    #[error("{}: another run of pagewise keeps its findings in this folder", path.display())]
     Busy {
         /// The folder.
         path: PathBuf,
@@ -152,6 +152,35 @@ impl KnownFindingsFile {
     }
 }
 
+/// A lock by which the service that follows the findings all the time tells the others that they need
+/// not. It is a file that everybody may read, in the folder that systemd makes for the service below
+/// `/run`.
+#[derive(Debug)]
+pub struct FollowLock(#[expect(dead_code, reason = "open as long as the lock is held")] File);
+
+impl FollowLock {
+    /// Takes the lock; its file is made if it is missing.
+    ///
+    /// # Errors
+    /// If the file cannot be made, or another process holds the lock.
+    pub fn take(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
+        let file = File::from(rustix::fs::open(path, flags, mode)?);
+        // the service's umask hides its files from others
+        rustix::fs::fchmod(&file, mode)?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(Self(file))
+    }
+
+    /// Whether a process holds the lock. What cannot be opened is not held.
+    pub fn is_held(path: &Path) -> bool {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let Ok(file) = rustix::fs::open(path, flags, Mode::empty()) else { return false };
+        flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
+    }
+}
+
 fn error(folder: &TrustedFolder, name: &str, source: io::Error) -> KnownFindingsError {
     KnownFindingsError::File { path: folder.path().join(name), source }
 }
@@ -199,6 +228,18 @@ mod tests {
         assert_eq!(KnownFindingsFile::open(&path).unwrap().read(), (known(), None));
         let mode = path.join(NAME).metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_follow_lock_is_seen_as_long_as_it_lives() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.lock");
+        assert!(!FollowLock::is_held(&path));
+        let lock = FollowLock::take(&path).unwrap();
+        assert!(FollowLock::is_held(&path) && FollowLock::take(&path).is_err());
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o644);
+        drop(lock);
+        assert!(!FollowLock::is_held(&path));
     }
 
     /// Whatever byte is changed, nothing of the file is believed.

@@ -54,7 +54,7 @@ mod property;
 pub use action::{aging, clear_accessed, merge};
 pub use error::Error;
 pub use journal::{fuzzing, state_folder};
-pub use known_findings::{KnownFindingsError, KnownFindingsFile};
+pub use known_findings::{FollowLock, KnownFindingsError, KnownFindingsFile};
 pub use ledger::{LedgerFile, add_to_ledger, read_ledger};
 pub use recover::{Conflicts, forget, recover};
 pub use rescue::Rescue;

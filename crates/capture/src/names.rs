@@ -95,9 +95,8 @@ impl Names {
 
     /// The name of a program if it is a widely used one, otherwise its alias.
     pub(super) fn program(&mut self, name: &[u8]) -> String {
-        let known = std::str::from_utf8(name).ok().filter(|name| is_known_program(name));
-        let known = known.or_else(|| self.kept(name));
-        match known {
+        let known = || std::str::from_utf8(name).ok().filter(|name| is_known_program(name));
+        match self.kept(name).or_else(known) {
             Some(name) => name.to_owned(),
             None if name.starts_with(b"kworker/") => "kworker".to_owned(),
             None => format!("proc-{}", self.programs.number(name)),
@@ -106,8 +105,8 @@ impl Names {
 
     /// The alias of one folder in the path of a cgroup.
     pub(super) fn group(&mut self, name: &[u8]) -> String {
-        let known = std::str::from_utf8(name).ok().filter(|name| is_known_group(name));
-        if let Some(known) = known.or_else(|| self.kept(name)) {
+        let known = || std::str::from_utf8(name).ok().filter(|name| is_known_group(name));
+        if let Some(known) = self.kept(name).or_else(known) {
             return known.to_owned();
         }
         let kinds = ["service", "slice", "scope", "mount", "socket", "swap"];

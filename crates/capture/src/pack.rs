@@ -4,13 +4,17 @@
 //! A file that is the same at both ends is stored once: the later end comes first, and the earlier
 //! one has a hard link to it.
 
+use std::collections::BTreeMap;
 use std::io::{Error, Write};
 
 use tar::{Builder, EntryType, Header};
 use zstd::zstd_safe::CParameter;
 
 use super::Capture;
-use pagewise_hostfs::recording::{MAX_STEP, MAX_SUM, Step, stored_path};
+use pagewise_hostfs::recording::{
+    End, MAX_STEP, MAX_SUM, Manifest, Step, refusal_text, stored_path,
+};
+use pagewise_hostfs::{Entry, Files};
 
 /// Compression level of zstd: enough for text; higher levels cost seconds of CPU for a few per
 /// cent.
@@ -101,6 +105,37 @@ impl<'a> Stream<'a> {
         Ok(stream)
     }
 
+    /// Begins an archive with the files of one reading.
+    pub(super) fn begin_at(
+        manifest: &Manifest,
+        at: &End,
+        files: &Files,
+        out: impl Write + 'a,
+    ) -> Result<Self, Error> {
+        let mut refused = BTreeMap::new();
+        for (path, entry) in files {
+            if let Entry::Refused(refusal) = entry {
+                refused.insert(path.clone(), refusal_text(refusal));
+            }
+        }
+        let end = End { refused, ..*at };
+        let manifest =
+            Manifest { ends: BTreeMap::from([(END_NAME.to_owned(), end)]), ..manifest.clone() };
+        let capture = Capture { manifest, ..Capture::default() };
+        let mut stream = Self::begin(&capture, out)?;
+        let mut entries = files.iter().peekable();
+        while let Some((path, entry)) = entries.next() {
+            let Entry::File(bytes) = entry else { continue };
+            let below = entries.peek().filter(|_| bytes.is_empty());
+            let is_folder = below.is_some_and(|_| has_files_below(files, path));
+            if !is_folder {
+                stream.add_file(&stored_path(&format!("{END_NAME}/{path}")), bytes)?;
+            }
+        }
+        stream.flush()?;
+        Ok(stream)
+    }
+
     /// Adds the files that changed until the next reading. Returns `false` and adds nothing if the
     /// recording would exceed the size that can be opened.
     ///
@@ -169,6 +204,16 @@ fn encoder<W: Write>(out: W) -> Result<zstd::Encoder<'static, W>, Error> {
         encoder.set_parameter(table)?;
     }
     Ok(encoder)
+}
+
+/// The name of the only end of a recording that begins with one reading.
+const END_NAME: &str = "end";
+
+/// Whether there are files below a path, which is then a folder.
+fn has_files_below(files: &Files, path: &str) -> bool {
+    let folder = format!("{path}/");
+    let mut next = files.range(folder.clone()..).take_while(|(it, _)| it.starts_with(&folder));
+    next.any(|(_, entry)| matches!(entry, Entry::File(_)))
 }
 
 /// Upper bound of the bytes of a file in an archive, including its headers; a long path takes two

@@ -57,20 +57,32 @@ impl Names {
 
 /// Redacts `/proc/PID/status`: keeps the lines in [`STATUS`].
 pub(super) fn status(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
-    lines(bytes, |line| status_line(names, line))
+    // sixty lines of each process, every few seconds: a line that is kept is copied once
+    let mut kept = Vec::with_capacity(bytes.len() / 2);
+    for (at, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
+        if at > 0 {
+            kept.push(b'\n');
+        }
+        push_status_line(names, line, &mut kept);
+    }
+    kept.shrink_to_fit();
+    Some(kept)
 }
 
-fn status_line(names: &mut Names, line: &[u8]) -> Option<Vec<u8>> {
-    let at = line.iter().position(|&byte| byte == b':')?;
+fn push_status_line(names: &mut Names, line: &[u8], kept: &mut Vec<u8>) {
+    let Some(at) = line.iter().position(|&byte| byte == b':') else { return };
     let (field, value) = (&line[..at], line[at + 1..].trim_ascii());
     match field {
-        b"Name" => Some(format!("Name:\t{}", names.program(&unescaped_name(value))).into_bytes()),
+        b"Name" => {
+            kept.extend_from_slice(b"Name:\t");
+            kept.extend_from_slice(names.program(&unescaped_name(value)).as_bytes());
+        }
         b"Uid" => {
             let users: Vec<String> = words(value).map(|uid| names.user(uid).to_string()).collect();
-            Some(format!("Uid:\t{}", users.join("\t")).into_bytes())
+            kept.extend_from_slice(format!("Uid:\t{}", users.join("\t")).as_bytes());
         }
-        field if STATUS.contains(&field) => Some(line.to_vec()).filter(|_| is_state(value)),
-        _ => None,
+        field if STATUS.contains(&field) && is_state(value) => kept.extend_from_slice(line),
+        _ => {}
     }
 }
 
@@ -98,13 +110,20 @@ pub(super) fn stat(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     let close = bytes.iter().rposition(|&byte| byte == b')')?;
     let name = bytes.get(open + 1..close)?;
     let pid = words(bytes.get(..open)?).next().filter(|pid| is_number(pid))?;
-    let fields = words(&bytes[close + 1..]).enumerate().map(|(index, field)| {
-        let kept = index == 0 && field.len() == 1 || is_number(field);
-        if kept && index < KEPT { String::from_utf8_lossy(field).into_owned() } else { "0".into() }
-    });
-    let fields: Vec<String> = fields.collect();
-    let pid = String::from_utf8_lossy(pid);
-    Some(format!("{pid} ({}) {}\n", names.program(name), fields.join(" ")).into_bytes())
+    let program = names.program(name);
+    let mut kept = Vec::with_capacity(bytes.len());
+    kept.extend_from_slice(pid);
+    kept.extend_from_slice(b" (");
+    kept.extend_from_slice(program.as_bytes());
+    kept.extend_from_slice(b")");
+    for (index, field) in words(&bytes[close + 1..]).enumerate() {
+        let is_kept = index < KEPT && (index == 0 && field.len() == 1 || is_number(field));
+        kept.push(b' ');
+        kept.extend_from_slice(if is_kept { field } else { b"0" });
+    }
+    kept.push(b'\n');
+    kept.shrink_to_fit();
+    Some(kept)
 }
 
 /// Redacts `/proc/PID/cgroup`, whose lines look like `4:memory:/path`.

@@ -17,7 +17,7 @@ use super::names::Names;
 use super::processes as of;
 use super::words::is_disk;
 use pagewise_hostfs::Entry;
-use pagewise_settings::conf_files::{lacks_suffix, systemd_folders};
+use pagewise_settings::conf_files::{is_systemd_folder, lacks_suffix};
 use pagewise_settings::{swap_areas, sysctl, tuned, units, zram_managers};
 
 /// Redacts the contents of a file; returns `None` if nothing of the file may be kept.
@@ -170,6 +170,10 @@ fn row(path: &str, names: &Names) -> Option<(String, Keep)> {
 /// zram-tools, systemd or tuned. People choose the names, so only what determines their order is
 /// kept, and names that packages use.
 fn settings_row(path: &str, names: &mut Names) -> Option<(String, Keep)> {
+    // thousands of paths of a reading begin so, and none is that of a configuration file
+    if path.starts_with("proc/") || path.starts_with("sys/") {
+        return None;
+    }
     let single: [(&str, Keep); 3] = [
         (sysctl::CONF, by::sysctl),
         (swap_areas::FSTAB, by::fstab),
@@ -214,7 +218,7 @@ fn folder_row(folder: &str) -> Option<(&'static str, Keep)> {
         ("modprobe.d", ".conf", by::modprobe, by::modprobe_of_package),
         ("modules-load.d", ".conf", by::modules_load, by::modules_load_of_package),
     ];
-    let is_in = |(name, ..): &Kind| systemd_folders(name).iter().any(|known| known == folder);
+    let is_in = |(name, ..): &Kind| is_systemd_folder(folder, name);
     let (_, suffix, local, of_package) = KINDS.into_iter().find(is_in)?;
     Some((suffix, if folder.starts_with("usr/") { of_package } else { local }))
 }
@@ -247,15 +251,8 @@ fn unit_row(folder: &str, file: &str, names: &mut Names) -> Option<(String, Keep
 /// The redacted path of a setting in the knob table, and how the file is redacted. Settings with
 /// free text are dropped, as the text may contain anything.
 fn knob_row(path: &str, names: &Names) -> Option<(String, Keep)> {
-    let knobs = KNOBS.iter().filter(|knob| !knob.path.contains("{cgroup}"));
-    let mut found = knobs.filter_map(|knob| {
-        let pattern = knob.path.replace("{N}", "{n}").replace("{node}", "{n}");
-        Some((
-            match_pattern(&pattern.replace("{size}", "{any}"), path, names)?,
-            keep_of(knob.domain),
-        ))
-    });
-    found.next()
+    let mut knobs = KNOBS.iter().filter(|knob| !knob.path.contains("{cgroup}"));
+    knobs.find_map(|knob| Some((match_pattern(knob.path, path, names)?, keep_of(knob.domain))))
 }
 
 fn keep_of(domain: Domain) -> Keep {
@@ -266,28 +263,51 @@ fn keep_of(domain: Domain) -> Keep {
     }
 }
 
-/// The redacted path, if the path matches the pattern; otherwise `None`.
+/// The redacted path, if the path matches the pattern; otherwise `None`. Allocates nothing for a path
+/// that does not match, because each of some thousand paths is compared with each of some hundred
+/// patterns.
 fn match_pattern(pattern: &str, path: &str, names: &Names) -> Option<String> {
-    let mut parts = path.split('/');
-    let shown: Option<Vec<String>> =
-        pattern.split('/').map(|pattern| part(pattern, parts.next()?, names)).collect();
-    shown.filter(|_| parts.next().is_none()).map(|parts| parts.join("/"))
+    // most patterns differ from a path before their first brace
+    let literal = pattern.bytes().zip(path.bytes()).find(|(one, other)| one != other);
+    if literal.is_some_and(|(one, _)| one != b'{') {
+        return None;
+    }
+    let (mut patterns, mut parts) = (pattern.split('/'), path.split('/'));
+    loop {
+        match (patterns.next(), parts.next()) {
+            (Some(pattern), Some(text)) => _ = part(pattern, text, names)?,
+            (None, None) => break,
+            _ => return None,
+        }
+    }
+    let shown = pattern.split('/').zip(path.split('/')).filter_map(|(pattern, text)| {
+        let (before, inner, after) = part(pattern, text, names)?;
+        Some([before, inner, after].concat())
+    });
+    Some(shown.collect::<Vec<String>>().join("/"))
 }
 
-fn part(pattern: &str, text: &str, names: &Names) -> Option<String> {
+/// A part of a path if it matches the part of a pattern: what is before the braces, what is shown in
+/// place of the braces, and what is after them.
+fn part<'a>(
+    pattern: &'a str,
+    text: &'a str,
+    names: &'a Names,
+) -> Option<(&'a str, &'a str, &'a str)> {
     let Some((before, rest)) = pattern.split_once('{') else {
-        return (pattern == text).then(|| text.to_owned());
+        return (pattern == text).then_some((text, "", ""));
     };
     let (kind, after) = rest.split_once('}')?;
     let inner = text.strip_prefix(before)?.strip_suffix(after)?;
     let shown = match kind {
-        "n" => is_id(inner).then_some(inner)?,
+        // the last two: as the knob table spells them
+        "n" | "N" | "node" => is_id(inner).then_some(inner)?,
         "disk" => is_disk(inner).then_some(inner)?,
         "device" => inner.split_once(':').filter(|(a, b)| is_id(a) && is_id(b)).map(|_| inner)?,
         "release" => names.release_in(inner.as_bytes())?,
         _ => is_kernel_name(inner).then_some(inner)?,
     };
-    Some(format!("{before}{shown}{after}"))
+    Some((before, shown, after))
 }
 
 fn is_id(text: &str) -> bool {

@@ -4,17 +4,21 @@
 //!
 //! The first reading is stored completely; of each later one only the changes ([`Step`]).
 
-use pagewise_hostfs::recording::{self, MAX_WORK, Step};
+use std::io::Write;
+
+use pagewise_hostfs::recording::{self, End, MAX_WORK, Manifest, Step};
 use pagewise_hostfs::{Entry, Files};
-use pagewise_observe::{Tape, TapeEnd};
+use pagewise_observe::{Rest, Tape, TapeEnd};
 
 use super::names::Names;
-use super::{Capture, clock, plain, table};
+use super::{Capture, Stream, clock, plain, table};
 
 /// The last reading of a recording over time, and the aliases used so far.
 #[derive(Debug)]
 pub struct Timeline {
     names: Names,
+    manifest: Manifest,
+    at: End,
     files: Files,
     /// Bytes of files that a reader must rewrite to open the recording.
     work: usize,
@@ -23,19 +27,61 @@ pub struct Timeline {
 impl Timeline {
     /// Begins a recording over time with a reading; only the later end of the reading is recorded.
     pub fn begin(tape: &Tape) -> (Self, Capture) {
-        Self::begin_with(tape, Names::from_tape(tape))
+        let mut names = Names::from_tape(tape);
+        let capture = Capture::with_names(tape, &mut names);
+        let mut timeline = Self::empty(names, capture.manifest.clone());
+        if let Some(end) = tape.ends.last() {
+            timeline.files = redact(end, &mut timeline.names);
+            timeline.at = clock(end);
+        }
+        (timeline, capture)
     }
 
     /// Begins a recording that stays on this machine: it keeps the names of programs, cgroups,
     /// configuration files and the host. It must not be sent to anybody.
-    pub fn begin_here(tape: &Tape) -> (Self, Capture) {
-        Self::begin_with(tape, Names::of_this_machine(tape))
+    pub fn begin_here(tape: Tape) -> Self {
+        let mut names = Names::of_this_machine(&tape);
+        let manifest = Capture::described(&tape, &mut names).manifest;
+        let mut timeline = Self::empty(names, manifest);
+        timeline.advance(tape, &Rest::Nothing);
+        timeline
     }
 
-    fn begin_with(tape: &Tape, mut names: Names) -> (Self, Capture) {
-        let capture = Capture::with_names(tape, &mut names);
-        let files = tape.ends.last().map(|end| redact(end, &mut names)).unwrap_or_default();
-        (Self { names, files, work: 0 }, capture)
+    fn empty(names: Names, manifest: Manifest) -> Self {
+        Self { names, manifest, at: End::default(), files: Files::default(), work: 0 }
+    }
+
+    /// Begins an archive with the last reading.
+    ///
+    /// # Errors
+    /// If writing to `out` fails.
+    pub fn stream<'a>(&mut self, out: impl Write + 'a) -> std::io::Result<Stream<'a>> {
+        self.work = 0;
+        Stream::begin_at(&self.manifest, &self.at, &self.files, out)
+    }
+
+    /// Replaces the last reading by the next one, of which `rest` was not read, and returns the step
+    /// between them. Each file is dropped as soon as it is redacted, so that the memory of both
+    /// readings is not needed at once.
+    pub fn advance(&mut self, tape: Tape, rest: &Rest) -> Step {
+        self.names.meet(&tape);
+        let Some(end) = tape.ends.into_iter().next_back() else { return Step::default() };
+        self.at = clock(&end);
+        let names = &mut self.names;
+        let is_kept = |path: &str| rest.has(path);
+        let redacted = end
+            .files
+            .into_iter()
+            .filter_map(|(path, entry)| Some(without_text(table::redact(&path, &entry, names)?)));
+        let (step, work) = Step::advance(&self.at, &mut self.files, redacted, is_kept);
+        self.work += work;
+        step
+    }
+
+    /// Whether a recording that began with [`Self::stream`] can hold the last reading.
+    #[must_use]
+    pub fn fits(&self) -> bool {
+        recording::fits(&self.files) && self.work <= MAX_WORK
     }
 
     /// The files that changed since the last reading; `None` if the recording would become too
@@ -43,6 +89,7 @@ impl Timeline {
     pub fn step(&mut self, tape: &Tape) -> Option<Step> {
         let end = tape.ends.last()?;
         self.names.meet(tape);
+        self.at = clock(end);
         let files = redact(end, &mut self.names);
         let step = Step::between(&clock(end), &self.files, &files);
         self.work += step.work(&self.files);
@@ -55,9 +102,13 @@ impl Timeline {
 /// The redacted files of a reading.
 fn redact(end: &TapeEnd, names: &mut Names) -> Files {
     let kept = end.files.iter().filter_map(|(path, entry)| table::redact(path, entry, names));
-    let kept = kept.map(|(path, entry)| match entry {
+    kept.map(without_text).collect()
+}
+
+/// The same, without text of a refusal that this program did not write.
+fn without_text((path, entry): (String, Entry)) -> (String, Entry) {
+    match entry {
         Entry::Refused(refusal) => (path, Entry::Refused(plain(&refusal))),
         file @ Entry::File(_) => (path, file),
-    });
-    kept.collect()
+    }
 }

@@ -46,6 +46,22 @@ pub struct Followed {
     pub known: KnownFindings,
 }
 
+impl Followed {
+    /// Keeps a finding that is over as if it were not known whether it is, if `is_recent` says that it
+    /// was present a short time ago: who looks every few seconds would otherwise report the same
+    /// trouble again and again.
+    pub fn hold_ends(&mut self, is_recent: &dyn Fn(&KnownFinding) -> bool) {
+        let is_held = |changed: &ChangedFinding| {
+            changed.change == FindingChange::Ends(EndReason::Gone) && is_recent(&changed.known)
+        };
+        let changes = std::mem::take(&mut self.changes).into_iter();
+        let (held, reported): (Vec<_>, Vec<_>) = changes.partition(is_held);
+        self.changes = reported;
+        let room = MOST_FOLLOWED.saturating_sub(self.known.findings.len());
+        self.known.findings.extend(held.into_iter().take(room).map(|changed| changed.known));
+    }
+}
+
 /// Compares the findings of this run with those of the last one.
 pub fn follow(before: &KnownFindings, found: &Found<'_>) -> Followed {
     let interval = found.interval;

@@ -80,7 +80,17 @@ impl JournalSocket {
         Ok(Self(own))
     }
 
-    /// Sends an entry. If journald has not read earlier ones yet, this waits.
+    /// The same socket, but sending never waits: if journald has not read earlier entries yet, it fails.
+    ///
+    /// # Errors
+    /// If the socket cannot be changed.
+    pub fn without_waiting(self) -> io::Result<Self> {
+        self.0.set_nonblocking(true)?;
+        Ok(self)
+    }
+
+    /// Sends an entry. If journald has not read earlier ones yet, this waits, unless
+    /// [`Self::without_waiting`] was called.
     ///
     /// # Errors
     /// If the entry could not be handed to journald.

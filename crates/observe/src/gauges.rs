@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use pagewise_model::{Bytes, Micros, MmStat};
 
 use crate::snapshot::VMSTAT;
-use crate::{counters, memory, psi, zram, zswap};
+use crate::{memory, psi, zram, zswap};
 use pagewise_hostfs::text::{number, words};
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues};
 
@@ -127,7 +127,11 @@ impl HostGauges<'_> {
     /// cgroup (`oom_kill` of `/proc/vmstat`).
     #[must_use]
     pub fn oom_kills(self) -> Option<u64> {
-        counters::read(self.0, VMSTAT).get("oom_kill").get()
+        // asked for every second, so the other two hundred counters are not parsed
+        let text = self.0.bytes(VMSTAT).ok()?;
+        let at = memchr::memmem::find(&text, b"\noom_kill ")? + b"\noom_kill ".len();
+        let rest = text.get(at..)?;
+        number(rest.split(|byte| *byte == b'\n').next()?)
     }
 
     /// CPU time of the host from `/proc/stat`, in clock ticks.

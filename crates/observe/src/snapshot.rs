@@ -35,6 +35,10 @@ pub struct Scope {
     pub kernel_log: bool,
     /// Whether the CPU time of the kernel threads for reclaim, compaction and khugepaged is read.
     pub kernel_threads: bool,
+    /// Whether only what changes from second to second is read: configuration files, features of the
+    /// kernel and journald's files are left out, even if `settings` and `kernel_log` ask for them. See
+    /// [`keep_slow_parts`].
+    pub volatile_only: bool,
 }
 
 /// How much is read of processes.
@@ -44,6 +48,8 @@ pub enum ProcessScope {
     Nothing,
     /// All processes are read in full.
     Everything,
+    /// At most so many, those with the most memory in RAM.
+    Largest(usize),
 }
 
 impl Scope {
@@ -58,6 +64,7 @@ impl Scope {
             settings: true,
             kernel_log: true,
             kernel_threads: false,
+            volatile_only: false,
         }
     }
 
@@ -72,6 +79,7 @@ impl Scope {
             settings: false,
             kernel_log: false,
             kernel_threads: false,
+            volatile_only: false,
         }
     }
 }
@@ -87,16 +95,23 @@ pub fn snapshot(host: &HostRoot, scope: &Scope) -> Snapshot {
     }
     if scope.settings {
         snapshot.knobs = knob::read(host, &snapshot.cgroups, snapshot.memory.total.get());
-        snapshot.configuration = pagewise_settings::read(host);
-        snapshot.capabilities = capability::read(host, &snapshot.host);
-        snapshot.zsmalloc_chain_size = kconfig::kconfig(host).number(CHAIN_SIZE);
+        if !scope.volatile_only {
+            snapshot.configuration = pagewise_settings::read(host);
+            snapshot.capabilities = capability::read(host, &snapshot.host);
+            snapshot.zsmalloc_chain_size = kconfig::kconfig(host).number(CHAIN_SIZE);
+        }
     }
     if scope.kernel_log {
-        snapshot.kernel_log = kernel_log::read(host, &snapshot.taken);
+        snapshot.kernel_log = if scope.volatile_only {
+            kernel_log::read_buffer(host, &snapshot.taken)
+        } else {
+            kernel_log::read(host, &snapshot.taken)
+        };
     }
     snapshot.processes = match scope.processes {
         ProcessScope::Nothing => Processes::default(),
         ProcessScope::Everything => process::read(host, scope.smaps_budget, scope.smaps_enough),
+        ProcessScope::Largest(most) => process::read_largest(host, most),
     };
     if scope.processes == ProcessScope::Everything {
         let (memory, processes) = (&snapshot.memory, &snapshot.processes.list);
@@ -107,6 +122,21 @@ pub fn snapshot(host: &HostRoot, scope: &Scope) -> Snapshot {
         snapshot.kernel_threads = thread_cpu::memory_threads(host);
     }
     finish(host, snapshot)
+}
+
+/// Copies from an earlier snapshot of the same boot what a reading with
+/// [`Scope::volatile_only`] leaves out: configuration files, features of the kernel, and the kernel
+/// log with what journald's files add to it.
+pub fn keep_slow_parts(snapshot: &mut Snapshot, before: &Snapshot) {
+    snapshot.configuration = before.configuration.clone();
+    snapshot.capabilities = before.capabilities.clone();
+    snapshot.zsmalloc_chain_size = before.zsmalloc_chain_size.clone();
+    snapshot.kernel_log = before.kernel_log.clone();
+    let clocks = snapshot.taken.awake_seconds.zip(before.taken.awake_seconds);
+    let passed = clocks.map_or(0.0, |(now, then)| (now - then).max(0.0));
+    for kill in &mut snapshot.kernel_log.kills {
+        kill.seconds_ago = kill.seconds_ago.map(|ago| ago + passed);
+    }
 }
 
 /// Reads what the start of an interval needs if `scope` is read at its end: the counters from

@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use pagewise_capture::{Capture, Stream, Timeline};
+use pagewise_capture::{Stream, Timeline};
 use pagewise_hostfs::FolderError;
 use pagewise_hostfs::TrustedFolder;
 use pagewise_model::Bytes;
-use pagewise_observe::Tape;
+use pagewise_observe::{Rest, Step, Tape};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -94,6 +94,8 @@ pub struct Ring {
     /// Open as long as this process writes the ring.
     _lock: File,
     limits: RingLimits,
+    /// All readings so far, of which the last is known completely; `None` before the first.
+    timeline: Option<Timeline>,
     current: Option<Current>,
     next: u64,
 }
@@ -105,7 +107,6 @@ struct Current {
     file: File,
     written: u64,
     last_seconds: f64,
-    timeline: Timeline,
     stream: Stream<'static>,
     pending: Pending,
 }
@@ -144,7 +145,8 @@ impl Ring {
         let shelf = Shelf::of(folder);
         let next = shelf.files()?.last().map_or(1, |last| last.name.number + 1);
         let size = limits.size.max(Bytes::new(LEAST));
-        Ok(Self { shelf, _lock: lock, limits: RingLimits { size, ..limits }, current: None, next })
+        let limits = RingLimits { size, ..limits };
+        Ok(Self { shelf, _lock: lock, limits, timeline: None, current: None, next })
     }
 
     /// The files of the ring.
@@ -162,16 +164,26 @@ impl Ring {
         self.current.as_ref().map(|current| current.file.try_clone())
     }
 
-    /// Stores a reading: its later end.
+    /// Stores a reading: its later end. What `rest` says that it leaves out is as in the reading
+    /// before; the first reading must be complete.
     ///
     /// # Errors
     /// If it cannot be written, also after the older files were removed. The ring stays whole; the
     /// next reading begins a new file.
-    pub fn add(&mut self, tape: &Tape) -> Result<Added, RingError> {
+    pub fn add(&mut self, tape: Tape, rest: &Rest) -> Result<Added, RingError> {
         let now = tape.ends.last().map_or(0.0, |end| end.unix_seconds);
         let mut added = Added::default();
-        if let Some(mut current) = self.current.take_if(|it| it.takes(now, self.limits.size)) {
-            if let Some(bytes) = current.step(tape, now) {
+        let (timeline, step) = match self.timeline.take() {
+            Some(mut timeline) => {
+                let step = timeline.advance(tape, rest);
+                (timeline, Some(step))
+            }
+            None => (Timeline::begin_here(tape), None),
+        };
+        let timeline = self.timeline.insert(timeline);
+        let current = self.current.take_if(|it| it.takes(now, self.limits.size));
+        if let Some((mut current, step)) = current.zip(step).filter(|_| timeline.fits()) {
+            if let Some(bytes) = current.step(&step, now) {
                 added.size = Bytes::new(bytes.len() as u64);
                 added.removed += self.write(&mut current, &bytes)?;
                 self.current = Some(current);
@@ -181,7 +193,7 @@ impl Ring {
         // the file that is full or does not fit is complete as it is
         self.current = None;
         added.removed += self.remove_old(now)?;
-        let (mut current, bytes) = self.begin(tape, now)?;
+        let (mut current, bytes) = self.begin(now)?;
         added.size = Bytes::new(bytes.len() as u64);
         added.began = true;
         let written = self.write(&mut current, &bytes);
@@ -193,10 +205,10 @@ impl Ring {
         Ok(added)
     }
 
-    fn begin(&mut self, tape: &Tape, now: f64) -> Result<(Current, Vec<u8>), RingError> {
-        let (timeline, capture) = Timeline::begin_here(tape);
+    fn begin(&mut self, now: f64) -> Result<(Current, Vec<u8>), RingError> {
         let pending = Pending::default();
-        let stream = begin_stream(&capture, pending.clone());
+        let stream = self.timeline.as_mut().map(|timeline| timeline.stream(pending.clone()));
+        let stream = stream.unwrap_or_else(|| Err(Errno::INVAL.into()));
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
         let name = FileName { unix_seconds: now as u64, number: self.next };
         self.next += 1;
@@ -208,15 +220,8 @@ impl Ring {
         });
         let stream = stream.map_err(|source| self.error(name, source))?;
         let bytes = frame(&pending.take()).ok_or(RingError::TooLarge { size: self.limits.size })?;
-        let current = Current {
-            name,
-            file: file?.0.into(),
-            written: 0,
-            last_seconds: now,
-            timeline,
-            stream,
-            pending,
-        };
+        let current =
+            Current { name, file: file?.0.into(), written: 0, last_seconds: now, stream, pending };
         Ok((current, [&MAGIC[..], &bytes].concat()))
     }
 
@@ -312,19 +317,12 @@ impl Current {
     }
 
     /// The frame of the next reading; `None` if the recording can hold no more.
-    fn step(&mut self, tape: &Tape, now: f64) -> Option<Vec<u8>> {
-        let step = self.timeline.step(tape)?;
+    fn step(&mut self, step: &Step, now: f64) -> Option<Vec<u8>> {
         self.last_seconds = now;
         // writing into memory cannot fail
-        let is_added = self.stream.add_step(&step).unwrap_or(false);
+        let is_added = self.stream.add_step(step).unwrap_or(false);
         is_added.then(|| frame(&self.pending.take())).flatten()
     }
-}
-
-fn begin_stream(capture: &Capture, out: Pending) -> std::io::Result<Stream<'static>> {
-    let mut stream = Stream::begin(capture, out)?;
-    stream.flush()?;
-    Ok(stream)
 }
 
 fn lock(folder: &TrustedFolder) -> Result<File, RingError> {

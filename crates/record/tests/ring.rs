@@ -16,7 +16,7 @@ use std::time::Duration;
 use pagewise_hostfs::recording::unpack_replay;
 use pagewise_hostfs::{Entry, ReadHost};
 use pagewise_model::Bytes;
-use pagewise_observe::{Tape, TapeEnd};
+use pagewise_observe::{Rest, Tape, TapeEnd};
 use pagewise_record::{FileName, Ring, RingError, RingLimits, Shelf, Unwhole};
 use proptest::prelude::*;
 
@@ -87,7 +87,7 @@ fn readings_come_back_with_names_and_without_what_is_private() {
     let path = folder.path().join("record");
     let mut ring = Ring::open(&path, limits(1 << 20, DAY)).unwrap();
     for number in 1..=5 {
-        let added = ring.add(&tape(1e9 + number as f64, number, 0)).unwrap();
+        let added = ring.add(tape(1e9 + number as f64, number, 0), &Rest::Nothing).unwrap();
         assert_eq!((added.began, added.removed), (number == 1, 0));
     }
     assert_eq!(numbers(&path), [1, 2, 3, 4, 5]);
@@ -106,6 +106,43 @@ fn readings_come_back_with_names_and_without_what_is_private() {
     assert_eq!((mode(&path), mode(&path.join(file.name.to_string()))), (0o700, 0o600));
 }
 
+/// A reading of a part leaves files of processes that exist as they were, and drops the others; a new
+/// file that begins with such a reading has all of it.
+#[test]
+fn a_reading_of_a_part_is_completed_by_the_one_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("record");
+    let mut ring = Ring::open(&path, limits(1 << 20, DAY)).unwrap();
+    let without_status = |second: f64, number| {
+        let mut part = tape(second, number, 0);
+        part.ends[0].files.retain(|path, _| path == "proc/meminfo");
+        part
+    };
+    let rest = |processes: &[u32]| Rest::Unread {
+        processes: processes.iter().copied().collect(),
+        disks: Default::default(),
+    };
+    ring.add(tape(1e9, 1, 0), &Rest::Nothing).unwrap();
+    ring.add(without_status(1e9 + 1.0, 2), &rest(&[7])).unwrap();
+    // the clock is set back, so that a file begins with a part
+    assert!(ring.add(without_status(1e9 - 5.0, 3), &rest(&[7])).unwrap().began);
+    ring.add(without_status(1e9 - 4.0, 4), &rest(&[])).unwrap();
+    assert_eq!(numbers(&path), [1, 2, 3, 4]);
+    let shelf = Shelf::open(&path).unwrap();
+    let mut has_status = Vec::new();
+    for file in shelf.files().unwrap() {
+        let (bytes, _) = shelf.recording(file.name).unwrap();
+        let mut replay = unpack_replay(&bytes[..], "x").unwrap();
+        loop {
+            has_status.push(replay.host().bytes("proc/7/status").is_ok());
+            if !replay.forward() {
+                break;
+            }
+        }
+    }
+    assert_eq!(has_status, [true, true, true, false]);
+}
+
 #[test]
 fn the_ring_is_within_its_bytes_and_has_the_newest() {
     let folder = tempfile::tempdir().unwrap();
@@ -114,7 +151,8 @@ fn the_ring_is_within_its_bytes_and_has_the_newest() {
     let mut ring = Ring::open(&path, limits(most, DAY)).unwrap();
     let mut removed = 0;
     for number in 1..=60 {
-        removed += ring.add(&tape(1e9 + number as f64, number, 60_000)).unwrap().removed;
+        removed +=
+            ring.add(tape(1e9 + number as f64, number, 60_000), &Rest::Nothing).unwrap().removed;
         assert!(size(&path) <= most, "{number}: {}", size(&path));
     }
     let left = numbers(&path);
@@ -133,8 +171,8 @@ fn what_is_too_old_is_removed_and_a_clock_that_is_set_back_begins_a_file() {
     let begin = |second: f64, number| {
         // each start begins a file
         let mut ring = Ring::open(&path, limits(1 << 20, hour)).unwrap();
-        ring.add(&tape(second, number, 0)).unwrap();
-        ring.add(&tape(second + 1.0, number + 1, 0)).unwrap();
+        ring.add(tape(second, number, 0), &Rest::Nothing).unwrap();
+        ring.add(tape(second + 1.0, number + 1, 0), &Rest::Nothing).unwrap();
     };
     begin(now - 7000.0, 1);
     begin(now - 6000.0, 3);
@@ -145,9 +183,12 @@ fn what_is_too_old_is_removed_and_a_clock_that_is_set_back_begins_a_file() {
     begin(now, 5);
     assert_eq!(numbers(&path), [3, 4, 5, 6]);
     let mut ring = Ring::open(&path, limits(1 << 20, hour)).unwrap();
-    assert!(ring.add(&tape(now + 9.0, 7, 0)).unwrap().began);
-    assert!(!ring.add(&tape(now + 10.0, 8, 0)).unwrap().began);
-    assert!(ring.add(&tape(now - 500.0, 9, 0)).unwrap().began, "the clock was set back");
+    assert!(ring.add(tape(now + 9.0, 7, 0), &Rest::Nothing).unwrap().began);
+    assert!(!ring.add(tape(now + 10.0, 8, 0), &Rest::Nothing).unwrap().began);
+    assert!(
+        ring.add(tape(now - 500.0, 9, 0), &Rest::Nothing).unwrap().began,
+        "the clock was set back"
+    );
     assert_eq!(numbers(&path), [3, 4, 5, 6, 7, 8, 9]);
 }
 
@@ -167,10 +208,10 @@ fn a_reading_that_no_ring_could_hold_is_refused_and_the_ring_stays() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("record");
     let mut ring = Ring::open(&path, limits(1 << 20, DAY)).unwrap();
-    ring.add(&tape(1e9, 1, 0)).unwrap();
-    let refused = ring.add(&tape(1e9 + 1.0, 2, 5_000_000));
+    ring.add(tape(1e9, 1, 0), &Rest::Nothing).unwrap();
+    let refused = ring.add(tape(1e9 + 1.0, 2, 5_000_000), &Rest::Nothing);
     assert!(matches!(refused, Err(RingError::TooLarge { .. })), "{refused:?}");
-    ring.add(&tape(1e9 + 2.0, 3, 0)).unwrap();
+    ring.add(tape(1e9 + 2.0, 3, 0), &Rest::Nothing).unwrap();
     assert_eq!(numbers(&path), [1, 3]);
 }
 
@@ -179,7 +220,7 @@ fn files_of_others_stay_and_are_not_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("record");
     let mut ring = Ring::open(&path, limits(1 << 20, DAY)).unwrap();
-    ring.add(&tape(1e9, 1, 0)).unwrap();
+    ring.add(tape(1e9, 1, 0), &Rest::Nothing).unwrap();
     std::fs::write(path.join("notes.txt"), "mine").unwrap();
     std::fs::write(path.join("1-0000.ring"), "no ring").unwrap();
     std::os::unix::fs::symlink("/etc/passwd", path.join("2-0002.ring")).unwrap();
@@ -205,7 +246,7 @@ proptest! {
         let mut ring = Ring::open(&path, limits(1 << 20, DAY)).unwrap();
         let mut ends = Vec::new();
         for number in 1..=count {
-            ring.add(&tape(1e9 + number as f64, number, 400)).unwrap();
+            ring.add(tape(1e9 + number as f64, number, 400), &Rest::Nothing).unwrap();
             ends.push(size(&path));
         }
         let name = ring.shelf().files().unwrap()[0].name.to_string();
@@ -217,7 +258,7 @@ proptest! {
         // a new start goes on after it
         drop(ring);
         let mut ring = Ring::open(&path, limits(1 << 20, DAY)).unwrap();
-        ring.add(&tape(2e9, 99, 0)).unwrap();
+        ring.add(tape(2e9, 99, 0), &Rest::Nothing).unwrap();
         prop_assert_eq!(numbers(&path).last().copied(), Some(99));
     }
 }

@@ -90,8 +90,18 @@ pub fn lacks_suffix(name: &str) -> bool {
 /// ones win.
 #[must_use]
 pub fn systemd_folders(name: &str) -> Vec<String> {
-    ["etc", "run", "usr/local/lib", "usr/lib"].map(|root| format!("{root}/{name}")).to_vec()
+    ROOTS.map(|root| format!("{root}/{name}")).to_vec()
 }
+
+/// Whether `folder` is one of [`systemd_folders`].
+#[must_use]
+pub fn is_systemd_folder(folder: &str, name: &str) -> bool {
+    let root = folder.strip_suffix(name).and_then(|root| root.strip_suffix('/'));
+    root.is_some_and(|root| ROOTS.contains(&root))
+}
+
+/// Where systemd looks for folders with files of a kind; earlier ones win.
+const ROOTS: [&str; 4] = ["etc", "run", "usr/local/lib", "usr/lib"];
 
 #[cfg(test)]
 mod tests {

@@ -264,3 +264,24 @@ fn another_kill_worsens_the_finding() {
     let worse: Vec<_> = second.changes.iter().map(|it| (&*it.known.id, it.change)).collect();
     assert_eq!(worse, [("oom-kills", FindingChange::Worsens)]);
 }
+
+/// An end that is held is reported once, when it is not recent any more, and nothing begins again in
+/// between.
+#[test]
+fn an_end_is_held_while_the_finding_was_present_recently() {
+    let runs = [
+        KnownFindings { boot_id: None, findings: vec![known(1, None, 1, None)] },
+        KnownFindings::default(),
+    ];
+    let mut before = KnownFindings::default();
+    let mut said = Vec::new();
+    for (at, is_recent) in [(0, true), (1, true), (0, true), (1, true), (1, false), (1, false)] {
+        let mut followed = compare(&before, runs[at].clone(), &|_| Some(EndReason::Gone));
+        followed.hold_ends(&|_| is_recent);
+        said.push(followed.changes.iter().map(|changed| changed.change).collect::<Vec<_>>());
+        before = followed.known;
+    }
+    let (none, ends) = (Vec::new(), vec![FindingChange::Ends(EndReason::Gone)]);
+    let begins = vec![FindingChange::Begins];
+    assert_eq!(said, [begins, none.clone(), none.clone(), none.clone(), ends, none]);
+}

@@ -81,6 +81,41 @@ impl Step {
         step
     }
 
+    /// Turns the files of a reading into those of the next one, and returns the step between them and
+    /// its [`work`](Self::work). Entries are moved rather than copied, so that both readings are never
+    /// in memory together. A file that the next reading lacks is gone, unless `is_kept` says that it
+    /// was not read.
+    pub fn advance(
+        at: &End,
+        files: &mut Files,
+        next: impl Iterator<Item = (String, Entry)>,
+        is_kept: impl Fn(&str) -> bool,
+    ) -> (Self, usize) {
+        let mut step = Self { end: End { refused: BTreeMap::new(), ..*at }, ..Self::default() };
+        let (mut after, mut work) = (Files::new(), 0);
+        for (path, entry) in next {
+            let before = files.remove(&path);
+            if before.as_ref() == Some(&entry) {
+                after.insert(path, entry);
+                continue;
+            }
+            step.add(&path, before.as_ref(), &entry);
+            if step.lines.contains_key(&path) {
+                work += before.as_ref().map_or(0, size_of_work);
+            }
+            after.insert(path, entry);
+        }
+        for (path, entry) in std::mem::take(files) {
+            if is_kept(&path) {
+                after.entry(path).or_insert(entry);
+            } else if !after.contains_key(&path) {
+                step.gone.push(path);
+            }
+        }
+        *files = after;
+        (step, work)
+    }
+
     fn add(&mut self, path: &str, before: Option<&Entry>, after: &Entry) {
         let path = path.to_owned();
         match (before, after) {
@@ -141,11 +176,7 @@ impl Step {
     /// line counts as 16 more bytes.
     #[must_use]
     pub fn work(&self, files: &Files) -> usize {
-        let size = |path: &String| match files.get(path) {
-            Some(Entry::File(bytes)) => bytes.len() + LINE * memchr_iter(b'\n', bytes).count(),
-            Some(Entry::Refused(_)) | None => 0,
-        };
-        self.lines.keys().map(size).sum()
+        self.lines.keys().filter_map(|path| files.get(path)).map(size_of_work).sum()
     }
 
     /// Turns the previous reading into the next. Returns what was replaced, and the paths of which
@@ -186,6 +217,13 @@ pub fn fits(reading: &Files) -> bool {
         Entry::Refused(_) => path.len(),
     };
     reading.len() <= MAX_FILES && reading.iter().map(size).sum::<usize>() <= MAX_READING
+}
+
+fn size_of_work(entry: &Entry) -> usize {
+    match entry {
+        Entry::File(bytes) => bytes.len() + LINE * memchr_iter(b'\n', bytes).count(),
+        Entry::Refused(_) => 0,
+    }
 }
 
 /// Undoes a step on the files of a reading.
@@ -287,6 +325,26 @@ mod tests {
             let mut again = after;
             Step::parse("back", &back.to_json()).unwrap().apply(&mut again);
             prop_assert_eq!(again, before);
+        }
+
+        /// Moving entries gives the same step and the same files as comparing two readings, and what
+        /// is kept is as if it had been read again.
+        #[test]
+        fn advancing_is_the_step_between_the_readings(
+            before in any_files(), read in any_files(), kept in "[a-d]{0,3}",
+        ) {
+            let is_kept = |path: &str| kept.contains(path);
+            let mut after = read.clone();
+            for (path, entry) in before.iter().filter(|(path, _)| is_kept(path)) {
+                after.entry(path.clone()).or_insert_with(|| entry.clone());
+            }
+            let expected = Step::between(&End::default(), &before, &after);
+            let mut files = before.clone();
+            let (step, work) =
+                Step::advance(&End::default(), &mut files, read.into_iter(), is_kept);
+            prop_assert_eq!(work, expected.work(&before));
+            prop_assert_eq!(step, expected);
+            prop_assert_eq!(files, after);
         }
 
         /// A step that was made for another reading changes what it can, and can be undone.

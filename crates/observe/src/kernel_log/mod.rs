@@ -58,6 +58,17 @@ const MOST_KEPT: usize = 4 << 20;
 /// Reads the reports in the kernel log and in journald's files. `taken` gives the current time on
 /// the clock of the log, and the id of this boot.
 pub fn read(host: &HostRoot, taken: &Taken) -> KernelLog {
+    let (log, buffer) = read_kmsg(host, taken);
+    let log = journal::complete(host, &buffer, taken, log);
+    programs::complete(host, log)
+}
+
+/// Reads the reports in the kernel's buffer, without those that only journald's files have.
+pub(crate) fn read_buffer(host: &HostRoot, taken: &Taken) -> KernelLog {
+    read_kmsg(host, taken).0
+}
+
+fn read_kmsg(host: &HostRoot, taken: &Taken) -> (KernelLog, Buffer) {
     let page_size = host.facts().page_size.unwrap_or(4096);
     let mut excerpt = Excerpt::new(page_size);
     let answer = host.records(PATH, |raw| excerpt.take(raw));
@@ -83,8 +94,7 @@ pub fn read(host: &HostRoot, taken: &Taken) -> KernelLog {
             understand(&kept, source, page_size, taken)
         }
     };
-    let log = journal::complete(host, &buffer, taken, log);
-    programs::complete(host, log)
+    (log, buffer)
 }
 
 /// Merges the kills of the kernel log and those of journald's files in order of time, each report

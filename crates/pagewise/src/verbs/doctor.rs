@@ -19,7 +19,7 @@ use super::{Page, oom, scan};
 use crate::accepted::{self, Accepted};
 use crate::{cli, input, room};
 
-mod journal;
+pub(super) mod journal;
 mod nagios;
 
 const PAGE: Page = Page { noun: Noun::Doctor, json: json::doctor };

@@ -2,8 +2,9 @@
 //! `pagewise monitor`: reads this machine again and again, keeps the readings in a ring on its disk,
 //! and serves metrics.
 //!
-//! Once a second, a glance at three counters decides whether a reading is due: after the time of
-//! `--every`, or at once while tasks wait for memory or a process was killed. One thread reads; one
+//! A trigger of the kernel's pressure stall information wakes the monitor while tasks wait for
+//! memory. Besides, once a second a glance at two counters decides whether a reading is due
+//! (`due.rs`), so that a kernel without triggers only costs some milliseconds. One thread reads; one
 //! answers HTTP with the text of the last reading; one syncs the ring, because a sync may take long
 //! on a disk that swapping keeps busy. A record that cannot be written, for example because the disk
 //! is full, does not end the monitor: it goes on and says so once.
@@ -12,7 +13,7 @@ mod due;
 mod http;
 mod listen;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,18 +21,23 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use pagewise_metrics::{classic, openmetrics};
 use pagewise_model::{Interval, Level, Name, Refusal, Snapshot};
-use pagewise_observe::{HostRoot, Recording, Tape};
+use pagewise_observe::{
+    HostRoot, ProcessScope, Recording, Rest, Scope, StallAlarm, Tape, Woken, keep_slow_parts,
+};
 use pagewise_record::{Ring, RingLimits};
 use pagewise_terminal::cost::{self, CostMeter};
 use pagewise_terminal::interrupt::Stop;
 use pagewise_terminal::{Global, Outcome, output};
 
+use super::doctor::journal::{FindingsJournal, lock_as_monitor};
 use super::metrics::{Judged, WantedGroups, scope};
 use crate::cli;
-use due::{Due, Glance};
+use due::{Due, Extent, Glance};
 
 /// How often the glance is taken, and how soon a signal is noticed.
 const TICK: Duration = Duration::from_secs(1);
+/// Number of processes that are read every second while memory is short: the largest ones.
+const LARGEST: usize = 32;
 const DAY: Duration = Duration::from_secs(86_400);
 
 pub(super) fn run(
@@ -57,8 +63,10 @@ pub(super) fn run(
         wanted,
         ring,
         sync: start_syncing(),
+        journal: open_journal(args)?,
         page,
         textfile: args.textfile.clone(),
+        alarm: set_alarm(),
         before: None,
         told: Told::default(),
         started,
@@ -89,6 +97,7 @@ impl Page {
 struct Told {
     record: Option<String>,
     textfile: Option<String>,
+    journal: Option<String>,
 }
 
 struct Monitor {
@@ -96,8 +105,11 @@ struct Monitor {
     wanted: WantedGroups,
     ring: Option<Ring>,
     sync: SyncSender<std::fs::File>,
+    journal: Option<FindingsJournal>,
     page: Page,
     textfile: Option<PathBuf>,
+    alarm: Option<StallAlarm>,
+    /// The last reading that was judged.
     before: Option<Box<Snapshot>>,
     told: Told,
     started: CostMeter,
@@ -105,7 +117,7 @@ struct Monitor {
 
 impl Monitor {
     fn look(&self) -> anyhow::Result<Snapshot> {
-        let scope = pagewise_observe::Scope { cgroups: true, ..pagewise_observe::Scope::glance() };
+        let scope = Scope { cgroups: true, ..Scope::glance() };
         Ok(pagewise_observe::snapshot(&self.host, &scope))
     }
 
@@ -114,26 +126,54 @@ impl Monitor {
         let mut next = Instant::now();
         while !stop.is_asked() {
             let now = Instant::now();
-            if due.is_due(now, Glance::take(&self.host)) {
-                let level = self.read()?;
-                due.took(now, level >= Level::Short);
+            if let Some(extent) = due.find(now, Glance::take(&self.host)) {
+                let is_short = self.read(extent)?;
+                due.took(now, extent);
+                if is_short {
+                    due.found_short(now);
+                }
             }
             next = (next + TICK).max(Instant::now());
-            while !stop.is_asked() && Instant::now() < next {
-                let left = next.saturating_duration_since(Instant::now());
-                std::thread::sleep(left.min(Duration::from_millis(200)));
-            }
+            self.wait_until(next, stop);
         }
         Ok(())
     }
 
-    /// Reads, judges, records and publishes; returns the verdict's level.
-    fn read(&mut self) -> anyhow::Result<Level> {
+    /// Waits until a time, or until tasks stall for lack of memory.
+    fn wait_until(&mut self, until: Instant, stop: &Stop) {
+        while !stop.is_asked() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            match self.alarm.as_ref().map(|alarm| alarm.wait(left)) {
+                Some(Woken::Stalled) => {
+                    // the kernel wakes again and again while tasks stall: two readings a second are enough
+                    std::thread::sleep(left.min(TICK / 2));
+                    return;
+                }
+                Some(Woken::NotStalled) => {}
+                Some(Woken::Ended) => self.alarm = None,
+                None => std::thread::sleep(left),
+            }
+        }
+    }
+
+    /// Reads and records; judges and publishes what is complete but for its configuration. Returns
+    /// whether memory is short now.
+    fn read(&mut self, extent: Extent) -> anyhow::Result<bool> {
+        let scope = scope_of(extent);
+        let rest = Rest::of(&self.host, &scope);
         let live = Recording::live().context("/")?.without_start();
-        let (taken, tape) = live.record(&scope(), || anyhow::Ok(()))?;
-        self.record(&tape);
-        drop(tape);
-        let interval = Interval { start: self.before.take(), end: taken.end };
+        let (taken, tape) = live.record(&scope, || anyhow::Ok(()))?;
+        self.record(tape, &rest);
+        let mut end = taken.end;
+        match (extent, &self.before) {
+            (Extent::Part { .. }, _) => return Ok(false),
+            (Extent::Usual, Some(before)) => keep_slow_parts(&mut end, before),
+            (Extent::Usual | Extent::Complete, _) => {}
+        }
+        let mut interval = Interval { start: self.before.take(), end };
         let judged = Judged::new(&interval, &self.host, &self.wanted);
         let scrape = judged.scrape(&interval, cost::so_far(self.started, &interval));
         self.page.set(openmetrics(&scrape));
@@ -141,14 +181,19 @@ impl Monitor {
             let written = output::replace_file(path, classic(&scrape).as_bytes());
             tell_once(&mut self.told.textfile, "the textfile", written);
         }
-        let level = judged.verdict.level;
+        // without an earlier reading there are no rates, and what they prove would seem to be over
+        if let Some(journal) = self.journal.as_mut().filter(|_| interval.start.is_some()) {
+            let written = journal.tell(&interval, &judged.findings).map(drop);
+            tell_once(&mut self.told.journal, "the journal", written);
+        }
+        let is_short = judged.verdict.level >= Level::Short && is_short_without_log(&mut interval);
         self.before = Some(Box::new(interval.end));
-        Ok(level)
+        Ok(is_short)
     }
 
-    fn record(&mut self, tape: &Tape) {
+    fn record(&mut self, tape: Tape, rest: &Rest) {
         let Some(ring) = &mut self.ring else { return };
-        let added = ring.add(tape);
+        let added = ring.add(tape, rest);
         if added.is_ok() {
             // a sync that is still going on will include this reading, or the next one will
             if let Some(Ok(file)) = ring.current_file() {
@@ -158,6 +203,42 @@ impl Monitor {
             }
         }
         tell_once(&mut self.told.record, "the record", added.map(drop).map_err(anyhow::Error::new));
+    }
+}
+
+/// Whether memory is short for another reason than kills, which make a verdict for an hour: readings
+/// each second are for what goes on.
+fn is_short_without_log(interval: &mut Interval) -> bool {
+    let log = std::mem::take(&mut interval.end.kernel_log);
+    let is_short = pagewise_decide::judge(interval).level >= Level::Short;
+    interval.end.kernel_log = log;
+    is_short
+}
+
+/// What a reading of this extent reads.
+fn scope_of(extent: Extent) -> Scope {
+    match extent {
+        Extent::Complete => scope(),
+        Extent::Usual => Scope { volatile_only: true, kernel_log: false, ..scope() },
+        Extent::Part { killed } => Scope {
+            processes: ProcessScope::Largest(LARGEST),
+            cgroups: true,
+            kernel_log: killed,
+            volatile_only: true,
+            ..Scope::glance()
+        },
+    }
+}
+
+/// Has the kernel wake this process when tasks wait for memory; says so if it does not.
+fn set_alarm() -> Option<StallAlarm> {
+    match StallAlarm::set() {
+        Ok(alarm) => Some(alarm),
+        Err(error) => {
+            let found = format!("/proc/pressure/memory: no trigger for stalls: {error}");
+            output::message(format_args!("{found}; its counters are read once a second instead"));
+            None
+        }
     }
 }
 
@@ -190,6 +271,25 @@ fn start_syncing() -> SyncSender<std::fs::File> {
         receiver.iter().for_each(|file| drop(file.sync_data()));
     });
     sender
+}
+
+/// What is needed to write entries into the systemd journal. By the lock, which lasts as long as this
+/// process, `pagewise doctor --journal` knows that the entries are written here.
+fn open_journal(args: &cli::Monitor) -> anyhow::Result<Option<FindingsJournal>> {
+    if !args.journal {
+        return Ok(None);
+    }
+    let named = std::env::var_os("STATE_DIRECTORY").filter(|it| !it.is_empty()).map(PathBuf::from);
+    let folder = match named {
+        Some(folder) => folder,
+        None => {
+            let record = record_folder(args.record.as_ref())?;
+            record.parent().map_or_else(|| record.clone(), Path::to_owned)
+        }
+    };
+    let journal = FindingsJournal::of_monitor(&folder.join("journal"))?;
+    std::mem::forget(lock_as_monitor());
+    Ok(Some(journal))
 }
 
 fn open_ring(args: &cli::Monitor) -> anyhow::Result<Option<Ring>> {

@@ -4,61 +4,144 @@
 //! The entries are handed to journald before the file of known findings is replaced: if this process
 //! is killed in between, the next run writes them again, and none is lost.
 
+use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use pagewise_apply::{KnownFindingsFile, state_folder};
+use pagewise_apply::{FollowLock, KnownFindingsFile, state_folder};
 use pagewise_decide::follow::{Found, follow};
 use pagewise_journald::{Entry, JournalSocket, SOCKET};
-use pagewise_model::{ChangedFinding, Refusal};
+use pagewise_model::{ChangedFinding, Finding, Interval, KnownFinding, KnownFindings, Refusal};
 use pagewise_report::text::journal_fields;
 use pagewise_terminal::{Global, Outcome, output};
 use rustix::fs::Access;
 use rustix::io::Errno;
 
 use super::{Diagnosis, ShownFindings, check_readings, read_accepted};
+use crate::accepted::{self, Accepted};
 use crate::{cli, input};
 
 /// Below the folder of journals, if systemd names no other.
 const FOLDER: &str = "doctor";
+/// The folder that systemd makes for the service of `monitor`, and a file in it that the service
+/// locks while it writes the entries.
+const MONITOR_FOLDER: &str = "/run/pagewise-monitor";
+const MONITOR_LOCK: &str = "journal.lock";
+/// How long a finding has to be absent until the monitor says that it has ended: the time between two
+/// runs of the doctor timer.
+const HELD: Duration = Duration::from_secs(300);
 
 pub(super) fn run(global: &Global, args: &cli::Doctor) -> anyhow::Result<Outcome> {
     refuse_others(global)?;
-    let accepted = read_accepted(global, args)?;
-    let socket = connect(Path::new(SOCKET))?;
-    let file = KnownFindingsFile::open(&folder())?;
-    let (before, damage) = file.read();
-    if let Some(damage) = damage {
-        output::message(format_args!("{damage}; every finding is taken for a new one"));
+    if monitor_writes() {
+        if global.verbose {
+            output::message("pagewise monitor writes the entries; nothing was read or written");
+        }
+        return Ok(Outcome::Done);
     }
+    let mut journal = FindingsJournal::open(&folder(), read_accepted(global, args)?)?;
     let host = input::open(global)?;
     let interval = input::interval(&host, global)?;
     check_readings(&interval.end)?;
-    let all = Diagnosis::make(&host, &interval, false).all;
-    let chosen = ShownFindings::select(all.clone(), &accepted);
-    let followed = follow(
-        &before,
-        &Found {
-            interval: &interval,
-            all: &all,
-            shown: &chosen.findings,
-            ignored: &accepted.ignore,
-            is_unreadable: &is_unreadable,
-        },
-    );
-    for changed in &followed.changes {
-        send(&socket, changed)?;
-    }
-    if followed.known != before {
-        file.replace(&followed.known)?;
-    }
+    let written = journal.tell(&interval, &Diagnosis::make(&host, &interval, false).all)?;
     if global.verbose {
-        let (written, open) = (followed.changes.len(), followed.known.findings.len());
+        let open = journal.known.findings.len();
         output::message(format_args!(
             "{written} entries written to the journal; {open} findings have not ended"
         ));
     }
     Ok(Outcome::Done)
+}
+
+/// The entries about findings, and what is known from the last time that they were compared.
+#[derive(Debug)]
+pub(in crate::verbs) struct FindingsJournal {
+    socket: JournalSocket,
+    file: KnownFindingsFile,
+    accepted: Accepted,
+    known: KnownFindings,
+    held: Option<Held>,
+}
+
+/// When findings were last present, of a journal that is told of them every few seconds.
+#[derive(Debug, Default)]
+struct Held(HashMap<(String, Option<String>), Instant>);
+
+impl Held {
+    fn see(&mut self, known: &KnownFindings, now: Instant) {
+        let key = |it: &KnownFinding| (it.id.clone(), it.about.clone());
+        self.0.extend(known.findings.iter().map(|finding| (key(finding), now)));
+        self.0.retain(|_, seen| now.saturating_duration_since(*seen) < HELD);
+    }
+
+    fn has(&self, finding: &KnownFinding) -> bool {
+        self.0.contains_key(&(finding.id.clone(), finding.about.clone()))
+    }
+}
+
+impl FindingsJournal {
+    /// Connects to journald, and reads what the last run kept in this folder.
+    pub(in crate::verbs) fn open(folder: &Path, accepted: Accepted) -> anyhow::Result<Self> {
+        let socket = connect(Path::new(SOCKET))?;
+        let file = KnownFindingsFile::open(folder)?;
+        let (known, damage) = file.read();
+        if let Some(damage) = damage {
+            output::message(format_args!("{damage}; every finding is taken for a new one"));
+        }
+        Ok(Self { socket, file, accepted, known, held: None })
+    }
+
+    /// The same for a process that compares findings every few seconds: it never waits for journald,
+    /// and a finding ends when it was absent for as long as between two runs of the doctor timer.
+    pub(in crate::verbs) fn of_monitor(folder: &Path) -> anyhow::Result<Self> {
+        let open = Self::open(folder, accepted::read(None)?)?;
+        let mut held = Held::default();
+        held.see(&open.known, Instant::now());
+        Ok(Self { socket: open.socket.without_waiting()?, held: Some(held), ..open })
+    }
+
+    /// Writes entries for the findings that begin, worsen or end; returns their number. If one cannot
+    /// be written, all are tried again the next time.
+    pub(in crate::verbs) fn tell(
+        &mut self,
+        interval: &Interval,
+        all: &[Finding],
+    ) -> anyhow::Result<usize> {
+        let chosen = ShownFindings::select(all.to_vec(), &self.accepted);
+        let found = Found {
+            interval,
+            all,
+            shown: &chosen.findings,
+            ignored: &self.accepted.ignore,
+            is_unreadable: &is_unreadable,
+        };
+        let mut followed = follow(&self.known, &found);
+        if let Some(held) = &mut self.held {
+            held.see(&followed.known, Instant::now());
+            followed.hold_ends(&|finding| held.has(finding));
+        }
+        for changed in &followed.changes {
+            send(&self.socket, changed)?;
+        }
+        if followed.known != self.known {
+            self.file.replace(&followed.known)?;
+            self.known = followed.known;
+        }
+        Ok(followed.changes.len())
+    }
+}
+
+/// Whether `pagewise monitor --journal` runs as a service, which then writes the entries.
+fn monitor_writes() -> bool {
+    FollowLock::is_held(&Path::new(MONITOR_FOLDER).join(MONITOR_LOCK))
+}
+
+/// Holds a lock as long as it lives, by which `doctor --journal` knows that the monitor writes the
+/// entries. `None` if there is no folder for it: systemd makes that of the service.
+pub(in crate::verbs) fn lock_as_monitor() -> Option<FollowLock> {
+    let named = std::env::var_os("RUNTIME_DIRECTORY").filter(|it| !it.is_empty())?;
+    FollowLock::take(&Path::new(&named).join(MONITOR_LOCK)).ok()
 }
 
 /// `--journal` is about this machine, and prints nothing.

@@ -59,6 +59,10 @@ pub(crate) struct Monitor {
     /// Write the metrics into this file after each reading, for node_exporter's collector textfile
     #[arg(long, value_name = "FILE")]
     pub(crate) textfile: Option<PathBuf>,
+    /// Write an entry into the systemd journal for each finding that begins, worsens or ends, as the
+    /// doctor timer does
+    #[arg(long)]
+    pub(crate) journal: bool,
     /// Also serve use, working set, headroom and suggested limit of this cgroup: its path, or a unit; may be given
     /// several times
     #[arg(long = "group", value_name = "CGROUP")]

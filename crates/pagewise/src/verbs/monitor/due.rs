@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whether a reading is due: after some time, or at once while memory is short.
+//! Whether a reading is due, and how much of the machine it reads ([`Extent`]): all of it once a
+//! minute, what changes after the time of `--every`, and a part of that every second while memory is
+//! short.
 
 use std::time::{Duration, Instant};
 
@@ -10,6 +12,25 @@ use pagewise_observe::{HostGauges, HostRoot};
 const WAITED: Duration = Duration::from_millis(50);
 /// How long readings stay frequent after the last sign of trouble.
 const LINGERS: Duration = Duration::from_secs(30);
+/// How often configuration files, features of the kernel and journald's files are read.
+const COMPLETE: Duration = Duration::from_secs(60);
+/// The shortest time between two complete readings, however many processes are killed.
+const SHORTEST: Duration = Duration::from_secs(10);
+/// The shortest time between two readings while memory is short.
+const FREQUENT: Duration = Duration::from_millis(900);
+/// Half a tick early is better than half a tick late.
+const SLACK: Duration = Duration::from_millis(500);
+
+/// How much a reading reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// Everything.
+    Complete,
+    /// Everything but configuration files, features of the kernel and logs.
+    Usual,
+    /// The host as a whole, cgroups and the largest processes; the kernel log if something was killed.
+    Part { killed: bool },
+}
 
 /// The counters that are read every second.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -26,50 +47,91 @@ impl Glance {
         Self { stalled: gauges.memory_wait().map(Micros::get), kills: gauges.oom_kills() }
     }
 
-    /// Whether there was trouble since the glance before, which was that long ago.
-    fn shows_trouble(self, before: Self, passed: Duration) -> bool {
-        let grown = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
-        let killed = grown(self.kills, before.kills).is_some_and(|kills| kills > 0);
-        let waited = grown(self.stalled, before.stalled).map(Duration::from_micros);
+    fn shows_kill_since(self, before: Self) -> bool {
+        self.kills.zip(before.kills).is_some_and(|(now, then)| now > then)
+    }
+
+    /// Whether tasks waited for memory since the glance before, which was that long ago.
+    fn shows_stall_since(self, before: Self, passed: Duration) -> bool {
+        let grown = self.stalled.zip(before.stalled).map(|(now, then)| now.saturating_sub(then));
         let limit = WAITED.mul_f64(passed.as_secs_f64().max(1.0));
-        killed || waited.is_some_and(|waited| waited > limit)
+        grown.map(Duration::from_micros).is_some_and(|waited| waited > limit)
     }
 }
 
-/// When the last reading was taken, and the last sign of trouble.
+/// When readings were taken, and the last sign of trouble.
 #[derive(Debug)]
 pub(super) struct Due {
     every: Duration,
+    complete: Option<Instant>,
+    /// The last reading that was judged: a complete or a usual one.
+    judged: Option<Instant>,
+    /// The last reading of any extent.
     last: Option<Instant>,
     trouble: Option<Instant>,
     glance: Option<(Instant, Glance)>,
+    /// Whether a kill is not in a reading yet.
+    killed: bool,
 }
 
 impl Due {
     pub(super) fn new(every: Duration) -> Self {
-        Self { every, last: None, trouble: None, glance: None }
+        Self {
+            every,
+            complete: None,
+            judged: None,
+            last: None,
+            trouble: None,
+            glance: None,
+            killed: false,
+        }
     }
 
-    /// Whether a reading is due now.
-    pub(super) fn is_due(&mut self, now: Instant, glance: Glance) -> bool {
+    /// The reading that is due now, if any.
+    pub(super) fn find(&mut self, now: Instant, glance: Glance) -> Option<Extent> {
         if let Some((then, before)) = self.glance.replace((now, glance)) {
-            if glance.shows_trouble(before, now.saturating_duration_since(then)) {
+            self.killed |= glance.shows_kill_since(before);
+            let passed = now.saturating_duration_since(then);
+            if self.killed || glance.shows_stall_since(before, passed) {
                 self.trouble = Some(now);
             }
         }
-        let since = |then: Instant| now.saturating_duration_since(then);
-        let is_troubled = self.trouble.is_some_and(|trouble| since(trouble) < LINGERS);
-        // half a tick early is better than half a tick late
-        let slack = Duration::from_millis(500);
-        self.last.is_none_or(|last| is_troubled || since(last) + slack >= self.every)
+        let is_past = |then: Option<Instant>, time: Duration| {
+            then.is_none_or(|then| now.saturating_duration_since(then) + SLACK >= time)
+        };
+        // a stall wakes the monitor in the middle of a second
+        let is_early = self.last.is_some_and(|then| now.saturating_duration_since(then) < FREQUENT);
+        let killed = self.killed;
+        if self.complete.is_none() || killed && is_past(self.complete, SHORTEST) {
+            Some(Extent::Complete)
+        } else if is_past(self.judged, self.every) {
+            Some(if is_past(self.complete, COMPLETE) { Extent::Complete } else { Extent::Usual })
+        } else if !is_early
+            && self.trouble.is_some_and(|then| now.saturating_duration_since(then) < LINGERS)
+        {
+            Some(Extent::Part { killed })
+        } else {
+            None
+        }
     }
 
-    /// A reading was taken; `is_short` says whether it showed that memory is short.
-    pub(super) fn took(&mut self, now: Instant, is_short: bool) {
+    /// A reading was taken.
+    pub(super) fn took(&mut self, now: Instant, extent: Extent) {
         self.last = Some(now);
-        if is_short {
-            self.trouble = Some(now);
+        match extent {
+            Extent::Complete => {
+                self.complete = Some(now);
+                self.judged = Some(now);
+                self.killed = false;
+            }
+            Extent::Usual => self.judged = Some(now),
+            Extent::Part { killed } => self.killed &= !killed,
         }
+    }
+
+    /// The last reading showed that memory is short now.
+    pub(super) fn found_short(&mut self, now: Instant) {
+        self.trouble = Some(now);
     }
 }
 
@@ -81,42 +143,66 @@ mod tests {
         Glance { stalled: Some(stalled_ms * 1000), kills: Some(kills) }
     }
 
-    /// The seconds of 60 at which a reading is taken, if the glances are these.
-    fn taken(glances: impl Fn(u64) -> Glance) -> Vec<u64> {
+    /// The seconds of 100 at which a reading is taken and its extent, if the glances are these.
+    fn taken(glances: impl Fn(u64) -> Glance) -> Vec<(u64, Extent)> {
         let begun = Instant::now();
         let mut due = Due::new(Duration::from_secs(10));
-        let seconds = (0..60).filter(|second| {
-            let now = begun + Duration::from_secs(*second);
-            let is_due = due.is_due(now, glances(*second));
-            if is_due {
-                due.took(now, false);
-            }
-            is_due
+        let seconds = (0..100).filter_map(|second| {
+            let now = begun + Duration::from_secs(second);
+            let extent = due.find(now, glances(second))?;
+            due.took(now, extent);
+            Some((second, extent))
         });
         seconds.collect()
     }
 
-    #[test]
-    fn a_calm_machine_is_read_every_ten_seconds() {
-        assert_eq!(taken(|_| glance(0, 0)), [0, 10, 20, 30, 40, 50]);
-        assert_eq!(taken(|second| glance(second * 40, 7)), [0, 10, 20, 30, 40, 50]);
-        assert_eq!(taken(|_| Glance::default()), [0, 10, 20, 30, 40, 50]);
+    fn calm() -> Vec<(u64, Extent)> {
+        let extent = |second| if second % 60 == 0 { Extent::Complete } else { Extent::Usual };
+        (0..100).step_by(10).map(|second| (second, extent(second))).collect()
     }
 
     #[test]
-    fn a_kill_or_waiting_is_read_at_once_and_then_every_second_for_half_a_minute() {
+    fn a_calm_machine_is_read_every_ten_seconds_and_completely_once_a_minute() {
+        assert_eq!(taken(|_| glance(0, 0)), calm());
+        assert_eq!(taken(|second| glance(second * 40, 7)), calm());
+        assert_eq!(taken(|_| Glance::default()), calm());
+    }
+
+    #[test]
+    fn a_kill_is_read_at_once_with_its_report_and_then_every_second_for_half_a_minute() {
         let killed = taken(|second| glance(0, u64::from(second >= 13)));
-        let expected: Vec<u64> = [0, 10].into_iter().chain(13..43).chain([52]).collect();
-        assert_eq!(killed, expected);
+        let part = Extent::Part { killed: false };
+        assert_eq!(
+            killed[..4],
+            [(0, Extent::Complete), (10, Extent::Usual), (13, Extent::Complete), (14, part)]
+        );
+        let seconds: Vec<u64> = killed.iter().map(|(second, _)| *second).collect();
+        let expected: Vec<u64> =
+            [0, 10].into_iter().chain(13..43).chain([53, 63, 73, 83, 93]).collect();
+        assert_eq!(seconds, expected);
+        assert_eq!(killed[12], (23, Extent::Usual));
+    }
+
+    /// A storm of kills reads the kernel log each second, and all else once in ten.
+    #[test]
+    fn kills_each_second_are_each_read_and_completely_every_ten_seconds() {
+        let storm = taken(|second| glance(0, second));
+        assert_eq!(storm.len(), 100);
+        let complete: Vec<u64> =
+            storm.iter().filter(|(_, it)| *it == Extent::Complete).map(|(at, _)| *at).collect();
+        assert_eq!(complete, (0..100).step_by(10).collect::<Vec<_>>());
+        assert!(storm[1..10].iter().all(|(_, it)| *it == Extent::Part { killed: true }));
+    }
+
+    #[test]
+    fn waiting_is_read_at_once() {
         let waited = taken(|second| glance(if second >= 5 { 400 } else { 0 }, 0));
-        assert_eq!(waited[..4], [0, 5, 6, 7]);
+        let seconds: Vec<u64> = waited.iter().map(|(second, _)| *second).collect();
+        assert_eq!(seconds[..4], [0, 5, 6, 7]);
     }
 
     #[test]
     fn counters_that_begin_anew_are_no_trouble() {
-        assert_eq!(
-            taken(|second| glance(9000 - second * 100, 60 - second)),
-            [0, 10, 20, 30, 40, 50]
-        );
+        assert_eq!(taken(|second| glance(9000 - second * 90, 100 - second)), calm());
     }
 }
