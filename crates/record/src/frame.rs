@@ -21,6 +21,12 @@ pub(crate) fn frame(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(all)
 }
 
+/// The checksum in the head of a frame.
+pub(crate) fn checksum(frame: &[u8]) -> Option<u32> {
+    let sum = frame.get(4..)?.first_chunk::<4>()?;
+    Some(u32::from_le_bytes(*sum))
+}
+
 /// Why a file is read only up to a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unwhole {

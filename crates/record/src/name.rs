@@ -7,6 +7,7 @@
 use std::fmt;
 
 const END: &str = ".ring";
+const INDEX_END: &str = ".index";
 
 /// When a file of a ring began, and its place among the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +30,18 @@ impl FileName {
         let parsed = Self { unix_seconds: parse(time)?, number: parse(number)? };
         // a file with another spelling of the same name is not ours
         (parsed.to_string() == name).then_some(parsed)
+    }
+}
+
+impl FileName {
+    /// The name of the index of this file.
+    pub(crate) fn index(self) -> String {
+        format!("{}-{:04}{INDEX_END}", self.unix_seconds, self.number)
+    }
+
+    /// The file that an index with this name belongs to.
+    pub(crate) fn of_index(name: &str) -> Option<Self> {
+        Self::parse(&format!("{}{END}", name.strip_suffix(INDEX_END)?))
     }
 }
 

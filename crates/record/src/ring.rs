@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Writes readings into the files of a ring ([`Ring`]).
 //!
-//! A new file begins with each start of the ring, when a file has its share of the bytes, when the
-//! clock was set back, and when a recording can hold no more readings. The oldest files are removed
+//! A new file begins with each start of the ring, when a file has its share of the bytes or of the
+//! readings, when the clock was set back, and when a recording can hold no more readings. The oldest files are removed
 //! first, before a new reading would exceed the limit. If the disk is full, older files make room:
 //! the ring becomes smaller. Only one process writes a ring, which a lock ensures.
 
@@ -21,7 +21,8 @@ use pagewise_observe::{Rest, Step, Tape};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::frame::{MAGIC, frame};
+use crate::frame::{MAGIC, checksum, frame};
+use crate::index::{self, ReadingSummary};
 use crate::name::FileName;
 use crate::shelf::{Shelf, ShelfError, StoredFile};
 
@@ -31,6 +32,9 @@ const PARTS: u64 = 16;
 const LEAST_FILE: u64 = 256 << 10;
 /// The smallest ring.
 pub(crate) const LEAST: u64 = 1 << 20;
+/// A file has at most so many readings, about three hours: who asks for a time unpacks the readings of
+/// its file before it.
+const MOST_READINGS: u32 = 1000;
 const LOCK: &str = "lock";
 
 /// How much a ring keeps.
@@ -106,6 +110,9 @@ struct Current {
     name: FileName,
     file: File,
     written: u64,
+    readings: u32,
+    /// The index; `None` if it could not be written, so that it is not used.
+    index: Option<File>,
     last_seconds: f64,
     stream: Stream<'static>,
     pending: Pending,
@@ -143,6 +150,10 @@ impl Ring {
         let folder = TrustedFolder::open_or_make(path, make)?;
         let lock = lock(&folder)?;
         let shelf = Shelf::of(folder);
+        for orphan in shelf.orphans()? {
+            // it takes some bytes more until the next start
+            let _ = rustix::fs::unlinkat(shelf.folder().handle(), orphan, AtFlags::empty());
+        }
         let next = shelf.files()?.last().map_or(1, |last| last.name.number + 1);
         let size = limits.size.max(Bytes::new(LEAST));
         let limits = RingLimits { size, ..limits };
@@ -172,6 +183,7 @@ impl Ring {
     /// next reading begins a new file.
     pub fn add(&mut self, tape: Tape, rest: &Rest) -> Result<Added, RingError> {
         let now = tape.ends.last().map_or(0.0, |end| end.unix_seconds);
+        let summary = ReadingSummary::of_tape(&tape);
         let mut added = Added::default();
         let (timeline, step) = match self.timeline.take() {
             Some(mut timeline) => {
@@ -186,6 +198,7 @@ impl Ring {
             if let Some(bytes) = current.step(&step, now) {
                 added.size = Bytes::new(bytes.len() as u64);
                 added.removed += self.write(&mut current, &bytes)?;
+                current.add_to_index(summary, &bytes);
                 self.current = Some(current);
                 return Ok(added);
             }
@@ -201,6 +214,7 @@ impl Ring {
             self.remove(current.name)?;
         }
         added.removed += written?;
+        current.add_to_index(summary, &bytes[MAGIC.len()..]);
         self.current = Some(current);
         Ok(added)
     }
@@ -220,9 +234,27 @@ impl Ring {
         });
         let stream = stream.map_err(|source| self.error(name, source))?;
         let bytes = frame(&pending.take()).ok_or(RingError::TooLarge { size: self.limits.size })?;
-        let current =
-            Current { name, file: file?.0.into(), written: 0, last_seconds: now, stream, pending };
+        let current = Current {
+            name,
+            file: file?.0.into(),
+            written: 0,
+            readings: 0,
+            index: self.begin_index(name),
+            last_seconds: now,
+            stream,
+            pending,
+        };
         Ok((current, [&MAGIC[..], &bytes].concat()))
+    }
+
+    /// The new index of a file. Without one, the readings of the file are found by unpacking them.
+    fn begin_index(&self, name: FileName) -> Option<File> {
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let (handle, mode) = (self.shelf.folder().handle(), Mode::RUSR | Mode::WUSR);
+        let file = File::from(rustix::fs::openat(handle, name.index(), flags, mode).ok()?);
+        file.write_all_at(index::MAGIC, 0).ok()?;
+        Some(file)
     }
 
     /// Appends bytes to the file, after making room; returns how many older files were removed. If
@@ -299,10 +331,14 @@ impl Ring {
 
     fn remove(&self, name: FileName) -> Result<(), RingError> {
         let handle = self.shelf.folder().handle();
-        match rustix::fs::unlinkat(handle, name.to_string(), AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(errno) => Err(self.error(name, errno.into())),
+        // the index last: one without its file is removed at the next start
+        for path in [name.to_string(), name.index()] {
+            match rustix::fs::unlinkat(handle, path, AtFlags::empty()) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(errno) => return Err(self.error(name, errno.into())),
+            }
         }
+        Ok(())
     }
 
     fn error(&self, name: FileName, source: std::io::Error) -> RingError {
@@ -313,7 +349,23 @@ impl Ring {
 impl Current {
     /// Whether another reading belongs into this file.
     fn takes(&self, now: f64, size: Bytes) -> bool {
-        now >= self.last_seconds && self.written < (size.get() / PARTS).max(LEAST_FILE)
+        now >= self.last_seconds
+            && self.written < (size.get() / PARTS).max(LEAST_FILE)
+            && self.readings < MOST_READINGS
+    }
+
+    /// Adds the record of the frame that was written last. If that fails, the index is not continued:
+    /// one that lacks a record is not used.
+    fn add_to_index(&mut self, summary: ReadingSummary, frame: &[u8]) {
+        let at = index::offset(self.readings);
+        self.readings += 1;
+        let record = checksum(frame).map(|sum| summary.record(sum));
+        let written = self.index.as_ref().zip(record);
+        let is_written =
+            written.is_some_and(|(file, record)| file.write_all_at(&record, at).is_ok());
+        if !is_written {
+            self.index = None;
+        }
     }
 
     /// The frame of the next reading; `None` if the recording can hold no more.

@@ -11,6 +11,7 @@ use pagewise_model::Bytes;
 use rustix::fs::{Dir, FileType};
 
 use crate::frame::{FrameReader, Unwhole};
+use crate::index::{self, ReadingSummary};
 use crate::name::FileName;
 
 /// Larger files are not read: no ring writes one.
@@ -39,7 +40,7 @@ pub enum ShelfError {
 pub struct StoredFile {
     /// When the file began, and its place among the others.
     pub name: FileName,
-    /// Its size.
+    /// Its size, with that of its index.
     pub size: Bytes,
     /// When it was last written, in seconds since 1970.
     pub changed_unix_seconds: i64,
@@ -74,34 +75,75 @@ impl Shelf {
         self.folder.path()
     }
 
-    /// The files of the ring, the oldest first.
-    ///
-    /// # Errors
-    /// If the folder cannot be read.
-    pub fn files(&self) -> Result<Vec<StoredFile>, ShelfError> {
+    /// Names in the folder, as far as they are UTF-8.
+    fn list(&self) -> Result<Vec<String>, ShelfError> {
         let fail = |source: rustix::io::Errno| self.error(None, source.into());
         let flags = rustix::fs::OFlags::RDONLY
             | rustix::fs::OFlags::DIRECTORY
             | rustix::fs::OFlags::CLOEXEC;
         let here = rustix::fs::openat(self.folder.handle(), ".", flags, rustix::fs::Mode::empty());
         let entries = Dir::new(here.map_err(fail)?).map_err(fail)?;
-        let mut files = Vec::new();
+        let mut names = Vec::new();
         for entry in entries.take(MAX_FILES) {
             let entry = entry.map_err(fail)?;
-            let name = entry.file_name().to_str().ok().and_then(FileName::parse);
-            let Some(name) = name else { continue };
+            names.extend(entry.file_name().to_str().map(str::to_owned));
+        }
+        Ok(names)
+    }
+
+    /// The files of the ring, the oldest first.
+    ///
+    /// # Errors
+    /// If the folder cannot be read.
+    pub fn files(&self) -> Result<Vec<StoredFile>, ShelfError> {
+        let mut files = Vec::new();
+        for entry in self.list()? {
+            let Some(name) = FileName::parse(&entry) else { continue };
             let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
-            let stat = rustix::fs::statat(self.folder.handle(), entry.file_name(), flags);
+            let stat = rustix::fs::statat(self.folder.handle(), &*entry, flags);
             // a file that the ring has removed meanwhile
             let Ok(stat) = stat else { continue };
             if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
                 continue;
             }
-            let size = Bytes::new(u64::try_from(stat.st_size).unwrap_or(0));
+            let index = rustix::fs::statat(self.folder.handle(), name.index(), flags);
+            let length = stat.st_size.saturating_add(index.map_or(0, |index| index.st_size));
+            let size = Bytes::new(u64::try_from(length).unwrap_or(0));
             files.push(StoredFile { name, size, changed_unix_seconds: stat.st_mtime });
         }
         files.sort_by_key(|file| file.name.number);
         Ok(files)
+    }
+
+    /// The time and the counters of each reading in a file, from its index; `None` if that has not each
+    /// of the readings that [`Self::recording`] would return.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn summaries(&self, name: FileName) -> Result<Option<Vec<ReadingSummary>>, ShelfError> {
+        // without an index, the file need not be read
+        let Ok(index) = self.read(&name.index()) else { return Ok(None) };
+        let bytes = self.read(&name.to_string())?;
+        let frames: Vec<u32> = FrameReader::new(&bytes).map(crc32fast::hash).collect();
+        Ok(index::summaries(&index, &frames))
+    }
+
+    fn read(&self, name: &str) -> Result<Vec<u8>, ShelfError> {
+        let read = || {
+            let file: File = self.folder.open_file(Path::new(name))?;
+            let mut bytes = Vec::new();
+            file.take(MAX_FILE).read_to_end(&mut bytes)?;
+            Ok(bytes)
+        };
+        read().map_err(|source| self.error(Some(name), source))
+    }
+
+    /// Names of indexes whose files do not exist.
+    pub(crate) fn orphans(&self) -> Result<Vec<String>, ShelfError> {
+        let names: Vec<FileName> = self.files()?.into_iter().map(|file| file.name).collect();
+        let is_orphan =
+            |name: &String| FileName::of_index(name).is_some_and(|file| !names.contains(&file));
+        Ok(self.list()?.into_iter().filter(is_orphan).collect())
     }
 
     /// The bytes of the recording in a file, which may end in the middle, and why the file is not
@@ -110,14 +152,7 @@ impl Shelf {
     /// # Errors
     /// If the file cannot be read.
     pub fn recording(&self, name: FileName) -> Result<(Vec<u8>, Option<Unwhole>), ShelfError> {
-        let path = name.to_string();
-        let read = || {
-            let file: File = self.folder.open_file(Path::new(&path))?;
-            let mut bytes = Vec::new();
-            file.take(MAX_FILE).read_to_end(&mut bytes)?;
-            Ok(bytes)
-        };
-        let bytes = read().map_err(|source| self.error(Some(&path), source))?;
+        let bytes = self.read(&name.to_string())?;
         let mut frames = FrameReader::new(&bytes);
         let mut all = Vec::with_capacity(bytes.len());
         frames.by_ref().for_each(|frame| all.extend_from_slice(frame));

@@ -143,6 +143,46 @@ fn a_reading_of_a_part_is_completed_by_the_one_before() {
     assert_eq!(has_status, [true, true, true, false]);
 }
 
+/// The index has each reading, is not believed when it is not of these frames, and goes with its file.
+#[test]
+fn an_index_has_the_readings_of_its_file_or_is_not_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("record");
+    let mut ring = Ring::open(&path, limits(1 << 20, DAY)).unwrap();
+    for number in 1..=5 {
+        let mut tape = tape(1e9 + number as f64, number, 0);
+        let vmstat = format!("pgfault 7\noom_kill {number}\n").into_bytes();
+        tape.ends[0].files.insert("proc/vmstat".to_owned(), Entry::File(vmstat));
+        ring.add(tape, &Rest::Nothing).unwrap();
+    }
+    drop(ring);
+    let shelf = Shelf::open(&path).unwrap();
+    let name = shelf.files().unwrap()[0].name;
+    let summaries = shelf.summaries(name).unwrap().unwrap();
+    let found: Vec<_> = summaries.iter().map(|it| (it.unix_seconds - 1e9, it.kills)).collect();
+    assert_eq!(found, [1, 2, 3, 4, 5].map(|it| (f64::from(it), Some(u64::from(it as u32)))));
+    assert!(summaries.iter().all(|it| it.stalled_us.is_none()), "there is no pressure file");
+
+    let file = path.join(name.to_string());
+    let index = file.with_extension("index");
+    let (frames, whole) = (std::fs::read(&file).unwrap(), std::fs::read(&index).unwrap());
+    // the file lost its end: the readings that are left
+    std::fs::write(&file, &frames[..frames.len() - 1]).unwrap();
+    assert_eq!(shelf.summaries(name).unwrap().unwrap(), summaries[..4]);
+    std::fs::write(&file, &frames).unwrap();
+    std::fs::write(&index, &whole[..whole.len() - 1]).unwrap();
+    assert_eq!(shelf.summaries(name).unwrap(), None);
+    std::fs::remove_file(&index).unwrap();
+    assert_eq!(shelf.summaries(name).unwrap(), None);
+    assert_eq!(numbers(&path), [1, 2, 3, 4, 5]);
+
+    // an index whose file is gone is removed at the next start
+    std::fs::write(&index, &whole).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    Ring::open(&path, limits(1 << 20, DAY)).unwrap();
+    assert!(!index.exists());
+}
+
 #[test]
 fn the_ring_is_within_its_bytes_and_has_the_newest() {
     let folder = tempfile::tempdir().unwrap();
@@ -247,7 +287,8 @@ proptest! {
         let mut ends = Vec::new();
         for number in 1..=count {
             ring.add(tape(1e9 + number as f64, number, 400), &Rest::Nothing).unwrap();
-            ends.push(size(&path));
+            let name = ring.shelf().files().unwrap()[0].name.to_string();
+            ends.push(std::fs::metadata(path.join(name)).unwrap().len());
         }
         let name = ring.shelf().files().unwrap()[0].name.to_string();
         let bytes = std::fs::read(path.join(&name)).unwrap();

@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise compare`: two recordings, or a recording and this machine now.
+//! `pagewise compare`: two recordings, a recording and this machine now, or two times of a record.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
 use pagewise_compare::{Compared, compare};
 use pagewise_model::{Interval, Name, Refusal};
-use pagewise_observe::{Recording, Scope};
+use pagewise_observe::{Recording, Scope, snapshot};
+use pagewise_record::ReadingSummary;
 use pagewise_report::{json, text};
 use pagewise_sandbox::Confinement;
 use pagewise_terminal::cost::{self, CostMeter};
 use pagewise_terminal::{Global, Outcome, output, screen};
 
+use super::why::store::Store;
+use super::why::times;
 use crate::{cli, input};
+
+/// A reading of the record is taken for one at a time that is at most so many seconds away.
+const NEAR: f64 = 600.0;
 
 pub(super) fn run(
     global: &Global,
@@ -21,19 +27,33 @@ pub(super) fn run(
     started: CostMeter,
 ) -> anyhow::Result<Outcome> {
     refuse_root(global)?;
+    if !args.at.is_empty() {
+        let [before, after] = at_times(&args.at, args.record.as_ref())?;
+        return print(global, before, after, started);
+    }
+    let Some(before) = &args.before else { anyhow::bail!("expected two recordings or two times") };
     let after = match &args.after {
         Some(path) => Second::Recording(path),
         None => Second::Live(Box::new(input::interval_of(&live(global)?, global, &scope())?)),
     };
     // both files may come from anybody: all rights but reading files are given up before one is opened
     Confinement::for_recording(true).enter();
-    let (before, first) = intervals(&args.before)?;
+    let (before, first) = intervals(before)?;
     let (before, after) = match (after, first) {
         (Second::Recording(path), _) => (before, intervals(path)?.0),
         // for a recording over time, its own last two readings are the "after"
         (Second::Live(_), Some(first)) => (first, before),
         (Second::Live(live), None) => (before, *live),
     };
+    print(global, before, after, started)
+}
+
+fn print(
+    global: &Global,
+    before: Interval,
+    after: Interval,
+    started: CostMeter,
+) -> anyhow::Result<Outcome> {
     let Compared { comparison, interval } = compare_judged(before, after);
     let shown = if global.json {
         json::compare(&comparison, &interval.end, cost::so_far(started, &interval))
@@ -42,6 +62,47 @@ pub(super) fn run(
     };
     output::answer(global, &shown)?;
     Ok(Outcome::Done)
+}
+
+/// The intervals that end at two times of a record, in the order of their times.
+fn at_times(typed: &[String], record: Option<&PathBuf>) -> anyhow::Result<[Interval; 2]> {
+    let [one, other] = typed else {
+        let what = format!("--at: expected two times, found {}", typed.len());
+        let next = "pagewise compare --at 02:50 --at 03:12";
+        anyhow::bail!(Refusal::advised(what, next));
+    };
+    let store = Store::record(record)?;
+    let summaries = store.summaries()?;
+    let last = summaries.iter().map(|it| it.unix_seconds).fold(f64::NEG_INFINITY, f64::max);
+    let mut times = [times::parse(one, last)?, times::parse(other, last)?];
+    times.sort_by(f64::total_cmp);
+    let [before, after] = times.map(|time| at_time(&store, &summaries, time));
+    Ok([before?, after?])
+}
+
+/// The reading that is nearest to a time, and the one before it.
+fn at_time(store: &Store, summaries: &[ReadingSummary], time: f64) -> anyhow::Result<Interval> {
+    let distance = |it: &ReadingSummary| (it.unix_seconds - time).abs();
+    let nearest = summaries.iter().min_by(|one, two| distance(one).total_cmp(&distance(two)));
+    let Some(nearest) = nearest.filter(|it| distance(it) <= NEAR) else {
+        anyhow::bail!(Store::refuse_time(summaries));
+    };
+    let wanted = nearest.unix_seconds;
+    let mut found: Option<Interval> = None;
+    store.each(wanted, wanted, &mut |replay| {
+        while found.is_none() {
+            if replay.times()[replay.at()].unix_seconds == wanted {
+                let end = snapshot(replay.host(), &scope());
+                let has_earlier = replay.backward();
+                let start = has_earlier.then(|| Box::new(snapshot(replay.host(), &scope())));
+                found = Some(Interval { start, end });
+            } else if !replay.forward() {
+                break;
+            }
+        }
+        Ok(())
+    })?;
+    found.context("the monitor has removed the reading meanwhile")
 }
 
 /// The second side of the comparison.

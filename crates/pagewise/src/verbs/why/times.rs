@@ -10,7 +10,7 @@ use super::shown;
 
 /// Seconds since 1970 of a time that was typed. A time without a day is the last one before `now`,
 /// which is in seconds since 1970, too.
-pub(super) fn parse(text: &str, now: f64) -> anyhow::Result<f64> {
+pub(in crate::verbs) fn parse(text: &str, now: f64) -> anyhow::Result<f64> {
     let text = text.trim();
     let refused = || {
         let what =
@@ -36,7 +36,7 @@ pub(super) fn parse(text: &str, now: f64) -> anyhow::Result<f64> {
 }
 
 /// A time for people, in UTC.
-pub(super) fn describe(unix_seconds: f64) -> String {
+pub(in crate::verbs) fn describe(unix_seconds: f64) -> String {
     let time = timestamp(unix_seconds).unwrap_or_default();
     time.strftime("%Y-%m-%d %H:%M:%S").to_string()
 }

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! Where readings over time come from: the record of `pagewise monitor`, or a recording ([`Store`]).
+
+use std::path::{Path, PathBuf};
+
+use pagewise_model::{Name, Refusal};
+use pagewise_observe::{Replay, open_replay, unpack_replay};
+use pagewise_record::{ReadingSummary, Shelf, StoredFile};
+use pagewise_sandbox::Confinement;
+
+use super::times;
+use crate::verbs::monitor::record_folder;
+
+/// The record of the service. Its folder is a link into a folder that only root may enter.
+const SERVICE_LINK: &str = "/var/lib/pagewise-monitor";
+const SERVICE: &str = "/var/lib/private/pagewise-monitor/record";
+
+/// Where the readings are.
+pub(in crate::verbs) enum Store {
+    /// The files of a ring, the oldest first.
+    Ring(Shelf, Vec<StoredFile>),
+    Recording(PathBuf),
+}
+
+impl Store {
+    /// A recording.
+    pub(in crate::verbs) fn recording(path: &Path) -> Self {
+        Self::Recording(path.to_owned())
+    }
+
+    /// The record in the given folder; without one, of those that exist and may be read the record
+    /// with the newest reading.
+    pub(in crate::verbs) fn record(given: Option<&PathBuf>) -> anyhow::Result<Self> {
+        let own = record_folder(given)?;
+        let candidates = match given {
+            Some(_) => vec![own],
+            None => vec![own, PathBuf::from(SERVICE)],
+        };
+        let mut newest: Option<(i64, Self)> = None;
+        let mut refused = None;
+        for folder in candidates {
+            match open(&folder) {
+                Ok((changed, store)) => {
+                    if newest.as_ref().is_none_or(|(time, _)| changed > *time) {
+                        newest = Some((changed, store));
+                    }
+                }
+                Err(error) => _ = refused.get_or_insert(error),
+            }
+        }
+        if let Some((_, store)) = newest {
+            return Ok(store);
+        }
+        let is_service_hidden = given.is_none() && !is_root() && is_link(SERVICE_LINK);
+        let why = refused.map_or_else(String::new, |error| format!(": {error}"));
+        if is_service_hidden {
+            let what = format!(
+                "there is no record that you may read{why}; that of the service pagewise-monitor is in \
+                 {SERVICE}, which only root may read"
+            );
+            anyhow::bail!(Refusal::advised(what, "run the same command with sudo"));
+        }
+        let next = "`pagewise monitor` keeps one from now on; `pagewise oom` reads kills from the log, and \
+                    `pagewise why --root FILE` a recording of `pagewise capture --every`";
+        Err(Refusal::advised(format!("there is no record that may be read{why}"), next).into())
+    }
+
+    pub(in crate::verbs) const fn is_recording(&self) -> bool {
+        matches!(self, Self::Recording(_))
+    }
+
+    /// The path of the record or recording.
+    pub(in crate::verbs) fn path(&self) -> Name {
+        let path = match self {
+            Self::Ring(shelf, _) => shelf.path(),
+            Self::Recording(path) => path,
+        };
+        Name::from(path.to_string_lossy().as_ref())
+    }
+
+    /// The time and two counters of each reading, in the order in which they were taken: from the
+    /// indexes, and of files without one from the readings.
+    pub(in crate::verbs) fn summaries(&self) -> anyhow::Result<Vec<ReadingSummary>> {
+        let mut all = Vec::new();
+        match self {
+            Self::Recording(_) => self.each(f64::NEG_INFINITY, f64::INFINITY, &mut |replay| {
+                unpack(replay, &mut all);
+                Ok(())
+            })?,
+            Self::Ring(shelf, files) => {
+                for file in files {
+                    match shelf.summaries(file.name) {
+                        Ok(Some(summaries)) => all.extend(summaries),
+                        Ok(None) => each_of_file(shelf, file, &mut |replay| {
+                            unpack(replay, &mut all);
+                            Ok(())
+                        })?,
+                        // the monitor has removed it meanwhile
+                        Err(_) => {}
+                    }
+                }
+            }
+        }
+        if all.is_empty() {
+            let what = "the record has no reading";
+            let next = "is `pagewise monitor` running? it reads every 10 s";
+            anyhow::bail!(Refusal::advised(what, next));
+        }
+        Ok(all)
+    }
+
+    /// Calls `look` with each recording that may have readings of this time, the oldest first.
+    pub(in crate::verbs) fn each(
+        &self,
+        from: f64,
+        to: f64,
+        look: &mut dyn FnMut(&mut Replay) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        match self {
+            Self::Recording(path) => {
+                let confine = |is_folder| _ = Confinement::for_recording(is_folder).enter();
+                // opened again and again: the rights that were given up stay so
+                look(&mut open_replay(path, confine)?)
+            }
+            Self::Ring(shelf, files) => {
+                for file in files {
+                    let is_later = file.name.unix_seconds as f64 > to;
+                    // the time of the last change is in whole seconds
+                    let is_earlier = (file.changed_unix_seconds as f64 + 1.0) < from;
+                    if !is_later && !is_earlier {
+                        each_of_file(shelf, file, look)?;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// An error that no reading is near a time that was asked for.
+    pub(in crate::verbs) fn refuse_time(summaries: &[ReadingSummary]) -> Refusal {
+        let times = || summaries.iter().map(|it| it.unix_seconds);
+        let first = times().fold(f64::INFINITY, f64::min);
+        let last = times().fold(f64::NEG_INFINITY, f64::max);
+        let [first, last] = [first, last].map(times::describe);
+        let what =
+            format!("the record has readings from {first} to {last} UTC, none near that time");
+        Refusal::advised(what, "times are in UTC; pagewise why --worst looks at all of them")
+    }
+}
+
+fn unpack(replay: &mut Replay, all: &mut Vec<ReadingSummary>) {
+    loop {
+        let at = replay.times()[replay.at()].unix_seconds;
+        all.push(ReadingSummary::of_host(at, replay.host()));
+        if !replay.forward() {
+            return;
+        }
+    }
+}
+
+fn each_of_file(
+    shelf: &Shelf,
+    file: &StoredFile,
+    look: &mut dyn FnMut(&mut Replay) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    // a file that cannot be read was removed by the monitor meanwhile
+    let Ok((bytes, _)) = shelf.recording(file.name) else { return Ok(()) };
+    match unpack_replay(&bytes[..], &file.name.to_string()) {
+        Ok(mut replay) => look(&mut replay),
+        Err(_) => Ok(()),
+    }
+}
+
+/// The record in a folder, and when it was last written, in seconds since 1970.
+fn open(folder: &Path) -> Result<(i64, Store), pagewise_record::ShelfError> {
+    let shelf = Shelf::open(folder)?;
+    let files = shelf.files()?;
+    let changed = files.iter().map(|file| file.changed_unix_seconds).max();
+    Ok((changed.unwrap_or(i64::MIN), Store::Ring(shelf, files)))
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+fn is_link(path: &str) -> bool {
+    Path::new(path).symlink_metadata().is_ok()
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The index beside each file of a ring: the time and two counters of each reading, so that a search
+//! for the worst time need not unpack every reading.
+//!
+//! An index begins with [`MAGIC`]. Each record has [`RECORD`] bytes, numbers lowest byte first: the
+//! checksum of the frame that it is about, the time in seconds since 1970 (IEEE 754), the
+//! microseconds for which some task waited for memory, the number of OOM kills since boot (all bits
+//! set: not known), and the CRC-32 of these bytes. A record counts only if the frame with its checksum
+//! is in its place in the file: an index is never believed over frames. One that is missing, damaged
+//! or shorter than its file is not used.
+
+use pagewise_hostfs::{Entry, HostRoot};
+use pagewise_observe::{HostGauges, Tape};
+
+/// The first bytes of an index, with the version of the format.
+pub(crate) const MAGIC: &[u8; 8] = b"pwindx1\n";
+/// Number of bytes of a record.
+const RECORD: usize = 32;
+const UNKNOWN: u64 = u64::MAX;
+
+/// What the index has of a reading.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ReadingSummary {
+    /// When it was taken, in seconds since 1970.
+    pub unix_seconds: f64,
+    /// Microseconds since boot for which some task waited for memory; `None` if not known.
+    pub stalled_us: Option<u64>,
+    /// Processes killed since boot for lack of memory; `None` if not known.
+    pub kills: Option<u64>,
+}
+
+impl ReadingSummary {
+    /// The time and the counters of a host.
+    #[must_use]
+    pub fn of_host(unix_seconds: f64, host: &HostRoot) -> Self {
+        let gauges = HostGauges(host);
+        let stalled_us = gauges.memory_wait().map(|time| time.get());
+        Self { unix_seconds, stalled_us, kills: gauges.oom_kills() }
+    }
+
+    pub(crate) fn of_tape(tape: &Tape) -> Self {
+        let named = |path: &str| {
+            let bytes = tape.file(path)?.to_vec();
+            Some((path.to_owned(), Entry::File(bytes)))
+        };
+        let files = ["proc/pressure/memory", "proc/vmstat"].into_iter().filter_map(named);
+        let unix_seconds = tape.ends.last().map_or(0.0, |end| end.unix_seconds);
+        Self::of_host(unix_seconds, &HostRoot::memory(files))
+    }
+
+    /// The record about the frame with this checksum.
+    pub(crate) fn record(self, frame: u32) -> [u8; RECORD] {
+        let mut record = [0; RECORD];
+        record[..4].copy_from_slice(&frame.to_le_bytes());
+        record[4..12].copy_from_slice(&self.unix_seconds.to_bits().to_le_bytes());
+        record[12..20].copy_from_slice(&self.stalled_us.unwrap_or(UNKNOWN).to_le_bytes());
+        record[20..28].copy_from_slice(&self.kills.unwrap_or(UNKNOWN).to_le_bytes());
+        let sum = crc32fast::hash(&record[..28]);
+        record[28..].copy_from_slice(&sum.to_le_bytes());
+        record
+    }
+
+    /// The summary in a record, if it is about the frame with this checksum and not damaged.
+    fn parse(record: &[u8], frame: u32) -> Option<Self> {
+        let (about, rest) = record.split_first_chunk::<4>()?;
+        let (time, rest) = rest.split_first_chunk::<8>()?;
+        let (stalled, rest) = rest.split_first_chunk::<8>()?;
+        let (kills, sum) = rest.split_first_chunk::<8>()?;
+        let is_whole = crc32fast::hash(record.get(..28)?).to_le_bytes() == *sum;
+        let unix_seconds = f64::from_bits(u64::from_le_bytes(*time));
+        if !is_whole || u32::from_le_bytes(*about) != frame || !unix_seconds.is_finite() {
+            return None;
+        }
+        let known = |bytes: &[u8; 8]| Some(u64::from_le_bytes(*bytes)).filter(|it| *it != UNKNOWN);
+        Some(Self { unix_seconds, stalled_us: known(stalled), kills: known(kills) })
+    }
+}
+
+/// Where the record of the reading with this number begins, from 0.
+pub(crate) fn offset(reading: u32) -> u64 {
+    (MAGIC.len() + RECORD * reading as usize) as u64
+}
+
+/// The summaries of the frames with these checksums; `None` if the index does not have each of them.
+pub(crate) fn summaries(index: &[u8], frames: &[u32]) -> Option<Vec<ReadingSummary>> {
+    let mut records = index.strip_prefix(MAGIC)?.chunks_exact(RECORD);
+    frames.iter().map(|frame| ReadingSummary::parse(records.next()?, *frame)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn any_summary() -> impl Strategy<Value = ReadingSummary> {
+        let counter = proptest::option::of(0..u64::MAX);
+        (0.0..4e9, counter.clone(), counter).prop_map(|(unix_seconds, stalled_us, kills)| {
+            ReadingSummary { unix_seconds, stalled_us, kills }
+        })
+    }
+
+    proptest! {
+        /// What was written is read; with any bit changed in the index, or with another frame, nothing
+        /// is read that was not written.
+        #[test]
+        fn an_index_is_whole_or_not_used(
+            all in proptest::collection::vec((any_summary(), any::<u32>()), 1..6),
+            at in any::<prop::sample::Index>(),
+            bit in 0..8u8,
+        ) {
+            let (wanted, frames): (Vec<_>, Vec<_>) = all.iter().copied().unzip();
+            let mut index = MAGIC.to_vec();
+            all.iter().for_each(|(summary, frame)| index.extend(summary.record(*frame)));
+            prop_assert_eq!(summaries(&index, &frames), Some(wanted.clone()));
+            // a file that lost its end has a longer index
+            let less = &frames[..frames.len() - 1];
+            prop_assert_eq!(summaries(&index, less), Some(wanted[..less.len()].to_vec()));
+            prop_assert_eq!(summaries(&index[..index.len() - 1], &frames), None);
+            let mut others = frames.clone();
+            *others.last_mut().unwrap() ^= 1;
+            prop_assert_eq!(summaries(&index, &others), None);
+            let at = at.index(index.len());
+            index[at] ^= 1 << bit;
+            prop_assert_eq!(summaries(&index, &frames), None);
+        }
+
+        #[test]
+        fn any_bytes_are_read_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
+            let _ = summaries(&bytes, &[0]);
+            let _ = summaries(&[&MAGIC[..], &bytes].concat(), &[0, 1]);
+        }
+    }
+}
