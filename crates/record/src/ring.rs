@@ -74,6 +74,21 @@ pub enum RingError {
     },
 }
 
+impl RingError {
+    /// Whether the folder cannot be made or written because its file system is read-only.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(self);
+        while let Some(error) = cause {
+            if let Some(io) = error.downcast_ref::<std::io::Error>() {
+                return io.kind() == std::io::ErrorKind::ReadOnlyFilesystem;
+            }
+            cause = error.source();
+        }
+        false
+    }
+}
+
 impl From<FolderError> for RingError {
     fn from(error: FolderError) -> Self {
         Self::Shelf(error.into())

@@ -298,12 +298,23 @@ fn open_ring(args: &cli::Monitor) -> anyhow::Result<Option<Ring>> {
     }
     let folder = record_folder(args.record.as_ref())?;
     let limits = RingLimits { size: args.record_size, age: DAY * args.record_days };
-    let ring = Ring::open(&folder, limits);
-    let ring = ring.map_err(|error| {
-        let next = "--record DIR names another folder; --no-record serves metrics without a record";
-        Refusal::advised(format!("the record cannot be written: {error}"), next)
-    })?;
-    Ok(Some(ring))
+    let error = match Ring::open(&folder, limits) {
+        Ok(ring) => return Ok(Some(ring)),
+        Err(error) => error,
+    };
+    let serves = !args.no_listen || args.textfile.is_some();
+    let is_read_only = error.is_read_only();
+    let what = format!("the record cannot be written: {:#}", anyhow::Error::new(error));
+    if serves && is_read_only {
+        // a machine that is booted from a read-only medium
+        output::message(format_args!(
+            "{}; metrics are served without a record",
+            Name::from(what.as_str())
+        ));
+        return Ok(None);
+    }
+    let next = "--record DIR names another folder; --no-record serves metrics without a record";
+    Err(Refusal::advised(what, next).into())
 }
 
 /// The folder of the record: as given, or below the folder of the journals, or that of a user who is

@@ -6,6 +6,9 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Stdio};
 
+use pagewise_observe::{Entry, Rest, Tape, TapeEnd};
+use pagewise_record::{Ring, RingLimits};
+
 use crate::program::{pagewise, run};
 
 /// A monitor that was started for a test.
@@ -119,6 +122,133 @@ fn a_record_outlives_a_kill_without_warning() {
     let document: serde_json::Value = serde_json::from_str(&json.out).unwrap();
     // each of the three had answered with a reading, so each has recorded one
     assert!(document["readings"].as_u64().unwrap() >= 3, "{document}");
+}
+
+/// Clients that send nothing, never read, or send without end take the server for some seconds at
+/// most; then others are answered.
+#[test]
+fn bad_clients_do_not_keep_others_from_the_metrics() {
+    let folder = tempfile::tempdir().unwrap();
+    let monitor = Started::new(&folder.path().join("record"), &[]);
+    monitor.metrics();
+    let silent = TcpStream::connect(&monitor.address).unwrap();
+    let mut deaf = TcpStream::connect(&monitor.address).unwrap();
+    deaf.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    let mut slow = TcpStream::connect(&monitor.address).unwrap();
+    slow.write_all(b"GET /metr").unwrap();
+    assert!(monitor.metrics().ends_with("# EOF\n"));
+
+    // a request of 1 GB: refused long before its end
+    let mut endless = TcpStream::connect(&monitor.address).unwrap();
+    endless.write_all(b"GET /metrics HTTP/1.1\r\nX: ").unwrap();
+    let piece = vec![b'x'; 1 << 16];
+    let sent = (0..16_384).take_while(|_| endless.write_all(&piece).is_ok()).count();
+    assert!(sent < 16_384, "{sent} pieces were taken");
+    assert!(monitor.metrics().ends_with("# EOF\n"));
+    drop((silent, deaf, slow));
+    assert_eq!(monitor.end(), "");
+}
+
+#[test]
+fn a_link_in_place_of_the_textfile_is_replaced_and_its_target_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let (target, link) = (folder.path().join("target"), folder.path().join("pagewise.prom"));
+    std::fs::write(&target, "mine").unwrap();
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    let written = run(&["metrics", "--textfile", link.to_str().unwrap()]);
+    assert_eq!(written.status, 0, "{}", written.err);
+    assert_eq!(std::fs::read_to_string(&target).unwrap(), "mine");
+    assert!(std::fs::read_to_string(&link).unwrap().starts_with("# HELP pagewise_"));
+}
+
+/// A record over simulated hours, in which memory is short for some minutes: the worst time is found,
+/// with the index and without, and two of its times are compared. `PAGEWISE_SIMULATED_HOURS` sets how
+/// many; the number here is for each change.
+#[test]
+fn the_worst_of_simulated_hours_is_found() {
+    let hours: u64 = std::env::var("PAGEWISE_SIMULATED_HOURS").map_or(4, |it| it.parse().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("record");
+    // 2026-11-20 00:00 UTC
+    let begun = 1_795_132_800;
+    let (short_from, short_to) = (hours * 3600 * 2 / 3, hours * 3600 * 2 / 3 + 120);
+    write_hours(&path, begun, hours, short_from..short_to);
+    let record = path.to_str().unwrap();
+    let worst = |more: &[&str]| {
+        let json = run(&[&["why", "--record", record, "--json"], more].concat());
+        assert_eq!(json.status, 3, "{}", json.err);
+        let document: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+        document["trouble"]["begun"].clone()
+    };
+    let found = worst(&["--worst"]);
+    assert!(!found.is_null(), "{found}");
+    let indexed = std::fs::read_dir(&path).unwrap().map(Result::unwrap);
+    for index in indexed.filter(|it| it.path().extension().is_some_and(|end| end == "index")) {
+        std::fs::remove_file(index.path()).unwrap();
+    }
+    assert_eq!(worst(&["--worst"]), found);
+    let at = |second: u64| {
+        let second = i64::try_from(begun + second).unwrap();
+        jiff::Timestamp::from_second(second).unwrap().to_string()
+    };
+    let [before, then] = [at(short_from - 600), at(short_to - 10)];
+    assert_eq!(worst(&[&then]), found);
+    let compared = run(&["compare", "--at", &then, "--at", &before, "--record", record]);
+    assert_eq!(compared.status, 0, "{}", compared.err);
+    assert!(
+        compared.out.contains("MemAvailable") || compared.out.contains("available"),
+        "{}",
+        compared.out
+    );
+    let alone = run(&["compare", "--at", &then, "--record", record]);
+    assert!(
+        alone.status == 1 && alone.err.contains("expected two times, found 1"),
+        "{}",
+        alone.err
+    );
+    let far = run(&["compare", "--at", "2001-01-01 03:12", "--at", &then, "--record", record]);
+    assert!(far.err.contains("none near that time"), "{}", far.err);
+}
+
+/// A record with a reading each 10 s, and each second while memory is short. Its first reading is a
+/// recorded host, whose counters and sizes then change.
+fn write_hours(path: &Path, begun: u64, hours: u64, short: std::ops::Range<u64>) {
+    let size = pagewise_model::Bytes::new(64 << 20);
+    let age = std::time::Duration::from_secs(100 * 86_400);
+    let mut ring = Ring::open(path, RingLimits { size, age }).unwrap();
+    let mut stalled = 5_000_000;
+    let mut second = 0;
+    while second < hours * 3600 {
+        let is_short = short.contains(&second);
+        let step = if is_short { 1 } else { 10 };
+        stalled += if is_short { 700_000 } else { 100 };
+        let available = if is_short { 40_000 } else { 6_000_000 + second % 900 };
+        let meminfo = format!(
+            "MemTotal: 8000000 kB\nMemFree: {available} kB\nMemAvailable: {available} kB\nBuffers: 1000 kB\n\
+             Cached: 90000 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n"
+        );
+        let (average, total) = (if is_short { "70.00" } else { "0.00" }, stalled);
+        let stall =
+            |kind| format!("{kind} avg10={average} avg60={average} avg300=0.00 total={total}\n");
+        let files = [
+            ("proc/meminfo", meminfo),
+            ("proc/vmstat", format!("pgfault {second}\noom_kill 0\n")),
+            ("proc/pressure/memory", stall("some") + &stall("full")),
+            ("proc/uptime", format!("{}.00 1.00\n", 100_000 + second)),
+            ("proc/sys/kernel/random/boot_id", "6b1e7d0a-1111-2222-3333-444455556666\n".to_owned()),
+            ("proc/sys/kernel/osrelease", "6.12.1\n".to_owned()),
+        ];
+        let files = files.map(|(path, text)| (path.to_owned(), Entry::File(text.into_bytes())));
+        let end = TapeEnd {
+            name: "end",
+            unix_seconds: (begun + second) as f64,
+            monotonic_seconds: (100_000 + second) as f64,
+            awake_seconds: Some((100_000 + second) as f64),
+            files: files.into_iter().collect(),
+        };
+        ring.add(Tape { page_size: Some(4096), ends: vec![end] }, &Rest::Nothing).unwrap();
+        second += step;
+    }
 }
 
 #[test]

@@ -52,7 +52,8 @@ impl Store {
             return Ok(store);
         }
         let is_service_hidden = given.is_none() && !is_root() && is_link(SERVICE_LINK);
-        let why = refused.map_or_else(String::new, |error| format!(": {error}"));
+        let why =
+            refused.map_or_else(String::new, |error| format!(": {:#}", anyhow::Error::new(error)));
         if is_service_hidden {
             let what = format!(
                 "there is no record that you may read{why}; that of the service pagewise-monitor is in \
