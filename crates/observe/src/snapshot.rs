@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pagewise_model::{Driver, Memory, Processes, Snapshot, Taken};
+use pagewise_model::{Driver, Memory, Processes, Reading, Snapshot, Taken};
 
 use crate::kconfig::{self, CHAIN_SIZE};
 use crate::mounts::Mounts;
@@ -124,14 +124,15 @@ pub fn snapshot(host: &HostRoot, scope: &Scope) -> Snapshot {
     finish(host, snapshot)
 }
 
-/// Copies from an earlier snapshot of the same boot what a reading with
+/// Moves from an earlier snapshot of the same boot what a reading with
 /// [`Scope::volatile_only`] leaves out: configuration files, features of the kernel, and the kernel
-/// log with what journald's files add to it.
-pub fn keep_slow_parts(snapshot: &mut Snapshot, before: &Snapshot) {
-    snapshot.configuration = before.configuration.clone();
-    snapshot.capabilities = before.capabilities.clone();
-    snapshot.zsmalloc_chain_size = before.zsmalloc_chain_size.clone();
-    snapshot.kernel_log = before.kernel_log.clone();
+/// log with what journald's files add to it. The start of an interval needs none of them.
+pub fn keep_slow_parts(snapshot: &mut Snapshot, before: &mut Snapshot) {
+    snapshot.configuration = std::mem::take(&mut before.configuration);
+    snapshot.capabilities = std::mem::take(&mut before.capabilities);
+    snapshot.zsmalloc_chain_size =
+        std::mem::replace(&mut before.zsmalloc_chain_size, Reading::not_read());
+    snapshot.kernel_log = std::mem::take(&mut before.kernel_log);
     let clocks = snapshot.taken.awake_seconds.zip(before.taken.awake_seconds);
     let passed = clocks.map_or(0.0, |(now, then)| (now - then).max(0.0));
     for kill in &mut snapshot.kernel_log.kills {

@@ -22,7 +22,7 @@ use pagewise_hostfs::recording::unpack_replay;
 use pagewise_hostfs::{Entry, ReadHost};
 use pagewise_model::Bytes;
 use pagewise_observe::{Rest, Tape, TapeEnd};
-use pagewise_record::{ReadingSummary, Ring, RingLimits, Shelf};
+use pagewise_record::{ReadingSummary, Ring, RingError, RingLimits, Shelf};
 use proptest::prelude::*;
 
 const WRITER: &str = "PAGEWISE_RING_WRITER";
@@ -57,7 +57,15 @@ fn tape(number: u64) -> Tape {
 
 fn open(folder: &Path) -> Ring {
     let limits = RingLimits { size: Bytes::new(64 << 20), age: Duration::from_secs(1 << 40) };
-    Ring::open(folder, limits).unwrap()
+    // a process that another test is starting has the lock of a ring that was closed, until it runs its
+    // own program
+    for _ in 0..600 {
+        match Ring::open(folder, limits) {
+            Err(RingError::InUse { .. }) => std::thread::sleep(Duration::from_millis(100)),
+            opened => return opened.unwrap(),
+        }
+    }
+    panic!("{}: the lock was held for a minute", folder.display());
 }
 
 /// The numbers of all readings in the ring, in order. Each index agrees with the readings, or is not
@@ -204,7 +212,11 @@ fn any_loss() -> impl Strategy<Value = Loss> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(times("PAGEWISE_POWER_LOSSES", 40)))]
+    #![proptest_config(ProptestConfig {
+        cases: times("PAGEWISE_POWER_LOSSES", 40),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     /// Readings that were synced are read; of later ones, those that are whole; no other; and the ring
     /// goes on. Indexes are never synced, so anything may have happened to them.

@@ -168,7 +168,7 @@ impl Monitor {
         let (taken, tape) = live.record(&scope, || anyhow::Ok(()))?;
         self.record(tape, &rest);
         let mut end = taken.end;
-        match (extent, &self.before) {
+        match (extent, &mut self.before) {
             (Extent::Part { .. }, _) => return Ok(false),
             (Extent::Usual, Some(before)) => keep_slow_parts(&mut end, before),
             (Extent::Usual | Extent::Complete, _) => {}

@@ -178,10 +178,10 @@ fn the_worst_of_simulated_hours_is_found() {
         let json = run(&[&["why", "--record", record, "--json"], more].concat());
         assert_eq!(json.status, 3, "{}", json.err);
         let document: serde_json::Value = serde_json::from_str(&json.out).unwrap();
-        document["trouble"]["begun"].clone()
+        document["trouble"]["begun_unix_seconds"].as_f64()
     };
     let found = worst(&["--worst"]);
-    assert!(!found.is_null(), "{found}");
+    assert_eq!(found, Some((begun + short_from) as f64));
     let indexed = std::fs::read_dir(&path).unwrap().map(Result::unwrap);
     for index in indexed.filter(|it| it.path().extension().is_some_and(|end| end == "index")) {
         std::fs::remove_file(index.path()).unwrap();
