@@ -10,6 +10,7 @@
 //! or shorter than its file is not used.
 
 use pagewise_hostfs::{Entry, HostRoot};
+use pagewise_model::Micros;
 use pagewise_observe::{HostGauges, Tape};
 
 /// The first bytes of an index, with the version of the format.
@@ -34,7 +35,7 @@ impl ReadingSummary {
     #[must_use]
     pub fn of_host(unix_seconds: f64, host: &HostRoot) -> Self {
         let gauges = HostGauges(host);
-        let stalled_us = gauges.memory_wait().map(|time| time.get());
+        let stalled_us = gauges.memory_wait().map(Micros::get);
         Self { unix_seconds, stalled_us, kills: gauges.oom_kills() }
     }
 
