@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use pagewise_decide::incident::{Around, Moment, explain};
-use pagewise_model::{Incident, Interval, Name, Refusal, Snapshot};
+use pagewise_model::{Incident, Interval, Refusal, Snapshot};
 use pagewise_observe::{Scope, snapshot};
 use pagewise_record::ReadingSummary;
 use pagewise_report::{json, text};
@@ -150,9 +150,4 @@ fn judge(store: &Store, center: f64) -> anyhow::Result<(Incident, Snapshot)> {
     let end = before.map(|end| *end).context("no reading near that time")?;
     moments.sort_by(|one, other| one.unix_seconds.total_cmp(&other.unix_seconds));
     Ok((explain(&moments, Around::Time(center)), end))
-}
-
-/// Text from the user, safe to print.
-fn shown(text: &str) -> Name {
-    Name::from(text)
 }

@@ -4,17 +4,17 @@
 use jiff::civil::{DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan};
-use pagewise_model::Refusal;
-
-use super::shown;
+use pagewise_model::{Name, Refusal};
 
 /// Seconds since 1970 of a time that was typed. A time without a day is the last one before `now`,
 /// which is in seconds since 1970, too.
 pub(in crate::verbs) fn parse(text: &str, now: f64) -> anyhow::Result<f64> {
     let text = text.trim();
     let refused = || {
-        let what =
-            format!("expected a time such as 03:12 or '2026-11-27 03:12', found {}", shown(text));
+        let what = format!(
+            "expected a time such as 03:12 or '2026-11-27 03:12', found {}",
+            Name::from(text)
+        );
         Refusal::advised(what, "times are in UTC; `date -u` prints the time now")
     };
     if let Ok(time) = text.parse::<Timestamp>() {
