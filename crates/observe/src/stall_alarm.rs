@@ -57,7 +57,7 @@ impl StallAlarm {
         Err(refused)
     }
 
-    /// The trigger as the kernel was told it: `some`, the stall and the window in microseconds.
+    /// The trigger as it was written to the kernel: `some`, the stall and the window in microseconds.
     pub fn trigger(&self) -> &'static str {
         self.trigger
     }

@@ -64,7 +64,7 @@ pub(in crate::verbs) struct FindingsJournal {
     held: Option<Held>,
 }
 
-/// When findings were last present, of a journal that is told of them every few seconds.
+/// When findings were last present, of a journal that gets them every few seconds.
 #[derive(Debug, Default)]
 struct Held(HashMap<(String, Option<String>), Instant>);
 
