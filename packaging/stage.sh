@@ -37,6 +37,7 @@ done
 doc=$share/doc/pagewise
 install -D --mode=644 --target-directory="$doc" README.md CHANGELOG.md
 [ ! -d examples ] || cp --recursive --no-preserve=mode,ownership examples "$doc/examples"
+install -D --mode=644 --target-directory="$doc/examples/prometheus" packaging/prometheus/*.{yml,json}
 packaging/copyright.sh pagewise ${DEBIAN_COPYRIGHT:+--debian} >"$doc/copyright"
 # What is in the program, for those who look for crates with known defects.
 triple=$("${RUSTC:-rustc}" --version --verbose | sed -n 's/^host: //p')

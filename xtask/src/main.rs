@@ -70,6 +70,11 @@ enum Chore {
     Groups(suite::GroupsArgs),
     /// Rewrite the golden files that tests compare with
     Bless,
+    /// Rewrite the rules and dashboards in packaging/prometheus, or test them with a program and a Prometheus
+    Prometheus {
+        /// The program whose metrics a Prometheus scrapes: tests, and rewrites nothing
+        program: Option<std::path::PathBuf>,
+    },
     /// Run what must pass before a push
     Prepush,
     /// Show, compare, change and pack the recordings in fixtures/hosts
@@ -122,6 +127,21 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Test(args) => suite::test(&args),
         Chore::Groups(args) => suite::groups(&args),
         Chore::Bless => suite::bless(),
+        Chore::Prometheus { program: Some(program) } => {
+            run::succeed(run::program("xtask/scripts/prometheus.sh").arg(program))
+        }
+        Chore::Prometheus { program: None } => {
+            let mut test = run::cargo();
+            test.args([
+                "test",
+                "--locked",
+                "--package",
+                "pagewise-metrics",
+                "--test",
+                "prometheus",
+            ]);
+            run::succeed(test.env("BLESS", "1"))
+        }
         Chore::Prepush => run::succeed(run::program("make").arg("check")),
         Chore::Fixture(args) => fixture::main(&args),
         Chore::Fuzz(args) => fuzz::main(&args),

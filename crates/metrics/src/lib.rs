@@ -10,10 +10,14 @@
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
+mod dashboard;
 mod encode;
 mod metric;
+mod rule;
 mod table;
 
+pub use dashboard::{DASHBOARDS, Dashboard};
 pub use encode::{classic, openmetrics};
 pub use metric::{GROUP_SERIES, Kind, MOST_SERIES, Metric, Plans, Scrape, Series, Unit};
+pub use rule::{Does, MOST_RULES, RULES, Rule, rules_file};
 pub use table::METRICS;

@@ -520,6 +520,24 @@ pub(crate) const GROUPS: &[Group] = &[
         runs: guests(&["ledger::"]),
     },
     Group {
+        name: "prometheus",
+        proves: "Prometheus and promtool of Debian accept the rules and every query of the dashboards",
+        inputs: &[
+            Alone(&["metrics"]),
+            SUITE_SCRIPTS,
+            Paths(&[
+                "crates/metrics/tests",
+                "crates/pagewise/src/verbs/metrics.rs",
+                "crates/pagewise/src/verbs/monitor",
+                "crates/pagewise/src/verbs/monitor.rs",
+                "packaging/prometheus",
+                "xtask/scripts/prometheus.sh",
+            ]),
+        ],
+        minutes: 0.7,
+        runs: Runs::Borrowing(&["prometheus"]),
+    },
+    Group {
         name: "kill-reports",
         proves: "kills in guests of two kernels, kills that only journald's files still have, and the entries of doctor --journal",
         inputs: &[

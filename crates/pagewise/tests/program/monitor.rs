@@ -283,3 +283,16 @@ fn bad_input_is_refused_with_what_to_do() {
     let small = run(&["monitor", "--record-size", "10K"]);
     assert!(small.status == 2 && small.err.contains("expected at least 1.0 MiB"), "{}", small.err);
 }
+
+/// What an alert says to run must run.
+#[test]
+fn every_alert_names_a_page_of_explain() {
+    let alerts = pagewise_metrics::RULES.iter().filter_map(|rule| match rule.does {
+        pagewise_metrics::Does::Alerts { subject, .. } => Some((rule.name, subject)),
+        pagewise_metrics::Does::Records => None,
+    });
+    for (alert, subject) in alerts {
+        let page = run(&["explain", subject]);
+        assert!(page.status == 0 && page.out.lines().count() > 10, "{alert}: {}", page.err);
+    }
+}

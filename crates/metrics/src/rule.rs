@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+//! The alert and recording rules for Prometheus.
+//!
+//! A rule names metrics as the table does, after `$`, so that a metric cannot be renamed without its
+//! rules. Severity is left to the verdict and to the findings wherever these judge: a threshold in a
+//! rule would be a second judgement, which `pagewise doctor` could contradict.
+
+use std::fmt::Write as _;
+
+use crate::table::METRICS;
+
+/// Largest number of rules, recording rules included.
+pub const MOST_RULES: usize = 12;
+
+/// What a rule does with its expression.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Does {
+    /// Stores its value under the rule's name.
+    Records,
+    /// Fires while it has a value.
+    Alerts {
+        /// How long it must have a value, in minutes.
+        minutes: u32,
+        /// How urgent it is, as the label `severity`.
+        severity: &'static str,
+        /// What is wrong, with templates of Prometheus.
+        summary: &'static str,
+        /// What to look at.
+        description: &'static str,
+        /// The subject of `pagewise explain` with the background.
+        subject: &'static str,
+    },
+}
+
+/// A row of the table of rules.
+#[derive(Debug, Clone, Copy)]
+pub struct Rule {
+    /// The name of the alert, or of the recorded series.
+    pub name: &'static str,
+    /// The expression in PromQL, with `$name` for a metric of the table.
+    expression: &'static str,
+    /// What it does.
+    pub does: Does,
+}
+
+const LOOK: &str = "On the machine: pagewise doctor. What led to it: pagewise why --since 1h.";
+
+/// All rules, in the order in which they are written.
+pub const RULES: &[Rule] = &[
+    Rule {
+        name: "pagewise:pressure_memory_waiting:ratio_rate5m",
+        expression: "rate($pressure_memory_waiting[5m])",
+        does: Does::Records,
+    },
+    Rule {
+        name: "pagewise:swap_tier_used:ratio",
+        expression: "$swap_tier_used / ($swap_tier_size > 0)",
+        does: Does::Records,
+    },
+    Rule {
+        name: "PagewiseMemoryCritical",
+        expression: "$verdict_level == 4",
+        does: Does::Alerts {
+            minutes: 1,
+            severity: "critical",
+            summary: "{{ $labels.instance }}: memory is nearly exhausted, or the kernel killed a process for it",
+            description: LOOK,
+            subject: "available",
+        },
+    },
+    Rule {
+        name: "PagewiseMemoryShort",
+        expression: "$verdict_level >= 3",
+        does: Does::Alerts {
+            minutes: 5,
+            severity: "warning",
+            summary: "{{ $labels.instance }}: memory of the machine or of a cgroup has been short for 5 minutes",
+            description: LOOK,
+            subject: "available",
+        },
+    },
+    Rule {
+        name: "PagewiseMemoryPressure",
+        expression: "pagewise:pressure_memory_waiting:ratio_rate5m{kind=\"some\"} > 0.1",
+        does: Does::Alerts {
+            minutes: 5,
+            severity: "warning",
+            summary: "{{ $labels.instance }}: tasks waited for memory {{ $value | humanizePercentage }} of the time",
+            description: LOOK,
+            subject: "psi",
+        },
+    },
+    Rule {
+        name: "PagewiseOomKill",
+        expression: "increase($oom_kills[10m]) > 0",
+        does: Does::Alerts {
+            minutes: 0,
+            severity: "critical",
+            summary: "{{ $labels.instance }}: the kernel killed a process for lack of memory in the last 10 minutes",
+            description: "On the machine: pagewise why --last-oom, or pagewise oom.",
+            subject: "oom",
+        },
+    },
+    Rule {
+        name: "PagewiseProgramKill",
+        // a gauge, because kills leave the log; only a rise is a new kill
+        expression: "$kills_in_log{by=\"program\"} - $kills_in_log{by=\"program\"} offset 10m > 0",
+        does: Does::Alerts {
+            minutes: 0,
+            severity: "critical",
+            summary: "{{ $labels.instance }}: a program such as systemd-oomd killed processes in the last 10 minutes",
+            description: "On the machine: pagewise oom names the program, and what it killed.",
+            subject: "oom",
+        },
+    },
+    Rule {
+        name: "PagewiseSwapFull",
+        expression: "$finding{id=\"swap-full\", severity!=\"info\"} == 1",
+        does: Does::Alerts {
+            minutes: 5,
+            severity: "warning",
+            summary: "{{ $labels.instance }}: swap is full",
+            description: LOOK,
+            subject: "available",
+        },
+    },
+    Rule {
+        name: "PagewiseZramFull",
+        expression: "$finding{id=\"zram-full\", severity!=\"info\"} == 1",
+        does: Does::Alerts {
+            minutes: 5,
+            severity: "warning",
+            summary: "{{ $labels.instance }}: a zram device is at its limit",
+            description: LOOK,
+            subject: "mm_stat",
+        },
+    },
+    Rule {
+        name: "PagewiseMemoryGrows",
+        expression: "$finding{id=\"memory-grows\", severity!=\"info\"} == 1",
+        does: Does::Alerts {
+            minutes: 10,
+            severity: "warning",
+            summary: "{{ $labels.instance }}: a process or the machine uses more and more memory",
+            description: LOOK,
+            subject: "available",
+        },
+    },
+    Rule {
+        name: "PagewiseKernelMemory",
+        expression: "$finding{id=\"kernel-memory\", severity!=\"info\"} == 1",
+        does: Does::Alerts {
+            minutes: 10,
+            severity: "warning",
+            summary: "{{ $labels.instance }}: the kernel itself uses much memory",
+            description: LOOK,
+            subject: "available",
+        },
+    },
+    Rule {
+        name: "PagewiseGroupNearLimit",
+        expression: "$group_memory_headroom / ($group_memory_headroom + $group_memory_used) < 0.1",
+        does: Does::Alerts {
+            minutes: 10,
+            severity: "warning",
+            summary: "{{ $labels.instance }}: cgroup {{ $labels.group }} uses 90 % of its memory limit or more",
+            description: "On the machine: pagewise limits says which limit it needs.",
+            subject: "cgroups",
+        },
+    },
+];
+
+impl Rule {
+    /// The expression with the full names of its metrics.
+    pub fn expression(&self) -> String {
+        expand(self.expression)
+    }
+}
+
+/// Replaces each `$name` by the full name of the metric. A name that the table lacks stays, with its
+/// `$`, which no expression may contain.
+pub(crate) fn expand(expression: &str) -> String {
+    let mut parts = expression.split('$');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end =
+            part.find(|it: char| !it.is_ascii_alphanumeric() && it != '_').unwrap_or(part.len());
+        let (name, rest) = part.split_at(end);
+        match METRICS.iter().find(|metric| metric.name == name) {
+            Some(metric) => text.push_str(&metric.full_name()),
+            None => _ = write!(text, "${name}"),
+        }
+        text.push_str(rest);
+    }
+    text
+}
+
+/// The rules as a file for `rule_files` of Prometheus.
+pub fn rules_file() -> String {
+    let mut text = String::from(
+        "# SPDX-License-Identifier: Apache-2.0 OR MIT\n\
+         #\n\
+         # Alert and recording rules for the metrics of `pagewise monitor`. Generated by `cargo xtask prometheus` from\n\
+         # crates/metrics/src/rule.rs: do not edit. docs/monitor.md says how to use them.\n\
+         groups:\n  - name: pagewise\n    rules:\n",
+    );
+    for rule in RULES {
+        let expression = quoted(&rule.expression());
+        // writing to a String cannot fail
+        let _ = match rule.does {
+            Does::Records => {
+                writeln!(text, "      - record: {}\n        expr: {expression}", rule.name)
+            }
+            Does::Alerts { minutes, severity, summary, description, subject } => writeln!(
+                text,
+                "      - alert: {}\n        expr: {expression}\n        for: {minutes}m\n        labels:\n          \
+                 severity: {severity}\n        annotations:\n          summary: {}\n          description: {}\n          \
+                 runbook: {}",
+                rule.name,
+                quoted(summary),
+                quoted(description),
+                quoted(&format!("pagewise explain {subject}")),
+            ),
+        };
+    }
+    text
+}
+
+/// The text as a scalar of YAML in single quotes.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
