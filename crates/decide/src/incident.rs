@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pagewise_model::knob::{Access, KnobReading};
 use pagewise_model::{
-    Bytes, Grown, HostVerdict, Incident, IncidentEvent, IncidentEventKind, Interval, KernelLog,
-    Level, Millis, Name, Process, Snapshot, Trouble,
+    Bytes, Grown, GrownArea, HostVerdict, Incident, IncidentEvent, IncidentEventKind, Interval,
+    KernelLog, Level, Millis, Name, OomKill, Process, Snapshot, Trouble,
 };
 
 use crate::{judge, oom};
@@ -22,7 +22,7 @@ const PROCESSES: usize = 40;
 const GROWERS: usize = 4;
 /// Smallest growth that is named, as a part of memory.
 const LEAST_GROWTH: f64 = 0.02;
-/// Readings with more time between them than this many times the median have a gap.
+/// Readings with more time between them than this many times the usual one have a gap.
 const GAP: f64 = 4.0;
 /// The shortest time without a reading that is called a gap.
 const SHORTEST_GAP: f64 = 60.0;
@@ -46,6 +46,8 @@ pub struct Moment {
     kernel: Option<Name>,
     memory: Option<Bytes>,
     processes: BTreeMap<(u32, u64), Size>,
+    programs: BTreeMap<Name, Program>,
+    areas: Vec<(&'static str, Bytes)>,
     units: Option<BTreeSet<Name>>,
     settings: BTreeMap<String, Name>,
     full: BTreeMap<Name, Bytes>,
@@ -60,11 +62,29 @@ struct Size {
     held: Bytes,
 }
 
+/// All processes of one name.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Program {
+    processes: u64,
+    held: Bytes,
+    largest: (Bytes, u32),
+}
+
 #[derive(Debug, Clone, PartialEq)]
 struct Killed {
     unix_seconds: f64,
     title: String,
+    victim: Option<Victim>,
     change: Vec<String>,
+}
+
+/// The killed process, with its memory in RAM as the kernel printed it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Victim {
+    pid: u32,
+    name: Name,
+    group: Option<Name>,
+    held: Bytes,
 }
 
 impl Moment {
@@ -82,6 +102,8 @@ impl Moment {
             kernel: end.taken.kernel.value().cloned(),
             memory: end.memory.total.get(),
             processes: processes(end),
+            programs: programs(end),
+            areas: areas(end),
             units: units(end),
             settings: settings(end),
             full: full(end),
@@ -116,6 +138,32 @@ fn processes(end: &Snapshot) -> BTreeMap<(u32, u64), Size> {
     kept.collect()
 }
 
+fn programs(end: &Snapshot) -> BTreeMap<Name, Program> {
+    let mut all: BTreeMap<Name, Program> = BTreeMap::new();
+    for process in &end.processes.list {
+        let held = process.anonymous().unwrap_or_default();
+        let program = all.entry(process.name.clone()).or_default();
+        program.processes += 1;
+        program.held = [program.held, held].into_iter().sum();
+        program.largest = program.largest.max((held, process.pid));
+    }
+    all
+}
+
+fn areas(end: &Snapshot) -> Vec<(&'static str, Bytes)> {
+    let memory = &end.memory;
+    // inodes and names of files in tmpfs count as reclaimable, and are not
+    let slab =
+        [&memory.slab_reclaimable, &memory.slab_unreclaimable].map(pagewise_model::Reading::get);
+    let slab = slab.into_iter().sum::<Option<Bytes>>();
+    let all = [
+        ("kernel objects (slab)", slab),
+        ("files in memory and shared memory (shmem)", memory.shmem.get()),
+        ("page tables", memory.page_tables.get()),
+    ];
+    all.into_iter().filter_map(|(name, size)| Some((name, size?))).collect()
+}
+
 /// Cgroups of units and containers; `None` if cgroups were not read.
 fn units(end: &Snapshot) -> Option<BTreeSet<Name>> {
     let groups = &end.cgroups.groups;
@@ -148,14 +196,28 @@ fn full(end: &Snapshot) -> BTreeMap<Name, Bytes> {
 }
 
 fn kills(interval: &Interval) -> Vec<Killed> {
-    let killed = oom::explain(interval).into_iter().filter_map(|explained| {
+    // both have the newest first
+    let kills = interval.end.kernel_log.kills.iter().rev();
+    let killed = oom::explain(interval).into_iter().zip(kills).filter_map(|(explained, kill)| {
         Some(Killed {
             unix_seconds: explained.unix_seconds?,
             title: explained.title,
+            victim: victim(kill),
             change: explained.change,
         })
     });
     killed.collect()
+}
+
+fn victim(kill: &OomKill) -> Option<Victim> {
+    let victim = kill.victim.as_ref()?;
+    let parts = [victim.anon, victim.shmem];
+    Some(Victim {
+        pid: victim.pid,
+        name: victim.name.clone(),
+        group: kill.victim_group.clone(),
+        held: parts.into_iter().flatten().sum(),
+    })
 }
 
 fn why_unread(log: &KernelLog) -> String {
@@ -191,6 +253,7 @@ pub fn explain(moments: &[Moment], around: Around) -> Incident {
     if let Some(trouble) = chosen {
         incident.trouble = Some(describe(moments, trouble));
         incident.growers = growers(moments, trouble);
+        incident.areas = grown_areas(moments, trouble);
     }
     let (mut events, change) = events(moments, chosen);
     events.sort_by(|one, other| {
@@ -285,30 +348,128 @@ fn same_kill(one: &Killed, other: &Killed) -> bool {
     one.title == other.title && (one.unix_seconds - other.unix_seconds).abs() < 2.0
 }
 
-/// Processes that took memory from the last reading before the trouble to the worst one.
-fn growers(moments: &[Moment], span: Span) -> Vec<Grown> {
+/// The readings between which growth is computed: the last one before the trouble, and the worst one.
+fn compared(moments: &[Moment], span: Span) -> (&Moment, &Moment) {
     let calm = span.first.saturating_sub(1);
     // of a kill, the reading before it has the sizes
     let has_kill = new_kills(moments, span.worst).next().is_some();
     let worst = if has_kill { span.worst.saturating_sub(1).max(calm) } else { span.worst };
-    let (before, after) = (&moments[calm], &moments[worst]);
-    if calm == worst || before.boot != after.boot {
+    (&moments[calm], &moments[worst])
+}
+
+/// The smallest growth that is named.
+fn least_growth(moment: &Moment) -> Bytes {
+    let least = moment.memory.map_or(0.0, |memory| memory.get() as f64 * LEAST_GROWTH);
+    Bytes::new((least as u64).max(1))
+}
+
+/// Who took memory from the last reading before the trouble to the worst one, or to its kill.
+fn growers(moments: &[Moment], span: Span) -> Vec<Grown> {
+    let (before, after) = compared(moments, span);
+    if before.boot != after.boot {
         return Vec::new();
     }
-    let seconds = after.unix_seconds - before.unix_seconds;
-    let least = after.memory.map_or(0.0, |memory| memory.get() as f64 * LEAST_GROWTH);
-    let mut all: Vec<Grown> = after
-        .processes
-        .iter()
-        .map(|(key, size)| {
-            let from = before.processes.get(key).map_or(Bytes::new(0), |size| size.held);
-            let (name, group) = (size.name.clone(), size.group.clone());
-            Grown { name, pid: key.0, group, from, to: size.held, seconds }
-        })
-        .filter(|grown| grown.to.saturating_sub(grown.from).get() as f64 >= least.max(1.0))
-        .collect();
-    all.sort_by_key(|grown| std::cmp::Reverse(grown.to.saturating_sub(grown.from)));
+    let mut all = grown_processes(before, after);
+    add_victims(&mut all, moments, span, before);
+    add_programs(&mut all, before, after);
+    let least = least_growth(after);
+    all.retain(|grown| growth(grown) >= least);
+    all.sort_by_key(|grown| std::cmp::Reverse(growth(grown)));
     all.truncate(GROWERS);
+    all
+}
+
+fn growth(grown: &Grown) -> Bytes {
+    grown.to.saturating_sub(grown.from)
+}
+
+fn grown_processes(before: &Moment, after: &Moment) -> Vec<Grown> {
+    let grown = after.processes.iter().map(|(key, size)| Grown {
+        name: size.name.clone(),
+        pid: key.0,
+        processes: 1,
+        group: size.group.clone(),
+        from: before.processes.get(key).map_or(Bytes::new(0), |size| size.held),
+        to: size.held,
+        seconds: after.unix_seconds - before.unix_seconds,
+    });
+    grown.collect()
+}
+
+/// Adds what killed processes took since the reading that has their sizes. A process that takes all
+/// memory within a second is in no reading with its size.
+fn add_victims(all: &mut Vec<Grown>, moments: &[Moment], span: Span, before: &Moment) {
+    for kill in (span.first..=span.last).flat_map(|at| new_kills(moments, at)) {
+        let Some(victim) = &kill.victim else { continue };
+        let known = all.iter_mut().find(|it| it.pid == victim.pid && it.name == victim.name);
+        let seconds = (kill.unix_seconds - before.unix_seconds).max(0.0);
+        match known {
+            Some(grown) if grown.to < victim.held => {
+                grown.to = victim.held;
+                grown.seconds = seconds;
+            }
+            Some(_) => {}
+            None => {
+                let is_it = |(pid, _): &(u32, u64)| *pid == victim.pid;
+                let size =
+                    before.processes.iter().find(|(key, _)| is_it(key)).map(|(_, size)| size);
+                let group = victim.group.clone();
+                all.push(Grown {
+                    name: victim.name.clone(),
+                    pid: victim.pid,
+                    processes: 1,
+                    group: group.or_else(|| size.and_then(|size| size.group.clone())),
+                    from: size.map_or(Bytes::new(0), |size| size.held),
+                    to: victim.held,
+                    seconds,
+                });
+            }
+        }
+    }
+}
+
+/// Adds the programs of which many processes took memory, none of them most of it.
+fn add_programs(all: &mut Vec<Grown>, before: &Moment, after: &Moment) {
+    let least = least_growth(after);
+    for (name, program) in &after.programs {
+        let then = before.programs.get(name).copied().unwrap_or_default();
+        let grown = program.held.saturating_sub(then.held);
+        let of_one = all.iter().filter(|it| it.name == *name).map(growth).max().unwrap_or_default();
+        if program.processes < 2 || grown < least || of_one.get() > grown.get() / 2 {
+            continue;
+        }
+        let group = all.iter().find(|it| it.name == *name).and_then(|it| it.group.clone());
+        all.retain(|it| it.name != *name);
+        all.push(Grown {
+            name: name.clone(),
+            pid: program.largest.1,
+            processes: program.processes,
+            group,
+            from: then.held,
+            to: program.held,
+            seconds: after.unix_seconds - before.unix_seconds,
+        });
+    }
+}
+
+/// Memory of no process that grew from the last reading before the trouble to the worst one.
+fn grown_areas(moments: &[Moment], span: Span) -> Vec<GrownArea> {
+    let (before, after) = compared(moments, span);
+    if before.boot != after.boot {
+        return Vec::new();
+    }
+    let least = least_growth(after);
+    let mut all: Vec<GrownArea> = Vec::new();
+    for &(name, to) in &after.areas {
+        let Some(&(_, from)) = before.areas.iter().find(|(known, _)| *known == name) else {
+            continue;
+        };
+        let seconds = after.unix_seconds - before.unix_seconds;
+        if to.saturating_sub(from) >= least {
+            all.push(GrownArea { name, from, to, seconds });
+        }
+    }
+    all.sort_by_key(|area| std::cmp::Reverse(area.to.saturating_sub(area.from)));
     all
 }
 
@@ -338,7 +499,9 @@ fn events(moments: &[Moment], chosen: Option<Span>) -> (Vec<IncidentEvent>, Vec<
         teller.compare(&moments[at - 1], &moments[at], usual);
         let kills: Vec<Killed> = new_kills(moments, at).cloned().collect();
         for kill in kills {
-            teller.tell(kill.unix_seconds, IncidentEventKind::Kill, kill.title);
+            // the log's times may be a little earlier than the reading that did not show the kill
+            let since = (kill.unix_seconds - moments[at - 1].unix_seconds).max(0.0);
+            teller.tell_kill(&kill, (moments[at - 1].boot == moments[at].boot).then_some(since));
             teller.change.extend(kill.change);
         }
     }
@@ -354,7 +517,8 @@ fn events(moments: &[Moment], chosen: Option<Span>) -> (Vec<IncidentEvent>, Vec<
 fn usual_seconds(moments: &[Moment]) -> f64 {
     let mut all: Vec<f64> = moments.iter().filter_map(|moment| moment.seconds).collect();
     all.sort_by(f64::total_cmp);
-    all.get(all.len() / 2).copied().unwrap_or(SHORTEST_GAP)
+    // not the median: a host that is short of memory may leave more gaps than readings
+    all.get(all.len() / 4).copied().unwrap_or(SHORTEST_GAP)
 }
 
 #[derive(Debug, Default)]
@@ -365,7 +529,14 @@ struct Teller {
 
 impl Teller {
     fn tell(&mut self, unix_seconds: f64, kind: IncidentEventKind, text: String) {
-        self.events.push(IncidentEvent { unix_seconds, kind, text });
+        self.events.push(IncidentEvent { unix_seconds, kind, text, seconds_since_reading: None });
+    }
+
+    fn tell_kill(&mut self, kill: &Killed, seconds_since_reading: Option<f64>) {
+        self.tell(kill.unix_seconds, IncidentEventKind::Kill, kill.title.clone());
+        if let Some(event) = self.events.last_mut() {
+            event.seconds_since_reading = seconds_since_reading;
+        }
     }
 
     fn compare(&mut self, before: &Moment, now: &Moment, usual: f64) {

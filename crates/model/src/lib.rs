@@ -20,7 +20,7 @@ mod units;
 
 pub use advice::{
     Actor, Advice, Bar, ChangedFinding, Confidence, EndReason, Evidence, Explanation, Finding,
-    FindingChange, GroupVerdict, Grown, HostVerdict, IdleMemory, IdleMethod, Incident,
+    FindingChange, GroupVerdict, Grown, GrownArea, HostVerdict, IdleMemory, IdleMethod, Incident,
     IncidentEvent, IncidentEventKind, KnownFinding, KnownFindings, Level, LimitAdvice, LimitSurvey,
     LimitVerdict, NamedValue, NextCommand, ProcessUse, Refusal, RuleExplanation, Section,
     ServiceState, Severity, Subject, Trouble, WatchCost, WatchedMemory, WatchedProcess, WorkingSet,

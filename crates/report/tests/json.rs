@@ -14,11 +14,11 @@ use boon::{Compiler, Schemas};
 use pagewise_model::plan::{Plan, Verified};
 use pagewise_model::{
     ActivityChange, ActivityUnit, AlgorithmEstimate, Bar, Bytes, Comparison, Confidence, Cost,
-    Disturbed, Estimate, EstimateSource, Explanation, Finding, Grown, HugeView, IdleMemory,
-    IdleMethod, Incident, IncidentEvent, IncidentEventKind, Interval, Level, Limit, LimitAdvice,
-    LimitSurvey, LimitVerdict, Name, NamedValue, NextCommand, Percent, PinnedCode, PinnedFile,
-    ProcessUse, Reading, Relation, Section, SettingChange, SizeChange, Snapshot, Source, Trouble,
-    WatchCost, WorkingSet,
+    Disturbed, Estimate, EstimateSource, Explanation, Finding, Grown, GrownArea, HugeView,
+    IdleMemory, IdleMethod, Incident, IncidentEvent, IncidentEventKind, Interval, Level, Limit,
+    LimitAdvice, LimitSurvey, LimitVerdict, Name, NamedValue, NextCommand, Percent, PinnedCode,
+    PinnedFile, ProcessUse, Reading, Relation, Section, SettingChange, SizeChange, Snapshot,
+    Source, Trouble, WatchCost, WorkingSet,
 };
 use pagewise_report::json::{self, Noun, schema};
 use pagewise_report::{
@@ -87,13 +87,21 @@ fn incident() -> Incident {
             unix_seconds: 1_795_822_738.0,
             kind: IncidentEventKind::Kill,
             text: "redis (pid 512) was killed".to_owned(),
+            seconds_since_reading: Some(0.8),
         }],
         growers: vec![Grown {
             name: Name::from("backup"),
             pid: 77,
+            processes: 1,
             group: Some(Name::from("/system.slice/backup.service")),
             from: Bytes::new(1 << 20),
             to: Bytes::new(1 << 30),
+            seconds: 46.0,
+        }],
+        areas: vec![GrownArea {
+            name: "page tables",
+            from: Bytes::new(1 << 20),
+            to: Bytes::new(1 << 28),
             seconds: 46.0,
         }],
         change: vec!["sudo systemctl set-property backup.service MemoryHigh=400M".to_owned()],

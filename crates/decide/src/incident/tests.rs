@@ -16,6 +16,8 @@ fn moment(second: f64, level: Level) -> Moment {
         kernel: Some(Name::from("6.12.107")),
         memory: Some(Bytes::new(4 * GIB)),
         processes: BTreeMap::new(),
+        programs: BTreeMap::new(),
+        areas: Vec::new(),
         units: Some(BTreeSet::new()),
         settings: BTreeMap::new(),
         full: BTreeMap::new(),
@@ -26,6 +28,10 @@ fn moment(second: f64, level: Level) -> Moment {
 
 fn with_process(mut moment: Moment, pid: u32, name: &str, held: u64) -> Moment {
     let size = Size { name: Name::from(name), group: None, held: Bytes::new(held) };
+    let program = moment.programs.entry(Name::from(name)).or_default();
+    program.processes += 1;
+    program.held = Bytes::new(program.held.get() + held);
+    program.largest = program.largest.max((Bytes::new(held), pid));
     moment.processes.insert((pid, 1), size);
     moment
 }
@@ -34,6 +40,7 @@ fn killed(second: f64) -> Killed {
     Killed {
         unix_seconds: 1e9 + second,
         title: "redis (pid 512) was killed".to_owned(),
+        victim: None,
         change: vec!["sudo systemctl set-property backup.service MemoryHigh=400M".to_owned()],
     }
 }
@@ -147,4 +154,72 @@ fn settings_and_gaps_are_told() {
 fn a_trouble_that_lasts_has_no_end() {
     let all = [moment(0.0, Level::Calm), moment(10.0, Level::Short)];
     assert_eq!(explain(&all, Around::Worst).trouble.unwrap().ended_unix_seconds, None);
+}
+
+/// Calm, and then at once a kill: a process took all memory between two readings.
+fn burst(victim: Victim) -> Vec<Moment> {
+    let calm = with_process(moment(0.0, Level::Calm), 77, "backup", GIB);
+    let mut killed = Killed { victim: Some(victim), ..killed(9.0) };
+    killed.title = "it was killed".to_owned();
+    let mut after = with_process(moment(10.0, Level::Calm), 77, "backup", GIB);
+    after.kills = vec![killed];
+    vec![calm, after, with_process(moment(20.0, Level::Calm), 77, "backup", GIB)]
+}
+
+#[test]
+fn a_killed_process_of_which_no_reading_has_the_size_is_named() {
+    let victim =
+        Victim { pid: 99, name: Name::from("burst"), group: None, held: Bytes::new(2 * GIB) };
+    let incident = explain(&burst(victim), Around::Worst);
+    let [grown] = &incident.growers[..] else { panic!("{:?}", incident.growers) };
+    assert_eq!((grown.name.as_str(), grown.from.get(), grown.to.get()), ("burst", 0, 2 * GIB));
+    assert!((grown.seconds - 9.0).abs() < 0.1, "{grown:?}");
+    let kill = incident.events.iter().find(|event| event.kind == IncidentEventKind::Kill);
+    assert!(
+        kill.and_then(|kill| kill.seconds_since_reading).is_some_and(|it| (it - 9.0).abs() < 0.1)
+    );
+}
+
+#[test]
+fn a_killed_process_that_did_not_grow_is_not_named() {
+    let victim = Victim { pid: 77, name: Name::from("backup"), group: None, held: Bytes::new(GIB) };
+    assert_eq!(explain(&burst(victim), Around::Worst).growers, []);
+}
+
+#[test]
+fn many_small_processes_are_named_together() {
+    let mut full = moment(10.0, Level::Short);
+    for pid in 100..400 {
+        full = with_process(full, pid, "worker", 4 << 20);
+    }
+    full = with_process(full, 77, "backup", GIB / 2);
+    let calm = with_process(moment(0.0, Level::Calm), 77, "backup", GIB / 2);
+    let incident = explain(&[calm, full], Around::Worst);
+    let [grown] = &incident.growers[..] else { panic!("{:?}", incident.growers) };
+    assert_eq!(
+        (grown.name.as_str(), grown.processes, grown.to.get()),
+        ("worker", 300, 300 * (4 << 20))
+    );
+}
+
+#[test]
+fn memory_of_no_process_is_named() {
+    let with_slab = |mut moment: Moment, size| {
+        moment.areas =
+            vec![("kernel objects (slab)", Bytes::new(size)), ("page tables", Bytes::new(GIB))];
+        moment
+    };
+    let calm = with_slab(moment(0.0, Level::Calm), GIB);
+    let full = with_slab(moment(10.0, Level::Short), 3 * GIB);
+    let incident = explain(&[calm, full], Around::Worst);
+    let [area] = &incident.areas[..] else { panic!("{:?}", incident.areas) };
+    assert_eq!((area.name, area.to.get()), ("kernel objects (slab)", 3 * GIB));
+}
+
+#[test]
+fn gaps_are_told_also_if_most_readings_have_one() {
+    let at = |second, seconds| Moment { seconds: Some(seconds), ..moment(second, Level::Calm) };
+    let all = [at(0.0, 10.0), at(10.0, 10.0), at(70.0, 60.0), at(160.0, 90.0), at(250.0, 90.0)];
+    let gaps = explain(&all, Around::Worst).events;
+    assert_eq!(gaps.iter().filter(|it| it.kind == IncidentEventKind::Gap).count(), 2, "{gaps:?}");
 }

@@ -19,8 +19,11 @@ pub struct Incident {
     pub trouble: Option<Trouble>,
     /// What happened, the earliest first.
     pub events: Vec<IncidentEvent>,
-    /// Processes that took memory from the last calm reading to the worst one, the most first.
+    /// Programs that took memory from the last calm reading to the worst one, or to the kill of one of
+    /// their processes, the most first.
     pub growers: Vec<Grown>,
+    /// Memory of no process that grew from the last calm reading to the worst one, the most first.
+    pub areas: Vec<GrownArea>,
     /// What would have prevented the kills: commands, with how long they last and how to undo them.
     pub change: Vec<String>,
     /// What could not be judged, and why.
@@ -51,6 +54,8 @@ pub struct IncidentEvent {
     pub kind: IncidentEventKind,
     /// What happened, in a sentence.
     pub text: String,
+    /// For a kill, the time since the last reading before it.
+    pub seconds_since_reading: Option<f64>,
 }
 
 /// A kind of thing that happens.
@@ -75,18 +80,34 @@ pub enum IncidentEventKind {
     Kill,
 }
 
-/// A process that took memory.
+/// A process that took memory, or a program of which many processes did.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Grown {
     /// Name of the process.
     pub name: Name,
-    /// Its process id.
+    /// Its process id; of many processes, that of the largest.
     pub pid: u32,
+    /// Number of processes of this name whose memory is added up: 1 if one of them took most of it.
+    pub processes: u64,
     /// Its cgroup, if it is known.
     pub group: Option<Name>,
     /// Its anonymous memory before, in RAM and in swap; 0 if it did not exist.
     pub from: Bytes,
-    /// Its anonymous memory at the worst reading, in RAM and in swap.
+    /// Its anonymous memory at the worst reading, in RAM and in swap; of a killed process that was smaller at
+    /// the reading before, what the kernel printed, which is in RAM alone.
+    pub to: Bytes,
+    /// Time between the two readings.
+    pub seconds: f64,
+}
+
+/// Memory that belongs to no process, and grew.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct GrownArea {
+    /// What it is, in words.
+    pub name: &'static str,
+    /// Its size before.
+    pub from: Bytes,
+    /// Its size at the worst reading.
     pub to: Bytes,
     /// Time between the two readings.
     pub seconds: f64,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `pagewise why`: what happened to memory in some time.
 
-use pagewise_model::{Grown, Incident, IncidentEvent, IncidentEventKind, duration};
+use pagewise_model::{Grown, GrownArea, Incident, IncidentEvent, IncidentEventKind, duration};
 
 use super::kit::{Line, Page, Role};
 use super::verdict;
@@ -48,10 +48,18 @@ pub(super) fn print(page: &mut Page, incident: &Incident) {
         }
     }
     print_events(page, &incident.events);
-    if !incident.growers.is_empty() {
+    let has_facts =
+        !incident.growers.is_empty() || !incident.areas.is_empty() || !incident.change.is_empty();
+    if has_facts || !incident.unknown.is_empty() {
         page.gap();
+    }
+    if !incident.growers.is_empty() {
         let grown: Vec<String> = incident.growers.iter().map(describe_growth).collect();
         page.fact_items("who grew", &grown);
+    }
+    if !incident.areas.is_empty() {
+        let grown: Vec<String> = incident.areas.iter().map(describe_area).collect();
+        page.fact_items("what grew", &grown);
     }
     for change in &incident.change {
         page.fact("change", change);
@@ -89,10 +97,21 @@ fn describe_growth(grown: &Grown) -> String {
     let added = grown.to.saturating_sub(grown.from);
     let group = grown.group.as_ref().map_or_else(String::new, |it| format!(", {it}"));
     let time = duration::rough(grown.seconds);
-    format!(
-        "{} (pid {}{group}) +{added} in {time}: {} → {}",
-        grown.name, grown.pid, grown.from, grown.to
-    )
+    let which = match grown.processes {
+        ..=1 => format!("pid {}", grown.pid),
+        many => plural_of_processes(many),
+    };
+    format!("{} ({which}{group}) +{added} in {time}: {} → {}", grown.name, grown.from, grown.to)
+}
+
+fn plural_of_processes(number: u64) -> String {
+    format!("{} processes", pagewise_model::grouped(number))
+}
+
+fn describe_area(grown: &GrownArea) -> String {
+    let added = grown.to.saturating_sub(grown.from);
+    let time = duration::rough(grown.seconds);
+    format!("{} +{added} in {time}: {} → {}", grown.name, grown.from, grown.to)
 }
 
 fn clock(unix_seconds: f64) -> String {
