@@ -74,7 +74,7 @@ pub const RULES: &[Rule] = &[
         does: Does::Alerts {
             minutes: 5,
             severity: "warning",
-            summary: "{{ $labels.instance }}: memory of the machine or of a cgroup has been short for 5 minutes",
+            summary: "{{ $labels.instance }}: memory has been short for 5 minutes, here or in a cgroup, or a kill was in that time",
             description: LOOK,
             subject: "available",
         },
