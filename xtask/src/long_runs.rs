@@ -25,6 +25,13 @@ pub(crate) struct Faults {
     losses: usize,
 }
 
+#[derive(Debug, clap::Args)]
+pub(crate) struct Incidents {
+    /// How often each incident is made on each kernel
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    rounds: usize,
+}
+
 pub(crate) fn reboots(args: &Reboots) -> Result<()> {
     let names: Vec<&str> = args.names.iter().map(String::as_str).collect();
     run_longer(&names, &[("PAGEWISE_REBOOTS", args.boots)])
@@ -33,6 +40,10 @@ pub(crate) fn reboots(args: &Reboots) -> Result<()> {
 pub(crate) fn faults(args: &Faults) -> Result<()> {
     let numbers = [("PAGEWISE_PLAN_FAULTS", args.faults), ("PAGEWISE_POWER_LOSSES", args.losses)];
     run_longer(&["plans::faults::", "plans::wanted_faults::", "reboots::long::faults::"], &numbers)
+}
+
+pub(crate) fn incidents(args: &Incidents) -> Result<()> {
+    run_longer(&["incidents::guest_incidents_"], &[("PAGEWISE_INCIDENTS", args.rounds)])
 }
 
 pub(crate) fn ledger() -> Result<()> {

@@ -91,6 +91,8 @@ enum Chore {
     Faults(long_runs::Faults),
     /// Apply many plans in guests and measure the gains that they predicted: a long run
     Ledger,
+    /// Make guests short of memory in many ways, and print whether `why` names trouble and actor: a long run
+    Incidents(long_runs::Incidents),
     /// Tune a guest under a real load, with the default times and measures: a long run
     Tune,
     /// Measure the promised numbers
@@ -148,6 +150,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Mutants(args) => mutants::main(&args),
         Chore::PowerLoss(args) => power_loss::main(&args),
         Chore::Reboots(args) => long_runs::reboots(&args),
+        Chore::Incidents(args) => long_runs::incidents(&args),
         Chore::Ledger => long_runs::ledger(),
         Chore::Tune => long_runs::tune(),
         Chore::Faults(args) => long_runs::faults(&args),

@@ -538,6 +538,25 @@ pub(crate) const GROUPS: &[Group] = &[
         runs: Runs::Borrowing(&["prometheus"]),
     },
     Group {
+        name: "incidents",
+        proves: "planted incidents in guests of three kernels: why names trouble and actor, and nothing on a calm one",
+        inputs: &[
+            Crates(&["observe", "record"]),
+            GUEST_TESTS,
+            Paths(&[
+                "crates/pagewise/tests/guest/incidents.rs",
+                "crates/pagewise/tests/guest/incidents.sh",
+                "crates/decide/src/incident.rs",
+                "crates/decide/src/verdict",
+                "crates/pagewise/src/verbs/monitor",
+                "crates/pagewise/src/verbs/monitor.rs",
+                "crates/pagewise/src/verbs/why.rs",
+            ]),
+        ],
+        minutes: 3.0,
+        runs: guests(&["incidents::"]),
+    },
+    Group {
         name: "kill-reports",
         proves: "kills in guests of two kernels, kills that only journald's files still have, and the entries of doctor --journal",
         inputs: &[

@@ -26,6 +26,7 @@ mod bench;
 mod boot;
 mod caches;
 mod documents;
+mod incidents;
 mod inits;
 mod journal;
 mod lab;
