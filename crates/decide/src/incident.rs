@@ -20,8 +20,8 @@ use crate::{judge, oom};
 const PROCESSES: usize = 40;
 /// Processes that are named as those that grew.
 const GROWERS: usize = 4;
-/// Smallest growth that is named, as a part of memory.
-const LEAST_GROWTH: f64 = 0.02;
+/// The smallest growth that is named is memory divided by this: 2 %.
+const LEAST_GROWTH: u64 = 50;
 /// Readings with more time between them than this many times the usual one have a gap.
 const GAP: f64 = 4.0;
 /// The shortest time without a reading that is called a gap.
@@ -359,8 +359,8 @@ fn compared(moments: &[Moment], span: Span) -> (&Moment, &Moment) {
 
 /// The smallest growth that is named.
 fn least_growth(moment: &Moment) -> Bytes {
-    let least = moment.memory.map_or(0.0, |memory| memory.get() as f64 * LEAST_GROWTH);
-    Bytes::new((least as u64).max(1))
+    let least = moment.memory.map_or(0, |memory| memory.get() / LEAST_GROWTH);
+    Bytes::new(least.max(1))
 }
 
 /// Who took memory from the last reading before the trouble to the worst one, or to its kill.

@@ -33,7 +33,8 @@ fn the_files_are_those_of_the_tables() {
     for dashboard in DASHBOARDS {
         compare(&format!("{}.json", dashboard.file), &dashboard.document());
     }
-    let queries: Vec<String> = DASHBOARDS.iter().flat_map(|it| it.all_queries()).collect();
+    let queries: Vec<String> =
+        DASHBOARDS.iter().flat_map(pagewise_metrics::Dashboard::all_queries).collect();
     compare("queries.txt", &(queries.join("\n") + "\n"));
 }
 
@@ -55,7 +56,7 @@ fn metrics_of(expression: &str) -> Vec<(String, Vec<String>)> {
 #[test]
 fn rules_and_panels_name_metrics_and_labels_that_exist() {
     let rules = RULES.iter().map(pagewise_metrics::Rule::expression);
-    let panels = DASHBOARDS.iter().flat_map(|it| it.all_queries());
+    let panels = DASHBOARDS.iter().flat_map(pagewise_metrics::Dashboard::all_queries);
     let mut named = BTreeSet::new();
     for expression in rules.chain(panels) {
         assert!(!expression.contains(['$', '@']), "{expression}");
