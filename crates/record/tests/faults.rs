@@ -9,6 +9,8 @@
     clippy::disallowed_methods,
     clippy::unwrap_used,
     clippy::allow_attributes,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
     reason = "tests write files of their own and start themselves"
 )]
 

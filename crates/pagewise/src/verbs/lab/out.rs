@@ -211,7 +211,7 @@ mod tests {
         let expected = "1 file in /out was not copied, or not to its end: \"a\": the files in \
                         /out are larger than 3 B in all";
         assert_eq!(error, expected);
-        assert_eq!(std::fs::read(kept.join("a")).unwrap(), b"12");
+        assert_eq!(kept.join("a").metadata().unwrap().len(), 2);
         let (kept, error) = refused(&["a", "a", "b", "b", "c\u{1b}[2J", "d", "e", "f"]);
         let names = "\"a\", \"b\", \"c\\u{1b}[2J\", \"d\", \"e\", …: the files";
         let expected = format!("6 files in /out were not copied, or not to their end: {names}");
