@@ -160,7 +160,7 @@ fn an_index_has_the_readings_of_its_file_or_is_not_used() {
     let name = shelf.files().unwrap()[0].name;
     let summaries = shelf.summaries(name).unwrap().unwrap();
     let found: Vec<_> = summaries.iter().map(|it| (it.unix_seconds - 1e9, it.kills)).collect();
-    assert_eq!(found, [1, 2, 3, 4, 5].map(|it| (f64::from(it), Some(u64::from(it as u32)))));
+    assert_eq!(found, [1_u32, 2, 3, 4, 5].map(|it| (f64::from(it), Some(u64::from(it)))));
     assert!(summaries.iter().all(|it| it.stalled_us.is_none()), "there is no pressure file");
 
     let file = path.join(name.to_string());
