@@ -177,8 +177,9 @@ mod tests {
             [(0, Extent::Complete), (10, Extent::Usual), (13, Extent::Complete), (14, part)]
         );
         let seconds: Vec<u64> = killed.iter().map(|(second, _)| *second).collect();
+        // the one at 43 is due again ten seconds after the last usual one
         let expected: Vec<u64> =
-            [0, 10].into_iter().chain(13..43).chain([53, 63, 73, 83, 93]).collect();
+            [0, 10].into_iter().chain(13..44).chain([53, 63, 73, 83, 93]).collect();
         assert_eq!(seconds, expected);
         assert_eq!(killed[12], (23, Extent::Usual));
     }
