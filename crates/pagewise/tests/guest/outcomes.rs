@@ -82,7 +82,7 @@ fn guest_brings_out_no_more_than_the_limit() {
     assert_eq!(ran.status, 1, "{}", ran.err);
     for told in [
         "2 files in /out were not copied, or not to their end: \"zeros\", \"zz\": the files in /out \
-         are larger than 1 MiB in all",
+         are larger than 1.0 MiB in all",
         "--out-limit SIZE allows more",
         "/out: only regular files are copied, 1 link left out: link",
     ] {
