@@ -70,6 +70,23 @@ impl TrustedFolder {
         Self::root()?.walk(&path, make, PathPosition::Last)
     }
 
+    /// Opens an existing folder to read what another user wrote there, as root: for contents that
+    /// nobody trusts. If another user can change the path, no part of it may be a link.
+    ///
+    /// # Errors
+    /// If it is missing, or there is a link in a path that another user can change.
+    pub fn open_untrusted(path: &Path) -> Result<Self, FolderError> {
+        match Self::open(path) {
+            Err(FolderError::Untrusted { .. }) => {}
+            opened => return opened,
+        }
+        let flags = PASS | OFlags::DIRECTORY;
+        let links = rustix::fs::ResolveFlags::NO_SYMLINKS;
+        let handle = rustix::fs::openat2(CWD, path, flags, Mode::empty(), links);
+        let handle = handle.map_err(|errno| with_path(path, errno))?;
+        Ok(Self { handle, path: path.to_owned() })
+    }
+
     /// Opens an existing folder that only we and root can change.
     ///
     /// # Errors
@@ -122,8 +139,8 @@ impl TrustedFolder {
         &self.path
     }
 
-    /// Opens a regular file below this folder that no other user can change, on a path without
-    /// links.
+    /// Opens a regular file below this folder that no user can change but us, root and the owner of
+    /// this folder, on a path without links.
     ///
     /// # Errors
     /// If there is no such file.
@@ -143,7 +160,9 @@ impl TrustedFolder {
         let file = rustix::fs::openat(&folder, last, flags, Mode::empty())?;
         let stat = rustix::fs::fstat(&file)?;
         let is_regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-        if is_regular && is_ours_or_roots(&stat) && stat.st_mode & OTHERS_WRITE == 0 {
+        let owner = rustix::fs::fstat(&self.handle)?.st_uid;
+        let is_trusted = is_ours_or_roots(&stat) || stat.st_uid == owner;
+        if is_regular && is_trusted && stat.st_mode & OTHERS_WRITE == 0 {
             return Ok(file.into());
         }
         let what = "expected a regular file that nobody else owns or may write";

@@ -26,7 +26,7 @@ pub enum ShelfError {
     #[error(transparent)]
     Folder(#[from] FolderError),
     /// A file or the list of files cannot be read.
-    #[error("{}: {source}", path.display())]
+    #[error("{}", path.display())]
     Read {
         /// The file or folder.
         path: PathBuf,
@@ -53,12 +53,13 @@ pub struct Shelf {
 }
 
 impl Shelf {
-    /// Opens the folder of a ring.
+    /// Opens the folder of a ring, which may be that of another user: the service has a user of its
+    /// own, and root reads what it recorded.
     ///
     /// # Errors
-    /// If it is missing, or another user could change it.
+    /// If it is missing, or another user can change its path and there is a link in it.
     pub fn open(path: &Path) -> Result<Self, ShelfError> {
-        Ok(Self { folder: TrustedFolder::open(path)? })
+        Ok(Self { folder: TrustedFolder::open_untrusted(path)? })
     }
 
     pub(crate) fn of(folder: TrustedFolder) -> Self {

@@ -74,10 +74,17 @@ fn at_times(typed: &[String], record: Option<&PathBuf>) -> anyhow::Result<[Inter
     let store = Store::record(record)?;
     let summaries = store.summaries()?;
     let last = summaries.iter().map(|it| it.unix_seconds).fold(f64::NEG_INFINITY, f64::max);
-    let mut times = [times::parse(one, last)?, times::parse(other, last)?];
-    times.sort_by(f64::total_cmp);
-    let [before, after] = times.map(|time| at_time(&store, &summaries, time));
-    Ok([before?, after?])
+    let mut typed = [times::parse(one, last)?, times::parse(other, last)?];
+    typed.sort_by(f64::total_cmp);
+    let [before, after] = typed.map(|time| at_time(&store, &summaries, time));
+    let (before, after) = (before?, after?);
+    let [then, now] = [&before, &after].map(|interval| interval.end.taken.unix_seconds);
+    if then == now {
+        let what =
+            format!("the reading of {} UTC is the nearest one to both times", times::describe(now));
+        anyhow::bail!(Refusal::advised(what, "give two times with a reading between them"));
+    }
+    Ok([before, after])
 }
 
 /// The reading that is nearest to a time, and the one before it.

@@ -206,6 +206,8 @@ fn the_worst_of_simulated_hours_is_found() {
         "{}",
         alone.err
     );
+    let same = run(&["compare", "--at", &then, "--at", &then, "--record", record]);
+    assert!(same.status == 1 && same.err.contains("nearest one to both times"), "{}", same.err);
     let far = run(&["compare", "--at", "2001-01-01 03:12", "--at", &then, "--record", record]);
     assert!(far.err.contains("none near that time"), "{}", far.err);
 }

@@ -48,6 +48,7 @@ mod limits;
 mod loans;
 mod machine;
 mod oom;
+mod other_record;
 mod pin;
 mod sample;
 mod signals;
