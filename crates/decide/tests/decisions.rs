@@ -282,8 +282,9 @@ fn the_device_is_the_one_that_findings_recommend() {
 const HEAD: &str = "# Decisions: zram or zswap
 
 This page shows for machines of many kinds whether Pagewise chooses zram or zswap, and why. Look for the row that
-resembles your machine. For your own machine, run `sudo pagewise plan`: it prints the decision under *Considered and
-left out*, with a command that compares zram and zswap with your own program ([plan.md](plan.md#zram-or-zswap)).
+resembles your machine. For your own machine, run `pagewise plan --why-not`: it prints the decision under *Considered
+and left out*, with a command that compares zram and zswap with your own program ([plan.md](plan.md#zram-or-zswap)). If
+the plan has a step that adds zram or enables zswap, this step has the reason.
 
 Each row of the table is a host that was recorded with `pagewise capture`. In most recordings, files were then changed,
 so that the host has the swap that the row describes. The test `crates/decide/tests/decisions.rs` prints this table, and
@@ -319,17 +320,44 @@ If Pagewise cannot read a value, it decides as it would with this value, or the 
 |---|---|---|---|
 ";
 
+/// The reason that the rows about zswap share: what follows the facts about the disk of the first one.
+fn shared_reason() -> String {
+    let why = decided(&MACHINES[0]).why;
+    why.split_once("; ").unwrap().1.to_owned()
+}
+
+/// Breaks a text into lines of at most 120 characters.
+fn wrap(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let last = lines.last_mut().unwrap();
+        if last.is_empty() {
+            last.push_str(word);
+        } else if last.chars().count() + 1 + word.chars().count() <= 120 {
+            *last += &format!(" {word}");
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines.join("\n")
+}
+
 #[test]
 fn the_page_is_this_table() {
     let mut page = String::from(HEAD);
+    let shared = shared_reason();
     for machine in MACHINES {
         let SwapDecision { choice, why, changes, .. } = decided(machine);
+        let why =
+            why.replace(&format!("; {shared}"), "; and [what zswap gains](#what-zswap-gains).");
         writeln!(page, "| {} | {} | {why} | {changes} |", machine.what, word(choice)).unwrap();
     }
     let server = decided(&MACHINES[0]);
+    let gains = format!("Several rows have this reason, and what speaks against it: {shared}");
+    writeln!(page, "\n## What zswap gains\n\n{}", wrap(&gains)).unwrap();
     write!(
         page,
-        "\nOn the first machine of the table, this command compares zram and zswap with your own program (CMD). The \
+        "\n## Measure it\n\nOn the first machine of the table, this command compares zram and zswap with your own program (CMD). The \
          program must\nneed more memory than the machine has:\n\n```\n{}\n```\n",
         server.trial.unwrap()
     )

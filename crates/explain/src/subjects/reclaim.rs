@@ -48,12 +48,12 @@ pub(crate) fn swappiness(host: &Snapshot, page: &mut Draft) {
     page.wrong(
         "a low swappiness keeps programs fast",
         "Program code is file pages. With data and code a little larger than memory, an iteration of our experiment \
-         `swap` took 138 ms without swap and with swappiness 0, and 5 ms with swappiness 60.",
+         `swap` took 138 ms without swap, 143 ms with swappiness 0 and a swap file, and 5 ms with swappiness 60.",
     );
     page.next("pagewise lab run swap", "the experiment, on this machine");
     page.next(
-        "sudo pagewise trial --a vm.swappiness=60 --b vm.swappiness=133 -- CMD",
-        "which value suits your own command",
+        "sudo pagewise trial --a vm.swappiness=60 --b vm.swappiness=133 --memory 512M -- CMD",
+        "which value suits your own command; --memory: less than it uses, or nothing is swapped",
     );
 }
 
