@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The process or the cgroup that a finding is about: [`Actor`].
 //!
-//! The values that prove a finding name it by their files: `/proc/PID/status` is a process's,
-//! `/sys/fs/cgroup/GROUP/memory.max` a cgroup's. A finding about the machine as a whole has neither.
-//! Then the actor is the cgroup that the verdict finds short of memory, if there is one.
+//! The actor is derived from the paths of the values that prove the finding: `/proc/PID/status`
+//! names a process, `/sys/fs/cgroup/GROUP/memory.max` a cgroup. If no path names either, the
+//! finding is about the machine as a whole; then the actor is the cgroup that the verdict reports
+//! as short of memory, if any.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -28,7 +29,7 @@ pub struct Actor {
 }
 
 impl Actor {
-    /// A process as an actor.
+    /// Creates the actor for a process, with the process's memory.
     pub fn process(process: &Process) -> Self {
         Self {
             name: process.name.clone(),
@@ -39,7 +40,7 @@ impl Actor {
         }
     }
 
-    /// A cgroup as an actor.
+    /// Creates the actor for a cgroup, with the cgroup's memory.
     pub fn group(group: &Cgroup) -> Self {
         Self {
             name: group.path.clone(),
@@ -50,8 +51,8 @@ impl Actor {
         }
     }
 
-    /// The actor of the first of these findings; `None` if it is about the machine as a whole, or if
-    /// the snapshot has no processes and cgroups.
+    /// Finds the process or cgroup that the first of these findings is about. `None` if the finding
+    /// is about the machine as a whole, or if the snapshot has neither processes nor cgroups.
     pub fn of_first(
         findings: &[Finding],
         verdict: &HostVerdict,
@@ -66,21 +67,21 @@ impl Actor {
         proven().or_else(|| Self::named_in(&first.title, snapshot)).or_else(short)
     }
 
-    /// The cgroup whose path is a word of this text.
+    /// Finds the cgroup whose path occurs as a word in `text`.
     fn named_in(text: &str, snapshot: &Snapshot) -> Option<Self> {
         let words = text.split(' ').map(|word| word.trim_end_matches([',', ':', ';', ')']));
         let paths = words.filter(|word| word.starts_with('/') && word.len() > 1);
         paths.filter_map(|path| snapshot.cgroups.group(path)).map(Self::group).next()
     }
 
-    /// The process or the cgroup whose file this is.
+    /// Finds the process or the cgroup to which the file at `path` belongs.
     fn named_by(path: &str, snapshot: &Snapshot) -> Option<Self> {
         if let Some(rest) = path.strip_prefix("/proc/") {
             let pid: u32 = rest.split_once('/')?.0.parse().ok()?;
             return snapshot.processes.list.iter().find(|it| it.pid == pid).map(Self::process);
         }
         let (folder, file) = path.strip_prefix("/sys/fs/cgroup")?.rsplit_once('/')?;
-        // version 1 has a tree for each controller
+        // cgroup version 1 has a tree for each controller
         let of_memory =
             folder.strip_prefix("/memory").and_then(|path| snapshot.cgroups.group(path));
         let group = of_memory.or_else(|| snapshot.cgroups.group(folder));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A subject of memory management, explained with values of one host.
+//! A subject of memory management, explained with values that were read on one host.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,7 +15,7 @@ pub struct Explanation {
     pub title: &'static str,
     /// Parts of the explanation, in reading order.
     pub sections: Vec<Section>,
-    /// Commands that show more about the subject on this host, or prove what is said.
+    /// Commands that show more about the subject on this host, or that prove a claim of the text.
     pub next: Vec<NextCommand>,
 }
 
@@ -65,7 +65,7 @@ pub struct NamedValue {
 }
 
 impl NamedValue {
-    /// Turns a Reading into text, under the given name.
+    /// Creates a named value from a Reading, which is converted to text.
     pub fn new<T: Quantity + Clone>(name: impl Into<String>, reading: &Reading<T>) -> Self {
         let reading = reading.clone().map(|value| Name::from(value.shown().as_str()));
         Self { name: name.into(), reading }

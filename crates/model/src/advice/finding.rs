@@ -21,7 +21,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// The severity as documents spell it.
+    /// The severity as JSON documents spell it.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Info => "info",
@@ -43,7 +43,7 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// Creates evidence that the file of `source` contained `value`.
+    /// Creates evidence: `value` was read from the file and line of `source`.
     pub fn new(source: &Source, value: String) -> Self {
         Self { path: source.path().to_owned(), line: source.line_number(), value }
     }

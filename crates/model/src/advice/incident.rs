@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What happened to a host's memory in some time, from the readings of that time.
+//! What happened to a host's memory during a period, derived from recorded readings of that period.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{Bytes, Level, Name};
 
-/// What happened to a host's memory in some time.
+/// What happened to a host's memory during a period.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Incident {
     /// Time of the first reading that was examined, in seconds since 1970.
@@ -15,64 +15,66 @@ pub struct Incident {
     pub to_unix_seconds: f64,
     /// Number of readings that were examined.
     pub readings: u64,
-    /// The time in which memory was short; `null` if no reading shows that.
+    /// The period in which memory was short; `null` if no reading shows a shortage.
     pub trouble: Option<Trouble>,
-    /// What happened, the earliest first.
+    /// The events of the period, the earliest first.
     pub events: Vec<IncidentEvent>,
-    /// Programs that took memory from the last calm reading to the worst one, or to the kill of one of
-    /// their processes, the most first.
+    /// Programs whose memory grew between the last calm reading and the worst one (or the kill of
+    /// one of their processes), sorted by growth, largest first.
     pub growers: Vec<Grown>,
-    /// Memory of no process that grew from the last calm reading to the worst one, the most first.
+    /// Kinds of memory that belong to no process and grew between the last calm reading and the
+    /// worst one, largest growth first.
     pub areas: Vec<GrownArea>,
-    /// What would have prevented the kills: commands, with how long they last and how to undo them.
+    /// Commands that would have prevented the kills; each says how long its effect lasts and how to
+    /// undo it.
     pub change: Vec<String>,
     /// What could not be judged, and why.
     pub unknown: Vec<String>,
 }
 
-/// A time in which memory was short.
+/// A period in which memory was short.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Trouble {
     /// Time of the first reading that is not calm, in seconds since 1970.
     pub begun_unix_seconds: f64,
-    /// Time of the first calm reading after it; `null` if the last reading is not calm.
+    /// Time of the first calm reading after the trouble; `null` if the last reading is not calm.
     pub ended_unix_seconds: Option<f64>,
     /// Time of the worst reading.
     pub worst_unix_seconds: f64,
-    /// The verdict's level at that time.
+    /// The verdict's level at the worst reading.
     pub level: Level,
-    /// The verdict at that time, in a sentence.
+    /// The verdict at the worst reading, in a sentence.
     pub line: String,
 }
 
-/// Something that happened.
+/// An event that is relevant to a host's memory.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct IncidentEvent {
-    /// When it happened, in seconds since 1970; or the first reading that shows it.
+    /// Time of the event, or of the first reading that shows it, in seconds since 1970.
     pub unix_seconds: f64,
-    /// What kind of thing it is.
+    /// The kind of event.
     pub kind: IncidentEventKind,
     /// What happened, in a sentence.
     pub text: String,
-    /// For a kill, the time since the last reading before it.
+    /// For a kill: seconds between the last reading before the kill and the kill; otherwise `null`.
     pub seconds_since_reading: Option<f64>,
 }
 
-/// A kind of thing that happens.
+/// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum IncidentEventKind {
-    /// The machine started, or the record does.
+    /// The machine booted, or the record of readings begins.
     Boot,
-    /// For some time there is no reading.
+    /// There are no readings for some time.
     Gap,
-    /// A setting has another value.
+    /// A setting changed its value.
     Setting,
     /// A unit or container started.
     Started,
     /// A unit or container ended.
     Ended,
-    /// A swap area is full.
+    /// A swap area became full.
     Full,
     /// The verdict's level changed.
     Level,
@@ -80,35 +82,37 @@ pub enum IncidentEventKind {
     Kill,
 }
 
-/// A process that took memory, or a program of which many processes did.
+/// A process whose memory grew, or a program whose processes grew together.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Grown {
     /// Name of the process.
     pub name: Name,
-    /// Its process id; of many processes, that of the largest.
+    /// Process id; if several processes are added up, the id of the largest.
     pub pid: u32,
-    /// Number of processes of this name whose memory is added up: 1 if one of them took most of it.
+    /// Number of processes of this name whose memory is added up: 1 if a single process accounts
+    /// for most of the growth.
     pub processes: u64,
-    /// Its cgroup, if it is known.
+    /// Cgroup of the process, if it is known.
     pub group: Option<Name>,
-    /// Its anonymous memory before, in RAM and in swap; 0 if it did not exist.
+    /// Anonymous memory in RAM and in swap at the earlier reading; 0 if the process did not exist.
     pub from: Bytes,
-    /// Its anonymous memory at the worst reading, in RAM and in swap; of a killed process that was smaller at
-    /// the reading before, what the kernel printed, which is in RAM alone.
+    /// Anonymous memory in RAM and in swap at the worst reading. For a process that was killed, and
+    /// whose size was smaller at the last reading than the kernel printed at the kill: the printed
+    /// size, which does not include swap.
     pub to: Bytes,
-    /// Time between the two readings.
+    /// Seconds between the two readings.
     pub seconds: f64,
 }
 
-/// Memory that belongs to no process, and grew.
+/// Memory that belongs to no process, and that grew.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct GrownArea {
-    /// What it is, in words.
+    /// The kind of memory, such as `page tables`.
     pub name: &'static str,
-    /// Its size before.
+    /// Size of this memory at the earlier reading.
     pub from: Bytes,
-    /// Its size at the worst reading.
+    /// Size of this memory at the worst reading.
     pub to: Bytes,
-    /// Time between the two readings.
+    /// Seconds between the two readings.
     pub seconds: f64,
 }

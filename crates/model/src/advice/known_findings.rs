@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Findings that `doctor --journal` has reported before, and what has changed since.
+//! The findings that `doctor --journal` has already reported, and what has changed since.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Finding, Severity};
 
-/// What the last run of `doctor --journal` knew. It is kept in a file between runs.
+/// The findings that the last run of `doctor --journal` reported. They are kept in a file between
+/// runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownFindings {
     /// The boot in which the run took place, if it is known.
     pub boot_id: Option<String>,
-    /// The findings that the run reported and that had not ended.
+    /// The findings that the run reported as present.
     pub findings: Vec<KnownFinding>,
 }
 
-/// What is kept of a finding.
+/// The part of a finding that is kept between runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownFinding {
     /// The id of the rule.
@@ -34,7 +35,7 @@ pub struct KnownFinding {
 }
 
 impl KnownFinding {
-    /// Identifies the finding in all runs.
+    /// The rule's id and the object, which together identify the finding in all runs.
     pub fn key(&self) -> (&str, Option<&str>) {
         (&self.id, self.about.as_deref())
     }
@@ -43,32 +44,33 @@ impl KnownFinding {
 /// How a finding differs from the last run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FindingChange {
-    /// The last run did not have it.
+    /// The last run did not report the finding.
     Begins,
-    /// Its severity has never been so high since it began, or the same thing happened again, such as
-    /// a kill.
+    /// The severity is higher than ever before since the finding began, or the event that it
+    /// reports, such as a kill, occurred again.
     Worsens,
-    /// It is over, or no longer reported.
+    /// The finding is not reported any more, for this reason.
     Ends(EndReason),
 }
 
 /// Why a finding ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndReason {
-    /// The values that proved it are normal now.
+    /// The values that proved the finding are normal now.
     Gone,
-    /// The user has chosen to ignore its rule since.
+    /// The user has set the finding's rule to be ignored since the last run.
     Ignored,
-    /// Its severity is lower than the user wants to see.
+    /// The finding's severity is lower than this minimum, which the user has set.
     Below(Severity),
 }
 
 /// A finding that changed, and how.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChangedFinding {
-    /// How it changed.
+    /// How the finding changed.
     pub change: FindingChange,
-    /// What is kept of it; of a finding that ended, what was kept.
+    /// The part of the finding that is kept for the next run; if the finding ended, the part that
+    /// the last run kept.
     pub known: KnownFinding,
     /// The finding in full; `None` if it ended.
     pub finding: Option<Finding>,

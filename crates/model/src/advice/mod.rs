@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What is said about a host: verdict, findings and the rules behind them, limits, explanations, refusals.
+//! What Pagewise says about a host: the verdict, findings and the rules behind them, limits,
+//! explanations, refusals.
 
 mod actor;
 mod explanation;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Errors that say why a request was not carried out, and what would help.
 //!
-//! An error answers four questions: what, why, what state the host is in, and what to do next. Its
-//! text and its sources answer the first two, [`Advice`] the others. [`Refusal`] is for errors that
-//! need no type of their own.
+//! An error answers four questions: what failed, why, in what state the host is now, and what the
+//! user can do next. The error's message and its sources answer the first two; [`Advice`] answers
+//! the other two. [`Refusal`] is for errors that need no type of their own.
 
 use std::error::Error;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What an error adds to its message: the state of the host after it, and what to do about it.
+/// Adds to an error the state of the host after the failure, and what the user can do about it.
 pub trait Advice: Error {
     /// The state in which the failed operation left the host, if it is not what the reader would
     /// expect.
@@ -22,8 +22,8 @@ pub trait Advice: Error {
     fn next(&self) -> Option<String>;
 }
 
-/// Something that was requested and not done. Prints as `what: why`; code that prints advice adds
-/// `next`.
+/// Something that was requested and not done. `Display` prints `what: why` without `next`, which is
+/// printed by the code that prints advice.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
 #[error("{what}{}{why}", if why.is_empty() { "" } else { ": " })]
 pub struct Refusal {
@@ -50,7 +50,7 @@ impl Refusal {
         Self { what: what.into(), why: String::new(), next: Some(next.into()) }
     }
 
-    /// Creates the refusal of a larger task `what`, with this refusal as the reason.
+    /// Creates the refusal of a larger task `what`, with this refusal as its reason.
     #[must_use]
     pub fn within(self, what: impl Into<String>) -> Self {
         Self { what: what.into(), why: self.to_string(), next: self.next }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The four states that Nagios and its successors know of a service.
+//! The four states that Nagios and compatible monitoring programs assign to a service.
 
-/// The state of a service, with the exit statuses of the plugin guidelines.
+/// The state of a service, with the exit statuses that the Nagios plugin guidelines define.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ServiceState {
     /// Exit status 0.
@@ -15,7 +15,7 @@ pub enum ServiceState {
 }
 
 impl ServiceState {
-    /// The exit status that stands for the state.
+    /// The exit status that a plugin returns for the state.
     pub const fn exit_status(self) -> u8 {
         match self {
             Self::Ok => 0,
@@ -25,7 +25,7 @@ impl ServiceState {
         }
     }
 
-    /// The word for the state.
+    /// The word that a plugin prints for the state.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ok => "OK",

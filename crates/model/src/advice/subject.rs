@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What one of several findings of the same rule is about.
+//! The object that a finding is about, which distinguishes several findings of the same rule.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::Name;
 
 /// The object that a finding is about. Together with the rule's id it identifies the finding: the
-/// same trouble has the same subject in a later run, whatever the numbers in its title are then.
+/// same problem has the same subject in a later run, even if the numbers in its title have changed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Subject {
@@ -29,12 +29,12 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// A part that the rule itself names.
+    /// Creates a subject that is named by the rule itself, such as `page tables`.
     pub fn part(name: &str) -> Self {
         Self::Part(Name::from(name))
     }
 
-    /// A swap area or block device, by its path or name.
+    /// Creates the subject for a swap area or block device, from its path or name.
     pub fn device(name: &str) -> Self {
         Self::Device(Name::from(name))
     }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{Bytes, Limit, Name, Percent, Reading};
 
-/// How idle memory was found.
+/// The method by which idle memory was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum IdleMethod {
@@ -24,7 +24,7 @@ pub enum IdleMethod {
 /// Memory of a cgroup that was not used for some time.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct IdleMemory {
-    /// How the idle memory was found.
+    /// The method by which the idle memory was measured.
     pub method: IdleMethod,
     /// Seconds for which the memory was idle at least; `null` if the method gives no times.
     pub seconds: Option<f64>,
@@ -69,8 +69,8 @@ pub enum LimitVerdict {
     TooLow,
     /// The group needs about as much memory as its limit allows.
     Fits,
-    /// The group has no limit, or one higher than the suggested size, which would leave it what it
-    /// uses.
+    /// The group has no limit, or a limit higher than the suggested size. The suggested size is
+    /// enough for what the group uses.
     CouldBe,
     /// The needed limit is not known; one of the reasons says why.
     NotKnown,
@@ -85,8 +85,8 @@ pub struct LimitAdvice {
     pub size: Option<Bytes>,
     /// How reliable the verdict is; `null` if nothing is known.
     pub confidence: Option<Confidence>,
-    /// The reasons in sentences: first what the suggested limit consists of, then what the
-    /// confidence follows from.
+    /// The reasons in sentences: first the parts that add up to the suggested limit, then what the
+    /// confidence is based on.
     pub reasons: Vec<String>,
     /// Commands that set the limit, each with how long it lasts and how to undo it.
     pub commands: Vec<String>,
@@ -172,9 +172,9 @@ pub struct WatchCost {
     /// Processes that exited meanwhile, that we may not read, or that were left out because of a
     /// limit.
     pub not_read: u64,
-    /// Seconds between clearing and reading.
+    /// Seconds between clearing the bits and reading them.
     pub seconds: f64,
-    /// Seconds spent in the system calls that clear and read the bits.
+    /// Seconds that this program spent in the system calls that clear and read the bits.
     pub own_seconds: f64,
     /// Sum of the proportional sizes of the processes whose bits were read.
     pub looked_at: Bytes,

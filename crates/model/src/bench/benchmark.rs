@@ -41,11 +41,11 @@ pub enum BenchLayer {
 /// The result of `pagewise bench`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Benchmark {
-    /// The page contents that were used for the measurements.
+    /// The page contents that were stored and read back.
     pub input: BenchInput,
     /// Where the compression was measured.
     pub layer: BenchLayer,
-    /// Whether Ctrl-C ended the benchmark early.
+    /// Whether the user ended the benchmark early with Ctrl-C.
     pub stopped: bool,
     /// Rates and times of each algorithm, for each shape of requests.
     pub rows: Vec<BenchRow>,
@@ -64,8 +64,8 @@ pub struct Benchmark {
     pub cluster_effects: Vec<ClusterEffect>,
     /// The best `vm.page-cluster` according to the measured times, for each algorithm.
     pub cluster_choices: Vec<ClusterChoice>,
-    /// Cost of reading a page from swap compared with one from a file, and the `vm.swappiness` that
-    /// follows.
+    /// Cost of reading a page from swap compared with the cost of reading one from a file, and the
+    /// `vm.swappiness` computed from it.
     pub cost_ratios: Vec<CostRatio>,
     /// The cost of a page fault and the `vm.swappiness` that follows if a slower swap tier lies
     /// below zram, for different shares of faults that zram serves.

@@ -1,32 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Memory that a balloon driver has given back to the hypervisor.
 //!
-//! Drivers differ in whether `MemTotal` still has these pages. virtio lowers it (`adjust_managed_page_count`)
-//! unless the balloon may be deflated when memory runs out; Hyper-V, Xen and pseries lower it; VMware does not.
-//! No file of `/proc` says which, so that it is derived from the zones: their present pages do not
-//! change with a balloon.
+//! Drivers differ in whether `MemTotal` includes these pages. virtio lowers `MemTotal`
+//! (`adjust_managed_page_count`) unless the balloon may be deflated when memory runs out; the
+//! drivers of Hyper-V, Xen and pseries always lower it; VMware's never does. No file of `/proc`
+//! says what the driver does. It is derived from the zones, whose present pages do not change with
+//! a balloon.
 
 use crate::{Bytes, Pages, Reading, Snapshot};
 
-/// Memory that a balloon driver holds for the hypervisor.
+/// Memory that a balloon driver has given back to the hypervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Balloon {
-    /// What the balloon holds; never 0.
+    /// Size of this memory; never 0.
     pub size: Bytes,
-    /// Whether `MemTotal` still has these pages, so that they are in use there; `None` if this is
-    /// not known.
+    /// Whether `MemTotal` includes these pages, which then count as memory in use; `None` if this
+    /// is not known.
     pub is_in_total: Option<bool>,
 }
 
 impl Balloon {
-    /// The part of the balloon that is RAM in use, as far as this is known.
+    /// The part of the balloon that `MemTotal` includes as memory in use; `None` if it includes
+    /// none, or if this is not known.
     pub fn size_in_total(&self) -> Option<Bytes> {
         self.is_in_total?.then_some(self.size)
     }
 }
 
 impl Snapshot {
-    /// The balloon of this host; `None` if the kernel counts none, or if the count is not readable.
+    /// The balloon of this host; `None` if the kernel does not count its pages, or if the count
+    /// cannot be read.
     pub fn balloon(&self) -> Option<Balloon> {
         let size = size(self).filter(|size| size.get() > 0)?;
         let is_in_total = hidden(self).map(|hidden| hidden < size);
@@ -34,25 +37,25 @@ impl Snapshot {
     }
 }
 
-/// `Balloon` of meminfo (Linux 6.16 and newer), or the pages that were inflated since boot and not
-/// deflated.
+/// Size of the balloon: `Balloon` of meminfo (Linux 6.16 and newer), or the pages inflated since
+/// boot minus the pages deflated.
 fn size(host: &Snapshot) -> Option<Bytes> {
     if let Some(size) = host.memory.other.get("Balloon").and_then(Reading::get) {
         return Some(size);
     }
     let count = |name| host.vmstat.get(name).get();
     let pages = count("balloon_inflate")?.checked_sub(count("balloon_deflate")?)?;
-    // each event is one page of the kernel, although virtio's protocol has units of 4 KiB
+    // one event counts one base page of the kernel, although virtio's protocol uses units of 4 KiB
     Some(Pages::new(pages).to_bytes(host.page_size()))
 }
 
-/// RAM that is present and not in `MemTotal`: what the kernel reserved when it booted, and what
-/// balloons have taken away from it.
+/// RAM that is present but not in `MemTotal`: memory that the kernel reserved at boot, and memory
+/// that balloons have subtracted.
 fn hidden(host: &Snapshot) -> Option<Bytes> {
     let present: Option<u64> =
         host.zones.iter().map(|zone| Some(zone.present_pages.get()?.get())).sum();
     let present = Pages::new(present?).to_bytes(host.page_size());
-    // 0: no zone was read
+    // a sum of 0 means that no zone was read
     Some(present)
         .filter(|present| present.get() > 0)?
         .get()
@@ -66,7 +69,7 @@ mod tests {
 
     use super::*;
 
-    /// RAM of 1000 MiB, of which this is in `MemTotal`.
+    /// A host with 1000 MiB of RAM, of which `MemTotal` includes `total_mib`.
     fn host(total_mib: u64) -> Snapshot {
         let mut host = Snapshot::default();
         host.memory.total = Reading::found(Bytes::new(total_mib << 20), Source::none());

@@ -11,7 +11,7 @@ use crate::Evidence;
 pub struct Capability {
     /// Stable name of the feature, such as `zram.writeback`.
     pub feature: &'static str,
-    /// What the feature is for, in half a sentence.
+    /// What the feature is for, as a phrase without a verb.
     pub doc: &'static str,
     /// Whether the feature is available and, if not, what is missing.
     pub state: FeatureState,
@@ -42,7 +42,7 @@ pub enum FeatureState {
     },
     /// Pagewise runs in a container; the feature belongs to the host outside.
     OutsideContainer,
-    /// The feature exists, and only root may read its state.
+    /// The feature exists, but only root may read its state.
     Denied,
     /// The feature is not available, and neither the kernel's configuration nor a module explains
     /// why.

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{Bytes, Counters, Limit, Name, Pressure, Reading, TaskLimit};
 
-/// Which versions of cgroups a host has.
+/// Which versions of memory cgroups a host uses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Hierarchy {
@@ -25,14 +25,14 @@ pub enum Hierarchy {
 /// The memory cgroups of the host.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Cgroups {
-    /// Which versions of cgroups the host has.
+    /// Which versions of memory cgroups the host uses.
     pub hierarchy: Hierarchy,
     /// Every memory cgroup, parents before children; the path of the root is `/`.
     pub groups: Vec<Cgroup>,
     /// Version 2 only: number of deleted cgroups that the kernel still keeps, because memory is
     /// charged to them.
     pub dying: Reading<u64>,
-    /// Number of cgroups left out because there were more than are read at one time.
+    /// Number of cgroups that were left out because Pagewise reads a limited number of them.
     pub left_out: u64,
 }
 
@@ -81,8 +81,8 @@ pub struct Cgroup {
     pub events: CgroupEvents,
     pub pids: CgroupPids,
     pub pressure: Pressure,
-    /// Version 2 only: the lines of `io.max`, without those that limit no reads. They are read if
-    /// tasks of the group wait for memory.
+    /// Version 2 only: the lines of `io.max` that limit reads. They are read if tasks of the group
+    /// wait for memory.
     #[serde(skip)]
     #[schemars(skip)]
     pub io_limits: Vec<IoLimit>,
@@ -97,9 +97,9 @@ pub struct Cgroup {
 pub struct IoLimit {
     /// Major and minor number of the device: `8:0`.
     pub device: Name,
-    /// Bytes that may be read per second (`rbps`).
+    /// Maximum number of bytes that may be read per second (`rbps`).
     pub bytes: Reading<Limit>,
-    /// Reads that may be made per second (`riops`); absent if there is no limit.
+    /// Maximum number of reads per second (`riops`); absent if there is no limit.
     pub requests: Reading<u64>,
 }
 
@@ -114,17 +114,17 @@ pub struct CgroupEvents {
     pub oom_kill: Reading<u64>,
 }
 
-/// The limit on the tasks of a cgroup, which is not a limit on memory. Version 2 only: version 1
-/// counts tasks in a hierarchy of its own, which is not read.
+/// The limit on the number of tasks in a cgroup, which is not a memory limit. Version 2 only: in
+/// version 1 the pids controller has a tree of its own, which Pagewise does not read.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct CgroupPids {
     /// Number of tasks (processes and threads) in the group and its descendants (`pids.current`).
-    /// It is read if the group has a limit.
+    /// It is read only if the group has a limit.
     pub current: Reading<u64>,
-    /// Most tasks that the group and its descendants may have (`pids.max`).
+    /// Maximum number of tasks that the group and its descendants may have (`pids.max`).
     pub max: Reading<TaskLimit>,
-    /// How often a fork was refused (`max` in `pids.events`). From Linux 6.11 on, the kernel counts
-    /// it in the group whose limit was reached and in its ancestors, before in the group of the task
-    /// that forked.
+    /// How often a fork was refused (`max` in `pids.events`). Since Linux 6.11 the kernel counts a
+    /// refusal in the group whose limit was reached and in that group's ancestors; older kernels
+    /// count it in the group of the task that forked.
     pub refused: Reading<u64>,
 }

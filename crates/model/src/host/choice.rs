@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Settings that are one of several words, printed as `always [madvise] never`.
+//! Settings that the kernel prints as a list of words with the active word in brackets: `always
+//! [madvise] never`.
 
 use std::fmt;
 
@@ -8,7 +9,7 @@ use serde::Serialize;
 
 use crate::Name;
 
-/// A setting that is one of several words: the one in brackets of `always [madvise] never`.
+/// A setting that is one of several words.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Choice {
     /// The active word (the one in brackets).
@@ -23,7 +24,7 @@ impl fmt::Display for Choice {
     }
 }
 
-/// The compression algorithms in a line like `lzo [lz4] zstd`.
+/// The compression algorithms that the kernel prints in a line like `lzo [lz4] zstd`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Algorithms {
     /// The active algorithm (the one in brackets).

@@ -4,22 +4,23 @@
 
 use crate::{Mechanism, Name, PersistentSetting, Reading};
 
-/// Configuration files that concern memory. They state what the administrator wants; the values
-/// that are in force are in [`crate::Snapshot::knobs`]. [`crate::ownership`] compares the two.
+/// Configuration files that concern memory. They say what the administrator wants; the values in
+/// force now are in [`crate::Snapshot::knobs`]. [`crate::ownership`] compares the two.
 #[derive(Debug, Clone, Default)]
 pub struct Configuration {
-    /// Settings in configuration files: for each mechanism in the order in which it applies them,
-    /// so that the last one for a target wins. Lines that no program reads are included.
+    /// Settings in configuration files, including lines that no program reads. The settings of one
+    /// mechanism are in the order in which it applies them, so that the last setting of a target
+    /// takes effect.
     pub settings: Vec<PersistentSetting>,
     /// The active profile of TuneD; `None` if TuneD is disabled or has no profile.
     pub tuned: Option<Tuned>,
-    /// Programs and units that set up compressed swap or kill processes for lack of memory, known
-    /// by their files.
+    /// Installed programs and units that set up compressed swap or kill processes when memory is
+    /// short; they are detected by their files.
     pub managers: Vec<Manager>,
-    /// The line for which zram-generator refuses all its files, so that it sets up no device;
-    /// `None` also if zram-generator is not installed.
+    /// A line because of which zram-generator rejects its whole configuration, so that it sets up
+    /// no device. `None` if there is no such line, or if zram-generator is not installed.
     pub refused: Option<RefusedLine>,
-    /// Number of sysctl files on the host; 0 also if they could not be listed.
+    /// Number of sysctl files on the host; 0 if there are none or if they could not be listed.
     pub sysctl_files: usize,
     /// The disk that the kernel resumes from after hibernation, as in `/sys/power/resume`; `0:0`
     /// means none.
@@ -29,22 +30,22 @@ pub struct Configuration {
 /// The active profile of TuneD, with the profiles that it includes.
 #[derive(Debug, Clone)]
 pub struct Tuned {
-    /// Name of the profile; several names mean profiles that are merged.
+    /// Name of the profile. TuneD merges several profiles; then these are their names.
     pub profile: Reading<Name>,
     /// Whether TuneD applies `/etc/sysctl.conf` and the files in `/etc/sysctl.d` and
-    /// `/run/sysctl.d` again after its profile, so that those win (`reapply_sysctl`).
+    /// `/run/sysctl.d` again after its profile, so that their settings override the profile's
+    /// (`reapply_sysctl`).
     pub reapplies_sysctl: bool,
 }
 
-/// A line of a configuration file that makes its program refuse the whole configuration.
+/// A line of a configuration file because of which its program rejects the whole configuration.
 #[derive(Debug, Clone)]
 pub struct RefusedLine {
-    /// The line as it stands in the file, and its place.
+    /// The text of the line, with the file and line number.
     pub line: Reading<Name>,
-    /// What the program does not accept.
+    /// What is wrong with the line for the program.
     pub why: &'static str,
-    /// A line to put in its place, with which the program accepts the file; `None` if none was
-    /// found.
+    /// A replacement for the line with which the program accepts the file; `None` if none is known.
     pub mended: Option<Name>,
 }
 
@@ -73,7 +74,7 @@ pub struct Manager {
 }
 
 impl Configuration {
-    /// The settings of one mechanism, in the order in which it applies them.
+    /// The settings of one mechanism, in the order in which the mechanism applies them.
     pub fn by(&self, mechanism: Mechanism) -> impl DoubleEndedIterator<Item = &PersistentSetting> {
         self.settings.iter().filter(move |setting| setting.mechanism == mechanism)
     }

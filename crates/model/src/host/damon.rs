@@ -9,8 +9,8 @@ use crate::{Name, Reading};
 /// The users of DAMON on this host: kernel modules and kdamond threads.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Damon {
-    /// The modules `damon_reclaim`, `damon_lru_sort` and `damon_stat`, as far as the kernel has
-    /// them.
+    /// State of the modules `damon_reclaim`, `damon_lru_sort` and `damon_stat`, without those that
+    /// the kernel lacks.
     pub modules: Vec<DamonModule>,
     /// Number of kdamond threads that are configured through sysfs.
     pub kdamonds: Reading<u32>,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the kernel counts of the requests to a block device.
+//! The kernel's counters of the requests to a block device.
 
 use crate::{Bytes, Millis, Name, Reading};
 
 /// One line of `/proc/diskstats`: counters since boot, and the requests in flight now. Source: the
 /// kernel's admin-guide/iostats document.
 ///
-/// The kernel prints times with 32 bits, so that they begin again at 0 after 49 days of waiting.
+/// The kernel prints times as 32-bit milliseconds, so that they wrap to 0 after 49 days of waiting.
 #[derive(Debug, Clone, Default)]
 pub struct DiskStats {
     /// Name of the device as under `/dev`, such as `sda`, `dm-1` or `zram0`.

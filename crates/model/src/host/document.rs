@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What every JSON document contains: which machine it describes, and the time and memory that
-//! Pagewise itself used to make it.
+//! What every JSON document contains: a description of the machine, and the time and memory that
+//! Pagewise itself used to produce the document.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -24,38 +24,38 @@ pub struct HostSummary {
     pub container: Reading<Name>,
     /// Where the values were read from: `live` for the running host, or the path of a recording.
     pub root: Name,
-    /// What the files are, if somebody else collected copies of some files of the machine; `None`
-    /// for the running host and for recordings of Pagewise.
+    /// Which program collected the files, if they are copies of some files of the machine that
+    /// another program made; `None` for the running host and for recordings by Pagewise.
     pub copies: Option<Copies>,
 }
 
 /// Copies of some files of a machine, which a program other than Pagewise collected.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Copies {
-    /// What collected them.
+    /// The kind of collection.
     pub kind: CopiesKind,
-    /// What `date` printed then; absent if that was not collected.
+    /// The output of `date` when the files were collected; absent if it was not collected.
     pub date: Reading<Name>,
 }
 
-/// What collected the copies of some files of a machine.
+/// The kind of a collection of a machine's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CopiesKind {
-    /// An sosreport: the program `sos`.
+    /// An sosreport, made by the program `sos`.
     Sosreport,
-    /// A supportconfig, of SUSE.
+    /// A supportconfig of SUSE.
     Supportconfig,
-    /// A folder that holds `proc`, or files of `/proc` side by side.
+    /// A folder that contains a folder `proc`, or files of `/proc` directly.
     Folder,
 }
 
-/// Time, memory and reads that this program needed to compute the answer.
+/// Time, memory and reads that Pagewise needed to compute its output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Cost {
     /// CPU time in seconds, helper processes included.
     pub cpu_seconds: f64,
-    /// Elapsed time in seconds from the start of the program to its output.
+    /// Elapsed time in seconds from the start of the program to the output.
     pub wall_seconds: f64,
     /// Number of bytes that were read from the host's files.
     pub bytes_read: u64,

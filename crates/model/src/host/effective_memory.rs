@@ -8,11 +8,11 @@ use crate::{Bytes, Name, Outcome, Percent, Ratio, Reading, Snapshot, Source, Zra
 pub struct EffectiveMemory {
     /// Size of all RAM: `MemTotal`.
     pub ram: Bytes,
-    /// RAM in use: `MemTotal` minus `MemAvailable`. The kernel can give the rest to programs
-    /// without swapping.
+    /// RAM in use: `MemTotal` minus `MemAvailable`. The kernel can give the remaining RAM to
+    /// programs without swapping.
     pub in_use: Bytes,
-    /// Size before compression of the pages in zram, zmerge and zswap, without those on a backing
-    /// device.
+    /// Size before compression of the pages in zram, zmerge and zswap. Pages on zram's backing
+    /// device are not included.
     pub stored: Bytes,
     /// RAM that these compressed pages take, including the allocator's overhead.
     pub pool: Bytes,
@@ -38,9 +38,9 @@ impl EffectiveMemory {
 }
 
 impl Snapshot {
-    /// How much memory would be in use if compressed pages counted uncompressed. If a Reading that
-    /// is needed has no value, the result is absent or denied like that Reading. A kernel without
-    /// zram and zswap stores nothing compressed.
+    /// Computes how much memory would be in use if compressed pages counted at their size before
+    /// compression. If a Reading that is needed has no value, the result is absent or denied like
+    /// that Reading. A kernel without zram and zswap stores nothing compressed, which counts as 0.
     pub fn effective_memory(&self) -> Reading<EffectiveMemory> {
         self.measured_use().map_or_else(
             |outcome| Reading { outcome, source: Source::none() },
@@ -80,7 +80,8 @@ fn stored_in_ram(zram: &Zram) -> Result<Bytes, Outcome<EffectiveMemory>> {
     Ok(stored.saturating_sub(on_disk))
 }
 
-/// The value of a Reading, or why there is none and which file would contain it.
+/// Returns the value of a Reading, or the outcome that explains why there is none, with the file
+/// that would contain it.
 fn read_known(size: &Reading<Bytes>) -> Result<Bytes, Outcome<EffectiveMemory>> {
     let at = |why: &str| format!("{}: {why}", Name::from(size.source.to_string().as_str()));
     match &size.outcome {

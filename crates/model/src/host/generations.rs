@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How long pages have been idle, according to multi-gen LRU.
+//! How long pages have been idle, according to the generations of multi-gen LRU.
 
 use crate::{Millis, Name, Pages};
 
@@ -30,12 +30,12 @@ impl NodeGenerations {
     }
 }
 
-/// Pages that were last seen in use at about the same time.
+/// A generation: pages that were last seen in use at about the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Generation {
-    /// Number of the generation: aging adds one with the next number.
+    /// Number of the generation. Each aging adds a generation with the next number.
     pub number: u64,
-    /// Age of the generation: how long ago the kernel created it.
+    /// Age of the generation: the time since the kernel created it.
     pub age: Millis,
     /// Number of anonymous pages and shmem pages in the generation.
     pub anon: Pages,
@@ -44,19 +44,20 @@ pub struct Generation {
 }
 
 impl GroupGenerations {
-    /// Anonymous pages that were not seen in use for at least `at_least`: the pages of every
-    /// generation whose successor is at least that old. The kernel notices that a page was used
-    /// only at its next scan of the page tables. Pages of the youngest generation do not count:
-    /// they may have been used a moment ago.
+    /// Counts anonymous pages that were not seen in use for at least `at_least`: the pages of every
+    /// generation whose successor is at least that old. The pages of the youngest generation are
+    /// not counted, because the kernel notices that a page was used only at the next scan of the
+    /// page tables: these pages may have been used a moment ago.
     pub fn cold_anon(&self, at_least: Millis) -> Pages {
         let cold = |pair: &[Generation]| (pair[1].age >= at_least).then_some(pair[0].anon);
         self.nodes.iter().flat_map(|node| node.generations.windows(2).filter_map(cold)).sum()
     }
 
-    /// Anonymous pages and file pages that had been idle for at least `at_least` when the kernel
-    /// last scanned: the pages of every generation whose successor was created at least that long
-    /// before the youngest one. Stricter than [`Self::cold_anon`]: the kernel has not scanned since
-    /// it created the youngest generation, so the time since then proves nothing.
+    /// Counts anonymous pages and file pages that had been idle for at least `at_least` when the
+    /// kernel last scanned: the pages of every generation whose successor was created at least that
+    /// long before the youngest generation. This is stricter than [`Self::cold_anon`]: the time
+    /// since the youngest generation was created does not count, because the kernel has not scanned
+    /// in this time.
     pub fn idle(&self, at_least: Millis) -> (Pages, Pages) {
         let (mut anon, mut file) = (0u64, 0u64);
         for node in self.nodes.iter().map(|node| &node.generations) {
@@ -132,7 +133,7 @@ mod tests {
             let (anon, file) = group.idle(Millis::new(seconds * 1000));
             (anon.get(), file.get())
         };
-        // the youngest generation is 200 s old: the kernel has not scanned in this time
+        // the youngest generation is 200 s old, and the kernel has not scanned in these 200 s
         assert_eq!([idle(300), idle(100), idle(301)], [(10, 1), (30, 3), (0, 0)]);
         assert_eq!(group.observed(), Millis::new(300_000));
         let once = GroupGenerations { nodes: vec![on_node(vec![generation(900, 1, 1)])], ..group };

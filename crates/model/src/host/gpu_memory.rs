@@ -3,8 +3,8 @@
 
 use crate::{Bytes, Name, Reading};
 
-/// System memory in the buffers of one process on one GPU, as its driver prints it in fdinfo.
-/// Source: the kernel's gpu/drm-usage-stats document.
+/// System memory in the buffers of one process on one GPU, as the GPU's driver prints it in
+/// `/proc/PID/fdinfo`. Source: the kernel's gpu/drm-usage-stats document.
 #[derive(Debug, Clone, Default)]
 pub struct GpuMemory {
     /// Id of the process.

@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use crate::{Bytes, Reading};
 
-/// One hugetlb pool: its huge pages of one size, on all NUMA nodes together or on one.
+/// One hugetlb pool: huge pages of one size, either the sum over all NUMA nodes or those of one
+/// node.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct HugePool {
     /// Size of the pool's huge pages.
@@ -20,6 +21,7 @@ pub struct HugePool {
     /// Number of huge pages reserved for mappings that have not touched them yet; the kernel counts
     /// them for all nodes together only.
     pub reserved: Reading<u64>,
-    /// Number of huge pages beyond the configured number; they leave the pool when they are freed.
+    /// Number of surplus huge pages: pages beyond the configured number, which leave the pool when
+    /// they are freed.
     pub surplus: Reading<u64>,
 }

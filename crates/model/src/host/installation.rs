@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How a machine is set up at boot, as far as a plan depends on it: its init system, its
+//! How a machine boots and is configured, as far as a plan depends on it: its init system, its
 //! distribution, and the configuration files that a plan may write.
 
 use std::collections::BTreeMap;
 
 use crate::{Bytes, Disk};
 
-/// The program that starts a machine, by how it runs scripts at boot.
+/// The init system of a machine, by the way in which it runs scripts at boot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum InitSystem {
     /// systemd runs: `/run/systemd/system` exists.
     Systemd,
-    /// OpenRC, with any PID 1: `/run/openrc` exists.
+    /// OpenRC, whatever program is PID 1: `/run/openrc` exists.
     OpenRc,
     /// procd of OpenWrt: PID 1 is `procd`, and `/etc/rc.common` exists.
     Procd,
-    /// runit whose first stage runs `/etc/runit/core-services/*.sh`, as Void Linux has it.
+    /// runit with a first stage that runs `/etc/runit/core-services/*.sh`, as in Void Linux.
     RunitCoreServices,
-    /// System V scripts: each `S…` link in `/etc/rcS.d` is run at boot.
+    /// System V init: each `S…` link in `/etc/rcS.d` is run at boot.
     SysV,
-    /// As [`Self::SysV`], but only scripts are run that `insserv` has registered in
-    /// `/etc/init.d/.depend.boot`; Debian's default.
+    /// Like [`Self::SysV`], but only scripts that `insserv` has registered in
+    /// `/etc/init.d/.depend.boot` are run; this is Debian's default.
     SysVRegistered,
-    /// init of busybox, whose `/etc/init.d/rcS` runs `/etc/init.d/S??*`, as Buildroot has it.
+    /// busybox init with an `/etc/init.d/rcS` that runs `/etc/init.d/S??*`, as in Buildroot.
     BusyboxScripts,
-    /// init of busybox with another `/etc/init.d/rcS`.
+    /// busybox init with another `/etc/init.d/rcS`.
     BusyboxRcs,
-    /// None of these was recognized, or it was not read, as in a recording.
+    /// None of these init systems was recognized, or the files were not read, as in a recording.
     #[default]
     Unknown,
 }
@@ -38,13 +38,13 @@ pub struct Installation {
     pub has_systemd: bool,
     /// The init system.
     pub init: InitSystem,
-    /// The script of an init system other than systemd that reads `/etc/sysctl.d` at boot, if it is
-    /// enabled.
+    /// The script that reads `/etc/sysctl.d` at boot, if the init system is not systemd and the
+    /// script is enabled.
     pub sysctl_reader: Option<String>,
-    /// Whether a file that only the machine's owner edits starts the script of a plan: for init
-    /// systems whose own files a plan does not change.
+    /// Whether the script of a plan is started by a file that only the machine's owner edits.
+    /// Matters only for init systems whose own files a plan does not change.
     pub starts_own_script: bool,
-    /// Whether an update of the system keeps only those files in `/etc` that are listed in
+    /// Whether an update of the system deletes files in `/etc` that are not listed in
     /// `/etc/atomic-update.conf.d` (SteamOS 3.6 and later).
     pub has_keep_list: bool,
     /// Whether zram-generator is installed.

@@ -3,7 +3,8 @@
 
 use crate::{Evidence, Quantity, Reading, Snapshot, Source};
 
-/// Two Snapshots of one Host, for rates; only one if there was no time for a second.
+/// Two snapshots of one host, from which rates are computed; only one snapshot if there was no time
+/// to take a second one.
 #[derive(Debug, Clone, Default)]
 pub struct Interval {
     /// The earlier Snapshot; `None` if only one was taken. Rates are then not available.
@@ -21,7 +22,7 @@ pub struct Change {
     pub per_second: f64,
     /// Length of the interval in seconds.
     pub seconds: f64,
-    /// Where the counter was read.
+    /// The file and line that the counter was read from.
     pub source: Source,
 }
 
@@ -33,7 +34,7 @@ impl Change {
     }
 }
 
-/// A value that counts upwards and decreases only by a reset.
+/// A counter of the kernel: a value that only grows, except that a reset sets it back to 0.
 pub trait Counter: Quantity + Copy {
     /// The counter as a plain number, in its own unit.
     fn count(self) -> u64;
@@ -58,7 +59,7 @@ macro_rules! counter {
 counter!(crate::Micros, crate::Millis, crate::Nanos, crate::Pages, crate::Bytes);
 
 impl Interval {
-    /// An interval of one snapshot, without an earlier one.
+    /// Creates an interval from one snapshot, without an earlier one. It has no rates.
     pub fn single(end: Snapshot) -> Self {
         Self { start: None, end }
     }
@@ -74,8 +75,9 @@ impl Interval {
         (seconds > 0.0).then_some(seconds)
     }
 
-    /// How much the counter that `pick` selects grew. `None` if there is no earlier snapshot, if
-    /// either value is missing, or if the counter decreased (it was reset).
+    /// Computes how much the counter that `pick` selects grew. `None` if there is no earlier
+    /// snapshot, if either value is missing, or if the counter decreased, which means that it was
+    /// reset.
     pub fn change<T: Counter>(&self, pick: impl Fn(&Snapshot) -> Reading<T>) -> Option<Change> {
         let seconds = self.seconds()?;
         let before = pick(self.start.as_deref()?).get()?.count();

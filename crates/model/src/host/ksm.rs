@@ -11,9 +11,9 @@ use crate::{Millis, Name, Pages, Reading};
 pub struct Ksm {
     /// State of KSM. 0: stopped; 1: running; 2: stopped, and all pages unmerged.
     pub run: Reading<u32>,
-    /// Number of merged pages that KSM keeps.
+    /// Number of pages of RAM that hold merged contents.
     pub pages_shared: Reading<Pages>,
-    /// Number of pages saved: further mappings of the merged pages.
+    /// Number of pages that merging saved: mappings of the merged pages beyond the first of each.
     pub pages_sharing: Reading<Pages>,
     /// Number of pages that were scanned and have no duplicate.
     pub pages_unshared: Reading<Pages>,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a live view reads besides a [`Snapshot`](crate::Snapshot): the few numbers of processes and
-//! cgroups that are cheap to read every second.
+//! What a live view shows besides a [`Snapshot`](crate::Snapshot): the numbers of processes and
+//! cgroups that are cheap enough to read every second.
 //!
-//! A rate covers the time since the same process or group was last read. This time differs: a
-//! number that is expensive to read is read for only some processes each time. `None` means that a
-//! value is not known, never zero.
+//! A rate covers the time since the same process or group was last read. This time differs between
+//! processes, because a number that is expensive to read is read for only some of them each time.
+//! `None` means that a value is not known; it never means zero.
 
 use crate::{Bytes, Cgroup, Limit, Name, Process};
 
-/// A process, with the few numbers that a live view shows.
+/// A process, with the numbers that a live view shows.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LiveProcess {
     /// Process ID.
@@ -29,7 +29,7 @@ pub struct LiveProcess {
     pub cpu_percent: Option<f64>,
 }
 
-/// A memory cgroup, with the few numbers that a live view shows. They include its child groups.
+/// A memory cgroup, with the numbers that a live view shows. They include descendant cgroups.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LiveGroup {
     /// Path of the cgroup below the hierarchy's root.
@@ -57,7 +57,7 @@ pub enum LiveSubject {
     Group(Name),
 }
 
-/// What a live view shows in detail: a process or a group, in full.
+/// The process or group that a live view shows in detail, with all its numbers.
 #[derive(Debug, Clone)]
 pub enum LiveDetail {
     /// The process with all its numbers except proportional sizes (PSS).
@@ -68,13 +68,13 @@ pub enum LiveDetail {
     Gone,
 }
 
-/// What a live view needs besides the numbers of the host as a whole.
+/// What a live view must read besides the numbers of the host as a whole.
 #[derive(Debug, Clone, Default)]
 pub struct LiveChoice {
     /// Whether to read cgroups instead of processes.
     pub groups: bool,
-    /// IDs of the processes on the screen: all numbers of these are read each time, expensive ones
-    /// included.
+    /// IDs of the processes on the screen. All their numbers are read each time, also those that
+    /// are expensive to read.
     pub shown: Vec<u32>,
     /// The process or group to be read in full.
     pub open: Option<LiveSubject>,

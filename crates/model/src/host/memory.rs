@@ -48,8 +48,8 @@ pub struct Memory {
     pub hugetlb: Reading<Bytes>,
     /// The cache of ZFS, which no line of `/proc/meminfo` counts.
     pub zfs_cache: ZfsCache,
-    /// Lines of `/proc/meminfo` that have no field above, by the kernel's name: newer kernels add
-    /// some.
+    /// Lines of `/proc/meminfo` for which this type has no field, by the kernel's name; newer
+    /// kernels add lines.
     pub other: BTreeMap<Name, Reading<Bytes>>,
     /// Lines of `/proc/meminfo` without a unit, by the kernel's name: counts such as
     /// `HugePages_Total`.
@@ -61,14 +61,14 @@ pub struct Memory {
 pub struct ZfsCache {
     /// Size of the cache.
     pub size: Reading<Bytes>,
-    /// The size down to which ZFS gives memory back (`c_min`).
+    /// The size down to which ZFS shrinks the cache when memory is short (`c_min`).
     pub min: Reading<Bytes>,
     /// The size up to which the cache grows (`c_max`).
     pub max: Reading<Bytes>,
 }
 
 impl ZfsCache {
-    /// What ZFS gives back when memory is short; `MemAvailable` does not include it.
+    /// Memory that ZFS frees when memory is short; `MemAvailable` does not include it.
     pub fn reclaimable(&self) -> Option<Bytes> {
         Some(self.size.get()?.saturating_sub(self.min.get()?))
     }
@@ -94,14 +94,15 @@ impl Counters {
         Self { all: BTreeMap::new(), unread: Some(why) }
     }
 
-    /// Keeps these counters; for any other counter, [`Counters::get`] returns `why`.
+    /// Adds to these counters the reason why others are missing: [`Counters::get`] returns `why`
+    /// for any counter that is not in the set.
     #[must_use]
     pub fn and_unread(self, why: Reading<u64>) -> Self {
         Self { unread: Some(why), ..self }
     }
 
-    /// The counter with this name. If the file has no such line, an absence that names the counter;
-    /// if the file was not read, the reason for that.
+    /// Returns the counter with this name. If the file has no line for it, the Reading is absent
+    /// and names the counter; if the file was not read, the Reading says why.
     pub fn get(&self, name: &str) -> Reading<u64> {
         let missing =
             || Reading::absent(format!("this kernel has no counter {name}"), Source::none());

@@ -12,7 +12,8 @@ use crate::{Bytes, Name, Reading};
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct MemoryFiles {
     /// Mounted tmpfs file systems, the fullest first. A file system that is mounted in several
-    /// places is listed once; those of other mount namespaces (containers) are not listed.
+    /// places is listed once; those mounted only in other mount namespaces (containers) are not
+    /// listed.
     pub mounts: Vec<TmpfsMount>,
     /// Number of mounts that were left out because there were more than Pagewise reads.
     pub mounts_left_out: u64,
@@ -33,9 +34,10 @@ pub struct MemoryFiles {
     pub queues_left_out: u64,
     /// How many processes were searched for deleted files.
     pub processes_searched: u64,
-    /// How many processes were not searched for them because they belong to other users.
+    /// How many processes were not searched for deleted files because they belong to other users.
     pub processes_denied: u64,
-    /// How many processes were not searched for them because too many files are open.
+    /// How many processes were not searched for deleted files because too many files are open on
+    /// this host.
     pub processes_left_out: u64,
 }
 
@@ -44,9 +46,9 @@ pub struct MemoryFiles {
 pub struct TmpfsMount {
     /// The folder where the tmpfs is mounted.
     pub point: Name,
-    /// Size of the files in the tmpfs, in RAM and in swap.
+    /// Size of the files in the tmpfs, both in RAM and in swap.
     pub used: Reading<Bytes>,
-    /// Size limit of the tmpfs. The kernel does not count the use of a file system without a limit.
+    /// Size limit of the tmpfs. Without a limit, the kernel does not count how much is used.
     pub limit: Reading<Bytes>,
     /// Number of files and folders in the tmpfs.
     pub files: Reading<u64>,
@@ -57,8 +59,8 @@ pub struct TmpfsMount {
 pub struct DeletedFile {
     /// How the file was created.
     pub kind: DeletedKind,
-    /// Size of the file in RAM and in swap; it was read through a file descriptor or mapping of the
-    /// process below.
+    /// Size of the file in RAM and in swap, read through a file descriptor or mapping of the
+    /// process `pid`.
     pub bytes: Reading<Bytes>,
     /// Id of a process that keeps the file open.
     pub pid: u32,
@@ -66,8 +68,8 @@ pub struct DeletedFile {
     pub process: Name,
     /// How many other processes keep the file open or mapped, among those that were searched.
     pub others: u64,
-    /// Whether the process only maps the file and has no descriptor of it. Such files are searched
-    /// in the 16 processes that map the most shared memory.
+    /// Whether the process only maps the file and has no file descriptor for it. Pagewise searches
+    /// for such files only in the 16 processes that map the most shared memory.
     pub mapped: bool,
 }
 
@@ -75,11 +77,11 @@ pub struct DeletedFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeletedKind {
-    /// As a file in a tmpfs.
+    /// The file was created in a tmpfs.
     Tmpfs,
-    /// With `memfd_create`, so that it never had a path.
+    /// The file was created with `memfd_create`, so that it never had a path.
     Memfd,
-    /// By a driver, for memory of its own.
+    /// The file was created by a driver for its own memory.
     Object,
 }
 
@@ -89,24 +91,24 @@ pub enum DeletedKind {
 pub struct SharedSegment {
     /// The id of the segment, which `ipcs` and `ipcrm` call shmid.
     pub id: u64,
-    /// Size of the segment, touched or not.
+    /// Size of the segment, including pages that were never touched.
     pub size: Reading<Bytes>,
-    /// How much of it is in RAM.
+    /// How much of the segment is in RAM.
     pub resident: Reading<Bytes>,
-    /// How much of it is in swap.
+    /// How much of the segment is in swap.
     pub swapped: Reading<Bytes>,
-    /// Number of attachments by processes.
+    /// Number of attachments of the segment by processes (`nattch`).
     pub attached: Reading<u64>,
     /// User id of the segment's owner.
     pub uid: Reading<u32>,
-    /// Id of the process that created it, which may have ended.
+    /// Id of the process that created the segment; the process may have ended since.
     pub creator: u32,
-    /// When a process last detached from it, in seconds since 1970, UTC.
+    /// When a process last detached from the segment, in seconds since 1970, UTC.
     pub detached_at: Reading<u64>,
 }
 
 impl SharedSegment {
-    /// What the segment takes of RAM and swap; `None` if the kernel does not print it.
+    /// RAM and swap that the segment takes; `None` if the kernel does not print it.
     pub fn held(&self) -> Option<Bytes> {
         Some(self.resident.get()?.saturating_add(self.swapped.get()?))
     }
@@ -124,6 +126,6 @@ pub struct MessageQueue {
     pub messages: Reading<u64>,
     /// User id of the queue's owner.
     pub uid: Reading<u32>,
-    /// When a message was last received from it, in seconds since 1970, UTC.
+    /// When a message was last received from the queue, in seconds since 1970, UTC.
     pub received_at: Reading<u64>,
 }

@@ -12,8 +12,8 @@ pub struct Mglru {
     /// Bit mask of enabled parts. 1: multi-gen LRU itself; 2: clear accessed bits of leaf page
     /// table entries in batches; 4: use accessed bits of non-leaf entries.
     pub enabled: Reading<u32>,
-    /// How long pages are protected after their last use: they are not evicted, even if the OOM
-    /// killer has to be called instead; 0 is off.
+    /// How long a page is protected from eviction after its last use, even if the kernel has to
+    /// call the OOM killer instead; 0 means no protection.
     pub min_ttl: Reading<Millis>,
 }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::{Bytes, Limit, Name, Reading, Source};
 
-/// What the kernel log and journald's files report about the OOM killer.
+/// What the kernel log and journald's files say about kills for lack of memory.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct KernelLog {
     /// Number of records in the kernel log; absent or denied if it could not be read.
@@ -25,10 +25,10 @@ pub struct KernelLog {
     pub kills: Vec<OomKill>,
     /// Number of older reports that were left out because there are more than Pagewise keeps.
     pub left_out: u64,
-    /// Where journald keeps its files: `persistent` means on disk, with those of earlier boots,
-    /// `volatile` only those of this boot.
+    /// Where journald keeps its files: `persistent` means on disk, where the files of earlier boots
+    /// are kept as well; `volatile` means in `/run`, with this boot's files only.
     pub journal: Reading<Name>,
-    /// How many of journald's files were searched; absent or denied if none could be.
+    /// How many of journald's files were searched; absent or denied if no file could be searched.
     pub journal_files: Reading<u64>,
     /// How many of journald's files were not searched, or not completely: they were damaged, of an
     /// unknown version, not readable, or too many.
@@ -40,20 +40,21 @@ pub struct KernelLog {
     /// Number of older failed allocations that were left out because there are more than Pagewise
     /// keeps.
     pub failures_left_out: u64,
-    /// Tasks that did not run for a long time, oldest first.
+    /// Tasks that the kernel reported as blocked for a long time, oldest first.
     pub hung_tasks: Vec<HungTask>,
-    /// Number of further such tasks that were left out.
+    /// Number of further blocked tasks that were left out.
     pub hung_tasks_left_out: u64,
-    /// Number of messages of such programs, and of systemd about units, that were read in journald's
-    /// files, or of lines of a syslog if there are no such files; absent or denied if there was
-    /// neither.
+    /// Number of messages read that were written by programs which kill for lack of memory, or by
+    /// systemd about units. They come from journald's files or, if there are none, from the lines
+    /// of a syslog; absent or denied if there was neither.
     pub program_messages: Reading<u64>,
-    /// Number of such messages that were not read, at least: older ones of a program that writes
-    /// many, or of damaged files.
+    /// Lower limit of the number of such messages that were not read: old messages of a program
+    /// that writes many, or messages in damaged files.
     pub program_messages_left_out: u64,
     /// Kills by programs such as systemd-oomd, oldest first.
     pub user_kills: Vec<UserKill>,
-    /// What systemd wrote of units in which something was killed for lack of memory, oldest first.
+    /// systemd's messages about units in which something was killed for lack of memory, oldest
+    /// first.
     pub unit_kills: Vec<UnitKill>,
     /// Number of records about kills that Pagewise did not understand, because their form is
     /// unknown or a part of them is missing.
@@ -64,132 +65,138 @@ pub struct KernelLog {
     pub first_not_understood: Option<Source>,
 }
 
-/// A program that kills for lack of memory before the kernel does.
+/// A program that kills processes when memory is short, before the kernel does, or that reports
+/// such a kill.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum UserKiller {
-    /// systemd-oomd
+    /// systemd-oomd.
     #[default]
     SystemdOomd,
-    /// earlyoom
+    /// earlyoom.
     Earlyoom,
-    /// Android's low memory killer
+    /// lmkd, the low memory killer of Android.
     Lmkd,
-    /// Kubernetes' node agent, which evicts pods
+    /// kubelet, the node agent of Kubernetes, which evicts pods.
     Kubelet,
-    /// nohang
+    /// nohang.
     Nohang,
-    /// Docker, which reports that the kernel killed in a container
+    /// Docker, which reports that the kernel killed a process in a container.
     Docker,
 }
 
-/// A kill by a program.
+/// A kill that a program in user space carried out or reported.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct UserKill {
-    /// The message.
+    /// The place of the message in the log.
     #[serde(rename = "at", serialize_with = "as_text")]
     #[schemars(with = "String")]
     pub source: Source,
-    /// The time of the message as the log prints it.
+    /// The time of the message as the log prints it, if the log is a text.
     pub stamp: Option<Name>,
-    /// When journald received the message, in seconds since 1970, UTC; `null` in a text.
+    /// When journald received the message, in seconds since 1970, UTC; `null` if the message was
+    /// read from a text.
     pub unix_seconds: Option<f64>,
-    /// The machine that the log names.
+    /// Name of the machine that wrote the message, if the log names it.
     pub machine: Option<Name>,
-    /// The program that killed.
+    /// The program that killed or that reported the kill.
     pub by: UserKiller,
-    /// The cgroup, unit, process or pod.
+    /// Name of the cgroup, unit, process or pod that was killed.
     pub victim: Name,
-    /// The process, if one is named.
+    /// Id of the killed process, if the message contains it.
     pub pid: Option<u32>,
-    /// Why it was killed, in the program's own words.
+    /// The reason for the kill, in the program's own words.
     pub reason: Option<Name>,
-    /// Whether this is systemd's message about the unit, and not the killer's own.
+    /// Whether the message is systemd's message about the unit and not the killing program's own.
     pub is_by_unit: bool,
 }
 
-/// What systemd wrote of a unit in which the OOM killer killed: "A process of this unit has been
-/// killed by the OOM killer.", "Failed with result 'oom-kill'.", or both.
+/// systemd's messages about a unit in which the OOM killer killed a process: "A process of this
+/// unit has been killed by the OOM killer.", "Failed with result 'oom-kill'.", or both.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct UnitKill {
-    /// The first message.
+    /// The place in the log of the first of these messages.
     #[serde(rename = "at", serialize_with = "as_text")]
     #[schemars(with = "String")]
     pub source: Source,
-    /// The time of the message as the log prints it.
+    /// The time of the message as the log prints it, if the log is a text.
     pub stamp: Option<Name>,
-    /// When journald received the message, in seconds since 1970, UTC; `null` in a text.
+    /// When journald received the message, in seconds since 1970, UTC; `null` if the message was
+    /// read from a text.
     pub unix_seconds: Option<f64>,
-    /// The machine that the log names.
+    /// Name of the machine that wrote the message, if the log names it.
     pub machine: Option<Name>,
-    /// The unit.
+    /// Name of the unit.
     pub unit: Name,
-    /// Whether systemd wrote that a process of the unit was killed.
+    /// Whether systemd reported that a process of the unit was killed.
     pub is_process: bool,
-    /// Whether the unit failed with result `oom-kill`.
+    /// Whether systemd reported that the unit failed with the result `oom-kill`.
     pub is_result: bool,
 }
 
-/// A kill on the time line of all killers.
+/// One kill in the list of all kills, by the kernel or by a program.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct OomEvent {
-    /// The message, or the last record of the kernel's report.
+    /// The place in the log of the program's message, or of the last record of the kernel's report.
     #[serde(rename = "at", serialize_with = "as_text")]
     #[schemars(with = "String")]
     pub source: Source,
-    /// When it was, in seconds since 1970, UTC.
+    /// Time of the kill, in seconds since 1970, UTC.
     pub unix_seconds: Option<f64>,
     /// The time as the log prints it, if the log is a text.
     pub stamp: Option<Name>,
-    /// Who killed, such as `kernel` or `systemd-oomd`.
+    /// The kernel or the name of the program that killed, such as `systemd-oomd`.
     pub by: &'static str,
-    /// The process, cgroup, unit or pod.
+    /// Name of the killed process, cgroup, unit or pod.
     pub victim: Name,
-    /// The process, if one is known.
+    /// Id of the killed process, if it is known.
     pub pid: Option<u32>,
-    /// The limit or rule by which it was killed.
+    /// The limit that was reached, or the rule of the program, because of which it killed.
     pub rule: String,
-    /// The unit of which systemd wrote within a minute that something in it was killed.
+    /// The unit that the kill belongs to: systemd reported within a minute that something in it was
+    /// killed.
     pub unit: Option<Name>,
 }
 
-/// What a text with messages of the kernel is.
+/// Properties of a text that contains messages of the kernel.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct LogText {
     /// Number of lines.
     pub lines: u64,
     /// Whether the text is longer than Pagewise reads, so that its end was not searched.
     pub is_cut: bool,
-    /// Whether the newest line is the first (`journalctl -r`), so that the sizes of the reports were
-    /// not used.
+    /// Whether the text is in reverse order (`journalctl -r`). The sizes in the reports were then
+    /// not read.
     pub is_reversed: bool,
-    /// Number of files of journald's that could not be read: they are damaged, written by a newer
-    /// version of systemd, or too many. 0 for a text.
+    /// Number of journald's files that could not be read, because they are damaged, were written by
+    /// a newer version of systemd, or are too many; 0 if a text was read.
     pub files_unread: u64,
-    /// Number of messages of the kernel in files of journald's that could not be read, at least:
-    /// the files are damaged, or their end is missing. 0 for a text.
+    /// Lower limit of the number of kernel messages in journald's files that could not be read,
+    /// because the files are damaged or their end is missing; 0 if a text was read.
     pub messages_unread: u64,
-    /// What stands before the messages, such as a syslog's or a container's prefixes; empty if
-    /// nothing does.
+    /// The kinds of prefixes in front of the messages, such as those of a syslog or a container
+    /// runtime; empty if there are no prefixes.
     pub forms: Vec<Name>,
-    /// The machines that the text names.
+    /// Names of the machines that wrote the messages, as the text prints them.
     pub machines: Vec<Name>,
     /// The releases of the kernels that wrote the messages.
     pub kernels: Vec<Name>,
-    /// Number of boots that the messages about kills belong to, at least.
+    /// Lower limit of the number of boots that the messages about kills belong to.
     pub boots: u64,
-    /// Whether the text says that the kernel wrote the messages.
+    /// Whether the prefixes in the text say that the kernel wrote the messages.
     pub names_kernel: bool,
-    /// Number of messages about kills that programs wrote, and not the kernel. They are not used.
+    /// Number of messages about kills that were written by programs and not by the kernel. They are
+    /// not evaluated.
     pub by_programs: u64,
-    /// Number of messages which say that something was killed for lack of memory, without the kernel's
-    /// report of it: of systemd, a container's runtime or Android's kernel.
+    /// Number of messages that only mention a kill for lack of memory, for which the kernel's own
+    /// report is missing: messages of systemd, a container runtime or Android's kernel.
     pub signs: u64,
-    /// The first of these messages.
+    /// The place of the first message that only mentions a kill.
     #[serde(serialize_with = "as_text_or_null")]
     #[schemars(with = "Option<String>")]
     pub first_sign: Option<Source>,
-    /// Size of a page on the machine; `null` if no report shows it, and 4 KiB is assumed.
+    /// Size of a page on the machine; `null` if no report shows the size. In this case 4 KiB is
+    /// assumed.
     pub page_size: Option<Bytes>,
 }
 
@@ -224,8 +231,8 @@ pub struct OomKill {
     /// between; `null` if either is not known. For an earlier boot, the time that journald
     /// recorded.
     pub unix_seconds: Option<f64>,
-    /// Seconds between the report and the reading, as exact as `unix_seconds`; for an earlier boot
-    /// at least the time since this boot.
+    /// Seconds from the report to the time at which the log was read, as exact as `unix_seconds`.
+    /// For an earlier boot, at least the time since this boot started.
     pub seconds_ago: Option<f64>,
     /// Which constraint on memory made the allocation fail; `null` if the kernel printed only that
     /// a process was killed.
@@ -303,14 +310,14 @@ pub struct OomInvoker {
     pub oom_score_adj: i64,
 }
 
-/// An allocation that failed, after which the kernel killed no process ("page allocation failure").
+/// A failed allocation that did not lead to a kill ("page allocation failure").
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct AllocationFailure {
-    /// The record of the kernel log.
+    /// The place in the kernel log of the record that reports the failure.
     #[serde(rename = "at", serialize_with = "as_text")]
     #[schemars(with = "String")]
     pub source: Source,
-    /// When the record was written: seconds since boot.
+    /// When the record was written, in seconds since boot.
     pub boot_seconds: f64,
     /// The time of the record as the log prints it, if the log is a text.
     pub stamp: Option<Name>,
@@ -326,14 +333,14 @@ pub struct AllocationFailure {
     pub zones: Vec<OomZone>,
 }
 
-/// A task that had not run for longer than `kernel.hung_task_timeout_secs`.
+/// A task that was blocked for longer than `kernel.hung_task_timeout_secs`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct HungTask {
-    /// The record of the kernel log.
+    /// The place in the kernel log of the record that reports the task.
     #[serde(rename = "at", serialize_with = "as_text")]
     #[schemars(with = "String")]
     pub source: Source,
-    /// When the record was written: seconds since boot.
+    /// When the record was written, in seconds since boot.
     pub boot_seconds: f64,
     /// The time of the record as the log prints it.
     pub stamp: Option<Name>,
@@ -341,14 +348,15 @@ pub struct HungTask {
     pub name: Name,
     /// Process id of the task.
     pub pid: u32,
-    /// The time that it had not run for, at least, in seconds.
+    /// Number of seconds for which the task was blocked at least.
     pub seconds: u64,
-    /// The kernel functions in which it was, the innermost first; empty if the log does not have them.
+    /// The kernel functions in which the task was blocked, innermost first; empty if the log does
+    /// not contain them.
     pub stack: Vec<Name>,
 }
 
-/// A zone of memory, as a report of the OOM killer prints it. The kernel takes a page from the
-/// highest zone that the request allows, or from one below it.
+/// A zone of memory, as a report of the OOM killer prints it. The kernel allocates a page from the
+/// highest zone that the request allows, or from a lower one.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct OomZone {
     /// The NUMA node; `null` if the kernel has no NUMA.
@@ -359,14 +367,14 @@ pub struct OomZone {
     pub free: Option<Bytes>,
     /// The part of the free memory that only movable pages may use (CMA).
     pub free_cma: Option<Bytes>,
-    /// Below this much free memory, only privileged requests are served.
+    /// The min watermark: with less free memory than this, only privileged allocations succeed.
     pub min: Option<Bytes>,
     /// Memory of the zone that the kernel manages.
     pub managed: Option<Bytes>,
-    /// How much free memory of this zone is kept from requests that could use a higher zone, by
-    /// the index of that zone.
+    /// Free memory of this zone that is reserved from allocations which could use a higher zone
+    /// (`lowmem_reserve`), by the index of the higher zone.
     pub reserve: Vec<Bytes>,
-    /// The free blocks, smallest first.
+    /// Free blocks of the zone by size, smallest first.
     pub blocks: Vec<OomBlocks>,
 }
 
@@ -384,8 +392,8 @@ pub struct OomBlocks {
 pub struct OomHost {
     /// All memory of the machine that the kernel manages.
     pub total: Option<Bytes>,
-    /// The part of it that a 32-bit kernel cannot reach directly (HighMem), or that only movable
-    /// pages may use.
+    /// The part of `total` that a 32-bit kernel cannot address directly (HighMem), or that only
+    /// movable pages may use.
     pub high_memory: Option<Bytes>,
     /// Anonymous memory on the LRU lists.
     pub anon: Option<Bytes>,
@@ -428,25 +436,25 @@ impl OomHost {
     }
 }
 
-/// Usage and limit of a cgroup's memory, swap, or both together.
+/// How much a cgroup used of its memory, its swap or both together, and the limit on it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct OomUsage {
     /// How much the cgroup used.
     pub usage: Bytes,
     /// The limit on that usage.
     pub limit: Limit,
-    /// How often the limit was hit.
+    /// How often the cgroup reached the limit.
     pub reached: u64,
 }
 
 /// The memory of the cgroup whose limit was reached, including its child groups.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct OomGroup {
-    /// The group's memory and its limit.
+    /// The group's memory usage and its limit.
     pub memory: Option<OomUsage>,
-    /// The group's swap and its limit (version 2).
+    /// The group's swap usage and its limit (cgroup version 2).
     pub swap: Option<OomUsage>,
-    /// The group's memory and swap together, and their limit (version 1).
+    /// The group's usage of memory and swap together, and the limit on it (cgroup version 1).
     pub memory_and_swap: Option<OomUsage>,
     /// Anonymous memory of the group.
     pub anon: Option<Bytes>,
@@ -478,7 +486,7 @@ pub struct OomTask {
     /// All memory that the task had mapped, whether it used it or not; `null` if the kernel did not
     /// print it.
     pub total_vm: Option<Bytes>,
-    /// The task's `oom_score_adj`; with -1000 it is never killed.
+    /// The task's `oom_score_adj`; a task with -1000 is never killed by the OOM killer.
     pub oom_score_adj: i64,
 }
 
@@ -488,8 +496,8 @@ impl OomTask {
         self.rss.saturating_add(self.swapped)
     }
 
-    /// Memory that the task had mapped and not used yet. It includes parts of programs and
-    /// libraries that were never read, and reservations that are never used.
+    /// Memory that the task had mapped and not touched yet. It includes parts of programs and
+    /// libraries that were never read, and address space that was only reserved.
     pub fn unused(&self) -> Option<Bytes> {
         Some(self.total_vm?.saturating_sub(self.size()))
     }
@@ -520,51 +528,52 @@ pub struct OomExplanation {
     pub title: String,
     /// The facts about the kill in the order to present them, each with a short label.
     pub facts: Vec<OomFact>,
-    /// What would have prevented the kill: commands, with how long they last and how to undo them.
+    /// Commands that would have prevented the kill; each says how long its effect lasts and how to
+    /// undo it.
     pub change: Vec<String>,
-    /// What single changes would have done, by the numbers of the log alone; empty if it was not
-    /// asked for.
+    /// The effects that single changes would have had, computed from the numbers in the log alone;
+    /// empty unless they were requested.
     pub what_if: Vec<WhatIf>,
 }
 
-/// What a single change would have done about a kill.
+/// The effect that a single change would have had on a kill.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct WhatIf {
-    /// The change: `a limit of 96.0 MiB for /a`.
+    /// The change in words, such as `a limit of 96.0 MiB for /a`.
     pub change: String,
-    /// What is changed.
+    /// The kind of thing that is changed.
     pub kind: WhatIfKind,
-    /// The new size of the limit, of the swap or of the memory; the size of what would be missing
-    /// for a change that takes something away.
+    /// The new size of the limit, of the swap or of the memory. If the change removes something,
+    /// the size of what is removed.
     pub size: Option<Bytes>,
-    /// What it would have done.
+    /// The effect that the change would have had on the kill.
     pub effect: WhatIfEffect,
-    /// How many seconds later the kill would have come, by the growth that the log shows; only with
-    /// the effect `delayed`.
+    /// Only with the effect `delayed`: how many seconds later the kill would have happened, if
+    /// memory had grown at the rate that the log shows.
     pub seconds_later: Option<f64>,
-    /// The numbers that the effect follows from, and under which condition.
+    /// The numbers that the effect is derived from, and the condition under which it holds.
     pub because: String,
 }
 
-/// What a change changes.
+/// The kind of thing that a change concerns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WhatIfKind {
     /// The memory limit of the cgroup.
     Limit,
-    /// How much the cgroup may swap.
+    /// The limit on the cgroup's swap.
     GroupSwap,
-    /// The machine's swap.
+    /// The size of the machine's swap.
     Swap,
-    /// Swap in compressed RAM.
+    /// Swap in compressed RAM is added.
     Zram,
-    /// The machine's memory.
+    /// The size of the machine's memory.
     Memory,
-    /// The process that grew is not there.
+    /// The process that grew does not run.
     WithoutProcess,
-    /// The shared memory is not there.
+    /// The shared memory does not exist.
     WithoutShmem,
-    /// Something else than a size.
+    /// Something that is not a size.
     Other,
 }
 
@@ -572,13 +581,13 @@ pub enum WhatIfKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WhatIfEffect {
-    /// The kill would not have happened, under the condition that is stated.
+    /// The kill would not have happened, under the condition in `because`.
     Avoided,
     /// The kill would have happened later.
     Delayed,
-    /// The kill would have happened all the same.
+    /// The kill would have happened at the same time.
     None,
-    /// The log does not show it.
+    /// The log does not contain enough to determine the effect.
     NotKnown,
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Finds out who owns each setting of a [`Snapshot`]: every line of a configuration file that sets
-//! it, the line that wins at boot, and whether its value is in force ([`KnobOwnership`]).
+//! Finds for each setting of a [`Snapshot`] the lines of configuration files that set it, the line
+//! that takes effect at boot, and whether its value is in force ([`KnobOwnership`]).
 //!
-//! Mechanisms act one after the other at boot, so usually the last one wins. There are three
-//! exceptions: TuneD applies sysctl files again after its profile; systemd does not order udev
-//! rules, systemd-sysctl and systemd-tmpfiles, so there is no certain winner if they disagree; and
-//! a zram device keeps the settings of the mechanism that acts first, because afterwards its size
+//! The mechanisms that read configuration files act one after the other at boot, so usually the
+//! last line takes effect. There are three exceptions: TuneD applies sysctl files again after its
+//! profile; systemd does not order udev rules, systemd-sysctl and systemd-tmpfiles relative to each
+//! other, so it is not certain which of them takes effect if they set different values; and a zram
+//! device keeps the settings of the first mechanism, because they cannot be changed once its size
 //! is set.
 
 use std::borrow::Cow;
@@ -17,19 +18,21 @@ use serde::Serialize;
 use crate::knob::{KnobReading, Undo};
 use crate::{Mechanism, Name, PersistentSetting, Reading, Snapshot, Source, Target};
 
-/// Whether the kernel now has the value that wins at boot for a setting.
+/// Whether the kernel's current value of a setting is the one that takes effect at boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum InForce {
-    /// The kernel has the value, or it is known to have changed the value by itself.
+    /// The current value is the configured one, or the kernel is known to have changed it by
+    /// itself.
     Yes,
-    /// The kernel has another value.
+    /// The current value differs from the configured one.
     No,
-    /// The running value or the winning one is not known, or they cannot be compared.
+    /// The current value or the configured value is not known, or they cannot be compared.
     Unknown,
 }
 
-/// Every line of a configuration file that sets the same target at boot, and which of them wins.
+/// All lines of configuration files that set the same target at boot, and which of them takes
+/// effect.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct KnobOwnership {
     /// The setting, zram device or swap area that the lines set.
@@ -37,19 +40,19 @@ pub struct KnobOwnership {
     /// Every line that sets the target, in the order in which the lines are applied at boot. Lines
     /// that no program reads are listed in their place.
     pub owners: Vec<PersistentSetting>,
-    /// Index of the line in `owners` that wins at boot; `null` if none is applied or the order is
-    /// not known.
+    /// Index in `owners` of the line that takes effect at boot; `null` if no line is applied or if
+    /// the order is not known.
     pub winner: Option<usize>,
-    /// Why that line wins, or why there is no winner.
+    /// Why the line at `winner` takes effect, or why it is not certain which line does.
     pub why: Cow<'static, str>,
     /// The running value of the target; for a swap area, its priority.
     pub running: Reading<Name>,
-    /// Whether the running value is the one of the winning line.
+    /// Whether the running value is the value of the line at `winner`.
     pub in_force: InForce,
 }
 
 impl KnobOwnership {
-    /// The line that wins at boot; `None` if there is no certain winner.
+    /// The line that takes effect at boot; `None` if this is not certain.
     #[must_use]
     pub fn winning(&self) -> Option<&PersistentSetting> {
         self.owners.get(self.winner?)
@@ -68,15 +71,15 @@ impl KnobOwnership {
         all
     }
 
-    /// Whether several mechanisms set up the same zram device, so that all but the first fail.
+    /// Whether several mechanisms set up the same zram device: all except the first will fail.
     #[must_use]
     pub fn is_contested_zram(&self) -> bool {
         matches!(self.target, Target::ZramDevice(_)) && self.mechanisms().len() > 1
     }
 }
 
-/// Who owns each setting, zram device and swap area that a configuration file sets, in order of
-/// name. Pure.
+/// Finds all lines that set each setting, zram device and swap area of the configuration files, and
+/// which line takes effect at boot. The result is sorted by name.
 #[must_use]
 pub fn ownership(host: &Snapshot) -> Vec<KnobOwnership> {
     let instances = Instances::of(&host.knobs);
@@ -103,7 +106,7 @@ fn judge(
 ) -> KnobOwnership {
     let mut owners = lines.to_vec();
     let reapplies = host.configuration.tuned.as_ref().is_some_and(|tuned| tuned.reapplies_sysctl);
-    // a stable sort: lines of one mechanism stay in the order in which it applies them
+    // a stable sort keeps lines of one mechanism in the order in which it applies them
     owners.sort_by_key(|owner| boot_order(owner, reapplies));
     let (winner, why) = winner(target, &owners);
     let live = instances.reading(target);
@@ -120,8 +123,8 @@ fn judge(
     KnobOwnership { target: target.clone(), owners, winner, why, running, in_force }
 }
 
-/// Sort key for when a line is applied at boot. If TuneD `reapplies` local sysctl files after its
-/// profile ([`crate::Tuned::reapplies_sysctl`]), their lines come last.
+/// Sort key of a line: when it is applied at boot. If TuneD `reapplies` local sysctl files after
+/// its profile ([`crate::Tuned::reapplies_sysctl`]), lines of such files come last.
 #[must_use]
 pub fn boot_order(owner: &PersistentSetting, reapplies: bool) -> (Mechanism, bool) {
     let again = reapplies && owner.mechanism == Mechanism::Sysctl && owner.is_local();
@@ -253,8 +256,8 @@ fn in_force(
     }
 }
 
-/// Settings that a driver changes by itself: a driver that reports free pages to the hypervisor
-/// sets its own order.
+/// Settings that a driver may change by itself. A driver that reports free pages to the hypervisor
+/// sets `page_reporting.order` to the order that the hypervisor supports.
 const CHANGED_BY_DRIVER: [&str; 1] = ["page_reporting.order"];
 
 /// Whether the kernel raised the value above the wanted one by itself: khugepaged raises
@@ -266,8 +269,8 @@ fn is_raised(live: &KnobReading, wanted: &PersistentSetting) -> bool {
         && live_value.zip(number(wanted.wanted())).is_some_and(|(live, wanted)| live > wanted)
 }
 
-/// Whether the live value is 0 because a configuration file sets the setting that excludes this
-/// one.
+/// Whether the live value is 0 because a configuration file sets the other setting of a pair that
+/// exclude each other, such as `vm.dirty_ratio` and `vm.dirty_bytes`.
 fn pair_rules(live: &KnobReading, all: &[(Target, Vec<PersistentSetting>)]) -> bool {
     let Undo::WriteBackNonZero { pair } = live.knob.undo else { return false };
     let is_owned = |(target, owners): &(Target, Vec<PersistentSetting>)| {
@@ -299,8 +302,8 @@ impl<'a> Instances<'a> {
         self.named(knob).iter().find(|reading| reading.instance == *instance).copied()
     }
 
-    /// All targets on this host that `target` stands for: a pattern, or the name of a unit, can
-    /// match several. If nothing matches, `target` itself.
+    /// Returns all targets on this host that `target` matches: there are several if it is a pattern
+    /// or the name of a unit. If nothing matches, returns `target` itself.
     fn targets_of(&self, target: &Target) -> Vec<Target> {
         let Target::Knob { knob, instance: Some(wanted) } = target else {
             return vec![target.clone()];
@@ -314,8 +317,9 @@ impl<'a> Instances<'a> {
     }
 }
 
-/// Returns a test of whether `wanted` means a given instance. For a cgroup, `foo.service` matches
-/// the last folder of its path, and `foo@.service` the units made of that template.
+/// Returns a predicate that says whether `wanted` matches the instance of a setting. For a cgroup,
+/// `foo.service` matches the last folder of its path, and `foo@.service` matches the units made
+/// from that template.
 fn meaning<'w>(knob: &str, wanted: &'w str) -> Box<dyn Fn(&str) -> bool + 'w> {
     if knob.starts_with("cgroup.") {
         return Box::new(move |path| {

@@ -75,13 +75,13 @@ impl Mechanism {
 /// `vm.swappiness`, `thp.size.enabled[64kB]`, `zram0`, `swap /dev/zram0` or `psi`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Target {
-    /// A setting of the knob table.
+    /// A setting that is in the table of kernel settings.
     Knob {
         /// Name of the setting, such as `vm.swappiness`.
         knob: &'static str,
-        /// Which instance is meant, if the setting exists several times; named as in
-        /// [`crate::knob::KnobReading::instance`]. May be a pattern with `*` that stands for all
-        /// that match, and for a cgroup the name of its unit.
+        /// Which instance of the setting is meant, if there are several; named as in
+        /// [`crate::knob::KnobReading::instance`]. May be a pattern with `*`, or for a cgroup the
+        /// name of its unit.
         instance: Option<Name>,
     },
     /// A zram device as a whole: the line that sets its size and puts swap or a file system on it.
@@ -150,7 +150,7 @@ impl JsonSchema for Target {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "is", content = "why", rename_all = "kebab-case")]
 pub enum Effect {
-    /// The line is applied; a line that is applied later may override it.
+    /// The line is applied at boot; a line that is applied after it may override it.
     #[default]
     Applied,
     /// The line is not applied, because no program reads it; the text is the reason.

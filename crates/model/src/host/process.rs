@@ -15,10 +15,10 @@ pub struct Processes {
     pub kernel_threads: u64,
     /// Number of processes that exited while they were read.
     pub vanished: u64,
-    /// Number of processes with memory that were left out, because there are more than are read.
-    /// Those with the most memory in RAM were read.
+    /// Number of processes with memory that were left out because Pagewise reads a limited number
+    /// of processes: those with the most memory in RAM.
     pub left_out: u64,
-    /// How many proportional sizes could be read within the time allowed for reading them.
+    /// Number of processes whose proportional size was read, or was not read for each reason.
     pub smaps: SmapsTally,
 }
 
@@ -65,20 +65,20 @@ pub struct Process {
     pub rss_file: Reading<Bytes>,
     /// Shared memory and tmpfs of the process in RAM, which can be reclaimed only by swapping.
     pub rss_shmem: Reading<Bytes>,
-    /// Most RAM that the process has had at one time since it started (`VmHWM`): anonymous memory,
-    /// file pages and shmem together.
+    /// Largest amount of RAM that the process has had at one time since it started (`VmHWM`):
+    /// anonymous memory, file pages and shmem together.
     pub peak: Reading<Bytes>,
     /// Anonymous memory of the process in swap.
     pub swap: Reading<Bytes>,
-    /// Private writable address space of the process, touched or not (`VmData`): what a fork
-    /// commits once more.
+    /// Private writable address space of the process, touched or not (`VmData`). A fork of the
+    /// process commits the same amount once more.
     pub data: Reading<Bytes>,
-    /// Most address space that the process may have (`RLIMIT_AS`, soft limit). This limit and
-    /// [`Process::data_limit`] are read of the processes with the most private writable address
+    /// Maximum address space of the process (`RLIMIT_AS`, soft limit). Pagewise reads this limit
+    /// and [`Process::data_limit`] only for the processes with the most private writable address
     /// space.
     pub address_space_limit: Reading<Limit>,
-    /// Most private writable address space that the process may have (`RLIMIT_DATA`, soft limit),
-    /// of which the process has [`Process::data`].
+    /// Maximum of [`Process::data`], the private writable address space of the process
+    /// (`RLIMIT_DATA`, soft limit).
     pub data_limit: Reading<Limit>,
     /// Number of threads of the process.
     pub threads: Reading<u64>,
@@ -109,7 +109,7 @@ impl Process {
         kinds.into_iter().map(Reading::get).sum()
     }
 
-    /// Whether this is a command of Pagewise, judged by its name.
+    /// Whether this process runs a Pagewise command, judged by the process's name.
     pub fn is_pagewise(&self) -> bool {
         self.name.as_str() == "pagewise"
     }
@@ -140,7 +140,8 @@ pub enum SmapsOutcome {
     Smaller,
 }
 
-/// Number of processes for each [`SmapsOutcome`], and how much time reading was allowed to take.
+/// Number of processes for each [`SmapsOutcome`], and the time budget for reading smaps_rollup
+/// files.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "each field is the outcome of the same name")]
 pub struct SmapsTally {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! How processes changed over an interval.
 //!
-//! Process ids are reused, so the same id in both snapshots is the same process only if it started
-//! before the earlier snapshot was taken. A process that started or exited in between, or was not
-//! read in one snapshot, has no change here; recently started processes can be recognised by
-//! [`crate::Snapshot::age`].
+//! Process ids are reused. The same id in both snapshots is therefore the same process only if it
+//! started before the earlier snapshot was taken. A process that started or exited between the
+//! snapshots, or was read in only one of them, has no [`ProcessChange`]; a process that started
+//! recently can be recognised by [`crate::Snapshot::age`].
 
 use crate::{Bytes, Interval, Millis, Process};
 
 /// One process as it was in both snapshots of an interval.
 #[derive(Debug, Clone, Copy)]
 pub struct ProcessChange<'a> {
-    /// The process in the earlier snapshot: sizes of anonymous memory and swap and, if they were
-    /// requested, times.
+    /// The process in the earlier snapshot. It has sizes of anonymous memory and swap and, only if
+    /// they were requested, times.
     pub start: &'a Process,
     /// The process in the later snapshot.
     pub end: &'a Process,

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use crate::{Micros, Percent, Reading};
 
-/// One line of a pressure file: how much of the time was stalled. Source: the kernel's
-/// accounting/psi document.
+/// One line of a pressure file: the shares of recent time, and the total time, that were stalled:
+/// in which tasks waited for the resource. Source: the kernel's accounting/psi document.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Stall {
     /// Share of the last 10 s that was stalled.
@@ -20,8 +20,8 @@ pub struct Stall {
     pub total_us: Reading<Micros>,
 }
 
-/// Pressure on one resource: the time in which some tasks waited for it, and the time in which all
-/// of them waited.
+/// Pressure on one resource: the time in which at least one task waited for the resource, and the
+/// time in which all tasks waited.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Pressure {
     /// Time in which at least one task waited.
@@ -30,8 +30,8 @@ pub struct Pressure {
     pub full: Stall,
 }
 
-/// The pressure files in `/proc/pressure`. If the kernel has PSI but it is off, every read fails;
-/// all fields are then absent with this reason.
+/// Contents of the files in `/proc/pressure`. If the kernel has PSI but it is switched off, reading
+/// these files fails, and all fields are absent with this reason.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 #[expect(missing_docs, reason = "each field is the file of the same name")]
 pub struct Psi {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The result of reading one value from a file or line of the host, with its place.
+//! The result of reading one value from the host, with the file and line that it was read from.
 
 use std::borrow::Cow;
 
@@ -13,22 +13,23 @@ use crate::{Evidence, Quantity, Source};
 pub enum Outcome<T> {
     /// The value was read.
     Value(T),
-    /// The value does not exist on this host; the text says why: the kernel is older, an option is
-    /// off, the line is malformed. Never to be treated as zero.
+    /// The value does not exist on this host. The text says why: the kernel is too old, a kernel
+    /// option is off, or the line is malformed. It must never be treated as zero.
     Absent(Cow<'static, str>),
-    /// The value exists, and we may not read it; the text says what would help.
+    /// The value exists, but Pagewise may not read it; the text says what would help.
     Denied(Cow<'static, str>),
 }
 
-/// One value of the host, with the file and line it was read from.
+/// One value of the host, with the file and line that it was read from.
 ///
 /// In JSON: `{"value": 42, "unit": "bytes", "at": "/proc/meminfo:1"}`, `{"absent": "why", "at": …}`
-/// or `{"denied": "what would help", "at": …}`; `unit` and `at` are omitted if there is none.
+/// or `{"denied": "what would help", "at": …}`. The keys `unit` and `at` are omitted if the value
+/// has no unit or no place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading<T> {
     /// The value, or why there is none.
     pub outcome: Outcome<T>,
-    /// The file and line where the value was read, or where it was searched.
+    /// The file and line where the value was read, or where it was expected.
     pub source: Source,
 }
 
@@ -43,7 +44,7 @@ impl<T> Reading<T> {
         Self { outcome: Outcome::Absent(why.into()), source }
     }
 
-    /// Creates a Reading of a value that we may not read, with what would help.
+    /// Creates a Reading of a value that Pagewise may not read, with what would help.
     pub fn denied(help: impl Into<Cow<'static, str>>, source: Source) -> Self {
         Self { outcome: Outcome::Denied(help.into()), source }
     }
@@ -74,13 +75,13 @@ impl<T> Reading<T> {
         matches!(self.outcome, Outcome::Denied(_))
     }
 
-    /// Converts the value; an absence, a denial and the source stay as they are.
+    /// Converts the value, if there is one. An absence, a denial and the source stay unchanged.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Reading<U> {
         self.and_then(|value| Ok(change(value)))
     }
 
-    /// Like [`Reading::map`], for a conversion that may turn the value into an absence with a
-    /// reason.
+    /// Like [`Reading::map`], for a conversion that may fail: the Reading is then absent, with the
+    /// reason that `change` returned.
     pub fn and_then<U>(self, change: impl FnOnce(T) -> Result<U, Cow<'static, str>>) -> Reading<U> {
         let outcome = match self.outcome {
             Outcome::Value(value) => change(value).map_or_else(Outcome::Absent, Outcome::Value),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A kill for lack of memory, as sizes from which it can be done again in a guest.
+//! The sizes that are needed to reproduce a kill for lack of memory in a guest, and the results of
+//! doing so.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,71 +8,75 @@ use serde::{Deserialize, Serialize};
 use super::oom::{WhatIfEffect, WhatIfKind};
 use crate::{Bytes, Name};
 
-/// What held the memory when something was killed, and the changes to try.
+/// Memory use at the time of a kill, scaled down later to reproduce the kill in a guest, and the
+/// changes to try.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Rebuild {
-    /// Whether a cgroup reached its limit, and not the machine the end of its memory.
+    /// Whether the limit of a cgroup was reached; otherwise the machine ran out of memory.
     pub of_group: bool,
-    /// The limit, or the memory of the machine that programs held.
+    /// The cgroup's limit; otherwise, the part of the machine's memory that programs held.
     pub capacity: Bytes,
-    /// What the process that grew held, in RAM and swap.
+    /// Memory of the process that grew, in RAM and in swap.
     pub grower: Bytes,
-    /// What it may take in addition; `null` if it takes all that it gets.
+    /// How much more memory the process that grew may take: what it had mapped and not touched.
+    /// `null` if it takes all that it can get.
     pub mapped: Option<Bytes>,
-    /// What the other processes held.
+    /// Memory of the other processes.
     pub others: Bytes,
-    /// Shared memory that no process gives back when it ends.
+    /// Shared memory, which is not freed when a process ends.
     pub shmem: Bytes,
-    /// Swap in use, all of which is taken to have been full.
+    /// Swap that was in use. It is assumed that all swap was full.
     pub swap: Bytes,
-    /// The changes to try, each alone.
+    /// The changes to try, each one alone.
     pub changes: Vec<RebuildChange>,
 }
 
-/// A change to try.
+/// A change that could have prevented the kill, to be tried in a guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RebuildChange {
     /// The change in words.
     pub change: String,
-    /// What is changed.
+    /// The kind of thing that is changed.
     pub kind: WhatIfKind,
-    /// Its new size.
+    /// The new size of the limit, of the swap or of the memory that is changed.
     pub size: Bytes,
-    /// What the numbers of the log say that it would have done.
+    /// The effect on the kill that was predicted from the numbers of the log.
     pub effect: WhatIfEffect,
 }
 
-/// One run of a rebuilt kill in a guest.
+/// The result of one attempt to reproduce a kill in a guest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RebuiltRun {
-    /// Index of the change; `null` for the kill as it was.
+    /// Index of the change that was tried; `null` if the kill was reproduced without a change.
     pub change: Option<u32>,
-    /// Whether something was killed.
+    /// Whether a process was killed in the guest.
     pub is_killed: bool,
-    /// What the process that grew held at the end, in the sizes of the guest.
+    /// Memory of the growing process at the end of the run, in the scaled sizes of the guest.
     pub held: Bytes,
-    /// The capacity in the guest, which all sizes are scaled to.
+    /// The capacity in the guest. All sizes are multiplied by this divided by the original
+    /// capacity.
     pub capacity: Bytes,
-    /// Why the run could not be done, in words; its other values say nothing then.
+    /// Why the run failed, in words; the other values are then meaningless. `null` if the run
+    /// succeeded.
     pub trouble: Option<String>,
 }
 
-/// A kill that was done again in a guest.
+/// The results of reproducing a kill in a guest, without and with changes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct OomProof {
-    /// The guest's kernel.
+    /// Release of the guest's kernel.
     pub kernel: Name,
-    /// The sizes of the log.
+    /// The sizes from the log, before they were scaled.
     pub rebuild: Rebuild,
-    /// The runs: the kill as it was, then each change.
+    /// The runs: first without a change, then one for each change.
     pub runs: Vec<RebuiltRun>,
-    /// For each run, whether it bears out what was said of the change; `null` if nothing was said
-    /// of it, or if the kill as it was did not happen again.
+    /// For each run, whether its result agrees with the predicted effect of its change; `null` if
+    /// nothing was predicted, or if the kill could not be reproduced without a change.
     pub agrees: Vec<Option<bool>>,
 }
 
 impl RebuiltRun {
-    /// A size of the guest in the size of the machine that the log is from.
+    /// Converts a size in the guest back to the scale of the machine that the log is from.
     #[must_use]
     pub fn scaled_back(&self, rebuild: &Rebuild, size: Bytes) -> Bytes {
         scale(size, rebuild.capacity, self.capacity)

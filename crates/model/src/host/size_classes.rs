@@ -56,7 +56,7 @@ pub struct SizeBand {
     pub unused: Bytes,
 }
 
-/// Number of bands, each an eighth of a page wide.
+/// Number of bands; each band covers sizes in a range of an eighth of a page.
 const BANDS: u64 = 8;
 
 impl SizeClasses {

@@ -11,8 +11,8 @@ use crate::{
     Process, Processes, Psi, Reading, Source, Thp, Tier, Zone, Zram, Zswap, grouped,
 };
 
-/// All Readings of a host at one time. Values outside the requested scope are [`Reading::not_read`]
-/// or empty.
+/// All Readings of a host at one time. Values outside the requested scope are empty or
+/// [`Reading::not_read`].
 #[derive(Debug, Clone, Default)]
 #[expect(missing_docs, reason = "each field is the noun of the same name")]
 pub struct Snapshot {
@@ -20,15 +20,15 @@ pub struct Snapshot {
     pub host: HostSummary,
     pub memory: Memory,
     pub memory_files: MemoryFiles,
-    /// Read only if much RAM is in use that the main counters of the kernel do not have; the largest
-    /// first.
+    /// Memory of GPU buffers, the largest first. It is read only if much RAM is in use that the
+    /// kernel's main counters do not include.
     pub gpu_memory: Vec<GpuMemory>,
     pub vmstat: Counters,
     pub psi: Psi,
     pub zones: Vec<Zone>,
     pub free_blocks: Vec<FreeBlocks>,
     pub tiers: Vec<Tier>,
-    /// Empty if no swap area is on a disk.
+    /// I/O counters of all block devices; they are read only if a swap area is on a disk.
     pub disk_stats: Vec<DiskStats>,
     pub zram: Vec<Zram>,
     pub zmerge: Vec<Zram>,
@@ -41,14 +41,14 @@ pub struct Snapshot {
     pub knobs: Vec<KnobReading>,
     pub configuration: Configuration,
     pub capabilities: Vec<Capability>,
-    /// The largest number of pages in a zspage, a group of pages of zsmalloc (a build option of the
-    /// kernel).
+    /// The largest number of pages that zsmalloc combines to a zspage
+    /// (`CONFIG_ZSMALLOC_CHAIN_SIZE`).
     pub zsmalloc_chain_size: Reading<u64>,
     pub processes: Processes,
     pub kernel_threads: Vec<KernelThread>,
     pub cgroups: Cgroups,
     pub kernel_log: KernelLog,
-    /// Contents of files that could not be parsed. All other values are valid.
+    /// Parts of files that could not be parsed. All other values are valid.
     pub problems: Vec<Problem>,
     /// Number of bytes that were read from the host's files.
     pub bytes_read: u64,
@@ -60,7 +60,7 @@ impl Snapshot {
         self.knobs.iter().find(|reading| reading.knob.name == name)
     }
 
-    /// Every block device in compressed RAM; zram devices first.
+    /// Every zram and zmerge device; zram devices first.
     pub fn compressed(&self) -> impl DoubleEndedIterator<Item = &Zram> {
         self.zram.iter().chain(&self.zmerge)
     }
@@ -82,7 +82,7 @@ impl Snapshot {
     }
 }
 
-/// When the snapshot was taken, and on which boot of which kernel.
+/// When the snapshot was taken, and in which boot of which kernel.
 #[derive(Debug, Clone, Default)]
 pub struct Taken {
     /// When the snapshot was taken, in seconds since 1970, UTC.
@@ -101,36 +101,37 @@ pub struct Taken {
     pub kernel: Reading<Name>,
 }
 
-/// Text in a file that could not be parsed.
+/// Text in a file that could not be parsed, or things that were not read because there were too
+/// many.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Problem {
     /// The file that contains the text.
     pub path: Name,
-    /// The line in the file, counted from 1; `null` if the problem is the file as a whole.
+    /// The line in the file, counted from 1; `null` if the problem concerns the file as a whole.
     pub line: Option<u32>,
     /// What Pagewise expected at that place.
     pub expected: String,
     /// What the file contained instead, shortened.
     pub found: Name,
-    /// What was read if there is more than Pagewise reads: `only the first 64 were read`. Without this key,
-    /// the problem is the text itself.
+    /// Which part was read, if there is more than Pagewise reads, such as `only the first 64 were
+    /// read`; missing if the text could not be parsed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub only_read: Option<String>,
 }
 
-/// Which things of a kind are read if there are more than a limit.
+/// Which things are read if there are more of them than Pagewise reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartRead {
-    /// Those that are listed first.
+    /// The first things in the file's order.
     First,
-    /// Those that are listed last.
+    /// The last things in the file's order.
     Last,
-    /// Those for which the clause holds, such as `with the most memory`.
+    /// The things that a phrase describes, such as `with the most memory`.
     Those(&'static str),
 }
 
 impl Problem {
-    /// Creates a problem at `source`.
+    /// Creates the problem that `found` was read at `source` where `expected` was expected.
     pub fn new(source: &Source, expected: impl Into<String>, found: &[u8]) -> Self {
         const SHOWN: usize = 40;
         Self {
@@ -142,8 +143,8 @@ impl Problem {
         }
     }
 
-    /// Creates the problem that there are more `things` at `source` than are read: of `found`, only
-    /// `read`.
+    /// Creates the problem that there are more `things` at `source` than Pagewise reads: only
+    /// `read` of the `found` things were read.
     pub fn beyond_limit(
         source: &Source,
         things: &str,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where a value was read: a file, and a line of it.
+//! The place where a value was read: a file, and a line of it.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -9,8 +9,9 @@ use crate::units::name::plain;
 
 /// The file that a [`Reading`](crate::Reading) came from, and the line if the file has several.
 ///
-/// Prints as `/proc/meminfo:3`, or `/proc/sys/vm/swappiness` for a file with one value. Like a
-/// [`Name`], it is safe to print: any user can choose the name of a cgroup, and so part of a path.
+/// `Display` prints `/proc/meminfo:3`, or `/proc/sys/vm/swappiness` for a file with a single value.
+/// Printing is safe even though any user can choose the name of a cgroup, and so a part of a path:
+/// control characters are replaced by visible escapes, as in a [`Name`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Source {
     path: Arc<str>,
@@ -18,13 +19,13 @@ pub struct Source {
 }
 
 impl Source {
-    /// Names a file as a whole. `path` is the absolute path on the host, even if the host was read
-    /// through another root.
+    /// Creates a source for a file as a whole. `path` is the absolute path on the host, even if the
+    /// host was read through another root folder.
     pub fn file(path: impl Into<Arc<str>>) -> Self {
         Self::line(path, 0)
     }
 
-    /// Names a line of a file, counted from 1.
+    /// Creates a source for a line of a file, counted from 1.
     pub fn line(path: impl Into<Arc<str>>, line: u32) -> Self {
         let path = path.into();
         let path = match plain(path.as_bytes()) {
@@ -34,12 +35,12 @@ impl Source {
         Self { path, line }
     }
 
-    /// Names another line of the same file, counted from 1.
+    /// Creates a source for another line of the same file, counted from 1.
     pub fn at_line(&self, line: u32) -> Self {
         Self { path: self.path.clone(), line }
     }
 
-    /// Names no source, for a value that was not requested.
+    /// Creates the source of a value that was not requested: no file.
     pub fn none() -> Self {
         static NOWHERE: LazyLock<Source> = LazyLock::new(|| Source::file(""));
         NOWHERE.clone()

@@ -16,21 +16,22 @@ pub enum TierKind {
     Zmerge,
     /// A disk or a partition of one.
     Partition,
-    /// A file that is used as swap.
+    /// A file on a disk that is used as swap.
     File,
 }
 
 impl TierKind {
-    /// Whether the area is compressed RAM and not on a disk.
+    /// Whether the swap area is in compressed RAM and not on a disk.
     pub const fn is_ram(self) -> bool {
         matches!(self, Self::Zram | Self::Zmerge)
     }
 }
 
-/// The disk that a swap area is on.
+/// The disk that holds a swap area.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Disk {
-    /// The whole disk, such as `nvme0n1`; absent if it could not be determined from the mounts.
+    /// Name of the whole disk, such as `nvme0n1`; absent if it could not be determined from the
+    /// mounts.
     pub name: Reading<Name>,
     /// The disk below all mappings (LVM, dm-crypt, RAID), such as `nvme0n1`; if there are several,
     /// the first.
@@ -67,8 +68,8 @@ pub struct Tier {
     pub zswap_in_front: Reading<bool>,
 }
 
-/// From this use on, in percent, a swap area counts as full: the kernel reserves a few slots per
-/// CPU, so that an area that accepts nothing more never shows 100 %.
+/// A swap area counts as full if at least this percentage of it is in use. The kernel reserves a
+/// few slots per CPU, so that usage never reaches 100 %, even if the area accepts no more pages.
 const FULL_PERCENT: f64 = 99.0;
 
 impl Tier {
@@ -86,8 +87,8 @@ impl Tier {
 }
 
 impl Bytes {
-    /// Whether a swap area of size `size` accepts no more pages with this much in use; `None` if
-    /// `size` is zero.
+    /// Whether a swap area of size `size` accepts no more pages if `self` bytes of it are in use;
+    /// `None` if `size` is zero.
     #[must_use]
     pub fn fills_swap_of(self, size: Self) -> Option<bool> {
         Some(self.percent_of(size)?.get() >= FULL_PERCENT)

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Pages that were swapped between two readings of `/proc/vmstat`, by where they were stored.
 //!
-//! `pswpin` and `pswpout` count pages of zram and of disks alike and, with zswap, only those of the
-//! swap area behind its pool; `zswpin` and `zswpout` count those of the pool, and `swpin_zero` and
-//! `swpout_zero` zero pages. Stores are therefore compared by the sums. Kernels without
-//! `swpin_zero` count zero pages among the others.
+//! With zram or a disk, `pswpin` and `pswpout` count all pages. With zswap, they count only pages
+//! of the swap area behind zswap's pool; `zswpin` and `zswpout` count the pages of the pool.
+//! `swpin_zero` and `swpout_zero` count pages of zeros; kernels without these counters count them
+//! like other pages. Only the sums of these counters can be compared between zram and zswap.
 
 use crate::Counters;
 
-/// Swap counters of `/proc/vmstat` of the whole host, in the first and in the second reading.
+/// The swap counters of `/proc/vmstat` in the earlier and in the later reading.
 #[derive(Debug, Clone, Copy)]
 pub struct SwappedPages<'a>(pub [&'a Counters; 2]);
 
 impl SwappedPages<'_> {
-    /// How much the counter with this name grew; `None` if the kernel does not have it.
+    /// How much the counter with this name grew; `None` if the kernel lacks the counter.
     #[must_use]
     pub fn grown(self, name: &str) -> Option<u64> {
         let [from, to] = self.0;
         to.get(name).get()?.checked_sub(from.get(name).get()?)
     }
 
-    /// Number of pages swapped in, wherever they were stored. A counter that this kernel lacks is
-    /// taken as 0, because the kernel lacks the mechanism too: without zswap, nothing is swapped in
-    /// from it.
+    /// Number of pages swapped in, wherever they were stored. A counter that this kernel lacks
+    /// counts as 0, because the kernel then lacks the mechanism as well: a kernel without zswap
+    /// swaps nothing in from zswap.
     #[must_use]
     pub fn swapped_in(self) -> Option<u64> {
         Some(self.grown("pswpin")? + self.sum(["zswpin", "swpin_zero"]))
@@ -36,9 +36,8 @@ impl SwappedPages<'_> {
         Some(past_pool + self.sum(["zswpout", "swpout_zero"]))
     }
 
-    /// Number of pages that zswap's pool rejected. The kernel counts pages that are written back
-    /// from the pool among those swapped out; if it does not count them separately (`zswpwb`), the
-    /// two cannot be distinguished.
+    /// Number of pages that zswap's pool rejected. `pswpout` includes pages that zswap wrote back
+    /// from the pool. `None` if the kernel does not count these separately (`zswpwb`).
     #[must_use]
     pub fn refused(self) -> Option<u64> {
         Some(self.grown("pswpout")?.saturating_sub(self.grown("zswpwb")?))
@@ -72,8 +71,8 @@ mod tests {
         assert_eq!(SwappedPages([&to, &from]).grown("pswpin"), None, "a counter that went back");
     }
 
-    /// A counter that a kernel lacks is not zero: Linux 6.1 has no `zswpwb`, and cloud kernels have
-    /// no zswap.
+    /// A counter that a kernel lacks is not zero: Linux 6.1 has no `zswpwb`, and kernels for cloud
+    /// machines have no zswap.
     #[test]
     fn what_a_kernel_does_not_count_is_no_zero() {
         let from = counters(&[("pswpin", 10), ("pswpout", 20), ("zswpin", 5), ("zswpout", 5)]);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which container or systemd unit a cgroup's path belongs to.
+//! Determines the container or systemd unit that a cgroup belongs to, from the cgroup's path.
 
 use crate::Name;
 
-/// How many characters of a container's id are shown, as in `docker ps`.
+/// How many characters of a container's id are printed, as by `docker ps`.
 const ID: usize = 12;
 
-/// Names the container or unit that a cgroup's path belongs to, in the form that other tools
-/// accept: `docker 5f3c1d0e77aa`, `nginx.service`; otherwise the last folder of the path. `None`
-/// for the root.
+/// Returns the name of the container or unit that a cgroup belongs to, in the form that other tools
+/// accept: `docker 5f3c1d0e77aa`, `nginx.service`. If the path names none, returns its last folder;
+/// `None` for the root.
 ///
-/// If several are nested, the deepest container counts, otherwise the deepest service or scope:
-/// cgroups that a service creates below itself are not known to other tools.
+/// If containers or units are nested, the deepest container is used, otherwise the deepest service
+/// or scope. Other tools do not know the cgroups that a service creates below its own.
 pub fn unit_of(cgroup: &Name) -> Option<String> {
     let path = cgroup.as_str().strip_suffix(" (deleted)").unwrap_or(cgroup.as_str());
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
@@ -20,8 +20,8 @@ pub fn unit_of(cgroup: &Name) -> Option<String> {
     containers.chain(units).next().or_else(|| parts.last().map(|part| unescaped(part)))
 }
 
-/// Cuts the path of a cgroup after its container or unit, without the cgroups that these create
-/// below themselves.
+/// Cuts the path of a cgroup after the folder of its container or unit, without cgroups that the
+/// container or unit created below.
 pub fn unit_path(cgroup: &Name) -> &str {
     let (path, unit) = (cgroup.as_str(), unit_of(cgroup));
     let ends = path.match_indices('/').map(|(at, _)| at).filter(|&at| at > 0);
@@ -29,8 +29,8 @@ pub fn unit_path(cgroup: &Name) -> &str {
     tops.find(|top| unit_of(&Name::from(*top)) == unit).unwrap_or(path)
 }
 
-/// The container that the part `at` of a path names: recognises `docker-<id>.scope`,
-/// `cri-containerd-<id>.scope`, `docker/<id>` and `lxc.payload.NAME`.
+/// Returns the container that the folder `parts[at]` of a path belongs to. It recognises
+/// `docker-<id>.scope`, `cri-containerd-<id>.scope`, `docker/<id>` and `lxc.payload.NAME`.
 fn container(parts: &[&str], at: usize) -> Option<String> {
     let part = parts[at];
     if let Some(name) = part.strip_prefix("lxc.payload.") {
@@ -46,8 +46,8 @@ fn container(parts: &[&str], at: usize) -> Option<String> {
     is_id.then(|| format!("{runtime} {}", &id[..ID]))
 }
 
-/// The container runtime that the folder above an id names; `container` if the folder has another
-/// name, as in pods.
+/// The container runtime, from the name of the folder `above` a container's id; `container` if that
+/// folder has another name, as in pods.
 fn runtime_of(above: &str) -> &str {
     if matches!(above, "docker" | "lxc" | "podman") { above } else { "container" }
 }
@@ -56,7 +56,7 @@ fn is_unit(part: &str) -> bool {
     part.ends_with(".service") || part.ends_with(".scope")
 }
 
-/// Replaces `\x2d` by `-`: systemd escapes a `-` inside of a name this way.
+/// Replaces `\x2d` by `-`: systemd escapes a `-` within a name this way.
 fn unescaped(part: &str) -> String {
     part.replace(r"\x2d", "-")
 }

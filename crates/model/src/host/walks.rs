@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The cost of TLB misses of running programs, counted by the CPU.
+//! The cost of TLB misses of running programs, measured with the CPU's performance counters.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,8 +19,8 @@ pub struct PageWalks {
     pub counted: u64,
     /// Number of threads or CPUs whose events were not counted, because of the limit on open files.
     pub left_out: u64,
-    /// Whether only events in user mode were counted, because we are not permitted to count the
-    /// kernel's.
+    /// Whether only events in user mode were counted, because Pagewise is not permitted to count
+    /// those in the kernel.
     pub user_only: bool,
     /// Share of the time in which the counters were active: a CPU has only a few counters, so they
     /// are multiplexed.
@@ -53,7 +53,7 @@ impl PageWalks {
         Some(Percent::new(self.walking.get()? as f64 * 100.0 / cycles as f64))
     }
 
-    /// Whether none of the events could be counted.
+    /// Whether no event at all could be counted.
     pub fn is_blank(&self) -> bool {
         let all = [&self.cycles, &self.load_misses, &self.store_misses, &self.fetch_misses];
         all.iter().all(|count| count.get().is_none())

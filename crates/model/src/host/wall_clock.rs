@@ -5,21 +5,23 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::fmt::strtime;
 
-/// The time of a message as far as the log says it. Times of different kinds cannot be compared.
+/// The time of a message, as exact as the log prints it. Times of different kinds cannot be
+/// compared.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub enum WallClock {
     /// Seconds since 1970, UTC.
     Absolute(f64),
-    /// Seconds since 1970 by the clock of a time zone that the log does not name.
+    /// Seconds since 1970 in local time; the log does not name the time zone.
     Local(f64),
-    /// Seconds since the beginning of a year that the log does not name, taken to be a leap year.
+    /// Seconds since the beginning of the year; the log does not name the year, and a leap year is
+    /// assumed.
     InSomeYear(f64),
 }
 
 impl WallClock {
-    /// The time in a stamp: `@1763632801.000000` (which stands for the time that journald stored),
-    /// `2026-11-20T10:00:01+01:00`, `2026-11-20 10:00:01`, `Nov 20 10:00:01`, or `Fri Nov 20
-    /// 10:00:01 2026`.
+    /// Parses the time in a log line. Accepted forms are `2026-11-20T10:00:01+01:00`, `2026-11-20
+    /// 10:00:01`, `Nov 20 10:00:01`, `Fri Nov 20 10:00:01 2026`, and `@1763632801.000000` for the
+    /// time that journald stored.
     pub fn parse(stamp: &str) -> Option<Self> {
         if let Some(seconds) = stamp.strip_prefix('@') {
             return seconds.parse().ok().map(Self::Absolute);
@@ -41,7 +43,8 @@ impl WallClock {
         ))
     }
 
-    /// The seconds between two times of the same kind, never negative.
+    /// The number of seconds between two times of the same kind, never negative; `None` if the
+    /// kinds differ.
     pub fn seconds_apart(self, other: Self) -> Option<f64> {
         match (self, other) {
             (Self::Absolute(one), Self::Absolute(other))
@@ -52,7 +55,7 @@ impl WallClock {
     }
 }
 
-/// `journalctl -o short-iso` prints the zone without a colon before systemd 255.
+/// Inserts the colon into the time zone that `journalctl -o short-iso` omits before systemd 255.
 fn with_colon(stamp: &str) -> String {
     let bytes = stamp.as_bytes();
     let is_short = bytes.len() > 5

@@ -15,8 +15,8 @@ pub struct WatchSample {
     pub coverage: Coverage,
     /// Proportional size (PSS) of the program, if the kernel reports it.
     pub memory: Option<Bytes>,
-    /// Dirty memory of the program that other processes map too, either because of a fork that is
-    /// still running or because it is shmem.
+    /// Dirty memory of the program that another process maps too: a forked child that is still
+    /// running, or a process that shares shmem.
     pub shared: Option<Bytes>,
     /// CPU time of the program so far, in seconds.
     pub cpu_seconds: Option<f64>,
@@ -34,8 +34,8 @@ pub struct WatchCourse {
     /// Pairs of a time and the anonymous memory in huge pages at that time, in percent of all
     /// anonymous memory.
     pub covered: Vec<(f64, f64)>,
-    /// Pairs of a time and the CPU seconds per request at that time, or per second if requests are
-    /// not counted.
+    /// Pairs of a time and the CPU seconds per request at that time; CPU seconds per second if
+    /// requests are not counted.
     pub used: Vec<(f64, f64)>,
     /// Start and end of each period in which a fork shared the memory.
     pub forks: Vec<[f64; 2]>,
@@ -43,8 +43,9 @@ pub struct WatchCourse {
     pub counts_requests: bool,
 }
 
-/// A phase of a watched program: consecutive samples between two changes. The memory changes when a
-/// fork that shares it appears or ends, and when a considerable part of it is collapsed.
+/// A phase of a watched program: consecutive samples between two changes of its memory. A change is
+/// the start or the end of a fork that shares the memory, or the collapse of a considerable part of
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WatchPhase {
     /// Times of the phase's first and last sample.
@@ -57,7 +58,7 @@ pub struct WatchPhase {
     pub covered: Option<f64>,
     /// The largest proportional size (PSS) in the phase.
     pub most: Option<Bytes>,
-    /// CPU seconds per request or per second, as in [`WatchCourse::used`]; if blocks were collapsed
-    /// in the phase, after that.
+    /// CPU seconds per request or per second, as in [`WatchCourse::used`]. If blocks were collapsed
+    /// in the phase, only the time after that counts.
     pub used: Option<f64>,
 }

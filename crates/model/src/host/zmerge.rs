@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What zmerge has beyond zram: equal pages are stored once. And the result of a merge pass on
-//! request.
+//! What zmerge, which stores equal pages only once, has in addition to zram; and the result of a
+//! merge pass that a user requested.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,10 +10,10 @@ use crate::{Bytes, Choice, Name, Pages, Percent, Reading, Zram};
 /// Settings and counters of zmerge: the files of `/sys/block/zmergeN` that zram does not have.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Merging {
-    /// When equal pages are merged: `off`, `request`, `inline` or `adaptive`.
+    /// When the device merges equal pages: `off`, `request`, `inline` or `adaptive`.
     pub mode: Reading<Choice>,
-    /// Which pages may be merged with each other: `device` for all, `cgroup` for those of the same
-    /// memory cgroup.
+    /// Which pages the device may merge: `device` for any pages, `cgroup` for pages of the same
+    /// memory cgroup only.
     pub domain: Reading<Choice>,
     /// Limit on the memory that a merge pass may use.
     pub budget: Reading<Bytes>,
@@ -46,13 +46,13 @@ impl Merging {
         self.domain.value().is_some_and(|domain| domain.active.as_str() == "cgroup")
     }
 
-    /// Number of pages for which inline merging searched an equal page.
+    /// Number of pages for which inline merging searched for an equal page.
     pub fn looked_for(&self) -> Option<u64> {
         Some(self.hits.get()?.saturating_add(self.misses.get()?))
     }
 }
 
-/// The result of a merge pass on request, over some devices.
+/// The result of a merge pass that a user requested, over one or several devices.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct Merge {
     /// Devices that were merged, or on which a pass was started.
@@ -86,7 +86,7 @@ pub struct MergedDevice {
     pub stopped: bool,
 }
 
-/// A device that a merge pass on request skipped.
+/// A device that a requested merge pass skipped.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct LeftOut {
     /// Name of the device, such as `zmerge0`.

@@ -16,7 +16,7 @@ pub struct Zone {
     pub min_pages: Reading<Pages>,
     pub low_pages: Reading<Pages>,
     pub high_pages: Reading<Pages>,
-    /// Temporary addition to the watermarks, after fragmentation or a burst of allocations.
+    /// Temporary increase of the watermarks, after fragmentation or a burst of allocations.
     pub boost_pages: Reading<Pages>,
     pub managed_pages: Reading<Pages>,
     pub present_pages: Reading<Pages>,
@@ -36,8 +36,8 @@ pub struct Zone {
 pub enum ZonePressure {
     /// More memory is free than the high watermark: kswapd sleeps.
     Idle,
-    /// Free memory is between the low and high watermarks: kswapd continues if it is awake, and is
-    /// not woken.
+    /// Free memory is between the low and high watermarks: kswapd continues if it is awake, but it
+    /// is not woken.
     Balanced,
     /// Free memory is between the min and low watermarks: kswapd reclaims in the background.
     Background,
@@ -67,8 +67,8 @@ impl Zone {
 }
 
 impl Snapshot {
-    /// The zone with the least free memory relative to its high watermark, among those that have
-    /// memory; `None` if no zone has both values.
+    /// The zone with the least free memory relative to its high watermark. Zones without memory, or
+    /// without one of the two values, are not considered; `None` if no zone remains.
     pub fn tightest_zone(&self) -> Option<&Zone> {
         let part = |zone: &Zone| {
             let (free, high) = (zone.free_pages.get()?.get(), zone.high_pages.get()?.get());
@@ -122,9 +122,9 @@ impl FreeBlocks {
     /// Why an allocation of 2^`order` pages would fail: near 0 for lack of memory, near 1 because
     /// of fragmentation. `None` if it would not fail.
     ///
-    /// `1 − (1 + free/2^order) / blocks`, 0 if nothing is free. Source: that of
-    /// [`Self::unusable_free_index`]; the kernel calls it the fragmentation index
-    /// (`fragmentation_index()` in its mm/vmstat.c) and compacts instead of reclaiming if the index
+    /// The index is `1 − (1 + free/2^order) / blocks`, and 0 if nothing is free. The source is the
+    /// same as that of [`Self::unusable_free_index`]. The kernel computes it in
+    /// `fragmentation_index()` (mm/vmstat.c), and compacts instead of reclaiming if the index
     /// exceeds `vm.extfrag_threshold` thousandths.
     pub fn fragmentation_index(&self, order: usize) -> Option<f64> {
         let blocks = self.blocks.value()?;
@@ -140,8 +140,8 @@ impl FreeBlocks {
     }
 }
 
-/// Number of pages in free blocks of 2^`order` pages and larger; u128, so that no numbers in a file
-/// can overflow it.
+/// Number of pages in free blocks of 2^`order` pages and larger. The type is u128 so that no
+/// numbers in a file can overflow it.
 fn pages_from(blocks: &[u64], order: usize) -> u128 {
     let sizes = blocks.iter().enumerate().skip(order);
     sizes.map(|(order, &count)| u128::from(count) << order.min(63)).fold(0, u128::saturating_add)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Block devices in compressed RAM: those of zram, and those of zmerge, which differ only in
-//! merging.
+//! Block devices in compressed RAM: zram devices and zmerge devices. zmerge has the same files as
+//! zram, and merging in addition.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -14,7 +14,7 @@ pub enum Driver {
     /// The zram module of the kernel.
     #[default]
     Zram,
-    /// `kernel/zmerge`, which stores equal pages only once.
+    /// The module in `kernel/zmerge`, which stores equal pages only once.
     Zmerge,
 }
 
@@ -53,7 +53,7 @@ pub struct Zram {
     pub mm_stat: MmStat,
     /// Numbers of failed requests and freed slots.
     pub io_stat: IoStat,
-    /// Amount of data on the backing device, and read from and written to it.
+    /// How much data is on the backing device, and how much was read from it and written to it.
     pub bd_stat: BdStat,
     /// Counters without a stable meaning across kernel versions.
     pub debug_stat: DebugStat,
@@ -65,7 +65,7 @@ pub struct Zram {
     /// kernel was built with `CONFIG_ZSMALLOC_STAT`; not read for zmerge, which uses another
     /// allocator.
     pub size_classes: Reading<SizeClasses>,
-    /// What the device is used for.
+    /// What the device is used for, such as swap.
     pub used_as: Reading<ZramUse>,
     /// How the device merges equal pages; missing for zram, which does not merge.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,7 +78,7 @@ impl Zram {
         format!("{}{}", self.driver.name(), self.id)
     }
 
-    /// Path of the device under `/dev`, as a [`Tier`](crate::Tier) names it.
+    /// Path of the device under `/dev`, spelled as [`Tier::path`](crate::Tier::path).
     pub fn path(&self) -> String {
         format!("/dev/{}", self.name())
     }
@@ -90,7 +90,7 @@ impl Zram {
 pub enum ZramUse {
     /// The device cannot be used, because its disksize is not set.
     NotInitialised,
-    /// The device is initialised but not in use, and it has no swap signature that we can see.
+    /// The device is initialised but not in use, and Pagewise sees no swap signature on it.
     Nothing,
     /// The device was prepared with `mkswap`, but swap on it is not enabled.
     SwapSignature,
@@ -127,8 +127,9 @@ pub struct Secondary {
     pub algorithms: Algorithms,
 }
 
-/// The device's `mm_stat`: nine columns without names, seven on old kernels. Source of names and
-/// units: the kernel's zram document and, for limit and peak (bytes, not pages), `mm_stat_show`.
+/// The columns of the device's `mm_stat`: nine without names, seven on old kernels. Source of names
+/// and units: the kernel's zram document; for the limit and the peak, which are bytes and not
+/// pages, its function `mm_stat_show`.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct MmStat {
     /// Uncompressed size of the stored pages, same-filled pages included.
@@ -141,13 +142,14 @@ pub struct MmStat {
     pub memory_limit: Reading<Bytes>,
     /// Peak of the allocator's memory.
     pub memory_used_max: Reading<Bytes>,
-    /// Number of pages in which one word repeats: they take no memory.
+    /// Number of pages in which one machine word repeats. They take no memory.
     pub same_filled_pages: Reading<Pages>,
     /// Number of pages that compaction freed.
     pub compacted_pages: Reading<Pages>,
     /// Number of incompressible pages, which are stored as they are.
     pub huge_pages: Reading<Pages>,
-    /// Number of incompressible pages that were stored since the device was set up.
+    /// Number of incompressible pages that were stored since the device was set up, including those
+    /// that were freed.
     pub huge_pages_since: Reading<Pages>,
 }
 
@@ -158,7 +160,8 @@ pub struct IoStat {
     pub failed_reads: Reading<u64>,
     pub failed_writes: Reading<u64>,
     pub invalid_io: Reading<u64>,
-    /// Number of slots freed because swap notified the device that it no longer needs them.
+    /// Number of slots that were freed because the kernel notified the device that a swap slot is
+    /// no longer used.
     pub notify_free: Reading<u64>,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! zswap: compressed RAM in front of a swap device.
+//! zswap: a pool of compressed pages in RAM in front of a swap device.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,7 +12,7 @@ use crate::{Bytes, Name, Percent, Reading};
 pub struct Zswap {
     pub enabled: Reading<bool>,
     pub compressor: Reading<Name>,
-    /// The allocator of the pool; kernels with only zsmalloc lack the parameter.
+    /// The allocator of the pool; absent on kernels that have only zsmalloc.
     pub zpool: Reading<Name>,
     pub max_pool_percent: Reading<Percent>,
     pub accept_threshold_percent: Reading<Percent>,
@@ -22,6 +22,6 @@ pub struct Zswap {
     /// Uncompressed size of the pages in the pool (`Zswapped:` of meminfo).
     pub stored: Reading<Bytes>,
     /// Number of pages written back from the pool to the swap device, because the pool was full or
-    /// they were cold (`zswpwb`).
+    /// because they were cold (`zswpwb`).
     pub written_back: Reading<u64>,
 }

@@ -22,8 +22,8 @@ impl KnobReading {
     }
 }
 
-/// Parses a switch as the kernel and systemd do: `1`, `y`, `yes`, `true`, `on` and their opposites,
-/// in any case.
+/// Parses a switch in any spelling that the kernel or systemd accepts: `1`, `y`, `yes`, `true`,
+/// `on` and their opposites, in upper or lower case.
 pub(super) fn is_on(word: &str) -> Option<bool> {
     let is_one_of = |words: &[&str]| words.iter().any(|one| word.eq_ignore_ascii_case(one));
     if is_one_of(&["1", "y", "yes", "t", "true", "on"]) {
@@ -35,14 +35,14 @@ pub(super) fn is_on(word: &str) -> Option<bool> {
     }
 }
 
-/// Parses whole numbers, so that `0010` in a file equals `10`.
+/// Parses whole numbers, so that `0010` in a configuration file equals the kernel's `10`.
 fn numbers(text: &str) -> Option<Vec<i128>> {
     let all: Option<Vec<i128>> = text.split_whitespace().map(|word| word.parse().ok()).collect();
     all.filter(|all| !all.is_empty())
 }
 
-/// Parses a bit mask in decimal, or in hexadecimal with `0x`. `y` sets as many bits as the machine
-/// has, which is not known here.
+/// Parses a bit mask in decimal, or in hexadecimal with `0x`. `None` for `y`, which sets all bits
+/// that the machine has: their number is not known here.
 fn bits(word: &str) -> Option<u64> {
     match word.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),

@@ -5,8 +5,8 @@
 //! Parameters of a running module take effect only after `commit_inputs` is written; while that
 //! reads `Y`, none may be written. All times are in µs unless the name says ms.
 //!
-//! Of the general interface, the files that most set-ups need are listed; filters, destinations,
-//! regions, priority weights and probes are not.
+//! The table lists the files of the general interface that most set-ups need. It does not list
+//! filters, destinations, regions, priority weights and probes.
 
 use super::row::{COUNT, int, sysfs, word};
 use super::{Domain, Knob, Persist};

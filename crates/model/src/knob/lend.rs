@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The borrowing contract: what an experiment or a benchmark may borrow from the host it runs on.
+//! The contract for borrowing: which parts of a host an experiment or a benchmark may change for
+//! some time.
 //!
-//! Code that measures changes no setting itself. It asks a [`Lender`]: the one in `pagewise-apply`
-//! records each loan in a journal before it takes it, and returns all of them even after a failure;
-//! tests implement others. A loan that is not returned with [`Lender::return_loan`] is returned
+//! Code that measures does not change a setting itself. It calls a [`Lender`], which makes the
+//! change (a *loan*) and undoes it later. The implementation in `pagewise-apply` records each loan
+//! in a journal before it makes the change, and undoes all loans even after a failure; tests have
+//! implementations of their own. A loan that is not returned with [`Lender::return_loan`] is undone
 //! when the lender is dropped or finished.
 
 use std::fmt;
@@ -34,7 +36,7 @@ pub struct ZramSpec {
 }
 
 impl ZramSpec {
-    /// Describes a device of this size with the kernel's defaults.
+    /// Creates a description of a zram device of this size, with the kernel's defaults.
     #[must_use]
     pub fn new(disksize: Bytes) -> Self {
         Self { disksize, compressor: None, dictionary: None, mem_limit: None, writeback: None }
@@ -57,7 +59,7 @@ impl fmt::Display for ZramWriteback {
     }
 }
 
-/// A zram device that a lender created for a borrower.
+/// A zram device that a lender created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ZramDevice {
     /// Number of the loan, with which the device is returned.
@@ -89,7 +91,8 @@ pub struct ZswapSpec {
 }
 
 impl ZswapSpec {
-    /// Describes zswap with this compressor, without the shrinker, and with the host's own limits.
+    /// Creates a configuration of zswap with this compressor, without the shrinker, and with the
+    /// host's own limits.
     #[must_use]
     pub fn new(algorithm: impl Into<String>) -> Self {
         let algorithm = algorithm.into();
@@ -120,10 +123,10 @@ pub struct SwapSpec {
     pub priority: Option<i16>,
 }
 
-/// The device or file of a swap area. In either case a new swap header is written.
+/// The device or file of a swap area. A new swap header is written to either.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SwapArea {
-    /// A zram device or file that the same lender lent.
+    /// A zram device or file that this lender created.
     Lent(PathBuf),
     /// A block device of the machine; its contents are lost. Lenders of an ordinary host refuse it.
     Device(PathBuf),
@@ -146,7 +149,7 @@ impl fmt::Display for SwapSpec {
     }
 }
 
-/// A file without holes that a lender created for swap.
+/// A file for swap that a lender created; it has no holes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SwapFile {
     /// Number of the loan, with which the file is returned.
@@ -177,7 +180,7 @@ pub struct GroupSpec {
     pub swappiness: Option<u32>,
 }
 
-/// A memory cgroup that a lender created for a borrower.
+/// A memory cgroup that a lender created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryGroup {
     /// Number of the loan. Processes that are still in the group are killed before it is removed.
@@ -200,13 +203,13 @@ pub struct KnobSetting {
 }
 
 impl KnobSetting {
-    /// The value for a setting that exists once.
+    /// Creates a setting that exists once, with the value to write.
     #[must_use]
     pub fn new(name: &str, value: impl Into<String>) -> Self {
         Self { name: name.to_owned(), instance: None, value: value.into() }
     }
 
-    /// The value for one instance of a setting that exists several times.
+    /// Creates one instance of a setting that exists several times, with the value to write.
     #[must_use]
     pub fn of_instance(name: &str, instance: &str, value: impl Into<String>) -> Self {
         Self { instance: Some(instance.to_owned()), ..Self::new(name, value) }
@@ -221,13 +224,14 @@ impl fmt::Display for KnobSetting {
     }
 }
 
-/// Lends parts of a host for some time. The default implementation of each method refuses.
+/// Changes parts of a host for some time and restores them. The default implementation of each
+/// method refuses.
 pub trait Lender {
     /// Creates a zram device.
     ///
     /// # Errors
-    /// If there is no zram, if the kernel refuses the algorithm or the size, or if this lender does
-    /// not lend the writeback device.
+    /// If the host has no zram, if the kernel refuses the algorithm or the size, or if this lender
+    /// does not allow the writeback device to be used.
     fn lend_zram(&mut self, _spec: &ZramSpec) -> Result<ZramDevice, Refusal> {
         Err(refuse_lending("a zram device"))
     }
@@ -235,14 +239,15 @@ pub trait Lender {
     /// Writes a swap header and enables the swap area.
     ///
     /// # Errors
-    /// If the kernel refuses, if other swap of the host is in use, or if this lender does not lend
-    /// the area.
+    /// If the kernel refuses, if other swap of the host is in use, or if this lender does not allow
+    /// the area to be used.
     fn lend_swap(&mut self, spec: &SwapSpec) -> Result<LoanId, Refusal> {
         Err(refuse_lending(&spec.to_string()))
     }
 
-    /// Enables zswap. Returns the loans in the order in which they were taken. Borrow the swap area
-    /// behind zswap after this call, so that it is returned first: returning it empties the pool.
+    /// Enables zswap and returns the loans that this needed, in order. Borrow the swap area behind
+    /// zswap after this call, so that the area is returned first: disabling the area empties
+    /// zswap's pool.
     ///
     /// # Errors
     /// If the kernel has no zswap, no such compressor or no shrinker, or other swap of the host is
@@ -256,7 +261,7 @@ pub trait Lender {
         None
     }
 
-    /// Creates a file for swap, without holes.
+    /// Creates a file without holes for swap.
     ///
     /// # Errors
     /// If there is not enough space, or the file system does not support swap files.
@@ -281,11 +286,11 @@ pub trait Lender {
         Err(refuse_lending(&setting.to_string()))
     }
 
-    /// Returns one loan early.
+    /// Undoes one loan before the lender is finished.
     ///
     /// # Errors
     /// If the thing that was lent is in use, if somebody else has changed it since, or if a zram
-    /// device could not write its idle pages.
+    /// device could not write its idle pages to the backing device.
     fn return_loan(&mut self, loan: LoanId) -> Result<(), Refusal>;
 }
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The table of kernel settings: one row each. The readers, the planner, the help and the report
-//! are driven by it.
+//! The table of kernel settings, with one row for each setting. The readers, the planner, the help
+//! and the report all use this table.
 //!
-//! A row does not say which kernels have the setting; this is probed by its path. Settings that
-//! newer kernels removed keep their row.
+//! A row does not say which kernels have the setting; whether a host has it is probed by its path.
+//! Settings that newer kernels removed keep their row.
 //!
-//! Unusual cases that the types express: two files *act when they are read* (`hot_add` creates a
-//! device); some settings exclude each other, and the inactive one reads 0; some can only be undone
-//! by a reset; and one is restored from a value that another file reports.
+//! Unusual properties of settings that the types of this module express: two files *act when they
+//! are read* (`hot_add` creates a device); some settings exclude each other, and the inactive one
+//! reads 0; some changes can only be undone by a reset; and one setting is restored from a value
+//! that another file reports.
 //!
 //! Defaults are those of a 64-bit kernel with base pages of 4 KiB. A default that is computed from
 //! the machine or chosen at build time is `None`.

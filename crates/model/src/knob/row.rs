@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Constructors for rows: each fills in the usual case, and methods change what differs.
+//! Constructors for rows of the table of settings. Each fills in the usual values; methods change
+//! those that differ.
 
 use super::{Access, Domain, Knob, Persist, Undo};
 

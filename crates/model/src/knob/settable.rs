@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which settings an arm of a trial may set, from the knob table and the settings of this host.
+//! Which settings an arm (variant) of a trial may set, derived from the table of settings and from
+//! the settings of this host.
 //!
-//! Settings of cgroups are left out: an arm may set only two of zswap, for the program that runs
-//! beside the command, and only experiment files have such a program. `trial --memory` limits the
-//! command.
+//! Settings of cgroups are left out. An arm may set only two of them, which belong to zswap, and
+//! only for the program that runs beside the command; only experiment files have such a program.
+//! `trial --memory` limits the command.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,8 +16,8 @@ use crate::{Name, Reading};
 /// One setting that `--a` and `--b` of a trial accept.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct SettableKnob<'a> {
-    /// How the setting is typed before `=`. If `scope` is `each-place`, the place follows in
-    /// brackets, as in `[64kB]`.
+    /// The setting as it is typed before `=`. If `scope` is `each-place`, an instance in brackets
+    /// must follow, as in `[64kB]`.
     pub name: &'static str,
     /// What a change of the setting affects.
     pub scope: KnobScope,
@@ -28,8 +29,8 @@ pub struct SettableKnob<'a> {
     pub default: Option<&'static str>,
     /// What the setting does, in a sentence.
     pub about: &'static str,
-    /// What the brackets contain, for example a size of huge pages such as `2048kB`; `null` if the
-    /// setting is typed without brackets.
+    /// What the brackets contain, for example a size of huge pages such as `2048kB`; `null` if no
+    /// brackets are typed after the setting.
     pub place: Option<&'static str>,
     /// The current values of the setting, one for each place; empty for `arm-zram`, because the
     /// devices do not exist yet.
@@ -49,12 +50,12 @@ pub enum KnobScope {
     ArmZram,
 }
 
-/// The current value of a setting in one place.
+/// The current value of a setting, or of one instance of it.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct KnobValue<'a> {
-    /// What to write in brackets for this place; `null` if there is only one place.
+    /// What to type in brackets for this instance; `null` if the setting exists once.
     pub instance: Option<&'a Name>,
-    /// The current value: the word in brackets if the file lists all words; `null` if there is no
+    /// The current value; if the file lists all words, the word in brackets. `null` if there is no
     /// value.
     pub active: Option<&'a str>,
     /// The whole text of the setting's file.
@@ -62,7 +63,7 @@ pub struct KnobValue<'a> {
 }
 
 impl SettableKnob<'_> {
-    /// Whether this host has the setting in at least one place, even if we may not read it.
+    /// Whether this host has the setting or an instance of it, even if Pagewise may not read it.
     #[must_use]
     pub fn is_here(&self) -> bool {
         let is_known = |value: &KnobValue<'_>| value.now.value().is_some() || value.now.is_denied();
@@ -109,8 +110,8 @@ fn settable_knob<'a>(knob: &'static Knob, readings: &'a [KnobReading]) -> Settab
     }
 }
 
-/// The accepted words: those of the table or, if the kernel defines them, those that the file
-/// lists.
+/// The words that a setting accepts: those in the table or, if they differ between kernels, those
+/// that the setting's file lists.
 fn accepted_words(domain: Domain, reading: Option<&KnobReading>) -> Vec<&str> {
     match domain {
         Domain::Word { words } => words.to_vec(),
@@ -126,7 +127,7 @@ fn accepted_words(domain: Domain, reading: Option<&KnobReading>) -> Vec<&str> {
     }
 }
 
-/// What the placeholder in a setting's path stands for, in words.
+/// A name in words for the placeholder in a setting's path.
 fn placeholder_name(path: &str) -> &'static str {
     match (path.contains("{node}"), path.contains("{size}")) {
         (true, true) => "NODE/SIZE",

@@ -27,8 +27,8 @@ pub struct Knob {
     pub persist: &'static [Persist],
     /// How a change of the setting is undone.
     pub undo: Undo,
-    /// Names of settings that change with this one or exclude it: a plan must consider all of them
-    /// together.
+    /// Names of settings that change when this one is changed, or that exclude it. A plan must
+    /// consider all of them together.
     pub couples: &'static [&'static str],
     /// What the setting does, in one sentence.
     pub doc: &'static str,
@@ -101,11 +101,11 @@ impl Domain {
 pub enum Access {
     /// The setting can be read and written.
     ReadWrite,
-    /// The setting can only be read: it informs.
+    /// The setting can only be read, because it only reports something.
     ReadOnly,
     /// The setting can only be written: it cannot be read, or reading it does not return its value.
     WriteOnly,
-    /// Reading the file triggers an action, so only its existence may be checked.
+    /// Reading the file triggers an action, so Pagewise only checks whether it exists.
     ReadActs,
 }
 
@@ -122,8 +122,8 @@ pub enum Persist {
     Modprobe,
     Systemd,
     Fstab,
-    /// By an agent or timer that writes the setting again, because it is a one-time action or has
-    /// no effect while nothing runs.
+    /// By an agent or timer that writes the setting again, because the setting triggers a one-time
+    /// action, or because it has no effect while a process such as kdamond does not run.
     Agent,
 }
 
@@ -133,14 +133,14 @@ pub enum Persist {
 pub enum Undo {
     /// A change is undone by writing the old value.
     WriteBack,
-    /// A change is undone by writing the old value of whichever of two settings was not 0: they
-    /// exclude each other, and the inactive one reads 0.
+    /// The setting is one of a pair that exclude each other, and the inactive one reads 0. A change
+    /// is undone by writing the old value of the one that was not 0.
     WriteBackNonZero {
         /// Name of the other setting.
         pair: &'static str,
     },
-    /// A change is undone by writing what another file had reported, because the setting itself
-    /// cannot be read.
+    /// A change is undone by writing the value that another file reported before, because the
+    /// setting itself cannot be read.
     WriteBackReported {
         /// The file that reports the old value.
         by: &'static str,
@@ -170,8 +170,8 @@ pub struct KnobReading {
 }
 
 impl Knob {
-    /// Whether the value changes without anybody setting it, as a peak does: writing only begins it
-    /// anew.
+    /// Whether the value changes without anybody setting it, as a peak value does: writing to it
+    /// only restarts the recording.
     #[must_use]
     pub fn changes_by_itself(&self) -> bool {
         self.name.ends_with(".peak")

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Settings of swap in general. Priorities and discard are arguments of `swapon` and not files.
+//! Settings of swap in general. The priority and discard of a swap area are not here, because they
+//! are arguments of `swapon` and not files.
 
 use super::row::{int, sysctl, sysfs};
 use super::{Domain, Knob, Persist};

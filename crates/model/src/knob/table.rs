@@ -80,11 +80,11 @@ mod tests {
         assert_none("crooked", KNOBS.iter().filter(|knob| !is_clean(knob.path)));
     }
 
-    /// The placeholders that the path of a setting may contain for parts that only a host knows.
+    /// The placeholders that a path may contain for parts that differ between hosts.
     const PLACEHOLDERS: [&str; 4] = ["{N}", "{size}", "{node}", "{cgroup}"];
 
-    /// Checks that each placeholder ends its part of the path, because readers fill them in folder
-    /// by folder.
+    /// Checks that each placeholder is at the end of its path component, because readers expand the
+    /// path one folder at a time.
     #[test]
     fn placeholders_are_the_four() {
         let is_plain = |part: &str| {

@@ -2,8 +2,8 @@
 //! Transparent huge pages and khugepaged. A change does not affect existing mappings, and even with
 //! `never` everywhere a process can collapse its own pages.
 //!
-//! Limits in pages are at most one less than the pages of a huge page: 511 with base pages of 4
-//! KiB, 8191 with 64 KiB.
+//! Limits that count pages are at most the number of base pages in a huge page minus one: 511 with
+//! base pages of 4 KiB, 8191 with 64 KiB.
 
 use super::row::{int, sysfs, word};
 use super::{Access, Domain, Knob, Persist, Undo};

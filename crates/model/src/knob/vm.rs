@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `/proc/sys/vm` and the hugetlb pools.
+//! Settings in `/proc/sys/vm`, and settings of the hugetlb pools.
 //!
 //! Of a pair such as `dirty_ratio` and `dirty_bytes`, one is active and the other reads 0. To
 //! restore the pair, write the one that was not 0.

@@ -7,22 +7,22 @@ use serde::{Deserialize, Serialize};
 use crate::{Bytes, Compressor};
 
 /// One change of the machine. `from` is the state when the plan was made: `apply` refuses the step
-/// if the machine is in another state now.
+/// if the state is another one now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "action", rename_all = "kebab-case")]
 pub enum Change {
     /// Writes the running value of a setting of the knob table.
     SetKnob {
-        /// Name of the setting, such as `vm.swappiness`; with the instance if there are several, as
-        /// in `thp.size.enabled[64kB]`.
+        /// Name of the setting, such as `vm.swappiness`; if it exists several times, with the
+        /// instance, as in `thp.size.enabled[64kB]`.
         target: String,
-        /// The current value, as read by [`crate::knob::KnobReading::active`].
+        /// The value when the plan was made, as read by [`crate::knob::KnobReading::active`].
         from: String,
         /// The new value, in the kernel's spelling.
         to: String,
     },
-    /// Writes a whole configuration file, readable by all users. If there is no `from`, it is
-    /// created, with mode 0755 if it is a start script of the init system (in `/etc/init.d`), and
+    /// Writes a whole configuration file, which all users may read. If `from` is `null`, the file
+    /// is created: with mode 0755 if it is a start script of the init system (in `/etc/init.d`),
     /// otherwise 0644.
     WriteFile {
         /// Absolute path of the file, inside one of the folders that `apply` may write to.
@@ -43,12 +43,12 @@ pub enum Change {
     },
     /// Makes systemd reload its unit files.
     ReloadUnits {
-        /// The text `systemd`, which is always the target of this change.
+        /// The text `systemd`: this change has no other target.
         target: String,
     },
     /// Creates a new zram device and enables swap on it.
     AddZramSwap {
-        /// Path of the device, if another file of the same plan fixes its number; `null` if the
+        /// Path of the device, if another file of the same plan requires its number; `null` if the
         /// kernel chooses the number.
         target: Option<String>,
         /// Settings of the zram device.
@@ -62,8 +62,8 @@ pub enum Change {
         to: SwapFilePlan,
     },
     /// Changes the priority of a zram swap device, by disabling swap on it and enabling it again.
-    /// The pages of the device are read back into RAM in between, so this is for an area that is
-    /// empty or nearly so.
+    /// Its pages are read back into RAM in between, so that this is suitable only for a device that
+    /// is empty or nearly so.
     SetSwapPriority {
         /// The swap area, by its name in `/proc/swaps`.
         target: String,
@@ -72,8 +72,8 @@ pub enum Change {
         /// The new priority; areas with a higher priority are filled first.
         to: i16,
     },
-    /// Disables a swap area: all its pages are read back into RAM or move to other swap. The memory
-    /// of a zram device is released as well.
+    /// Disables a swap area. All its pages are read back into RAM or move to other swap areas. If
+    /// the area is a zram device, its memory is released as well.
     DrainSwap {
         /// The swap area, by its name in `/proc/swaps`.
         target: String,
@@ -116,10 +116,10 @@ pub struct SwapHeld {
     pub priority: i32,
 }
 
-/// The mode of a configuration file that a plan creates at this path.
+/// Returns the mode of a configuration file that a plan creates at this path.
 ///
-/// It follows from the path and is not part of the plan, so that no edited plan or journal can make
-/// another file executable.
+/// The mode is derived from the path and is not a part of the plan, so that nobody can make another
+/// file executable by editing a plan or a journal.
 #[must_use]
 pub fn config_mode(path: &str) -> u32 {
     if path.starts_with("/etc/init.d/") { 0o755 } else { 0o644 }

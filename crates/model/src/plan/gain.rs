@@ -26,7 +26,7 @@ pub struct Expected {
 }
 
 impl Expected {
-    /// Creates a prediction from a formula, whose interval has no width.
+    /// Creates a prediction from an exact formula: both ends of its interval are the value.
     #[must_use]
     pub fn exact(metric: &str, value: f64, before: Option<f64>, source: String) -> Self {
         Self { metric: metric.to_owned(), value, interval: [value, value], before, source }
@@ -40,13 +40,13 @@ impl Expected {
     }
 }
 
-/// Name of the metric: original bytes per byte of RAM that a zram device uses.
+/// Name of a metric: original bytes per byte of RAM that a zram device uses.
 pub const ZRAM_RATIO: &str = "zram_original_per_memory_used";
-/// Name of the metric: size of a swap area.
+/// Name of a metric: size of a swap area.
 pub const SWAP_AREA: &str = "swap_area_bytes";
-/// Name of the metric: size of the hugetlb pool of 2 MiB pages.
+/// Name of a metric: size of the hugetlb pool of 2 MiB pages.
 pub const HUGETLB_POOL: &str = "hugetlb_pool_bytes";
-/// Name of the metric: sum of the high watermarks of all zones.
+/// Name of a metric: sum of the high watermarks of all zones.
 pub const HIGH_WATERMARKS: &str = "zone_high_watermark_bytes";
 
 /// A quantity that a plan can predict and `pagewise verify` can measure.
@@ -58,8 +58,9 @@ pub struct GainMetric {
     pub label: &'static str,
     /// What a gain in this quantity means, and the files from which it is computed.
     pub doc: &'static str,
-    /// Whether the step itself sets the quantity. `verify` compares that anyway, so it is no
-    /// prediction: earlier versions predicted it, and it never failed.
+    /// Whether the step itself sets the quantity. Such a quantity is not predicted any more,
+    /// because `verify` compares what a step sets in any case; earlier versions predicted it,
+    /// always correctly.
     pub is_set_by_step: bool,
 }
 
@@ -93,13 +94,13 @@ pub static GAIN_METRICS: &[GainMetric] = &[
 ];
 
 impl GainMetric {
-    /// The metric with this name.
+    /// Finds the metric with this name.
     #[must_use]
     pub fn find(name: &str) -> Option<&'static Self> {
         GAIN_METRICS.iter().find(|metric| metric.name == name)
     }
 
-    /// Whether the quantity of this name is one that the step itself sets.
+    /// Whether `name` is the name of a metric that the step itself sets.
     #[must_use]
     pub fn is_name_of_set_value(name: &str) -> bool {
         Self::find(name).is_some_and(|metric| metric.is_set_by_step)
@@ -147,7 +148,7 @@ pub enum GainOutcome {
 }
 
 impl GainMeasured {
-    /// Joins a prediction with the result of measuring it.
+    /// Creates the result of measuring the prediction `expected`.
     #[must_use]
     pub fn new(step: &str, expected: &Expected, outcome: GainOutcome) -> Self {
         Self {

@@ -45,15 +45,16 @@ pub struct LedgerEntry {
 }
 
 impl LedgerEntry {
-    /// Whether the prediction follows from a formula: its interval then has no width.
+    /// Whether the prediction was computed from a formula: both ends of its interval are then the
+    /// value.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         let [low, high] = self.interval;
         low >= high
     }
 
-    /// The key of the prediction that was measured: entries with the same key are measurements of
-    /// the same prediction.
+    /// The key of the prediction that was measured. Entries with the same key are repeated
+    /// measurements of the same prediction.
     fn key(&self) -> PredictionKey<'_> {
         PredictionKey {
             plan: &self.plan,
@@ -90,12 +91,13 @@ pub struct HitRate {
 }
 
 impl HitRate {
-    /// Computes the hit rate from these numbers, with its confidence interval.
+    /// Computes the hit rate and its confidence interval from the number of hits and of
+    /// predictions.
     #[must_use]
     pub fn new(hits: u64, predictions: u64) -> Self {
         let share = (predictions > 0).then(|| hits as f64 / predictions as f64);
         let interval = share.map(|share| score_interval(share, predictions as f64));
-        // rounding can put an end on the wrong side of the share
+        // because of rounding, the share could be slightly outside of the computed interval
         let ends = |(share, [low, high]): (f64, Ends<f64>)| {
             [low.clamp(0.0, share), high.clamp(share, 1.0)]
         };
@@ -121,13 +123,13 @@ pub struct MetricHitRate {
 /// What Pagewise predicted on this machine, and what was measured afterwards.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Ledger {
-    /// Hit rate of predictions from measurements, whose interval has a width. Only the latest
-    /// measurement of each prediction counts.
+    /// Hit rate of predictions that are based on measurements, whose intervals have a width. Only
+    /// the latest measurement of each prediction counts.
     pub estimates: HitRate,
     /// Hit rate of predictions from a formula of the kernel.
     pub exact: HitRate,
-    /// How often what a step itself sets was as set: entries of earlier versions, which are no
-    /// predictions. They are not in `exact`.
+    /// How often a value that a step itself sets was found as set. Only earlier versions made such
+    /// entries, which are not predictions and are not included in `exact`.
     pub set_by_step: HitRate,
     /// Hit rate of each metric, in order of name.
     pub metrics: Vec<MetricHitRate>,
@@ -204,7 +206,8 @@ mod tests {
         })
     }
 
-    /// The oracle: an entry counts if no later one has the same key. Returns hits and predictions.
+    /// An independent implementation for comparison: an entry counts if no later one has the same
+    /// key. Returns the numbers of hits and predictions.
     fn naive(entries: &[LedgerEntry], counts: impl Fn(&LedgerEntry) -> bool) -> (u64, u64) {
         let (mut hits, mut predictions) = (0, 0);
         for (at, entry) in entries.iter().enumerate() {

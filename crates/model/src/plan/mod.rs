@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, Severity};
 
-/// What a plan optimizes for if settings cannot serve all goals.
+/// What a plan optimizes for, if no setting is best for all goals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Goal {
@@ -43,12 +43,12 @@ pub enum Goal {
     Balanced,
 }
 
-/// Changes of one machine in order, made for one Snapshot of it, and the changes that were
-/// considered and left out.
+/// Changes of one machine in the order in which they are applied, made for one snapshot of that
+/// machine, and the changes that were considered but are not part of the plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
-    /// Sixteen hexadecimal digits, a hash of all other fields: two plans that do the same on the
-    /// same machine have the same id.
+    /// Sixteen hexadecimal digits, a hash of all other fields: two plans with the same changes for
+    /// the same machine have the same id.
     pub id: String,
     /// What the plan optimizes for.
     pub goal: Goal,
@@ -90,7 +90,7 @@ pub struct Step {
     /// What the change costs even if nothing goes wrong, such as `16 MiB of RAM for the table of
     /// slots`.
     pub cost: Option<String>,
-    /// Names of other settings that change with this one.
+    /// Names of other settings that change when this step is applied.
     pub coupled: Vec<String>,
     /// Ids of steps that must be applied, or left out, together with this one.
     pub needs: Vec<String>,
@@ -104,8 +104,8 @@ pub struct Step {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "how")]
 pub enum StepUndo {
-    /// `pagewise undo` restores the state before the step, if the step's own value is still in
-    /// place.
+    /// `pagewise undo` restores the state before the step, unless the value that the step set was
+    /// changed since.
     Restore {
         /// What undoing the step does, in words.
         what: String,
@@ -117,25 +117,26 @@ pub enum StepUndo {
     },
 }
 
-/// A change that was considered and left out.
+/// A change that was considered and is not part of the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Declined {
     /// The change that was considered.
     pub what: String,
     /// Why the change is not part of the plan, with the numbers.
     pub why: String,
-    /// Whether the change is about a finding of the host, or was asked for; `pagewise plan` prints
-    /// other changes only with `--why-not`.
+    /// Whether the change concerns a finding of the host, or was requested by the user; `pagewise
+    /// plan` prints other changes only with `--why-not`.
     #[serde(default = "is_asked_for")]
     pub is_about_finding: bool,
 }
 
-/// Documents of earlier versions do not say, and all that they declined was printed.
+/// Returns the default of `is_about_finding` for documents of earlier versions, which lack the
+/// field: those versions printed every declined change.
 const fn is_asked_for() -> bool {
     true
 }
 
-/// A finding that no step of a plan is about.
+/// A finding for which the plan has no step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotAddressed {
     /// Id of the finding.
@@ -144,9 +145,9 @@ pub struct NotAddressed {
     pub severity: Severity,
     /// What is wrong.
     pub title: String,
-    /// Why no step of the plan is about it.
+    /// Why the plan has no step for the finding.
     pub why: &'static str,
-    /// The command to run instead.
+    /// The command to run for this finding instead; `null` if there is none.
     pub next: Option<String>,
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The results of a plan: why it was refused ([`Complaint`]), what `apply` did ([`Applied`]), and
-//! where the machine differs from it later ([`Verified`]).
+//! Results of checking, applying and verifying a plan: why it was refused ([`Complaint`]), what
+//! `apply` did ([`Applied`]), and how the machine differs from the plan later ([`Verified`]).
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -23,8 +23,8 @@ pub struct Complaint {
 /// The result of applying a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Applied {
-    /// Number of the plan's journal, which `pagewise undo` takes; `null` if there was nothing to
-    /// do.
+    /// Number of the plan's journal, which identifies the plan for `pagewise undo`; `null` if there
+    /// was nothing to do.
     pub journal: Option<String>,
     /// All steps of the plan, in order.
     pub steps: Vec<StepDone>,
@@ -67,8 +67,8 @@ pub struct Watched {
 pub struct Verified {
     /// The id of the plan.
     pub plan: String,
-    /// Number of the plan's journal, which `pagewise undo` takes; `null` if the plan is not in
-    /// force.
+    /// Number of the plan's journal, which identifies the plan for `pagewise undo`; `null` if the
+    /// plan is not in force.
     pub journal: Option<String>,
     /// All steps of the plan, in order.
     pub steps: Vec<StepVerified>,
@@ -83,13 +83,13 @@ pub struct StepVerified {
     pub id: String,
     /// What the step changes, in a few words.
     pub what: String,
-    /// Where the machine differs from the step; empty if it does not.
+    /// How the machine differs from the step; empty if it does not differ.
     pub differences: Vec<Difference>,
-    /// Why the step was not compared: a later plan changed the same thing, or its state cannot be
-    /// read.
+    /// Why the step was not compared: a later plan changed the same thing, or the state of that
+    /// thing cannot be read.
     pub skipped: Option<String>,
-    /// Whether `skipped` is that a later plan changed the same thing, or that the step leaves
-    /// nothing to compare. Otherwise the state of a skipped step is not known.
+    /// Whether the step was skipped because a later plan changed the same thing, or because nothing
+    /// remains to be compared. Otherwise the state of a skipped step is not known.
     pub is_superseded: bool,
     /// The swap area that the step created, such as `/dev/zram1`; `null` if it created none, or if
     /// the area is disabled.
@@ -125,13 +125,13 @@ pub enum DifferenceKind {
 }
 
 impl Verified {
-    /// The steps whose state is not known, because it could not be read.
+    /// The skipped steps whose state is not known, because it could not be read.
     pub fn unknown_steps(&self) -> impl Iterator<Item = &StepVerified> {
         self.steps.iter().filter(|step| step.skipped.is_some() && !step.is_superseded)
     }
 
-    /// Whether the machine differs from the plan. A prediction that did not come true does not
-    /// count.
+    /// Whether the machine differs from the plan. Predictions that did not come true are not
+    /// considered.
     #[must_use]
     pub fn has_drifted(&self) -> bool {
         self.steps.iter().any(|step| !step.differences.is_empty())
@@ -139,8 +139,8 @@ impl Verified {
 }
 
 impl StepVerified {
-    /// Why the step is not in force now; `None` if it is. A file that will change it at the next
-    /// boot does not count.
+    /// Why the step is not in force now; `None` if it is in force. A file that will change the
+    /// setting at the next boot is not considered.
     #[must_use]
     pub fn obstacle(&self) -> Option<String> {
         let is_now =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a user asks a plan for, whether or not memory is short now ([`Want`]).
+//! A change that a user requests in a plan, whether or not memory is short now ([`Want`]).
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,32 +7,33 @@ use std::str::FromStr;
 use crate::knob::{KNOBS, Persist};
 use crate::{Bytes, TrialSetting, arm, most_similar};
 
-/// A change that a user asks for: `zram=4G`, `hugepages=madvise`, `swappiness=100`.
+/// A change that a user requests: `zram=4G`, `hugepages=madvise`, `swappiness=100`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Want {
-    /// Swap in compressed RAM; with no size, that which fits the memory of the machine.
+    /// Add swap in compressed RAM. Without a size, Pagewise chooses one that fits the machine's
+    /// RAM.
     Zram {
         /// Uncompressed size of the device.
         size: Option<Bytes>,
     },
-    /// zswap with its shrinker, in front of swap on a disk.
+    /// Enable zswap with its shrinker, in front of a swap area on a disk.
     Zswap,
-    /// A swap file; with no size, half of RAM within limits.
+    /// Add a swap file. Without a size, it is as large as half of RAM, within limits.
     SwapFile {
         /// Size of the file.
         size: Option<Bytes>,
     },
-    /// The policy of transparent huge pages, or a profile of their settings by its name.
+    /// Set the policy of transparent huge pages, or a named profile of their settings.
     HugePages(String),
-    /// One setting of the knob table, now and at each boot.
+    /// Set one setting of the table of kernel settings, now and at each boot.
     Knob(TrialSetting),
 }
 
-/// The words with which a [`Want`] begins, other than names of settings.
+/// The first words of a [`Want`] that are not names of settings.
 const WORDS: [&str; 4] = ["zram", "zswap", "swapfile", "hugepages"];
 
 impl FromStr for Want {
-    /// A sentence that says what is wrong, and what was expected.
+    /// A sentence that says what is wrong with the text, and what was expected.
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -66,7 +67,8 @@ fn sized(text: Option<&str>) -> Result<Option<Bytes>, String> {
     }
 }
 
-/// A setting by its name in the knob table; `vm.` may be left out.
+/// Creates the request for a setting, by its name in the table of kernel settings; the prefix `vm.`
+/// may be left out.
 fn knob(name: &str, value: &str) -> Result<Want, String> {
     let bare = arm::instance(name).0;
     let known = |name: &str| KNOBS.iter().find(|knob| knob.name == name);

@@ -42,8 +42,8 @@ pub struct Collapse {
     pub cpu_seconds: f64,
     /// Elapsed time of the whole run in seconds.
     pub wall_seconds: f64,
-    /// Number of passes that found something to collapse; more than one only if Pagewise kept
-    /// watching.
+    /// Number of passes that found something to collapse. There is more than one pass only if
+    /// Pagewise continued to watch the processes.
     pub passes: u64,
     /// Whether the run changed nothing (`--dry-run`).
     pub dry_run: bool,
@@ -54,8 +54,8 @@ pub struct Collapse {
     /// Whether access to the memory is known and how many blocks were in use, if blocks were chosen
     /// by access.
     pub by_access: Option<ByAccess>,
-    /// Results for each container and unit that had opted in, if the run was for those. The other
-    /// fields are then sums over them.
+    /// Results for each container and unit that had opted in, if the run was for such units; the
+    /// other fields are then sums over these. Otherwise empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub units: Vec<UnitCollapse>,
 }
@@ -72,8 +72,8 @@ pub struct UnitCollapse {
 }
 
 impl Collapse {
-    /// Adds the result of a later pass over the same memory, whose growth already includes that of
-    /// earlier passes.
+    /// Adds the result of a later pass over the same memory. The growth of the later pass already
+    /// includes that of earlier passes.
     pub fn follow(&mut self, pass: Self) {
         let earlier = std::mem::replace(self, pass);
         if self.anon_after == Bytes::new(0) {
@@ -122,10 +122,10 @@ impl Collapse {
 pub struct ByAccess {
     /// Number of blocks that qualified for a collapse.
     pub blocks: u64,
-    /// How many of these blocks were seen in use; they were collapsed first.
+    /// How many of these blocks were found in use; they were collapsed first.
     pub used: u64,
-    /// Why access is not known; missing if it is. Without it, the fullest blocks were collapsed
-    /// first.
+    /// Why it is not known which blocks were in use; missing if it is known. In this case the
+    /// fullest blocks were collapsed first.
     pub unknown: Option<String>,
 }
 
@@ -164,15 +164,15 @@ pub struct LeftAlone {
     pub over_budget: u64,
     /// Huge pages are disabled for the block, by the program or by a setting of the kernel.
     pub refused: u64,
-    /// The run ended before it got to the block.
+    /// The run ended before the block was considered.
     pub not_reached: u64,
-    /// The block changed between being examined and the call, so that none of the other reasons
-    /// applies.
+    /// The block changed between the examination and the system call, so that none of the other
+    /// reasons applies.
     pub changed: u64,
 }
 
 impl LeftAlone {
-    /// The sum of both numbers, for each reason.
+    /// Adds the numbers of `other` to these, reason by reason.
     fn plus(self, other: Self) -> Self {
         Self {
             shared: self.shared + other.shared,
@@ -185,7 +185,7 @@ impl LeftAlone {
         }
     }
 
-    /// The sum over all reasons.
+    /// Sum over all reasons.
     pub fn total(&self) -> u64 {
         self.shared
             + self.sparse
@@ -202,7 +202,7 @@ impl LeftAlone {
 pub struct Failed {
     /// There was no free huge page, or none could be charged to the cgroup.
     pub no_memory: u64,
-    /// A page of the block was in use at that moment.
+    /// A page of the block was in use when the kernel was called.
     pub busy: u64,
 }
 

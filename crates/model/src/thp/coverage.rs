@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which memory of a process is in huge pages, and what the rest looks like.
+//! Which memory of a process is in huge pages, and how full the remaining blocks are.
 //!
 //! Memory is divided into *blocks*: aligned pieces of address space of the size of a huge page.
 //! Only a block that lies entirely in one mapping of private anonymous memory can be collapsed from
@@ -28,7 +28,7 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// The sum of both, for each type of memory.
+    /// Adds the sizes of `other` to these, type by type.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -51,9 +51,9 @@ pub struct Blocks {
     pub full: u64,
     /// Blocks of which at least half of the pages are present, but not all.
     pub half: u64,
-    /// Blocks of which at least an eighth of the pages is present, but less than half.
+    /// Blocks of which at least an eighth of the pages is present, but less than half of them.
     pub eighth: u64,
-    /// Blocks of which fewer pages are present, but at least one.
+    /// Blocks of which less than an eighth of the pages is present, but at least one page.
     pub sparse: u64,
     /// Memory that would be added if every block that is at least half full were collapsed.
     pub growth_of_half: Bytes,
@@ -63,7 +63,7 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// The sum of both, for each number.
+    /// Adds the numbers of `other` to these, field by field.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -93,7 +93,8 @@ pub enum MappingKind {
     Special,
 }
 
-/// One mapping of a process and its memory. Only of a live host: a recording holds no addresses.
+/// One mapping of a process and its memory. It is known only for a live host, because recordings do
+/// not contain addresses.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct MappingCoverage {
     /// First address of the mapping.
@@ -130,7 +131,7 @@ pub struct ProcessCoverage {
     pub blocks: Blocks,
     /// Number of the process's mappings.
     pub mappings: u64,
-    /// The mappings with the most memory that huge pages could hold but do not, largest first.
+    /// The mappings that have the most memory outside of huge pages, largest first.
     pub largest: Vec<MappingCoverage>,
     /// How the pages of the process were found.
     pub method: ScanMethod,
@@ -142,10 +143,10 @@ pub struct ProcessCoverage {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScanMethod {
-    /// With the ioctl PAGEMAP_SCAN, which returns runs of pages and says which are huge.
+    /// The ioctl PAGEMAP_SCAN, which returns runs of pages and reports which are huge.
     #[default]
     PagemapScan,
-    /// On older kernels, by reading pagemap entry by entry. smaps says for each mapping how much of
-    /// it is huge.
+    /// On older kernels, pagemap was read entry by entry. How much of each mapping is huge comes
+    /// from smaps.
     Pagemap,
 }

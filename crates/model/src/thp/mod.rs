@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Transparent huge pages: settings, how much memory they cover, and what collapsing memory did.
+//! Transparent huge pages: settings, how much memory is in them, and the results of collapsing
+//! memory into them.
 
 mod collapse;
 mod coverage;

@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use crate::{Bytes, Name};
 
-/// Code of programs that stays locked into memory as long as a process of Pagewise holds it there.
+/// Code of programs that stays locked into memory as long as a background process of Pagewise keeps
+/// it locked.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PinnedCode {
     /// Limit on the memory that may be locked.
@@ -15,11 +16,11 @@ pub struct PinnedCode {
     pub locked: Bytes,
     /// Size of the executable file pages that the processes have mapped, each page counted once.
     pub in_use: Bytes,
-    /// Ids of the processes whose code it is, as far as they are still running.
+    /// Ids of those processes that use the code and are still running.
     pub processes: Vec<u32>,
     /// The files that contain the code, the one with most code first.
     pub files: Vec<PinnedFile>,
-    /// Why not all code in use is locked; missing if all is.
+    /// Why not all code in use is locked; missing if all of it is locked.
     pub left_out: Option<String>,
 }
 

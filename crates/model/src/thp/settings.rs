@@ -32,8 +32,8 @@ pub struct ThpSize {
     pub enabled: Reading<Choice>,
     /// Policy for using this size in shmem; absent if this size is only for anonymous memory.
     pub shmem_enabled: Reading<Choice>,
-    /// Counters of the folder `stats`, by file name. If the size is disabled everywhere and no such
-    /// page was ever allocated, only the counters that show this.
+    /// Counters from the files of the folder `stats`, by file name. If the size is disabled
+    /// everywhere and no page of it was ever allocated, only the counters that show this were read.
     pub stats: Counters,
 }
 

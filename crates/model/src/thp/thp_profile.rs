@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-/// A named set of values for the settings of huge pages that belong together.
+/// A named set of values for the settings of huge pages, to be set together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ThpProfile {
     /// Short name of the profile.

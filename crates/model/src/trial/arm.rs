@@ -2,11 +2,11 @@
 //! Parses `vm.swappiness=60`, as a user types it, into a setting of an arm and checks it against
 //! the knob table.
 //!
-//! Whether this host has the setting is not checked here: the [`crate::lend::Lender`] refuses it if
-//! not. If a setting exists several times, the instance is named in brackets, as in
-//! `thp.size.enabled[64kB]`. Settings of zram apply to all devices that the arm itself adds.
-//! `cgroup.memory.zswap.max[neighbour]` applies to the cgroup of the program that runs beside the
-//! command.
+//! Whether this host has the setting is not checked here; if it does not, the
+//! [`crate::lend::Lender`] refuses the setting. If a setting exists several times, the instance is
+//! named in brackets, as in `thp.size.enabled[64kB]`. Settings of zram apply to all devices that
+//! the arm itself adds. `cgroup.memory.zswap.max[neighbour]` applies to the cgroup of the program
+//! that runs beside the command.
 
 use crate::knob::{Access, Domain, KNOBS, Knob, Undo};
 use crate::{TrialArm, TrialSetting, most_similar};
@@ -43,7 +43,7 @@ pub fn setting(text: &str) -> Result<TrialSetting, String> {
     }
 }
 
-/// Why an arm must not set this knob; `None` if its value can be read, changed and restored.
+/// Why an arm must not set this setting; `None` if the setting can be read, changed and restored.
 #[must_use]
 pub fn refusal(knob: &Knob) -> Option<String> {
     match (knob.access, knob.undo) {
@@ -65,17 +65,17 @@ pub fn instance(name: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Whether the name is that of a setting that every zram device has.
+/// Whether `name` is the name of a setting of zram devices.
 #[must_use]
 pub fn is_of_zram(name: &str) -> bool {
     KNOBS.iter().any(|knob| knob.name == name && knob.path.starts_with("sys/block/zram{"))
 }
 
-/// The instance name that stands for the cgroup of the program that runs beside the command.
+/// The instance name for the cgroup of the program that runs beside the command.
 const NEIGHBOUR: &str = "neighbour";
 
-/// The setting's name without `[neighbour]`, if it applies to the cgroup of the program beside the
-/// command.
+/// Returns the setting's name without `[neighbour]`, if the setting applies to the cgroup of the
+/// program that runs beside the command.
 #[must_use]
 pub fn of_neighbour(name: &str) -> Option<&str> {
     match instance(name) {
@@ -84,8 +84,8 @@ pub fn of_neighbour(name: &str) -> Option<&str> {
     }
 }
 
-/// Describes what `domain` accepts, if it does not accept `value`; `None` if it does. Words that
-/// only the host lists are not checked here.
+/// If `domain` does not accept `value`, returns a description of what it accepts; `None` if it
+/// accepts the value. Words that only the host's file lists are not checked here.
 fn taken(domain: Domain, value: &str) -> Option<String> {
     let is_good = match domain {
         _ if value.is_empty() => false,
@@ -128,7 +128,7 @@ pub fn alike(one: &TrialArm, other: &TrialArm) -> bool {
     sorted(one) == sorted(other) && one.swap == other.swap && one.program == other.program
 }
 
-/// Name of a setting that the arm sets twice, if there is one.
+/// Name of the first setting that the arm sets twice; `None` if it sets none twice.
 #[must_use]
 pub fn twice(arm: &TrialArm) -> Option<&str> {
     let mut all = arm.settings.iter().enumerate();
@@ -195,8 +195,8 @@ mod tests {
         assert_eq!(of_neighbour("vm.swappiness"), None);
     }
 
-    /// Refuses settings whose old value cannot be read, because an arm's setting is restored after
-    /// the run.
+    /// A setting whose old value cannot be read is refused, because an arm's settings are restored
+    /// after the run.
     #[test]
     fn what_acts_or_only_informs_is_refused() {
         let refused = KNOBS.iter().filter(|knob| knob.access != Access::ReadWrite);
@@ -207,8 +207,8 @@ mod tests {
         }
     }
 
-    /// Refuses what cannot be restored. The lender would refuse it as well, but only when the first
-    /// run starts.
+    /// A setting that cannot be restored is refused here. The lender would refuse it as well, but
+    /// only when the first run starts.
     #[test]
     fn what_cannot_be_given_back_is_refused_with_the_reason() {
         let why = setting("zram.disksize=1073741824").unwrap_err();

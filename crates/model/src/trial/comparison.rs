@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Two hosts, or one host at two times: what changed between them.
+//! The result of comparing two hosts, or one host at two times: what changed between them.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -13,9 +13,9 @@ pub struct Comparison {
     pub before: ComparedHost,
     /// The second reading: the host, and when it was read.
     pub after: ComparedHost,
-    /// Whether both readings are of the same host since the same boot.
+    /// Whether both readings are of the same host, and of the same boot.
     pub relation: Relation,
-    /// What `relation` follows from, in sentences.
+    /// The facts from which `relation` was derived, in sentences.
     pub reasons: Vec<String>,
     /// Time from the first reading to the second, in seconds; `null` unless both are of the same
     /// boot and in this order.
@@ -67,8 +67,8 @@ pub struct ComparedHost {
 pub enum Relation {
     /// The same host and the same boot: its counters continued.
     SameBoot,
-    /// The same kind of host after a reboot: its counters started again. Whether it is the same
-    /// machine cannot be determined, because recordings hold no names.
+    /// A host of the same kind after a reboot, so that its counters started again at 0. Whether it
+    /// is the same machine cannot be determined, because recordings contain no host names.
     #[default]
     AnotherBoot,
     /// Two different machines, or one machine whose hardware was changed.
@@ -78,8 +78,8 @@ pub enum Relation {
 /// A setting or a device that differs between the two readings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SettingChange {
-    /// Name of the setting in the knob table, or what kind of thing it is: `kernel`, `boot
-    /// parameters`, `swap`.
+    /// Name of the setting in the table of kernel settings, or the kind of thing that changed:
+    /// `kernel`, `boot parameters`, `swap`.
     pub name: String,
     /// The instance, if the setting exists several times: a device, a page size, a cgroup.
     pub instance: Option<Name>,
@@ -92,7 +92,7 @@ pub struct SettingChange {
 /// A size in the first and in the second reading.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SizeChange {
-    /// What the size is of.
+    /// Name of the kind of memory.
     pub name: &'static str,
     /// Size in the first reading.
     pub before: Reading<Bytes>,
@@ -105,15 +105,16 @@ pub struct SizeChange {
 pub struct PressureChange {
     /// The resource and which tasks waited for it, such as `memory, some`.
     pub name: &'static str,
-    /// Share of the 60 s before the first reading.
+    /// Share of the 60 s before the first reading in which tasks waited.
     pub before: Reading<Percent>,
-    /// Share of the 60 s before the second reading.
+    /// Share of the 60 s before the second reading in which tasks waited.
     pub after: Reading<Percent>,
-    /// Share of the time between the two readings; `null` unless both are of the same boot.
+    /// Share of the time between the two readings in which tasks waited; `null` unless both are of
+    /// the same boot.
     pub between: Option<Percent>,
 }
 
-/// What a number of events counts.
+/// What the number of an activity counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ActivityUnit {
@@ -128,15 +129,15 @@ pub enum ActivityUnit {
 pub struct ActivityChange {
     /// The event that is counted.
     pub name: &'static str,
-    /// The counters of `/proc/vmstat` whose sum this is.
+    /// The counters of `/proc/vmstat` that are added up.
     pub counters: &'static [&'static str],
     /// What is counted: base pages or events.
     pub unit: ActivityUnit,
     /// Bytes in a base page; `null` unless pages are counted.
     pub page_bytes: Option<Bytes>,
-    /// Rate within the first reading's own interval.
+    /// Rate in the interval over which the first reading was measured.
     pub before: Option<f64>,
-    /// Rate within the second reading's own interval.
+    /// Rate in the interval over which the second reading was measured.
     pub after: Option<f64>,
     /// Rate between the two readings; `null` unless both are of the same boot.
     pub between: Option<f64>,
@@ -235,9 +236,9 @@ pub struct ObservedEffect {
     pub better: Vec<String>,
     /// Measures that are worse in the second reading, each with its two values.
     pub worse: Vec<String>,
-    /// Why the comparison does not prove a cause.
+    /// Why the comparison does not prove that a changed setting caused the effect.
     pub caveat: String,
-    /// The command of an experiment with the settings that changed; `null` if no experiment may
-    /// change them.
+    /// The command of an experiment that tests the settings that changed; `null` if no experiment
+    /// may change them.
     pub trial: Option<String>,
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An experiment as typed or read from a file, its runs, and what two of its arms compare to.
+//! Experiments that compare variants (*arms*) of settings: their description, their runs, and the
+//! results.
 
 pub mod arm;
 mod comparison;

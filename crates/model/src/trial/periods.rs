@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What was measured before and after a change of a running machine, and whether it shows a
-//! difference.
+//! Measures of a running machine before and after a change, and whether they show a difference.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::Ends;
 
-/// Whether a measure differs between the time before a change and the time after it.
+/// Whether a measure differs between the period before a change and the period after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Difference {
-    /// It is better after the change.
+    /// The measure is better after the change.
     Better,
-    /// It is worse after the change.
+    /// The measure is worse after the change.
     Worse,
-    /// No difference is shown: there is none, it is small, or it is unknown.
+    /// No difference is shown: there is none, it is too small to be seen, or it is unknown.
     NotShown,
 }
 
@@ -28,37 +27,40 @@ pub struct MeasuredPeriods {
     pub unit: String,
     /// Whether larger values are better.
     pub higher_is_better: bool,
-    /// Whether the measure takes part in the decision; the others are shown only.
+    /// Whether the measure counts for the verdict on the change; the others are only displayed.
     pub decides: bool,
-    /// Median of the slices before the change; `null` if there are none.
+    /// Median over the slices of time before the change; `null` if there are none.
     pub before: Option<f64>,
-    /// Median of the slices after the change; `null` if there are none.
+    /// Median over the slices of time after the change; `null` if there are none.
     pub after: Option<f64>,
-    /// Number of slices of each period that were compared in pairs.
+    /// Number of slices of each period. Slices before and after the change are compared in pairs.
     pub slices: u32,
-    /// Estimated ratio of the time after to the time before; `null` if there are no slices.
+    /// The value after the change divided by the value before it, estimated from all pairs of
+    /// slices; `null` if there are no slices.
     pub after_per_before: Option<f64>,
-    /// The 99 % interval of the ratio; `null` with fewer than eight slices of each period.
+    /// The 99 % confidence interval of `after_per_before`; `null` with fewer than eight slices of
+    /// each period.
     pub interval: Option<Ends<f64>>,
-    /// Whether it differs.
+    /// Whether the measure differs between the periods.
     pub difference: Difference,
     /// Why no difference is shown; `null` if one is.
     pub why: Option<String>,
 }
 
-/// Whether a change helped, from what was measured before and after it.
+/// The verdict on whether a change helped, and the measures before and after it.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PeriodsVerdict {
-    /// Whether the change made a difference.
+    /// Whether the change made the machine better or worse.
     pub difference: Difference,
-    /// Why, in one sentence.
+    /// The reason for the verdict, in one sentence.
     pub why: String,
-    /// Seconds after the change that were not judged, because programs were adapting to it.
+    /// Seconds after the change that were left out, because programs were still adapting to the
+    /// change.
     pub settle_seconds: f64,
-    /// Seconds of each of the two periods.
+    /// Length of each of the two periods in seconds.
     pub watch_seconds: f64,
-    /// The measures, those that decide first.
+    /// The measures, with those that count for the verdict first.
     pub measures: Vec<MeasuredPeriods>,
-    /// What is unknown on this machine, and why.
+    /// The measures that are unknown on this machine, and why.
     pub unknown: Vec<String>,
 }

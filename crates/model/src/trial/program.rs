@@ -2,9 +2,10 @@
 //! What an experiment runs: one of the workloads that come with Pagewise, or a command.
 //!
 //! A workload is described by its keys, so that code that prints an experiment need not parse the
-//! command line that starts it. In JSON both are in `command`; a workload has its keys besides in
-//! `workload`. Evidence of earlier versions lacks `workload`: such a workload is read as a plain
-//! command until the crate that generates the command lines recognises it.
+//! command line that starts the workload. In JSON, `command` contains the command line of any
+//! program; a workload has its keys in `workload` in addition. Documents of earlier versions lack
+//! `workload`: such a workload is read as a plain command until the crate that generates the
+//! command lines recognises it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,7 +20,7 @@ pub enum Program {
     Workload {
         /// The command line that starts the workload.
         argv: Vec<String>,
-        /// The keys that describe the workload and their values, `kind` among them.
+        /// The keys that describe the workload, with their values; `kind` is always one of them.
         keys: Map<String, Value>,
     },
     /// Any other command: the program and its arguments.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The result of an experiment: one arm against another, metric by metric, and the runs.
+//! The result of an experiment: one variant (*arm* B) compared with another (*arm* A) in each
+//! metric, and the runs.
 //!
-//! A ratio is B divided by A, with a 95 % confidence interval. Counters of the whole host, as
-//! opposed to the command, are marked as such.
+//! A ratio is B's value divided by A's, with a 95 % confidence interval. Metrics that were counted
+//! for the whole host instead of the command are marked as `host_wide`.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +25,7 @@ pub enum Verdict {
     /// The arms are equivalent: the whole confidence interval lies within the smallest effect that
     /// matters.
     Equivalent,
-    /// None of the others can be said: more pairs might decide.
+    /// The result is undecided: more pairs of runs might lead to one of the other verdicts.
     Undecided,
 }
 
@@ -75,7 +76,7 @@ pub struct TrialRun {
     /// How the run ended.
     #[serde(flatten)]
     pub end: RunEnd,
-    /// Number of processes that the command left behind and that were killed.
+    /// Number of processes that the command left running; Pagewise killed them.
     pub left: u32,
     /// Measured values by metric; metrics that are not available on this host are missing.
     pub values: BTreeMap<String, f64>,
@@ -95,7 +96,7 @@ pub struct TrialRun {
     /// kernel log names them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub victims: Vec<String>,
-    /// Details that a workload of Pagewise reports besides its values.
+    /// Details that a workload of Pagewise reports in addition to its values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub course: Option<Course>,
     /// A CPU profile of the kernel's reclaim thread: pairs of a function and its number of samples,
@@ -105,7 +106,7 @@ pub struct TrialRun {
 }
 
 impl TrialRun {
-    /// Creates a run that has not been made yet.
+    /// Creates a run that was not started yet; its values are filled in later.
     #[must_use]
     pub fn not_yet(number: u32, pair: Option<u32>, arm: &str) -> Self {
         Self {
@@ -128,7 +129,7 @@ impl TrialRun {
     }
 }
 
-/// How fast a workload ran over time, which one number cannot show.
+/// The speed of a workload over time, which a single number cannot describe.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Course {
     /// Seconds that each iteration took, in order. If there were many, each value is the sum over
@@ -158,11 +159,12 @@ pub struct TrialSetting {
 pub struct TrialArm {
     /// Name of the arm: `a`, `b` and so on.
     pub name: String,
-    /// Settings that the arm changes; empty for the machine as it is.
+    /// Settings that the arm changes; empty if it runs with the machine's own settings.
     pub settings: Vec<TrialSetting>,
-    /// Swap areas of the arm; `None` for the machine's own swap, empty for no swap at all.
+    /// Swap areas of the arm: `None` for the machine's own swap; an empty list for no swap at all.
     pub swap: Option<Vec<TrialSwap>>,
-    /// The program that the arm runs instead of the experiment's; `None` if it runs the same.
+    /// The program that the arm runs instead of the experiment's program; `None` if it runs that
+    /// program.
     pub program: Option<Program>,
 }
 
@@ -171,12 +173,13 @@ pub struct TrialArm {
 struct WrittenArm {
     /// Name of the arm: `a`, `b` and so on.
     name: String,
-    /// Settings that the arm changes; empty for the machine as it is.
+    /// Settings that the arm changes; empty if it runs with the machine's own settings.
     settings: Vec<TrialSetting>,
-    /// Swap areas of the arm; missing for the machine's own swap, empty for no swap at all.
+    /// Swap areas of the arm: missing for the machine's own swap; an empty list for no swap at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     swap: Option<Vec<TrialSwap>>,
-    /// The command that the arm runs instead of the experiment's; missing if it runs the same.
+    /// The command that the arm runs instead of the experiment's command; missing if it runs that
+    /// command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     command: Option<Vec<String>>,
     /// The keys of the workload, including `kind`; missing if the command is not a workload of
@@ -213,7 +216,7 @@ impl From<TrialArm> for WrittenArm {
     }
 }
 
-/// A swap area that an arm borrows, or zswap in front of such areas. Areas without a priority are
+/// A swap area that an arm uses, or zswap in front of such areas. Areas without a priority are
 /// filled in the given order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -252,8 +255,8 @@ pub enum TrialSwap {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         priority: Option<i16>,
     },
-    /// zswap in front of the areas after it: it must come first in the list, followed by at least
-    /// one area.
+    /// zswap in front of the areas after it in the list. zswap must be first in the list, and at
+    /// least one area must follow.
     Zswap(ZswapSpec),
 }
 
@@ -290,8 +293,8 @@ impl TrialSwap {
     }
 }
 
-/// The clock of the machine on which a run was measured. It determines which kinds of metrics may
-/// be compared.
+/// The kind of clock of the machine on which a run was measured. Which kinds of metrics may be
+/// compared depends on it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Clock {
@@ -301,11 +304,12 @@ pub enum Clock {
     /// The clock of an emulated machine: only counts may be compared, never CPU time or elapsed
     /// time.
     Emulated,
-    /// The clock of an emulated machine that advances with the instructions it executes: counts may
-    /// be compared, and CPU time, which is a number of instructions there; never elapsed time.
+    /// The clock of an emulated machine that advances with the number of executed instructions.
+    /// Counts may be compared, and also CPU time, which is a number of instructions on such a
+    /// machine; elapsed time must not be compared.
     Counted,
 }
-/// The kind of a metric, and so how much noise affects it.
+/// The kind of a metric, which determines how much noise affects it.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -315,7 +319,7 @@ pub enum MetricKind {
     Count,
     /// CPU time that was used.
     Cpu,
-    /// Elapsed time, which everything else on the machine affects.
+    /// Elapsed time, which is affected by everything else that runs on the machine.
     Time,
     /// A number that the command printed in its output.
     Said,
@@ -360,10 +364,10 @@ pub struct TrialMetric {
     pub lack: Option<String>,
 }
 
-/// One further arm compared with the first arm.
+/// The comparison of a further arm with the first arm.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TrialComparison {
-    /// Name of the arm that is compared with the first arm, in the place of B.
+    /// Name of the arm that is compared with the first arm; it takes the place of B.
     pub arm: String,
     /// The verdict on the arm in the primary metric.
     pub verdict: Verdict,
@@ -387,7 +391,7 @@ pub struct TrialDropped {
     pub failed_runs: u32,
 }
 
-/// A point at which an experiment may stop early if its result is clear.
+/// A point at which an experiment is stopped early if its result is already clear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialLook {
     /// Number of pairs after which the result is checked.
@@ -400,9 +404,9 @@ pub struct TrialLook {
 /// Interference from outside during an experiment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 pub struct TrialNoise {
-    /// How many CPUs other programs kept busy, on average.
+    /// Number of CPUs that other programs kept busy, on average.
     pub others_processors: Option<f64>,
-    /// How many CPUs the hypervisor gave to other guests (steal), on average.
+    /// Number of CPUs that the hypervisor gave to other guests (steal), on average.
     pub stolen_processors: Option<f64>,
     /// Time that the machine was suspended, in seconds.
     pub slept_seconds: f64,
@@ -411,7 +415,7 @@ pub struct TrialNoise {
     pub run_spread: Option<f64>,
 }
 
-/// What was predicted about the experiment before its first pair.
+/// Predictions about an experiment that were made after the warm-up, before the first pair of runs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialForecast {
     /// How much the warm-up runs of the same arm varied in the primary metric, as a fraction.
@@ -427,24 +431,24 @@ pub struct TrialForecast {
 /// The result of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Trial {
-    /// The verdict on B compared with A in the primary metric.
+    /// The verdict on arm B compared with arm A in the primary metric.
     pub verdict: Verdict,
     /// Name of the primary metric, which decides the verdict.
     pub primary: String,
-    /// B compared with A in each metric: the primary metric first, then counts, CPU times and
-    /// elapsed times.
+    /// Arm B compared with arm A in each metric: the primary metric first, then counts, CPU times
+    /// and elapsed times.
     pub metrics: Vec<TrialMetric>,
     /// Number of pairs that were compared.
     pub pairs: u32,
-    /// Number of pairs with a failed run, which are not compared.
+    /// Number of pairs of runs that were not compared because a run failed.
     pub failed_pairs: u32,
     /// Planned number of pairs, which is the maximum.
     pub planned_pairs: u32,
-    /// The points at which the experiment could have stopped early.
+    /// The points at which the experiment could have been stopped early.
     pub looks: Vec<TrialLook>,
-    /// All arms: A, B, the arms of `others`, and those that were dropped.
+    /// All arms: A, B, the arms in `others`, and the arms in `dropped`.
     pub arms: Vec<TrialArm>,
-    /// Further arms compared with A.
+    /// Comparisons of further arms with arm A.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<TrialComparison>,
     /// The program that the experiment ran.
@@ -463,9 +467,9 @@ pub struct Trial {
     pub seed: u64,
     /// Number of warm-up runs, which were discarded.
     pub warm_up_runs: u32,
-    /// What was predicted before the first pair; `null` if no prediction was possible.
+    /// Predictions made before the first pair of runs; `null` if none was possible.
     pub forecast: Option<TrialForecast>,
-    /// Interference during the experiment.
+    /// Interference from outside during the experiment.
     pub noise: TrialNoise,
     /// Remarks on the result, in sentences.
     pub notes: Vec<String>,
@@ -476,7 +480,7 @@ pub struct Trial {
     pub seconds: f64,
 }
 
-/// Whether two experiments have the same result in one metric.
+/// Whether two experiments agree in one metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Agreement {
@@ -484,7 +488,7 @@ pub enum Agreement {
     Agree,
     /// The results differ by more than their confidence intervals allow.
     Differ,
-    /// The agreement is not known, because one of the results has no confidence interval.
+    /// It is not known whether they agree, because one of the results has no confidence interval.
     Unknown,
 }
 
@@ -503,7 +507,8 @@ pub struct Replicated {
     pub agreement: Agreement,
 }
 
-/// The result of experiments that compare equal arms: how reliable measurements on a machine are.
+/// The result of experiments that compare equal arms, which shows how reliable measurements on a
+/// machine are.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SelfTest {
     /// Number of experiments that were made.
@@ -512,10 +517,10 @@ pub struct SelfTest {
     pub pairs: u32,
     /// The result for each metric.
     pub metrics: Vec<SelfTestMetric>,
-    /// Whether the number of false alarms is no more than a sound machine has in 99 of 100 such
+    /// Whether there are only so many false alarms as a reliable machine has in 99 of 100 such
     /// tests.
     pub sound: bool,
-    /// Interference during the test.
+    /// Interference from outside during the test.
     pub noise: TrialNoise,
     /// Whether the user stopped the test early.
     pub stopped: bool,

@@ -3,13 +3,13 @@
 
 use crate::Ends;
 
-/// Number of standard deviations: a normal distribution has 95 % of its values within so many of
-/// the mean.
+/// Number of standard deviations around the mean that contain 95 % of the values of a normal
+/// distribution.
 pub const NORMAL_95: f64 = 1.959_964;
 
-/// The 95 % confidence interval (Wilson's score interval) of a share found in `count` independent
-/// draws. Unlike the normal approximation it has a width even if the share is 0 or 1. `count` need
-/// not be whole: draws may be weighted.
+/// Computes the 95 % confidence interval (Wilson's score interval) of a share that was found in
+/// `count` independent draws. Unlike the normal approximation, the interval has a width even if the
+/// share is 0 or 1. `count` need not be a whole number, because draws may be weighted.
 #[must_use]
 pub fn score_interval(share: f64, count: f64) -> Ends<f64> {
     const Z: f64 = NORMAL_95;

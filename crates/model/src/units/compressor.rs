@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A compression algorithm of the kernel with its level, as `lz4` or `zstd:7`.
 //!
-//! People read and type this spelling everywhere: in arguments, tables, charts and errors. The
-//! kernel's files use others, such as `algo=zstd level=7`; the code that writes them spells them.
-//! Whether a kernel offers the algorithm, and which levels it has, is not checked here.
+//! This spelling is used wherever people read or type it: in arguments, tables, charts and errors.
+//! The kernel's files use other spellings, such as `algo=zstd level=7`, which the code that writes
+//! these files creates. Whether a kernel offers the algorithm and its level is not checked here.
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,8 +23,8 @@ pub struct Compressor {
     pub level: Option<i32>,
 }
 
-/// A compressor as deserialized, whose name is not checked yet: somebody may have edited the
-/// document.
+/// A compressor as deserialized from a document. Its name must still be checked, because somebody
+/// may have edited the document.
 #[derive(Deserialize)]
 struct UncheckedCompressor {
     algorithm: String,

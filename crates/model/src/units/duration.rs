@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Prints durations for people, in the unit that fits.
 //!
-//! There are two printers: [`precise`] for measured values that are compared, and [`rough`] for how
-//! long something took or will take. [`crate::typed::parse_duration`] parses what users type.
+//! There are two functions: [`precise`] for measured values that are to be compared, and [`rough`]
+//! for how long something took or will take. What users type is parsed by
+//! [`crate::typed::parse_duration`].
 
 /// Formats a measured duration, given in seconds, with three significant digits: `890 ns`, `3.31
 /// µs`, `98.0 ms`, `12.4 s`.
@@ -24,7 +25,7 @@ pub fn precise(seconds: f64) -> String {
     format!("{value:.digits$} {unit}")
 }
 
-/// Formats a duration, given in seconds, for a rough idea of it: `40 ms`, `4.2 s`, `16 s`, `7 min`,
+/// Formats a duration, given in seconds, rounded to about two digits: `40 ms`, `4.2 s`, `16 s`, `7 min`,
 /// `3.5 h`, `12 d`.
 #[must_use]
 pub fn rough(seconds: f64) -> String {
@@ -57,8 +58,8 @@ mod tests {
     }
 
     proptest! {
-        /// A printed duration with three significant digits is within 0.5 % of the value, and 1000
-        /// of a unit is never printed.
+        /// A duration printed with three significant digits differs from the value by at most 0.5
+        /// %, and 1000 of a unit is never printed.
         #[test]
         fn what_is_printed_is_near(exponent in -8.5f64..2.9) {
             let seconds = 10f64.powf(exponent);

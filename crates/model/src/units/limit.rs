@@ -13,9 +13,9 @@ use crate::Bytes;
 /// In JSON: a number of bytes, or the string `"max"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Limit {
-    /// Limits memory to this size.
+    /// Memory is limited to this size.
     Bytes(Bytes),
-    /// Does not limit memory.
+    /// Memory is not limited.
     Max,
 }
 

@@ -7,7 +7,8 @@ use std::fmt::{self, Write as _};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A name or short text that the host chose: of a process, device, cgroup or setting.
+/// The name of a process, device, cgroup or setting, or another short text that was read from the
+/// host.
 ///
 /// Any user can name a process `\x1b[2J`. Bytes that are not UTF-8, and characters that a terminal
 /// would act on or hide (control characters, and characters of Unicode that reorder text or are
@@ -18,14 +19,15 @@ use serde::Serialize;
 pub struct Name(Box<str>);
 
 impl Name {
-    /// Makes a printable name of raw bytes. If there are more than [`Name::LONGEST`], they are cut
-    /// and the original length is appended.
+    /// Creates a printable name from raw bytes. If there are more than [`Name::LONGEST`] bytes, the
+    /// name is cut and the original length is appended.
     pub fn from_bytes(raw: &[u8]) -> Self {
         if let Some(head) = raw.get(..Self::LONGEST).filter(|_| raw.len() > Self::LONGEST) {
             let head = Self::from_bytes(head);
             return Self(format!("{head}… ({} bytes)", raw.len()).into());
         }
-        // a fast path: nearly every name is plain, and a snapshot creates thousands
+        // this is the fast path: nearly all names are plain ASCII, and a snapshot creates thousands
+        // of names
         if let Some(plain) = plain(raw) {
             return Self(plain.into());
         }
@@ -39,9 +41,9 @@ impl Name {
         Self(shown.into())
     }
 
-    /// The most bytes of a name that are kept: four times the kernel's longest path, because one
-    /// byte may be escaped as four. Without a limit, one file of a recording could become a name of
-    /// 50 MiB.
+    /// Maximum number of bytes that are kept: four times the kernel's longest path, because one
+    /// byte may become an escape of four characters. Without a limit, one file of a recording could
+    /// become a name of 50 MiB.
     pub const LONGEST: usize = 16 << 10;
 
     /// The name as printable text.
@@ -50,8 +52,8 @@ impl Name {
     }
 }
 
-/// Returns the text itself if no byte needs an escape. Handles printable ASCII only, so it returns
-/// `None` for other plain text.
+/// Returns the text itself if it is printable ASCII, which needs no escapes. Returns `None` for all
+/// other text, even if it would need no escapes either.
 pub(crate) fn plain(raw: &[u8]) -> Option<&str> {
     // no early exit, so that the compiler can vectorize the comparison
     let is_plain = raw.iter().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~'));
@@ -66,16 +68,17 @@ fn push_printable(shown: &mut String, c: char) {
     }
 }
 
-/// Text of several lines, made safe to print: line ends and tabs stay, everything else is escaped
-/// as in a [`Name`]. For the last function before an output stream. Text of the host must have
-/// become a [`Name`] long before: here its line ends cannot be distinguished from our own.
+/// Makes text of several lines safe to print: line breaks and tabs are kept, everything else is
+/// escaped as in a [`Name`]. It is called immediately before text is written to an output stream.
+/// Text from the host must have been converted to a [`Name`] long before, because line breaks in it
+/// could not be distinguished from Pagewise's own here.
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, |c| c.is_control() && !matches!(c, '\n' | '\t'), push_printable)
 }
 
-/// Makes a JSON document safe to print without changing its meaning: characters that serializers
-/// leave as they are inside strings are replaced by JSON escapes.
+/// Makes a JSON document safe to print without changing its meaning: control and invisible
+/// characters that serializers leave in strings are replaced by JSON escapes.
 #[must_use]
 pub fn printable_json(document: &str) -> Cow<'_, str> {
     escaped(
@@ -106,11 +109,11 @@ fn escaped(
     Cow::Owned(shown)
 }
 
-/// Whether a character changes the direction of the text after it or is invisible: Unicode
+/// Whether a character is invisible or changes the direction of the text after it: Unicode
 /// categories Cf, Zl and Zp, and the property Default_Ignorable_Code_Point. This includes tag
-/// characters and variation selectors, with which invisible text can be encoded.
+/// characters and variation selectors, which can be used to hide text.
 fn is_invisible(c: char) -> bool {
-    // a fast path: nearly all text is below
+    // this is the fast path: nearly all text has only smaller code points
     c >= '\u{ad}'
         && matches!(c,
             '\u{ad}' | '\u{34f}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}'
@@ -127,7 +130,7 @@ impl From<&str> for Name {
     }
 }
 
-/// Lets maps with [`Name`] keys be searched by printable text.
+/// Allows a lookup by printable text in maps with [`Name`] keys.
 impl Borrow<str> for Name {
     fn borrow(&self) -> &str {
         &self.0
@@ -157,8 +160,8 @@ mod tests {
         assert_eq!(Name::from("café").as_str(), "café");
     }
 
-    /// Characters that show nothing are escaped: Arabic letter mark, tags, a variation selector, a
-    /// soft hyphen, a Hangul filler, an annotation.
+    /// Invisible characters are escaped: Arabic letter mark, tags, a variation selector, a soft
+    /// hyphen, a Hangul filler, an annotation.
     #[test]
     fn what_shows_nothing_becomes_visible() {
         for hidden in

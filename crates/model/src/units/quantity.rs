@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What units values have in JSON, and how values are printed for people.
+//! The units of values in JSON, and how values are printed for people.
 
 use crate::{
     Algorithms, Bytes, Choice, Limit, Micros, Millis, Name, Nanos, Pages, Percent, Ratio, TaskLimit,
 };
 
-/// A kind of value that a [`crate::Reading`] may hold.
+/// A type of value that a [`crate::Reading`] may hold.
 pub trait Quantity {
     /// The unit printed beside the value in JSON; `None` for counts, names and switches.
     const UNIT: Option<&'static str> = None;

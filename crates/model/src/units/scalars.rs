@@ -27,12 +27,12 @@ macro_rules! unit {
                 self.0
             }
 
-            /// The difference of the two, or zero if `other` is larger.
+            /// Subtracts `other` from this value; the result is zero if `other` is larger.
             pub const fn saturating_sub(self, other: Self) -> Self {
                 Self(self.0.saturating_sub(other.0))
             }
 
-            /// The sum of the two, or the largest number if it overflows.
+            /// Adds the two values; the result is the largest number if the sum overflows.
             pub const fn saturating_add(self, other: Self) -> Self {
                 Self(self.0.saturating_add(other.0))
             }
@@ -61,15 +61,15 @@ unit! {
     Pages
 }
 unit! {
-    /// A time in microseconds, as pressure-stall totals are given.
+    /// A time in microseconds, the unit of the stall totals in pressure files (PSI).
     Micros
 }
 unit! {
-    /// A time in milliseconds, as most intervals in kernel settings are given.
+    /// A time in milliseconds, the unit of most intervals in kernel settings.
     Millis
 }
 unit! {
-    /// A time in nanoseconds, as scheduler statistics are given.
+    /// A time in nanoseconds, the unit of the kernel's scheduler statistics.
     Nanos
 }
 
@@ -82,12 +82,13 @@ impl Bytes {
         }
     }
 
-    /// This size in percent of `whole`; `None` if `whole` is zero.
+    /// Returns this size in percent of `whole`; `None` if `whole` is zero.
     pub fn percent_of(self, whole: Self) -> Option<Percent> {
         (whole.0 > 0).then(|| Percent::new(self.0 as f64 * 100.0 / whole.0 as f64))
     }
 
-    /// Formats this size as part of `whole`: `7.9 of 8.0 GiB`; with both units if they differ.
+    /// Formats this size as part of `whole`: `7.9 of 8.0 GiB`. If the units differ, both are
+    /// printed.
     pub fn part_of(self, whole: Self) -> String {
         let (part, whole) = (self.to_string(), whole.to_string());
         match (part.split_once(' '), whole.split_once(' ')) {
@@ -119,7 +120,7 @@ impl fmt::Display for Bytes {
 }
 
 impl Pages {
-    /// Size of this many pages of `page_size` each; the largest size if it overflows.
+    /// Returns the size of this many pages of `page_size` each; the largest size if it overflows.
     pub const fn to_bytes(self, page_size: Bytes) -> Bytes {
         Bytes(self.0.saturating_mul(page_size.0))
     }
@@ -141,7 +142,7 @@ impl Percent {
         self.0
     }
 
-    /// This share of a size, rounded down; 0 if it is negative.
+    /// Returns this percentage of a size, rounded down; 0 if the percentage is negative.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -151,7 +152,8 @@ impl Percent {
         Bytes((whole.0 as f64 * self.0 / 100.0) as u64)
     }
 
-    /// Formats a share of time with two significant digits: `34 %`, `2.1 %`, `0.30 %`, `0 %`.
+    /// Formats a share of time with two significant digits: `34 %`, `2.1 %`, `0.30 %`. Zero is
+    /// printed as `0 %`.
     pub fn of_time(self) -> String {
         match self.0 {
             0.0 => "0 %".to_owned(),
@@ -162,8 +164,8 @@ impl Percent {
     }
 }
 
-/// A quotient. The name of the field or function says what is divided by what, as in
-/// `original_per_compressed`.
+/// The quotient of two sizes. The name of the field or function says which size is divided by
+/// which, as in `original_per_compressed`.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Ratio(f64);

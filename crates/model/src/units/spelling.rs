@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Finds the word that a misspelled word was likely meant to be.
+//! Finds the word that a user probably meant by a misspelled word.
 
-/// The candidate with the smallest edit distance to `word`; `None` if that distance is more than
-/// about a third of the letters.
+/// Returns the candidate with the smallest edit distance to `word`; `None` if that distance is more
+/// than about a third of the letters.
 ///
-/// The edit distance is at least the difference in length, so most candidates are skipped without a
-/// comparison; this also bounds the cost if a file from elsewhere contains a word of a megabyte.
+/// The edit distance is at least the difference in length, so most candidates are skipped without
+/// being compared. This also bounds the cost if the word is very long, for example a megabyte in a
+/// file that somebody else wrote.
 pub fn most_similar<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -17,7 +18,7 @@ pub fn most_similar<'a>(
     near.filter(|(distance, _)| *distance <= most).map(|(_, found)| found)
 }
 
-/// The edit distance of two words: how many letters must be changed, added or removed.
+/// Computes the edit distance of two words: how many letters must be changed, added or removed.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -46,7 +47,7 @@ mod tests {
         assert_eq!((distance("kitten", "sitting"), distance("", "abc")), (3, 3));
     }
 
-    /// Skipping candidates by length skips none that the comparison would accept.
+    /// Skipping candidates by their length skips none that the comparison would accept.
     #[test]
     fn what_is_too_long_or_too_short_is_not_what_was_meant() {
         let words = ["", "a", "zram", "zrm", "szwap", "zswap.max_pool_percent", "ää", "äöüäöü"];

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Parsers for the kernel's text files: lines, words, numbers, sizes and flags.
 //!
-//! Text is handled as bytes, because names in it need not be UTF-8. What a file means is not known
-//! here.
+//! Text is handled as bytes, because names in it need not be UTF-8. The meaning of a file's
+//! contents is known to its reader, not to this module.
 
 use crate::Bytes;
 
-/// Splits text into the parts between line breaks and after the last one. Not done with `split`,
-/// which compares byte by byte: that took half of our own time for `/proc/PID/status`.
+/// Splits text into lines, including the part after the last line break. It does not use `split`,
+/// which compares byte by byte and took half of Pagewise's own time for reading `/proc/PID/status`.
 pub fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let ends = memchr::memchr_iter(b'\n', bytes).chain([bytes.len()]);
     let mut begin = 0;
@@ -19,8 +19,8 @@ pub fn words(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
 }
 
-/// Parses a whole number in plain digits, with a sign if the type allows one. `None` for anything
-/// else and on overflow.
+/// Parses a whole number in plain digits, with a sign if the type allows one. Returns `None` for
+/// other text and if the number does not fit the type.
 pub fn number<T: std::str::FromStr>(word: &[u8]) -> Option<T> {
     let plain = word.first().is_some_and(|&first| first.is_ascii_digit() || first == b'-');
     std::str::from_utf8(word).ok().filter(|_| plain)?.parse().ok()

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Parses quantities that people type: `256M`, `1.5s`, `2%`.
 //!
-//! There is one parser for each, for arguments, experiment files and workloads. Limits are given by
-//! the caller: [`Percent::parse_within`] and [`parse_duration_from`] check them and name them in
-//! the error.
+//! Each kind of quantity has one parser, which arguments, experiment files and workloads share.
+//! Limits are set by the caller: [`Percent::parse_within`] and [`parse_duration_from`] check them
+//! and mention them in the error.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -39,7 +39,7 @@ impl FromStr for Bytes {
 
 impl Bytes {
     /// Formats the size as a user would type it: with the largest unit that leaves a whole number,
-    /// such as `640K`, `256M` or `2G`. A remainder of less than a KiB is dropped.
+    /// such as `640K`, `256M` or `2G`. A remainder smaller than one KiB is dropped.
     #[must_use]
     pub fn typed(self) -> String {
         let is_whole = |(_, shift): &(char, u32)| self.get() % (1 << shift) == 0;
@@ -79,7 +79,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, NotADuration> {
     parse_duration_from(text, Duration::ZERO)
 }
 
-/// Parses a time with its units that must not be shorter than `least`.
+/// Parses a time with its units. The time must not be shorter than `least`.
 ///
 /// # Errors
 /// If the text is not a time, or the time is shorter than `least` or longer than a day.
@@ -103,8 +103,8 @@ fn friendly(text: &str) -> Option<Duration> {
     PARSER.parse_unsigned_duration(complete.as_deref().unwrap_or(text)).ok()
 }
 
-/// Rewrites `.5s`, `1.s` and fractions of more than nine digits in the form that jiff accepts;
-/// `None` for other text.
+/// Rewrites `.5s`, `1.s` and fractions of more than nine digits to the form that jiff accepts;
+/// returns `None` for other text.
 fn with_digits_beside_the_point(text: &str) -> Option<String> {
     let is_digit = |byte: &u8| byte.is_ascii_digit();
     let (whole, rest) =
