@@ -22,7 +22,8 @@ pub struct GroupPair<'a> {
     pub(crate) seconds: Option<f64>,
 }
 
-/// Every cgroup but the root, parents before children.
+/// All cgroups of the host except the root, each with its earlier state; parents come before
+/// children.
 pub fn pairs(interval: &Interval) -> Vec<GroupPair<'_>> {
     let start = interval.start.iter().flat_map(|start| &start.cgroups.groups);
     let before: HashMap<&str, &Cgroup> = start.map(|group| (group.path.as_str(), group)).collect();
@@ -76,7 +77,7 @@ fn is_limit(limit: Limit) -> bool {
 /// A group that reached its limit during the interval.
 #[derive(Debug)]
 pub struct AtLimit<'a> {
-    /// The file that holds the limit, `memory.max` or `memory.high`.
+    /// Name of the file that contains the limit: `memory.max` or `memory.high`.
     pub file: &'static str,
     /// The value of the limit.
     pub limit: Bytes,
@@ -90,8 +91,8 @@ pub struct AtLimit<'a> {
     pub is_slowed: bool,
 }
 
-/// The limit of a group that was reached during the interval: `memory.max`, otherwise
-/// `memory.high`.
+/// The limit of a group that was reached during the interval: `memory.max` if it was reached,
+/// otherwise `memory.high`.
 ///
 /// A group whose usage is at or above `memory.high` is at that limit even if no event was counted:
 /// the kernel lets a task of such a group sleep for up to two seconds at a time, and a sleeping
@@ -120,7 +121,8 @@ pub fn unreclaimable(group: &Cgroup) -> Option<Bytes> {
     Some(group.current.get()?.saturating_sub(cache).saturating_sub(Bytes::new(slab)))
 }
 
-/// Anonymous memory of a group in RAM and in swap; for a process, the same sum is used.
+/// Anonymous memory of a group in RAM and in swap.
+/// [`Process::anonymous`](pagewise_model::Process::anonymous) is the same sum for a process.
 ///
 /// `memory.current` is not suitable: the kernel updates it at once but `memory.stat` up to two
 /// seconds later, so their difference would show a burst of page cache as growth.
@@ -129,7 +131,7 @@ pub fn anonymous(group: &Cgroup) -> Option<Bytes> {
     Some(group.anon.get()?.saturating_add(swapped))
 }
 
-/// How much more of a group's memory could be swapped; `None` if it could not be determined.
+/// How much more memory of a group could be swapped out; `None` if it could not be determined.
 pub fn swap_room(host: &Snapshot, group: &Cgroup) -> Option<Bytes> {
     if group.swappiness.get() == Some(0) {
         return Some(Bytes::new(0));
@@ -144,8 +146,8 @@ pub fn swap_room(host: &Snapshot, group: &Cgroup) -> Option<Bytes> {
     })
 }
 
-/// The cgroup above this one whose own limit leaves the least room, and how much that is; `None` if
-/// none above has a limit and a usage that are known.
+/// The ancestor cgroup whose own limit leaves the least room, and how much room that is; `None` if
+/// no ancestor has a known limit and usage.
 pub fn least_room_above<'a>(host: &'a Snapshot, group: &Cgroup) -> Option<(&'a Cgroup, Bytes)> {
     let above = host.cgroups.groups.iter().filter(|above| is_below(group, above));
     let room = |above: &'a Cgroup| {
@@ -155,8 +157,9 @@ pub fn least_room_above<'a>(host: &'a Snapshot, group: &Cgroup) -> Option<(&'a C
     above.filter_map(room).min_by_key(|(_, room)| *room)
 }
 
-/// Whether Pagewise made this cgroup, or one above it, for a run of its own: `trial`, `lab` and
-/// `bench` call theirs `pagewise-PID-NUMBER`. What happens in them is intended.
+/// Whether this cgroup is, or is inside, a cgroup that Pagewise created for a run of its own:
+/// `trial`, `lab` and `bench` name theirs `pagewise-PID-NUMBER`. Memory shortage in such a group is
+/// intended.
 pub fn is_own(path: &Name) -> bool {
     path.as_str().split('/').any(|part| {
         let numbers = part.strip_prefix("pagewise-").and_then(|rest| rest.split_once('-'));
@@ -171,7 +174,8 @@ pub fn is_own_process(process: &Process) -> bool {
     process.is_pagewise() || process.cgroup.value().is_some_and(is_own)
 }
 
-/// The process with the most anonymous memory in this group and its descendants, with that size.
+/// The process with the most anonymous memory in this group and its descendants, and the size of
+/// that memory.
 pub fn largest_process<'a>(host: &'a Snapshot, group: &Cgroup) -> Option<(&'a Process, Bytes)> {
     let inside = host.processes.list.iter().filter(|process| holds(&group.path, process));
     inside.filter_map(|process| Some((process, process.anonymous()?))).max_by_key(|(_, it)| *it)
@@ -183,7 +187,7 @@ pub fn is_below(group: &Cgroup, above: &Cgroup) -> bool {
     rest.is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Whether the first path equals the second one or lies below it; every path is below the root.
+/// Whether `path` equals `above` or lies below it. Every path lies below the root.
 pub fn is_in(path: &str, above: &str) -> bool {
     let rest = path.trim_matches('/').strip_prefix(above.trim_matches('/'));
     above.trim_matches('/').is_empty()
@@ -195,8 +199,8 @@ pub fn holds(group: &Name, process: &Process) -> bool {
     process.cgroup.value().is_some_and(|own| is_in(own.as_str(), group.as_str()))
 }
 
-/// The cgroup for a path that the user typed: the path of the group, or of its folder below
-/// `/sys/fs/cgroup`, where version 1 has the controller's name before the group's path.
+/// Finds the cgroup for a path that the user typed: the group's path, or the path of its folder
+/// below `/sys/fs/cgroup`. In version 1, that folder is below one with the controller's name.
 pub fn find<'a>(host: &'a Snapshot, typed: &str) -> Option<&'a Cgroup> {
     let below = typed.strip_prefix("/sys/fs/cgroup");
     let controller = below.and_then(|below| below.strip_prefix("/memory"));
@@ -210,9 +214,9 @@ pub fn find<'a>(host: &'a Snapshot, typed: &str) -> Option<&'a Cgroup> {
     spellings.into_iter().flatten().find_map(named)
 }
 
-/// Groups of a systemd unit, by its name with or without `.service`, or of a container, by its ID,
-/// a prefix of it, or its LXC name. This is one group, unless several users have such a unit or
-/// several IDs have this prefix.
+/// Finds the groups of a systemd unit, by its name with or without `.service`, or of a container,
+/// by its ID, a prefix of the ID, or its LXC name. There are several groups only if several users
+/// have such a unit, or if several IDs have this prefix.
 pub fn of_unit<'a>(host: &'a Snapshot, unit: &str) -> Vec<&'a Cgroup> {
     let service = format!("{unit}.service");
     let is_it = |group: &&Cgroup| {

@@ -1,61 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Processes and groups of processes that grow, and when they will reach the nearest limit.
 //!
-//! One second shows that something grows, but not whether it will stop. A leak grows at its average
-//! rate since it started and is larger than ever. Three other things grow for a while:
+//! One second shows that something grows, but not whether the growth will stop. A leak grows at the
+//! same rate as ever since its process started, and is larger than it has ever been. Three other
+//! things grow for a while:
 //!
-//! - **A sawtooth** (a loop that allocates and frees, a garbage collector) was this large before:
-//!   the peak that the kernel keeps (`VmHWM`) was reached earlier, and the average rate since the
-//!   process started is far lower than that of the second.
-//! - **A start** ends within seconds, so a young process is foreseen to fill memory only if it
-//!   holds half of it.
-//! - **A cache** slows down as it fills, so it grows more slowly than its average.
+//! - **A sawtooth** (a loop that allocates and frees, a garbage collector): it was this large
+//!   before. The peak that the kernel records (`VmHWM`) was reached earlier, and the average rate
+//!   since the process started is far lower than the rate in this second.
+//! - **A program that starts**: it ends growing within seconds. A young process is therefore
+//!   expected to fill memory only if it already holds half of it.
+//! - **A cache**: its growth slows down as it fills, so that it grows more slowly than its average.
 //!
-//! A forecast is [`Forecast::Sustained`] if the growth has gone on for a considerable part of the
-//! time that is forecast. All other growth that would reach a limit within the hour is
-//! [`Forecast::Tentative`]: it is a fact that deserves a sentence, and no alarm. A cache that fills
-//! at a constant rate for more than half a minute cannot be distinguished from a leak.
+//! A forecast is [`Forecast::Sustained`] if the growth has already lasted for a considerable part
+//! of the time until memory is full. All other growth that would reach a limit within the hour is
+//! [`Forecast::Tentative`]: it deserves to be mentioned but not to raise an alarm. A cache that
+//! fills at a constant rate for more than half a minute cannot be distinguished from a leak.
 //!
 //! Many small processes of a cgroup can fill memory together, although none of them grows enough by
-//! itself, or each is too young to be in both snapshots. So groups are judged by the same rule. The
-//! age of a group is that of its oldest process. A group is reported only if no process and no
-//! group inside it explains half of its growth.
+//! itself, or each is too young to be in both snapshots. Cgroups are therefore judged by the same
+//! rule; the age of a group is the age of its oldest process. A group is reported only if no
+//! process and no group inside it accounts for half of its growth.
 //!
-//! `VmHWM` includes file pages, which the kernel may have dropped since. If the cgroup of a process
-//! has lost pages to reclaim, memory below the peak therefore proves nothing.
+//! `VmHWM` includes file pages, which the kernel may have dropped since. If pages of the process's
+//! cgroup were reclaimed, a size below the peak therefore does not prove anything.
 
 use pagewise_model::{Bytes, Cgroup, Interval, Limit, Process, ProcessChange, Reading, Snapshot};
 
 use crate::groups::{self, GroupPair};
 use crate::room;
 
-/// Range of the rate over the interval, as a multiple of the average since the process started,
-/// within which growth counts as steady. Below it, the growth slows down, as that of a cache does.
+/// Growth is steady if its rate over the interval, divided by the average rate since the process
+/// started, is in this range. A smaller quotient means that growth slows down, as that of a cache
+/// does.
 const STEADY: std::ops::Range<f64> = 0.8..2.0;
-/// Growth faster than this multiple of the average counts only if the process was never as large.
+/// If growth is faster than the average rate by more than this factor, it counts only if the
+/// process was never as large before.
 const TIMES_AVERAGE: f64 = 4.0;
 /// A process younger than this many seconds may still be starting.
 const YOUNG_SECONDS: f64 = 30.0;
-/// Growth is sustained if it has filled at least this share of what there is for it: it then has
-/// gone on for at least a sixth of the time that is forecast.
+/// Growth is sustained if the process already holds at least this share of the memory that it could
+/// fill: it has then been growing for at least a sixth of the time until memory is full.
 const SUSTAINED_SHARE: f64 = 1.0 / 7.0;
-/// The same for a process that may still be starting.
+/// The share that takes the place of [`SUSTAINED_SHARE`] for a process that may still be starting.
 const YOUNG_SHARE: f64 = 0.5;
-/// The same for growth that is not steady: it may have gone on for seconds only.
+/// The share that takes the place of [`SUSTAINED_SHARE`] for growth that is not steady, because it
+/// may have lasted for seconds only.
 const UNSTEADY_SHARE: f64 = 0.75;
-/// Smaller growth is not mentioned: steady growth, and other growth.
+/// Growth is not mentioned if the process holds less than this share of the memory that it could
+/// fill; the first value is for steady growth, the second for other growth.
 const STEADY_SHARE: f64 = 0.04;
 const TENTATIVE_SHARE: f64 = 0.1;
-/// A process is at its peak if it is at most this share of its growth, or of its size, below it.
+/// A process is at its peak if it is below the peak by at most this share of its growth, or of its
+/// size.
 const AT_PEAK: f64 = 1.0 / 8.0;
 const AT_PEAK_OF_SIZE: f64 = 0.01;
 /// Growth over the interval below this many bytes is noise.
 const NOISE: i64 = 16 * 4096;
-/// Growth below this many bytes does not show a rate: before Linux 6.16 the kernel adds pages to
-/// the size of a process only in steps of 32 or more.
+/// Growth below this many bytes does not show a rate: before Linux 6.16, the kernel updates the
+/// size of a process only in steps of 32 pages or more.
 const MEASURABLE: i64 = 2 * 32 * 4096;
-/// A limit that takes more than this many seconds to reach is not reported: an hour, and a quarter
-/// more, because a rate over one second is not exact.
+/// A limit that would take more than this many seconds to reach is not reported. It is one hour
+/// plus a quarter, because a rate over one second is not exact.
 const FORESEEN_SECONDS: f64 = 4500.0;
 
 /// A process or cgroup whose memory grows.
@@ -77,7 +83,7 @@ impl Grower<'_> {
         }
     }
 
-    /// Whether the process or group belongs to this cgroup.
+    /// Whether the process or group is in the cgroup `group`.
     fn is_in(&self, group: &Cgroup) -> bool {
         match self {
             Self::Process(process) => groups::holds(&group.path, process),
@@ -91,7 +97,7 @@ impl Grower<'_> {
 pub struct Growth<'a> {
     /// The process or group that grows.
     pub grower: Grower<'a>,
-    /// Anonymous memory of the process or group, in RAM and in swap.
+    /// Anonymous memory that the process or group holds, in RAM and in swap.
     pub held: Bytes,
     /// Growth over the interval, in bytes per second.
     pub per_second: f64,
@@ -103,21 +109,21 @@ pub struct Growth<'a> {
     pub age_seconds: f64,
     /// Seconds until the limit `into` is reached at the rate of the interval.
     pub lasts_seconds: f64,
-    /// How well founded `lasts_seconds` is.
+    /// How reliable `lasts_seconds` is.
     pub forecast: Forecast,
-    /// Whether the rate of the interval is that since the process started.
+    /// Whether the rate over the interval is about the average rate since the process started.
     pub is_steady: bool,
     /// The limit that the growth reaches first.
     pub into: GrowthLimit<'a>,
 }
 
-/// How well founded the forecast is that growth will reach a limit.
+/// How reliable the forecast is that growth will reach a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Forecast {
-    /// It grows now, but so far a program that starts, or a cache that will stop at its bound,
-    /// would look the same.
+    /// The memory grows now, but a program that starts, or a cache of limited size, would look the
+    /// same so far.
     Tentative,
-    /// It has grown for a considerable part of the time that is forecast.
+    /// The memory has been growing for a considerable part of the time until the limit is reached.
     Sustained,
 }
 
@@ -126,7 +132,8 @@ pub enum Forecast {
 pub enum GrowthLimit<'a> {
     /// The host runs out of available memory and free swap.
     Host,
-    /// A limit of a cgroup: of the process's own, of the growing group, or of a parent of these.
+    /// A cgroup reaches its limit: the growing group, the group of the growing process, or an
+    /// ancestor of either.
     Group(GroupLimit<'a>),
 }
 
@@ -142,7 +149,8 @@ pub struct GroupLimit<'a> {
 }
 
 impl GroupLimit<'_> {
-    /// Whether the kernel slows tasks down at this limit (`memory.high`) and does not kill.
+    /// Whether the limit is `memory.high`, at which the kernel slows tasks down but does not kill
+    /// them.
     pub fn is_high(&self) -> bool {
         std::ptr::eq(self.reading, &raw const self.group.high)
     }
@@ -160,8 +168,9 @@ impl GrowthLimit<'_> {
     }
 }
 
-/// All processes that would fill memory, or reach the limit of a cgroup, within the hour, and all
-/// groups whose processes would do so only together; sustained growth first, then the soonest.
+/// Finds all processes that would fill memory, or reach the limit of a cgroup, within the hour, and
+/// all groups whose processes would do so only together. Sustained growth comes first, then the
+/// growth that reaches its limit soonest.
 pub fn growing(interval: &Interval) -> Vec<Growth<'_>> {
     let host = &interval.end;
     let of_host = room::room(host).map(|room| room.bytes_left());
@@ -171,7 +180,7 @@ pub fn growing(interval: &Interval) -> Vec<Growth<'_>> {
         changes.iter().filter_map(|change| of_process(host, change, of_host)).collect();
     let pairs = groups::pairs(interval);
     let grown: Vec<GrowingGroup<'_>> = pairs.iter().filter_map(GrowingGroup::new).collect();
-    // children before their parents
+    // descendants are examined before their ancestors
     for (at, group) in grown.iter().enumerate().rev() {
         let growth = of_group(host, group, of_host);
         if let Some(growth) = growth.filter(|_| !has_actor(group, &grown[at + 1..], &changes)) {
@@ -184,8 +193,8 @@ pub fn growing(interval: &Interval) -> Vec<Growth<'_>> {
     growing
 }
 
-/// Adds a group unless its growth is already explained, and removes entries whose growth is part of
-/// it.
+/// Adds a group, unless processes or groups that are already listed explain its growth. Entries
+/// that are a part of the group's growth are removed.
 fn add_group<'a>(growing: &mut Vec<Growth<'a>>, growth: Growth<'a>, group: &Cgroup) {
     let inside = |growth: &&Growth<'_>| growth.grower.is_in(group);
     let explained: u64 = growing.iter().filter(inside).map(|told| told.added.get()).sum();
@@ -197,9 +206,10 @@ fn add_group<'a>(growing: &mut Vec<Growth<'a>>, growth: Growth<'a>, group: &Cgro
     growing.push(growth);
 }
 
-/// Whether one process or one group inside this group grew by at least half of what the group grew,
-/// or most of its growth is that of processes that were as large before. `after` holds the groups
-/// that follow it, its descendants first.
+/// Whether the growth of this group has another explanation than many small processes: a single
+/// process or group inside it grew by at least half as much, or most of the growth comes from
+/// processes that were as large before. `after` contains the groups that follow this one, its
+/// descendants first.
 fn has_actor(
     group: &GrowingGroup<'_>,
     after: &[GrowingGroup<'_>],
@@ -223,16 +233,16 @@ fn has_actor(
     is_half(returning)
 }
 
-/// How large a process or group is compared with its past.
+/// The size of a process or group compared with its earlier peak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Size {
-    /// Most of the growth made it larger than it ever was before the interval.
+    /// Its growth made it larger than it ever was before the interval.
     Record,
-    /// It is as large as it ever was.
+    /// It is as large as at its peak.
     AtPeak,
-    /// It was as large before.
+    /// It was as large before the interval.
     ReachedBefore,
-    /// It was slightly larger, perhaps before the interval.
+    /// It is slightly below its peak, which may be older than the interval.
     BelowPeak,
     Unknown,
 }
@@ -253,8 +263,8 @@ impl<'a> GrowingProcess<'a> {
     }
 }
 
-/// Compares the size of a process with its peak before the interval, or if that is not known, with
-/// its peak at the end. Pages that were swapped out during the interval count as resident.
+/// Compares the size of a process with its peak before the interval; if that is not known, with its
+/// peak at the end. Pages that were swapped out during the interval count as resident.
 fn compare_with_peak(change: &ProcessChange<'_>, added: i64) -> Size {
     let size = || {
         let swapped = change.swap_growth()?.max(0).unsigned_abs();
@@ -291,7 +301,7 @@ impl<'a> GrowingGroup<'a> {
         Some(Self { pair: *pair, held, added, seconds: pair.seconds? })
     }
 
-    /// Compares the usage of the group with its peak. Page cache is part of both.
+    /// Compares the usage of the group with its peak. Both include page cache.
     fn compare_with_peak(&self) -> Size {
         let group = self.pair.now;
         let below = || Some(group.peak.get()?.saturating_sub(group.current.get()?));
@@ -370,8 +380,9 @@ struct AddedMemory<'a> {
 }
 
 impl<'a> AddedMemory<'a> {
-    /// The growth with the nearest limit, and when this is reached: that of the cgroup `own`, of
-    /// one of its parents, or of the host. `None` if it is not foreseen within the hour.
+    /// Finds the limit that this growth reaches first: that of the cgroup `own`, of one of its
+    /// ancestors, or of the host. Returns the growth with that limit and the time until it is
+    /// reached; `None` if no limit is expected to be reached within the hour.
     fn foreseen(
         self,
         host: &'a Snapshot,
@@ -406,8 +417,8 @@ impl<'a> AddedMemory<'a> {
     }
 }
 
-/// Decides how well founded a forecast is; `None` if none should be made. `filled` is the share of
-/// what there is for the process that it holds already.
+/// Decides how reliable a forecast is; `None` if no forecast should be made. `filled` is the share
+/// of the available memory that the process already holds.
 fn forecast(size: Size, times_average: f64, filled: f64, age_seconds: f64) -> Option<Forecast> {
     let is_steady = STEADY.contains(&times_average);
     let fastest = match size {
@@ -431,7 +442,8 @@ fn forecast(size: Size, times_average: f64, filled: f64, age_seconds: f64) -> Op
     Some(if is_sustained { Forecast::Sustained } else { Forecast::Tentative })
 }
 
-/// The memory left below the nearest limit for a process of the group `own`, and whose limit it is.
+/// Returns how much memory is left below the nearest limit for a process in the group `own`, and
+/// which limit that is.
 fn nearest_limit<'a>(
     host: &'a Snapshot,
     own: Option<&str>,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whether a cgroup that reads pages back is at a limit on its reads (`io.max`).
+//! Determines whether a cgroup that reads reclaimed pages back is slowed down by a limit on its
+//! reads (`io.max`).
 //!
-//! The kernel delays a read above the limit, so that tasks which need the page wait for memory,
-//! although neither memory nor disk is the reason. The pages that the group reads back (refaults)
-//! are a lower bound of what it reads: if they nearly reach the limit, the limit is the reason. If
+//! The kernel delays reads above such a limit. Tasks that need the pages then wait for memory,
+//! although neither memory nor the disk is short. The pages that the group reads back (refaults)
+//! are a lower bound of what it reads. If they nearly reach the limit, the limit is the reason; if
 //! they exceed it, they come from another device.
 
 use pagewise_model::{Bytes, Cgroup, Change, Interval, IoLimit, Limit};
@@ -11,22 +12,22 @@ use pagewise_model::{Bytes, Cgroup, Change, Interval, IoLimit, Limit};
 use crate::groups::{self, GroupPair};
 use crate::tiers;
 
-/// Refaults per second from which on they count.
+/// Fewer refaults per second than this are noise.
 const REFAULTS_PER_SECOND: f64 = 10.0;
-/// What refaults must be of the limit, as a share.
+/// The limit is considered the reason if refaults, divided by the limit, are in this range.
 const NEAR: std::ops::RangeInclusive<f64> = 0.5..=1.5;
-/// Maximum number of pages that one read of read-ahead brings: 128 KiB with pages of 4 KiB.
+/// Maximum number of pages that a single read with read-ahead returns: 128 KiB with pages of 4 KiB.
 const READ_AHEAD: f64 = 32.0;
 
-/// A cgroup at a limit on its reads.
+/// A cgroup that is slowed down by a limit on its reads.
 #[derive(Debug)]
 pub struct Throttled<'a> {
-    /// The group that has the limit: the one that waits or one above it.
+    /// The group that has the limit: the waiting group itself or an ancestor.
     pub group: &'a Cgroup,
-    /// The line of its `io.max`.
+    /// The line of the group's `io.max` that contains the limit.
     pub limit: &'a IoLimit,
-    /// How many bytes per second the limit allows; `None` if it limits the number of reads, and what
-    /// the group reads back fits to it.
+    /// The limit in bytes per second; `None` if the limit on the number of reads per second is the
+    /// reason.
     pub bytes: Option<Bytes>,
     /// Pages that the group read back over the interval, by kind.
     pub refaults: Vec<Change>,
@@ -43,8 +44,8 @@ fn per_second(refaults: &[Change]) -> f64 {
     refaults.iter().map(|change| change.delta as f64 / change.seconds).sum()
 }
 
-/// The limit that explains why this group waits for pages that it reads back, of the group itself or
-/// of one above it; `None` if none does, or that is not known.
+/// Finds the limit on reads, of the group itself or of an ancestor, that explains why the group
+/// waits for pages. `None` if no limit explains it, or if the counters are not known.
 pub fn throttled<'a>(interval: &'a Interval, group: &Cgroup) -> Option<Throttled<'a>> {
     let pairs = groups::pairs(interval);
     let own_and_above = pairs
@@ -57,7 +58,7 @@ pub fn throttled<'a>(interval: &'a Interval, group: &Cgroup) -> Option<Throttled
 fn at_limit<'a>(interval: &'a Interval, pair: &GroupPair<'a>) -> Option<Throttled<'a>> {
     let group = pair.now;
     let of_file = pair.change(|group| &group.refault_file);
-    // pages that come back from compressed RAM are not read from a device
+    // pages that are swapped in from compressed RAM are not read from a device
     let all_on_disk =
         interval.end.tiers.iter().all(|tier| tier.zswap_in_front.get() == Some(false))
             && tiers::in_ram(&interval.end).next().is_none();
@@ -73,7 +74,7 @@ fn at_limit<'a>(interval: &'a Interval, pair: &GroupPair<'a>) -> Option<Throttle
         Limit::Bytes(allowed) => NEAR.contains(&(bytes / allowed.get() as f64)).then_some(allowed),
         Limit::Max => None,
     };
-    // each read brings at least one page
+    // the number of pages is at least the number of reads, and at most that of read-ahead
     let by_requests = |limit: &IoLimit| {
         let allowed = limit.requests.get()? as f64;
         (NEAR.start() * allowed..=READ_AHEAD * allowed).contains(&pages).then_some(())
@@ -95,7 +96,8 @@ mod tests {
 
     const GROUP: &str = "/system.slice/db.service";
 
-    /// Over 10 s the group reads back this many pages of files; it has this line in its `io.max`.
+    /// A group that reads back `refaults` pages of files within 10 s, and that has this limit in
+    /// its `io.max`.
     fn host(refaults: u64, bytes: Limit, requests: Option<u64>) -> Interval {
         let at = || Source::line("/sys/fs/cgroup/system.slice/db.service/io.max", 1);
         let mut interval = with(|host| {
@@ -133,7 +135,7 @@ mod tests {
     #[test]
     fn a_group_that_reads_back_what_its_limit_allows_is_at_it() {
         let two = Limit::Bytes(mib(2));
-        // 2 MiB/s are 5,120 pages in 10 s
+        // a limit of 2 MiB/s allows 5,120 pages in 10 s
         for (pages, is_at_limit) in [(5_000, true), (2_560, true), (2_500, false), (9_000, false)] {
             let told = found(&host(pages, two, None));
             assert_eq!(told.is_some(), is_at_limit, "{pages}: {told:?}");

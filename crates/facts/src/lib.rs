@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Facts derived from the Readings of a [`Snapshot`] or an [`Interval`] that several rules need.
+//! Facts that several rules need, derived from the Readings of a [`Snapshot`] or an [`Interval`].
 //!
-//! Pure: it reads no file. It does not rate anything either: `clippy.toml` forbids levels,
-//! severities and findings here; `pagewise_decide` rates what this crate returns. Some facts have a
-//! threshold below which they are absent: growth and refaults that are only noise. A fact is `None`
-//! if a Reading that it needs is absent or denied. Facts that only one rule needs are defined with
-//! that rule.
+//! This crate is pure: it reads no file. It does not rate the facts: `clippy.toml` forbids levels,
+//! severities and findings here, and `pagewise_decide` rates what this crate returns. Some facts
+//! have a threshold below which they are `None`, such as growth and refaults that are only noise. A
+//! fact is also `None` if a Reading that it needs is absent or denied. Facts that only one rule
+//! needs are defined in the module of that rule.
 //!
-//! [`swap_choice`] is a decision, not a grade: findings, plans, `scan` and `bench` all take it from there.
+//! [`swap_choice`] is an exception: it decides. Findings, plans, `scan` and `bench` all use its
+//! decision.
 //!
 //! [`Snapshot`]: pagewise_model::Snapshot
 //! [`Interval`]: pagewise_model::Interval

@@ -18,8 +18,8 @@ pub struct Holder<'a> {
     pub bytes: Bytes,
 }
 
-/// Processes with deleted files of the chosen kinds that are still open, the one with most memory
-/// first. A file that several processes keep open counts for one of them.
+/// Finds processes that keep deleted files of the chosen kinds open, the one with the most memory
+/// in them first. A file that several processes keep open is counted for only one of them.
 pub fn holders<'a>(
     files: &'a MemoryFiles,
     matches: impl Fn(DeletedKind) -> bool,

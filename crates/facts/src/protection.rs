@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Computes which systemd units need how much `memory.low` or `memory.min`, so that the kernel
-//! protects the memory of a cgroup.
+//! Computes to which size `memory.low` or `memory.min` of systemd units must be raised, so that the
+//! kernel protects the memory of a cgroup.
 //!
-//! The kernel limits the protection of a cgroup to that of each parent except the root, and the
-//! children of a cgroup share its protection (`memory.low` in
-//! `Documentation/admin-guide/cgroup-v2.rst`; `effective_protection` in `mm/page_counter.c`). So a
-//! protected service in a slice without protection is not protected at all.
+//! The protection of a cgroup is limited to that of each ancestor except the root, and siblings
+//! share the protection of their parent (`memory.low` in `Documentation/admin-guide/cgroup-v2.rst`;
+//! `effective_protection` in `mm/page_counter.c`). A protected service in a slice without
+//! protection is therefore not protected at all.
 
 use pagewise_model::{Bytes, Cgroup, Limit, Reading, Snapshot};
 
@@ -29,7 +29,7 @@ pub const MIN: Kind =
     Kind { file: "memory.min", property: "MemoryMin", reading: |group| &group.min };
 
 impl Kind {
-    /// How much of its parent's protection a cgroup takes, at most its own size.
+    /// How much of its parent's protection a cgroup uses; at most the cgroup's own size.
     pub fn claim(self, group: &Cgroup) -> Option<Bytes> {
         match (self.reading)(group).get()? {
             Limit::Bytes(bytes) => Some(bytes),
@@ -51,9 +51,9 @@ pub struct Protection {
     pub now: Limit,
 }
 
-/// The units whose protection has to be raised so that this cgroup keeps `size` of its memory,
-/// outermost first. `None` if one of the cgroups is not a unit of the system's systemd, or its
-/// protection could not be read, as in version 1.
+/// Returns the units whose protection must be raised so that this cgroup keeps `size` of its
+/// memory, outermost first. `None` if one of the cgroups is not a unit of the system's systemd, or
+/// if its protection could not be read, as with cgroup version 1.
 pub fn protections(
     host: &Snapshot,
     group: &Cgroup,
@@ -69,7 +69,8 @@ pub fn protections(
             let unit = unit_of(child.path.as_str())?.to_owned();
             all.push(Protection { unit, property: kind.property, size: needed, now });
         }
-        // if its protection is higher than needed here, it takes as much of its parent's too
+        // if the child's protection is higher than needed, it uses that much of its parent's
+        // protection
         needed = needed.max(kind.claim(child)?);
         let above = parent(child.path.as_str());
         if above.is_empty() {
@@ -87,34 +88,34 @@ pub fn protections(
     }
 }
 
-/// Memory of a cgroup that reclaim passes over because the cgroup is protected.
+/// Memory of a cgroup that the kernel does not reclaim because the cgroup is protected.
 #[derive(Debug)]
 pub struct Protected<'a> {
     /// The protected cgroup.
     pub group: &'a Cgroup,
-    /// The kind of its protection.
+    /// The kind of the group's protection.
     pub kind: Kind,
-    /// How much of its memory is protected.
+    /// How much of the group's memory is protected.
     pub held: Bytes,
 }
 
-/// Protected memory below this share of RAM, in percent, leaves much for the rest.
+/// Protected memory below this share of RAM, in percent, leaves enough for everything else.
 const MUCH_PERCENT: f64 = 30.0;
 
 /// The cgroup with the most protected memory, if that is at least 30 % of RAM. If nearly all of it
-/// is that of a cgroup below, it is that one.
+/// belongs to a single descendant, that descendant is returned.
 pub fn largest(host: &Snapshot) -> Option<Protected<'_>> {
     let total = host.memory.total.get()?;
     let is_much = |held: Bytes| held.percent_of(total).is_some_and(|it| it.get() >= MUCH_PERCENT);
     let groups = host.cgroups.groups.iter().filter(|group| group.path.as_str() != "/");
     let kinds = groups.flat_map(|group| [MIN, LOW].map(|kind| (group, kind)));
-    // the usage bounds what is protected, and saves the search for groups above
+    // the usage is an upper bound of what is protected, which saves the search in the ancestors
     let candidates = kinds.filter(|(group, kind)| used_claim(*kind, group).is_some_and(is_much));
     let protected = candidates.filter_map(|(group, kind)| {
         let held = held(host, group, kind).filter(|&held| is_much(held))?;
         Some(Protected { group, kind, held })
     });
-    // parents come before children, so that a child with nearly as much replaces its parent
+    // parents come before children, so that a child with nearly as much memory replaces its parent
     protected.reduce(|most, it| {
         let is_nearly = it.held.get() >= most.held.get() / 10 * 9;
         let is_child = crate::groups::is_below(it.group, most.group);
@@ -122,13 +123,13 @@ pub fn largest(host: &Snapshot) -> Option<Protected<'_>> {
     })
 }
 
-/// The memory in use for which a group claims protection of its parent.
+/// The memory in use of this group for which it uses its parent's protection.
 fn used_claim(kind: Kind, group: &Cgroup) -> Option<Bytes> {
     Some(kind.claim(group)?.min(group.current.get()?))
 }
 
-/// How much memory of a group is protected: no more than that of its parent, which it shares with
-/// its siblings in proportion to what they claim.
+/// How much memory of a group is protected: at most the parent's protection, which siblings share
+/// in proportion to what each of them uses of it.
 fn held(host: &Snapshot, group: &Cgroup, kind: Kind) -> Option<Bytes> {
     let own = used_claim(kind, group)?;
     let above = parent(group.path.as_str());
@@ -149,8 +150,8 @@ fn parent(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(above, _)| above)
 }
 
-/// Name of the systemd unit of a cgroup; `None` if the cgroup is not that of a service or slice of
-/// the system's systemd.
+/// Name of the systemd unit of a cgroup; `None` if the cgroup is not a service or slice of the
+/// system's systemd.
 fn unit_of(path: &str) -> Option<&str> {
     let (above, unit) = path.rsplit_once('/')?;
     let is_system = above.split('/').skip(1).all(|part| part.ends_with(".slice"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How well the host's memory compresses, as measured by its own devices in compressed RAM.
+//! How well the host's memory compresses, as measured by its own zram devices.
 
 use pagewise_model::{Bytes, Ratio, Snapshot, Zram};
 

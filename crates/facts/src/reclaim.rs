@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What reclaim did since boot and over the interval.
+//! What the kernel reclaimed since boot and over the interval.
 
 use pagewise_model::{Bytes, Change, Interval, Snapshot, Source};
 
-/// Refaults per second from which on they count as more than noise. With 4 KiB pages this is 400
-/// KiB/s. Starting a program after some time may cause as many for a moment, so refaults alone are
-/// never sufficient.
+/// Fewer refaults per second than this are noise: 400 KiB/s with pages of 4 KiB. A program that
+/// starts may cause as many for a moment, so refaults alone are never sufficient for a finding.
 const REFAULTS_PER_SECOND: f64 = 100.0;
-/// Major faults per second that slow programs down: at about 10 ms each on a spinning disk, a task
-/// waits a tenth of the time.
+/// Major faults per second from which on programs are slowed down: at about 10 ms each on a
+/// spinning disk, a task waits for a tenth of the time.
 const MAJOR_FAULTS_PER_SECOND: f64 = 10.0;
 
-/// Share of the refaulted pages that reclaim must have dropped during the interval, 0 to 1. A
-/// working set that does not fit is dropped about as fast as it is read. Without this condition,
-/// pages dropped long ago (by a snapshot of the machine, by a large copy at night) would look like
-/// a current shortage.
+/// The number of pages that were reclaimed during the interval must be at least this share of the
+/// refaulted pages. If a working set does not fit, pages are reclaimed about as fast as they are
+/// read. Without this condition, refaults of pages that were reclaimed long ago (for example during
+/// a large copy at night) would look like a current shortage.
 const DROPPED_PER_REFAULT: f64 = 0.25;
 
 /// The change of a counter of `/proc/vmstat`, with the name that this kernel uses for it.
@@ -33,8 +32,8 @@ fn file_refaults(interval: &Interval) -> Option<Named> {
         .find_map(|name| Some(Named { name, change: interval.vmstat(name)? }))
 }
 
-/// Counters which show that file pages refault above the noise level, and that tasks wait for
-/// them: the working set does not fit.
+/// Counters which show that the working set does not fit: file pages refault above the noise level,
+/// and tasks wait for them.
 #[derive(Debug)]
 pub struct Rereading {
     /// File pages that were refaulted during the interval.
@@ -45,7 +44,8 @@ pub struct Rereading {
     pub major_faults: Change,
 }
 
-/// Refaults of file pages, if the kernel continues to drop pages and tasks wait for the refaults.
+/// Returns the refaults of file pages, if the kernel still reclaims pages and tasks wait for the
+/// refaults.
 pub fn rereading(interval: &Interval) -> Option<Rereading> {
     let refaults = file_refaults(interval)?;
     let dropped = dropped_pages(interval)?;
@@ -58,34 +58,36 @@ pub fn rereading(interval: &Interval) -> Option<Rereading> {
     })
 }
 
-/// Whether refaults are above the noise level, and so are the major faults that they cause.
+/// Whether refaults, and the major faults that they cause, are above the noise level.
 pub fn hurts(refaults: &Change, major_faults: &Change) -> bool {
     refaults.per_second >= REFAULTS_PER_SECOND && major_faults.per_second >= MAJOR_FAULTS_PER_SECOND
 }
 
-/// How much of all reads and page faults is refaults, if the working set does not fit.
+/// What share of all disk reads and of all page faults is due to refaults, if the working set does
+/// not fit.
 #[derive(Debug)]
 pub struct Thrashing {
     /// The refaults and reclaimed pages over the interval.
     pub rereading: Rereading,
-    /// Refaulted pages, in percent of everything that was read from disk.
+    /// Refaulted pages in percent of all data that was read from disk.
     pub of_read: Option<f64>,
     /// Major faults in percent of all page faults.
     pub of_faults: Option<f64>,
 }
 
-/// Percentage of refaults above which the machine reads more pages that it had dropped than new
-/// ones.
+/// If refaults are more than this percentage of what is read, the machine reads more pages that
+/// were reclaimed shortly before than new ones.
 const REREAD_PERCENT: f64 = 50.0;
 
 impl Thrashing {
-    /// Whether most of what is read from disk was dropped shortly before.
+    /// Whether most of what is read from disk had been reclaimed shortly before.
     pub fn is_most(&self) -> bool {
         self.of_read.is_some_and(|percent| percent >= REREAD_PERCENT)
     }
 }
 
-/// How much of all reads and page faults is due to pages that were dropped shortly before.
+/// Computes what share of all reads and page faults is due to pages that were reclaimed shortly
+/// before.
 pub fn thrashing(interval: &Interval) -> Option<Thrashing> {
     let rereading = rereading(interval)?;
     let page_size = interval.end.page_size();
@@ -103,8 +105,8 @@ pub fn thrashing(interval: &Interval) -> Option<Thrashing> {
 }
 
 /// Pages that were reclaimed during the interval. Kernels before 5.9 do not count file pages
-/// separately; for these, the larger of the counters for kswapd and for direct reclaim is used,
-/// which include anonymous memory.
+/// separately; on these, the larger of the counters for kswapd and for direct reclaim is used, and
+/// both include anonymous memory.
 fn dropped_pages(interval: &Interval) -> Option<Named> {
     let taken = |name| Some(Named { name, change: interval.vmstat(name)? });
     let by_anyone = || {
@@ -115,13 +117,13 @@ fn dropped_pages(interval: &Interval) -> Option<Named> {
 }
 
 impl Rereading {
-    /// Refaults as bytes per second.
+    /// Converts refaults to bytes per second.
     pub fn bytes_per_second(&self, host: &Snapshot) -> Bytes {
         bytes_per_second(&self.refaults.change, host.page_size())
     }
 }
 
-/// A change in pages as bytes per second.
+/// Converts a change in pages to bytes per second.
 fn bytes_per_second(pages: &Change, page_size: Bytes) -> Bytes {
     let bytes = u128::from(pages.delta) * u128::from(page_size.get());
     let per_second = bytes as f64 / pages.seconds;
@@ -137,17 +139,19 @@ pub struct Total {
     pub names: &'static str,
     /// The sum of the counters, in their own unit.
     pub count: u64,
-    /// Where the first of the counters is.
+    /// The source of the first of the counters.
     pub source: Source,
 }
 
-/// Pages scanned by kswapd and direct reclaim since boot, for the whole host: reclaim inside
-/// cgroups is not included, except in the newest kernels (7.2) that by tasks at a cgroup's limit.
+/// Pages that kswapd and direct reclaim scanned since boot on the whole host. Reclaim inside
+/// cgroups is not included; only the newest kernels (7.2) include reclaim by tasks that reached the
+/// limit of a cgroup.
 pub fn scanned_pages(host: &Snapshot) -> Option<Total> {
     sum(host, "pgscan_kswapd + pgscan_direct", ["pgscan_kswapd", "pgscan_direct"])
 }
 
-/// Pages scanned since boot, including reclaim inside cgroups; before Linux 5.8 as [`scanned_pages`].
+/// Pages scanned since boot, including reclaim inside cgroups. Before Linux 5.8 this is the same as
+/// [`scanned_pages`].
 pub fn scanned_anywhere(host: &Snapshot) -> Option<Total> {
     sum(host, "pgscan_anon + pgscan_file", ["pgscan_anon", "pgscan_file"])
         .or_else(|| scanned_pages(host))

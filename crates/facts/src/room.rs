@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How much more memory programs can get: available memory, and what could still be swapped out.
+//! How much more memory programs can get: the available memory, and memory that could still be
+//! swapped out.
 //!
 //! `MemAvailable` is the kernel's own estimate of what can be allocated without swapping. It does
 //! not include the low watermarks and the page cache that is in use. Source: the kernel's
@@ -14,16 +15,17 @@ use crate::{ratio, tiers};
 pub struct Headroom {
     /// Size of RAM (`MemTotal`); not 0.
     pub total: Bytes,
-    /// Available memory: `MemAvailable`, and what ZFS's cache gives back.
+    /// Available memory: `MemAvailable` plus the part of ZFS's cache that ZFS frees when memory is
+    /// short.
     pub available: Bytes,
     /// How much RAM swapping out could still free; `None` if it could not be determined.
     pub swap: Option<Bytes>,
-    /// Use of all swap in percent; `None` without swap.
+    /// Used part of all swap in percent; `None` without swap.
     pub swap_filled: Option<Percent>,
 }
 
-/// The headroom of a host; `None` if the kernel does not report the size of RAM or the available
-/// memory.
+/// Computes the headroom of a host; `None` if the kernel does not report the size of RAM or the
+/// available memory.
 pub fn room(host: &Snapshot) -> Option<Headroom> {
     Some(Headroom {
         total: host.memory.total.get().filter(|&total| total > Bytes::new(0))?,
@@ -33,8 +35,8 @@ pub fn room(host: &Snapshot) -> Option<Headroom> {
     })
 }
 
-/// Memory that programs can get without swapping: `MemAvailable`, and what ZFS's cache gives back
-/// when memory is short, which the kernel does not count.
+/// Memory that programs can get without swapping: `MemAvailable` plus the part of ZFS's cache that
+/// is freed when memory is short, which the kernel does not include.
 pub fn available(host: &Snapshot) -> Option<Bytes> {
     let of_zfs = host.memory.zfs_cache.reclaimable().unwrap_or_default();
     let total = host.memory.total.get()?;
@@ -53,7 +55,8 @@ fn swap_filled(host: &Snapshot) -> Option<Percent> {
     total.saturating_sub(free).percent_of(total)
 }
 
-/// RAM that all swap areas together could still free, at most the memory that can be swapped out.
+/// RAM that swapping out to all swap areas would still free. It is limited to the memory that can
+/// be swapped out.
 fn swap_room(host: &Snapshot) -> Option<Bytes> {
     if tiers::swap_is_off(host) {
         return Some(Bytes::new(0));
@@ -65,8 +68,8 @@ fn swap_room(host: &Snapshot) -> Option<Bytes> {
     Some(rooms.min(anon))
 }
 
-/// How much RAM filling this swap area would free: on a disk, all that it can take; in compressed
-/// RAM, a part of that.
+/// How much RAM is freed if this swap area is filled: on a disk, as much as the area can take; in
+/// compressed RAM, less than that because the compressed pages take RAM.
 fn tier_room(host: &Snapshot, tier: &Tier) -> Option<Bytes> {
     let free = tier.size.get()?.saturating_sub(tier.used.get()?);
     if !tier.kind.is_ram() {
@@ -83,7 +86,7 @@ mod tests {
 
     #[test]
     fn compressed_swap_frees_a_part_of_what_it_takes() {
-        // 3.5 GiB free on a device with a compression ratio of 2
+        // the device has 3.5 GiB free and a compression ratio of 2
         assert_eq!(room(&calm().end).unwrap().swap, Some(mib(1792)));
     }
 }

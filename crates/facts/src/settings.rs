@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Settings of the knob table as numbers.
+//! Settings of the kernel whose value is a number.
 
 use pagewise_model::{Name, Reading, Snapshot};
 
 /// A setting whose value is one whole number.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting<'a> {
-    /// The number, in the unit of the knob table.
+    /// The number, in the unit that the table of settings states.
     pub value: u64,
     /// The Reading that contains the number.
     pub live: &'a Reading<Name>,

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whether memory pressure has ended, and how long ago.
+//! Determines whether memory pressure has ended, and how long ago.
 //!
-//! The averages of PSI fall slowly: 20 s after tasks stopped to wait, the average over a minute is
-//! still 72 % of what it was. The total of stalled time tells at once: it stands still.
+//! The averages of PSI fall slowly: 20 s after the last wait, the average over a minute is still 72
+//! % of what it was. The total stall time shows the end at once, because it stops growing.
 //!
-//! The kernel updates each average every two seconds (`calc_avgs` in kernel/sched/psi.c): with T of
-//! 10, 60 or 300 s it is multiplied by `exp(-2 / T)`, and the share of these two seconds is added.
-//! So if tasks waited for a constant share `p` of `D` seconds, until `t` seconds ago, then
+//! The kernel updates each average every two seconds (`calc_avgs` in kernel/sched/psi.c): for an
+//! average over T = 10, 60 or 300 s, it multiplies the old value by `exp(-2 / T)` and adds the
+//! stalled share of these two seconds. If tasks waited for a constant share `p` of `D` seconds,
+//! until `t` seconds ago, then
 //!
 //! ```text
 //! avgT = p (1 - exp(-D / T)) exp(-t / T)
 //! ```
 //!
-//! The three averages determine `p`, `D` and `t`. Pressure that was not constant makes the result
-//! inexact: it is meant for "about 20 seconds ago".
+//! `p`, `D` and `t` can be computed from the three averages. If the pressure was not constant, the
+//! result is inexact, but good enough for a statement like "about 20 seconds ago".
 
 use pagewise_model::{Cgroup, Interval, Limit, Pressure, Snapshot, Stall};
 
-/// Counters of `/proc/vmstat` that stand still while the kernel neither reclaims memory nor brings
-/// any back. A name that ends in `_` stands for all counters that begin with it.
+/// Counters of `/proc/vmstat` that do not change while the kernel neither reclaims pages nor reads
+/// reclaimed pages back. A name that ends in `_` stands for all counters that begin with it.
 const RECLAIM: [&str; 8] = [
     "pgscan_",
     "pgsteal_",
@@ -29,22 +30,24 @@ const RECLAIM: [&str; 8] = [
     "workingset_refault_",
     "zswpin",
 ];
-/// The spans of the averages in seconds: the kernel multiplies by 1677/2048, 1981/2048 and 2034/2048
-/// every two seconds (`EXP_10s` and so on), so that the long one is 292 s.
+/// The time constants of the averages in seconds. The kernel multiplies by 1677/2048, 1981/2048 and
+/// 2034/2048 every two seconds (`EXP_10s` and so on); the last of these corresponds to 292 s
+/// instead of 300 s.
 const SPANS: [f64; 3] = [10.007, 60.129, 291.570];
-/// The share of the last ten seconds from which a group counts as waiting now, in percent.
+/// A group counts as waiting now if its tasks waited for at least this share of the last ten
+/// seconds, in percent.
 const LATELY: f64 = 1.0;
-/// Up to this share of the interval, stalls are those of a single task now and then.
+/// Stalls of up to this share of the interval come from single tasks that wait occasionally.
 const STILL: f64 = 0.001;
 
-/// How many seconds ago the host's memory pressure ended, if no task has waited for memory since
-/// the start of the interval. `None` if tasks wait, or it cannot be determined.
+/// Returns how many seconds ago the host's memory pressure ended, if no task has waited for memory
+/// since the start of the interval. `None` if tasks wait, or if it cannot be determined.
 ///
-/// A task that waits every few seconds may have paused for the interval. So besides, either the
-/// average over ten seconds must be less than half of that over a minute, or the kernel must not
-/// have reclaimed any page. Nor has it ended while a group uses at least its `memory.high` and has
-/// waited as much lately as before: its tasks sleep for two seconds at a time, which reclaims
-/// nothing.
+/// A task that waits every few seconds may happen not to wait during the interval. Therefore one of
+/// two further conditions must hold: the average over ten seconds is less than half of that over a
+/// minute, or the kernel has not reclaimed any page. In addition, no group may use at least its
+/// `memory.high` and still wait as much as before: its tasks sleep for two seconds at a time, in
+/// which nothing is reclaimed.
 pub fn ended_seconds_ago(interval: &Interval) -> Option<f64> {
     let seconds = interval.seconds()?;
     let memory = &interval.end.psi.memory;
@@ -59,16 +62,16 @@ pub fn ended_seconds_ago(interval: &Interval) -> Option<f64> {
             let is_still = stalled.delta as f64 <= seconds * 1e6 * STILL;
             is_still && (has_fallen(memory) || reclaims_nothing(interval) == Some(true))
         }
-        // a total that decreased was reset
+        // the total decreased, which means that it was reset
         None if start_is_known => false,
-        // recordings of older versions have no pressure at their start
+        // recordings of older versions have no pressure for the start of the interval
         None => reclaims_nothing(interval) == Some(true),
     };
     let most_recent = |stall: &Stall| seconds_since_end(stall, seconds);
     has_ended.then(|| most_recent(&memory.some)).flatten()
 }
 
-/// Whether the kernel lets the tasks of the group sleep because of its `memory.high`.
+/// Whether the kernel makes tasks of the group sleep because the group exceeds its `memory.high`.
 fn is_throttled(group: &Cgroup) -> bool {
     let limit = group.high.get().and_then(Limit::bytes);
     let is_above = limit.zip(group.current.get()).is_some_and(|(limit, used)| used >= limit);
@@ -81,7 +84,8 @@ fn has_fallen(memory: &Pressure) -> bool {
     averages.is_some_and(|(ten, sixty)| ten.get() < sixty.get() / 2.0)
 }
 
-/// Whether no counter of reclaim changed over the interval; `None` if the kernel has none of them.
+/// Whether no counter of reclaim changed over the interval; `None` if the kernel has none of these
+/// counters.
 fn reclaims_nothing(interval: &Interval) -> Option<bool> {
     let before: &Snapshot = interval.start.as_deref()?;
     let is_reclaim = |name: &str| {
@@ -95,19 +99,20 @@ fn reclaims_nothing(interval: &Interval) -> Option<bool> {
     Some(first && still.all(|it| it))
 }
 
-/// The time since a stall ended, at least `least` seconds; `None` without averages.
+/// The time since a stall ended, at least `least` seconds; `None` if the averages are not known.
 fn seconds_since_end(stall: &Stall, least: f64) -> Option<f64> {
-    // the kernel prints two decimals, so that 0.00 may be anything below 0.005
+    // the kernel prints two decimals, so that 0.00 may be any value below 0.005
     let average = |percent: pagewise_model::Percent| percent.get().max(0.005);
     let ten = average(stall.avg10.get()?);
     let sixty = average(stall.avg60.get()?);
     let three_hundred = average(stall.avg300.get()?);
-    // at most all of the time was stalled
+    // tasks cannot have stalled for more than 100 % of the time
     let most = 10.0 * (100.0 / ten).ln();
     Some(fit([ten, sixty, three_hundred]).clamp(least, most.max(least)))
 }
 
-/// The time since the end for which one duration of the stall explains all three averages best.
+/// Finds the duration of the stall that best explains all three averages, and returns the time
+/// since its end.
 fn fit([ten, sixty, three_hundred]: [f64; 3]) -> f64 {
     let [short, middle, long] = SPANS;
     let grown = |duration: f64, span: f64| 1.0 - (-duration / span).exp();
@@ -119,7 +124,7 @@ fn fit([ten, sixty, three_hundred]: [f64; 3]) -> f64 {
         let ratio = grown(duration, middle) / grown(duration, long);
         (ratio * three_hundred / sixty).ln() / (1.0 / middle - 1.0 / long)
     };
-    // from one second to three hours
+    // durations from one second to three hours are tried
     let durations = (0..=400).map(|step| (f64::from(step) * 0.0233).exp());
     let best = durations.min_by(|a, b| {
         let miss = |duration: f64| (by_short(duration) - by_long(duration)).abs();

@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whether the kernel swaps to a disk that is slow to answer.
+//! Determines whether the kernel swaps to a disk that is slow.
 //!
-//! The kernel counts pages that are swapped in and out, but not to which swap area. What devices in
-//! compressed RAM read and wrote over the interval is subtracted; if that is not known, neither is
-//! the rest. A disk also serves others, so the latency is that of all its requests: it is what a page
-//! from swap has to wait for, whoever fills the queue.
+//! The kernel counts pages that are swapped in and out, but not per swap area. The pages that
+//! devices in compressed RAM read and wrote over the interval are subtracted; if these are not
+//! known, the pages of disks are not known either. A disk also serves other requests, so the
+//! latency is the mean of all its requests: a page from swap has to wait in the same queue.
 
 use pagewise_model::{Change, Counter, DiskStats, Interval, Name, Reading, Snapshot, Tier};
 
 use crate::tiers;
 
-/// Mean time in ms from which on a disk is slow: about the time of one random access of a spinning
-/// disk that has nothing else to do.
+/// Mean time of a request, in ms, from which on a disk counts as slow: about the time of one random
+/// access of an idle spinning disk.
 const SLOW_MS: f64 = 10.0;
-/// Mean number of requests in flight from which on somebody waits for the disk all the time.
+/// Mean number of requests in flight from which on the disk is busy all the time.
 const QUEUE: f64 = 1.0;
-/// Pages swapped to or from disks per second, from which on tasks notice: the same as for major
-/// faults.
+/// Pages per second swapped to or from disks from which on tasks are slowed down; the same
+/// threshold as for major faults.
 const PAGES_PER_SECOND: f64 = 10.0;
 
-/// A slow disk with a swap area, over an interval.
+/// A slow disk that has a swap area, with its counters over an interval.
 #[derive(Debug)]
 pub struct SwapDisk<'a> {
     /// Name of the disk, such as `sda`.
     pub name: &'a Name,
-    /// The disk below it, if it is a mapping (LVM, dm-crypt).
+    /// Name of the physical disk below it, if it is a mapping (LVM, dm-crypt).
     pub lowest: Option<&'a Name>,
     /// Requests that were completed per second.
     pub per_second: f64,
-    /// Mean time from the submission of a request to its completion in ms; `None` if none was
-    /// completed although some were in flight all the time.
+    /// Mean time from the submission of a request to its completion, in ms. `None` if no request
+    /// was completed although some were in flight all the time.
     pub latency_ms: Option<f64>,
     /// Mean number of requests in flight.
     pub queue: f64,
@@ -39,12 +39,12 @@ pub struct SwapDisk<'a> {
     pub pages_out: f64,
     /// The counters of the disk at the end of the interval.
     pub now: &'a DiskStats,
-    /// The changes of its counters, by the name of the column.
+    /// The changes of the disk's counters, by the name of the column in `/proc/diskstats`.
     pub changes: Vec<(&'static str, Change)>,
 }
 
-/// The slowest disk to which the kernel swaps or from which it reads pages back; `None` if each
-/// answers fast enough, nothing is swapped to disks, or that is not known.
+/// Finds the slowest disk to which the kernel swaps, or from which it reads pages back. `None` if
+/// all disks are fast enough, if nothing is swapped to disks, or if this is not known.
 pub fn slow(interval: &Interval) -> Option<SwapDisk<'_>> {
     let (pages_in, pages_out) = pages_of_disks(interval)?;
     let slow = |tier| slow_tier(interval, tier, pages_in, pages_out);
@@ -72,7 +72,8 @@ fn slow_tier<'a>(
     let waited = read_time.delta.saturating_add(write_time.delta);
     let in_flight = before.in_flight.get()?.min(now.in_flight.get()?);
     let latency_ms = (completed > 0).then(|| waited as f64 / completed as f64);
-    // the kernel counts a time when the request is completed: of a disk that does not answer, none
+    // the kernel adds a request's time to the counters when the request completes, so a disk that
+    // does not answer has none
     let queue = match latency_ms {
         Some(_) => queue_time.delta as f64 / (seconds * 1000.0),
         None => in_flight as f64,
@@ -110,7 +111,8 @@ fn change<T: Counter>(
     interval.change(|host| of(host, name).map_or_else(Reading::not_read, |disk| pick(disk).clone()))
 }
 
-/// Pages per second that were swapped in from disks, and out to disks.
+/// Pages per second that were swapped in from disks, and pages per second that were swapped out to
+/// disks.
 fn pages_of_disks(interval: &Interval) -> Option<(f64, f64)> {
     let page = interval.end.page_size().get();
     let mut swapped_in = interval.vmstat("pswpin")?;
@@ -134,7 +136,8 @@ mod tests {
 
     use super::*;
 
-    /// Over 10 s the disk sda completes 500 requests in 40 ms each, and 1,500 pages are swapped.
+    /// A host whose disk sda completes 500 requests in 10 s, each within 40 ms, while 1,500 pages
+    /// are swapped.
     fn host() -> Interval {
         let mut interval = with(|host| {
             let mut area = tier("/dev/sda2", TierKind::Partition, mib(900), -2);
@@ -171,7 +174,7 @@ mod tests {
     fn pages_that_went_to_zram_did_not_go_to_the_disk() {
         let mut interval = host();
         interval.end.tiers.push(tier("/dev/zram0", TierKind::Zram, mib(100), 100));
-        // what zram did is not known
+        // how much zram swapped is not known
         assert!(slow(&interval).is_none());
         set_disk(&mut interval, "zram0", [500, 1, 1_000, 1], 0, 2);
         assert!(slow(&interval).is_none());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Facts about swap areas (tiers): which are on a disk and of what kind, and which device is which
-//! area. Whether one is full is decided in the model.
+//! Facts about swap areas (tiers): which of them are on a disk, what kind of disk that is, and
+//! which device belongs to which area. Whether an area is full is decided in `pagewise_model`.
 
 use pagewise_model::{Bytes, Disk, Name, Snapshot, Tier, Zram};
 
@@ -9,18 +9,18 @@ use pagewise_model::{Bytes, Disk, Name, Snapshot, Tier, Zram};
 pub enum DiskKind {
     /// NVMe or another disk without moving parts.
     Flash,
-    /// A disk of a virtual machine; which hardware stores it is not known.
+    /// A disk of a virtual machine, whose hardware is not known.
     Virtual,
     /// A hard disk with rotating platters.
     Spinning,
     /// A memory card or eMMC, which wears out by writing.
     Card,
-    /// A disk or file system reached over a network: writing to it needs memory.
+    /// A disk or file system that is reached over a network, so that writing to it needs memory.
     Network,
 }
 
-/// The kind of this disk; `None` if the kernel does not report it, or its name is not known here. A
-/// virtual disk claims to be rotational unless it was configured otherwise.
+/// The kind of this disk; `None` if the kernel does not report it, or if the name of the disk is
+/// unknown. A virtual disk claims to be rotational unless it was configured otherwise.
 #[must_use]
 pub fn disk_kind(disk: &Disk, is_guest: bool) -> Option<DiskKind> {
     const NETWORK: [&str; 6] = ["nfs", "nfs4", "cifs", "smb3", "9p", "ceph"];
@@ -46,21 +46,22 @@ pub fn disk_kind(disk: &Disk, is_guest: bool) -> Option<DiskKind> {
     }
 }
 
-/// Why writing to a swap area needs memory, which is short when the kernel swaps.
+/// A reason why writing to a swap area needs memory, which is scarce when the kernel swaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NeedsMemory {
-    /// Its file or device is in RAM without compression: a page that is swapped out moves from RAM
-    /// to RAM.
+    /// The swap file or device is itself in RAM without compression, so that a swapped-out page
+    /// only moves within RAM.
     InRam,
-    /// A loop device: the file system below it has to allocate memory to write.
+    /// The swap area is a loop device: the file system below it has to allocate memory to write.
     Loop,
-    /// A volume of ZFS, which allocates memory to write.
+    /// The swap area is a volume of ZFS, which allocates memory to write.
     Zfs,
-    /// A disk or file system reached over a network.
+    /// The swap area is on a disk or file system that is reached over a network.
     Network,
 }
 
-/// Why writing to this swap area needs memory; `None` if it does not, or if that is not known.
+/// The reason why writing to this swap area needs memory; `None` if it needs none, or if this is
+/// not known.
 pub fn needs_memory(tier: &Tier) -> Option<NeedsMemory> {
     const IN_RAM: [&str; 3] = ["tmpfs", "ramfs", "rootfs"];
     let is_in_ram = |name: &Name| IN_RAM.contains(&name.as_str());
@@ -72,7 +73,7 @@ pub fn needs_memory(tier: &Tier) -> Option<NeedsMemory> {
     if disk.backing_file_system.value().is_some_and(is_in_ram) {
         return Some(NeedsMemory::InRam);
     }
-    // the name in the path is enough where nothing of /sys was collected
+    // the name in the path is sufficient if no file of /sys was collected
     let in_path = tier.path.as_str().strip_prefix("/dev/");
     let names =
         [disk.name.value().map(Name::as_str), disk.lowest.value().map(Name::as_str), in_path];
@@ -102,18 +103,18 @@ pub fn in_ram(host: &Snapshot) -> impl Iterator<Item = &Tier> {
     host.tiers.iter().filter(|tier| tier.kind.is_ram())
 }
 
-/// Size of the pages in all swap areas on disks, as far as it is known.
+/// Total size of the pages in all swap areas on disks, as far as it is known.
 pub fn held_on_disk(host: &Snapshot) -> Bytes {
     on_disk(host).filter_map(|tier| tier.used.get()).sum()
 }
 
-/// The swap area on this zram device; `None` if it is not used as swap.
+/// The swap area that is on this zram device; `None` if the device is not used as swap.
 pub fn tier_of<'a>(host: &'a Snapshot, device: &Zram) -> Option<&'a Tier> {
     let path = device.path();
     in_ram(host).find(|tier| tier.path.as_str() == path)
 }
 
-/// The zram device of this swap area; `None` if the area is on a disk.
+/// The zram device that this swap area is on; `None` if the area is on a disk.
 pub fn device_of<'a>(host: &'a Snapshot, tier: &Tier) -> Option<&'a Zram> {
     host.compressed().find(|zram| tier.path.as_str() == zram.path())
 }

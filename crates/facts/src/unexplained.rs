@@ -4,10 +4,11 @@
 
 use pagewise_model::{Bytes, Memory, Reading, Snapshot};
 
-/// RAM that is neither free nor counted anywhere; `None` if a count is not known that may be large.
+/// RAM that is neither free nor included in any counter; `None` if a counter that may be large is
+/// not known.
 ///
-/// Pages of the swap cache count once although a part of them is mapped and thereby counted twice:
-/// the result is rather too small.
+/// A page of the swap cache is subtracted once, but if it is mapped it is in two counters. The
+/// result is therefore rather too small than too large.
 pub fn unexplained(host: &Snapshot) -> Option<Bytes> {
     let memory = &host.memory;
     let used = memory.total.get()?.saturating_sub(memory.free.get()?);
@@ -17,7 +18,7 @@ pub fn unexplained(host: &Snapshot) -> Option<Bytes> {
         memory.page_tables.get()?,
         memory.vmalloc_used.get()?,
     ];
-    // kernels without these lines have no such memory, or count it elsewhere
+    // kernels without these lines do not have such memory, or include it in another counter
     let newer = [
         &memory.secondary_page_tables,
         &memory.percpu,
@@ -26,7 +27,8 @@ pub fn unexplained(host: &Snapshot) -> Option<Bytes> {
         &memory.zfs_cache.size,
     ];
     let newer = newer.into_iter().filter_map(Reading::get);
-    // if it is not known whether MemTotal still has the balloon's pages, it may: that explains more
+    // if it is not known whether MemTotal includes the balloon's pages, they are assumed to be
+    // included: this explains more memory
     let balloon = host.balloon().filter(|balloon| balloon.is_in_total != Some(false));
     let known = kernel
         .into_iter()
@@ -36,7 +38,7 @@ pub fn unexplained(host: &Snapshot) -> Option<Bytes> {
     Some(used.saturating_sub(known.sum()))
 }
 
-/// Anonymous memory, page cache with shmem, and the swap cache.
+/// Memory of programs: anonymous memory, page cache with shmem, and the swap cache.
 fn of_programs(memory: &Memory) -> Option<Bytes> {
     let all = [
         memory.anon_pages.get()?,
@@ -47,7 +49,7 @@ fn of_programs(memory: &Memory) -> Option<Bytes> {
     Some(all.into_iter().sum())
 }
 
-/// What zram, zmerge and zswap hold; `None` if one of them does not say.
+/// RAM that zram, zmerge and zswap take; `None` if it is not known for one of them.
 fn compressed(host: &Snapshot) -> Option<Bytes> {
     let devices = host.compressed().filter(|device| device.initialised.get() != Some(false));
     let held: Option<Bytes> = devices.map(|device| device.mm_stat.memory_used.get()).sum();
@@ -69,7 +71,7 @@ mod tests {
         Reading::found(Bytes::new(mib << 20), Source::none())
     }
 
-    /// 1000 MiB, of which 200 are free and 500 explained.
+    /// A host with 1000 MiB, of which 200 MiB are free and 500 MiB are in counters.
     fn host() -> Snapshot {
         let mut host = Snapshot::default();
         let memory = &mut host.memory;

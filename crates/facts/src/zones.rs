@@ -3,8 +3,8 @@
 
 use pagewise_model::{Snapshot, Zone, ZonePressure};
 
-/// Whether every memory zone that has pages is at or above its low watermark; `None` if this is
-/// not known for any zone.
+/// Whether every memory zone that has pages is at or above its low watermark; `None` if no zone has
+/// known values.
 pub fn all_above_low(host: &Snapshot) -> Option<bool> {
     let mut states = host.zones.iter().filter_map(Zone::pressure).peekable();
     states.peek()?;

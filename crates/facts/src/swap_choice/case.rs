@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Answers the questions of the decision from Readings, or says what is missing for an answer.
+//! Answers the questions that lead to the choice between zram and zswap, from the Readings of a
+//! host. If an answer is not known, it says what is missing.
 //!
-//! Absent is an answer: this kernel does not have it. Denied is not an answer.
+//! An absent Reading is an answer: this kernel does not have the thing. A denied Reading is not an
+//! answer.
 
 use crate::tiers::{self, DiskKind};
 use crate::{groups, ratio};
@@ -11,11 +13,11 @@ use pagewise_model::{
 
 use super::decision::SwapEvidence;
 
-/// A fact that is not known, worded as the end of "it is not known …".
+/// What is not known, worded as the end of "it is not known …".
 #[derive(Debug)]
 pub(crate) struct Missing(pub(crate) String);
 
-/// A machine and the measurements from which the decision between zram and zswap is made.
+/// The machine and the measurements on which the decision between zram and zswap is based.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Case<'a> {
     pub(crate) interval: &'a Interval,
@@ -31,10 +33,10 @@ pub(crate) struct Slots {
     pub(crate) wanted: Bytes,
 }
 
-/// Cgroups whose settings keep zswap from storing their memory.
+/// The cgroups whose settings keep zswap from storing their memory.
 #[derive(Debug)]
 pub(crate) struct ClosedToZswap<'a> {
-    /// Of these cgroups, the one with the most memory.
+    /// The cgroup with the most memory among them.
     pub(crate) group: &'a Cgroup,
     /// The cgroup file whose value 0 keeps zswap from storing the memory.
     pub(crate) file: &'static str,
@@ -47,8 +49,8 @@ pub(crate) struct ClosedToZswap<'a> {
 type PickLimit = fn(&Cgroup) -> &Reading<Limit>;
 type PickCount = fn(&Cgroup) -> &Reading<u64>;
 
-/// The value of a reading; `None` if the kernel does not have it. An error if it could not be
-/// read.
+/// Returns the value of a reading; `None` if the kernel does not have it, and an error if it could
+/// not be read.
 fn read_asked<'a, T>(reading: &'a Reading<T>, what: &str) -> Result<Option<&'a T>, Missing> {
     match &reading.outcome {
         Outcome::Value(value) => Ok(Some(value)),
@@ -57,12 +59,13 @@ fn read_asked<'a, T>(reading: &'a Reading<T>, what: &str) -> Result<Option<&'a T
     }
 }
 
-/// The value of a reading without which no answer is possible.
+/// Returns the value of a reading without which no answer is possible.
 fn read_needed<T: Copy>(reading: &Reading<T>, what: &str) -> Result<T, Missing> {
     read_asked(reading, what)?.copied().ok_or_else(|| Missing(what.to_owned()))
 }
 
-/// The cgroup file that keeps zswap from storing the group's memory, if there is one.
+/// Returns the cgroup file that keeps zswap from storing the group's memory; `None` if there is
+/// none.
 fn closing_file(group: &Cgroup) -> Result<Option<&'static str>, Missing> {
     let what = || format!("whether {} lets zswap have its memory", group.path);
     if read_asked(&group.zswap_writeback, &what())? == Some(&false) {
@@ -78,7 +81,7 @@ impl<'a> Case<'a> {
         Ok(kind.map(pagewise_model::Name::as_str))
     }
 
-    /// The swap areas on disks.
+    /// Returns the swap areas that are on disks.
     pub(crate) fn disks(&self) -> Result<Vec<&'a Tier>, Missing> {
         if self.host.tiers.is_empty() && !tiers::swap_is_off(self.host) {
             return Err(Missing("which swap areas are on (/proc/swaps)".to_owned()));
@@ -86,7 +89,7 @@ impl<'a> Case<'a> {
         Ok(tiers::on_disk(self.host).collect())
     }
 
-    /// The compression ratio of the memory in use, if it was measured.
+    /// Returns the compression ratio of the memory in use, if it was measured.
     pub(crate) fn ratio(&self) -> Result<Option<f64>, Missing> {
         for device in self.host.compressed() {
             read_asked(&device.mm_stat.original, "what zram holds")?;
@@ -96,7 +99,8 @@ impl<'a> Case<'a> {
         Ok(self.evidence.ratio.or_else(measured))
     }
 
-    /// The device from which the machine resumes after hibernation; `None` if there is none.
+    /// Returns the device from which the machine resumes after hibernation; `None` if there is
+    /// none.
     pub(crate) fn resume_device(&self) -> Result<Option<String>, Missing> {
         let device =
             read_asked(&self.host.configuration.resume_device, "whether hibernation is set up")?;
@@ -135,7 +139,7 @@ impl<'a> Case<'a> {
         tiers::disk_kind(&tier.disk, is_guest)
     }
 
-    /// The first cgroup (version 2) with anonymous memory that reached its limit during the
+    /// Returns the first cgroup (version 2) with anonymous memory that reached its limit during the
     /// interval.
     pub(crate) fn group_at_limit(&self) -> Result<Option<&'a Cgroup>, Missing> {
         const LIMITS: [(PickLimit, PickCount); 2] = [
@@ -161,11 +165,11 @@ impl<'a> Case<'a> {
         Ok(None)
     }
 
-    /// Cgroups (version 2) whose settings keep zswap from storing their memory, if they have at
-    /// least half of all anonymous memory.
+    /// Returns the cgroups (version 2) whose settings keep zswap from storing their memory, if
+    /// these hold at least half of all anonymous memory.
     ///
-    /// If `memory.zswap.writeback` is 0, this applies to child groups too
-    /// (`mem_cgroup_zswap_writeback_enabled`), and so does `memory.zswap.max` of 0
+    /// A `memory.zswap.writeback` of 0 applies to descendants too
+    /// (`mem_cgroup_zswap_writeback_enabled`), and so does a `memory.zswap.max` of 0
     /// (`obj_cgroup_may_zswap`).
     pub(crate) fn closed_to_zswap(
         &self,
@@ -199,8 +203,8 @@ impl<'a> Case<'a> {
         Ok(is_most.then_some(ClosedToZswap { group, file, held, all }))
     }
 
-    /// Free slots in these areas, and the number that a pool of `percent` of RAM needs when it is
-    /// full. Pages in the pool have their slots already.
+    /// Returns the free slots in these areas, and the number of slots that a full pool of `percent`
+    /// of RAM needs. Pages that are in the pool already have their slots.
     pub(crate) fn slots(&self, disks: &[&Tier], percent: u64) -> Result<Slots, Missing> {
         let mut free = Bytes::new(0);
         for tier in disks {
@@ -217,8 +221,8 @@ impl<'a> Case<'a> {
         Ok(Slots { free, wanted: self.pool_holds(ram, percent).max(Bytes::new(1 << 20)) })
     }
 
-    /// Uncompressed size of the pages in a full pool of `percent` of RAM, in whole MiB; at most the
-    /// size of RAM, because memory that compresses well rarely fills the pool.
+    /// Returns the uncompressed size of the pages in a full pool of `percent` of RAM, in whole MiB.
+    /// It is limited to the size of RAM, because memory that compresses well rarely fills the pool.
     pub(crate) fn pool_holds(&self, ram: Bytes, percent: u64) -> Bytes {
         let ratio = self.evidence.ratio.unwrap_or_else(|| ratio::ratio(self.host)).max(1.0);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size")]

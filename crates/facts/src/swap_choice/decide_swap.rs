@@ -2,14 +2,14 @@
 //! Decides between zram and zswap on this machine, from Readings and optional measurements
 //! ([`SwapDecision`]).
 //!
-//! It is a list of questions; the first one with a decisive answer ends it. A question without its
-//! Reading leaves the decision open, so a missing Reading never leads to another choice than the
-//! Reading itself would.
+//! The decision is a list of questions, of which the first decisive answer is used. If a Reading
+//! that a question needs is missing, the decision is left open: a missing Reading never leads to
+//! another choice than the Reading itself would.
 //!
 //! The figures in the sentences were measured by the authors of Pagewise in emulated guests with
-//! synthetic programs (docs/measured/zram-or-zswap.md), in which a page cost the same with zram and zswap.
-//! So the cost is not decisive; what happens to cold pages is. Not decided here: whether memory is
-//! short (see `judge`), and how to change from one to the other.
+//! synthetic programs (docs/measured/zram-or-zswap.md). A page cost the same with zram and zswap
+//! there, so the cost is not decisive; how each of them treats cold pages is. Two things are not
+//! decided here: whether memory is short (see `judge`), and how to change from one to the other.
 
 use crate::kubernetes;
 use crate::tiers::{self, DiskKind};
@@ -20,12 +20,12 @@ use super::decision::{Compression, Settled, SwapDecision, SwapEvidence, ZswapSet
 use super::words;
 use super::zram::{DENSE, FAST, algorithm, size_mib, zram_size};
 
-/// Compression ratio below which compression frees less than a tenth of what is swapped.
+/// If the compression ratio is below this, compression frees less than a tenth of what is swapped.
 const LEAST_RATIO: f64 = 1.1;
-/// The share of incompressible pages with which zram and zswap were measured to differ.
+/// Share of incompressible pages above which a difference between zram and zswap was measured.
 const MUCH_INCOMPRESSIBLE: f64 = 0.3;
-/// Share of cold pages below which zswap's shrinker has little to write to disk; in the guests it
-/// was 0.35.
+/// Share of cold pages below which zswap's shrinker has few pages to write to disk. In the
+/// measurements the share was 0.35.
 const LITTLE_COLD: f64 = 0.1;
 
 /// Decides whether zram or zswap suits this machine.
@@ -129,7 +129,7 @@ fn with_disk(case: &Case<'_>, disks: &[&Tier]) -> Result<Settled, Missing> {
     Ok(words::zswap(case, disks[0], &slots))
 }
 
-/// The decision if zram swap is already enabled.
+/// Returns the decision if zram swap is already enabled; `None` if it is not.
 fn in_use(case: &Case<'_>, disks: &[&Tier]) -> Result<Option<Settled>, Missing> {
     let mut full = None;
     for tier in tiers::in_ram(case.host) {
@@ -145,8 +145,8 @@ fn in_use(case: &Case<'_>, disks: &[&Tier]) -> Result<Option<Settled>, Missing> 
     Ok(full.map(|tier| words::zram_full(case, tier, disks[0])))
 }
 
-/// The compression algorithm and size of a zram device, as findings, `bench` and `scan` recommend
-/// them.
+/// The recommended compression algorithm and size of a zram device, the same as in findings,
+/// `bench` and `scan`.
 fn zram_settings(case: &Case<'_>) -> (Name, Bytes) {
     let host = case.host;
     let chosen = || host.zram.first().and_then(algorithm).cloned();
@@ -158,8 +158,8 @@ fn zram_settings(case: &Case<'_>) -> (Name, Bytes) {
     case.evidence.zram.clone().unwrap_or_else(usual)
 }
 
-/// The settings that are recommended for zswap. Values that the user has chosen are kept: the
-/// compressor if zswap is enabled, and the pool size.
+/// The recommended settings of zswap. What the user has chosen is kept: the pool size and, if zswap
+/// is enabled, the compressor.
 fn zswap_settings(case: &Case<'_>) -> ZswapSettings {
     let zswap = &case.host.zswap;
     ZswapSettings {
@@ -169,9 +169,9 @@ fn zswap_settings(case: &Case<'_>) -> ZswapSettings {
     }
 }
 
-/// The compressor that is recommended for zswap: the current one if zswap is enabled; otherwise
-/// the fast one, or the one with the best ratio if using little memory is more important and the
-/// kernel has it.
+/// The recommended compressor of zswap: the current one if zswap is enabled, otherwise the fastest.
+/// If low memory use is more important than speed, it is the one with the best ratio, provided that
+/// the kernel has it.
 #[must_use]
 pub fn zswap_compressor(host: &Snapshot, is_density_wanted: bool) -> Name {
     let zswap = &host.zswap;
@@ -188,7 +188,8 @@ fn pool_percent(host: &Snapshot) -> u64 {
     percent.filter(|&percent| percent > 0).unwrap_or(POOL_PERCENT)
 }
 
-/// Whether zswap could use [`DENSE`]: the kernel loads the module of a compressor when it is set.
+/// Whether zswap could use [`DENSE`]. The kernel loads a compressor's module when the compressor is
+/// set.
 fn has_dense_zswap(host: &Snapshot) -> bool {
     let state = host.capability("zswap.zstd").map(|dense| &dense.state);
     matches!(state, Some(FeatureState::Present | FeatureState::Loadable { .. }))

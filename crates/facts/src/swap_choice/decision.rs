@@ -15,7 +15,7 @@ pub enum Compression {
     Neither,
 }
 
-/// Measurements on this machine and the user's goal; each of them may be missing.
+/// Measurements on this machine and the user's goal; each field may be missing.
 #[derive(Debug, Clone, Default)]
 pub struct SwapEvidence {
     /// Compression ratio of the memory in use: original bytes per byte of memory used.
@@ -26,7 +26,7 @@ pub struct SwapEvidence {
     pub cold: Option<f64>,
     /// The result of a trial of zram against zswap with the user's own command.
     pub trial: Option<SwapTrial>,
-    /// Compression algorithm and size for a zram device, if a measurement has determined them.
+    /// Compression algorithm and size of a zram device, if a measurement determined them.
     pub zram: Option<(Name, Bytes)>,
     /// Whether using little memory is more important than using little CPU time.
     pub is_density_wanted: bool,
@@ -35,7 +35,7 @@ pub struct SwapEvidence {
 /// A trial of zram against zswap with a clear result.
 #[derive(Debug, Clone)]
 pub struct SwapTrial {
-    /// Which of the two did better.
+    /// Whether zram or zswap performed better.
     pub better: Compression,
     /// The result of the trial, as a sentence without its full stop.
     pub told: String,
@@ -48,7 +48,7 @@ pub struct ZswapSettings {
     pub compressor: Name,
     /// Limit of the size of zswap's pool, in percent of RAM.
     pub max_pool_percent: u64,
-    /// Whether the kernel has zswap's shrinker, which is then to be enabled.
+    /// Whether the kernel has zswap's shrinker; if so, it should be enabled.
     pub has_shrinker: bool,
 }
 
@@ -57,13 +57,13 @@ pub struct ZswapSettings {
 pub struct SwapDecision {
     /// The choice between zram and zswap; `None` if it is undecided.
     pub choice: Option<Compression>,
-    /// The main reason, and what speaks against the choice, in two sentences.
+    /// The main reason for the choice, and the main argument against it, in two sentences.
     pub why: String,
     /// What would change the decision, in a sentence.
     pub changes: String,
-    /// Compression algorithm and size for a zram device, if one is created.
+    /// Compression algorithm and size of the zram device to create, if zram is chosen.
     pub zram: (Name, Bytes),
-    /// Settings of zswap, if it is used.
+    /// Settings of zswap, if zswap is chosen.
     pub zswap: ZswapSettings,
     /// The command that measures zram and zswap with the user's own program; `None` if the kernel
     /// lacks one of the two.
@@ -71,18 +71,17 @@ pub struct SwapDecision {
 }
 
 impl SwapDecision {
-    /// The reason, what would change the decision, and how to measure it, as text to follow a
-    /// colon.
+    /// Text to follow a colon: the reason, what would change the decision, and how to measure it.
     #[must_use]
     pub fn argument(&self) -> String {
-        // the reason follows a colon, so it starts in lower case
+        // the text follows a colon, so it starts in lower case
         let mut letters = self.why.chars();
         let first = letters.next().map(|letter| letter.to_ascii_lowercase());
         let why: String = first.into_iter().chain(letters).collect();
         format!("{why} {}", self.next())
     }
 
-    /// Text that says what would change the decision, and how to measure it.
+    /// Returns what would change the decision, and how to measure it, as text.
     #[must_use]
     pub fn next(&self) -> String {
         let Some(trial) = &self.trial else { return self.changes.trim_end_matches('.').to_owned() };

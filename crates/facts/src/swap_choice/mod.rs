@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Decides how a host's swapped pages should be compressed: zram or zswap, algorithm and size.
+//! Decides how a host's swapped pages should be compressed: with zram or zswap, and with which
+//! algorithm and size.
 //!
-//! Pure: it reads no file. Findings, plans, `scan` and `bench` all take these values from here, so
-//! that they never recommend different ones for the same measured values. Whether a host needs
-//! compressed swap at all is not decided here: this requires a verdict, and `clippy.toml` forbids
-//! levels and findings in this crate.
+//! This module is pure: it reads no file. Findings, plans, `scan` and `bench` all take these values
+//! from here, so that they never recommend different values for the same measurements. Whether a
+//! host needs compressed swap at all is not decided here: that depends on how short of memory the
+//! host is, which `pagewise_decide` judges.
 
 mod case;
 mod decide_swap;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The sentences of a decision. Each should also be acceptable to people who prefer the other
-//! choice.
+//! The sentences that explain a decision. Each sentence should be acceptable even to people who
+//! prefer the other choice.
 
 use crate::tiers::{self, DiskKind};
 use pagewise_model::{Bytes, Cgroup, FeatureState, Name, Tier, shell_quoted};
@@ -104,7 +104,7 @@ pub(crate) fn zram_alone(case: &Case<'_>, percent: u64) -> Settled {
     )
 }
 
-/// A sentence that says what happens when a zram device in front of a disk is full.
+/// Returns a sentence that says what happens when a zram device in front of a disk is full.
 fn when_full(disk: &Tier) -> String {
     format!(
         "When zram is full, the kernel writes newer pages to {} while older ones stay in RAM",
@@ -112,12 +112,12 @@ fn when_full(disk: &Tier) -> String {
     )
 }
 
-/// What a full zram device in front of a disk cost in guests, compared with no zram at all;
-/// measured in docs/measured/zram-or-zswap.md.
+/// The cost of a full zram device in front of a disk, compared with no zram at all, measured in
+/// guests: docs/measured/zram-or-zswap.md.
 const FULL_READS: &str = "in guests with 6.12, a full zram device in front of a disk made the kernel read 1.7 to 2.1 \
                           times as many pages from this disk as without zram";
 
-/// A clause about the space for the hibernation image, if hibernation is set up.
+/// Returns a clause about the space for the hibernation image, if hibernation is set up.
 fn beside_hibernation(case: &Case<'_>) -> &'static str {
     match case.resume_device() {
         Ok(Some(_)) => ", beside the swap on the disk, which stays on for the image of hibernation",
