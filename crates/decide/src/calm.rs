@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Decides from PSI of the last ten seconds whether a zmerge pass would disturb other tasks now.
 //!
-//! A pass uses a CPU for a while and hardly any memory. It is therefore postponed while tasks wait
-//! for a CPU or for memory; waiting for a disk does not matter.
+//! A pass uses one CPU for a while and hardly any memory. It is therefore postponed while tasks
+//! wait for a CPU or for memory. It need not be postponed while tasks wait for a disk.
 
 use pagewise_model::{Percent, Psi, Reading};
 
-/// Maximum share of time, in percent, in which at least one task waits for a CPU: below this there
-/// are more runnable tasks than CPUs only occasionally.
+/// Maximum share of time, in percent, in which at least one task waits for a CPU. Below this share,
+/// there are only occasionally more runnable tasks than CPUs.
 const MOST_CPU: f64 = 20.0;
 /// Maximum share of time, in percent, in which at least one task waits for memory.
 const MOST_MEMORY: f64 = 1.0;
@@ -24,7 +24,7 @@ pub enum Unrest {
         /// The maximum share, in percent, at which a merge pass may run.
         most: f64,
     },
-    /// Whether the machine is calm is unknown, because its pressure cannot be read.
+    /// It is not known whether tasks wait, because the pressure cannot be read.
     Unknown {
         /// The PSI file that would show whether tasks wait.
         path: String,

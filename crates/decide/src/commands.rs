@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Commands that several rules suggest: they show a device in compressed RAM, set its size (zramctl
-//! supports zram only), or raise the memory protection of a systemd unit.
+//! Commands that several rules suggest: to show a device in compressed RAM, to set its size
+//! (zramctl supports zram only), or to raise the memory protection of a systemd unit.
 
 use pagewise_facts::protection::Protection;
 use pagewise_facts::swap_choice::{SwapEvidence, algorithm, decide_swap, size_mib};
@@ -8,7 +8,7 @@ use pagewise_model::{Driver, Interval, Limit, Snapshot, Zram};
 
 use crate::text::{quoted, writes_with_undo};
 
-/// Command that shows the device's usage; `columns` are those of zramctl.
+/// Returns the command that shows the device's usage; `columns` are column names of zramctl.
 pub(crate) fn show_device(device: &Zram, columns: &str) -> String {
     match (device.driver, columns) {
         (Driver::Zram, "") => "zramctl".to_owned(),
@@ -20,7 +20,7 @@ pub(crate) fn show_device(device: &Zram, columns: &str) -> String {
     }
 }
 
-/// Command that sets the recommended size and algorithm of a zram device.
+/// Returns the command that sets the recommended size and algorithm of a zram device.
 pub(crate) fn set_size(host: &Snapshot, device: &Zram) -> String {
     let mib = size_mib(host);
     let algorithm = algorithm(device).map(|name| quoted(name.as_str()));
@@ -40,7 +40,7 @@ pub(crate) fn set_size(host: &Snapshot, device: &Zram) -> String {
     }
 }
 
-/// Command that resets the device, which discards its size and content.
+/// Returns the command that resets the device, which discards its size and content.
 pub(crate) fn reset(device: &Zram) -> String {
     let name = device.name();
     match device.driver {
@@ -49,12 +49,13 @@ pub(crate) fn reset(device: &Zram) -> String {
     }
 }
 
-/// How the protection of a cgroup is raised.
+/// Advice on how to raise the protection of a cgroup.
 pub(crate) struct ProtectionAdvice {
-    /// What has to be set where, as a sentence with a blank before it; empty if nothing has to.
+    /// A sentence, with a leading space, that says which property to set for which unit; empty if
+    /// nothing has to be set.
     pub(crate) sentence: String,
-    /// The commands, none if one of them would be for a slice: what is set there holds for
-    /// everything in the slice, and takes memory from all that is outside of it.
+    /// The commands; empty if one of them would be for a slice, because a property of a slice
+    /// affects everything in it and takes memory from everything outside of it.
     pub(crate) commands: Vec<String>,
 }
 
@@ -74,7 +75,8 @@ pub(crate) fn advise_protection(raised: &[Protection]) -> ProtectionAdvice {
     ProtectionAdvice { sentence, commands }
 }
 
-/// Command that raises the memory protection of a systemd unit, at once and permanently.
+/// Returns the command that raises the memory protection of a systemd unit, at once and
+/// permanently.
 fn set_property(raised: &Protection) -> String {
     let (property, size) = (raised.property, raised.size.get().div_ceil(1 << 20));
     let undo = match raised.now {
@@ -88,8 +90,8 @@ fn set_property(raised: &Protection) -> String {
     writes_with_undo(set(&format!("{size}M")), caution, &set(&undo))
 }
 
-/// Command that measures zram against zswap with a program of the user, if the Readings are not
-/// sufficient to choose one.
+/// Returns the command that compares zram and zswap with a program of the user; `None` if the
+/// Readings are sufficient to choose one of them.
 pub(crate) fn open_trial(interval: &Interval) -> Option<String> {
     let decision = decide_swap(interval, &SwapEvidence::default());
     decision.trial.filter(|_| decision.choice.is_none())

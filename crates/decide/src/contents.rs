@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Rules that need page contents: the content of a sample of pages, in addition to Readings.
+//! Rules that need page contents in addition to Readings.
 //!
 //! A caller that has sampled pages calls [`diagnose_contents`] in addition to [`crate::diagnose`].
 
@@ -23,19 +23,19 @@ pub(crate) struct ContentsRule {
 /// Every rule that needs page contents.
 pub(crate) static CONTENTS_RULES: &[ContentsRule] = &[THP_BLOAT];
 
-/// All findings that follow from the sampled pages.
+/// Applies all rules that need page contents, and returns their findings.
 pub fn diagnose_contents(interval: &Interval, estimates: &[Estimate]) -> Vec<Finding> {
     CONTENTS_RULES.iter().flat_map(|rule| (rule.look)(interval, estimates)).collect()
 }
 
-/// Whether a sample of page contents could give a finding on this host; otherwise it is not worth
-/// its cost.
+/// Whether a sample of page contents could lead to a finding on this host. If not, sampling is not
+/// worth its cost.
 pub fn contents_may_tell(interval: &Interval) -> bool {
     huge_share(&interval.end).is_some_and(|share| share.get() >= WORTH_PERCENT)
 }
 
-/// Why the sample does not show how much of the memory in huge pages is zeros; `None` if it does,
-/// or if the question does not matter on this host.
+/// The reason why the sample does not show how much of the memory in huge pages is zeros. `None` if
+/// it shows this, or if huge pages hold little memory on this host.
 pub fn unknown_contents(interval: &Interval, estimates: &[Estimate]) -> Option<String> {
     let read = estimates.first().filter(|_| contents_may_tell(interval))?;
     let why = read.partial.as_ref()?;
@@ -47,7 +47,7 @@ pub fn unknown_contents(interval: &Interval, estimates: &[Estimate]) -> Option<S
     })
 }
 
-/// The text for what is unknown if [`contents_may_tell`] but no pages were read.
+/// A sentence that says what is unknown because no pages were read, although [`contents_may_tell`].
 pub fn name_unknown_contents(why: &str) -> String {
     format!("how much of the memory in huge pages is zeros: {why}")
 }
@@ -60,11 +60,11 @@ const THP_BLOAT: ContentsRule = ContentsRule {
 
 /// Share of RAM, in percent, below which huge pages, or the zeros in them, do not matter.
 const WORTH_PERCENT: f64 = 5.0;
-/// Share of zeros in the memory in huge pages, in percent, from which on it is waste; the usual
-/// waste at the ends of heaps is below it.
+/// Share of zeros in the memory in huge pages, in percent, from which on the zeros count as waste.
+/// The usual waste at the ends of heaps is below this share.
 const WASTED_PERCENT: f64 = 20.0;
-/// Minimum number of sampled pages inside huge pages: with fewer, the error of the share is ± 14 %
-/// or more.
+/// Minimum number of sampled pages inside huge pages. With fewer pages, the error of the share of
+/// zeros is ± 14 % or more.
 const SEEN: f64 = 50.0;
 /// Number of standard errors on each side of a 95 % confidence interval.
 const Z: f64 = 1.96;
@@ -134,7 +134,7 @@ fn part(of: Bytes, share: f64) -> Bytes {
     Bytes::new((of.get() as f64 * share) as u64)
 }
 
-/// Zero pages within the huge pages of one source.
+/// Zero pages within the huge pages of one source of a sample.
 struct Waste<'a> {
     estimate: &'a Estimate,
     /// Number of sampled pages inside huge pages.
@@ -144,8 +144,8 @@ struct Waste<'a> {
 }
 
 impl<'a> Waste<'a> {
-    /// The zero pages within huge pages that the estimate of one source shows; `None` if the source
-    /// has no huge pages or the counts are unknown.
+    /// Counts the zero pages within huge pages in the estimate of one source; `None` if the source
+    /// has no huge pages or if the counts are unknown.
     #[expect(clippy::cast_precision_loss, reason = "counts of pages: far below 2^52")]
     fn from_estimate(estimate: &'a Estimate) -> Option<Self> {
         let (mapped, zeros) =
@@ -158,7 +158,7 @@ impl<'a> Waste<'a> {
         self.zeros / self.mapped
     }
 
-    /// Lower end of the confidence interval of the share of zero pages (Wilson score interval for a
+    /// Lower end of the confidence interval of the share of zero pages (Wilson score interval of a
     /// random sample).
     fn least_share(&self) -> f64 {
         let (p, n, z2) = (self.share(), self.sampled, Z * Z);

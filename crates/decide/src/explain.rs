@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! For each rule what it reads, its thresholds, and how to act, for `doctor --list` and
-//! `--explain`.
+//! Explains for each rule what it reads, what its thresholds are, and how to act on its findings.
+//! Printed by `doctor --list` and `doctor --explain`.
 //!
-//! The thresholds are constants in the rules, with their reasons; a change there needs a change of
-//! the sentence here. Tests check that every rule has an entry, and that no finding has a severity
-//! outside of its entry.
+//! The sentences here repeat thresholds that are constants in the rules, so that both must be
+//! changed together. Tests check that every rule has an entry, and that no finding has a severity
+//! that the entry does not mention.
 
 use pagewise_model::{RuleExplanation, Severity};
 
 use crate::{CONTENTS_RULES, RULES};
 
-/// The part of an explanation that the rule itself does not contain.
+/// The explanation of a rule, without what the rule itself contains (id and description).
 struct Entry {
     id: &'static str,
     severities: [Severity; 2],
@@ -19,14 +19,14 @@ struct Entry {
     act: &'static str,
 }
 
-/// The id and description of every rule: first those that need only Readings, then those that need
-/// page contents.
+/// Returns the id and description of every rule: first the rules that need only Readings, then
+/// those that need page contents.
 pub fn rules() -> impl Iterator<Item = (&'static str, &'static str)> {
     let of_readings = RULES.iter().map(|rule| (rule.id, rule.doc));
     of_readings.chain(CONTENTS_RULES.iter().map(|rule| (rule.id, rule.doc)))
 }
 
-/// The explanation of every rule, in the order of [`rules`].
+/// Returns the explanation of every rule, in the order of [`rules`].
 pub fn explanations() -> Vec<RuleExplanation> {
     let explained = rules().filter_map(|(id, doc)| {
         let entry = ENTRIES.iter().find(|entry| entry.id == id)?;

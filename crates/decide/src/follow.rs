@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Compares the findings of two runs of `doctor`: which begin, worsen or end. Pure: what the last run
-//! knew is handed in, and what the next one has to know is returned.
+//! Compares the findings of two runs of `doctor`: which findings began, became worse, or ended.
+//! Pure: the caller reads what the last run saved, and saves what this module returns for the next
+//! run.
 //!
-//! A finding ends only if it is certain that its trouble is over, so one that is missing is kept if a
-//! file that proved it could not be read this time, or if its rule reports a limited number of
-//! findings and has reached it. Each finding that begins ends once, however often it worsens: a
-//! monitoring system can keep a list of what is open.
+//! A finding ends only if it is certain that the problem is over. A finding that is missing is
+//! therefore kept if a file that proved it could not be read this time, or if its rule reports a
+//! limited number of findings and has reached that number. Each finding that begins ends exactly
+//! once, however often it becomes worse, so that a monitoring system can keep a list of open
+//! findings.
 
 use pagewise_model::{
     ChangedFinding, EndReason, Finding, FindingChange, Interval, KnownFinding, KnownFindings,
@@ -14,42 +16,43 @@ use pagewise_model::{
 
 use crate::{ended_seconds_ago, oom, rules};
 
-/// Maximum number of findings that are followed; the most severe are preferred.
+/// Maximum number of findings that are compared between runs; the most severe are preferred.
 pub const MOST_FOLLOWED: usize = 256;
-/// Maximum number of files that are kept as evidence for each finding.
+/// Maximum number of files that are saved as evidence for each finding.
 const MOST_EVIDENCE: usize = 8;
-/// Maximum length in bytes of a path that is kept.
+/// Maximum length in bytes of a path that is saved.
 const LONGEST_EVIDENCE: usize = 512;
 
-/// The findings of this run.
+/// The findings of this run, and what is needed to compare them.
 #[derive(Clone, Copy)]
 #[expect(missing_debug_implementations, reason = "it holds a function")]
 pub struct Found<'a> {
-    /// What was read.
+    /// The readings from which the findings were derived.
     pub interval: &'a Interval,
-    /// All findings.
+    /// All findings, including those that the user does not want to see.
     pub all: &'a [Finding],
-    /// Those of a rule and severity that the user wants to see.
+    /// The findings that the user wants to see: those of a sufficient severity whose rule is not
+    /// ignored.
     pub shown: &'a [Finding],
-    /// The rules that the user ignores.
+    /// The ids of the rules that the user ignores.
     pub ignored: &'a [String],
-    /// Whether this file exists and could not be read in this run.
+    /// Returns whether the file with this path exists and could not be read in this run.
     pub is_unreadable: &'a dyn Fn(&str) -> bool,
 }
 
-/// What changed since the last run, and what the next run has to know.
+/// The changes since the last run, and what to save for the next run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Followed {
-    /// Findings that begin or worsen, most severe first; then those that end.
+    /// Findings that began or became worse, most severe first; then findings that ended.
     pub changes: Vec<ChangedFinding>,
-    /// What the next run compares with.
+    /// The findings to save, with which the next run compares its own.
     pub known: KnownFindings,
 }
 
 impl Followed {
-    /// Keeps a finding that is over as if it were not known whether it is, if `is_recent` says that it
-    /// was present a short time ago: who looks every few seconds would otherwise report the same
-    /// trouble again and again.
+    /// Keeps findings that have ended in the list, without reporting the end, if `is_recent` says
+    /// that they were present a short time ago. Otherwise a caller that runs every few seconds
+    /// would report the same problem again and again.
     pub fn hold_ends(&mut self, is_recent: &dyn Fn(&KnownFinding) -> bool) {
         let is_held = |changed: &ChangedFinding| {
             changed.change == FindingChange::Ends(EndReason::Gone) && is_recent(&changed.known)
@@ -81,8 +84,8 @@ pub fn follow(before: &KnownFindings, found: &Found<'_>) -> Followed {
     followed
 }
 
-/// Compares what two runs know. `find_reason` says why a finding of the last run is missing; `None` if it
-/// is not known whether it is over.
+/// Compares the findings of two runs. `find_reason` returns why a finding of the last run is
+/// missing, or `None` if it is not known whether the finding has ended.
 fn compare(
     before: &KnownFindings,
     now: KnownFindings,
@@ -121,7 +124,7 @@ fn compare(
     Followed { changes, known: KnownFindings { boot_id: now.boot_id, findings: known } }
 }
 
-/// Whether a finding that goes on has worsened, and what is kept of it.
+/// Returns whether a finding that continues has become worse, and what to save of it.
 fn carry_on(
     earlier: &KnownFinding,
     mut now: KnownFinding,
@@ -134,8 +137,8 @@ fn carry_on(
     (worsens.then_some(FindingChange::Worsens), now)
 }
 
-/// Why a finding of the last run is not among those of this run; `None` if it is not known whether
-/// it is over.
+/// Returns why a finding of the last run is missing in this run; `None` if it is not known whether
+/// the finding has ended.
 fn find_reason(found: &Found<'_>, missing: &KnownFinding) -> Option<EndReason> {
     if let Some(finding) = found.all.iter().find(|finding| is_same(missing, finding)) {
         let is_over = ended_seconds_ago(found.interval, finding).is_some();

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Says what happened in some time, from what was judged at each reading of that time.
+//! Explains what happened in a period, from the verdicts at each reading of that period.
 //!
-//! A [`Moment`] keeps of an interval what the explanation needs, so that hours of readings fit into
-//! little memory. Its verdict is that of [`judge`], as `doctor` would have printed it then. Whether
-//! memory *is* short at that moment is judged without the kills of the last ten minutes, which the
-//! verdict remembers: otherwise every kill would make a trouble of ten minutes.
+//! A [`Moment`] keeps only those parts of a reading that the explanation needs, so that hours of
+//! readings fit into little memory. Its verdict is that of [`judge`], the same as `doctor` would
+//! have printed at the time. That verdict takes kills of the last ten minutes into account. Whether
+//! memory *is* short at that moment is judged without them; otherwise every kill would cause a
+//! shortage of ten minutes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,31 +17,34 @@ use pagewise_model::{
 
 use crate::{judge, oom};
 
-/// Processes of a moment that are remembered, those with the most anonymous memory.
+/// Maximum number of processes that are kept of each reading: those with the most anonymous memory.
 const PROCESSES: usize = 40;
-/// Processes that are named as those that grew.
+/// Maximum number of processes that are reported as having grown.
 const GROWERS: usize = 4;
-/// The smallest growth that is named is memory divided by this: 2 %.
+/// Growth is reported only if it is at least memory divided by this number: 2 % of memory.
 const LEAST_GROWTH: u64 = 50;
-/// Readings with more time between them than this many times the usual one have a gap.
+/// Two readings have a gap between them if their distance is more than this many times the usual
+/// distance.
 const GAP: f64 = 4.0;
-/// The shortest time without a reading that is called a gap.
+/// Minimum time in seconds without a reading that counts as a gap.
 const SHORTEST_GAP: f64 = 60.0;
-/// How long memory must be calm before a trouble has ended: shorter calms lie within it.
+/// A shortage has ended only if memory is calm for this many seconds; shorter calm periods are part
+/// of it.
 const CALM_SECONDS: f64 = 60.0;
-/// How long before the trouble starts of units and changes of settings are listed.
+/// Starts of units and changes of settings are listed if they happened at most this many seconds
+/// before the shortage.
 const BEFORE_SECONDS: f64 = 900.0;
 
-/// What was judged at one reading, and what is compared with other readings.
+/// The verdict at one reading, and the values that are compared with those of other readings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Moment {
     /// When the reading was taken, in seconds since 1970.
     pub unix_seconds: f64,
-    /// Time since the reading before; `None` for the first one of a boot.
+    /// Seconds since the previous reading; `None` for the first reading of a boot.
     pub seconds: Option<f64>,
-    /// The verdict at that time.
+    /// The verdict at this reading.
     pub verdict: HostVerdict,
-    /// The verdict's level without the kills that it remembers.
+    /// The verdict's level without the kills of the last ten minutes.
     pub level: Level,
     boot: Option<Name>,
     kernel: Option<Name>,
@@ -62,7 +66,7 @@ struct Size {
     held: Bytes,
 }
 
-/// All processes of one name.
+/// All processes with the same name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Program {
     processes: u64,
@@ -78,7 +82,7 @@ struct Killed {
     change: Vec<String>,
 }
 
-/// The killed process, with its memory in RAM as the kernel printed it.
+/// A killed process, with its memory in RAM as the kernel printed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Victim {
     pid: u32,
@@ -88,7 +92,7 @@ struct Victim {
 }
 
 impl Moment {
-    /// Judges an interval, and keeps what an explanation needs of its end.
+    /// Judges an interval, and keeps what an explanation needs of its later snapshot.
     pub fn new(interval: &Interval) -> Self {
         let end = &interval.end;
         let verdict = judge(interval);
@@ -152,7 +156,7 @@ fn programs(end: &Snapshot) -> BTreeMap<Name, Program> {
 
 fn areas(end: &Snapshot) -> Vec<(&'static str, Bytes)> {
     let memory = &end.memory;
-    // inodes and names of files in tmpfs count as reclaimable, and are not
+    // the kernel counts inodes and names of files in tmpfs as reclaimable, but they are not
     let slab =
         [&memory.slab_reclaimable, &memory.slab_unreclaimable].map(pagewise_model::Reading::get);
     let slab = slab.into_iter().sum::<Option<Bytes>>();
@@ -164,7 +168,7 @@ fn areas(end: &Snapshot) -> Vec<(&'static str, Bytes)> {
     all.into_iter().filter_map(|(name, size)| Some((name, size?))).collect()
 }
 
-/// Cgroups of units and containers; `None` if cgroups were not read.
+/// Returns the cgroups of units and containers; `None` if cgroups were not read.
 fn units(end: &Snapshot) -> Option<BTreeSet<Name>> {
     let groups = &end.cgroups.groups;
     let is_unit = |path: &Name| {
@@ -196,7 +200,7 @@ fn full(end: &Snapshot) -> BTreeMap<Name, Bytes> {
 }
 
 fn kills(interval: &Interval) -> Vec<Killed> {
-    // both have the newest first
+    // both lists have the newest kill first
     let kills = interval.end.kernel_log.kills.iter().rev();
     let killed = oom::explain(interval).into_iter().zip(kills).filter_map(|(explained, kill)| {
         Some(Killed {
@@ -227,16 +231,16 @@ fn why_unread(log: &KernelLog) -> String {
     }
 }
 
-/// Which trouble is explained.
+/// Selects the shortage to explain.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Around {
-    /// The one at this time, or else the nearest one, in seconds since 1970.
+    /// The shortage at this time in seconds since 1970; if there is none, the nearest one.
     Time(f64),
-    /// The worst one.
+    /// The worst shortage.
     Worst,
 }
 
-/// Says what happened. `moments` are in the order in which they were read.
+/// Explains what happened. `moments` must be in order of time.
 pub fn explain(moments: &[Moment], around: Around) -> Incident {
     let (Some(first), Some(last)) = (moments.first(), moments.last()) else {
         return Incident::default();
@@ -264,8 +268,8 @@ pub fn explain(moments: &[Moment], around: Around) -> Incident {
     incident
 }
 
-/// Indexes of the readings of a trouble: the first one that is not calm, the worst, and the last
-/// that is not calm.
+/// A shortage: the indexes of its first reading that is not calm, of its worst reading, and of its
+/// last reading that is not calm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Span {
     first: usize,
@@ -310,7 +314,7 @@ fn choose(moments: &[Moment], troubles: &[Span], around: Around) -> Option<Span>
         (begun - time).max(time - ended).max(0.0)
     };
     match around {
-        // the later one of two that are equally bad
+        // if two are equally bad, this chooses the later one
         Around::Worst => troubles.iter().max_by_key(|span| worst(span)).copied(),
         Around::Time(time) => troubles
             .iter()
@@ -330,8 +334,8 @@ fn describe(moments: &[Moment], span: Span) -> Trouble {
     }
 }
 
-/// The kills that this reading shows and no earlier one does. The first reading shows those of
-/// earlier times, too, which are not new.
+/// Returns the kills that this reading shows and no earlier reading does. Kills in the first
+/// reading that are older than it are not new.
 fn new_kills(moments: &[Moment], at: usize) -> impl Iterator<Item = &Killed> {
     let moment = &moments[at];
     let before = at.checked_sub(1).map(|before| &moments[before]);
@@ -339,7 +343,7 @@ fn new_kills(moments: &[Moment], at: usize) -> impl Iterator<Item = &Killed> {
     let is_known = move |kill: &&Killed| {
         before.is_some_and(|before| before.kills.iter().any(|it| same_kill(it, kill)))
     };
-    // the log's times are exact to some seconds only
+    // the times in the log are exact only to some seconds
     let is_new = move |kill: &&Killed| kill.unix_seconds + SHORTEST_GAP > since;
     moment.kills.iter().filter(is_new).filter(move |kill| !is_known(kill))
 }
@@ -348,22 +352,24 @@ fn same_kill(one: &Killed, other: &Killed) -> bool {
     one.title == other.title && (one.unix_seconds - other.unix_seconds).abs() < 2.0
 }
 
-/// The readings between which growth is computed: the last one before the trouble, and the worst one.
+/// Returns the readings between which growth is computed: the last one before the shortage, and the
+/// worst one.
 fn compared(moments: &[Moment], span: Span) -> (&Moment, &Moment) {
     let calm = span.first.saturating_sub(1);
-    // of a kill, the reading before it has the sizes
+    // if there was a kill, the sizes are in the reading before it
     let has_kill = new_kills(moments, span.worst).next().is_some();
     let worst = if has_kill { span.worst.saturating_sub(1).max(calm) } else { span.worst };
     (&moments[calm], &moments[worst])
 }
 
-/// The smallest growth that is named.
+/// The smallest growth that is reported.
 fn least_growth(moment: &Moment) -> Bytes {
     let least = moment.memory.map_or(0, |memory| memory.get() / LEAST_GROWTH);
     Bytes::new(least.max(1))
 }
 
-/// Who took memory from the last reading before the trouble to the worst one, or to its kill.
+/// Returns the processes and programs that grew from the last reading before the shortage to the
+/// worst one, or to the kill in it.
 fn growers(moments: &[Moment], span: Span) -> Vec<Grown> {
     let (before, after) = compared(moments, span);
     if before.boot != after.boot {
@@ -396,8 +402,8 @@ fn grown_processes(before: &Moment, after: &Moment) -> Vec<Grown> {
     grown.collect()
 }
 
-/// Adds what killed processes took since the reading that has their sizes. A process that takes all
-/// memory within a second is in no reading with its size.
+/// Adds killed processes with their growth since the reading that has their sizes. A process that
+/// takes all memory within a second is in no reading at its full size.
 fn add_victims(all: &mut Vec<Grown>, moments: &[Moment], span: Span, before: &Moment) {
     for kill in (span.first..=span.last).flat_map(|at| new_kills(moments, at)) {
         let Some(victim) = &kill.victim else { continue };
@@ -428,7 +434,8 @@ fn add_victims(all: &mut Vec<Grown>, moments: &[Moment], span: Span, before: &Mo
     }
 }
 
-/// Adds the programs of which many processes took memory, none of them most of it.
+/// Adds the programs that grew as the sum of many processes, none of which accounts for most of the
+/// growth.
 fn add_programs(all: &mut Vec<Grown>, before: &Moment, after: &Moment) {
     let least = least_growth(after);
     for (name, program) in &after.programs {
@@ -452,7 +459,8 @@ fn add_programs(all: &mut Vec<Grown>, before: &Moment, after: &Moment) {
     }
 }
 
-/// Memory of no process that grew from the last reading before the trouble to the worst one.
+/// Returns the kinds of memory that belong to no process and grew from the last reading before the
+/// shortage to the worst one.
 fn grown_areas(moments: &[Moment], span: Span) -> Vec<GrownArea> {
     let (before, after) = compared(moments, span);
     if before.boot != after.boot {
@@ -483,7 +491,7 @@ fn unknown(moments: &[Moment]) -> Vec<String> {
     all
 }
 
-/// What happened, and what would have prevented the kills.
+/// Returns the events, and the commands that would have prevented the kills.
 fn events(moments: &[Moment], chosen: Option<Span>) -> (Vec<IncidentEvent>, Vec<String>) {
     let mut teller = Teller::default();
     let usual = usual_seconds(moments);
@@ -499,7 +507,7 @@ fn events(moments: &[Moment], chosen: Option<Span>) -> (Vec<IncidentEvent>, Vec<
         teller.compare(&moments[at - 1], &moments[at], usual);
         let kills: Vec<Killed> = new_kills(moments, at).cloned().collect();
         for kill in kills {
-            // the log's times may be a little earlier than the reading that did not show the kill
+            // in the log, the kill may be slightly older than the reading that did not show it yet
             let since = (kill.unix_seconds - moments[at - 1].unix_seconds).max(0.0);
             teller.tell_kill(&kill, (moments[at - 1].boot == moments[at].boot).then_some(since));
             teller.change.extend(kill.change);
@@ -517,7 +525,8 @@ fn events(moments: &[Moment], chosen: Option<Span>) -> (Vec<IncidentEvent>, Vec<
 fn usual_seconds(moments: &[Moment]) -> f64 {
     let mut all: Vec<f64> = moments.iter().filter_map(|moment| moment.seconds).collect();
     all.sort_by(f64::total_cmp);
-    // not the median: a host that is short of memory may leave more gaps than readings
+    // a quartile and not the median: a host that is short of memory may have more gaps than
+    // readings
     all.get(all.len() / 4).copied().unwrap_or(SHORTEST_GAP)
 }
 
@@ -576,7 +585,7 @@ impl Teller {
         }
     }
 
-    /// Tells each change of the level, with the verdict's sentence.
+    /// Adds an event for each change of the level, with the verdict's sentence.
     fn tell_levels(&mut self, moments: &[Moment]) {
         for pair in moments.windows(2) {
             let [before, now] = pair else { continue };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A limit on the reads of a cgroup, in words: the rules `memory-pressure` and `group-limit` name it
-//! as a cause.
+//! Sentences about a limit on the reads of a cgroup, which the rules `memory-pressure` and
+//! `group-limit` mention as a cause.
 
 use pagewise_facts::groups;
 use pagewise_facts::io_limit::Throttled;
@@ -9,7 +9,8 @@ use crate::limit_change::id_in;
 use crate::proof::EvidenceList;
 use crate::text::{count, quoted};
 
-/// A sentence that says which limit the group is at and where it is set, with a space before it.
+/// Returns a sentence, with a leading space, that says which limit the group has reached and where
+/// it is set.
 pub(crate) fn describe(throttled: &Throttled<'_>) -> String {
     let Throttled { group, limit, .. } = throttled;
     let (path, device) = (&group.path, &limit.device);
@@ -28,7 +29,7 @@ pub(crate) fn describe(throttled: &Throttled<'_>) -> String {
     format!(" {sentence}{}.", where_set(throttled))
 }
 
-/// Which setting makes the limit, if the path shows who manages the group.
+/// Returns the setting that makes the limit, if the path shows which program manages the group.
 fn where_set(throttled: &Throttled<'_>) -> String {
     let path = throttled.group.path.as_str();
     let has_id = path.split('/').any(|part| id_in(part).is_some());
@@ -45,7 +46,7 @@ fn where_set(throttled: &Throttled<'_>) -> String {
     }
 }
 
-/// The limit and the pages that are read back.
+/// Adds the limit and the pages that were read back to the evidence.
 pub(crate) fn prove(throttled: &Throttled<'_>, proof: EvidenceList) -> EvidenceList {
     let proof = match throttled.bytes {
         Some(_) => proof.named("rbps", &throttled.limit.bytes),
@@ -54,7 +55,7 @@ pub(crate) fn prove(throttled: &Throttled<'_>, proof: EvidenceList) -> EvidenceL
     throttled.refaults.iter().fold(proof, |proof, refaults| proof.change("refaults", refaults))
 }
 
-/// The command that shows the limit.
+/// Returns the command that shows the limit.
 pub(crate) fn look(throttled: &Throttled<'_>) -> String {
     let path = quoted(throttled.limit.bytes.source.path());
     format!("cat {path}  # reads (r) and writes (w) per second that the group may make")

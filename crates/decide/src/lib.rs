@@ -2,8 +2,8 @@
 //! Derives [`Finding`]s from an [`Interval`]. Pure: it reads no files, so every diagnosis can be
 //! repeated from a recording.
 //!
-//! One file per rule under `rules/`, and one row per rule in [`RULES`]. A rule gives no finding if
-//! a Reading that it needs is absent or denied.
+//! Each rule has a file under `rules/` and a row in [`RULES`]. A rule reports nothing if a Reading
+//! that it needs is absent or denied.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
@@ -54,8 +54,8 @@ pub struct Rule {
 /// Every rule that needs no page contents.
 pub static RULES: &[Rule] = rules::ALL;
 
-/// Rules whose findings a plan may fix: `pagewise plan --only ID` is listed after their own
-/// commands.
+/// Ids of the rules whose findings a plan may fix. For these, `pagewise plan --only ID` is printed
+/// after the rule's own commands.
 #[rustfmt::skip]
 pub const PLANNED: &[&str] = &[
     "memory-low", "memory-pressure", "oom-kills", "memory-grows", "commit-limit", "swap-full", "swap-avoids-anon",
@@ -63,8 +63,8 @@ pub const PLANNED: &[&str] = &[
     "zram-zswap-stacked", "zram-oversized", "thp-coverage", "thp-bloat-guard-off", "hugetlb-unused", "fragmentation", "extfrag-threshold",
 ];
 
-/// All findings on this host, most severe first, then by what they cost, then in the order of
-/// [`RULES`].
+/// Returns all findings on this host, most severe first. Findings of the same severity are sorted
+/// by their cost, then in the order of [`RULES`].
 pub fn diagnose(interval: &Interval) -> Vec<Finding> {
     let mut findings: Vec<Finding> =
         RULES.iter().flat_map(|rule| (rule.diagnose)(interval)).collect();
@@ -75,8 +75,8 @@ pub fn diagnose(interval: &Interval) -> Vec<Finding> {
     findings
 }
 
-/// How many seconds ago the trouble of this finding ended: memory pressure that is over, or a kill
-/// in a cgroup that no longer exists. `None` if it is present, or has no end.
+/// How many seconds ago the problem of this finding ended: memory pressure that is over, or a kill
+/// in a cgroup that no longer exists. `None` if the problem is still present, or if it has no end.
 pub fn ended_seconds_ago(interval: &Interval, finding: &Finding) -> Option<f64> {
     match finding.id {
         rules::PRESSURE => pagewise_facts::stalls::ended_seconds_ago(interval),

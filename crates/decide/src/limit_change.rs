@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Commands that change a memory limit of a cgroup. No other module makes one.
+//! Commands that change a memory limit of a cgroup. No other module creates such commands.
 //!
-//! A command is made only if it cannot harm: never for the root, a slice or another parent of units
-//! and containers, because its limit holds for all of them, nor for PID 1; never for a group whose
-//! usage is unknown; never to a value below the limit that is set, or below what the group uses now.
-//! Each is followed by the
-//! command that restores the value that was read. The settings of a container belong to its manager: docker and podman have a command of
-//! their own for a running container, and of the others no command is known that would last.
+//! A command is created only if it cannot do harm. There is none for the root, a slice or another
+//! parent of units and containers, because its limit applies to all of them; none for PID 1; and
+//! none for a group whose usage is unknown. The new value is never below the limit that is set, or
+//! below what the group uses now. Each command is followed by the command that restores the value
+//! that was read. The settings of a container belong to its manager: docker and podman have a
+//! command of their own for a running container; for other managers no command is known whose
+//! effect would last.
 
 use pagewise_facts::groups;
 use pagewise_model::{Bytes, Cgroup, Limit, Reading};
 
 use crate::text::{quoted, writes_with_undo};
 
-/// What a command achieves, in the words that follow it.
+/// What a command achieves; a text about it follows the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
     /// The group gets more memory, so that it no longer waits for it.
     Raises,
     /// The group may use swap.
     AllowsSwap,
-    /// The rest of the machine is protected from the group; the cause stays.
+    /// The machine is protected from the group, but the cause in the group remains.
     Contains,
 }
 
@@ -31,16 +32,16 @@ pub(crate) enum Lasts {
     Permanent,
 }
 
-/// A change of one limit of one cgroup.
+/// A change of one limit of one cgroup, from which a command is created.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LimitChange<'a> {
     pub(crate) group: &'a Cgroup,
-    /// The limit as it was read: it has the path of the file and the value to restore.
+    /// The limit as it was read, which contains the path of the file and the value to restore.
     pub(crate) limit: &'a Reading<Limit>,
     pub(crate) to: Limit,
     pub(crate) effect: Effect,
     pub(crate) lasts: Lasts,
-    /// What is said of the value, such as "1.5 times the limit"; may be empty.
+    /// A remark about the new value, such as "1.5 times the limit"; may be empty.
     pub(crate) note: &'a str,
 }
 
@@ -50,7 +51,7 @@ enum Kind {
     High,
     Max,
     SwapMax,
-    /// `memory.limit_in_bytes` of version 1.
+    /// `memory.limit_in_bytes` of cgroup version 1.
     V1,
 }
 
@@ -65,7 +66,8 @@ impl Kind {
         }
     }
 
-    /// The property in systemd; none with version 1, whose property newer releases have dropped.
+    /// The systemd property that sets the limit; `None` for version 1, because newer releases of
+    /// systemd have dropped its property.
     fn property(self) -> Option<&'static str> {
         match self {
             Self::High => Some("MemoryHigh"),
@@ -75,7 +77,7 @@ impl Kind {
         }
     }
 
-    /// What the group uses of what this kind limits.
+    /// How much the group uses of the resource that this kind of limit restricts.
     fn used(self, group: &Cgroup) -> Option<Bytes> {
         match self {
             Self::SwapMax => group.swap_current.get(),
@@ -84,18 +86,19 @@ impl Kind {
     }
 }
 
-/// Who manages a cgroup, and so by which tool its limit is changed.
+/// The program that manages a cgroup, and therefore the tool that changes the cgroup's limit.
 enum Owner<'a> {
     Systemd(&'a str),
-    /// `docker` or `podman`, and the beginning of the container's id.
+    /// A container of `docker` or `podman` (the first value), with the beginning of its id.
     Container(&'static str, String),
-    /// Only the file is known.
+    /// No managing program is known; the limit is changed by writing to its file.
     Nobody,
 }
 
 impl LimitChange<'_> {
-    /// The command, marked as one that writes, with how long it lasts and how to undo it. `None` if
-    /// it could harm, or if there is no way to make it.
+    /// Returns the command, marked as one that changes the machine, with how long its effect lasts
+    /// and how to undo it. `None` if the command could do harm, or if there is no way to make the
+    /// change.
     pub(crate) fn command(&self) -> Option<String> {
         let path = self.path()?;
         let kind = Kind::from_path(&path)?;
@@ -118,14 +121,15 @@ impl LimitChange<'_> {
         })
     }
 
-    /// Whether the kernel slows the group down at its `memory.high`: a higher `memory.max` would
-    /// change nothing.
+    /// Whether the kernel slows the group down at its `memory.high`. In this case a higher
+    /// `memory.max` would not help.
     fn is_at_high(&self) -> bool {
         let high = self.group.high.get().and_then(Limit::bytes);
         high.zip(self.group.current.get()).is_some_and(|(high, used)| used >= high)
     }
 
-    /// With version 1 the absence of a limit is read from `memory.stat`.
+    /// Returns the path of the limit's file. With version 1, the absence of a limit was read from
+    /// `memory.stat`, so that the path has to be derived.
     fn path(&self) -> Option<String> {
         let path = self.limit.source.path();
         if path.ends_with("/memory.stat") {
@@ -147,8 +151,9 @@ impl LimitChange<'_> {
         self.with_note(set(&to), lasts, &set(&before))
     }
 
-    /// Docker keeps the sum of memory and swap, so the swap that the container may use is added. A
-    /// limit that docker does not set (`memory.high`) has no command, nor if the sum is not known.
+    /// Docker's option is the sum of memory and swap, so the swap that the container may use is
+    /// added. There is no command for a limit that docker does not set (`memory.high`), or if the
+    /// sum is not known.
     fn container(&self, tool: &str, id: &str, kind: Kind, now: Limit) -> Option<String> {
         let (Kind::Max, Limit::Bytes(to), Limit::Bytes(now)) = (kind, self.to, now) else {
             return None;
@@ -164,10 +169,10 @@ impl LimitChange<'_> {
         Some(self.with_note(update(to)?, "until the container is made again", &update(now)?))
     }
 
-    /// With version 1 the kernel refuses a limit above that of memory and swap together, which is
-    /// then raised first; what the group may swap stays the same.
+    /// With version 1, the kernel refuses a limit that exceeds the limit on memory and swap
+    /// together. That limit is raised first; how much the group may swap stays the same.
     fn file(&self, path: &str, now: Limit) -> Option<String> {
-        // with version 1 a limit is removed by writing -1
+        // with version 1, writing -1 removes a limit
         let unlimited = if path.ends_with("limit_in_bytes") { "-1" } else { "max" };
         let (to, before) = (new_value(self.to, unlimited), old_value(now, unlimited));
         let lasts =
@@ -202,12 +207,12 @@ impl LimitChange<'_> {
     }
 }
 
-/// Spells a new limit: in MiB, as people write it.
+/// Formats a new limit in MiB.
 fn new_value(limit: Limit, unlimited: &str) -> String {
     limit.bytes().map_or_else(|| unlimited.to_owned(), bytes_or_mib)
 }
 
-/// Spells the limit that was read, in bytes, as the kernel prints it.
+/// Formats the limit that was read, in bytes as the kernel prints it.
 fn old_value(limit: Limit, unlimited: &str) -> String {
     limit.bytes().map_or_else(|| unlimited.to_owned(), |bytes| bytes.get().to_string())
 }
@@ -219,8 +224,8 @@ fn bytes_or_mib(size: Bytes) -> String {
     }
 }
 
-/// Whether a limit here holds for one unit, container or job alone: not for all that is below a
-/// slice, a container engine's parent group or a user's session, and not for PID 1.
+/// Whether a limit of this group applies to one unit, container or job only. This excludes a slice,
+/// a container engine's parent group, a user's session, and PID 1.
 fn is_safe_place(group: &Cgroup) -> bool {
     const PARENTS: [&str; 7] =
         ["docker", "libpod_parent", "lxc", "machine", "podman", "garden", "init.scope"];
@@ -231,7 +236,7 @@ fn is_safe_place(group: &Cgroup) -> bool {
     !path.is_empty() && !is_parent
 }
 
-/// Where the docker or podman of root makes the cgroups of its containers: what stands before and
+/// The path at which root's docker or podman creates the cgroup of a container: the text before and
 /// after the 64 digits of the id.
 struct ContainerPlace {
     tool: &'static str,
@@ -247,8 +252,8 @@ const CONTAINER_PLACES: [ContainerPlace; 5] = [
     ContainerPlace { tool: "podman", before: "/libpod_parent/libpod-", after: "" },
 ];
 
-/// The tool and the id of a container of root's docker or podman. Containers of users, and those
-/// inside another container, are unknown to the tool that root would start.
+/// Returns the tool and the id of a container of root's docker or podman. Containers of other
+/// users, and those inside another container, are unknown to the tool if root starts it.
 fn container_of_root(path: &str) -> Option<(&'static str, &str)> {
     CONTAINER_PLACES.iter().find_map(|place| {
         let id = path.strip_prefix(place.before)?.strip_suffix(place.after)?;
@@ -257,8 +262,8 @@ fn container_of_root(path: &str) -> Option<(&'static str, &str)> {
     })
 }
 
-/// `None` if the group belongs to a manager that sets its limits again, and of which no command is
-/// known, or if its name may mean another unit to systemctl.
+/// Determines who manages a cgroup. `None` if a manager would set the limits again and no command
+/// for it is known, or if systemctl could take the group's name for another unit.
 fn owner(group: &Cgroup) -> Option<Owner<'_>> {
     let path = group.path.as_str();
     if let Some((tool, id)) = container_of_root(path) {
@@ -276,14 +281,15 @@ fn owner(group: &Cgroup) -> Option<Owner<'_>> {
         return None;
     }
     match groups::system_unit(group) {
-        // systemd writes `_` before a name that a file of the kernel has; a `-` begins an option
+        // systemd writes `_` before a name that is also the name of a kernel file; systemctl would
+        // take a leading `-` for an option
         Some(unit) if unit.starts_with(['_', '-']) => None,
         Some(unit) => Some(Owner::Systemd(unit)),
         None => Some(Owner::Nobody),
     }
 }
 
-/// What a limit of a cgroup is a limit of.
+/// The resource that a limit of a cgroup restricts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Resource {
     Memory,
@@ -291,15 +297,15 @@ pub(crate) enum Resource {
     Tasks,
 }
 
-/// Where the limit of a group is set, in the language of what manages it; `None` if the path does
-/// not show it.
+/// Returns where the limit of a group is set, in the terms of the program that manages the group;
+/// `None` if the path does not show it.
 pub(crate) fn describe_owner(path: &str, resource: Resource) -> Option<String> {
     let is_memory = resource == Resource::Memory;
     let parts = || path.split('/').filter(|part| !part.is_empty());
     if parts().any(|part| part.starts_with("kubepods") || part.starts_with("kubelet")) {
         let pod = parts().find_map(pod_in);
         if !is_memory {
-            // the group of all pods has another limit, and it holds for each pod
+            // the group of all pods has another limit, which each pod counts towards
             return pod.map(|uid| {
                 format!(
                     "podPidsLimit in the kubelet's configuration, for every pod of the node (here \
@@ -312,7 +318,7 @@ pub(crate) fn describe_owner(path: &str, resource: Resource) -> Option<String> {
             (None, None) => "the limit holds for all pods: kubeReserved, systemReserved and \
                  evictionHard in the kubelet's configuration leave them the rest of the node"
                 .to_owned(),
-            // the kubelet computes it of the containers
+            // the kubelet computes the pod's limit from the limits of its containers
             (None, Some(uid)) => format!(
                 "resources.limits.memory of all containers of the pod with uid {uid}, in its \
                  manifest: the pod's limit is their sum"
@@ -349,15 +355,16 @@ pub(crate) fn describe_owner(path: &str, resource: Resource) -> Option<String> {
     }
     let unit = groups::unit_of_path(path)?;
     if is_memory && path.trim_end_matches('/').rsplit('/').next() != Some(unit) {
-        // `user@1000.service` and container engines make groups of their own below theirs
+        // `user@1000.service` and container engines create groups below their own
         return Some(format!("memory.max of {path}, set by what {unit} runs"));
     }
     let property = if is_memory { "MemoryMax" } else { "TasksMax" };
     Some(format!("{property}= of {unit} (systemctl edit, in [Service] or [Scope])"))
 }
 
-/// Where the limit on tasks of this very group is set; `None` if the path does not show it, or if
-/// the group is the parent of units or containers, for all of which the limit holds.
+/// Returns where the limit on tasks of this group itself is set. `None` if the path does not show
+/// it, or if the group is the parent of units or containers, because the limit then applies to all
+/// of them.
 pub(crate) fn describe_task_limit(group: &Cgroup) -> Option<String> {
     let path = group.path.as_str();
     let last = path.rsplit('/').next()?;
@@ -368,7 +375,8 @@ pub(crate) fn describe_task_limit(group: &Cgroup) -> Option<String> {
         .then(|| describe_owner(path, Resource::Tasks))?
 }
 
-/// The beginning of the container's id in a part of a path: 64 hexadecimal digits.
+/// Returns the beginning of a container's id in a component of a path; the id has 64 hexadecimal
+/// digits.
 pub(crate) fn id_in(part: &str) -> Option<&str> {
     let part = part.strip_suffix(".scope").unwrap_or(part);
     let id = part.rsplit(['-', ':']).next()?;
@@ -376,8 +384,8 @@ pub(crate) fn id_in(part: &str) -> Option<&str> {
     is_id.then(|| &id[..12])
 }
 
-/// The uid of the pod in a part of a path: `podUID`, or `kubepods-burstable-podUID.slice` with `_`
-/// for `-`.
+/// Returns the uid of a pod in a component of a path: `podUID`, or
+/// `kubepods-burstable-podUID.slice` with `_` instead of `-`.
 fn pod_in(part: &str) -> Option<String> {
     let part = part.strip_suffix(".slice").unwrap_or(part);
     let uid = &part[part.rfind("pod").filter(|at| !part[*at..].starts_with("pods"))? + 3..];

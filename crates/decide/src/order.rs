@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The order of findings, and the severity of memory that nobody can use.
+//! Determines the order of findings, and the severity of findings about memory that nobody can use.
 //!
-//! Among findings of equal severity, the one that costs more comes first: memory as a share of RAM,
-//! time as a share of the last minute. A kill costs all the work of a process. A finding whose cost
-//! is not known comes after those with a cost, in the order of [`RULES`].
+//! Among findings of equal severity, the one whose problem costs more comes first. The cost is
+//! memory as a share of RAM, or time as a share of the last minute; a kill counts as 1, because all
+//! the work of a process is lost. A finding whose cost is not known comes after those with a cost,
+//! in the order of [`RULES`].
 
 use std::cmp::Ordering;
 
@@ -15,7 +16,7 @@ use crate::rules::{BALLOON_TITLE, kernel_memory_in};
 use crate::text::short_group;
 use crate::{RULES, grade, verdict};
 
-/// Raises the severity of findings about much memory that nobody can use, and sorts all of them.
+/// Raises the severity of findings about much memory that nobody can use, and sorts all findings.
 pub(crate) fn arrange(interval: &Interval, findings: &mut Vec<Finding>) {
     for finding in findings.iter_mut() {
         if strands_much(interval, finding) {
@@ -26,12 +27,12 @@ pub(crate) fn arrange(interval: &Interval, findings: &mut Vec<Finding>) {
         .into_iter()
         .map(|finding| (Key::new(interval, &finding), finding))
         .collect();
-    // stable: a rule knows the order of its own findings
+    // a stable sort keeps the order in which a rule returns its own findings
     keyed.sort_by(|(a, _), (b, _)| a.compare(b));
     findings.extend(keyed.into_iter().map(|(_, finding)| finding));
 }
 
-/// What decides the place of a finding.
+/// The values by which a finding is sorted.
 #[derive(Debug, Clone, Copy)]
 struct Key {
     severity: Severity,
@@ -48,15 +49,15 @@ impl Key {
         }
     }
 
-    /// `Less` if this finding comes first.
+    /// Returns `Less` if this finding comes before the other.
     fn compare(&self, other: &Self) -> Ordering {
         let severity = other.severity.cmp(&self.severity);
         severity.then(other.cost.total_cmp(&self.cost)).then(self.rule.cmp(&other.rule))
     }
 }
 
-/// What the trouble of a finding costs, as a share of RAM or of the last minute; `None` if it is
-/// not known.
+/// Returns the cost of the problem that a finding is about, as a share of RAM or of the last
+/// minute; `None` if it is not known.
 fn cost(interval: &Interval, finding: &Finding) -> Option<f64> {
     let host = &interval.end;
     let total = host.memory.total.get()?;
@@ -66,20 +67,20 @@ fn cost(interval: &Interval, finding: &Finding) -> Option<f64> {
     match finding.id {
         "oom-kills" => Some(1.0),
         "memory-low" => of_ram(total.saturating_sub(host.memory.available.get()?)),
-        // that of a group is part of the host's, but read a moment later
+        // the group's pressure is a part of the host's, but was read a moment later
         "memory-pressure" => {
             let groups = host.cgroups.groups.iter().map(|group| &group.pressure.some);
             let averages = groups.chain([memory]).filter_map(|stall| stall.avg60.get());
             averages.map(of_time).max_by(f64::total_cmp)
         }
         "group-limit" => group_cost(interval, finding),
-        // why the others wait: before the finding that they do
+        // it is why other groups wait, so it comes before the finding that they do
         "protection-starves" => Some(1.0),
-        // what cannot be swapped out makes tasks wait
+        // tasks wait because memory cannot be swapped out
         "zram-full" => worst(memory).map(of_time),
         "dirty-stall" => host.psi.io.some.avg60.get().map(of_time),
         "memory-grows" => of_ram(grown(interval, finding)?),
-        // deleted files have a finding of their own
+        // deleted files are reported by a rule of their own
         "cache-not-cache" => {
             let deleted: Bytes = deleted_files(interval).unwrap_or_default();
             of_ram(host.memory.shmem.get()?.saturating_sub(deleted))
@@ -95,7 +96,8 @@ fn worst(stall: &Stall) -> Option<Percent> {
     averages.max_by(|a, b| a.get().total_cmp(&b.get()))
 }
 
-/// The share of time that the group of this finding waited, or all if a process in it was killed.
+/// Returns the share of time that the group of this finding waited; 1 if a process in it was
+/// killed.
 fn group_cost(interval: &Interval, finding: &Finding) -> Option<f64> {
     let troubled = verdict::find_troubled(interval);
     let of_finding =
@@ -107,7 +109,7 @@ fn group_cost(interval: &Interval, finding: &Finding) -> Option<f64> {
     group.limited.pressure.some.avg60.get().map(|percent| percent.get() / 100.0)
 }
 
-/// The memory that the process or group of this finding holds.
+/// Returns the memory of the process or group that this finding is about.
 fn grown(interval: &Interval, finding: &Finding) -> Option<Bytes> {
     let growing = growth::growing(interval).into_iter();
     let is_it = |name: &str| finding.what.contains(name);
@@ -118,7 +120,8 @@ fn grown(interval: &Interval, finding: &Finding) -> Option<Bytes> {
     found.map(|growth| growth.held).max()
 }
 
-/// Memory that nobody can use and that this finding is about; `None` if it is about something else.
+/// Returns how much memory that nobody can use this finding is about; `None` if it is about
+/// something else.
 ///
 /// Locked memory counts only if mlock is not the reason: databases and virtual machines lock
 /// memory on purpose.
@@ -150,7 +153,7 @@ fn stranded(interval: &Interval, finding: &Finding) -> Option<Bytes> {
     }
 }
 
-/// The memory in deleted files that the process with most of them keeps open.
+/// Returns the memory in deleted files that are kept open by the process with the most of them.
 fn deleted_files(interval: &Interval) -> Option<Bytes> {
     let files = &interval.end.memory_files;
     let holders = memory_files::holders(files, |kind| kind == DeletedKind::Tmpfs);

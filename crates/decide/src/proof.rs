@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Collects the Readings that prove a finding.
 //!
-//! For a file with many lines a source like `/proc/vmstat:93` is not enough, so its evidence also
-//! has the kernel's name of the line. A Reading without a value adds nothing.
+//! For a file with many lines, a source like `/proc/vmstat:93` is not clear enough, so its evidence
+//! also contains the kernel's name of the line. A Reading without a value adds no evidence.
 
 use pagewise_model::{Change, Evidence, Quantity, Reading, Source};
 
@@ -11,7 +11,7 @@ use pagewise_model::{Change, Evidence, Quantity, Reading, Source};
 pub(crate) struct EvidenceList(Vec<Evidence>);
 
 impl EvidenceList {
-    /// A list without evidence.
+    /// Creates an empty list.
     pub(crate) fn new() -> Self {
         Self::default()
     }
@@ -22,7 +22,7 @@ impl EvidenceList {
         self
     }
 
-    /// Adds one line or column of a file, by the kernel's name for it.
+    /// Adds the value of one line or column of a file, with the kernel's name for it.
     pub(crate) fn named<T: Quantity>(mut self, name: &str, reading: &Reading<T>) -> Self {
         self.0.extend(reading.evidence().map(|evidence| prefix(name, evidence)));
         self
@@ -54,7 +54,7 @@ impl EvidenceList {
         self
     }
 
-    /// The collected evidence, as a finding holds it.
+    /// Returns the collected evidence for a finding.
     pub(crate) fn into_evidence(self) -> Vec<Evidence> {
         self.0
     }

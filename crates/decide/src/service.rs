@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The state of the service "memory" for monitoring systems: from the findings, and from the verdict
-//! if no finding was left out.
+//! Determines the state of the service "memory" for monitoring systems: from the findings and, if
+//! no finding was left out, also from the verdict.
 
 use pagewise_model::{Finding, HostVerdict, Level, ServiceState, Severity};
 
-/// The state of a host whose `present` findings are those that have not ended. `is_all` says that no
-/// finding was left out at the user's request: then a verdict that memory is short counts, too.
+/// Determines the state of a host from its `present` findings, which are those that have not ended.
+/// `is_all` means that no finding was left out at the user's request. In this case a verdict that
+/// memory is short is considered as well.
 pub fn judge_service<'a>(
     verdict: &HostVerdict,
     present: impl IntoIterator<Item = &'a Finding>,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Formats numbers, names and commands for sentences.
 
-/// The marker after a command that changes the machine.
+/// The comment after a command that changes the machine.
 const WRITES: &str = "# writes";
 
-/// What stands before the command that takes a change back; nothing follows that command.
+/// The text before the command that undoes a change; nothing follows that command.
 const UNDO: &str = "undo with ";
 
 use pagewise_facts::swap_disk::SwapDisk;
@@ -21,7 +21,7 @@ pub(crate) fn process(name: &str, pid: u32) -> String {
     format!("{} (pid {pid})", short(name))
 }
 
-/// A slow swap disk with its mean latency: `the swap device sda, which answers in 40 ms`.
+/// Describes a slow swap disk with its mean latency: `the swap device sda, which answers in 40 ms`.
 pub(crate) fn swap_disk(disk: &SwapDisk<'_>) -> String {
     let answers = match disk.latency_ms {
         Some(latency) => format!("answers in {latency:.0} ms"),
@@ -47,7 +47,7 @@ pub(crate) fn rate(per_second: f64) -> String {
     format!("{bytes}/s")
 }
 
-/// The name of a setting in a sentence: `vm.swappiness`, `disksize of zram0`.
+/// Formats the name of a setting for a sentence: `vm.swappiness`, `disksize of zram0`.
 pub(crate) fn setting(target: &Target) -> String {
     match target {
         Target::Knob { knob, instance: Some(instance) } => match knob.strip_prefix("zram.") {
@@ -58,8 +58,8 @@ pub(crate) fn setting(target: &Target) -> String {
     }
 }
 
-/// Shortens a name so that a title fits into 80 columns; keeps the end, because for a path that is
-/// more useful.
+/// Shortens a name so that a title fits into 80 columns. The end is kept, because the end of a path
+/// is more useful than its beginning.
 pub(crate) fn short(name: &str) -> String {
     const SHOWN: usize = 24;
     let length = name.chars().count();
@@ -94,18 +94,20 @@ pub(crate) fn short_group(path: &str) -> String {
     }
 }
 
-/// A command that changes the machine until the next boot, marked as such; it can still be pasted.
+/// Formats a command that changes the machine until the next boot. The result can be pasted,
+/// because the remark is a shell comment.
 pub(crate) fn writes(command: impl std::fmt::Display) -> String {
     writes_and(command, "until the next boot")
 }
 
-/// A command that changes the machine until the next boot, marked as such and with a caution.
+/// Formats a command that changes the machine until the next boot, with a caution in the shell
+/// comment.
 pub(crate) fn writes_and(command: impl std::fmt::Display, caution: &str) -> String {
     format!("{command}  {WRITES}; {caution}")
 }
 
-/// A command that changes the machine, marked as such, with what is said of it and the whole command
-/// that takes the change back.
+/// Formats a command that changes the machine, with a remark and the complete command that undoes
+/// the change in the shell comment.
 pub(crate) fn writes_with_undo(
     command: impl std::fmt::Display,
     caution: &str,
@@ -114,12 +116,13 @@ pub(crate) fn writes_with_undo(
     writes_and(command, &format!("{caution}; {UNDO}{undo}"))
 }
 
-/// A command that writes a value to a kernel file.
+/// Formats a command that writes a value to a kernel file.
 pub(crate) fn put(value: impl std::fmt::Display, path: &str) -> String {
     writes(write_file(value, path))
 }
 
-/// A command that writes a value to a kernel file, and the one that restores `before`.
+/// Formats a command that writes a value to a kernel file, with the command that restores the value
+/// `before`.
 pub(crate) fn put_with_undo(
     value: impl std::fmt::Display,
     before: impl std::fmt::Display,
@@ -133,7 +136,7 @@ fn write_file(value: impl std::fmt::Display, path: &str) -> String {
     format!("echo {value} | sudo tee {}", quoted(path))
 }
 
-/// A command that triggers a single action of the kernel.
+/// Formats a command that triggers a single action of the kernel.
 pub(crate) fn trigger(value: impl std::fmt::Display, path: &str) -> String {
     writes_and(format!("echo {value} | sudo tee {}", quoted(path)), "once; nothing to undo")
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Sets of huge page settings that belong together, as data: shown by `thp profiles`, and proposed
-//! by plans.
+//! Sets of huge page settings that should be set together, as data. `thp profiles` prints them, and
+//! plans propose them.
 //!
-//! Names and values are those of the knob table; a test compares them.
+//! Names and values must be those of the table of settings; a test compares them.
 
 use pagewise_model::ThpProfile;
 

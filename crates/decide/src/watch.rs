@@ -2,20 +2,20 @@
 //! Derives a [`WatchCourse`] from [`WatchSample`]s of a program whose memory is being collapsed:
 //! its phases, and the CPU time it used.
 //!
-//! A new phase begins when a fork that shares memory appears or ends, and when a considerable part
-//! was collapsed. CPU time has a resolution of 10 ms, so samples are joined until their CPU time is
-//! large enough.
+//! A new phase begins when a fork that shares the memory starts or ends, and when a considerable
+//! part of the memory was collapsed. The kernel's CPU times have a resolution of 10 ms, so that
+//! samples are joined until their CPU time is large enough.
 
 use pagewise_model::{WatchCourse, WatchPhase, WatchSample};
 
-/// A fork counts if it shares more than 1/50 of the memory.
+/// A fork is considered if it shares more than 1/50 of the memory.
 const SHARED: u64 = 50;
-/// A collapse counts if it covers more than 1/20 of the memory.
+/// A collapse is considered if it covers more than 1/20 of the memory.
 const COLLAPSED: u64 = 20;
-/// Minimum CPU time, in seconds, of samples that are joined to one value.
+/// Minimum CPU time, in seconds, of the samples that are joined to one value.
 const LEAST: f64 = 0.05;
 
-/// The course of a watched program, from samples in order of time.
+/// Summarises the samples of a watched program, which must be in order of time.
 #[must_use]
 pub fn course(samples: &[WatchSample]) -> WatchCourse {
     let at = |sample: &WatchSample| Some((sample.seconds, covered_share(sample)?));
@@ -41,7 +41,7 @@ fn is_shared(sample: &WatchSample) -> bool {
     shared > 0 && shared > sample.coverage.anon.get() / SHARED
 }
 
-/// All phases of the watch, in order of time.
+/// Returns all phases, in order of time.
 fn phases(samples: &[WatchSample]) -> Vec<WatchPhase> {
     let (mut phases, mut start, mut before) = (Vec::new(), 0, 0);
     for (at, sample) in samples.iter().enumerate() {
@@ -79,14 +79,15 @@ fn is_much(before: u64, now: &WatchSample) -> bool {
     now.collapsed.saturating_sub(before) > blocks / COLLAPSED
 }
 
-/// For each group of joined samples the time at its middle and the CPU seconds used per request, or
-/// per second if requests are not counted.
+/// Returns a value for each group of joined samples: the time in its middle, and the CPU seconds
+/// used per request, or per second if requests are not counted.
 fn used_series(samples: &[WatchSample]) -> Vec<(f64, f64)> {
     let counted = is_counted(samples);
     let (mut found, mut rest) = (Vec::new(), samples);
     while let Some(first) = rest.first() {
         let enough = |later: &WatchSample| between(first, later, counted).is_some();
-        // if five seconds do not give enough, the first sample is skipped: the program had no work
+        // if five seconds do not contain enough CPU time, the first sample is skipped: the program
+        // had no work
         let mut near = rest.iter().take_while(|later| later.seconds - first.seconds < 5.0);
         let Some(at) = near.position(enough) else {
             rest = rest.get(1..).unwrap_or_default();
@@ -108,7 +109,7 @@ fn is_counted(samples: &[WatchSample]) -> bool {
     samples.iter().any(|sample| sample.requests.is_some())
 }
 
-/// The CPU usage between two samples; `None` if too little CPU time was used.
+/// Returns the CPU usage between two samples; `None` if too little CPU time was used.
 fn between(before: &WatchSample, after: &WatchSample, counted: bool) -> Option<f64> {
     let cpu = after.cpu_seconds? - before.cpu_seconds?;
     let units = if counted {
@@ -125,7 +126,8 @@ fn covered_share(sample: &WatchSample) -> Option<f64> {
     (all > 0).then(|| huge as f64 / all as f64 * 100.0)
 }
 
-/// The CPU usage in a phase; if blocks were collapsed to huge pages in it, the usage after that.
+/// Returns the CPU usage in a phase. If blocks were collapsed in the phase, only the time after
+/// that is considered.
 fn used_after(samples: &[WatchSample]) -> Option<f64> {
     let counted = is_counted(samples);
     let last = samples.last()?;

@@ -19,20 +19,21 @@ pub(crate) struct NearLimit {
     pub(crate) share: Percent,
 }
 
-/// The setting `vm.overcommit_memory`, if it is 2.
+/// Returns the setting `vm.overcommit_memory` if its value is 2.
 pub(crate) fn strict_mode(host: &Snapshot) -> Option<&Reading<Name>> {
     let mode = &host.knob("vm.overcommit_memory")?.live;
     (mode.value()?.as_str() == "2").then_some(mode)
 }
 
-/// How much more memory may be committed; `None` in other overcommit modes, or if it is unknown.
+/// Returns how much more memory may be committed; `None` in other overcommit modes, or if it is
+/// unknown.
 pub(crate) fn left(host: &Snapshot) -> Option<Bytes> {
     strict_mode(host)?;
     Some(host.memory.commit_limit.get()?.saturating_sub(host.memory.committed.get()?))
 }
 
-/// Committed memory, if it is close to the limit; `None` in other overcommit modes, if enough is
-/// left, or if the values are unknown.
+/// Returns the committed memory and its limit if they are close; `None` in other overcommit modes,
+/// if enough is left, or if the values are unknown.
 pub(crate) fn near_limit(host: &Snapshot) -> Option<NearLimit> {
     strict_mode(host)?;
     let (committed, limit) = (host.memory.committed.get()?, host.memory.commit_limit.get()?);

@@ -4,14 +4,13 @@
 use pagewise_facts::growth::{Forecast, Growth};
 use pagewise_model::{Level, Severity};
 
-/// If growing memory fills all that is available sooner than this, in seconds, nobody has time to
-/// act.
+/// If memory will be full within this many seconds because of growth, there is no time left to act.
 const SOON_SECONDS: f64 = 120.0;
-/// If growing memory fills all that is available sooner than this, in seconds, the host is tight.
+/// If memory will be full within this many seconds because of growth, the host is tight.
 const TIGHT_SECONDS: f64 = 900.0;
 
-/// How short of memory growth makes a host or group; `None` if memory lasts long enough, or the
-/// forecast is tentative.
+/// Grades how short of memory this growth makes the host or group; `None` if memory will last long
+/// enough, or if the forecast is tentative.
 pub(crate) fn level(growth: &Growth<'_>) -> Option<Level> {
     match growth.lasts_seconds {
         _ if growth.forecast == Forecast::Tentative => None,
@@ -21,7 +20,7 @@ pub(crate) fn level(growth: &Growth<'_>) -> Option<Level> {
     }
 }
 
-/// How severe a finding about this growth is.
+/// Grades how severe a finding about this growth is.
 pub(crate) fn severity(growth: &Growth<'_>) -> Severity {
     match (growth.forecast, level(growth)) {
         (Forecast::Tentative, _) => Severity::Info,

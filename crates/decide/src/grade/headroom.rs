@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Grades how short of memory a host is by its available memory.
+//! Grades how short of memory a host is, by its available memory.
 
 use pagewise_facts::room::{self, Headroom};
 use pagewise_model::{Bytes, Level, Percent, Snapshot};
 
-/// Thresholds of available memory below which a host is short of it: the smaller of a share of RAM
-/// and a size. On large hosts 4 GiB are enough headroom for all but bulk allocations, whatever
-/// share of RAM they are.
+/// A host is short of memory if its available memory is below the smaller of a share of RAM and a
+/// size. On large hosts, 4 GiB are enough for all but bulk allocations, however small a share of
+/// RAM they are.
 const GRADES: [(Level, f64, Bytes); 3] = [
     (Level::Critical, 2.5, Bytes::new(1 << 30)),
     (Level::Short, 5.0, Bytes::new(2 << 30)),
     (Level::Tight, 10.0, Bytes::new(4 << 30)),
 ];
 
-/// Swap counts as nearly full from this share in use on, in percent.
+/// Swap counts as nearly full if at least this percentage of it is in use.
 const NEARLY_FULL_PERCENT: f64 = 90.0;
 
-/// How short of memory this host is by its available memory; `None` if that is unknown.
+/// Grades how short of memory this host is, by its available memory; `None` if that is unknown.
 pub(crate) fn level_of_host(host: &Snapshot) -> Option<Level> {
     room::room(host).map(|room| level(&room))
 }
 
-/// How short of memory a host with this much available memory is. Free swap makes it one level less
-/// severe, but never calm, because the kernel is already reclaiming.
+/// Grades how short of memory a host with this much available memory is. Free swap makes the grade
+/// one level better, but never calm, because the kernel is already reclaiming.
 pub(crate) fn level(room: &Headroom) -> Level {
     let level = grade(room.available, room.total);
     if grade(room.bytes_left(), room.total) > Level::Calm {
@@ -35,7 +35,7 @@ pub(crate) fn level(room: &Headroom) -> Level {
     }
 }
 
-/// How severe full swap is: tight while memory is available, short otherwise.
+/// Grades full swap: tight while memory is available, short otherwise.
 pub(crate) fn swap_level(room: &Headroom) -> Level {
     match room.swap_filled {
         Some(filled) if filled.get() >= NEARLY_FULL_PERCENT => {

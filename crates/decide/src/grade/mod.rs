@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Grades of severity that the verdict and rules, or several rules, share.
+//! Grades that are used by both the verdict and rules, or by several rules.
 
 use pagewise_model::{Bytes, Snapshot};
 
@@ -10,8 +10,8 @@ pub(crate) mod pressure;
 pub(crate) mod spared;
 pub(crate) mod stranded;
 
-/// The least number of bytes that is worth a finding: `most`, but an eighth of RAM on a machine so small
-/// that `most` would be more.
+/// The smallest number of bytes that is worth a finding: `most`, or an eighth of RAM if that is
+/// less.
 pub(crate) fn worth(host: &Snapshot, most: Bytes) -> Bytes {
     host.memory.total.get().map_or(most, |ram| most.min(Bytes::new(ram.get() / 8)))
 }

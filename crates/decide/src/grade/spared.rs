@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whether a host has memory to spare, so that stalls on it may be caused by the limit of a cgroup.
+//! Determines whether a host has memory to spare. If so, stalls may be caused by the limit of a
+//! cgroup.
 
 use pagewise_facts::zones;
 use pagewise_model::{Interval, Level, Snapshot};
 
 use super::{headroom, pressure};
 
-/// Whether the host has memory to spare: available memory is calm and all zones are above the low
-/// watermark.
+/// Whether the host has memory to spare: its available memory is graded calm, and free memory in
+/// all zones is above the low watermark.
 pub(crate) fn is_spared(host: &Snapshot) -> bool {
     headroom::level_of_host(host) == Some(Level::Calm) && zones::all_above_low(host) == Some(true)
 }
 
-/// The level of present memory pressure of a host that has memory to spare.
+/// The grade of the present memory pressure, if the host has memory to spare.
 pub(crate) fn waiting_of_spared(interval: &Interval) -> Option<Level> {
     let graded = pressure::grade(interval).filter(|graded| graded.ended.is_none())?;
     Some(graded.shortage).filter(|_| is_spared(&interval.end))

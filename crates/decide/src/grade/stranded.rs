@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Grades memory that is taken and that nothing can use: leftovers, and what nobody accounts for.
+//! Grades memory that nothing can use: memory that was left behind, and memory that no counter
+//! accounts for.
 
 use pagewise_model::{Bytes, Level, Severity, Snapshot};
 
 use super::headroom;
 
-/// From this share of RAM on, in percent, it is a warning even if memory is available.
+/// Stranded memory of at least this percentage of RAM is a warning even if memory is available.
 const MUCH_PERCENT: f64 = 30.0;
 
-/// How severe it is that `size` of RAM is stranded: a warning if it is much, or if memory is low.
+/// Returns the severity of `size` of stranded RAM: a warning if that is much, or if memory is low.
 pub(crate) fn severity(host: &Snapshot, size: Bytes) -> Severity {
     let is_low = headroom::level_of_host(host) > Some(Level::Calm);
     if is_much(host, size) || is_low { Severity::Warning } else { Severity::Info }

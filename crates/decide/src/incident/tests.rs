@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Planted nights: what happened is listed, in order, and nothing else is.
+//! Tests with invented series of readings: exactly the events that happened are listed, in order.
 
 use super::*;
 
@@ -45,7 +45,8 @@ fn killed(second: f64) -> Killed {
     }
 }
 
-/// A night: calm, a backup that starts and grows, a kill, calm.
+/// Readings of a night: memory is calm, a backup starts and grows, a process is killed, memory is
+/// calm.
 fn night() -> Vec<Moment> {
     let mut all = Vec::new();
     for at in 0..30 {
@@ -156,7 +157,8 @@ fn a_trouble_that_lasts_has_no_end() {
     assert_eq!(explain(&all, Around::Worst).trouble.unwrap().ended_unix_seconds, None);
 }
 
-/// Calm, and then at once a kill: a process took all memory between two readings.
+/// Readings of a process that takes all memory between two readings: memory is calm, and then there
+/// is a kill.
 fn burst(victim: Victim) -> Vec<Moment> {
     let calm = with_process(moment(0.0, Level::Calm), 77, "backup", GIB);
     let mut killed = Killed { victim: Some(victim), ..killed(9.0) };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Derives from the memory usage of a cgroup what its limit should be, or why that is unknown.
+//! Recommends a limit for a cgroup from its memory usage, or says why no limit can be recommended.
 
 use pagewise_facts::groups::{self, GroupPair};
 use pagewise_facts::growth::{self, Grower, Growth, GrowthLimit};
@@ -13,17 +13,18 @@ use super::working_set::{self, Used};
 use crate::text::{count, rate};
 use crate::verdict::{self, GroupTrouble, Trouble};
 
-/// A group that uses less memory than this gives no information about its needs.
+/// A group that uses less memory than this is too small to show how much memory it needs.
 const LEAST: Bytes = Bytes::new(1 << 20);
-/// A new limit above this share of the present one, in percent, is not worth a change.
+/// If the recommended limit is more than this percentage of the present limit, lowering the limit
+/// is not worthwhile.
 const WORTH_PERCENT: f64 = 90.0;
-/// A peak of this share of the limit, in percent, means that the limit held the group down.
+/// If the peak is at least this percentage of the limit, the limit kept the group from growing.
 const AT_LIMIT_PERCENT: f64 = 99.0;
-/// A group at its limit whose tasks waited for memory for this share of the last minute, in percent, needs
-/// more.
+/// A group at its limit needs more memory if its tasks waited for memory for at least this
+/// percentage of the last minute.
 const WAITED_PERCENT: f64 = 1.0;
-/// If anonymous memory grew by this share over the interval, in percent, the group has not reached
-/// its size yet.
+/// If anonymous memory grew by at least this percentage over the interval, the group has not
+/// reached its final size yet.
 const GROWN_PERCENT: f64 = 10.0;
 /// Fewer refaults per second than this are noise; the same threshold as for the host
 /// (`facts::reclaim`).
@@ -52,8 +53,8 @@ impl<'a> Circumstances<'a> {
         &self.interval.end
     }
 
-    /// Why the usage of this group does not show its needs: the limit of an ancestor or descendant
-    /// restricts it.
+    /// Returns why the usage of this group does not show its needs: the limit of an ancestor or
+    /// descendant restricts it. `None` if there is no such limit.
     fn describe_disturbance(&self, group: &Cgroup) -> Option<String> {
         self.troubled.iter().find_map(|trouble| {
             let limited = trouble.limited;
@@ -76,9 +77,9 @@ impl<'a> Circumstances<'a> {
     }
 }
 
-/// A limit that is sufficient for the memory that the group holds, or held when a process in it was
-/// killed: everything in RAM and in swap plus a tenth. After a kill, plus half of the limit,
-/// because the size of the allocation that failed is unknown.
+/// Returns a limit that is sufficient for the memory that the group holds, or held when a process
+/// in it was killed: everything in RAM and in swap plus a tenth. After a kill, half of the limit is
+/// added, because the size of the allocation that failed is unknown.
 pub(crate) fn raised_limit(group: &Cgroup, limit: Bytes, was_killed: bool) -> Option<Bytes> {
     let swapped = group.swap_current.get().unwrap_or_default();
     let held = group.current.get()?.get().checked_add(swapped.get())?;
@@ -87,8 +88,8 @@ pub(crate) fn raised_limit(group: &Cgroup, limit: Bytes, was_killed: bool) -> Op
     size.checked_next_multiple_of(1 << 20).map(Bytes::new)
 }
 
-/// Advice on the limit of a group. The first that applies: the present limit is too low, the needs
-/// are unknown, a size.
+/// Advises on the limit of a group. The first of these that applies: the present limit is too low;
+/// the needs of the group are unknown; a limit is recommended.
 pub(super) fn advise(
     circumstances: &Circumstances<'_>,
     pair: &GroupPair<'_>,
@@ -117,8 +118,8 @@ fn not_known(why: String) -> LimitAdvice {
     }
 }
 
-/// The finding of the verdict that the group is short because of its limit, if there is one. Growth
-/// alone does not count: no limit is large enough for a leak.
+/// Returns the advice that the limit is too low, if the verdict reports that the group is short of
+/// memory because of its limit. Growth alone is not a reason: no limit is large enough for a leak.
 fn in_trouble(circumstances: &Circumstances<'_>, group: &Cgroup) -> Option<LimitAdvice> {
     let trouble = circumstances.trouble(group)?;
     let limit = trouble.limit()?;
@@ -137,9 +138,9 @@ fn in_trouble(circumstances: &Circumstances<'_>, group: &Cgroup) -> Option<Limit
 const HOLDS_NO_MORE: &str = "how much it would use with a higher limit is not known, as it never got more: \
                              raise the limit and run this again";
 
-/// The advice that the limit is too low because of kills before the interval, whose time the
-/// counter does not show. They are relevant for the present limit only if the peak of the group
-/// reached it.
+/// Returns the advice that the limit is too low because processes were killed before the interval.
+/// The counter does not show when; such kills say something about the present limit only if the
+/// peak of the group reached that limit.
 fn was_killed(circumstances: &Circumstances<'_>, group: &Cgroup) -> Option<LimitAdvice> {
     let kills = group.events.oom_kill.get().filter(|&kills| kills > 0)?;
     let (limit, peak) = (group.max.get()?.bytes()?, group.peak.get()?);
@@ -158,8 +159,9 @@ fn was_killed(circumstances: &Circumstances<'_>, group: &Cgroup) -> Option<Limit
     too_low(circumstances, group, &group.max, true, Confidence::Low, reasons)
 }
 
-/// The advice that the limit is too low because the group is at it and its tasks wait for memory, also if
-/// no event of the limit fell into the interval: a task that memory.high throttles sleeps for up to 2 s.
+/// Returns the advice that the limit is too low because the group has reached it and its tasks wait
+/// for memory. This holds also if the kernel counted no limit event during the interval: a task
+/// that memory.high throttles sleeps for up to 2 s at a time.
 fn waits_at_limit(circumstances: &Circumstances<'_>, group: &Cgroup) -> Option<LimitAdvice> {
     let file = working_set::own_limit(group);
     let (limit, current) = (file.get()?.bytes()?, group.current.get()?);
@@ -230,7 +232,8 @@ fn too_low(
     })
 }
 
-/// The working set of a group, or as an error the reason why no size follows from it.
+/// Returns the memory in use of a group, or as an error the reason why no limit can be derived from
+/// it.
 fn unknowable<'a>(
     circumstances: &Circumstances<'_>,
     pair: &GroupPair<'_>,
@@ -259,8 +262,8 @@ fn unknowable<'a>(
     }
 }
 
-/// A sentence about growth, if the group, or a process or group that fills its limit, grows
-/// steadily, or if it grew much over the interval.
+/// Returns a sentence about growth, if the group or something that fills its limit grows steadily,
+/// or if the group grew much over the interval.
 fn growth(circumstances: &Circumstances<'_>, pair: &GroupPair<'_>) -> Option<String> {
     let group = pair.now;
     let is_it = |growth: &&Growth<'_>| {
@@ -276,8 +279,8 @@ fn growth(circumstances: &Circumstances<'_>, pair: &GroupPair<'_>) -> Option<Str
     is_much.then(|| format!("its anonymous memory grew by {grown} over the interval"))
 }
 
-/// The advice for a group whose working set is known: a recommended size, compared with the present
-/// limit.
+/// Advises on the limit of a group whose memory in use is known: a recommended limit, compared with
+/// the present one.
 fn fitting(circumstances: &Circumstances<'_>, pair: &GroupPair<'_>, used: &Used) -> LimitAdvice {
     let group = pair.now;
     let (confidence, doubts) = confidence(circumstances, pair, used);
@@ -311,11 +314,12 @@ fn fitting(circumstances: &Circumstances<'_>, pair: &GroupPair<'_>, used: &Used)
     }
 }
 
-/// Why a size has no command.
+/// The reason that is printed if there is no command for a recommended limit.
 const NO_COMMAND: &str = "no command is given: it would lower a limit that is set, or set one below what the \
                           group uses now, or the group is not one that a command may limit";
 
-/// The margin in percent of the needed size: a judgement, explained in docs/limits.md.
+/// The margin on top of the needed size, in percent. The values are a judgement, explained in
+/// docs/limits.md.
 const fn margin(confidence: Confidence) -> u64 {
     match confidence {
         Confidence::High => 10,
@@ -324,8 +328,8 @@ const fn margin(confidence: Confidence) -> u64 {
     }
 }
 
-/// The recommended size: the needed size plus a margin, in whole MiB, and the parts of which it
-/// consists.
+/// Returns the recommended limit (the needed size plus a margin, in whole MiB) and the parts of
+/// which it consists.
 fn size(pair: &GroupPair<'_>, used: &Used, confidence: Confidence) -> (Bytes, Vec<String>) {
     let (group, percent) = (pair.now, margin(confidence));
     let mut parts = vec![in_use(group, used)];
@@ -374,7 +378,8 @@ fn in_use(group: &Cgroup, used: &Used) -> String {
     format!("in use: {hot} of {current}; idle: {}", left.join(" and "))
 }
 
-/// Adds the margin to the needed size and rounds up to whole MiB; saturates.
+/// Adds the margin to the needed size and rounds up to whole MiB. The result is the largest size if
+/// it overflows.
 fn with_margin(needed: Bytes, percent: u64) -> Bytes {
     const MIB: u64 = 1 << 20;
     let size = u128::from(needed.get()) * u128::from(100 + percent) / 100;
@@ -382,18 +387,19 @@ fn with_margin(needed: Bytes, percent: u64) -> Bytes {
     Bytes::new(size.checked_next_multiple_of(MIB).unwrap_or(u64::MAX / MIB * MIB)).max(needed)
 }
 
-/// The group's peak usage, if no limit ever restricted the group.
+/// Returns the group's peak usage, if no limit ever restricted the group.
 fn never_exceeded(group: &Cgroup) -> Option<Bytes> {
     let was_reached = |events: &Reading<u64>| events.get().is_some_and(|events| events > 0);
     let held = was_reached(&group.events.max) || was_reached(&group.events.high);
     let is_known = group.events.max.get().is_some();
-    // a process may reset the peak, but not below the current usage
+    // a process may have reset the peak, but it is never below the current usage
     let peak = group.peak.get()?.max(group.current.get()?);
     (is_known && !held).then_some(peak)
 }
 
-/// Confidence in a recommended limit, from three facts: the length of observation, whether the peak
-/// is known, and interference (refaults, limits reached, a host short of memory). With the reasons.
+/// Determines the confidence in a recommended limit, with the reasons. It depends on three facts:
+/// how long the group was observed, whether its peak is known, and interference (refaults, limits
+/// that were reached, a host short of memory).
 fn confidence(
     circumstances: &Circumstances<'_>,
     pair: &GroupPair<'_>,

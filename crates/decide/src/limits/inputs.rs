@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The sources from which idle memory is determined.
+//! Input for the advice on limits.
 
 use pagewise_model::{GroupGenerations, Millis, Name, Reading, WatchedMemory};
 
-/// What the advice on limits uses besides the interval.
+/// Input for the advice on limits, in addition to the interval.
 #[derive(Debug)]
 pub struct LimitInputs<'a> {
-    /// The only group to survey; `None` surveys all of them.
+    /// Path of the only group to survey; `None` to survey all groups.
     pub selected: Option<&'a Name>,
     /// Pages that were not used for this long are idle.
     pub age: Millis,
     /// The generations of multi-gen LRU, for each cgroup.
     pub generations: &'a Reading<Vec<GroupGenerations>>,
-    /// Memory of the selected group that was watched by its accessed bits.
+    /// Memory of the selected group whose accessed bits were cleared and read again later.
     pub watched: Option<&'a WatchedMemory>,
 }

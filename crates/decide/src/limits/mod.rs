@@ -2,10 +2,10 @@
 //! Derives a [`LimitSurvey`] from an [`Interval`] and idle times: how much memory each cgroup uses,
 //! and which limit it needs.
 //!
-//! `working_set.rs` determines how much of a group's memory is in use, `advise.rs` compares that
-//! with its limit. docs/limits.md explains every number. A group that is short because of its
-//! own limit never gets the advice to lower it: such groups are found by the rules of the verdict,
-//! so that `doctor` agrees.
+//! `working_set.rs` determines how much of a group's memory is in use; `advise.rs` compares this
+//! with the group's limit. docs/limits.md explains every number. A group that is short of memory
+//! because of its own limit is never advised to lower the limit: such groups are found by the same
+//! rules as in the verdict, so that `doctor` does not contradict this.
 
 mod advise;
 mod commands;
@@ -24,7 +24,7 @@ use advise::Circumstances;
 pub(crate) use advise::raised_limit;
 pub use inputs::LimitInputs;
 
-/// Surveys every group that holds memory, except the root; or only the selected one.
+/// Surveys all groups that hold memory, except the root; or only the selected group.
 pub fn survey_limits(interval: &Interval, inputs: &LimitInputs<'_>) -> LimitSurvey {
     let circumstances = Circumstances::new(interval);
     let pairs = groups::pairs(interval);
@@ -97,7 +97,7 @@ fn processes(
     inside
 }
 
-/// The reasons why no source gives idle times of pages.
+/// Returns the reasons why idle times of pages are not known, one for each method.
 fn unknown(inputs: &LimitInputs<'_>) -> Vec<String> {
     let generations = match &inputs.generations.outcome {
         Outcome::Value(_) => None,

@@ -9,33 +9,34 @@ use pagewise_model::{
 
 use super::inputs::LimitInputs;
 
-/// The memory in RAM that a group uses.
+/// How much memory in RAM a group uses.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Used {
     pub(super) idle: IdleMemory,
-    /// The part of `idle` that is page cache and could be dropped.
+    /// Idle page cache, which could be dropped.
     pub(super) droppable: Bytes,
-    /// The part of `idle` that is anonymous memory and fits into free swap.
+    /// Idle anonymous memory that fits into free swap.
     pub(super) swappable: Bytes,
     /// All memory of the group except `droppable` and `swappable`.
     pub(super) hot: Bytes,
-    /// Peak of anonymous memory during the watch, minus its size at the end.
+    /// Peak of anonymous memory while the group was watched, minus its size at the end.
     pub(super) spike: Bytes,
     /// Bytes of pages that were refaulted over the interval.
     pub(super) refaulted: Bytes,
 }
 
 impl Used {
-    /// The RAM that the group needs: what is in use, its peak anonymous memory instead of the
-    /// current size, and pages that were reclaimed although they were in use. A page that refaults
-    /// several times counts each time, so that part is limited to the amount in use.
+    /// Returns the RAM that the group needs: memory in use, with anonymous memory at its peak
+    /// instead of its current size, plus pages that were reclaimed although they were in use. A
+    /// page that refaults several times counts each time, so this part is limited to the memory in
+    /// use.
     pub(super) fn needed_memory(&self) -> Bytes {
         self.hot.saturating_add(self.spike).saturating_add(self.refaulted.min(self.hot))
     }
 }
 
-/// Measures how much of a group's memory is in use; `None` if a required counter is absent or
-/// denied.
+/// Determines how much of a group's memory is in use; `None` if a counter that is needed is absent
+/// or denied.
 pub(super) fn measure(
     host: &Snapshot,
     inputs: &LimitInputs<'_>,
@@ -47,7 +48,7 @@ pub(super) fn measure(
     let cache = group.file.get()?.saturating_sub(shmem);
     let locked = unevictable(group).get().unwrap_or_default();
     let idle = idle(host, inputs, group)?;
-    // locked pages may be idle too, and whether they are page cache is unknown
+    // locked pages may be idle too, and it is not known whether they are page cache
     let droppable = idle.file.min(cache.saturating_sub(locked));
     let room = groups::swap_room(host, group).unwrap_or_default();
     let idle_anon = idle.anon.unwrap_or_default();
@@ -65,8 +66,8 @@ pub(super) fn measure(
     })
 }
 
-/// Idle memory of a group from the best source available: the watch, else generations, else the
-/// inactive lists.
+/// Returns the idle memory of a group from the best available source: accessed bits, otherwise
+/// generations of multi-gen LRU, otherwise the inactive lists.
 fn idle(host: &Snapshot, inputs: &LimitInputs<'_>, group: &Cgroup) -> Option<IdleMemory> {
     let watched = inputs.watched.filter(|_| inputs.selected == Some(&group.path));
     watched
@@ -76,8 +77,8 @@ fn idle(host: &Snapshot, inputs: &LimitInputs<'_>, group: &Cgroup) -> Option<Idl
         .or_else(|| by_list(inputs, group))
 }
 
-/// Idle memory of a group by the accessed bits of its pages. Page cache that no process maps has no
-/// accessed bits: for it the inactive file list is used, if that is larger.
+/// Returns the idle memory of a group according to the accessed bits of its pages. Page cache that
+/// no process maps has no accessed bits; for this, the inactive file list is used if it is larger.
 fn by_accessed_bits(watched: &WatchedMemory, group: &Cgroup) -> IdleMemory {
     let mapped: Bytes = watched.processes.iter().map(|process| process.idle_file).sum();
     let not_read = watched.cost.not_read;
@@ -96,8 +97,8 @@ fn by_accessed_bits(watched: &WatchedMemory, group: &Cgroup) -> IdleMemory {
     }
 }
 
-/// Idle memory of a group by the generations of multi-gen LRU; `None` if the kernel has not aged
-/// the pages of the group and its descendants for that long.
+/// Returns the idle memory of a group according to the generations of multi-gen LRU. `None` if the
+/// kernel has not aged the pages of the group and its descendants for long enough.
 fn by_generations(host: &Snapshot, inputs: &LimitInputs<'_>, group: &Cgroup) -> Option<IdleMemory> {
     let (mut anon, mut file) = (Pages::new(0), Pages::new(0));
     let mut observed = Millis::new(0);
@@ -119,7 +120,8 @@ fn by_generations(host: &Snapshot, inputs: &LimitInputs<'_>, group: &Cgroup) -> 
     })
 }
 
-/// Idle memory as kubelet and cAdvisor compute it for their working set: inactive page cache.
+/// Returns the idle memory in the same way as kubelet and cAdvisor compute their working set: it is
+/// the page cache on the inactive list.
 fn by_list(inputs: &LimitInputs<'_>, group: &Cgroup) -> Option<IdleMemory> {
     let unseen = inputs.generations.value().map(|_| {
         let age = duration::rough(inputs.age.get() as f64 / 1000.0);
@@ -138,20 +140,21 @@ fn inactive_file(group: &Cgroup) -> Option<Bytes> {
     counter(group, "inactive_file").get()
 }
 
-/// Memory that reclaim cannot take (`unevictable`).
+/// Returns the memory that cannot be reclaimed (`unevictable`).
 pub(super) fn unevictable(group: &Cgroup) -> Reading<Bytes> {
     counter(group, "unevictable")
 }
 
-/// A size in `memory.stat`, descendants included: version 1 has separate names (`total_…`) for
-/// that.
+/// Returns a size in `memory.stat` with descendants included, which have separate names (`total_…`)
+/// in version 1.
 fn counter(group: &Cgroup, name: &str) -> Reading<Bytes> {
     let total = group.stat.get(&format!("total_{name}"));
     let found = if total.value().is_some() { total } else { group.stat.get(name) };
     found.map(Bytes::new)
 }
 
-/// Number of refaults of file and anonymous pages over the interval; `None` if both are unknown.
+/// Number of file and anonymous pages that were refaulted over the interval; `None` if both are
+/// unknown.
 pub(super) fn refaults(pair: &GroupPair<'_>) -> Option<Change> {
     let file = pair.change(|group| &group.refault_file);
     let anon = pair.change(|group| &group.refault_anon);
@@ -168,7 +171,7 @@ fn refaulted_bytes(host: &Snapshot, pair: &GroupPair<'_>) -> Bytes {
     Pages::new(pages).to_bytes(host.page_size())
 }
 
-/// The smaller of `memory.high` and `memory.max`; version 1 has only the latter.
+/// Returns the smaller of `memory.high` and `memory.max`; version 1 has only the latter.
 pub(super) fn own_limit(group: &Cgroup) -> &Reading<Limit> {
     match (group.high.get(), group.max.get()) {
         (Some(high), Some(max)) if high < max => &group.high,

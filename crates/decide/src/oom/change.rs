@@ -10,8 +10,8 @@ use crate::text::{put_with_undo, quoted, writes_with_undo};
 
 const MORE: &str = "1.5 times the limit";
 
-/// Commands that may prevent another such kill, the most useful first. Never empty: there is always
-/// a command that shows more.
+/// Returns commands that may prevent another kill like this one, the most useful first. The list is
+/// never empty: it contains at least a command that shows more.
 pub(crate) fn advise_change(host: &Snapshot, kill: &OomKill) -> Vec<String> {
     let mut commands: Vec<String> = may_be_killed(host, kill).into_iter().collect();
     let now = Some(host).filter(|_| kill.earlier_boot.is_none());
@@ -57,7 +57,8 @@ pub(crate) fn advise_change(host: &Snapshot, kill: &OomKill) -> Vec<String> {
             commands.extend(measure_compression(host));
         }
         Some(OomConstraint::Host) | None => {
-            // before a limit, because without swap that only makes a process die sooner
+            // suggested before a limit, because without swap a limit only makes a process die
+            // sooner
             commands.extend(measure_compression(host));
             commands.extend(on_that_machine::warn_of_limit(kill));
         }
@@ -73,20 +74,21 @@ pub(crate) fn advise_change(host: &Snapshot, kill: &OomKill) -> Vec<String> {
     commands
 }
 
-/// On a machine without swap: what zram would hold.
+/// Returns the command that measures how much zram would hold, for a machine without swap.
 fn measure_compression(host: &Snapshot) -> Option<String> {
     let bench =
         "pagewise bench  # measures how well memory compresses here; makes no permanent change";
     tiers::swap_is_off(host).then(|| bench.to_owned())
 }
 
-/// Raises the limit by half of its value at the kill, if more than twice that amount is available.
+/// Returns the command that raises the limit by half of its value at the kill, if more than twice
+/// that amount is available.
 fn raise(host: &Snapshot, kill: &OomKill) -> Option<String> {
     let group = find_group(host, kill.group.as_ref()?)?;
     let Limit::Bytes(now) = group.max.get()? else { return None };
     let more = limit(kill)?.get() / 2;
     host.memory.available.get().filter(|available| available.get() / 2 > more)?;
-    // a group above would be at its own limit instead
+    // otherwise an ancestor would reach its own limit instead
     let above = groups::least_room_above(host, group);
     if above.is_some_and(|(_, room)| room.get() < more) {
         return None;
@@ -95,7 +97,7 @@ fn raise(host: &Snapshot, kill: &OomKill) -> Option<String> {
     change(group, &group.max, Limit::Bytes(raised), Effect::Raises, MORE)
 }
 
-/// Command that allows swap for a group that is barred from it, if the host has swap.
+/// Returns the command that allows swap for a group that must not use it, if the host has swap.
 fn allow_swap(host: &Snapshot, kill: &OomKill) -> Option<String> {
     let group = find_group(host, kill.group.as_ref()?)?;
     let barred = group.swap_max.get() == Some(Limit::Bytes(Bytes::new(0)));
@@ -106,12 +108,12 @@ fn allow_swap(host: &Snapshot, kill: &OomKill) -> Option<String> {
     change(group, &group.swap_max, Limit::Max, Effect::AllowsSwap, "")
 }
 
-/// Command that makes a process killable again, if the group had only processes that are exempt
-/// from the OOM killer.
+/// Returns the command that allows the OOM killer to kill a process, if the group had only
+/// processes that are exempt.
 fn may_be_killed(host: &Snapshot, kill: &OomKill) -> Option<String> {
     let barred = kill.tasks.iter().find(|task| task.oom_score_adj == -1000);
     let task = barred.filter(|_| kill.victim.is_none() && kill.earlier_boot.is_none())?;
-    // the pid may belong to another process meanwhile, which the undo would exempt
+    // the pid may belong to another process by now; the undo would exempt that process
     let mut processes = host.processes.list.iter();
     processes.find(|process| process.pid == task.pid && process.name == task.name)?;
     let file = format!("/proc/{}/oom_score_adj", task.pid);
@@ -128,7 +130,7 @@ fn change(
     LimitChange { group, limit, to, effect, lasts: Lasts::Permanent, note }.command()
 }
 
-/// Rounded up to whole MiB.
+/// Rounds a size up to whole MiB.
 fn mebibytes(size: Bytes) -> Option<Bytes> {
     size.get().checked_next_multiple_of(1 << 20).map(Bytes::new)
 }

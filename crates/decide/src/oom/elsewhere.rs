@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Commands that may show reports of kills that this reading does not have.
+//! Commands that may show kills whose reports Pagewise could not read.
 //!
-//! The kernel log and journald's files are both read, as far as the user may. If files of journald
-//! were skipped, journalctl is suggested: for the part of the log that was overwritten, and for
-//! earlier boots if journald stores its files on disk.
+//! Pagewise reads the kernel log and journald's files, as far as the user may read them. If some of
+//! journald's files were skipped, journalctl is suggested: for the part of the kernel log that was
+//! overwritten and, if journald stores its files on disk, for earlier boots.
 
 use pagewise_model::{Name, Snapshot};
 
 const GREP: &str = "--grep 'oom-kill:|Killed process'";
 
-/// Commands that may show more reports of kills, the most useful first; empty if no other place has
-/// more.
+/// Returns commands that may show more reports of kills, the most useful first; empty if no other
+/// place has more of them.
 pub fn elsewhere(host: &Snapshot) -> Vec<String> {
     let log = &host.kernel_log;
     let mut commands = Vec::new();
@@ -35,7 +35,7 @@ pub fn elsewhere(host: &Snapshot) -> Vec<String> {
     commands
 }
 
-/// The name that `observe` uses for a journal on disk.
+/// The word with which `pagewise_observe` reports that the journal is stored on disk.
 const PERSISTENT: &str = "persistent";
 
 #[cfg(test)]

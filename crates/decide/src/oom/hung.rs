@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Explains tasks that did not run for a long time: whether they waited for memory, and whether that
-//! does harm.
+//! Explains the kernel's reports of blocked tasks ("hung tasks"): whether a task waited for memory,
+//! and whether that does harm.
 
 use pagewise_model::{HungTask, KernelLog, Name, OomExplanation, OomFact};
 
 use super::limit_of_kill::SHOWN;
 use super::words::ago;
 
-/// Functions of mm/vmscan.c, mm/page_alloc.c and mm/memcontrol.c in which a task frees memory for
-/// itself, or waits until others have freed some.
+/// Functions of mm/vmscan.c, mm/page_alloc.c and mm/memcontrol.c in which a task reclaims memory
+/// itself, or waits until others have reclaimed some.
 const RECLAIM: &[&str] = &[
     "try_to_free_pages",
     "try_to_free_mem_cgroup_pages",
@@ -25,10 +25,10 @@ const RECLAIM: &[&str] = &[
     "out_of_memory",
     "__alloc_pages_slowpath",
 ];
-/// A function of mm/page-writeback.c in which a task that writes to files waits until less of it is
-/// in memory only.
+/// A function of mm/page-writeback.c in which a task that writes to files waits until more of the
+/// dirty data has been written to the disk.
 const WRITEBACK: &[&str] = &["balance_dirty_pages"];
-/// Functions in which a task waits for a page that was swapped out.
+/// Functions in which a task waits until a page is read from swap.
 const SWAP_IN: &[&str] = &[
     "do_swap_page",
     "swap_readpage",
@@ -36,10 +36,10 @@ const SWAP_IN: &[&str] = &[
     "swapin_readahead",
     "read_swap_cache_async",
 ];
-/// Functions in which a task waits for a page of a file, such as its own code.
+/// Functions in which a task waits until a page of a file, such as its own code, is read.
 const FILE_IN: &[&str] = &["filemap_fault", "filemap_read", "generic_file_read_iter"];
 
-/// What a task waited for.
+/// The reason why a task was blocked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WaitedFor {
     Memory(&'static str),
@@ -47,11 +47,11 @@ enum WaitedFor {
     Writeback(&'static str),
     File(&'static str),
     Else,
-    /// The text has no stack.
+    /// The report contains no stack.
     NotKnown,
 }
 
-/// Explanations of the newest tasks that did not run, newest first.
+/// Explains the most recent reports of blocked tasks, newest first.
 pub fn explain_hung(log: &KernelLog) -> Vec<OomExplanation> {
     log.hung_tasks.iter().rev().take(SHOWN).map(explain).collect()
 }
@@ -83,7 +83,7 @@ fn explain(task: &HungTask) -> OomExplanation {
 
 fn waited_for(task: &HungTask) -> WaitedFor {
     let within = |functions: &'static [&'static str]| {
-        // the compiler adds suffixes: __alloc_pages_slowpath.constprop.0
+        // the compiler adds suffixes to function names: __alloc_pages_slowpath.constprop.0
         let is_it = |name: &str, function: &str| {
             name.strip_prefix(function).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };

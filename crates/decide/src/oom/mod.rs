@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Explains reports of the OOM killer: what happened, in sentences, and what would have prevented
+//! Explains reports of the OOM killer in sentences: what happened, and what would have prevented
 //! it.
 //!
-//! A kill by a cgroup's limit concerns that cgroup; the machine is not called short of memory for
-//! it. What the kernel did not print is left out or reported as unknown. Current values of the
-//! machine are marked as such and never presented as those at the time of the kill.
+//! If a cgroup's limit caused the kill, the explanation is about the cgroup and does not say that
+//! the machine is short of memory. What the kernel did not print is left out or reported as
+//! unknown. Values that were read now are marked as such, and are never presented as values at the
+//! time of the kill.
 
 pub(crate) mod change;
 mod elsewhere;
@@ -36,23 +37,23 @@ pub use what_if::add_what_if;
 pub(crate) use words::ago;
 use words::{join_words, names, or_unknown};
 
-/// The rule whose findings are about kills.
+/// The id of the rule that reports kills.
 pub const RULE: &str = "oom-kills";
 
-/// A kill counts as recent for this long, in seconds.
+/// A kill counts as recent if it happened at most this many seconds ago.
 pub(crate) const RECENT: f64 = 600.0;
-/// Maximum number of tasks that are named in an explanation.
+/// Maximum number of tasks that an explanation mentions by name.
 const TASKS: usize = 4;
 
-/// Explanations of the newest kills, newest first.
+/// Explains the most recent kills, newest first.
 pub fn explain(interval: &Interval) -> Vec<OomExplanation> {
     let log = &interval.end.kernel_log;
     let kills = log.kills.iter().rev().take(SHOWN);
     kills.map(|kill| with_unit(log, kill, explain_kill(interval, kill))).collect()
 }
 
-/// Explanations of the newest kills in a text from any machine, newest first. Nothing is known of
-/// that machine but what the text says.
+/// Explains the most recent kills in a log from any machine, newest first. The log is the only
+/// source: nothing is read from the machine.
 pub fn explain_text(log: &KernelLog) -> Vec<OomExplanation> {
     let unknown = Snapshot::default();
     let kills = log.kills.iter().rev().take(SHOWN);
@@ -66,7 +67,7 @@ pub fn explain_text(log: &KernelLog) -> Vec<OomExplanation> {
     explained.collect()
 }
 
-/// Adds what systemd wrote of the unit in which the process was killed.
+/// Adds to the explanation what systemd reported about the unit of the killed process.
 fn with_unit(log: &KernelLog, kill: &OomKill, mut explained: OomExplanation) -> OomExplanation {
     if let Some(unit) = time_line::unit_of_kill(log, kill) {
         let text = if unit.is_result {
@@ -79,7 +80,7 @@ fn with_unit(log: &KernelLog, kill: &OomKill, mut explained: OomExplanation) -> 
     explained
 }
 
-/// Explanations of the newest allocations that failed without a kill, newest first.
+/// Explains the most recent allocations that failed without a kill, newest first.
 pub fn explain_failures(log: &KernelLog) -> Vec<OomExplanation> {
     log.failures.iter().rev().take(SHOWN).map(explain_failure).collect()
 }
@@ -110,7 +111,7 @@ fn explain_failure(failure: &AllocationFailure) -> OomExplanation {
     }
 }
 
-/// The OOM kills of the last ten minutes, or of the interval if that is longer.
+/// Returns the OOM kills of the last ten minutes, or of the interval if that is longer.
 pub fn recent(interval: &Interval) -> RecentKills {
     let kills = interval.end.kernel_log.kills.iter();
     let recent = kills.filter(|kill| is_recent(interval, kill)).cloned();
@@ -130,7 +131,7 @@ fn explain_kill(interval: &Interval, kill: &OomKill) -> OomExplanation {
     OomExplanation { change: change::advise_change(host, kill), ..explain_with(host, now, kill) }
 }
 
-/// Explains a kill, without what would have prevented it.
+/// Explains a kill, without the changes that would have prevented it.
 fn explain_with(host: &Snapshot, now: Option<&Snapshot>, kill: &OomKill) -> OomExplanation {
     let request = kill.invoker.as_ref().map(reason::Request::of_invoker);
     let of_zones = request.filter(|_| kill.constraint == Some(OomConstraint::Host));
@@ -164,7 +165,7 @@ fn explain_with(host: &Snapshot, now: Option<&Snapshot>, kill: &OomKill) -> OomE
     }
 }
 
-/// Who was killed, and for which limit, as a title.
+/// Returns a title that says which process was killed, and because of which limit.
 pub(crate) fn title(kill: &OomKill) -> String {
     if let Some(panic) = &kill.panic {
         return format!("the machine ran out of memory and the kernel panicked ({panic})");
@@ -178,7 +179,8 @@ pub(crate) fn title(kill: &OomKill) -> String {
     format!("{} (pid {}) was killed{others} {}", victim.name, victim.pid, cause(kill))
 }
 
-/// What ran out of memory, as a clause: `by the limit of /a (64.0 MiB), not by the machine`.
+/// Returns a clause that says what ran out of memory: `by the limit of /a (64.0 MiB), not by the
+/// machine`.
 fn cause(kill: &OomKill) -> String {
     match kill.constraint {
         _ if kill.invoker.as_ref().is_some_and(|invoker| invoker.order == -1) => {
@@ -241,8 +243,8 @@ fn when(kill: &OomKill) -> String {
     }
 }
 
-/// Time of the kill since boot: `44 seconds after boot`, with the earlier boot named if it is not
-/// the current one.
+/// Returns the time of the kill since boot: `44 seconds after boot`. If the kill was in an earlier
+/// boot, the text says so.
 pub(crate) fn after_boot(kill: &OomKill) -> String {
     let after = ago(kill.boot_seconds);
     match kill.earlier_boot {
@@ -312,7 +314,7 @@ fn victim(kill: &OomKill) -> Option<String> {
     Some(format!("{size} ({}){}{score}", parts.join(", "), share.unwrap_or_default()))
 }
 
-/// Names the largest tasks of the report's table.
+/// Names the largest tasks in the report's list.
 fn who(kill: &OomKill) -> Option<String> {
     let shown = kill.tasks.iter().take(TASKS).map(task);
     let mut lines: Vec<String> = shown.collect();
@@ -335,8 +337,8 @@ fn task(task: &OomTask) -> String {
     format!("{} {}: {}{swapped}{barred}", task.name, task.pid, task.rss)
 }
 
-/// Describes the task that requested memory, if it is not the victim or requested more than one
-/// page.
+/// Describes the allocation that failed, if another task than the victim requested it, or if it was
+/// for more than one page.
 fn describe_request(kill: &OomKill) -> Option<String> {
     let invoker = kill.invoker.as_ref().filter(|invoker| invoker.order != -1)?;
     let same = kill.victim.as_ref().is_some_and(|victim| victim.name == invoker.name);
@@ -344,7 +346,7 @@ fn describe_request(kill: &OomKill) -> Option<String> {
     (!same || invoker.order > 0).then(|| format!("{}: {pages}, {}", invoker.name, invoker.gfp_mask))
 }
 
-/// The size of a request: `one page`, `8 contiguous pages`.
+/// Formats the size of an allocation: `one page`, `8 contiguous pages`.
 fn pages(order: i64) -> String {
     match u32::try_from(order).ok().and_then(|order| 1u64.checked_shl(order)) {
         Some(1) | None => "one page".to_owned(),
@@ -352,7 +354,7 @@ fn pages(order: i64) -> String {
     }
 }
 
-/// Names the tasks of the report's table that still run, and says how their size changed.
+/// Names the tasks in the report's list that still run, and says how their size changed.
 fn alive(host: &Snapshot, kill: &OomKill) -> Option<String> {
     let now = |task: &OomTask| {
         let mut processes = host.processes.list.iter();
@@ -364,7 +366,7 @@ fn alive(host: &Snapshot, kill: &OomKill) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join(" · "))
 }
 
-/// Describes how many kills there were according to counters.
+/// Says how many kills there were according to the kernel's counters.
 fn since_boot(host: &Snapshot, kill: &OomKill) -> Option<String> {
     let mut lines = Vec::new();
     if let (Some(memory), Some(_)) =
@@ -388,8 +390,8 @@ fn were(processes: u64) -> String {
     }
 }
 
-/// Whether this cgroup no longer exists. `false` if that is unknown: in a container the log contains
-/// paths of the host, and on a host with too many groups not all of them were read.
+/// Whether this cgroup no longer exists. `false` if this is unknown: in a container, the log
+/// contains paths of the host, and on a host with too many groups not all of them were read.
 pub(crate) fn is_gone(host: &Snapshot, path: &Name) -> bool {
     let cgroups = &host.cgroups;
     let all_known = cgroups.hierarchy != Hierarchy::None
@@ -399,12 +401,12 @@ pub(crate) fn is_gone(host: &Snapshot, path: &Name) -> bool {
     all_known && find_group(host, path).is_none()
 }
 
-/// The cgroup with this path in the present reading, if it still exists.
+/// Finds the cgroup with this path on the host as it is now.
 pub(crate) fn find_group<'a>(host: &'a Snapshot, path: &Name) -> Option<&'a Cgroup> {
     host.cgroups.groups.iter().find(|group| group.path == *path)
 }
 
-/// Formats how long ago the kill was: `3 minutes ago`, or that it is unknown.
+/// Says how long ago the kill was (`3 minutes ago`), or that this is unknown.
 pub(crate) fn how_long_ago(kill: &OomKill) -> String {
     or_unknown(kill.seconds_ago.map(|seconds| format!("{} ago", ago(seconds))))
 }

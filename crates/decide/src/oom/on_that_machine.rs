@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Says what would have prevented a kill on a machine of which only a text is known: in words, each
-//! marked as what cures or what contains, and in the language of what manages the group. No command
-//! is given to paste, because neither the limit of now nor the use of now is known.
+//! Describes what would have prevented a kill, for a log from another machine. Each suggestion says
+//! whether it removes the cause or only limits the damage, and uses the terms of the program that
+//! manages the group. It contains no commands to paste, because the present limit and usage are not
+//! known.
 
 use pagewise_facts::groups;
 use pagewise_model::{Bytes, Limit, OomConstraint, OomKill, OomZone};
@@ -10,7 +11,8 @@ use super::reason::{self, MIN_TTL, Request};
 use super::{limit, names};
 use crate::limit_change::{self, Resource};
 
-/// What would have prevented the kill, what cures first. Never empty.
+/// Returns what would have prevented the kill; suggestions that remove the cause come first. Never
+/// empty.
 pub(super) fn advise_change(kill: &OomKill) -> Vec<String> {
     let mut all = Vec::new();
     if reason::is_by_hand(kill) {
@@ -47,7 +49,8 @@ pub(super) fn advise_change(kill: &OomKill) -> Vec<String> {
     all
 }
 
-/// A higher limit where the group's manager keeps it, and swap if the group may use none.
+/// Suggests a higher limit, in the place where the group's manager stores it, and swap if the group
+/// may not use any.
 pub(super) fn advise_for_group(kill: &OomKill) -> Vec<String> {
     let mut all = Vec::new();
     let swap = kill.group_memory.as_ref().and_then(|memory| memory.swap);
@@ -68,7 +71,8 @@ pub(super) fn advise_for_group(kill: &OomKill) -> Vec<String> {
     all
 }
 
-/// Swap before any limit: a limit would only make another process, or the same one, die sooner.
+/// Suggests swap before any limit, because a limit would only make another process, or the same
+/// one, die sooner.
 fn for_host(kill: &OomKill) -> Vec<String> {
     let mut all = Vec::new();
     let Some(host) = &kill.host else { return all };
@@ -88,8 +92,8 @@ fn for_host(kill: &OomKill) -> Vec<String> {
     all
 }
 
-/// Says what a limit for the victim's unit would do. No command: a limit below its need only kills
-/// it sooner, and what it needs is not known.
+/// Describes what a limit for the victim's unit would do. There is no command, because a limit
+/// below the unit's need only kills it sooner, and this need is not known.
 pub(super) fn warn_of_limit(kill: &OomKill) -> Option<String> {
     let unit = groups::unit_of_path(kill.victim_group.as_ref()?.as_str())?;
     let held = kill.victim.as_ref()?.resident()?;
@@ -99,7 +103,7 @@ pub(super) fn warn_of_limit(kill: &OomKill) -> Option<String> {
     ))
 }
 
-/// What helps if one zone lacks memory.
+/// Suggests what helps if one zone lacks memory.
 fn advise_for_zone(zone: &str, zones: &[OomZone]) -> Vec<String> {
     let mut all = Vec::new();
     let cma: Bytes = zones.iter().filter_map(|zone| zone.free_cma).sum();
@@ -119,7 +123,7 @@ fn advise_for_zone(zone: &str, zones: &[OomZone]) -> Vec<String> {
     all
 }
 
-/// What helps against failed allocations.
+/// Suggests what helps against failed allocations.
 pub(super) fn advise_for_failure(request: Request<'_>, zones: &[OomZone]) -> Vec<String> {
     if reason::of_zones(request, zones).is_some() {
         return advise_for_zone("of the request", zones);

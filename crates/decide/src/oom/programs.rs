@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Explains kills by programs: by which rule and limit, and what the program saw. Also explains what
-//! systemd reports of a unit if the kernel's report is missing.
+//! Explains kills by programs such as systemd-oomd: by which rule and limit, and which values the
+//! program saw. Also explains what systemd reported about a unit if the kernel's report is missing.
 //!
-//! systemd-oomd counts swap as full by its size. zram that is full by its size may hold its data in
-//! a part of that; how much memory was left all the same is in systemd-oomd's own message.
+//! systemd-oomd compares the used part of swap with its size. A zram device whose size is used up
+//! may hold its data in a part of that RAM, so that memory is left; systemd-oomd's message says how
+//! much.
 
 use pagewise_model::{
     Bytes, Interval, KernelLog, Name, OomExplanation, OomFact, Percent, Snapshot, TierKind,
@@ -12,12 +13,12 @@ use pagewise_model::{
 
 use super::time_line::units_alone;
 
-/// Explanations of the kills by programs, oldest first, and then of units that systemd reports.
+/// Explains the kills by programs, oldest first, and then systemd's reports about units.
 pub fn explain_programs(interval: &Interval) -> Vec<OomExplanation> {
     explain(&interval.end.kernel_log, Some(&interval.end))
 }
 
-/// The same of a text: nothing is known of the machine.
+/// Like [`explain_programs`], for a log from any machine: nothing is read from that machine.
 pub fn explain_programs_of_text(log: &KernelLog) -> Vec<OomExplanation> {
     explain(log, None)
 }
@@ -88,7 +89,7 @@ fn explain_unit(log: &KernelLog, unit: &UnitKill) -> OomExplanation {
     }
 }
 
-/// The name of a program on the time line.
+/// Returns the name of a program, as printed in the list of all kills.
 pub(super) fn name(by: UserKiller) -> &'static str {
     match by {
         UserKiller::SystemdOomd => "systemd-oomd",
@@ -108,7 +109,7 @@ fn actor(by: UserKiller) -> &'static str {
     }
 }
 
-/// The rule and limit in a few words.
+/// Describes the rule and the limit because of which the program killed, in a few words.
 pub(super) fn limit(kill: &UserKill) -> String {
     if let Some(saw) = SwapRule::parse(kill) {
         return format!("swap used above {}", saw.limit);
@@ -127,7 +128,7 @@ pub(super) fn limit(kill: &UserKill) -> String {
     text.to_owned()
 }
 
-/// By which setting the program kills.
+/// Returns the setting that makes the program kill.
 fn rule(kill: &UserKill) -> &'static str {
     let reason = kill.reason.as_ref().map_or("", Name::as_str);
     match kill.by {
@@ -161,8 +162,8 @@ fn rule(kill: &UserKill) -> &'static str {
     }
 }
 
-/// `memory pressure for PATH being 61.20% > 50.00% for > 20s with reclaim activity`: the path, the
-/// pressure, its limit, and for how long.
+/// Parses `memory pressure for PATH being 61.20% > 50.00% for > 20s with reclaim activity`. Returns
+/// the path, the pressure, its limit, and the duration.
 fn pressure(kill: &UserKill) -> Option<(&str, &str, &str, &str)> {
     let reason = kill.reason.as_ref()?.as_str();
     let rest = reason.strip_prefix("memory pressure for ")?;
@@ -181,19 +182,20 @@ fn describe_pressure(kill: &UserKill) -> Option<String> {
     ))
 }
 
-/// What systemd-oomd saw of memory and swap.
+/// The memory and swap usage because of which systemd-oomd killed.
 #[derive(Debug, Clone, PartialEq)]
 struct SwapRule {
     memory_used: Bytes,
     memory: Bytes,
     swap_used: Bytes,
     swap: Bytes,
-    /// The limit as it is printed: `90.00%`.
+    /// The limit as the message prints it: `90.00%`.
     limit: String,
 }
 
 impl SwapRule {
-    /// `memory used (U) / total (T) and swap used (U) / total (T) being more than 90.00%`, in bytes.
+    /// Parses `memory used (U) / total (T) and swap used (U) / total (T) being more than 90.00%`;
+    /// sizes are in bytes.
     fn parse(kill: &UserKill) -> Option<Self> {
         let reason = kill.reason.as_ref()?.as_str();
         let rest = reason.strip_prefix("memory used (")?;
@@ -217,7 +219,8 @@ impl SwapRule {
         )
     }
 
-    /// What full swap meant: the memory that was available, and what zram holds now.
+    /// Describes how much memory was left although swap was full: the available memory, and what
+    /// zram stores now.
     fn describe_left(&self, host: Option<&Snapshot>) -> String {
         let available = self.memory.saturating_sub(self.memory_used);
         let left = format!("{available} of memory was available all the same");
@@ -238,7 +241,8 @@ impl SwapRule {
     }
 }
 
-/// What the zram devices store and the RAM they take for it, if all swap is zram and both are known.
+/// Returns how much the zram devices store and how much RAM they take for it. `None` unless all
+/// swap is on zram and both sizes are known.
 fn zram_of_swap(host: &Snapshot) -> Option<(Bytes, Bytes)> {
     let tiers = &host.tiers;
     let is_zram = tiers.iter().all(|tier| tier.kind == TierKind::Zram);
@@ -258,14 +262,15 @@ fn has_zram_swap(host: &Snapshot) -> bool {
     !host.tiers.is_empty() && host.tiers.iter().all(|tier| tier.kind == TierKind::Zram)
 }
 
-/// The unit of a cgroup's path.
+/// Returns the unit that a cgroup's path contains.
 fn unit_of(path: &Name) -> Option<&str> {
     let is_unit =
         |part: &&str| [".service", ".scope", ".slice"].iter().any(|end| part.ends_with(end));
     path.as_str().rsplit('/').find(is_unit)
 }
 
-/// What would have prevented the kill, in the files of the program's owner, with what it costs.
+/// Suggests what would have prevented the kill, with the program's own configuration files, and
+/// says what each change costs.
 fn advise(kill: &UserKill, host: Option<&Snapshot>) -> Vec<String> {
     let unit = unit_of(&kill.victim).filter(|_| kill.by == UserKiller::SystemdOomd);
     let of_user = kill.victim.as_str().contains("/user@");
@@ -277,7 +282,7 @@ fn advise(kill: &UserKill, host: Option<&Snapshot>) -> Vec<String> {
             section(unit)
         )
     });
-    // of a text, the machine may be another one
+    // a log from elsewhere may be from another machine
     let shown = host.map(|_| {
         "oomctl  # reads only: what systemd-oomd watches now, and by which limits".to_owned()
     });
@@ -305,7 +310,7 @@ fn advise(kill: &UserKill, host: Option<&Snapshot>) -> Vec<String> {
     Vec::new()
 }
 
-/// The section of a unit's file in which resource settings are.
+/// Returns the section of a unit's file that contains resource settings.
 fn section(unit: &str) -> &'static str {
     match unit.rsplit('.').next() {
         Some("slice") => "Slice",
@@ -373,7 +378,7 @@ mod tests {
         );
     }
 
-    /// What makes the machine less safe says so, and where the setting is.
+    /// Advice that makes the machine less safe says so, and names the file of the setting.
     #[test]
     fn advice_names_the_file_and_what_it_weakens() {
         for reason in [

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Explains why an allocation could not be met although the machine had free memory: which zones
-//! the request could use, what was free there, and what kept it from the request.
+//! Explains why an allocation failed although the machine had free memory: which zones the request
+//! could use, how much memory was free there, and why the request could not use it.
 //!
 //! The kernel takes a page from the highest zone that the request's flags allow or from a lower one
-//! (`gfp_zone` in `include/linux/gfp.h`), if the zone's free memory stays above its `min` watermark
-//! and above what is kept for requests that cannot use a higher zone (`lowmem_reserve`). Free pages
-//! of the contiguous memory allocator (CMA) serve movable pages only (`__zone_watermark_ok` in
-//! `mm/page_alloc.c`).
+//! (`gfp_zone` in `include/linux/gfp.h`). After that, the zone's free memory must be above its
+//! `min` watermark and above the reserve for requests that cannot use a higher zone
+//! (`lowmem_reserve`). Free pages of the contiguous memory allocator (CMA) are only for movable
+//! pages (`__zone_watermark_ok` in `mm/page_alloc.c`).
 
 use super::limit_of_kill::limit;
 use pagewise_facts::settings;
 use pagewise_model::{Bytes, OomConstraint, OomInvoker, OomKill, OomZone, Snapshot};
 
-/// Free memory of zones that the request could not use matters from this size on.
+/// Free memory in zones that the request could not use is mentioned if it is at least this size.
 const WORTH: Bytes = Bytes::new(16 << 20);
 
-/// A request for memory, as the kernel prints it.
+/// A request for memory, as the kernel prints it in a report.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Request<'a> {
-    /// Flags: a hexadecimal number, with newer kernels followed by names in parentheses.
+    /// Flags of the request: a hexadecimal number, which newer kernels print with names in
+    /// parentheses.
     pub(super) gfp_mask: &'a str,
     pub(super) order: i64,
 }
@@ -28,13 +29,14 @@ impl<'a> Request<'a> {
         Self { gfp_mask: invoker.gfp_mask.as_str(), order: invoker.order }
     }
 
-    /// The flags. The lowest four name a zone, with every kernel (`___GFP_DMA` and the following).
+    /// Returns the flags as a number. In every kernel, the lowest four flags name a zone
+    /// (`___GFP_DMA` and the next three).
     fn flags(self) -> Option<u64> {
         let number = self.gfp_mask.split('(').next()?.strip_prefix("0x")?;
         u64::from_str_radix(number, 16).ok()
     }
 
-    /// The name of the highest zone that the request can use.
+    /// Returns the name of the highest zone that the request can use.
     fn highest_zone(self) -> Option<&'static str> {
         const DMA: u64 = 1;
         const HIGHMEM: u64 = 2;
@@ -53,8 +55,8 @@ impl<'a> Request<'a> {
         self.flags().is_some_and(|flags| flags & MOVABLE != 0)
     }
 
-    /// Whether the request may not wait for reclaim, as the names of its flags say; unknown if the
-    /// kernel prints no names.
+    /// Whether the request must not wait for reclaim, according to the names of its flags; `None`
+    /// if the kernel prints no names.
     fn is_atomic(self) -> Option<bool> {
         let names = self.gfp_mask.split_once('(')?.1;
         Some(names.contains("GFP_ATOMIC") || names.contains("GFP_NOWAIT"))
@@ -63,20 +65,22 @@ impl<'a> Request<'a> {
 
 const MOVABLE: u64 = 8;
 
-/// Zones from the lowest to the highest.
+/// Names of all zones, from the lowest to the highest.
 const ORDER: [&str; 6] = ["DMA", "DMA32", "Normal", "HighMem", "Movable", "Device"];
 
 fn rank(name: &str) -> usize {
     ORDER.iter().position(|known| *known == name).unwrap_or(ORDER.len())
 }
 
-/// What a zone had for a request.
+/// The free memory of a zone, and the parts of it that a request cannot use.
 struct ZoneRoom<'a> {
     zone: &'a OomZone,
     free: Bytes,
-    /// The part of it that only movable pages may use, if the request is for another page.
+    /// The part of the free memory that only movable pages may use; 0 if the request is for such a
+    /// page.
     barred: Bytes,
-    /// The `min` watermark and what is kept from this request.
+    /// The part that must stay free: the `min` watermark and the reserve that applies to this
+    /// request.
     kept: Bytes,
 }
 
@@ -86,8 +90,8 @@ impl ZoneRoom<'_> {
     }
 }
 
-/// The room in the zones that a request can use, and those that it cannot; `None` if the report
-/// does not show enough.
+/// Returns the free memory of the zones that a request can use, and the zones that it cannot use;
+/// `None` if the report does not contain enough.
 fn rooms<'a>(
     request: Request<'_>,
     zones: &'a [OomZone],
@@ -97,7 +101,7 @@ fn rooms<'a>(
         zones.iter().partition(|zone| rank(zone.name.as_str()) <= highest);
     let index = reserve_index(request.highest_zone()?, zones);
     let room = |zone: &&'a OomZone| {
-        // a kernel without CMA prints none
+        // a kernel without CMA does not print this value
         let barred = zone.free_cma.filter(|_| !request.is_movable()).unwrap_or_default();
         let reserve = index.and_then(|index| zone.reserve.get(index)).copied().unwrap_or_default();
         let kept = zone.min?.saturating_add(reserve);
@@ -107,8 +111,9 @@ fn rooms<'a>(
     rooms.filter(|rooms| !rooms.is_empty()).map(|rooms| (rooms, others))
 }
 
-/// The place of a zone among the numbers of `lowmem_reserve`, one for each zone that the kernel is
-/// configured with; empty zones are not printed. `None` if it is unknown.
+/// Returns the index in `lowmem_reserve` that belongs to a zone. The array has an entry for each
+/// zone that the kernel is configured with, but empty zones are not printed. `None` if the index is
+/// unknown.
 fn reserve_index(highest: &str, zones: &[OomZone]) -> Option<usize> {
     let has = |name: &str| zones.iter().any(|zone| zone.name.as_str() == name);
     let configured: &[&str] = if has("DMA32") {
@@ -118,12 +123,12 @@ fn reserve_index(highest: &str, zones: &[OomZone]) -> Option<usize> {
     } else {
         return None;
     };
-    // a zone that this kernel has not stands for the next lower one
+    // if this kernel does not have the zone, the next lower one takes its place
     configured.iter().rposition(|name| rank(name) <= rank(highest))
 }
 
-/// Why the zones could not meet the request, as a sentence without a full stop; `None` if the
-/// report does not show it, or if memory was simply used up.
+/// Explains why the zones could not serve the request, as a sentence without a full stop. `None` if
+/// the report does not show it, or if all memory was simply used up.
 pub(super) fn of_zones(request: Request<'_>, zones: &[OomZone]) -> Option<String> {
     let useless = {
         let (rooms, others) = rooms(request, zones)?;
@@ -132,7 +137,7 @@ pub(super) fn of_zones(request: Request<'_>, zones: &[OomZone]) -> Option<String
     describe_zones(request, zones).filter(|_| useless >= WORTH || request.order > 0)
 }
 
-/// What the zones had for a request that was not met, whatever the reason.
+/// Describes the free memory of the zones for a request that failed, whatever the reason was.
 pub(super) fn describe_zones(request: Request<'_>, zones: &[OomZone]) -> Option<String> {
     let (rooms, others) = rooms(request, zones)?;
     if rooms.iter().all(ZoneRoom::is_lacking) {
@@ -142,7 +147,7 @@ pub(super) fn describe_zones(request: Request<'_>, zones: &[OomZone]) -> Option<
     }
 }
 
-/// Free memory that could not serve the request.
+/// Adds up the free memory that could not be used for the request.
 fn useless_memory(rooms: &[ZoneRoom<'_>], others: &[&OomZone]) -> Bytes {
     let barred = rooms.iter().map(|room| room.barred);
     let elsewhere = others.iter().filter_map(|zone| zone.free);
@@ -177,7 +182,7 @@ fn describe(request: Request<'_>, rooms: &[ZoneRoom<'_>], others: &[&OomZone]) -
     format!("the request had to be met from zone {name}{below}: {}{useless}", listed.join("; "))
 }
 
-/// Says that enough was free, but no block was large enough.
+/// Says that enough memory was free, but that no free block was large enough.
 fn without_block(request: Request<'_>, rooms: &[ZoneRoom<'_>]) -> Option<String> {
     let order = u32::try_from(request.order).ok().filter(|order| *order > 0)?;
     let has_room = |room: &&ZoneRoom<'_>| !room.is_lacking() && !room.zone.blocks.is_empty();
@@ -197,7 +202,8 @@ fn without_block(request: Request<'_>, rooms: &[ZoneRoom<'_>]) -> Option<String>
     ))
 }
 
-/// The zone that lacked memory while other memory was free, if that is why the process was killed.
+/// Returns the zone that lacked memory while other memory was free, if this is why the process was
+/// killed.
 pub(super) fn lacking_zone(kill: &OomKill) -> Option<&str> {
     let request = Request::of_invoker(kill.invoker.as_ref()?);
     let (rooms, others) = rooms(request, &kill.zones)?;
@@ -205,8 +211,9 @@ pub(super) fn lacking_zone(kill: &OomKill) -> Option<&str> {
     is_so.then(|| rooms.last().map(|room| room.zone.name.as_str())).flatten()
 }
 
-/// Free memory of a 32-bit kernel that the request could not use, if the report has no zones: most
-/// of what was free must have been HighMem, because there is less other memory than that.
+/// Returns the free memory that the request could not use on a 32-bit kernel whose report has no
+/// zones. Most of the free memory must have been HighMem, because the machine has less other memory
+/// than was free.
 pub(super) fn lacks_low_memory(kill: &OomKill) -> Option<Bytes> {
     let request = Request::of_invoker(kill.invoker.as_ref()?);
     let host = kill.host.as_ref().filter(|_| kill.zones.is_empty())?;
@@ -231,8 +238,8 @@ pub(super) fn of_low_memory(kill: &OomKill) -> Option<String> {
     ))
 }
 
-/// What held the memory, if it was not mainly that of processes: then no process that is killed gives
-/// it back.
+/// Describes what held the memory, if most of it did not belong to processes: then no kill can free
+/// it.
 pub(super) fn of_main_holder(kill: &OomKill) -> Option<String> {
     const MUCH_PERCENT: u64 = 30;
     let shmem = "shared memory (files of a tmpfs, /dev/shm and SysV stay when a process ends)";
@@ -272,8 +279,8 @@ pub(super) fn of_main_holder(kill: &OomKill) -> Option<String> {
     })
 }
 
-/// Whether kswapd called the OOM killer, which only multi-gen LRU's `min_ttl_ms` makes it do
-/// (`lru_gen_age_node` in `mm/vmscan.c`, since Linux 6.1).
+/// Whether kswapd called the OOM killer. kswapd does this only because of multi-gen LRU's
+/// `min_ttl_ms` (`lru_gen_age_node` in `mm/vmscan.c`, since Linux 6.1).
 pub(super) fn is_by_min_ttl(kill: &OomKill) -> bool {
     let is_kswapd = |invoker: &OomInvoker| {
         let node = invoker.name.as_str().strip_prefix("kswapd");
@@ -282,15 +289,16 @@ pub(super) fn is_by_min_ttl(kill: &OomKill) -> bool {
     kill.constraint == Some(OomConstraint::Host) && kill.invoker.as_ref().is_some_and(is_kswapd)
 }
 
-/// Whether a person asked the kernel to kill a process (SysRq f): memory need not have been short.
+/// Whether a person asked the kernel to kill a process (SysRq f). In this case memory need not have
+/// been short.
 pub(super) fn is_by_hand(kill: &OomKill) -> bool {
     kill.invoker.as_ref().is_some_and(|invoker| invoker.order == -1)
 }
 
-/// The file of `min_ttl_ms`.
+/// The file of multi-gen LRU's setting `min_ttl_ms`.
 pub(super) const MIN_TTL: &str = "/sys/kernel/mm/lru_gen/min_ttl_ms";
 
-/// Why the kernel's own thread called the OOM killer.
+/// Explains why a kernel thread called the OOM killer.
 pub(super) fn of_kernel_thread(host: &Snapshot, kill: &OomKill) -> Option<String> {
     if let Some(panic) =
         kill.panic.as_ref().filter(|panic| !panic.as_str().contains("panic_on_oom"))
@@ -318,7 +326,7 @@ pub(super) fn of_kernel_thread(host: &Snapshot, kill: &OomKill) -> Option<String
     })
 }
 
-/// Whether a failed allocation does harm.
+/// Says whether a failed allocation does harm.
 pub(super) fn harm_of_failure(request: Request<'_>) -> &'static str {
     match (request.is_atomic(), request.order) {
         (Some(true), _) => {
@@ -366,7 +374,7 @@ mod tests {
         of_zones(Request::of_invoker(kill.invoker.as_ref()?), &kill.zones)
     }
 
-    /// The flags of requests, as kernels from 3.10 to 7.2 print them.
+    /// The flags of requests, as printed by kernels from 3.10 to 7.2.
     #[test]
     fn the_highest_zone_is_that_of_the_flags() {
         for (gfp_mask, zone) in [
@@ -393,10 +401,10 @@ mod tests {
         let useless = "2.0 GiB of zone HighMem were free and cannot be used for such a request";
         assert!(why_kernel.ends_with(useless), "{why_kernel}");
         assert_eq!(lacking_zone(&kernel), Some("Normal"));
-        // a movable request could have used both
+        // a movable request could have used memory in both zones
         let user = kill("0x1100cca(GFP_HIGHUSER_MOVABLE)", 0, zones);
         assert_eq!((why(&user), lacking_zone(&user)), (None, None));
-        // memory that is simply used up needs no such reason
+        // memory that is simply used up needs no further reason
         let used_up = vec![zone("DMA32", 1, 0, 4), zone("Normal", 5, 0, 12)];
         let full = kill("0xcc0(GFP_KERNEL)", 0, used_up);
         assert_eq!((why(&full), lacking_zone(&full)), (None, None));

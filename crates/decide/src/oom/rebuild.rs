@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A kill of a log, as sizes from which it can be done again in a guest.
+//! Derives from a kill in a log the sizes with which it can be reproduced in a guest.
 
 use pagewise_model::{
     Bytes, KernelLog, OomConstraint, OomKill, Rebuild, RebuildChange, WhatIf, WhatIfKind,
@@ -8,10 +8,10 @@ use pagewise_model::{
 use super::limit_of_kill::limit;
 use super::what_if;
 
-/// The sizes of the newest kill of the log.
+/// Derives the sizes from the newest kill in the log.
 ///
 /// # Errors
-/// Why it cannot be done again, as a clause.
+/// If the kill cannot be reproduced; the error is a clause that says why.
 pub fn rebuild(log: &KernelLog) -> Result<Rebuild, &'static str> {
     let at = log.kills.len().checked_sub(1).ok_or("the log has no report of the OOM killer")?;
     let kill = &log.kills[at];
@@ -19,7 +19,8 @@ pub fn rebuild(log: &KernelLog) -> Result<Rebuild, &'static str> {
         return Err("the kill had another reason than too little memory");
     }
     let (grower, mapped) = what_if::grower(log, at).ok_or("the report names no process")?;
-    // files of a program are dropped before anything is killed, and shmem is counted by itself
+    // pages of a program's files are dropped before anything is killed, and shmem is counted
+    // separately
     let victim = kill.victim.as_ref();
     let apart = victim.map_or([None; 2], |victim| [victim.file, victim.shmem]);
     let grower = grower.saturating_sub(apart.into_iter().flatten().sum());
@@ -45,8 +46,8 @@ pub fn rebuild(log: &KernelLog) -> Result<Rebuild, &'static str> {
     })
 }
 
-/// A change that can be tried in a guest. How well the data compresses is not known, and a guest
-/// has one size of memory.
+/// Converts a change to one that can be tried in a guest. `None` for changes that cannot: how well
+/// the data compresses is not known, and a guest has memory of one size.
 fn change(what_if: &WhatIf) -> Option<RebuildChange> {
     match what_if.kind {
         WhatIfKind::Limit
@@ -63,7 +64,7 @@ fn change(what_if: &WhatIf) -> Option<RebuildChange> {
     }
 }
 
-/// Capacity, all that was held in it and in swap, shared memory, and swap in use.
+/// The capacity, the memory in use in RAM and in swap, the shared memory, and the swap in use.
 type Held = (Bytes, Bytes, Bytes, Bytes);
 
 fn of_group(kill: &OomKill) -> Option<Held> {
@@ -74,7 +75,7 @@ fn of_group(kill: &OomKill) -> Option<Held> {
     Some((limit(kill)?, all, shmem, swap))
 }
 
-/// Page cache is not counted: it is dropped before anything is killed.
+/// Page cache is not counted, because it is dropped before anything is killed.
 fn of_host(kill: &OomKill) -> Option<Held> {
     let host = kill.host.as_ref()?;
     let shmem = host.shmem.unwrap_or_default();

@@ -2,18 +2,19 @@
 //! Explains why swap did not prevent a kill.
 //!
 //! Limits and the machine's free swap come from the report. Values that the report does not contain
-//! (settings, devices) were read later, and the sentence says "now". A report about a cgroup's
-//! limit does not contain the machine's swap. Current settings say nothing about an earlier boot.
+//! (settings, devices) are read later, and the sentence then says "now". A report about a cgroup's
+//! limit does not contain the machine's swap. For a kill in an earlier boot, current settings are
+//! not used.
 
 use pagewise_facts::{groups, settings, tiers};
 use pagewise_model::{Bytes, Cgroup, Limit, OomConstraint, OomGroup, OomHost, OomKill, Snapshot};
 
 use super::{find_group, reason};
 
-/// From this share of its limit on, in percent, the pool of zswap or zram counts as full.
+/// The pool of zswap or zram counts as full if it is at least this percentage of its limit.
 const NEAR_LIMIT_PERCENT: f64 = 98.0;
 
-/// The reason why swap did not prevent the kill, as a sentence without a full stop.
+/// Returns the reason why swap did not prevent the kill, as a sentence without a full stop.
 pub(super) fn why_not(host: &Snapshot, kill: &OomKill) -> String {
     let unknown = Snapshot::default();
     let host = if kill.earlier_boot.is_some() { &unknown } else { host };
@@ -39,8 +40,8 @@ fn group(host: &Snapshot, kill: &OomKill, memory: &OomGroup) -> Option<String> {
         .or_else(|| describe_swapped(memory))
 }
 
-/// Describes the group's own swap limit, in either version of cgroups, if it kept the group from
-/// swapping.
+/// Describes the group's own swap limit, if that limit kept the group from swapping; for both
+/// cgroup versions.
 fn by_limit(host: &Snapshot, memory: &OomGroup) -> Option<String> {
     let room = room_now(host);
     let room =
@@ -127,9 +128,9 @@ fn machine(host: &Snapshot, kill: &OomKill, memory: &OomHost) -> Option<String> 
         })
 }
 
-/// Says that swapped-out data hardly compresses. All swap must be compressed RAM: then memory that
-/// no counter of the report explains is probably its pool, and that is nearly as large as the data
-/// swapped out.
+/// Says that swapped-out data hardly compresses. This can be concluded if all swap is compressed
+/// RAM, and if the memory that no counter of the report explains (probably the pool) is nearly as
+/// large as the data that was swapped out.
 fn poorly_compressed(host: &Snapshot, memory: &OomHost, used: Bytes) -> Option<String> {
     let in_ram = !host.tiers.is_empty() && host.tiers.iter().all(|tier| tier.kind.is_ram());
     let other = memory.other().filter(|other| in_ram && other.get() / 8 >= used.get() / 10)?;
@@ -192,8 +193,8 @@ fn refusing(host: &Snapshot) -> Option<String> {
     })
 }
 
-/// Describes the compression ratios of the devices in RAM: one that hardly compresses uses as much
-/// memory as it frees.
+/// Describes the compression ratio of each device in compressed RAM. A device whose data hardly
+/// compresses uses as much memory as it frees.
 fn describe_compressed(host: &Snapshot) -> String {
     let listed = tiers::in_ram(host).filter_map(|tier| {
         let device = tiers::device_of(host, tier)?;

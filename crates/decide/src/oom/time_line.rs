@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Puts the kills by the kernel and by programs on one time line.
+//! Combines kills by the kernel and by programs to one list in order of time.
 //!
-//! systemd writes of a unit in which the kernel killed, a moment after the kernel's report. Such a
-//! message is joined with the kill in the same unit within a minute. If no kill is beside it, it is
-//! a kill of its own: the kernel's report is missing.
+//! A moment after the kernel's report of a kill, systemd reports that something in the unit was
+//! killed. Its message is joined with a kill in the same unit at most a minute apart. If there is
+//! no such kill, the message becomes an entry of its own, because the kernel's report is missing.
 
 use std::cmp::Ordering;
 
@@ -15,10 +15,10 @@ use pagewise_model::{
 use super::limit_of_kill::limit;
 use super::programs;
 
-/// systemd's message and the kill that it is about are at most this many seconds apart.
+/// systemd's message is joined with a kill that is at most this many seconds apart.
 const TOGETHER: f64 = 60.0;
 
-/// All kills of a log in order of time, each once.
+/// Returns all kills in a log in order of time, each once.
 pub fn time_line(log: &KernelLog) -> Vec<OomEvent> {
     let of_kernel = log.kills.iter().map(|kill| OomEvent {
         unit: unit_of_kill(log, kill).map(|unit| unit.unit.clone()),
@@ -47,7 +47,7 @@ pub fn time_line(log: &KernelLog) -> Vec<OomEvent> {
     events
 }
 
-/// What systemd wrote of units without a kill beside it.
+/// Returns systemd's messages about units for which no kill is in the log.
 pub(super) fn units_alone(log: &KernelLog) -> Vec<&UnitKill> {
     let has_kill = |unit: &UnitKill| {
         log.kills.iter().any(|kill| is_of_kill(unit, kill))
@@ -56,7 +56,7 @@ pub(super) fn units_alone(log: &KernelLog) -> Vec<&UnitKill> {
     log.unit_kills.iter().filter(|unit| !has_kill(unit)).collect()
 }
 
-/// What systemd wrote of the unit in which this process was killed.
+/// Returns systemd's message about the unit in which this process was killed.
 pub(super) fn unit_of_kill<'a>(log: &'a KernelLog, kill: &OomKill) -> Option<&'a UnitKill> {
     log.unit_kills.iter().find(|unit| is_of_kill(unit, kill))
 }
@@ -76,25 +76,26 @@ fn is_of_program(unit: &UnitKill, kill: &UserKill) -> bool {
         time(unit.unix_seconds, unit.stamp.as_ref()),
         time(kill.unix_seconds, kill.stamp.as_ref()),
     );
-    // of the others, the message names a process, and not its unit
+    // messages of the other programs name a process but not its unit
     kill.by == UserKiller::SystemdOomd
         && is_in(&kill.victim, &unit.unit)
         && is_same_machine(&unit.machine, &kill.machine)
         && are_together(of_unit, of_kill)
 }
 
-/// Whether the cgroup with this path is a unit's, or inside of it.
+/// Whether the cgroup with this path is the cgroup of the unit, or inside of it.
 fn is_in(path: &Name, unit: &Name) -> bool {
     path.as_str().split('/').any(|part| part == unit.as_str())
 }
 
-/// A log of one machine often does not name it in each line.
+/// Whether two messages may be from the same machine; the log of a single machine often does not
+/// name it in each line.
 fn is_same_machine(one: &Option<Name>, other: &Option<Name>) -> bool {
     one.as_ref().zip(other.as_ref()).is_none_or(|(one, other)| one == other)
 }
 
-/// Whether two messages about the same unit may be about the same kill; if one of the times is not
-/// known, nothing speaks against it.
+/// Whether two messages about the same unit may be about the same kill. `true` if one of the times
+/// is not known.
 fn are_together(one: Option<WallClock>, other: Option<WallClock>) -> bool {
     let apart = one.zip(other).and_then(|(one, other)| one.seconds_apart(other));
     apart.is_none_or(|seconds| seconds <= TOGETHER)
@@ -144,8 +145,8 @@ fn event_of_program(kill: &UserKill) -> OomEvent {
     }
 }
 
-/// Sorts by time if the times of all events are of one kind; else by the place in the log, which is
-/// the order of time in each log.
+/// Sorts events by time if all times are of the same kind; otherwise by their position in the log,
+/// because each log is in order of time.
 fn sort(events: &mut [OomEvent]) {
     let times: Option<Vec<WallClock>> =
         events.iter().map(|event| time(event.unix_seconds, event.stamp.as_ref())).collect();
@@ -237,7 +238,7 @@ mod tests {
         assert_eq!(shown(&of_oomd), [(9, "earlyoom", None), (9, "systemd-oomd", db)]);
     }
 
-    /// A log that names another machine, and a unit whose name is only a part of the cgroup's name.
+    /// The log names another machine, or the unit's name is only a part of the cgroup's name.
     #[test]
     fn a_unit_of_another_machine_or_name_is_not_joined() {
         let on = |name: &str| Some(Name::from(name));
@@ -256,8 +257,8 @@ mod tests {
     }
 
     proptest! {
-        /// In whatever order the logs have them, the time line is the same and in order of time,
-        /// and has each kill by the kernel and by a program exactly once.
+        /// In whatever order the logs contain them, the list is the same and in order of time, and
+        /// has each kill by the kernel and by a program exactly once.
         #[test]
         fn the_order_of_the_logs_does_not_matter(
             kills in prop::collection::btree_set(1u32..400, 0..8),

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What single changes would have done about a kill, by the numbers of the log alone.
+//! Estimates from the numbers in a log what single changes would have done about a kill.
 //!
 //! Each change gives *room*: bytes that could have been used before the kernel had to kill. Whether
-//! that is enough depends on how much more the processes would have taken, which one report shows
-//! only in part. Two things in a log say something of it:
+//! the room is enough depends on how much more memory the processes would have taken, which one
+//! report shows only in part. There are two sources for it in a log:
 //!
 //! - A process that maps its memory first and then fills it (a heap of a fixed size, a file that is
-//!   read into memory) has mapped more than it uses: `total_vm` against `rss` in the report's table.
-//!   If that fits into the room, the kill is avoided under the condition that it takes no more.
-//! - Two reports of one boot show how fast the same process grew. Room divided by growth is the time
-//!   by which the kill comes later.
+//!   read into memory) has mapped more than it uses: in the report's list, `total_vm` is larger
+//!   than `rss`. If the difference fits into the room, the kill is avoided, on the condition that
+//!   the process takes no more.
+//! - Two reports of the same boot show how fast a process grew. The kill is delayed by the room
+//!   divided by this rate.
 //!
-//! A process that has used nearly all that it mapped, and is seen only once, is a leak or not: then
-//! nothing is known, and the sentence says which number is missing.
+//! A process that has used nearly all that it mapped, and is in one report only, may or may not be
+//! a leak: nothing can be said, and the sentence says which number is missing.
 
 use pagewise_model::{
     Bytes, KernelLog, Limit, OomConstraint, OomExplanation, OomKill, OomTask, WhatIf, WhatIfEffect,
@@ -24,30 +25,31 @@ use super::reason;
 use super::words::ago;
 use crate::text::rate;
 
-/// Less mapped and unused memory than this share of what the processes used, in percent, says nothing
-/// in a single report: every program maps more of itself and its libraries than it reads. (A leak of
-/// a program of 40 MB had 35 % unused at a limit of 64 MiB, and a third of that was taken for its
-/// heap.)
+/// In a single report, mapped and unused memory says nothing if it is less than this share of the
+/// used memory, in percent: every program maps more of itself and its libraries than it reads. (A
+/// leaking program of 40 MB had 35 % unused memory at a limit of 64 MiB; a lower threshold would
+/// have taken that for a heap to be filled.)
 const MAPPED_PERCENT: u64 = 50;
-/// Less than this says nothing either.
+/// Mapped and unused memory of less than this says nothing either.
 const LEAST_MAPPED: Bytes = Bytes::new(32 << 20);
-/// More than this many times of what was used is a reservation, as of Go or a browser, and not what
-/// a program is about to use.
+/// If a process has mapped more than this many times what it uses, the mapping is only a
+/// reservation, as by Go or a browser, and not memory that the program is about to use.
 const RESERVED: u64 = 4;
-/// Growth is taken from the last report that is at least this many seconds older, or from the oldest
-/// if all are nearer: over a second or two, a program grows in steps.
+/// Growth is computed from the last report that is at least this many seconds older, or from the
+/// oldest report if none is. Over only a second or two, a program grows in steps.
 const APART: f64 = 10.0;
-/// A growth of less than this between two reports is no growth.
+/// Growth between two reports of less than this many bytes is ignored.
 const LEAST_GROWTH: u64 = 1 << 20;
 
-/// Adds to each explanation, the newest first, what single changes would have done.
+/// Adds to each explanation what single changes would have done. The explanations are in order,
+/// newest first.
 pub fn add_what_if(log: &KernelLog, explained: &mut [OomExplanation]) {
     for (at, explanation) in (0..log.kills.len()).rev().zip(explained) {
         explanation.what_if = suppose(log, at);
     }
 }
 
-/// What single changes would have done about this kill of the log, the most effective first.
+/// Returns what single changes would have done about this kill, the most effective change first.
 pub(super) fn suppose(log: &KernelLog, at: usize) -> Vec<WhatIf> {
     let Some(kill) = log.kills.get(at) else { return Vec::new() };
     if let Some(cured) = without_room(kill) {
@@ -79,7 +81,7 @@ fn rank(effect: WhatIfEffect) -> u8 {
     }
 }
 
-/// A change, in words and as a number.
+/// A change, described in words and as a number.
 struct Change {
     text: String,
     kind: WhatIfKind,
@@ -91,7 +93,7 @@ impl Change {
         Self { text, kind, size: Some(size) }
     }
 
-    /// A change of something else than a size.
+    /// Creates a change that is not a size.
     fn other(text: &str) -> Self {
         Self { text: text.to_owned(), kind: WhatIfKind::Other, size: None }
     }
@@ -106,7 +108,8 @@ impl Change {
     }
 }
 
-/// Kills for another reason than too little memory: what removes the reason, and what does not.
+/// Returns the changes for a kill that has another cause than too little memory: which of them
+/// remove the cause, and which do not. `None` if memory was the cause.
 fn without_room(kill: &OomKill) -> Option<Vec<WhatIf>> {
     let cured =
         |text: &str, because: &str| Change::other(text).would(WhatIfEffect::Avoided, because);
@@ -160,12 +163,12 @@ fn without_room(kill: &OomKill) -> Option<Vec<WhatIf>> {
     Some(all)
 }
 
-/// Whether the kill has another reason than too little memory.
+/// Whether the kill has another cause than too little memory.
 pub(super) fn is_without_room(kill: &OomKill) -> bool {
     without_room(kill).is_some()
 }
 
-/// What the process that grew held, and what it may still take, if the log shows that.
+/// Returns the memory of the process that grew and, if the log shows it, how much more it may take.
 pub(super) fn grower(log: &KernelLog, at: usize) -> Option<(Bytes, Option<Bytes>)> {
     let kill = log.kills.get(at)?;
     let earlier = earlier_of_boot(log.kills.get(..at).unwrap_or_default(), kill);
@@ -173,8 +176,8 @@ pub(super) fn grower(log: &KernelLog, at: usize) -> Option<(Bytes, Option<Bytes>
     Some((demand.grower?.1, demand.mapped))
 }
 
-/// The earlier kills of the same boot of the same machine, oldest first. Without times, none: the
-/// order of a text alone is no proof.
+/// Returns the earlier kills of the same boot of the same machine, oldest first. If times are
+/// missing, there are none, because the order of a text alone proves nothing.
 fn earlier_of_boot<'a>(kills: &'a [OomKill], kill: &OomKill) -> Vec<&'a OomKill> {
     let mut next = kill.boot_seconds;
     let same = kills.iter().rev().take_while(|earlier| {
@@ -190,16 +193,17 @@ fn earlier_of_boot<'a>(kills: &'a [OomKill], kill: &OomKill) -> Vec<&'a OomKill>
     same
 }
 
-/// How much more the processes would have taken, as far as the log shows it.
+/// How much more memory the processes would have taken, as far as the log shows this.
 #[derive(Debug, Default)]
 struct Demand {
-    /// The process that grew, or the largest.
+    /// Name and memory of the process that grew, or of the largest process.
     grower: Option<(String, Bytes)>,
-    /// What the large processes had mapped and not used yet, if that says something.
+    /// Memory that the large processes had mapped and not used yet; `None` if it says nothing.
     mapped: Option<Bytes>,
-    /// Growth of that process, in bytes per second, and what shows it.
+    /// Growth of the process in `grower`, in bytes per second, and the text that explains where it
+    /// comes from.
     growth: Option<(f64, String)>,
-    /// Growth of the other processes that both reports list, in bytes per second.
+    /// Growth, in bytes per second, of the other processes that both reports list.
     others: Option<f64>,
 }
 
@@ -222,9 +226,10 @@ impl Demand {
         Self {
             grower: grower.map(named).or(of_victim),
             mapped: match grown.as_ref().map(|grown| grown.maps) {
-                // what maps more while it grows has no size that it fills
+                // a process that maps more memory while it grows has no known final size
                 Some(Some(true)) => None,
-                // what grows without mapping more fills what it mapped, however little that is
+                // a process that grows without mapping more fills what it has mapped, however
+                // little that is
                 Some(Some(false)) => unused(kill).map(|(unused, _)| unused),
                 Some(None) | None => mapped(kill),
             },
@@ -233,7 +238,7 @@ impl Demand {
         }
     }
 
-    /// What this much more room would have done.
+    /// Estimates what this much more room would have done.
     fn effect_of(&self, change: Change, room: Bytes) -> WhatIf {
         let name = self.grower.as_ref().map_or("the process", |(name, _)| name.as_str());
         if room.get() == 0 {
@@ -279,8 +284,8 @@ impl Demand {
     }
 }
 
-/// What the large processes had mapped and not used, and what they used; `None` if it was not
-/// printed.
+/// Returns how much memory the large processes had mapped and not used, and how much they used;
+/// `None` if the kernel did not print it.
 fn unused(kill: &OomKill) -> Option<(Bytes, Bytes)> {
     let used: Bytes = kill.tasks.iter().map(OomTask::size).sum();
     let is_large = |task: &&OomTask| task.size().get() >= used.get() / 20;
@@ -291,7 +296,8 @@ fn unused(kill: &OomKill) -> Option<(Bytes, Bytes)> {
     Some((sum, used))
 }
 
-/// What the large processes had mapped and not used, if one report of it says something.
+/// Returns how much memory the large processes had mapped and not used, if a single report is
+/// sufficient to say so.
 fn mapped(kill: &OomKill) -> Option<Bytes> {
     let (sum, used) = unused(kill)?;
     let says_something = sum >= LEAST_MAPPED
@@ -300,18 +306,20 @@ fn mapped(kill: &OomKill) -> Option<Bytes> {
     says_something.then_some(sum)
 }
 
-/// The growth between two reports of one boot.
+/// The growth of a process between two reports of the same boot.
 struct Grown<'a> {
     task: &'a OomTask,
     rate: f64,
     others: f64,
-    /// Whether it mapped more memory meanwhile, and did not only use more of what it had mapped.
+    /// Whether the process mapped more memory in between; otherwise it only used more of what it
+    /// had mapped.
     maps: Option<bool>,
     shown_by: String,
 }
 
 impl<'a> Grown<'a> {
-    /// `None` if no process of both reports grew, or their times are the same.
+    /// Computes the growth between two reports. `None` if no process in both reports grew, or if
+    /// their times are the same.
     fn between(before: &OomKill, kill: &'a OomKill) -> Option<Self> {
         let seconds = kill.boot_seconds - before.boot_seconds;
         if seconds < 1.0 {
@@ -346,8 +354,8 @@ impl<'a> Grown<'a> {
     }
 }
 
-/// How fast a program that is started again after each kill fills its limit: from the time between
-/// the kills of two of its processes, which includes the time until it was started again.
+/// Computes how fast a program that is started again after each kill fills its limit: from the time
+/// between the kills of two of its processes. This time includes the restart.
 fn restarts(kill: &OomKill, earlier: &[&OomKill]) -> Option<(f64, String)> {
     let victim = kill.victim.as_ref()?;
     let before = earlier.iter().rev().find(|before| {
@@ -368,7 +376,7 @@ fn restarts(kill: &OomKill, earlier: &[&OomKill]) -> Option<(f64, String)> {
     (rate > 0.0).then_some((rate, shown_by))
 }
 
-/// A higher limit, and swap, for a group that reached its limit.
+/// Estimates a higher limit, and swap, for a group that reached its limit.
 fn for_group(kill: &OomKill, demand: &Demand) -> Vec<WhatIf> {
     let mut all = Vec::new();
     let name = kill.group.as_ref().map_or("the group".to_owned(), ToString::to_string);
@@ -381,8 +389,8 @@ fn for_group(kill: &OomKill, demand: &Demand) -> Vec<WhatIf> {
     all.push(demand.effect_of(change, raised.saturating_sub(now)));
     let pinned = memory.unevictable.unwrap_or_default();
     let Some(anon) = memory.anon else { return all };
-    // the kernel counts shmem in the file cache of a group, and not in anon
-    // what is taken in addition can be swapped, too
+    // the kernel counts a group's shmem as page cache and not as anon; memory that is taken in
+    // addition can be swapped, too
     let swappable = anon.saturating_add(memory.shmem.unwrap_or_default()).saturating_sub(pinned);
     let swappable = swappable.saturating_add(more);
     let (change, size, most) = match (memory.swap, memory.memory_and_swap) {
@@ -412,14 +420,14 @@ fn for_group(kill: &OomKill, demand: &Demand) -> Vec<WhatIf> {
     all
 }
 
-/// Swap, and more memory, for a machine that ran out of it.
+/// Estimates swap, and more memory, for a machine that ran out of memory.
 fn for_host(kill: &OomKill, demand: &Demand) -> Vec<WhatIf> {
     let mut all = Vec::new();
     let Some(host) = &kill.host else { return all };
     let Some(total) = host.total.filter(|total| total.get() > 0) else { return all };
     let more = demand.mapped.map_or(Bytes::new(total.get() / 4), with_slack);
     let swappable = [host.anon, host.shmem].into_iter().flatten().sum::<Bytes>();
-    // what is taken in addition can be swapped, too
+    // memory that is taken in addition can be swapped, too
     let swappable = swappable.saturating_sub(host.unevictable.unwrap_or_default());
     let swappable = swappable.saturating_add(more);
     let is_contiguous = kill.invoker.as_ref().is_some_and(|invoker| invoker.order > 0);
@@ -451,7 +459,8 @@ fn for_host(kill: &OomKill, demand: &Demand) -> Vec<WhatIf> {
     all
 }
 
-/// What compression would have had to reach. The log does not show how well the data compresses.
+/// Says which compression ratio would have been needed. The log does not show how well the data
+/// compresses.
 fn compressed(swap: Option<Bytes>, need: Bytes, swappable: Bytes) -> Option<WhatIf> {
     swap.filter(|swap| swap.get() == 0)?;
     let size = round_up(Bytes::new(need.get().saturating_mul(2))).min(swappable);
@@ -471,13 +480,13 @@ fn compressed(swap: Option<Bytes>, need: Bytes, swappable: Bytes) -> Option<What
     ))
 }
 
-/// Without the process that grew: when the others would have filled the memory.
+/// Estimates when the other processes would have filled the memory without the process that grew.
 fn without_grower(kill: &OomKill, demand: &Demand) -> Option<WhatIf> {
     let (name, size) = demand.grower.as_ref()?;
     let change = format!("without {name}, which held {size}");
     let change = Change::new(change, WhatIfKind::WithoutProcess, *size);
     let others = match demand.others {
-        // less than a page a second is no growth
+        // growth of less than a page per second is ignored
         Some(others) if others > 4096.0 => others,
         Some(_) => {
             return Some(change.would(
@@ -507,7 +516,8 @@ fn without_grower(kill: &OomKill, demand: &Demand) -> Option<WhatIf> {
     Some(change.delays(later, &because))
 }
 
-/// Without shared memory, if that is a fifth of what ran out.
+/// Estimates the effect of having no shared memory, if shared memory is at least a fifth of what
+/// ran out.
 fn without_shmem(kill: &OomKill, demand: &Demand) -> Option<WhatIf> {
     let of_group = kill.constraint == Some(OomConstraint::Cgroup);
     let (shmem, whole) = if of_group {
@@ -521,15 +531,15 @@ fn without_shmem(kill: &OomKill, demand: &Demand) -> Option<WhatIf> {
     (shmem.get() >= whole.get() / 5).then(|| demand.effect_of(change, shmem))
 }
 
-/// An eighth more: page tables grow, too, and the kernel kills before the last page of RAM and swap is
-/// used. (With 3 % more than was taken, three of four machines that were done again in a guest still
-/// killed.)
+/// Adds an eighth: page tables grow, too, and the kernel kills before the last page of RAM and swap
+/// is used. (With only 3 % more than was taken, three of four machines that were reproduced in a
+/// guest still killed.)
 fn with_slack(size: Bytes) -> Bytes {
     size.saturating_add(Bytes::new(size.get() / 8))
 }
 
-/// A size as somebody would set it: whole 16 MiB, from 1 GiB on whole 256 MiB, from 8 GiB on whole
-/// GiB.
+/// Rounds a size up to what somebody would set: whole 16 MiB; from 1 GiB on, whole 256 MiB; from 8
+/// GiB on, whole GiB.
 fn round_up(size: Bytes) -> Bytes {
     let step: u64 = match size.get() >> 30 {
         0 => 16 << 20,

@@ -5,7 +5,8 @@ use pagewise_model::Bytes;
 
 use crate::text::count_of;
 
-/// Formats a duration in its largest unit: `42 seconds`, `3 minutes`, `5 hours`, `2 days`.
+/// Formats a duration in the largest unit that fits: `42 seconds`, `3 minutes`, `5 hours`, `2
+/// days`.
 pub(crate) fn ago(seconds: f64) -> String {
     #[expect(clippy::cast_possible_truncation, reason = "clamped to what a boot can last")]
     #[expect(clippy::cast_sign_loss, reason = "clamped to what a boot can last")]
@@ -22,7 +23,7 @@ pub(super) fn or_unknown(when: Option<String>) -> String {
     when.unwrap_or_else(|| "At an unknown time".to_owned())
 }
 
-/// Formats each known size with its name: `anon 3.0 MiB`.
+/// Formats each known size after its name: `anon 3.0 MiB`.
 pub(super) fn names(parts: &[(&str, Option<Bytes>)]) -> Vec<String> {
     let known = parts.iter().filter_map(|(name, size)| Some(format!("{name} {}", (*size)?)));
     known.collect()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Most of what `free` prints as buff/cache is shmem, which cannot be dropped.
+//! Rule: most of what `free` prints as buff/cache is shmem, which cannot be dropped.
 
 use pagewise_facts::memory_files::{self, Holder};
 use pagewise_facts::tiers;
@@ -19,15 +19,15 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// From this share of the cache in shmem on, in percent, `free` counts a third too much as
-/// droppable.
+/// Minimum share of shmem in the cache, in percent, for a finding: at this share, `free` prints a
+/// third more than can be dropped.
 const OF_CACHE_PERCENT: f64 = 33.0;
-/// If shmem is a smaller share of RAM than this, in percent, it is not worth a finding.
+/// If shmem is a smaller share of RAM than this, in percent, there is no finding.
 const OF_RAM_PERCENT: f64 = 5.0;
-/// From this share of RAM on, in percent, there is a finding about shmem even if memory is
+/// If shmem is at least this share of RAM, in percent, there is a finding even if memory is
 /// available.
 const MUCH_OF_RAM_PERCENT: f64 = 18.0;
-/// Maximum number of mounts and of processes that are named.
+/// Maximum number of mounts, and of processes, that are named.
 const NAMED: usize = 3;
 /// Users of a smaller share of shmem than this, in percent, are not named.
 const OF_SHMEM_PERCENT: f64 = 5.0;
@@ -81,7 +81,8 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     })
 }
 
-/// A sentence that names the mounts and processes that hold most of shmem; empty if none is known.
+/// Returns a sentence that names the mounts and processes that hold most of shmem; empty if none is
+/// known.
 fn name_holder(shmem: Bytes, held: &ShmemHolder<'_>) -> String {
     let mounts = held
         .mounts
@@ -103,8 +104,8 @@ fn name_holder(shmem: Bytes, held: &ShmemHolder<'_>) -> String {
     if all.is_empty() { all } else { format!(" Of the {shmem} of Shmem, {all}.") }
 }
 
-/// A sentence about the part of shmem that nothing explains which was read, if that is most of it.
-/// Empty if a tmpfs does not say what it holds, because that could be the rest.
+/// Returns a sentence about shmem that nothing which was read accounts for, if that is most of it.
+/// Empty if the use of a tmpfs is unknown, because it could account for this shmem.
 fn name_rest(host: &Snapshot, shmem: Bytes) -> String {
     let files = &host.memory_files;
     let mounts: Option<Bytes> = files.mounts.iter().map(|mount| mount.used.get()).sum();
@@ -150,7 +151,7 @@ fn next(host: &Snapshot, held: &ShmemHolder<'_>) -> Vec<String> {
     });
     let is_rest = host.memory.shmem.get().is_some_and(|shmem| !name_rest(host, shmem).is_empty());
     let mut commands: Vec<String> = fullest.into_iter().chain(general).chain(search).collect();
-    // what is named first is the likeliest
+    // the first command should be about the most likely cause
     let at = commands.iter().position(|command| command.starts_with("ipcs"));
     if let Some(at) = at.filter(|_| is_rest) {
         commands[..=at].rotate_right(1);
@@ -170,7 +171,7 @@ fn describe(host: &Snapshot, shmem: Bytes, cache: Bytes, stuck: bool) -> String 
     )
 }
 
-/// The mounts and processes that hold most of shmem.
+/// The mounts and processes that hold most of shmem, and how much.
 #[derive(Debug)]
 struct ShmemHolder<'a> {
     mounts: Vec<&'a TmpfsMount>,
@@ -179,7 +180,7 @@ struct ShmemHolder<'a> {
 }
 
 /// Finds the mounts that hold most of shmem, and the processes with files that never had a path
-/// (memfd); deleted files count for their mount.
+/// (memfd). Deleted files are counted for their mount.
 fn find_holder(host: &Snapshot) -> ShmemHolder<'_> {
     let shmem = host.memory.shmem.get().unwrap_or_default();
     let is_part = |bytes: Bytes| {

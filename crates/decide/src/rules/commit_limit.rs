@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Strict overcommit accounting is about to refuse allocations, or the fork of the largest process.
+//! Rule: strict overcommit accounting is about to refuse allocations, or a fork of the largest
+//! process.
 
 use pagewise_model::{
     Bytes, Evidence, Finding, Interval, Level, Process, Reading, Severity, Snapshot,
@@ -23,7 +24,8 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
     near.or_else(|| no_fork(host)).into_iter().collect()
 }
 
-/// The finding that a fork of the process with the most private writable memory would be refused.
+/// Returns the finding that a fork of the process with the most private writable memory would be
+/// refused.
 fn no_fork(host: &Snapshot) -> Option<Finding> {
     let left = commit::left(host)?;
     let known = host.processes.list.iter();
@@ -129,7 +131,8 @@ pub(super) mod tests {
         );
     }
 
-    /// 7 of 12 GiB are committed, and a database has 6 GiB of private writable memory.
+    /// A host on which 7 of 12 GiB are committed, and a database has 6 GiB of private writable
+    /// memory.
     pub(crate) fn firing_fork() -> Interval {
         with(|host| {
             strict(host, gib(7));

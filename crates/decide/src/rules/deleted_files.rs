@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A process keeps deleted files of a tmpfs open or mapped: memory that neither `ls` nor `du` shows.
+//! Rule: a process keeps deleted files of a tmpfs open or mapped. Neither `ls` nor `du` shows their
+//! memory.
 //!
-//! Files that never had a path (memfd) do not count: programs use them for shared memory.
+//! Files that never had a path (memfd) are not reported, because programs use them for shared
+//! memory.
 
 use pagewise_facts::memory_files::{self, Holder};
 use pagewise_model::{DeletedKind, Finding, Interval, Snapshot};
@@ -67,7 +69,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     })
 }
 
-/// How the process holds the files.
+/// Describes how the process keeps the files: open or mapped.
 fn held(holder: &Holder<'_>) -> &'static str {
     let mapped = holder.files.iter().filter(|file| file.mapped).count();
     match mapped {

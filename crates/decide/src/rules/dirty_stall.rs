@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A large amount of dirty data waits for the disk, and tasks stall.
+//! Rule: a large amount of dirty data waits for the disk, and tasks stall.
 //!
-//! Whether a dirty limit is too large depends on the speed of the disk, which the kernel does not
-//! report (virtual disks claim to be rotational). The rule therefore fires only if there is harm:
-//! much dirty data, and stalls.
+//! Whether a dirty limit is too high depends on the speed of the disk, which the kernel does not
+//! report (virtual disks claim to be rotational). The rule therefore requires actual harm: much
+//! dirty data, and stalls.
 
 use pagewise_facts::settings;
 use pagewise_model::{Bytes, Evidence, Finding, Interval, Severity, Snapshot};
@@ -19,10 +19,10 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// Less dirty memory than this is not worth a finding: writing this amount at 100 MB/s takes ten
-/// seconds, which a sync has to wait for.
+/// Minimum amount of dirty memory for a finding: writing it takes ten seconds at 100 MB/s, for
+/// which a sync has to wait.
 const WORTH: Bytes = Bytes::new(1 << 30);
-/// Share of the last minute in which some task was stalled on I/O, in percent.
+/// Minimum share of the last minute in which some task was stalled on I/O, in percent.
 const STALL_PERCENT: f64 = 10.0;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
@@ -74,9 +74,9 @@ struct Limit<'a> {
     set: settings::Setting<'a>,
 }
 
-/// The limit from which on writers of dirty pages are throttled. `dirty_bytes` takes precedence
-/// over `dirty_ratio` if it is not zero. The kernel applies the ratio to free memory plus page
-/// cache, which is about the available memory.
+/// Returns the limit above which writers of dirty pages are throttled. `dirty_bytes` takes
+/// precedence over `dirty_ratio` if it is not zero. The kernel applies the ratio to free memory
+/// plus page cache, which is about the available memory.
 fn limit(host: &Snapshot) -> Option<Limit<'_>> {
     if let Some(set) = settings::number(host, "vm.dirty_bytes").filter(|set| set.value > 0) {
         return Some(Limit {
@@ -91,8 +91,8 @@ fn limit(host: &Snapshot) -> Option<Limit<'_>> {
     Some(Limit { name: format!("vm.dirty_ratio {}", set.value), bytes, set })
 }
 
-/// The command that undoes the change of the limit. Setting one of the two (bytes or ratio) clears
-/// the other, so it writes the one that was not zero.
+/// Returns the command that undoes a change of the limit. Setting one of the two values (bytes or
+/// ratio) clears the other, so the command writes the one that was not zero.
 fn back(host: &Snapshot) -> String {
     let pair = |kind: &str| {
         let bytes = format!("vm.dirty_{kind}bytes");

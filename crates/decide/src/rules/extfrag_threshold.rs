@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `vm.extfrag_threshold` differs from the kernel's default.
+//! Rule: `vm.extfrag_threshold` differs from the kernel's default.
 //!
-//! For an allocation of several pages the kernel compares it with the fragmentation index of a
-//! zone, in thousandths: if the index is at or below the setting it reclaims, if above it compacts.
-//! Source: the kernel's `Documentation/admin-guide/sysctl/vm.rst` and
+//! If an allocation of several pages fails, the kernel compares this setting with the fragmentation
+//! index of a zone, in thousandths. It reclaims if the index is at or below the setting, and
+//! compacts if it is above. Source: the kernel's `Documentation/admin-guide/sysctl/vm.rst` and
 //! `compaction_suit_allocation_order`.
 
 use pagewise_facts::settings;
@@ -22,8 +22,8 @@ pub(super) const RULE: Rule = Rule {
 
 const KNOB: &str = "vm.extfrag_threshold";
 const USUAL: u64 = 500;
-/// With this value of `extfrag_threshold` the kernel never compacts, because every fragmentation
-/// index is below 1000.
+/// With this value of `vm.extfrag_threshold` or a higher one the kernel never compacts, because
+/// every fragmentation index is below 1000.
 const NEVER: u64 = 1000;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Free memory is fragmented, and tasks stall while the kernel compacts it.
+//! Rule: free memory is fragmented, and tasks stall while the kernel compacts it.
 
 use pagewise_model::{Finding, FreeBlocks, Interval, Severity, Snapshot};
 
@@ -13,11 +13,11 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// Number of tasks per second that stall for compaction; one is more than an occasional large
-/// allocation.
+/// Minimum number of direct compactions per second, for which tasks stall. A single one is more
+/// than an occasional large allocation.
 const STALLS_PER_SECOND: f64 = 1.0;
-/// Share of free memory in blocks too small for a huge page, from which on memory counts as
-/// fragmented.
+/// Free memory counts as fragmented if at least this share of it is in blocks too small for a huge
+/// page.
 const UNUSABLE: f64 = 0.5;
 /// Order of a huge page of 2 MiB with base pages of 4 KiB.
 const USUAL_ORDER: usize = 9;
@@ -79,7 +79,8 @@ fn huge_order(host: &Snapshot) -> usize {
     pages.and_then(u64::checked_ilog2).map_or(USUAL_ORDER, |order| order as usize)
 }
 
-/// The zone with the most free memory: the small low zones are always fragmented.
+/// Returns the zone with the most free memory. Small low zones are not considered, because they are
+/// always fragmented.
 fn largest(host: &Snapshot) -> Option<&FreeBlocks> {
     host.free_blocks.iter().max_by_key(|zone| free_pages(zone))
 }

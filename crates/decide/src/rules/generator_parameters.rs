@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! zram-generator does not apply the parameters of secondary algorithms.
+//! Rule: zram-generator does not apply the parameters of secondary algorithms.
 //!
-//! Up to version 1.2.1 it writes them to `recompress` before the device has a size, which the
-//! kernel refuses (zram-generator issue 215). The algorithms themselves are set, but not their
-//! level or dictionary.
+//! Up to version 1.2.1, zram-generator writes the parameters to `recompress` before the device has
+//! a size, which the kernel refuses (zram-generator issue 215). The secondary algorithms themselves
+//! are set, but not their level or dictionary.
 
 use pagewise_model::{Finding, Interval, Mechanism, PersistentSetting, Severity, Subject, Target};
 
@@ -70,8 +70,8 @@ fn words(text: &str) -> Vec<&str> {
     text.split(is_between).filter(|word| !word.is_empty()).collect()
 }
 
-/// Whether a word has a level or a dictionary. `(type=idle)` without an algorithm applies to all
-/// and is not lost.
+/// Whether a word contains a level or a dictionary. `(type=idle)` without an algorithm applies to
+/// all algorithms and is not lost.
 fn has_parameters(word: &str) -> bool {
     let inner = word.split_once('(').filter(|(name, _)| !name.is_empty());
     inner.is_some_and(|(_, inner)| inner.contains("level=") || inner.contains("dict="))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A cgroup is short of memory because of its own limit, even if the host has free memory.
+//! Rule: a cgroup is short of memory because of its own limit, even if the host has free memory.
 
 use pagewise_facts::groups::{self, AtLimit, GroupPair};
 use pagewise_facts::io_limit::throttled;
@@ -21,7 +21,8 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// At most this many groups get a finding of their own; further ones usually have the same cause.
+/// Maximum number of groups that get a finding of their own; further groups usually have the same
+/// cause.
 pub(super) const TOLD: usize = 5;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
@@ -30,17 +31,17 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
     of_others.take(TOLD).filter_map(|group| finding(interval, group)).collect()
 }
 
-/// Anonymous memory that stays resident while page cache is refaulted: multi-gen LRU does not age
-/// the pages of a cgroup as long as it finds droppable files at the first priority
-/// (`get_nr_to_scan` in mm/vmscan.c of Linux 6.12).
+/// Anonymous memory of a group that stays resident while the group's page cache is refaulted:
+/// multi-gen LRU does not age the pages of a cgroup as long as it finds droppable file pages at the
+/// first reclaim priority (`get_nr_to_scan` in mm/vmscan.c of Linux 6.12).
 struct KeptAnon {
     anon: Bytes,
-    /// How much of the anonymous memory swap has room for.
+    /// How much of the anonymous memory fits into free swap.
     room: Bytes,
 }
 
-/// If anonymous memory is a smaller share of the limit than this, in percent, a change is not
-/// justified.
+/// If anonymous memory is less than this share of the limit, in percent, a change is not
+/// worthwhile.
 const MUCH_PERCENT: f64 = 50.0;
 
 fn kept_anon(interval: &Interval, group: &Cgroup, limit: Bytes) -> Option<KeptAnon> {
@@ -69,7 +70,7 @@ fn finding(interval: &Interval, group: &GroupTrouble<'_>) -> Option<Finding> {
     let throttled = throttled(interval, group.limited).filter(|_| group.waits());
     let by_io = throttled.as_ref().map_or_else(String::new, io_limit::describe);
     let path = short_group(group.limited.path.as_str());
-    // the rule `memory-grows` reports what fills the limit
+    // what fills the limit is reported by the rule `memory-grows`
     let is_shown = |(_, trouble): &&(Level, Trouble)| !matches!(trouble, Trouble::Fills { .. });
     let (_, worst) = group.troubles.iter().find(is_shown)?;
     Some(Finding {
@@ -120,7 +121,7 @@ fn finding(interval: &Interval, group: &GroupTrouble<'_>) -> Option<Finding> {
     })
 }
 
-/// A further cause that was measured: see docs/measured/claims.md.
+/// A further possible cause; see the measurements in docs/measured/claims.md.
 const NOT_AGED: &str = " Here, the cause may be another one: with multi-gen LRU on, the kernel may drop files in use \
                         and keep anonymous memory that nobody uses, because it does not age the pages of a cgroup as \
                         long as it finds files to drop. In guests with 6.12 and 7.2, such a cgroup read 13 to 16 times \
@@ -222,8 +223,8 @@ fn proof(host: &Snapshot, group: &GroupTrouble<'_>) -> EvidenceList {
     proof.named("MemAvailable", &host.memory.available)
 }
 
-/// Command that sets a higher limit, into which everything that the group holds would fit with a
-/// margin, if the host has that much.
+/// Returns the command that sets a higher limit: one into which everything that the group holds
+/// fits with a margin. `None` if the host does not have that much memory.
 fn raise(host: &Snapshot, group: &GroupTrouble<'_>, limit: Bytes) -> Option<String> {
     let limited = group.limited;
     let was_killed = group.troubles.iter().any(|(_, it)| matches!(it, Trouble::Kills(_)));
@@ -249,13 +250,13 @@ fn raise(host: &Snapshot, group: &GroupTrouble<'_>, limit: Bytes) -> Option<Stri
     change.command()
 }
 
-/// The command that ages the group's pages.
+/// Returns the command that ages the group's pages.
 fn age(group: &Cgroup) -> String {
     let command = format!("sudo pagewise age --cgroup {}", quoted(group.path.as_str()));
     writes_and(command, "ages this cgroup at most 6 times; nothing to undo")
 }
 
-/// The command that shows the group's limit events.
+/// Returns the command that shows the group's limit events.
 fn look_at(group: &Cgroup) -> String {
     let folder = group.events.max.source.path().rsplit_once('/');
     let folder = folder.or_else(|| group.current.source.path().rsplit_once('/'));
@@ -267,7 +268,7 @@ fn look_at(group: &Cgroup) -> String {
     }
 }
 
-/// The name of the limit that was reached: `max` or `high`.
+/// Returns the name of the limit that was reached: `max` or `high`.
 fn limit_name(at: &AtLimit<'_>) -> &'static str {
     at.file.trim_start_matches("memory.")
 }

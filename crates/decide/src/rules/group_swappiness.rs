@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! With cgroups of version 1, a cgroup's own swappiness overrules vm.swappiness for its processes.
+//! Rule: with cgroups of version 1, a cgroup's own swappiness overrides `vm.swappiness` for its
+//! processes.
 //!
-//! A cgroup copies the swappiness of its parent when it is created, the upper ones that of the host
-//! (`mem_cgroup_css_alloc` in `mm/memcontrol.c`). What sysctl sets later, at boot or by hand,
-//! reaches only processes in the root cgroup (`mem_cgroup_swappiness` in `include/linux/swap.h`).
-//! Version 2 has no swappiness of cgroups.
+//! When a cgroup is created, it copies the swappiness of its parent; a child of the root copies
+//! `vm.swappiness` (`mem_cgroup_css_alloc` in `mm/memcontrol.c`). A value that sysctl sets later,
+//! at boot or by hand, applies only to processes in the root cgroup (`mem_cgroup_swappiness` in
+//! `include/linux/swap.h`). Cgroup version 2 has no swappiness of its own.
 
 use pagewise_facts::settings;
 use pagewise_model::{Bytes, Cgroup, Finding, Interval, Severity, Snapshot};
@@ -20,9 +21,10 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// Share of the memory in cgroups, in percent, from which on the difference is a finding.
+/// There is a finding if groups with another swappiness hold at least this share of the memory in
+/// cgroups, in percent.
 const MOST_PERCENT: f64 = 50.0;
-/// A smaller difference hardly changes what the kernel does.
+/// A smaller difference than this hardly changes what the kernel does.
 const WORTH: u64 = 10;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Cgroups that hold memory and do nothing: frozen ones, and deleted ones that the kernel keeps.
+//! Rule: cgroups hold memory and do nothing. They are frozen, or they are deleted and the kernel
+//! still keeps them.
 
 use pagewise_facts::groups::is_below;
 use pagewise_model::{Bytes, Cgroup, Finding, Interval, Severity, Snapshot, Subject};
@@ -15,10 +16,10 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// Share of RAM, in percent, from which on the memory of a frozen group is a finding.
+/// Minimum share of RAM, in percent, in a frozen group for a finding.
 const WORTH_PERCENT: f64 = 10.0;
-/// From this number of deleted groups on, the kernel's memory for them may be considerable. It is a
-/// choice: how much the kernel keeps for each depends on the number of CPUs.
+/// Number of deleted groups from which on the kernel's memory for them may be considerable. The
+/// number is a judgement: how much the kernel keeps for each group depends on the number of CPUs.
 const MANY_DYING: u64 = 2_000;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
@@ -26,7 +27,8 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
     [frozen(host), dying(host)].into_iter().flatten().collect()
 }
 
-/// The frozen group with the most memory; of a frozen group and frozen groups in it the upper one.
+/// Returns the finding about the frozen group with the most memory. If it is inside another frozen
+/// group, that one is reported.
 fn frozen(host: &Snapshot) -> Option<Finding> {
     let total = host.memory.total.get()?;
     let all = host.cgroups.groups.iter().filter(|group| group.frozen.get() == Some(true));

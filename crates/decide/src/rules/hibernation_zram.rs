@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Hibernation is configured, but all swap is in RAM.
+//! Rule: hibernation is configured, but all swap is in RAM.
 
 use pagewise_model::{Finding, Interval, Severity, Snapshot};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Preallocated huge pages (hugetlb) that no program uses.
+//! Rule: preallocated huge pages (hugetlb) are not used by any program.
 
 use pagewise_model::{Bytes, Finding, HugePool, Interval, Severity, Snapshot, Subject};
 
@@ -13,10 +13,9 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// If unused huge pages are a smaller share of RAM than this, in percent, they are not worth a
-/// finding.
+/// Minimum share of RAM in unused huge pages, in percent, for a finding.
 const WORTH_PERCENT: f64 = 1.0;
-/// From this share of RAM in unused huge pages on, in percent, the finding is a warning.
+/// Share of RAM in unused huge pages, in percent, from which on the finding is a warning.
 const HURTS_PERCENT: f64 = 5.0;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
@@ -58,8 +57,8 @@ fn finding(host: &Snapshot, pool: &HugePool) -> Option<Finding> {
     })
 }
 
-/// Commands that shrink the pool to the pages in use. Surplus pages are released by the kernel when
-/// they are freed.
+/// Returns commands that shrink the pool to the pages in use. Surplus pages are not considered,
+/// because the kernel releases them when they are freed.
 fn next(pool: &HugePool, total: u64, unused: u64) -> Vec<String> {
     let folder = format!("/sys/kernel/mm/hugepages/hugepages-{}kB", pool.page_bytes.get() >> 10);
     let look = format!("grep . {folder}/*hugepages");

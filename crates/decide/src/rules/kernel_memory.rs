@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The kernel uses an unusual share of RAM for one purpose.
+//! Rule: the kernel uses an unusually large share of RAM for one purpose.
 //!
-//! Such memory can be neither swapped nor dropped, and it belongs to no process in `ps` or `top`;
-//! if memory seems to be missing there, it is often here. The thresholds are a choice: on the
-//! recorded hosts each purpose takes less than 3 %. Half of a threshold is enough if the memory
-//! grew during the interval.
+//! Such memory can be neither swapped nor dropped, and it belongs to no process in `ps` or `top`.
+//! If memory seems to be missing in their output, the kernel often has it. The thresholds are a
+//! judgement: on the recorded hosts, each purpose takes less than 3 % of RAM. If the memory grew
+//! during the interval, half of a threshold is sufficient for a finding.
 
 use std::collections::BTreeMap;
 
@@ -22,10 +22,10 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// A minimum size for a finding, because shares of small hosts say little.
+/// Minimum size for a finding, because on a small host even little memory is a large share.
 const WORTH: Bytes = Bytes::new(32 << 20);
-/// If the kernel's memory for one purpose grew by more than this within one interval, it is not
-/// noise.
+/// If the kernel's memory for one purpose grew by more than this within the interval, the growth is
+/// not noise.
 const GROWN: Bytes = Bytes::new(16 << 20);
 
 /// A purpose for which the kernel uses memory.
@@ -34,7 +34,7 @@ struct Purpose {
     /// Name of the purpose's line in `/proc/meminfo`.
     key: &'static str,
     name: &'static str,
-    /// Share of RAM from which on this use is unusual, in percent.
+    /// Share of RAM, in percent, from which on the use for this purpose is unusual.
     percent: f64,
     pick: fn(&Memory) -> &Reading<Bytes>,
     why: &'static str,
@@ -107,7 +107,7 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
     excess.map(|excess| finding(interval, &excess)).collect()
 }
 
-/// The memory that this finding is about.
+/// Returns the size of the kernel memory that this finding is about.
 pub(crate) fn bytes_in(interval: &Interval, finding: &Finding) -> Option<Bytes> {
     let purpose = PURPOSES.iter().find(|purpose| finding.title.starts_with(purpose.name))?;
     (purpose.pick)(&interval.end.memory).get()
@@ -180,12 +180,12 @@ fn describe(interval: &Interval, excess: &Excess, owner: Option<&Owner<'_>>) -> 
     )
 }
 
-/// The processes with the same name that have the most page tables together.
+/// The processes with the same name whose page tables together are the largest.
 struct Owner<'a> {
-    /// The one of them with the largest page tables.
+    /// The process with the largest page tables among them.
     largest: &'a Process,
     count: u64,
-    /// Page tables of all of them.
+    /// Size of the page tables of all these processes together.
     bytes: Bytes,
 }
 
@@ -247,7 +247,8 @@ pub(super) mod tests {
         assert_eq!(finding.severity, Severity::Warning);
     }
 
-    /// A process with large page tables, and many with small ones that have more together.
+    /// A process with large page tables, and many processes with small page tables that are larger
+    /// in total.
     #[test]
     fn page_tables_of_equal_processes_are_counted_together() {
         let mut interval = firing();

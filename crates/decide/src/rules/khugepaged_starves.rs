@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! khugepaged is runnable but has to wait for a CPU.
+//! Rule: khugepaged is runnable but has to wait for a CPU.
 
 use pagewise_model::{Change, Finding, Interval, Severity, Snapshot};
 
@@ -13,8 +13,8 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// khugepaged is starved if it waits for a CPU for more than this share of the time, in percent; on
-/// a busy machine half of the time was measured.
+/// khugepaged counts as starved if it waits for a CPU for at least this share of the time, in
+/// percent. On a busy machine, half of the time was measured.
 const WAITING_PERCENT: f64 = 10.0;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
@@ -26,7 +26,8 @@ fn finding(interval: &Interval) -> Option<Finding> {
     let pid = same_thread(interval)?;
     let wait = interval.change(|host| host.thp.khugepaged.run_queue_wait.clone())?;
     let cpu = interval.change(|host| host.thp.khugepaged.cpu_time.clone())?;
-    // the kernel updates the wait time when the thread gets a CPU, so it may be off by a tick
+    // the kernel updates the wait time when the thread gets a CPU, so the share may exceed 100 % by
+    // a tick
     let percent = (seconds(&wait) * 100.0 / wait.seconds).min(100.0);
     if percent < WAITING_PERCENT || wait.delta <= cpu.delta {
         return None;
@@ -58,8 +59,8 @@ fn finding(interval: &Interval) -> Option<Finding> {
     })
 }
 
-/// khugepaged's pid, if it is the same thread at both times: the counters of a new thread start at
-/// zero.
+/// Returns khugepaged's pid if it is the same thread in both snapshots; the counters of a new
+/// thread start at zero.
 fn same_thread(interval: &Interval) -> Option<u32> {
     let pid = |host: &Snapshot| host.thp.khugepaged.pid.get();
     let (before, after) = (pid(interval.start.as_deref()?)?, pid(&interval.end)?);

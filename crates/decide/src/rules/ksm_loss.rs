@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! KSM is running and uses more memory than it saves.
+//! Rule: KSM is running and uses more memory than it saves.
 //!
-//! The kernel keeps a record of 64 bytes for each scanned page and saves a page for each merged
-//! one, so it loses memory if fewer than one in 64 pages are merged. Source: the kernel's
-//! `Documentation/admin-guide/mm/ksm.rst`, whose formula is used on kernels without
-//! `general_profit` (before 6.4).
+//! The kernel keeps a record of 64 bytes for each scanned page, and saves a page for each merged
+//! page. With pages of 4 KiB, KSM therefore loses memory if fewer than one in 64 pages is merged.
+//! Source: the kernel's `Documentation/admin-guide/mm/ksm.rst`, whose formula is used on kernels
+//! without `general_profit` (before 6.4).
 
 use pagewise_model::{Bytes, Evidence, Finding, Interval, Ksm, Pages, Severity, Snapshot};
 
@@ -19,11 +19,10 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// Number of full scans before KSM is judged: a page is merged in its second scan at the earliest,
-/// so every host shows a loss before that.
+/// Number of full scans before KSM is judged. A page is merged in its second scan at the earliest,
+/// so that every host shows a loss before.
 const SETTLED_SCANS: u64 = 2;
-/// A loss of fewer bytes than this is not worth a finding; this is the size of the records of 64
-/// MiB.
+/// Minimum loss in bytes for a finding: the size of the kernel's records for 64 MiB of memory.
 const WORTH: Bytes = Bytes::new(1 << 20);
 /// Size of the kernel's record of one scanned page (`struct ksm_rmap_item` of a 64-bit kernel).
 const RECORD: Bytes = Bytes::new(64);
@@ -57,8 +56,8 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     })
 }
 
-/// How many bytes more KSM uses than it saves; `None` if KSM saves memory or the values are
-/// unknown.
+/// Returns how many bytes KSM uses more than it saves; `None` if KSM saves memory or if the values
+/// are unknown.
 fn loss(ksm: &Ksm, page: Bytes) -> Option<Bytes> {
     let profit = match ksm.general_profit_bytes.get() {
         Some(profit) => i128::from(profit),
@@ -67,8 +66,8 @@ fn loss(ksm: &Ksm, page: Bytes) -> Option<Bytes> {
     u64::try_from(-profit).ok().map(Bytes::new)
 }
 
-/// Pages of which KSM keeps a record: shared, unshared, and volatile (changing too fast to be
-/// merged).
+/// Number of pages for which KSM keeps a record: shared, unshared, and volatile pages (those that
+/// change too often to be merged).
 fn tracked_pages(ksm: &Ksm) -> Option<Pages> {
     let others = [&ksm.pages_shared, &ksm.pages_unshared, &ksm.pages_volatile];
     let others: Pages = others.into_iter().filter_map(pagewise_model::Reading::get).sum();

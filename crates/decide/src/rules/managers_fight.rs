@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Two programs manage the same thing: compressed swap, killing on memory shortage, or memory
-//! settings.
+//! Rule: two programs manage the same thing: compressed swap, killing when memory is short, or
+//! memory settings.
 //!
-//! If configuration files (udev rules included) name the same zram device, [`ownership`] detects
-//! it. Managers are known by the files that enable them, not by what is running: of two programs
-//! that create zram swap, the second one fails at boot or takes the next device, depending on which
-//! starts first.
+//! If configuration files (including udev rules) configure the same zram device, [`ownership`]
+//! finds this. Other managers are recognised by the files that enable them, and not by what is
+//! running: of two programs that create zram swap, the second one fails at boot or uses the next
+//! device, depending on which of them starts first.
 
 use pagewise_model::{
     Finding, Interval, KnobOwnership, Manager, Mechanism, PersistentSetting, Purpose, Severity,
@@ -34,7 +34,7 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
     purposes.into_iter().filter_map(found).collect()
 }
 
-/// Two mechanisms that configure the same zram device.
+/// Returns the finding about two mechanisms that configure the same zram device.
 fn one_device(host: &Snapshot) -> Option<Finding> {
     let owned = ownership(host).into_iter().find(KnobOwnership::is_contested_zram)?;
     let first = owned.applied().next()?;
@@ -71,7 +71,7 @@ fn one_device(host: &Snapshot) -> Option<Finding> {
 
 fn finding(host: &Snapshot, purpose: Purpose) -> Option<Finding> {
     let all = host.configuration.managers.iter();
-    // rpi-swap sets up a file, too
+    // rpi-swap sets up a swap file, too
     let is_asked = |it: &&Manager| {
         it.purpose == purpose || purpose == Purpose::SwapFile && it.name == "rpi-swap"
     };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A process, or all processes of a cgroup together, grow and would fill the memory of the host, or
-//! reach the limit of a cgroup, within the hour.
+//! Rule: a process, or all processes of a cgroup together, grow and would fill the memory of the
+//! host, or reach the limit of a cgroup, within the hour.
 //!
-//! If the growth may end by itself, that of a program that starts for instance, the finding has
+//! If the growth may end by itself, for example because a program is starting, the finding has the
 //! severity info and no command.
 
 use pagewise_facts::groups;
@@ -21,7 +21,7 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// At most this many processes and groups get a finding of their own.
+/// Maximum number of processes and groups that get a finding of their own.
 pub(super) const TOLD: usize = 3;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
@@ -30,7 +30,7 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
     growing.take(TOLD).map(|growth| finding(&interval.end, &growth)).collect()
 }
 
-/// Whether what grows is a run of Pagewise.
+/// Whether the growing process or group is a run of Pagewise.
 fn is_own(grower: Grower<'_>) -> bool {
     match grower {
         Grower::Process(process) => groups::is_own_process(process),
@@ -180,7 +180,8 @@ fn next(host: &Snapshot, growth: &Growth<'_>) -> Vec<String> {
     cap.into_iter().chain([watch]).collect()
 }
 
-/// Limits the group to one and a half times what it holds now, if it has no limit.
+/// Returns the command that limits the group to one and a half times of what it uses now, if it has
+/// no limit.
 fn cap(group: &Cgroup, growth: &Growth<'_>) -> Option<String> {
     let held = growth.held.get().max(group.current.get()?.get());
     let to = held.checked_add(held / 2)?.checked_next_multiple_of(1 << 20)?;
@@ -192,7 +193,8 @@ fn cap(group: &Cgroup, growth: &Growth<'_>) -> Option<String> {
         lasts: Lasts::Permanent,
         note: "1.5 times what it holds",
     };
-    // a limit that is set is not the cause of growth, and raising it only postpones its end
+    // if there is a limit, it is not the cause of the growth, and raising it only postpones the
+    // shortage
     if group.max.get() == Some(Limit::Max) { change.command() } else { None }
 }
 

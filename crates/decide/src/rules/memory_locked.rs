@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Much memory is locked in RAM: reclaim cannot take it, however much swap there is.
+//! Rule: much memory is locked in RAM. It cannot be reclaimed, however much swap there is.
 //!
-//! `Unevictable` counts memory locked by mlock and SHM_LOCK, ramfs and secret memory. It includes
-//! neither pages pinned by a device (VFIO, RDMA) nor huge pages of a hugetlb pool.
+//! `Unevictable` includes memory locked by mlock and SHM_LOCK, ramfs, and secret memory
+//! (memfd_secret). It includes neither pages pinned by a device (VFIO, RDMA) nor huge pages of a
+//! hugetlb pool.
 
 use pagewise_model::{Bytes, Evidence, Finding, Interval, Process, Severity, Snapshot};
 
@@ -18,9 +19,10 @@ pub(super) const RULE: Rule = Rule {
 };
 
 const WORTH_PERCENT: f64 = 25.0;
-/// Locked memory above this share of RAM is reported; all other programs have to share the rest.
+/// Share of RAM, in percent, from which on locked memory is a warning: all other programs have to
+/// share the remaining RAM.
 const MUCH_PERCENT: f64 = 50.0;
-/// Maximum number of mounts of ramfs that are named.
+/// Maximum number of ramfs mounts that are named.
 const NAMED: usize = 3;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
@@ -61,7 +63,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     })
 }
 
-/// The finding about unevictable memory that mlock does not explain.
+/// Returns the finding about unevictable memory that was not locked with mlock.
 fn not_by_mlock(host: &Snapshot, held: Bytes, total: Bytes, unlocked: Bytes) -> Finding {
     let percent = held.percent_of(total).map_or(0.0, pagewise_model::Percent::get);
     let mounts: Vec<&str> =
@@ -150,7 +152,7 @@ pub(super) mod tests {
         assert_eq!(only(&RULE, &interval).what, "5.0 of 16.0 GiB of RAM are unevictable.");
     }
 
-    /// A ramfs with 5 GiB of files.
+    /// A host with a ramfs that contains 5 GiB of files.
     pub(crate) fn firing_ramfs() -> Interval {
         let mut interval = firing();
         interval.end.memory.mlocked = line("/proc/meminfo", 13, Bytes::new(0));

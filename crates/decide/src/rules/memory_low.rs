@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Little memory is available; the severity depends on how much swap is free.
+//! Rule: little memory is available. The severity depends on how much swap is free.
 
 use pagewise_facts::room::Headroom;
 use pagewise_facts::tiers;
@@ -73,7 +73,7 @@ fn why(host: &Snapshot, room: &Headroom) -> String {
     )
 }
 
-/// The process with the most memory that cannot be dropped (anonymous and shmem).
+/// Returns the process with the most memory that cannot be dropped (anonymous memory and shmem).
 fn largest(host: &Snapshot) -> Option<&Process> {
     let held = |process: &Process| {
         let shmem = process.rss_shmem.get().unwrap_or(Bytes::new(0));

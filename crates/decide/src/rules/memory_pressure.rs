@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tasks stall on memory, or the machine rereads pages that it has just dropped.
+//! Rule: tasks stall on memory, or the machine reads pages again that it has just dropped.
 //!
-//! PSI measures the time that is lost. On a kernel without PSI only thrashing is reported: the
-//! share of refaults in all reads from disk, and the share of faults that had to wait for a disk.
+//! PSI measures the time that tasks lose. On a kernel without PSI, only thrashing is reported: the
+//! share of refaults in all reads from disk, and the share of page faults that had to wait for a
+//! disk.
 //!
 //! If a cgroup's own limit explains the stalls, the rule `group-limit` reports them instead.
 
@@ -179,14 +180,15 @@ fn describe_waits(interval: &Interval) -> Option<String> {
         .then(|| format!("Memory pressure (PSI): {}{worst}.{throttled}", lines.join("; ")))
 }
 
-/// The limit on reads that the group is at which waited the most.
+/// Returns the limit on reads that the group with the longest waits has reached; `None` if it has
+/// not reached any.
 fn throttled(interval: &Interval) -> Option<Throttled<'_>> {
     let (group, _) = verdict::most_waiting(&interval.end)?;
     facts_io_limit::throttled(interval, group)
 }
 
-/// A clause about what the group waits for, from the pages that it read back over the interval;
-/// empty if it read back none, or that is not known.
+/// Returns a clause about what the group waits for, from the pages that it read back over the
+/// interval; empty if it read back none, or if this is not known.
 fn cause_of_wait(interval: &Interval, group: &Cgroup) -> String {
     let pair = groups::pairs(interval).into_iter().find(|pair| pair.now.path == group.path);
     let refaults = |pick: fn(&Cgroup) -> &Reading<u64>| {
@@ -278,7 +280,7 @@ fn next(interval: &Interval, disk: Option<&SwapDisk<'_>>) -> Vec<String> {
     causes.chain([tasks, "pagewise status".to_owned()]).collect()
 }
 
-/// The command that shows the limit events of the group with the highest pressure.
+/// Returns the command that shows the limit events of the group with the highest pressure.
 fn look_at_worst(host: &Snapshot) -> Option<String> {
     let worst = verdict::pressed_groups(host, NAMED).into_iter().next()?;
     let path = worst.pressure.some.avg60.source.path().replace("memory.pressure", "memory.events");
@@ -334,7 +336,8 @@ pub(super) mod tests {
         assert!(proof_of(&finding).contains("db.service/memory.pressure:1 = some avg60 43.00 %"));
     }
 
-    /// The same with swap on a disk that answers in 40 ms, with 60 requests in its queue.
+    /// The host of [`firing`], with swap on a disk whose requests take 40 ms, with 60 requests in
+    /// its queue.
     pub(crate) fn firing_disk() -> Interval {
         let mut interval = with(|host| {
             stall(&mut host.psi.memory.some, 14.0, 11.2);
@@ -378,7 +381,7 @@ pub(super) mod tests {
         assert!(only(&RULE, &fast).title.ends_with("(all tasks at once: 3.0 %)"));
     }
 
-    /// PSI of memory is calm, and tasks wait for I/O.
+    /// A host whose tasks wait for I/O, while PSI of memory is calm.
     pub(crate) fn firing_disk_io() -> Interval {
         let mut interval = with(|host| {
             stall(&mut host.psi.memory.some, 0.5, 0.4);
@@ -411,7 +414,8 @@ pub(super) mod tests {
         assert_silent(&RULE, &quiet);
     }
 
-    /// Pressure that ended some seconds ago: its total stands still, and nothing is reclaimed.
+    /// A host whose pressure ended some seconds ago: the total stall time does not grow, and
+    /// nothing is reclaimed.
     pub(crate) fn firing_ended() -> Interval {
         with(|host| {
             let memory = &mut host.psi.memory;
@@ -437,7 +441,7 @@ pub(super) mod tests {
         assert_eq!(verdict.level, pagewise_model::Level::Short);
         let words = "Memory was critically short until about 10 seconds ago: programs waited";
         assert!(verdict.line.starts_with(words), "{}", verdict.line);
-        // the same, and tasks wait
+        // the same host while tasks wait
         let mut present = firing_ended();
         present.end.psi.memory.some.total_us =
             line("/proc/pressure/memory", 1, pagewise_model::Micros::new(23_877_367));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Much RAM is in use that no counter of the kernel explains, or that a balloon has given back to the hypervisor.
+//! Rule: much RAM is in use that no counter of the kernel explains, or that a balloon has given
+//! back to the hypervisor.
 //!
-//! The kernel has no list of such pages. On kernels that were built with allocation profiling,
-//! `/proc/allocinfo` has them by the line of code that allocated them.
+//! The kernel has no list of such pages. Only kernels that were built with allocation profiling
+//! list them in `/proc/allocinfo`, by the line of code that allocated them.
 
 use pagewise_facts::unexplained::unexplained;
 use pagewise_model::{Balloon, Bytes, Finding, GpuMemory, Interval, Severity, Snapshot, Subject};
@@ -18,18 +19,18 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// Share of RAM from which on, in percent, unexplained memory is a finding. On the recorded
-/// hosts of this project it is at most 9.4 %.
+/// Minimum share of RAM, in percent, of unexplained memory for a finding. On the hosts that were
+/// recorded for this project it is at most 9.4 %.
 const WORTH_PERCENT: f64 = 30.0;
-/// Drivers whose buffers in system memory are in no counter of the kernel (TTM). Those of others, such
-/// as i915, are files in memory and count as shared memory.
+/// Drivers whose buffers in system memory are in no counter of the kernel (TTM). Buffers of other
+/// drivers, such as i915, are files in memory and are counted as shared memory.
 const UNCOUNTED: [&str; 6] = ["amdgpu", "radeon", "nouveau", "xe", "vmwgfx", "qxl"];
 /// Maximum number of processes with GPU buffers that are named.
 const NAMED: usize = 3;
-/// Share of the unexplained memory from which on, in percent, the GPU buffers of one process explain
-/// it.
+/// The GPU buffers of one process are the explanation if they are at least this share of the
+/// unexplained memory, in percent.
 const MOST_PERCENT: f64 = 50.0;
-/// How the title of the finding about the balloon begins.
+/// The beginning of the title of the finding about the balloon.
 pub(crate) const BALLOON_TITLE: &str = "the hypervisor's balloon holds";
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
@@ -37,7 +38,7 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
     ballooned(host).into_iter().chain(unexplained_use(host)).collect()
 }
 
-/// A large part of RAM is in the balloon of the hypervisor.
+/// Returns the finding that a large part of RAM is in the hypervisor's balloon.
 fn ballooned(host: &Snapshot) -> Option<Finding> {
     let Balloon { size, is_in_total } = host.balloon()?;
     let total = host.memory.total.get()?;
@@ -46,7 +47,7 @@ fn ballooned(host: &Snapshot) -> Option<Finding> {
     if percent < WORTH_PERCENT {
         return None;
     }
-    // what the total does not have is not counted as RAM of this machine anywhere
+    // memory that is not in MemTotal is nowhere counted as RAM of this machine
     let severity = if is_in_total == Some(false) { Severity::Info } else { Severity::Warning };
     let counted = match is_in_total {
         Some(true) => "MemTotal still has these pages: no program can use them.".to_owned(),
@@ -125,7 +126,7 @@ fn unexplained_use(host: &Snapshot) -> Option<Finding> {
     })
 }
 
-/// Processes with GPU buffers that no counter of the kernel has, the largest first.
+/// Returns processes with GPU buffers that are in no counter of the kernel, the largest first.
 fn of_gpus(host: &Snapshot) -> impl Iterator<Item = &GpuMemory> {
     let is_uncounted = |gpu: &&GpuMemory| UNCOUNTED.contains(&gpu.driver.as_str());
     let has_some = |gpu: &&GpuMemory| gpu.system.get() > Some(Bytes::new(0));
@@ -244,14 +245,14 @@ pub(super) mod tests {
         assert!(!only(&RULE, &counted).what.contains("GPU"));
     }
 
-    /// A balloon of this many pages.
+    /// Adds a balloon of `pages` pages.
     fn inflated(mut interval: Interval, pages: u64) -> Interval {
         set_knob(&mut interval.end, "balloon_inflate", pages + 44_000);
         set_knob(&mut interval.end, "balloon_deflate", 44_000);
         interval
     }
 
-    /// One zone with all RAM.
+    /// Adds a single zone that contains all RAM.
     fn present(mut interval: Interval, size: Bytes) -> Interval {
         let pages = Pages::new(size.get() / interval.end.page_size().get());
         let present_pages = line("/proc/zoneinfo", 20, pages);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Multi-gen LRU is built into this kernel but off.
+//! Rule: multi-gen LRU is built into this kernel but switched off.
 
 use pagewise_facts::reclaim;
 use pagewise_model::{Finding, Interval, Severity};

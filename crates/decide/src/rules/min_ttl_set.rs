@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! MGLRU protects the working set of the last `min_ttl_ms`, and calls the OOM killer if it cannot.
+//! Rule: multi-gen LRU protects the working set of the last `min_ttl_ms` milliseconds, and calls
+//! the OOM killer if it cannot.
 //!
 //! The kernel's `Documentation/admin-guide/mm/multigen_lru.rst` says that 1000 ms usually
 //! eliminates intolerable janks, and that larger values like 3000 can trigger OOM kills too early.
-//! Hence the threshold of the warning.
+//! The finding is therefore a warning only for large values.
 
 use pagewise_model::{Finding, Interval, Millis, Severity};
 

@@ -58,8 +58,8 @@ pub(crate) use oom_kills::{
     ended_seconds_ago as kill_ended_seconds_ago, newest_event as newest_kill,
 };
 
-/// The most findings that a rule reports at once, if it is limited: then one that is missing may
-/// only be less severe than these.
+/// Maximum number of findings that a rule reports at once; `None` if it has no maximum. If a rule
+/// has reached its maximum, a missing finding may only be less severe than those that are reported.
 pub(crate) fn most_findings(id: &str) -> Option<usize> {
     let limits = [
         (group_limit::RULE.id, group_limit::TOLD),
@@ -71,7 +71,7 @@ pub(crate) fn most_findings(id: &str) -> Option<usize> {
     limits.into_iter().find_map(|(rule, most)| (rule == id).then_some(most))
 }
 
-/// The rules, in the order of their findings.
+/// All rules, in the order in which their findings are reported.
 pub(crate) static ALL: &[Rule] = &[
     memory_low::RULE,
     protection_starves::RULE,
@@ -122,11 +122,11 @@ pub(crate) static ALL: &[Rule] = &[
     extfrag_threshold::RULE,
 ];
 
-/// The id of a rule, and a function that builds a host on which the rule has a finding.
+/// The id of a rule, and a function that creates a host for which the rule reports a finding.
 #[cfg(test)]
 pub(crate) type Firing = (&'static str, fn() -> pagewise_model::Interval);
 
-/// At least one host for each rule, and for each reason of a rule that has several.
+/// At least one host for each rule, and one for each reason of a rule that has several reasons.
 #[cfg(test)]
 pub(crate) static FIRING: &[Firing] = &[
     ("memory-pressure", memory_pressure::tests::firing),

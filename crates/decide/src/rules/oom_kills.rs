@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Processes were killed for lack of memory: because the machine ran out, or because of the limit
-//! of a cgroup.
+//! Rule: processes were killed for lack of memory, because the machine ran out of it or because of
+//! the limit of a cgroup.
 //!
-//! The kernel log says who was killed, when, and by which limit. If it cannot be read or no longer
-//! contains the report, counters say how many were killed since boot and in which group.
+//! The kernel log says which process was killed, when, and because of which limit. If the log
+//! cannot be read or no longer contains the report, counters say how many processes were killed
+//! since boot and in which group.
 //!
 //! The log keeps a report until it is overwritten, which can take months. An older kill is
-//! therefore never more severe than a newer one, nor is the kill of a group that no longer exists.
+//! therefore never more severe than a newer one, and a kill in a group that no longer exists is
+//! never more severe than one in a group that exists.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -28,29 +30,29 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// A kill gives a finding with severity warning for this long, in seconds.
+/// A kill is a warning for this many seconds; after that it is only an info.
 const DAY: f64 = 86_400.0;
-/// A kill in a group that no longer exists is a warning for this long, in seconds: nothing can be
-/// changed there any more.
+/// A kill in a group that no longer exists is a warning for this many seconds, because nothing can
+/// be changed in that group.
 const HOUR: f64 = 3_600.0;
-/// At most this many groups get a finding of their own.
+/// Maximum number of groups that get a finding of their own.
 pub(super) const GROUPS: usize = 3;
 /// Maximum number of kills listed as evidence.
 const NAMED: usize = 5;
 
-/// The group whose limit was reached; `None` if it was no group's limit.
+/// The group whose limit was reached; `None` if the kill was not caused by a group's limit.
 type Owner = Option<Name>;
 
-/// The scope that ran out of memory: the machine, nodes of it, or a cgroup.
+/// What ran out of memory: the machine, some of its nodes, or a cgroup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum OomScope {
-    /// The whole machine, or it is unknown.
+    /// The whole machine, or it is not known what ran out.
     Machine,
     /// The NUMA nodes that a cpuset allows.
     Cpuset,
     /// The NUMA nodes that a memory policy allows.
     Policy,
-    /// A cgroup at its limit.
+    /// A cgroup reached its limit.
     Group,
 }
 
@@ -68,18 +70,18 @@ impl OomScope {
 fn diagnose(interval: &Interval) -> Vec<Finding> {
     let mut owners: BTreeMap<(OomScope, Owner), Vec<&OomKill>> = BTreeMap::new();
     let kills = &interval.end.kernel_log.kills;
-    // kills in groups of our own runs are what those runs are for
+    // kills in groups that Pagewise created for its own runs are intended
     let of_others = |kill: &&OomKill| !kill.group.as_ref().is_some_and(groups::is_own);
     for kill in kills.iter().filter(of_others) {
         let scarce = OomScope::from_kill(kill);
         let owner = kill.group.clone().filter(|_| scarce == OomScope::Group);
         owners.entry((scarce, owner)).or_default().push(kill);
     }
-    // counters only cover the current boot
+    // the counters cover only the current boot
     let known = kills.iter().any(|kill| kill.earlier_boot.is_none());
     let counted = if known { None } else { counted_only(interval) };
     let mut all: Vec<Vec<&OomKill>> = owners.into_values().collect();
-    // the newest first, and the machine before any group
+    // the newest first; of kills at the same time, the machine's before that of a group
     all.sort_by_key(|owned| {
         owned.last().map(|newest| kills.iter().rev().position(|it| it == *newest))
     });
@@ -116,13 +118,13 @@ fn severity(interval: &Interval, kill: &OomKill) -> Severity {
         Some(_) if !gone && oom::is_recent(interval, kill) => Severity::Critical,
         Some(seconds) if seconds > warns => Severity::Info,
         Some(_) => Severity::Warning,
-        // a kill of unknown time may have happened today
+        // a kill at an unknown time may have happened today
         None if gone => Severity::Info,
         None => Severity::Warning,
     }
 }
 
-/// What ran out of memory when this process was killed.
+/// Returns the object that ran out of memory when this process was killed.
 fn subject(kill: &OomKill) -> Subject {
     match (OomScope::from_kill(kill), &kill.group) {
         (OomScope::Group, Some(group)) => Subject::Cgroup(group.clone()),
@@ -133,9 +135,9 @@ fn subject(kill: &OomKill) -> Subject {
     }
 }
 
-/// A number that grows within a boot with each kill of this finding: the time of the newest kill in
-/// milliseconds after boot or, if no log has them, the count of kills. `None` if all were before
-/// this boot.
+/// Returns a number that grows within a boot with each kill of this finding: the time of the newest
+/// kill in milliseconds after boot or, if no log contains the kills, their count. `None` if all
+/// kills were in an earlier boot.
 pub(crate) fn newest_event(interval: &Interval, finding: &Finding) -> Option<u64> {
     if finding.about.is_none() {
         return interval.end.vmstat.get("oom_kill").get();
@@ -158,7 +160,7 @@ fn is_group_gone(host: &Snapshot, kill: &OomKill) -> bool {
     group.is_some_and(|path| oom::is_gone(host, path))
 }
 
-/// How many seconds ago the kill of this finding was, if its group no longer exists.
+/// Returns how many seconds ago the kill of this finding was, if its group no longer exists.
 pub(crate) fn ended_seconds_ago(interval: &Interval, finding: &Finding) -> Option<f64> {
     let host = &interval.end;
     let is_it = |kill: &&OomKill| {
@@ -237,8 +239,8 @@ fn proof(kill: &OomKill) -> Evidence {
     Evidence::new(&kill.source, format!("{who}{group}{limit}, {seconds:.0} s after {boot}"))
 }
 
-/// The finding if the kernel log has no report: how many processes were killed since boot, and in
-/// which groups.
+/// Returns the finding for kills that the kernel log does not contain: how many processes were
+/// killed since boot, and in which groups.
 fn counted_only(interval: &Interval) -> Option<Finding> {
     let host = &interval.end;
     let all = host.vmstat.get("oom_kill");
@@ -267,7 +269,8 @@ fn counted_only(interval: &Interval) -> Option<Finding> {
     })
 }
 
-/// Commands that show where the report of a kill may be or, if no log has it, who holds memory now.
+/// Returns commands that show where the report of a kill may be; if no log contains it, commands
+/// that show which processes use memory now.
 fn next_without_report(host: &Snapshot) -> Vec<String> {
     let elsewhere = oom::elsewhere(host);
     if is_uncollected(host) {
@@ -282,12 +285,12 @@ fn next_without_report(host: &Snapshot) -> Vec<String> {
     elsewhere
 }
 
-/// Whether somebody copied files of the host, and no log of it.
+/// Whether the host's files were copied by somebody without a log.
 fn is_uncollected(host: &Snapshot) -> bool {
     host.host.copies.is_some() && host.kernel_log.records.value().is_none()
 }
 
-/// Why the kernel log contains no report of a kill that was counted.
+/// Says why the kernel log contains no report of a kill that was counted.
 fn no_report(host: &Snapshot) -> String {
     let log = &host.kernel_log;
     if is_uncollected(host) {
@@ -329,8 +332,8 @@ fn describe_kills(now: Option<&Change>, groups: &[&Cgroup]) -> String {
     if named.is_empty() { now } else { format!("{now}; kills in cgroups: {}", named.join(", ")) }
 }
 
-/// Innermost groups in which processes were killed: the counter of a group includes its
-/// descendants.
+/// Returns the groups in which processes were killed. Only the innermost groups are returned,
+/// because the counter of a group includes its descendants.
 fn groups_with_kills(host: &Snapshot) -> Vec<&Cgroup> {
     let kills = |group: &Cgroup| group.events.oom_kill.get().unwrap_or(0);
     let all = host.cgroups.groups.iter().filter(|group| kills(group) > 0);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A process is at its own limit of address space, so that its allocations fail.
+//! Rule: a process has nearly reached its own limit of address space, so that its allocations fail.
 //!
-//! `RLIMIT_AS` limits all address space, `RLIMIT_DATA` the private writable part (since Linux 4.7
-//! with anonymous mappings). Both count what was requested, touched or not, so that a process may
-//! fail to allocate with little memory in RAM.
+//! `RLIMIT_AS` limits all address space; `RLIMIT_DATA` limits the private writable part (since
+//! Linux 4.7 including anonymous mappings). Both limit what was requested, whether it was touched
+//! or not, so that allocations may fail although the process has little memory in RAM.
 
 use pagewise_facts::groups;
 use pagewise_model::{
@@ -21,21 +21,23 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// At most this many programs get a finding of their own.
+/// Maximum number of programs that get a finding of their own.
 pub(super) const TOLD: usize = 3;
-/// Smaller limits are not meant for memory: programs forbid themselves to allocate.
+/// A limit below this size is not meant to limit memory: some programs set it to forbid all further
+/// allocations.
 const LEAST: Bytes = Bytes::new(64 << 20);
-/// A process is at its limit if less than one part in this many is left.
+/// A process is near its limit if less than the limit divided by this number is left.
 const LEFT_PART: u64 = 20;
 
-/// One of the limits of a process.
+/// A kind of limit of a process.
 struct Kind {
     name: &'static str,
-    /// What is limited, in words.
+    /// The thing that is limited, in words.
     of: &'static str,
-    /// The line of `/proc/PID/status` with the size.
+    /// The line of `/proc/PID/status` that contains the present size.
     line: &'static str,
-    /// The option of `ulimit`, the setting of systemd, and the item of limits.conf.
+    /// The option of `ulimit`, the setting of systemd, and the item of limits.conf that set the
+    /// limit.
     option: &'static str,
     property: &'static str,
     item: &'static str,
@@ -66,14 +68,14 @@ static KINDS: [Kind; 2] = [
     },
 ];
 
-/// A process that is near one of its limits.
+/// A process that has nearly reached one of its limits.
 struct NearLimit<'a> {
     process: &'a Process,
     kind: &'static Kind,
     used: Bytes,
     limit: Bytes,
     left: Bytes,
-    /// How many other processes of the same name are near the same kind of limit.
+    /// How many other processes of the same name have nearly reached the same kind of limit.
     others: usize,
 }
 
@@ -147,7 +149,7 @@ fn finding(host: &Snapshot, near: &NearLimit<'_>) -> Finding {
     }
 }
 
-/// Where the limit may have been set, and so where it is raised.
+/// Says where the limit may have been set, and therefore which setting to raise.
 fn origin(process: &Process, kind: &Kind) -> String {
     let Kind { option, property, item, .. } = kind;
     let shell = format!(

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A cgroup is protected, but an ancestor has less protection: the kernel uses the smaller value.
+//! Rule: a cgroup is protected, but an ancestor has less protection, and the kernel uses the
+//! smaller value.
 //!
-//! Only protection against reclaim of the whole host is considered. An ancestor with a limit of its
-//! own may contain protected cgroups on purpose: reclaim for that limit starts below it and
-//! respects their protection.
+//! Only protection against reclaim on the whole host is considered. An ancestor with a limit of its
+//! own may have less protection on purpose: reclaim because of that limit starts below the
+//! ancestor, and respects the protection of the cgroups there.
 
 use pagewise_facts::groups::is_below;
 use pagewise_facts::protection::{Kind, LOW, MIN, protections};
@@ -21,10 +22,10 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// If a group loses less protection than this, it is not worth a finding.
+/// If a group loses less protection than this, there is no finding.
 const WORTH: Bytes = Bytes::new(16 << 20);
 
-/// A protection that an ancestor limits.
+/// A group whose protection is limited by an ancestor.
 struct Limited<'a> {
     group: &'a Cgroup,
     kind: Kind,
@@ -34,7 +35,7 @@ struct Limited<'a> {
 }
 
 impl Limited<'_> {
-    /// How much of the memory in use lacks the protection that is configured for it.
+    /// Returns how much of the group's memory in use is not protected although this is configured.
     fn lost_protection(&self) -> Bytes {
         let used = self.group.current.get().unwrap_or_default();
         self.wanted.min(used).saturating_sub(self.left)

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A cgroup keeps much of RAM by `memory.min` or `memory.low` while everything else waits for memory.
+//! Rule: a cgroup keeps much RAM by `memory.min` or `memory.low`, while everything else waits for
+//! memory.
 //!
-//! Both files let reclaim pass over a cgroup: with `memory.min` always, with `memory.low` as long as
-//! other memory can be reclaimed. All reclaim then falls on the rest, however little that is.
+//! Memory that is protected by `memory.min` is never reclaimed; memory protected by `memory.low` is
+//! not reclaimed as long as other memory can be. All reclaim then concerns the other memory,
+//! however little that is.
 
 use pagewise_facts::protection::{self, Protected};
 use pagewise_model::{Bytes, Cgroup, Finding, Interval, Level, Percent, Severity, Snapshot};
@@ -37,8 +39,8 @@ fn find(interval: &Interval) -> Option<Finding> {
     Some(finding(host, &protected, total, severity))
 }
 
-/// Whether the protected group itself has at least half of the waiting: then its protection is not
-/// what the others wait for.
+/// Whether at least half of the waiting is done by the protected group itself: then its protection
+/// is not the reason why others wait.
 fn waits_itself(host: &Snapshot, group: &Cgroup) -> bool {
     let minute = |some: Option<Percent>| some.map(Percent::get);
     let own = minute(group.pressure.some.avg60.get());
@@ -91,7 +93,7 @@ fn finding(
     }
 }
 
-/// Names the cgroup that waited the most, if it is another one.
+/// Names the cgroup that waited the most, if that is not the protected one.
 fn waiting(host: &Snapshot, protected: &Cgroup) -> String {
     let most = verdict::most_waiting(host).filter(|(group, _)| group.path != protected.path);
     most.map_or_else(String::new, |(group, some)| {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A line of a configuration file has no effect, because nothing reads it: the file has the wrong
-//! name, the program that reads it is not installed or not enabled, or an earlier line takes
+//! Rule: a line of a configuration file has no effect, because nothing reads it. The file has the
+//! wrong name, the program that reads it is not installed or not enabled, or an earlier line takes
 //! precedence.
 //!
-//! Only files of the administrator count. A line is no finding if the value that applies at boot is
-//! the same.
+//! Only files of the administrator are considered. There is no finding if the value that is set at
+//! boot is the same as that in the line.
 
 use pagewise_model::{
     Effect, Finding, Interval, KnobOwnership, Mechanism, PersistentSetting, Severity, ownership,
@@ -26,13 +26,13 @@ pub(super) const RULE: Rule = Rule {
 struct Unread {
     line: PersistentSetting,
     why: String,
-    /// The value that the kernel has now, if it was read.
+    /// The kernel's current value, if it was read.
     running: Option<String>,
 }
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
     let owned = ownership(&interval.end);
-    // `zram-unused` names the one line for which zram-generator reads none
+    // the rule `zram-unused` reports the line because of which zram-generator ignores all lines
     let is_refused = zram_unused::is_refused(interval);
     let is_told = |it: &Unread| is_refused && it.line.mechanism == Mechanism::ZramGenerator;
     let unread: Vec<Unread> = owned.iter().flat_map(unread).filter(|it| !is_told(it)).collect();
@@ -42,7 +42,7 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
 fn unread(owned: &KnobOwnership) -> impl Iterator<Item = Unread> + use<'_> {
     let wins = owned.winning();
     let is_moot = move |line: &PersistentSetting| {
-        // leaving swap off is usually intended
+        // a swap area that is not enabled is usually intended
         matches!(line.mechanism, Mechanism::Fstab | Mechanism::SwapUnit)
             || wins.is_some_and(|wins| wins.wanted() == line.wanted())
     };
@@ -88,7 +88,7 @@ fn finding(unread: &[Unread]) -> Option<Finding> {
     })
 }
 
-/// The command that makes the line take effect, if a single command can.
+/// Returns the command that makes the line take effect, if a single command can do that.
 fn next(line: &PersistentSetting) -> Vec<String> {
     let path = line.value.source.path();
     let name = path.rsplit('/').next().unwrap_or_default();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The running settings differ from the configuration files: a setting is not in force, would be
-//! lost at the next boot, or is set twice.
+//! Rule: the running settings differ from the configuration files. A setting is not in force, would
+//! be lost at the next boot, or is set twice.
 //!
-//! [`ownership`] determines which line applies at boot, and whether its value is in force. A
-//! recording without any sysctl file does not show which settings would be lost.
+//! [`ownership`] determines which line takes effect at boot, and whether its value is in force. If
+//! a recording contains no sysctl file at all, it does not show which settings would be lost.
 
 use pagewise_model::knob::{KnobReading, Persist, Undo};
 use pagewise_model::{
@@ -38,7 +38,7 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
         .collect()
 }
 
-/// A setting, and the line of a file that applies at boot with another value.
+/// A setting, and the line of a configuration file that sets another value at boot.
 struct Difference<'a> {
     owned: &'a KnobOwnership,
     setting: &'a PersistentSetting,
@@ -55,7 +55,7 @@ impl Difference<'_> {
         format!("{name} is {live}, but {place} sets it to {wanted}")
     }
 
-    /// The commands that put the configured value in force and show where it is set.
+    /// Returns the commands that put the configured value in force, and that show where it is set.
     fn next(&self) -> Vec<String> {
         let (name, wanted) = (self.owned.target.to_string(), quoted(self.setting.wanted()));
         let path = self.owned.running.source.path();
@@ -248,7 +248,7 @@ fn set_twice(owned: &[KnobOwnership]) -> Option<Finding> {
     })
 }
 
-/// A file of the administrator that a tuned profile overrides.
+/// Returns the finding about a file of the administrator that a TuneD profile overrides.
 fn find_overruled(host: &Snapshot, owned: &[KnobOwnership]) -> Option<Finding> {
     let tuned = host.configuration.tuned.as_ref()?;
     let (knob, wins, file) = owned.iter().find_map(|it| {
@@ -282,8 +282,8 @@ fn find_overruled(host: &Snapshot, owned: &[KnobOwnership]) -> Option<Finding> {
     })
 }
 
-/// Whether a setting is from a sysctl file of the administrator. Only these must agree: a vendor's
-/// file is meant to be overridden.
+/// Whether a setting comes from a sysctl file of the administrator. Only such files must not
+/// contradict each other; a vendor's file is meant to be overridden.
 fn is_sysctl(setting: &PersistentSetting) -> bool {
     setting.mechanism == Mechanism::Sysctl && setting.is_local()
 }

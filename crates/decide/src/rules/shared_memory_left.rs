@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! System V shared memory without a process, and message queues that nobody reads.
+//! Rule: System V shared memory exists without a process that uses it, or message queues that
+//! nobody reads.
 //!
-//! Both exist until they are removed, so that a program that crashed leaves them behind. A segment
-//! to which no process is attached may still be wanted: some programs attach again after a restart.
+//! Both exist until they are removed, so that a program that crashes leaves them behind. A segment
+//! to which no process is attached may still be needed, because some programs attach to it again
+//! after a restart.
 
 use pagewise_model::{Bytes, Finding, Interval, Reading, SharedSegment, Snapshot, Subject};
 
@@ -18,7 +20,7 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// Share of RAM, in percent, below which leftovers are not worth a finding.
+/// Minimum share of RAM, in percent, of such memory for a finding.
 const WORTH_PERCENT: f64 = 2.0;
 /// Maximum number of segments and queues that are named.
 const NAMED: usize = 3;
@@ -82,7 +84,7 @@ fn describe(host: &Snapshot, segment: &SharedSegment) -> String {
     )
 }
 
-/// Who created the segment: the process, if one with that id still runs and is not younger.
+/// Names the creator of a segment: its id, and the process that has this id now, if there is one.
 fn creator(host: &Snapshot, pid: u32) -> String {
     if host.processes.list.is_empty() {
         return format!("created by pid {pid}");

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Swap is off or swappiness is 0, while page cache that was just dropped is refaulted.
+//! Rule: swap is off or swappiness is 0, while page cache that was just dropped is refaulted.
 //!
-//! Swappiness 1 by itself does not avoid swapping: measured, it behaves like 60. It counts here
-//! only if, over the interval, file pages were refaulted and not one page was swapped out.
+//! Swappiness 1 by itself does not prevent swapping: in measurements it behaves like 60. It is
+//! reported only if file pages were refaulted over the interval and not a single page was swapped
+//! out.
 
 use pagewise_facts::reclaim::{self, Rereading};
 use pagewise_facts::settings::{self, Setting};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The total of all swap areas is nearly full.
+//! Rule: all swap areas together are nearly full.
 
 use pagewise_facts::room;
 use pagewise_model::{Finding, Interval, Level, Percent, Severity, Snapshot};
@@ -23,7 +23,7 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
 }
 
 fn finding(host: &Snapshot, level: Level, filled: Percent) -> Option<Finding> {
-    // the rule `zram-full` reports a single full tier in RAM
+    // if the only swap area is in RAM, the rule `zram-full` reports it
     let only_tier = <&[_; 1]>::try_from(host.tiers.as_slice()).ok().map(|[tier]| tier);
     if only_tier.is_some_and(|tier| tier.kind.is_ram() && tier.is_full() == Some(true)) {
         return None;

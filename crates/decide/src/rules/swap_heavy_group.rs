@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A cgroup has more memory in swap than in RAM, and keeps reading it back.
+//! Rule: a cgroup has more memory in swap than in RAM, and keeps reading it back.
 //!
-//! A group that is restricted by its own limit is reported by `group-limit`; here the host has
-//! swapped it out because something else grew. Of nested groups the innermost is reported.
+//! If the group's own limit is the reason, the rule `group-limit` reports it; this rule is about
+//! groups that were swapped out because something else grew. Of nested groups, the innermost is
+//! reported.
 
 use std::collections::HashSet;
 
@@ -24,18 +25,20 @@ pub(super) const RULE: Rule = Rule {
 };
 
 const WORTH: Bytes = Bytes::new(64 << 20);
-/// A group refaults much from swap above this rate, in pages per second: 400 KiB/s with pages of 4
-/// KiB, the same threshold as for file refaults.
+/// Minimum number of pages per second that a group reads back from swap for a finding: 400 KiB/s
+/// with pages of 4 KiB, the same threshold as for refaults of files.
 const REFAULTS_PER_SECOND: f64 = 100.0;
 
-/// Share of the last minute in which the group's tasks were stalled on memory, in percent.
+/// Minimum share of the last minute in which the group's tasks were stalled on memory, in percent.
 const WAITED_PERCENT: f64 = 1.0;
-/// Threshold that replaces stall times with cgroup version 1, which has no pressure files.
+/// Minimum number of major faults per second, which is used instead of stall times with cgroup
+/// version 1, because that has no pressure files.
 const MAJOR_FAULTS_PER_SECOND: f64 = 10.0;
-/// If the group uses more of its own limit than this, in percent, that limit keeps it in swap.
+/// If the group uses at least this percentage of its own limit, that limit is the reason why it is
+/// in swap.
 const OF_LIMIT_PERCENT: f64 = 90.0;
 
-/// A group that is mostly in swap.
+/// A group that has more memory in swap than in RAM.
 struct Heavy<'a> {
     group: &'a Cgroup,
     swapped: Bytes,
@@ -44,7 +47,7 @@ struct Heavy<'a> {
 }
 
 impl Heavy<'_> {
-    /// The RAM that the group would use if nothing of it were swapped out, in whole MiB.
+    /// Returns the RAM that the group would use if nothing of it were swapped out, in whole MiB.
     fn size(&self) -> Bytes {
         Bytes::new(self.in_ram.saturating_add(self.swapped).get().div_ceil(1 << 20) << 20)
     }
@@ -72,7 +75,7 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
     worst.map(|heavy| finding(&interval.end, heavy)).into_iter().collect()
 }
 
-/// The path of a group, and those of all its ancestors except the root.
+/// Returns the path of a group and the paths of all its ancestors except the root.
 fn itself_and_above(path: &str) -> impl Iterator<Item = &str> {
     let cuts = path.match_indices('/').map(|(at, _)| &path[..at]).filter(|path| !path.is_empty());
     std::iter::once(path).chain(cuts)

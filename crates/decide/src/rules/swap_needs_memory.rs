@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Swap on a device that needs memory to be written to, or that is itself in RAM.
+//! Rule: swap is on a device that needs memory for writing, or that is itself in RAM.
 //!
-//! The kernel keeps a reserve for writing to swap, but a loop device, ZFS and the network stack
-//! allocate beyond it. The documentation of each warns of such swap.
+//! The kernel keeps a reserve of memory for writing to swap, but a loop device, ZFS and the network
+//! stack allocate more than that. The documentation of each of them warns of such swap.
 //!
-//! A swap file on FUSE is not among them. `fuse_bmap` answers 0 if the mount has no block device,
-//! and `swapon` then refuses the file. If it has one (fuseblk), the kernel swaps to the block
-//! device itself, and the file system's process takes no part.
+//! A swap file on FUSE is not reported. If the file system has no block device, `fuse_bmap` returns
+//! 0 and `swapon` refuses the file. If it has one (fuseblk), the kernel swaps directly to the block
+//! device, without the process of the file system.
 
 use pagewise_facts::tiers::{self, NeedsMemory};
 use pagewise_model::{Finding, Interval, Severity, Subject, Tier};
@@ -129,7 +129,7 @@ pub(super) mod tests {
         on("zd16", TierKind::Partition, |_| ())
     }
 
-    /// A folder with nothing of the device but its line in /proc/swaps.
+    /// A folder that contains nothing about the device except its line in /proc/swaps.
     #[test]
     fn the_name_of_the_device_is_enough() {
         let none =

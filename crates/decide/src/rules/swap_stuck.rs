@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The pages in swap would not fit back into memory: swap cannot be turned off.
+//! Rule: the pages in swap do not fit into the available memory, so that swap cannot be turned off.
 //!
-//! swapoff reads everything back. Compressed memory in zram is freed meanwhile and counts as
-//! available; pages in the swap cache are in RAM already. With little memory available `memory-low`
-//! says more.
+//! swapoff reads all pages back. zram's memory for the compressed pages is freed meanwhile, and
+//! therefore counts as available; pages in the swap cache are in RAM already. If little memory is
+//! available, the rule `memory-low` is more useful.
 
 use pagewise_facts::tiers;
 use pagewise_model::{Bytes, Evidence, Finding, Interval, Level, Severity, Snapshot};
@@ -18,8 +18,8 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// Memory in swap above this share of RAM is reported, in percent; with less other findings are
-/// more useful.
+/// Minimum share of RAM, in percent, of the memory in swap for a finding. With less than this,
+/// other findings are more useful.
 const WORTH_PERCENT: f64 = 5.0;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
@@ -61,7 +61,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     })
 }
 
-/// RAM used by the swap tiers in compressed RAM.
+/// Returns the RAM that all swap areas in compressed RAM use.
 fn compressed_bytes(host: &Snapshot) -> Bytes {
     let devices = tiers::in_ram(host).filter_map(|tier| tiers::device_of(host, tier));
     devices.filter_map(|device| device.mm_stat.memory_used.get()).sum()
@@ -86,7 +86,7 @@ pub(super) mod tests {
     use super::*;
     use crate::testing::{assert_silent, calm, gib, line, mib, only, tier, with};
 
-    /// An interval with this amount in a swap file of 32 GiB, and 9 GiB of memory available.
+    /// An interval with `used` bytes in a swap file of 32 GiB, and 9 GiB of memory available.
     fn interval_with(used: Bytes) -> Interval {
         with(|host| {
             host.tiers = vec![tier("/swap", TierKind::File, used, -2)];

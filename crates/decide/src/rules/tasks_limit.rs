@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A cgroup has as many tasks as its `pids.max` allows, so that forks in it fail.
+//! Rule: a cgroup has as many tasks as its `pids.max` allows, so that forks in it fail.
 //!
-//! Programs report the error as if memory were missing ("unable to create native thread: possibly
-//! out of memory"), but it is a limit on the number of tasks.
+//! Programs report the failure as if memory were missing ("unable to create native thread: possibly
+//! out of memory"), but its cause is a limit on the number of tasks.
 //!
-//! `pids.events` needs care: before Linux 6.11 the kernel counted a refused fork in the group of the
-//! task that forked, whichever group's limit was reached. Since then it counts it in the group with
-//! the limit and in all groups above it.
+//! The meaning of `pids.events` depends on the kernel. Before Linux 6.11, a refused fork was
+//! counted in the group of the task that forked, whichever group's limit was reached. Since then,
+//! it is counted in the group whose limit was reached and in all its ancestors.
 
 use std::collections::HashMap;
 
@@ -26,22 +26,23 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// At most this many groups get a finding of their own.
+/// Maximum number of groups that get a finding of their own.
 pub(super) const TOLD: usize = 5;
-/// A group at a limit below this number is a finding only if a fork was refused: services that never
-/// fork are given such limits on purpose.
+/// A group whose limit is below this number is reported only if a fork was refused: services that
+/// never fork are given such limits on purpose.
 const FEW: u64 = 8;
 
-/// A group whose limit refused forks, or will refuse the next one.
+/// A group whose limit has refused forks, or will refuse the next one.
 struct AtLimit<'a> {
     group: &'a Cgroup,
     limit: u64,
     current: u64,
-    /// The forks that were refused during the interval; `None` if none was, or if it is not known.
+    /// The number of forks that were refused during the interval; `None` if none was refused, or if
+    /// this is not known.
     refused: Option<Change>,
     /// Whether it is known how many forks were refused.
     is_known: bool,
-    /// Whether a group above has a limit as well, which may be the one that was reached.
+    /// Whether an ancestor has a limit as well, which may be the limit that was reached.
     is_limited_above: bool,
 }
 
@@ -87,13 +88,13 @@ fn at_limit<'a>(
     })
 }
 
-/// The forks that this group's limit refused: those that are counted in the group or in a group
-/// below it, without those of groups below that refused them by a limit of their own.
+/// Returns how many forks this group's limit refused: those counted in the group or its
+/// descendants, without those that descendants refused because of their own limits.
 fn refused(pairs: &[GroupPair<'_>], pair: &GroupPair<'_>) -> Option<Change> {
     let rise = |pair: &GroupPair<'_>| {
         pair.change(|group| &group.pids.refused).filter(|change| change.delta > 0)
     };
-    // of a full group and a group below that is not full, the upper one refuses
+    // if the group is full and a descendant is not, the group's own limit refuses the forks
     let refuses_itself =
         |group: &Cgroup| limit_of(group).is_some() && (is_full(group) || !is_full(pair.now));
     let (of_limited, others): (Vec<_>, Vec<_>) = pairs
@@ -169,7 +170,7 @@ fn describe(host: &Snapshot, at: &AtLimit<'_>) -> String {
     )
 }
 
-/// Where the limit is raised.
+/// Says where the limit can be raised.
 fn owner(group: &Cgroup) -> String {
     match limit_change::describe_task_limit(group) {
         Some(owner) => format!(
@@ -183,11 +184,11 @@ fn owner(group: &Cgroup) -> String {
     }
 }
 
-/// The program with the most threads in a group: all processes of that name.
+/// The program with the most threads in a group, with all its processes.
 struct Program<'a> {
     threads: u64,
     processes: u64,
-    /// The process of that name with the most threads.
+    /// The process with the most threads among the processes of that name.
     largest: &'a Process,
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! With its maximum, `max_ptes_none` disables the kernel's own protection against huge pages full
-//! of zeros.
+//! Rule: `max_ptes_none` has its maximum, which disables the kernel's own protection against huge
+//! pages that are mostly zeros.
 //!
-//! This is the kernel's default, so it is reported only if huge pages hold a considerable share of
-//! RAM.
+//! The maximum is the kernel's default, so it is reported only if huge pages hold a considerable
+//! share of RAM.
 
 use pagewise_model::{Finding, Interval, Severity, Snapshot};
 
@@ -17,9 +17,10 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// If huge pages hold a smaller share of RAM than this, in percent, they cannot waste much.
+/// If huge pages hold less than this share of RAM, in percent, they cannot waste much.
 const WORTH_PERCENT: f64 = 5.0;
-/// Number of entries of a 2 MiB huge page minus one: the kernel's default.
+/// The kernel's default of `max_ptes_none`: the number of page table entries of a 2 MiB huge page
+/// minus one.
 const USUAL_LARGEST: u64 = 511;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
@@ -67,7 +68,8 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     })
 }
 
-/// The value of `max_ptes_none` that disables the protection: all entries of a huge page but one.
+/// Returns the value of `max_ptes_none` that disables the protection: the number of page table
+/// entries of a huge page minus one.
 fn largest(host: &Snapshot) -> u64 {
     let sizes = host.thp.pmd_size.get().zip(host.host.page_size.get());
     let entries = sizes.and_then(|(huge, page)| huge.get().checked_div(page.get()));

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Huge pages were requested but not allocated.
+//! Rule: huge pages were requested but not allocated.
 //!
-//! Who requested them is known in two cases only. With `always` every process does unless it opts
-//! out, so coverage is known for every process whose smaps was read. And a fault that fell back
-//! (`thp_fault_fallback`) was a request under any policy. With `madvise` the kernel does not show
-//! which memory was advised, so low coverage alone proves nothing.
+//! Only in two cases is it known who requested huge pages. With `always`, every process requests
+//! them unless it opts out, so the coverage of every process whose smaps was read can be judged.
+//! Under any policy, a page fault that fell back to small pages (`thp_fault_fallback`) was a
+//! request. With `madvise`, the kernel does not show for which memory huge pages were requested, so
+//! low coverage alone proves nothing.
 //!
 //! Only PMD-sized huge pages are counted: the kernel's `AnonHugePages` does not include other
 //! sizes.
@@ -21,13 +22,13 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// Share in percent: a process with less of its anonymous memory in huge pages has lost most of the
-/// gain.
+/// A process has lost most of the benefit of huge pages if less than this share of its anonymous
+/// memory, in percent, is in huge pages.
 const LOW_PERCENT: f64 = 50.0;
-/// Minimum size of a process for a finding: the memory of smaller ones is mostly covered by the TLB
+/// Minimum size of a process for a finding; the TLB covers most of the memory of smaller processes
 /// anyway.
 const LARGE: Bytes = Bytes::new(256 << 20);
-/// With fewer requests for huge pages than this their success rate says nothing.
+/// With fewer requests for huge pages than this, their success rate says nothing.
 const REQUESTS: u64 = 100;
 /// Maximum number of processes listed as evidence.
 const NAMED: usize = 3;
@@ -36,7 +37,7 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
     processes(&interval.end).or_else(|| faults(interval)).into_iter().collect()
 }
 
-/// A large process and the share of its memory in huge pages.
+/// A large process, with the share of its memory that is in huge pages.
 struct Covered<'a> {
     process: &'a Process,
     anon: Bytes,
@@ -85,7 +86,7 @@ fn processes(host: &Snapshot) -> Option<Finding> {
     })
 }
 
-/// Commands that make khugepaged scan faster, unless it already does.
+/// Returns commands that make khugepaged scan faster, unless it scans that fast already.
 fn next(host: &Snapshot, worst: &Covered<'_>) -> Vec<String> {
     const SLEEP: Millis = Millis::new(1000);
     let slow = host.thp.khugepaged.scan_sleep.get().is_none_or(|sleep| sleep > SLEEP);
@@ -117,7 +118,8 @@ fn process_proof(proof: EvidenceList, covered: &Covered<'_>) -> EvidenceList {
         .named("RssAnon", &covered.process.rss_anon)
 }
 
-/// Requests for a huge page at page fault: how many got one, and how many fell back to small pages.
+/// Requests for a huge page at page faults: how many succeeded, and how many fell back to small
+/// pages.
 struct Requests {
     given: u64,
     fallen_back: u64,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A slower swap tier is filled before, or in turn with, a faster one.
+//! Rule: a slower swap tier is filled before a faster one, or alternately with it.
 //!
-//! Two cases are left to other rules: an empty device in compressed RAM that follows a disk with
-//! free space is reported by `zram-unused`, and a disk in front of which zswap is on by
+//! Two cases are reported by other rules: an empty device in compressed RAM that is filled after a
+//! disk with free space by `zram-unused`, and a disk in front of which zswap is enabled by
 //! `zram-zswap-stacked`.
 
 use pagewise_model::{Bytes, Cgroup, Finding, Interval, Limit, Severity, Snapshot, Tier, TierKind};
@@ -106,9 +106,9 @@ fn describe(inversion: &Inversion<'_>) -> String {
     )
 }
 
-/// Commands that bring the tiers in order: swapoff and swapon are suggested only for a tier whose
-/// content certainly fits back into the memory of the machine, and into that of the groups to which
-/// it belongs.
+/// Returns commands that correct the order. swapoff and swapon are suggested only for a tier whose
+/// pages certainly fit back into the memory of the machine and below the limits of the groups to
+/// which they belong.
 fn next(host: &Snapshot, inversion: &Inversion<'_>) -> Vec<String> {
     let look = "swapon --show=NAME,TYPE,SIZE,USED,PRIO".to_owned();
     let fits = |used: Bytes| {
@@ -121,7 +121,7 @@ fn next(host: &Snapshot, inversion: &Inversion<'_>) -> Vec<String> {
     let Some((used, above)) = used.zip(above) else { return vec![look] };
     let path = quoted(inversion.fast.path.as_str());
     let set = |option: &str| format!("sudo swapoff {path} && sudo swapon {option}{path}");
-    // the kernel gives negative priorities by itself; swapon takes none
+    // negative priorities are assigned by the kernel; swapon does not accept them
     let before = match inversion.fast_priority {
         0.. => format!("-p {} ", inversion.fast_priority),
         _ => String::new(),
@@ -131,7 +131,7 @@ fn next(host: &Snapshot, inversion: &Inversion<'_>) -> Vec<String> {
     vec![writes_with_undo(set_above, &caution, &set(&before)), look]
 }
 
-/// Whether the memory that some group has in swap would not fit back under the group's limit.
+/// Whether there is a group whose memory in swap would not fit back under the group's limit.
 fn any_would_burst(host: &Snapshot) -> bool {
     let held = |group: &Cgroup| {
         Some(group.current.get()?.get().saturating_add(group.swap_current.get()?.get()))
@@ -144,7 +144,7 @@ fn any_would_burst(host: &Snapshot) -> bool {
     })
 }
 
-/// How fast a swap tier is; later variants are slower.
+/// The speed of a swap tier; later variants are slower.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Speed {
     /// Compressed RAM, with a latency of microseconds.
@@ -155,7 +155,7 @@ enum Speed {
     Spinning,
 }
 
-/// The speed of a swap tier; `None` for a disk of which the kernel does not say whether it is
+/// Returns the speed of a swap tier; `None` for a disk if the kernel does not say whether it is
 /// rotational.
 fn speed(tier: &Tier) -> Option<Speed> {
     match tier.kind {
@@ -167,8 +167,8 @@ fn speed(tier: &Tier) -> Option<Speed> {
     }
 }
 
-/// Whether `this` is certainly faster than `that`: RAM is faster than any disk, even one of unknown
-/// kind.
+/// Whether `this` is certainly faster than `that`. RAM is faster than any disk, even one of unknown
+/// speed.
 fn is_faster(this: &Tier, that: &Tier) -> bool {
     match (speed(this), speed(that)) {
         (Some(this), Some(that)) => this < that,

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The watermarks are so high that much free memory is unusable, or so low that the kernel itself
-//! may run out.
+//! Rule: the watermarks are so high that much free memory cannot be used, or so low that the kernel
+//! itself may run out of memory.
 //!
 //! khugepaged raises `vm.min_free_kbytes` by itself, to at most 5 % of memory
-//! (`set_recommended_min_free_kbytes`), so only a higher value was set by somebody. Below 1024 KiB
-//! the system may deadlock according to the kernel's `Documentation/admin-guide/sysctl/vm.rst`; the
-//! kernel chooses less only with less than 64 MiB of RAM.
+//! (`set_recommended_min_free_kbytes`), so that only a higher value must have been set by somebody.
+//! With less than 1024 KiB the system may deadlock, according to the kernel's
+//! `Documentation/admin-guide/sysctl/vm.rst`; the kernel itself chooses less only if it has less
+//! than 64 MiB of RAM.
 
 use pagewise_facts::settings::{self, Setting};
 use pagewise_model::{
@@ -28,11 +29,11 @@ const SCALE: &str = "vm.watermark_scale_factor";
 /// Maximum share of memory, in percent, that khugepaged itself reserves by raising
 /// `min_free_kbytes`.
 const RESERVED_PERCENT: f64 = 5.0;
-/// Distance from the low to the high watermark as a share of RAM, in percent, from which on it is
-/// extreme; the kernel's default is 0.1 %.
+/// The distance from the low to the high watermark is extreme if it is at least this share of RAM,
+/// in percent; by default it is 0.1 %.
 const GAP_PERCENT: f64 = 10.0;
 const LEAST: Bytes = Bytes::new(1 << 20);
-/// The size of RAM with which the kernel itself reserves [`LEAST`].
+/// The size of RAM for which the kernel's default of the reserve is [`LEAST`].
 const SMALL: Bytes = Bytes::new(64 << 20);
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
@@ -130,8 +131,8 @@ fn set_where(knob: &str) -> String {
     format!("grep -rs {knob} /etc/sysctl.conf /etc/sysctl.d /run/sysctl.d /usr/lib/sysctl.d")
 }
 
-/// The kernel's default of `min_free_kbytes`, in KiB: the square root of 16 times the memory in
-/// KiB, within limits.
+/// Returns the kernel's default of `min_free_kbytes` in KiB: the square root of 16 times the memory
+/// in KiB, within limits.
 fn usual_kib(total: Bytes) -> u64 {
     (total.get() / 1024 * 16).isqrt().clamp(128, 262_144)
 }
@@ -141,7 +142,7 @@ pub(super) mod tests {
     use super::*;
     use crate::testing::{assert_silent, calm, gib, knob, line, only, with};
 
-    /// A host that reserves 2 GiB of its 16 GiB.
+    /// A host with 16 GiB of RAM, of which 2 GiB are reserved.
     pub(crate) fn firing() -> Interval {
         with(|host| knob(host, MIN_FREE, "2097152"))
     }
@@ -188,7 +189,7 @@ pub(super) mod tests {
         assert_eq!(finding.title, title);
     }
 
-    /// Checks that both settings are named: if only the first were, a plan would fix it and a
+    /// Both settings must be reported together. Otherwise a plan would change only the first, and a
     /// second plan would be needed for the other.
     #[test]
     fn both_settings_are_named_if_both_are_extreme() {
@@ -204,7 +205,7 @@ pub(super) mod tests {
 
     #[test]
     fn what_khugepaged_reserves_is_no_fault() {
-        // as on a guest with 1 GiB of RAM and huge pages
+        // the values are those of a guest with 1 GiB of RAM and huge pages
         let interval = with(|host| {
             knob(host, MIN_FREE, "45056");
             knob(host, SCALE, "10");

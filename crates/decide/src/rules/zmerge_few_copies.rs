@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! zmerge searches a duplicate for every page that is written, and hardly finds any.
+//! Rule: zmerge searches for a duplicate of every page that is written, and hardly finds any.
 //!
-//! Not judged: whether a merge pass on request would pay. That needs a sample of page contents
-//! (`scan --device`); no counter shows it.
+//! Whether a merge pass on request would be worthwhile is not judged. That needs a sample of page
+//! contents (`scan --device`), because no counter shows it.
 
 use pagewise_model::{Finding, Interval, Severity, Subject, Zram};
 
@@ -18,10 +18,10 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// If fewer pages than this share, in percent, are duplicates, searching for them costs more than
-/// it saves; `adaptive` stops below 1.6 %.
+/// it saves. zmerge's mode `adaptive` stops below 1.6 %.
 const WORTH_PERCENT: f64 = 1.0;
-/// Number of searched pages from which on a hit rate is judged: fewer (64 MiB with pages of 4 KiB)
-/// do not predict the following ones.
+/// Minimum number of searches before their hit rate is judged. Fewer pages (64 MiB with pages of 4
+/// KiB) do not predict the rate of later pages.
 const ENOUGH: u64 = 16_384;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
@@ -72,7 +72,7 @@ pub(super) mod tests {
     use super::*;
     use crate::testing::{assert_silent, file, only, with, zmerge};
 
-    /// A host with a swap tier in this merge mode that found this many duplicates among 100,000
+    /// A host with a zmerge swap area in this merge mode that found `hits` duplicates among 100,000
     /// pages.
     fn interval_with(mode: &str, hits: u64) -> Interval {
         with(|host| {

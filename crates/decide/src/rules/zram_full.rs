@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A swap device in compressed RAM accepts no more pages: its size is used up, or its memory limit
-//! is nearly reached.
+//! Rule: a swap device in compressed RAM accepts no more pages, because its size is used up or its
+//! memory limit is nearly reached.
 
 use pagewise_facts::tiers;
 use pagewise_model::{
@@ -20,8 +20,8 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// From this share in use on, in percent, the limit counts as nearly reached: the last tenth of a
-/// compressed pool fills in seconds.
+/// The limit counts as nearly reached if at least this share of it, in percent, is in use: the last
+/// tenth of a compressed pool is filled within seconds.
 const NEAR_LIMIT_PERCENT: f64 = 90.0;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
@@ -85,7 +85,7 @@ fn size_proof(tier: &Tier, device: Option<&Zram>) -> Vec<Evidence> {
     .into_evidence()
 }
 
-/// The next swap tier with free space, if there is one.
+/// Returns the next swap area with free space, if there is one.
 fn behind<'a>(host: &'a Snapshot, tier: &Tier) -> Option<&'a Tier> {
     let others = host.tiers.iter().filter(|other| other.path != tier.path);
     others.filter(|other| other.is_full() == Some(false)).max_by_key(|other| other.priority.get())
@@ -136,8 +136,8 @@ fn near_limit(interval: &Interval, device: &Zram) -> Option<Finding> {
     })
 }
 
-/// Evidence that the device is at its limit: writes failing now are better evidence than writes
-/// that failed since the device was set up.
+/// Returns evidence that the device has reached its limit. Writes that failed during the interval
+/// are better evidence than writes that failed since the device was set up.
 fn limit_proof(device: &Zram, failing: Option<&Change>) -> Vec<Evidence> {
     let proof = EvidenceList::new()
         .named("memory used", &device.mm_stat.memory_used)
@@ -149,7 +149,7 @@ fn limit_proof(device: &Zram, failing: Option<&Change>) -> Vec<Evidence> {
     .into_evidence()
 }
 
-/// The number of writes to the device that failed over the interval; `None` if none did.
+/// Number of writes to the device that failed over the interval; `None` if none failed.
 fn failing(interval: &Interval, device: &Zram) -> Option<Change> {
     let failed = |host: &Snapshot| {
         let same = host.compressed().find(|other| other.name() == device.name());

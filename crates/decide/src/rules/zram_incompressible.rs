@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Devices in compressed RAM that are mostly filled with pages that do not compress.
+//! Rule: devices in compressed RAM mostly contain pages that do not compress.
 
 use pagewise_model::{Bytes, FeatureState, Finding, Interval, Severity, Snapshot, Subject, Zram};
 
@@ -14,9 +14,10 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// From this share of incompressible pages on, in percent, most of the pool saves nothing.
+/// If at least this share of the pages, in percent, is incompressible, most of the pool saves
+/// nothing.
 const SHARE_PERCENT: f64 = 50.0;
-/// If a device stores less than this, better compression has nothing to gain.
+/// If a device stores less than this, better compression would hardly save memory.
 const WORTH: Bytes = Bytes::new(64 << 20);
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {

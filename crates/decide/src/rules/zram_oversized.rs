@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Devices in compressed RAM that would use all of RAM before they are full, at their measured
+//! Rule: devices in compressed RAM would use all of RAM before they are full, at their measured
 //! compression ratio.
 
 use pagewise_facts::{ratio, tiers};
@@ -17,14 +17,15 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// Slot tables that take more than this share of RAM, in percent, are a loss by themselves.
+/// If the slot tables take at least this share of RAM, in percent, they are a loss even while the
+/// devices are empty.
 const TABLE_PERCENT: f64 = 2.0;
 
 fn diagnose(interval: &Interval) -> Vec<Finding> {
     finding(&interval.end).into_iter().collect()
 }
 
-/// The zram devices that have a size; others use no memory.
+/// Returns the zram devices whose size is set; others use no memory.
 fn sized_devices(host: &Snapshot) -> impl Iterator<Item = (&Zram, Bytes)> {
     let known = host.compressed().filter_map(|device| Some((device, device.disksize.get()?)));
     known.filter(|&(_, size)| size > Bytes::new(0))
@@ -58,7 +59,7 @@ fn finding(host: &Snapshot) -> Option<Finding> {
     })
 }
 
-/// What kind of devices have a size, in words: zram, zmerge or both.
+/// Names the kind of devices whose size is set: zram, zmerge or both.
 fn maker(host: &Snapshot) -> &'static str {
     let of = |driver| sized_devices(host).any(|(device, _)| device.driver == driver);
     match (of(Driver::Zram), of(Driver::Zmerge)) {
@@ -102,8 +103,8 @@ fn proof(host: &Snapshot) -> Vec<Evidence> {
     sized_devices(host).fold(first, each).into_evidence()
 }
 
-/// Commands that set a smaller size. A new size needs a reset, which discards the content: it is
-/// suggested only for an empty swap tier.
+/// Returns commands that set a smaller size. They are suggested only for an empty swap area,
+/// because a new size needs a reset, which discards the content.
 fn next(host: &Snapshot, device: &Zram) -> Vec<String> {
     let look = commands::show_device(device, "NAME,DISKSIZE,DATA,TOTAL,MOUNTPOINT");
     let tier = tiers::tier_of(host, device);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! zswap compresses pages before they reach a zram or zmerge device, which compresses them again.
+//! Rule: zswap compresses pages before they are written to a zram or zmerge device, which
+//! compresses them again.
 
 use pagewise_facts::tiers;
 use pagewise_model::{Driver, Finding, Interval, Severity, TierKind};

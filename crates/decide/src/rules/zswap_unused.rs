@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! zswap is the better choice on this machine but does little: it is off, or its pool is full and
-//! its shrinker is off.
+//! Rule: zswap is the better choice on this machine but does little, because it is off, or because
+//! its pool is full and its shrinker is off.
 //!
-//! Fires only if the choice between zram and zswap is certain ([`decide_swap`]); `zram-unused` is
-//! silent then.
+//! There is a finding only if the choice between zram and zswap is certain ([`decide_swap`]); the
+//! rule `zram-unused` then reports nothing.
 
 use pagewise_facts::swap_choice::{Compression, SwapDecision, SwapEvidence, decide_swap};
 use pagewise_facts::tiers;
@@ -21,10 +21,10 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// Pages per second read from disk from which on programs noticeably wait.
+/// Number of pages read from disk per second from which on programs wait noticeably.
 const READS: f64 = 100.0;
-/// A full pool of zswap accepts pages again below this share of its limit, in percent
-/// (`accept_threshold_percent`).
+/// After zswap's pool was full, it accepts pages again when it is below this share of its limit, in
+/// percent (`accept_threshold_percent`).
 const ACCEPTS_PERCENT: f64 = 90.0;
 const FOLDER: &str = "/sys/module/zswap/parameters";
 
@@ -61,7 +61,8 @@ fn off(interval: &Interval, decision: &SwapDecision) -> Option<Finding> {
             put("Y", &format!("{FOLDER}/shrinker_enabled")),
             put(quoted(decision.zswap.compressor.as_str()), &format!("{FOLDER}/compressor")),
             put("Y", &format!("{FOLDER}/enabled")),
-            // otherwise the kernel also reads ahead from zswap: docs/measured/zram-or-zswap.md
+            // with other values the kernel also reads ahead from zswap:
+            // docs/measured/zram-or-zswap.md
             put("0", "/proc/sys/vm/page-cluster"),
         ]
         .into_iter()

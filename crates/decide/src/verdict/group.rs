@@ -2,11 +2,11 @@
 //! Finds cgroups that are short of memory because of their own limit, even if the host has free
 //! memory.
 //!
-//! In version 2 `memory.events` includes events of descendants, so a group counts as having reached
-//! its own limit only if its descendants do not explain the count. Version 1 counts each group
-//! separately (`memory.failcnt`) but has no pressure files: there, refaults and major faults while
-//! the limit is being reached replace the stall time. A full group that only holds page cache is
-//! not short: page cache grows up to every limit.
+//! In cgroup version 2, `memory.events` includes events of descendants, so a group has reached its
+//! own limit only if there are more events than its descendants explain. Version 1 counts each
+//! group separately (`memory.failcnt`) but has no pressure files. With version 1, refaults and
+//! major faults while the limit is being reached are used instead of the stall time. A group that
+//! is full of page cache only is not short of memory, because page cache grows up to any limit.
 
 use pagewise_facts::groups::{self, AtLimit, GroupPair};
 use pagewise_facts::growth::{self, Grower, Growth, GrowthLimit};
@@ -15,24 +15,25 @@ use pagewise_model::{Bytes, Cgroup, Change, Interval, Level, Limit, Percent};
 
 use crate::grade::{self, pressure, spared};
 
-/// Thresholds for memory that cannot be dropped, as a share of the limit in percent.
+/// Memory that cannot be dropped nearly fills the limit if it is at least this share of it, in
+/// percent.
 const NEAR_PERCENT: f64 = 90.0;
 const AT_PERCENT: f64 = 98.0;
-/// Swap has room if its free part is at least this share of the group's limit, in percent.
+/// Swap has room if its free part is at least this percentage of the group's limit.
 pub(crate) const ROOM_PERCENT: f64 = 10.0;
 
-/// A problem of a group.
+/// A problem that a group has because of its own limit.
 #[derive(Debug)]
 pub(crate) enum Trouble {
-    /// Processes of the group were killed at its limit.
+    /// Processes of the group were killed because of its limit.
     Kills(Change),
     /// Tasks of the group are stalled on memory: shares of the last minute.
     Waits { some: Percent, full: Option<Percent> },
-    /// The group refaults pages that were reclaimed, and waits for the disk.
+    /// The group refaults pages that were reclaimed, and its tasks wait for the disk.
     Rereads { refaults: Change, major_faults: Change },
     /// Memory that cannot be dropped nearly fills the limit, and swap has no room for it.
     Full { held: Bytes, limit: Bytes },
-    /// The group, or a process or a group in it, will soon fill the limit.
+    /// The group, or a process or group inside it, will soon fill the limit.
     Fills { who: String, per_second: f64, lasts_seconds: f64 },
 }
 
@@ -84,9 +85,8 @@ pub(crate) fn find_troubled(interval: &Interval) -> Vec<GroupTrouble<'_>> {
     troubled
 }
 
-/// The stalls of the host, attributed to one group: if the host has memory to spare, to the group
-/// that is stalled most. That group gets the level of the host, so that attribution never lowers a
-/// level.
+/// Attributes the stalls of the host to the group that is stalled most, if the host has memory to
+/// spare. That group gets the level of the host, so that the attribution never lowers a level.
 fn own_waiting(interval: &Interval, troubled: &mut [GroupTrouble<'_>]) {
     let Some(level) = spared::waiting_of_spared(interval) else { return };
     let waiting = troubled.iter_mut().filter(|group| group.waits());
@@ -100,7 +100,8 @@ fn has_limit(group: &Cgroup) -> bool {
     is_set(group.max.get()) || is_set(group.high.get())
 }
 
-/// The problems of the first group of the list; its descendants follow directly after it.
+/// Returns the problems of the first group of the list; its descendants must follow directly after
+/// it.
 fn trouble<'a>(
     interval: &Interval,
     limited: &[&GroupPair<'a>],
@@ -111,7 +112,7 @@ fn trouble<'a>(
     let mut troubles: Vec<(Level, Trouble)> = Vec::new();
     if reached.is_some() {
         troubles.extend(kills(pair));
-        // pressure of the host includes that of its groups: if it has ended, theirs has
+        // the host's pressure includes that of its groups, so if it has ended, theirs has ended
         let has_ended = stalls::ended_seconds_ago(interval).is_some();
         let waits = waits(pair.now).filter(|_| !has_ended);
         troubles.extend(waits.or_else(|| rereads(pair)));
@@ -123,7 +124,7 @@ fn trouble<'a>(
     Some(GroupTrouble { limited: pair.now, level, troubles, reached })
 }
 
-/// The group's own limit, if the group reached it more often than its descendants explain.
+/// Returns the group's own limit, if the group reached it more often than its descendants explain.
 fn reached_itself<'a>(pair: &GroupPair<'a>, after: &[&GroupPair<'a>]) -> Option<AtLimit<'a>> {
     let at = groups::own_limit(pair)?;
     let below = after.iter().take_while(|other| groups::is_below(other.now, pair.now));
@@ -144,8 +145,9 @@ fn waits(group: &Cgroup) -> Option<(Level, Trouble)> {
     Some((level, Trouble::Waits { some, full: group.pressure.full.avg60.get() }))
 }
 
-/// The problem that the working set of the group does not fit under its limit, if it has it. It is
-/// reported also without a pressure file, or if the stalls are below the thresholds.
+/// Returns the problem that the working set of the group does not fit under its limit, if the group
+/// has this problem. It is reported even if there is no pressure file, or if the stalls are below
+/// the thresholds.
 fn rereads(pair: &GroupPair<'_>) -> Option<(Level, Trouble)> {
     let refaults = pair.change(|group| &group.refault_file);
     let anon = pair.change(|group| &group.refault_anon);

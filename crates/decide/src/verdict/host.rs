@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Problems of the host as a whole: one signal for each bad Reading.
+//! Problems of the host as a whole. Each Reading with a bad value leads to one signal.
 
 use pagewise_facts::groups;
 use pagewise_facts::growth::{self, Growth, GrowthLimit};
@@ -22,33 +22,35 @@ pub(crate) struct Signal<'a> {
     pub(crate) cause: Cause<'a>,
 }
 
-/// The cause of a signal: which problem the host has. Causes of equal level are listed in the order
-/// of these variants.
+/// The cause of a signal: the problem that the host has. Causes of equal level are listed in the
+/// order of these variants.
 #[derive(Debug)]
 pub(crate) enum Cause<'a> {
     /// The machine ran out of memory recently, according to the kernel log.
     RecentKill(Box<OomKill>),
-    /// Processes were killed over the interval, not because of the limit of a cgroup.
+    /// Processes were killed over the interval for another reason than the limit of a cgroup.
     Kills(Change),
-    /// Little memory is available: how much, and how much swapping out could still free.
+    /// Little memory is available. Contains how much it is, and how much RAM swapping out could
+    /// still free.
     Available(Headroom),
-    /// Tasks of the host are stalled on memory: shares of the last minute, or of ten seconds if
-    /// that is worse. If this has ended: how many seconds ago.
+    /// Tasks of the host are stalled on memory. Contains the stalled shares of the last minute, or
+    /// of ten seconds if these are worse, and how many seconds ago the pressure ended if it has
+    /// ended.
     Pressure { some: Percent, full: Option<Percent>, span: &'static str, ended: Option<f64> },
-    /// Tasks are stalled on I/O, while the kernel swaps to a disk that is slow to answer.
+    /// Tasks are stalled on I/O, while the kernel swaps to a slow disk.
     SwapDisk(SwapDisk<'a>),
-    /// On a host without PSI: most of what is read from disk was dropped from memory shortly
+    /// On a host without PSI: most of what is read from disk had been dropped from memory shortly
     /// before.
     Thrashing(Thrashing),
     /// A process or group will soon fill memory.
     Growth(Growth<'a>),
     /// Strict overcommit accounting will soon refuse allocations.
     CommitLimit { committed: Bytes, limit: Bytes },
-    /// Swap is nearly full; the share of it in use.
+    /// Swap is nearly full. Contains the used share.
     Swap(Percent),
 }
 
-/// All problems of the host that show memory is short, worst first.
+/// Returns all problems of the host which show that memory is short, worst first.
 pub(crate) fn signals(interval: &Interval) -> Vec<Signal<'_>> {
     let host = &interval.end;
     let room = room::room(host);
@@ -77,14 +79,15 @@ pub(crate) fn signals(interval: &Interval) -> Vec<Signal<'_>> {
     signals
 }
 
-/// Whether the host as a whole, which has this level, is short of memory in a way that more swap changes.
+/// Whether the host as a whole is short of memory in a way that more swap would improve. `level` is
+/// the host's level.
 #[must_use]
 pub fn host_is_short(interval: &Interval, level: Level) -> bool {
     level > Level::Calm && !only_nodes_are_short(interval)
 }
 
-/// Whether the only problem of the host is that NUMA nodes ran out: processes were killed that were
-/// restricted to those nodes by a memory policy or the `cpuset.mems` of a cgroup.
+/// Whether the only problem of the host is that some NUMA nodes ran out of memory: processes were
+/// killed that a memory policy or the `cpuset.mems` of a cgroup restricted to these nodes.
 #[must_use]
 pub fn only_nodes_are_short(interval: &Interval) -> bool {
     let of_nodes = |kill: &OomKill| {
@@ -97,8 +100,8 @@ pub fn only_nodes_are_short(interval: &Interval) -> bool {
         && oom::recent(interval).host.iter().all(of_nodes)
 }
 
-/// Processes killed for lack of memory that no cgroup's limit explains. The host's counter includes
-/// kills inside cgroups.
+/// Returns the processes that were killed for lack of memory but not because of a cgroup's limit.
+/// The host's counter includes kills inside cgroups.
 fn kills(interval: &Interval) -> Option<(Level, Cause<'_>)> {
     let mut recent = oom::recent(interval);
     if let Some(last) = recent.host.pop() {
@@ -131,8 +134,9 @@ fn pressure(interval: &Interval) -> Option<(Level, Cause<'_>)> {
     Some((graded.shortage, Cause::Pressure { some, full, span, ended: graded.ended }))
 }
 
-/// A slow swap disk for which tasks wait, if PSI of memory does not already show that they wait: it
-/// does not count a page that is read back for the first time after it was swapped out long ago.
+/// Returns a slow swap disk for which tasks wait, unless PSI of memory already shows that they
+/// wait. PSI does not count the wait for a page that was swapped out long ago and is read back for
+/// the first time.
 fn swap_disk(interval: &Interval) -> Option<(Level, Cause<'_>)> {
     let host = &interval.end;
     if is_spared(host) || pressure::grade(interval).is_some() {
@@ -142,14 +146,15 @@ fn swap_disk(interval: &Interval) -> Option<(Level, Cause<'_>)> {
     Some((Level::Short, Cause::SwapDisk(swap_disk::slow(interval)?)))
 }
 
-/// The host's thrashing as a signal; used only without PSI, which measures the lost time itself.
+/// Returns the host's thrashing as a signal. It is used only without PSI, which measures the lost
+/// time itself.
 fn thrashing(interval: &Interval) -> Option<(Level, Cause<'_>)> {
     let thrashing = reclaim::thrashing(interval).filter(Thrashing::is_most)?;
     Some((Level::Short, Cause::Thrashing(thrashing)))
 }
 
-/// Growth that will soon fill the host's memory. Only growth of the host itself counts: a group
-/// that is being filled is reported when it is full.
+/// Returns growth that will soon fill the host's memory. Growth that will fill the limit of a group
+/// is not considered, because such a group is reported when it is full.
 fn growth(interval: &Interval) -> Option<(Level, Cause<'_>)> {
     let mut growing = growth::growing(interval).into_iter();
     let first = growing.find(|growth| matches!(growth.into, GrowthLimit::Host))?;
@@ -157,7 +162,7 @@ fn growth(interval: &Interval) -> Option<(Level, Cause<'_>)> {
     Some((level, Cause::Growth(first)))
 }
 
-/// What could not be judged on this host, and why.
+/// Returns what could not be judged on this host, and why.
 pub(crate) fn unknown(host: &Snapshot) -> Vec<String> {
     let mut unknown = Vec::new();
     if host.memory.available.get().is_none() {
@@ -169,18 +174,18 @@ pub(crate) fn unknown(host: &Snapshot) -> Vec<String> {
     unknown
 }
 
-/// Maximum number of groups under pressure that are compared with each other; of thousands the
-/// worst are kept.
+/// Maximum number of groups under pressure that are compared with each other. If there are more,
+/// the worst are compared.
 const COMPARED: usize = 200;
 
-/// Groups whose memory pressure is above a threshold, worst first. The root is left out, because it
-/// is the host.
+/// Returns groups whose memory pressure is above a threshold, worst first. The root is left out,
+/// because its pressure is that of the host.
 pub(crate) fn pressed_groups(host: &Snapshot, most: usize) -> Vec<&Cgroup> {
     by_waiting(host, |group| pressure::level_of(&group.pressure).is_some(), most)
 }
 
-/// The group whose tasks waited for memory the longest in the last minute, and the share of it;
-/// `None` if none waited, or PSI is not known. The root is left out.
+/// Returns the group whose tasks waited for memory the longest in the last minute, and the share of
+/// the minute; `None` if none waited, or if PSI is not known. The root is left out.
 pub(crate) fn most_waiting(host: &Snapshot) -> Option<(&Cgroup, Percent)> {
     let waits = |group: &Cgroup| hundredths(group).is_some_and(|some| some > 0);
     let group = by_waiting(host, waits, 1).into_iter().next()?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The verdict in words: the worst problem with its number, then the group that causes it.
+//! The verdict as text: the worst problem with its number, then the group that causes it.
 
 use pagewise_facts::protection::{self, Protected};
 use pagewise_facts::room::Headroom;
@@ -15,9 +15,10 @@ use crate::grade::spared::is_spared;
 use crate::oom;
 use crate::text::{count_of, rate, roughly, short, swap_disk};
 
-/// A trend is reported if memory lasts no longer than this at the present rate, in seconds.
+/// The time until memory is exhausted is reported if it is at most this many seconds at the present
+/// rate.
 const FORESEEN_SECONDS: f64 = 30.0 * 60.0;
-/// If memory shrinks by less than this share of RAM per second, it is noise.
+/// If available memory decreases by less than this share of RAM per second, the decrease is noise.
 const NOISE_PER_SECOND: f64 = 1.0 / 5_000.0;
 
 /// The verdict as one to three sentences.
@@ -74,7 +75,7 @@ fn worst_of_host(host: &Snapshot, worst: &Signal<'_>, signals: &[Signal<'_>]) ->
             let full =
                 full.map(|full| format!(" (all programs at the same time: {})", full.of_time()));
             if let Some(ended) = ended {
-                // the level is one less than it was
+                // the verdict's level is one lower than it was before the pressure ended
                 let state = if worst.level >= Level::Short { "critically short" } else { "short" };
                 return format!(
                     "Memory was {state} until about {} ago: programs waited for memory {} of the last {span}{}. \
@@ -117,7 +118,7 @@ fn worst_of_host(host: &Snapshot, worst: &Signal<'_>, signals: &[Signal<'_>]) ->
             };
             format!("{what} ran out: {}; {}.", of_kill(kill), available())
         }
-        // Without the kernel log the cause is unknown: a kill frees the memory that had run out,
+        // Without the kernel log, the cause is unknown: a kill frees the memory that was lacking,
         // and a group may disappear together with its process.
         Cause::Kills(kills) if is_spared(host) => format!(
             "The kernel killed {} for lack of memory in the last {:.0} seconds, either because the machine ran \
@@ -153,8 +154,8 @@ fn worst_of_host(host: &Snapshot, worst: &Signal<'_>, signals: &[Signal<'_>]) ->
     }
 }
 
-/// A clause about why programs wait although much memory is available: a cgroup near its limit, a
-/// protected one, or which cgroup waited the most. Empty if none of these is known.
+/// Returns a clause about why programs wait although much memory is available: a cgroup near its
+/// limit, a protected cgroup, or the cgroup that waited the most. Empty if none of these is known.
 fn possible_reason(host: &Snapshot) -> String {
     if host.cgroups.groups.is_empty() {
         return ": the limit of a cgroup may be the reason; pagewise report lists the cgroups"
@@ -171,8 +172,8 @@ fn possible_reason(host: &Snapshot) -> String {
     })
 }
 
-/// The cgroup that uses at least nine tenths of its own limit and waits for memory the most, or may
-/// wait because PSI is not known.
+/// Returns the cgroup, among those that use at least nine tenths of their own limit, whose tasks
+/// wait for memory the most; if PSI is not known, one whose tasks may wait.
 fn nearest_limit(host: &Snapshot) -> Option<(&Cgroup, Bytes)> {
     let limit = |group: &Cgroup| {
         let limits = [group.max.get(), group.high.get()];
@@ -195,7 +196,7 @@ fn counted_processes(number: u64) -> String {
     }
 }
 
-/// A clause about available memory: `6.7 of 464.0 MiB are available`.
+/// Returns a clause about available memory: `6.7 of 464.0 MiB are available`.
 fn available(host: &Snapshot) -> String {
     match available_size(host) {
         Some(size) => {
@@ -211,12 +212,12 @@ fn available(host: &Snapshot) -> String {
     }
 }
 
-/// `MemAvailable` as a part of RAM.
+/// Formats `MemAvailable` as a part of RAM.
 fn available_size(host: &Snapshot) -> Option<String> {
     Some(host.memory.available.get()?.part_of(host.memory.total.get()?))
 }
 
-/// A clause about free swap.
+/// Returns a clause about free swap.
 fn and_swap(host: &Snapshot, room: &Headroom) -> String {
     if tiers::swap_is_off(host) {
         return " and there is no swap".to_owned();
@@ -230,8 +231,8 @@ fn and_swap(host: &Snapshot, room: &Headroom) -> String {
     }
 }
 
-/// A sentence about when memory and swap will be exhausted if they shrink at the rate of the
-/// interval.
+/// Returns a sentence about when memory and swap will be exhausted, if they decrease at the rate of
+/// the interval.
 fn trend(interval: &Interval) -> Option<String> {
     let seconds = interval.seconds()?;
     let left = |host: &Snapshot| {
@@ -261,7 +262,8 @@ fn calm(host: &Snapshot, and_groups: bool) -> String {
     }
 }
 
-/// A sentence about stalls on memory that are below every threshold; `None` if they are unknown.
+/// Returns a sentence about stalls on memory that are below every threshold; `None` if the stalls
+/// are unknown.
 fn waiting(psi: &Psi) -> Option<String> {
     let some = psi.memory.some.avg60.get()?;
     if some.get() <= 0.0 {
@@ -273,9 +275,10 @@ fn waiting(psi: &Psi) -> Option<String> {
     Some(format!("tasks waited for memory {} of the last minute{full}", some.of_time()))
 }
 
-/// A sentence about the group that is shortest of memory, and the number of others.
+/// Returns a sentence about the group that is shortest of memory, and the number of other such
+/// groups.
 ///
-/// `filling` is a group whose worst problem is that something in it grows.
+/// `filling` is a group whose worst problem is that something inside it grows.
 fn of_groups(host: &Snapshot, groups: &[GroupVerdict], filling: Option<&Name>) -> Option<String> {
     let (worst, others) = groups.split_first()?;
     let more = match others.len() {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Derives a [`HostVerdict`] from an [`Interval`]: how short of memory a host and its cgroups are.
 //!
-//! Every bad Reading becomes a signal with a level, and the level of the verdict is that of the
-//! worst signal: a good Reading never hides a bad one. A signal belongs to the host, or to one
-//! cgroup if the counters show that the cgroup's own limit caused it; attribution never changes its
-//! level.
+//! Every Reading with a bad value becomes a signal with a level, and the level of the verdict is
+//! that of the worst signal: a good value never hides a bad one. A signal belongs to the host or,
+//! if the counters show that the own limit of a cgroup is the cause, to that cgroup. Which of them
+//! it belongs to never changes its level.
 //!
 //! These rules are checked by property tests: see `tests/made/laws.rs`.
 
@@ -23,7 +23,7 @@ pub(crate) use group::{GroupTrouble, ROOM_PERCENT, Trouble, find_troubled};
 pub(crate) use host::{Cause, most_waiting, pressed_groups, signals};
 pub(crate) use line::of_group;
 
-/// How short of memory this host and its cgroups are.
+/// Judges how short of memory this host and its cgroups are.
 pub fn judge(interval: &Interval) -> HostVerdict {
     let signals = host::signals(interval);
     let troubled = group::find_troubled(interval);
@@ -50,8 +50,8 @@ pub fn judge(interval: &Interval) -> HostVerdict {
     }
 }
 
-/// The groups with a problem, worst first, and those in which a process was killed recently. A
-/// group that no longer exists was short of memory: its level is one less.
+/// Returns the groups with a problem, worst first, and the groups in which a process was killed
+/// recently. A group that no longer exists has a level one lower, because its shortage is over.
 fn with_killed(
     host: &Snapshot,
     troubled: &[GroupTrouble<'_>],
@@ -79,8 +79,9 @@ fn name_group(trouble: &GroupTrouble<'_>) -> GroupVerdict {
         line: line::of_group(trouble),
     }
 }
-/// Whether new swap would help this host: it is short of memory as a whole, and nothing forbids swap.
-/// Findings print the command that sets up a device only then, as a plan has the step only then.
+/// Whether new swap would help this host: it is short of memory as a whole, and nothing forbids
+/// swap. Findings print the command that sets up a device only in this case, because a plan has a
+/// step for it only in this case.
 pub(crate) fn swap_would_help(interval: &Interval) -> bool {
     host_is_short(interval, judge(interval).host) && !kubernetes::is_node(&interval.end)
 }

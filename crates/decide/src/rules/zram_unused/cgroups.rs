@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The memory cgroups that are short, or hold most of the anonymous memory, are barred from
-//! swapping.
+//! A reason why a device is empty: the memory cgroups that are short of memory, or that hold most
+//! of the anonymous memory, must not swap.
 
 use pagewise_facts::groups::is_below;
 use pagewise_facts::reclaim;
@@ -11,8 +11,8 @@ use crate::limit_change::{Effect, Lasts, LimitChange};
 use crate::proof::EvidenceList;
 use crate::text::{count_of, short_group};
 
-/// Groups without swap explain an empty device if they hold at least this share of all anonymous
-/// memory, in percent: half of the memory that could be swapped is barred from it.
+/// Groups that must not swap are the reason if they hold at least this share of all anonymous
+/// memory, in percent.
 const MOST_PERCENT: f64 = 50.0;
 /// Maximum number of groups listed as evidence.
 const NAMED: usize = 5;
@@ -48,14 +48,15 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
     })
 }
 
-/// Whether this group's pages cannot be swapped: its swap limit is 0, or with version 1 its
-/// swappiness.
+/// Whether this group's pages must not be swapped: its swap limit is 0 or, with cgroup version 1,
+/// its swappiness is 0.
 fn is_barred(group: &Cgroup) -> bool {
     let no_swap = group.swap_max.get() == Some(Limit::Bytes(Bytes::new(0)));
     group.path.as_str() != "/" && (no_swap || group.swappiness.get() == Some(0))
 }
 
-/// The groups that are barred from swap, without their descendants, whose memory is included.
+/// Returns the groups that must not swap, without their descendants, whose memory is included in
+/// theirs.
 fn outermost_barred(host: &Snapshot) -> Vec<&Cgroup> {
     let mut chosen: Vec<&Cgroup> = Vec::new();
     for group in host.cgroups.groups.iter().filter(|group| is_barred(group)) {
@@ -113,7 +114,8 @@ fn proof(proof: EvidenceList, group: &&Cgroup) -> EvidenceList {
         .named(&named("anon"), &group.anon)
 }
 
-/// The command that allows swap to a group, if the group's file is known (version 2).
+/// Returns the command that allows the group to swap, if the group's file is known (cgroup version
+/// 2).
 fn next(group: &Cgroup) -> Vec<String> {
     let path = group.swap_max.source.path();
     let look = "systemd-cgtop --order=memory --iterations=1".to_owned();

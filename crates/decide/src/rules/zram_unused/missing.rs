@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! There is no zram device: the module is not loaded, or this is a container.
+//! A reason why zram is not used: there is no zram device, because the module is not loaded or
+//! because this is a container.
 
 use pagewise_facts::tiers;
 use pagewise_model::{Capability, Evidence, FeatureState, Finding, Interval, Severity, Snapshot};

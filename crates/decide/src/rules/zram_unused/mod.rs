@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! zram or zmerge could be used, or is configured, but stores nothing: finds the reason.
+//! Rule: zram or zmerge could be used, or is configured, but stores nothing. The modules of this
+//! folder find the reason.
 //!
-//! One finding per host, for the device that is closest to being used, with the most fundamental
-//! reason. A device with a file system is in use, and one of unknown use counts as used. A single
-//! page in a device does not count as use, because `mkswap` wrote it. If zswap is the better
-//! choice, `zswap-unused` gives the finding.
+//! There is one finding per host, about the device that needs the fewest steps to be used as swap,
+//! with the most fundamental reason. A device with a file system is in use, and a device whose use
+//! is not known counts as used. A device that contains a single page is not in use, because
+//! `mkswap` wrote that page. If zswap is the better choice, the rule `zswap-unused` reports that
+//! instead.
 
 mod cgroups;
 mod missing;
@@ -31,8 +33,8 @@ pub(super) const RULE: Rule = Rule {
     diagnose,
 };
 
-/// Upper limit of the data in a device to which nothing but `mkswap` wrote: one page, and no Linux
-/// page is larger.
+/// Maximum size of the data in a device to which only `mkswap` has written: one page. No Linux page
+/// is larger than this.
 const SIGNATURE: Bytes = Bytes::new(64 << 10);
 
 /// The host, and the device that is not used.
@@ -40,16 +42,16 @@ const SIGNATURE: Bytes = Bytes::new(64 << 10);
 struct Case<'a> {
     interval: &'a Interval,
     device: &'a Zram,
-    /// The device's swap tier, if it is used as swap.
+    /// The device's swap area, if swap on it is enabled.
     tier: Option<&'a Tier>,
 }
 
-/// Functions that find the reason why a device is not used, most fundamental first. Each returns
-/// `None` if its reason does not apply.
+/// Functions that find the reason why a device is not used, the most fundamental reason first. Each
+/// returns `None` if its reason does not apply.
 const REASONS: [fn(Case<'_>) -> Option<Finding>; 5] =
     [not_swap::reason, priority::reason, swappiness::reason, cgroups::reason, never_short::reason];
 
-/// Whether the reason is that zram-generator refuses its configuration.
+/// Whether the reason is that zram-generator rejects its configuration.
 pub(super) fn is_refused(interval: &Interval) -> bool {
     refused::reason(interval).is_some()
 }
@@ -74,8 +76,8 @@ fn diagnose(interval: &Interval) -> Vec<Finding> {
     finding.into_iter().collect()
 }
 
-/// The device closest to being used; `None` if one is in use. If a device carries a file system,
-/// only devices that are swap are considered.
+/// Returns the device that needs the fewest steps to be used as swap; `None` if a device is in use.
+/// If a device contains a file system, only devices that are swap areas are considered.
 fn unused_device(host: &Snapshot) -> Option<&Zram> {
     if host.compressed().any(|device| holds_data(host, device)) {
         return None;
@@ -85,11 +87,11 @@ fn unused_device(host: &Snapshot) -> Option<&Zram> {
     let at_least = if host.compressed().any(mounted) { Readiness::Swap } else { Readiness::Raw };
     let ready = host.compressed().filter_map(|device| Some((readiness(device)?, device)));
     let asked = ready.filter(|&(readiness, _)| readiness >= at_least);
-    // of equals the first is wanted, and `max_by_key` returns the last
+    // among equal devices the first one is needed, but `max_by_key` returns the last one
     asked.rev().max_by_key(|&(readiness, _)| readiness).map(|(_, device)| device)
 }
 
-/// How close a device is to being used as swap.
+/// How few steps a device needs to be used as swap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Readiness {
     Raw,
@@ -108,7 +110,7 @@ fn readiness(device: &Zram) -> Option<Readiness> {
     })
 }
 
-/// Whether the device is swap and stores data, or is used in a way that is unknown here.
+/// Whether the device is a swap area and stores data, or is used in a way that is not known here.
 fn holds_data(host: &Snapshot, device: &Zram) -> bool {
     let stored = || device.mm_stat.original.get().is_none_or(|stored| stored > SIGNATURE);
     match device.used_as.value() {
@@ -126,8 +128,8 @@ fn swap_is_wanted(interval: &Interval) -> bool {
     !interval.end.tiers.is_empty() || pressure::present(interval).is_some()
 }
 
-/// The severity of an unused device: it is a loss if pages are swapped to disk instead or if memory
-/// is short.
+/// Returns the severity of an unused device: it is a loss if pages are swapped to disk instead, or
+/// if memory is short.
 fn severity(interval: &Interval) -> Severity {
     let elsewhere = tiers::held_on_disk(&interval.end) > Bytes::new(0);
     if elsewhere || pressure::present(interval).is_some() {
@@ -142,7 +144,8 @@ fn pages_swapped_out(host: &Snapshot) -> Reading<u64> {
     host.vmstat.get("pswpout")
 }
 
-/// Evidence that the device stores nothing: from its swap tier if it is used as swap.
+/// Returns evidence that the device stores nothing. It includes the device's swap area, if there is
+/// one.
 fn holds_nothing(case: Case<'_>) -> EvidenceList {
     let proof = match case.tier {
         Some(tier) => EvidenceList::new().named("used", &tier.used),
@@ -151,7 +154,7 @@ fn holds_nothing(case: Case<'_>) -> EvidenceList {
     proof.named("slot table", &case.device.slot_table)
 }
 
-/// The evidence so far, with the disk tiers that are in use.
+/// Adds the swap areas on disks that are in use to the evidence.
 fn with_disk(proof: EvidenceList, host: &Snapshot) -> Vec<Evidence> {
     let used =
         |proof: EvidenceList, tier: &Tier| proof.named(&format!("{} used", tier.path), &tier.used);
@@ -175,7 +178,7 @@ pub(super) mod tests {
     pub(crate) use super::refused::tests::firing as refused;
     pub(crate) use super::swappiness::tests::firing as swappiness;
 
-    /// A machine with one device in this state, and no other swap.
+    /// A machine with one device that is used in this way, and without other swap.
     pub(super) fn device(used_as: ZramUse, stored: Bytes) -> Snapshot {
         let mut host = host();
         host.tiers.clear();
@@ -183,7 +186,7 @@ pub(super) mod tests {
         host
     }
 
-    /// A machine with an empty zram swap tier that never swapped.
+    /// A machine with an empty zram swap area, on which nothing was ever swapped.
     pub(super) fn empty_tier() -> Snapshot {
         let mut host = device(ZramUse::Swap { priority: 5 }, Bytes::new(4096));
         host.tiers = vec![tier("/dev/zram0", TierKind::Zram, Bytes::new(0), 5)];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Nothing is wrong: no zone is below its low watermark, and nothing was swapped out since boot.
+//! A reason why a device is empty that is not a problem: no zone is below its low watermark, and
+//! nothing was swapped out since boot.
 
 use pagewise_facts::reclaim::{self, Total};
 use pagewise_facts::zones;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The device was never made a swap tier: it has no size, no swap signature, or swapon was not run.
+//! A reason why a device is empty: it was never made a swap area. It has no size, it has no swap
+//! signature, or swapon was not run.
 
 use pagewise_model::{Bytes, Finding, Snapshot, Zram, ZramUse};
 
@@ -13,7 +14,7 @@ use crate::verdict::swap_would_help;
 /// numbers), so that it is filled before any disk.
 const PRIORITY: i32 = 100;
 
-/// The texts that differ between the three steps of setting up zram as swap.
+/// The texts that differ between the three steps that make a zram device a swap area.
 struct Step {
     title: &'static str,
     what: String,
@@ -31,7 +32,7 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
         ZramUse::Swap { .. } | ZramUse::FileSystem { .. } => return None,
     };
     let shown = commands::show_device(device, "");
-    // a device that nobody has set up is set up only where a plan would do that
+    // a device that nobody has set up should be set up only if a plan would do so
     let is_wanted = device.disksize.get() != Some(Bytes::new(0)) || swap_would_help(case.interval);
     let next = if is_wanted { vec![writes(step.command), shown] } else { vec![shown] };
     Some(Finding {
@@ -71,8 +72,8 @@ fn no_size(host: &Snapshot, device: &Zram) -> Option<Step> {
     })
 }
 
-/// Evidence of a device's size, of its use, and that it stores nothing; the last two may have the
-/// same source.
+/// Returns evidence of the device's size, of its use, and that it stores nothing. The last two may
+/// come from the same file.
 fn sized_and_empty(case: Case<'_>) -> EvidenceList {
     let (device, proof) = (case.device, EvidenceList::new().value(&case.device.disksize));
     let proof = if device.used_as.source == device.mm_stat.original.source {

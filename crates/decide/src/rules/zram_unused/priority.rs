@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A disk tier with free space has a higher priority and is filled first.
+//! A reason why a device is empty: a swap area on a disk with free space has a higher priority and
+//! is filled first.
 
 use pagewise_facts::tiers;
 use pagewise_model::{Bytes, Finding, Interval, Severity, Snapshot, Tier};
@@ -56,10 +57,11 @@ fn severity(interval: &Interval, on_disk: Bytes) -> Severity {
     }
 }
 
-/// Commands that raise the priority of the device. It is empty, so swapoff and swapon move no data.
+/// Returns commands that raise the priority of the device. The device is empty, so that swapoff and
+/// swapon move no data.
 fn next(name: &str, above: i32) -> Vec<String> {
     let look = "swapon --show=NAME,TYPE,SIZE,USED,PRIO".to_owned();
-    // 32767 is the maximum priority of swapon
+    // 32767 is the maximum priority that swapon accepts
     match above.checked_add(1).filter(|&priority| priority <= i32::from(i16::MAX)) {
         None => vec![look],
         Some(above) => {

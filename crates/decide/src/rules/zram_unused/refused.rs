@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! zram-generator refuses a line of its configuration. It then sets up no device, not even those of
-//! its other files.
+//! A reason why zram is not used: zram-generator rejects a line of its configuration. It then sets
+//! up no device at all, not even those of its other files.
 
 use pagewise_model::{Finding, Interval, RefusedLine, ZramUse};
 
@@ -12,7 +12,7 @@ pub(super) fn reason(interval: &Interval) -> Option<Finding> {
     let host = &interval.end;
     let refused = host.configuration.refused.as_ref()?;
     let text = refused.line.value()?;
-    // somebody else set up a device, or the file was changed after boot
+    // if there is a device, somebody else set it up, or the file was changed after boot
     let is_set_up = |used_as: Option<&ZramUse>| {
         used_as.is_none_or(|used_as| !matches!(used_as, ZramUse::NotInitialised))
     };
@@ -56,10 +56,10 @@ fn next(refused: &RefusedLine) -> Vec<String> {
     let (Some(line), Some(number)) = (&refused.mended, place.line_number()) else {
         return vec![look];
     };
-    // sed's command c takes the rest of its line as text, in which only \\ has a meaning
+    // the command c of sed takes the rest of the line as text, in which only a backslash is special
     let script = format!("{number}c\\{}", line.as_str().replace('\\', "\\\\"));
     let path = quoted(place.path());
-    // a suffix that no administrator's own copy has
+    // no copy that an administrator made has this suffix
     let copy = quoted(&format!("{}.before-pagewise", place.path()));
     let change = format!("sudo sed -i.before-pagewise {} {path}", quoted(&script));
     let undo = format!("sudo mv {copy} {path}");

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Memory was short, but swappiness is so low that reclaim nearly always takes file pages.
+//! A reason why a device is empty: memory was short, but swappiness is so low that nearly only file
+//! pages are reclaimed.
 //!
-//! Classic reclaim divides scanning between the anonymous and the file lists. Source: the kernel's
-//! `get_scan_count`: the anonymous list is weighted with `s·(total+1)/(anon_cost+1)` and the file
-//! list with `(200−s)·(total+1)/(file_cost+1)`, each times the size of its list. The kernel exports
-//! neither cost; if they are equal, the weights are `s/200` and `(200−s)/200`. That is a strong
-//! assumption: with swappiness 1 the costs soon outweigh it, and only 0 always means what it says.
+//! Classic reclaim divides scanning between the anonymous and the file lists. In the kernel's
+//! `get_scan_count`, the anonymous list has the weight `s·(total+1)/(anon_cost+1)` and the file
+//! list `(200−s)·(total+1)/(file_cost+1)`, each multiplied by the size of the list. The kernel does
+//! not export the two costs; if they are equal, the weights are `s/200` and `(200−s)/200`. That is
+//! a strong assumption: with swappiness 1 the difference of the costs soon matters more, and only a
+//! swappiness of 0 always prevents swapping.
 
 use pagewise_facts::settings::{self, Setting};
 use pagewise_facts::{reclaim, zones};
@@ -15,13 +17,14 @@ use super::zones::distances;
 use super::{Case, RULE, holds_nothing, pages_swapped_out, severity};
 use crate::text::writes;
 
-/// With a smaller share of scanning, anonymous pages are hardly reclaimed while there are file
-/// pages: of a batch of 32 pages fewer than two are anonymous. Two shares have to be below it: that
-/// with the lists of this machine, and that with lists of equal length, which depends on the
-/// setting only. On a host with hardly any anonymous memory the first is small at any swappiness.
+/// If less than this share of scanning, in percent, is for anonymous pages, they are hardly
+/// reclaimed while there are file pages: fewer than two of a batch of 32 pages. Two shares have to
+/// be below it: the share with the lists of this machine, and the share with lists of equal length,
+/// which depends only on the setting. On a host with hardly any anonymous memory, the first share
+/// is small with any swappiness.
 const LOSES_PERCENT: f64 = 5.0;
-/// Swappiness up to which it counts as low with multi-gen LRU: 0 means never and 1 means files
-/// first; larger values are weighted by refaults.
+/// Largest swappiness that counts as low with multi-gen LRU: 0 means that nothing is swapped, 1
+/// that file pages are reclaimed first. With larger values, refaults decide.
 const GENERATIONS_LOW: u64 = 1;
 
 pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
@@ -63,7 +66,7 @@ pub(super) fn reason(case: Case<'_>) -> Option<Finding> {
     })
 }
 
-/// Whether reclaim has scanned pages since boot, or has to now.
+/// Whether reclaim has scanned pages since boot, or has to reclaim now.
 fn was_short(host: &Snapshot) -> bool {
     let scanned = reclaim::scanned_pages(host).is_some_and(|scanned| scanned.count > 0);
     scanned || zones::all_above_low(host) == Some(false)
@@ -112,8 +115,8 @@ enum Lru {
     Unknown,
 }
 
-/// Which page lists are in use: multi-gen LRU or the classic ones. A kernel without the file has
-/// only the classic lists.
+/// Returns which page lists are in use: those of multi-gen LRU or the classic ones. A kernel
+/// without multi-gen LRU's file has only the classic lists.
 fn lru(host: &Snapshot) -> Lru {
     let enabled = &host.mglru.enabled;
     match host.mglru.is_on() {
@@ -141,8 +144,8 @@ fn lists(host: &Snapshot) -> Option<Lists> {
 }
 
 impl Lists {
-    /// Share of scanning for anonymous pages, in percent, if both costs are equal; `None` if both
-    /// lists are empty.
+    /// Returns the share of scanning that is for anonymous pages, in percent, if both costs are
+    /// equal; `None` if both lists are empty.
     fn anon_percent(self, swappiness: u64) -> Option<f64> {
         let swappiness = swappiness.min(200) as f64;
         let anon = self.anon.get() as f64 * swappiness;

@@ -3,8 +3,8 @@
 
 use pagewise_model::{Bytes, Evidence, Snapshot, Zone, ZonePressure};
 
-/// Evidence with one line per zone: free memory, distance from the low watermark, and whether it is
-/// above or below.
+/// Returns evidence with one line per zone: its free memory, and how far this is above or below the
+/// low watermark.
 pub(super) fn distances(host: &Snapshot) -> Vec<Evidence> {
     host.zones.iter().filter_map(|zone| distance(zone, host.page_size())).collect()
 }
