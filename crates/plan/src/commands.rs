@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Finds the lines of a plan's files through which programs run as root ([`root_commands`]).
+//! Finds lines in a plan's files that make programs run as root ([`root_commands`]).
 //!
-//! A plan may write files that look like settings and are not only that: a rule of udev with `RUN`,
-//! an `install` line of modprobe.d, `kernel.core_pattern` with a pipe, a line of tmpfiles.d that
-//! writes anywhere. Whoever gives somebody a plan could run any program that way. `apply` names
-//! these lines, and refuses those that this program would not have written itself. In doubt, a line
-//! counts as one that runs a program.
+//! Some files that a plan may write contain more than settings: a udev rule with `RUN`, an
+//! `install` line of modprobe.d, `kernel.core_pattern` with a pipe, a line of tmpfiles.d that
+//! writes to any path. With them, somebody who hands a plan to another person could run any program
+//! on that person's machine. `apply` lists such lines, and refuses those that Pagewise itself would
+//! not have written. In doubt, a line counts as one that runs a program.
 //!
-//! Lines that the file contained before the plan are those of the machine's owner and do not count.
-//! Loading a kernel module (modules-load.d) and starting an installed unit by a `.wants` link run no
-//! program that the plan chooses, so they do not count either.
+//! Lines that were in the file before the plan belong to the machine's owner and are not
+//! considered. Loading a kernel module (modules-load.d) and starting an installed unit through a
+//! `.wants` link are not considered either, because the plan does not choose the program that runs.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use pagewise_model::plan::{Change, Plan, Step};
 
 use crate::{start_script, zram_files};
 
-/// A line of a file in a plan through which a program runs as root.
+/// A line of a file in a plan that makes a program run as root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RootCommand {
     /// Id of the step that writes the file.
@@ -28,15 +28,15 @@ pub struct RootCommand {
     pub line: usize,
     /// What the line does, in a few words.
     pub what: &'static str,
-    /// The line, without its end and with its continuation lines.
+    /// The text of the line with its continuation lines, without the line break at the end.
     pub text: String,
-    /// Whether this program writes this file for the changes in the plan; comments in a unit do not
-    /// count.
+    /// Whether Pagewise itself writes this file for the changes in the plan, except for comments in
+    /// a unit.
     pub is_own: bool,
 }
 
-/// The lines of the plan's files through which programs run as root, in the order of the plan. Of a
-/// shell script, only the first line that the plan changes is listed.
+/// Finds the lines in the plan's files that make programs run as root, in the order of the plan. Of
+/// a shell script, only the first line that the plan changes is listed.
 #[must_use]
 pub fn root_commands(plan: &Plan) -> Vec<RootCommand> {
     plan.steps.iter().flat_map(|step| of_step(plan, step)).collect()
@@ -63,7 +63,7 @@ fn of_step(plan: &Plan, step: &Step) -> Vec<RootCommand> {
     found.take(most).map(command).collect()
 }
 
-/// Whether this program writes a file with this text for the steps of the plan.
+/// Whether Pagewise itself writes a file with this text for the steps of the plan.
 fn is_own_file(plan: &Plan, path: &str, before: &str, text: &str) -> bool {
     let zram = plan.steps.iter().filter_map(|step| match &step.change {
         Change::AddZramSwap { to, .. } => Some(to),
@@ -83,7 +83,7 @@ fn is_own_file(plan: &Plan, path: &str, before: &str, text: &str) -> bool {
         })
 }
 
-/// Whether two unit files differ at most in comments and empty lines.
+/// Whether two unit files are equal except for comments and empty lines.
 fn has_lines_of(text: &str, own: &str) -> bool {
     let lines = |text| {
         let lines = logical_lines(text, Format::Unit).into_iter();
@@ -92,7 +92,7 @@ fn has_lines_of(text: &str, own: &str) -> bool {
     lines(text) == lines(own)
 }
 
-/// How the program that reads a file reads its lines.
+/// The format of a file: how the program that reads it interprets its lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
     Sysctl,
@@ -101,9 +101,9 @@ enum Format {
     Udev,
     Generator,
     Unit,
-    /// Module names, or paths.
+    /// Each line is the name of a module, or a path.
     List,
-    /// Also what is at an unknown place.
+    /// The file is a script, or its path is not one that plans of Pagewise write.
     Script,
 }
 
@@ -131,12 +131,12 @@ impl Format {
 /// A line with its continuation lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Line {
-    /// From 1.
+    /// Number of the first line in the file, counted from 1.
     number: usize,
-    /// Without surrounding white space.
+    /// The text without surrounding white space.
     text: String,
-    /// The lines of the file, if there are several. The formats differ in what continues a line, so
-    /// each of these must be harmless alone, too.
+    /// The single lines, if the line has continuation lines. Formats differ in what continues a
+    /// line, so each of these lines must be harmless by itself as well.
     parts: Vec<String>,
 }
 
@@ -147,10 +147,10 @@ impl Line {
     }
 }
 
-/// The lines without comments and empty lines. Continuation lines are joined.
+/// Returns the lines without comments and empty lines. Continuation lines are joined.
 ///
-/// A carriage return or a zero byte ends a line, because it does so for systemd: a comment before it
-/// must not hide what follows.
+/// A carriage return or a zero byte ends a line, as it does for systemd; otherwise the text after
+/// it could be hidden in a comment.
 fn logical_lines(text: &str, format: Format) -> Vec<Line> {
     let has_semicolons = matches!(format, Format::Sysctl | Format::Unit | Format::Generator);
     let is_comment =
@@ -191,7 +191,7 @@ fn logical_lines(text: &str, format: Format) -> Vec<Line> {
     all
 }
 
-/// What runs as root because of this line; `None` if nothing does.
+/// Says what this line makes root run; `None` if it runs nothing.
 fn what_runs(format: Format, line: &str) -> Option<&'static str> {
     match format {
         Format::Sysctl => sysctl(line),
@@ -211,7 +211,8 @@ fn what_runs(format: Format, line: &str) -> Option<&'static str> {
     }
 }
 
-/// Settings whose value names a program that the kernel runs as root, below `/`.
+/// Kernel settings (paths without the leading `/`) whose value names a program that the kernel runs
+/// as root.
 const HELPERS: [&str; 6] = [
     "proc/sys/kernel/core_pattern",
     "proc/sys/kernel/modprobe",
@@ -221,8 +222,8 @@ const HELPERS: [&str; 6] = [
     "sys/kernel/uevent_helper",
 ];
 
-/// What a write to this path, which may be a pattern, runs. Core dumps go to a program only if the
-/// value begins with a pipe.
+/// Says which program the kernel runs because of a write to this path, which may be a pattern. Core
+/// dumps are passed to a program only if the value begins with a pipe.
 fn what_write_runs(path: &str, is_pipe: bool) -> Option<&'static str> {
     let fixed = path.find(['*', '?', '[', '{', '%', '\\']).map(|at| &path[..at]);
     let is_named = |helper: &str| match fixed {
@@ -284,7 +285,7 @@ fn udev(line: &str) -> Option<&'static str> {
     writes_setting.then_some("a program that the kernel runs as root")
 }
 
-/// A rule of udev without its quoted values; `None` if a quotation mark is missing.
+/// Returns a udev rule without its quoted values; `None` if a quotation mark is missing.
 fn without_quoted(line: &str) -> Option<String> {
     let (mut outside, mut is_quoted, mut characters) = (String::new(), false, line.chars());
     while let Some(character) = characters.next() {
@@ -302,7 +303,7 @@ fn unit(line: &str) -> Option<&'static str> {
     let (key, value) = line.split_once('=')?;
     let (key, value) = (key.trim(), value.trim());
     if value.is_empty() {
-        // resets a list
+        // an empty value resets a list
         return None;
     }
     if key.starts_with("Exec") {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The algorithm of a new zram device if `bench` did not measure any.
+//! Chooses the algorithm of a new zram device if `bench` did not measure any.
 
 use pagewise_facts::swap_choice::{DENSE, FAST, algorithm};
 use pagewise_model::plan::Goal;
 use pagewise_model::{Compressor, Name, Snapshot};
 
-/// The compression algorithm for a goal: with goal ratio that with the best ratio if the kernel
-/// offers it, otherwise the one that findings recommend.
+/// Returns the compression algorithm for a goal. For the goal ratio it is the one with the best
+/// ratio, if the kernel offers it; otherwise it is the one that findings recommend.
 pub(crate) fn for_goal(goal: Goal, host: &Snapshot) -> Compressor {
     if goal == Goal::Ratio && is_offered(host, DENSE) {
         return Compressor::new(DENSE);
@@ -14,8 +14,8 @@ pub(crate) fn for_goal(goal: Goal, host: &Snapshot) -> Compressor {
     Compressor::new(recommended_algorithm(host).as_str())
 }
 
-/// The algorithm that findings recommend; if there is no device yet, the one that they recommend
-/// for new ones.
+/// Returns the algorithm that findings recommend for the existing device or, if there is none, for
+/// new devices.
 fn recommended_algorithm(host: &Snapshot) -> Name {
     let known = host.zram.first().and_then(algorithm);
     known.cloned().unwrap_or_else(|| Name::from(FAST))

@@ -55,17 +55,17 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Whether the user has requested a plan for this name.
+    /// Whether the user limited the plan to rules or findings with this name.
     pub(crate) fn is_asked_for(&self, name: &str) -> bool {
         self.only.iter().any(|only| only == name)
     }
 
-    /// Whether the user asked for swap in compressed RAM.
+    /// Whether the user requested swap in compressed RAM.
     pub(crate) fn wants_zram(&self) -> bool {
         self.wants.iter().any(|want| matches!(want, Want::Zram { .. }))
     }
 
-    /// Why a node of Kubernetes gets no swap; `None` for other hosts.
+    /// Returns the reason why a Kubernetes node gets no swap; `None` for other hosts.
     pub(crate) fn reason_of_kubernetes(&self) -> Option<String> {
         kubernetes::is_node(self.host).then(|| {
             "this is a node of Kubernetes: kubelet refuses to start while swap is on, unless failSwapOn is \
@@ -74,17 +74,17 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Whether the user asked for a swap file.
+    /// Whether the user requested a swap file.
     pub(crate) fn wants_swap_file(&self) -> bool {
         self.wants.iter().any(|want| matches!(want, Want::SwapFile { .. }))
     }
 
-    /// Whether the user asked for a swap file and gave its size.
+    /// Whether the user requested a swap file with a certain size.
     pub(crate) fn sized_swap_file(&self) -> bool {
         self.wants.iter().any(|want| matches!(want, Want::SwapFile { size: Some(_) }))
     }
 
-    /// Whether the user asked that zswap be switched off.
+    /// Whether the user requested that zswap be switched off.
     pub(crate) fn wants_zswap_off(&self) -> bool {
         let is_off = |value: &str| matches!(value, "N" | "n" | "0");
         let is_it = |want: &Want| match want {
@@ -94,8 +94,8 @@ impl<'a> Context<'a> {
         self.wants.iter().any(is_it)
     }
 
-    /// The reason against what the user asked for, with the option that overrides it; `None` if
-    /// there is no reason or the user gave the option.
+    /// Returns the reason against a requested change, with the option that overrides it; `None` if
+    /// there is no reason or if the user gave the option.
     pub(crate) fn unless_anyway(&self, why: Option<String>) -> Option<String> {
         let why = why.filter(|_| !self.anyway)?;
         Some(format!(
@@ -108,7 +108,8 @@ impl<'a> Context<'a> {
         Owners { configuration: &self.host.configuration }
     }
 
-    /// The reading of a setting by its name in the knob table; an instance follows in brackets.
+    /// Returns the reading of a setting by its name in the table of settings; an instance follows
+    /// in brackets.
     pub(crate) fn knob_reading(&self, name: &str) -> Option<&'a KnobReading> {
         let (bare, which) = arm::instance(name);
         let is_it = |it: &&KnobReading| {
@@ -121,14 +122,14 @@ impl<'a> Context<'a> {
         self.findings.iter().find(|finding| finding.id == id)
     }
 
-    /// The value that a finding's first command for this sysctl sets; so the plan and the finding
-    /// cannot differ.
+    /// Returns the value that a finding's first command for this sysctl sets. The plan uses this
+    /// value, so that plan and finding cannot differ.
     pub(crate) fn advised_sysctl(&self, id: &str, key: &str) -> Option<String> {
         let command = format!("sudo sysctl {key}=");
         self.advised_value(id, |next| next.strip_prefix(&command))
     }
 
-    /// The value that a finding's command writes to this kernel file.
+    /// Returns the value that a finding's command writes to this kernel file.
     pub(crate) fn advised_write(&self, id: &str, path: &str) -> Option<String> {
         let end = format!(" | sudo tee {path}");
         self.advised_value(id, |next| {
@@ -144,8 +145,8 @@ impl<'a> Context<'a> {
         value.split_whitespace().next().map(str::to_owned)
     }
 
-    /// Whether the host runs systemd: from its folder in `/run`, or in a recording from the cgroups
-    /// that it creates.
+    /// Whether systemd runs on the host: it has a folder in `/run` or, in a recording, there are
+    /// cgroups that it creates.
     pub(crate) fn has_systemd(&self) -> bool {
         let groups = &self.host.cgroups.groups;
         self.installation.has_systemd
@@ -154,7 +155,7 @@ impl<'a> Context<'a> {
                 .any(|group| matches!(group.path.as_str(), "/init.scope" | "/system.slice"))
     }
 
-    /// Why a plan cannot change anything on this host; `None` if it can.
+    /// Returns why a plan cannot change anything on this host; `None` if it can.
     pub(crate) fn nothing_to_change(&self) -> Option<String> {
         if let Some(kind) = self.host.host.container.value() {
             return Some(format!(
@@ -165,7 +166,8 @@ impl<'a> Context<'a> {
         self.ram().is_none().then(|| why.to_owned())
     }
 
-    /// Why files that a plan writes would have no effect after a reboot; `None` if they would.
+    /// Returns why files that a plan writes would have no effect after a reboot; `None` if they
+    /// would have one.
     pub(crate) fn no_files(&self) -> Option<String> {
         let named = |name: &str| self.installation.distribution.as_deref() == Some(name);
         if named("nixos") {
@@ -187,13 +189,14 @@ impl<'a> Context<'a> {
         Some(why.to_owned())
     }
 
-    /// The place of the plan's start script; `None` if systemd runs the host or no such place is
-    /// known.
+    /// Returns the place of the plan's start script; `None` if the host runs systemd or if no place
+    /// is known.
     pub(crate) fn start_place(&self) -> Option<Place> {
         if self.has_systemd() { None } else { Place::of(self.installation.init) }
     }
 
-    /// Whether what the plan's files set up is there again after a reboot, without more to do.
+    /// Whether the plan's files set everything up again after a reboot, without anything else that
+    /// must be done.
     pub(crate) fn files_last(&self) -> bool {
         let is_left =
             self.start_place().is_some_and(|it| it.left_to_owner(self.installation).is_some());
@@ -226,8 +229,8 @@ impl<'a> Context<'a> {
         self.is_short
     }
 
-    /// For a host that is not short of memory: a sentence why swap for the whole host does not
-    /// help.
+    /// Returns a sentence that says why swap for the whole host does not help, for a host that is
+    /// not short of memory.
     pub(crate) fn swap_is_no_answer(&self) -> String {
         let available = self.available();
         if self.only_nodes_are_short {
@@ -244,8 +247,8 @@ impl<'a> Context<'a> {
         self.only_groups_are_short().unwrap_or_else(plenty)
     }
 
-    /// If only cgroups are short of memory, because of their own limits: a sentence why swap for
-    /// the whole host does not help.
+    /// Returns a sentence that says why swap for the whole host does not help, if only cgroups are
+    /// short of memory because of their own limits.
     pub(crate) fn only_groups_are_short(&self) -> Option<String> {
         if self.verdict.host > Level::Calm {
             return None;
@@ -267,12 +270,12 @@ impl<'a> Context<'a> {
         self.host.tiers.iter().filter(|tier| !tier.kind.is_ram())
     }
 
-    /// The zram or zmerge device of this tier.
+    /// Returns the zram or zmerge device of this swap area.
     pub(crate) fn device(&self, tier: &Tier) -> Option<&'a Zram> {
         self.host.compressed().find(|zram| zram.path() == tier.path.as_str())
     }
 
-    /// A swap priority above that of all existing tiers; `None` if no higher one is possible.
+    /// Returns a swap priority above that of all existing areas; `None` if there is no higher one.
     pub(crate) fn priority_above_all(&self) -> Option<i16> {
         const USUAL: i32 = 100;
         let highest = self.host.tiers.iter().filter_map(|tier| tier.priority.get()).max();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The changes that the rules request, before they become a [`Plan`](pagewise_model::plan::Plan):
-//! steps, values to be kept in a file, and declined changes.
+//! The changes that rules requested so far, from which the [`Plan`](pagewise_model::plan::Plan) is
+//! made: steps, values to keep in a configuration file, and declined changes.
 
 use std::borrow::Cow;
 
@@ -12,14 +12,14 @@ use crate::context::Context;
 
 /// A value that a rule requests for a setting, now and after each boot.
 ///
-/// It exists beside the step because a rule does not know whether the host has the setting, which
-/// value it has, and which file sets it at boot.
+/// A rule makes this request and not the step itself, because it does not know whether the host has
+/// the setting, what its current value is, and which file sets it at boot.
 #[derive(Debug, Clone)]
 pub(crate) struct SettingRequest {
     /// The id of the step that sets the value.
     pub(crate) id: Cow<'static, str>,
-    /// The setting's name in the knob table; if it has several instances, with the instance in
-    /// brackets, as `thp.size.enabled[64kB]`.
+    /// The setting's name in the table of settings; if it has several instances, with the instance
+    /// in brackets, as in `thp.size.enabled[64kB]`.
     pub(crate) knob: Cow<'static, str>,
     /// The value to set, as the kernel accepts it.
     pub(crate) to: String,
@@ -29,7 +29,7 @@ pub(crate) struct SettingRequest {
     pub(crate) risk: String,
 }
 
-/// The swap that the start script of a host without systemd sets up.
+/// The swap that the start script of a plan sets up, on a host without systemd.
 #[derive(Debug, Default)]
 pub(crate) struct StartedSwap {
     pub(crate) zram: Option<ZramSwap>,
@@ -40,18 +40,21 @@ pub(crate) struct StartedSwap {
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     pub(crate) steps: Vec<Step>,
-    /// Steps that switch swap areas off, after all other steps.
+    /// Steps that switch swap areas off; they come after all other steps.
     pub(crate) drains: Vec<Step>,
-    /// Requests for settings that the host has, and that a configuration file is to keep.
+    /// Accepted requests: the host has these settings, and a configuration file must keep their
+    /// values.
     pub(crate) granted: Vec<SettingRequest>,
     pub(crate) declined: Vec<Declined>,
-    /// Whether the rule that is running has no finding to address: what it declines is background.
+    /// Whether the current rule has no finding to fix. The changes that it declines are then
+    /// printed only on request.
     pub(crate) is_aside: bool,
-    /// Changes that a reboot resets, and for each the reason why no file keeps it.
+    /// Changes that a reboot reverts, each with the reason why no file keeps it.
     lost: Vec<(String, String)>,
-    /// The swap that the start script of a host without systemd sets up.
+    /// The swap that the start script sets up, on a host without systemd.
     pub(crate) started: StartedSwap,
-    /// The algorithm of the first compressed swap of the host, if a step of the plan creates it.
+    /// The compression algorithm of the host's first swap in compressed RAM, if a step of the plan
+    /// creates it.
     pub(crate) first_zram: Option<Name>,
 }
 
@@ -61,13 +64,14 @@ impl Draft {
         self.declined.push(Declined { what: what.into(), why: why.into(), is_about_finding });
     }
 
-    /// Declines a change and says so whether or not a finding is about it.
+    /// Declines a change that is printed even if no finding is about it.
     pub(crate) fn decline_openly(&mut self, what: impl Into<String>, why: impl Into<String>) {
         self.decline(what, why);
         self.declined.last_mut().into_iter().for_each(|last| last.is_about_finding = true);
     }
 
-    /// The algorithm of the host's compressed swap after the plan; `None` if there is none.
+    /// Returns the algorithm of the host's compressed swap after the plan; `None` if there will be
+    /// none.
     pub(crate) fn algorithm(&self, context: &Context<'_>) -> Option<Name> {
         let mut devices = context.tiers_in_ram().filter_map(|tier| context.device(tier));
         let in_use = devices.find_map(|device| Some(device.algorithm.value()?.active.clone()));
@@ -79,12 +83,13 @@ impl Draft {
         self.steps.iter().any(|step| matches!(step.change, Change::AddSwapFile { .. }))
     }
 
-    /// Notes that a reboot resets a change, and why no file keeps it.
+    /// Records that a reboot reverts a change, and why no file keeps it.
     pub(crate) fn lose(&mut self, what: &str, why: String) {
         self.lost.push((what.to_owned(), why));
     }
 
-    /// Declines to keep the changes that a reboot resets; those with the same reason together.
+    /// Declines to keep the changes that a reboot reverts; changes with the same reason are
+    /// combined.
     pub(crate) fn decline_lost(&mut self) {
         let mut lost = std::mem::take(&mut self.lost);
         while let Some((_, why)) = lost.first().cloned() {
@@ -96,8 +101,8 @@ impl Draft {
         }
     }
 
-    /// Adds a step that sets the running value, unless it is right already. A value that an earlier
-    /// rule has set is kept.
+    /// Adds a step that sets the running value, unless the value is in force already. If an earlier
+    /// rule has set a value, that one is kept.
     pub(crate) fn set(&mut self, context: &Context<'_>, request: SettingRequest) {
         if self.granted.iter().any(|it| it.knob == request.knob) {
             return;
@@ -127,8 +132,8 @@ impl Draft {
     }
 }
 
-/// A step that makes a change last over a reboot and leads to no measured gain; the caller adds the
-/// change itself, its reason and its risk.
+/// Creates a step that makes a change last over a reboot, which has no measured gain. The caller
+/// adds the change itself, its reason and its risk.
 pub(crate) fn boot_step(id: &str, undo: &str) -> Step {
     Step {
         id: id.to_owned(),
@@ -146,7 +151,7 @@ pub(crate) fn boot_step(id: &str, undo: &str) -> Step {
 }
 
 impl SettingRequest {
-    /// The step that writes the setting's running value.
+    /// Creates the step that writes the running value of the setting.
     fn step(&self, reading: &KnobReading, from: &str) -> Step {
         Step {
             id: self.id.clone().into_owned(),

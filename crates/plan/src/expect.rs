@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Gains predicted by a formula of the kernel; those predicted by `scan` are in `measured`.
+//! Predicts gains with a formula of the kernel. Gains predicted from `scan` are in the module
+//! `measured`.
 //!
-//! What a step itself sets, such as the size of a swap area, is not predicted: `verify` compares it.
-//! Nothing is predicted if the formula does not reproduce the current values of this kernel.
+//! What a step itself sets, such as the size of a swap area, is not predicted, because `verify`
+//! compares it in any case. Nothing is predicted if the formula does not give the current values on
+//! this kernel.
 
 use pagewise_model::plan::{Expected, HIGH_WATERMARKS};
 use pagewise_model::{Pages, Reading, Snapshot, Zone};
@@ -10,8 +12,8 @@ use pagewise_model::{Pages, Reading, Snapshot, Zone};
 const MIN_FREE: &str = "vm.min_free_kbytes";
 const SCALE: &str = "vm.watermark_scale_factor";
 
-/// The expected sum of high watermarks of all zones with these values of the two settings; `None`
-/// means unchanged.
+/// Predicts the sum of the high watermarks of all zones for these values of the two settings;
+/// `None` means that a setting is not changed.
 pub(crate) fn expect_of_watermarks(
     host: &Snapshot,
     min_free: Option<&str>,
@@ -45,15 +47,16 @@ impl Settings {
         u128::from(self.min_free_kib / (host.page_size().get() >> 10).max(1))
     }
 
-    /// The distance from the min to the low watermark of a zone, which is also that from low to
-    /// high.
+    /// Returns the distance from the min to the low watermark of a zone, which equals the distance
+    /// from the low to the high watermark.
     fn gap(self, min: u128, managed: u128) -> u128 {
         (min / 4).max(managed * u128::from(self.scale) / 10_000)
     }
 }
 
-/// The sum of the high watermarks of all zones, as `__setup_per_zone_wmarks` of the kernel computes
-/// it. Zones without memory do not depend on the settings.
+/// Computes the sum of the high watermarks of all zones in the same way as
+/// `__setup_per_zone_wmarks` of the kernel. Zones without memory are left out, because the settings
+/// do not change their watermarks.
 fn high_watermarks(host: &Snapshot, settings: Settings) -> Option<Pages> {
     let zones = ordinary_zones(&host.zones)?;
     let all: u128 = zones.iter().map(|(_, managed)| managed).sum();
@@ -67,9 +70,10 @@ fn high_watermarks(host: &Snapshot, settings: Settings) -> Option<Pages> {
     Some(Pages::new(u64::try_from(sum).ok()?).saturating_add(empty?))
 }
 
-/// Whether the present watermarks follow the formula. The kernel computes them when a setting is
-/// written, and the managed pages of a zone may have changed since, for example after the boot of a
-/// guest; the sum of the min watermarks does not depend on them.
+/// Whether the present watermarks agree with the formula. They need not: the kernel computes them
+/// when a setting is written, and the managed pages of a zone may have changed since, for example
+/// after the boot of a guest. Only the sum of the min watermarks is compared, because it does not
+/// depend on the managed pages.
 fn follow_formula(host: &Snapshot, now: Settings) -> Option<bool> {
     let zones = ordinary_zones(&host.zones)?;
     let mut sum = 0;
@@ -86,12 +90,12 @@ fn follow_formula(host: &Snapshot, now: Settings) -> Option<bool> {
         sum += min;
     }
     let reserve = now.min_free_pages(host);
-    // each zone is rounded down
+    // the kernel rounds each zone down
     Some(sum <= reserve && reserve - sum <= zones.len() as u128)
 }
 
-/// Zones with memory, and the number of pages that they manage. Kernels differ in how they treat
-/// highmem and movable zones, so the result is `None` if one of these has memory.
+/// Returns the zones with memory, and the number of pages that each manages. `None` if a highmem or
+/// movable zone has memory, because kernels differ in how they treat these.
 fn ordinary_zones(zones: &[Zone]) -> Option<Vec<(&Zone, u128)>> {
     let mut ordinary = Vec::new();
     for zone in zones {
@@ -105,7 +109,7 @@ fn ordinary_zones(zones: &[Zone]) -> Option<Vec<(&Zone, u128)>> {
     Some(ordinary)
 }
 
-/// The sum of high watermarks that the kernel reports, without a temporary boost.
+/// Returns the sum of the high watermarks that the kernel reports, without a temporary boost.
 pub(crate) fn measured_high_watermarks(zones: &[Zone]) -> Option<Pages> {
     let boost = |zone: &Zone| zone.boost_pages.get().unwrap_or_default();
     let high = |zone: &Zone| Some(zone.high_pages.get()?.saturating_sub(boost(zone)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Measures on a later [`Snapshot`] whether the prediction of a step came true.
+//! Measures from a later [`Snapshot`] whether the predicted gain of a step came true.
 
 use pagewise_facts::ratio::ENOUGH_STORED;
 use pagewise_model::plan::{
@@ -24,8 +24,8 @@ pub enum StepState<'a> {
     },
 }
 
-/// The measurement of the gain that a step predicted; `None` if it predicted none, or, as earlier
-/// versions did, only what the step itself sets.
+/// Measures the gain that a step predicted. `None` if it predicted none, or if it predicted what
+/// the step itself sets, as earlier versions did.
 #[must_use]
 pub fn measure_gain(step: &Step, state: StepState<'_>, host: &Snapshot) -> Option<GainMeasured> {
     let expected = step.expected.as_ref();
@@ -101,7 +101,8 @@ fn evidence<T: Quantity>(name: &str, reading: &Reading<T>) -> Option<Evidence> {
     Some(Evidence::new(&reading.source, value))
 }
 
-/// A size in bytes, exact and not rounded, so that the measured value can be recomputed.
+/// Returns evidence with a size in bytes that is not rounded, so that the measured value can be
+/// recomputed from it.
 fn exact_bytes(name: &str, reading: &Reading<Bytes>) -> Option<Evidence> {
     let value = format!("{name} {} bytes", reading.get()?.get());
     Some(Evidence::new(&reading.source, value))

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Makes a [`Plan`] from an [`Interval`](pagewise_model::Interval), from how a host is configured
-//! at boot, and from measurements. Pure: it reads no files, so every plan can be repeated from a
-//! recording.
+//! Makes a [`Plan`] for a host from an [`Interval`](pagewise_model::Interval), from how the host is
+//! configured at boot, and from measurements. Pure: it reads no files, so every plan can be
+//! repeated from a recording.
 //!
-//! One file per rule under `rules/`, and one row per rule in [`RULES`]. A rule uses the host and
-//! the findings of `pagewise_decide`; if a finding recommends a value, the rule takes it from
-//! there, so the two cannot differ. A change that a rule considered but left out is declined with
-//! the reason. Only `pagewise_facts::swap_choice` computes sizes and algorithms of zram.
+//! Each rule has a file under `rules/` and a row in [`RULES`]. A rule uses the host and the
+//! findings of `pagewise_decide`. If a finding recommends a value, the rule takes the value from
+//! the finding, so that the two cannot differ. If a rule considers a change and does not add it, it
+//! declines the change with the reason. Sizes and algorithms of zram are computed only by
+//! `pagewise_facts::swap_choice`.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
@@ -42,7 +43,8 @@ pub use not_addressed::find_not_addressed;
 pub use request::Request;
 pub use rules::{PlanRule, RULES};
 
-/// The names that [`Request::only`] may contain: those of rules, and of the findings that they fix.
+/// Returns the names that [`Request::only`] may contain: ids of rules, and ids of the findings that
+/// they fix.
 pub fn names() -> Vec<&'static str> {
     let of_rule = |rule: &PlanRule| [&[rule.id], rule.findings].concat();
     let mut all: Vec<&str> = RULES.iter().flat_map(of_rule).collect();
@@ -51,7 +53,7 @@ pub fn names() -> Vec<&'static str> {
     all
 }
 
-/// Makes the plan for this host: steps, and declined changes.
+/// Makes the plan for this host, with its steps and its declined changes.
 pub fn make_plan(request: &Request<'_>) -> Plan {
     let context = Context::new(request);
     let mut draft = Draft::default();
@@ -89,7 +91,8 @@ fn add_steps(request: &Request<'_>, context: &Context<'_>, draft: &mut Draft) {
     persist::add_files(context, draft);
 }
 
-/// The id of a plan: the first 16 hexadecimal digits of SHA-256 over the rest of the plan as JSON.
+/// Returns the id of a plan: the first 16 hexadecimal digits of SHA-256 over all other parts of the
+/// plan as JSON.
 fn plan_id(goal: Goal, machine: &PlannedMachine, steps: &[Step], declined: &[Declined]) -> String {
     // every part of a plan can be serialized as JSON
     let text = serde_json::to_string(&(goal, machine, steps, declined)).unwrap_or_default();

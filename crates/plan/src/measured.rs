@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reads the JSON documents of `bench`, `scan` and `trial` into [`Measured`].
 //!
-//! Only the keys that a plan uses are read; the sizes that follow from them are computed by
+//! Only the keys that a plan uses are read. The sizes that are derived from them are computed by
 //! `pagewise_facts::swap_choice`, as for findings.
 
 use pagewise_facts::swap_choice::{
@@ -24,13 +24,13 @@ pub struct Measured {
     bench: Option<Bench>,
     scan: Option<ScanEstimate>,
     trial: Option<Tried>,
-    /// The kernel's release on the machine of the measurement, if the document has it.
+    /// The release of the kernel on the measured machine, if the document contains it.
     kernel: Option<String>,
-    /// The name of the host of the measurement, if the document has it.
+    /// The name of the measured host, if the document contains it.
     host: Option<String>,
 }
 
-/// A document that a plan cannot use.
+/// Error for a document that a plan cannot use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotMeasured(String);
 
@@ -57,7 +57,7 @@ struct Bench {
     tier_mixes: Vec<TierMix>,
 }
 
-/// The memory whose contents were measured.
+/// The memory whose contents were measured by `bench`.
 #[derive(Debug, Clone, Copy, Deserialize)]
 struct BenchInput {
     pages: u64,
@@ -67,7 +67,7 @@ struct BenchInput {
 }
 
 impl Bench {
-    /// Whether a size for the host follows from what was measured.
+    /// Whether so much memory was measured that a size for the host can be derived from it.
     fn is_enough_to_size(&self) -> bool {
         self.input.is_none_or(|input| {
             is_enough_to_size_with(input.bytes, input.pages, input.same_filled_left_out)
@@ -107,7 +107,7 @@ struct BenchPoint {
     original_per_memory_used: f64,
 }
 
-/// The `vm.page-cluster` that follows from measured times.
+/// The value of `vm.page-cluster` that measured times recommend.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct ClusterChoice {
     #[serde(flatten)]
@@ -117,7 +117,7 @@ pub(crate) struct ClusterChoice {
     pub(crate) implied: Option<u32>,
 }
 
-/// What a page from swap costs compared with one from a file.
+/// The cost of reading a page from swap compared with the cost of reading one from a file.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct CostRatio {
     #[serde(flatten)]
@@ -129,7 +129,7 @@ pub(crate) struct CostRatio {
     pub(crate) swappiness_spread: [u32; 2],
 }
 
-/// What a page from swap costs if some pages come from a slower tier.
+/// The mean cost of reading a page from swap if some pages come from a slower tier.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct TierMix {
     pub(crate) zram_share: f64,
@@ -142,7 +142,7 @@ struct ScanEstimate {
     pages: u64,
     sized_pages: u64,
     algorithms: Vec<ScanAlgorithm>,
-    /// How much of the memory is cold: the JSON of a Reading.
+    /// How much of the memory is cold: a Reading as JSON.
     #[serde(default)]
     cold: Value,
 }
@@ -162,7 +162,7 @@ impl Measured {
     /// `--json`.
     ///
     /// # Errors
-    /// If it is no such document.
+    /// If the text is not such a document.
     pub fn from_json(text: &str) -> Result<Self, NotMeasured> {
         let document: Value = serde_json::from_str(text)
             .map_err(|error| NotMeasured(format!("not JSON: {error}")))?;
@@ -206,7 +206,8 @@ impl Measured {
         Ok(measured)
     }
 
-    /// Combines two sets of measurements; of two documents of the same kind the later one counts.
+    /// Combines two sets of measurements. If both contain a document of the same kind, the later
+    /// one is used.
     #[must_use]
     pub fn and(self, later: Self) -> Self {
         Self {
@@ -218,24 +219,24 @@ impl Measured {
         }
     }
 
-    /// The kernel's release on the machine of the measurement, if the document has it.
+    /// Returns the release of the kernel on the measured machine, if the document contains it.
     #[must_use]
     pub fn kernel(&self) -> Option<&str> {
         self.kernel.as_deref()
     }
 
-    /// The name of the host of the measurement, if the document has it.
+    /// Returns the name of the measured host, if the document contains it.
     #[must_use]
     pub fn host(&self) -> Option<&str> {
         self.host.as_deref()
     }
 
-    /// The result of a trial, if the measurements contain one.
+    /// Returns the result of a trial, if the measurements contain one.
     pub(crate) fn trial(&self) -> Option<&Tried> {
         self.trial.as_ref()
     }
 
-    /// The measurements that the choice between zram and zswap uses.
+    /// Returns the measurements that the choice between zram and zswap uses.
     pub(crate) fn swap_evidence(&self, goal: Goal, host: &Snapshot) -> SwapEvidence {
         let ram = host.memory.total.get();
         let bench = ram.and_then(|ram| self.zram(goal, ram));
@@ -243,7 +244,7 @@ impl Measured {
         let share = |pages: u64, scan: &ScanEstimate| pages as f64 / scan.pages.max(1) as f64;
         let fast = scan.and_then(|scan| scan.algorithms.iter().find(|it| it.name == FAST));
         let scanned = || {
-            // with swap on a disk, the alternative is zswap
+            // if there is swap on a disk, the alternative to zram is zswap
             let is_alone = tiers::on_disk(host).next().is_none();
             let planned = if is_alone {
                 compressor::for_goal(goal, host)
@@ -267,7 +268,7 @@ impl Measured {
         }
     }
 
-    /// The zram device that follows from `bench` for a goal.
+    /// Returns the zram device that `bench` recommends for a goal.
     pub(crate) fn zram(&self, goal: Goal, ram: Bytes) -> Option<ZramChoice> {
         let bench = self.bench.as_ref().filter(|bench| bench.is_enough_to_size())?;
         let BenchPicks { throughput, latency, ratio, balanced } = &bench.picks;
@@ -275,7 +276,7 @@ impl Measured {
             Goal::Throughput => throughput.as_ref(),
             Goal::Latency => latency.as_ref(),
             Goal::Ratio => ratio.as_ref(),
-            // a bench that measured no writes has no balanced pick
+            // if no writes were measured, `bench` has no recommendation for the balanced goal
             Goal::Balanced => balanced.as_ref().or(latency.as_ref()),
         };
         let picks = Picks { balanced: Some(pick?.to_pick()), ..Picks::default() };
@@ -283,26 +284,28 @@ impl Measured {
         choose_zram(ram, &picks, &points)
     }
 
-    /// The `vm.page-cluster` that follows from `bench` for this algorithm.
+    /// Returns the value of `vm.page-cluster` that `bench` recommends with this algorithm.
     pub(crate) fn page_cluster(&self, algorithm: &str) -> Option<&ClusterChoice> {
         let mut choices = self.bench.as_ref()?.cluster_choices.iter();
         choices.find(|choice| choice.compressor.algorithm.as_str() == algorithm)
     }
 
-    /// The cost of a page from zram with this algorithm, compared with one from a file.
+    /// Returns the cost of a page from zram with this algorithm, compared with the cost of one from
+    /// a file.
     pub(crate) fn cost_ratio(&self, algorithm: &str) -> Option<&CostRatio> {
         let mut ratios = self.bench.as_ref()?.cost_ratios.iter();
         ratios.find(|ratio| ratio.compressor.algorithm.as_str() == algorithm)
     }
 
-    /// The measured mix of tiers that is closest to `zram_share` (0 to 1) of the pages in zram.
+    /// Returns the measured mix of tiers whose share of pages in zram is closest to `zram_share` (0
+    /// to 1).
     pub(crate) fn tier_mix(&self, zram_share: f64) -> Option<&TierMix> {
         let distance = |mix: &TierMix| (mix.zram_share - zram_share).abs();
         let mixes = self.bench.as_ref()?.tier_mixes.iter();
         mixes.min_by(|one, other| distance(one).total_cmp(&distance(other)))
     }
 
-    /// Whether a size for the host follows from what `scan` sampled.
+    /// Whether `scan` sampled enough memory to derive a size for the host from it.
     pub(crate) fn is_enough_to_size(&self) -> bool {
         self.scan.as_ref().is_some_and(|scan| {
             let source = scan.pages.saturating_mul(scan.page_bytes.get());
@@ -310,7 +313,7 @@ impl Measured {
         })
     }
 
-    /// The compression ratio that `scan` predicts for a zram device with this algorithm.
+    /// Returns the compression ratio that `scan` predicts for a zram device with this algorithm.
     pub(crate) fn ratio(&self, compressor: &Compressor) -> Option<Expected> {
         let scan = self.scan.as_ref()?;
         let is_it = |it: &&ScanAlgorithm| {
@@ -337,7 +340,8 @@ impl Measured {
     }
 }
 
-/// The cell of an experiment that ran on the host itself, or the only one.
+/// Returns the result of an experiment on the host itself, or the only result of a document with
+/// several machines.
 fn cell_of_host(document: &Value) -> Result<&Value, NotMeasured> {
     let cells = document["cells"].as_array().map(Vec::as_slice).unwrap_or_default();
     let host = cells.iter().find(|cell| cell["cell"] == "host");

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The name of the swap file, and names of files in `sysctl.d` and `tmpfiles.d`, which determine
-//! the order in which they are applied.
+//! The name of the swap file, and names for files in `sysctl.d` and `tmpfiles.d`, which determine
+//! the order in which these are applied.
 //!
-//! Only the name counts for the order, not the folder. For sysctl.d the last assignment wins.
-//! systemd-tmpfiles keeps the *first* line for a path and ignores later ones ("Duplicate line";
-//! tested with systemd 252), so our file has to come first.
+//! The order depends only on the name, not on the folder. In sysctl.d, the last assignment takes
+//! effect. systemd-tmpfiles applies the *first* line for a path and ignores later ones ("Duplicate
+//! line"; tested with systemd 252), so that a plan's file must come first.
 
-/// The swap file of a plan.
+/// Path of the swap file that a plan creates.
 pub(crate) const SWAP_FILE: &str = "/var/pagewise-swap-0";
 
-/// A file name that sorts after all `others`, which all end with `.conf`; `None` if that is not
-/// possible with letters, digits and `-_.` (`apply` writes no other names).
+/// Returns a file name that sorts after all `others`, which all end with `.conf`. `None` if such a
+/// name is not possible with letters, digits and `-_.`, because `apply` writes no other names.
 pub(crate) fn name_after<'a>(others: impl Iterator<Item = &'a str>) -> Option<String> {
     const USUAL: [&str; 4] =
         ["90-pagewise.conf", "99-pagewise.conf", "99-zz-pagewise.conf", "zz-pagewise.conf"];
@@ -21,11 +21,12 @@ pub(crate) fn name_after<'a>(others: impl Iterator<Item = &'a str>) -> Option<St
     }
     let stem = last.strip_suffix(".conf").unwrap_or(last);
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    // `_` sorts after the full stop of `.conf`
+    // `_` sorts after `.`, with which `.conf` begins
     (stem.len() <= LONGEST && stem.bytes().all(is_plain)).then(|| format!("{stem}_pagewise.conf"))
 }
 
-/// A file name that sorts before all `others`; `None` if none of pagewise's usual names does.
+/// Returns a file name that sorts before all `others`; `None` if none of the names that Pagewise
+/// uses does.
 pub(crate) fn name_before<'a>(others: impl Iterator<Item = &'a str>) -> Option<&'static str> {
     const USUAL: [&str; 4] =
         ["05-pagewise.conf", "00-pagewise.conf", "00-0-pagewise.conf", "0-pagewise.conf"];

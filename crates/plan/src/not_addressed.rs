@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A plan and the findings of the same host → the findings that no step of the plan is about.
+//! Determines which findings of a host are not fixed by any step of a plan.
 
 use pagewise_model::Finding;
 use pagewise_model::plan::{NotAddressed, Plan};
 
 use crate::rules::RULES;
 
-/// The findings that no step of this plan is about, and why. `only` are the findings and rules that the
-/// plan is restricted to; empty means all. `has_wishes` says whether the user asked for certain
-/// changes: then no other rule made steps.
+/// Returns the findings that no step of this plan is about, with the reason. `only` contains the
+/// findings and rules that the plan is limited to; empty means all. `has_wishes` says whether the
+/// user requested certain changes; other rules then added no steps.
 pub fn find_not_addressed(
     plan: &Plan,
     findings: &[Finding],
@@ -35,7 +35,8 @@ pub fn find_not_addressed(
 const NOT_ASKED_FOR: &str =
     "the plan contains only what was asked for; `pagewise plan` without --want is about findings";
 
-/// Whether one rule of the plan fixes both findings, so that a step for one is about the other, too.
+/// Whether one rule of the plan fixes both findings, so that a step for one finding is also about
+/// the other.
 fn one_rule_fixes(one: &str, other: &str) -> bool {
     RULES.iter().any(|rule| rule.findings.contains(&one) && rule.findings.contains(&other))
 }

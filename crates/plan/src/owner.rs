@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which configuration file sets a setting at boot: the only module of this crate that reads
+//! Determines which configuration file sets a setting at boot. No other module of this crate reads
 //! [`Configuration`].
 
 use pagewise_model::{Configuration, Effect, Mechanism, PersistentSetting, Purpose, Target};
@@ -16,22 +16,23 @@ pub(crate) struct Assignment {
     pub(crate) value: String,
     /// The path of the file with the assignment.
     pub(crate) path: String,
-    /// File and line of the assignment, as text.
+    /// File and line number of the assignment, as text.
     pub(crate) at: String,
 }
 
 impl Assignment {
-    /// The name by which files of sysctl.d are sorted.
+    /// The file name, by which files of sysctl.d are sorted.
     pub(crate) fn file_name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
 }
 
-/// The file that `sysctl --system` reads last, and systemd does not read.
+/// A file that `sysctl --system` reads last, and that systemd does not read.
 pub(crate) const SYSCTL_CONF: &str = "/etc/sysctl.conf";
 
 impl Owners<'_> {
-    /// All lines of sysctl files that set this setting, in the order in which they are applied.
+    /// Returns all lines of sysctl files that set this setting, in the order in which they are
+    /// applied.
     pub(crate) fn sysctl(self, knob: &str) -> Vec<Assignment> {
         let of_knob = lines(self.configuration, Mechanism::Sysctl, knob);
         let line = |setting: &PersistentSetting| Assignment {
@@ -42,8 +43,8 @@ impl Owners<'_> {
         of_knob.map(line).collect()
     }
 
-    /// The line of a TuneD profile that sets another value after the sysctl files were applied, if
-    /// there is one.
+    /// Returns the line of a TuneD profile that sets another value after the sysctl files were
+    /// applied, if there is one.
     pub(crate) fn overruler(self, knob: &str, to: &str) -> Option<String> {
         self.configuration.tuned.as_ref().filter(|tuned| !tuned.reapplies_sysctl)?;
         let setting = lines(self.configuration, Mechanism::Tuned, knob).next_back()?;
@@ -51,27 +52,27 @@ impl Owners<'_> {
         (value.as_str() != to).then(|| setting.value.source.to_string())
     }
 
-    /// The program that creates compressed swap at boot, and the file that shows it.
+    /// Returns the program that creates compressed swap at boot, and the file that shows this.
     pub(crate) fn compressed_swap(self) -> Option<(&'static str, String)> {
         let managers = self.configuration.managers.iter();
         let mut makers = managers.filter(|it| it.purpose == Purpose::CompressedSwap);
         makers.next().map(|it| (it.name, it.found.source.path().to_owned()))
     }
 
-    /// The line for which zram-generator refuses all its files, and, as the end of a sentence, the
-    /// line with which it would accept them.
+    /// Returns the line because of which zram-generator rejects all its files, and a replacement
+    /// that it would accept, as the end of a sentence.
     pub(crate) fn refused(self) -> Option<(String, String)> {
         let refused = self.configuration.refused.as_ref()?;
         let mended = refused.mended.as_ref().map(|line| format!(" (to \"{line}\")"));
         Some((refused.line.source.to_string(), mended.unwrap_or_default()))
     }
 
-    /// Whether zram-generator is installed and has a device configured.
+    /// Whether zram-generator is installed and a device is configured for it.
     pub(crate) fn generator_is_active(self) -> bool {
         self.compressed_swap().is_some_and(|(name, _)| name == "zram-generator")
     }
 
-    /// The device from which hibernation resumes.
+    /// Returns the device from which the machine resumes after hibernation.
     pub(crate) fn resume_device(self) -> Option<String> {
         const NONE: &str = "0:0";
         let device = self.configuration.resume_device.value()?;
@@ -79,7 +80,7 @@ impl Owners<'_> {
     }
 }
 
-/// The lines of one mechanism that set a setting, including those with an unknown value.
+/// Returns the lines of one mechanism that set a setting, including lines whose effect is unknown.
 fn lines<'a>(
     configuration: &'a Configuration,
     mechanism: Mechanism,

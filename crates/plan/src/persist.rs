@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Writes the settings of a plan to files that apply them at each boot: one in `/etc/sysctl.d`, one
-//! in `/etc/tmpfiles.d`. Without systemd, a file in `/etc/sysctl.d` is enough only if the init
-//! system reads that folder; all else goes to a start script.
+//! Adds steps that write the settings of a plan to files that apply them at each boot: one in
+//! `/etc/sysctl.d` and one in `/etc/tmpfiles.d`. Without systemd, a file in `/etc/sysctl.d` is used
+//! only if the init system reads that folder; everything else is written to a start script.
 //!
-//! A file contains every setting that plans of Pagewise have put there: settings of an earlier plan
-//! that this one does not change are kept.
+//! A file contains all settings that plans of Pagewise have written to it: settings of an earlier
+//! plan that this plan does not change are kept.
 
 use pagewise_model::knob::{Knob, KnobReading, Persist};
 use pagewise_model::plan::{Change, Step};
@@ -55,7 +55,7 @@ impl Folder {
         }
     }
 
-    /// The line of a configuration file that sets the value at this path.
+    /// Formats the line of a configuration file that sets the value at this path.
     fn line(self, path: &str, value: &str) -> String {
         match self {
             Self::Sysctl => format!("{} = {value}", sysctl_key(path)),
@@ -64,12 +64,12 @@ impl Folder {
     }
 }
 
-/// The name of the sysctl with this path: in these paths no component contains a full stop.
+/// Returns the name of the sysctl with this path. No component of these paths contains a full stop.
 fn sysctl_key(path: &str) -> String {
     path.trim_start_matches("proc/sys/").replace('/', ".")
 }
 
-/// A request that a line of a configuration file is to keep, with the reading of its setting.
+/// A setting that a line of a configuration file must keep, with its reading.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FileLine<'a> {
     pub(crate) request: &'a SettingRequest,
@@ -81,18 +81,18 @@ impl FileLine<'_> {
         self.reading.knob
     }
 
-    /// The path of the setting's kernel file, without the leading slash.
+    /// Returns the path of the setting's kernel file, without the leading slash.
     pub(crate) fn path(&self) -> &str {
         self.reading.live.source.path().trim_start_matches('/')
     }
 
-    /// Whether a step must change the running value; without a step it is right already.
+    /// Whether a step changes the running value. If not, the value is in force already.
     pub(crate) fn has_step(&self) -> bool {
         self.reading.active() != Some(self.request.to.as_str())
     }
 }
 
-/// Adds steps that write the configuration files for the granted requests.
+/// Adds steps that write the configuration files for the accepted requests.
 pub(crate) fn add_files(context: &Context<'_>, draft: &mut Draft) {
     let requests = std::mem::take(&mut draft.granted);
     let line = |request| Some(FileLine { request, reading: context.knob_reading(&request.knob)? });
@@ -137,8 +137,9 @@ pub(crate) fn add_files(context: &Context<'_>, draft: &mut Draft) {
     }
 }
 
-/// Whether the script of an init system that reads sysctl.d keeps this setting. All such scripts
-/// apply `/etc/sysctl.conf` too, some of them last, so a line there decides.
+/// Whether a script of the init system that reads sysctl.d keeps this setting. All such scripts
+/// apply `/etc/sysctl.conf` as well, and some apply it last, so that a line in that file may
+/// override the setting.
 fn is_for_reader(context: &Context<'_>, line: &FileLine<'_>) -> bool {
     let is_overruled = || {
         let all = context.owners().sysctl(line.knob().name);
@@ -150,7 +151,7 @@ fn is_for_reader(context: &Context<'_>, line: &FileLine<'_>) -> bool {
         && !is_overruled()
 }
 
-/// Adds the start script with these settings, and returns the ids of the steps whose changes it
+/// Adds the start script with these settings. Returns the ids of the steps whose changes the script
 /// keeps.
 fn add_to_script(
     context: &Context<'_>,
@@ -180,8 +181,8 @@ fn add_to_script(
     settings.iter().map(|it| it.request.id.to_string()).collect()
 }
 
-/// The lines that set these values, for a file that the owner of the machine edits. On NixOS there is
-/// no such file.
+/// Formats the commands that set these values, for a file that the machine's owner has to edit;
+/// empty on a host with systemd (NixOS), which has no such file.
 fn lines_by_hand(context: &Context<'_>, lines: &[&FileLine<'_>]) -> String {
     if context.has_systemd() {
         return String::new();
@@ -191,10 +192,11 @@ fn lines_by_hand(context: &Context<'_>, lines: &[&FileLine<'_>]) -> String {
     format!(": {}", commands.join(", "))
 }
 
-/// The file in which a plan lists its files, so that an update of SteamOS keeps them.
+/// The file in which a plan lists its files, so that an update of SteamOS does not delete them.
 const KEEP_LIST: &str = "/etc/atomic-update.conf.d/pagewise.conf";
 
-/// Adds a step that lists the plan's files and links in `/etc` among those that an update keeps.
+/// Adds a step that lists the plan's files and links in `/etc`, so that an update does not delete
+/// them.
 fn add_keep_list(context: &Context<'_>, draft: &mut Draft) {
     let target = |step: &Step| match &step.change {
         Change::WriteFile { target, .. } | Change::MakeLink { target, .. } => {
@@ -227,12 +229,12 @@ fn add_keep_list(context: &Context<'_>, draft: &mut Draft) {
     });
 }
 
-/// What undoing the step that writes a file does.
+/// Says what undoing a step does that writes a file.
 const fn restored(existed: bool) -> &'static str {
     if existed { "writes the earlier contents back" } else { "removes the file" }
 }
 
-/// Whether the value would be set at boot without a new file.
+/// Whether the value is set at boot anyway, without a new file.
 fn is_kept(context: &Context<'_>, folder: Folder, line: &FileLine<'_>) -> bool {
     let (knob, to) = (line.knob(), line.request.to.as_str());
     let text = folder.line(line.path(), to);
@@ -240,7 +242,7 @@ fn is_kept(context: &Context<'_>, folder: Folder, line: &FileLine<'_>) -> bool {
         own_file(context, folder).is_some_and(|(_, own)| own.lines().any(|known| known == text));
     match folder {
         Folder::Tmpfiles => in_own,
-        // systemd does not read sysctl.conf
+        // systemd does not read /etc/sysctl.conf
         Folder::Sysctl => {
             match context.owners().sysctl(knob.name).iter().rfind(|it| it.path != SYSCTL_CONF) {
                 Some(last) => last.value == to,
@@ -250,8 +252,8 @@ fn is_kept(context: &Context<'_>, folder: Folder, line: &FileLine<'_>) -> bool {
     }
 }
 
-/// The file that pagewise wrote earlier in this folder: path and content. An empty file, or a link
-/// to `/dev/null`, masks the name and is not ours.
+/// Returns path and content of the file that Pagewise wrote to this folder earlier. An empty file,
+/// or a link to `/dev/null`, masks the name and was not written by Pagewise.
 fn own_file<'a>(context: &'a Context<'_>, folder: Folder) -> Option<(&'a str, &'a str)> {
     let mut own = context.installation.own_files.iter();
     let is_own = |path: &str, text: &str| path.starts_with(folder.path()) && !is_mask(text);
@@ -259,7 +261,7 @@ fn own_file<'a>(context: &'a Context<'_>, folder: Folder) -> Option<(&'a str, &'
     Some((path, text))
 }
 
-/// Names of the files in this folder that could be ours and are masked by the administrator.
+/// Returns those names of Pagewise's files in this folder that the administrator has masked.
 fn masked_names<'a>(
     context: &'a Context<'_>,
     folder: Folder,
@@ -272,8 +274,8 @@ fn is_mask(text: &str) -> bool {
     text.trim().is_empty()
 }
 
-/// Adds the step that writes the configuration file, or declines if there is no suitable name for
-/// it.
+/// Adds the step that writes the configuration file, or declines it if there is no suitable file
+/// name.
 fn add_file(
     context: &Context<'_>,
     draft: &mut Draft,
@@ -325,8 +327,8 @@ fn file_name(context: &Context<'_>, folder: Folder, missing: &[&FileLine<'_>]) -
     }
 }
 
-/// Formats what follows the name in a line of a configuration file: `= VALUE`, or nothing for an
-/// empty value.
+/// Formats the text after the name in a line of a configuration file: `= VALUE`, or nothing if the
+/// value is empty.
 fn equals_value(value: &str) -> String {
     if value.is_empty() { String::new() } else { format!(" = {value}") }
 }
@@ -386,8 +388,8 @@ fn risk(context: &Context<'_>, folder: Folder, missing: &[&FileLine<'_>]) -> Str
     )
 }
 
-/// The content of the configuration file: these settings, and every line that it had before and
-/// that is not the earlier line of one of them. Lines that somebody else has added stay.
+/// Returns the new content of the configuration file: these settings, and all previous lines except
+/// those that plans wrote for these settings. Lines that somebody else added are kept.
 fn contents(before: Option<&str>, folder: Folder, missing: &[&FileLine<'_>]) -> String {
     let kept = without_own_lines(before.unwrap_or_default(), folder, missing);
     let kept = kept.join("\n").trim().to_owned();
@@ -397,7 +399,8 @@ fn contents(before: Option<&str>, folder: Folder, missing: &[&FileLine<'_>]) -> 
     });
     let new = new.collect::<Vec<_>>().join("\n\n");
     let blocks = match folder {
-        // the last line for a sysctl wins, and the first for a path of tmpfiles.d
+        // of several lines for a sysctl the last takes effect, but of several lines for a path in
+        // tmpfiles.d the first
         Folder::Sysctl => [kept, new],
         Folder::Tmpfiles => [new, kept],
     };
@@ -409,8 +412,9 @@ fn comment_text(line: &FileLine<'_>) -> String {
     format!("{}: {}", line.request.knob, line.request.reason)
 }
 
-/// The lines of an earlier file without its header and without the lines and comments that plans
-/// wrote for these settings. A line for one of them that has no such comment is somebody else's.
+/// Returns the lines of the earlier file without the header, and without lines and comments that
+/// plans wrote for these settings. A line for one of the settings that has no comment of a plan was
+/// written by somebody else.
 fn without_own_lines<'a>(
     before: &'a str,
     folder: Folder,
@@ -436,8 +440,9 @@ fn without_own_lines<'a>(
     kept
 }
 
-/// The comment that a plan wrote above its line for this setting, among the comment lines at the
-/// end of `lines`. Lines of it that are not wrapped as a plan wraps them were added later.
+/// Finds the comment that a plan wrote above its line for this setting, among the comment lines at
+/// the end of `lines`. Lines that are not wrapped in the way in which a plan wraps comments were
+/// added later by somebody else.
 fn own_comment(lines: &[&str], knob: &str) -> Option<std::ops::Range<usize>> {
     let first = lines.iter().rposition(|line| !line.starts_with('#')).map_or(0, |at| at + 1);
     let start = format!("# {knob}: ");
@@ -450,7 +455,7 @@ fn own_comment(lines: &[&str], knob: &str) -> Option<std::ops::Range<usize>> {
     Some(begin..(begin + 1..=lines.len()).rev().find(is_own).unwrap_or(begin + 1))
 }
 
-/// The beginning of a setting's line in a configuration file, without its value.
+/// Returns the beginning of a setting's line in a configuration file, up to its value.
 fn line_start(folder: Folder, path: &str) -> String {
     match folder {
         Folder::Sysctl => format!("{} =", sysctl_key(path)),

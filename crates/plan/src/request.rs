@@ -9,20 +9,20 @@ use crate::measured::Measured;
 /// The input of a plan.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// The host at both ends of an interval.
+    /// The host's snapshots at the start and at the end of an interval.
     pub interval: &'a Interval,
     /// How the host is configured at boot.
     pub installation: &'a Installation,
-    /// Results of `bench`, `scan` or `trial`.
+    /// The results of `bench`, `scan` or `trial`.
     pub measured: &'a Measured,
-    /// What the plan is to optimize for.
+    /// What the plan should optimize for.
     pub goal: Goal,
-    /// Names of rules or findings to which the plan is limited; empty means all.
+    /// Names of rules or findings to which the plan is limited; empty means no limit.
     pub only: &'a [String],
-    /// What the user asks for, whether or not memory is short. If it is not empty and `only` is,
-    /// the plan contains nothing else.
+    /// Changes that the user requests, whether or not memory is short. If there are any and `only`
+    /// is empty, the plan contains nothing else.
     pub wants: &'a [Want],
-    /// Whether to plan what the user asks for although there is a reason against it that is no harm
-    /// by itself.
+    /// Whether to plan requested changes even if there is a reason against them, provided that they
+    /// do no harm.
     pub anyway: bool,
 }

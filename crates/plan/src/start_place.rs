@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where each init system other than systemd looks for the start script of a plan ([`Place`]).
+//! Where each init system other than systemd finds the start script of a plan ([`Place`]).
 
 use pagewise_model::{InitSystem, Installation};
 
-/// Where the script of a plan is, and what makes the init system run it.
+/// The path of a plan's start script, and what makes the init system run it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) init: InitSystem,
     pub(crate) script: &'static str,
-    /// The link that enables the script: its path and target.
+    /// The link that enables the script: path and target.
     pub(crate) link: Option<(&'static str, &'static str)>,
-    /// What the owner of the machine has to do so that the script is run at boot, because a plan
-    /// does not change the file that decides it.
+    /// What the machine's owner has to do so that the script is run at boot. `None` if nothing has
+    /// to be done; otherwise a plan does not change the file that starts scripts.
     by_hand: Option<&'static str>,
 }
 
 const INIT_D: &str = "/etc/init.d/pagewise";
 
 impl Place {
-    /// The place of the script with this init system; `None` if there is none or if it is not
-    /// needed.
+    /// Returns the place of the script with this init system; `None` if there is no place or if no
+    /// script is needed.
     pub(crate) const fn of(init: InitSystem) -> Option<Self> {
         let (script, link, by_hand) = match init {
             InitSystem::OpenRc => (INIT_D, Some(("/etc/runlevels/boot/pagewise", INIT_D)), None),
@@ -48,7 +48,7 @@ impl Place {
         Some(Self { init, script, link, by_hand })
     }
 
-    /// What the owner of the machine has still to do so that the script is run at boot.
+    /// Returns what the machine's owner still has to do so that the script is run at boot.
     pub(crate) fn left_to_owner(&self, installation: &Installation) -> Option<&'static str> {
         self.by_hand.filter(|_| !installation.starts_own_script)
     }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The start script of a plan on hosts without systemd: one file in the place where the host's init
-//! system looks for scripts. It sets the values that no file of sysctl.d keeps, and sets up the
-//! zram device and the swap file.
+//! The start script of a plan for hosts without systemd: a single file in the folder where the
+//! host's init system looks for scripts. It sets the values that no file of sysctl.d keeps, and
+//! sets up the zram device and the swap file.
 //!
-//! The script is written for the `sh` of busybox. It never fails a boot: what it cannot set is said
-//! on standard error, and its status is 0. In a container it does nothing. As with the files of
-//! sysctl.d, entries of an earlier plan that this one does not change are kept: they lie between
-//! two marks, one paragraph each.
+//! The script is written for the `sh` of busybox. It never makes a boot fail: it reports what it
+//! cannot set on standard error, and its exit status is 0. In a container it does nothing. Like in
+//! the files of sysctl.d, entries of an earlier plan that this plan does not change are kept. The
+//! entries are paragraphs between two marker lines.
 
 use pagewise_model::plan::{Change, Step, SwapFilePlan, ZramSwap};
 use pagewise_model::{InitSystem, shell_quoted};
@@ -18,19 +18,19 @@ use crate::persist::{FileLine, wrap_comment};
 use crate::start_place::Place;
 use crate::zram_files;
 
-/// The step that writes the script.
+/// The id of the step that writes the script.
 const STEP: &str = "start-script";
 const BEGIN: &str = "# The settings:";
 const END: &str = "# End of the settings.";
 /// The first words of the paragraph that sets up zram.
 const ZRAM: &str = "# zram swap:";
 
-/// The line that sets a value.
+/// Returns the line of the script that sets a value.
 pub(crate) fn setting_line(path: &str, value: &str) -> String {
     format!("set_value {} {}", shell_quoted(&format!("/{path}")), shell_quoted(value))
 }
 
-/// Whether the script of an earlier plan has this line.
+/// Whether the script of an earlier plan contains this line.
 pub(crate) fn has_line(context: &Context<'_>, place: Place, line: &str) -> bool {
     let own = context.installation.own_files.get(place.script);
     own.is_some_and(|own| own.lines().any(|known| known == line))
@@ -42,7 +42,7 @@ pub(crate) fn sets_up_zram(context: &Context<'_>, place: Place) -> bool {
     own.is_some_and(|own| own.lines().any(|line| line.starts_with(ZRAM)))
 }
 
-/// Adds the steps that write the script with these settings, and that enable it.
+/// Adds the steps that write the script with these settings and that enable it.
 pub(crate) fn add_script(
     context: &Context<'_>,
     draft: &mut Draft,
@@ -102,8 +102,8 @@ pub(crate) fn add_script(
     }
 }
 
-/// The paragraph that sets up the zram device. The inner script is the one of the systemd unit, in a
-/// shell of its own, so that a command that fails ends only this paragraph.
+/// Returns the paragraph that sets up the zram device. It runs the same commands as the systemd
+/// unit in a shell of its own, so that a failing command ends only this paragraph.
 fn zram_entry(zram: &ZramSwap) -> String {
     let comment = wrap_comment(&format!(
         "zram swap: {} in compressed RAM, compressed with {}.",
@@ -124,7 +124,7 @@ fn file_entry(file: SwapFilePlan) -> String {
     )
 }
 
-/// The entries of a script: what is between the two marks.
+/// Returns the entries of a script: the paragraphs between the two marker lines.
 fn paragraphs(text: &str) -> Vec<String> {
     let entries = text.split_once(&format!("{BEGIN}\n")).and_then(|(_, rest)| rest.split_once(END));
     let entries = entries.map(|(entries, _)| entries).unwrap_or_default();
@@ -132,7 +132,7 @@ fn paragraphs(text: &str) -> Vec<String> {
     all.map(str::to_owned).collect()
 }
 
-/// The entries of the earlier script that are not replaced, and the new ones.
+/// Returns those entries of the earlier script that are not replaced, and the new entries.
 fn merge(before: Option<&str>, entries: Vec<String>) -> Vec<String> {
     let name = |entry: &str| {
         let first = entry.lines().next().unwrap_or_default();
@@ -145,7 +145,7 @@ fn merge(before: Option<&str>, entries: Vec<String>) -> Vec<String> {
     all
 }
 
-/// The start script with these entries.
+/// Returns the start script with these entries.
 fn script(init: InitSystem, entries: &[String]) -> String {
     let entries = entries.join("\n\n");
     let (first, last) = frame(init);
@@ -182,8 +182,8 @@ return 0
     )
 }
 
-/// Whether [`script`] writes this text: each paragraph sets values at paths that `may_set` permits,
-/// or sets up one of these devices or files, or was in the script before.
+/// Whether [`script`] could have written this text: each paragraph sets values at paths that
+/// `may_set` permits, sets up one of these devices or files, or was in the script before.
 pub(crate) fn is_own(
     text: &str,
     before: &str,
@@ -204,7 +204,7 @@ pub(crate) fn is_own(
     all.iter().all(is_known) && inits.into_iter().any(|init| script(init, &all) == text)
 }
 
-/// Whether a paragraph is comments and a line of [`setting_line`].
+/// Whether a paragraph consists of comments and one line of the form of [`setting_line`].
 fn is_setting(entry: &str, may_set: impl Fn(&str) -> bool) -> bool {
     let mut lines = entry.lines().skip_while(|line| line.starts_with('#'));
     let (Some(line), None) = (lines.next(), lines.next()) else { return false };
@@ -217,8 +217,8 @@ fn is_setting(entry: &str, may_set: impl Fn(&str) -> bool) -> bool {
     is_setting && !path.contains("..") && may_set(path) && setting_line(path, value) == line
 }
 
-/// The beginning and end of the script that this init system expects. The settings are made in a
-/// subshell, because some of these run the script in their own shell.
+/// Returns the beginning and the end of the script that this init system expects. The values are
+/// set in a subshell, because some init systems run the script in their own shell.
 const fn frame(init: InitSystem) -> (&'static str, &'static str) {
     match init {
         InitSystem::OpenRc => (

@@ -21,7 +21,7 @@ pub(crate) struct Tried {
     command: Vec<String>,
 }
 
-/// The comparison of an arm with the first one.
+/// The comparison of an arm (variant) of a trial with the first arm.
 #[derive(Debug, Clone, Deserialize)]
 struct Comparison {
     arm: String,
@@ -43,34 +43,34 @@ struct Metric {
 pub(crate) struct Winner<'a> {
     pub(crate) arm: &'a TrialArm,
     loser: &'a TrialArm,
-    /// The ratio of the winner's metric to the loser's.
+    /// The winner's value of the primary metric divided by the loser's value.
     ratio: f64,
     interval: Ends<f64>,
     pairs: u32,
 }
 
-/// An arm of a trial compared with the first one.
+/// An arm of a trial compared with the first arm.
 #[derive(Debug, Clone, Copy)]
 struct ComparedArm<'a> {
     verdict: Verdict,
     higher_is_better: bool,
-    /// The arm as the winner over the first one, whatever the verdict.
+    /// The arm as if it had won against the first arm, whatever the verdict is.
     as_winner: Winner<'a>,
 }
 
 impl ComparedArm<'_> {
-    /// A number to compare arms by: smaller is better.
+    /// Returns a number by which arms are compared: smaller is better.
     fn score(&self) -> f64 {
         if self.higher_is_better { -self.as_winner.ratio } else { self.as_winner.ratio }
     }
 }
 
 impl Tried {
-    /// The arm that was found to be better than the first one, or the first if it is better than
-    /// the only other.
+    /// Returns the arm that was found to be better than the first arm; the first arm, if it is
+    /// better than the only other arm.
     ///
     /// # Errors
-    /// The reason why no arm was, as a sentence without its full stop.
+    /// If no arm is better; the error is the reason, as a sentence without a full stop.
     pub(crate) fn winner(&self) -> Result<Winner<'_>, String> {
         let Some((first, later)) = self.arms.split_first() else {
             return Err("the trial has no arms".to_owned());
@@ -107,7 +107,8 @@ impl Tried {
         }
     }
 
-    /// Compares an arm with the first one in the primary metric; `None` without an interval.
+    /// Compares an arm with the first arm in the primary metric; `None` if there is no confidence
+    /// interval.
     fn compare_arm<'a>(
         &self,
         first: &'a TrialArm,
@@ -122,7 +123,8 @@ impl Tried {
         Some(ComparedArm { verdict, higher_is_better: metric.higher_is_better, as_winner })
     }
 
-    /// Whether zram or zswap was better, if the arms used one each on a real machine.
+    /// Returns whether zram or zswap was better, if one arm used zram and the other zswap on a real
+    /// machine.
     pub(crate) fn swap(&self) -> Option<SwapTrial> {
         let winner = self.winner().ok().filter(|_| self.is_of_real_machine())?;
         let better = compression_of_arm(winner.arm)?;
@@ -130,18 +132,18 @@ impl Tried {
         differs.then(|| SwapTrial { better, told: self.describe_winner(&winner) })
     }
 
-    /// Whether the times were measured on a real machine, not in a guest.
+    /// Whether the times were measured on a real machine and not in a guest.
     pub(crate) fn is_of_real_machine(&self) -> bool {
         self.clock == Clock::Real
     }
 
-    /// The program that ran in the trial: the first word of its command, without folders.
+    /// Returns the program that ran in the trial: the first word of its command, without folders.
     fn program(&self) -> String {
         let first = self.command.first().map_or("a command", String::as_str);
         format!("`{}`", first.rsplit('/').next().unwrap_or(first))
     }
 
-    /// The result of the trial as a sentence on one line, whatever the document contains.
+    /// Returns the result of the trial as a sentence on one line, whatever the document contains.
     pub(crate) fn describe_winner(&self, winner: &Winner<'_>) -> String {
         let Winner { arm, loser, ratio, interval, pairs } = *winner;
         let change = |ratio: f64| (ratio - 1.0).abs() * 100.0;
@@ -162,14 +164,14 @@ impl Tried {
     }
 }
 
-/// What compresses the pages of an arm that has its own swap.
+/// Returns what compresses the swapped pages of an arm that has its own swap.
 fn compression_of_arm(arm: &TrialArm) -> Option<Compression> {
     let areas = serde_json::to_value(arm.swap.as_ref()?).ok()?;
     compression_of_areas(&areas)
 }
 
-/// What compresses the pages of the swap areas in the document's own format. zswap is in front of
-/// the others.
+/// Returns what compresses the pages of these swap areas, which are in the document's own format.
+/// zswap compresses the pages of all areas after it.
 fn compression_of_areas(areas: &serde_json::Value) -> Option<Compression> {
     let has =
         |kind: &str| areas.as_array().is_some_and(|all| all.iter().any(|it| it["kind"] == kind));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What the user asks for with `--want`, whether or not memory is short. It is declined only where it
-//! would do harm or is not possible; a reason against it that is no harm by itself gives way to
-//! `--anyway`.
+//! Adds what the user requests with `--want`, whether or not memory is short. A request is declined
+//! if it would do harm or is not possible. If there is another reason against it, `--anyway`
+//! overrides that reason.
 
 use pagewise_decide::thp_profile::PROFILES;
 use pagewise_model::TrialSetting;
@@ -11,8 +11,9 @@ use crate::context::Context;
 use crate::draft::{Draft, SettingRequest};
 use crate::rules::{swap_file, zram, zswap};
 
-/// Adds the steps for everything that the user asks for, in whatever order. Swap on a disk comes
-/// first, because zswap needs it, and zram before zswap, because a plan adds only one of them.
+/// Adds the steps for everything that the user requests. The order of the requests does not matter:
+/// swap on a disk is added first, because zswap needs it, and zram before zswap, because a plan
+/// adds only one of these two.
 pub(crate) fn add(context: &Context<'_>, draft: &mut Draft) {
     let mut wants: Vec<&Want> = context.wants.iter().collect();
     wants.sort_by_key(|want| match want {

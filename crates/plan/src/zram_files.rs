@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Files that create a zram swap device at each boot: a drop-in of zram-generator if that is
-//! installed, otherwise a systemd unit of our own. The start script of a host without systemd
+//! The files that create a zram swap device at each boot: a drop-in of zram-generator if that is
+//! installed, otherwise a systemd unit. The start script of a host without systemd
 //! (`start_script.rs`) runs the same commands.
 //!
-//! The unit runs `sh` on files of sysfs, and cat, modprobe, mkswap and swapon, which every
-//! installation with swap has. zramctl is not used: it sets neither a memory limit nor, before
-//! 2.41, a level. The writes are in the order that the driver requires: algorithm, its level,
-//! memory limit, size. The unit does not wait for a device unit, which was too late on slow boots;
-//! it loads the module itself, without the device that the module creates by default. It creates a
-//! device of its own (`hot_add`), so that it never takes one from another program, and does nothing
-//! if compressed swap is active: then the plan, or another program, has created it already. It is not
-//! started if a generator of systemd has made a unit for swap on zram, whose device may come later.
-//! If the kernel does not offer the algorithm, the driver's default is used instead of having no
-//! swap, and the error is in the journal.
+//! The unit uses only `sh`, files of sysfs, cat, modprobe, mkswap and swapon, which exist on every
+//! installation with swap. It does not use zramctl, which sets neither a memory limit nor, before
+//! 2.41, a level. It writes the values in the order that the driver requires: algorithm, level,
+//! memory limit, size. It does not wait for a device unit, because that was too late on slow boots;
+//! instead it loads the module itself, without the device that the module creates by default. It
+//! creates a device of its own (`hot_add`), so that it never uses a device of another program.
+//!
+//! The unit does nothing if compressed swap is enabled: then the plan, or another program, has
+//! already created it. It is not started if a generator of systemd has made a unit for swap on
+//! zram, whose device may appear later. If the kernel does not offer the algorithm, the driver's
+//! default is used, because that is better than no swap; the error is in the journal.
 
 use pagewise_model::plan::ZramSwap;
 
-/// The path of the systemd unit that creates the zram device at boot.
+/// Path of the systemd unit that creates the zram device at boot.
 pub(crate) const UNIT: &str = "/etc/systemd/system/pagewise-zram.service";
-/// The symbolic link through which systemd starts it at boot.
+/// Path of the symbolic link because of which systemd starts the unit at boot.
 pub(crate) const LINK: &str = "/etc/systemd/system/swap.target.wants/pagewise-zram.service";
-/// The path of the drop-in with which zram-generator creates the device.
+/// Path of the drop-in because of which zram-generator creates the device.
 pub(crate) const DROP_IN: &str = "/etc/systemd/zram-generator.conf.d/50-pagewise.conf";
 
-/// The content of the systemd unit that creates the zram device at boot.
+/// Returns the content of the systemd unit that creates the zram device at boot.
 pub(crate) fn unit(zram: &ZramSwap) -> String {
     let start = start_script(zram);
     format!(
@@ -55,21 +56,21 @@ WantedBy=swap.target
     )
 }
 
-/// The script that removes what the start script created; does nothing if compressed swap was
-/// active at the start.
+/// The script that removes what the start script created. It does nothing if compressed swap was
+/// already enabled when the unit started.
 const STOP: &str = "\
 [ -e /run/pagewise-zram/number ] || exit 0
 read -r number </run/pagewise-zram/number
 swapoff /dev/zram$number || :
 echo $number >/sys/class/zram-control/hot_remove";
 
-/// The script of the unit's start. It contains no single quotes, because the unit puts it between
-/// single quotes.
+/// Returns the script that the unit runs at its start. It contains no single quotes, because the
+/// unit puts the script between single quotes.
 fn start_script(zram: &ZramSwap) -> String {
     format!("{}\necho $number >/run/pagewise-zram/number", create_script(zram))
 }
 
-/// The script that creates the zram device, without single quotes.
+/// Returns the script that creates the zram device. It contains no single quotes.
 pub(crate) fn create_script(zram: &ZramSwap) -> String {
     let ZramSwap { compressor, disksize_bytes, mem_limit_bytes, priority } = zram;
     let level = compressor.level.map(|level| {
@@ -95,13 +96,13 @@ trap - EXIT",
     )
 }
 
-/// A script as it is written in a unit file: one logical line, `$` and `%` doubled.
+/// Formats a script as a unit file requires it: on one logical line, with `$` and `%` doubled.
 fn escape_script(script: &str) -> String {
     let literal = script.replace('%', "%%").replace('$', "$$");
     literal.lines().collect::<Vec<_>>().join("; \\\n  ")
 }
 
-/// The content of zram-generator's drop-in for the device `number`.
+/// Returns the content of zram-generator's drop-in for the device `number`.
 pub(crate) fn drop_in(zram: &ZramSwap, number: u32) -> String {
     let level = zram.compressor.level.map(|level| format!("(level={level})"));
     let limit =

@@ -51,7 +51,7 @@ const UNIT: &str = "/etc/systemd/system/pagewise-x.service";
 const DROP_IN: &str = "/etc/systemd/system/ssh.service.d/50-pagewise.conf";
 const GENERATOR: &str = "/etc/systemd/zram-generator.conf";
 
-/// Place, line, and whether the line runs a program.
+/// Path of a file, a line in it, and whether the line runs a program.
 const LINES: [(&str, &str, bool); 54] = [
     (SYSCTL, "kernel.core_pattern = |/tmp/x %p", true),
     (SYSCTL, "-kernel/core_pattern=|/tmp/x", true),
@@ -117,7 +117,7 @@ fn every_line_is_judged_alone() {
         assert_eq!(commands_in(path, None, &format!("# {line}\n")), [0; 0], "{path}: {line}");
         assert_eq!(commands_in(path, Some(line), line), [0; 0], "there before: {line}");
         for end in ['\r', '\0'] {
-            // systemd reads two lines here
+            // systemd reads this as two lines
             let text = format!("# a comment{end}{line}\n");
             assert_eq!(commands_in(path, None, &text), expected, "{path}: {text:?}");
         }
@@ -129,7 +129,7 @@ fn a_command_may_lie_over_several_lines() {
     for (path, text, lines) in [
         (MODPROBE, "inst\\\nall zram /bin/sh\n", vec![1]),
         (MODPROBE, "install\\\n  zram /bin/sh\n", vec![1]),
-        // white space behind the backslash: no continuation
+        // white space after the backslash: the next line does not continue this one
         (MODPROBE, "options a \\ \ninstall zram /bin/sh\n", vec![2]),
         (MODPROBE, "options a \\\\\ninstall zram /bin/sh\n", vec![1]),
         (UDEV, "KERNEL==\"x\", \\\n  RU\\\nN+=\"/bin/x\"\n", vec![1]),
@@ -173,8 +173,8 @@ fn what_this_program_writes_is_its_own_only_if_nothing_was_added() {
     assert!(!own(vec![swap(), write(UNIT, None, &unit)]), "at another place");
 }
 
-/// Whether anything in a text could run a program, by its words alone: too often rather than too
-/// seldom.
+/// Whether anything in a text could run a program, judged by single words only. It reports rather
+/// too many texts than too few.
 fn runs_by_words(text: &str) -> bool {
     let words = [
         "|/",
@@ -202,8 +202,9 @@ fn runs_by_words(text: &str) -> bool {
 }
 
 proptest! {
-    /// Of any lines of a file, in any order and with comments between, exactly those are found that
-    /// run a program; and a text in which no word speaks of one has none.
+    /// From any lines of a file, in any order and with comments in between, exactly the lines that
+    /// run something are found. In a text without any word that could run something, nothing is
+    /// found.
     #[test]
     fn exactly_the_lines_that_run_something_are_found(
         path in 0..LINES.len(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Resets `vm.extfrag_threshold` to the kernel's default, and enables proactive compaction if tasks
-//! stall on compaction.
+//! Rule: resets `vm.extfrag_threshold` to the kernel's default, and enables proactive compaction if
+//! tasks stall on compaction.
 
 use super::PlanRule;
 use crate::context::Context;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Transparent huge pages: the policy, how many empty pages khugepaged may fill in a collapse, and
-//! how often it scans.
+//! Rule: settings of transparent huge pages, namely their policy, how many empty pages khugepaged
+//! may fill in a collapse, and how often khugepaged scans.
 
 use pagewise_model::plan::Goal;
 
@@ -28,8 +28,8 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     }
 }
 
-/// Declines a change of the policy: only a trial with the user's program shows whether huge pages
-/// help it.
+/// Declines a change of the policy, because only a trial with the user's program shows whether huge
+/// pages help that program.
 fn decline_policy(context: &Context<'_>, draft: &mut Draft) {
     const KNOB: &str = "thp.enabled";
     let is_planned = draft.granted.iter().any(|it| it.knob.starts_with("thp."));
@@ -47,7 +47,7 @@ fn decline_policy(context: &Context<'_>, draft: &mut Draft) {
     draft.decline(format!("another value of {KNOB}"), why);
 }
 
-/// Adds the limit `max_ptes_none` to the plan, which protects against huge pages full of zeros.
+/// Adds a limit for `max_ptes_none`, which protects against huge pages that are mostly zeros.
 fn add_bloat_guard(context: &Context<'_>, draft: &mut Draft) {
     const ID: &str = "thp-bloat-guard-off";
     let Some(to) = context.advised_write(ID, &format!("{FOLDER}/max_ptes_none")) else { return };
@@ -74,7 +74,7 @@ fn add_bloat_guard(context: &Context<'_>, draft: &mut Draft) {
     draft.set(context, request);
 }
 
-/// Adds the setting of how long khugepaged sleeps between its passes.
+/// Adds the time that khugepaged sleeps between its passes.
 fn add_scan_sleep(context: &Context<'_>, draft: &mut Draft) {
     const ID: &str = "thp-coverage";
     let Some(to) = context.advised_write(ID, &format!("{FOLDER}/scan_sleep_millisecs")) else {

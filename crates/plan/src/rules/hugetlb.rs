@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Frees unused pages of hugetlb pools, only if the goal is memory.
+//! Rule: frees unused pages of hugetlb pools, only if the goal is to save memory.
 
 use pagewise_model::plan::Goal;
 
@@ -15,7 +15,7 @@ pub(super) const RULE: PlanRule = PlanRule {
 };
 
 const ID: &str = "hugetlb-unused";
-/// The folder of the pool of huge pages that `vm.nr_hugepages` controls on most machines.
+/// The file of the hugetlb pool that `vm.nr_hugepages` controls on most machines.
 const DEFAULT_POOL: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
 
 fn add(context: &Context<'_>, draft: &mut Draft) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A cgroup is short of memory because of its own limit, on a host that is not: how much it may use
-//! is the administrator's decision, so a plan only names the commands.
+//! Rule: if a cgroup is short of memory because of its own limit and the host is not, names the
+//! commands that raise the limit. The plan contains no step for it, because it is the
+//! administrator's decision how much memory a group may use.
 
 use super::PlanRule;
 use crate::context::Context;

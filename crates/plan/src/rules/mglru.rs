@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Multi-gen LRU: not enabled if it is off; a long `min_ttl_ms` is reset.
+//! Rule: declines to enable multi-gen LRU if it is off, and resets a long `min_ttl_ms`.
 
 use super::PlanRule;
 use crate::context::Context;

@@ -21,7 +21,7 @@ pub(crate) mod zswap;
 use crate::context::Context;
 use crate::draft::Draft;
 
-/// What a plan may change, and the findings from which that follows.
+/// A rule: adds certain changes to a plan because of certain findings.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanRule {
     /// The rule's name, such as `swappiness`.
@@ -35,7 +35,7 @@ pub struct PlanRule {
 
 /// Every rule that can add steps to a plan.
 pub static RULES: &[PlanRule] = &[
-    // results of the user's own command take precedence over everything else
+    // the result of a trial with the user's own command takes precedence over everything else
     trial::RULE,
     zram::RULE,
     zram_size::RULE,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Contradictory configuration files: a plan cannot know which value is intended, so it declines
-//! and says so.
+//! Rule: configuration files contradict each other. A plan cannot know which value is intended, so
+//! it declines the change and says so.
 
 use super::PlanRule;
 use crate::context::Context;
@@ -16,7 +16,7 @@ pub(super) const RULE: PlanRule = PlanRule {
 fn add(context: &Context<'_>, draft: &mut Draft) {
     let known = |id: &str| RULE.findings.contains(&id);
     for finding in context.findings.iter().filter(|finding| known(finding.id)) {
-        // the plan sets this value itself, both running and in a file
+        // the plan sets this value itself, both the running value and a file
         if draft.granted.iter().any(|it| finding.what.contains(&*it.knob)) {
             continue;
         }
@@ -32,7 +32,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
             _ => "hibernation needs a swap area on a disk, which a plan does not create",
         };
         let reason = format!("{why}. The first step that the finding suggests: {next}");
-        // a title that is too long for a line was cut
+        // a title that was too long for a line was shortened
         let is_cut = finding.title.ends_with('…');
         let subject = if is_cut { finding.what.trim_end_matches('.') } else { &finding.title };
         draft.decline(format!("fix {}: {subject}", finding.id), reason);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `vm.page-cluster`: no readahead from zram, unless `bench` measured that it pays off.
+//! Rule: sets `vm.page-cluster` so that nothing is read ahead from zram, unless `bench` measured
+//! that readahead saves time.
 
 use pagewise_model::Bytes;
 use pagewise_model::plan::Goal;
@@ -19,8 +20,7 @@ pub(super) const RULE: PlanRule = PlanRule {
 const KNOB: &str = "vm.page-cluster";
 /// The maximum of `vm.page-cluster` that the kernel accepts.
 const LARGEST: u32 = 31;
-/// From this share of used pages on, in percent, readahead pays off: most pages that it brought in
-/// were used.
+/// Readahead saves time if at least this percentage of the pages that it reads are used.
 const PAYS_PERCENT: f64 = 50.0;
 
 fn add(context: &Context<'_>, draft: &mut Draft) {
@@ -61,8 +61,8 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     }
 }
 
-/// The reason against readahead from zram according to the kernel's counters on this host; as an
-/// error, why they do not support it.
+/// Returns the reason against readahead from zram, based on the kernel's counters on this host. As
+/// an error, returns why the counters do not show such a reason.
 fn reason(context: &Context<'_>, adds_first_zram: bool) -> Result<String, String> {
     let counted = |name: &str| context.host.vmstat.get(name).get();
     let private = "the kernel never reads private memory ahead from zram";
@@ -93,7 +93,7 @@ fn reason(context: &Context<'_>, adds_first_zram: bool) -> Result<String, String
     Err(format!("reading ahead pays here: {numbers}"))
 }
 
-/// What `bench` measured about readahead for the algorithm in use.
+/// Returns what `bench` measured about readahead with the algorithm in use.
 fn measured_choice<'a>(context: &Context<'a>, draft: &Draft) -> Option<&'a ClusterChoice> {
     context.measured.page_cluster(draft.algorithm(context)?.as_str())
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Protection of cgroups (`memory.low`) is never planned, because it takes memory from other
-//! cgroups, and no measurement shows which of them matters more.
+//! Rule: declines to protect cgroups (`memory.low`), because the protection takes memory from other
+//! cgroups, and no measurement shows which of them is more important.
 //!
-//! A drop-in with `MemoryLow=` and `systemctl daemon-reload` would not be enough either: systemd
-//! 257 then reports the new value, but `memory.low` of the running cgroup stays 0. `systemctl
-//! set-property` sets both.
+//! A drop-in with `MemoryLow=` and `systemctl daemon-reload` would not have been sufficient either:
+//! systemd 257 then reports the new value, but `memory.low` of the running cgroup remains 0.
+//! `systemctl set-property` sets both.
 
 use super::PlanRule;
 use crate::context::Context;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A swap file on a disk, if memory is short and swap in compressed RAM cannot help or is full.
+//! Rule: adds a swap file on a disk, if memory is short and swap in compressed RAM cannot help or
+//! is full.
 //!
-//! The file is in a folder that always exists (`/var`), and a systemd swap unit activates it at
-//! each boot. `systemd-escape --path` gives the unit's name.
+//! The file is in a folder that exists on every host (`/var`), and a systemd swap unit enables it
+//! at each boot. The unit must have the name that `systemd-escape --path` prints.
 
 use pagewise_facts::tiers::{DiskKind, disk_kind};
 use pagewise_model::plan::{Change, Step, StepUndo, SwapFilePlan};
@@ -31,12 +32,12 @@ const ID: &str = "swap-file";
 const UNIT: &str = r"/etc/systemd/system/var-pagewise\x2dswap\x2d0.swap";
 const LINK: &str = r"/etc/systemd/system/swap.target.wants/var-pagewise\x2dswap\x2d0.swap";
 const WHAT: &str = "add a swap file";
-/// Bounds of the size of the swap file, in bytes: it has half the size of RAM within them.
+/// The swap file has half the size of RAM, but at least this many bytes.
 const SMALLEST: u64 = 512 << 20;
 const LARGEST: u64 = 8 << 30;
-/// The swap file uses at most this fraction of the free disk space (1/4).
+/// The swap file uses at most the free disk space divided by this.
 const PART_OF_FREE: u64 = 4;
-/// A swap file smaller than this, in bytes, is not worthwhile.
+/// If the swap file would be smaller than this, in bytes, it is not worthwhile.
 const LEAST: u64 = 256 << 20;
 
 fn add(context: &Context<'_>, draft: &mut Draft) {
@@ -52,7 +53,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     }
 }
 
-/// Adds a swap file because the user asks for it, with this size or the usual one.
+/// Adds a swap file because the user requested it, with the requested size or the usual one.
 pub(crate) fn add_wanted(context: &Context<'_>, draft: &mut Draft, size: Option<Bytes>) {
     if context.host.tiers.iter().any(|tier| tier.path.as_str() == PATH) {
         return draft.decline(WHAT, format!("{PATH} is on already"));
@@ -63,8 +64,9 @@ pub(crate) fn add_wanted(context: &Context<'_>, draft: &mut Draft, size: Option<
     }
 }
 
-/// The reason against a swap file, and whether to state it unasked: on a calm host the rule for
-/// zram gives the same reason, and if swap on a disk has free space nobody expects more of it.
+/// Returns the reason against a swap file, and whether to print it even if nobody requested a swap
+/// file. On a host that is not short of memory it is not printed, because the rule for zram gives
+/// the same reason; nor is it printed if swap on a disk has free space.
 fn reason_against(context: &Context<'_>, draft: &Draft) -> Option<(String, bool)> {
     if !context.host_is_short() {
         return Some((context.swap_is_no_answer(), false));
@@ -83,14 +85,15 @@ fn reason_against(context: &Context<'_>, draft: &Draft) -> Option<(String, bool)
                    becomes full, plan again";
         return Some((why.to_owned(), false));
     }
-    // the killed process freed its swap, so there is free space only until the next time
+    // the killed process freed its swap, so that the free space will be needed the next time
     if was_full_at_a_kill(context) {
         return None;
     }
     Some((described(context.tiers_in_ram().find(free)?), true))
 }
 
-/// Whether the kernel killed a process in this boot when less than a sixteenth of all swap was free.
+/// Whether the kernel killed a process in this boot while less than a sixteenth of all swap was
+/// free.
 fn was_full_at_a_kill(context: &Context<'_>) -> bool {
     let kills = context.host.kernel_log.kills.iter().filter(|it| it.earlier_boot.is_none());
     let is_full = |host: &OomHost| {
@@ -103,7 +106,7 @@ fn was_full_at_a_kill(context: &Context<'_>) -> bool {
         .any(|it| is_full(it) == Some(true))
 }
 
-/// The planned swap file, or the reason why there is none.
+/// Returns the swap file to create; as an error, the reason why there is none.
 fn plan_file(context: &Context<'_>, size: Option<Bytes>) -> Result<SwapFilePlan, String> {
     let against = context.reason_of_kubernetes();
     let against = if context.wants_swap_file() { context.unless_anyway(against) } else { against };
@@ -128,9 +131,9 @@ fn plan_file(context: &Context<'_>, size: Option<Bytes>) -> Result<SwapFilePlan,
     Ok(SwapFilePlan { size_bytes: Bytes::new(size), priority: None })
 }
 
-/// A swap file of the size that the user asks for, if the disk is not full with it.
+/// Returns a swap file of the size that the user requested, unless it would fill the disk.
 fn wanted_file(size: Bytes, free: Bytes) -> Result<SwapFilePlan, String> {
-    // a full /var stops more than swap: logs, the package manager, databases
+    // a full /var affects more than swap: logs, the package manager, databases
     let most = Bytes::new(free.get() / 10 * 9);
     if size > most {
         return Err(format!("{free} are free in /var, and a file of {size} would fill it"));
@@ -138,7 +141,7 @@ fn wanted_file(size: Bytes, free: Bytes) -> Result<SwapFilePlan, String> {
     Ok(SwapFilePlan { size_bytes: Bytes::new(size.get() >> 20 << 20), priority: None })
 }
 
-/// Returns an error if swap files on this file system are impossible or not advisable.
+/// Returns an error if swap files on this file system are not possible or not advisable.
 fn suits_swap(file_system: Option<&str>) -> Result<(), String> {
     match file_system {
         Some("ext4" | "xfs") => Ok(()),
@@ -155,7 +158,7 @@ fn suits_swap(file_system: Option<&str>) -> Result<(), String> {
     }
 }
 
-/// Returns an error if this disk should not get frequent writes.
+/// Returns an error if this disk should not be written to often.
 fn suits_writes(disk: &Disk, is_asked_for: bool) -> Result<(), String> {
     let name = disk.lowest.value().map(Name::as_str).unwrap_or_default();
     match disk_kind(disk, false) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `vm.swappiness`: set only from measured costs or as a finding recommends, never by a guess.
+//! Rule: sets `vm.swappiness`, but only from measured costs or as a finding recommends, and never
+//! to a guessed value.
 
 use pagewise_model::Bytes;
 
@@ -15,9 +16,9 @@ pub(super) const RULE: PlanRule = PlanRule {
 };
 
 const KNOB: &str = "vm.swappiness";
-/// Maximum swappiness that a plan sets. With 200 the classic LRU never scans file pages, so a file
-/// that is read once would push the memory of programs out to swap. Up to this value file pages
-/// keep a tenth of the weight.
+/// Maximum swappiness that a plan sets. With 200, classic reclaim never scans file pages, so that a
+/// file that is read only once would displace the memory of programs to swap. With this value, file
+/// pages still have a tenth of the weight.
 const MOST: u32 = 180;
 
 fn add(context: &Context<'_>, draft: &mut Draft) {
@@ -107,7 +108,7 @@ fn measured_request(context: &Context<'_>, draft: &Draft) -> Option<SettingReque
     })
 }
 
-/// The share of swapped pages that are in zram; `None` if no page is swapped.
+/// Returns the share of swapped pages that are in zram; `None` if no page is swapped.
 fn share_of_swap_in_ram(context: &Context<'_>) -> Option<f64> {
     let in_ram: Bytes = context.tiers_in_ram().filter_map(|tier| tier.used.get()).sum();
     let on_disk: Bytes = context.tiers_on_disk().filter_map(|tier| tier.used.get()).sum();

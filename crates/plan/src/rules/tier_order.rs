@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A slower swap area is filled before zram: zram gets a higher priority, if little data has to
-//! move for that.
+//! Rule: a slower swap area is filled before zram. Gives zram a higher priority, if only little
+//! data has to be moved for that.
 //!
-//! The priority of a swap area is fixed while it is active. An empty zram device is deactivated and
-//! activated again; one with data is replaced by a new device above the disk, so that there is zram
-//! swap all the time.
+//! The priority of a swap area cannot be changed while it is enabled. Swap on an empty zram device
+//! is disabled and enabled again. A device with data is replaced by a new device with a priority
+//! above the disk's, so that zram swap is available all the time.
 
 use pagewise_model::plan::{Change, Step, StepUndo};
 use pagewise_model::{Bytes, Tier};
@@ -56,7 +56,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
         return draft.decline(what, why);
     }
     if context.finding("zram-oversized").is_none() && context.finding("zram-full").is_none() {
-        // only the order is wrong, so the size is kept
+        // only the order is wrong, so the size is not changed
         planned.zram.disksize_bytes = device.disksize.get().unwrap_or(planned.zram.disksize_bytes);
         let limit = device.mm_stat.memory_limit.get().filter(|&limit| limit > Bytes::new(0));
         planned.zram.mem_limit_bytes = limit;
@@ -117,8 +117,8 @@ fn raise(zram: &Tier, to: i16, reason: String, finding: &str) -> Step {
     }
 }
 
-/// Declines a change if two disks are in the wrong order: no step can change the priority of a
-/// disk.
+/// Declines the change if two disks are in the wrong order, because no step can change the priority
+/// of a disk.
 fn between_disks(context: &Context<'_>, draft: &mut Draft) {
     let Some(finding) = context.finding("tier-order") else { return };
     let why = format!(

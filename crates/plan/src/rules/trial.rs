@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Applies the settings of the arm that a trial found to be better.
+//! Rule: applies the settings of the arm (variant) that a trial found to be better.
 
 use pagewise_model::arm;
 use pagewise_model::knob::{KNOBS, Knob};
@@ -45,7 +45,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     }
     for set in &winner.arm.settings {
         let what = format!("{} = {}", set.knob, set.value.escape_debug());
-        // the document may come from anybody, and the value becomes a line of a file
+        // the document may come from anybody, and the value becomes a line of a configuration file
         let is_plain = !set.value.contains(|letter: char| letter.is_control() || letter == '%');
         let checked = arm::setting(&format!("{}={}", set.knob, set.value));
         if let Err(why) = checked

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `vm.min_free_kbytes` and `vm.watermark_scale_factor`, if they are extreme.
+//! Rule: resets `vm.min_free_kbytes` and `vm.watermark_scale_factor` if they are extreme.
 
 use super::PlanRule;
 use crate::context::Context;
@@ -18,7 +18,7 @@ const MIN_FREE: &str = "vm.min_free_kbytes";
 const SCALE: &str = "vm.watermark_scale_factor";
 
 fn add(context: &Context<'_>, draft: &mut Draft) {
-    // there is a finding for each setting
+    // there is a separate finding for each of the two settings
     let what = |knob: &str| {
         let found = context.findings.iter().find(|it| it.id == ID && it.what.contains(knob));
         found.map_or("", |it| it.what.as_str())

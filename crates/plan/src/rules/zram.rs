@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Adds swap in compressed RAM if there is none and memory is short.
+//! Rule: adds swap in compressed RAM if there is none and memory is short.
 
 use pagewise_facts::ratio::measured_ratio;
 use pagewise_facts::swap_choice::{Compression, DENSE, size_mib, zram_size};
@@ -31,11 +31,11 @@ pub(super) const RULE: PlanRule = PlanRule {
 pub(super) const WHAT: &str = "add swap in compressed RAM (zram)";
 /// The compression ratio that the recommended size assumes if none was measured.
 const ASSUMED_RATIO: f64 = 2.0;
-/// With goal ratio, zram is planned if less than this share of RAM is available, in percent.
+/// For the goal ratio, zram is planned if less than this percentage of RAM is available.
 const RATIO_PERCENT: f64 = 50.0;
 /// Size of a page's slot in the slot table: 16 to 24 bytes, depending on the kernel.
 const SLOT_BYTES: u64 = 24;
-/// A device whose slot table takes more than this part of RAM is refused, in percent.
+/// A device whose slot table takes more than this percentage of RAM is refused.
 const MOST_TABLE_PERCENT: f64 = 5.0;
 
 fn add(context: &Context<'_>, draft: &mut Draft) {
@@ -43,7 +43,7 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
         return;
     }
     if let Some(why) = reason_not_wanted(context) {
-        // a machine without swap gets the offer, whether or not anything is wrong
+        // zram is suggested for a machine without swap, whether or not there is a problem
         if context.host.tiers.is_empty() {
             return draft.decline_openly(WHAT, why);
         }
@@ -58,7 +58,8 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     add_steps(context, draft, None);
 }
 
-/// Adds swap in compressed RAM because the user asks for it, with this size or the recommended one.
+/// Adds swap in compressed RAM because the user requested it, with the requested size or the
+/// recommended one.
 pub(crate) fn add_wanted(context: &Context<'_>, draft: &mut Draft, size: Option<Bytes>) {
     if let Some(tier) = context.tiers_in_ram().next() {
         let size = tier.size.get().map(|size| format!(", {size}")).unwrap_or_default();
@@ -82,7 +83,7 @@ pub(crate) fn add_wanted(context: &Context<'_>, draft: &mut Draft, size: Option<
     }
 }
 
-/// Why a device of this size would do harm.
+/// Returns why a device of this size would do harm; `None` if it would not.
 fn too_large(context: &Context<'_>, size: Option<Bytes>) -> Option<String> {
     let (size, ram) = (size?, context.ram()?);
     let table = slot_table(size);
@@ -95,7 +96,7 @@ fn too_large(context: &Context<'_>, size: Option<Bytes>) -> Option<String> {
     })
 }
 
-/// Why a device of this size could never be full.
+/// Returns why a device of this size could never be full; `None` if it could.
 fn never_full(context: &Context<'_>, size: Option<Bytes>) -> Option<String> {
     let (size, ram) = (size?, context.ram()?);
     let ratio = measured_ratio(context.host).map_or(ASSUMED_RATIO, Ratio::get);
@@ -109,7 +110,7 @@ fn never_full(context: &Context<'_>, size: Option<Bytes>) -> Option<String> {
     })
 }
 
-/// Why zram would compress pages twice; `None` if zswap is off.
+/// Returns why pages would be compressed twice with zram; `None` if zswap is off.
 fn reason_of_zswap_on(context: &Context<'_>) -> Option<String> {
     (context.host.zswap.enabled.get() == Some(true)).then(|| {
         "zswap is on and would compress pages before zram does it again. Switch it off in the same plan: \
@@ -142,7 +143,7 @@ fn add_steps(context: &Context<'_>, draft: &mut Draft, size: Option<Bytes>) {
     add_files(context, draft, &planned.zram, number);
 }
 
-/// The planned zram device, and why it was chosen.
+/// The planned zram device, and the reasons for its properties.
 pub(super) struct PlannedZram {
     pub(super) zram: ZramSwap,
     /// The reason for the compression algorithm.
@@ -151,7 +152,7 @@ pub(super) struct PlannedZram {
     pub(super) size: String,
 }
 
-/// The zram device that a plan recommends for this host and goal.
+/// Returns the zram device that a plan recommends for this host and goal.
 pub(super) fn planned_zram(context: &Context<'_>, priority: i16) -> Option<PlannedZram> {
     let ram = context.ram()?;
     let choice = match context.measured.zram(context.goal, ram) {
@@ -168,13 +169,14 @@ pub(super) fn planned_zram(context: &Context<'_>, priority: i16) -> Option<Plann
         None => choose_unmeasured(context, ram),
     };
     let SizedCompressor { compressor, disksize: disksize_bytes, algorithm, size } = choice;
-    // at the limit a write fails and the page stays in RAM, so compressible data must not reach it
+    // when the limit is reached, writes fail and pages stay in RAM, so compressible data must not
+    // reach it
     let limit = mem_limit(ram);
     let zram = ZramSwap { compressor, disksize_bytes, mem_limit_bytes: Some(limit), priority };
     Some(PlannedZram { zram, algorithm, size })
 }
 
-/// The most RAM that a new device may take.
+/// Returns the maximum RAM that a new device may use.
 fn mem_limit(ram: Bytes) -> Bytes {
     Bytes::new((ram.get() / 4 * 3) >> 20 << 20)
 }
@@ -185,7 +187,7 @@ fn size_for(ratio: f64, from: &str) -> String {
     )
 }
 
-/// A compressor and the size of a device with it.
+/// A compressor, and the size of a device that uses it, with the reasons.
 struct SizedCompressor {
     compressor: Compressor,
     disksize: Bytes,
@@ -195,7 +197,7 @@ struct SizedCompressor {
     size: String,
 }
 
-/// Chooses the compressor and size of a zram device without a measurement by `bench`.
+/// Chooses the compressor and size of a zram device if `bench` measured nothing.
 fn choose_unmeasured(context: &Context<'_>, ram: Bytes) -> SizedCompressor {
     let expected = |compressor: &Compressor| context.measured.ratio(compressor);
     let compressor = compressor::for_goal(context.goal, context.host);
@@ -238,7 +240,8 @@ fn reason_not_wanted(context: &Context<'_>) -> Option<String> {
     Some(format!("{why}. To have it before memory is short: `pagewise plan --want zram`"))
 }
 
-/// The reason against zram: zswap is the better choice, or that is undecided and zswap is on.
+/// Returns the reason against zram: zswap is the better choice, or it is not decided which is
+/// better and zswap is enabled.
 fn reason_for_zswap(context: &Context<'_>) -> Option<String> {
     let decision = &context.swap;
     let zswap = &context.host.zswap;
@@ -256,7 +259,8 @@ fn reason_for_zswap(context: &Context<'_>) -> Option<String> {
             decision.next()
         )),
         Some(Compression::Neither) => Some(decision.argument()),
-        // if it is undecided zram is added, except if zswap is on: pages would be compressed twice
+        // if it is not decided, zram is added unless zswap is enabled, because pages would be
+        // compressed twice
         None => is_zswap_on.then(|| decision.argument()),
     }
 }
@@ -301,7 +305,7 @@ fn reason_of_hibernation(context: &Context<'_>) -> Option<String> {
     })
 }
 
-/// The number of an unused device, for zram-generator.
+/// Returns the number of a zram device that is not in use, for zram-generator.
 fn first_free_number(host: &Snapshot) -> u32 {
     let is_used = |number: u32| {
         let device = host.zram.iter().find(|device| device.id == number);
@@ -335,12 +339,12 @@ fn swap_step(context: &Context<'_>, planned: &PlannedZram, number: Option<u32>) 
     }
 }
 
-/// The memory that the slot table of a device of this size takes.
+/// Returns the memory that the slot table of a device of this size takes.
 fn slot_table(disksize: Bytes) -> Bytes {
     Bytes::new(disksize.get() / 4096 * SLOT_BYTES)
 }
 
-/// Describes the memory that the slot table uses, as a sentence.
+/// Returns a sentence about the memory that the slot table takes.
 pub(super) fn table_cost(zram: &ZramSwap) -> String {
     let table = slot_table(zram.disksize_bytes);
     format!(
@@ -401,7 +405,7 @@ fn risk(context: &Context<'_>, zram: &ZramSwap) -> String {
     risks.join("; ")
 }
 
-/// Adds the files that create the zram device at each boot, in the mechanism that this host uses.
+/// Adds the files that create the zram device at each boot, for the mechanism that this host uses.
 pub(super) fn add_files(
     context: &Context<'_>,
     draft: &mut Draft,

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Replaces a zram swap device of the wrong size, or whose data does not compress, while it is in
-//! use, if that is worth reading all its pages back into RAM.
+//! Rule: replaces a zram swap device in use that has the wrong size, or whose data does not
+//! compress, if this is worth reading all its pages back into RAM.
 //!
 //! The size of a device in use cannot be changed. A new device with a higher priority receives the
-//! pages that leave the old one, so that swapoff of the old one does not need free RAM for all of
-//! them.
+//! pages of the old one, so that swapoff of the old device does not need free RAM for all of them.
 
 use pagewise_model::plan::{Change, Step, StepUndo, SwapHeld};
 use pagewise_model::{Bytes, Level, Severity, Tier, Zram};
@@ -25,7 +24,7 @@ pub(super) const RULE: PlanRule = PlanRule {
 
 /// The id of the step that creates a new zram device.
 pub(super) const NEW: &str = "zram-new";
-/// A new size that differs from the present one by less than this factor does not justify a change.
+/// A change is not worthwhile if the new size and the present one differ by less than this factor.
 const WORTH: f64 = 1.25;
 
 fn add(context: &Context<'_>, draft: &mut Draft) {
@@ -56,8 +55,8 @@ fn add(context: &Context<'_>, draft: &mut Draft) {
     }
 }
 
-/// The only zram tier. If there are several, the administrator has to decide which one is to be
-/// replaced.
+/// Returns the only zram swap area. If there are several, the administrator has to decide which one
+/// to replace.
 fn only_zram<'a>(context: &Context<'a>) -> Option<(&'a Tier, &'a Zram)> {
     let mut tiers = context.tiers_in_ram();
     let only = tiers.next()?;
@@ -100,7 +99,7 @@ fn add_for_full(context: &Context<'_>, draft: &mut Draft, tier: &Tier, device: &
     extend(context, draft, tier, planned, more, used);
 }
 
-/// Adds a second zram device beside a full one: nothing has to move.
+/// Adds a second zram device beside a full one, so that no pages have to move.
 fn extend(
     context: &Context<'_>,
     draft: &mut Draft,
@@ -170,22 +169,24 @@ fn describe_size(size: Option<Bytes>) -> String {
     size.map_or_else(|| "an unknown amount".to_owned(), |size| size.to_string())
 }
 
-/// The recommended device above all tiers, and the tier that it could replace.
+/// The recommended zram device with a priority above all swap areas, and the area that it could
+/// replace.
 struct Replacement {
     planned: PlannedZram,
-    /// Size of the replaced tier.
+    /// Size of the swap area to replace.
     size: Bytes,
-    /// How much of the replaced tier is in use.
+    /// How much of the swap area to replace is in use.
     used: Bytes,
 }
 
-/// The device that could replace this tier; `None` if a value of the tier is not known.
+/// Returns the device that could replace this swap area; `None` if the size or use of the area is
+/// not known.
 fn replacement(context: &Context<'_>, tier: &Tier) -> Option<Replacement> {
     let planned = planned_zram(context, context.priority_above_all()?)?;
     Some(Replacement { planned, size: tier.size.get()?, used: tier.used.get()? })
 }
 
-/// Whether the tier's pages certainly fit into available RAM, even uncompressed.
+/// Whether the area's pages certainly fit into the available RAM, even uncompressed.
 pub(super) fn fits(context: &Context<'_>, used: Bytes) -> bool {
     let available = context.host.memory.available.get().unwrap_or_default();
     used.get() <= available.get() / 2
@@ -211,7 +212,7 @@ fn new_device(context: &Context<'_>, planned: &PlannedZram, reason: String, find
     }
 }
 
-/// Adds a new zram device above the old one, then switches the old one off.
+/// Adds a new zram device with a priority above the old one, and then disables swap on the old one.
 pub(super) fn replace(
     context: &Context<'_>,
     draft: &mut Draft,
@@ -265,19 +266,20 @@ fn drain(tier: &Tier, held: SwapHeld, finding: &str) -> Step {
     }
 }
 
-/// A change of a zram device to be kept over a reboot.
+/// A change of a zram device that should last over a reboot.
 pub(super) struct Kept<'a> {
-    /// The id of the step that makes the change now, the last one of the draft.
+    /// The id of the step that changes the device now; it is the last step of the draft.
     pub(super) step: &'a str,
     /// A description of the change.
     pub(super) what: &'a str,
-    /// The property of the device that the file sets.
+    /// The property of the device that the configuration file sets.
     pub(super) given: &'a str,
 }
 
 const NEW_DEVICE: Kept<'_> = Kept { step: NEW, what: "the new zram device", given: "size" };
 
-/// Keeps the new size or priority in the file that configures the device at boot, if that is known.
+/// Adds a step that changes the size or priority in the file that configures the device at boot, if
+/// that file is known.
 pub(super) fn keep(
     context: &Context<'_>,
     draft: &mut Draft,

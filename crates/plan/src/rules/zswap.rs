@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! zswap: turned on with its shrinker if the choice between zram and zswap is certain, turned off
-//! in front of zram, and otherwise declined with the reason and the command that would decide.
+//! Rule: enables zswap with its shrinker if the choice between zram and zswap is certain, and
+//! disables it in front of zram. Otherwise declines, with the reason and with the command that
+//! would decide.
 //!
-//! Before zswap is first enabled, the kernel accepts any name as its compressor, and falls back to
-//! its default if it does not have it; so the compressor is set before zswap is enabled.
-//! systemd-tmpfiles writes the values in the order of the lines in its files, after the root file
-//! system is mounted, so the kernel can load the compressor's module; for a parameter on its
-//! command line it cannot.
+//! Before zswap is enabled for the first time, the kernel accepts any name as its compressor, and
+//! falls back to the default if it does not have that compressor. The plan therefore sets the
+//! compressor before it enables zswap. At boot, systemd-tmpfiles writes the values in the order of
+//! the lines in its files and after the root file system is mounted, so that the kernel can load
+//! the compressor's module. With a parameter on the kernel command line, it cannot.
 
 use pagewise_facts::swap_choice::{Compression, DENSE};
 use pagewise_model::Severity;
@@ -58,7 +59,7 @@ fn switch_on(context: &Context<'_>, draft: &mut Draft) {
     set_on(context, draft);
 }
 
-/// Switches zswap on because the user asks for it.
+/// Enables zswap because the user requested it.
 pub(crate) fn add_wanted(context: &Context<'_>, draft: &mut Draft) {
     let zswap = &context.host.zswap;
     if (zswap.enabled.get(), zswap.shrinker_enabled.get()) == (Some(true), Some(true)) {
@@ -154,7 +155,8 @@ fn set_on(context: &Context<'_>, draft: &mut Draft) {
     }
 }
 
-/// Requests that nothing is read ahead: the kernel reads ahead from zswap as it does from a disk.
+/// Creates the request that nothing is read ahead: the kernel reads ahead from zswap in the same
+/// way as from a disk.
 fn without_readahead() -> SettingRequest {
     SettingRequest {
         id: "page-cluster".into(),
@@ -172,7 +174,7 @@ fn without_readahead() -> SettingRequest {
     }
 }
 
-/// Turns off zswap in front of zram, which compresses pages twice.
+/// Disables zswap in front of zram, because pages would be compressed twice.
 fn switch_off(context: &Context<'_>, draft: &mut Draft) {
     let path = "/sys/module/zswap/parameters/enabled";
     let is_on = context.host.zswap.enabled.get() == Some(true);
