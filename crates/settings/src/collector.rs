@@ -14,8 +14,8 @@ use crate::limits::{CONFIG_LINES, CONFIG_SETTINGS};
 pub(crate) struct Collector<'h> {
     pub(crate) host: &'h HostRoot,
     mechanism: Mechanism,
-    /// Each setting with its place in the order of application; with equal places, the one added
-    /// first comes first.
+    /// Each setting with its position in the order of application. Of settings with equal
+    /// positions, the one added first comes first.
     all: Vec<(usize, PersistentSetting)>,
 }
 
@@ -29,7 +29,7 @@ impl<'h> Collector<'h> {
         self.add_at(0, target, value, line, effect);
     }
 
-    /// Adds a setting that is applied after all settings with a lower place.
+    /// Adds a setting that is applied after all settings with a lower position.
     pub(crate) fn add_at(
         &mut self,
         place: usize,
@@ -40,7 +40,8 @@ impl<'h> Collector<'h> {
     ) {
         let value = Reading::found(Name::from_bytes(&fold_spaces(value)), line.source());
         let effect = effect.clone();
-        // limits memory, whatever a file contains; the later settings are kept, because they win
+        // this bounds the memory, whatever a file contains; the later settings are kept, because
+        // they override earlier ones
         if self.all.len() >= 4 * CONFIG_SETTINGS {
             self.all.drain(..CONFIG_SETTINGS);
         }
@@ -48,7 +49,7 @@ impl<'h> Collector<'h> {
         self.all.push((place, PersistentSetting { mechanism, target, value, effect }));
     }
 
-    /// The lines of a file.
+    /// Returns the lines of a file; `None` if it cannot be read.
     pub(crate) fn text(&self, path: &str) -> Option<Text> {
         self.host.text(path).ok()
     }
@@ -60,9 +61,8 @@ impl<'h> Collector<'h> {
         }
     }
 
-    /// Calls a function with the lines of a file, as [`Collector::lines`] does, if the file
-    /// contains at least one of these words. Most files contain none, and one search is faster
-    /// than parsing each line.
+    /// Calls `read` with each line of a file, but only if the file contains at least one of these
+    /// words. Most files contain none of them, and one search is faster than parsing each line.
     pub(crate) fn lines_with(
         &mut self,
         words: &[&str],
@@ -75,8 +75,8 @@ impl<'h> Collector<'h> {
         }
     }
 
-    /// For systemd and udev, a carriage return and a zero byte end a line, too: what stands behind
-    /// one in a comment is read.
+    /// For systemd and udev, a carriage return and a zero byte also end a line, so that the text
+    /// after one in a comment is read as a line.
     fn lines_of(&mut self, text: &Text, mut read: impl FnMut(&mut Self, &Line<'_>)) {
         let is_systemd = matches!(
             self.mechanism,
@@ -93,7 +93,7 @@ impl<'h> Collector<'h> {
                 continue;
             }
             let parts = line.bytes.split(|byte| matches!(byte, b'\r' | b'\0'));
-            // the empty one between a carriage return and its newline is no line
+            // the empty part between a carriage return and its newline is not a line
             parts.filter(|part| !part.is_empty()).for_each(|part| read(self, &line.part(part)));
         }
     }
@@ -103,8 +103,8 @@ impl<'h> Collector<'h> {
         self.all.len()
     }
 
-    /// Changes the effect of the settings that were added after the first `count`, if they were taken
-    /// for applied.
+    /// Changes the effect of the settings that were added after the first `count`, except for those
+    /// that are not applied anyway.
     pub(crate) fn doubt_all_after(&mut self, count: usize, effect: &Effect) {
         for (_, setting) in self.all.iter_mut().skip(count) {
             if setting.effect == Effect::Applied {
@@ -113,19 +113,19 @@ impl<'h> Collector<'h> {
         }
     }
 
-    /// The collected settings, in the order in which they are applied.
+    /// Returns the collected settings in the order in which they are applied.
     pub(crate) fn finish(self) -> Vec<PersistentSetting> {
         self.into_settings_with_order().into_iter().map(|(_, setting)| setting).collect()
     }
 
-    /// The collected settings and their places, in the order in which they are applied.
+    /// Returns the collected settings with their positions, in the order in which they are applied.
     pub(crate) fn into_settings_with_order(mut self) -> Vec<(usize, PersistentSetting)> {
         self.all.sort_by_key(|(place, _)| *place);
         last(self.host, self.mechanism.name(), CONFIG_SETTINGS, self.all)
     }
 }
 
-/// The text with all white space reduced to single spaces.
+/// Replaces each run of white space by a single space.
 pub(crate) fn fold_spaces(text: &[u8]) -> Vec<u8> {
     words(text).collect::<Vec<&[u8]>>().join(&b' ')
 }

@@ -2,10 +2,10 @@
 //! Lists the files of a `.d` folder that exists in several places, in the order in which systemd's
 //! tools read them.
 //!
-//! The file *name* decides the order, in whatever folder the file is. Of several files with the
-//! same name, only the one in the first folder is read. It hides the others even if it is empty, a
-//! link to `/dev/null`, a dangling link, or not readable. Files that are not read are listed too,
-//! after those that are.
+//! The order depends on the file *name* only, whatever folder the file is in. Of several files with
+//! the same name, only the one in the first folder is read. It hides the others even if it is
+//! empty, a link to `/dev/null`, a dangling link, or not readable. Files that are not read are
+//! listed as well, after those that are read.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -30,14 +30,15 @@ pub struct ConfFile {
 pub enum Standing {
     /// The file is read.
     Read,
-    /// The file is not read: a file of the same name is in a folder that comes first.
+    /// The file is not read, because a folder that comes first contains a file of the same name,
+    /// whose path this is.
     HiddenBy(String),
-    /// The file is not read: its name has another suffix than this.
+    /// The file is not read, because its name does not have this suffix.
     Misnamed(&'static str),
 }
 
 impl ConfFile {
-    /// Whether the lines of the file are applied, or why not.
+    /// Whether the lines of the file are applied and, if not, why.
     #[must_use]
     pub fn effect(&self) -> Effect {
         let why: Cow<'static, str> = match &self.standing {
@@ -51,9 +52,9 @@ impl ConfFile {
     }
 }
 
-/// The files in these folders whose names end in `suffix`; files in earlier folders hide those of
-/// the same name in later ones. Files without a dot in their name are listed as misnamed, because
-/// the suffix was probably forgotten; all other files are ignored.
+/// Lists the files in these folders whose names end in `suffix`; a file hides those of the same
+/// name in later folders. Files without a dot in their name are listed as misnamed, because the
+/// suffix was probably forgotten; all other files are left out.
 pub fn in_order(host: &HostRoot, folders: &[String], suffix: &'static str) -> Vec<ConfFile> {
     let mut read: BTreeMap<String, String> = BTreeMap::new();
     let mut unread = Vec::new();
@@ -80,14 +81,14 @@ pub fn in_order(host: &HostRoot, folders: &[String], suffix: &'static str) -> Ve
     all
 }
 
-/// Whether the suffix of a configuration file's name was probably forgotten.
+/// Whether the suffix of a configuration file was probably forgotten.
 #[must_use]
 pub fn lacks_suffix(name: &str) -> bool {
     !name.contains('.') && name != "README"
 }
 
-/// Folders in which systemd looks for files of a kind, such as `etc/sysctl.d`: files in earlier
-/// ones win.
+/// Returns the folders in which systemd looks for files of a kind, such as `etc/sysctl.d`. Files in
+/// earlier folders hide those in later ones.
 #[must_use]
 pub fn systemd_folders(name: &str) -> Vec<String> {
     ROOTS.map(|root| format!("{root}/{name}")).to_vec()
@@ -100,7 +101,8 @@ pub fn is_systemd_folder(folder: &str, name: &str) -> bool {
     root.is_some_and(|root| ROOTS.contains(&root))
 }
 
-/// Where systemd looks for folders with files of a kind; earlier ones win.
+/// The folders in which systemd looks for folders with files of a kind; earlier ones take
+/// precedence.
 const ROOTS: [&str; 4] = ["etc", "run", "usr/local/lib", "usr/lib"];
 
 #[cfg(test)]
@@ -112,7 +114,8 @@ mod tests {
     use super::*;
     use crate::testing::host;
 
-    /// The rule of the manual: the set of all names, and for each the first folder that has it.
+    /// The rule as the manual states it: the set of all names, each in the first folder that
+    /// contains it.
     fn naive(files: &BTreeSet<(usize, String)>) -> Vec<String> {
         let folders = systemd_folders("sysctl.d");
         let mut names: Vec<&String> = files.iter().map(|(_, name)| name).collect();
@@ -125,7 +128,8 @@ mod tests {
     }
 
     proptest! {
-        /// Each name once, in order of the names, from the first folder that has it.
+        /// Each name is listed once, in the order of the names, in the first folder that contains
+        /// it.
         #[test]
         fn files_are_chosen_as_the_manual_says(
             files in prop::collection::btree_set((0usize..4, r"\.?[0-9a-cA-C][-0-9a-c]{0,3}(\.conf|\.conf~|)"), 0..40)
@@ -137,7 +141,7 @@ mod tests {
             let all = in_order(&host, &folders, ".conf");
             let read = all.iter().filter(|file| file.standing == Standing::Read);
             prop_assert_eq!(read.map(|file| file.path.clone()).collect::<Vec<_>>(), naive(&files));
-            // nothing is listed twice
+            // no path is listed twice
             let listed: BTreeSet<&str> = all.iter().map(|file| file.path.as_str()).collect();
             prop_assert_eq!(listed.len(), all.len());
         }

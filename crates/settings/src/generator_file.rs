@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Parses a file of zram-generator as zram-generator does, and finds what makes it refuse the file.
+//! Parses a file of zram-generator in the same way as zram-generator, and finds the error because
+//! of which zram-generator rejects the file.
 //!
-//! The grammar is that of the crate rust-ini 0.15 to 0.21, which is not used itself because its
-//! errors have no text of the line, and because it depends on a macro that makes builds differ
-//! from each other. Surprising parts of it: a comment must begin in the first column; `zram-size =
-//! 5 # text` has the value `5 # text`; a name ends at the next `=` or `:`, even lines later, so a
-//! stray line becomes part of the name below it; and any error makes zram-generator set up no
-//! device at all, whichever of its files has the error.
+//! The grammar is that of the crate rust-ini 0.15 to 0.21. That crate is not used, because its
+//! errors do not contain the line, and because it depends on a macro that makes builds
+//! irreproducible. Some parts of the grammar are surprising: a comment must begin in the first
+//! column; `zram-size = 5 # text` has the value `5 # text`; a name ends at the next `=` or `:`,
+//! even some lines later, so that a stray line becomes a part of the name below it; and any error
+//! makes zram-generator set up no device at all, whichever of its files contains the error.
 //!
-//! Values are checked as in `parse_line` of zram-generator 1.1 and 1.2; sizes are parsed and
-//! evaluated with fasteval, as there.
+//! Values are checked like in `parse_line` of zram-generator 1.1 and 1.2. Sizes are parsed and
+//! evaluated with the crate fasteval, which zram-generator uses.
 
 use std::collections::BTreeMap;
 
@@ -18,20 +19,20 @@ use fasteval::Evaler;
 /// One assignment of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
-    /// The section, without brackets; `None` before the first section.
+    /// Name of the section, without brackets; `None` before the first section.
     pub section: Option<String>,
-    /// The name; it contains line breaks if lines before it have no `=`.
+    /// Name of the option. It contains line breaks if lines before it have no `=`.
     pub key: String,
-    /// The value, without quotes.
+    /// Value of the option, without quotes.
     pub value: String,
-    /// Number of the line with the `=`, from 1.
+    /// Number of the line that contains the `=`, counted from 1.
     pub line: usize,
 }
 
-/// The first error of a file.
+/// The first error in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyntaxError {
-    /// Number of the line to mend, from 1.
+    /// Number of the line that must be corrected, counted from 1.
     pub line: usize,
     /// What zram-generator does not accept.
     pub what: &'static str,
@@ -41,7 +42,7 @@ pub struct SyntaxError {
 ///
 /// # Errors
 ///
-/// The first place at which zram-generator gives up.
+/// At the first place that zram-generator cannot parse.
 pub fn parse(text: &[u8]) -> Result<Vec<Assignment>, SyntaxError> {
     let text = std::str::from_utf8(text).map_err(|error| {
         let before = text.get(..error.valid_up_to()).unwrap_or_default();
@@ -53,7 +54,7 @@ pub fn parse(text: &[u8]) -> Result<Vec<Assignment>, SyntaxError> {
 
 struct Parser<'a> {
     rest: std::str::Chars<'a>,
-    /// The present character; `None` at the end.
+    /// The current character; `None` at the end of the text.
     at: Option<char>,
     line: usize,
     column: usize,
@@ -138,8 +139,8 @@ impl Parser<'_> {
         Ok(value)
     }
 
-    /// The text up to one of these ends, which is not consumed. An error names the line in which
-    /// the text began.
+    /// Returns the text up to one of these characters, which is not consumed. An error contains the
+    /// number of the line in which the text begins.
     fn until(
         &mut self,
         ends: &[Option<char>],
@@ -194,11 +195,12 @@ impl Parser<'_> {
     }
 }
 
-/// Why zram-generator refuses a value, which makes it refuse all its files; `None` if the value is
-/// accepted.
+/// Returns why zram-generator rejects a value, and therefore all its files; `None` if it accepts
+/// the value.
 ///
-/// `ram` is the size of RAM in MiB, if known. `variables` tells whether a line `set!…` exists: its
-/// names are the output of commands, so an unknown name is no error then.
+/// `ram` is the size of RAM in MiB, if it is known. `variables` says whether there is a line
+/// `set!…`: such lines define names from the output of commands, so that an unknown name is not an
+/// error.
 #[must_use]
 pub fn refusal_of_value(
     key: &str,
@@ -234,7 +236,7 @@ fn refusal_of_size(value: &str, ram: Option<f64>, variables: bool) -> Option<&'s
     let Ok(parsed) = fasteval::Parser::new().parse_noclear(value, &mut slab.ps) else {
         return Some(EXPRESSION);
     };
-    // fasteval prints to the standard error output if it evaluates this function
+    // if fasteval evaluates the function `print`, it writes to standard error
     if value.contains("print") {
         return None;
     }
@@ -243,14 +245,14 @@ fn refusal_of_size(value: &str, ram: Option<f64>, variables: bool) -> Option<&'s
     match parsed.from(&slab.ps).eval(&slab, &mut names) {
         Err(fasteval::Error::Undefined(_)) if variables => None,
         Err(_) => Some(EXPRESSION),
-        // zram-generator asks for `size >= 0`, which refuses NaN, too
+        // zram-generator checks `size >= 0`, which is false for NaN, too
         Ok(size) if ram.is_some() && (size < 0.0 || size.is_nan()) => Some("the size is negative"),
         Ok(_) => None,
     }
 }
 
-/// The line as its writer probably meant it: a comment at its end removed. `None` if that would not
-/// mend it.
+/// Returns the line without the comment at its end, which the writer probably intended. `None` if
+/// that would not correct the line.
 #[must_use]
 pub fn without_comment(line: &str) -> Option<&str> {
     let at = line.find([' ', '\t']).and_then(|_| {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Finds the rows of the knob table ([`Target`]) for the path of a file below `/proc/sys` or
+//! Finds the rows of the table of settings ([`Target`]) for the path of a file below `/proc/sys` or
 //! `/sys`.
 //!
-//! Configuration files may use patterns (`*`) in paths. What a pattern matches depends on the host,
-//! which is not read here: the pattern becomes the instance of the target.
+//! Paths in configuration files may be patterns (`*`). Which files a pattern matches depends on the
+//! host, which is not read here; the pattern itself becomes the instance of the target.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -11,11 +11,11 @@ use std::sync::LazyLock;
 use pagewise_model::knob::{Access, Domain, KNOBS, Knob};
 use pagewise_model::{Name, Target};
 
-/// The most bytes of a path, as in the kernel (`PATH_MAX`). A longer one names no file, and would be
-/// searched for a pattern once for each row of the table.
+/// Maximum length of a path in bytes, as in the kernel (`PATH_MAX`). A longer path cannot exist,
+/// and matching it as a pattern against each row of the table would be slow.
 const LONGEST: usize = 4096;
 
-/// Rows of the knob table whose path has no placeholder, which are most.
+/// The rows of the table of settings whose path has no placeholder, by path. Most rows have none.
 static PLAIN: LazyLock<HashMap<&str, &Knob>> =
     LazyLock::new(|| KNOBS.iter().map(|knob| (knob.path, knob)).collect());
 
@@ -24,8 +24,7 @@ pub(crate) fn has_pattern(path: &str) -> bool {
     path.contains(['*', '?', '['])
 }
 
-/// The settings of the knob table that a path stands for, given without its leading `/`; empty if
-/// the table has no such row.
+/// Returns the settings in the table for a path without its leading `/`; empty if there are none.
 pub(crate) fn targets(path: &str) -> Vec<Target> {
     if path.len() > LONGEST {
         return Vec::new();
@@ -33,7 +32,7 @@ pub(crate) fn targets(path: &str) -> Vec<Target> {
     if let Some(knob) = PLAIN.get(path) {
         return can_be_set(knob).then(|| Target::of_knob(knob.name)).into_iter().collect();
     }
-    // a row with a placeholder, or several rows
+    // the path matches a row with a placeholder, or it is a pattern that matches several rows
     let folder = path.split('/').next().unwrap_or_default();
     let may_match = |knob: &&Knob| knob.path.starts_with(folder) && can_be_set(knob);
     let rows = KNOBS.iter().filter(may_match);
@@ -57,8 +56,9 @@ fn match_path(knob: &'static Knob, path: &str) -> Option<Target> {
     Some(Target::Knob { knob: knob.name, instance })
 }
 
-/// What the placeholder in a part of a table path stands for, if there is one; `None` if the given
-/// part does not match.
+/// Matches a component `given` of a path with a component of a path in the table. Returns the text
+/// that matches the placeholder, or `Some(None)` if there is no placeholder; `None` if the
+/// components do not match.
 fn part_matched<'g>(part: &str, given: &'g str) -> Option<Option<&'g str>> {
     let Some((before, _)) = part.split_once('{') else {
         return (part == given || fits(given, part)).then_some(None);

@@ -3,12 +3,12 @@
 //! zram devices and swap areas at boot, in the order in which the tools that read them apply them.
 //!
 //! There is one module per mechanism. All files are opened through [`pagewise_hostfs`], and only
-//! lines about settings of the knob table, zram and swap leave this crate. Files that a tool would
-//! not read are read here too, and their lines are marked with the reason. Which line wins, and
-//! whether the running value agrees, is not decided here; see [`pagewise_model::ownership`].
+//! lines about zram, swap and the settings in the table leave this crate. Lines of files that a
+//! tool would not read are included, marked with the reason. Which line takes effect, and whether
+//! the running value agrees with it, is not decided here; see [`pagewise_model::ownership`].
 //!
-//! People write these files, mostly about other things, so a line that cannot be parsed is not a
-//! Problem.
+//! People write these files, and mostly about other things. A line that cannot be parsed is
+//! therefore not reported as a [`Problem`](pagewise_model::Problem).
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How many configuration files, and lines of them, are read. `docs/reading-limits.md` lists these limits
-//! together with those of `pagewise-observe`.
+//! Limits on the number of configuration files and of lines that are read. `docs/reading-limits.md`
+//! lists them together with those of `pagewise-observe`.
 
 pagewise_hostfs::limit_table! {
     CONFIG_FILES = 512,

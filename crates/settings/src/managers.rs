@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Finds the enabled managers of swap, OOM kills and settings, by their files.
+//! Finds the programs that manage swap, OOM kills or memory settings and are enabled, by their
+//! files.
 
 use pagewise_hostfs::{HostRoot, ReadHost, absolute};
 use pagewise_model::{Manager, Name, PersistentSetting, Purpose, Reading, Source};
@@ -29,7 +30,8 @@ const MANAGERS: &[(&str, Purpose, &str)] = &[
     ("laptop-mode-tools", Purpose::Settings, wanted!("laptop-mode")),
 ];
 
-/// The managers that are enabled and, if this can be determined, have something to do.
+/// Returns the managers that are enabled. A manager without anything to do is left out, if this can
+/// be determined.
 pub(crate) fn read(host: &HostRoot, settings: &[PersistentSetting]) -> Vec<Manager> {
     let has = |mechanism, is_it: fn(&Target) -> bool| {
         let of_it = settings.iter().filter(move |it| it.mechanism == mechanism && it.is_applied());
@@ -39,7 +41,7 @@ pub(crate) fn read(host: &HostRoot, settings: &[PersistentSetting]) -> Vec<Manag
         "zram-generator" => {
             has(Mechanism::ZramGenerator, |target| matches!(target, Target::ZramDevice(_)))
         }
-        // another program with this unit
+        // this unit belongs to another program if the file exists
         "zram-config" => !host.exists(swap_managers::ZTAB),
         "tuned" => has(Mechanism::Tuned, |_| true),
         _ => true,
@@ -47,7 +49,7 @@ pub(crate) fn read(host: &HostRoot, settings: &[PersistentSetting]) -> Vec<Manag
     let managers = MANAGERS.iter().filter(|(name, ..)| has_work(name));
     let mut all: Vec<Manager> = managers.filter_map(|row| manager(host, row)).collect();
     all.extend(swap_managers::managers(host));
-    // rpi-swap has zram-generator set up its device
+    // rpi-swap makes zram-generator set up its device
     if all.iter().any(|it| it.name == swap_managers::RPI_SWAP) {
         all.retain(|it| it.name != "zram-generator");
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads `modprobe.d` (options of modules), `modules-load.d` and the kernel's command line.
+//! Reads options of kernel modules in `modprobe.d`, modules to load in `modules-load.d`, and the
+//! kernel's command line.
 
 use pagewise_hostfs::HostRoot;
 use pagewise_hostfs::text::{Line, words};
@@ -9,14 +10,15 @@ use crate::collector::Collector;
 use crate::conf_files::{in_order, systemd_folders};
 use crate::{knob_path, sysctl};
 
-/// Path of the kernel's command line.
+/// Path of the file that contains the kernel's command line.
 pub const COMMAND_LINE: &str = "proc/cmdline";
 const MEBIBYTE_SIZES: [(char, u64); 3] = [('K', 1), ('M', 1 << 10), ('G', 1 << 20)];
 
 /// Kernel modules whose options concern memory.
 pub const MODULES: [&str; 6] =
     ["zram", "zswap", "damon_reclaim", "damon_lru_sort", "damon_stat", "page_reporting"];
-/// Those of [`MODULES`] that are always built in, so that modprobe does not apply options to them.
+/// The modules among [`MODULES`] that are always built in, so that modprobe does not apply options
+/// to them.
 const BUILT_IN: [&str; 5] =
     ["zswap", "damon_reclaim", "damon_lru_sort", "damon_stat", "page_reporting"];
 
@@ -66,8 +68,8 @@ pub fn options(line: &[u8]) -> Option<(&'static str, Vec<(String, String)>)> {
     Some((module, pairs.take(64).collect()))
 }
 
-/// Whether a module has a parameter that is known here, so that its name reveals nothing about the
-/// host.
+/// Whether a module has a parameter of this name. Only known names may go into a recording, because
+/// they reveal nothing about the host.
 #[must_use]
 pub fn is_parameter(module: &str, key: &str) -> bool {
     key == "num_devices" || matches!(parameter(module, key), Target::Knob { .. })
@@ -84,7 +86,8 @@ fn add_options(all: &mut Collector<'_>, line: &Line<'_>, effect: &Effect) {
     }
 }
 
-/// The target of a module's parameter: a row of the knob table, or a parameter without a row.
+/// Returns the target of a module's parameter: a setting of the table, or a parameter that is not
+/// in the table.
 fn parameter(module: &str, key: &str) -> Target {
     let path = format!("sys/module/{module}/parameters/{key}");
     let known = knob_path::targets(&path).into_iter().next();
@@ -112,8 +115,8 @@ fn command_line(host: &HostRoot) -> Vec<PersistentSetting> {
     all.finish()
 }
 
-/// The hugetlb pool whose size `hugepages=` sets: that of the `hugepagesz=` before it, or of the
-/// default size.
+/// Returns the hugetlb pool whose size `hugepages=` sets: the one for the `hugepagesz=` before it,
+/// or the one of the default size.
 fn pool(page_size: Option<&str>) -> Target {
     match page_size.and_then(kernel_size) {
         Some(size) => Target::instance_of("hugetlb.nr_hugepages", &size),
@@ -121,7 +124,7 @@ fn pool(page_size: Option<&str>) -> Target {
     }
 }
 
-/// Converts `2M` to the form of the kernel's folder names: `2048kB`.
+/// Converts a size such as `2M` to the form in the kernel's folder names: `2048kB`.
 fn kernel_size(text: &str) -> Option<String> {
     let unit = text.chars().next_back()?.to_ascii_uppercase();
     let (_, kib) = MEBIBYTE_SIZES.into_iter().find(|(letter, _)| *letter == unit)?;
@@ -142,7 +145,7 @@ const PLAIN: [&str; 8] = [
     "numa_balancing",
 ];
 
-/// The settings that one parameter of the command line sets.
+/// Returns the settings that one parameter of the kernel's command line sets, with their values.
 fn parameters(key: &str, value: &str) -> Vec<(Target, String)> {
     let one = |target| vec![(target, value.to_owned())];
     match key {
@@ -163,7 +166,8 @@ fn parameters(key: &str, value: &str) -> Vec<(Target, String)> {
     }
 }
 
-/// Parses a parameter that sets values by huge page size, such as `16K-64K,2M:always;32K:never`.
+/// Parses a parameter that contains values for several huge page sizes, such as
+/// `16K-64K,2M:always;32K:never`.
 fn by_size(knob: &'static str, value: &str) -> Vec<(Target, String)> {
     let mut all = Vec::new();
     for group in value.split(';') {

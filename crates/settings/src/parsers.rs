@@ -84,7 +84,7 @@ pub static PARSERS: &[Parser] = &[
 mod tests {
     use super::*;
 
-    /// Empty input, with which a fuzzer starts, and invalid bytes.
+    /// No parser panics on empty input, with which a fuzzer begins, or on invalid bytes.
     #[test]
     fn every_parser_survives_nothing_and_odd_bytes() {
         for parser in PARSERS {

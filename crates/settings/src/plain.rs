@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Decides which values a recording may contain: numbers, sizes, and words that are defined by the
-//! kernel, systemd or zram-generator. Other words may be names that people chose.
+//! Decides which values a recording may contain: numbers, sizes, and words that the kernel, systemd
+//! or zram-generator defines. Other words may be names that people chose.
 
 use pagewise_model::knob::{Domain, KNOBS};
 
-/// Words that a recording may contain in addition to those of the knob table.
+/// Words that a recording may contain in addition to those in the table of settings.
 const WORDS: [&str; 36] = [
     "y", "n", "on", "off", "yes", "no", "true", "false", "max", "infinity", "none", "default",
     "lzo", "lzo-rle", "lz4", "lz4hc", "zstd", "deflate", "842", "zbud", "z3fold", "zsmalloc",

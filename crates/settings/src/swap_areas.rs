@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reads which swap areas are enabled at boot: lines of `/etc/fstab` and systemd's `.swap` units.
 //!
-//! systemd makes a unit of each line of fstab. `systemd.swap=no` and `fstab=no` on the kernel's
-//! command line prevent that, and a unit may be masked
-//! (systemd-fstab-generator(8), systemd.unit(5)).
+//! systemd makes a unit from each line of fstab, unless `systemd.swap=no` or `fstab=no` is on the
+//! kernel's command line or the unit is masked (systemd-fstab-generator(8), systemd.unit(5)).
 //!
-//! The value is the priority, or `default` if none is given: then the kernel chooses one. Areas
-//! given by UUID or label keep that name, because no configuration file says which device it is.
+//! The value of such a setting is the priority, or `default` if no priority is given and the kernel
+//! chooses it. An area that is given by UUID or label keeps that name, because no configuration
+//! file says which device it is.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -45,7 +45,7 @@ pub(crate) fn read_fstab(host: &HostRoot) -> Vec<PersistentSetting> {
     all.finish()
 }
 
-/// The word of the kernel's command line that makes systemd ignore swap in fstab.
+/// Returns the word on the kernel's command line that makes systemd ignore swap in fstab.
 fn switched_off(host: &HostRoot) -> Option<String> {
     let line = host.bytes(modules::COMMAND_LINE).ok()?;
     let is_off = |value: &str| matches!(value, "0" | "no" | "n" | "false" | "f" | "off");
@@ -58,20 +58,20 @@ fn switched_off(host: &HostRoot) -> Option<String> {
             "fstab" => 1,
             _ => continue,
         };
-        // the last of several counts
+        // if there are several, the last one is used
         off[place] = is_off(value.to_ascii_lowercase().as_str()).then(|| word.to_owned());
     }
     off.into_iter().flatten().next()
 }
 
-/// The name of the unit that systemd makes for a swap area: of its path, or of the link that stands
-/// for `UUID=` or `LABEL=`.
+/// Returns the name of the unit that systemd makes for a swap area. It is derived from the area's
+/// path; for `UUID=` or `LABEL=`, from the path of the link below /dev/disk.
 fn unit_of(area: &[u8]) -> Option<String> {
     let area = std::str::from_utf8(area).ok()?;
     let tags = ["UUID", "LABEL", "PARTUUID", "PARTLABEL"];
     let by_tag = area.split_once('=').and_then(|(tag, value)| {
         let tag = tags.into_iter().find(|known| *known == tag)?;
-        // a label may have bytes that udev encodes; such names are not compared
+        // udev encodes some bytes in the link of a label; names with such bytes are not compared
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"#+-.:=@_".contains(&byte);
         let value = value.trim_matches('"');
         value.bytes().all(is_plain).then(|| format!("/dev/disk/by-{}/{value}", tag.to_lowercase()))
@@ -92,13 +92,13 @@ fn unit_of(area: &[u8]) -> Option<String> {
     Some(format!("{name}.swap"))
 }
 
-/// Whether a unit is a link to `/dev/null` or an empty file, which stand for "never".
+/// Whether a unit is a link to `/dev/null` or an empty file, which means that it is never started.
 fn is_masked(host: &HostRoot, unit: &str) -> bool {
     let paths = units::FOLDERS.into_iter().map(|folder| format!("{folder}/{unit}"));
     let mut found = paths.filter(|path| host.exists(path));
     found.next().is_some_and(|path| match host.bytes(&path) {
         Ok(bytes) => bytes.is_empty(),
-        // a device is not read
+        // the path leads to a device, which is not read
         Err(refusal) => matches!(refusal, Refusal::Absent(_)) && !refusal.is_missing(),
     })
 }
@@ -189,7 +189,7 @@ fn read_unit(all: &mut Collector<'_>, path: &str, effect: &Effect) {
     }
 }
 
-/// The key and value of a line in a `.swap` unit, if it matters here.
+/// Returns the key and value of a line in a `.swap` unit, if the key is one that is used here.
 #[must_use]
 pub fn unit_key(line: &[u8]) -> Option<(&'static str, &[u8])> {
     let (key, value) = split_assignment(line)?;

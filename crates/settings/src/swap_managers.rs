@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads the configuration of programs that set up swap, in RAM or in a file, and have no module of
-//! their own here: one row of a table for each.
+//! Reads the configuration of programs that set up swap in RAM or in a file, and that have no
+//! module of their own here. Each program is a row of a table.
 //!
-//! A row names the file to edit, and its keys with their units. Most of these files stay after the
-//! program was removed, so a file alone does not show that the program runs: then the lines are
-//! listed as not known to be applied, and [`crate::managers`] does not count the program. Values
-//! that a shell would evaluate are shown as they stand.
+//! A row contains the file to edit, and its keys with their units. Most of these files remain when
+//! the program is removed, so that a file alone does not show that the program runs. In this case
+//! it is not known whether its lines are applied, and [`crate::managers`] does not list the
+//! program. Values that a shell would evaluate are reported as they are written.
 //!
-//! The files and keys are those of each program's own default file: dphys-swapfile of Debian 12;
+//! The files and keys are those in each program's own default file: dphys-swapfile of Debian 12;
 //! ecdye/zram-config; vaeth/zram-init; foundObjects/zram-swap; armbian/build; pop-os/default-settings;
 //! Nefelim4ag/systemd-swap 4; maximumadmin/zramd; package/system/zram-swap of OpenWrt.
 
@@ -23,7 +23,7 @@ use crate::conf_files::in_order;
 struct SwapManager {
     name: &'static str,
     purpose: Purpose,
-    /// The file to edit; drop-ins are in a folder of this name with the suffix `.d`.
+    /// The file to edit. Drop-ins are in a folder of the same name with the suffix `.d`.
     file: &'static str,
     /// Names of services, without suffix, any of which enables the program.
     units: &'static [&'static str],
@@ -35,12 +35,12 @@ struct SwapManager {
     off: Option<(&'static str, &'static str)>,
 }
 
-/// The targets in whose folder `wants` the service of such a program is.
+/// The systemd targets in whose `wants` folder the service of such a program may be.
 const TARGETS: [&str; 5] = ["multi-user", "swap", "sysinit", "basic", "local-fs"];
 
 const TABLE: &[SwapManager] = &[
     SwapManager {
-        // a generator of units; it uses zram-generator for its device
+        // generates units; zram-generator sets up its device
         name: RPI_SWAP,
         purpose: Purpose::CompressedSwap,
         file: "etc/rpi/swap.conf",
@@ -72,7 +72,7 @@ const TABLE: &[SwapManager] = &[
         off: Some(("CONF_SWAPSIZE", "0")),
     },
     SwapManager {
-        // a table of devices, not assignments; see `read_ztab`
+        // the file is a table of devices and contains no assignments; see `read_ztab`
         name: "zram-config (ztab)",
         purpose: Purpose::CompressedSwap,
         file: ZTAB,
@@ -82,7 +82,8 @@ const TABLE: &[SwapManager] = &[
         off: None,
     },
     SwapManager {
-        // OpenRC's; with systemd, the size is in the unit zram_swap.service and this file is not read
+        // used with OpenRC; with systemd, the size is in the unit zram_swap.service and this file
+        // is not read
         name: "zram-init",
         purpose: Purpose::CompressedSwap,
         file: "etc/conf.d/zram-init",
@@ -174,14 +175,14 @@ const TABLE: &[SwapManager] = &[
 
 /// The folder in which systemd finds generators of units.
 const GENERATORS: &str = "usr/lib/systemd/system-generators";
-/// Name of the program of Raspberry Pi OS.
+/// Name of the swap manager of Raspberry Pi OS.
 pub(crate) const RPI_SWAP: &str = "rpi-swap";
-/// The file of the program zram-config that is not Ubuntu's.
+/// The configuration file of ecdye/zram-config, which is not the program zram-config of Ubuntu.
 pub(crate) const ZTAB: &str = "etc/ztab";
 const ZTAB_COLUMNS: [&str; 7] =
     ["type", "algorithm", "mem_limit", "disk_size", "swap_priority", "page-cluster", "swappiness"];
 
-/// The lines of all these programs' files.
+/// Returns the lines in the files of all programs in the table.
 pub(crate) fn read(host: &HostRoot) -> Vec<PersistentSetting> {
     TABLE.iter().flat_map(|row| row.read(host)).collect()
 }
@@ -199,13 +200,13 @@ pub(crate) fn managers(host: &HostRoot) -> Vec<Manager> {
 }
 
 impl SwapManager {
-    /// The file that enables the program.
+    /// Returns the file that enables the program.
     fn enabled_by(&self, host: &HostRoot) -> Option<String> {
         let wanted = |unit: &str| {
             TARGETS.map(|target| format!("etc/systemd/system/{target}.target.wants/{unit}.service"))
         };
         let of_units = self.units.iter().flat_map(|unit| wanted(unit));
-        // a recording without generators does not show whether this one is there
+        // a recording that contains no generators does not show whether this one exists
         if self.name == RPI_SWAP && !host.exists(GENERATORS) && host.exists(self.file) {
             return Some(self.file.to_owned());
         }
@@ -267,7 +268,7 @@ impl SwapManager {
         });
     }
 
-    /// A line of `/etc/ztab` for each device: `swap lzo-rle 200M 500M 75 0 150`.
+    /// Reads `/etc/ztab`, which has a line for each device: `swap lzo-rle 200M 500M 75 0 150`.
     fn read_ztab(&self, all: &mut Collector<'_>, effect: &Effect) {
         all.lines(ZTAB, |all, line| {
             let words: Vec<&[u8]> = line.words().collect();
@@ -289,7 +290,8 @@ fn split_option(line: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&rest[..end], rest[end..].trim_ascii()))
 }
 
-/// The value of a shell's assignment without its quotes and without a comment behind it.
+/// Returns the value of an assignment in a shell file, without its quotes and without a comment
+/// after it.
 fn without_quotes(value: &[u8]) -> &[u8] {
     let end = match value.first() {
         Some(quote @ (b'"' | b'\'')) => {
@@ -306,7 +308,7 @@ mod tests {
     use super::*;
     use crate::testing::{host, show_all};
 
-    /// A line of each program's file, and how it is shown.
+    /// For each program: a line of its file, and how the line is reported.
     const PLANTED: &[(&str, &str, &str)] = &[
         (RPI_SWAP, "[Main]\nMechanism=zram+file\n[File]\nMaxSizeMiB=9\n", "File.MaxSizeMiB 9 MiB"),
         ("dphys-swapfile", "CONF_SWAPSIZE=900\n", "CONF_SWAPSIZE 900 MiB"),

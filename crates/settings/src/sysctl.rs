@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads the files of `sysctl.d` as systemd-sysctl does.
+//! Reads the files of `sysctl.d` in the same way as systemd-sysctl.
 //!
-//! The files of all folders together are read in order of their names; a file in an earlier folder
-//! hides one of the same name in a later one, and the last assignment of a name wins. A pattern
-//! (`vm.dirty_*`) applies to settings that no line names. A line `-vm.swappiness` without a value
-//! excludes a setting from all assignments before it and from all patterns.
+//! The files of all folders together are read in the order of their names. A file hides those of
+//! the same name in later folders, and the last assignment to a name takes effect. A pattern
+//! (`vm.dirty_*`) applies only to settings that no line names. A line `-vm.swappiness` without a
+//! value excludes the setting from all assignments before it and from all patterns.
 //!
-//! systemd does not read `/etc/sysctl.conf` at boot unless a link in `sysctl.d` points to it, which
-//! Debian has up to release 12. The command `sysctl --system` reads it last, and so do init systems
-//! other than systemd.
+//! systemd does not read `/etc/sysctl.conf` at boot unless there is a link to it in `sysctl.d`, as
+//! in Debian up to release 12. The command `sysctl --system` reads the file last, and so do init
+//! systems other than systemd.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ pub const CONF: &str = "etc/sysctl.conf";
 /// Path of a file that exists only if systemd is the init process.
 pub const BOOTED_BY_SYSTEMD: &str = "run/systemd/notify";
 
-/// The settings in sysctl's files, and the number of files that are read.
+/// The settings in files of sysctl.d, and the number of files that were read.
 #[derive(Debug, Default)]
 pub(crate) struct Sysctl {
     pub(crate) settings: Vec<PersistentSetting>,
@@ -58,7 +58,7 @@ pub(crate) fn read(host: &HostRoot) -> Sysctl {
     Sysctl { settings: reader.without_excluded(explicit.into_settings_with_order()), files: count }
 }
 
-/// Whether the lines of `/etc/sysctl.conf` are applied if no link points to it.
+/// Whether the lines of `/etc/sysctl.conf` are applied if there is no link to the file.
 fn conf(host: &HostRoot) -> Effect {
     if !host.exists(BOOTED_BY_SYSTEMD) {
         return Effect::Applied;
@@ -72,12 +72,12 @@ fn conf(host: &HostRoot) -> Effect {
 struct Reader {
     /// Number of applied lines that name each setting; patterns do not count.
     named: BTreeMap<Target, usize>,
-    /// For each setting, the number of these lines that an exclusion takes back. It also takes
-    /// back all patterns.
+    /// For each setting, how many of these lines an exclusion cancels. It also cancels all
+    /// patterns.
     excluded: BTreeMap<Target, usize>,
 }
 
-/// A name overrides all patterns, so patterns are placed first.
+/// The position of patterns: they come first, because any assignment to a name overrides them.
 const PATTERN: usize = 0;
 const NAME: usize = 1;
 
@@ -104,8 +104,8 @@ impl Reader {
         }
     }
 
-    /// Marks the settings that a line without a value excludes: all assignments before it, and
-    /// those by patterns.
+    /// Marks the settings that a line without a value excludes: all assignments before that line,
+    /// and those by patterns.
     fn without_excluded(
         self,
         mut settings: Vec<(usize, PersistentSetting)>,
@@ -132,8 +132,9 @@ fn ignore(setting: &mut PersistentSetting) {
     setting.effect = Effect::Ignored(why.into());
 }
 
-/// The numbers at the beginning of a value, if a comment follows them. sysctl knows no comments
-/// behind a value and writes all of it; the kernel then takes the numbers and drops the rest.
+/// Returns the numbers at the beginning of a value that is followed by a comment. sysctl does not
+/// support comments after a value and writes all of the text; the kernel then uses the numbers and
+/// ignores what follows.
 fn without_comment(value: &[u8]) -> Vec<u8> {
     let is_number = |word: &&[u8]| word.iter().all(u8::is_ascii_digit);
     let numbers: Vec<&[u8]> = words(value).take_while(is_number).collect();
@@ -142,7 +143,7 @@ fn without_comment(value: &[u8]) -> Vec<u8> {
     if numbers.is_empty() || !has_comment { value.to_vec() } else { numbers.join(&b' ') }
 }
 
-/// Names below `vm` that kernels have or had and the knob table has not.
+/// Names below `vm` that some kernels have and that are not in the table of settings.
 const OTHER_NAMES: &[&str] = &[
     "block_dump",
     "dirtytime_expire_seconds",
@@ -166,8 +167,8 @@ const OTHER_NAMES: &[&str] = &[
     "vdso_enabled",
 ];
 
-/// Adds a line that assigns a name below `vm` that does not exist, or a name without `vm`, to the
-/// setting that it was probably meant for, as not applied.
+/// If a line assigns a name below `vm` that does not exist, or a name without `vm`, adds it as not
+/// applied to the setting that was probably meant.
 fn misspelled(all: &mut Collector<'_>, line: &Line<'_>, effect: &Effect) {
     let Some((key, value)) = split_assignment(line.bytes) else { return };
     let Ok(key) = std::str::from_utf8(key.strip_prefix(b"-").unwrap_or(key)) else { return };
@@ -193,12 +194,13 @@ fn misspelled(all: &mut Collector<'_>, line: &Line<'_>, effect: &Effect) {
     }
 }
 
-/// The folder of the settings of memory.
+/// The folder of the kernel's memory settings.
 const VM: &str = "proc/sys/vm/";
-/// Shorter names are too similar to too many others.
+/// Minimum length of a name that is compared with others: shorter names are similar to too many
+/// others.
 const SHORTEST: usize = 5;
 
-/// One line that assigns or excludes a setting of the knob table.
+/// One line that assigns or excludes a setting of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
     /// The settings that the line names; several if the name is a pattern.
@@ -231,8 +233,8 @@ pub fn assignment(line: &[u8]) -> Option<Assignment> {
     (!targets.is_empty()).then_some(Assignment { targets, value, is_pattern })
 }
 
-/// The settings that a sysctl name refers to. The first separator in it (`.` or `/`) is the
-/// separator of its parts.
+/// Returns the settings that a sysctl name refers to. The first separator in the name (`.` or `/`)
+/// is the separator between all its parts.
 #[must_use]
 pub fn targets_of(key: &str) -> Vec<Target> {
     let swap = |c| match c {

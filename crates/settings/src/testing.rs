@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Shared by the tests of several readers: hosts with a few files, and settings printed as lines of
-//! text.
+//! Functions for the tests of several readers: they make hosts with a few files, and print settings
+//! as lines of text.
 
 use proptest::prelude::*;
 
 use pagewise_hostfs::{Entry, HostRoot};
 use pagewise_model::{Effect, PersistentSetting};
 
-/// A host whose files are these.
+/// Makes a host that contains these files.
 pub(crate) fn host<'a, B: AsRef<[u8]>>(files: impl IntoIterator<Item = (&'a str, B)>) -> HostRoot {
     let file = |(path, bytes): (&str, B)| (path.to_owned(), Entry::File(bytes.as_ref().to_vec()));
     HostRoot::memory(files.into_iter().map(file))
 }
 
-/// Each setting as a line of text, such as `vm.swappiness 60 /etc/sysctl.d/1.conf:1`, followed by
-/// the reason if it is not applied.
+/// Prints each setting as a line of text, such as `vm.swappiness 60 /etc/sysctl.d/1.conf:1`,
+/// followed by the reason if the setting is not applied.
 pub(crate) fn show_all(settings: &[PersistentSetting]) -> Vec<String> {
     let line = |setting: &PersistentSetting| {
         let effect = match &setting.effect {
@@ -27,7 +27,7 @@ pub(crate) fn show_all(settings: &[PersistentSetting]) -> Vec<String> {
     settings.iter().map(line).collect()
 }
 
-/// A valid text with some bytes replaced and its end cut off, or random bytes.
+/// Generates a valid text with some bytes replaced and its end cut off, or random bytes.
 pub(crate) fn mangle(text: &'static str) -> impl Strategy<Value = Vec<u8>> {
     let any_at_all = prop::collection::vec(any::<u8>(), 0..300);
     let replaced = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..12);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads lines of `tmpfiles.d` that write a setting (`w` and `w+`), as systemd-tmpfiles does.
+//! Reads the lines of `tmpfiles.d` that write a setting (`w` and `w+`), in the same way as
+//! systemd-tmpfiles.
 //!
-//! Files are read in order of their names. Of several lines for one path only the *first* is
-//! applied, unless all of them are `w+`: systemd-tmpfiles ignores the others as duplicates. All
-//! lines for one path are applied at the position of the first. Lines with different patterns that
-//! match the same file are all applied.
+//! Files are read in the order of their names. Of several lines for the same path, only the *first*
+//! is applied, unless all of them are `w+`: systemd-tmpfiles ignores the others as duplicates. All
+//! lines for the same path are applied at the position of the first one. Lines with different
+//! patterns that match the same file are all applied.
 //!
 //! Specifiers that have the same value everywhere (`%%`) and the kernel's release (`%v`) are
 //! resolved; with any other specifier the effect of the line is unknown. Lines that create files
@@ -36,10 +37,10 @@ pub(crate) fn read(host: &HostRoot) -> Vec<PersistentSetting> {
     all.finish()
 }
 
-/// The paths that lines so far name, with the first line for each.
+/// The paths of all lines that were read so far, with the first line for each path.
 type Known = BTreeMap<String, First>;
 
-/// The first line that names a path.
+/// The first line for a path.
 #[derive(Debug)]
 struct First {
     place: usize,
@@ -88,8 +89,8 @@ fn add(
     }
 }
 
-/// Whether a line is applied: a reason against it that concerns the whole file takes precedence
-/// over one that concerns the line.
+/// Combines the effect of a file with that of a line. If the whole file is not applied, its reason
+/// takes precedence over that of the line.
 fn worse(of_file: &Effect, of_line: &Effect) -> Effect {
     if *of_file == Effect::Applied { of_line.clone() } else { of_file.clone() }
 }
@@ -97,13 +98,13 @@ fn worse(of_file: &Effect, of_line: &Effect) -> Effect {
 /// One line that writes to a file below `/proc/sys` or `/sys`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// The path to write to, with specifiers and patterns.
+    /// The path to write to, in which specifiers and patterns are not resolved.
     pub path: String,
-    /// The value to write, with specifiers.
+    /// The value to write, in which specifiers are not resolved.
     pub value: String,
     /// Whether the line is `w+`: it is applied even if other `w+` lines have the same path.
     pub is_forced: bool,
-    /// Whether the line would be applied if it were alone.
+    /// Whether the line would be applied if it were the only one.
     pub effect: Effect,
 }
 
@@ -191,7 +192,7 @@ fn unescape(text: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// Resolves the specifiers in a text; `None` if one is not known here.
+/// Resolves the specifiers in a text; returns `None` if a specifier is unknown.
 fn resolve(text: &str, release: &str) -> Option<String> {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text.chars();
@@ -209,7 +210,8 @@ fn resolve(text: &str, release: &str) -> Option<String> {
     Some(plain)
 }
 
-/// Whether a recording may contain this line: it writes plain words to a setting of the knob table.
+/// Whether a recording may contain this line: it writes known words or numbers to a setting of the
+/// table.
 #[must_use]
 pub fn is_known(line: &[u8]) -> bool {
     item(line).is_some_and(|item| {

@@ -2,13 +2,13 @@
 //! Reads the settings of TuneD: the active profile and the profiles it includes ([`Tuned`]).
 //!
 //! TuneD applies settings if its service is enabled and `/etc/tuned/active_profile` names a
-//! profile. If none is named, it chooses one when it starts, and no file says which. Profiles in
-//! `/etc` hide those in `/usr/lib`. Sections of the plugins `sysctl`, `sysfs` and `vm` are read,
-//! whatever their names are. Ignored are sections that apply only to some machines
-//! (`uname_regex`, `cpuinfo_regex`). A value that depends on the running value (`>2048`) or on a
-//! function is not known. Included profiles come first, so that the last assignment wins. One line
-//! that TuneD cannot read, in any of the profiles, makes it refuse them all; so does a profile that
-//! is missing.
+//! profile. If the file names none, TuneD chooses one when it starts, and no file says which.
+//! Profiles in `/etc` hide those in `/usr/lib`. Sections of the plugins `sysctl`, `sysfs` and `vm`
+//! are read, whatever the names of the sections are. Sections that apply only to some machines
+//! (`uname_regex`, `cpuinfo_regex`) are ignored. A value that depends on the running value
+//! (`>2048`) or on a function is unknown. Included profiles come first, so that the last assignment
+//! takes effect. If TuneD cannot parse a line in any of the profiles, or if a profile is missing,
+//! it rejects all of them.
 
 use std::collections::BTreeMap;
 
@@ -24,15 +24,15 @@ use crate::{knob_path, modules, sysctl};
 pub(crate) const UNIT: &str = "etc/systemd/system/multi-user.target.wants/tuned.service";
 pub(crate) const ACTIVE: &str = "etc/tuned/active_profile";
 pub(crate) const MAIN: &str = "etc/tuned/tuned-main.conf";
-/// Folders that contain TuneD's profiles, a folder for each; earlier ones win. Since TuneD 2.24
-/// they have a folder of their own.
+/// Folders that contain a folder for each TuneD profile; earlier folders take precedence. Since
+/// TuneD 2.24, profiles have a parent folder of their own (`profiles`).
 pub const FOLDERS: [&str; 4] =
     ["etc/tuned/profiles", "etc/tuned", "usr/lib/tuned/profiles", "usr/lib/tuned"];
 /// Name of the file that contains a profile, in the profile's folder.
 pub const FILE: &str = "tuned.conf";
 
-/// TuneD's active profile and the settings in it; `None` if TuneD is not enabled, or no profile is
-/// selected.
+/// Reads TuneD's active profile and the settings in it; `None` if TuneD is not enabled or no
+/// profile is selected.
 pub(crate) fn read(host: &HostRoot) -> Option<(Tuned, Vec<PersistentSetting>)> {
     if !host.exists(UNIT) {
         return None;
@@ -58,18 +58,18 @@ fn reapplies(host: &HostRoot) -> bool {
     message.last().is_none_or(|value| matches!(value.as_slice(), b"1" | b"yes" | b"true" | b"on"))
 }
 
-/// The profiles that are applied, each after those that it includes.
+/// The profiles that are applied; a profile comes after the profiles that it includes.
 struct Profiles<'h> {
     host: &'h HostRoot,
     /// Names of profiles that were read or are being read, so that circular includes end.
     names: Vec<String>,
     texts: Vec<Text>,
-    /// Why TuneD applies none of them.
+    /// Why TuneD applies none of the profiles.
     refused: Option<String>,
 }
 
 impl Profiles<'_> {
-    /// Reads a profile, and before it those that it includes.
+    /// Reads a profile, after the profiles that it includes.
     fn load(&mut self, name: &[u8]) {
         // a profile with `-` before its name may be missing
         let (name, may_be_missing) =
@@ -81,7 +81,8 @@ impl Profiles<'_> {
         self.names.push(name.to_owned());
         let paths = FOLDERS.map(|folder| format!("{folder}/{name}/{FILE}"));
         let Some(text) = paths.iter().find_map(|path| self.host.text(path).ok()) else {
-            // a profile that was not collected, or that we may not read, may exist
+            // a profile that was not collected, or that Pagewise may not read, may exist
+            // nevertheless
             let is_absent = |path: &String| matches!(self.host.text(path), Err(Refusal::Absent(_)));
             if !may_be_missing && paths.iter().all(is_absent) {
                 self.refuse(format!("there is no profile {name}"));
@@ -146,7 +147,7 @@ const COMPUTED: &str = "TuneD computes the value when it applies the profile";
 const KERNEL_HAS_POLICY: &str =
     "TuneD leaves the policy alone that transparent_hugepage= on the kernel's command line sets";
 
-/// The name of a profile, if it is a plain folder name that cannot lead to another folder.
+/// Returns the name of a profile, if it is a plain folder name that cannot lead to another folder.
 pub fn plain(name: &[u8]) -> Option<&str> {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
     let name = std::str::from_utf8(name).ok()?;
@@ -165,16 +166,16 @@ fn included(profile: &[Section<'_>]) -> Vec<Vec<u8>> {
     main.and_then(|main| main.last(b"include")).map(list).unwrap_or_default()
 }
 
-/// What a recording may say of the lines of a profile.
+/// The parts of a profile that a recording may contain.
 #[derive(Debug, Default)]
 pub struct ProfileShape {
-    /// Names of sections of the plugins that are read, and the plugin of each.
+    /// Names of the sections of plugins that are read, with the plugin of each section.
     pub plugins: BTreeMap<Vec<u8>, &'static str>,
-    /// The number of the first line that makes TuneD refuse the profile.
+    /// Number of the first line because of which TuneD rejects the profile.
     pub unreadable: Option<u32>,
 }
 
-/// Finds the sections of a profile that set memory.
+/// Finds the sections of a profile that set memory settings.
 #[must_use]
 pub fn shape(profile: &[u8]) -> ProfileShape {
     let text = Text::new("", profile.to_vec());
@@ -194,20 +195,20 @@ pub fn shape(profile: &[u8]) -> ProfileShape {
     ProfileShape { plugins: sections.into_iter().filter_map(plugin).collect(), unreadable: None }
 }
 
-/// The plugins whose sections are read.
+/// The plugins whose sections are read here.
 const PLUGINS: [&str; 3] = ["sysctl", "sysfs", "vm"];
 
-/// Options of a section that say how it is merged with one of the same name, not what it sets.
+/// Options that say how a section is merged with one of the same name. They set nothing themselves.
 pub const MERGING: [&str; 4] = ["type", "enabled", "replace", "priority"];
 
-/// The value of a line `include=…` of a profile.
+/// Returns the value of a line `include=…` in a profile.
 pub fn include(line: &[u8]) -> Option<&[u8]> {
     let rest = line.trim_ascii().strip_prefix(b"include")?.trim_ascii();
     Some(rest.strip_prefix(b"=")?.trim_ascii())
 }
 
-/// The settings that an option of a plugin makes, and the value; `None` if it makes none. The value
-/// may be one that is computed when the profile is applied ([`is_fixed`]).
+/// Returns the settings that an option of a plugin sets, with the value; `None` if it sets none.
+/// The value may be one that is computed when the profile is applied (see [`is_fixed`]).
 #[must_use]
 pub fn setting(plugin: &[u8], key: &[u8], value: &[u8]) -> Option<(Vec<Target>, Vec<u8>)> {
     let key = std::str::from_utf8(key).ok()?;
@@ -221,8 +222,8 @@ pub fn setting(plugin: &[u8], key: &[u8], value: &[u8]) -> Option<(Vec<Target>, 
     (!targets.is_empty()).then_some((targets, value))
 }
 
-/// What an option of the plugin `vm` sets (`tuned/plugins/plugin_vm.py`); `None` if the plugin
-/// refuses the value, or has no such option.
+/// Returns the settings that an option of the plugin `vm` sets (`tuned/plugins/plugin_vm.py`);
+/// `None` if the plugin rejects the value or has no such option.
 fn of_vm(key: &str, value: Vec<u8>) -> Option<(Vec<Target>, Vec<u8>)> {
     let percent = value.strip_suffix(b"%").map(<[u8]>::to_vec);
     let knob = match (key, &percent) {
@@ -242,13 +243,13 @@ fn of_vm(key: &str, value: Vec<u8>) -> Option<(Vec<Target>, Vec<u8>)> {
     Some((vec![Target::of_knob(knob)], percent.unwrap_or(value)))
 }
 
-/// A value without the quotation marks around it.
+/// Returns a value without the quotation marks around it.
 fn unquoted(value: Vec<u8>) -> Vec<u8> {
     let inner = value.strip_prefix(b"\"").and_then(|inner| inner.strip_suffix(b"\""));
     inner.map(<[u8]>::to_vec).unwrap_or(value)
 }
 
-/// Whether a value is the one that is set, and not computed from others.
+/// Whether a value is used as it is written, and not computed from other values.
 #[must_use]
 pub fn is_fixed(value: &[u8]) -> bool {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b" -+_".contains(byte);
@@ -262,7 +263,7 @@ mod tests {
     use super::*;
     use crate::testing::{host, mangle, show_all};
 
-    // as in Debian's package 2.20.0, without comments
+    // the profile of Debian's package 2.20.0, without comments
     const THROUGHPUT: &str = "[main]\nsummary=Broadly applicable tuning\n\n[variables]\n\
         thunderx_cpuinfo_regex=CPU part\\s+:\\s+(0x0?516)\n\n[cpu]\ngovernor=performance\n\n\
         [vm.thunderx]\ntype=vm\nuname_regex=aarch64\ntransparent_hugepages=never\n\n[disk]\n\
@@ -358,7 +359,7 @@ mod tests {
         );
     }
 
-    /// A profile of the administrator that is active, and what it sets.
+    /// Returns the settings of an active profile of the administrator.
     fn shown(profile: &'static str) -> Vec<String> {
         let own = [("etc/tuned/virtual-guest/tuned.conf", profile)];
         let (_, settings) = read(&machine("virtual-guest\n", &own)).unwrap();
@@ -454,7 +455,7 @@ mod tests {
             show_all(&read(&host(files)).unwrap().1).remove(0)
         };
         assert!(missing("x").ends_with("TuneD refuses its profile: there is no profile x"));
-        // of copies of some files, a profile may not have been collected
+        // if only some files were copied, a profile may be missing in the copy
         let folder = tempfile::tempdir().unwrap();
         let put = |path: &str, text: &str| {
             let path = folder.path().join(path);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads one profile of TuneD as TuneD does ([`parse`]), and merges profiles that include each other
-//! ([`Sections`]).
+//! Parses one profile of TuneD in the same way as TuneD ([`parse`]), and merges profiles that
+//! include each other ([`Sections`]).
 //!
-//! The format is that of Python's `configparser` with `=` as the only delimiter: `#` after white
-//! space begins a comment, a line that is indented more than the option before it continues that
-//! option's value, and one line that is none of these makes TuneD refuse the whole profile
-//! (`tuned/profiles/loader.py`). The plugin of a section is its `type`, or its name; `enabled`,
-//! `replace`, `drop` and `priority` act on sections of equal names in several profiles
-//! (`tuned/profiles/merger.py`, `tuned/profiles/unit.py`).
+//! The format is that of Python's `configparser` with `=` as the only delimiter. `#` after white
+//! space begins a comment, and a line that is indented more than the option before it continues the
+//! value of that option. A line that is none of these makes TuneD reject the whole profile
+//! (`tuned/profiles/loader.py`). The plugin of a section is its `type` or, without a type, its
+//! name; `enabled`, `replace`, `drop` and `priority` affect sections of the same name in several
+//! profiles (`tuned/profiles/merger.py`, `tuned/profiles/unit.py`).
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(crate) struct ProfileOption<'t> {
     pub(crate) line: Line<'t>,
 }
 
-/// The options of a profile that have the name of a section.
+/// A section of a profile: its name and options.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Section<'t> {
     pub(crate) name: Vec<u8>,
@@ -29,7 +29,7 @@ pub(crate) struct Section<'t> {
 }
 
 impl<'t> Section<'t> {
-    /// The value of an option; of several with the same name, the last counts.
+    /// Returns the value of an option; if there are several with the same name, the last one.
     pub(crate) fn last(&self, key: &[u8]) -> Option<&[u8]> {
         let of_key = self.options.iter().rev().find(|option| option.key == key);
         of_key.map(|option| option.value.as_slice())
@@ -39,7 +39,7 @@ impl<'t> Section<'t> {
         self.last(key).map(|value| matches!(value, b"True" | b"true" | b"1"))
     }
 
-    /// The plugin that reads the section.
+    /// Returns the plugin that reads the section.
     pub(crate) fn plugin(&self) -> &[u8] {
         self.last(b"type").unwrap_or(&self.name)
     }
@@ -50,7 +50,7 @@ impl<'t> Section<'t> {
     }
 }
 
-/// A line that TuneD cannot read, so that it refuses the profile.
+/// A line that TuneD cannot parse, so that it rejects the profile.
 #[derive(Debug, Clone)]
 pub(crate) struct Unreadable<'t> {
     pub(crate) line: Line<'t>,
@@ -82,7 +82,7 @@ pub(crate) fn parse<'t>(
         indent = own_indent;
         if let Some(name) = header(text) {
             option_is_open = false;
-            // two sections of the same name are one
+            // two sections of the same name are merged to one
             let known = sections.iter().position(|section| section.name == name);
             let section = match known {
                 Some(at) => sections.remove(at),
@@ -107,7 +107,7 @@ pub(crate) fn parse<'t>(
     Ok(sections)
 }
 
-/// A line without its comment and the white space around it.
+/// Returns a line without its comment and without white space around it.
 fn without_comment(line: &[u8]) -> &[u8] {
     let text = line.trim_ascii();
     if text.starts_with(b"#") || text.starts_with(b";") {
@@ -118,14 +118,15 @@ fn without_comment(line: &[u8]) -> &[u8] {
     text[..at.unwrap_or(text.len())].trim_ascii()
 }
 
-/// The name in the header of a section, such as `[sysctl]`; text after the last bracket is ignored.
+/// Parses the header of a section, such as `[sysctl]`, into its name. Text after the last bracket
+/// is ignored.
 pub(crate) fn header(text: &[u8]) -> Option<&[u8]> {
     let inner = text.strip_prefix(b"[")?;
     let end = inner.iter().rposition(|&byte| byte == b']')?;
     (end > 0).then(|| &inner[..end])
 }
 
-/// A section after the profiles were merged.
+/// A section that was merged from all profiles.
 #[derive(Debug)]
 struct Merged<'t> {
     section: Section<'t>,
@@ -134,7 +135,8 @@ struct Merged<'t> {
     priority: i64,
 }
 
-/// The sections of all profiles that were read, each later profile over the earlier ones.
+/// The merged sections of all profiles that were read; options of later profiles override those of
+/// earlier ones.
 #[derive(Debug, Default)]
 pub(crate) struct Sections<'t> {
     merged: Vec<Merged<'t>>,
@@ -142,7 +144,7 @@ pub(crate) struct Sections<'t> {
 }
 
 impl<'t> Sections<'t> {
-    /// Adds the sections of a profile.
+    /// Merges the sections of a profile into these.
     pub(crate) fn add(&mut self, profile: Vec<Section<'t>>) {
         for section in profile {
             match section.name.as_slice() {
@@ -178,7 +180,7 @@ impl<'t> Sections<'t> {
                 merged.priority = priority.unwrap_or(merged.priority);
                 let dropped: Vec<Vec<u8>> = section.last(b"drop").map(list).unwrap_or_default();
                 merged.section.options.retain(|option| !dropped.contains(&option.key));
-                // the plugin is that of the newer section
+                // the plugin of the newer section is used
                 merged.section.options.retain(|option| option.key != b"type");
                 merged.section.options.extend(section.options);
             }
@@ -193,7 +195,8 @@ impl<'t> Sections<'t> {
         }
     }
 
-    /// The sections that TuneD applies to every machine, in the order in which it does.
+    /// Returns the sections that TuneD applies on every machine, in the order in which it applies
+    /// them.
     pub(crate) fn applied(&self) -> Vec<&Section<'t>> {
         let of_all = |merged: &&Merged<'t>| merged.is_enabled && !merged.is_conditional;
         let mut all: Vec<&Merged<'t>> = self.merged.iter().filter(of_all).collect();
@@ -201,7 +204,8 @@ impl<'t> Sections<'t> {
         all.into_iter().map(|merged| &merged.section).collect()
     }
 
-    /// A value with its variables; `None` if one is not known, or a function computes it.
+    /// Returns a value with its variables replaced; `None` if a variable is unknown or a function
+    /// computes the value.
     pub(crate) fn expanded(&self, value: &[u8]) -> Option<Vec<u8>> {
         let mut rest = value;
         let mut all = Vec::new();
@@ -216,7 +220,7 @@ impl<'t> Sections<'t> {
     }
 }
 
-/// The names in a list such as `a, b;c`.
+/// Splits a list of names such as `a, b;c`.
 pub(crate) fn list(names: &[u8]) -> Vec<Vec<u8>> {
     let names = names.split(|byte| matches!(byte, b',' | b';')).map(<[u8]>::trim_ascii);
     names.filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect()

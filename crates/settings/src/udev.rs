@@ -2,10 +2,10 @@
 //! Reads udev rules that set up zram devices (`ATTR{disksize}="4G"`) or set a sysctl
 //! (`SYSCTL{vm.swappiness}="150"`).
 //!
-//! A rule applies to devices that match its conditions. Which devices will appear is not known
-//! here: a rule that matches a zram device by kernel name, action, subsystem or driver is taken as
-//! applied; the effect of a rule with other conditions is unknown, and so is that of a rule over
-//! which a `GOTO` before it may jump.
+//! A rule applies to devices that match its conditions. It is not known here which devices will
+//! appear. A rule that matches a zram device by kernel name, action, subsystem or driver counts as
+//! applied. The effect of a rule with other conditions is unknown, and so is that of a rule which
+//! an earlier `GOTO` may skip.
 
 use pagewise_hostfs::HostRoot;
 use pagewise_hostfs::text::{Line, lines};
@@ -24,7 +24,7 @@ pub(crate) fn read(host: &HostRoot) -> Vec<PersistentSetting> {
         let mut is_rule_too_long = false;
         let mut is_line_too_long = false;
         let before = all.len();
-        // labels to which rules may have jumped that are not reached yet
+        // labels that rules may jump to and that were not reached yet
         let mut jumps: Vec<String> = Vec::new();
         all.lines_with(&WORDS, &file.path, |all, line| {
             is_line_too_long |= line.bytes.len() >= MAX_RULE;
@@ -64,18 +64,18 @@ pub(crate) fn read(host: &HostRoot) -> Vec<PersistentSetting> {
     all.finish()
 }
 
-/// Every rule that matters here contains one of these texts.
+/// Each rule that is relevant here contains one of these texts.
 const WORDS: [&str; 2] = ["zram", "SYSCTL{"];
 
-/// Length limit of udev, in bytes: udev ignores a rule that is as long, including its continuation
-/// lines. It reads no further in a file with a line that is as long; udev 252 keeps the rules before
-/// that line, 257 does not.
+/// udev's maximum length of a rule in bytes, including its continuation lines; udev ignores a rule
+/// of this length or more. If a single line has this length, udev reads no further in that file:
+/// version 252 keeps the rules before the line, version 257 does not.
 const MAX_RULE: usize = 16 << 10;
 
-/// How many labels of one file are remembered.
+/// Maximum number of labels of one file that are kept.
 const MAX_JUMPS: usize = 64;
 
-/// The label to which a rule jumps, and the label that the rule has.
+/// Returns the label that a rule jumps to, and the label that the rule itself has.
 fn jump(text: &[u8]) -> (Option<String>, Option<String>) {
     let has_words =
         ["GOTO", "LABEL"].iter().any(|it| memchr::memmem::find(text, it.as_bytes()).is_some());
@@ -89,7 +89,7 @@ fn jump(text: &[u8]) -> (Option<String>, Option<String>) {
     (value("GOTO").filter(|_| is_taken), value("LABEL"))
 }
 
-/// Whether a condition is false for every zram device that appears or gets its size.
+/// Whether a condition is false for all zram devices when they appear or get their size.
 fn excludes_zram(token: &Token<'_>) -> bool {
     let is_one_of = |words: &[&str]| token.value.split('|').any(|value| words.contains(&value));
     match (token.key, token.operator) {
@@ -116,20 +116,20 @@ fn add(all: &mut Collector<'_>, line: &Line<'_>, text: &[u8], effect: &Effect) {
     }
 }
 
-/// The settings that one udev rule makes.
+/// The settings that one udev rule sets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rule {
-    /// Numbers of the zram devices whose size the rule sets; patterns are left out.
+    /// Numbers of the zram devices whose size the rule sets; patterns are not included.
     pub makes: Vec<String>,
-    /// The size that the rule gives to these devices.
+    /// The size that the rule sets for these devices.
     pub size: String,
-    /// The settings that the rule makes, and their values.
+    /// The settings that the rule sets, with their values.
     pub sets: Vec<(Target, String)>,
     /// Whether the rule is applied, according to its conditions.
     pub effect: Effect,
 }
 
-/// One part of a rule, `KEY{attribute}=="value"`.
+/// One part of a rule: `KEY{attribute}=="value"`.
 #[derive(Debug, PartialEq, Eq)]
 struct Token<'a> {
     key: &'a str,
@@ -148,7 +148,7 @@ impl Token<'_> {
     }
 }
 
-/// Parses a udev rule; `None` if it sets nothing of the knob table.
+/// Parses a udev rule; returns `None` if it sets no setting of the table.
 #[must_use]
 pub fn rule(text: &[u8]) -> Option<Rule> {
     if !has_words(text) {
@@ -185,7 +185,7 @@ fn has_words(text: &[u8]) -> bool {
     WORDS.iter().any(|word| memchr::memmem::find(text, word.as_bytes()).is_some())
 }
 
-/// What follows `zram` in the kernel names of devices that the rule matches.
+/// Returns the texts after `zram` in the kernel names of the devices that the rule matches.
 fn devices(tokens: &[Token<'_>]) -> Vec<String> {
     let named = tokens.iter().find(|token| token.key == "KERNEL" && token.operator == "==");
     let names = named.map_or("", |token| token.value.as_str()).split('|');
@@ -193,7 +193,7 @@ fn devices(tokens: &[Token<'_>]) -> Vec<String> {
     numbers.filter(|number| !number.is_empty()).map(str::to_owned).take(64).collect()
 }
 
-/// Whether the conditions of a rule match a zram device that appears or gets its size.
+/// Whether the conditions of a rule match a zram device when it appears or gets its size.
 fn conditions(tokens: &[Token<'_>]) -> Effect {
     let is_zram = |token: &Token<'_>| match (token.key, token.attribute) {
         ("KERNEL", _) => token.operator == "==" && token.value.starts_with("zram"),
@@ -227,7 +227,7 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
     all
 }
 
-/// Parses one part of a rule, `KEY{attribute}=="value",`, and returns the rest.
+/// Parses one part of a rule, `KEY{attribute}=="value",`, and returns it with the remaining text.
 fn token(text: &str) -> Option<(Token<'_>, &str)> {
     let text = text.trim_start_matches([' ', '\t', ',']);
     let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))?;
@@ -245,7 +245,8 @@ fn token(text: &str) -> Option<(Token<'_>, &str)> {
     (!key.is_empty()).then_some((Token { key, attribute, operator, value }, rest))
 }
 
-/// Parses a quoted text, in which `\"` stands for a quotation mark, and returns the rest.
+/// Parses a quoted text, in which `\"` stands for a quotation mark, and returns it with the
+/// remaining text.
 fn parse_quoted(text: &str) -> Option<(String, &str)> {
     let inner = text.strip_prefix('"')?;
     let mut value = String::new();
@@ -263,8 +264,8 @@ fn parse_quoted(text: &str) -> Option<(String, &str)> {
     None
 }
 
-/// The parts of a rule that a recording may contain: assignments to settings of the knob table, and
-/// conditions of zram devices.
+/// Returns the parts of a rule that a recording may contain: assignments to settings of the table,
+/// and conditions about zram devices.
 #[must_use]
 pub fn keep_line(line: &[u8]) -> Option<Vec<u8>> {
     let continues = line.trim_ascii_end().ends_with(b"\\");
@@ -293,7 +294,7 @@ pub fn keep_line(line: &[u8]) -> Option<Vec<u8>> {
             _ => false,
         };
         if matches!(token.key, "GOTO" | "LABEL") {
-            // all labels of a recording have the same name
+            // in a recording, all labels have the same name
             all.push(format!("{}{}\"x\"", token.key, token.operator));
             continue;
         }
@@ -307,7 +308,7 @@ pub fn keep_line(line: &[u8]) -> Option<Vec<u8>> {
         } else if excludes_zram(&token) {
             all.push("KERNEL!=\"zram*\"".to_owned());
         } else if token.is_match() {
-            // a condition of another kind, which makes the effect unknown
+            // replaces a condition of another kind, so that the effect remains unknown
             all.push("ENV{x}==\"x\"".to_owned());
         }
     }
@@ -315,7 +316,7 @@ pub fn keep_line(line: &[u8]) -> Option<Vec<u8>> {
     (!all.is_empty()).then(|| format!("{}{end}", all.join(", ")).into_bytes())
 }
 
-/// Whether a file of udev rules has a rule that matters here; other files are left out of
+/// Whether a file of udev rules contains a rule that is relevant here. Other files are left out of
 /// recordings.
 #[must_use]
 pub fn is_of_interest(file: &[u8]) -> bool {
@@ -385,7 +386,7 @@ mod tests {
         assert_eq!(read(format!("{half}{half}{rule}\n{rule}\n")).len(), 1);
     }
 
-    /// So does udev of systemd 252 and 257.
+    /// udev of systemd 252 and 257 behaves in the same way.
     #[test]
     fn a_rule_goes_on_behind_a_comment_and_ends_at_a_carriage_return() {
         let read = |text: &str| show_all(&read(&host([("etc/udev/rules.d/1.rules", text)])));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads properties of systemd units that limit memory (`MemoryMax=`, `MemoryHigh=` …), from units
-//! and drop-ins that were written by the administrator or by `systemctl set-property`.
+//! Reads the properties of systemd units that limit memory (`MemoryMax=`, `MemoryHigh=` …), from
+//! units and drop-ins that were written by the administrator or by `systemctl set-property`.
 //!
-//! Drop-ins of all folders are read after the unit, in order of their names; one in an earlier
-//! folder hides those of the same name. The instance of the target is the unit's name, because its
-//! cgroup is not known here. Ignored are units of packages below `/usr`, and drop-ins for all units
-//! of a type (`service.d`) or with a prefix.
+//! The drop-ins of all folders are read after the unit, in the order of their names; a drop-in
+//! hides those of the same name in later folders. The instance of the target is the unit's name,
+//! because the unit's cgroup is not known here. Units of packages below `/usr`, and drop-ins for
+//! all units of a type (`service.d`) or with a prefix, are not read.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,8 @@ const PROPERTIES: [(&str, Option<&str>); 14] = [
     ("OOMPolicy", None),
 ];
 
-/// A unit's own files and the files in its drop-in folders; earlier folders win.
+/// The files of one unit itself, and the files in its drop-in folders; earlier folders take
+/// precedence.
 #[derive(Debug, Default)]
 struct UnitFiles {
     own: Vec<String>,
@@ -83,7 +84,7 @@ pub(crate) fn read(host: &HostRoot) -> Vec<PersistentSetting> {
     all.finish()
 }
 
-/// Whether a name is that of a unit that has a cgroup.
+/// Whether a name is the name of a unit that has a cgroup.
 #[must_use]
 pub fn is_unit(name: &str) -> bool {
     KINDS.iter().any(|kind| name.strip_suffix(kind).is_some_and(|name| !name.is_empty()))
@@ -103,8 +104,8 @@ fn read_file(all: &mut Collector<'_>, unit: &str, path: &str, effect: &Effect) {
     });
 }
 
-/// Parses a line that sets a property which limits memory: the property, the cgroup setting that
-/// it sets, and its value.
+/// Parses a line that sets a property which limits memory. Returns the property, the cgroup setting
+/// that it sets, and its value.
 #[must_use]
 pub fn property(line: &[u8]) -> Option<(&'static str, Option<&'static str>, &[u8])> {
     let (key, value) = split_assignment(line)?;

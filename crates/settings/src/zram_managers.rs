@@ -2,12 +2,12 @@
 //! Reads the configuration of tools that set up zram devices as swap: zram-generator
 //! (`zram-generator.conf`) and zram-tools (`/etc/default/zramswap`).
 //!
-//! zram-generator reads one main file, from the first folder that has one, and then all drop-ins in
-//! order of their names. The order of its folders differs from systemd's: `/run` comes before
-//! `/etc`. Sizes are numbers of MiB or expressions such as `min(ram / 2, 4096)`, which are not
-//! evaluated here.
+//! zram-generator reads one main file, from the first folder that contains one, and then all
+//! drop-ins in the order of their names. The order of its folders differs from systemd's: `/run`
+//! comes before `/etc`. Sizes are numbers of MiB or expressions such as `min(ram / 2, 4096)`, which
+//! are not evaluated here.
 //!
-//! zram-tools uses one device, `zram0`. `PERCENT` overrides `SIZE`, which is in MiB.
+//! zram-tools uses a single device, `zram0`. `PERCENT` overrides `SIZE`, which is in MiB.
 
 use pagewise_hostfs::text::{Line, Text, words};
 use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
@@ -23,18 +23,19 @@ use crate::generator_file::{self, SyntaxError};
 /// is read.
 const FOLDERS: [&str; 4] =
     ["run/systemd", "etc/systemd", "usr/local/lib/systemd", "usr/lib/systemd"];
-/// Name of zram-generator's main file; drop-ins are in a folder of this name with the suffix `.d`.
+/// Name of zram-generator's main file. Drop-ins are in a folder of the same name with the suffix
+/// `.d`.
 pub const GENERATOR_FILE: &str = "zram-generator.conf";
-/// The program of zram-generator that generates units at boot.
+/// The program of zram-generator, which generates units at boot.
 pub const GENERATOR: &str = "usr/lib/systemd/system-generators/zram-generator";
 /// The configuration file of zram-tools.
 pub const ZRAM_TOOLS: &str = "etc/default/zramswap";
 pub(crate) const ZRAMSWAP: &str = "etc/systemd/system/multi-user.target.wants/zramswap.service";
-/// Keys in zram-generator's files that are not settings of the knob table.
+/// Keys in zram-generator's files that are not in the table of settings.
 const OPTIONS: [&str; 5] =
     ["host-memory-limit", "mount-point", "fs-type", "options", "memory-limit"];
 
-/// The paths at which zram-generator looks for its main file; earlier ones win.
+/// Returns the paths at which zram-generator looks for its main file; earlier ones take precedence.
 #[must_use]
 pub fn generator_files() -> [String; 4] {
     FOLDERS.map(|folder| format!("{folder}/{GENERATOR_FILE}"))
@@ -49,7 +50,7 @@ pub fn is_generator_file(path: &str) -> bool {
     generator_files().iter().any(|file| path == file || is_drop_in(file))
 }
 
-/// The settings in zram-generator's files, and the line for which it refuses them all.
+/// Reads the settings in zram-generator's files, and the line because of which it rejects them all.
 pub(crate) fn read_generator(host: &HostRoot) -> (Vec<PersistentSetting>, Option<RefusedLine>) {
     let mut all = Collector::new(host, Mechanism::ZramGenerator);
     let mains = generator_files();
@@ -82,10 +83,10 @@ pub(crate) fn read_generator(host: &HostRoot) -> (Vec<PersistentSetting>, Option
     (all.finish(), refused)
 }
 
-/// The first line of these files for which zram-generator gives up.
+/// Returns the first line in these files that makes zram-generator fail.
 fn find_refused<'p>(host: &HostRoot, files: impl Iterator<Item = &'p str>) -> Option<RefusedLine> {
     let ram = ram_in_mebibytes(host);
-    // names that an earlier file defines by `set!` can be used in a later one
+    // names that `set!` defines in a file can be used in later files
     let mut variables = false;
     for path in files {
         let Ok(bytes) = host.bytes(path) else { continue };
@@ -116,7 +117,7 @@ fn find_refused<'p>(host: &HostRoot, files: impl Iterator<Item = &'p str>) -> Op
     None
 }
 
-/// The first line of a file that zram-generator refuses, values included.
+/// Returns the first line of a file that zram-generator rejects, because of its form or its value.
 pub(crate) fn first_error(
     bytes: &[u8],
     ram: Option<f64>,
@@ -127,7 +128,7 @@ pub(crate) fn first_error(
         Err(error) => return Some(error),
     };
     *variables |= assignments.iter().any(|it| it.section.is_none() && it.key.starts_with("set!"));
-    // of equal names only the last one is read, by 1.1 and by 1.2
+    // of several options with the same name, versions 1.1 and 1.2 use only the last one
     let is_last = |at: usize, it: &generator_file::Assignment| {
         let mut later = assignments.iter().skip(at + 1);
         !later.any(|later| later.section == it.section && later.key == it.key)
@@ -145,7 +146,7 @@ pub(crate) fn first_error(
     of_devices.into_iter().find_map(error)
 }
 
-/// The size of RAM as zram-generator computes it.
+/// Returns the size of RAM as zram-generator computes it.
 fn ram_in_mebibytes(host: &HostRoot) -> Option<f64> {
     let text = host.text("proc/meminfo").ok()?;
     let of_line = |line: Line<'_>| {
@@ -156,8 +157,8 @@ fn ram_in_mebibytes(host: &HostRoot) -> Option<f64> {
     text.lines().find_map(of_line).map(|kib| (f64::from(kib) / 1024.0).trunc())
 }
 
-/// Whether the settings of a file are applied: a reason against it that concerns all files takes
-/// precedence over one that concerns this file.
+/// Combines the effect of all files with that of one file. If no file is applied, that reason takes
+/// precedence over the reason of the single file.
 fn worse(of_all: &Effect, of_file: Effect) -> Effect {
     if *of_all == Effect::Applied { of_file } else { of_all.clone() }
 }
@@ -200,7 +201,7 @@ fn read_generator_file(all: &mut Collector<'_>, path: &str, effect: &Effect) {
     });
 }
 
-/// Whether an accepted line sets what it seems to set.
+/// Whether a line that zram-generator accepts sets what it seems to set.
 fn effect_of_line(key: &str, value: &[u8], as_read: Option<&generator_file::Assignment>) -> Effect {
     if as_read.is_some_and(|it| it.key != key) {
         let why = "a line before it has no =, so zram-generator takes both lines for one name that it ignores";
@@ -223,7 +224,7 @@ pub fn zram_section(name: &[u8]) -> Option<&str> {
     is_number.then_some(name)
 }
 
-/// Parses a line of zram-generator's files into a known key and its value.
+/// Parses a line of zram-generator's files into its key and value; `None` if the key is unknown.
 #[must_use]
 pub fn generator_key(line: &[u8]) -> Option<(&'static str, &[u8])> {
     let (key, value) = split_assignment(line)?;
@@ -262,8 +263,8 @@ fn add_generator_key(
     }
 }
 
-/// A size in zram-tools' file with its unit: a plain number means MiB; other values are
-/// expressions.
+/// Formats a size in the file of zram-tools with its unit. A plain number is in MiB; other values
+/// are expressions.
 fn mebibytes(value: &[u8]) -> Vec<u8> {
     let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
     if is_number { [value, b"M"].concat() } else { value.to_vec() }
@@ -288,7 +289,7 @@ pub(crate) fn read_zram_tools(host: &HostRoot) -> Vec<PersistentSetting> {
         all.add(target, &value, line, &effect);
     });
     let mut all = all.finish();
-    // the percentage overrides the size, in whatever order they are given
+    // the percentage overrides the size, in whatever order they are written
     all.sort_by_key(|setting| setting.wanted().ends_with("% of RAM"));
     if is_on {
         let source = pagewise_model::Source::file(pagewise_hostfs::absolute(ZRAMSWAP));
