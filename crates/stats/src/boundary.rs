@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Computes after how many pairs there is an interim look, and the significance bound at each look,
-//! from the maximum number of pairs.
+//! Computes from the maximum number of pairs after which of them the result is checked (a *look*),
+//! and the significance bound at each look.
 //!
-//! Looking after every pair, and stopping as soon as the interval excludes 1, gives a wrong result
-//! far more often than in 5 of 100 experiments. Here only some looks are allowed, from `FIRST`
-//! pairs on, and the error probability is spent over them with O'Brien-Fleming type boundaries
-//! (Lan-DeMets spending function): very little early, so that the last look loses little. With
-//! fewer than twelve pairs there is only the look at the end.
+//! If the result were checked after every pair, and the experiment stopped as soon as the interval
+//! excludes 1, far more than 5 of 100 experiments would give a wrong result. Therefore only some
+//! looks are allowed, none before `FIRST` pairs. The accepted probability of an error is divided
+//! between them with O'Brien-Fleming type boundaries (Lan-DeMets spending function): early looks
+//! get very little of it, so that the last look loses little. With fewer than twelve pairs, the
+//! only look is at the end.
 //!
-//! The bounds are computed by simulation: if there is no difference, the sign of every pair is
-//! random, whatever the distribution, so the signed-rank sums at all looks can be drawn together.
-//! The bounds are bounds of the interval, which is therefore valid at all looks simultaneously, so
-//! "equivalent" may end an experiment too.
+//! The bounds are computed by simulation. If there is no difference, the sign of every pair is
+//! random, whatever the distribution is, so the signed-rank sums at all looks can be drawn
+//! together. The bounds are bounds of the confidence interval, which is therefore valid at all
+//! looks simultaneously, so that the verdict "equivalent" may end an experiment as well.
 //!
 //! Source: Lan, DeMets, "Discrete sequential boundaries for clinical trials", Biometrika 70 (1983).
 
@@ -23,17 +24,19 @@ use pagewise_model::TrialLook;
 
 use crate::paired::{MISSES, rank};
 
-/// Number of pairs before which there is no look.
+/// Minimum number of pairs before the first look.
 const FIRST: usize = 9;
 /// Number of experiments that are simulated to compute the bounds.
 const PLAYED: usize = 20_000;
 
-/// The interim looks of an experiment; the last one is after all pairs.
+/// Returns the looks of an experiment with this number of planned pairs; the last look is after all
+/// pairs.
 pub fn looks(pairs: u32) -> Vec<TrialLook> {
     looks_until(pairs, pairs)
 }
 
-/// The looks of an experiment that was planned with `planned` pairs and ended after `pairs`.
+/// Returns the looks of an experiment that was planned with `planned` pairs and ended after
+/// `pairs`.
 pub(crate) fn looks_until(planned: u32, pairs: u32) -> Vec<TrialLook> {
     let (planned, pairs) = (planned as usize, pairs as usize);
     static KNOWN: Mutex<KnownBoundaries> =
@@ -43,11 +46,11 @@ pub(crate) fn looks_until(planned: u32, pairs: u32) -> Vec<TrialLook> {
     looks.entry((planned, pairs)).or_insert_with(|| simulate_looks(planned, pairs, plays)).clone()
 }
 
-/// Cache of computed looks and simulations. Evidence may have arms with different numbers of pairs,
-/// whose experiments are simulated once.
+/// Cache of computed looks and simulations. The arms of recorded experiments may have different
+/// numbers of pairs; each number is simulated only once.
 struct KnownBoundaries {
     looks: BTreeMap<(usize, usize), Vec<TrialLook>>,
-    /// The simulated null experiments for the number of planned pairs that was requested last.
+    /// The simulated experiments for the number of planned pairs that was requested last.
     plays: Option<NullExperiments>,
 }
 
@@ -77,15 +80,15 @@ fn simulate_looks(
     after.into_iter().zip(bounds).map(look).collect()
 }
 
-/// Numbers of pairs after which there is a look: half, three quarters and all; each further look
-/// would cost power.
+/// Returns the numbers of pairs after which there is a look: half of them, three quarters, and all.
+/// Each further look would make it harder to detect a difference.
 fn look_points(pairs: usize) -> Vec<usize> {
     let early = [pairs.div_ceil(2), (pairs * 3).div_ceil(4)];
     let early = early.into_iter().filter(|look| (FIRST..pairs).contains(look));
     early.chain([pairs]).collect()
 }
 
-/// The error probability that may be spent until this fraction of the pairs.
+/// Returns the probability of an error that may be spent up to this fraction of the pairs.
 fn spending(share: f64) -> f64 {
     2.0 * upper_tail(1.959_964 / share.sqrt())
 }
@@ -109,8 +112,8 @@ fn max_crossings(share: f64) -> usize {
     (spending(share) * PLAYED as f64) as usize
 }
 
-/// The bound of the test at each look: of the experiments that are still running, as many may cross
-/// it as the spending function allows.
+/// Returns the bound of the test at each look. It is chosen such that, of the simulated experiments
+/// that are still running, as many cross the bound as the spending function allows.
 fn bounds(after: &[usize], plays: &NullExperiments) -> Vec<Option<usize>> {
     let mut running: Vec<usize> = (0..PLAYED).collect();
     let mut bounds = Vec::new();
@@ -120,7 +123,7 @@ fn bounds(after: &[usize], plays: &NullExperiments) -> Vec<Option<usize>> {
         let room = allowed.saturating_sub(PLAYED - running.len());
         let mut sums: Vec<usize> = running.iter().copied().map(sum).collect();
         sums.sort_unstable();
-        // all experiments with a sum below this cross the bound, and they are not more than allowed
+        // all experiments with a sum below this cross the bound; they are not more than is allowed
         let bound = sums.get(room).copied().unwrap_or(0).min(rank(seen, MISSES).unwrap_or(0));
         running.retain(|&experiment| sum(experiment) >= bound);
         bounds.push((bound > 0).then_some(bound));
@@ -132,8 +135,8 @@ fn bounds(after: &[usize], plays: &NullExperiments) -> Vec<Option<usize>> {
 struct NullExperiments {
     /// Number of pairs of each experiment.
     planned: usize,
-    /// For each number of pairs and each experiment the smaller of the two signed-rank sums, which
-    /// is the number of Walsh averages on one side of zero.
+    /// For each number of pairs and each experiment, the smaller of the two signed-rank sums, which
+    /// equals the number of Walsh averages on one side of zero.
     lesser_sums: Vec<Vec<u32>>,
 }
 
@@ -148,7 +151,7 @@ impl NullExperiments {
     }
 }
 
-/// Simulates one more experiment, and appends its signed-rank sum for each number of pairs.
+/// Simulates one more experiment, and appends its signed-rank sum after each pair.
 fn simulate_one(rng: &mut Rng, lesser_sums: &mut [Vec<u32>]) {
     let mut drawn: Vec<f64> = Vec::with_capacity(lesser_sums.len());
     let (mut above, mut all) = (0, 0);
@@ -190,8 +193,8 @@ mod tests {
         }
     }
 
-    /// The judgement of an experiment that ends early: it may spend only the error probability that
-    /// is allowed until then.
+    /// The verdict on an experiment that ended early: only the error probability up to that point
+    /// may be spent.
     #[test]
     fn an_experiment_that_was_cut_short_is_judged_by_the_looks_it_had() {
         let cut: Vec<_> = looks_until(20, 13).iter().map(|look| (look.pairs, look.bound)).collect();
@@ -203,8 +206,7 @@ mod tests {
         assert_eq!(looks_until(20, 0)[0].bound, None);
     }
 
-    /// The result is the same regardless of earlier calls with this or another number of planned
-    /// pairs.
+    /// The result does not depend on earlier calls, with this or another number of planned pairs.
     #[test]
     fn what_is_kept_gives_the_same_looks_as_playing_again() {
         let mut plays = None;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Decides which metrics can be judged with the clock of a machine.
+//! Decides which metrics can be judged, given the clock of the machine on which they were measured.
 
 use pagewise_model::{Clock, MetricKind};
 
-/// Why a metric of this kind cannot be judged with this clock; `None` if it can.
+/// Returns why a metric of this kind cannot be judged with this clock; `None` if it can.
 pub(crate) fn not_judged(kind: MetricKind, clock: Clock) -> Option<&'static str> {
     match (kind, clock) {
         (MetricKind::Count | MetricKind::Said, _) | (_, Clock::Real) => None,

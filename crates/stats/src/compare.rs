@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Compares the paired values of one metric: the verdict of B against A, and how many more pairs
-//! would be needed.
+//! Compares the paired values of one metric. Returns the verdict on arm B compared with arm A, and
+//! how many more pairs would be needed to decide.
 //!
 //! Better and worse mean that the interval excludes 1; equivalent means that the whole interval is
-//! closer to 1 than the smallest effect that matters. If both hold, the effect is real but does not
-//! matter, and the verdict is equivalent. No value is dropped: the estimate is robust against
-//! outliers, which are only reported.
+//! closer to 1 than the smallest effect that matters. If both are true, the effect is real but too
+//! small to matter, and the verdict is equivalent. No value is excluded: the estimate is robust
+//! against outliers, which are only reported.
 
 use pagewise_model::{TrialMetric, Verdict};
 
 use crate::metric::Metric;
 use crate::paired::{PairedRatio, median};
 
-/// Ratio between the effect that is found in 80 of 100 experiments and one that is found in half of
-/// them: a difference of 1.96 standard errors is found in half; 0.84 more are needed.
+/// The size of the effect that is found in 80 of 100 experiments, divided by the size of the effect
+/// that is found in half of them. An effect of 1.96 standard errors is found in half of them; 0.84
+/// standard errors more are needed for 80.
 const PROBABLY: f64 = (1.959_964 + 0.841_621) / 1.959_964;
 /// Largest number of additional pairs that is suggested.
 const TOO_MANY: f64 = 1000.0;
@@ -28,8 +29,8 @@ pub(crate) struct Series {
     pub(crate) b_runs: Vec<u32>,
 }
 
-/// Compares the values of a metric; if the metric cannot be judged for the given reason, without a
-/// verdict.
+/// Compares the values of a metric. If there is a reason why it cannot be judged, the result
+/// contains the values and the reason but no verdict.
 pub(crate) fn compare_unless(
     not_judged: Option<&str>,
     metric: &Metric,
@@ -78,7 +79,8 @@ pub(crate) fn compare_metric(
     }
 }
 
-/// Adds half an event to the values of a count, so that zero events have a ratio too.
+/// Adds half an event to the values of a count, so that a ratio can be computed even if a count is
+/// zero.
 pub(crate) fn with_half_event(metric: &Metric, values: &[f64]) -> Vec<f64> {
     let more = if metric.is_whole() { 0.5 } else { 0.0 };
     values.iter().map(|value| value + more).collect()
@@ -112,14 +114,14 @@ fn verdict(interval: Option<[f64; 2]>, min_effect: f64, higher_is_better: bool) 
     }
 }
 
-/// Half the width of an interval, on a logarithmic scale.
+/// Half of the width of an interval, on a logarithmic scale.
 fn half_width([low, high]: [f64; 2]) -> f64 {
     (high / low).ln() / 2.0
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 1 to a thousand")]
-/// The number of additional pairs after which the interval would probably exclude 1, or lie within
-/// what does not matter.
+/// Returns the number of additional pairs after which the interval would probably exclude 1, or lie
+/// entirely within the effects that do not matter.
 fn more_pairs(ratio: &PairedRatio, min_effect: f64) -> Option<u32> {
     let Some(interval) = ratio.interval else {
         // with fewer than six pairs there is no interval to extrapolate from
@@ -142,18 +144,18 @@ fn outliers(values: &[f64], runs: &[u32]) -> Vec<u32> {
     logs.iter().zip(runs).filter(far).map(|(_, run)| *run).collect()
 }
 
-/// A robust standard deviation, from the median of absolute deviations.
+/// Estimates the standard deviation in a robust way, from the median of the absolute deviations.
 pub(crate) fn deviation(values: &[f64], middle: f64) -> f64 {
     let away: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
     median(&away).unwrap_or(0.0) * 1.4826
 }
 
-/// The smallest effect that this number of pairs will probably detect, given the variation of a
-/// run.
+/// Returns the smallest effect that this number of pairs will probably detect if runs vary by
+/// `run_spread`.
 pub fn detectable_effect(run_spread: f64, pairs: u32) -> f64 {
     let pairs = f64::from(pairs.max(1));
-    // with few pairs the interval is wider than their number alone implies; 0.955 is the efficiency
-    // of rank statistics
+    // with few pairs, the interval is wider than their number alone implies; 0.955 is the
+    // efficiency of rank statistics
     let width = 1.959_964 / (0.955 * pairs).sqrt() * (1.0 + 1.77 / pairs);
     (PROBABLY * width * run_spread * std::f64::consts::SQRT_2).exp_m1()
 }
@@ -208,7 +210,7 @@ mod tests {
         assert!(time.lack.unwrap().contains("above zero") && time.interval.is_none());
     }
 
-    /// A share is not a count, and gets no half event, which would distort it.
+    /// A share is not a count: adding half an event to it would distort it.
     #[test]
     fn shares_are_compared_as_they_are() {
         let efficiency = Metric::parse("scan-efficiency").unwrap();

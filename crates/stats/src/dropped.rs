@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Finds in the raw runs the arms that were dropped, and those that are left to compare.
+//! Determines from the raw runs which arms were dropped, and which arms are left to be compared.
 //!
-//! If this machine refuses an arm, or its command is repeatedly killed for lack of memory or
-//! exceeds its deadline, that is the result for the arm; the others continue. At least two arms are
-//! always kept, as a single one cannot be compared; a failure of one of the last two is an error,
-//! which the conductor reports. A command that fails by itself is not a result of its arm.
+//! If this machine refuses the settings of an arm, or if the arm's command is repeatedly killed for
+//! lack of memory or exceeds its deadline, this is the result for that arm, and the other arms
+//! continue. At least two arms are always kept, because a single one cannot be compared; if one of
+//! the last two fails, the program that runs the experiment reports an error. If a command fails by
+//! itself, this is not a result of its arm.
 //!
-//! Everything follows from the runs in their order, so judging them again gives the same result.
+//! The result depends only on the runs and their order, so that judging them again gives the same
+//! result.
 
 use pagewise_model::{RunEnd, TrialArm, TrialDropped, TrialRun};
 
@@ -14,15 +16,15 @@ use crate::experiment::Experiment;
 
 /// Number of consecutive failed runs after which an arm is dropped.
 const IN_A_ROW: usize = 3;
-/// Number of failed runs in pairs, not necessarily consecutive, after which an arm is dropped.
+/// Number of failed runs in pairs, whether consecutive or not, after which an arm is dropped.
 const ALTOGETHER: usize = 4;
 
-/// Whether this end of a run is due to the settings of its arm.
+/// Whether a run ended in this way because of the settings of its arm.
 pub fn is_outcome(end: RunEnd) -> bool {
     matches!(end, RunEnd::OutOfMemory { .. } | RunEnd::TimedOut)
 }
 
-/// The dropped arms, in the order in which they were dropped.
+/// Returns the dropped arms in the order in which they were dropped.
 pub fn dropped_arms(experiment: &Experiment, runs: &[TrialRun]) -> Vec<TrialDropped> {
     let mut dropped: Vec<TrialDropped> = Vec::new();
     for (at, run) in runs.iter().enumerate() {
@@ -40,13 +42,13 @@ pub fn dropped_arms(experiment: &Experiment, runs: &[TrialRun]) -> Vec<TrialDrop
     dropped
 }
 
-/// The arms that were not dropped.
+/// Returns the arms that were not dropped.
 pub fn kept_arms<'a>(experiment: &'a Experiment, dropped: &[TrialDropped]) -> Vec<&'a TrialArm> {
     let is_gone = |arm: &&TrialArm| dropped.iter().any(|gone| gone.arm == arm.name);
     experiment.arms.iter().filter(|arm| !is_gone(arm)).collect()
 }
 
-/// Why the arm of the last run is dropped after that run; `None` if it continues.
+/// Returns why the arm of the last run must be dropped after that run; `None` if the arm continues.
 fn why_dropped(experiment: &Experiment, runs: &[TrialRun]) -> Option<String> {
     let last = runs.last()?;
     if last.end == RunEnd::NotRun {

@@ -12,12 +12,12 @@ use crate::clock::not_judged;
 use crate::metric::{Metric, NotAMetric};
 use crate::swap_kinds::{INSTEAD, not_comparable};
 
-/// Default number of pairs: with fewer than six there is no interval, and seven give a coverage of
-/// 95 %.
+/// Default number of pairs. With fewer than six there is no confidence interval; with seven, its
+/// coverage is 95 %.
 pub const USUAL_PAIRS: u32 = 7;
 /// Maximum number of pairs of an experiment.
 pub const MOST_PAIRS: u32 = 100;
-/// Maximum length of the line from which on a run is measured, in bytes.
+/// Maximum length in bytes of the output line after which a run is measured.
 const LONGEST_LINE: usize = 200;
 
 /// The description of an experiment.
@@ -26,7 +26,7 @@ pub struct Experiment {
     /// The program that is measured.
     #[serde(flatten)]
     pub program: Program,
-    /// Arms, at least two; the others are compared with the first.
+    /// The arms (variants), at least two. All others are compared with the first one.
     pub arms: Vec<TrialArm>,
     /// Metrics, at least one; the first decides the verdict.
     pub metrics: Vec<Metric>,
@@ -34,7 +34,8 @@ pub struct Experiment {
     pub pairs: u32,
     /// Largest effect that does not matter, as a fraction; 0.02 means 2 %.
     pub min_effect: f64,
-    /// Number of warm-up rounds, which are discarded, as is the first run before them.
+    /// Number of warm-up rounds. They are discarded, and so is the run before them, which is the
+    /// first.
     pub warm_up: u32,
     /// Seed of the order of the runs.
     pub seed: u64,
@@ -42,14 +43,15 @@ pub struct Experiment {
     pub memory_limit_bytes: Option<u64>,
     /// Time limit of a single run.
     pub deadline: Duration,
-    /// Which clock the machine that runs the experiment has: a real one, or that of an emulator.
+    /// The kind of clock of the machine that runs the experiment: a real clock, or that of an
+    /// emulator.
     #[serde(default)]
     pub clock: Clock,
     /// Whether to sample where the kernel's reclaim thread spends its time.
     #[serde(default)]
     pub profile: bool,
-    /// The line of the command's output from which on events, CPU time and stalls are counted;
-    /// `None`: from its start.
+    /// The line of the command's output after which events, CPU time and stalls are counted; `None`
+    /// to count from the start of the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_from: Option<String>,
     /// A program that runs beside the command.
@@ -57,22 +59,24 @@ pub struct Experiment {
     pub neighbour: Option<Neighbour>,
 }
 
-/// A program that runs beside the measured one, in its own cgroup, until that ends.
+/// A program that runs beside the measured program, in a cgroup of its own, until the measured
+/// program ends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Neighbour {
-    /// The program of the neighbour.
+    /// The program that runs beside the measured program.
     #[serde(flatten)]
     pub program: Program,
     /// Memory limit of the neighbour's cgroup.
     pub memory_limit_bytes: Option<u64>,
-    /// The line that the neighbour prints when the measured program may start; `None`: it may start
-    /// at once.
+    /// The line that this program prints when the measured program may start; `None` if it may
+    /// start at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<String>,
 }
 
 impl Experiment {
-    /// The metric that decides the verdict; elapsed time if no metric is listed.
+    /// Returns the metric that decides the verdict: the first one, or elapsed time if none is
+    /// listed.
     #[must_use]
     pub fn primary(&self) -> &Metric {
         static TIME: std::sync::LazyLock<Metric> = std::sync::LazyLock::new(Metric::time);
@@ -82,7 +86,7 @@ impl Experiment {
     /// Checks that the description is consistent.
     ///
     /// # Errors
-    /// The first inconsistency.
+    /// If the description is inconsistent; the error is the first problem that was found.
     pub fn check(&self) -> Result<(), Unsound> {
         if self.program.argv().is_empty() || self.arms.len() < 2 {
             return Err(Unsound::Empty);
@@ -117,14 +121,14 @@ impl Experiment {
         self.check_clock()
     }
 
-    /// The program that the runs of an arm execute.
+    /// Returns the program that the runs of this arm execute.
     #[must_use]
     pub fn program_of<'a>(&'a self, arm: &'a TrialArm) -> &'a Program {
         arm.program.as_ref().unwrap_or(&self.program)
     }
 
-    /// Maximum number of runs of the experiment: the first one and the warm-up rounds, which are
-    /// discarded, and the pairs.
+    /// Returns the maximum number of runs of the experiment: the first run and the warm-up rounds,
+    /// which are discarded, and the runs of all pairs.
     #[must_use]
     pub fn runs(&self) -> u32 {
         let arms = u32::try_from(self.arms.len()).unwrap_or(u32::MAX);
@@ -132,13 +136,14 @@ impl Experiment {
         arms.saturating_mul(rounds).saturating_add(1)
     }
 
-    /// Whether an arm has its own swap: then the host's swap must be off, or allowed in addition.
+    /// Whether an arm has swap of its own. If so, the host's swap must be off, or the user must
+    /// allow it in addition.
     #[must_use]
     pub fn lends_swap(&self) -> bool {
         self.arms.iter().any(|arm| arm.swap.as_ref().is_some_and(|areas| !areas.is_empty()))
     }
 
-    /// Whether the experiment needs a lender: for settings, swap or a memory limit.
+    /// Whether the experiment needs a lender: for settings, for swap or for a memory limit.
     #[must_use]
     pub fn borrows(&self) -> bool {
         let of_arm = |arm: &TrialArm| !arm.settings.is_empty() || arm.swap.is_some();
@@ -199,7 +204,7 @@ pub enum Unsound {
         /// Name of the setting.
         knob: String,
     },
-    /// A metric has the wrong direction: more (or less) of it is never wanted.
+    /// The metric is listed with the wrong direction: more (or less) of it is never better.
     #[error("{less} of {metric} is never wanted")]
     NeverWanted {
         /// The unwanted direction: `more` or `less`.
@@ -216,10 +221,11 @@ pub enum Unsound {
     /// The number of pairs or warm-up rounds is too small or too large.
     #[error("expected 1 to {MOST_PAIRS} pairs, found {0}")]
     Pairs(u32),
-    /// The line from which on a run is measured, or the neighbour's, cannot be a line of output.
+    /// The line after which a run is measured, or the line that the neighbour prints, cannot be a
+    /// line of output.
     #[error("expected a line of 1 to {LONGEST_LINE} bytes to wait for, found {0:?}")]
     Line(String),
-    /// The smallest effect that matters is not from 0 to below 1.
+    /// The smallest effect that matters is not in the range from 0 to less than 1.
     #[error("expected a least effect below 1, found {0}")]
     Effect(f64),
     /// An arm is incomplete.
@@ -230,7 +236,7 @@ pub enum Unsound {
         /// What the arm lacks, in words for the user.
         what: &'static str,
     },
-    /// A negative swap priority, which swapon cannot set.
+    /// The priority of a swap area is negative, which swapon cannot set.
     #[error("arm {arm}: expected a swap priority from 0 on, found {found}")]
     Priority {
         /// Name of the arm.
@@ -238,7 +244,7 @@ pub enum Unsound {
         /// The priority that was found.
         found: i16,
     },
-    /// A setting of zram in an arm without zram.
+    /// An arm has a setting of zram but no zram device.
     #[error("arm {arm} sets {knob} and has no zram device of its own")]
     NoZram {
         /// Name of the arm.
@@ -258,8 +264,8 @@ pub enum Unsound {
     },
 }
 
-/// The error text for zswap without a swap area after it: each page in zswap's pool has a slot
-/// there.
+/// The error text for an arm with zswap but without a swap area after it. zswap needs one, because
+/// each page in its pool has a slot in a swap area.
 const ZSWAP_ALONE: &str =
     "zswap in the wrong place: expected it first, with a swap area after it, as zswap:lz4+file:1G";
 

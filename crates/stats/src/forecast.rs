@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Forecasts from the warm-up runs what the planned pairs of runs will probably show.
+//! Predicts from the warm-up runs how small an effect the planned pairs of runs will probably show.
 //!
-//! Two or three differences between A and B say little about their spread, so a forecast may be off
-//! by 50 %. The first warm-up run fills caches and is not used.
+//! Two or three differences between A and B are too few to know how much they vary, so that a
+//! forecast may be off by 50 %. The first warm-up run is not used, because it fills caches.
 
 use pagewise_model::{TrialForecast, TrialRun};
 
@@ -10,10 +10,10 @@ use crate::compare::{detectable_effect, with_half_event};
 use crate::experiment::Experiment;
 use crate::name::TIME;
 
-/// Largest number of pairs that is forecast.
+/// Maximum number of pairs that a forecast contains.
 const TOO_MANY: u32 = 10_000;
 
-/// Forecasts the precision after all pairs from the runs of the warm-up; `None` if no arm had two
+/// Predicts the precision after all pairs from the runs of the warm-up; `None` if no arm had two
 /// successful runs.
 #[must_use]
 pub fn forecast(experiment: &Experiment, runs: &[TrialRun]) -> Option<TrialForecast> {
@@ -33,7 +33,7 @@ pub fn forecast(experiment: &Experiment, runs: &[TrialRun]) -> Option<TrialForec
     })
 }
 
-/// Variation between runs of the same arm in the primary metric, from consecutive runs.
+/// Computes how much runs of the same arm vary in the primary metric, from consecutive runs.
 fn spread(experiment: &Experiment, warm: &[&TrialRun]) -> Option<f64> {
     let metric = experiment.primary();
     let mut squares = Vec::new();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Detects a trial in which nothing was reclaimed, although its settings act only during reclaim.
+//! Detects a trial in which no memory was reclaimed, although its settings have an effect only
+//! during reclaim.
 //!
-//! More pairs of such runs do not help; a lower memory limit does.
+//! More pairs of such runs do not help. A lower memory limit does.
 
 use pagewise_model::{Bytes, Trial, TrialRun};
 
@@ -9,7 +10,7 @@ use crate::name::{
     PEAK_MEMORY, REFAULTS, SCANNED, STOLEN, SWAP_USED, SWAPPED_OUT, ZERO_OUT, ZSWAP_OUT,
 };
 
-/// Names of settings, or prefixes of them, that act through reclaim only.
+/// Names of settings, or prefixes of names, whose settings have an effect only during reclaim.
 const OF_RECLAIM: [&str; 12] = [
     "vm.swappiness",
     "vm.page-cluster",
@@ -24,8 +25,8 @@ const OF_RECLAIM: [&str; 12] = [
     "cgroup.memory.swap.",
     "cgroup.memory.zswap.",
 ];
-/// Metrics that show reclaim, each with the value below which reclaim is negligible. A run has
-/// those that its machine provides.
+/// Metrics that show reclaim, each with the value below which reclaim is negligible. A run contains
+/// those of them that its machine provides.
 const TRACES: [(&str, f64); 7] = [
     (SCANNED, FEW_PAGES),
     (STOLEN, FEW_PAGES),
@@ -35,16 +36,17 @@ const TRACES: [(&str, f64); 7] = [
     (REFAULTS, FEW_PAGES),
     (SWAP_USED, FEW_BYTES),
 ];
-/// Number of pages per run below which reclaim is negligible: the machine reclaims some pages
-/// anyway.
+/// Number of pages per run below which reclaim is negligible, because a machine always reclaims
+/// some pages.
 const FEW_PAGES: f64 = 64.0;
 /// Size in bytes below which reclaim is negligible.
 const FEW_BYTES: f64 = 64.0 * 4096.0;
-/// Suggested limit as a fraction of the command's peak memory: enough to cause reclaim, and not so
-/// small that the command is killed.
+/// The suggested memory limit, as a fraction of the command's peak memory. It is small enough to
+/// cause reclaim, but not so small that the command is killed.
 const PART: f64 = 0.75;
 
-/// A note that the arms could not differ, with advice; `None` if they could, or if that is unknown.
+/// Returns a note which says that the arms could not differ, with advice; `None` if they could
+/// differ, or if this is unknown.
 pub(crate) fn note(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
     let acting = reclaim_settings(trial)?;
     let compared = || runs.iter().filter(|run| run.pair.is_some() && run.end.is_good());
@@ -61,7 +63,8 @@ pub(crate) fn note(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
     ))
 }
 
-/// The settings of the arms that act through reclaim only; `None` if there are others, too.
+/// Returns the settings of the arms if all of them have an effect only during reclaim; `None` if
+/// there are other settings.
 fn reclaim_settings(trial: &Trial) -> Option<String> {
     let mut names: Vec<&str> = Vec::new();
     for arm in &trial.arms {
@@ -84,7 +87,7 @@ fn nothing_reclaimed(run: &TrialRun, trial: &Trial) -> bool {
     !lines.is_empty() && lines.iter().all(|(count, few)| count < few) && below_limit
 }
 
-/// A size in bytes, rounded to whole MiB, so that it can be typed.
+/// Rounds a size in bytes to whole MiB, so that the user can type it.
 fn size(bytes: f64) -> Bytes {
     #[expect(
         clippy::cast_possible_truncation,
@@ -114,7 +117,8 @@ mod tests {
         experiment
     }
 
-    /// Pairs with equal times, with this number of pages written to swap and this peak memory.
+    /// Makes pairs of runs with equal times, with this number of pages written to swap and this
+    /// peak memory.
     fn runs(swapped: f64, peak_mib: f64) -> Vec<TrialRun> {
         let one = |number: u32, arm: &str, pair| {
             let mut run = run(number, arm, Some(pair), RunEnd::Exited { status: 0 });

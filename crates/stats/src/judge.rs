@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Computes the result of an experiment from its description and its raw runs.
 //!
-//! There is no other input, so anybody who has the raw runs gets the same result. Pairs with a
-//! failed run are counted but not compared. Dropped arms are not compared; if the first arm is
-//! dropped, the next one takes its place.
+//! There is no other input, so that everybody who has the raw runs gets the same result. Pairs in
+//! which a run failed are counted but not compared. Dropped arms are not compared; if the first arm
+//! was dropped, the next one takes its place.
 
 use pagewise_model::{
     MetricKind, Trial, TrialArm, TrialComparison, TrialMetric, TrialNoise, TrialRun, Verdict,
@@ -68,7 +68,7 @@ pub fn judge(experiment: &Experiment, runs: &[TrialRun]) -> Trial {
     trial
 }
 
-/// Removes advice about more pairs from a trial for which they would not help.
+/// Removes the advice to run more pairs from a trial in which more pairs would not help.
 fn advise_no_pairs(trial: &mut Trial) {
     let others = trial.others.iter_mut().flat_map(|other| &mut other.metrics);
     trial.metrics.iter_mut().chain(others).for_each(|metric| metric.more_pairs = None);
@@ -78,7 +78,7 @@ fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// Duration of a run in seconds; 0 if it failed before that was measured.
+/// Returns the duration of a run in seconds; 0 if the run failed before its duration was measured.
 pub(crate) fn seconds(run: &TrialRun) -> f64 {
     run.values.get(TIME).copied().unwrap_or(0.0)
 }
@@ -91,10 +91,11 @@ fn why_stopped(trial: &Trial) -> Option<String> {
     short.then(|| format!("only {ran} of {} pairs were run", trial.planned_pairs))
 }
 
-/// The run of the first arm and that of another one in the same pair.
+/// The run of the first arm and the run of another arm in the same pair.
 type Pair<'a> = (&'a TrialRun, &'a TrialRun);
 
-/// The pairs of the first arm and another one, in order, including failed runs.
+/// Returns the pairs of runs of the first arm and another arm, in order. Pairs with failed runs are
+/// included.
 fn pairs<'a>(experiment: &Experiment, runs: &'a [TrialRun], arm: &str) -> Vec<Pair<'a>> {
     let first = experiment.arms.first().map_or("a", |arm| &arm.name);
     let of = |name: &str, pair: u32| {
@@ -103,7 +104,7 @@ fn pairs<'a>(experiment: &Experiment, runs: &'a [TrialRun], arm: &str) -> Vec<Pa
     (1..=experiment.pairs).filter_map(|pair| of(first, pair).zip(of(arm, pair))).collect()
 }
 
-/// Compares one arm with the first.
+/// Compares one arm with the first arm.
 fn comparison(experiment: &Experiment, runs: &[TrialRun], arm: &str) -> TrialComparison {
     let (good, failed): (Vec<_>, Vec<_>) = pairs(experiment, runs, arm)
         .into_iter()
@@ -131,13 +132,15 @@ fn comparison(experiment: &Experiment, runs: &[TrialRun], arm: &str) -> TrialCom
     }
 }
 
-/// The requested metrics, and all others that every run has, the most reliable kind first.
+/// Returns the metrics to compare: those that the user requested, and all others that every run
+/// has, with the most reliable kind first.
 fn metrics_to_compare(experiment: &Experiment, good: &[Pair<'_>]) -> Vec<Metric> {
     let asked = |name: &str| experiment.metrics.iter().any(|metric| metric.name == name);
     let runs = || good.iter().flat_map(|(a, b)| [a, b]);
     let describe = |known: &StandardMetric| {
         let values = || runs().map(|run| run.values.get(known.name).copied());
-        // values that are all zero are not compared, such as kswapd's CPU time if it never ran
+        // metrics whose values are all zero are not compared, such as kswapd's CPU time if it never
+        // ran
         let is_some = known.kind == MetricKind::Count || values().flatten().any(|it| it > 0.0);
         values().all(|value| value.is_some()) && (is_some || good.is_empty())
     };
@@ -151,7 +154,7 @@ fn metrics_to_compare(experiment: &Experiment, good: &[Pair<'_>]) -> Vec<Metric>
     experiment.metrics.iter().cloned().chain(guards).collect()
 }
 
-/// The values of the pairs in which both runs have the metric.
+/// Returns the values of a metric in all pairs in which both runs have it.
 fn series(metric: &Metric, good: &[Pair<'_>]) -> Series {
     let mut series = Series::default();
     for (a, b) in good {

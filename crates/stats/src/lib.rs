@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Judges an experiment from its raw runs: which arm is better, or that no difference was found.
-//! Pure: no I/O, no clock.
+//! Judges an experiment from its raw runs: whether one of its arms (variants of settings) is
+//! better, or whether no difference was found. Pure: no I/O, no clock.
 //!
-//! [`judge`] needs only the description of an [`Experiment`] and its runs: recorded runs can be
-//! judged again. [`paired`] estimates the ratio of B to A with its interval (Hodges-Lehmann
-//! estimate, signed-rank interval), [`boundary`] determines after how many pairs the result may be
-//! read and how wide its interval must be then, [`order`] draws the order of the arms, [`dropped`]
-//! determines which arms are dropped.
+//! [`judge`] needs only the description of an [`Experiment`] and its runs, so that recorded runs
+//! can be judged again. [`paired`] estimates the ratio of B to A with its confidence interval
+//! (Hodges-Lehmann estimate, signed-rank interval). [`boundary`] determines after how many pairs
+//! the result may be checked, and how wide the interval must be at that point. [`order`] draws the
+//! order of the arms at random. [`dropped`] determines which arms are dropped.
 //!
-//! The tests in `simulation` verify all of it with simulated machines that drift and have bursts of
-//! load. This crate does not know how runs are made and measured; see `pagewise_lab` and
+//! The tests in `simulation` verify all of this with simulated machines that drift and have bursts
+//! of load. This crate does not know how runs are made and measured; see `pagewise_lab` and
 //! `pagewise_bench`.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]

@@ -9,12 +9,12 @@ use crate::name::TIME;
 use crate::standard_metrics::{KNOWN, SHARE, StandardMetric};
 use crate::workload_metrics::SAID;
 
-/// The row with this name in the table of standard metrics.
+/// Finds the row with this name in the table of standard metrics.
 pub(crate) fn find_standard(name: &str) -> Option<&'static StandardMetric> {
     KNOWN.iter().chain(SAID).find(|known| known.name == name)
 }
 
-/// A metric that the user requested.
+/// A metric whose comparison the user requested.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metric {
     /// A name from the table of standard metrics, or a regular expression with a group around a
@@ -37,7 +37,7 @@ impl Metric {
         Ok(Self { name: text.to_owned(), higher_is_better })
     }
 
-    /// The metric of elapsed time, which is the default primary metric.
+    /// Creates the metric for elapsed time, which is the default primary metric.
     #[must_use]
     pub fn time() -> Self {
         Self { name: TIME.to_owned(), higher_is_better: false }
@@ -54,15 +54,16 @@ impl Metric {
         self.standard().is_some_and(|known| known.kind == MetricKind::Count && known.unit != SHARE)
     }
 
-    /// The metric's row in the table of standard metrics; `None` for a regular expression.
+    /// Returns the metric's row in the table of standard metrics; `None` if the metric is a regular
+    /// expression.
     #[must_use]
     pub fn standard(&self) -> Option<&'static StandardMetric> {
         find_standard(&self.name)
     }
 }
 
-/// Sets "higher is better" for all metrics that are regular expressions, since only the user knows
-/// their direction; `false` if there are none.
+/// Sets "higher is better" for all metrics that are regular expressions, because only the user
+/// knows in which direction they are better. Returns `false` if there are none.
 pub fn prefer_more(metrics: &mut [Metric]) -> bool {
     let mut message = metrics.iter_mut().filter(|metric| metric.standard().is_none()).peekable();
     let any = message.peek().is_some();
@@ -95,7 +96,7 @@ impl Pattern {
     /// Compiles a regular expression, which must have a group.
     ///
     /// # Errors
-    /// If the regular expression is invalid or has no group.
+    /// If the regular expression is invalid or has no group around a number.
     pub fn new(text: &str) -> Result<Self, NotAMetric> {
         let regex = Regex::new(text).map_err(|error| NotAMetric::Unreadable(Box::new(error)))?;
         match regex.captures_len() {
@@ -104,8 +105,8 @@ impl Pattern {
         }
     }
 
-    /// The number in the first group of the last match in a command's output: programs print their
-    /// totals at the end.
+    /// Returns the number in the first group of the last match in a command's output. The last
+    /// match is used because programs print their totals at the end.
     #[must_use]
     pub fn number(&self, message: &str) -> Option<f64> {
         let last = self.0.captures_iter(message).last()?;
@@ -115,7 +116,8 @@ impl Pattern {
     }
 }
 
-/// A number rounded to 15 digits, so that writing it as text and parsing it gives the same number.
+/// Rounds a number to 15 digits, so that the same number results if it is written as text and
+/// parsed again.
 fn storable(number: f64) -> f64 {
     format!("{number:.14e}").parse().unwrap_or(number)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Notes about a result that a reader should know before relying on it.
+//! Remarks on a result that a reader should know before relying on it.
 
 use pagewise_model::{Clock, MetricKind, RunEnd, Trial, TrialArm, TrialRun, Verdict};
 
@@ -9,12 +9,12 @@ use crate::paired::median;
 
 const MEBIBYTE: f64 = 1_048_576.0;
 
-/// Number of CPUs that other processes may use on average without a note.
+/// Other processes may use this many CPUs on average without a note about it.
 const OTHERS: f64 = 0.2;
-/// Number of CPUs that may be lost to steal without a note.
+/// The hypervisor may take this many CPUs on average (steal) without a note about it.
 const STOLEN: f64 = 0.01;
 
-/// Composes the notes about a trial. `first`: the arm that all others should have been compared
+/// Composes the notes about a trial. `first` is the arm that all others should have been compared
 /// with.
 pub(crate) fn compose(
     trial: &Trial,
@@ -66,7 +66,7 @@ fn clock_note(trial: &Trial) -> Option<String> {
     Some(format!("the machine was emulated: {what}{own}"))
 }
 
-/// A note if samples were requested, but no run has any.
+/// Returns a note if CPU samples were requested but no run has any.
 fn profile_note(runs: &[TrialRun]) -> Option<String> {
     if runs.iter().any(|run| !run.profile.is_empty()) {
         return None;
@@ -101,7 +101,7 @@ fn runs_word(count: usize) -> String {
     if count == 1 { "1 run".to_owned() } else { format!("{count} runs") }
 }
 
-/// How a run ended, as text.
+/// Describes how a run ended.
 #[must_use]
 pub fn end_in_words(end: RunEnd) -> String {
     match end {
@@ -113,7 +113,7 @@ pub fn end_in_words(end: RunEnd) -> String {
     }
 }
 
-/// A note if another metric contradicts the primary one.
+/// Returns a note if another metric contradicts the primary metric.
 fn contradiction_note(trial: &Trial) -> Option<String> {
     let opposite = match trial.verdict {
         Verdict::Better => Verdict::Worse,
@@ -126,7 +126,7 @@ fn contradiction_note(trial: &Trial) -> Option<String> {
     (!names.is_empty()).then(|| format!("{} {says} the opposite", names.join(", ")))
 }
 
-/// A note if counts or CPU time differ, but the time does not.
+/// Returns a note if counts or CPU time differ but elapsed time does not.
 fn hidden_note(trial: &Trial) -> Option<String> {
     let primary = trial.metrics.first().filter(|primary| primary.kind == MetricKind::Time)?;
     let differs = trial.metrics.iter().skip(1).filter(|guard| {
@@ -141,8 +141,8 @@ fn hidden_note(trial: &Trial) -> Option<String> {
     (!names.is_empty()).then_some(what)
 }
 
-/// A note with the RAM that compressed pages took in the arms, if one arm is better and they differ
-/// in it: a gain may merely be due to more memory.
+/// Returns a note with the RAM that compressed pages took in each arm, if one arm is better and
+/// they differ in this: the gain may merely be due to more memory.
 fn pool_note(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
     if !matches!(trial.verdict, Verdict::Better | Verdict::Worse) {
         return None;
@@ -222,7 +222,7 @@ mod tests {
     use crate::judge::judge;
     use crate::testing::{experiment, run};
 
-    /// Runs in which b takes half the time, with pools of these sizes in MiB.
+    /// Makes runs in which b takes half the time of a, with compressed pools of these sizes in MiB.
     fn runs(a_pool: Option<f64>, b_pool: Option<f64>) -> Vec<TrialRun> {
         let one = |number: u32, arm: &str, pair, seconds: f64, pool: Option<f64>| {
             let mut run = run(number, arm, Some(pair), RunEnd::Exited { status: 0 });

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Draws the random order in which the arms run, from a seed.
 //!
-//! The order within each pair is random. That makes the comparison valid for any drift: if two arms
-//! are equal, exchanging their names changes only signs. An alternating order could be in step with
-//! something else that alternates.
+//! The order within each pair is random, which makes the comparison valid for any drift of the
+//! machine: if two arms are equal, exchanging their names changes only signs. A strictly
+//! alternating order could coincide with something else that alternates.
 
 use fastrand::Rng;
 
-/// For each round the indices of the arms, in the order in which they run.
+/// Returns for each round the indices of the arms, in the order in which they run.
 pub fn rounds(seed: u64, arms: usize, rounds: u32) -> Vec<Vec<usize>> {
     let mut rng = Rng::with_seed(seed);
     let shuffled = |_| {

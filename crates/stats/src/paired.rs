@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Estimates the ratio of B to A, with its interval, from pairs of runs.
+//! Estimates the ratio of B to A from pairs of runs, with a confidence interval.
 //!
 //! The estimate is that of Hodges and Lehmann: the median of all averages of two log ratios (Walsh
-//! averages), including each ratio with itself. Its interval inverts the signed-rank test: it
-//! contains the ratios that the test would not reject. It does not assume normal errors, only that
-//! the two runs of a pair were in random order. With seven pairs its coverage is 95 %; that of a
-//! bootstrap of the median is 88 %.
+//! averages), including the average of each ratio with itself. The interval is the inverse of the
+//! signed-rank test: it contains the ratios that the test would not reject. It does not assume
+//! normal errors, but only that the two runs of a pair were in random order. With seven pairs its
+//! coverage is 95 %, while the coverage of a bootstrap of the median is 88 %.
 //!
 //! Source: Hollander, Wolfe, Chicken, "Nonparametric Statistical Methods", 3rd edition, 3.1 to 3.3.
 
@@ -14,8 +14,8 @@
 pub struct PairedRatio {
     /// Estimate of the ratio B / A.
     pub estimate: f64,
-    /// The interval of the ratio, which contains the true one in at least 95 of 100 experiments;
-    /// `None` with fewer than six pairs, which cannot give this coverage.
+    /// Confidence interval of the ratio, which contains the true ratio in at least 95 of 100
+    /// experiments. `None` with fewer than six pairs, because they cannot give this coverage.
     pub interval: Option<[f64; 2]>,
     /// Number of pairs that were compared.
     pub pairs: usize,
@@ -25,15 +25,15 @@ pub struct PairedRatio {
 pub(crate) const MISSES: f64 = 0.05;
 
 impl PairedRatio {
-    /// Compares the values of `b` and `a` with the same index; `None` if there is no pair, or if a
-    /// value is not above zero.
+    /// Compares the values of `b` and `a` that have the same index. `None` if there is no pair, or
+    /// if a value is not above zero.
     #[must_use]
     pub fn from_runs(a: &[f64], b: &[f64]) -> Option<Self> {
         Self::bounded_by(a, b, rank(a.len(), MISSES))
     }
 
-    /// Like [`Self::from_runs`], with a given rank of the Walsh average (counted from either end,
-    /// from 1) that bounds the interval: with several looks the intervals must be wider.
+    /// Like [`Self::from_runs`], but the interval is bounded by the Walsh average of the given rank
+    /// (counted from either end, from 1). With several looks, intervals must be wider.
     #[must_use]
     pub fn bounded_by(a: &[f64], b: &[f64], rank: Option<usize>) -> Option<Self> {
         let sound = |value: &f64| value.is_finite() && *value > 0.0;
@@ -59,7 +59,7 @@ impl PairedRatio {
     }
 }
 
-/// All averages of two values, including each value with itself, sorted.
+/// Returns all averages of two values, including each value with itself, sorted.
 fn walsh(values: &[f64]) -> Vec<f64> {
     let pairs = values.iter().enumerate();
     let mut all: Vec<f64> =
@@ -68,9 +68,9 @@ fn walsh(values: &[f64]) -> Vec<f64> {
     all
 }
 
-/// The rank of the Walsh average (counted from either end, from 1) that bounds the interval; `None`
-/// if even the first one is too narrow. The interval misses the true value in `misses` of all
-/// experiments.
+/// Returns the rank of the Walsh average (counted from either end, from 1) that bounds the
+/// interval, such that the interval misses the true value in at most `misses` of all experiments.
+/// `None` if even the interval of the first rank is too narrow.
 pub(crate) fn rank(pairs: usize, misses: f64) -> Option<usize> {
     let mut below = 0.0;
     let likely = signed_rank_distribution(pairs);
@@ -81,8 +81,8 @@ pub(crate) fn rank(pairs: usize, misses: f64) -> Option<usize> {
     (reached > 0).then_some(reached)
 }
 
-/// The probability of each sum of positive ranks if A and B are equal: every rank counts with
-/// probability 1/2.
+/// Returns the probability of each sum of positive ranks if A and B are equal: each rank is then
+/// positive with probability 1/2.
 fn signed_rank_distribution(pairs: usize) -> Vec<f64> {
     let mut likely = vec![0.0; pairs * (pairs + 1) / 2 + 1];
     likely[0] = 1.0;
@@ -119,7 +119,7 @@ mod tests {
 
     use super::*;
 
-    /// The expected values are those of table A.4 of the book: the critical sums at 2.5 %.
+    /// The expected values are the critical sums at 2.5 % in table A.4 of the book.
     #[test]
     fn bounds_are_those_of_the_published_tables() {
         let published = [(5, None), (6, Some(1)), (7, Some(3)), (8, Some(4)), (9, Some(6))];
@@ -142,7 +142,8 @@ mod tests {
         assert_eq!(PairedRatio::from_runs(&[1.0], &[]), None);
     }
 
-    /// A naive version of the test: the share of sign patterns whose rank sum is not larger.
+    /// An independent implementation of the test: the share of sign patterns whose rank sum is not
+    /// larger.
     fn one_sided(differences: &[f64]) -> f64 {
         let mut order: Vec<usize> = (0..differences.len()).collect();
         order.sort_by(|a, b| differences[*a].abs().total_cmp(&differences[*b].abs()));
@@ -164,7 +165,7 @@ mod tests {
     }
 
     proptest! {
-        /// A shift is inside the interval exactly if the test does not reject it.
+        /// A shift is inside the interval if and only if the test does not reject it.
         #[test]
         fn the_interval_is_the_test_turned_round(
             logs in prop::collection::vec(-1.0f64..1.0, 6..11),
@@ -179,7 +180,7 @@ mod tests {
             prop_assert_eq!((low.ln()..=high.ln()).contains(&shift), kept);
         }
 
-        /// Property of the ratio: exchanging A and B inverts it.
+        /// Exchanging A and B inverts the ratio.
         #[test]
         fn a_per_b_is_b_per_a_turned_over(
             pairs in prop::collection::vec((0.1f64..10.0, 0.1f64..10.0), 6..20),

@@ -1,48 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Judges one change of a running machine from slices of the time before it and of the time after.
+//! Judges one change of a running machine from measurements before and after it, in short intervals
+//! of time (*slices*).
 //!
-//! An experiment draws the order of its runs, so that chance alone cannot favour one arm. Here there
-//! is one order, before and then after, and programs do not stand still meanwhile: they warm up,
-//! work in bursts, and end. Therefore a difference needs more than the interval of paired slices
-//! ([`PairedRatio`]): four fifths of the slices of one period must be better than four fifths of the
-//! other, what the measure moves by within the periods must not explain it, and the programs must not
-//! have had less to do. Whatever fails one of these is "no difference shown".
+//! An experiment draws the order of its runs at random, so that chance alone cannot favour one arm.
+//! Here there is only one order, before and then after, and programs continue to change meanwhile:
+//! they warm up, work in bursts, and end. A difference therefore needs more than the interval of
+//! paired slices ([`PairedRatio`]): four fifths of the slices of one period must be better than
+//! four fifths of the other; the trend within the periods must not explain the difference; and the
+//! load of the programs must not have decreased. If one of these conditions is not met, the verdict
+//! is "no difference shown".
 //!
-//! What remains unknown: a load that changes at the same moment without changing the user CPU time.
+//! One case cannot be detected: a load that changes at the same moment without a change of user CPU
+//! time.
 
 use pagewise_model::{Difference, MeasuredPeriods, PeriodsVerdict};
 
 use crate::paired::{PairedRatio, median, rank};
 
-/// The smallest difference that counts: a ratio of 1.1 or its inverse.
+/// The smallest difference that counts: a ratio of 1.1 or more, or its inverse.
 const LEAST: f64 = 1.1;
-/// The whole interval must differ by this ratio or more.
+/// The whole confidence interval must differ from 1 by at least this ratio.
 const SURE: f64 = 1.05;
-/// Ratio of user CPU time from which on the load of the two periods is not the same.
+/// If the user CPU times of the two periods have at least this ratio, their loads are considered
+/// different.
 const OTHER_LOAD: f64 = 1.25;
-/// Accepted probability that the interval misses the true ratio. Several measures are compared, and
-/// neighbouring slices are alike, so it is smaller than that of an experiment.
+/// Accepted probability that the interval misses the true ratio. It is smaller than that of an
+/// experiment, because several measures are compared and neighbouring slices are similar.
 const MISSES: f64 = 0.01;
-/// Fewest slices of each period with such an interval.
+/// Minimum number of slices in each period for an interval with this probability.
 const FEWEST: usize = 8;
 
-/// What a measure is for.
+/// The role of a measure in the verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
-    /// The user named it: it alone decides.
+    /// The user named this measure, and it alone decides.
     Named,
-    /// It decides. The first that shows a difference does.
+    /// The measure decides. The first such measure that shows a difference is used.
     Decides,
-    /// It decides if it is better; that it is worse decides only if the first measure is not known:
-    /// pages that are read again from RAM cost less than pages from a disk.
+    /// The measure decides if it is better. If it is worse, it decides only if the first measure is
+    /// not known, because pages that are read again from RAM cost less than pages from a disk.
     Supports,
-    /// How much the programs had to do.
+    /// The measure shows how much work the programs had to do.
     Load,
-    /// It is shown only.
+    /// The measure is only displayed.
     Shown,
 }
 
-/// A measure, with its value per slice of each period.
+/// A measure, with a value for each slice of both periods.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Periods {
     /// What was measured, in words.
@@ -51,16 +55,16 @@ pub struct Periods {
     pub unit: String,
     /// Whether larger values are better.
     pub higher_is_better: bool,
-    /// What the measure is for.
+    /// The role of the measure in the verdict.
     pub purpose: Use,
-    /// Whether a load that ends changes the measure, as it does a rate of requests.
+    /// Whether the measure changes when a load ends, as a rate of requests does.
     pub is_of_load: bool,
-    /// The value that matters least: at most this much is nothing, and it is added to both sides of
-    /// a ratio, so that a slice without any event has one.
+    /// Values up to this size count as nothing. It is added to both sides of a ratio, so that the
+    /// ratio exists even for slices without any event.
     pub least: f64,
-    /// The slices before the change.
+    /// The values of the slices before the change.
     pub before: Vec<f64>,
-    /// The slices after the change.
+    /// The values of the slices after the change.
     pub after: Vec<f64>,
 }
 
@@ -81,9 +85,10 @@ impl Periods {
         if is_more == self.higher_is_better { Difference::Better } else { Difference::Worse }
     }
 
-    /// By how much the measure, as a logarithm, would differ between the periods in the direction of
-    /// the difference if it went on as within them; `apart` is how far their middles are from each
-    /// other, in lengths of a period. Source of the slope: Theil and Sen, the median of all slopes.
+    /// Estimates the difference of the measure's logarithm between the periods, in the direction of
+    /// the difference, that would result if the trend within the periods continued. `apart` is the
+    /// distance between the middles of the periods, in lengths of a period. The slope is the median
+    /// of all slopes (Theil and Sen).
     fn drift(&self, is_more: bool, apart: f64) -> f64 {
         let logs = |values: &[f64]| -> Vec<f64> {
             values.iter().map(|value| (value.max(0.0) + self.least).ln()).collect()
@@ -95,7 +100,7 @@ impl Periods {
         steepest.max(0.0) * apart * self.slices() as f64
     }
 
-    /// Whether the measure differs, or why this is not shown.
+    /// Returns whether the measure differs; as an error, why no difference is shown.
     fn compare(&self, apart: f64) -> Result<Difference, String> {
         let slices = self.slices();
         if slices == 0 {
@@ -131,7 +136,8 @@ impl Periods {
             let how = if is_more { "rising" } else { "falling" };
             return Err(format!("it was {how} by itself, before the change too"));
         }
-        // with noise of this kind the medians always agree; if not, nothing is shown
+        // if the medians contradict the ratio, which does not happen with usual noise, no
+        // difference is shown
         if (after > before) != is_more {
             return Err("the medians and the pairs disagree".to_owned());
         }
@@ -157,7 +163,7 @@ impl Periods {
     }
 }
 
-/// Whether at most a fifth of the slices reaches into the other period's range.
+/// Whether at most a fifth of the slices of each period is in the range of the other period.
 fn is_apart(before: &[f64], after: &[f64], is_more: bool) -> bool {
     let fifth = |values: &[f64], is_lower: bool| {
         let mut sorted = values.to_vec();
@@ -172,7 +178,7 @@ fn is_apart(before: &[f64], after: &[f64], is_more: bool) -> bool {
     }
 }
 
-/// The slopes between all two slices of a period.
+/// Returns the slopes between all pairs of slices of a period.
 fn slopes(logs: &[f64]) -> Vec<f64> {
     let from = |(at, one): (usize, &f64)| {
         let later = logs[at + 1..].iter().enumerate();
@@ -181,7 +187,7 @@ fn slopes(logs: &[f64]) -> Vec<f64> {
     logs.iter().enumerate().flat_map(from).collect()
 }
 
-/// Judges a change by its measures, of which the first that shows a difference decides.
+/// Judges a change by its measures. The first measure that shows a difference decides.
 #[must_use]
 pub fn judge_periods(all: &[Periods], seconds: [f64; 2], unknown: Vec<String>) -> PeriodsVerdict {
     let [settle, watch] = seconds;
@@ -222,7 +228,8 @@ fn decide(all: &[Periods], measures: &[MeasuredPeriods]) -> (Difference, String)
     (measure.difference, describe(measure))
 }
 
-/// Why the difference may come from another load instead of the change.
+/// Returns why the difference may be caused by another load instead of the change; `None` if it is
+/// not.
 fn other_load(
     all: &[Periods],
     measures: &[MeasuredPeriods],
@@ -240,7 +247,8 @@ fn other_load(
     match it.purpose {
         // the user's command does the same work each time
         Use::Named if !it.is_of_load => None,
-        // the user's counter follows the work that there is, unless waiting explains it
+        // the user's counter depends on the load, unless the programs waited more or less than
+        // before
         Use::Named => {
             let waits = all.iter().position(|it| it.purpose == Use::Decides);
             let waits = waits.and_then(|at| measures.get(at)).map(|waits| waits.difference);
@@ -319,12 +327,13 @@ mod tests {
         let falling = [200.0, 180.0, 165.0, 150.0, 140.0, 125.0, 115.0, 100.0, 90.0];
         let later = [57.0, 52.0, 47.0, 42.0, 38.0, 34.0, 31.0, 28.0, 25.0];
         assert!(why(&falling, &later).contains("falling by itself"));
-        // the issue's own case: a program that warms up, 1 to 14 and then 14 to 53 thousand a second
+        // a program that warms up: from 1 to 14 and then from 14 to 53 thousand per second
         let warming = [1.0, 2.0, 3.5, 5.0, 7.0, 9.0, 11.0, 13.0, 14.0];
         let warm = [14.0, 19.0, 24.0, 29.0, 34.0, 39.0, 44.0, 49.0, 53.0];
         let throughput = Periods { higher_is_better: true, ..periods(&warming, &warm) };
         assert!(throughput.compare(1.4).unwrap_err().contains("rising by itself"));
-        // that it got worse all the time before makes it no less of an improvement
+        // if the measure became worse all the time before the change, the improvement is shown
+        // nevertheless
         let rising: Vec<f64> = falling.iter().rev().copied().collect();
         assert_eq!(periods(&rising, &LOW).compare(1.4), Ok(Difference::Better));
     }
@@ -396,8 +405,8 @@ mod tests {
         assert!(slopes(&[1.0]).is_empty());
     }
 
-    /// Without any difference, one is shown in fewer than 2 of 100 cases, also if neighbouring
-    /// slices are alike.
+    /// If there is no difference, one is shown in fewer than 2 of 100 cases, even if neighbouring
+    /// slices are similar.
     #[test]
     fn noise_is_rarely_taken_for_a_difference() {
         let mut rng = Rng::with_seed(3);
@@ -418,7 +427,7 @@ mod tests {
     }
 
     proptest! {
-        /// Property: exchanging the periods never gives the same difference.
+        /// Exchanging the two periods never gives the same difference.
         #[test]
         fn exchanged_periods_do_not_give_the_same(
             values in prop::collection::vec((1.0f64..100.0, 1.0f64..100.0), 0..20),

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Decides whether the second of two experiments confirms the first.
+//! Decides whether the second of two experiments confirms the result of the first.
 //!
-//! The two are independent, so the interval of the difference of their estimates has the square
-//! root of the sum of their squared widths. Whether two intervals overlap is not enough: they may
-//! overlap although the estimates differ significantly.
+//! The two experiments are independent, so the width of the interval for the difference of their
+//! estimates is the square root of the sum of the squared widths. It is not sufficient to check
+//! whether the two intervals overlap: they may overlap although the estimates differ significantly.
 
 use pagewise_model::{Agreement, Ends, Replicated, Trial, TrialMetric};
 
-/// Compares the metrics that both experiments have and that at least one could estimate, in the
-/// order of the first.
+/// Compares the metrics that both experiments have and that at least one of them could estimate, in
+/// the order of the first experiment.
 #[must_use]
 pub fn replicate_all(first: &Trial, second: &Trial) -> Vec<Replicated> {
     let both = |one: &TrialMetric| {
@@ -55,7 +55,8 @@ mod tests {
         compare_metric(&Metric::time(), false, &series, Some(3), 0.02)
     }
 
-    /// The intervals of the third pair of experiments overlap, although they differ significantly.
+    /// In the third pair of experiments the intervals overlap, although the estimates differ
+    /// significantly.
     #[test]
     fn what_lies_between_two_experiments_is_judged_by_both() {
         assert_eq!(replicate(&metric(1.1, 0.05), &metric(1.12, 0.05)).agreement, Agreement::Agree);

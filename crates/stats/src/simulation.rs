@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tests of the judge with simulated machines: how often it is wrong without a difference, how
-//! often it finds one, how often its interval contains the true ratio. All random numbers have
-//! fixed seeds.
+//! Tests the judge with simulated machines: how often it reports a difference that does not exist,
+//! how often it finds a difference, and how often its interval contains the true ratio. All random
+//! numbers have fixed seeds.
 
 use fastrand::Rng;
 use pagewise_model::{TrialMetric, Verdict};
@@ -14,11 +14,11 @@ use crate::order::rounds;
 /// A simulated machine on which a command takes about a second.
 #[derive(Debug, Clone, Copy)]
 struct Machine {
-    /// Random variation of a run; 0.02 means 2 %.
+    /// Random variation between runs; 0.02 means 2 %.
     noise: f64,
-    /// How much slower the machine gets over the experiment, as a fraction.
+    /// How much slower the machine gets during the experiment, as a fraction.
     drift: f64,
-    /// Probability that a run begins a burst of other load, which lasts for a few runs, and the
+    /// The probability that a run begins a burst of other load, which lasts for a few runs, and the
     /// maximum slowdown of these runs.
     bursts: (f64, f64),
     /// The smallest effect that matters, as a fraction.
@@ -35,7 +35,7 @@ fn draw_normal(rng: &mut Rng) -> f64 {
     radius * angle.cos()
 }
 
-/// The runs of all pairs, in which B takes `effect` times A's time.
+/// Simulates the runs of all pairs, in which B takes `effect` times as long as A.
 fn simulate_runs(machine: Machine, effect: f64, pairs: u32, seed: u64) -> Series {
     let mut rng = Rng::with_seed(seed ^ 0x5eed);
     let (mut burst_left, mut slowed) = (0_u32, 0.0);
@@ -62,7 +62,7 @@ fn simulate_runs(machine: Machine, effect: f64, pairs: u32, seed: u64) -> Series
     series
 }
 
-/// Runs an experiment, which ends at the first look with a verdict.
+/// Simulates an experiment, which ends at the first look that has a verdict.
 fn simulate(machine: Machine, effect: f64, pairs: u32, seed: u64) -> TrialMetric {
     let all = simulate_runs(machine, effect, pairs, seed);
     let mut last = None;
@@ -88,7 +88,7 @@ fn simulate(machine: Machine, effect: f64, pairs: u32, seed: u64) -> TrialMetric
 
 const TRIALS: u64 = 2000;
 
-/// The share of all simulated trials for which `holds` is true.
+/// Returns the share of the simulated trials for which `holds` returns true.
 fn share_of_trials(
     machine: Machine,
     effect: f64,
@@ -103,8 +103,8 @@ fn differs(metric: &TrialMetric) -> bool {
     matches!(metric.verdict, Verdict::Better | Verdict::Worse)
 }
 
-/// How often A/A is called better or worse does not depend on the machine; the verdict "equivalent"
-/// can only reduce it.
+/// If both arms are equal, the probability of the verdicts better and worse does not depend on the
+/// machine. The verdict "equivalent" can only reduce it.
 #[test]
 fn nothing_is_called_a_difference_in_at_most_6_of_100() {
     let noisy = Machine { noise: 0.2, ..ROUGH };
@@ -115,7 +115,8 @@ fn nothing_is_called_a_difference_in_at_most_6_of_100() {
     }
 }
 
-/// The mistake that planned looks avoid, measured to show that the test above would detect it.
+/// Checks the result after every pair, which planned looks avoid, to show that the test above would
+/// detect the mistake.
 #[test]
 fn looking_after_every_pair_would_be_wrong_far_more_often() {
     let machine = Machine { noise: 0.2, ..ROUGH };
@@ -130,8 +131,8 @@ fn looking_after_every_pair_would_be_wrong_far_more_often() {
     assert!(wrong > 0.12, "{wrong}");
 }
 
-/// On a machine where runs vary by 2 %, if 1 % matters. (With an effect of exactly the smallest
-/// that matters, the verdict "equivalent" is correct now and then.) As a ratio, 5 % less is a
+/// The machine's runs vary by 2 %, and effects of 1 % matter. (If the effect is exactly the
+/// smallest that matters, the verdict "equivalent" is sometimes correct.) As a ratio, 5 % less is a
 /// larger effect than 5 % more, and is found more often.
 #[test]
 fn five_percent_are_found_with_7_pairs_and_two_with_20() {
@@ -161,7 +162,8 @@ fn the_interval_holds_the_truth_in_at_least_94_of_100() {
     }
 }
 
-/// "Equivalent" is a claim too: it must not be made about an effect just above what matters.
+/// "Equivalent" is a claim as well: it must not be made about an effect slightly larger than the
+/// smallest that matters.
 #[test]
 fn what_matters_is_called_equivalent_in_at_most_4_of_100() {
     for pairs in [7, 20] {
@@ -175,7 +177,7 @@ fn what_matters_is_called_equivalent_in_at_most_4_of_100() {
     assert!(same >= 0.95, "{same}");
 }
 
-/// The forecast before the first pair is right about as often as it claims.
+/// The forecast before the first pair is correct about as often as it claims.
 #[test]
 fn the_least_effect_forecast_is_found_in_about_80_of_100() {
     for pairs in [7_u32, 9, 20] {

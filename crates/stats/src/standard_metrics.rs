@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The table of metrics that every run has, if the host provides them.
+//! The table of metrics that every run has, provided that the host supports them.
 
 use pagewise_model::MetricKind;
 
@@ -11,7 +11,7 @@ use crate::name::{
     ZSWAP_OUT, ZSWAP_REFUSED,
 };
 
-/// A metric that every run has, if the host provides it.
+/// A metric that every run has, provided that the host supports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StandardMetric {
     /// Name of the metric, as typed and printed.
@@ -22,7 +22,7 @@ pub struct StandardMetric {
     pub kind: MetricKind,
     /// Whether larger values of the metric are better.
     pub higher_is_better: bool,
-    /// One sentence about what the metric counts or where its value comes from.
+    /// A sentence that says what the metric counts, or where its value comes from.
     pub doc: &'static str,
 }
 

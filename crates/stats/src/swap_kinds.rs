@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Counters whose meaning differs between arms with and without zswap.
+//! Detects counters that have different meanings in arms with and without zswap.
 //!
-//! The kernel counts a page that is read from zram as swapped in, but not one from zswap's pool: a
-//! decrease from 26,244 pages to none is no gain if all of them came from the pool. A page that
-//! zswap writes back is first read into the swap cache (`__read_swap_cache_async`), which counts as
-//! a refault, and is reclaimed from there.
+//! The kernel counts a page that is read from zram as swapped in, but not a page that is read from
+//! zswap's pool. A decrease from 26,244 pages to none is therefore no improvement if all of them
+//! came from the pool. A page that zswap writes back is first read into the swap cache
+//! (`__read_swap_cache_async`), which the kernel counts as a refault, and is reclaimed from there.
 
 use pagewise_model::{TrialArm, TrialSwap};
 
@@ -12,14 +12,14 @@ use crate::name::{
     REFAULTS, REFAULTS_ANON, STOLEN, SWAPPED_IN, SWAPPED_OUT, WRITTEN_BACK, ZSWAP_IN, ZSWAP_OUT,
 };
 
-/// Names of metrics to compare instead of swapped pages, for an error message.
+/// Names of metrics that can be compared instead of swapped pages, for an error message.
 pub(crate) const INSTEAD: &str = "swap-ins, disk-swap-reads or major-faults";
 
 const OF_DEVICES: [&str; 5] = [SWAPPED_IN, SWAPPED_OUT, ZSWAP_IN, ZSWAP_OUT, WRITTEN_BACK];
 const WITH_WRITEBACK: [&str; 3] = [REFAULTS, REFAULTS_ANON, STOLEN];
 const SWITCH: &str = "zswap.enabled";
 
-/// Why this metric cannot be compared between the two arms; `None` if it can.
+/// Returns why this metric cannot be compared between the two arms; `None` if it can.
 pub(crate) fn not_comparable(metric: &str, a: &TrialArm, b: &TrialArm) -> Option<&'static str> {
     if has_zswap(a) == has_zswap(b) {
         None

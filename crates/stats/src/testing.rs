@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Made-up experiments and runs for tests.
+//! Invented experiments and runs for tests.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use pagewise_model::{Clock, Program, RunEnd, TrialArm, TrialRun};
 use crate::experiment::Experiment;
 use crate::metric::Metric;
 
-/// An experiment with arms that have names only, without settings.
+/// Makes an experiment whose arms have names but no settings.
 pub(crate) fn experiment(arms: &[&str]) -> Experiment {
     let arm = |name: &&str| TrialArm { name: (*name).to_owned(), ..TrialArm::default() };
     Experiment {
@@ -29,7 +29,7 @@ pub(crate) fn experiment(arms: &[&str]) -> Experiment {
     }
 }
 
-/// A run that took one second.
+/// Makes a run that took one second.
 pub(crate) fn run(number: u32, arm: &str, pair: Option<u32>, end: RunEnd) -> TrialRun {
     TrialRun {
         started_seconds: f64::from(number),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The table of metrics that Pagewise's own workloads print, besides those that every run has.
+//! The table of metrics that Pagewise's own workloads print, in addition to those that every run
+//! has.
 
 use pagewise_model::MetricKind;
 
