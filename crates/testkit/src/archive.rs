@@ -2,11 +2,12 @@
 //! Packs the files of a recording into one `.tar` archive, and unpacks them. Equal files give equal
 //! archives.
 //!
-//! The description comes first, then all files sorted by path. A file of the start that equals the
-//! same file of the end is a hard link to it, as `pagewise capture` writes it. Owner, time and
-//! permissions are constant, so that two archives in `fixtures/hosts` differ only if a file does.
+//! The description comes first, then all files sorted by path. If a file of the interval's start
+//! equals the same file of the end, it is stored as a hard link to that file, as `pagewise capture`
+//! does. Owner, time and permissions are constant, so that two archives in `fixtures/hosts` differ
+//! only if the contents of a file differ.
 //!
-//! `xtask` compiles this file too, because it depends on none of our crates.
+//! `xtask` compiles this file as well, because it depends on no crate of the project.
 
 use std::collections::BTreeMap;
 use std::io::{Error, Read, Result};
@@ -44,7 +45,7 @@ pub(crate) fn unpack(archive: &[u8]) -> Result<Files> {
     Ok(files)
 }
 
-/// A path in an archive without the prefix `./` that `tar` writes.
+/// Returns a path in an archive without the prefix `./` that `tar` writes.
 fn inside(path: &[u8]) -> Result<String> {
     let path = std::str::from_utf8(path).map_err(Error::other)?;
     Ok(path.strip_prefix("./").unwrap_or(path).to_owned())
@@ -75,8 +76,9 @@ fn head(kind: EntryType, size: usize) -> Header {
     head
 }
 
-/// The path of the same file at the later end, which precedes this one in the archive, if both are
-/// equal. For an empty file, a link would take as many bytes.
+/// Returns the path of the same file in the snapshot of the end, which comes before this file in
+/// the archive, if both files are equal. Empty files are not linked, because a link would take as
+/// many bytes.
 pub(crate) fn twin(files: &Files, path: &str, bytes: &[u8]) -> Option<String> {
     let twin = format!("end/{}", path.strip_prefix("start/")?);
     let same = files.get(&twin).is_some_and(|other| other == bytes);

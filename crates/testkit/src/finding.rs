@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A finding without texts, for tests of what is done with findings.
+//! Makes findings without texts, for tests of code that processes findings.
 
 use pagewise_model::{Finding, Severity};
 
-/// A finding of this rule and severity.
+/// Makes a finding of this rule and severity.
 pub fn finding(id: &'static str, severity: Severity) -> Finding {
     Finding {
         id,

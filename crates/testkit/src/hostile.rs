@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Hostile inputs: recordings, evidence, journals, experiments, settings, cores and logs that are
-//! cut, flipped, enlarged, full of control characters, nested, and with numbers at their limits.
+//! Hostile inputs: recordings, evidence, journals, experiments, settings, core dumps and logs that
+//! are truncated, have flipped bits, are enlarged, contain control characters, are nested, or
+//! contain numbers at the limits of their types.
 //!
-//! All inputs are made from a few valid inputs and a fixed seed: the same number makes the same
-//! input on every machine, so that a failure can be identified by its number.
+//! All inputs are generated from a few valid inputs and a fixed seed. The same number gives the
+//! same input on every machine, so that a failure can be reproduced from its number.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +26,7 @@ pub enum Kind {
     Experiment,
     /// A settings file of `doctor`, `doctor.toml`.
     Settings,
-    /// An ELF core of a process.
+    /// An ELF core dump of a process.
     Core,
     /// A text with messages of the kernel.
     Log,
@@ -38,7 +39,7 @@ pub enum Kind {
 /// One hostile input.
 #[derive(Debug, Clone)]
 pub struct Hostile {
-    /// Description of what was done to the valid input.
+    /// What was done to the valid input.
     pub name: String,
     /// The kind of file that the input pretends to be.
     pub kind: Kind,
@@ -49,9 +50,9 @@ pub struct Hostile {
 /// Valid inputs from which the hostile inputs are made.
 #[derive(Debug, Clone)]
 pub struct SeedInputs {
-    /// Name of a recorded host.
+    /// Name of a recorded host in `fixtures/hosts`.
     pub host: &'static str,
-    /// The three files of a folder of evidence, by name.
+    /// The three files of a folder of evidence (the data of an experiment), by name.
     pub evidence: Vec<(String, Vec<u8>)>,
     /// A valid journal of temporary changes.
     pub journal: Vec<u8>,
@@ -59,15 +60,15 @@ pub struct SeedInputs {
     pub experiment: Vec<u8>,
     /// Valid settings of `doctor`.
     pub settings: Vec<u8>,
-    /// A valid core.
+    /// A valid core dump.
     pub core: Vec<u8>,
     /// A text with reports of kills.
     pub log: Vec<u8>,
     /// A valid plan.
     pub plan: Vec<u8>,
-    /// The journals of plans; one of them is damaged at a time.
+    /// Valid journals of plans, of which one is damaged at a time.
     pub plan_journals: Vec<Vec<u8>>,
-    /// Configuration files below the root of a host, each with its path.
+    /// Configuration files with their paths below the root of a host.
     pub configuration: Vec<(&'static str, &'static str)>,
 }
 
@@ -78,16 +79,16 @@ pub struct Corpus {
     host: BTreeMap<String, Vec<u8>>,
 }
 
-/// The name of an archive, and of an input with a single file.
+/// The name of an archive, and of the file of an input that consists of a single file.
 pub const FILE: &str = "input";
 
-/// Only these processes and cgroups of the recorded host are kept, because an unoptimised program
-/// reads each input.
+/// Only these processes and cgroups of the recorded host are kept, because unoptimised test
+/// programs read each input.
 const KEPT: [&str; 4] =
     ["end/proc/1/", "end/proc/106/", "end/proc/30/", "end/sys/fs/cgroup/init.scope/"];
 
 impl Corpus {
-    /// A corpus whose inputs are made from these valid inputs.
+    /// Creates a corpus that generates its inputs from these valid inputs.
     #[must_use]
     pub fn new(good: SeedInputs) -> Self {
         let is_many = |path: &str| {
@@ -102,7 +103,8 @@ impl Corpus {
         Self { host: host.filter(|(path, _)| is_kept(path)).collect(), good }
     }
 
-    /// Makes the input with this number; every kind is about equally frequent, recordings more so.
+    /// Generates the input with this number. All kinds of inputs are about equally frequent, but
+    /// recordings are more frequent.
     #[must_use]
     pub fn input(&self, number: u64) -> Hostile {
         let mut rng = Rng::with_seed(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -123,8 +125,8 @@ impl Corpus {
         }
     }
 
-    /// Makes the input of this kind with this number; a kind and a number make the same input on
-    /// every machine.
+    /// Generates the input of this kind with this number. A kind and a number give the same input
+    /// on every machine.
     #[must_use]
     pub fn input_of(&self, kind: Kind, number: u64) -> Hostile {
         let seed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (kind as u64).wrapping_mul(0xd1b5);
@@ -146,7 +148,7 @@ impl Corpus {
         }
     }
 
-    /// Adds configuration files to the recorded host, one of them changed.
+    /// Adds configuration files to the recorded host, of which one is changed.
     fn configuration(&self, rng: &mut Rng) -> Hostile {
         let mut files = self.host.clone();
         let all = &self.good.configuration;
@@ -160,7 +162,7 @@ impl Corpus {
         Hostile { name: format!("{path}: {what}"), kind: Kind::Configuration, files }
     }
 
-    /// Changes one file of the recorded host, and packs all files as the program would.
+    /// Changes one file of the recorded host, and packs all files as `pagewise capture` would.
     fn recording(&self, rng: &mut Rng) -> Hostile {
         let at = rng.usize(..self.host.len());
         let Some((path, bytes)) = self.host.iter().nth(at) else { unreachable!("it has files") };
@@ -186,9 +188,9 @@ fn single(kind: Kind, good: &[u8], form: Form, rng: &mut Rng) -> Hostile {
     Hostile { name: what, kind, files: [(FILE.to_owned(), changed)].into() }
 }
 
-/// Damages a core, or adds headers that all name the same notes or the same memory.
+/// Damages a core dump, or adds headers that all point to the same notes or the same memory.
 fn core(good: &[u8], rng: &mut Rng) -> Hostile {
-    /// Sizes of the headers of a core of 64 bits, in bytes.
+    /// Size of the ELF header of a 64-bit core dump, in bytes.
     const HEAD: usize = 64;
     const ENTRY: usize = 56;
     let headers: u16 = [2, 1000, 60_000][rng.usize(..3)];
@@ -213,7 +215,7 @@ fn core(good: &[u8], rng: &mut Rng) -> Hostile {
     Hostile { name, kind: Kind::Core, files: [(FILE.to_owned(), bytes)].into() }
 }
 
-/// Damages a log, packed or not.
+/// Damages a log, which may be compressed.
 fn log(good: &[u8], rng: &mut Rng) -> Hostile {
     let (name, bytes) = change(good, LINES, rng);
     let (name, bytes) = match rng.u8(..3) {
@@ -228,7 +230,7 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 1).expect("memory is enough")
 }
 
-/// How a file format nests and repeats parts.
+/// How parts of a file format can be nested and repeated.
 #[derive(Debug, Clone, Copy)]
 struct Form {
     open: &'static str,
@@ -242,7 +244,7 @@ const TOML: Form = Form { open: "a = [{ a = ", close: "}]", unit: "\n[[arm]]\nna
 const LINES: Form = Form { open: "[", close: "]", unit: " 1" };
 
 /// Characters that control terminals, change the text direction or are invisible, and bytes that
-/// are no characters.
+/// are not valid characters.
 const CONTROLS: [&[u8]; 12] = [
     b"\x1b[2J",
     b"\x1b]0;title\x07",
@@ -276,7 +278,7 @@ const NUMBERS: [&str; 14] = [
     "NaN",
 ];
 
-/// Makes one change to `bytes`; returns a description of the change, and the changed bytes.
+/// Makes one change to `bytes`. Returns a description of the change, and the changed bytes.
 fn change(bytes: &[u8], form: Form, rng: &mut Rng) -> (String, Vec<u8>) {
     let at = rng.usize(..=bytes.len());
     match rng.u8(..10) {
@@ -329,7 +331,7 @@ fn flip_byte(bytes: &[u8], rng: &mut Rng) -> (String, Vec<u8>) {
     (format!("{times} bits flipped"), changed)
 }
 
-/// Replaces one number in the text by another.
+/// Replaces one number in the text with another number.
 fn number(bytes: &[u8], rng: &mut Rng) -> (String, Vec<u8>) {
     let is_start =
         |at: &usize| bytes[*at].is_ascii_digit() && (*at == 0 || !bytes[*at - 1].is_ascii_digit());
@@ -391,7 +393,7 @@ fn archive(rng: &mut Rng, host: &BTreeMap<String, Vec<u8>>) -> Hostile {
     Hostile { name, kind: Kind::Recording, files: [(FILE.to_owned(), bytes)].into() }
 }
 
-/// Makes an archive with a header that has a wrong size, or a type that no recording contains.
+/// Makes an archive that has a header with a wrong size, or with a type that no recording contains.
 fn head(rng: &mut Rng, host: &BTreeMap<String, Vec<u8>>) -> (String, Vec<u8>) {
     let kinds =
         [b'0', b'1', b'2', b'3', b'4', b'5', b'6', b'7', b'S', b'g', b'x', b'K', b'L', b'M', 0xff];

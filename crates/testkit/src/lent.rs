@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Finds the temporary changes (loans) that runs of the program have made, and which of them still
-//! exist, from a folder of journals.
+//! Determines from a folder of journals which temporary changes (loans) runs of the program have
+//! made, and which of these still exist.
 //!
-//! If there is a folder `ended` next to the journals, a debug build of the program moves journals
-//! of runs that have ended into it; a release build deletes them.
+//! If the parent folder of the journals contains a folder `ended`, a debug build of the program
+//! moves the journals of runs that have ended into it; a release build deletes them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,11 +22,11 @@ pub struct Lent {
 }
 
 impl Lent {
-    /// Follows the loans of runs that get this folder as `PAGEWISE_STATE` from now on. Creates the
+    /// Follows the loans of runs that from now on get this folder as `PAGEWISE_STATE`. Creates the
     /// folder.
     ///
     /// # Panics
-    /// If it cannot be created.
+    /// If the folder cannot be created.
     #[must_use]
     pub fn by_runs_in(state: &Path) -> Self {
         let mut private = fs::DirBuilder::new();
@@ -35,39 +35,38 @@ impl Lent {
         Self { state: state.to_owned() }
     }
 
-    /// All temporary changes that a journal has named so far: zram devices, swap, swap files,
-    /// cgroups.
+    /// Returns all temporary changes that a journal has listed so far: zram devices, swap, swap
+    /// files, cgroups.
     #[must_use]
     pub fn all(&self) -> BTreeSet<Thing> {
         let folders = [self.state.clone(), self.state.join("ended")];
         let files = folders.iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten());
-        // a file may be renamed or removed meanwhile
+        // a file may be renamed or removed while the folder is read
         let texts = files.flatten().filter_map(|file| fs::read_to_string(file.path()).ok());
         texts.flat_map(|text| things(&text)).collect()
     }
 
-    /// The loans that still exist.
+    /// Returns the loans that still exist.
     #[must_use]
     pub fn there(&self) -> Vec<Thing> {
         self.all().into_iter().filter(Thing::is_there).collect()
     }
 
-    /// Whether a zram device that a run made exists now.
+    /// Whether a zram device exists now that a run created.
     #[must_use]
     pub fn has_zram(&self) -> bool {
         self.there().iter().any(|thing| matches!(thing, Thing::Zram { .. }))
     }
 
-    /// Whether a swap area that a run switched on is on now.
+    /// Whether a swap area is enabled now that a run enabled.
     #[must_use]
     pub fn has_swap(&self) -> bool {
         self.there().iter().any(|thing| matches!(thing, Thing::Swap { .. }))
     }
 
     /// Asserts that runs have created a zram device, and that none of their loans exists any more.
-    ///
     /// # Panics
-    /// If that is not so.
+    /// If one of these is not true.
     #[track_caller]
     pub fn assert_zram_went_back(&self) {
         let all = self.all();
@@ -77,16 +76,16 @@ impl Lent {
     }
 }
 
-/// All loans are listed for a second check at the end of all tests, when the folder of journals is
-/// gone.
+/// Writes all loans to a list for a second check at the end of all tests, when the folder of
+/// journals does not exist any more.
 impl Drop for Lent {
     fn drop(&mut self) {
         self.all().iter().for_each(note_made);
     }
 }
 
-/// The loans that the records of one journal name. A line without a complete record is the last
-/// line of a run that was killed.
+/// Returns the loans that the records of one journal list. A line without a complete record is the
+/// last line of a run that was killed.
 fn things(journal: &str) -> Vec<Thing> {
     let records = journal.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     records.filter_map(|line| thing(&line["record"])).collect()

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Code that tests of several crates share. Never part of the program: `cargo xtask dag` allows it
-//! only as a dependency of tests.
+//! Code that tests of several crates share. It is never part of the program: `cargo xtask dag`
+//! allows it only as a dependency of tests.
 //!
-//! It panics like a test: if the machine lacks what a test needs, the test fails.
+//! Its functions panic, as tests do: if the machine lacks something that a test needs, the test
+//! fails.
 
 #![allow(
     clippy::disallowed_methods,

@@ -18,7 +18,7 @@ pub struct ProgramRun {
 ///
 /// # Panics
 ///
-/// If it does not start, is ended by a signal, or prints text that is not UTF-8.
+/// If the command does not start, is killed by a signal, or prints text that is not UTF-8.
 pub fn finish(command: &mut Command) -> ProgramRun {
     let ended = command.output().expect("it starts");
     ProgramRun {
@@ -28,22 +28,23 @@ pub fn finish(command: &mut Command) -> ProgramRun {
     }
 }
 
-/// A temporary folder, which is removed with the returned value.
+/// Creates a temporary folder, which is removed when the returned value is dropped.
 ///
 /// # Panics
 ///
-/// If none can be created.
+/// If no folder can be created.
 #[must_use]
 pub fn empty_folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a folder")
 }
 
-/// Creates a temporary folder on a disk (swap files need one), with only root's folders above it: a
-/// clone of the project may belong to a user, and root does not trust journals below such a folder.
+/// Creates a temporary folder on a disk, which swap files need, and below folders that belong to
+/// root: root does not trust journals below a folder of another user, to whom a clone of the
+/// project may belong.
 ///
 /// # Panics
 ///
-/// If none can be created.
+/// If no folder can be created.
 #[must_use]
 pub fn folder_on_disk() -> tempfile::TempDir {
     tempfile::tempdir_in("/var/tmp").expect("a folder")

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The files of a recorded host, changed by a test, and replayed.
+//! The files of a recorded host, which a test changes and replays.
 //!
-//! A change is made to what the kernel would show: a file, a line of it, a counter at the end. The
-//! changed files are packed as an archive and opened like one that a user sent, so that all readers
-//! between the text and the finding are the real ones.
+//! A test changes what the kernel printed: a file, a line of it, or a counter at the end of the
+//! interval. The changed files are packed as an archive and opened like an archive from a user, so
+//! that all code between the text and the finding is the program's own.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -15,7 +15,7 @@ use pagewise_observe::{Recording, Scope};
 
 use crate::archive::{self, Files};
 
-/// Names of the two ends of an interval, as a recording has them.
+/// Names of the two snapshots of an interval, as in a recording.
 pub const ENDS: [&str; 2] = ["start", "end"];
 
 /// The folder that contains the recordings.
@@ -23,7 +23,7 @@ pub fn recordings() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts")
 }
 
-/// Path of the archive of the recording with this name.
+/// Returns the path of the archive of the recording with this name.
 pub fn recording(slug: &str) -> PathBuf {
     recordings().join(format!("{slug}.tar"))
 }
@@ -61,18 +61,18 @@ impl Scene {
         Self { files }
     }
 
-    /// Sets the contents of a file at both ends; creates it if it does not exist.
+    /// Sets the contents of a file in both snapshots; creates the file if it does not exist.
     pub fn file(self, path: &str, text: impl AsRef<[u8]>) -> Self {
         ENDS.iter().fold(self, |scene, end| scene.file_at(end, path, text.as_ref()))
     }
 
-    /// Sets the contents of a file at one end of the interval.
+    /// Sets the contents of a file in one snapshot of the interval.
     pub fn file_at(mut self, end: &str, path: &str, text: impl AsRef<[u8]>) -> Self {
         self.files.insert(format!("{end}/{path}"), text.as_ref().to_vec());
         self
     }
 
-    /// Removes a file, or a folder with its contents, at both ends of the interval.
+    /// Removes a file, or a folder with its contents, from both snapshots of the interval.
     pub fn without(mut self, path: &str) -> Self {
         let before = self.files.len();
         let gone = |stored: &str| {
@@ -86,7 +86,7 @@ impl Scene {
         self
     }
 
-    /// Removes a folder with its contents at one end of the interval.
+    /// Removes a folder with its contents from one snapshot of the interval.
     pub fn without_at(mut self, end: &str, folder: &str) -> Self {
         let before = self.files.len();
         let prefix = format!("{end}/{folder}/");
@@ -95,7 +95,7 @@ impl Scene {
         self
     }
 
-    /// Replaces the only line that begins with `key`, at each end that has the file.
+    /// Replaces the only line that begins with `key`, in each snapshot that contains the file.
     pub fn line(mut self, path: &str, key: &str, line: &str) -> Self {
         let mut replaced = 0;
         for end in ENDS {
@@ -111,7 +111,7 @@ impl Scene {
         self
     }
 
-    /// Sets a counter of `/proc/vmstat` at both ends.
+    /// Sets a counter of `/proc/vmstat` in both snapshots.
     pub fn counter(self, name: &str, value: u64) -> Self {
         self.line("proc/vmstat", name, &format!("{name} {value}"))
     }
@@ -130,46 +130,47 @@ impl Scene {
         self.file_at("end", "proc/vmstat", changed)
     }
 
-    /// The contents of a file at one end of the interval; `None` if the file is not recorded.
+    /// Returns the contents of a file in one snapshot of the interval; `None` if the file is not
+    /// recorded.
     pub fn text(&self, end: &str, path: &str) -> Option<&str> {
         let bytes = self.files.get(&format!("{end}/{}", path.trim_start_matches('/')))?;
         Some(std::str::from_utf8(bytes).expect("text"))
     }
 
-    /// Whether a file or folder of that name is recorded at the later end.
+    /// Whether the later snapshot contains a file or folder with this path.
     pub fn has(&self, path: &str) -> bool {
         let stored = format!("end/{}", path.trim_start_matches('/'));
         let folder = format!("{stored}/");
         self.files.keys().any(|known| *known == stored || known.starts_with(&folder))
     }
 
-    /// The files of the scene, by their path in the recording.
+    /// Returns the files of the scene by their path in the recording.
     pub fn into_files(self) -> BTreeMap<String, Vec<u8>> {
         self.files
     }
 
-    /// Replays both ends through the readers of the program.
+    /// Reads both snapshots with the program's own readers.
     pub fn replay(&self) -> Interval {
         self.replay_as("scene")
     }
 
-    /// Replays both ends through the readers of the program; the recording has this label.
+    /// Reads both snapshots with the program's own readers, from a recording with this label.
     pub fn replay_as(&self, label: &str) -> Interval {
         interval(&self.recording(label))
     }
 
-    /// The scene as an opened recording, with this label.
+    /// Returns the scene as an opened recording with this label.
     pub fn recording(&self, label: &str) -> Recording {
         Recording::from_archive(self.pack().as_slice(), label).expect("a recording")
     }
 
-    /// The scene as the file that `pagewise capture` writes.
+    /// Returns the scene in the format that `pagewise capture` writes.
     pub fn pack(&self) -> Vec<u8> {
         archive::pack(&self.files).expect("memory is enough")
     }
 }
 
-/// Reads both ends of a recording, with everything that the program reads.
+/// Reads both snapshots of a recording, with everything that the program reads.
 pub fn interval(recording: &Recording) -> Interval {
     let scope = Scope::everything(Duration::from_millis(200));
     let Ok(interval) = recording.interval(&scope, || Ok::<(), Infallible>(()));

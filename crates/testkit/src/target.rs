@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Processes for tests to sample, whose memory `examples/target.rs` arranges.
+//! Processes whose memory tests sample. They run `examples/target.rs`, which arranges the memory.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -16,12 +16,13 @@ pub struct Target {
 }
 
 impl Target {
-    /// Starts the program; returns when it has arranged its memory as the arguments request.
+    /// Starts the program, and returns when it has arranged its memory in the way that the
+    /// arguments request.
     pub fn start(arguments: &str) -> Self {
         Self::from_command(Command::new(target_program()).args(arguments.split(' ')))
     }
 
-    /// Starts the program with this command; returns when the program has arranged its memory.
+    /// Starts the program with this command, and returns when it has arranged its memory.
     pub fn from_command(command: &mut Command) -> Self {
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the target");
@@ -52,8 +53,8 @@ impl Target {
         assert_eq!(line.trim(), "done");
     }
 
-    /// Waits until /proc shows this state, such as Z for a process that has ended and was not
-    /// reaped.
+    /// Waits until `/proc/PID/stat` shows this state, such as Z for a process that has ended and
+    /// was not reaped yet.
     pub fn wait_for_state(&self, requested: &str) {
         for _ in 0..12_000 {
             let stat = read_process(self.pid(), "stat");
@@ -91,15 +92,15 @@ pub fn read_process(pid: u32, file: &str) -> String {
     std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default()
 }
 
-/// A value in the smaps_rollup of a process, in KiB.
+/// Returns a value in the smaps_rollup of a process, in KiB.
 pub fn rollup(pid: u32, name: &str) -> u64 {
     let text = read_process(pid, "smaps_rollup");
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).expect(name)
 }
 
-/// The path of the target program, next to this test program. `cargo test` builds it, unless only
-/// one test program is built.
+/// Returns the path of the target program, which is in the folder next to this test program. `cargo
+/// test` builds it, except if only a single test program is built.
 pub fn target_program() -> PathBuf {
     let mut path = std::env::current_exe().expect("a path");
     path.pop();

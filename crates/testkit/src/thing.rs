@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Describes things that a test, or the program that it runs, made on this machine, each as a line
-//! of text, and finds out whether a thing still exists.
+//! Describes a thing that a test, or the program that it runs, created on this machine. A thing can
+//! be written as a line of text, and it can be determined whether it still exists.
 //!
-//! Others may have zram devices, swap and cgroups on the machine, which are created and removed
-//! while tests run. So whole lists are not compared: each thing is checked by itself, a zram device
-//! also by its sequence number, because the kernel reuses device numbers.
+//! Other programs may create and remove zram devices, swap and cgroups while tests run. For this
+//! reason, lists of all things on the machine are not compared. Each thing is checked by itself,
+//! and a zram device also by its sequence number, because the kernel reuses device numbers.
 //!
-//! Also compiled into xtask, which uses no crate of the project.
+//! `xtask` compiles this file as well, and uses no crate of the project.
 
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A thing that a test or the program made on this machine.
+/// A thing that a test, or the program that it runs, created on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Thing {
     /// A zram device, with its number and sequence number.
@@ -22,7 +22,7 @@ pub enum Thing {
         /// The kernel's sequence number of the disk, which is never reused.
         diskseq: u64,
     },
-    /// A swap area that was switched on.
+    /// A swap area that was enabled.
     Swap {
         /// Path of the device or file that holds the swap area.
         area: String,
@@ -38,18 +38,18 @@ pub enum Thing {
         /// Path of the backing file.
         file: PathBuf,
     },
-    /// A folder of journals: exists as long as a journal in it names a loan.
+    /// A folder of journals. It counts as existing as long as one of its journals lists a loan.
     Journals(PathBuf),
 }
 
 impl Thing {
-    /// The zram device with this number; `None` if it does not exist.
+    /// Returns the zram device with this number; `None` if it does not exist.
     #[must_use]
     pub fn zram(number: u32) -> Option<Self> {
         Some(Self::Zram { number, diskseq: diskseq(&format!("zram{number}"))? })
     }
 
-    /// The swap area on this device or file.
+    /// Returns the swap area on this device or file.
     #[must_use]
     pub fn swap(area: &str) -> Self {
         let is_zram = |name: &&str| name.starts_with("zram");
@@ -80,7 +80,8 @@ impl Thing {
         }
     }
 
-    /// A shell command that succeeds while a zram device, or something with a path, still exists.
+    /// Returns a shell command that succeeds as long as a zram device, or something with a path,
+    /// exists.
     #[must_use]
     pub fn is_there_in_shell(&self) -> String {
         match self {
@@ -92,7 +93,7 @@ impl Thing {
         }
     }
 
-    /// Parses a line that [`Display`](fmt::Display) wrote.
+    /// Parses a line that [`Display`](fmt::Display) printed.
     #[must_use]
     pub fn parse(line: &str) -> Option<Self> {
         let (kind, rest) = line.split_once(' ')?;
@@ -116,8 +117,8 @@ impl Thing {
     }
 }
 
-/// Writes a thing as a line such as `zram 1 17`, `swap - /swapfile`, `path /sys/fs/cgroup/x`,
-/// `loop /dev/loop0 /image` or `journals /state`.
+/// Prints a thing as a line such as `zram 1 17`, `swap - /swapfile`, `path /sys/fs/cgroup/x`, `loop
+/// /dev/loop0 /image` or `journals /state`.
 impl fmt::Display for Thing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -131,7 +132,7 @@ impl fmt::Display for Thing {
     }
 }
 
-/// The kernel's sequence number of the disk with this name; `None` if it does not exist.
+/// Returns the kernel's sequence number of the disk with this name; `None` if it does not exist.
 fn diskseq(name: &str) -> Option<u64> {
     fs::read_to_string(format!("/sys/block/{name}/diskseq")).ok()?.trim().parse().ok()
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The turn of one run of tests to change what exists once on this machine: swap, zram devices,
-//! settings, cgroups.
+//! A lock with which runs of tests take turns to change things that exist only once on a machine:
+//! swap, zram devices, settings, cgroups.
 //!
-//! Two runs at the same time would each find the other's values instead of their own. So runs as
-//! root take turns with a lock on `/run/pagewise-tests/lock`, whatever clone or cache they use. The
-//! file contains the process and command line of the holder; its modification time is when the turn
-//! began. Everybody may read it, and only root may hold it.
+//! If two runs changed them at the same time, each would find the values of the other. Runs as root
+//! therefore wait for a lock on `/run/pagewise-tests/lock`, whatever clone or cache they use. The
+//! file contains the process and command line of the holder; its modification time is when the
+//! holder got the lock. Everybody may read the file, and only root may hold the lock.
 //!
-//! A run is a process and all its descendants: if an ancestor has the turn, this process has it,
-//! too. So nothing must be passed on, and no process waits for its own parent.
+//! A run is a process with all its descendants: if an ancestor holds the lock, this process holds
+//! it as well. The lock therefore need not be passed on, and no process waits for its own parent.
 //!
-//! Also compiled into xtask, which uses no crate of the project.
+//! `xtask` compiles this file as well, and uses no crate of the project.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read, Seek, Write};
@@ -22,32 +22,33 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-/// The folder of the lock, and of the list `made` of things that were made in this turn.
+/// The folder that contains the lock, and the list `made` of things that were created while the
+/// lock is held.
 pub(crate) const FOLDER: &str = "/run/pagewise-tests";
-/// Maximum wait for a turn; all tests that change the machine together take five minutes.
+/// Maximum time to wait for the lock. All tests that change the machine together take five minutes.
 const PATIENCE: Duration = Duration::from_secs(45 * 60);
 const BETWEEN: Duration = Duration::from_millis(200);
 
-/// The turn of this process to change the machine: held until it is dropped, or until this process
-/// and all processes that have the file open have ended.
+/// The right of this process to change the machine. It is held until this value is dropped, or
+/// until this process and all processes that have the lock file open have ended.
 #[derive(Debug)]
 pub struct Turn {
-    /// The open lock file; `None` if an ancestor process has the turn.
+    /// The open lock file; `None` if an ancestor process holds the lock.
     file: Option<File>,
 }
 
 impl Turn {
-    /// Waits until this process has its turn, and prints to standard error for which process it
-    /// waits.
+    /// Waits until this process has the lock. Prints to standard error which process it waits for.
     ///
     /// # Errors
-    /// If the lock cannot be created, for example without root, or is held for 45 minutes.
+    /// If the lock cannot be created, for example because this is not root, or if another run holds
+    /// it for 45 minutes.
     pub fn wait() -> io::Result<Self> {
         // written directly, because the test harness captures the output of `eprintln!`
         wait_for(Path::new(FOLDER), PATIENCE, &mut |told| drop(writeln!(io::stderr(), "{told}")))
     }
 
-    /// The open file of the lock: every process that has it open holds the lock.
+    /// Returns the open lock file: every process that has it open holds the lock.
     #[must_use]
     pub fn file(&self) -> Option<&File> {
         self.file.as_ref()
@@ -92,7 +93,7 @@ fn open(folder: &Path, path: &Path) -> io::Result<File> {
     options.read(true).write(true).create(true).truncate(false).mode(0o644);
     let no_follow = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).map_err(io::Error::other)?;
     let file = options.custom_flags(no_follow).open(path)?;
-    // the mode must not depend on this process's umask
+    // the mode must not depend on the umask of this process
     file.set_permissions(Permissions::from_mode(0o644))?;
     Ok(file)
 }
@@ -106,7 +107,7 @@ fn sign(file: &mut File) -> io::Result<()> {
     writeln!(file, "{} {short}", std::process::id())
 }
 
-/// The process that holds the lock, as the lock file names it.
+/// The process that holds the lock, according to the lock file.
 struct Holder {
     pid: Option<u32>,
     line: String,
@@ -114,7 +115,7 @@ struct Holder {
 }
 
 impl Holder {
-    /// Parses the lock file, as far as it is complete: a new holder may not have written all of it
+    /// Parses the lock file as far as it is complete: a new holder may not have written everything
     /// yet.
     fn read(file: &mut File) -> Self {
         let mut text = String::new();
@@ -128,7 +129,7 @@ impl Holder {
     }
 }
 
-/// Writes a holder in a form such as `process 4711 (cargo xtask test --root), for 35 s`.
+/// Prints a holder in a form such as `process 4711 (cargo xtask test --root), for 35 s`.
 impl std::fmt::Display for Holder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.pid {
@@ -143,7 +144,7 @@ impl std::fmt::Display for Holder {
 fn is_ancestor(pid: u32) -> bool {
     let parent_of = |process: &u32| {
         let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-        // the process name in parentheses may contain any characters
+        // the name of a process is in parentheses and may contain any characters
         stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
     };
     std::iter::successors(Some(std::process::id()), parent_of).any(|process| process == pid)
@@ -157,7 +158,8 @@ mod tests {
 
     fn silent(_: &str) {}
 
-    /// A process that is no ancestor and holds the lock until it is killed, as another run would.
+    /// Starts a process that is not an ancestor and holds the lock until it is killed, as another
+    /// run would.
     fn other_run(folder: &Path) -> std::process::Child {
         let script =
             "exec 3> lock; flock 3; echo $$ somebody else > lock; echo held; exec sleep 600";
@@ -198,7 +200,8 @@ mod tests {
         child.wait().unwrap();
     }
 
-    /// The helper that undoes a killed test's changes has the file open, and outlives the test.
+    /// The process that undoes the changes of a killed test has the file open, and lives longer
+    /// than the test.
     #[test]
     fn the_turn_lasts_as_long_as_somebody_has_its_file() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Measures the work of a piece of code: the instructions that this thread executes in user space.
 //!
-//! Unlike time, instructions do not depend on other load. If the CPU's counter cannot be used (a
-//! virtual machine without one, `kernel.perf_event_paranoid` above 2), the thread's CPU time is
-//! used instead, and the test prints that. Cold caches, interrupts and CPU steal only add to it, so
-//! limits must be wider, and a value above a limit must be measured again: the minimum of several
-//! measurements counts.
+//! Unlike time, the number of instructions does not depend on other load. If the CPU's counter
+//! cannot be used (a virtual machine without one, `kernel.perf_event_paranoid` above 2), the CPU
+//! time of the thread is used instead, and the test prints that. Cold caches, interrupts and steal
+//! only increase the result. Limits must therefore be wide, and a value above a limit must be
+//! measured again: the smallest of several measurements is used.
 
 use perf_event::events::Hardware;
 use perf_event::{Builder, Counter};
@@ -19,7 +19,8 @@ pub struct Work {
 }
 
 impl Work {
-    /// Counts instructions if this machine can; otherwise prints to standard error that it cannot.
+    /// Creates a counter of instructions. If this machine cannot count them, prints this to
+    /// standard error and uses CPU time.
     pub fn counter() -> Self {
         let counter = Builder::new(Hardware::INSTRUCTIONS).exclude_kernel(true).build();
         let counter = counter.and_then(|mut counter| counter.enable().map(|()| counter));
@@ -32,14 +33,14 @@ impl Work {
         Self { counter: counter.ok() }
     }
 
-    /// Whether instructions are counted; otherwise CPU time is.
+    /// Whether instructions are counted; otherwise CPU time is measured.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.counter.is_some()
     }
 
-    /// Runs a piece of code twice; returns the smaller work of the two runs, and the result of the
-    /// second one.
+    /// Runs a piece of code twice. Returns the smaller work of the two runs, and the result of the
+    /// second run.
     ///
     /// # Panics
     /// If the counter cannot be read.
@@ -76,7 +77,7 @@ mod tests {
     fn ten_times_the_work_counts_as_ten_times_the_work() {
         let mut work = Work::counter();
         let mut sum = |most: u64| work.measure(|| (0..most).fold(0, |sum, at| black_box(sum ^ at)));
-        // CPU time may need several attempts under load; instructions need one.
+        // under load, CPU time may need several attempts; instructions need one
         let is_tenfold = (0..20).any(|_| {
             let ((few, _), (many, answer)) = (sum(100_000), sum(1_000_000));
             assert_eq!(answer, (0..1_000_000).fold(0, |sum, at| sum ^ at));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reports of the OOM killer for tests to change.
+//! Makes reports of the OOM killer, which tests then change.
 
 use pagewise_model::{
     Bytes, Limit, Name, OomConstraint, OomGroup, OomHost, OomInvoker, OomKill, OomTask, OomUsage,
@@ -8,7 +8,7 @@ use pagewise_model::{
 
 use super::{gib, mib};
 
-/// A process that the OOM killer ended, with this anonymous memory and 1 MiB of shmem.
+/// Makes a process that the OOM killer killed, with this anonymous memory and 1 MiB of shmem.
 pub fn victim(pid: u32, name: &str, anon: Bytes) -> OomVictim {
     OomVictim {
         pid,
@@ -31,17 +31,17 @@ fn invoker(name: &str) -> Option<OomInvoker> {
     Some(OomInvoker { name, gfp_mask, order: 0, oom_score_adj: 0 })
 }
 
-/// The usage of a limit, and how often the limit was reached.
+/// Makes the usage of a memory limit, with how often the limit was reached.
 pub fn usage(usage: Bytes, limit: Limit, reached: u64) -> Option<OomUsage> {
     Some(OomUsage { usage, limit, reached })
 }
 
-/// An OOM kill an hour ago, 44 seconds after boot, without any other details.
+/// Makes an OOM kill an hour ago, 44 seconds after boot, without any other details.
 pub fn blank(source: Source) -> OomKill {
     OomKill { source, boot_seconds: 44.0, seconds_ago: Some(3600.0), ..OomKill::default() }
 }
 
-/// An OOM kill because a service that is barred from swapping reached its limit.
+/// Makes an OOM kill that happened because a service that must not swap reached its limit.
 pub fn by_limit() -> OomKill {
     let zero = Limit::Bytes(Bytes::new(0));
     OomKill {
@@ -64,7 +64,7 @@ pub fn by_limit() -> OomKill {
     }
 }
 
-/// An OOM kill because a machine without swap ran out of memory.
+/// Makes an OOM kill that happened because a machine without swap ran out of memory.
 pub fn by_host() -> OomKill {
     let zero = Some(Bytes::new(0));
     OomKill {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A simulated healthy machine: no rule fires on [`calm`], and a test changes one thing.
+//! An invented healthy machine: no rule reports a finding on [`calm`]. Each test changes one thing
+//! in it.
 
 #![expect(clippy::unwrap_used, reason = "a test may stop anywhere")]
 
@@ -25,22 +26,22 @@ pub fn gib(gib: u64) -> Bytes {
     Bytes::new(gib << 30)
 }
 
-/// A reading of a file that contains a single value.
+/// Makes a reading of a file that contains a single value.
 pub fn file<T>(path: &str, value: T) -> Reading<T> {
     Reading::found(value, Source::file(path))
 }
 
-/// A reading from one line of a file.
+/// Makes a reading of one line of a file.
 pub fn line<T>(path: &str, number: u32, value: T) -> Reading<T> {
     Reading::found(value, Source::line(path, number))
 }
 
-/// A reading of a file that contains a single word.
+/// Makes a reading of a file that contains a single word.
 pub fn word(path: &str, word: &str) -> Reading<Name> {
     file(path, Name::from(word))
 }
 
-/// A reading of a file with several words, of which the active one is in brackets.
+/// Makes a reading of a file with several words, of which the active one is in brackets.
 pub fn choice(path: &str, active: &str) -> Reading<Choice> {
     file(path, Choice { active: Name::from(active), available: vec![Name::from(active)] })
 }
@@ -74,7 +75,7 @@ pub fn swappiness(host: &mut Snapshot, value: &str) {
     knob(host, "vm.swappiness", value);
 }
 
-/// Sets a knob that the host has once, by its name in the knob table.
+/// Sets a setting that the host has once, by its name in the table of settings.
 pub fn knob(host: &mut Snapshot, name: &str, value: &str) {
     let knob = KNOBS.iter().find(|knob| knob.name == name).unwrap();
     let live = word(&format!("/{}", knob.path), value);
@@ -95,7 +96,7 @@ pub fn stall(stall: &mut Stall, ten: f64, sixty: f64) {
     stall.avg60 = line("/proc/pressure/memory", 1, Percent::new(sixty));
 }
 
-/// A swap tier with a size of 4 GiB.
+/// Makes a swap area with a size of 4 GiB.
 pub fn tier(path: &str, kind: TierKind, used: Bytes, priority: i32) -> Tier {
     let at = 2 + u32::try_from(path.len()).unwrap();
     Tier {
@@ -109,8 +110,9 @@ pub fn tier(path: &str, kind: TierKind, used: Bytes, priority: i32) -> Tier {
     }
 }
 
-/// What a block device does over the interval: reads, their time in ms, writes, their time; each
-/// request is one page. `in_flight` requests wait at both ends.
+/// Sets what a block device did over the interval: number of reads, their total time in ms, number
+/// of writes, their total time in ms. Each request is for one page. `in_flight` requests are
+/// waiting at both ends of the interval.
 pub fn set_disk(
     interval: &mut Interval,
     name: &str,
@@ -142,8 +144,8 @@ pub fn set_disk(
     set(&mut interval.end, 2);
 }
 
-/// Replaces the swap on zram by 16 GiB on an NVMe disk, on a kernel with zswap and its shrinker,
-/// which are off.
+/// Replaces the swap on zram by 16 GiB of swap on an NVMe disk, on a kernel with zswap and its
+/// shrinker, both of which are off.
 pub fn on_nvme(host: &mut Snapshot, used: Bytes) {
     const FOLDER: &str = "/sys/module/zswap/parameters";
     let mut disk = tier("/dev/nvme0n1p3", TierKind::Partition, used, -2);
@@ -162,7 +164,7 @@ pub fn on_nvme(host: &mut Snapshot, used: Bytes) {
     host.zswap.accept_threshold_percent = file(&accepts, Percent::new(90.0));
 }
 
-/// A zram device with a disksize of 4 GiB.
+/// Makes a zram device with a disksize of 4 GiB.
 pub fn zram(id: u32, used_as: ZramUse, stored: Bytes) -> Zram {
     let path = format!("/sys/block/zram{id}");
     let raw = used_as == ZramUse::NotInitialised;
@@ -189,8 +191,8 @@ pub fn zram(id: u32, used_as: ZramUse, stored: Bytes) -> Zram {
     zram
 }
 
-/// A zmerge device of 4 GiB in this mode, used as swap: `hits` lookups found an identical page,
-/// `misses` did not.
+/// Makes a zmerge device of 4 GiB in this mode that is used as swap. `hits` lookups found an
+/// identical page, `misses` did not.
 pub fn zmerge(mode: &str, hits: u64, misses: u64) -> Zram {
     const FOLDER: &str = "/sys/block/zmerge0";
     let at = |name: &str, value| file(&format!("{FOLDER}/{name}"), value);
@@ -207,7 +209,7 @@ pub fn zmerge(mode: &str, hits: u64, misses: u64) -> Zram {
     Zram { driver: Driver::Zmerge, merging: Some(merging), ..device }
 }
 
-/// A zone of 8 GiB whose low watermark is 64 MiB.
+/// Makes a zone of 8 GiB whose low watermark is 64 MiB.
 pub fn zone(name: &str, free_pages: u64) -> Zone {
     let at = |number, pages| line("/proc/zoneinfo", number, Pages::new(pages));
     Zone {
@@ -221,7 +223,7 @@ pub fn zone(name: &str, free_pages: u64) -> Zone {
     }
 }
 
-/// A v2 cgroup with 1 GiB of memory, without a limit and without pressure.
+/// Makes a cgroup of version 2 with 1 GiB of memory, without a limit and without pressure.
 pub fn group(path: &str) -> Cgroup {
     let folder = format!("/sys/fs/cgroup{path}");
     let mut group = Cgroup {
@@ -239,7 +241,7 @@ pub fn group(path: &str) -> Cgroup {
     group
 }
 
-/// A process with this anonymous memory, of which `huge` bytes are in huge pages.
+/// Makes a process with this anonymous memory, of which `huge` bytes are in huge pages.
 pub fn process(name: &str, anon: Bytes, huge: Bytes) -> Process {
     Process {
         pid: 4121,
@@ -251,7 +253,7 @@ pub fn process(name: &str, anon: Bytes, huge: Bytes) -> Process {
     }
 }
 
-/// A hugetlb pool of 2 MiB pages, by numbers of pages.
+/// Makes a hugetlb pool of 2 MiB pages; the arguments are numbers of pages.
 pub fn pool(total: u64, free: u64, reserved: u64) -> HugePool {
     let at = |name: &str, count| {
         file(&format!("/sys/kernel/mm/hugepages/hugepages-2048kB/{name}"), count)
@@ -266,12 +268,12 @@ pub fn pool(total: u64, free: u64, reserved: u64) -> HugePool {
     }
 }
 
-/// A zone with these numbers of free blocks of each order.
+/// Makes a zone with these numbers of free blocks, one for each order.
 pub fn blocks(blocks: [u64; 11]) -> FreeBlocks {
     FreeBlocks::new(0, Name::from("Normal"), line("/proc/buddyinfo", 3, blocks.to_vec()))
 }
 
-/// A healthy machine of 16 GiB with a zram swap tier that is in use.
+/// Makes a healthy machine of 16 GiB with zram swap that is in use.
 pub fn host() -> Snapshot {
     let mut host = Snapshot::default();
     host.taken.boot_id = word("/proc/sys/kernel/random/boot_id", "b00t");
@@ -362,12 +364,12 @@ fn fill_thp(host: &mut Snapshot) {
     thp.khugepaged.run_queue_wait = file("/proc/40/schedstat", Nanos::new(2_000_000_000));
 }
 
-/// An interval with [`host`] at both ends: nothing changes.
+/// Makes an interval with [`host`] at both ends, so that nothing changes.
 pub fn calm() -> Interval {
     still(host())
 }
 
-/// An interval with the same host at both ends: nothing changes.
+/// Makes an interval with the same host at both ends, so that nothing changes.
 pub fn still(host: Snapshot) -> Interval {
     let start = Some(Box::new(host.clone()));
     let mut end = host;
@@ -375,7 +377,7 @@ pub fn still(host: Snapshot) -> Interval {
     Interval { start, end }
 }
 
-/// An interval with [`host`] at both ends, changed in the same way.
+/// Makes an interval with [`host`] at both ends, to both of which `change` is applied.
 pub fn with(change: impl FnOnce(&mut Snapshot)) -> Interval {
     let mut host = host();
     change(&mut host);
@@ -390,7 +392,7 @@ pub fn erase<T: Quantity>(reading: &mut Reading<T>) {
 /// The name of a reading, and a function that makes it absent.
 pub type Eraser = (String, Box<dyn Fn(&mut Snapshot)>);
 
-/// One eraser for every reading that a rule may use.
+/// Returns an eraser for each reading that a rule may use.
 pub fn erasers() -> Vec<Eraser> {
     let mut all: Vec<Eraser> = Vec::new();
     macro_rules! one {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads the files of an ext4 image as a power loss left it, after e2fsck.
+//! Reads the files in an ext4 image that a power loss left, after e2fsck repaired it.
 //!
-//! e2fsck replays the journal and repairs the rest, and debugfs copies folders out of the image:
-//! nothing is mounted.
+//! e2fsck replays the journal and repairs everything else, and debugfs copies folders out of the
+//! image. Nothing is mounted.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -31,7 +31,8 @@ pub struct FileSystem {
 }
 
 impl FileSystem {
-    /// Makes the folder in memory, because on a disk e2fsck would wait for the disk at each image.
+    /// Creates the folder in memory: if it were on a disk, e2fsck would wait for that disk with
+    /// each image.
     ///
     /// # Panics
     /// If no folder can be created in `/dev/shm`.
@@ -52,7 +53,7 @@ impl FileSystem {
         let [path, copies] = ["image", "copies"].map(|name| self.folder.path().join(name));
         fs::write(&path, image).expect("the image fits into memory");
         let mut check = Command::new("/usr/sbin/e2fsck");
-        // exit status 1 or 2: e2fsck found errors and corrected all of them
+        // exit status 1 or 2 means that e2fsck found errors and corrected all of them
         run(check.arg("-fy").arg(&path), &[0, 1, 2])?;
         if copies.exists() {
             fs::remove_dir_all(&copies).expect("the copies of the image before");
@@ -85,7 +86,7 @@ fn run(command: &mut Command, good: &[i32]) -> Result<(), String> {
 /// Reads all files, links and folders below a folder.
 ///
 /// # Panics
-/// If something in it cannot be read.
+/// If something in the folder cannot be read.
 #[must_use]
 pub fn read_tree(folder: &Path) -> Tree {
     let mut tree = Tree::new();
@@ -115,7 +116,7 @@ pub fn read_tree(folder: &Path) -> Tree {
 mod tests {
     use super::*;
 
-    /// An image with a file and a link in it, made with the same tools.
+    /// Makes an image that contains a file and a link, with e2fsprogs.
     fn image() -> Vec<u8> {
         let folder = tempfile::tempdir().unwrap();
         let (from, image) = (folder.path().join("from"), folder.path().join("image"));

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Computes the disks that power losses can leave, from a recording of the writes.
+//! Computes which contents of a disk a power loss can leave, from a recording of the writes to the
+//! disk.
 //!
-//! What was flushed is on the disk. Each write after the last flush may be on it or not, in any
-//! order, and one may be on it with only some of its sectors. For each flush, the first disks are
-//! the one without any of the later writes, and those with the first one, two, ... of them in
-//! order; then follow random subsets. A disk that equals an earlier one is not counted.
+//! Everything that was flushed is on the disk. Each write after the last flush may or may not be on
+//! it, in any order, and one write may be on it with only some of its sectors. For each flush, the
+//! first disks are the one without any of the later writes, and those with the first of them, with
+//! the first two, and so on. Random subsets follow. A disk that equals an earlier one is not
+//! counted.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -15,7 +17,7 @@ use fastrand::Rng;
 
 use super::recording::{Entry, Recording, SECTOR};
 
-/// When the power fails, and what is on the disk then.
+/// A moment at which the power fails, and what is on the disk then.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PowerLoss {
     /// Index in the recording: entries before it are on the disk, as they were flushed.
@@ -26,7 +28,7 @@ pub struct PowerLoss {
     pub kept: Vec<KeptWrite>,
 }
 
-/// A write that was not flushed and is on the disk nevertheless.
+/// A write that was not flushed but is on the disk nevertheless.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptWrite {
     /// The index of the write's entry in the recording.
@@ -53,10 +55,10 @@ impl fmt::Display for PowerLoss {
     }
 }
 
-/// How many disks are made, and how they are chosen.
+/// How many disks to make, and how to choose them.
 #[derive(Debug, Clone, Copy)]
 pub struct Sampling {
-    /// Number of disks to make, if that many different disks exist.
+    /// Number of disks to make, provided that this many different disks exist.
     pub count: usize,
     /// Seed for choosing the subsets of writes that reach the disk.
     pub seed: u64,
@@ -64,13 +66,14 @@ pub struct Sampling {
 
 /// Maximum number of random subsets of writes that are tried to find a new disk.
 const TRIES: usize = 20;
-/// Maximum number of times that all flushes are visited until there are enough disks.
+/// Maximum number of times that all flushes are tried until there are enough disks.
 const PASSES: usize = 8;
-/// The superblock of ext4 is never torn: e2fsck would repair it from a copy, which small disks do
-/// not have.
+/// Position of the superblock of ext4, which is never torn: e2fsck would repair it from a copy,
+/// which small disks do not have.
 const SUPERBLOCK: Range<usize> = 1024..2048;
 
-/// Makes different disks of power losses between two entries, and returns their number.
+/// Makes different disks for power losses between two entries of the recording, and returns their
+/// number.
 pub fn replay(
     recording: &Recording,
     span: &Range<usize>,
@@ -103,7 +106,7 @@ pub fn replay(
                 taken += losses.filter(|loss| take(&mut disk, loss)).count();
             }
             passed += unflushed.len();
-            // what earlier intervals could not provide is made here
+            // disks that earlier intervals could not provide are made from this one
             let missing = sampling.count.saturating_sub(before);
             let due = before + (missing * passed).div_ceil(writes.max(1));
             for _ in 0..TRIES * due.saturating_sub(taken) {
@@ -121,7 +124,7 @@ pub fn replay(
     taken
 }
 
-/// Ranges of entries that lie between one flush and the next.
+/// Returns the ranges of entries between one flush and the next.
 fn intervals(recording: &Recording, span: &Range<usize>) -> Vec<Range<usize>> {
     let is_flush = |entry: &usize| recording.entries[*entry] == Entry::Flush;
     let before = (0..span.start).rev().find(is_flush).map_or(0, |flush| flush + 1);
@@ -136,8 +139,8 @@ fn writes_in(recording: &Recording, interval: &Range<usize>) -> Vec<usize> {
     interval.clone().filter(is_write).collect()
 }
 
-/// Losses after which none of the writes is on the disk, or the first one, the first two, ...; and
-/// one with all of them, after everything up to the flush was requested.
+/// Returns power losses after which the disk contains none of the writes, or the first one, the
+/// first two and so on, and one with all of them at the moment when the next flush was requested.
 fn in_order(interval: &Range<usize>, writes: &[usize]) -> Vec<PowerLoss> {
     let kept = |count: usize| {
         writes[..count].iter().map(|entry| KeptWrite { entry: *entry, sectors: None }).collect()
@@ -169,7 +172,7 @@ fn at_random(
     PowerLoss { flushed: interval.start, requested, kept }
 }
 
-/// A random part of the sectors of a write that is torn; `None` if the write is not torn.
+/// Returns a random part of a write's sectors if the write is torn; `None` if it is not.
 fn sectors_of(recording: &Recording, entry: usize, rng: &mut Rng) -> Option<Range<usize>> {
     let Entry::Write { at, data } = &recording.entries[entry] else { return None };
     if *at < SUPERBLOCK.end && at + data.len() > SUPERBLOCK.start {
@@ -181,7 +184,7 @@ fn sectors_of(recording: &Recording, entry: usize, rng: &mut Rng) -> Option<Rang
     (end - start < sectors).then_some(start..end)
 }
 
-/// A disk while it is written to, with a checksum that is equal for equal disks.
+/// The contents of a disk, with a checksum that is equal for equal contents.
 struct Disk {
     bytes: Vec<u8>,
     sum: u64,
@@ -203,7 +206,7 @@ impl Disk {
         self.flushed = until;
     }
 
-    /// Applies a power loss to the disk, passes the disk to a function, and restores it.
+    /// Applies a power loss to the disk, calls a function with it, and undoes the power loss.
     fn lose<T>(
         &mut self,
         recording: &Recording,
@@ -259,7 +262,7 @@ mod tests {
         Entry::Write { at: (AT + sector) * SECTOR, data }
     }
 
-    /// The sectors of a disk, each shown as one character.
+    /// Shows each sector of a disk as one character.
     fn show_bytes(bytes: &[u8]) -> String {
         bytes.chunks(SECTOR).skip(AT).map(|sector| char::from(sector[0])).collect()
     }
@@ -277,8 +280,8 @@ mod tests {
         disks
     }
 
-    /// Tests every subset of the writes after a flush, and every run of sectors of one of them; no
-    /// disk appears twice.
+    /// Every subset of the writes after a flush occurs, and every run of sectors of one of them; no
+    /// disk occurs twice.
     #[test]
     fn what_was_flushed_stays_and_the_rest_may_be_lost() {
         let entries = vec![
@@ -297,8 +300,8 @@ mod tests {
         assert_eq!(found.len(), expected.len());
     }
 
-    /// The last flush allows only one disk: the other disks are taken from the flush before, in a
-    /// second pass.
+    /// After the last flush only one disk is possible, so that the other disks are made from the
+    /// flush before, in a second pass.
     #[test]
     fn what_the_last_flush_cannot_give_is_taken_from_others() {
         let mut entries: Vec<Entry> = (0..4).map(|sector| write(sector, b"x")).collect();
@@ -317,7 +320,8 @@ mod tests {
         assert!(!is_torn(0) && is_torn(1));
     }
 
-    /// Of two writes to the same place, the later one wins if both are on the disk.
+    /// If two writes to the same place are both on the disk, the later one has overwritten the
+    /// earlier one.
     #[test]
     fn writes_to_one_place_keep_their_order() {
         let entries = vec![write(0, b"a"), write(0, b"b"), Entry::Flush];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Computes the disks that power losses can leave, and their files, from a log of the writes to a
-//! disk.
+//! Computes which contents of a disk a power loss can leave, and the files on them, from a log of
+//! the writes to the disk.
 //!
-//! [`Recording`] is the log, [`PowerLoss`] is a moment and the writes that reached the disk before
-//! it, and [`FileSystem`] repairs such a disk as a boot would, and reads its files.
+//! [`Recording`] is the log. [`PowerLoss`] is a moment, with the writes that had reached the disk.
+//! [`FileSystem`] repairs such a disk as a boot would, and reads its files.
 
 mod file_system;
 mod losses;

@@ -2,12 +2,13 @@
 //! Parses a log of writes in the format of the kernel's dm-log-writes, which QEMU's blklogwrites
 //! also writes.
 //!
-//! The log has no entries for events above the disk. The guest therefore writes a *mark* after the
-//! end of the file system: a sector that begins with [`MARK`]. Marks are not part of the disk.
+//! The log has no entries for events that do not write to the disk. The guest therefore writes a
+//! *mark* after the end of the file system: a sector that begins with [`MARK`]. Marks are not part
+//! of the disk.
 //!
-//! QEMU logs a write when it receives it, not when the write has completed. A write that was in
-//! flight when a flush was requested therefore counts as flushed. Linux waits for the writes that
-//! must be on the disk before it requests a flush.
+//! QEMU logs a write when it receives it, and not when the write has completed. A write that was in
+//! flight when a flush was requested therefore counts as flushed. This is correct for Linux, which
+//! waits for the writes that must be on the disk before it requests a flush.
 
 use std::fmt;
 use std::ops::Range;
@@ -17,9 +18,10 @@ const MARK: &[u8] = b"pagewise-mark ";
 const MAGIC: u64 = 0x006a_7366_7773_6872;
 const VERSION: u64 = 1;
 const FLUSH: u64 = 1;
-/// The unit of a torn write in bytes; the sectors of a log are at least as large.
+/// The smallest unit of a torn write, in bytes; the sectors of a log are at least as large.
 pub(super) const SECTOR: usize = 512;
-/// Maximum number of sectors of one write: no test disk is larger.
+/// Maximum number of sectors of one write. Larger numbers are errors, because no test disk is that
+/// large.
 const LONGEST_WRITE: u64 = 1 << 21;
 
 /// A request that the guest sent to the disk.
@@ -34,14 +36,14 @@ pub enum Entry {
     },
     /// The guest requested that all earlier writes become durable.
     Flush,
-    /// No request, but a mark of the guest, with its text.
+    /// A mark of the guest, which is not a request to the disk, with its text.
     Mark(String),
 }
 
-/// A file system when the log begins, and all requests after that.
+/// The contents of a file system when the log begins, and all requests after that.
 #[derive(Debug)]
 pub struct Recording {
-    /// The bytes of the file system when the log begins.
+    /// The contents of the file system when the log begins.
     pub start: Vec<u8>,
     /// The requests, in the order of the log.
     pub entries: Vec<Entry>,
@@ -84,10 +86,10 @@ impl Recording {
         Ok(Self { start, entries })
     }
 
-    /// Indices of the entries after mark `first`, up to mark `last`.
+    /// Returns the indices of the entries after mark `first`, up to mark `last`.
     ///
     /// # Panics
-    /// If these marks do not exist.
+    /// If one of these marks does not exist.
     #[must_use]
     pub fn between(&self, first: &str, last: &str) -> Range<usize> {
         let find = |text: &str| {
@@ -97,7 +99,7 @@ impl Recording {
         find(first)..find(last)
     }
 
-    /// The text of the last mark before this entry; `None` if there is no mark.
+    /// Returns the text of the last mark before this entry; `None` if there is none.
     #[must_use]
     pub fn mark_before(&self, entry: usize) -> Option<&str> {
         self.entries[..entry].iter().rev().find_map(|entry| match entry {
@@ -107,7 +109,7 @@ impl Recording {
     }
 }
 
-/// Parses the entry at an offset of the log; returns the entry and the offset of the next one.
+/// Parses the entry at an offset of the log. Returns the entry and the offset of the next one.
 fn parse_entry(
     log: &[u8],
     at: usize,
@@ -120,7 +122,7 @@ fn parse_entry(
     if flags == FLUSH && sectors == 0 {
         return Ok((Entry::Flush, data));
     }
-    // `text` is the length of a text, which other loggers write for a mark
+    // `text` is the length of a text that other loggers write for a mark
     if flags != 0 || text != 0 || sectors > LONGEST_WRITE {
         let found = format!("flags {flags:#x}, {sectors} sectors, {text} bytes of text");
         return Err(format!("expected a flush or a write, found {found}"));
@@ -150,7 +152,7 @@ fn number(log: &[u8], at: usize) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Makes a log in the form that QEMU writes.
+    /// Makes a log in the format in which QEMU writes it.
     fn log_of(entries: &[Entry], disk: usize) -> Vec<u8> {
         let mut log = vec![0; SECTOR];
         let fields = [MAGIC, VERSION, entries.len() as u64, SECTOR as u64];
