@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Building blocks of the pages.
+//! Functions with which the pages are built.
 
 use pagewise_model::{
     Bar, Bytes, Name, NamedValue, NextCommand, Pages, Percent, Quantity, Reading, Section,
@@ -22,14 +22,15 @@ impl Draft {
         self.sections.push(Section::Values { title: title.into(), values });
     }
 
-    /// Adds bars; nothing if all of them are 0.
+    /// Adds a bar chart; adds nothing if all bars are 0.
     pub(crate) fn bars(&mut self, title: impl Into<String>, bars: Vec<Bar>) {
         if bars.iter().any(|bar| bar.amount > 0) {
             self.sections.push(Section::Bars { title: title.into(), whole: None, bars });
         }
     }
 
-    /// Adds shares of 100 %; nothing if none is known.
+    /// Adds a chart of percentages, in which a full bar means 100 %; adds nothing if no percentage
+    /// is known.
     pub(crate) fn shares(
         &mut self,
         title: impl Into<String>,
@@ -56,12 +57,12 @@ impl Draft {
     }
 }
 
-/// A Reading of the host as a value of the page, with the kernel's name.
+/// Converts a Reading of the host to a value of the page, with the kernel's name.
 pub(crate) fn value<T: Quantity + Clone>(name: &str, reading: &Reading<T>) -> NamedValue {
     NamedValue::new(name, reading)
 }
 
-/// The value of a setting, found in the knob table by its name.
+/// Returns the value of a setting, by its name in the table of settings.
 pub(crate) fn setting(host: &Snapshot, name: &str) -> NamedValue {
     match host.knob(name) {
         Some(knob) => NamedValue { name: name.to_owned(), reading: active(knob) },
@@ -69,35 +70,35 @@ pub(crate) fn setting(host: &Snapshot, name: &str) -> NamedValue {
     }
 }
 
-/// The word that is active in a setting's file, if the file lists all choices with the active one
-/// in brackets.
+/// Returns the active word of a setting, if its file lists all words with the active one in
+/// brackets.
 fn active(knob: &pagewise_model::knob::KnobReading) -> Reading<Name> {
     let active = knob.active().map(Name::from);
     knob.live.clone().map(|live| active.unwrap_or(live))
 }
 
-/// A counter of `/proc/vmstat` as a value of the page, counted since boot.
+/// Returns a counter of `/proc/vmstat` as a value of the page; it counts since boot.
 pub(crate) fn counter(host: &Snapshot, name: &str) -> NamedValue {
     count(name, host.vmstat.get(name))
 }
 
-/// A value with its name: a large number with thousands separators.
+/// Formats a number with thousands separators as a value of the page.
 pub(crate) fn count(name: &str, reading: Reading<u64>) -> NamedValue {
     let reading = reading.map(|number| Name::from(grouped(number).as_str()));
     NamedValue { name: name.to_owned(), reading }
 }
 
-/// A number of pages as a size.
+/// Returns the size of this number of pages.
 pub(crate) fn size(host: &Snapshot, pages: Pages) -> Bytes {
     Bytes::new(pages.get().saturating_mul(host.page_size().get()))
 }
 
-/// A bar for a size, if that is known.
+/// Creates a bar for a size, if the size is known.
 pub(crate) fn bar(name: &str, size: Option<Bytes>) -> Option<Bar> {
     size.map(|size| Bar::new(name, size.to_string(), size.get()))
 }
 
-/// The bars whose sizes are known.
+/// Returns those of the bars that could be created.
 pub(crate) fn bars<const N: usize>(bars: [Option<Bar>; N]) -> Vec<Bar> {
     bars.into_iter().flatten().collect()
 }

@@ -59,8 +59,8 @@ pub(crate) fn oom(host: &Snapshot, page: &mut Draft) {
     page.next("pagewise doctor --explain oom-kills", "when kills are a finding");
 }
 
-/// The last component of a cgroup's path, shortened so that the value next to it fits into the
-/// line: a name may have 255 characters.
+/// Returns the last component of a cgroup's path, shortened so that the value fits next to it on
+/// the line: a name may have 255 characters.
 fn short_name(group: &Cgroup) -> String {
     const LONGEST: usize = 32;
     let path = group.path.as_str();

@@ -55,8 +55,8 @@ pub(crate) static ALL: &[Subject] = &[
     },
 ];
 
-/// Rules of `doctor` with their subjects. Rules about configuration files and about single programs
-/// have none.
+/// The subject for each rule of `doctor`. Rules about configuration files and about single programs
+/// have no subject.
 pub(crate) static OF_RULES: &[(&str, &str)] = &[
     ("memory-pressure", "psi"),
     ("dirty-stall", "psi"),

@@ -8,7 +8,7 @@ use crate::page::{Draft, bar, bars, count, counter, setting, value};
 /// Explains swappiness. Source: the kernel's sysctl/vm document and `get_scan_count` in
 /// mm/vmscan.c. The figures are from docs/measured/claims.md.
 pub(crate) fn swappiness(host: &Snapshot, page: &mut Draft) {
-    /// The two weights of reclaim (anonymous and file pages) add up to this.
+    /// The sum of the two weights of reclaim, those of anonymous pages and of file pages.
     const SUM: u64 = 200;
     page.text(
         "When memory is short, the kernel reclaims two kinds of pages: file pages, which are dropped (or written to \

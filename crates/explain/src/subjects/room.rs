@@ -100,7 +100,7 @@ pub(crate) fn watermarks(host: &Snapshot, page: &mut Draft) {
     page.next("pagewise doctor --explain watermarks-extreme", "which values are a problem");
 }
 
-/// The zone with the most memory.
+/// Returns the zone with the most memory.
 fn largest(host: &Snapshot) -> Option<&Zone> {
     host.zones.iter().max_by_key(|zone| zone.managed_pages.get())
 }
@@ -150,8 +150,8 @@ pub(crate) fn buddy(host: &Snapshot, page: &mut Draft) {
     page.next("pagewise doctor --explain fragmentation", "when fragmentation is a problem");
 }
 
-/// The order of a PMD-sized huge page: 9 for huge pages of 2 MiB with base pages of 4 KiB, and if
-/// the size is unknown.
+/// Returns the order of a PMD-sized huge page. It is 9 for huge pages of 2 MiB with base pages of 4
+/// KiB, and also if the size is unknown.
 fn order_of_a_huge_page(host: &Snapshot) -> usize {
     let size = host.thp.pmd_size.get().map_or(2 << 20, Bytes::get);
     (size / host.page_size().get().max(1)).checked_ilog2().unwrap_or(9) as usize

@@ -65,12 +65,12 @@ pub(crate) fn zram(host: &Snapshot, page: &mut Draft) {
     page.next("pagewise doctor --explain zram-unused", "why a device stores nothing");
 }
 
-/// The compressed swap device that stores the most data.
+/// Returns the compressed swap device that stores the most data.
 fn fullest<'a>(devices: impl Iterator<Item = &'a Zram>) -> Option<&'a Zram> {
     devices.max_by_key(|device| device.mm_stat.original.get())
 }
 
-/// Swap areas by priority: the kernel fills the highest first.
+/// Adds the swap areas by priority, in the order in which the kernel fills them.
 fn order_of_swap(host: &Snapshot, page: &mut Draft) {
     let shown = host.tiers.iter().take(4).filter_map(|tier| {
         let (size, used) = (tier.size.get()?, tier.used.get()?);
@@ -192,7 +192,7 @@ pub(crate) fn zswap(host: &Snapshot, page: &mut Draft) {
 /// Explains `page-cluster`. Sources: the kernel's sysctl/vm document; `do_swap_page` in mm/memory.c
 /// and `swap_vma_readahead` in mm/swap_state.c. The figures are from docs/bench.md.
 pub(crate) fn page_cluster(host: &Snapshot, page: &mut Draft) {
-    /// Larger values of page-cluster are not drawn.
+    /// The largest value of page-cluster that the chart shows.
     const LARGEST: u64 = 5;
     page.text(
         "If a program needs a page that is in swap, the kernel may read its neighbours too, hoping that they are needed \
