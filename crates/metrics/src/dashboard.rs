@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The dashboards for Grafana: of one machine, and of many.
+//! The Grafana dashboards: one for a single machine, and one for many.
 //!
-//! A panel names metrics as the table does, after `$`; `@` stands for the machines that the user
-//! chose. The title of a panel is written here, its description is the help of its first metric.
+//! In the expressions of a panel, `$NAME` is replaced by the full name of a metric in the table,
+//! and `@` by the machines that the user selected. The title of a panel is written here; its
+//! description is the help text of its first metric.
 
 use serde_json::{Value, json};
 
 use crate::rule::expand;
 use crate::table::METRICS;
 
-/// A dashboard.
+/// A Grafana dashboard.
 #[derive(Debug, Clone, Copy)]
 pub struct Dashboard {
-    /// The name of its file, without `.json`.
+    /// The name of the dashboard's file, without `.json`.
     pub file: &'static str,
     title: &'static str,
-    /// Whether the user chooses one machine or several.
+    /// Whether the user selects several machines and not only one.
     has_many: bool,
     panels: &'static [Panel],
 }
 
-/// A time series: its expressions share the unit.
+/// A panel with time series; all its expressions have the same unit.
 #[derive(Debug, Clone, Copy)]
 struct Panel {
     title: &'static str,
-    /// As Grafana names it.
+    /// The unit, as Grafana names it.
     unit: &'static str,
-    /// Expressions with the name of their lines.
+    /// The expressions, each with the name of its line in the chart.
     lines: &'static [(&'static str, &'static str)],
 }
 
@@ -228,13 +229,14 @@ pub const DASHBOARDS: &[Dashboard] = &[
     },
 ];
 
-/// Columns of a dashboard, as Grafana counts them.
+/// Number of columns in the grid of a dashboard, which Grafana fixes.
 const COLUMNS: usize = 24;
 const WIDTH: usize = 12;
 const HEIGHT: usize = 8;
 
 impl Dashboard {
-    /// The queries of its panels. `chosen` is the matcher of the machines.
+    /// Returns the queries of the dashboard's panels. `chosen` is the label matcher for the
+    /// selected machines.
     fn queries(
         &self,
         chosen: &str,
@@ -248,13 +250,13 @@ impl Dashboard {
         })
     }
 
-    /// Each query, for all machines.
+    /// Returns each query of the dashboard, for all machines.
     pub fn all_queries(&self) -> Vec<String> {
         let queries = self.queries("instance=~\".+\"");
         queries.flat_map(|(_, lines)| lines.into_iter().map(|(query, _)| query)).collect()
     }
 
-    /// The dashboard as Grafana imports it.
+    /// Returns the dashboard as JSON that Grafana can import.
     pub fn document(&self) -> String {
         let chosen = "instance=~\"$instance\"";
         let source = json!({ "type": "prometheus", "uid": "${datasource}" });
@@ -307,11 +309,11 @@ impl Dashboard {
     }
 }
 
-/// The help of the first metric of a panel.
+/// Returns the help text of the first metric in a panel.
 fn describe(panel: &Panel) -> &'static str {
     let named = METRICS.iter().filter(|metric| {
         panel.lines.first().is_some_and(|(line, _)| expand(line).contains(&metric.full_name()))
     });
-    // a name may begin with another one
+    // the name of one metric may be the beginning of another name
     named.max_by_key(|metric| metric.name.len()).map_or("", |metric| metric.help)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Writes the series of a scrape in the text format of OpenMetrics, and in the older one of
-//! Prometheus that textfiles of node_exporter have.
+//! Writes the series of a scrape as text, in the OpenMetrics format or in the older format of
+//! Prometheus, which node_exporter's textfile collector reads.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,7 +16,8 @@ use prometheus_client::registry::{Registry, Unit as OpenUnit};
 use crate::metric::{Kind, Metric, PREFIX, Scrape, Series, Unit};
 use crate::table::METRICS;
 
-/// The scrape as OpenMetrics text, with its end mark. Each call writes the same for the same scrape.
+/// Formats the scrape as OpenMetrics text with its end mark. The result is the same for the same
+/// scrape.
 pub fn openmetrics(scrape: &Scrape<'_>) -> String {
     let families = METRICS
         .iter()
@@ -26,13 +27,15 @@ pub fn openmetrics(scrape: &Scrape<'_>) -> String {
     let mut registry = Registry::with_prefix(PREFIX);
     registry.register_collector(Box::new(Families(families)));
     let mut text = String::new();
-    // writing to a String cannot fail, and neither do our own encoders
+    // writing to a String cannot fail, and the implementations of the encoder traits here do not
+    // fail
     let _ = encode(&mut text, &registry);
     text
 }
 
-/// The scrape in the older text format of Prometheus: for a file that node_exporter's collector
-/// `textfile` reads, which knows no units, no end mark, and counters by their full names.
+/// Formats the scrape in the older text format of Prometheus, for a file that node_exporter's
+/// textfile collector reads. That format has no units and no end mark, and its counters have their
+/// full names.
 pub fn classic(scrape: &Scrape<'_>) -> String {
     let counters: Vec<String> =
         METRICS.iter().filter(|it| it.kind == Kind::Counter).map(Metric::full_name).collect();

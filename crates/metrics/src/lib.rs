@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Prints what Pagewise knows of a host's memory in the text format of OpenMetrics.
+//! Prints what Pagewise knows about a host's memory as metrics, in the text format of OpenMetrics.
 //!
-//! A [`Scrape`] (readings, verdict, findings, limits) becomes text; nothing is read or judged here.
-//! [`METRICS`] is the one table of all metrics, from which documentation, alerts and dashboards are
-//! made too. A value that the host lacks, or that may not be read, has no series: it is never 0.
+//! A [`Scrape`] (readings, verdict, findings, limits) is converted to text; nothing is read or
+//! judged here. The table [`METRICS`] contains all metrics; documentation, alerts and dashboards
+//! are made from it as well. A value that the host lacks, or that may not be read, has no series:
+//! it is never written as 0.
 //!
-//! All names begin with `pagewise_`, so that none is a name of node_exporter. The number of series
-//! is bounded: [`MOST_SERIES`] for the host, and [`GROUP_SERIES`] for each cgroup that the user chose.
+//! All names begin with `pagewise_`, so that none conflicts with a name of node_exporter. The
+//! number of series is limited to [`MOST_SERIES`] for the host plus [`GROUP_SERIES`] for each
+//! cgroup that the user chose.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 

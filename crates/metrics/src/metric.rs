@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a metric is, and what the metrics of a host are made of.
+//! The description of a metric, and the data from which metrics are made.
 
 use std::borrow::Cow;
 
 use pagewise_model::{Cost, Finding, HostVerdict, Interval, WorkingSet};
 
-/// Largest number of series of a host, without those of cgroups.
+/// Maximum number of series for a host, without those of cgroups.
 pub const MOST_SERIES: usize = 45;
-/// Number of series of each cgroup that was chosen.
+/// Number of series for each cgroup that the user chose.
 pub const GROUP_SERIES: usize = 4;
 
-/// Everything that the metrics of a host are made of.
+/// The data from which the metrics of a host are made.
 #[derive(Debug)]
 pub struct Scrape<'a> {
-    /// The readings. Counters are of its end.
+    /// The readings of the host. Counters have their values at the end of the interval.
     pub interval: &'a Interval,
     /// How short of memory the host is.
     pub verdict: &'a HostVerdict,
@@ -21,8 +21,8 @@ pub struct Scrape<'a> {
     pub findings: &'a [Finding],
     /// The cgroups that the user chose, with the limits that they need.
     pub groups: &'a [WorkingSet],
-    /// Time since the youngest page of the oldest generation of multi-gen LRU was used, in seconds;
-    /// `None` if it is not known.
+    /// Age of the oldest generation of multi-gen LRU: the time, in seconds, since its most recently
+    /// used page was used. `None` if it is not known.
     pub oldest_generation_seconds: Option<f64>,
     /// The plans that are applied; `None` if the journals were not read.
     pub plans: Option<Plans>,
@@ -33,25 +33,25 @@ pub struct Scrape<'a> {
     pub cost: Cost,
 }
 
-/// The number of plans that are applied and how many of their settings differ now.
+/// The number of plans that are applied, and how many of their settings were changed since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plans {
-    /// Plans that are in force.
+    /// Number of plans that are in force.
     pub applied: u64,
-    /// Settings of these plans that have another value now.
+    /// Number of settings of these plans that have another value now.
     pub drifted: u64,
 }
 
-/// Whether a value may fall.
+/// Whether the value of a metric may decrease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A value that may rise and fall.
+    /// The value may increase and decrease.
     Gauge,
-    /// A value that only rises, until the host or Pagewise starts anew.
+    /// The value only increases, until the host or Pagewise restarts.
     Counter,
 }
 
-/// The unit that a metric's name ends with.
+/// The unit of a metric, with which its name ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// No unit: a number of things, or a level.
@@ -60,14 +60,14 @@ pub enum Unit {
     Bytes,
     /// Seconds.
     Seconds,
-    /// A part of 1.
+    /// A fraction from 0 to 1.
     Ratio,
     /// Pages of memory, of the size that the kernel uses.
     Pages,
 }
 
 impl Unit {
-    /// The unit as names spell it; empty if there is none.
+    /// The unit as it is spelled in names of metrics; empty if there is none.
     pub const fn word(self) -> &'static str {
         match self {
             Self::None => "",
@@ -83,15 +83,15 @@ impl Unit {
 pub struct Metric {
     /// The name without prefix, unit and `_total`.
     pub name: &'static str,
-    /// Whether the value may fall.
+    /// Whether the value may decrease.
     pub kind: Kind,
     /// The unit that the name ends with.
     pub unit: Unit,
-    /// What the value is, for people.
+    /// A sentence for users that says what the value is.
     pub help: &'static str,
     /// Names of the labels, in the order of the values of [`Series::labels`].
     pub labels: &'static [&'static str],
-    /// The series of a scrape; none if the host has no such value.
+    /// Returns the series of this metric in a scrape; none if the host does not have the value.
     pub read: fn(&Scrape<'_>) -> Vec<Series>,
 }
 
@@ -102,7 +102,7 @@ impl std::fmt::Debug for Metric {
 }
 
 impl Metric {
-    /// The name of a sample, such as `pagewise_swap_tier_used_bytes`.
+    /// Returns the full name of the metric, such as `pagewise_swap_tier_used_bytes`.
     pub fn full_name(&self) -> String {
         let mut name = format!("{PREFIX}_{}", self.name);
         if self.unit != Unit::None {
@@ -118,7 +118,7 @@ impl Metric {
 
 pub(crate) const PREFIX: &str = "pagewise";
 
-/// A value with the values of its labels.
+/// A value of a metric, with the values of its labels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
     /// Values of the labels, in the order of [`Metric::labels`].

@@ -1,45 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The alert and recording rules for Prometheus.
 //!
-//! A rule names metrics as the table does, after `$`, so that a metric cannot be renamed without its
-//! rules. Severity is left to the verdict and to the findings wherever these judge: a threshold in a
-//! rule would be a second judgement, which `pagewise doctor` could contradict.
+//! In the expression of a rule, `$NAME` is replaced by the full name of a metric in the table, so
+//! that renaming a metric changes its rules as well. Where the verdict and the findings of Pagewise
+//! judge something, a rule uses their result: a threshold of its own would be a second judgement,
+//! which could contradict `pagewise doctor`.
 
 use std::fmt::Write as _;
 
 use crate::table::METRICS;
 
-/// Largest number of rules, recording rules included.
+/// Maximum number of rules, including recording rules.
 pub const MOST_RULES: usize = 12;
 
-/// What a rule does with its expression.
+/// What a rule does with the result of its expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Does {
-    /// Stores its value under the rule's name.
+    /// The rule stores the result under its name.
     Records,
-    /// Fires while it has a value.
+    /// The rule raises an alert while the expression has a result.
     Alerts {
-        /// How long it must have a value, in minutes.
+        /// Minutes for which the expression must have a result before the alert is raised.
         minutes: u32,
-        /// How urgent it is, as the label `severity`.
+        /// How urgent the alert is: the value of its label `severity`.
         severity: &'static str,
-        /// What is wrong, with templates of Prometheus.
+        /// What is wrong, as a text with Prometheus templates.
         summary: &'static str,
-        /// What to look at.
+        /// What the user should look at.
         description: &'static str,
-        /// The subject of `pagewise explain` with the background.
+        /// The subject of `pagewise explain` that explains the background.
         subject: &'static str,
     },
 }
 
-/// A row of the table of rules.
+/// A rule for Prometheus.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
     /// The name of the alert, or of the recorded series.
     pub name: &'static str,
-    /// The expression in PromQL, with `$name` for a metric of the table.
+    /// The expression in PromQL; `$NAME` stands for a metric of the table.
     expression: &'static str,
-    /// What it does.
+    /// What the rule does with the result of its expression.
     pub does: Does,
 }
 
@@ -103,7 +104,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "PagewiseProgramKill",
-        // a gauge, because kills leave the log; only a rise is a new kill
+        // the metric is a gauge, because kills leave the log; only an increase means a new kill
         expression: "$kills_in_log{by=\"program\"} - $kills_in_log{by=\"program\"} offset 10m > 0",
         does: Does::Alerts {
             minutes: 0,
@@ -171,14 +172,14 @@ pub const RULES: &[Rule] = &[
 ];
 
 impl Rule {
-    /// The expression with the full names of its metrics.
+    /// Returns the expression with the full names of its metrics.
     pub fn expression(&self) -> String {
         expand(self.expression)
     }
 }
 
-/// Replaces each `$name` by the full name of the metric. A name that the table lacks stays, with its
-/// `$`, which no expression may contain.
+/// Replaces each `$NAME` by the full name of the metric. A name that is not in the table is kept
+/// with its `$`; tests check that no expression contains such a name.
 pub(crate) fn expand(expression: &str) -> String {
     let mut parts = expression.split('$');
     let mut text = parts.next().unwrap_or_default().to_owned();
@@ -195,7 +196,7 @@ pub(crate) fn expand(expression: &str) -> String {
     text
 }
 
-/// The rules as a file for `rule_files` of Prometheus.
+/// Returns the rules as a file for Prometheus, to be listed in `rule_files`.
 pub fn rules_file() -> String {
     let mut text = String::from(
         "# SPDX-License-Identifier: Apache-2.0 OR MIT\n\
@@ -226,7 +227,7 @@ pub fn rules_file() -> String {
     text
 }
 
-/// The text as a scalar of YAML in single quotes.
+/// Formats a text as a YAML scalar in single quotes.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }

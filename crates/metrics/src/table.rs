@@ -9,16 +9,17 @@ use pagewise_model::{
 
 use crate::metric::{Kind, Metric, Scrape, Series, Unit};
 
-/// Findings that have a series, the most severe.
+/// Maximum number of findings that have a series: the most severe ones.
 const FINDINGS: usize = 4;
-/// Swap areas that have series of their own, those that the kernel fills first.
+/// Maximum number of swap areas that have series: those that the kernel fills first.
 const TIERS: usize = 2;
-/// Zones that have a series, those with the least free memory for their watermarks.
+/// Maximum number of zones that have a series: those with the least free memory relative to their
+/// watermarks.
 const ZONES: usize = 2;
-/// Sizes of huge pages that have a series, those that hold the most memory.
+/// Maximum number of huge page sizes that have a series: those that hold the most memory.
 const SIZES: usize = 3;
 
-/// A metric with one value and no labels.
+/// Defines a metric with a single value and without labels.
 macro_rules! one {
     ($name:literal, $kind:ident, $unit:ident, $help:literal, $read:expr) => {
         Metric {
@@ -35,7 +36,7 @@ macro_rules! one {
     };
 }
 
-/// A metric with labels.
+/// Defines a metric with labels.
 macro_rules! several {
     ($name:literal, $kind:ident, $unit:ident, $help:literal, [$($label:literal),*], $read:expr) => {
         Metric {
@@ -344,7 +345,7 @@ fn findings(scrape: &Scrape<'_>) -> Vec<Series> {
     let mut all: Vec<Series> = Vec::new();
     for finding in shown {
         let labels = [finding.id.into(), finding.severity.word().into()];
-        // a rule may have several findings, and a series must be unique
+        // a rule may report several findings, but the labels of each series must be unique
         if !all.iter().any(|other| other.labels == labels) {
             all.push(labelled(labels, 1.0));
         }
@@ -352,7 +353,8 @@ fn findings(scrape: &Scrape<'_>) -> Vec<Series> {
     all
 }
 
-/// The sum over all devices that are in use; `None` if there is none, or if one is not known.
+/// Returns the sum over all devices in use; `None` if there is no device or if a value is not
+/// known.
 fn sum(scrape: &Scrape<'_>, pick: impl Fn(&Zram) -> Option<Bytes>) -> Option<f64> {
     let used = end(scrape).zram.iter().filter(|zram| zram.initialised.get() == Some(true));
     let all: Option<Vec<Bytes>> = used.map(pick).collect();
@@ -399,7 +401,8 @@ fn zones(scrape: &Scrape<'_>) -> Vec<Series> {
     series.collect()
 }
 
-/// Series of counters of `/proc/vmstat`: the value of the label, and the counters that are added.
+/// Returns series of counters of `/proc/vmstat`, each from the value of its label and the counters
+/// to add up.
 fn counters(scrape: &Scrape<'_>, named: &[(&'static str, &[&str])]) -> Vec<Series> {
     let vmstat = &end(scrape).vmstat;
     let read = |(label, names): &(&'static str, &[&str])| {
@@ -453,7 +456,7 @@ fn huge_sizes(scrape: &Scrape<'_>) -> Vec<Series> {
     });
     let mut held: Vec<(Bytes, f64)> = held.collect();
     if held.is_empty() {
-        // before 6.10, the kernel counts only the largest size
+        // before 6.10, the kernel counts only huge pages of the largest size
         let largest = end(scrape).thp.pmd_size.get();
         held.extend(largest.zip(end(scrape).memory.anon_huge_pages.get().map(size)));
     }
