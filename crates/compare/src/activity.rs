@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Rates of reclaim, refaults, swap and stalls.
 //!
-//! There are up to three rates of each: one over each host's own interval, which shows the activity
-//! at that time, and one over the time between the two. Counters restart at a boot; for different
-//! boots there is an average since each boot instead.
+//! There are up to three rates for each of these: one over the own interval of each of the two
+//! readings, which shows the activity at that time, and one over the time between the readings.
+//! Counters restart at a boot, so that readings of different boots have an average since each boot
+//! instead.
 
 use pagewise_model::{ActivityChange, ActivityUnit, Change, Interval, Relation, Snapshot};
 
@@ -24,7 +25,7 @@ const ACTIVITY: [Activity; 10] = [
     ("OOM kills", &["oom_kill"], ActivityUnit::Events),
 ];
 
-/// The rates of each host over its own interval, in the order of the table.
+/// The rates of both readings over their own intervals, in the order of the table.
 pub(crate) type OwnRates = Vec<[Option<f64>; 2]>;
 
 pub(crate) fn own_rates(before: &Interval, after: &Interval) -> OwnRates {
@@ -62,7 +63,8 @@ pub(crate) fn changes(
     changes.filter(is_known).collect()
 }
 
-/// The growth of the sum of these counters between the two readings, in total and per second.
+/// Returns how much the sum of these counters grew between the two readings, in total and per
+/// second.
 fn between(interval: &Interval, counters: &[&str]) -> Option<(u64, f64)> {
     let changes: Option<Vec<Change>> = counters.iter().map(|name| interval.vmstat(name)).collect();
     let changes = changes?;
@@ -74,7 +76,7 @@ fn total(host: &Snapshot, counters: &[&str]) -> Option<f64> {
     counters.iter().map(|name| Some(host.vmstat.get(name).get()? as f64)).sum()
 }
 
-/// The averages per second since the boot of each host, if the boots are different.
+/// Returns the averages per second since each boot, if the two readings are of different boots.
 pub(crate) fn since_boots(
     interval: &Interval,
     relation: Relation,

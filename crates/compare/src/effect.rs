@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Lists the measures that became better or worse, and the experiment that could show the cause.
+//! Lists the measures that became better or worse, and the experiment that could show which setting
+//! caused it.
 //!
-//! The load differs between two readings too, so nothing here is a claim about a cause.
+//! The load may also differ between two readings, so that nothing here is a statement about a
+//! cause.
 
 use pagewise_model::knob::{Access, KNOBS, Knob, Undo};
 use pagewise_model::{
@@ -9,12 +11,12 @@ use pagewise_model::{
     grouped, shell_quoted,
 };
 
-/// A difference between two readings that is smaller than this, in percent of the larger value,
-/// does not count as an effect.
+/// A difference of less than this, in percent of the larger value, is not reported as better or
+/// worse.
 const LEAST_PERCENT: f64 = 20.0;
-/// Shares of time below this, in percent, do not count as different.
+/// Shares of time below this, in percent, are all considered equal.
 const LEAST_PRESSURE: f64 = 1.0;
-/// Rates below this, per second, do not count as different.
+/// Rates below this, per second, are all considered equal.
 const LEAST_RATE: f64 = 1.0;
 
 const CAVEAT: &str = "Two readings are no experiment: the load differs, too, and so does what ran before. No \
@@ -35,7 +37,7 @@ pub(crate) fn effect(
     effect
 }
 
-/// Adds a measure to the list of what became better, to that of what became worse, or to none.
+/// Adds a measure to the list of what became better or of what became worse, or to neither.
 trait Add {
     fn add(&mut self, is_better: bool, text: String);
     fn add_available(&mut self, before: &Snapshot, change: &SizeChange);
@@ -49,8 +51,7 @@ impl Add for ObservedEffect {
         side.push(text);
     }
 
-    /// Adds the change of available memory to what became better or worse: more is
-    /// better.
+    /// Adds the change of available memory, which is better if it is larger.
     fn add_available(&mut self, before: &Snapshot, change: &SizeChange) {
         let (Some(then), Some(now)) = (change.before.get(), change.after.get()) else { return };
         let total = before.memory.total.get().unwrap_or_default().get();
@@ -60,7 +61,7 @@ impl Add for ObservedEffect {
         }
     }
 
-    /// Adds the change of a pressure to what became better or worse: less is better.
+    /// Adds the change of a pressure, which is better if it is smaller.
     fn add_pressure(&mut self, change: &PressureChange) {
         let (Some(then), Some(now)) = (change.before.get(), change.after.get()) else { return };
         if !change.name.starts_with("cpu") && differs(then.get(), now.get(), LEAST_PRESSURE) {
@@ -69,7 +70,7 @@ impl Add for ObservedEffect {
         }
     }
 
-    /// Adds the change of a rate to what became better or worse: less is better.
+    /// Adds the change of a rate, which is better if it is smaller.
     fn add_rate(&mut self, change: &ActivityChange) {
         let own = change.before.zip(change.after);
         let boots = || change.since_boot.map(|[then, now]| (then, now));
@@ -82,7 +83,7 @@ impl Add for ObservedEffect {
     }
 }
 
-/// Whether two values differ by more than noise; values up to `least` count as equal.
+/// Whether two values differ by more than noise. Values up to `least` are considered equal.
 fn differs(then: f64, now: f64, least: f64) -> bool {
     let larger = then.max(now);
     larger > least && (then - now).abs() * 100.0 >= LEAST_PERCENT * larger
@@ -96,8 +97,8 @@ fn per_second(rate: f64, page: Option<Bytes>) -> String {
     }
 }
 
-/// The command of an experiment that compares the changed settings: those that have a single
-/// instance and can be changed temporarily.
+/// Returns the command of an experiment that tests the changed settings: those that exist once and
+/// can be changed temporarily. `None` if there are none.
 pub(crate) fn trial(before: &Snapshot, settings: &[SettingChange]) -> Option<String> {
     let (mut a, mut b) = (String::new(), String::new());
     for change in settings.iter().filter(|change| can_be_lent(before, change)) {
@@ -115,7 +116,7 @@ fn can_be_lent(before: &Snapshot, change: &SettingChange) -> bool {
         return false;
     };
     let is_kept = matches!(knob.undo, Undo::WriteBack | Undo::WriteBackNonZero { .. });
-    // of two settings that exclude each other, the one that reads 0 is not in force
+    // if two settings exclude each other, the one that reads 0 is not in force
     let is_excluded = matches!(knob.undo, Undo::WriteBackNonZero { .. })
         && [&change.from, &change.to]
             .iter()

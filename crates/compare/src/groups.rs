@@ -10,11 +10,11 @@ use pagewise_model::{
 use crate::memory::share_of_time;
 use crate::names::Matching;
 
-/// If memory and swap of a cgroup changed by fewer bytes than this, it is noise.
+/// If memory and swap of a cgroup changed by less than this many bytes, the change is noise.
 const LEAST: u64 = 1 << 20;
 
-/// The cgroups that changed, the largest change first, and the number of groups that could not be
-/// matched.
+/// Returns the cgroups that changed, the largest change first, and the number of cgroups that could
+/// not be matched.
 pub(crate) fn changes(interval: &Interval, matching: &Matching) -> (Vec<GroupChange>, usize) {
     let Some(start) = interval.start.as_deref() else { return (Vec::new(), 0) };
     let mut later: HashMap<&Name, &Cgroup> =
@@ -84,7 +84,7 @@ fn wait_share(then: &Cgroup, now: &Cgroup, seconds: f64) -> Option<Percent> {
     Some(share_of_time(Micros::new(grown), seconds))
 }
 
-/// The number of bytes by which memory and swap of the cgroup changed.
+/// Returns the number of bytes by which memory and swap of the cgroup changed.
 fn moved_bytes(change: &GroupChange) -> u64 {
     let moved = |before: &Reading<Bytes>, after: &Reading<Bytes>| {
         let size = |reading: &Reading<Bytes>| reading.get().unwrap_or_default().get();

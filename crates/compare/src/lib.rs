@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Computes what changed between two hosts, or one host at two times ([`Comparison`]). Pure, and
-//! without judgement: a measure is called better or worse only by its direction, and never as the
-//! effect of a setting.
+//! Computes what changed between two hosts, or on one host between two times ([`Comparison`]).
+//! Pure, and without a judgement: a measure is called better or worse only because of its
+//! direction, and never as the effect of a setting.
 //!
-//! Recordings contain no names: the host's name and the boot id are hashed with a key of that
-//! recording only, and names of programs and cgroups that are not well known are replaced by
-//! numbers. Whether two recordings are of the same boot is therefore inferred from the time of the
-//! boot and from processes that exist in both (`relation`), and numbered names are never matched by
-//! their number across recordings (`names`).
+//! Recordings contain no names. The host's name and the boot id are hashed with a key that only
+//! this recording has, and names of programs and cgroups that are not widely used are replaced by
+//! numbers. Whether two recordings are of the same boot is therefore derived from the time of the
+//! boot and from processes that exist in both (module `relation`). A numbered name is never matched
+//! with the same number in another recording (module `names`).
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
@@ -28,18 +28,18 @@ use names::{Matching, Naming};
 /// The result of comparing two hosts, or one host at two times.
 #[derive(Debug)]
 pub struct Compared {
-    /// The changes between the two hosts, or of one host between two times.
+    /// The changes between the two hosts, or on one host between two times.
     pub comparison: Comparison,
-    /// The interval from the end of the first interval to the end of the second.
+    /// The interval from the end of the first interval to the end of the second one.
     pub interval: Interval,
 }
 
-/// Compares the ends of two intervals. Each has rates of its own if it has a start; `verdicts` are
-/// the sentences about them.
+/// Compares the ends of two intervals. An interval that has a start also has rates of its own.
+/// `verdicts` are the sentences that say how short of memory each host was.
 pub fn compare(before: Interval, after: Interval, verdicts: [String; 2]) -> Compared {
     let found = relation::relation(&before.end, &after.end);
     let own_rates = activity::own_rates(&before, &after);
-    // computed before both get the same boot id below
+    // this must be computed before both snapshots get the same boot id below
     let naming = Naming::new(&before.end, &after.end);
     let [before_line, after_line] = verdicts;
     let hosts = (compared_host(&before, before_line), compared_host(&after, after_line));
@@ -52,7 +52,8 @@ pub fn compare(before: Interval, after: Interval, verdicts: [String; 2]) -> Comp
     Compared { comparison, interval }
 }
 
-/// Gives both snapshots the same boot id: each recording hashes it with another key.
+/// Gives both snapshots the same boot id, because each recording hashes the boot id with another
+/// key.
 fn join_boots(interval: &mut Interval) {
     if let Some(start) = interval.start.as_deref_mut() {
         start.taken.boot_id.clone_from(&interval.end.taken.boot_id);
@@ -73,7 +74,7 @@ fn differences(
     let activity = activity::changes(interval, found.relation, own_rates);
     let (cgroups, unmatched_cgroups) = groups::changes(interval, matching);
     let mut effect = effect::effect(start, &memory, &pressure, &activity);
-    // two machines differ in more than settings
+    // if these are two machines, differences of settings are only a part of what differs
     if found.relation != Relation::AnotherHost {
         effect.trial = effect::trial(start, &settings);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The uses of memory before and after, and the stalls.
+//! Compares the uses of memory and the pressure in two readings.
 
 use pagewise_model::{
     Bytes, Interval, Memory, Micros, Percent, PressureChange, Psi, Reading, SizeChange, Snapshot,
@@ -26,7 +26,7 @@ const SIZES: [Size; 15] = [
     ("committed", |it| it.committed.clone()),
 ];
 
-/// `Cached` without shmem, which cannot be dropped, plus `Buffers`.
+/// Returns `Cached` without shmem, which cannot be dropped, plus `Buffers`.
 fn file_cache(memory: &Memory) -> Reading<Bytes> {
     let shmem = memory.shmem.get().unwrap_or_default();
     let buffers = memory.buffers.get().unwrap_or_default();
@@ -49,7 +49,7 @@ pub(crate) fn sizes(before: &Snapshot, after: &Snapshot) -> Vec<SizeChange> {
     all.filter(is_known).collect()
 }
 
-/// The data stored in zram and zswap, and the RAM that it uses.
+/// Compares the data stored in zram and zswap, and the RAM that it takes.
 fn compare_compressed(before: &Snapshot, after: &Snapshot) -> [SizeChange; 4] {
     let size = |name, pick: fn(&Snapshot) -> Reading<Bytes>| SizeChange {
         name,
@@ -64,7 +64,7 @@ fn compare_compressed(before: &Snapshot, after: &Snapshot) -> [SizeChange; 4] {
     ]
 }
 
-/// The sum over all devices; not read if there are none.
+/// Returns the sum over all devices; not read if there are no devices.
 fn sum(host: &Snapshot, pick: impl Fn(&pagewise_model::Zram) -> &Reading<Bytes>) -> Reading<Bytes> {
     let known = host.compressed().map(pick).filter(|size| size.value().is_some());
     let add = |sum: Reading<Bytes>, one: &Reading<Bytes>| match (sum.get(), one.get()) {
@@ -98,7 +98,7 @@ pub(crate) fn pressure(interval: &Interval) -> Vec<PressureChange> {
     PRESSURE.iter().map(change).filter(is_known).collect()
 }
 
-/// A duration as a share of `seconds`.
+/// Converts a duration to its share of `seconds`.
 pub(crate) fn share_of_time(time: Micros, seconds: f64) -> Percent {
     Percent::new(time.get() as f64 / 1e4 / seconds)
 }

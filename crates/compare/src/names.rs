@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Matches the processes and cgroups of the first host with those of the second.
 //!
-//! A recording replaces names that are not well known by numbers (`proc-15`, `cg-3.service`), in an
-//! order of its own. The same number in two recordings may mean two programs, so such names are
-//! matched only through processes that are the same: equal id and start time.
+//! A recording replaces names that are not widely used by numbers (`proc-15`, `cg-3.service`),
+//! which are assigned in an order of its own. The same number in two recordings may mean two
+//! different programs. Such names are therefore matched only if a process is the same in both:
+//! equal id and start time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,13 +15,14 @@ use crate::relation::is_hashed;
 /// How the names of the two hosts relate to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Naming {
-    /// Equal names mean the same thing: both readings are from one recording, or both were made
-    /// directly.
+    /// Equal names mean the same thing, because both readings are from one recording or neither is
+    /// from a recording.
     One,
-    /// Each reading is from a separate recording: only names that are not numbered can be compared.
+    /// The readings are from two different recordings: only names that are not numbered can be
+    /// compared.
     Numbered,
-    /// One reading is from a recording, the other was made directly: a name in one may be a number
-    /// in the other.
+    /// One reading is from a recording and the other is not: a name in one may be a number in the
+    /// other.
     Mixed,
 }
 
@@ -40,10 +42,10 @@ impl Naming {
 #[derive(Debug)]
 pub(crate) struct Matching {
     naming: Naming,
-    /// Ids of processes that are the same on both hosts.
+    /// Ids of the processes that are the same in both readings.
     pub(crate) processes: BTreeSet<u32>,
-    /// Paths of cgroups whose names may differ: from the path on the first host to that on the
-    /// second.
+    /// Paths of cgroups that may have different names in the two readings: the path in the second
+    /// reading by the path in the first one.
     groups: BTreeMap<Name, Name>,
 }
 
@@ -70,9 +72,9 @@ impl Matching {
         }
     }
 
-    /// Matches two paths of cgroups, and all their ancestors. A process that moved between two
-    /// cgroups would match two different ones, so the paths must be alike, and an earlier match is
-    /// kept.
+    /// Matches two paths of cgroups, and all their ancestors. If a process moved from one cgroup to
+    /// another, the paths belong to different cgroups; therefore the paths must be alike, and an
+    /// earlier match is kept.
     fn match_groups(&mut self, before: &str, after: &str) {
         if self.naming == Naming::One || !are_alike(before, after) {
             return;
@@ -86,8 +88,8 @@ impl Matching {
         }
     }
 
-    /// The path on the second host of a cgroup of the first, if the cgroup exists there; `None` if
-    /// that cannot be determined.
+    /// Returns the path in the second reading of a cgroup of the first reading, if the cgroup still
+    /// exists; `None` if this cannot be determined.
     pub(crate) fn group_after(
         &self,
         path: &Name,
@@ -102,7 +104,7 @@ impl Matching {
         }
     }
 
-    /// Whether a cgroup of the second host without a match on the first is certainly new.
+    /// Whether a cgroup that exists only in the second reading is certainly new.
     pub(crate) fn is_new_group(&self, path: &Name) -> bool {
         match self.naming {
             Naming::One => true,
@@ -111,14 +113,14 @@ impl Matching {
         }
     }
 
-    /// Whether a program's name identifies the program on both sides.
+    /// Whether the name of a program identifies the same program in both readings.
     pub(crate) fn is_telling(&self, name: &Name) -> bool {
         self.naming == Naming::One || !is_numbered(name.as_str(), "proc-")
     }
 }
 
 /// Whether two processes with equal ids are the same process: they have the same start time or, if
-/// that was not recorded, the same name.
+/// no start time was recorded, the same name.
 fn is_same(before: &Process, after: &Process) -> bool {
     match (before.start_time.get(), after.start_time.get()) {
         (Some(one), Some(other)) => one == other,
@@ -130,7 +132,7 @@ fn is_numbered_path(path: &str) -> bool {
     path.split('/').any(is_numbered_group)
 }
 
-/// Whether a component of a cgroup's path is a name that a recording numbered: `cg-3`,
+/// Whether a component of a cgroup's path is a number that a recording assigned: `cg-3`,
 /// `cg-3.service`, `docker-cg-3.scope`.
 fn is_numbered_group(part: &str) -> bool {
     part.split_once("cg-").is_some_and(|(before, rest)| {
@@ -147,8 +149,8 @@ fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether two paths may belong to the same cgroup: each component has the same name, or is
-/// numbered in one of them.
+/// Whether two paths may belong to the same cgroup: each component has the same name in both, or is
+/// a number in one of them.
 fn are_alike(one: &str, other: &str) -> bool {
     let (one, other) = (one.split('/'), other.split('/'));
     one.clone().count() == other.clone().count()

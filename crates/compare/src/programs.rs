@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Processes that changed: individually if they exist at both times, otherwise grouped by name.
+//! Lists processes that changed: individually if the process exists in both readings, otherwise
+//! grouped by name.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +8,10 @@ use pagewise_model::{Bytes, Interval, Name, Presence, Process, ProgramChange};
 
 use crate::names::Matching;
 
-/// If memory and swap of a program changed by fewer bytes than this, it is noise.
+/// If memory and swap of a program changed by less than this many bytes, the change is noise.
 const LEAST: u64 = 1 << 20;
 
-/// The processes and programs that changed, the largest change first.
+/// Returns the processes and programs that changed, the largest change first.
 pub(crate) fn changes(interval: &Interval, matching: &Matching) -> Vec<ProgramChange> {
     let Some(start) = interval.start.as_deref() else { return Vec::new() };
     let earlier: BTreeMap<u32, &Process> =
@@ -21,7 +22,7 @@ pub(crate) fn changes(interval: &Interval, matching: &Matching) -> Vec<ProgramCh
     let same = same.into_iter().filter_map(|now| Some(one(earlier.get(&now.pid)?, now)));
     let gone = start.processes.list.iter().filter(|process| !is_matched(process));
     let all = same.chain(by_name(gone, new.into_iter(), matching));
-    // a recording over time is made by a Pagewise process, which is no part of the load
+    // a recording over time is made by a process of Pagewise, which is not a part of the load
     let of_others = all.filter(|change| change.name.as_str() != "pagewise");
     let mut changes: Vec<ProgramChange> = of_others.filter(is_worth_it).collect();
     changes.sort_by(|one, other| {
@@ -31,7 +32,7 @@ pub(crate) fn changes(interval: &Interval, matching: &Matching) -> Vec<ProgramCh
     changes
 }
 
-/// The change of a process that exists at both times.
+/// Returns the change of a process that exists in both readings.
 fn one(then: &Process, now: &Process) -> ProgramChange {
     let cpu = now.cpu_time.get().zip(then.cpu_time.get());
     let cpu = cpu.and_then(|(now, then)| now.get().checked_sub(then.get()));
@@ -51,8 +52,8 @@ fn one(then: &Process, now: &Process) -> ProgramChange {
     }
 }
 
-/// All other processes, grouped by name; a numbered name of one recording is never matched with one
-/// of the other.
+/// Groups all other processes by name. A numbered name of one recording is never matched with a
+/// number of the other recording.
 fn by_name<'a>(
     before: impl Iterator<Item = &'a Process>,
     after: impl Iterator<Item = &'a Process>,
@@ -61,7 +62,7 @@ fn by_name<'a>(
     let mut named: BTreeMap<(&'a Name, bool), [Vec<&'a Process>; 2]> = BTreeMap::new();
     let sides = before.map(|it| (it, 0)).chain(after.map(|it| (it, 1)));
     for (process, side) in sides {
-        // a numbered name forms a separate group on each side
+        // a numbered name forms a separate group for each reading
         let apart = side == 1 && !matching.is_telling(&process.name);
         named.entry((&process.name, apart)).or_default()[side].push(process);
     }
@@ -93,7 +94,7 @@ fn namesakes(name: &Name, before: &[&Process], after: &[&Process]) -> ProgramCha
     }
 }
 
-/// The number of bytes by which resident memory and swap of the program changed.
+/// Returns the number of bytes by which resident memory and swap of the program changed.
 fn moved_bytes(change: &ProgramChange) -> u64 {
     let moved = |before: Option<Bytes>, after: Option<Bytes>| {
         before.unwrap_or_default().get().abs_diff(after.unwrap_or_default().get())

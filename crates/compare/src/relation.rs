@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Determines whether two snapshots are of the same host and boot.
 //!
-//! Equal boot ids prove it. They can be equal if both hosts were read directly or are from one
-//! recording, but not between two recordings, because each hashes its own with a random key.
-//! Otherwise it is inferred: one boot has a single start time, kernel and size of RAM, counters
-//! that only grow, and processes with equal start times (to 10 ms). Evidence against it is named.
+//! Equal boot ids prove it. The ids can be equal if both hosts were read directly or are from the
+//! same recording, but not in two different recordings, because each of them hashes its ids with a
+//! random key. In this case the relation is derived from other facts: one boot has a single start
+//! time, kernel and size of RAM, counters that only increase, and processes with equal start times
+//! (to 10 ms). Facts that contradict it are listed as reasons.
 
 use std::collections::BTreeMap;
 
@@ -19,18 +20,19 @@ pub(crate) struct Found {
     pub(crate) reasons: Vec<String>,
 }
 
-/// Maximum error of clocks that are adjusted gradually, as a share of the time between the
+/// Maximum error of a clock that is adjusted gradually, as a share of the time between the
 /// readings: the kernel slews a clock by at most 500 ppm.
 const SLEWED: f64 = 0.0005;
-/// By how many seconds, in addition to slow adjustments, a clock may have been set.
+/// Number of seconds by which a clock may have been set, in addition to gradual adjustments.
 const SET: f64 = 2.0;
-/// If this many processes have equal ids and start times, both readings are from the same boot.
+/// If at least this many processes have equal ids and start times, both readings are of the same
+/// boot.
 const SHARED: usize = 3;
-/// Processes that start within this time after boot do not identify a boot: their start times are
-/// similar in every boot.
+/// Processes that started within this time after the boot are not considered, because their start
+/// times are similar in every boot.
 const AFTER_BOOT: Millis = Millis::new(20_000);
-/// Sizes of RAM that differ by less than this, in percent, may be from the same machine: the total
-/// differs slightly between kernels.
+/// If the sizes of RAM differ by less than this, in percent, they may be of the same machine: the
+/// total differs slightly between kernels.
 const RAM_PERCENT: f64 = 2.0;
 
 pub(crate) fn relation(before: &Snapshot, after: &Snapshot) -> Found {
@@ -72,8 +74,8 @@ fn same_boot_id(before: &Snapshot, after: &Snapshot) -> Option<Found> {
     })
 }
 
-/// Whether the boot id is from a recording, which keeps 16 hexadecimal digits; the kernel writes a
-/// UUID with hyphens.
+/// Whether the boot id is from a recording, in which it has 16 hexadecimal digits; the kernel's own
+/// is a UUID with hyphens.
 pub(crate) fn is_hashed(boot_id: &Name) -> bool {
     !boot_id.as_str().contains('-')
 }
@@ -90,7 +92,7 @@ pub(crate) fn uptime(host: &Snapshot) -> Option<f64> {
     recorded.or(read)
 }
 
-/// The time of the boot, in seconds since 1970.
+/// Time at which the host booted, in seconds since 1970.
 fn boot_time(host: &Snapshot) -> Option<f64> {
     let now = Some(host.taken.unix_seconds).filter(|seconds| *seconds > 0.0)?;
     Some(now - uptime(host)?)
@@ -121,7 +123,7 @@ fn other_ram(one: &Reading<Bytes>, other: &Reading<Bytes>) -> Option<String> {
     (share > RAM_PERCENT).then(|| format!("RAM is {before} before and {after} after"))
 }
 
-/// The number of processes with equal ids and start times, if they started long after the boot.
+/// Returns the number of processes with equal ids and start times that started long after the boot.
 fn shared_processes(before: &Snapshot, after: &Snapshot) -> usize {
     let begun = |process: &Process| process.start_time.get().filter(|begun| *begun > AFTER_BOOT);
     let earlier: BTreeMap<u32, Millis> =
@@ -143,7 +145,7 @@ fn against_one_boot(before: &Snapshot, after: &Snapshot, shared: usize) -> Vec<S
     reasons
 }
 
-/// The kernels of both readings, if both are known and their versions differ.
+/// Returns the kernels of both readings, if both are known and their versions differ.
 pub(crate) fn other_kernel<'a>(
     before: &'a Snapshot,
     after: &'a Snapshot,
@@ -152,15 +154,15 @@ pub(crate) fn other_kernel<'a>(
     (version(kernels.0) != version(kernels.1)).then_some(kernels)
 }
 
-/// The numeric part of a kernel release; recordings contain no more of it.
+/// Returns the numeric part of a kernel release, which is the only part that recordings contain.
 fn version(release: &Name) -> &str {
     let text = release.as_str();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     text[..end].trim_end_matches('.')
 }
 
-/// Evidence that the two readings are from different boots. Processes that exist in both prove the
-/// same boot even if the clock was set in between.
+/// Returns facts which show that the two readings are of different boots. If a process exists in
+/// both readings, they are of the same boot, even if the clock was set in between.
 fn another_start(before: &Snapshot, after: &Snapshot, shared: usize) -> Option<String> {
     if shared >= SHARED {
         return None;
@@ -175,8 +177,8 @@ fn another_start(before: &Snapshot, after: &Snapshot, shared: usize) -> Option<S
         .then(|| format!("the second was booted {} {order} the first", duration::rough(apart)))
 }
 
-/// Evidence of different boots: a counter that only grows while a kernel runs is smaller in the
-/// second reading.
+/// Returns facts which show different boots: a counter that only increases while a kernel runs is
+/// smaller in the second reading.
 fn went_back(before: &Snapshot, after: &Snapshot) -> Option<String> {
     let is_less = |name: &&&str| {
         let (one, other) = (before.vmstat.get(name).get(), after.vmstat.get(name).get());

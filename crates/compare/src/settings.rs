@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Settings that differ: kernel settings in the knob table, boot parameters, swap areas and zram
-//! devices.
+//! Compares settings: kernel settings of the table, boot parameters, swap areas and zram devices.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +53,7 @@ fn list_changes(
     }
 }
 
-/// Boot parameters about memory, with their values.
+/// Returns the boot parameters that concern memory, with their values.
 fn parameters(host: &Snapshot) -> BTreeMap<String, Name> {
     let all = host.configuration.by(Mechanism::CommandLine);
     all.map(|it| (it.target.to_string(), Name::from(it.wanted()))).collect()
@@ -81,12 +80,12 @@ fn described_device(device: &Zram) -> Name {
     Name::from(format!("{size}{algorithm}").as_str())
 }
 
-/// Settings that are compared as part of a device.
+/// Settings that are already compared as part of a device.
 const SHOWN_ELSEWHERE: [&str; 2] = ["zram.disksize", "zram.comp_algorithm"];
 
-/// Compares writable settings. Of settings with several instances (such as one per device) only
-/// instances that exist at both times are compared: a new device is one change, and not one for
-/// each of its settings.
+/// Compares writable settings. If a setting has several instances (such as one per device), only
+/// instances that exist in both readings are compared: a new device is one change, and not one
+/// change for each of its settings.
 fn knobs(
     changes: &mut Vec<SettingChange>,
     before: &Snapshot,
@@ -112,7 +111,8 @@ fn knobs(
     }
 }
 
-/// The name of a setting's instance on the second host; `None` if that cannot be determined.
+/// Returns the name of a setting's instance in the second reading; `None` if this cannot be
+/// determined.
 fn instance_after(
     then: &KnobReading,
     matching: &Matching,
@@ -126,7 +126,8 @@ fn instance_after(
     }
 }
 
-/// The value of a setting, or that the setting does not exist; `None` if unknown.
+/// Returns the value of a setting, or `Some(None)` if the setting does not exist; `None` if it is
+/// unknown.
 fn value(reading: &KnobReading) -> Option<Option<Name>> {
     match &reading.live.outcome {
         Outcome::Value(_) => Some(reading.active().map(Name::from)),

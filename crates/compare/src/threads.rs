@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! CPU time of the kernel threads for reclaim, compaction and khugepaged.
+//! Compares the CPU time of the kernel threads that reclaim, compact and collapse memory.
 
 use pagewise_model::{
     Interval, KernelThread, Nanos, Percent, Reading, Relation, Snapshot, ThreadChange,
@@ -28,7 +28,8 @@ pub(crate) fn changes(interval: &Interval, relation: Relation) -> Vec<ThreadChan
     THREADS.into_iter().map(change).filter(is_known).collect()
 }
 
-/// The sum of CPU time over all threads of a kind; unknown if it is unknown for one of them.
+/// Returns the sum of the CPU times of all threads of a kind; unknown if it is unknown for one of
+/// them.
 fn cpu_time(host: &Snapshot, kind: &str) -> Reading<Nanos> {
     let is_it = |thread: &&KernelThread| thread.name.as_str().starts_with(kind);
     let mut sum = Reading::not_read();
