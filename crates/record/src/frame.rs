@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Frames: pieces of a file with their length and checksum.
+//! Frames: pieces of a file, each with its length and checksum.
 //!
-//! A file begins with [`MAGIC`]. A frame is the length of its bytes and their CRC-32, each as four
-//! bytes, lowest first, and then the bytes. The checksum finds what a disk or a crash did to a file;
-//! it is no proof against somebody who changes the file on purpose.
+//! A file begins with [`MAGIC`]. A frame consists of the length of its data and their CRC-32, each
+//! as a little-endian number of four bytes, and of the data. The checksum detects damage by a disk
+//! or a crash. It does not detect that somebody changed the file on purpose.
 
 /// The first bytes of a file, with the version of the format.
 pub(crate) const MAGIC: &[u8; 8] = b"pwring1\n";
-/// Largest number of bytes in a frame: a complete reading of 5,000 processes is smaller.
+/// Maximum number of bytes in a frame; a complete reading of 5,000 processes is smaller.
 pub(crate) const MAX_FRAME: usize = 16 << 20;
 const HEAD: usize = 8;
 
-/// The frame with these bytes.
+/// Makes a frame that contains these bytes; `None` if there are too many.
 pub(crate) fn frame(bytes: &[u8]) -> Option<Vec<u8>> {
     let length = u32::try_from(bytes.len()).ok().filter(|_| bytes.len() <= MAX_FRAME)?;
     let mut all = Vec::with_capacity(HEAD + bytes.len());
@@ -21,24 +21,24 @@ pub(crate) fn frame(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(all)
 }
 
-/// The checksum in the head of a frame.
+/// Returns the checksum in the head of a frame.
 pub(crate) fn checksum(frame: &[u8]) -> Option<u32> {
     let sum = frame.get(4..)?.first_chunk::<4>()?;
     Some(u32::from_le_bytes(*sum))
 }
 
-/// Why a file is read only up to a place.
+/// The reason why a file could be read only up to a certain position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unwhole {
-    /// It does not begin as a file of a ring does.
+    /// The file does not begin like a file of a ring.
     NoMagic,
-    /// It ends within a frame.
+    /// The file ends within a frame.
     Cut,
-    /// A frame does not have its checksum, or an impossible length.
+    /// The checksum of a frame is wrong, or its length is impossible.
     Damaged,
 }
 
-/// The frames of a file, one after the other, up to the first that is not whole.
+/// Iterates over the frames in a file, up to the first one that is damaged or incomplete.
 #[derive(Debug)]
 pub struct FrameReader<'a> {
     rest: &'a [u8],
@@ -46,7 +46,7 @@ pub struct FrameReader<'a> {
 }
 
 impl<'a> FrameReader<'a> {
-    /// The frames in the bytes of a file.
+    /// Creates an iterator over the frames in the bytes of a file.
     #[must_use]
     pub fn new(file: &'a [u8]) -> Self {
         match file.strip_prefix(MAGIC) {
@@ -56,7 +56,7 @@ impl<'a> FrameReader<'a> {
         }
     }
 
-    /// Why the file is not read to its end; `None` if all frames so far were whole.
+    /// Returns why the file could not be read to its end; `None` if all frames so far were correct.
     #[must_use]
     pub fn unwhole(&self) -> Option<Unwhole> {
         self.unwhole
@@ -78,7 +78,7 @@ impl<'a> Iterator for FrameReader<'a> {
     }
 }
 
-/// The bytes of the first frame, and what follows it.
+/// Splits off the first frame: returns its data, and the bytes after the frame.
 fn split(all: &[u8]) -> Result<(&[u8], &[u8]), Unwhole> {
     let (length, rest) = all.split_first_chunk::<4>().ok_or(Unwhole::Cut)?;
     let (sum, rest) = rest.split_first_chunk::<4>().ok_or(Unwhole::Cut)?;
@@ -111,7 +111,8 @@ mod tests {
     }
 
     proptest! {
-        /// Cut at any byte, all frames that end before it are read, and it is said if one is not whole.
+        /// If a file is cut at any byte, all frames that end before are read, and an incomplete
+        /// frame is reported.
         #[test]
         fn what_was_cut_is_read_up_to_the_last_whole_frame(
             frames in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 0..6),
@@ -127,7 +128,7 @@ mod tests {
             prop_assert_eq!(unwhole.is_none(), ends.contains(&cut));
         }
 
-        /// With any one bit changed, no frame is read that was not written.
+        /// If any single bit is changed, no frame is read that was not written.
         #[test]
         fn a_changed_bit_is_found(
             frames in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 1..40), 1..5),

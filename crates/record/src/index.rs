@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The index beside each file of a ring: the time and two counters of each reading, so that a search
-//! for the worst time need not unpack every reading.
+//! The index next to each file of a ring. It contains the time and two counters of each reading, so
+//! that a search for the worst time need not decompress every reading.
 //!
-//! An index begins with [`MAGIC`]. Each record has [`RECORD`] bytes, numbers lowest byte first: the
-//! checksum of the frame that it is about, the time in seconds since 1970 (IEEE 754), the
-//! microseconds for which some task waited for memory, the number of OOM kills since boot (all bits
-//! set: not known), and the CRC-32 of these bytes. A record counts only if the frame with its checksum
-//! is in its place in the file: an index is never believed over frames. One that is missing, damaged
-//! or shorter than its file is not used.
+//! An index begins with [`MAGIC`]. Each record has [`RECORD`] bytes, with numbers in little-endian
+//! order: the checksum of the frame that it describes, the time in seconds since 1970 (IEEE 754),
+//! the microseconds for which some task waited for memory, the number of OOM kills since boot (all
+//! bits set if it is not known), and the CRC-32 of these bytes. A record is used only if the file
+//! contains a frame with its checksum at the same position. An index that is missing, damaged or
+//! shorter than its file is not used at all.
 
 use pagewise_hostfs::{Entry, HostRoot};
 use pagewise_model::Micros;
@@ -19,10 +19,10 @@ pub(crate) const MAGIC: &[u8; 8] = b"pwindx1\n";
 const RECORD: usize = 32;
 const UNKNOWN: u64 = u64::MAX;
 
-/// What the index has of a reading.
+/// The values of a reading that the index contains.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReadingSummary {
-    /// When it was taken, in seconds since 1970.
+    /// Time of the reading, in seconds since 1970.
     pub unix_seconds: f64,
     /// Microseconds since boot for which some task waited for memory; `None` if not known.
     pub stalled_us: Option<u64>,
@@ -31,7 +31,7 @@ pub struct ReadingSummary {
 }
 
 impl ReadingSummary {
-    /// The time and the counters of a host.
+    /// Creates a summary from the time and the counters of a host.
     #[must_use]
     pub fn of_host(unix_seconds: f64, host: &HostRoot) -> Self {
         let gauges = HostGauges(host);
@@ -49,7 +49,7 @@ impl ReadingSummary {
         Self::of_host(unix_seconds, &HostRoot::memory(files))
     }
 
-    /// The record about the frame with this checksum.
+    /// Returns the record that describes the frame with this checksum.
     pub(crate) fn record(self, frame: u32) -> [u8; RECORD] {
         let mut record = [0; RECORD];
         record[..4].copy_from_slice(&frame.to_le_bytes());
@@ -61,7 +61,8 @@ impl ReadingSummary {
         record
     }
 
-    /// The summary in a record, if it is about the frame with this checksum and not damaged.
+    /// Parses a record. `None` if it is damaged, or if it does not describe the frame with this
+    /// checksum.
     fn parse(record: &[u8], frame: u32) -> Option<Self> {
         let (about, rest) = record.split_first_chunk::<4>()?;
         let (time, rest) = rest.split_first_chunk::<8>()?;
@@ -77,12 +78,13 @@ impl ReadingSummary {
     }
 }
 
-/// Where the record of the reading with this number begins, from 0.
+/// Returns the offset in the index of the record for this reading; readings are numbered from 0.
 pub(crate) fn offset(reading: u32) -> u64 {
     (MAGIC.len() + RECORD * reading as usize) as u64
 }
 
-/// The summaries of the frames with these checksums; `None` if the index does not have each of them.
+/// Returns the summaries of the frames with these checksums; `None` if the index does not contain
+/// all of them.
 pub(crate) fn summaries(index: &[u8], frames: &[u32]) -> Option<Vec<ReadingSummary>> {
     let mut records = index.strip_prefix(MAGIC)?.chunks_exact(RECORD);
     frames.iter().map(|frame| ReadingSummary::parse(records.next()?, *frame)).collect()
@@ -102,8 +104,8 @@ mod tests {
     }
 
     proptest! {
-        /// What was written is read; with any bit changed in the index, or with another frame, nothing
-        /// is read that was not written.
+        /// An index is read as it was written. If any bit of the index is changed, or if a frame is
+        /// another one, nothing is read that was not written.
         #[test]
         fn an_index_is_whole_or_not_used(
             all in proptest::collection::vec((any_summary(), any::<u32>()), 1..6),
@@ -114,7 +116,7 @@ mod tests {
             let mut index = MAGIC.to_vec();
             all.iter().for_each(|(summary, frame)| index.extend(summary.record(*frame)));
             prop_assert_eq!(summaries(&index, &frames), Some(wanted.clone()));
-            // a file that lost its end has a longer index
+            // if a file lost its end, its index has too many records
             let less = &frames[..frames.len() - 1];
             prop_assert_eq!(summaries(&index, less), Some(wanted[..less.len()].to_vec()));
             prop_assert_eq!(summaries(&index[..index.len() - 1], &frames), None);

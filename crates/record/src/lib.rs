@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Keeps readings of this machine in a ring of files on its disk, bounded in bytes and in time
-//! ([`Ring`]), and reads them back ([`Shelf`]).
+//! Stores readings of this machine in a ring of files on its disk, limited in bytes and in time
+//! ([`Ring`]), and reads them back ([`Shelf`]). The oldest files are removed to make room for new
+//! ones.
 //!
-//! Each file is a recording over time, as `pagewise capture --every` makes it, but with the names of
-//! programs, cgroups and files of this machine: it stays here, readable by its owner alone. It has
-//! no contents of memory, command lines or environments. The bytes are wrapped in frames with
-//! checksums (`frame.rs`): a file that ends in the middle of a frame, because the machine lost power
-//! or the process was killed, is read up to the frame before; so is one with a damaged frame.
+//! Each file is a recording over time in the format of `pagewise capture --every`, but it contains
+//! the real names of programs, cgroups and files of this machine. It is therefore readable by its
+//! owner only, and must not be sent to others. It contains no memory contents, command lines or
+//! environments. The data are stored in frames with checksums (`frame.rs`). If a file ends within a
+//! frame, because the machine lost power or the process was killed, or if a frame is damaged, the
+//! file is read up to the frame before it.
 //!
-//! Beside each file is an index with the time and two counters of each reading (`index.rs`).
+//! Next to each file is an index with the time and two counters of each reading (`index.rs`).
 //!
-//! This crate writes into its own folder and nowhere else.
+//! This crate writes only into the folder of the ring.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 

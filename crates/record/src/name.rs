@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Names of the files of a ring: `1795822500-0003.ring`, when the file began in seconds since 1970
-//! and a number that is one higher than in every earlier file.
+//! Names of the files of a ring, such as `1795822500-0003.ring`. They consist of the time at which
+//! the file began, in seconds since 1970, and of a number that is one higher than that of the file
+//! before.
 //!
-//! The number orders the files, because a clock may be set back.
+//! The files are ordered by this number, because the clock may be set back.
 
 use std::fmt;
 
 const END: &str = ".ring";
 const INDEX_END: &str = ".index";
 
-/// When a file of a ring began, and its place among the others.
+/// When a file of a ring began, and its position among the files of the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileName {
-    /// When the first reading was taken, in seconds since 1970, by the clock of that time.
+    /// Time of the first reading in the file, in seconds since 1970, according to the clock at that
+    /// time.
     pub unix_seconds: u64,
-    /// The place of the file among all that the ring ever had.
+    /// Number of the file, counted over all files that the ring has ever had.
     pub number: u64,
 }
 
 impl FileName {
-    /// Parses the name of a file; `None` if it is not one of a ring.
+    /// Parses the name of a file; `None` if it is not the name of a file of a ring.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         let (time, number) = name.strip_suffix(END)?.split_once('-')?;
@@ -28,18 +30,18 @@ impl FileName {
             digits.parse().ok().filter(|_| is_plain)
         };
         let parsed = Self { unix_seconds: parse(time)?, number: parse(number)? };
-        // a file with another spelling of the same name is not ours
+        // a file whose name is spelled in another way was not written by a ring
         (parsed.to_string() == name).then_some(parsed)
     }
 }
 
 impl FileName {
-    /// The name of the index of this file.
+    /// Returns the name of the index for this file.
     pub(crate) fn index(self) -> String {
         format!("{}-{:04}{INDEX_END}", self.unix_seconds, self.number)
     }
 
-    /// The file that an index with this name belongs to.
+    /// Returns the file to which the index with this name belongs.
     pub(crate) fn of_index(name: &str) -> Option<Self> {
         Self::parse(&format!("{}{END}", name.strip_suffix(INDEX_END)?))
     }

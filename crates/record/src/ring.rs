@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Writes readings into the files of a ring ([`Ring`]).
 //!
-//! A new file begins with each start of the ring, when a file has its share of the bytes or of the
-//! readings, when the clock was set back, and when a recording can hold no more readings. The oldest files are removed
-//! first, before a new reading would exceed the limit. If the disk is full, older files make room:
-//! the ring becomes smaller. Only one process writes a ring, which a lock ensures.
+//! A new file begins at each start of the program, when a file has its share of the bytes or of the
+//! readings, when the clock was set back, and when the recording in the file cannot hold another
+//! reading. Before a new reading would exceed the limit, the oldest files are removed. If the disk
+//! is full, older files are removed as well, so that the ring becomes smaller than its limit. A
+//! lock ensures that only one process writes a ring.
 
 use std::fs::File;
 use std::io::Write;
@@ -26,30 +27,31 @@ use crate::index::{self, ReadingSummary};
 use crate::name::FileName;
 use crate::shelf::{Shelf, ShelfError, StoredFile};
 
-/// A file has at most this part of the ring's bytes, so that removing the oldest one loses little.
+/// Maximum size of a file, as the limit of the ring divided by this. Files are small so that
+/// removing the oldest one loses little.
 const PARTS: u64 = 16;
-/// No file is smaller than this for its share, because each begins with a complete reading.
+/// Minimum of this maximum, because each file begins with a complete reading.
 const LEAST_FILE: u64 = 256 << 10;
-/// The smallest ring.
+/// The smallest limit that a ring can have.
 pub(crate) const LEAST: u64 = 1 << 20;
-/// A file has at most so many readings, about three hours: who asks for a time unpacks the readings of
-/// its file before it.
+/// Maximum number of readings in a file, about three hours. It is limited because the readings
+/// before the one that is wanted must be decompressed, too.
 const MOST_READINGS: u32 = 1000;
 const LOCK: &str = "lock";
 
-/// How much a ring keeps.
+/// How many readings a ring keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RingLimits {
-    /// Size of all files together.
+    /// Maximum size of all files together.
     pub size: Bytes,
-    /// Age of the oldest file: older ones are removed.
+    /// Maximum age of a file: older files are removed.
     pub age: Duration,
 }
 
-/// Why a ring cannot be opened or written.
+/// Error for a ring that cannot be opened or written.
 #[derive(Debug, thiserror::Error)]
 pub enum RingError {
-    /// The folder cannot be used.
+    /// The folder of the ring cannot be used.
     #[error(transparent)]
     Shelf(#[from] ShelfError),
     /// Another process writes this ring.
@@ -58,15 +60,15 @@ pub enum RingError {
         /// The folder of the ring.
         path: PathBuf,
     },
-    /// A file cannot be made, written or removed.
+    /// A file cannot be created, written or removed.
     #[error("{}: {source}", path.display())]
     Write {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// The error of the system call.
         source: std::io::Error,
     },
-    /// The reading is larger than the ring may be.
+    /// The reading is larger than the limit of the ring.
     #[error("a reading takes {size}, more than the ring may hold")]
     TooLarge {
         /// The size of the reading as it would be stored.
@@ -75,7 +77,7 @@ pub enum RingError {
 }
 
 impl RingError {
-    /// Whether the folder cannot be made or written because its file system is read-only.
+    /// Whether the ring cannot be written because its file system is read-only.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(self);
@@ -95,45 +97,47 @@ impl From<FolderError> for RingError {
     }
 }
 
-/// What a reading took, and what was removed for it.
+/// The result of adding a reading: how much space it takes, and what was removed to make room.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Added {
-    /// Bytes that the reading takes.
+    /// Number of bytes that the reading takes.
     pub size: Bytes,
     /// Number of files that were removed to make room.
     pub removed: usize,
-    /// Whether the reading began a new file.
+    /// Whether the reading is the first one in a new file.
     pub began: bool,
 }
 
-/// A ring that this process writes.
+/// A ring of files to which this process writes.
 #[derive(Debug)]
 pub struct Ring {
     shelf: Shelf,
-    /// Open as long as this process writes the ring.
+    /// The lock file, which is open as long as this process writes the ring.
     _lock: File,
     limits: RingLimits,
-    /// All readings so far, of which the last is known completely; `None` before the first.
+    /// The recording over time so far, with the last reading in full; `None` before the first
+    /// reading.
     timeline: Option<Timeline>,
     current: Option<Current>,
     next: u64,
 }
 
-/// The file that is being written.
+/// The file to which readings are added.
 #[derive(Debug)]
 struct Current {
     name: FileName,
     file: File,
     written: u64,
     readings: u32,
-    /// The index; `None` if it could not be written, so that it is not used.
+    /// The index; `None` if it could not be written. It is then incomplete, and readers do not use
+    /// it.
     index: Option<File>,
     last_seconds: f64,
     stream: Stream<'static>,
     pending: Pending,
 }
 
-/// What the stream has written since the last frame.
+/// The bytes that the stream has written since the last frame.
 #[derive(Debug, Clone, Default)]
 struct Pending(Arc<Mutex<Vec<u8>>>);
 
@@ -155,7 +159,8 @@ impl Write for Pending {
 }
 
 impl Ring {
-    /// Opens a ring for writing, and makes its folder if it is missing (not its parents).
+    /// Opens a ring for writing. Creates its folder if that is missing, but not the parents of the
+    /// folder.
     ///
     /// # Errors
     /// If the folder cannot be used, or another process writes the ring.
@@ -166,7 +171,7 @@ impl Ring {
         let lock = lock(&folder)?;
         let shelf = Shelf::of(folder);
         for orphan in shelf.orphans()? {
-            // it takes some bytes more until the next start
+            // if it cannot be removed, it takes some bytes until the next start
             let _ = rustix::fs::unlinkat(shelf.folder().handle(), orphan, AtFlags::empty());
         }
         let next = shelf.files()?.last().map_or(1, |last| last.name.number + 1);
@@ -175,27 +180,27 @@ impl Ring {
         Ok(Self { shelf, _lock: lock, limits, timeline: None, current: None, next })
     }
 
-    /// The files of the ring.
+    /// Returns the files of the ring, for reading.
     #[must_use]
     pub fn shelf(&self) -> &Shelf {
         &self.shelf
     }
 
-    /// The file that is being written, to have it synced to the disk; `None` before the first
-    /// reading.
+    /// Returns the file to which readings are added, so that the caller can sync it to the disk;
+    /// `None` before the first reading.
     ///
     /// # Errors
-    /// If no further file can be opened.
+    /// If the file descriptor cannot be duplicated.
     pub fn current_file(&self) -> Option<std::io::Result<File>> {
         self.current.as_ref().map(|current| current.file.try_clone())
     }
 
-    /// Stores a reading: its later end. What `rest` says that it leaves out is as in the reading
-    /// before; the first reading must be complete.
+    /// Stores the later end of a reading. The parts that were not read this time, according to
+    /// `rest`, are taken from the reading before; the first reading must be complete.
     ///
     /// # Errors
-    /// If it cannot be written, also after the older files were removed. The ring stays whole; the
-    /// next reading begins a new file.
+    /// If the reading cannot be written, even after older files were removed. The ring remains
+    /// valid, and the next reading begins a new file.
     pub fn add(&mut self, tape: Tape, rest: &Rest) -> Result<Added, RingError> {
         let now = tape.ends.last().map_or(0.0, |end| end.unix_seconds);
         let summary = ReadingSummary::of_tape(&tape);
@@ -218,7 +223,7 @@ impl Ring {
                 return Ok(added);
             }
         }
-        // the file that is full or does not fit is complete as it is
+        // the previous file is full, or the reading does not fit into it; it is complete as it is
         self.current = None;
         added.removed += self.remove_old(now)?;
         let (mut current, bytes) = self.begin(now)?;
@@ -262,7 +267,8 @@ impl Ring {
         Ok((current, [&MAGIC[..], &bytes].concat()))
     }
 
-    /// The new index of a file. Without one, the readings of the file are found by unpacking them.
+    /// Creates the index of a new file; `None` if that fails. Without an index, readers find the
+    /// readings of the file by decompressing them.
     fn begin_index(&self, name: FileName) -> Option<File> {
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC | OFlags::NOFOLLOW;
@@ -272,8 +278,8 @@ impl Ring {
         Some(file)
     }
 
-    /// Appends bytes to the file, after making room; returns how many older files were removed. If
-    /// the disk is full, older files are removed until the bytes fit.
+    /// Appends bytes to the file after making room, and returns how many older files were removed.
+    /// If the disk is full, older files are removed until the bytes fit.
     fn write(&self, current: &mut Current, bytes: &[u8]) -> Result<usize, RingError> {
         let size = bytes.len() as u64;
         if size + current.written > self.limits.size.get() {
@@ -283,7 +289,8 @@ impl Ring {
         let (file, at) = (&current.file, current.written);
         let done = self.retry_without_oldest(current.name, || file.write_all_at(bytes, at));
         if done.is_err() {
-            // what was written of the frame would be found to be cut, but takes room
+            // the part of the frame that was written would be recognised as incomplete, but takes
+            // space
             let _ = file.set_len(at);
         }
         removed += done?.1;
@@ -291,8 +298,8 @@ impl Ring {
         Ok(removed)
     }
 
-    /// Runs `work`; as long as the disk is full, removes the oldest file and runs it again. Returns
-    /// the number of removed files.
+    /// Runs `work`. As long as it fails because the disk is full, removes the oldest file and runs
+    /// `work` again. Returns the number of removed files.
     fn retry_without_oldest<T>(
         &self,
         name: FileName,
@@ -315,7 +322,7 @@ impl Ring {
         }
     }
 
-    /// Removes the oldest files until so many more bytes fit, but never the file that is written.
+    /// Removes the oldest files until `more` bytes fit, but never the file that is being written.
     fn make_room(&self, current: FileName, more: u64) -> Result<usize, RingError> {
         let files = self.shelf.files()?;
         let mut all: u64 = files.iter().map(|file| file.size.get()).sum();
@@ -331,7 +338,8 @@ impl Ring {
         Ok(removed)
     }
 
-    /// Removes the files that were last written too long ago: all their readings are older.
+    /// Removes the files that were last written too long ago, because all readings in them are
+    /// older than the limit.
     fn remove_old(&self, now: f64) -> Result<usize, RingError> {
         let oldest = now - self.limits.age.as_secs_f64();
         let mut removed = 0;
@@ -346,7 +354,7 @@ impl Ring {
 
     fn remove(&self, name: FileName) -> Result<(), RingError> {
         let handle = self.shelf.folder().handle();
-        // the index last: one without its file is removed at the next start
+        // the index is removed last: an index without its file is removed at the next start
         for path in [name.to_string(), name.index()] {
             match rustix::fs::unlinkat(handle, path, AtFlags::empty()) {
                 Ok(()) | Err(Errno::NOENT) => {}
@@ -362,15 +370,15 @@ impl Ring {
 }
 
 impl Current {
-    /// Whether another reading belongs into this file.
+    /// Whether another reading can be added to this file.
     fn takes(&self, now: f64, size: Bytes) -> bool {
         now >= self.last_seconds
             && self.written < (size.get() / PARTS).max(LEAST_FILE)
             && self.readings < MOST_READINGS
     }
 
-    /// Adds the record of the frame that was written last. If that fails, the index is not continued:
-    /// one that lacks a record is not used.
+    /// Adds a record for the frame that was written last. If that fails, no further records are
+    /// added, because readers do not use an incomplete index.
     fn add_to_index(&mut self, summary: ReadingSummary, frame: &[u8]) {
         let at = index::offset(self.readings);
         self.readings += 1;
@@ -383,7 +391,7 @@ impl Current {
         }
     }
 
-    /// The frame of the next reading; `None` if the recording can hold no more.
+    /// Returns the frame for the next reading; `None` if the recording cannot hold another one.
     fn step(&mut self, step: &Step, now: f64) -> Option<Vec<u8>> {
         self.last_seconds = now;
         // writing into memory cannot fail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The files of a ring, and their readings as a recording over time ([`Shelf`]).
+//! The files of a ring, whose readings can be read as recordings over time ([`Shelf`]).
 
 use std::fs::File;
 use std::io::Read;
@@ -14,21 +14,21 @@ use crate::frame::{FrameReader, Unwhole};
 use crate::index::{self, ReadingSummary};
 use crate::name::FileName;
 
-/// Larger files are not read: no ring writes one.
+/// Maximum size of a file that is read. No ring writes larger files.
 const MAX_FILE: u64 = 64 << 20;
-/// More files than this are not listed.
+/// Maximum number of files that are listed.
 const MAX_FILES: usize = 10_000;
 
-/// Why the files of a ring cannot be listed or read.
+/// Error for a ring whose files cannot be listed or read.
 #[derive(Debug, thiserror::Error)]
 pub enum ShelfError {
-    /// The folder is missing, or another user could change it.
+    /// The folder does not exist, or another user could change it.
     #[error(transparent)]
     Folder(#[from] FolderError),
     /// A file or the list of files cannot be read.
     #[error("{}", path.display())]
     Read {
-        /// The file or folder.
+        /// Path of the file or folder.
         path: PathBuf,
         /// The error of the system call.
         source: std::io::Error,
@@ -40,24 +40,25 @@ pub enum ShelfError {
 pub struct StoredFile {
     /// When the file began, and its place among the others.
     pub name: FileName,
-    /// Its size, with that of its index.
+    /// Size of the file together with its index.
     pub size: Bytes,
-    /// When it was last written, in seconds since 1970.
+    /// When the file was last written, in seconds since 1970.
     pub changed_unix_seconds: i64,
 }
 
-/// The folder of a ring, for reading. The ring may be in use meanwhile.
+/// The folder of a ring, opened for reading. A process may write the ring at the same time.
 #[derive(Debug)]
 pub struct Shelf {
     folder: TrustedFolder,
 }
 
 impl Shelf {
-    /// Opens the folder of a ring, which may be that of another user: the service has a user of its
-    /// own, and root reads what it recorded.
+    /// Opens the folder of a ring, which may belong to another user: the service runs as a user of
+    /// its own, and root reads its recordings.
     ///
     /// # Errors
-    /// If it is missing, or another user can change its path and there is a link in it.
+    /// If the folder does not exist, or if another user can change its path and the path contains a
+    /// link.
     pub fn open(path: &Path) -> Result<Self, ShelfError> {
         Ok(Self { folder: TrustedFolder::open_untrusted(path)? })
     }
@@ -70,13 +71,13 @@ impl Shelf {
         &self.folder
     }
 
-    /// The path of the folder.
+    /// Returns the path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Names in the folder, as far as they are UTF-8.
+    /// Returns the names in the folder, as far as they are UTF-8.
     fn list(&self) -> Result<Vec<String>, ShelfError> {
         let fail = |source: rustix::io::Errno| self.error(None, source.into());
         let flags = rustix::fs::OFlags::RDONLY
@@ -92,7 +93,7 @@ impl Shelf {
         Ok(names)
     }
 
-    /// The files of the ring, the oldest first.
+    /// Returns the files of the ring, the oldest first.
     ///
     /// # Errors
     /// If the folder cannot be read.
@@ -102,7 +103,7 @@ impl Shelf {
             let Some(name) = FileName::parse(&entry) else { continue };
             let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
             let stat = rustix::fs::statat(self.folder.handle(), &*entry, flags);
-            // a file that the ring has removed meanwhile
+            // the ring has removed the file in the meantime
             let Ok(stat) = stat else { continue };
             if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
                 continue;
@@ -116,13 +117,13 @@ impl Shelf {
         Ok(files)
     }
 
-    /// The time and the counters of each reading in a file, from its index; `None` if that has not each
-    /// of the readings that [`Self::recording`] would return.
+    /// Returns the time and the counters of each reading in a file, from the file's index. `None`
+    /// if the index does not contain all readings that [`Self::recording`] would return.
     ///
     /// # Errors
     /// If the file cannot be read.
     pub fn summaries(&self, name: FileName) -> Result<Option<Vec<ReadingSummary>>, ShelfError> {
-        // without an index, the file need not be read
+        // if there is no index, the file need not be read
         let Ok(index) = self.read(&name.index()) else { return Ok(None) };
         let bytes = self.read(&name.to_string())?;
         let frames: Vec<u32> = FrameReader::new(&bytes).map(crc32fast::hash).collect();
@@ -139,7 +140,7 @@ impl Shelf {
         read().map_err(|source| self.error(Some(name), source))
     }
 
-    /// Names of indexes whose files do not exist.
+    /// Returns the names of indexes whose files do not exist.
     pub(crate) fn orphans(&self) -> Result<Vec<String>, ShelfError> {
         let names: Vec<FileName> = self.files()?.into_iter().map(|file| file.name).collect();
         let is_orphan =
@@ -147,8 +148,8 @@ impl Shelf {
         Ok(self.list()?.into_iter().filter(is_orphan).collect())
     }
 
-    /// The bytes of the recording in a file, which may end in the middle, and why the file is not
-    /// whole.
+    /// Returns the bytes of the recording in a file, which may be incomplete, and the reason if it
+    /// is.
     ///
     /// # Errors
     /// If the file cannot be read.
