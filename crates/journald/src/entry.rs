@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Writes an entry to the journal, in journald's native protocol: one datagram for each entry, with
-//! one field after the other.
+//! Writes an entry to the journal in journald's native protocol: each entry is a datagram that
+//! contains its fields one after the other.
 //!
-//! Written by hand because the crates that speak the protocol bring a logging framework or a whole
-//! binding of libsystemd with them. Entries that do not fit into a datagram would have to be passed
-//! as a file; a limit on the length of values keeps them far below that size.
+//! This is written by hand because the crates for this protocol depend on a logging framework or on
+//! libsystemd. The protocol requires that entries which do not fit into a datagram are passed as a
+//! file; here the length of values is limited, so that every entry fits.
 
 use std::io;
 use std::os::unix::net::UnixDatagram;
@@ -13,9 +13,9 @@ use std::path::Path;
 /// The socket on which journald listens.
 pub const SOCKET: &str = "/run/systemd/journal/socket";
 
-/// Maximum length of a value in bytes. The kernel sends datagrams of 200 KiB.
+/// Maximum length of a value in bytes. A datagram can have up to 200 KiB.
 const LONGEST: usize = 4 << 10;
-/// Maximum number of fields.
+/// Maximum number of fields of an entry.
 const MOST_FIELDS: usize = 32;
 
 /// An entry for the journal.
@@ -26,8 +26,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Adds a field. Names consist of capital letters, digits and underscores. A value that is too
-    /// long is cut; further fields of an entry that is full are left out.
+    /// Adds a field. Its name must consist of capital letters, digits and underscores. A value that
+    /// is too long is cut; if the entry has the maximum number of fields, the field is left out.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
         debug_assert!(is_name(name), "{name}");
@@ -48,7 +48,7 @@ impl Entry {
         self
     }
 
-    /// The datagram.
+    /// Returns the datagram for the entry.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -59,13 +59,13 @@ fn is_name(name: &str) -> bool {
     name.bytes().all(is_plain) && name.bytes().next().is_some_and(|it| it.is_ascii_uppercase())
 }
 
-/// As much of the value as an entry holds, in whole characters.
+/// Cuts a value to the length that an entry can hold, at the end of a character.
 fn cut(value: &str) -> &str {
     let end = (0..=LONGEST.min(value.len())).rev().find(|&at| value.is_char_boundary(at));
     &value[..end.unwrap_or(0)]
 }
 
-/// An open connection to journald.
+/// A socket that is connected to journald.
 #[derive(Debug)]
 pub struct JournalSocket(UnixDatagram);
 
@@ -73,14 +73,15 @@ impl JournalSocket {
     /// Connects to the socket at this path, which is [`SOCKET`] unless a test listens elsewhere.
     ///
     /// # Errors
-    /// If nobody listens there.
+    /// If no process listens on the socket.
     pub fn connect(socket: &Path) -> io::Result<Self> {
         let own = UnixDatagram::unbound()?;
         own.connect(socket)?;
         Ok(Self(own))
     }
 
-    /// The same socket, but sending never waits: if journald has not read earlier entries yet, it fails.
+    /// Changes the socket so that sending never waits: if journald has not read earlier entries
+    /// yet, sending fails.
     ///
     /// # Errors
     /// If the socket cannot be changed.
@@ -89,11 +90,11 @@ impl JournalSocket {
         Ok(self)
     }
 
-    /// Sends an entry. If journald has not read earlier ones yet, this waits, unless
+    /// Sends an entry. If journald has not read earlier entries yet, this waits, unless
     /// [`Self::without_waiting`] was called.
     ///
     /// # Errors
-    /// If the entry could not be handed to journald.
+    /// If the entry could not be sent.
     pub fn send(&self, entry: &Entry) -> io::Result<()> {
         self.0.send(entry.as_bytes()).map(|_| ())
     }
@@ -105,7 +106,7 @@ mod tests {
 
     use super::*;
 
-    /// Reads the protocol as its documentation describes it.
+    /// Parses a datagram as the documentation of the protocol describes it.
     fn decode(mut bytes: &[u8]) -> Vec<(String, String)> {
         let mut fields = Vec::new();
         while !bytes.is_empty() {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads one file of systemd's journal: finds the entries with a field through the file's own
-//! index.
+//! Reads one file of systemd's journal. It finds the entries that have a certain field through the
+//! index in the file.
 //!
-//! The format is described in systemd's JOURNAL_FILE_FORMAT: a header, and objects that refer to
-//! each other by offset. A hash table finds the DATA object of a field with its value; that object
-//! contains the offset of its first entry and of a chain of arrays with all others, in the order in
-//! which they were written.
+//! The format is described in systemd's JOURNAL_FILE_FORMAT: a file has a header, and objects that
+//! refer to each other by offset. A hash table leads to the DATA object of a field with a certain
+//! value. That object contains the offset of the first entry with this field, and of a chain of
+//! arrays with the offsets of all other such entries, in the order in which they were written.
 //!
-//! The file is not trusted: it may be damaged or forged, or change while it is read, because
-//! journald writes it through a mapping and takes no lock. Each offset is checked against the
-//! length of the file, each chain must lead forward or is cut off, and the cost of reading all
-//! files is limited by a [`Budget`].
+//! The contents are not trusted: the file may be damaged or forged, and it may change while it is
+//! read, because journald writes it through a mapping and takes no lock. Each offset is checked
+//! against the length of the file, each chain must lead forward or is cut off, and a [`Budget`]
+//! limits the cost of reading all files.
 
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
@@ -33,7 +33,7 @@ const MOST_FIELDS: u64 = 128;
 /// Maximum number of objects in a bucket, and of arrays in a chain, that are followed. Arrays
 /// double in size.
 const MOST_HOPS: usize = 256;
-/// Maximum number of fields that are remembered because several entries share them.
+/// Maximum number of fields that are kept in memory because several entries share them.
 const MOST_KNOWN: usize = 4096;
 
 pub(crate) const SIGNATURE: &[u8; 8] = b"LPKSHHRH";
@@ -64,8 +64,8 @@ pub trait ReadPieces: fmt::Debug {
     /// The current length of the file in bytes.
     fn length(&self) -> u64;
 
-    /// Reads `length` bytes from `offset` of the file on; fewer if the file ends before, or cannot
-    /// be read there.
+    /// Reads `length` bytes at `offset` of the file. Returns fewer bytes if the file ends before,
+    /// or if they cannot be read.
     fn read(&self, offset: u64, length: usize) -> Vec<u8>;
 }
 
@@ -78,13 +78,14 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// A budget of this many blocks of [`BLOCK`] bytes, entries, and time.
+    /// Creates a budget of this many blocks of [`BLOCK`] bytes, of this many entries, and of this
+    /// much time.
     pub fn new(blocks: usize, entries: usize, longest: Option<Duration>) -> Self {
         let until = longest.map(|longest| Instant::now() + longest);
         Self { blocks: Cell::new(blocks), entries: Cell::new(entries), until }
     }
 
-    /// Whether the budget for reading is used up, so that something may have been left out.
+    /// Whether the budget is used up, so that something may have been left out.
     pub fn is_spent(&self) -> bool {
         self.blocks.get() == 0 || self.entries.get() == 0
     }
@@ -125,12 +126,12 @@ pub(crate) struct Field {
     pub(crate) count: u64,
 }
 
-/// The entries that have a certain field, numbered, oldest first.
+/// The entries that have a certain field. They are numbered, the oldest first.
 #[derive(Debug)]
 pub(crate) struct Entries {
     first: u64,
-    /// For each array of entries in the chain: its offset, the number of its first entry, and how
-    /// many entries it has.
+    /// For each array of entries in the chain: the offset of the array, the number of its first
+    /// entry, and how many entries it has.
     arrays: Vec<(u64, u64, u64)>,
     pub(crate) count: u64,
 }
@@ -158,16 +159,16 @@ pub struct JournalFile<'a> {
     hash: FieldHash,
     table: u64,
     buckets: u64,
-    /// Fields that several entries share and whose values are not needed.
+    /// Offsets of fields that several entries share and whose values are not needed.
     irrelevant: HashSet<u64>,
     begins: u64,
 }
 
 impl<'a> JournalFile<'a> {
-    /// Opens a file that starts like a journal file.
+    /// Opens a file that begins like a journal file.
     ///
     /// # Errors
-    /// If it does not, or has a newer version of the format.
+    /// If it does not begin like a journal file, or if its format is newer than this reader.
     pub fn open(pieces: &'a dyn ReadPieces, budget: &'a Budget) -> Result<Self, Unreadable> {
         let length = pieces.length();
         let mut file = Self {
@@ -208,19 +209,20 @@ impl<'a> JournalFile<'a> {
         self.budget.is_spent()
     }
 
-    /// When the first entry was written, in microseconds since 1970; 0 if there is none.
+    /// Returns when the first entry was written, in microseconds since 1970; 0 if there is no
+    /// entry.
     pub fn begins(&self) -> u64 {
         self.begins
     }
 
-    /// Finds the object of the field `NAME=value`; `None` if no entry of the file has this field, or
-    /// the file is damaged.
+    /// Finds the object of the field `NAME=value`; `None` if no entry in the file has this field,
+    /// or if the file is damaged.
     pub(crate) fn find(&mut self, field: &[u8]) -> Option<Field> {
         self.look_up(field)?
     }
 
-    /// Looks the field `NAME=value` up: `Some(None)` if no entry of the file has it, `None` if the
-    /// file is damaged where that is written.
+    /// Finds the object of the field `NAME=value`. Returns `Some(None)` if no entry in the file has
+    /// the field, and `None` if the file is damaged.
     pub(crate) fn look_up(&mut self, field: &[u8]) -> Option<Option<Field>> {
         let hash = self.hash.compute(field);
         let bucket: [u8; 8] = self.array(self.table + hash % self.buckets * 16)?;
@@ -240,7 +242,7 @@ impl<'a> JournalFile<'a> {
         None
     }
 
-    /// The entries that have this field.
+    /// Returns the entries that have this field.
     pub(crate) fn entries(&mut self, field: &Field) -> Entries {
         let mut entries = Entries { first: field.first_entry, arrays: Vec::new(), count: 0 };
         if field.first_entry == 0 || field.count == 0 {
@@ -264,7 +266,7 @@ impl<'a> JournalFile<'a> {
         entries
     }
 
-    /// The offset of the entry with this number in `entries`.
+    /// Returns the offset of the entry with this number in `entries`.
     pub(crate) fn entry_at(&mut self, entries: &Entries, number: u64) -> Option<u64> {
         if number == 0 {
             return Some(entries.first).filter(|_| entries.count > 0);
@@ -278,11 +280,11 @@ impl<'a> JournalFile<'a> {
         } else {
             self.array(at).map(u64::from_le_bytes)?
         };
-        // the used part of an array is shorter than the array; the rest is zero
+        // an array may have unused elements at its end, which are zero
         Some(entry).filter(|entry| *entry != 0)
     }
 
-    /// The number of the first of `entries` whose offset is at least `offset`.
+    /// Returns the number of the first of `entries` whose offset is at least `offset`.
     pub(crate) fn number_of(&mut self, entries: &Entries, offset: u64) -> u64 {
         let (mut low, mut high) = (0, entries.count);
         while low < high {
@@ -308,7 +310,7 @@ impl<'a> JournalFile<'a> {
         })
     }
 
-    /// The offsets of the objects with an entry's fields.
+    /// Returns the offsets of the objects that contain an entry's fields.
     pub(crate) fn fields(&mut self, entry: u64, stamp: &Stamp) -> Option<Vec<u64>> {
         self.budget.take_entry()?;
         let step = if self.is_compact { 4 } else { 16 };
@@ -321,8 +323,8 @@ impl<'a> JournalFile<'a> {
         Some(all.chunks_exact(if self.is_compact { 4 } else { 16 }).map(offset).collect())
     }
 
-    /// The value of the field at `offset`, if its name is one of `names` (which end with `=`), with
-    /// the index of that name.
+    /// Returns the value of the field at `offset`, if its name is one of `names` (which end with
+    /// `=`), together with the index of that name.
     pub(crate) fn value_of(&mut self, offset: u64, names: &[&[u8]]) -> Option<(usize, Vec<u8>)> {
         if self.irrelevant.contains(&offset) {
             return None;
@@ -338,7 +340,8 @@ impl<'a> JournalFile<'a> {
         found
     }
 
-    /// `NAME=value` of a DATA object; `None` if it uses an unsupported compression.
+    /// Returns `NAME=value` of a DATA object; `None` if it is compressed with an unsupported
+    /// method.
     fn value(&mut self, offset: u64) -> Option<Vec<u8>> {
         let header = self.data(offset)?;
         let begins = if self.is_compact { DATA_HEADER + 8 } else { DATA_HEADER } as u64;
@@ -357,7 +360,8 @@ impl<'a> JournalFile<'a> {
         self.array(offset)
     }
 
-    /// The size of the object at this offset, if it is of this type and inside the file.
+    /// Returns the size of the object at this offset, if the object has this type and is inside the
+    /// file.
     fn object(&mut self, offset: u64, kind: u8) -> Option<u64> {
         if offset < HEADER as u64 || offset % 8 != 0 {
             return None;
@@ -378,7 +382,7 @@ impl<'a> JournalFile<'a> {
         Some(array)
     }
 
-    /// Reads bytes from an offset of the file, at most [`LONGEST`].
+    /// Returns bytes at an offset of the file, at most [`LONGEST`].
     fn bytes(&mut self, offset: u64, length: u64) -> Option<Vec<u8>> {
         let length = usize::try_from(length.min(LONGEST)).ok()?;
         let mut bytes = vec![0; length];
@@ -386,7 +390,7 @@ impl<'a> JournalFile<'a> {
         Some(bytes)
     }
 
-    /// Fills `to` with the bytes from an offset of the file; `None` if the file ends before.
+    /// Fills `to` with the bytes at an offset of the file; returns `None` if the file ends before.
     fn copy(&mut self, offset: u64, mut to: &mut [u8]) -> Option<()> {
         let mut at = offset;
         while !to.is_empty() {
@@ -413,7 +417,7 @@ impl<'a> JournalFile<'a> {
     }
 }
 
-/// Decompresses a field that was stored as its length, followed by one lz4 block.
+/// Decompresses a field that is stored as its length followed by one lz4 block.
 fn of_lz4(stored: &[u8]) -> Option<Vec<u8>> {
     let (length, block) = stored.split_first_chunk::<8>()?;
     let length = u64::from_le_bytes(*length);

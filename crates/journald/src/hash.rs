@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Hash functions by which a journal file finds fields.
+//! Hash functions with which a journal file is indexed.
 //!
-//! Files are indexed by SipHash-2-4 with the file's own id as the key or, if the flag for this is
-//! not set, by Bob Jenkins' lookup3 (`hashlittle2`), whose first word is the upper half.
+//! Files use SipHash-2-4 with the file's own id as the key. If the flag for this is not set, they
+//! use Bob Jenkins' lookup3 (`hashlittle2`), whose first word is the upper half of the hash.
 
 use std::hash::Hasher as _;
 
 /// The hash function that one journal file uses for its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FieldHash {
-    /// SipHash-2-4 with the key of the file.
+    /// SipHash-2-4, with the file's id as the key.
     Keyed([u8; 16]),
     /// Bob Jenkins' lookup3.
     Jenkins,
@@ -41,7 +41,7 @@ fn jenkins(bytes: &[u8]) -> u64 {
     #[expect(clippy::cast_possible_truncation, reason = "lookup3 takes the length modulo 2^32")]
     let begin = 0xdead_beef_u32.wrapping_add(bytes.len() as u32);
     let mut state = [begin; 3];
-    // the last block, which may be a full one, is mixed differently
+    // the last block is mixed in another way, even if it is complete
     let full = bytes.len().saturating_sub(1) / 12;
     let (blocks, last) = bytes.split_at(full * 12);
     for block in blocks.chunks_exact(12) {
@@ -64,8 +64,8 @@ fn add(state: &mut [u32; 3], block: &[u8]) {
     }
 }
 
-/// Mixes the three words. In each round, one word is subtracted from another, and the third is
-/// added: (left, right, rotation).
+/// Mixes the three words. In each round, one word is subtracted from another, and the third one is
+/// added. The constants are (left, right, rotation).
 fn mix(state: &mut [u32; 3]) {
     for (round, rotation) in [4, 6, 8, 16, 19, 4].into_iter().enumerate() {
         let (one, other, third) = (round % 3, (round + 2) % 3, (round + 1) % 3);

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reads the newest messages of some programs in a journal file.
 //!
-//! Anybody can send a message to journald under any identifier. Fields whose names begin with `_`
-//! are set by journald itself from what the kernel says of the sender, so only these show who wrote
-//! a message.
+//! Anybody can send a message to journald with any identifier. Only fields whose names begin with
+//! `_` show who sent a message, because journald itself sets them from what the kernel says about
+//! the sender.
 
 use pagewise_model::text::number as parse_number;
 
 use crate::file::{Field, JournalFile};
 
 const MESSAGE: &[u8] = b"MESSAGE=";
-/// The time at which the sender says that it wrote the message.
+/// The field with the time at which the sender wrote the message, as the sender states it.
 const SENT: &[u8] = b"_SOURCE_REALTIME_TIMESTAMP=";
 
 /// Which messages to read.
 #[derive(Debug, Clone, Copy)]
 pub struct Origin<'a> {
-    /// A field, `NAME=value`, that the messages have.
+    /// A field `NAME=value` that the messages must have.
     pub field: &'a [u8],
-    /// A field that journald sets, and that the messages must have as well; needed if `field` is not
-    /// one of these.
+    /// A field set by journald that the messages must have as well; necessary if journald does not
+    /// set `field` itself.
     pub trusted: Option<&'a [u8]>,
 }
 
@@ -34,9 +34,9 @@ pub struct ProgramMessage {
     pub text: Vec<u8>,
 }
 
-/// Passes the newest messages of each origin to `take`, at most `most` of each, those of one origin
-/// oldest first. Returns how many there were, and how many were not read: older ones, and those that
-/// could not be read because the file is damaged or its budget is spent.
+/// Passes the newest messages of each origin to `take`, at most `most` of each origin, and the
+/// oldest of these first. Returns how many messages there were, and how many were not read: older
+/// ones, and those that could not be read because the file is damaged or the budget is used up.
 pub fn read_programs(
     file: &mut JournalFile<'_>,
     origins: &[Origin<'_>],
@@ -56,7 +56,7 @@ pub fn read_programs(
         let trusted = match origin.trusted.map(|trusted| file.look_up(trusted)) {
             None => None,
             Some(Some(Some(trusted))) => Some(trusted),
-            // no message in the file is of the program that `trusted` names
+            // no message in the file was written by the program that `trusted` names
             Some(Some(None)) => continue,
             Some(None) => {
                 left_out += 1;
@@ -71,7 +71,8 @@ pub fn read_programs(
     (read, left_out)
 }
 
-/// The newest messages with a field, newest first, and how many others there are.
+/// Returns the newest messages that have a field, the newest first, and the number of other
+/// messages with it.
 fn read_newest(
     file: &mut JournalFile<'_>,
     field: &Field,
@@ -100,7 +101,8 @@ fn read_newest(
     (messages, left_out)
 }
 
-/// The message of an entry: `None` if it cannot be read, `Some(None)` if another program wrote it.
+/// Returns the message of an entry: `None` if it cannot be read, `Some(None)` if another program
+/// wrote it.
 fn read_entry(
     file: &mut JournalFile<'_>,
     entry: u64,

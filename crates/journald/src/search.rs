@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Finds the kernel messages around each report of the OOM killer in a journal file.
 //!
-//! A file may contain a million messages, and its index finds only whole fields. Every report
-//! contains lines that are the same in all reports, so these are looked up in the index. The
-//! messages around them are then read from the entries with `_TRANSPORT=kernel`, which only
-//! journald itself can set, for as long as the reader of reports accepts them. If the table of
-//! tasks is disabled (`vm.oom_dump_tasks`), the stack trace leads to the report.
+//! A file may contain a million messages, and its index finds only complete fields. Each report
+//! contains some lines that are the same in all reports; these are looked up in the index. The
+//! messages around them are then read from the entries with `_TRANSPORT=kernel`, a field that only
+//! journald can set, for as long as the reader of reports accepts them. If the list of tasks is
+//! disabled (`vm.oom_dump_tasks`), the line before the stack trace is looked up instead.
 
 use std::collections::BTreeSet;
 
@@ -13,22 +13,22 @@ use pagewise_model::text::number as parse_number;
 
 use crate::file::{Entries, Field, JournalFile};
 
-/// Lines that each report of the OOM killer contains, in every kernel since 4.20; the second one
-/// only if the whole machine ran out of memory.
+/// Lines that each report of the OOM killer contains, in every kernel since 4.20. The second line
+/// is there only if the whole machine ran out of memory.
 const MARKS: [&[u8]; 2] = [b"MESSAGE=Tasks state (memory values in pages):", b"MESSAGE=Mem-Info:"];
 /// The line before each stack trace, as spelled by different architectures.
 const TRACES: [&[u8]; 2] = [b"MESSAGE=Call Trace:", b"MESSAGE=Call trace:"];
 /// Text in the first line of a report, a few lines before its stack trace.
 const BEGIN: &[u8] = b" invoked oom-killer: ";
-/// Maximum number of lines between the first line of a report and its stack trace.
+/// Maximum number of lines from the first line of a report to its stack trace.
 const TO_TRACE: u64 = 8;
-/// Maximum number of lines between the first line of a report and the other marks: the trace, and
-/// memory by node and zone.
+/// Maximum number of lines from the first line of a report to the lines in [`MARKS`]. Between them
+/// are the stack trace, and the memory of each node and zone.
 const TO_MARK: u64 = 160;
-/// Number of lines after a mark, or after a line of a report, within which the report may
-/// continue.
+/// A report may continue for this many lines after a line of [`MARKS`], or after any line that
+/// belongs to it.
 const AFTER: u64 = 48;
-/// Maximum number of marks of each kind that are examined, newest first.
+/// Maximum number of lines of each kind in [`MARKS`] that are examined, newest first.
 const MOST_MARKS: u64 = 32;
 
 const MESSAGE: &[u8] = b"MESSAGE=";
@@ -42,9 +42,9 @@ pub struct KernelMessage {
     pub sequence: u64,
     /// The id of the boot in which the kernel logged the message.
     pub boot: [u8; 16],
-    /// When the kernel logged the message, in microseconds by the clock of the kernel log.
+    /// When the kernel logged the message, in microseconds of the kernel log's clock.
     pub micros: u64,
-    /// When the clock of the kernel log was 0, in microseconds since 1970.
+    /// When the kernel log's clock was 0, in microseconds since 1970.
     pub clock_zero: u64,
     /// The text of the message.
     pub text: Vec<u8>,
@@ -52,12 +52,13 @@ pub struct KernelMessage {
 
 /// Receives the messages that [`search`] finds.
 pub trait Reader {
-    /// Whether the reader knows this message, and therefore all that follow it, already.
+    /// Whether the reader already knows this message, and therefore all messages after it.
     fn has(&self, message: &KernelMessage) -> bool;
-    /// Receives a message; returns whether the message belonged to a report, or a report
+    /// Receives a message. Returns whether the message belonged to a report, or whether a report
     /// continues.
     fn take(&mut self, message: &KernelMessage) -> bool;
-    /// Called after the last of several consecutive messages; the next message is older.
+    /// Called after the last of several consecutive messages. The next message that is received is
+    /// older.
     fn end_stretch(&mut self);
 }
 
@@ -65,13 +66,13 @@ pub trait Reader {
 struct Kernel<'f, 'a> {
     file: &'f mut JournalFile<'a>,
     entries: Entries,
-    /// A field that distinguishes messages of the kernel itself from those that programs wrote into
-    /// its log.
+    /// A field that only messages of the kernel itself have. Messages that programs wrote into the
+    /// kernel's log lack it.
     own: Field,
 }
 
-/// Passes the messages around at most `most` reports to `reader`, newest first; returns the number
-/// of reports.
+/// Passes the messages around at most `most` reports to `reader`, newest reports first. Returns the
+/// number of reports.
 pub fn search(file: &mut JournalFile<'_>, most: usize, reader: &mut dyn Reader) -> usize {
     let (Some(all), Some(own)) = (file.find(b"_TRANSPORT=kernel"), file.find(b"SYSLOG_FACILITY=0"))
     else {
@@ -89,8 +90,8 @@ pub fn search(file: &mut JournalFile<'_>, most: usize, reader: &mut dyn Reader) 
     windows.len().min(most)
 }
 
-/// Passes every message of the kernel to `take`, oldest first; returns the number of the kernel's
-/// entries that could not be read, because the file is damaged or its budget is spent.
+/// Passes every message of the kernel to `take`, oldest first. Returns the number of kernel
+/// messages that could not be read, because the file is damaged or the budget is used up.
 pub fn read_all(file: &mut JournalFile<'_>, mut take: impl FnMut(&KernelMessage)) -> u64 {
     let (all, own) = match [b"_TRANSPORT=kernel".as_slice(), b"SYSLOG_FACILITY=0"]
         .map(|field| file.look_up(field))
@@ -98,11 +99,11 @@ pub fn read_all(file: &mut JournalFile<'_>, mut take: impl FnMut(&KernelMessage)
         [Some(Some(all)), Some(Some(own))] => (all, own),
         [None, _] => return 1,
         [Some(Some(all)), None] => return all.count.max(1),
-        // a journal of a user, or one without a message of the kernel itself
+        // a journal of a user, or a journal without messages of the kernel itself
         [Some(None), _] | [_, Some(None)] => return 0,
     };
     let entries = file.entries(&all);
-    // a chain of entries that ends early has fewer entries than the field counts
+    // if a chain of arrays ends too early, it has fewer entries than the field states
     let mut missing = all.count.saturating_sub(entries.count);
     let count = entries.count;
     let mut kernel = Kernel { file, entries, own };
@@ -119,8 +120,8 @@ pub fn read_all(file: &mut JournalFile<'_>, mut take: impl FnMut(&KernelMessage)
 }
 
 impl Kernel<'_, '_> {
-    /// Ranges of message numbers that contain reports: start, and minimum end. In order, without
-    /// overlap.
+    /// Returns ranges of message numbers that contain reports: the start, and the earliest end.
+    /// They are in order and do not overlap.
     fn windows(&mut self, reader: &dyn Reader) -> Vec<(u64, u64)> {
         let mut found = BTreeSet::new();
         for mark in MARKS {
@@ -146,7 +147,8 @@ impl Kernel<'_, '_> {
         windows
     }
 
-    /// The numbers of the newest messages with this field that `reader` does not know.
+    /// Returns the numbers of the newest messages that have this field and that `reader` does not
+    /// know.
     fn find_marked(&mut self, field: &[u8], reader: &dyn Reader) -> Vec<u64> {
         let Some(field) = self.file.find(field) else { return Vec::new() };
         let marked = self.file.entries(&field);
@@ -171,8 +173,8 @@ impl Kernel<'_, '_> {
         message.is_some_and(|message| memchr::memmem::find(&message.text, BEGIN).is_some())
     }
 
-    /// Passes the messages from `begin` to `end` to the reader, and further ones while a report
-    /// continues, but none beyond `later`.
+    /// Passes the messages from `begin` to `end` to the reader. Continues as long as the reader
+    /// says that a report continues, but not beyond `later`.
     fn read(&mut self, begin: u64, mut end: u64, later: u64, reader: &mut dyn Reader) {
         let last = later.min(self.entries.count);
         let mut number = begin;
@@ -184,13 +186,13 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// The message of an entry; `None` if a program wrote it, or the file is damaged.
+    /// Returns the message of an entry; `None` if a program wrote it or if the file is damaged.
     fn message(&mut self, number: u64) -> Option<KernelMessage> {
         self.read_entry(number)?
     }
 
-    /// The message of an entry: `None` if the file is damaged there, `Some(None)` if a program
-    /// wrote it.
+    /// Returns the message of an entry: `None` if the file is damaged there, `Some(None)` if a
+    /// program wrote the message.
     fn read_entry(&mut self, number: u64) -> Option<Option<KernelMessage>> {
         let entry = self.file.entry_at(&self.entries, number)?;
         let stamp = self.file.stamp(entry)?;
@@ -199,7 +201,7 @@ impl Kernel<'_, '_> {
             return Some(None);
         }
         let (mut text, mut micros) = (None, None);
-        // a new field is stored right before the entry that first uses it
+        // a new field is stored directly before the entry that first uses it
         for &field in fields.iter().rev() {
             match self.file.value_of(field, &[MESSAGE, LOG_TIME]) {
                 Some((0, value)) => text = Some(value),

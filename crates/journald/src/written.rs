@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Creates a journal file with given entries, for tests and as seeds for fuzzing.
 //!
-//! It contains what journald's files contain, in every supported variant of the format, except for
-//! the lists of fields by name, which are not used when reading. Arrays of entries come last and
-//! double in size.
+//! The file contains everything that journald's files contain, in each supported variant of the
+//! format, except for the lists of fields by name, which are not needed for reading. Arrays of
+//! entries are at the end of the file, and each is twice as long as the one before.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::hash::FieldHash;
 const DATA_HASH_TABLE: u8 = 4;
 /// Size in bytes of the file header in systemd 254 and later.
 const HEADER: usize = 272;
-/// Fields of at least this many bytes are compressed by journald.
+/// Minimum length in bytes of a field that journald compresses.
 const LONG: usize = 512;
 
 /// How the values of long fields are stored.
@@ -53,12 +53,12 @@ pub struct Written {
     pub monotonic: u64,
     /// The id of the boot in which the entry was written.
     pub boot: [u8; 16],
-    /// `NAME=value`
+    /// The fields, each as `NAME=value`.
     pub fields: Vec<Vec<u8>>,
 }
 
 impl Written {
-    /// A message of the kernel itself, which journald received a millisecond later.
+    /// Creates a message of the kernel itself that journald received a millisecond later.
     pub fn by_kernel(boot: [u8; 16], clock_zero: u64, micros: u64, text: &[u8]) -> Self {
         let monotonic = micros.saturating_add(1000);
         let fields = [
@@ -71,7 +71,8 @@ impl Written {
         Self { realtime, monotonic, boot, fields: fields.to_vec() }
     }
 
-    /// A message of a program, with the fields that journald and the program set, without `MESSAGE=`.
+    /// Creates a message of a program, with fields that journald or the program set; `text` is the
+    /// field `MESSAGE`.
     pub fn by_program(boot: [u8; 16], realtime: u64, fields: &[&str], text: &str) -> Self {
         let fields = fields.iter().map(|field| field.as_bytes().to_vec());
         let message = format!("MESSAGE={text}").into_bytes();
@@ -79,7 +80,7 @@ impl Written {
     }
 }
 
-/// A file with these entries, which must be ordered oldest first.
+/// Creates a file that contains these entries, which must be in order, oldest first.
 pub fn journal(variant: &Variant, entries: &[Written]) -> Vec<u8> {
     let mut file = Writer::new(variant);
     for (entry, sequence) in entries.iter().zip(1..) {
@@ -96,7 +97,7 @@ struct Writer<'a> {
     hash: FieldHash,
     bytes: Vec<u8>,
     table: u64,
-    /// For each field, the offset of its object, and the entries that have it.
+    /// For each field: the offset of its object, and the entries that have the field.
     fields: BTreeMap<Vec<u8>, (u64, Vec<u64>)>,
 }
 
@@ -150,7 +151,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The offset of the object of a field, which is written only once.
+    /// Returns the offset of the object of a field. The object is written when the field first
+    /// occurs.
     fn field(&mut self, field: &[u8]) -> u64 {
         if let Some((object, _)) = self.fields.get(field) {
             return *object;
@@ -185,7 +187,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes the arrays of entries, and the offsets of these arrays into each field.
+    /// Writes the arrays of entries, and writes the offsets of these arrays into the object of each
+    /// field.
     fn link(&mut self) {
         for (object, entries) in std::mem::take(&mut self.fields).into_values() {
             let at = usize::try_from(object).unwrap_or(0);
