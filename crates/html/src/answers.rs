@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `doctor`, `scan`, `bench` and `thp` as pages: a chart, and the same content as in the terminal.
+//! HTML pages of `doctor`, `scan`, `bench` and `thp`: a chart, and the same content as in the
+//! terminal.
 
 use pagewise_model::Snapshot;
 use pagewise_report::text::{self, Block};
@@ -10,7 +11,8 @@ use crate::page::page;
 use crate::report::{findings, footer, head, verdict};
 use crate::{chart, figure};
 
-/// The page of `doctor`: findings in full; `ignored` is the number of findings of ignored rules.
+/// Returns the page of `doctor`, with the complete findings. `ignored` is the number of findings
+/// whose rules the user ignores.
 pub fn doctor(answer: &Answer<'_>, ignored: usize) -> String {
     let title = "Findings about memory";
     let findings = match answer.findings {
@@ -26,20 +28,20 @@ pub fn doctor(answer: &Answer<'_>, ignored: usize) -> String {
     page(title, &body.concat())
 }
 
-/// The HTML page of `scan`: estimates of compressed memory.
+/// Returns the page of `scan`: estimates of compressed memory.
 pub fn scan(scanned: &ScanReport<'_>) -> String {
     let chart = scanned.estimates.first().and_then(figure::ratios);
     whole("What compressing would save", scanned.snapshot, chart, &text::scan_blocks(scanned))
 }
 
-/// The HTML page of `bench`: the cost of each algorithm.
+/// Returns the page of `bench`: the cost of each algorithm.
 pub fn bench(benched: &Benched<'_>) -> String {
     let title = format!("{}: read time and ratio", benched.benchmark.input.name);
     let chart = chart::pareto(&title, &benched.benchmark.pareto);
     whole("Costs of compressed swap", benched.snapshot, chart, &text::bench_blocks(benched))
 }
 
-/// The HTML page of `thp`: where huge pages are used.
+/// Returns the page of `thp`: which memory is in huge pages.
 pub fn thp(seen: &HugeSeen<'_>) -> String {
     let snapshot = &seen.interval.end;
     let chart = figure::huge(&snapshot.memory);

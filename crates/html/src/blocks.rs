@@ -7,27 +7,28 @@ use crate::figure;
 use crate::page::{escape, wide};
 use crate::svg::{Svg, length};
 
-/// A section that is being written: its title is the label of its tables, its note the caption of
-/// the first table.
+/// A section that is being written. Its title is the label of its tables for screen readers, and
+/// its note is the caption of the first table.
 #[derive(Default)]
 pub(crate) struct Writer {
     out: String,
     title: String,
     note: String,
     in_list: bool,
-    /// Whether a chart was added last: its caption serves the table after it, too.
+    /// Whether a chart was added last. A table after it needs no caption, because the chart has
+    /// one.
     follows_chart: bool,
-    /// Whether the document is a complete page, which determines the level of headings.
+    /// Whether the document is a complete page, on which the level of headings depends.
     is_whole: bool,
 }
 
 impl Writer {
-    /// A section whose title is already written.
+    /// Creates a writer for a section whose title was already written.
     pub(crate) fn with_title(title: &str) -> Self {
         Self { title: title.to_owned(), ..Self::default() }
     }
 
-    /// A page whose title is already written.
+    /// Creates a writer for a page whose title was already written.
     pub(crate) fn of_page(title: &str) -> Self {
         Self { is_whole: true, ..Self::with_title(title) }
     }
@@ -57,14 +58,14 @@ impl Writer {
         self.out += html;
     }
 
-    /// Adds a chart before the following content.
+    /// Adds a chart before the content that follows.
     pub(crate) fn figure(&mut self, svg: &str) {
         self.end_list();
         self.out += svg;
         self.follows_chart |= !svg.is_empty();
     }
 
-    /// The complete HTML that was written.
+    /// Returns all HTML that was written.
     pub(crate) fn finish(mut self) -> String {
         self.flush();
         self.out
@@ -115,7 +116,7 @@ impl Writer {
         }
     }
 
-    /// Writes a note without a table as a paragraph.
+    /// Writes the note as a paragraph if no table used it as its caption.
     fn note(&mut self) {
         let note = std::mem::take(&mut self.note);
         if !note.is_empty() {
@@ -128,7 +129,7 @@ fn paragraph(text: &TextCell) -> String {
     mark("p", class(text.role), &escape(&text.text)) + "\n"
 }
 
-/// An HTML element with a class, which may be empty.
+/// Formats an HTML element with a class; the class may be empty.
 pub(crate) fn mark(element: &str, class: &str, html: &str) -> String {
     let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
     format!("<{element}{class}>{html}</{element}>")
@@ -140,12 +141,12 @@ fn list(items: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     format!("<ul class=\"items\">{items}</ul>\n")
 }
 
-/// A command that can be pasted, with its comment.
+/// Formats a command that can be pasted, with its comment.
 pub(crate) fn pasteable(command: &str) -> String {
     format!("<pre><code>{}</code></pre>\n", escape(command))
 }
 
-/// A table; the caption of `class` `unseen` is for screen readers alone.
+/// Formats a table. A caption with the `class` `unseen` is for screen readers only.
 fn rows(table: &TextTable, caption: &str, class: &str) -> String {
     let mut text = format!("<table><caption{class}>{}</caption>\n", escape(caption));
     if table.columns.iter().any(|(title, _)| !title.is_empty()) {
@@ -184,7 +185,7 @@ fn data(content: &TextCell, number: bool, is_name: bool) -> String {
     }
 }
 
-/// A cell's text in its colour, or a meter.
+/// Formats the content of a cell: text in the colour of its role, or a meter.
 fn cell(content: &TextCell) -> String {
     if let Some([used, whole]) = content.fill {
         return meter(used, whole);
@@ -207,7 +208,7 @@ fn meter(used: u64, whole: u64) -> String {
     svg.finish(SIZE[1] + 2.0, &format!("{percent:.0} % used"), "")
 }
 
-/// The CSS class of a role; empty for plain text.
+/// Returns the CSS class of a role; empty for plain text.
 pub(crate) fn class(role: Role) -> &'static str {
     match role {
         Role::Plain | Role::Anon | Role::Shmem | Role::File | Role::Kernel | Role::Compressed => "",

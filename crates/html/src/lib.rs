@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Renders results as self-contained HTML pages: no scripts, nothing to download, colours for light
-//! and dark screens.
+//! Renders results as self-contained HTML pages, without scripts and without anything to download,
+//! with colours for light and dark screens.
 //!
-//! Computes nothing, like the crate `report`, whose text functions it uses.
+//! It computes nothing, like the crate `pagewise_report`, whose text functions it uses.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 

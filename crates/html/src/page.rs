@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A self-contained page, and the escaping of text in it.
+//! The frame of a self-contained HTML page, and the escaping of text in it.
 //!
-//! Colours are custom properties, so that charts and text change together with the reader's colour
-//! scheme; in print they are those of the light scheme. Every text colour has a contrast of at
-//! least 4.5 to 1 with the background, every colour of an area at least 3 to 1.
+//! Colours are custom properties of CSS, so that charts and text change together with the reader's
+//! colour scheme; prints use the light scheme. Each text colour has a contrast of at least 4.5 to 1
+//! with the background, and each colour of an area at least 3 to 1.
 
 const STYLE: &str = include_str!("style.css");
 
-/// The attribute that a chart needs in a file of its own, but not within a page: the name space.
+/// The name space attribute, which an SVG file needs but an SVG within an HTML page does not.
 const NAME_SPACE: &str = " xmlns=\"http://www.w3.org/2000/svg\"";
 
-/// A complete HTML page; `body` begins with its first heading.
+/// Returns a complete HTML page; `body` must begin with the first heading.
 pub(crate) fn page(title: &str, body: &str) -> String {
     let body = body.replace(NAME_SPACE, "");
     format!(
@@ -22,7 +22,7 @@ pub(crate) fn page(title: &str, body: &str) -> String {
     )
 }
 
-/// Escapes text, so that it stays text whatever it contains.
+/// Escapes text, so that it is displayed as text whatever it contains.
 pub(crate) fn escape(text: &str) -> String {
     let safe = pagewise_model::Name::from(text);
     let mut shown = String::with_capacity(text.len());
@@ -39,8 +39,8 @@ pub(crate) fn escape(text: &str) -> String {
     shown
 }
 
-/// A table that can be scrolled horizontally if it is too wide, also by keyboard. `label` is its
-/// name for screen readers.
+/// Wraps a table so that it can be scrolled horizontally if it is too wide, also with the keyboard.
+/// `label` is its name for screen readers.
 pub(crate) fn wide(label: &str, table: &str) -> String {
     format!(
         "<div class=\"wide\" role=\"group\" aria-label=\"{}\" tabindex=\"0\">{table}</div>\n",
@@ -48,7 +48,7 @@ pub(crate) fn wide(label: &str, table: &str) -> String {
     )
 }
 
-/// A picture with a title, and with a description for who does not see it.
+/// Adds to an SVG a title, and a description for readers who cannot see it.
 pub(crate) fn describe_svg(svg: &str, title: &str, description: &str) -> String {
     let (title, description) = (escape(title), escape(description));
     let opening = svg.find("<svg").and_then(|start| Some(start + svg[start..].find('>')? + 1));
@@ -71,7 +71,8 @@ mod tests {
     }
 
     proptest! {
-        /// Escaped text cannot end a text or an attribute, and contains no control characters.
+        /// Escaped text cannot end the text or attribute that contains it, and has no control
+        /// characters.
         #[test]
         fn no_text_leaves_its_place(text in any::<String>()) {
             let escaped = escape(&text);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Charts of rectangles, lines and text for a page, drawn by plotters: [`Svg`].
+//! Draws charts of rectangles, lines and text for a page, with plotters ([`Svg`]).
 //!
-//! plotters writes colours, not classes. The style sheet of the page turns each colour into that of
-//! the reader's scheme.
+//! plotters writes colours and not CSS classes. The style sheet of the page replaces each colour by
+//! the one of the reader's colour scheme.
 
 use pagewise_model::Name;
 use plotters::prelude::{
@@ -20,7 +20,7 @@ const INK: RGBColor = RGBColor(0x1f, 0x23, 0x28);
 const QUIET: RGBColor = RGBColor(0x59, 0x63, 0x6e);
 const REST: RGBColor = RGBColor(0x81, 0x8b, 0x98);
 const FREE: RGBColor = RGBColor(0xe6, 0xea, 0xef);
-/// The colours of areas by their class, as on a light screen.
+/// The colour of areas for each CSS class, on a light screen.
 const AREAS: [(&str, RGBColor); 9] = [
     ("f-anon", RGBColor(0x09, 0x69, 0xda)),
     ("f-shmem", RGBColor(0x82, 0x50, 0xdf)),
@@ -47,7 +47,7 @@ pub(crate) struct Svg {
     shapes: Vec<Shape>,
 }
 
-/// Positions are rounded to units.
+/// A shape to draw. Its position is rounded to whole units.
 enum Shape {
     Area(RGBColor, [(i32, i32); 2]),
     Frame([(i32, i32); 2]),
@@ -68,7 +68,7 @@ impl Svg {
         self.shapes.push(Shape::Area(colour(class), ends));
     }
 
-    /// Draws the area in which a bar may lie, with a frame.
+    /// Draws the background of a bar, with a frame: the range in which the bar may lie.
     pub(crate) fn track(&mut self, [x, y]: [f64; 2], [width, height]: [f64; 2]) {
         let ends = [unit([x, y]), unit([x + width, y + height])];
         self.shapes.extend([Shape::Area(FREE, ends), Shape::Frame(ends)]);
@@ -87,12 +87,12 @@ impl Svg {
         self.shapes.push(Shape::Dot(colour(class), unit(at)));
     }
 
-    /// Draws text with the base line `y`.
+    /// Draws text whose base line is at `y`.
     pub(crate) fn text(&mut self, anchor: Anchor, at: [f64; 2], text: &str) {
         self.text_in(INK, anchor, at, text);
     }
 
-    /// Draws small text in a quiet colour.
+    /// Draws small text in an inconspicuous colour.
     pub(crate) fn note(&mut self, anchor: Anchor, at: [f64; 2], text: &str) {
         self.text_in(QUIET, anchor, at, text);
     }
@@ -107,13 +107,13 @@ impl Svg {
         self.shapes.push(Shape::Text { colour, anchor, at: unit(at), text });
     }
 
-    /// The chart with its title below it, for a page.
+    /// Returns the chart for a page, with its title below it.
     pub(crate) fn figure(self, height: f64, title: &str, description: &str) -> String {
         let svg = self.finish(height, title, description);
         format!("<figure>\n{svg}<figcaption>{}</figcaption>\n</figure>\n", escape(title))
     }
 
-    /// The chart, with a title and a description that contains all its values as text.
+    /// Returns the chart with a title, and with a description that contains all its values as text.
     pub(crate) fn finish(self, height: f64, title: &str, description: &str) -> String {
         let (width, height) = unit([self.width, height]);
         let mut svg = String::new();
@@ -134,7 +134,7 @@ fn draw(area: &Area<'_>, shape: &Shape) -> Drawn {
         Shape::Line(style, ends) => area.draw(&PathElement::new(*ends, *style)),
         Shape::Dot(colour, at) => area.draw(&Circle::new(*at, 5, colour.filled())),
         Shape::Text { colour, anchor, at, text } => {
-            // plotters lifts text that is aligned at its bottom by half the height of an x
+            // plotters raises text that is aligned at its bottom by half the height of the letter x
             let (x, y) = (at.0, at.1 + 3);
             let style = ("sans-serif", 16).into_font().color(colour);
             area.draw(&Text::new(text.as_str(), (x, y), style.pos(Pos::new(*anchor, VPos::Bottom))))
@@ -142,7 +142,7 @@ fn draw(area: &Area<'_>, shape: &Shape) -> Drawn {
     }
 }
 
-/// A position in whole units.
+/// Rounds a position to whole units.
 #[expect(clippy::cast_possible_truncation, reason = "inside of a chart")]
 fn unit([x, y]: [f64; 2]) -> (i32, i32) {
     (x.round() as i32, y.round() as i32)
@@ -152,7 +152,7 @@ fn colour(class: &str) -> RGBColor {
     AREAS.iter().find(|(name, _)| *name == class).map_or(INK, |(_, colour)| *colour)
 }
 
-/// The length for `part` if `room` is the length for `whole`; at most `room`.
+/// Returns the length for `part` if `room` is the length for `whole`; at most `room`.
 pub(crate) fn length(part: u64, whole: u64, room: f64) -> f64 {
     if whole == 0 { 0.0 } else { (part as f64 / whole as f64).min(1.0) * room }
 }
@@ -176,7 +176,7 @@ mod tests {
         assert!(svg.contains("&lt;b&gt;\\u{1b}") && svg.contains("width=\"1\""), "{svg}");
     }
 
-    /// Without its rule, a colour would be the same on a dark screen.
+    /// Without a rule in the style sheet, a colour would be the same on a dark screen.
     #[test]
     fn the_style_sheet_has_every_colour_and_its_rule() {
         let sheet = include_str!("style.css");

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Made-up values for several tests.
+//! Invented values for several tests.
 
 use pagewise_model::{Bytes, Coverage, WatchCourse, WatchPhase, WatchSample};
 
-/// A server whose memory is collapsed after 5 s, that forks from 10 to 15 s, and is collapsed again
-/// after 20 s.
+/// Makes samples of a server whose memory is collapsed after 5 s and again after 20 s, and that has
+/// a forked child from 10 to 15 s.
 pub(crate) fn watched_server() -> (Vec<WatchSample>, WatchCourse) {
     let phase = |seconds, shared, collapsed, covered| WatchPhase {
         seconds,

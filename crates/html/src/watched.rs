@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A watched collapse as a page: the result, charts over time, and its phases.
+//! The page of a collapse that was watched: the result, charts over time, and the phases of the
+//! program.
 
 use pagewise_model::WatchPhase;
 
@@ -9,7 +10,7 @@ use pagewise_report::{WatchReport, phrases};
 
 use crate::chart;
 
-/// The page of a watched collapse, self-contained.
+/// Returns the self-contained HTML page of a watched collapse.
 pub fn watched(watched: &WatchReport<'_>) -> String {
     let collapse = watched.done.collapse;
     let names: Vec<String> = collapse

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The colours of charts, by their roles.
+//! The colours of charts, each with a role.
 
 use plotters::style::RGBColor;
 
 use crate::page::describe_svg;
 
-/// The role of a colour.
+/// A colour of the charts, named by its role.
 pub(super) struct Role {
-    /// The colour in the SVG.
+    /// The colour in the SVG itself, for a light screen.
     pub(super) light: RGBColor,
     /// The colour on a dark screen.
     pub(super) dark: &'static str,
@@ -28,10 +28,11 @@ pub(super) const SEVENTH: Role = Role { light: RGBColor(0x0a, 0x9b, 0xa3), dark:
 const ROLES: [&Role; 11] =
     [&INK, &PAPER, &GRID, &GOOD, &REST, &OTHER, &THIRD, &FOURTH, &FIFTH, &SIXTH, &SEVENTH];
 
-/// Colours of arms, in order; from the eighth arm on they repeat.
+/// The colours of the arms (variants) of an experiment, in order. They repeat from the eighth arm
+/// on.
 pub(super) const ARMS: [&Role; 7] = [&GOOD, &OTHER, &THIRD, &FOURTH, &FIFTH, &SIXTH, &SEVENTH];
 
-/// The style sheet that is added to each chart.
+/// Returns the style sheet that is added to each chart.
 fn style() -> String {
     let rules = ROLES.iter().map(|Role { light: RGBColor(red, green, blue), dark }| {
         let light = format!("#{red:02X}{green:02X}{blue:02X}");

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Charts: self-contained SVG without scripts, in the colour scheme of the reader.
+//! Charts as self-contained SVG without scripts, in the colour scheme of the reader (light or
+//! dark).
 //!
 //! Charts use a few colours, each with a role. A style sheet inside the SVG replaces each of them
-//! by another one if the reader's screen is dark.
+//! by another colour if the reader's screen is dark.
 
 mod colours;
 mod pareto;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The time of a read against the compression ratio: an algorithm that is worse than another in
-//! both can be ignored.
+//! A chart of the read time against the compression ratio. An algorithm that is worse than another
+//! one in both need not be considered.
 
 use pagewise_model::ParetoPoint;
 use plotters::coord::types::RangedCoordf64;
@@ -14,10 +14,10 @@ const FONT: &str = "sans-serif";
 
 type Plane<'a> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
-/// The Pareto chart as an SVG document; `None` if there are no points.
+/// Returns the Pareto chart as an SVG document; `None` if there are no points.
 pub fn pareto(title: &str, points: &[ParetoPoint]) -> Option<String> {
     let mut svg = String::new();
-    // drawing into memory only fails for an empty range, and these ranges are not empty
+    // drawing into memory fails only if the range of an axis is empty, which these ranges are not
     (!points.is_empty()).then(|| draw(title, points, &mut svg).ok()).flatten()?;
     let names: Vec<String> = points.iter().map(in_words).collect();
     Some(add_style(&svg, title, &names.join("; ")))
@@ -53,7 +53,7 @@ fn ratio(point: &ParetoPoint) -> f64 {
     point.original_per_memory_used
 }
 
-/// The range from zero, with room for labels beyond the largest value.
+/// Returns the range from zero to the largest value, with space for labels beyond it.
 fn range(points: &[ParetoPoint], of: fn(&ParetoPoint) -> f64) -> std::ops::Range<f64> {
     let most = points.iter().map(of).fold(f64::MIN_POSITIVE, f64::max);
     0.0..most * 1.25
@@ -75,7 +75,8 @@ fn axes(plane: &mut Plane<'_>) -> Drawn {
         .draw()
 }
 
-/// Draws the Pareto front: the line of the points for which no other is better in both measures.
+/// Draws the Pareto front: a line through the points for which no other point is better in both
+/// measures.
 fn front(plane: &mut Plane<'_>, points: &[ParetoPoint]) -> Drawn {
     let on_front = points.iter().filter(|point| point.is_on_front);
     let mut line: Vec<(f64, f64)> = on_front.map(|point| (micros(point), ratio(point))).collect();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Axes, lines and marks of the charts of experiments.
 //!
-//! An axis may be logarithmic: then its values are logarithms, and only its labels are the original
-//! values. Labels are at 1, 2 and 5 times a power of ten; only at powers of ten if the range is
-//! wide, and closer if it is narrow.
+//! An axis may be logarithmic: the values drawn are then logarithms, and its labels show the
+//! original values. Labels are at 1, 2 and 5 times a power of ten; if the range is wide, only at
+//! powers of ten, and if it is narrow, closer to each other.
 
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
@@ -14,10 +14,10 @@ use pagewise_report::phrases;
 
 const WIDTH: u32 = 860;
 pub(super) const HEIGHT: u32 = 320;
-/// Height of each of several charts below each other.
+/// Height of a chart if several charts are placed below each other.
 pub(super) const LOW: u32 = 200;
 const FONT: &str = "sans-serif";
-/// Height for the legend above a chart.
+/// Height of the legend above a chart.
 const NAMES: u32 = 26;
 
 pub(super) type Plane<'a> =
@@ -28,7 +28,7 @@ pub(super) type Point = (f64, f64);
 /// The labels of an axis.
 #[derive(Clone, Copy)]
 pub(super) enum Scale {
-    /// No labels on the axis; names are drawn separately.
+    /// The axis has no labels; names are drawn beside it separately.
     Unnamed,
     Plain,
     /// A logarithmic axis; the function formats a value for its label.
@@ -42,20 +42,20 @@ pub(super) struct Axis<'a> {
     pub(super) scale: Scale,
 }
 
-/// The axes, title and legend of a chart into which nothing is drawn yet.
+/// The axes, title and legend of a chart, before anything is drawn into it.
 pub(super) struct Axes<'a> {
     pub(super) title: &'a str,
     pub(super) across: Axis<'a>,
     pub(super) up: Axis<'a>,
     pub(super) height: u32,
     pub(super) left: u32,
-    /// The chart's legend: names of what is drawn, with their colours; empty if there is only one.
+    /// The legend: names with their colours; empty if there is only one name.
     pub(super) names: Vec<(&'a str, &'a Role)>,
 }
 
 pub(super) fn draw(axes: &Axes<'_>, fill: impl FnOnce(&mut Plane<'_>) -> Drawn) -> Option<String> {
     let mut svg = String::new();
-    // drawing into memory only fails for an empty range, and these ranges are not empty
+    // drawing into memory fails only if the range of an axis is empty, which these ranges are not
     draw_into(axes, fill, &mut svg).ok()?;
     let names: Vec<&str> = axes.names.iter().map(|(name, _)| *name).collect();
     let across = format!("across: {}; up: {}", axes.across.title, axes.up.title);
@@ -155,7 +155,7 @@ fn powers(plane: &mut Plane<'_>, axes: &Axes<'_>) -> Drawn {
     Ok(())
 }
 
-/// Round values between two logarithms, to label an axis.
+/// Returns round values between two logarithms, at which an axis is labelled.
 fn ticks([least, most]: [f64; 2]) -> Vec<f64> {
     let steps: &[f64] = match most - least {
         narrow if narrow < 0.8 => &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0],
@@ -181,7 +181,7 @@ pub(super) fn moment(seconds: f64) -> String {
     phrases::precise(seconds).replace(".00 ", " ").replace(".0 ", " ")
 }
 
-/// The range from the smallest to the largest value, with a margin.
+/// Returns the range from the smallest to the largest value, with a margin.
 pub(super) fn room(values: &[f64]) -> Option<[f64; 2]> {
     let least = values.iter().copied().reduce(f64::min)?;
     let most = values.iter().copied().reduce(f64::max)?;
@@ -189,7 +189,7 @@ pub(super) fn room(values: &[f64]) -> Option<[f64; 2]> {
     Some([least - around, most + around])
 }
 
-/// The number of decimals with which neighbouring labels differ.
+/// Returns how many decimals are needed so that neighbouring labels differ.
 fn digits([least, most]: [f64; 2]) -> usize {
     match most - least {
         wide if wide >= 5.0 => 0,
@@ -207,12 +207,12 @@ pub(super) fn path(plane: &mut Plane<'_>, points: Vec<Point>, role: &Role, width
     plane.draw_series([PathElement::new(points, role.light.stroke_width(width))]).map(drop)
 }
 
-/// A faint line, for the background.
+/// Draws a faint line that belongs to the background.
 pub(super) fn faint(plane: &mut Plane<'_>, points: Vec<Point>, role: &Role) -> Drawn {
     plane.draw_series([PathElement::new(points, role.light.mix(0.3).stroke_width(1))]).map(drop)
 }
 
-/// A dashed line, for a bound of an interval.
+/// Draws a dashed horizontal line, for a bound of an interval.
 pub(super) fn draw_dashed(plane: &mut Plane<'_>, height: f64, last: f64, role: &Role) -> Drawn {
     const DASHES: u32 = 60;
     let at = |dash: f64| (last * dash / f64::from(2 * DASHES), height);
@@ -223,8 +223,8 @@ pub(super) fn draw_dashed(plane: &mut Plane<'_>, height: f64, last: f64, role: &
     Ok(())
 }
 
-/// A name next to the axis. A plane clips what is drawn outside of it, so this is drawn on the
-/// whole chart.
+/// Draws a name next to the axis. It is drawn on the whole chart, because a plane clips everything
+/// outside of it.
 pub(super) fn label(plane: &Plane<'_>, text: &str, at: Point) -> Drawn {
     beside(plane, text, at, (-22, 0), Pos::new(HPos::Right, VPos::Center))
 }

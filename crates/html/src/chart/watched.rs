@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A program that was watched while its memory was collapsed: huge page coverage, memory and CPU
-//! use over time.
+//! Charts of a program that was watched while its memory was collapsed: huge page coverage, memory
+//! and CPU use over time.
 
 use pagewise_model::{WatchCourse, WatchSample};
 use plotters::prelude::*;
@@ -8,8 +8,8 @@ use plotters::prelude::*;
 use super::colours::{GOOD, OTHER, REST, Role, THIRD};
 use super::plane::{Axes, Axis, LOW, Plane, Point, Scale, draw, path, room};
 
-/// Three charts below each other with the same time axis. Grey background: a fork shares the
-/// memory. Dashed lines: blocks were collapsed.
+/// Draws three charts below each other with the same time axis. A grey background means that a fork
+/// shares the memory; a dashed line means that blocks were collapsed.
 pub fn watched(samples: &[WatchSample], course: &WatchCourse) -> Vec<String> {
     let mib = |sample: &WatchSample| {
         Some((sample.seconds, sample.memory?.get() as f64 / f64::from(1 << 20)))
@@ -56,7 +56,7 @@ fn draw_line(
     })
 }
 
-/// Draws the background: forks and collapses.
+/// Draws the background: periods with a fork, and times of collapses.
 fn behind(
     plane: &mut Plane<'_>,
     samples: &[WatchSample],

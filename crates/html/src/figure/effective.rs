@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Memory in use, compared with the amount without compression.
+//! A figure that compares the memory in use with the memory that would be in use without
+//! compression.
 
 use pagewise_model::{Bytes, EffectiveMemory};
 
 use super::rows::{Bar, ROOM, Rows};
 use crate::svg::length;
 
-/// A figure of the memory that programs can use with compression, compared with RAM; `None` if no
-/// data is stored compressed: both bars would be equal.
+/// Draws the memory that programs use, at its uncompressed size, and the RAM. `None` if nothing is
+/// stored compressed, because both bars would be equal.
 pub(crate) fn effective(memory: &EffectiveMemory) -> Option<String> {
     if memory.stored.get() == 0 {
         return None;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The share of each kind of memory that is in huge pages.
+//! A figure of how much of each kind of memory is in huge pages.
 
 use pagewise_model::{Bytes, Memory};
 

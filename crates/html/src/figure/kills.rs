@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! OOM kills on a time line that ends at the time of the reading.
+//! A figure of OOM kills on a time axis that ends at the time of the reading.
 
 use pagewise_model::{KernelLog, OomKill, duration::rough};
 
@@ -9,14 +9,14 @@ use crate::svg::{Anchor, Svg};
 const LEFT: f64 = 20.0;
 const RIGHT: f64 = WIDTH - 60.0;
 const AXIS: f64 = 56.0;
-/// The width that a name needs.
+/// Minimum distance from the next kill at which the name of the process is printed.
 const NAMED: f64 = 90.0;
 
-/// A figure of when processes were killed; `None` if no kill has a known time.
+/// Draws when processes were killed; `None` if no kill has a known time.
 pub(crate) fn kills(log: &KernelLog) -> Option<String> {
     let timed: Vec<(f64, &OomKill)> =
         log.kills.iter().filter_map(|kill| Some((kill.seconds_ago?.max(0.0), kill))).collect();
-    // a margin before the first kill
+    // the axis begins somewhat before the first kill
     let span = timed.iter().map(|(ago, _)| *ago).reduce(f64::max)?.max(1.0) * 1.1;
     let mut svg = Svg::new(WIDTH);
     svg.axis([LEFT, AXIS], [RIGHT, AXIS]);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The uses of memory: a bar for all of RAM, and a table with the meaning of each part.
+//! A figure of the uses of memory: a bar for all RAM, and a table that explains each part of the
+//! bar.
 
 use pagewise_model::Bytes;
 use pagewise_report::text::{MemoryPart, Role, share};
@@ -9,8 +10,8 @@ use crate::svg::{Anchor, Svg, length};
 
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 34.0;
-/// The narrowest part of the bar that shows its name; a narrower part has its name only in the
-/// table.
+/// Minimum width of a part of the bar that shows its name; the name of a narrower part is only in
+/// the table.
 const NAMED: f64 = 70.0;
 
 pub(crate) fn memory(parts: &[MemoryPart], total: Bytes) -> String {
@@ -24,7 +25,7 @@ fn bar(parts: &[MemoryPart], total: Bytes) -> String {
     for part in parts {
         let width = length(part.bytes.get(), total.get(), WIDTH).min(WIDTH - x);
         if width >= 1.0 {
-            // a gap separates neighbours also without colours
+            // a gap separates neighbouring parts, so that they can be distinguished without colours
             svg.area(class(part), [x + 1.0, 1.0], [width - 1.0, HEIGHT - 1.0]);
         }
         if width >= NAMED {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The charts of a report, each with its numbers as text. Unknown values are not drawn.
+//! The figures of a report, each with its numbers as text. Values that are not known are not drawn.
 
 mod effective;
 mod huge;

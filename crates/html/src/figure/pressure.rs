@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Shares of time lost by stalls on memory, I/O and CPUs.
+//! A figure of the shares of time that tasks lost by waiting for memory, I/O and CPUs (PSI).
 
 use pagewise_model::{Percent, Pressure, Psi, Reading};
 
@@ -33,7 +33,7 @@ pub(crate) fn pressure(psi: &Psi) -> Option<String> {
     ))
 }
 
-/// The averages over 10 and 300 seconds, if they are known.
+/// Returns the averages over 10 and 300 seconds, if they are known.
 fn spans(
     name: &str,
     Pressure { some, full }: &Pressure,

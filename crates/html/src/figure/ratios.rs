@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The estimated compression ratio of each algorithm, with its interval.
+//! A figure of the estimated compression ratio of each algorithm, with its confidence interval.
 
 use pagewise_model::Estimate;
 
 use super::rows::{Bar, ROOM, Rows};
 
-/// A figure of the compression ratios of a sample; `None` if no ratio is known.
+/// Draws the compression ratios of a sample; `None` if no ratio is known.
 pub(crate) fn ratios(whole: &Estimate) -> Option<String> {
     let known: Vec<(String, f64, Option<[f64; 2]>)> = whole
         .algorithms

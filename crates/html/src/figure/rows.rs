@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Rows of a name, a bar and a value, the form of most charts.
+//! Figures that consist of rows, each with a name, a bar and a value. Most figures have this form.
 
 use crate::svg::{Anchor, Svg};
 
 pub(super) const WIDTH: f64 = 960.0;
-/// The left end of the bars.
+/// Horizontal position at which the bars begin.
 pub(super) const LEFT: f64 = 150.0;
-/// The length of the longest bar; values are to its right.
+/// Length of the longest bar; the values are to the right of it.
 pub(super) const ROOM: f64 = 580.0;
 pub(super) const BAR: f64 = 16.0;
-/// The distance between two rows.
+/// Vertical distance between two rows.
 pub(super) const STEP: f64 = 26.0;
 
 /// A figure of several rows below each other, each with a bar.
@@ -18,8 +18,8 @@ pub(super) struct Rows {
     bars: Vec<Bar>,
 }
 
-/// One row: its name, the pieces of its bar (a class and a length from 0 to [`ROOM`]), and its
-/// value as text.
+/// A row: its name, the pieces of its bar (each a CSS class and a length from 0 to [`ROOM`]), and
+/// its value as text.
 pub(super) struct Bar {
     pub(super) name: String,
     pub(super) pieces: Vec<(&'static str, f64)>,
@@ -31,7 +31,7 @@ impl Rows {
         self.bars.push(bar);
     }
 
-    /// Draws the figure of all rows; `None` if it has no rows.
+    /// Draws all rows; `None` if there are none.
     pub(super) fn draw(self, title: &str) -> Option<String> {
         if self.bars.is_empty() {
             return None;
@@ -60,7 +60,8 @@ fn draw(svg: &mut Svg, bar: &Bar, y: f64) {
     svg.text(Anchor::Start, [LEFT + ROOM + 10.0, base], &bar.value);
 }
 
-/// A name shortened so that it fits next to a bar; the table below the chart contains it in full.
+/// Shortens a name so that it fits next to a bar; the table below the figure contains the complete
+/// name.
 pub(super) fn shorten(name: &str, letters: usize) -> String {
     if name.chars().count() <= letters {
         return name.to_owned();

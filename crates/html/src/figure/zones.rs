@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Free memory of each zone compared with its watermarks.
+//! A figure of the free memory of each zone compared with its watermarks.
 //!
-//! The axis ends at twice the high watermark: most zones have much more free memory, with which the
-//! watermarks would be a single line at the left. An arrow marks a bar that continues.
+//! The axis ends at twice the high watermark. Most zones have much more free memory than that: if
+//! the axis included it, the watermarks would be a single line at the left. An arrow marks a bar
+//! that continues beyond the axis.
 
 use pagewise_model::{Bytes, Pages, Snapshot, Zone, ZonePressure};
 
@@ -11,7 +12,7 @@ use crate::svg::{Anchor, Svg, length};
 
 const TITLE: &str =
     "Free memory of each zone against its watermarks; the axis ends at twice the high watermark";
-/// The distance between two zones: a bar, and the labels of the watermarks below it.
+/// Vertical distance between two zones: the bar, and the labels of the watermarks below it.
 const STEP: f64 = 44.0;
 
 pub(crate) fn zones(snapshot: &Snapshot) -> Option<String> {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The data stored in each device in compressed RAM, the RAM that it uses, and its limit.
+//! A figure of the data that each device in compressed RAM stores, the RAM that it uses, and its
+//! limit.
 
 use pagewise_model::{Bytes, Reading, Zram};
 
 use super::rows::{Bar, ROOM, Rows};
 use crate::svg::length;
 
-/// The stored objects of each device by size, and the RAM of their size classes; empty if the
-/// kernel does not show them.
+/// Draws the stored objects of each device by size, with the RAM of their size classes; empty if
+/// the kernel does not report them.
 pub(crate) fn size_classes<'a>(
     devices: impl Iterator<Item = &'a Zram>,
     page_size: Bytes,
@@ -35,8 +36,8 @@ fn classes_of(zram: &Zram, page_size: Bytes) -> Option<String> {
     rows.draw(&title)
 }
 
-/// A figure of what the zram devices store and the memory they take; `None` if no device stores
-/// anything.
+/// Draws how much data the zram devices store and how much memory they use; `None` if no device
+/// stores anything.
 pub(crate) fn zram<'a>(devices: impl Iterator<Item = &'a Zram>) -> Option<String> {
     let busy: Vec<&Zram> =
         devices.filter(|zram| zram.mm_stat.original.get().is_some_and(|it| it.get() > 0)).collect();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Findings in full: what, why, the source of the numbers, and what to do next.
+//! The complete findings: what, why, the source of the numbers, and what to do next.
 
 use pagewise_model::{Evidence, Finding};
 use pagewise_report::text::severity;
@@ -33,7 +33,7 @@ fn next(commands: &[String]) -> String {
     format!("<p><strong>Next:</strong></p>\n{commands}")
 }
 
-/// HTML with the source of each number; collapsed until the reader opens it.
+/// Formats the source of each number; it is collapsed until the reader opens it.
 fn evidence(id: &str, all: &[Evidence]) -> String {
     if all.is_empty() {
         return String::new();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! `pagewise report` as a page: the verdict and the findings first, then every section with its
-//! charts.
+//! The HTML page of `pagewise report`: first the verdict and the findings, then all sections with
+//! their charts.
 //!
-//! The sections are those of the terminal, as blocks; see [`pagewise_report::text::section`]. In
-//! addition the page has charts, the effective memory, processes and cgroups in several orders, and
-//! OOM kills.
+//! The sections are the same blocks as in the terminal; see [`pagewise_report::text::section`]. In
+//! addition, the page has charts, the effective memory, processes and cgroups in several orders,
+//! and OOM kills.
 
 mod findings;
 
@@ -19,8 +19,8 @@ use crate::blocks::{Writer, class, mark};
 use crate::figure;
 use crate::page::{escape, page};
 
-/// A complete report as a page. From `view` only the number of rows is used, and the reason why no
-/// page contents were read.
+/// Returns the complete report as a page. Only two things in `view` are used: the number of rows,
+/// and the reason why no page contents were read.
 pub fn report(answer: &Answer<'_>, view: &View) -> String {
     let snapshot = &answer.interval.end;
     let name = snapshot.host.name.value().map_or("this machine", |name| name.as_str());
@@ -37,12 +37,12 @@ pub fn report(answer: &Answer<'_>, view: &View) -> String {
     page(&title, &body)
 }
 
-/// A part of the page with a heading of its own.
+/// A part of the page that has its own heading.
 struct Chapter {
     id: &'static str,
     title: &'static str,
     body: String,
-    /// Whether the chapter is collapsed until the reader opens it, as for long lists.
+    /// Whether the chapter is collapsed until the reader opens it; used for long lists.
     closed: bool,
 }
 
@@ -60,7 +60,7 @@ impl Chapter {
     }
 }
 
-/// HTML of the head of a page: its title, the machine, and when it was read.
+/// Formats the head of a page: its title, the machine, and when it was read.
 pub(crate) fn head(title: &str, snapshot: &Snapshot) -> String {
     let mut items = text::machine(snapshot);
     items.extend(text::taken(snapshot));
@@ -71,7 +71,7 @@ pub(crate) fn head(title: &str, snapshot: &Snapshot) -> String {
     )
 }
 
-/// The numbers that decide what to do, side by side.
+/// Formats the most important numbers as tiles, side by side.
 fn tiles(answer: &Answer<'_>) -> String {
     let tile = |(value, meaning): &(String, String)| {
         format!("<li><strong>{}</strong><span>{}</span></li>\n", escape(value), escape(meaning))
@@ -80,8 +80,8 @@ fn tiles(answer: &Answer<'_>) -> String {
     format!("<ul class=\"tiles\">\n{tiles}</ul>\n")
 }
 
-/// HTML of the verdict: the level, and sentences of which each has the colour of what it says; then the
-/// rest of `blocks`, whose first is the verdict as text.
+/// Formats the verdict: its level, its sentences in the colours of their levels, and then all
+/// `blocks` except the first, which is the verdict as text.
 pub(crate) fn verdict(answer: &Answer<'_>, blocks: &[Block]) -> String {
     let sentences = text::verdict_sentences(answer);
     let (label, role) = text::level(answer);
@@ -107,7 +107,7 @@ pub(crate) fn verdict(answer: &Answer<'_>, blocks: &[Block]) -> String {
     text
 }
 
-/// A table of contents with links to all chapters.
+/// Formats a table of contents with links to all chapters.
 fn contents(chapters: &[Chapter]) -> String {
     let link =
         |chapter: &Chapter| format!("<li><a href=\"#{}\">{}</a></li>", chapter.id, chapter.title);
@@ -121,7 +121,7 @@ pub(crate) fn footer(verb: &str, answer: &Answer<'_>) -> String {
     format!("<footer class=\"quiet\">\n{}</footer>\n", writer.finish())
 }
 
-/// The chapters, in the order of the page.
+/// Returns the chapters in the order of the page.
 fn chapters(answer: &Answer<'_>, view: &View) -> Vec<Chapter> {
     let snapshot = &answer.interval.end;
     let findings = Chapter {
@@ -165,7 +165,7 @@ fn chapters(answer: &Answer<'_>, view: &View) -> Vec<Chapter> {
     told.into_iter().chain(nothing(&empty)).collect()
 }
 
-/// A chapter that lists the chapters without content.
+/// Returns a chapter that lists the chapters without content; `None` if there are none.
 fn nothing(empty: &[Chapter]) -> Option<Chapter> {
     let names: Vec<&str> = empty.iter().map(|chapter| chapter.title).collect();
     let body =
@@ -183,7 +183,7 @@ fn section_with_charts(
     let blocks = text::section(answer, view, section);
     let (heading, rest) =
         blocks.split_at(usize::from(matches!(blocks.first(), Some(Block::Heading { .. }))));
-    // the chapter's title may contain more than the terminal's
+    // the chapter's title may say more than the title in the terminal
     if let Some(Block::Heading { note, .. }) = heading.first() {
         writer.block(&Block::Heading { title: title.to_owned(), note: note.clone() });
     }
@@ -209,7 +209,7 @@ fn chart(snapshot: &Snapshot, section: Section) -> Option<String> {
     }
 }
 
-/// The effective memory, in sentences and as a chart; or why it is unknown.
+/// Formats the effective memory, in sentences and as a chart; if it is not known, says why.
 fn effective(snapshot: &Snapshot) -> String {
     let why = match snapshot.effective_memory().outcome {
         Outcome::Value(memory) => return effective_known(&memory),
@@ -252,7 +252,7 @@ fn kills(snapshot: &Snapshot) -> String {
     writer.finish()
 }
 
-/// Orders of the process table besides that by size, and their names.
+/// The orders of the process table, except for the order by size, with their names.
 const ORDERS: [(Sort, &str); 4] = [
     (Sort::Swap, "by memory in swap"),
     (Sort::Growth, "by growth"),
@@ -260,7 +260,8 @@ const ORDERS: [(Sort, &str); 4] = [
     (Sort::Cpu, "by CPU time"),
 ];
 
-/// A table sorted by size, and one more for each other order in which any row has a value.
+/// Formats a table that is sorted by size, and another one for each further order for which any row
+/// has a value.
 fn tables(
     answer: &Answer<'_>,
     view: &View,
@@ -272,7 +273,7 @@ fn tables(
     for (sort, order) in ORDERS {
         let view =
             View { rows: view.rows, processes: Some(view_sorted_by(sort)), ..View::default() };
-        // for cgroups the order by CPU time is that by size
+        // for cgroups, the order by CPU time would be the same as the order by size
         let is_new = section == Section::Processes || sort != Sort::Cpu;
         let blocks = text::section(answer, &view, section);
         if is_new && blocks.iter().any(|block| matches!(block, Block::Table(_))) {
@@ -284,8 +285,8 @@ fn tables(
     Chapter { id, title, body, closed: false }
 }
 
-/// Makes the heading's note the caption of the table, and leaves out sentences that the page
-/// already contains.
+/// Makes the note of the heading the caption of the table, and removes sentences that are already
+/// on the page.
 fn without_title(mut blocks: Vec<Block>, before: &str) -> Vec<Block> {
     blocks.retain(|block| match block {
         Block::Prose(text) => !before.contains(&escape(&text.text)),

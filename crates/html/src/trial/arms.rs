@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A trial with several arms: the result of each, the medians of all side by side, and each arm in
-//! full.
+//! Parts of the page of a trial with several arms (variants): the result of each arm, the medians
+//! of all arms side by side, and all metrics of each arm.
 
 use std::fmt::Write as _;
 
@@ -22,7 +22,7 @@ pub(super) fn heading(tried: &TrialReport<'_>) -> String {
     )
 }
 
-/// A table with a row for each arm: its settings, its result, and how its runs ended.
+/// Formats a table with a row for each arm: its settings, its result, and how its runs ended.
 pub(super) fn table(tried: &TrialReport<'_>) -> String {
     let trial = tried.trial;
     let first = escape(trial.arms.first().map_or("a", |arm| &arm.name));
@@ -57,7 +57,7 @@ fn row(trial: &Trial, row: &Row<'_>) -> String {
     cells + "</tr>\n"
 }
 
-/// A table with the medians of each arm.
+/// Formats a table with the medians of each arm.
 pub(super) fn medians(trial: &Trial) -> String {
     let (nothing, told): (Vec<Medians<'_>>, Vec<_>) =
         lineup::medians(trial).into_iter().partition(lineup::is_nothing);
@@ -82,7 +82,7 @@ pub(super) fn medians(trial: &Trial) -> String {
     text
 }
 
-/// A table with a column for each name.
+/// Formats a table with a column for each name.
 pub(super) fn side_by_side_table(
     title: &str,
     names: &[&str],
@@ -105,7 +105,7 @@ pub(super) fn side_by_side_table(
     text + "</table></div>\n"
 }
 
-/// A table with every metric of every arm; collapsed until the reader opens it.
+/// Formats a table with all metrics of each arm; it is collapsed until the reader opens it.
 pub(super) fn each(trial: &Trial) -> String {
     lineup::against(trial).iter().map(|other| in_full(trial, other)).collect()
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A row for each metric: the first arm, another arm, and the judgement.
+//! Formats a table with a row for each metric: the first arm's value, another arm's value, and the
+//! verdict.
 
 use std::fmt::Write as _;
 

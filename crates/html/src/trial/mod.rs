@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An experiment as a page: the verdict, every arm and metric, how the result was obtained, and
-//! every run.
+//! The page of an experiment: the verdict, all arms and metrics, how the result was obtained, and
+//! all runs.
 
 mod arms;
 mod metrics;
@@ -14,7 +14,7 @@ use crate::page::{escape, page};
 use pagewise_report::text::machine;
 use pagewise_report::{TrialReport, lineup, phrases};
 
-/// The page of a trial, self-contained.
+/// Returns the self-contained HTML page of a trial.
 pub fn trial(tried: &TrialReport<'_>) -> String {
     let trial = tried.trial;
     let body = if lineup::is_wide(trial) { several(tried) } else { two(tried) };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Charts, each with a sentence that explains it.
+//! The charts of a trial, each with a sentence that explains it.
 
 use pagewise_model::Trial;
 
@@ -16,14 +16,14 @@ fn figure(svg: Option<String>, caption: &str) -> String {
     svg.map(wrapped).unwrap_or_default()
 }
 
-/// The charts of a trial with two arms: every run, every pair, every metric.
+/// Returns the charts of a trial with two arms: all runs, all pairs, all metrics.
 pub(super) fn of_two(tried: &TrialReport<'_>) -> String {
     let trial = tried.trial;
     let arm = trial.arms.get(1).map_or("b", |arm| &arm.name);
     [runs(tried), pairs(tried), intervals(trial, arm)].concat()
 }
 
-/// The charts of a trial with several arms: every arm, every run, and the pairs of each arm.
+/// Returns the charts of a trial with several arms: all arms, all runs, and the pairs of each arm.
 pub(super) fn of_arms(tried: &TrialReport<'_>) -> String {
     let least = phrases::effect(tried.trial.min_effect);
     let caption = format!("Grey: up to {least}, which does not matter.");
@@ -42,7 +42,7 @@ fn pairs(tried: &TrialReport<'_>) -> String {
     figure((!all.is_empty()).then(|| all.join("\n")), &caption)
 }
 
-/// The chart of every metric of one arm.
+/// Returns the chart of all metrics of one arm.
 pub(super) fn intervals(trial: &Trial, arm: &str) -> String {
     let caption = format!(
         "In colour: what decides. Grey: up to {}. What lies beyond −100 or 200 % is drawn there.",
@@ -51,7 +51,7 @@ pub(super) fn intervals(trial: &Trial, arm: &str) -> String {
     figure(chart::intervals(trial, arm), &caption)
 }
 
-/// The charts of the course of a built-in workload.
+/// Returns the charts of a built-in workload over time.
 pub(super) fn courses(tried: &TrialReport<'_>) -> String {
     [
         figure(

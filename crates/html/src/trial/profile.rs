@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Where kswapd spent its time.
+//! Formats a table of the functions in which kswapd spent its time.
 
 use super::arms::side_by_side_table;
 use pagewise_report::{TrialReport, phrases, profile};

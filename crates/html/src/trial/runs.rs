@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Every run as a row; collapsed until the reader opens it.
+//! Formats a table with a row for each run; it is collapsed until the reader opens it.
 
 use std::fmt::Write as _;
 

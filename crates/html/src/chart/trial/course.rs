@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The course of a built-in workload: its iterations until the steady state and after it, and its
-//! latencies.
+//! Charts of a built-in workload over time: the durations of its iterations before and in the
+//! steady state, and its latencies.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ use super::super::plane::{
 use super::arms::{colour, names};
 use pagewise_report::phrases::total;
 
-/// Duration of each iteration on a logarithmic axis: the median run of each arm, with the others
-/// faint behind it. A ring marks the start of the steady state.
+/// Draws the duration of each iteration on a logarithmic axis: the median run of each arm in full
+/// colour, the arm's other runs faintly behind it. A ring marks the start of the steady state.
 pub fn settling(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
     let arms = by_arm(trial, runs);
     let points: Vec<Point> = arms.values().flatten().flat_map(|course| line_of(course)).collect();
@@ -48,8 +48,8 @@ pub fn settling(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
     })
 }
 
-/// The measured runs that recorded their course, by arm; the median run, by its last iterations,
-/// comes first.
+/// Returns the runs that recorded their iterations, by arm. The run that is the median by its last
+/// iterations is the first one of each arm.
 fn by_arm<'a>(trial: &'a Trial, runs: &'a [TrialRun]) -> BTreeMap<&'a str, Vec<&'a Course>> {
     let mut all: BTreeMap<&str, Vec<&Course>> = BTreeMap::new();
     for arm in &trial.arms {
@@ -72,14 +72,16 @@ fn sum(course: &Course) -> f64 {
     course.iteration_seconds.iter().sum()
 }
 
-/// The points of a line: iterations from 1, with the logarithms of their durations.
+/// Returns the points of a line: the number of each iteration, counted from 1, with the logarithm
+/// of its duration.
 fn line_of(course: &Course) -> Vec<Point> {
     let logs = course.iteration_seconds.iter().enumerate();
     let point = |(at, seconds): (usize, &f64)| (at as f64 + 1.0, seconds.max(1e-9).log10());
     logs.map(point).collect()
 }
 
-/// Share of operations by latency, over the measured runs of each arm; both axes are logarithmic.
+/// Draws the share of operations by latency over the measured runs of each arm, on two logarithmic
+/// axes.
 pub fn latencies(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
     let arms: Vec<(&str, Vec<Point>)> = trial
         .arms
@@ -115,8 +117,8 @@ pub fn latencies(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
     })
 }
 
-/// Logarithms of latency bounds in seconds and of shares; latencies that never occurred are left
-/// out.
+/// Returns the logarithms of latency bounds in seconds and of the shares of operations. Latencies
+/// that did not occur are left out.
 fn histogram(arm: &str, runs: &[TrialRun]) -> Vec<Point> {
     let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
     let measured = runs.iter().filter(|run| run.arm == arm && run.pair.is_some());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Estimates with their intervals, one below the other: for each metric, or for each arm.
+//! Charts of estimates with their confidence intervals, one below the other: for each metric, or
+//! for each arm.
 
 use pagewise_model::{Ends, Trial, TrialMetric};
 use plotters::prelude::*;
@@ -10,7 +11,7 @@ use super::arms::{colour, percent};
 use pagewise_report::lineup::{self, ArmPair};
 use pagewise_report::phrases;
 
-/// A row of the chart.
+/// A row of the chart: an estimate with its interval.
 struct Row<'a> {
     name: &'a str,
     role: &'a Role,
@@ -18,10 +19,9 @@ struct Row<'a> {
     ends: Ends<f64>,
 }
 
-/// A chart with one row for each metric of an arm; `None` if no metric has an interval that can be
-/// judged.
+/// Draws a row for each metric of an arm; `None` if no metric has an interval that can be judged.
 pub fn intervals(trial: &Trial, arm: &str) -> Option<String> {
-    // a metric that grew a hundredfold must not compress the others to a line
+    // clamped: a metric that grew a hundredfold would compress the others to a line
     let far = |value: f64| percent(value).clamp(-100.0, 200.0);
     let found = lineup::against(trial).into_iter().find(|other| other.arm == arm)?;
     let shown = |metric: &&TrialMetric| {
@@ -45,7 +45,7 @@ pub fn intervals(trial: &Trial, arm: &str) -> Option<String> {
     picture("Every metric", across, &rows, [-least, least])
 }
 
-/// The primary metric of each arm as a ratio to that of the first arm, on a logarithmic axis.
+/// Draws the primary metric of each arm as a ratio to that of the first arm, on a logarithmic axis.
 pub fn arms(trial: &Trial) -> Option<String> {
     let others = lineup::against(trial);
     let primary = |other: &ArmPair<'_>| {
@@ -82,7 +82,8 @@ fn row<'a>(
     finite.then_some(Row { name, role, middle, ends })
 }
 
-/// The range of the axis, with the band of negligible differences; `None` if there are no rows.
+/// Returns the range of the axis, including the band of effects too small to matter; `None` if
+/// there are no rows.
 fn ends(rows: &[Row<'_>], least: f64) -> Option<[f64; 2]> {
     let ends: Vec<f64> = rows.iter().flat_map(|row| row.ends).collect();
     room(&[ends, vec![least, -least]].concat()).filter(|_| !rows.is_empty())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Charts of an experiment: its runs in order of time, its pairs, its intervals, and the course of
-//! its workload.
+//! Charts of an experiment: its runs in order of time, its pairs, its confidence intervals, and its
+//! workload over time.
 
 mod arms;
 mod course;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The difference of an arm to the first in each pair, in percent, with the interval and the band
-//! of negligible differences.
+//! Charts of the difference between an arm and the first arm in each pair of runs, in percent, with
+//! the confidence interval and the band of effects too small to matter.
 
 use pagewise_model::{MetricKind, Trial, TrialMetric, TrialRun};
 use plotters::prelude::*;
@@ -10,7 +10,7 @@ use super::super::plane::{Axes, Axis, HEIGHT, LOW, Point, Scale, draw, draw_dash
 use super::arms::{colour, percent};
 use pagewise_report::lineup::{self, ArmPair};
 
-/// A chart for each arm that was compared.
+/// Draws a chart for each arm that was compared with the first arm.
 pub fn pairs(trial: &Trial, runs: &[TrialRun]) -> Vec<String> {
     let others = lineup::against(trial);
     others.iter().filter_map(|other| of_arm(trial, other, runs)).collect()
@@ -52,14 +52,15 @@ fn of_arm(trial: &Trial, other: &ArmPair<'_>, runs: &[TrialRun]) -> Option<Strin
     })
 }
 
-/// The change from the first arm in each pair in which both runs succeeded, as points of a chart.
+/// Returns the difference from the first arm in each pair in which both runs succeeded, as points
+/// of a chart.
 fn changes(trial: &Trial, arm: &str, metric: &TrialMetric, runs: &[TrialRun]) -> Vec<Point> {
     let first = trial.arms.first().map_or("a", |arm| &arm.name);
     let value = |pair: u32, arm: &str| {
         let run = runs.iter().find(|run| run.pair == Some(pair) && run.arm == arm)?;
         run.values.get(&metric.name).filter(|_| run.end.is_good())
     };
-    // as in the comparison, because a count may be 0
+    // half an event is added as in the comparison, because a count may be 0
     let is_whole = metric.kind == MetricKind::Count && metric.unit != "share";
     let more = if is_whole { 0.5 } else { 0.0 };
     let change = |pair: u32| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Each run as a point, in order of time.
+//! A chart with a point for each run, in order of time.
 
 use pagewise_model::{Trial, TrialRun};
 use plotters::prelude::*;
@@ -7,10 +7,9 @@ use plotters::prelude::*;
 use super::super::plane::{Axes, Axis, HEIGHT, Point, Scale, draw, moment, room};
 use super::arms::{colour, names, with_unit};
 
-/// A chart of the primary metric in each run. Warm-up runs and failed runs are drawn as unfilled
-/// points.
+/// Draws the primary metric of each run. Warm-up runs and failed runs are drawn as unfilled points.
 ///
-/// If the arms are far apart, the axis is logarithmic.
+/// If the values of the arms are far apart, the axis is logarithmic.
 pub fn runs(trial: &Trial, runs: &[TrialRun]) -> Option<String> {
     let metric = trial.metrics.first()?;
     let lines: Vec<(&TrialRun, f64)> =
