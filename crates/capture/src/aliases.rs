@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Numbers names in the order in which each name first occurs.
+//! Assigns numbers to names, in the order in which each name first occurs.
 
 use std::collections::HashMap;
 
-/// The names that occurred so far, with their numbers.
+/// The names that have occurred so far, with their numbers.
 #[derive(Debug, Default)]
 pub(super) struct Aliases(HashMap<Vec<u8>, usize>);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How each kind of file is redacted: a function takes the contents and returns what may be kept of
-//! them, or `None` if nothing may be kept.
+//! Redacts each kind of file: a function takes the contents and returns the part that may be kept,
+//! or `None` if nothing may be kept.
 
 use std::io::{Read, Write};
 
@@ -9,18 +9,20 @@ use super::words::{MAKERS, MODULES, OPTIONS, PARAMETERS, is_disk, is_number};
 use pagewise_hostfs::text::{rewritten, words};
 use pagewise_settings::plain::is_plain;
 
-/// Redacts a file line by line; never returns `None`, as a dropped line is kept as an empty one.
+/// Redacts a file line by line. It never returns `None`, because a dropped line is kept as an empty
+/// line.
 pub(super) fn lines(bytes: &[u8], keep: impl FnMut(&[u8]) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
     Some(rewritten(bytes, keep))
 }
 
-/// Keeps text that only the kernel writes, if all of it is ASCII text.
+/// Keeps a text that only the kernel writes, provided that all of it is ASCII.
 pub(super) fn verbatim(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     let text = bytes.iter().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace());
     text.then(|| bytes.to_vec())
 }
 
-/// Keeps a file of numbers, `max` and the words of switches; drops a file with anything else.
+/// Keeps a file that contains only numbers, `max` and the words of switches; drops a file that
+/// contains anything else.
 pub(super) fn numbers(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     words(bytes).all(|word| is_number(word) || is_switch(word)).then(|| bytes.to_vec())
 }
@@ -39,17 +41,17 @@ pub(super) fn kernel_log(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     Some(pagewise_observe::formats::kernel_log::rename(bytes, names))
 }
 
-/// Keeps the numbers of messages of programs that kill, without a name.
+/// Keeps how many messages were written by programs that kill for lack of memory, without any name.
 pub(super) fn program_count(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     pagewise_observe::formats::kernel_log::check_program_count(bytes)
 }
 
-/// Redacts like [`kernel_log`], but kernel messages that journald stored.
+/// Like [`kernel_log`], for kernel messages that journald has stored.
 pub(super) fn kernel_journal(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     Some(pagewise_observe::formats::kernel_log::renamed_journal(bytes, names))
 }
 
-/// Keeps the lines of ZFS's statistics that are read: `size`, `c_min` and `c_max`.
+/// Keeps those lines of ZFS's statistics that Pagewise reads: `size`, `c_min` and `c_max`.
 pub(super) fn arcstats(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
         let mut columns = words(line);
@@ -71,7 +73,8 @@ pub(super) fn disk_stats(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Keeps the segments or queues of System V IPC without their keys, and with aliases for users.
+/// Keeps the list of System V IPC segments or queues without their keys, and with aliases for
+/// users.
 pub(super) fn system_v(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     /// The columns with the ids of users and groups, in both files.
     const OWNERS: std::ops::Range<usize> = 7..11;
@@ -96,8 +99,8 @@ pub(super) fn presence(_: &mut Names, _: &[u8]) -> Option<Vec<u8>> {
     Some(Vec::new())
 }
 
-/// Keeps the lines of sysctl files that set a knob of the table to numbers, or exclude it from
-/// being set.
+/// Keeps the lines of sysctl files that set a setting of the table to numbers, or that exclude it
+/// from being set.
 pub(super) fn sysctl(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
         let assignment = pagewise_settings::sysctl::assignment(line)?;
@@ -106,7 +109,7 @@ pub(super) fn sysctl(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Drops the file of a package if no part of the file is kept.
+/// Drops a package's configuration file if no part of it is kept.
 fn unless_empty(kept: Option<Vec<u8>>) -> Option<Vec<u8>> {
     kept.filter(|kept| !kept.trim_ascii().is_empty())
 }
@@ -152,7 +155,7 @@ pub(super) fn modprobe_of_package(names: &mut Names, bytes: &[u8]) -> Option<Vec
     unless_empty(modprobe(names, bytes))
 }
 
-/// Keeps the names of modules related to memory that are loaded at boot.
+/// Keeps the names of the modules loaded at boot that concern memory.
 pub(super) fn modules_load(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
         pagewise_settings::modules::loaded_module(line).map(|module| module.as_bytes().to_vec())
@@ -164,7 +167,7 @@ pub(super) fn modules_load_of_package(names: &mut Names, bytes: &[u8]) -> Option
     unless_empty(modules_load(names, bytes))
 }
 
-/// Keeps the devices of zram-generator and their settings; drops paths.
+/// Keeps the devices of zram-generator and their settings, but drops paths.
 pub(super) fn generator(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
         let section = line.trim_ascii().strip_prefix(b"[").and_then(|it| it.strip_suffix(b"]"));
@@ -193,7 +196,7 @@ pub(super) fn zram_tools(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Keeps the swap areas of fstab, with the names that `/proc/swaps` has for them; drops UUIDs and
+/// Keeps the swap areas in fstab under the names that `/proc/swaps` has for them; drops UUIDs and
 /// labels.
 pub(super) fn fstab(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
@@ -233,7 +236,7 @@ pub(super) fn swap_unit(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Keeps the properties of a systemd unit that limit memory; drops a unit without any.
+/// Keeps the properties of a systemd unit that limit memory; drops a unit that has none.
 pub(super) fn unit(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     let kept = lines(bytes, |line| {
         let (name, _, value) = pagewise_settings::units::property(line)?;
@@ -250,14 +253,14 @@ pub(super) fn tuned_profiles(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>>
 fn named_profiles(names: &mut Names, bytes: &[u8]) -> String {
     let parts = bytes.split(|byte| byte.is_ascii_whitespace() || matches!(byte, b',' | b';'));
     let known = parts.filter_map(|name| {
-        // `-` says that the profile may be missing
+        // `-` before a profile means that the profile may be missing
         let (mark, name) = name.strip_prefix(b"-").map_or(("", name), |name| ("-", name));
         Some(format!("{mark}{}", names.tuned_profile(pagewise_settings::tuned::plain(name)?)))
     });
     known.collect::<Vec<String>>().join(", ")
 }
 
-/// Keeps of tuned's configuration whether it applies sysctl files again (`reapply_sysctl`).
+/// Keeps from TuneD's configuration only whether it applies sysctl files again (`reapply_sysctl`).
 pub(super) fn tuned_main(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_= ".contains(byte);
     lines(bytes, |line| {
@@ -266,8 +269,9 @@ pub(super) fn tuned_main(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Keeps the memory settings in a tuned profile, the profiles that it includes, and the names of
-/// its sections. A line that makes tuned refuse the profile becomes `?`, which does so, too.
+/// Keeps the memory settings in a TuneD profile, the profiles that it includes, and its section
+/// headers with replaced names. A line that makes TuneD reject the profile becomes `?`, which has
+/// the same effect.
 pub(super) fn redact_tuned(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     use pagewise_settings::tuned::{MERGING, include, is_fixed, section, setting, shape};
     let shape = shape(bytes);
@@ -297,7 +301,7 @@ pub(super) fn redact_tuned(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
         let (key, value) = split_option(line)?;
         let is_merging = MERGING.iter().any(|known| known.as_bytes() == key);
         let value = match setting(current, key, value) {
-            // that the line decides, and not an earlier one, is part of what it says
+            // the value is replaced, but the line is kept, because it overrides earlier lines
             Some((_, value)) if !is_fixed(&value) => return Some([key, b"=?"].concat()),
             Some((_, value)) => value,
             None if is_merging && current != b"other" => value.to_vec(),
@@ -309,7 +313,7 @@ pub(super) fn redact_tuned(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// The name and the value of a line of a tuned profile, without a comment after them.
+/// Returns the name and the value in a line of a TuneD profile, without a comment after them.
 fn split_option(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let line = line.trim_ascii();
     if line.starts_with(b"#") || line.starts_with(b";") || line.contains(&b'#') {
@@ -319,7 +323,7 @@ fn split_option(line: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((line.get(..at)?.trim_ascii(), line.get(at + 1..)?.trim_ascii()))
 }
 
-/// Whether a word is one that the options of a section take that are not settings.
+/// Whether a word may be the value of an option that is not a setting (such as `replace`).
 fn is_merge_word(word: &[u8]) -> bool {
     matches!(
         word,
@@ -327,7 +331,7 @@ fn is_merge_word(word: &[u8]) -> bool {
     )
 }
 
-/// Whether a word is one that the switches of transparent huge pages take.
+/// Whether a word may be the value of a switch of transparent huge pages.
 fn is_policy(word: &[u8]) -> bool {
     matches!(word, b"always" | b"madvise" | b"never" | b"defer" | b"defer+madvise")
 }
@@ -385,8 +389,8 @@ pub(super) fn cpuinfo(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Keeps the words of the vendor's name that identify a virtual machine, and whether it is rented
-/// bare metal.
+/// Keeps the words in the vendor's name that identify a virtual machine, and whether the machine is
+/// rented bare metal.
 pub(super) fn maker(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     let text = String::from_utf8_lossy(bytes);
     let known = MAKERS.iter().find(|maker| text.starts_with(**maker)).copied().unwrap_or("other");
@@ -394,25 +398,25 @@ pub(super) fn maker(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     Some(format!("{known}{metal}\n").into_bytes())
 }
 
-/// Keeps the words of `known` that occur in the text, one per line.
+/// Keeps the words in `known` that occur in the text, one per line.
 fn only(known: &[&str], bytes: &[u8]) -> Option<Vec<u8>> {
     let text = String::from_utf8_lossy(bytes);
     let found: Vec<&str> = known.iter().filter(|word| text.contains(**word)).copied().collect();
     Some(found.join("\n").into_bytes())
 }
 
-/// Keeps what a device tree says about virtualization.
+/// Keeps the part of a device tree that concerns virtualization.
 pub(super) fn device_tree(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     only(&["linux,kvm", "xen", "vmware", "linux,dummy-virt", "qemu,pseries"], bytes)
 }
 
-/// Keeps of Xen's capabilities only whether this is the first domain (dom0).
+/// Keeps from Xen's capabilities only whether this is the first domain (dom0).
 pub(super) fn xen(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     only(&["control_d"], bytes)
 }
 
-/// Keeps of the environment of process 1 only the kind of container, if it is a known one; this is
-/// the only variable that shows what kind of machine this is.
+/// Keeps from the environment of process 1 only the kind of container, if it is a known one. No
+/// other variable shows what kind of machine this is.
 pub(super) fn redact_environ_to_container(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     let listed = bytes.split(|&byte| byte == 0).find_map(|one| one.strip_prefix(b"container="))?;
     kind(names, listed).map(|kind| [b"container=".as_slice(), &kind].concat())
@@ -424,7 +428,7 @@ pub(super) fn dm_name(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     Some(format!("{}\n", place.rsplit('/').next()?).into_bytes())
 }
 
-/// Keeps of a device-mapper id only whether dm-crypt made the device.
+/// Keeps from a device-mapper id only whether dm-crypt created the device.
 pub(super) fn dm_uuid(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     bytes.starts_with(b"CRYPT-").then(|| b"CRYPT-\n".to_vec())
 }
@@ -470,7 +474,7 @@ pub(super) fn place(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Keeps the line of udev's database with the type of the file system on a device.
+/// Keeps the line of udev's database that contains the type of the file system on a device.
 pub(super) fn udev(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     lines(bytes, |line| {
         let kind = line.strip_prefix(b"E:ID_FS_TYPE=")?;
@@ -494,8 +498,8 @@ pub(super) fn disk_event(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Keeps the swap signature of a device if it has one, with zeros around it; never other contents
-/// of the device.
+/// Keeps the swap signature of a device, if it has one, and replaces all other contents of the
+/// device by zeros.
 pub(super) fn signature(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     const SIGNATURES: [&[u8]; 2] = [b"SWAPSPACE2", b"SWAP-SPACE"];
     let mut zeros = vec![0; bytes.len().min(1 << 16)];
@@ -509,8 +513,8 @@ pub(super) fn signature(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     Some(zeros)
 }
 
-/// Keeps the names of the compression algorithms that the kernel has loaded; other algorithms do
-/// not concern memory.
+/// Keeps the names of the compression algorithms that the kernel has loaded. Other algorithms are
+/// dropped, because they do not concern memory.
 pub(super) fn compressor_names(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     const KEPT: [&[u8]; 7] = [b"lz4", b"lz4hc", b"lzo", b"lzo-rle", b"zstd", b"deflate", b"842"];
     lines(bytes, |line| {
@@ -528,8 +532,8 @@ pub(super) fn module_list(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Whether a path is that of a known module in the kernel's own folder: modules in `extra/` and the
-/// like are named by people.
+/// Whether a path is the path of a known module in the kernel's own folder. Modules in `extra/` and
+/// similar folders are dropped, because people choose their names.
 fn is_module_path(path: &[u8]) -> bool {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/_-.:".contains(byte);
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
@@ -548,7 +552,7 @@ pub(super) fn config(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Like [`config`], for a compressed file as the kernel provides it, or for an excerpt in plain
+/// Like [`config`], for a compressed file as the kernel provides it, or for an excerpt as plain
 /// text.
 pub(super) fn config_gz(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     const GZIP: &[u8] = b"\x1f\x8b";

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Sends files through a pipe, from a confined process that made them to the process that may write
-//! them.
+//! Sends files through a pipe, from a confined process that creates them to the process that may
+//! write them.
 //!
-//! `capture --root` parses a recording that may come from anybody, and then writes files. A child
-//! process without privileges does the parsing. It sends bytes only: name and contents of each
-//! file, with a limited total size. The parent does not parse the contents, and writes files only
-//! where the user said.
+//! `capture --root` parses a recording that may come from anybody, and then writes files. The
+//! parsing is done in a child process without privileges. The child sends only bytes: name and
+//! contents of each file, with a limited total size. The parent does not parse the contents, and
+//! writes files only where the user requested.
 //!
-//! Format of a file: length of its name (4 bytes), length of its contents (8 bytes), name,
-//! contents.
+//! Format of each file in the pipe: length of the name (4 bytes), length of the contents (8 bytes),
+//! name, contents.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Component, Path};
 
 use pagewise_observe::{MAX_ENTRIES, MAX_SUM};
 
-/// Maximum length of a file's name, in bytes: the longest path in a recording, with a folder before
-/// it.
+/// Maximum length of a file's name, in bytes: the longest path in a recording, with a folder in
+/// front of it.
 const MAX_NAME: usize = 4096;
 
 /// Writes one file to the pipe.
@@ -28,10 +28,10 @@ pub fn write(out: &mut impl Write, name: &str, contents: &[u8]) -> io::Result<()
     out.write_all(contents)
 }
 
-/// Reads all files until the pipe ends. It is an error if they are more or larger than those of a
-/// recording may be, or if the pipe ends within a file.
+/// Reads all files until the pipe ends. Returns an error if the files are more or larger than those
+/// of a recording may be, or if the pipe ends within a file.
 pub fn read_all(mut pipe: impl Read) -> io::Result<Vec<(String, Vec<u8>)>> {
-    // twice the limit, since the text about the recording is sent too
+    // twice the limit, because the text about the recording is sent as well
     let (mut files, mut room) = (Vec::new(), 2 * MAX_SUM);
     while files.len() < MAX_ENTRIES {
         let mut length = [0; 4];
@@ -51,8 +51,8 @@ pub fn read_all(mut pipe: impl Read) -> io::Result<Vec<(String, Vec<u8>)>> {
     Err(too_much())
 }
 
-/// Reads `length` bytes from the pipe. Memory is allocated as they arrive, not by the announced
-/// length.
+/// Reads `length` bytes from the pipe. Memory is allocated as the bytes arrive, so that a wrong
+/// length does not allocate too much.
 fn read_some(pipe: &mut impl Read, length: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     pipe.take(length as u64).read_to_end(&mut bytes)?;

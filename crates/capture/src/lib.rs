@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Redacts what was read from a host (a [`Tape`]), so that the result (a [`Capture`]) may leave the
-//! machine.
+//! Redacts what was read from a host (a [`Tape`]), so that the result (a [`Capture`]) may be sent
+//! to others.
 //!
-//! This is an allowlist: a file is kept only if the table (`table.rs`) has a row for its path, in
-//! the way that the row says; everything else is dropped and counted. Paths are rewritten by the
+//! Only listed files are kept: a file must match a row of the table (`table.rs`), and the row says
+//! which part of it is kept. Everything else is dropped and counted. Paths are rewritten by the
 //! same rules as contents, because they contain names of cgroups, devices and kernel releases. A
-//! dropped line is kept as an empty one, so that every Reading keeps its line number.
+//! dropped line is kept as an empty line, so that every Reading keeps its line number.
 //!
-//! Names are replaced by numbered aliases, the same in all files of one capture. The host name and
-//! the boot id are hashed with SipHash under a random 128-bit key that is made for this capture and
-//! never stored: nobody can test guessed names against the hash, and two captures of the same host
-//! cannot be linked.
+//! Names are replaced by numbered aliases, which are the same in all files of one capture. The host
+//! name and the boot id are hashed with SipHash under a random 128-bit key, which is generated for
+//! this capture and never stored: nobody can compare guessed names with the hash, and two captures
+//! of the same host cannot be linked.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
@@ -44,17 +44,17 @@ pub use timeline::Timeline;
 pub struct Capture {
     /// Contents of `host.toml`, which describes the recording.
     pub manifest: Manifest,
-    /// The files of both ends, by their path in the recording.
+    /// The files of the interval's start and end, by their path in the recording.
     pub files: BTreeMap<String, Vec<u8>>,
-    /// Number of files that were left out of the recording, by the shape of their path. The shapes
-    /// contain names of this host: they are shown to its owner only, and are not part of the
-    /// recording.
+    /// Number of files that were left out of the recording, by the shape of their path (with
+    /// numbers replaced by `N`). The shapes may contain names of this host. They are therefore
+    /// shown only to the user, and are not a part of the recording.
     pub left_out: BTreeMap<String, u64>,
 }
 
 impl Capture {
-    /// Redacts everything that was read from a host. Each file is dropped as soon as it is redacted, so
-    /// that a small machine never holds both.
+    /// Redacts everything that was read from a host. Each file is freed as soon as it is redacted,
+    /// so that the memory for both is not needed at once.
     pub fn from_tape(tape: Tape) -> Self {
         let mut names = Names::from_tape(&tape);
         let mut capture = Self::described(&tape, &mut names);
@@ -68,7 +68,7 @@ impl Capture {
         capture
     }
 
-    /// Redacts everything as [`Self::from_tape`] does, and keeps the tape.
+    /// Redacts everything like [`Self::from_tape`], and keeps the tape.
     fn with_names(tape: &Tape, names: &mut Names) -> Self {
         let mut capture = Self::described(tape, names);
         for end in &tape.ends {
@@ -81,7 +81,7 @@ impl Capture {
         capture
     }
 
-    /// A recording without files.
+    /// Creates a recording that contains only the description, without files.
     fn described(tape: &Tape, names: &mut Names) -> Self {
         Self {
             manifest: Manifest {
@@ -118,7 +118,7 @@ impl Capture {
     }
 }
 
-/// The times at which an end was read.
+/// Returns the times at which one end of the interval was read.
 fn clock(end: &TapeEnd) -> End {
     End {
         unix_seconds: end.unix_seconds,
@@ -128,8 +128,8 @@ fn clock(end: &TapeEnd) -> End {
     }
 }
 
-/// Replaces the text of a refusal, unless it is plain ASCII as written by this program or the C
-/// library.
+/// Replaces the text of a refusal, unless it is plain ASCII, as are the texts of Pagewise and of
+/// the C library.
 fn plain(refusal: &Refusal) -> Refusal {
     let known = |text: &str| {
         text.len() <= 120 && text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Replaces names by aliases: the same name has the same alias throughout one capture.
+//! Replaces names by aliases. The same name has the same alias throughout a capture.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -11,10 +11,10 @@ use super::words::{
 use pagewise_observe::Tape;
 use pagewise_observe::formats::kernel_log::Rename;
 
-/// The names that occurred so far, with their aliases.
+/// The names that have occurred so far, with their aliases.
 #[derive(Debug)]
 pub(super) struct Names {
-    /// Whether names stay as they are, because the recording does not leave the machine.
+    /// Whether names are kept, because the recording does not leave the machine.
     keeps_names: bool,
     hasher: RandomState,
     programs: Aliases,
@@ -29,8 +29,9 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Names for a recording that stays on this machine: names of programs, cgroups and files are
-    /// kept if they are printable text; all else is as in any recording.
+    /// Creates the aliases for a recording that stays on this machine: names of programs, cgroups
+    /// and files are kept if they are printable text; everything else is redacted as in any
+    /// recording.
     pub(super) fn of_this_machine(tape: &Tape) -> Self {
         Self { keeps_names: true, ..Self::from_tape(tape) }
     }
@@ -52,12 +53,12 @@ impl Names {
         }
     }
 
-    /// Updates mounts and swap areas from the next tape.
+    /// Adds the mounts and swap areas of the next tape.
     pub(super) fn meet(&mut self, tape: &Tape) {
         self.places.meet_tape(tape);
     }
 
-    /// The alias of the host's name: a hash.
+    /// Returns the alias of the host's name, which is a hash.
     pub(super) fn host(&self, name: &[u8]) -> String {
         if let Some(kept) = self.kept(name.trim_ascii()) {
             return kept.to_owned();
@@ -65,7 +66,7 @@ impl Names {
         format!("host-{:08x}", self.hash("host", name) >> 32)
     }
 
-    /// The alias of the boot id: a hash, so that boots can still be distinguished.
+    /// Returns the alias of the boot id, which is a hash, so that boots can still be distinguished.
     pub(super) fn boot(&self, id: &[u8]) -> String {
         if let Some(kept) = self.kept(id.trim_ascii()) {
             return kept.to_owned();
@@ -73,7 +74,7 @@ impl Names {
         format!("{:016x}", self.hash("boot", id))
     }
 
-    /// The name itself, if names are kept and it is printable text.
+    /// Returns the name itself, if names are kept and it is printable text.
     fn kept<'a>(&self, name: &'a [u8]) -> Option<&'a str> {
         let text = std::str::from_utf8(name).ok().filter(|_| self.keeps_names)?;
         (!text.is_empty() && !text.contains(char::is_control)).then_some(text)
@@ -83,17 +84,18 @@ impl Names {
         self.hasher.hash_one((kind, name.trim_ascii()))
     }
 
-    /// The version digits of the kernel's release, without what a vendor or owner appended.
+    /// Returns the version digits of the kernel's release, without what a vendor or the owner
+    /// appended.
     pub(super) fn release(&self) -> &str {
         &self.release_digits
     }
 
-    /// The alias of the kernel's release inside a path or file name.
+    /// Returns the alias of the kernel's release within a path or file name.
     pub(super) fn release_in(&self, text: &[u8]) -> Option<&str> {
         (!self.release.is_empty() && text == self.release).then_some(self.release_digits.as_str())
     }
 
-    /// The name of a program if it is a widely used one, otherwise its alias.
+    /// Returns the name of a program if it is a widely used program, otherwise its alias.
     pub(super) fn program(&mut self, name: &[u8]) -> String {
         let known = || std::str::from_utf8(name).ok().filter(|name| is_known_program(name));
         match self.kept(name).or_else(known) {
@@ -103,7 +105,7 @@ impl Names {
         }
     }
 
-    /// The alias of one folder in the path of a cgroup.
+    /// Returns the alias of one component in the path of a cgroup.
     pub(super) fn group(&mut self, name: &[u8]) -> String {
         let known = || std::str::from_utf8(name).ok().filter(|name| is_known_group(name));
         if let Some(known) = self.kept(name).or_else(known) {
@@ -116,8 +118,8 @@ impl Names {
         format!("{engine}cg-{}{kind}", self.groups.number(name))
     }
 
-    /// The alias of a configuration file: the two digits that determine its order are kept, and so
-    /// are names that packages use.
+    /// Returns the alias of a configuration file. The two digits that determine its order are kept,
+    /// and so are names that packages use.
     pub(super) fn settings_file(&mut self, name: &str, suffix: &str) -> String {
         if SETTINGS_FILES.contains(&name) || self.kept(name.as_bytes()).is_some() {
             return name.to_owned();
@@ -128,7 +130,7 @@ impl Names {
         format!("{}file-{number}{suffix}", order.unwrap_or(""))
     }
 
-    /// The alias of a swap unit: names of units for zram devices are kept.
+    /// Returns the alias of a swap unit. The names of units for zram devices are kept.
     pub(super) fn swap_unit(&mut self, name: &str) -> String {
         let device = name.strip_suffix(".swap").and_then(|name| name.strip_prefix("dev-"));
         if device.is_some_and(|device| digits_after(device, "zram")) {
@@ -137,7 +139,7 @@ impl Names {
         self.group(name.as_bytes())
     }
 
-    /// The alias of a tuned profile: names that packages use are kept.
+    /// Returns the alias of a TuneD profile. Names that packages use are kept.
     pub(super) fn tuned_profile(&mut self, name: &str) -> String {
         if TUNED_PROFILES.contains(&name) || self.kept(name.as_bytes()).is_some() {
             return name.to_owned();
@@ -145,12 +147,12 @@ impl Names {
         format!("profile-{}", self.tuned_profiles.number(name.as_bytes()))
     }
 
-    /// The number that stands for the name of a section of a tuned profile.
+    /// Returns the number that replaces the name of a section in a TuneD profile.
     pub(super) fn tuned_section(&mut self, name: &[u8]) -> usize {
         self.tuned_sections.number(name)
     }
 
-    /// The alias of a user id: root is kept, others are counted from 1001.
+    /// Returns the alias of a user id. Root is kept; other users are numbered from 1001.
     pub(super) fn user(&mut self, uid: &[u8]) -> usize {
         if uid == b"0" { 0 } else { 1000 + self.users.number(uid) }
     }
@@ -174,7 +176,8 @@ impl Rename for Names {
     }
 }
 
-/// The container engine that made a cgroup with this name; `None` if no known engine did.
+/// Returns the container engine that created a cgroup with this name; `None` if it was not a known
+/// engine.
 fn engine(name: &[u8]) -> Option<&'static str> {
     let made = |engine: &&&str| {
         let rest = name.strip_prefix(engine.as_bytes());
@@ -195,8 +198,8 @@ fn is_known_group(name: &str) -> bool {
         || service.is_some_and(|name| PROGRAMS.contains(&name))
 }
 
-/// The version digits of a kernel release: `6.18.44` of `6.18.44-fc-v657`. That a release is one of
-/// WSL is kept, as it identifies a container.
+/// Returns the version digits of a kernel release: `6.18.44` for `6.18.44-fc-v657`. The mark of a
+/// WSL kernel is kept, because it identifies a container.
 fn version_digits(release: &[u8]) -> String {
     let digits = release.iter().take_while(|&&byte| byte.is_ascii_digit() || byte == b'.');
     let version: String = digits.map(|&byte| char::from(byte)).collect();

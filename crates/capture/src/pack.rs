@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Makes the files of a recording from a [`Capture`], as a list or as a `.tar.zst`.
+//! Makes the files of a recording from a [`Capture`], as a list or as a `.tar.zst` archive.
 //!
-//! A file that is the same at both ends is stored once: the later end comes first, and the earlier
-//! one has a hard link to it.
+//! A file that is the same at both ends of the interval is stored once: the files of the later end
+//! come first, and the file of the earlier end is a hard link to it.
 
 use std::collections::BTreeMap;
 use std::io::{Error, Write};
@@ -16,20 +16,20 @@ use pagewise_hostfs::recording::{
 };
 use pagewise_hostfs::{Entry, Files};
 
-/// Compression level of zstd: enough for text; higher levels cost seconds of CPU for a few per
-/// cent.
+/// zstd's compression level. It is sufficient for text; higher levels take seconds of CPU time and
+/// save only a few percent.
 const LEVEL: i32 = 9;
-/// Base-2 logarithms of the sizes of zstd's tables, which with [`LEVEL`] alone take 40 MiB: more than
-/// a small machine has when it is worth recording. With these they take 1.5 MiB, and a recording of
-/// 1 MB becomes 6 % larger (25 instead of 23.6 KB).
+/// Base-2 logarithms of the sizes of zstd's tables. With [`LEVEL`] alone, the tables would take 40
+/// MiB, which is more than a small machine has when a recording is useful. With these sizes they
+/// take 1.5 MiB, and a recording of 1 MB becomes 6 % larger (25 instead of 23.6 KB).
 const TABLES: [CParameter; 3] =
     [CParameter::WindowLog(18), CParameter::HashLog(16), CParameter::ChainLog(17)];
 
 impl Capture {
-    /// Every file of the recording, by its path in the recording; `host.toml` first.
+    /// Returns all files of the recording by their path in it, `host.toml` first.
     ///
-    /// A file of which only the existence is known is left out if there are files below its path:
-    /// then it is a folder.
+    /// A file of which only the existence is known is left out if there are files below its path,
+    /// because it is a folder then.
     pub fn entries(&self) -> impl Iterator<Item = (String, Vec<u8>)> + '_ {
         let stored = self.stored_files().map(|(path, bytes)| (stored_path(path), bytes.clone()));
         [self.description()].into_iter().chain(stored)
@@ -56,23 +56,23 @@ impl Capture {
         Stream::begin(self, out)?.finish()
     }
 
-    /// Path of the same file at the later end, if it is equal to this file of the earlier end. Not
-    /// for empty files, for which a link would take the same space.
+    /// Returns the path of the same file at the later end, if it is equal to this file at the
+    /// earlier end. Empty files are not linked, because a link takes the same space.
     fn twin(&self, path: &str, bytes: &[u8]) -> Option<String> {
         let twin = format!("end/{}", path.strip_prefix("start/")?);
         let same = self.files.get(&twin).is_some_and(|other| other == bytes);
         (same && !bytes.is_empty()).then_some(twin)
     }
 
-    /// Time of the later end, in whole seconds since 1970.
+    /// Returns the time of the later end, in whole seconds since 1970.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
     pub fn unix_seconds(&self) -> u64 {
         self.manifest.ends.get("end").map_or(0, |end| end.unix_seconds as u64)
     }
 }
 
-/// A `.tar.zst` that is written in pieces. After each piece everything written so far is in `out`,
-/// so that a truncated file can be read up to its last complete piece.
+/// A `.tar.zst` archive that is written in pieces. After each piece, everything so far is in `out`,
+/// so that a truncated archive can be read up to its last complete piece.
 pub struct Stream<'a> {
     builder: Builder<zstd::Encoder<'static, Box<dyn Write + 'a>>>,
     mtime: u64,
@@ -105,7 +105,7 @@ impl<'a> Stream<'a> {
         Ok(stream)
     }
 
-    /// Begins an archive with the files of one reading.
+    /// Begins an archive with the files of a single reading.
     pub(super) fn begin_at(
         manifest: &Manifest,
         at: &End,
@@ -136,8 +136,8 @@ impl<'a> Stream<'a> {
         Ok(stream)
     }
 
-    /// Adds the files that changed until the next reading. Returns `false` and adds nothing if the
-    /// recording would exceed the size that can be opened.
+    /// Adds the files that changed up to the next reading. Returns `false` and adds nothing if the
+    /// recording would become too large to be opened.
     ///
     /// # Errors
     /// If writing to `out` fails.
@@ -206,22 +206,22 @@ fn encoder<W: Write>(out: W) -> Result<zstd::Encoder<'static, W>, Error> {
     Ok(encoder)
 }
 
-/// The name of the only end of a recording that begins with one reading.
+/// The name of the only snapshot in a recording that begins with a single reading.
 const END_NAME: &str = "end";
 
-/// Whether there are files below a path, which is then a folder.
+/// Whether there are files below a path, which means that it is a folder.
 fn has_files_below(files: &Files, path: &str) -> bool {
     let folder = format!("{path}/");
     let mut next = files.range(folder.clone()..).take_while(|(it, _)| it.starts_with(&folder));
     next.any(|(_, entry)| matches!(entry, Entry::File(_)))
 }
 
-/// Upper bound of the bytes of a file in an archive, including its headers; a long path takes two
-/// additional blocks.
+/// Returns an upper bound of the bytes that a file takes in an archive, including its headers. A
+/// long path takes two additional blocks.
 const fn stored_size(bytes: usize) -> usize {
     BLOCK * 3 + bytes.next_multiple_of(BLOCK)
 }
 
 const BLOCK: usize = 512;
-/// Bytes that the end marker of an archive takes, with its padding.
+/// Number of bytes that the end marker of an archive takes, with its padding.
 const END: usize = 64 << 10;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A fuzz target for redaction, with the files that redaction rewrites.
+//! A fuzz target for redaction, and the list of files that it changes.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::Capture;
 /// The fuzz targets of this crate.
 pub static PARSERS: &[Parser] = &[files("redaction", REDACTED, redaction)];
 
-/// Files that redaction rewrites with code of their own.
+/// Files that redaction does not copy but rewrites, each with a function of its own.
 const REDACTED: &[&str] = &[
     "proc/7/status",
     "proc/7/cgroup",

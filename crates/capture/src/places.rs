@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Replaces names in the paths of mount points, swap files and devices. The file of a swap tier
-//! stays below the same mount point as on the host.
+//! Replaces names in the paths of mount points, swap files and devices. A swap file remains below
+//! the same mount point as on the host.
 
 use super::aliases::Aliases;
 use super::words::{CONTROLLERS, FILE_SYSTEMS, MOUNT_OPTIONS, OVERLAYS, is_disk};
@@ -8,15 +8,15 @@ use pagewise_hostfs::text::{unescape, words};
 use pagewise_observe::Tape;
 use pagewise_observe::formats::mounts::Columns;
 
-/// Mount points that are the same on every Linux system and are kept.
+/// Mount points that exist on every Linux system, and are therefore kept.
 const STANDARD: &[&[u8]] =
     &[b"/", b"/proc", b"/sys", b"/dev", b"/dev/shm", b"/sys/fs/cgroup", b"/sys/kernel/debug"];
 
-/// The mounts of a host and the aliases of their paths.
+/// The mounts of a host, with the aliases of their paths.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     points: Vec<Vec<u8>>,
-    /// Mount points below which there is a swap file or backing file.
+    /// Mount points that are needed because a swap file or backing file is below them.
     needed: Vec<Vec<u8>>,
     /// Mount points of cgroup hierarchies, without the leading `/`, longest first.
     cgroups: Vec<String>,
@@ -32,7 +32,7 @@ impl Places {
         places
     }
 
-    /// Reads the mount points that a tape contains; aliases of earlier tapes are kept.
+    /// Adds the mount points that a tape contains; aliases from earlier tapes are kept.
     pub(super) fn meet_tape(&mut self, tape: &Tape) {
         self.points.clear();
         self.needed.clear();
@@ -65,14 +65,14 @@ impl Places {
         }
     }
 
-    /// The mount point that `path` is below: the longest one that matches.
+    /// Returns the mount point that contains `path`: the longest one that matches.
     fn point_of(&self, path: &[u8]) -> &[u8] {
         let points = self.points.iter().filter(|point| is_below(path, point));
         points.max_by_key(|point| point.len()).map_or(b"/", Vec::as_slice)
     }
 
-    /// The cgroup hierarchy that `path` is in: the alias of its mount point, without the leading
-    /// `/`, and the rest of the path.
+    /// Returns the cgroup hierarchy that contains `path`: the alias of its mount point without the
+    /// leading `/`, and the part of the path below it.
     pub(super) fn hierarchy<'p>(&mut self, path: &'p str) -> Option<(String, &'p str)> {
         let point = self.hierarchy_point(path)?.to_owned();
         let rest = path.get(point.len()..)?.trim_start_matches('/');
@@ -85,7 +85,7 @@ impl Places {
         points.into_iter().find(|point| is_below(path.as_bytes(), point.as_bytes()))
     }
 
-    /// The alias of a mount point.
+    /// Returns the alias of a mount point.
     fn point(&mut self, point: &[u8]) -> String {
         let text = std::str::from_utf8(point).ok();
         let controller = text.and_then(|text| text.strip_prefix("/sys/fs/cgroup/"));
@@ -98,7 +98,8 @@ impl Places {
         }
     }
 
-    /// The alias of a device or file: kernel names are kept, all others are numbered.
+    /// Returns the alias of a device or file. Names that the kernel gives are kept, all others are
+    /// numbered.
     pub(super) fn file(&mut self, path: &[u8]) -> String {
         let device = path.strip_prefix(b"/dev/").map(std::str::from_utf8);
         match device {
@@ -113,7 +114,8 @@ impl Places {
         }
     }
 
-    /// Replaces the path in a line of `/proc/swaps`; the other words are numbers and types.
+    /// Replaces the path in a line of `/proc/swaps`. The other words in the line are numbers and
+    /// types.
     pub(super) fn swap_line(&mut self, line: &[u8]) -> Option<Vec<u8>> {
         let first = words(line).next()?;
         if first == b"Filename" {
@@ -183,7 +185,7 @@ fn known_kind(kind: &[u8]) -> &'static str {
     FILE_SYSTEMS.iter().find(|known| known.as_bytes() == kind).copied().unwrap_or("other")
 }
 
-/// The known options, or `rw` if there are none, as the field must not be empty.
+/// Returns the known options, or `rw` if there are none, because the field must not be empty.
 fn known_options(options: &[u8]) -> String {
     let all = options.split(|&byte| byte == b',');
     let mut known: Vec<String> = all

@@ -55,9 +55,9 @@ impl Names {
     }
 }
 
-/// Redacts `/proc/PID/status`: keeps the lines in [`STATUS`].
+/// Redacts `/proc/PID/status`: keeps only the lines in [`STATUS`].
 pub(super) fn status(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
-    // sixty lines of each process, every few seconds: a line that is kept is copied once
+    // each process has sixty lines, every few seconds, so a kept line is copied only once
     let mut kept = Vec::with_capacity(bytes.len() / 2);
     for (at, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
         if at > 0 {
@@ -86,7 +86,7 @@ fn push_status_line(names: &mut Names, line: &[u8], kept: &mut Vec<u8>) {
     }
 }
 
-/// Whether a value has a harmless form: `1234 kB`, `7`, `S (sleeping)`.
+/// Whether a value has a form that cannot contain a name: `1234 kB`, `7`, `S (sleeping)`.
 fn is_state(value: &[u8]) -> bool {
     value.len() <= 40
         && words(value).all(|word| {
@@ -96,15 +96,17 @@ fn is_state(value: &[u8]) -> bool {
         })
 }
 
-/// Redacts `/proc/PID/comm`: keeps the name of a widely used program, replaces others.
+/// Redacts `/proc/PID/comm`: keeps the name of a widely used program, and replaces any other name.
 pub(super) fn comm(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     let name = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     Some(format!("{}\n", names.program(name)).into_bytes())
 }
 
-/// Redacts `/proc/PID/stat`: keeps the alias of the name, and the fields before the addresses.
+/// Redacts `/proc/PID/stat`: replaces the name by its alias, and keeps the fields before the first
+/// address.
 pub(super) fn stat(names: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
-    /// Number of fields of `/proc/PID/stat` after the name that contain no address: fields 3 to 24.
+    /// Number of fields after the name in `/proc/PID/stat` before the first address: fields 3 to
+    /// 24.
     const KEPT: usize = 22;
     let open = bytes.iter().position(|&byte| byte == b'(')?;
     let close = bytes.iter().rposition(|&byte| byte == b')')?;
@@ -140,7 +142,8 @@ pub(super) fn redact_cgroup_file(names: &mut Names, bytes: &[u8]) -> Option<Vec<
     })
 }
 
-/// Redacts `/proc/PID/smaps_rollup`: keeps the sizes; the first line has addresses.
+/// Redacts `/proc/PID/smaps_rollup`: keeps the sizes, and drops the first line, which contains
+/// addresses.
 pub(super) fn smaps_rollup(_: &mut Names, bytes: &[u8]) -> Option<Vec<u8>> {
     const HEAD: &[u8] = b"00000000-00000000 ---p 00000000 00:00 0 [rollup]";
     lines(bytes, |line| {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The files that may leave the machine, and how they are redacted: one row per path; all other
-//! files are dropped. Rows exist for files that a reader requests, since nothing else is on a tape.
-//! The kernel's command line is an exception: it has no reader yet.
+//! The files that a recording may contain, and how they are redacted. There is one row per path,
+//! and all other files are dropped. Rows exist only for files that a reader of Pagewise requests,
+//! because a tape contains nothing else. The kernel's command line is an exception: it has no
+//! reader yet.
 //!
-//! A pattern is a path whose parts may be `{n}` (digits), `{disk}` (kernel name of a block device),
-//! `{device}` (its number, `254:0`), `{release}` (this kernel's own) or `{any}` (lower case
-//! letters, digits, `_`, `-` and `.`; used only below folders where only the kernel chooses names).
-//! There may be text before and after the braces. Settings of the knob table are allowed according
-//! to their domain. Files of cgroups have their own list, because people choose the names of their
-//! folders.
+//! A pattern is a path in which components may contain `{n}` (digits), `{disk}` (kernel name of a
+//! block device), `{device}` (its number, `254:0`), `{release}` (the release of this kernel) or
+//! `{any}` (lower case letters, digits, `_`, `-` and `.`; used only below folders in which only the
+//! kernel chooses names). There may be text before and after the braces. Files of settings in the
+//! table are kept according to the values that they accept. Files of cgroups have a list of their
+//! own, because people choose the names of their folders.
 
 use pagewise_model::knob::{Domain, KNOBS};
 
@@ -111,8 +112,8 @@ const ROWS: &[(&str, Keep)] = &[
     ("proc/{n}/limits", by::verbatim),
 ];
 
-/// Files of a cgroup that are kept, for all versions: the kernel's keywords with numbers.
-/// `memory.kmem.slabinfo`, `cgroup.procs` and the like are not among them.
+/// Files of a cgroup that are kept, for all cgroup versions. They contain keywords of the kernel
+/// with numbers. `memory.kmem.slabinfo`, `cgroup.procs` and similar files are not among them.
 #[rustfmt::skip]
 const GROUP_FILES: &[(&str, Keep)] = &[
     ("cgroup.controllers", by::verbatim), ("cgroup.pressure", by::numbers),
@@ -146,7 +147,8 @@ pub(super) fn redact(path: &str, entry: &Entry, names: &mut Names) -> Option<(St
     Some((path, entry))
 }
 
-/// The row for a file of a cgroup, or for its folder, of which only the existence is kept.
+/// Returns the redacted path and the redaction for a file of a cgroup, or for its folder, of which
+/// only the existence is kept.
 fn group_row(root: &str, rest: &str, names: &mut Names) -> Option<(String, Keep)> {
     let (group, file) = rest.rsplit_once('/').unwrap_or(("", rest));
     if let Some((file, keep)) = GROUP_FILES.iter().find(|(known, _)| *known == file) {
@@ -155,8 +157,8 @@ fn group_row(root: &str, rest: &str, names: &mut Names) -> Option<(String, Keep)
         let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         return Some((parts.join("/"), *keep));
     }
-    // A file that is not listed has the same form, with a name chosen by the kernel: both are
-    // dropped.
+    // A path that is not listed may be a file, whose name the kernel chooses, or a folder, whose
+    // name people choose. They cannot be distinguished, so both are dropped.
     (rest.is_empty()).then(|| (root.to_owned(), by::presence as Keep))
 }
 
@@ -166,11 +168,11 @@ fn row(path: &str, names: &Names) -> Option<(String, Keep)> {
     listed.or_else(|| knob_row(path, names))
 }
 
-/// The row for a configuration file of sysctl, tmpfiles, udev, modprobe, zram-generator,
-/// zram-tools, systemd or tuned. People choose the names, so only what determines their order is
-/// kept, and names that packages use.
+/// Returns the redacted path and the redaction for a configuration file of sysctl, tmpfiles, udev,
+/// modprobe, zram-generator, zram-tools, systemd or TuneD. People choose the names of these files,
+/// so only the part that determines their order is kept, and names that packages use.
 fn settings_row(path: &str, names: &mut Names) -> Option<(String, Keep)> {
-    // thousands of paths of a reading begin so, and none is that of a configuration file
+    // thousands of the paths in a reading begin like this, and none of them is a configuration file
     if path.starts_with("proc/") || path.starts_with("sys/") {
         return None;
     }
@@ -203,9 +205,9 @@ fn settings_row(path: &str, names: &mut Names) -> Option<(String, Keep)> {
         .then(|| (format!("{folder}/{}", names.settings_file(file, suffix)), keep))
 }
 
-/// The suffix of the configuration files in a folder, and how these are redacted. A package's file
-/// without any relevant line is dropped; a file of the administrator is kept, because it may
-/// override others.
+/// Returns the suffix of the configuration files in a folder, and how these are redacted. A
+/// package's file without any relevant line is dropped. A file of the administrator is kept even
+/// then, because it may hide other files.
 fn folder_row(folder: &str) -> Option<(&'static str, Keep)> {
     if zram_managers::is_generator_file(&format!("{folder}/x")) {
         return Some((".conf", by::generator));
@@ -223,7 +225,8 @@ fn folder_row(folder: &str) -> Option<(&'static str, Keep)> {
     Some((suffix, if folder.starts_with("usr/") { of_package } else { local }))
 }
 
-/// The row for a systemd unit, a drop-in of a unit, or the link that enables a swap area.
+/// Returns the redacted path and the redaction for a systemd unit, a drop-in of a unit, or the link
+/// that enables a swap area.
 fn unit_row(folder: &str, file: &str, names: &mut Names) -> Option<(String, Keep)> {
     if file.ends_with(".swap")
         && (units::FOLDERS.contains(&folder) || folder.ends_with(".target.wants"))
@@ -248,8 +251,8 @@ fn unit_row(folder: &str, file: &str, names: &mut Names) -> Option<(String, Keep
     Some((format!("{place}/{unit}.d/{file}"), by::unit))
 }
 
-/// The redacted path of a setting in the knob table, and how the file is redacted. Settings with
-/// free text are dropped, as the text may contain anything.
+/// Returns the redacted path of a setting in the table, and how its file is redacted. Settings with
+/// free text are dropped, because the text may contain anything.
 fn knob_row(path: &str, names: &Names) -> Option<(String, Keep)> {
     let mut knobs = KNOBS.iter().filter(|knob| !knob.path.contains("{cgroup}"));
     knobs.find_map(|knob| Some((match_pattern(knob.path, path, names)?, keep_of(knob.domain))))
@@ -263,11 +266,11 @@ fn keep_of(domain: Domain) -> Keep {
     }
 }
 
-/// The redacted path, if the path matches the pattern; otherwise `None`. Allocates nothing for a path
-/// that does not match, because each of some thousand paths is compared with each of some hundred
-/// patterns.
+/// Returns the redacted path if the path matches the pattern, otherwise `None`. It allocates no
+/// memory for a path that does not match, because some thousand paths are compared with some
+/// hundred patterns.
 fn match_pattern(pattern: &str, path: &str, names: &Names) -> Option<String> {
-    // most patterns differ from a path before their first brace
+    // most patterns differ from a path before the first brace
     let literal = pattern.bytes().zip(path.bytes()).find(|(one, other)| one != other);
     if literal.is_some_and(|(one, _)| one != b'{') {
         return None;
@@ -287,8 +290,8 @@ fn match_pattern(pattern: &str, path: &str, names: &Names) -> Option<String> {
     Some(shown.collect::<Vec<String>>().join("/"))
 }
 
-/// A part of a path if it matches the part of a pattern: what is before the braces, what is shown in
-/// place of the braces, and what is after them.
+/// Matches a component of a path with a component of a pattern. Returns the text before the braces,
+/// the text that replaces the braces, and the text after them.
 fn part<'a>(
     pattern: &'a str,
     text: &'a str,
@@ -300,7 +303,7 @@ fn part<'a>(
     let (kind, after) = rest.split_once('}')?;
     let inner = text.strip_prefix(before)?.strip_suffix(after)?;
     let shown = match kind {
-        // the last two: as the knob table spells them
+        // `N` and `node` are the spelling in the table of settings
         "n" | "N" | "node" => is_id(inner).then_some(inner)?,
         "disk" => is_disk(inner).then_some(inner)?,
         "device" => inner.split_once(':').filter(|(a, b)| is_id(a) && is_id(b)).map(|_| inner)?,

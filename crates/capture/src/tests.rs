@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A host with a secret in every file and path that people can name: the secret must not be in a
-//! capture.
+//! Tests with a host that has a secret in every file and path whose text people can choose. The
+//! secret must not be in a capture.
 
 use std::collections::BTreeMap;
 
@@ -17,12 +17,12 @@ fn denied(path: &str) -> (String, Entry) {
     (path.to_owned(), Entry::Refused(Refusal::Denied("run as root".into())))
 }
 
-/// A word that does not occur in Linux and is no number: it stands for what must not be in a
-/// capture.
+/// A word that does not occur in Linux and is not a number. It takes the place of everything that
+/// must not be in a capture.
 const SECRET: &str = "quokka";
 
-/// Every file that people may write to, with the secret wherever it is possible, and with what must
-/// be kept.
+/// All files that people may write to. They contain the secret wherever that is possible, and the
+/// parts that must be kept.
 fn files() -> Files {
     [
         file("proc/meminfo", "MemTotal:  1000 kB\nMemFree:  400 kB\n"),
@@ -79,8 +79,8 @@ fn files() -> Files {
     .collect()
 }
 
-/// Configuration files with memory settings, with the secret in their names and wherever else
-/// people may write.
+/// Configuration files that contain memory settings, and the secret in their names and wherever
+/// else people may write.
 fn configuration() -> Vec<(String, Entry)> {
     let unit = "[Service]\nExecStart=/quokka\nMemoryMax=1G\nMemoryHigh=quokka\n";
     vec![
@@ -124,8 +124,8 @@ fn configuration() -> Vec<(String, Entry)> {
     ]
 }
 
-/// The owners of settings, without names that people chose, are the same before and after
-/// redaction.
+/// Which file sets each setting is the same before and after redaction, except for names that
+/// people chose.
 #[test]
 fn what_files_set_stays_with_its_order() {
     let owners = |host: &HostRoot| -> Vec<String> {
@@ -165,7 +165,7 @@ fn tape() -> Tape {
     Tape { page_size: Some(4096), ends: vec![end("start", 1.0), end("end", 2.0)] }
 }
 
-/// Names and sizes of the files in an archive, and the targets of its links.
+/// Returns names and sizes of the files in an archive, and the targets of its links.
 fn packed_entries(capture: &Capture) -> (BTreeMap<String, u64>, BTreeMap<String, String>) {
     let mut packed = Vec::new();
     capture.pack(&mut packed).unwrap();
@@ -213,7 +213,7 @@ fn what_reads_the_same_at_both_ends_is_stored_once() {
     assert!(again.into_problems().is_empty());
 }
 
-/// All names and contents in the capture, as one text.
+/// Returns all names and contents in the capture as one text.
 fn leaving(capture: &Capture) -> String {
     let parts = capture.entries().map(|(path, bytes)| {
         let plain = gunzipped(&bytes).unwrap_or(bytes);
@@ -304,7 +304,8 @@ fn a_packed_capture_is_a_recording() {
     assert_eq!(recording.end.bytes("proc/8/smaps_rollup"), refused);
 }
 
-/// Redacting a redacted recording drops nothing more: recordings may be passed on.
+/// Redacting a redacted recording drops nothing more, so that a recording may be redacted again and
+/// passed on.
 #[test]
 fn redacting_twice_drops_nothing_more() {
     let mut packed = Vec::new();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Makes a recording over time from tapes of one host, one after the other, redacted with one set
-//! of aliases ([`Timeline`]).
+//! Makes a recording over time from several tapes of one host, in order. All readings are redacted
+//! with the same aliases ([`Timeline`]).
 //!
-//! The first reading is stored completely; of each later one only the changes ([`Step`]).
+//! The first reading is stored completely; of each later reading, only the changes are stored
+//! ([`Step`]).
 
 use std::io::Write;
 
@@ -13,19 +14,19 @@ use pagewise_observe::{Rest, Tape, TapeEnd};
 use super::names::Names;
 use super::{Capture, Stream, clock, plain, table};
 
-/// The last reading of a recording over time, and the aliases used so far.
+/// A recording over time: its last reading, and the aliases used so far.
 #[derive(Debug)]
 pub struct Timeline {
     names: Names,
     manifest: Manifest,
     at: End,
     files: Files,
-    /// Bytes of files that a reader must rewrite to open the recording.
+    /// Number of bytes in files that a reader must rewrite to open the recording, which is limited.
     work: usize,
 }
 
 impl Timeline {
-    /// Begins a recording over time with a reading; only the later end of the reading is recorded.
+    /// Begins a recording over time with a reading, of which only the later end is recorded.
     pub fn begin(tape: &Tape) -> (Self, Capture) {
         let mut names = Names::from_tape(tape);
         let capture = Capture::with_names(tape, &mut names);
@@ -38,7 +39,7 @@ impl Timeline {
     }
 
     /// Begins a recording that stays on this machine: it keeps the names of programs, cgroups,
-    /// configuration files and the host. It must not be sent to anybody.
+    /// configuration files and the host, and must not be sent to anybody.
     pub fn begin_here(tape: Tape) -> Self {
         let mut names = Names::of_this_machine(&tape);
         let manifest = Capture::described(&tape, &mut names).manifest;
@@ -51,7 +52,7 @@ impl Timeline {
         Self { names, manifest, at: End::default(), files: Files::default(), work: 0 }
     }
 
-    /// Begins an archive with the last reading.
+    /// Begins an archive with the last reading of the recording.
     ///
     /// # Errors
     /// If writing to `out` fails.
@@ -60,9 +61,9 @@ impl Timeline {
         Stream::begin_at(&self.manifest, &self.at, &self.files, out)
     }
 
-    /// Replaces the last reading by the next one, of which `rest` was not read, and returns the step
-    /// between them. Each file is dropped as soon as it is redacted, so that the memory of both
-    /// readings is not needed at once.
+    /// Replaces the last reading by the next one and returns the step between them. `rest` says
+    /// which files were not read this time; these are kept from the last reading. Each file is
+    /// freed as soon as it is redacted, so that the memory for both readings is not needed at once.
     pub fn advance(&mut self, tape: Tape, rest: &Rest) -> Step {
         self.names.meet(&tape);
         let Some(end) = tape.ends.into_iter().next_back() else { return Step::default() };
@@ -84,8 +85,8 @@ impl Timeline {
         recording::fits(&self.files) && self.work <= MAX_WORK
     }
 
-    /// The files that changed since the last reading; `None` if the recording would become too
-    /// large to be opened.
+    /// Returns the files that changed since the last reading; `None` if the recording would become
+    /// too large to be opened.
     pub fn step(&mut self, tape: &Tape) -> Option<Step> {
         let end = tape.ends.last()?;
         self.names.meet(tape);
@@ -99,13 +100,13 @@ impl Timeline {
     }
 }
 
-/// The redacted files of a reading.
+/// Redacts the files of a reading.
 fn redact(end: &TapeEnd, names: &mut Names) -> Files {
     let kept = end.files.iter().filter_map(|(path, entry)| table::redact(path, entry, names));
     kept.map(without_text).collect()
 }
 
-/// The same, without text of a refusal that this program did not write.
+/// Redacts a file, without the text of a refusal that Pagewise did not write.
 fn without_text((path, entry): (String, Entry)) -> (String, Entry) {
     match entry {
         Entry::Refused(refusal) => (path, Entry::Refused(plain(&refusal))),

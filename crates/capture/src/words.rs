@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Names that are common to many machines: only these are kept unchanged.
+//! Names that are common to many machines. Only these are kept unchanged in a recording.
 
 /// Programs whose presence reveals nothing about the machine's owner; their names are as the kernel
 /// truncates them, to 15 bytes.
@@ -64,8 +64,8 @@ pub(super) const GROUPS: &[&str] = &[
     "memory", "unified",
 ];
 
-/// Prefixes of a cgroup's name that identify the engine that made it; the rest of the name is
-/// replaced.
+/// Beginnings of cgroup names that identify the container engine which created the cgroup. The
+/// remaining name is replaced.
 pub(super) const ENGINES: &[&str] =
     &["kubepods", "docker", "libpod", "lxc", "cri-containerd", "containerd", "crio", "garden"];
 
@@ -77,7 +77,7 @@ pub(super) const DEVICE_UNITS: &[&str] = &[
     "tmp.mount", "dbus.socket", "snapd.socket", "docker.socket",
 ];
 
-/// Cgroup controllers, as v1 names their mount points.
+/// Cgroup controllers, which are the names of mount points in cgroup version 1.
 #[rustfmt::skip]
 pub(super) const CONTROLLERS: &[&str] = &[
     "memory", "unified", "cpu", "cpuacct", "cpu,cpuacct", "cpuset", "blkio", "devices", "freezer",
@@ -85,7 +85,7 @@ pub(super) const CONTROLLERS: &[&str] = &[
     "systemd",
 ];
 
-/// Types of file systems that a root or a swap file may be on.
+/// Types of file systems on which a root folder or a swap file may be.
 #[rustfmt::skip]
 pub(super) const FILE_SYSTEMS: &[&str] = &[
     "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "bcachefs", "overlay", "squashfs",
@@ -102,10 +102,10 @@ pub(super) const MOUNT_OPTIONS: &[&str] = &[
     "huge=advise", "huge=within_size",
 ];
 
-/// Words in the options of an overlay mount that identify the engine that made it.
+/// Words in the options of an overlay mount that identify the container engine which created it.
 pub(super) const OVERLAYS: &[&str] = &["/docker/", "/containers/storage/", "containerd"];
 
-/// Words of a vendor that identify a virtual machine.
+/// Words in the name of a hardware vendor that identify a virtual machine.
 #[rustfmt::skip]
 pub(super) const MAKERS: &[&str] = &[
     "Alibaba Cloud", "Amazon EC2", "Apple Virtualization", "BHYVE", "Bochs", "DigitalOcean",
@@ -134,8 +134,8 @@ pub(super) const OPTIONS: &[&str] = &[
     "PT_RECLAIM", "SPLIT_P", "VIRTIO_BALLOON", "BALLOON", "TASKSTATS", "SCHED_INFO", "SCHEDSTATS",
 ];
 
-/// Parameters of the kernel command line that concern memory; one that ends with a dot stands for
-/// all parameters of a module.
+/// Parameters on the kernel's command line that concern memory. A name that ends with a dot means
+/// all parameters of that module.
 #[rustfmt::skip]
 pub(super) const PARAMETERS: &[&str] = &[
     "cgroup.memory", "cgroup_disable", "cgroup_enable", "cgroup_no_v1", "damon_lru_sort.",
@@ -175,7 +175,7 @@ pub(super) fn digits_after(text: &str, before: &str) -> bool {
     text.strip_prefix(before).is_some_and(is_short_number)
 }
 
-/// Whether the text consists of 1 to 4 digits, which is too short to hide a name.
+/// Whether the text consists of 1 to 4 digits; such a text is too short to contain a name.
 pub(super) fn is_short_number(text: &str) -> bool {
     (1..=4).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
 }
@@ -194,15 +194,14 @@ pub(super) fn is_disk(name: &str) -> bool {
         || name.strip_prefix("md").is_some_and(|rest| is_parts(rest, &['p']))
 }
 
-/// Whether the text consists of at most three letters, optionally followed by a number: `a`,
-/// `ab12`.
+/// Whether the text consists of at most three letters, which a number may follow: `a`, `ab12`.
 fn is_letters_and_number(rest: &str) -> bool {
     let digits = rest.trim_start_matches(|letter: char| letter.is_ascii_lowercase());
     let letters = rest.len() - digits.len();
     (1..=3).contains(&letters) && (digits.is_empty() || is_short_number(digits))
 }
 
-/// Whether the text consists of short numbers separated by these letters, of which the last ones
+/// Whether the text consists of short numbers that are separated by these letters; the last numbers
 /// may be missing.
 fn is_parts(rest: &str, letters: &[char]) -> bool {
     match letters.split_first().and_then(|(&letter, more)| Some((rest.split_once(letter)?, more))) {
@@ -211,7 +210,8 @@ fn is_parts(rest: &str, letters: &[char]) -> bool {
     }
 }
 
-/// A path with its numbers replaced by `N` and at most four parts, to group similar files.
+/// Returns a path with its numbers replaced by `N` and at most four components, by which similar
+/// files are grouped.
 pub(super) fn shape(path: &str) -> String {
     let parts: Vec<&str> = path.split('/').collect();
     let shown = match parts.as_slice() {
@@ -231,7 +231,8 @@ pub(super) fn shape(path: &str) -> String {
     folded
 }
 
-/// Whether the text is a number, a range or a device number: only digits and separators.
+/// Whether the text is a number, a range or a device number, which consist only of digits and
+/// separators.
 pub(super) fn is_number(word: &[u8]) -> bool {
     let digit = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'-' | b'.' | b',' | b':');
     word.len() <= 40 && word.iter().all(digit)
