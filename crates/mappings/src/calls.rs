@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! System calls without a safe wrapper: a mapping of our own that is filled, swapped out and
-//! touched, and a fork that keeps it shared.
+//! The system calls that have no safe wrapper: to map memory that is filled, swapped out and
+//! touched, and to fork a process that shares it.
 //!
-//! A [`Region`] is the only memory that these calls work on. No other code has its address, so
-//! these calls affect no Rust value.
+//! These calls work only on the memory of a [`Region`]. No other code has its address, so that no
+//! other Rust value is affected.
 //!
 //! This is the only module of the crate with `unsafe`.
 
@@ -16,7 +16,7 @@ use std::ptr::NonNull;
 
 use rustix::process::{Pid, Signal};
 
-/// Advice to the kernel about a region (madvise).
+/// Advice to the kernel about a region, for madvise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Advice {
     /// Do not use huge pages for the region.
@@ -32,7 +32,7 @@ pub enum Advice {
 /// `MAP_HUGE_SHIFT`: position of the huge page size in the flags of a mapping.
 const HUGE_SHIFT: u32 = 26;
 
-/// Pages of a mapping of our own, unmapped when this is dropped.
+/// A mapping that this process created. It is unmapped when this value is dropped.
 #[derive(Debug)]
 pub struct Region {
     start: NonNull<u8>,
@@ -42,15 +42,17 @@ pub struct Region {
 }
 
 impl Region {
-    /// Maps memory without a file. With `shared` it is shared memory, which a fork does not copy.
+    /// Maps memory without a file. If `shared` is true it is shared memory, which a fork does not
+    /// copy.
     pub fn memory(pages: usize, shared: bool) -> io::Result<Self> {
         let kind = if shared { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
         let writable = libc::PROT_READ | libc::PROT_WRITE;
         Self::map(pages, writable, kind | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1)
     }
 
-    /// Maps the first pages of a file, for reading. Touching a page after the file's end raises
-    /// SIGBUS: so a shorter file is refused, and nobody else may be able to truncate the file.
+    /// Maps the first pages of a file for reading. Touching a page after the file's end would raise
+    /// SIGBUS. A shorter file is therefore refused, and no other process may be able to truncate
+    /// the file.
     pub fn file(file: &File, pages: usize) -> io::Result<Self> {
         let length = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
         if pages.checked_mul(rustix::param::page_size()).is_none_or(|wanted| wanted > length) {
@@ -59,12 +61,12 @@ impl Region {
         Self::map(pages, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd())
     }
 
-    /// Maps pages of a file from byte `offset` on, which must be a multiple of the page size; the
-    /// last page may be partial. Other programs may truncate the file, so these pages are only
-    /// locked and never touched.
+    /// Maps pages of a file from byte `offset` on, which must be a multiple of the page size. The
+    /// last page may be partial. Other programs may truncate the file, so these pages may only be
+    /// locked and never be touched.
     ///
     /// # Errors
-    /// If the file is shorter, or the kernel refuses.
+    /// If the file is shorter than the pages, or if the kernel refuses.
     pub fn part_of_file(file: &File, offset: u64, pages: usize) -> io::Result<Self> {
         let page = rustix::param::page_size() as u64;
         let last = (pages as u64).saturating_sub(1).saturating_mul(page);
@@ -75,12 +77,12 @@ impl Region {
         Self::map_at(pages, libc::PROT_READ, libc::MAP_SHARED, (file.as_raw_fd(), offset))
     }
 
-    /// Locks `pages` pages of the region, from page `first` on, into memory, and reads those that
-    /// are not in memory.
+    /// Locks `pages` pages of the region from page `first` on into memory. The kernel reads those
+    /// that are not in memory.
     ///
     /// # Errors
-    /// ENOMEM beyond the limit on locked memory (`RLIMIT_MEMLOCK`), EPERM if that is 0; pages
-    /// beyond the end are refused.
+    /// ENOMEM if the limit on locked memory (`RLIMIT_MEMLOCK`) would be exceeded, EPERM if that
+    /// limit is 0. Pages after the end of the region are refused.
     pub fn lock(&self, first: usize, pages: usize) -> io::Result<()> {
         if first.checked_add(pages).is_none_or(|end| end > self.pages) {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -92,7 +94,8 @@ impl Region {
         if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Maps memory from the hugetlb pool of this page size, which must have enough free pages.
+    /// Maps memory from the hugetlb pool of the page size `huge`, which must have enough free
+    /// pages.
     pub fn pool(bytes: usize, huge: u64) -> io::Result<Self> {
         let wrong = || io::Error::from(io::ErrorKind::InvalidInput);
         let page = rustix::param::page_size();
@@ -105,7 +108,7 @@ impl Region {
         Self::map(length / page, libc::PROT_READ | libc::PROT_WRITE, flags, -1)
     }
 
-    /// The contents of the region, which must be private memory.
+    /// Returns the contents of the region, which must be private memory.
     pub fn words(&self) -> &[u64] {
         assert!(self.writable, "memory");
         let words = self.start.as_ptr().cast::<u64>();
@@ -115,7 +118,7 @@ impl Region {
         unsafe { std::slice::from_raw_parts(words, self.length() / size_of::<u64>()) }
     }
 
-    /// The contents of the region, to be changed.
+    /// Returns the contents of the region so that they can be changed.
     pub fn words_mut(&mut self) -> &mut [u64] {
         assert!(self.writable, "memory");
         let words = self.start.as_ptr().cast::<u64>();
@@ -151,7 +154,8 @@ impl Region {
         self.pages * self.page
     }
 
-    /// The address of the first byte of a page.
+    /// Returns the address of the first byte of a page, after checking that the page is in the
+    /// region.
     fn page_address(&self, page: usize) -> *mut u8 {
         assert!(page < self.pages, "page {page} of {}", self.pages);
         self.start.as_ptr().wrapping_add(page * self.page)
@@ -167,15 +171,15 @@ impl Region {
         };
     }
 
-    /// Reads a byte of a page: this causes a page fault if the page is not in memory.
+    /// Reads a byte of a page, which causes a page fault if the page is not in memory.
     pub fn touch(&self, page: usize) -> u8 {
         // SAFETY: `page_address` has checked that the page is inside the mapping, which is
         // readable. Volatile, because the read is made for its page fault.
         unsafe { self.page_address(page).read_volatile() }
     }
 
-    /// Changes a page without changing its compressed size or whether it is same-filled: swaps its
-    /// first two words. Doing this twice restores the contents.
+    /// Changes a page by exchanging its first two words, so that neither its compressed size
+    /// changes nor whether it is same-filled. Exchanging them twice restores the contents.
     pub fn write(&mut self, page: usize) {
         assert!(self.writable, "memory");
         let words = self.page_address(page).cast::<[u64; 2]>();
@@ -188,15 +192,15 @@ impl Region {
         }
     }
 
-    /// Writes to a page that was never touched, without reading it first, so that there is one
-    /// page fault.
+    /// Writes to a page that was never touched. The page is not read first, so that there is only
+    /// one page fault.
     pub fn write_first(&mut self, page: usize) {
         assert!(self.writable, "memory");
         // SAFETY: as for `write`.
         unsafe { self.page_address(page).cast::<u64>().write_volatile(1) };
     }
 
-    /// Frees a page of the region: the next access finds zeros.
+    /// Frees a page of the region. The next access to it reads zeros.
     pub fn drop_page(&mut self, page: usize) -> io::Result<()> {
         let start = self.page_address(page).cast();
         // SAFETY: `page_address` has checked that the page is inside the mapping, which is borrowed
@@ -205,7 +209,8 @@ impl Region {
         if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// The address of a page, with which it can be found in the kernel's files about this process.
+    /// Returns the address of a page, by which the page can be found in the kernel's files about
+    /// this process.
     pub fn address(&self, page: usize) -> u64 {
         self.page_address(page).addr() as u64
     }
@@ -250,8 +255,8 @@ impl Region {
         Ok(pages.into_iter().filter(|is_there| *is_there).count())
     }
 
-    /// For each page of the region, whether it is in memory, the swap cache included. For a file:
-    /// which are in the page cache, whichever process read them.
+    /// Determines for each page of the region whether it is in memory, including the swap cache.
+    /// For a region of a file: whether it is in the page cache, whichever process read it.
     pub fn residence(&self, to: &mut Vec<bool>) -> io::Result<()> {
         let mut pages = vec![0u8; self.pages];
         // SAFETY: the range is exactly our mapping, and `pages` has a byte for each page of it.
@@ -273,14 +278,14 @@ impl Drop for Region {
     }
 }
 
-/// A child process that shares our memory, does nothing, and exits when this is dropped or our
-/// thread exits.
+/// A child process that shares this process's memory and sleeps. It is killed when this value is
+/// dropped or when the thread that created it exits.
 #[derive(Debug)]
 pub struct Sleeper(Pid);
 
 impl Sleeper {
-    /// Forks a child process that sleeps. Only for a process with one thread: locks of other
-    /// threads could remain locked forever in the child.
+    /// Forks a child process that sleeps. This process must have only one thread: in the child,
+    /// locks that other threads hold would remain locked forever.
     pub fn fork() -> io::Result<Self> {
         let parent = rustix::process::getpid();
         // SAFETY: fork has no preconditions of its own. This process has one thread, and the child
@@ -302,8 +307,8 @@ impl Drop for Sleeper {
     }
 }
 
-/// What the child process of a fork does. If its parent exited before the child could request to
-/// die with it, the child exits at once.
+/// Runs in the child process: sleeps until it is killed. If its parent exited before the child
+/// could request to be killed with it, the child exits at once.
 fn sleep_until_killed(parent: Pid) -> ! {
     let leashed = rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).is_ok();
     while leashed && rustix::process::getppid() == Some(parent) {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Locks the code of running programs into memory for as long as a [`CodePin`] exists.
 //!
-//! The page cache has one page for each part of a file, whichever process maps it. So a page that
-//! this process maps and locks stays in memory for all programs that map it. Only pages that a
-//! program has mapped already are locked: they are in memory, so nothing is read and memory does
-//! not grow; but the kernel can no longer reclaim them.
+//! The page cache has one page for each part of a file, whichever process maps it. If this process
+//! maps and locks a page, the page therefore stays in memory for all programs that map it. Only
+//! pages that a program has already mapped are locked. They are in memory, so that nothing is read
+//! and memory does not grow; but the kernel can no longer reclaim them.
 //!
-//! Locked are executable pages of files, and read-only pages of the same files (constants, tables).
-//! They are opened through `/proc/PID/map_files`, which refers to the mapped file itself, even if
-//! its path refers to another one now (a container, an upgrade). Private copies of such pages
-//! (relocated, or patched) belong to the program alone and are not locked. The kernel unlocks
-//! everything when the process that holds it exits, for whatever reason.
+//! The locked pages are executable pages of files, and read-only pages of the same files
+//! (constants, tables). They are opened through `/proc/PID/map_files`, which leads to the mapped
+//! file itself, even if another file has its path now (in a container, or after an upgrade).
+//! Private copies of such pages (relocated or patched) belong to the program alone and are not
+//! locked. The kernel unlocks everything when this process exits, for whatever reason.
 
 mod part;
 
@@ -30,7 +30,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use part::{Part, PartKey};
 
-/// The error of the kernel if a process does not exist (ESRCH).
+/// The kernel's error if a process does not exist (ESRCH).
 const ENDED: i32 = rustix::io::Errno::SRCH.raw_os_error();
 
 /// The code of some processes, locked into memory.
@@ -45,11 +45,11 @@ pub struct CodePin {
 }
 
 impl CodePin {
-    /// A pin for those of these processes that are running; nothing is locked before
-    /// [`refresh`](Self::refresh).
+    /// Creates a pin for those of these processes that are running. Nothing is locked before the
+    /// first [`refresh`](Self::refresh).
     ///
     /// # Errors
-    /// ESRCH if all of them have exited, otherwise the kernel's error.
+    /// ESRCH if all processes have exited; otherwise the kernel's error.
     pub fn new(pids: &[u32], budget: Bytes) -> io::Result<Self> {
         let mut targets = Vec::new();
         for &pid in pids {
@@ -73,15 +73,15 @@ impl CodePin {
         })
     }
 
-    /// Also opens files that a server provides (NFS, SMB, FUSE). If the server does not answer, the
-    /// caller waits for it, and cannot be killed.
+    /// Allows to open files that a server provides (NFS, SMB, FUSE), too. If the server does not
+    /// answer, this process waits for it and cannot be killed.
     #[must_use]
     pub fn with_served_files(self, opens_served: bool) -> Self {
         Self { opens_served, ..self }
     }
 
     /// Locks the code that the processes have mapped since the last call, within the budget, and
-    /// unlocks what none of them maps any more.
+    /// unlocks the code that no process maps any more.
     ///
     /// # Errors
     /// If the mappings of a running process cannot be read.
@@ -95,7 +95,7 @@ impl CodePin {
                 Err(error) if self.targets.get(at).is_some_and(|(_, it)| runs(it)) => {
                     return Err(error);
                 }
-                // the process has exited meanwhile
+                // the process has exited in the meantime
                 Err(_) | Ok(()) => {}
             }
         }
@@ -104,12 +104,12 @@ impl CodePin {
         Ok(self.state(pids))
     }
 
-    /// Waits until one of the processes ends or the time is over; a signal ends the wait early.
+    /// Waits until one of the processes exits or the time is over. A signal ends the wait early.
     pub fn wait(&self, time: Duration) {
         let mut ends: Vec<PollFd<'_>> =
             self.targets.iter().map(|(_, it)| PollFd::new(it, PollFlags::IN)).collect();
         let time = Timespec::try_from(time).ok();
-        // whatever ended the wait, the caller checks the state afterwards
+        // whatever ended the wait, the caller checks the state of the processes afterwards
         let _ = poll(&mut ends, time.as_ref());
     }
 
@@ -125,7 +125,7 @@ impl CodePin {
                 Entry::Vacant(new) => {
                     match Self::open_part(opens_served, pid, &mapping, &key, &mut mounts) {
                         Ok(Some(part)) => new.insert(part),
-                        // not a regular file
+                        // the mapping is not of a regular file
                         Ok(None) => continue,
                         Err(error) => {
                             self.refused
@@ -141,7 +141,7 @@ impl CodePin {
         Ok(())
     }
 
-    /// Opens a part, unless a server would have to answer first.
+    /// Opens a part of a file, unless a server would have to answer first.
     fn open_part(
         opens_served: bool,
         pid: u32,
@@ -162,7 +162,7 @@ impl CodePin {
         Part::open(pid, mapping, key)
     }
 
-    /// Locks used pages until the budget is reached, starting with the part that has the most used
+    /// Locks used pages until the budget is reached, beginning with the part that has the most used
     /// pages.
     fn lock(&mut self) {
         let held: u64 = self.parts.values().map(Part::locked_pages).sum();
@@ -202,8 +202,8 @@ impl CodePin {
     }
 }
 
-/// The mappings that count as code: those that are not writable, of files that have an executable
-/// mapping.
+/// Returns the mappings that contain code: mappings that are not writable, of files that have an
+/// executable mapping.
 fn code(maps: &[u8]) -> Vec<Mapping> {
     let lines = maps.split(|&byte| byte == b'\n').filter_map(Mapping::parse);
     let is_file = |it: &Mapping| it.backing(|| Some(Filesystem::Files)) == Backing::File;
@@ -253,7 +253,7 @@ mod tests {
                 assert!(
                     held.in_use > budget && held.left_out.is_some_and(|it| it.contains(&advice))
                 );
-                // refreshing again locks no more
+                // refreshing again locks no more pages
                 assert_eq!(pin.refresh().unwrap().locked, budget);
             }
             // only root may open the files

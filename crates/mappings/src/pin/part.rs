@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! An executable part of a file, mapped by this process too.
+//! A part of a file that other processes map as code, mapped by this process as well.
 
 use std::io;
 
@@ -9,8 +9,7 @@ use pagewise_procmem::backing::Mapping;
 use pagewise_procmem::open::{mapped_file, mapped_name};
 use pagewise_procmem::pagemap::{Entry, Pagemap};
 
-/// Identifies a part of a file that is mapped: the file, the offset in bytes and the number of
-/// pages.
+/// Identifies a part of a file: the file, the offset in bytes, and the number of pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PartKey {
     device: (u32, u32),
@@ -26,7 +25,7 @@ impl PartKey {
     }
 }
 
-/// A part of a file, and which of its pages are used and locked.
+/// A mapped part of a file, and which of its pages are used and which are locked.
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) name: Name,
@@ -36,8 +35,8 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Maps the same part of the same file as a mapping of the process; `None` if it is not of a
-    /// regular file, or the file has become shorter.
+    /// Maps the part of a file that the process has mapped at `mapping`. `None` if the file is not
+    /// a regular file or has become shorter.
     pub(crate) fn open(pid: u32, mapping: &Mapping, key: &PartKey) -> io::Result<Option<Self>> {
         let file = mapped_file(pid, mapping)?;
         if !file.metadata()?.is_file() {
@@ -52,8 +51,8 @@ impl Part {
         Ok(Some(Self { name, region, used: none.clone(), locked: none }))
     }
 
-    /// Marks as used the pages that the process has mapped and that belong to the file; pages it
-    /// has written are private copies. A page stays marked.
+    /// Marks the pages as used that the process has mapped and that belong to the file. Pages that
+    /// the process has written are private copies and are not marked. A page stays marked.
     pub(crate) fn note_used(&mut self, pagemap: &Pagemap, first: u64) -> io::Result<()> {
         let (mut entries, mut bytes) = (Vec::new(), Vec::new());
         pagemap.read(first, self.used.len(), &mut entries, &mut bytes)?;
@@ -87,7 +86,8 @@ impl Part {
     }
 }
 
-/// Runs of consecutive pages that are used but not locked: the first page and the number of pages.
+/// Returns runs of consecutive pages that are used but not locked: the first page and the number of
+/// pages of each run.
 fn runs(used: &[bool], locked: &[bool]) -> Vec<(usize, usize)> {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     let wanted = used.iter().zip(locked).map(|(used, locked)| *used && !*locked);
