@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Estimates how much more memory a zsmalloc pool takes after it has been in use for a while than a
-//! fresh pool with the same objects.
+//! Estimates how much more memory a zsmalloc pool takes after some time of use than a fresh pool
+//! with the same objects.
 //!
-//! Pages are stored and freed one by one, which leaves holes in zspages. A hole is filled only by
-//! an object of the same class: a new object goes into the fullest zspage that has room (in steps
-//! of a tenth; among equals into the one that changed last), and an overwritten page is stored anew
-//! before its old object is freed. This behaviour was measured step by step with `mem_used_total`.
+//! Pages are stored and freed one by one, which leaves unused slots in zspages. Such a slot is
+//! filled only by an object of the same class. A new object is stored in the fullest zspage that
+//! has a free slot (in steps of a tenth; of several equally full ones, in the one that changed
+//! last), and an overwritten page is stored again before its old object is freed. This behaviour
+//! was determined step by step with `mem_used_total` of real devices.
 //!
-//! The simulation uses a pool of some thousand objects, each of which is overwritten a number of
-//! times by an object whose size is drawn from the same pages. The result is the upper end of an
-//! interval, whose lower end is the fresh fill. A pool that mostly shrinks holds even more memory
-//! until it is compacted.
+//! The simulated pool has some thousand objects, each of which is overwritten several times by an
+//! object whose size is drawn from the sizes of the same pages. The result is the upper end of an
+//! interval; its lower end is the memory of the fresh pool. A pool that mostly shrinks takes even
+//! more memory until it is compacted.
 
 use crate::zsmalloc::{Class, ClassPages, Zsmalloc};
 
@@ -19,20 +20,20 @@ const OBJECTS: u64 = 20_000;
 /// How often each simulated object is overwritten, on average; more overwrites do not change the
 /// result any more.
 const TIMES: u64 = 4;
-/// Factor for real pools: in another order, and by chance, pages wear a pool more than simulated,
-/// above all a small one; by measurement up to half as much again.
+/// Factor from the simulation to real pools. In measurements, a pool took up to half as much again
+/// as simulated, because pages arrive in another order and by chance; above all a small pool.
 const MARGIN: f64 = 1.5;
-/// A pool of few objects depends on chance, so the simulation is repeated and the largest result is
-/// used.
+/// A pool with few objects depends on chance, so it is simulated several times, until this many
+/// objects were simulated, and the largest result is used.
 const PLAYED: usize = 20_000;
 const ROUNDS: usize = 16;
-/// Number of groups of zspages: tenths of fullness, and two more for full and for nearly full
+/// Number of groups of zspages: ten for the tenths of fullness, and two for full and nearly full
 /// zspages.
 const GROUPS: usize = 12;
 const NONE: usize = usize::MAX;
 
-/// The maximum memory held while pages are overwritten, relative to that after a fresh fill with
-/// the same pages.
+/// Returns the maximum memory while pages are overwritten, divided by the memory of a fresh pool
+/// with the same pages.
 #[must_use]
 pub fn wear(pool: &Zsmalloc, stored: &ClassPages) -> f64 {
     let total: u64 = stored.objects().iter().sum();
@@ -47,7 +48,8 @@ pub fn wear(pool: &Zsmalloc, stored: &ClassPages) -> f64 {
     1.0 + MARGIN * (most - 1.0) + luck
 }
 
-/// The maximum memory of a simulated pool while it is used, relative to that of a fresh pool.
+/// Simulates a pool once. Returns its maximum memory while it is used, divided by the memory of the
+/// fresh pool.
 fn play(pool: &Zsmalloc, classes: &[usize], draw: &mut Draw) -> f64 {
     let mut worn = Pool::new(pool);
     let mut places: Vec<ObjectSlot> = classes.iter().map(|class| worn.store(*class)).collect();
@@ -62,7 +64,7 @@ fn play(pool: &Zsmalloc, classes: &[usize], draw: &mut Draw) -> f64 {
     most as f64 / fresh.max(1) as f64
 }
 
-/// The size class of each simulated object, in the proportions of `stored`.
+/// Returns a size class for each simulated object, in the proportions of `stored`.
 fn spread(stored: &ClassPages, total: u64) -> Vec<usize> {
     let scale = total.div_ceil(OBJECTS).max(1);
     let of_class = |(class, count): (usize, u64)| {
@@ -71,7 +73,7 @@ fn spread(stored: &ClassPages, total: u64) -> Vec<usize> {
     stored.objects().into_iter().enumerate().flat_map(of_class).collect()
 }
 
-/// Where an object is: its zspage.
+/// The position of an object: the zspage that contains it.
 #[derive(Debug, Clone, Copy)]
 struct ObjectSlot {
     class: usize,
@@ -121,7 +123,7 @@ struct Zspages {
     next: Vec<usize>,
     before: Vec<usize>,
     first: [usize; GROUPS],
-    /// Indices of freed zspages, for reuse.
+    /// Indices of zspages that were freed and can be used again.
     idle: Vec<usize>,
 }
 
@@ -187,7 +189,7 @@ impl Zspages {
     }
 }
 
-/// A reproducible random generator (xorshift64*).
+/// A reproducible generator of random numbers (xorshift64*).
 struct Draw(u64);
 
 impl Draw {
@@ -208,8 +210,8 @@ mod tests {
     use crate::kernel::KERNELS;
 
     proptest! {
-        /// In any sequence of operations, each zspage holds exactly the objects that were stored
-        /// and not freed, and the lists contain every zspage once.
+        /// After any sequence of operations, each zspage contains exactly the objects that were
+        /// stored and not freed, and the lists contain each zspage once.
         #[test]
         fn nothing_is_lost(steps in prop::collection::vec((0usize..4096, any::<bool>(), any::<u16>()), 1..300)) {
             let pool = KERNELS[2].pool(4096);

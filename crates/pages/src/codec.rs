@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The compression algorithms that kernels offer for compressed RAM, by the kernel's names, and the
-//! encoder that computes sizes for each.
+//! The compression algorithms that kernels offer for compressed RAM, with the kernel's names, and
+//! the encoders that compute the compressed size with each of them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -28,7 +28,7 @@ pub enum Algorithm {
     Deflate(u32),
 }
 
-/// All algorithms, with the levels that the kernel uses by default.
+/// All algorithms, each with the level that the kernel uses by default.
 pub const DEFAULTS: [Algorithm; 6] = [
     Algorithm::Lz4,
     Algorithm::LzoRle,
@@ -101,7 +101,8 @@ impl TryFrom<&Compressor> for Algorithm {
     }
 }
 
-/// The text names no known algorithm, or a level that the algorithm does not have.
+/// Error for a text that is not the name of a known algorithm, or that contains a level which the
+/// algorithm does not have.
 #[derive(Debug, PartialEq, Eq)]
 pub struct NoSuchAlgorithm(String);
 
@@ -133,8 +134,8 @@ impl FromStr for Algorithm {
     }
 }
 
-/// An encoder that computes sizes, with working memory that is reused for each page; use one per
-/// thread.
+/// An encoder that computes compressed sizes. Its working memory is reused for each page, so use
+/// one encoder per thread.
 pub struct Sizer(Kind);
 
 enum Kind {
@@ -152,7 +153,7 @@ impl fmt::Debug for Sizer {
 }
 
 impl Sizer {
-    /// An encoder whose sizes are those of a kernel that calls zstd in this way.
+    /// Creates an encoder that computes the sizes of a kernel that calls zstd in this way.
     #[must_use]
     pub fn new(algorithm: Algorithm, zstd: ZstdCall) -> Self {
         Self(match algorithm {
@@ -165,7 +166,7 @@ impl Sizer {
         })
     }
 
-    /// The compressed size of a page in bytes; may be larger than the page.
+    /// Returns the compressed size of a page in bytes, which may be larger than the page.
     pub fn size(&mut self, page: &[u8]) -> usize {
         match &mut self.0 {
             Kind::Lz4(lz4) => lz4.size(page),
@@ -199,7 +200,7 @@ mod tests {
 
     proptest! {
         /// For any page, the encoder does not panic, and the size is above 0 and at most an eighth
-        /// larger than the page; pages compressed before do not affect it.
+        /// larger than the page. Pages compressed before do not change the result.
         #[test]
         fn every_page_has_a_size(
             pieces in prop::collection::vec((any::<u8>(), 1usize..600, any::<bool>()), 1..60),

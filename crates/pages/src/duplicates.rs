@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Finds how many pages are duplicates, what storing each content once would save, and which
-//! contents occur most.
+//! Determines how many pages are duplicates, how much memory storing each content only once would
+//! save, and which contents are most frequent.
 //!
-//! Eight bytes are stored for each page: 51 bits of a hash, and the compressed size if the page was
-//! compressed. Among 16 million pages (64 GiB) the chance that any two different ones are taken for
-//! equal is 1 in 16. Random sampling cannot estimate the duplicate rate: in a measurement where
-//! half of all pages were paired, a sample of 5,000 pages showed 5.6 %. So every page is read, and:
+//! For each page, eight bytes are stored (a *mark*): 51 bits of a hash, and the compressed size if
+//! the page was compressed. Among 16 million pages (64 GiB), the probability that any two different
+//! pages are considered equal is 1 in 16. Random sampling cannot estimate the number of duplicates:
+//! in a measurement in which half of all pages were in pairs, a sample of 5,000 pages contained 5.6
+//! %. Therefore every page is read, and:
 //!
-//! - duplicates are counted. If eight bytes per page are too many, only contents whose hash lies in
-//!   a fraction of all hashes are kept, with all their copies, and the fraction is halved as often
-//!   as necessary. In that case the number of *different* contents is estimated, each of which
-//!   counts the same. The number of kept copies would depend on whether a frequent content is among
-//!   them.
-//! - the savings are known if all pages were compressed. Otherwise a random sample was compressed:
-//!   a page with c copies stands for (c−1)/c duplicates, like each of its copies, so that frequent
-//!   contents are sampled according to their weight. `saved.rs` has the estimates.
+//! - duplicates are counted. If eight bytes per page are too many, only contents whose hash is in a
+//!   certain fraction of all hashes are kept, with all their copies, and the fraction is halved as
+//!   often as necessary. The number of *different* contents is then estimated, in which each
+//!   content counts once. The number of kept copies is not used, because it depends on whether a
+//!   very frequent content is among those that are kept.
+//! - the savings are counted if all pages were compressed. Otherwise a random sample was
+//!   compressed. Each compressed page with c copies represents (c−1)/c duplicates, so that frequent
+//!   contents are sampled in proportion to their frequency. `saved.rs` contains the estimates.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -26,28 +27,28 @@ use pagewise_model::{Contents, MemoryKind, Repeated};
 use crate::interval::Sums;
 use crate::saved::{DrawCounts, ValueRange};
 
-/// Bits of a mark that hold the compressed size, below the hash: in bytes for pages up to 4 KiB, in
-/// 4096 steps for larger pages.
+/// Number of bits in a mark for the compressed size, below those of the hash. The size is in bytes
+/// for pages up to 4 KiB, and in 4096 steps for larger pages.
 const SIZE_BITS: u32 = 13;
 const STEPS: usize = 4096;
-/// Stored in a mark in place of a size: the page is same-filled.
+/// Value in place of a size in a mark: the page is same-filled.
 const SAME_FILLED: u64 = (1 << SIZE_BITS) - 2;
-/// Stored in a mark in place of a size: the page was not compressed. It is the largest value, so
-/// that copies with a size sort first.
+/// Value in place of a size in a mark: the page was not compressed. It is the largest value, so
+/// that copies with a size come first when marks are sorted.
 const NOT_SIZED: u64 = (1 << SIZE_BITS) - 1;
 /// Maximum number of repeated contents that are reported.
 const NAMED: usize = 5;
 
-/// Marks and counts of the pages that were read from a source so far.
+/// The marks and counts of all pages that were read from a source.
 #[derive(Debug, Clone)]
 pub struct Duplicates {
     streams: Vec<Stream>,
     page: usize,
-    /// The fraction of hashes that is kept is 1 / 2^`halvings`.
+    /// Determines the fraction of hashes that are kept: it is 1 / 2^`halvings`.
     halvings: u32,
 }
 
-/// Marks and counts of the pages of one kind of memory.
+/// The marks and counts of pages of one kind of memory.
 #[derive(Debug, Clone)]
 struct Stream {
     kind: MemoryKind,
@@ -56,30 +57,30 @@ struct Stream {
     zeros: u64,
     /// Number of same-filled pages other than zero-filled ones.
     same_filled: u64,
-    /// Number of pages that are not same-filled, whether their mark is kept or not.
+    /// Number of pages that are not same-filled, whether or not their mark is kept.
     pages: u64,
     /// Sizes of compressed pages whose mark is not kept.
     left_out: Sums,
 }
 
-/// What was found about duplicates among the pages of one or several sources.
+/// The result of counting duplicates among the pages of one or several sources.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Found {
     /// Number of pages that are equal to an earlier one.
     pub pages: ValueRange,
-    /// Bytes that the duplicate pages take when stored compressed.
+    /// Number of bytes that the duplicate pages take when they are stored compressed.
     pub bytes: ValueRange,
     /// Number of pages that KSM would free. KSM ignores shmem and file pages, and merges
     /// same-filled pages.
     pub ksm_pages: u64,
-    /// Whether the hashes of all pages were kept; then duplicates are counted, not estimated.
+    /// Whether the hashes of all pages were kept. If so, duplicates are counted and not estimated.
     pub is_exact: bool,
-    /// The contents with the most copies, of those whose hashes were kept.
+    /// The contents with the most copies, among those whose hashes were kept.
     pub repeated: Vec<Repeated>,
 }
 
 impl Duplicates {
-    /// An empty set, for pages of this size in bytes.
+    /// Creates an empty set, for pages of this size in bytes.
     #[must_use]
     pub fn new(page: usize) -> Self {
         Self { streams: Vec::new(), page: page.max(1), halvings: 0 }
@@ -167,7 +168,7 @@ impl Stream {
     }
 }
 
-/// Whether a content is in the kept fraction: the highest bits of its hash are zero.
+/// Whether the mark of a content is kept: the highest bits of its hash are zero.
 fn is_kept(mark: u64, halvings: u32) -> bool {
     mark.leading_zeros() >= halvings
 }
@@ -188,18 +189,18 @@ fn steps_of(size: usize, page: usize) -> u64 {
     (size * STEPS).div_ceil(page).min(STEPS) as u64
 }
 
-/// The compressed size that a mark contains, in bytes; `None` if the page was not compressed.
+/// Returns the compressed size in a mark, in bytes; `None` if the page was not compressed.
 fn size_of(mark: u64, page: usize) -> Option<u64> {
     let steps = mark & ((1 << SIZE_BITS) - 1);
     (steps < SAME_FILLED).then(|| (steps * page as u64).div_ceil(STEPS as u64))
 }
 
-/// All pages that have the same contents.
+/// A content, with all pages that have it.
 #[derive(Debug, Clone, Copy)]
 struct Content {
     what: Contents,
     copies: u64,
-    /// Number of copies whose compressed size is known, and that size.
+    /// Number of copies whose compressed size is known, and that size in bytes.
     sized: u64,
     size: u64,
     /// Number of copies that KSM could merge.
@@ -216,13 +217,13 @@ impl Content {
 
     fn add(&mut self, kind: MemoryKind, copies: u64) {
         self.copies += copies;
-        // the kind of memory of a page in a dump is unknown, so it counts as private
+        // the kind of memory of a page in a core dump is not known, so it counts as private
         let private = matches!(kind, MemoryKind::Anonymous | MemoryKind::Stored);
         self.private += if private { copies } else { 0 };
         self.kinds |= bit(kind);
     }
 
-    /// Counts the marks that one stream has for this content; marks with a size come first.
+    /// Counts the marks of this content in one stream; marks with a size come first.
     fn see(&mut self, marks: &[u64], page: usize) {
         let Some(first) = marks.first() else { return };
         if first & NOT_SIZED == SAME_FILLED {
@@ -246,7 +247,7 @@ fn bit(kind: MemoryKind) -> u8 {
     1 << kind as u8
 }
 
-/// Counts the duplicates over all sources; to do so, sorts the marks of the sources in place.
+/// Counts the duplicates over all sources. For this it sorts the marks of the sources in place.
 #[must_use]
 pub fn count_found(sources: &mut [&mut Duplicates]) -> Found {
     let halvings = sources.iter().map(|source| source.halvings).max().unwrap_or(0);
@@ -263,7 +264,7 @@ pub fn count_found(sources: &mut [&mut Duplicates]) -> Found {
     count.count_found()
 }
 
-/// Passes every content whose hash was kept to `take`; the streams must be sorted.
+/// Calls `take` with each content whose hash was kept. The streams must be sorted.
 fn each_content(sources: &[&mut Duplicates], page: usize, mut take: impl FnMut(Content)) {
     let mut rest: Vec<(usize, MemoryKind, &[u64])> = Vec::new();
     for (at, source) in sources.iter().enumerate() {
@@ -294,7 +295,7 @@ fn each_content(sources: &[&mut Duplicates], page: usize, mut take: impl FnMut(C
     }
 }
 
-/// Sums over all contents that were seen so far.
+/// Sums over all contents that were passed so far.
 struct Count {
     seen: DrawCounts,
     zeros: Content,
@@ -372,8 +373,9 @@ mod tests {
 
     const KINDS: [MemoryKind; 3] = [MemoryKind::Anonymous, MemoryKind::Shmem, MemoryKind::File];
 
-    /// Computes the same counts in a naive way, from a table of all pages: duplicates, savings,
-    /// pages freed by KSM, and the most frequent contents with their numbers of copies and sources.
+    /// An independent implementation with a table of all pages: counts duplicates, savings, pages
+    /// that KSM would free, and the most frequent contents with their numbers of copies and
+    /// sources.
     fn oracle(pages: &[(usize, usize, u8)]) -> (u64, u64, u64, Vec<(u64, u64)>) {
         let mut table: BTreeMap<u8, (u64, u64, BTreeSet<usize>)> = BTreeMap::new();
         for (source, kind, content) in pages {
@@ -400,8 +402,8 @@ mod tests {
     }
 
     proptest! {
-        /// The counts equal those of a naive table; contents 0 and 1 are zero-filled and
-        /// same-filled pages.
+        /// The counts equal those of the independent implementation. Contents 0 and 1 are
+        /// zero-filled and same-filled pages.
         #[test]
         fn duplicates_are_counted(
             pages in prop::collection::vec((0usize..3, 0usize..3, 0u8..20), 1..200),
@@ -457,7 +459,7 @@ mod tests {
         assert_eq!(found.ksm_pages, 8 + 6, "shmem is not merged");
     }
 
-    /// Of each content either all copies are kept or none.
+    /// For each content, either all copies are kept or none.
     #[test]
     fn a_share_of_the_contents_keeps_whole_contents() {
         let mut all = Duplicates::new(4096);
@@ -468,7 +470,7 @@ mod tests {
         all.thin(3);
         let kept = all.kept_hashes();
         assert!(kept % 3 == 0 && (1200..1800).contains(&kept), "{kept} of 12,000");
-        // more pages of the same contents, both of contents that are kept and of others
+        // more pages with the same contents are added, both contents that are kept and others
         for content in 0..4000u64 {
             all.mark(MemoryKind::Stored, hash(&content.to_ne_bytes()), None);
         }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Computes how much memory fits in total, from an estimate, the size of RAM and the size of a zram
-//! device.
+//! Computes how much memory fits into RAM and a zram device together, from an estimate and the
+//! sizes of both.
 //!
-//! A full device of D bytes takes memory from RAM for its pool (where the partly filled zspages of
-//! a small source do not matter) and for its slot table: RAM of R bytes then holds R + D minus
-//! that. zram is worthwhile as long as it takes less than D, that is, above the break-even ratio,
-//! since the slot table must be paid for first.
+//! A full device of D bytes takes RAM for its pool (in which the partly filled zspages of a small
+//! source do not matter) and for its slot table. RAM of R bytes then holds R + D minus that memory.
+//! zram saves memory as long as it takes less than D. This is the case above the break-even ratio,
+//! because the saving must also pay for the slot table.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -15,8 +15,8 @@
 
 use pagewise_model::{AlgorithmEstimate, Bytes, Effective, Estimate};
 
-/// The memory that fits into `ram` with a full zram device of `disksize`, if all memory is like
-/// that of `estimate`. `None` if no page was sampled.
+/// Computes the memory that fits into `ram` with a full zram device of `disksize`, if all memory
+/// compresses like that of `estimate`. `None` if no page was sampled.
 #[must_use]
 pub fn effective(
     estimate: &Estimate,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Computes an [`Estimate`] from a tally and the size of its source.
+//! Computes an [`Estimate`] from the counts of a sample (a [`Tally`]) and the size of its source.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -18,23 +18,22 @@ use crate::fill;
 use crate::interval::Population;
 use crate::tally::{Question, Stores, Tally};
 
-/// Facts about the source of a tally's pages that the tally does not contain.
+/// Facts about the source of sampled pages that a tally does not contain.
 #[derive(Debug, Clone)]
 pub struct Origin {
     /// The kind and name of the source.
     pub source: EstimateSource,
-    /// Number of places at which pages were found in the source; see [`crate::interval`].
+    /// Number of mappings of the source's pages; see *places* in [`crate::interval`].
     pub places: u64,
-    /// Number of pages of the source that are in swap; they are not among the places.
+    /// Number of pages of the source that are in swap; they are not included in `places`.
     pub swapped_pages: u64,
-    /// Why fewer pages were sampled than requested; `None` if all were.
+    /// Why fewer pages were sampled than requested; `None` if the requested number was sampled.
     pub partial: Option<String>,
     /// Side effects of sampling on the source.
     pub disturbed: Disturbed,
 }
 
-/// Estimates what the pages of `origin` would become, from the sampled pages in the tallies of its
-/// sources.
+/// Estimates how small the pages of `origin` would become, from the tallies of its sources.
 #[must_use]
 pub fn estimate(question: &Question, origin: Origin, tallies: &mut [Tally]) -> Estimate {
     let tally = Tally::of_all(question, tallies.iter());
@@ -82,7 +81,7 @@ pub fn estimate(question: &Question, origin: Origin, tallies: &mut [Tally]) -> E
 
 const NOT_ALL: &str = "a sample rarely meets both of a pair: --duplicates looks at every page";
 
-/// Counts the duplicates among all sources.
+/// Counts the duplicates over all sources.
 fn find_range(tallies: &mut [Tally]) -> Reading<Found> {
     let mut sources: Vec<&mut Duplicates> =
         tallies.iter_mut().filter_map(|tally| tally.duplicates.as_mut()).collect();
@@ -93,7 +92,7 @@ fn find_range(tallies: &mut [Tally]) -> Reading<Found> {
     }
 }
 
-/// The sum of the duplicates within each source; for a single source these are all duplicates.
+/// Adds up the duplicates within each source. For a single source these are all duplicates.
 fn within(tallies: &mut [Tally], all: &Found) -> u64 {
     if tallies.len() == 1 {
         return all.pages.value;
@@ -122,7 +121,7 @@ fn becomes(
     let per = |bytes: f64| (bytes > 0.0).then(|| page / bytes);
     let of_page = &stores.compressed;
     let [low, high] = of_page.mean_of_page_interval(all.places);
-    // the sums contain compressed pages only, of which there may be fewer than were sampled
+    // the sums contain only pages that were compressed, which may be fewer than were sampled
     let sized = Population::new(stores.compressed.with_shares_as_values(), all.places);
     AlgorithmEstimate {
         name: algorithm.name().into(),

@@ -2,19 +2,19 @@
 //! Estimates the memory that a zsmalloc pool takes when every page is stored once, from the
 //! compressed sizes of a sample.
 //!
-//! An object takes its share of a zspage, so the sum over all objects follows from the sample's
-//! mean. In addition, each class has a last zspage that is not full. How much of it is empty
-//! depends on the remainder of a number of objects that is known only approximately. If the error
-//! may exceed the objects of a zspage, every remainder is equally likely: the mean is half a zspage
-//! and the standard deviation 0.29 of one. For a class with few objects, the likely numbers are
-//! tried one by one (a negative binomial distribution: the number in the rest of the population,
-//! given the number in the sample). The variances are added, since the remainders of classes are
-//! independent.
+//! An object takes its share of a zspage, so that the sum over all objects can be computed from the
+//! sample's mean. In addition, each class has a last zspage that is not full. How much of it is
+//! empty depends on the remainder of a number of objects that is known only approximately. If the
+//! error of this number may exceed the objects of a zspage, every remainder is equally likely: the
+//! mean is half a zspage and the standard deviation 0.29 of a zspage. For a class with few objects,
+//! the likely numbers are tried one by one (a negative binomial distribution: the number in the
+//! pages that were not sampled, given the number in the sample). The variances of the classes are
+//! added, because their remainders are independent.
 //!
-//! Classes that do not occur in the sample begin a zspage, too. The share of all pages in such
-//! classes is about the share of the sample that occurs once (Good-Turing). Which classes these are
-//! is unknown, except that their sizes are near those seen; their number follows from the classes
-//! that occur once and twice (Chao).
+//! Size classes that do not occur in the sample have a last zspage, too. The share of all pages in
+//! such classes is about the share of the sample's pages whose class occurs once (Good-Turing). It
+//! is not known which classes these are, except that their sizes are near sizes in the sample.
+//! Their number is estimated from the number of classes that occur once and twice (Chao).
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -27,8 +27,8 @@ use pagewise_model::Ends;
 use crate::interval::{Sums, Z};
 use crate::zsmalloc::{Class, ClassPages, ClassSample, Zsmalloc};
 
-/// Estimates zram's `mem_used_total` after the pages of `places` are stored, from the sampled ones
-/// in `stored`, whose shares of zspages are summed in `parts`.
+/// Estimates zram's `mem_used_total` after all pages of `places` were stored, from the sampled
+/// pages in `stored`; `parts` contains the sum of their shares of zspages.
 #[must_use]
 pub fn used_pages(
     pool: &Zsmalloc,
@@ -45,14 +45,14 @@ pub fn used_pages(
     let used = parts.mean() * all + of_classes.mean;
     let [low, high] = parts.mean_interval(places).map(|mean| mean * all);
     let [below, above] = [parts.mean() * all - low, high - parts.mean() * all];
-    // the squares of the half-widths add up, as the two parts are independent
+    // the two parts are independent, so the squares of their half-widths are added
     let low = used - below.hypot(Z * of_classes.variance.sqrt());
     let high = used + above.hypot(Z * of_classes.variance.sqrt());
     let whole = |bytes: f64| bytes.max(0.0).round() as u64;
     (whole(used), [whole(low), whole(high)])
 }
 
-/// Estimates of the unused bytes in zspages that are not full.
+/// Estimate of the unused bytes in zspages that are not full.
 #[derive(Debug, Clone, Copy, Default)]
 struct UnusedSpace {
     mean: f64,
@@ -87,10 +87,10 @@ impl UnusedSpace {
             }
         }
         // `begun` is the expected number of new classes if every possible class may occur; if the
-        // estimate of classes that do not occur in the sample is lower, that is used
+        // estimated number of classes that are not in the sample is smaller, that number is used
         let scale = if begun > 0.0 { (classes_not_met(&classes) / begun).min(1.0) } else { 0.0 };
-        // the number of classes that occur once in the sample is random; the variance has the
-        // square of its error
+        // the number of classes that occur once in the sample is random, so the square of its error
+        // is added to the variance
         let mean = not_met.mean * scale;
         let luck = (2.0 * mean).powi(2) / met_classes(&classes, 1).max(1.0);
         rest.add(Self { mean, variance: not_met.variance * scale + luck });
@@ -103,23 +103,23 @@ impl UnusedSpace {
     }
 }
 
-/// Estimated number of size classes that do not occur in the sample, from the numbers of classes
-/// that occur once and twice (Chao's estimator).
+/// Estimates the number of size classes that do not occur in the sample, from the numbers of
+/// classes that occur once and twice (Chao's estimator).
 fn classes_not_met(classes: &[(Class, ClassSample)]) -> f64 {
     met_classes(classes, 1).powi(2) / (2.0 * (met_classes(classes, 2) + 1.0))
 }
 
-/// Number of size classes that occur exactly `times` times in the sample.
+/// Returns the number of size classes that occur exactly `times` times in the sample.
 fn met_classes(classes: &[(Class, ClassSample)], times: u64) -> f64 {
     classes.iter().filter(|(_, seen)| seen.objects == times).count() as f64
 }
 
-/// Size classes within this distance of a class in the sample may occur in the rest of the pages,
-/// too.
+/// Size classes within this distance of a class in the sample may occur among the pages that were
+/// not sampled.
 const NEAR: usize = 4;
 
-/// The probability of each size class for a page that is unlike any sampled page: its size is
-/// assumed to be near sizes in the sample.
+/// Returns the probability of each size class for a page whose class is not in the sample. Its size
+/// is assumed to be near sizes in the sample.
 fn near(classes: &[(Class, ClassSample)]) -> Vec<f64> {
     let mut weights = vec![0.0; classes.len()];
     for (at, _) in classes.iter().enumerate().filter(|(_, (_, seen))| seen.objects > 0) {
@@ -134,8 +134,8 @@ fn near(classes: &[(Class, ClassSample)]) -> Vec<f64> {
     weights.into_iter().map(|weight| weight / sum.max(f64::MIN_POSITIVE)).collect()
 }
 
-/// Number of objects of a size class in the whole population: at least those in the sample, plus an
-/// estimate for the rest.
+/// Number of objects of a size class among all pages: at least those in the sample, plus an
+/// estimate for the pages that were not sampled.
 #[derive(Debug, Clone, Copy)]
 struct ClassCount {
     least: f64,
@@ -144,8 +144,8 @@ struct ClassCount {
 }
 
 impl ClassCount {
-    /// Expected unused bytes of the last zspage of the class, which has this size in bytes and
-    /// number of objects.
+    /// Estimates the unused bytes in the last zspage of the class; a zspage has `bytes` bytes and
+    /// `objects` objects.
     fn rest(self, bytes: f64, objects: f64) -> UnusedSpace {
         let deviation = self.variance.sqrt();
         if 7.0 * deviation > 4.0 * objects {
@@ -169,8 +169,8 @@ impl ClassCount {
         UnusedSpace { mean, variance: (squares / weights - mean * mean).max(0.0) }
     }
 
-    /// Probability of each number of objects up to `last`: negative binomial with this mean and
-    /// variance.
+    /// Returns the probability of each number of objects up to `last`, which is a negative binomial
+    /// distribution with this mean and variance.
     fn likelihoods(self, last: u32) -> Vec<f64> {
         let beyond = (self.variance - self.mean).max(self.mean * 1e-6);
         let size = if beyond > 0.0 { self.mean * self.mean / beyond } else { 0.0 };

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Computes how much memory is in huge pages, how much of that is bloat, and how many ranges are
-//! worth collapsing.
+//! Computes how much memory is in huge pages, how much of it is bloat, and how many address ranges
+//! are worth collapsing.
 //!
-//! Bloat is the memory in huge pages that was never written: zero-filled subpages. A range with the
-//! size of a huge page is worth collapsing if at least half of it is in use and none of it is huge:
-//! with fewer pages, memory would grow more than is gained. Ranges can be counted only if every
-//! page was read.
+//! Bloat is memory in huge pages that was never written: subpages that contain only zeros. A range
+//! of the size of a huge page is worth collapsing if at least half of its pages are in use and none
+//! of them is in a huge page; with fewer pages in use, memory would grow more than is gained.
+//! Ranges can be counted only if every page was read.
 
 use std::collections::HashMap;
 
@@ -22,7 +22,8 @@ pub struct PagePosition {
     pub kind: MemoryKind,
     /// Whether the page is mapped as part of a huge page; `None` if that is unknown.
     pub huge: Option<bool>,
-    /// The weight of this place of the page: less than 1 if other places show the same page.
+    /// The weight of this mapping of the page: less than 1 if other mappings in the population show
+    /// the same page.
     pub share: f64,
 }
 
@@ -58,8 +59,8 @@ impl Huge {
         }
     }
 
-    /// Adds the counts of another process. Its addresses are unrelated, so its ranges are counted
-    /// now.
+    /// Adds the counts of another process. Its ranges are counted now, because its addresses have
+    /// no relation to those of other processes.
     pub(crate) fn add_source(&mut self, other: &Self, per_range: u64) {
         self.known += other.known;
         self.mapped += other.mapped;
@@ -111,7 +112,7 @@ mod tests {
     use super::*;
     use crate::interval::Sums;
 
-    /// A population of which this number of pages was sampled.
+    /// Creates a population of `all` pages of which `sampled` were sampled.
     fn sampled_population(sampled: u64, all: u64) -> Population {
         let mut sums = Sums::default();
         (0..sampled).for_each(|_| sums.add(1.0));

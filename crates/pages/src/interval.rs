@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Estimates a mean or a share of a population from a sample drawn without replacement, with an
-//! interval that contains the true value in 95 of 100 samples.
+//! Estimates a mean or a share of a population from a sample that was drawn without replacement,
+//! with an interval that contains the true value in 95 of 100 samples.
 //!
-//! Places are drawn. Each place has a share of its page as its weight: 1, unless other places of
-//! the population show the same page. The shares sum to the number of pages. For a value that every
-//! page has:
+//! The units of the population are *places*: mappings of pages. The weight of a place is its share
+//! of its page: 1, unless other places of the population show the same page. The sum of the shares
+//! is the number of pages. For a value that every page has:
 //!
-//! - the total is the mean of share × value, times the number of places;
-//! - the mean per page is the quotient of two such totals, and its interval is that of the mean of
-//!   the residuals, share × (value − mean), divided by the mean share. If every share is 1, both
-//!   are the same.
+//! - the total is the mean of share × value, multiplied by the number of places;
+//! - the mean per page is the quotient of two such totals. Its interval is that of the mean of the
+//!   residuals, share × (value − mean), divided by the mean share. If every share is 1, this is the
+//!   same as the interval of the mean per place.
 //!
-//! Means: s/√n·√(1−n/N) with Student's quantile, corrected for the sample's skewness by Hall's
-//! transformation (1992): if a few pages cost far more than the others, the mean is too low more
-//! often than too high, and a symmetric interval misses the true value. Shares of pages: Wilson's
-//! score interval, with the sample size enlarged by the finite population correction, because the
-//! normal interval has no width for a share of zero. For pages with unequal weights s, the sample
-//! size is (Σs)²/Σs².
+//! Interval of a mean: s/√n·√(1−n/N) with Student's quantile, corrected for the sample's skewness
+//! by Hall's transformation (1992). The correction is needed because the mean is too low more often
+//! than too high if a few pages are far larger than the others, so that a symmetric interval would
+//! miss the true value. Interval of a share of pages: Wilson's score interval, with the sample size
+//! enlarged by the finite population correction, because the normal interval has no width for a
+//! share of zero. For pages with unequal weights s, the sample size is (Σs)²/Σs².
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -26,7 +26,7 @@
 
 use pagewise_model::{Ends, NORMAL_95, score_interval};
 
-/// 95 % of the normal distribution are within this many standard deviations.
+/// Number of standard deviations around the mean that contain 95 % of a normal distribution.
 pub(crate) const Z: f64 = NORMAL_95;
 
 /// Sums of shares and values over the places of a sample.
@@ -42,7 +42,7 @@ pub struct Sums {
 }
 
 impl Sums {
-    /// Adds a page that no other place shows, with its value.
+    /// Adds a page that is shown by no other place, with its value.
     pub fn add(&mut self, value: f64) {
         self.add_share(value, 1.0);
     }
@@ -57,7 +57,8 @@ impl Sums {
         add_all(&mut self.crossed, [share * own, square * own, share * own * own]);
     }
 
-    /// The sums of `count` pages whose values, and squares of values, sum to these.
+    /// Creates the sums of `count` pages from the sum of their values and the sum of the squares of
+    /// their values.
     pub(crate) fn from_sums(count: f64, sum: f64, squares: f64) -> Self {
         let values = [sum, squares, 0.0];
         Self { count: count as u64, values, shares: [count; 3], crossed: [sum, sum, squares] }
@@ -71,7 +72,7 @@ impl Sums {
         add_all(&mut self.crossed, other.crossed);
     }
 
-    /// Number of places that were added.
+    /// Returns how many places were added.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
@@ -87,7 +88,7 @@ impl Sums {
         if self.count == 0 { 0.0 } else { sum / self.count as f64 }
     }
 
-    /// The mean of the value per page, not per place.
+    /// The mean of the value per page instead of per place.
     #[must_use]
     pub fn mean_of_page(&self) -> f64 {
         if self.shares[0] > 0.0 { self.values[0] / self.shares[0] } else { 0.0 }
@@ -127,25 +128,27 @@ impl Sums {
         interval(self.count, self.shares, population)
     }
 
-    /// The sums for the same places with a value of 1 each, so that only their shares count.
+    /// Returns the sums for the same places with a value of 1 each, so that only their shares
+    /// matter.
     pub(crate) fn with_shares_as_values(&self) -> Self {
         let [_, square, cube] = self.shares;
         Self { values: self.shares, crossed: [square, cube, cube], ..*self }
     }
 
-    /// The effective sample size: the number of places with share 1 that would be equally
-    /// informative.
+    /// Returns the effective sample size: the number of places with share 1 that would give the
+    /// same accuracy.
     fn worth(&self) -> f64 {
         if self.shares[1] > 0.0 { self.shares[0] * self.shares[0] / self.shares[1] } else { 0.0 }
     }
 
-    /// The sum of squared deviations of the values from their mean.
+    /// Returns the sum of the squared deviations of the values from their mean.
     pub(crate) fn deviations(&self) -> f64 {
         (self.values[1] - self.values[0] * self.mean()).max(0.0)
     }
 
-    /// Number of places of `population` to sample in total, so that the mean has a relative error
-    /// of at most `error` (0.02 for 2 %) in 95 of 100 samples. Estimated from the places so far.
+    /// Returns how many of the `population` places must be sampled in total so that the relative
+    /// error of the mean is at most `error` (0.02 for 2 %) in 95 of 100 samples. It is estimated
+    /// from the places so far.
     #[must_use]
     pub fn needed_sample(&self, error: f64, population: u64) -> u64 {
         let mean = self.mean();
@@ -171,11 +174,11 @@ fn interval(count: u64, powers: [f64; 3], population: u64) -> Ends<f64> {
     [(mean - below).max(0.0), mean + above]
 }
 
-/// Limit of the skewness for which the interval is corrected: a larger skewness cannot be estimated
-/// well from a sample.
+/// Limit of the skewness for which the interval is corrected, because a larger skewness cannot be
+/// estimated well from a sample.
 const MOST_SKEWED: f64 = 0.4;
 
-/// How far below and above the sample's mean the population's mean may be.
+/// Returns how far the population's mean may be below and above the sample's mean.
 fn strays(sampled: u64, powers: [f64; 3], population: u64) -> Ends<f64> {
     if sampled < 2 || sampled >= population {
         return [0.0, 0.0];
@@ -189,7 +192,8 @@ fn strays(sampled: u64, powers: [f64; 3], population: u64) -> Ends<f64> {
         return [0.0, 0.0];
     }
     let third = cube - 3.0 * mean * square + 2.0 * mean.powi(3);
-    // drawing without replacement reduces the skewness of the mean, and reverses it in the end
+    // drawing without replacement reduces the skewness of the mean, and reverses it if nearly all
+    // places are drawn
     let of_finite = (1.0 - 2.0 * count / population as f64) / left_out.sqrt();
     let skewed = third / spread.powf(1.5) / count.sqrt() * of_finite;
     let skewed = skewed.clamp(-MOST_SKEWED, MOST_SKEWED);
@@ -205,13 +209,13 @@ fn remove_skew(quantile: f64, skewed: f64) -> f64 {
     ((1.0 + skewed * (quantile - skewed / 6.0)).cbrt() - 1.0) * 3.0 / skewed
 }
 
-/// The fraction of the population that was not sampled.
+/// Returns the fraction of the population that was not sampled.
 fn left_out(count: u64, population: u64) -> f64 {
     1.0 - count as f64 / population as f64
 }
 
-/// The 95 % interval for the number of pages of a kind among `population`, if `found` of `count`
-/// sampled pages are of this kind.
+/// Returns the 95 % interval for the number of pages of a kind among `population` pages, if `found`
+/// of `count` sampled pages are of this kind.
 #[must_use]
 pub fn pages_interval(found: u64, count: u64, population: u64) -> Ends<u64> {
     if count == 0 {
@@ -242,7 +246,7 @@ pub struct Population {
 }
 
 impl Population {
-    /// The population of `places`, of which `sampled` were sampled.
+    /// Creates a population of `places` places, of which those in `sampled` were sampled.
     #[must_use]
     pub fn new(sampled: Sums, places: u64) -> Self {
         let scale = |share: f64| (share * places as f64).round() as u64;
@@ -264,7 +268,8 @@ impl Population {
         self.pages == self.places
     }
 
-    /// Estimated number of pages of a kind in the population, if the sample has `found` of them.
+    /// Estimates the number of pages of a kind in the population, if `found` pages of the sample
+    /// are of this kind.
     #[must_use]
     pub fn pages_of(&self, found: f64) -> u64 {
         if self.has_one_place_per_page() {
@@ -293,8 +298,8 @@ impl Population {
     }
 }
 
-/// Estimated number of pages of a kind in the population, if `found` of `count` sampled pages are
-/// of this kind.
+/// Estimates the number of pages of a kind among `population` pages, if `found` of `count` sampled
+/// pages are of this kind.
 #[must_use]
 pub fn pages(found: u64, count: u64, population: u64) -> u64 {
     match count {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The kernel whose zram is imitated: how it stores pages, how it calls zstd, how large a slot is.
+//! The kernels whose zram is imitated: how they store pages, how they call zstd, and how large a
+//! slot of the slot table is.
 //!
-//! The rows are those of Debian's kernels, whose slot sizes were measured with `VmallocUsed`; each
-//! is named after the release in which its behaviour was measured. For a machine's own kernel the
-//! row is chosen by the features it has, never by its version: see [`Kernel::from_traits`].
+//! The rows of the table describe Debian's kernels, whose slot sizes were measured with
+//! `VmallocUsed`. Each row is named after the release in which its behaviour was measured. For the
+//! kernel of a machine, the row is chosen by the features that this kernel has, and never by its
+//! version: see [`Kernel::from_traits`].
 
 use crate::library::ZstdCall;
 use crate::zsmalloc::{Rule, Zsmalloc};
@@ -21,7 +23,7 @@ pub struct Kernel {
     pub slot_bytes: u64,
 }
 
-/// One entry for each kernel that behaves differently, oldest first.
+/// One row for each group of kernels with the same behaviour, oldest first.
 pub const KERNELS: [Kernel; 3] = [
     Kernel { name: "6.1", rule: Rule::UsedPercent, zstd: ZstdCall::ForAnyLength, slot_bytes: 24 },
     Kernel { name: "6.12", rule: LEAST_WASTE, zstd: ZstdCall::ForPage, slot_bytes: 24 },
@@ -30,7 +32,7 @@ pub const KERNELS: [Kernel; 3] = [
 
 const LEAST_WASTE: Rule = Rule::LeastWaste { longest: 8 };
 
-/// Features of a running kernel, from which its row of [`KERNELS`] is found.
+/// Features of a running kernel, by which its row of [`KERNELS`] is chosen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KernelTraits {
     /// The value of `CONFIG_ZSMALLOC_CHAIN_SIZE`; `None` if the configuration does not have it or
@@ -45,13 +47,14 @@ pub struct KernelTraits {
 }
 
 impl Kernel {
-    /// The row of [`KERNELS`] with this name.
+    /// Returns the row of [`KERNELS`] with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         KERNELS.into_iter().find(|kernel| kernel.name == name)
     }
 
-    /// The row for a kernel with these features. Unknown features are taken from the newest row.
+    /// Returns the row for a kernel with these features. Features that are not known are assumed to
+    /// be those of the newest row.
     #[must_use]
     pub fn from_traits(shown: &KernelTraits) -> Self {
         let [old, .., new] = KERNELS;
@@ -61,7 +64,7 @@ impl Kernel {
         Self { name: "this kernel", rule, slot_bytes, ..kernel }
     }
 
-    /// The kernel's zsmalloc pool for pages with this size in bytes.
+    /// Returns the kernel's zsmalloc pool for pages of this size in bytes.
     #[must_use]
     pub fn pool(&self, page: usize) -> Zsmalloc {
         Zsmalloc::new(page, self.rule)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Computes how the kernel would store pages when it compresses them. Pure: no I/O; only counts of
-//! a page are kept.
+//! Computes how the kernel would store pages when it compresses them. Pure: no I/O. The contents of
+//! a page are not kept, only counts and hashes.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 

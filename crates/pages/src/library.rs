@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Compressed sizes from the libraries from which the kernel's zstd, deflate and lz4hc are derived.
+//! Computes compressed sizes with the libraries from which the kernel's zstd, deflate and lz4hc are
+//! derived.
 //!
-//! Their accuracy was measured, see docs/measured/scan.md: the same version with the same
-//! parameters gives the same sizes; another version gives similar ones.
+//! How accurate they are was measured, see docs/measured/scan.md: the same version of a library
+//! with the same parameters gives the same sizes as the kernel; another version gives similar
+//! sizes.
 
 use flate2::{Compress, Compression, FlushCompress};
 use lz4::block::CompressionMode;
@@ -44,7 +46,7 @@ impl Zstd {
             ],
         };
         for parameter in parameters {
-            // fails only for values out of range, which these are not
+            // this fails only for values that are out of range, which these are not
             let _ = context.set_parameter(parameter);
         }
         Self { context, out: Vec::new() }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Computes the size of a page compressed by the kernel's lz4, without producing the compressed
-//! data.
+//! Computes the size of a page compressed by the kernel's lz4. The compressed data are not
+//! produced.
 //!
-//! The block format determines the size of a sequence of literals and a match. Which matches are
-//! found depends on the encoder, and this one imitates the kernel's: a table of 2^13 positions of
-//! four-byte words, acceleration 1, and no search in the last twelve bytes. liblz4 searches one
-//! position further, so that one page in 30 to 2,500 differs there.
+//! The block format determines the size of a sequence, which consists of literals and a match.
+//! Which matches are found depends on the encoder. This encoder imitates the kernel's: a table of
+//! 2^13 positions of four-byte words, acceleration 1, and no search in the last twelve bytes.
+//! liblz4 would not do, because it searches one position further, so that one page in 30 to 2,500
+//! has another size.
 //!
-//! Source of the format: the LZ4 block format description. Source of the search: common knowledge
-//! about LZ4's fast encoder; that the kernel does the same was verified with zram, page by page.
+//! Source of the format: the LZ4 block format description. Source of the search: general knowledge
+//! about LZ4's fast encoder. That the kernel does the same was verified page by page with zram.
 
 use crate::bytes::{LARGEST_PAGE, Positions, common, hash, word};
 
@@ -28,8 +29,8 @@ pub struct Lz4 {
 }
 
 impl Lz4 {
-    /// The size of the page after compression, in bytes. For a page larger than 64 KiB, only the
-    /// first 64 KiB count.
+    /// Returns the size of the page after compression, in bytes. Of a page larger than 64 KiB, only
+    /// the first 64 KiB are considered.
     pub fn size(&mut self, page: &[u8]) -> usize {
         let page = &page[..page.len().min(LARGEST_PAGE)];
         if page.len() <= LAST_START {
@@ -63,8 +64,8 @@ impl Lz4 {
         size + literals(page.len() - anchor)
     }
 
-    /// The first position from `at` on whose four bytes are in the table, and the position where
-    /// they occurred before.
+    /// Returns the first position from `at` on whose four bytes are in the table, with the position
+    /// at which they occurred before.
     fn find(&mut self, page: &[u8], at: usize) -> Option<(usize, usize)> {
         let (mut here, mut tries) = (at, 1usize << PATIENCE);
         let mut step = 1;
@@ -86,8 +87,8 @@ impl Lz4 {
         self.seen.replace(hash(word(page, at), MULTIPLIER), at);
     }
 
-    /// Stores the position `at` in the table; returns the previous position with the same hash if
-    /// the same four bytes are there.
+    /// Stores the position `at` in the table. Returns the position that was stored for the same
+    /// hash, if the same four bytes are there.
     fn swap(&mut self, page: &[u8], at: usize) -> Option<usize> {
         let value = word(page, at);
         let before = self.seen.replace(hash(value, MULTIPLIER), at);
@@ -95,8 +96,8 @@ impl Lz4 {
     }
 }
 
-/// Extends a match backwards as long as the bytes before it are equal and were literals so far;
-/// returns the start of the match and of its source.
+/// Extends a match backwards as long as the bytes before it are equal and are still literals.
+/// Returns the start of the match and of its source.
 fn back(page: &[u8], mut start: usize, mut from: usize, anchor: usize) -> (usize, usize) {
     while start > anchor && from > 0 && page[start - 1] == page[from - 1] {
         (start, from) = (start - 1, from - 1);
@@ -104,12 +105,12 @@ fn back(page: &[u8], mut start: usize, mut from: usize, anchor: usize) -> (usize
     (start, from)
 }
 
-/// Bytes of a token and of the literals after it.
+/// Returns the number of bytes that a token and the literals after it take.
 fn literals(count: usize) -> usize {
     1 + extra(count) + count
 }
 
-/// Bytes that encode a length in addition to the four bits in the token.
+/// Returns the number of bytes that encode a length in addition to the four bits in the token.
 fn extra(length: usize) -> usize {
     if length < 15 { 0 } else { (length - 15) / 255 + 1 }
 }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Computes the size of a page compressed by the kernel's lzo or lzo-rle, without producing the
-//! compressed data.
+//! Computes the size of a page compressed by the kernel's lzo or lzo-rle. The compressed data are
+//! not produced.
 //!
 //! The stream format determines the size of an instruction: a copy of 3 to 8 bytes from at most 2
 //! KiB back takes two bytes, any other copy three or more; up to three literals are stored in the
-//! preceding instruction. lzo-rle starts with a version header and has an additional instruction
-//! for a run of zeros. Which copies are found depends on the encoder, as in lz4.rs: a table of 2^13
-//! positions of four-byte words, a larger step the longer nothing is found, no search in the last
-//! 20 bytes.
+//! preceding instruction. lzo-rle begins with a version header and has an additional instruction
+//! for a run of zeros. Which copies are found depends on the encoder, as with lz4 (`lz4.rs`). This
+//! encoder has a table of 2^13 positions of four-byte words, takes larger steps the longer it finds
+//! nothing, and does not search in the last 20 bytes.
 //!
 //! Source of the format: the kernel's document "LZO stream format as understood by Linux's LZO
-//! decompressor". Source of the search: hash, table size, step and tail as commonly known of the
-//! LZO1X-1 family, written from memory without a source text. Where sizes differed from zram's (at
-//! the start and in the last bytes), it was corrected until no page written to a zram device
-//! differed.
+//! decompressor". Source of the search: what is generally known about hash, table size, step and
+//! tail of the LZO1X-1 family; no source text was used. The sizes were compared with those of a
+//! zram device, and the encoder was corrected (at the start and in the last bytes) until no page
+//! had another size.
 
 use crate::bytes::{LARGEST_PAGE, Positions, common, hash, word};
 
@@ -22,8 +22,8 @@ const MULTIPLIER: u32 = 0x1824_429d;
 const MIN_MATCH: usize = 4;
 /// Minimum distance of the start of a copy from the end of the page, in bytes.
 const TAIL: usize = 20;
-/// Number of bytes at the start of a page in which no copy is searched: a stream starts with
-/// literals.
+/// Number of bytes at the start of a page in which no copy is searched, because a stream begins
+/// with literals.
 const HEAD: usize = 5;
 /// Number of bytes without a copy after which the search step grows by one.
 const PATIENCE: usize = 32;
@@ -41,20 +41,20 @@ pub struct Lzo {
 }
 
 impl Lzo {
-    /// An encoder for lzo without run lengths.
+    /// Creates an encoder for lzo, which has no instruction for runs of zeros.
     #[must_use]
     pub fn plain() -> Self {
         Self { seen: Positions::default(), runs: false }
     }
 
-    /// An encoder for lzo-rle, which has an instruction for runs of zeros.
+    /// Creates an encoder for lzo-rle, which has an instruction for runs of zeros.
     #[must_use]
     pub fn with_runs() -> Self {
         Self { runs: true, ..Self::plain() }
     }
 
-    /// The size of the page after compression, in bytes. For a page larger than 64 KiB, only the
-    /// first 64 KiB count.
+    /// Returns the size of the page after compression, in bytes. Of a page larger than 64 KiB, only
+    /// the first 64 KiB are considered.
     pub fn size(&mut self, page: &[u8]) -> usize {
         let page = &page[..page.len().min(LARGEST_PAGE)];
         self.seen.forget();
@@ -88,8 +88,8 @@ impl Lzo {
     }
 }
 
-/// Length of a match in bytes, including the four that matched. Compares eight bytes at a time, as
-/// long as they start before the end.
+/// Returns the length of a match in bytes, including the four bytes that were found. It compares
+/// eight bytes at a time, as long as these begin before the end.
 fn equal(page: &[u8], at: usize, from: usize, end: usize) -> usize {
     let mut length = MIN_MATCH;
     loop {
@@ -101,7 +101,7 @@ fn equal(page: &[u8], at: usize, from: usize, end: usize) -> usize {
     }
 }
 
-/// Number of zero bytes that follow in the page, at most as many as one instruction can encode.
+/// Returns how many zero bytes follow in the page, at most as many as one instruction can encode.
 fn zeros(page: &[u8], at: usize, end: usize) -> usize {
     let end = end.min(at + LONGEST_ZEROS);
     let run = page[at..end.max(at)].iter().take_while(|byte| **byte == 0).count();

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Compresses pages and restores them, with the libraries from which the kernel's algorithms are
 //! derived.
-//!
-//! Used to estimate the costs of algorithms without a zram device. There is no such library for
-//! lzo: only its sizes are known here.
+//! They are used to estimate the costs of algorithms without a zram device. There is no such
+//! library for lzo, for which only the compressed size can be computed here.
 
 use std::fmt;
 
@@ -13,7 +12,8 @@ use zstd::zstd_safe::{CCtx, CParameter, DCtx};
 
 use crate::codec::Algorithm;
 
-/// Compressor and decompressor of one algorithm, with working memory; use one per thread.
+/// Compresses and decompresses pages with one algorithm. It has working memory of its own, so use
+/// one per thread.
 pub struct Packer(Kind);
 
 enum Kind {
@@ -41,7 +41,7 @@ impl fmt::Display for NotPacked {
 impl std::error::Error for NotPacked {}
 
 impl Packer {
-    /// A packer for the algorithm; `None` for lzo and lzo-rle.
+    /// Creates a packer for the algorithm; `None` for lzo and lzo-rle.
     #[must_use]
     pub fn new(algorithm: Algorithm) -> Option<Self> {
         Some(Self(match algorithm {
@@ -49,7 +49,7 @@ impl Packer {
             Algorithm::Lz4hc(level) => Kind::Lz4(Some(CompressionMode::HIGHCOMPRESSION(level))),
             Algorithm::Zstd(level) => {
                 let mut context = CCtx::create();
-                // fails only for values out of range, which these are not
+                // this fails only for values that are out of range, which these are not
                 let _ = context.set_parameter(CParameter::CompressionLevel(level));
                 Kind::Zstd(Box::new((context, DCtx::create())))
             }
@@ -65,7 +65,7 @@ impl Packer {
     /// Compresses the page into `packed`.
     ///
     /// # Errors
-    /// If the library fails, which it does for no page.
+    /// If the library returns an error, which does not happen for any page.
     pub fn pack(&mut self, page: &[u8], packed: &mut Vec<u8>) -> Result<(), NotPacked> {
         packed.resize(page.len() + page.len() / 8 + 64, 0);
         let length = match &mut self.0 {
@@ -80,7 +80,7 @@ impl Packer {
     /// Decompresses `packed` into `page`.
     ///
     /// # Errors
-    /// If `packed` is not a page of this length, compressed with this algorithm.
+    /// If `packed` is not a page of this length that was compressed with this algorithm.
     pub fn unpack(&mut self, packed: &[u8], page: &mut [u8]) -> Result<(), NotPacked> {
         let requested = page.len();
         let length = match &mut self.0 {
@@ -95,7 +95,7 @@ impl Packer {
     }
 }
 
-/// Binary logarithm of the window of zram's deflate in bytes: 2 KiB.
+/// Binary logarithm of the size in bytes of deflate's window in zram: 2 KiB.
 const WINDOW: u8 = 11;
 
 fn deflate(stream: &mut Compress, page: &[u8], packed: &mut [u8]) -> Option<usize> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Decides from a seed and a share whether a page is drawn, independent of the caller and the
-//! order: each page has the same probability, independently of all others, so that the drawn pages
-//! are a uniform sample.
+//! Decides from a seed and a share whether a page is in the sample. The decision does not depend on
+//! the caller or on the order of calls. Each page has the same probability, independently of all
+//! others, so that the sample is uniform.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -13,12 +13,12 @@
 #[derive(Debug, Clone, Copy)]
 pub struct RandomDraw {
     seed: u64,
-    /// Largest random number with which a page is drawn.
+    /// A page is drawn if its random number is at most this.
     most: u64,
 }
 
 impl RandomDraw {
-    /// Makes a draw that takes about `requested` of `population` pages.
+    /// Creates a draw that selects about `requested` of `population` pages.
     #[must_use]
     pub fn new(seed: u64, requested: u64, population: u64) -> Self {
         let share = requested as f64 / population.max(1) as f64;
@@ -26,20 +26,21 @@ impl RandomDraw {
         Self { seed: mix(seed), most }
     }
 
-    /// Makes a draw that takes every page.
+    /// Creates a draw that selects every page.
     #[must_use]
     pub const fn all() -> Self {
         Self { seed: 0, most: u64::MAX }
     }
 
-    /// Whether a page of a source is drawn.
+    /// Whether this page of a source is in the sample.
     #[must_use]
     pub fn draws(&self, source: usize, page: u64) -> bool {
         self.most == u64::MAX || mix(page ^ mix(self.seed ^ source as u64)) <= self.most
     }
 }
 
-/// Every bit of the result depends on every bit of the input (the finalizer of splitmix64).
+/// Mixes a number so that every bit of the result depends on every bit of the input (the finalizer
+/// of splitmix64).
 fn mix(number: u64) -> u64 {
     let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -51,8 +52,8 @@ fn mix(number: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Neighbouring pages of consecutively numbered sources: in every stretch the number of drawn
-    /// pages is within 6 standard deviations of its share.
+    /// In any stretch of consecutive pages, of sources with consecutive numbers, the number of
+    /// drawn pages differs from its expectation by at most 6 standard deviations.
     #[test]
     fn every_stretch_of_every_source_has_its_share() {
         for seed in 0..20 {
@@ -67,7 +68,8 @@ mod tests {
         }
     }
 
-    /// Draws of neighbours are independent: of 100,000 pairs about 1 % are both drawn.
+    /// Whether two neighbouring pages are drawn is independent: of 100,000 pairs, both pages are
+    /// drawn in about 1 %.
     #[test]
     fn neighbours_are_independent() {
         let lot = RandomDraw::new(7, 1, 10);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Detects same-filled pages, i.e. those that consist of one repeated machine word: zram and zswap
-//! store only the word for such a page.
+//! Detects same-filled pages: pages that consist of one repeated machine word. zram and zswap store
+//! only the word for such a page.
 
-/// The word that fills the whole page; `None` if the page is not same-filled, or its size is not a
-/// multiple of the word size.
+/// Returns the word that fills the whole page; `None` if the page is not same-filled, or if its
+/// size is not a multiple of the word size.
 ///
-/// The last word is compared first, since most pages that begin with zeros end differently.
+/// The last word is compared first, because most pages that begin with zeros end with something
+/// else.
 #[must_use]
 pub fn fill_word(page: &[u8]) -> Option<u64> {
     let words = page.chunks_exact(8);
@@ -30,7 +31,7 @@ mod tests {
     }
 
     proptest! {
-        /// A page with one changed byte is no longer same-filled.
+        /// If any byte of a same-filled page is changed, the page is no longer same-filled.
         #[test]
         fn a_byte_more_or_less_shows(word: u64, at in 0usize..4096, by in 1u8..) {
             let mut page: Vec<u8> = word.to_ne_bytes().repeat(512);

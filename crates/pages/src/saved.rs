@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Estimates the number of duplicates and what storing them once would save, with intervals that
-//! contain the true value in 95 of 100 samples.
+//! Estimates the number of duplicates and how much memory storing them once would save, with
+//! intervals that contain the true value in 95 of 100 samples.
 //!
-//! Two things may have been sampled. *Contents*: if only a fraction of all hashes was kept, the
-//! number of different contents is binomial, and duplicates are all other pages. *Pages*: of some
-//! pages, drawn at random, the compressed size is known, and the number of copies if the content is
-//! kept. A page with c copies stands for 1−1/c duplicates; so
+//! Two things may be a sample. *Contents*: if only a fraction of all hashes was kept, the number of
+//! different contents has a binomial distribution, and all other pages are duplicates. *Pages*: for
+//! some pages, drawn at random, the compressed size is known and, if the content was kept, the
+//! number of copies. A page with c copies represents 1−1/c duplicates. Therefore:
 //!
-//! - if all contents are kept, duplicates are counted, and their mean size is a ratio over the
-//!   drawn pages, each weighted with 1−1/c. Frequent contents are drawn in proportion to their
-//!   frequency;
+//! - if all contents were kept, duplicates are counted. Their mean size is a ratio over the drawn
+//!   pages, each weighted with 1−1/c. Frequent contents are drawn in proportion to their frequency;
 //! - otherwise the saving is the size of all pages minus the size of the different contents. Both
-//!   are means over the same pages, so their errors are combined as those of one sum.
+//!   are means over the same drawn pages, so their errors are combined like those of a single sum.
 //!
-//! If few of the drawn pages are duplicates, or all of them have one content, their spread has no
-//! meaning. Therefore one imaginary page is added, half of it with size 0 and half with the size of
-//! a page (as Agresti and Coull do for a share). Errors follow from linearisation; the test
-//! `tests/intervals.rs` verifies them by drawing thousands of samples.
+//! If few of the drawn pages are duplicates, or if all of these have the same content, their spread
+//! is meaningless. Therefore one imaginary page is added, half of it with size 0 and half with the
+//! size of a page (as Agresti and Coull do for a share). Errors are computed by linearisation; the
+//! test `tests/intervals.rs` verifies them with thousands of drawn samples.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -28,8 +27,8 @@ use pagewise_model::Ends;
 
 use crate::interval::{Sums, Z};
 
-/// An estimated number with its 95 % interval; if both ends are equal to the number, it was
-/// counted.
+/// An estimated number with its 95 % interval. If both ends equal the number, it was counted and
+/// not estimated.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ValueRange {
     /// The estimated or counted number.
@@ -43,7 +42,7 @@ impl ValueRange {
         Self { value, ends: [value, value] }
     }
 
-    /// A range of `value` ± `half`, limited to what is possible.
+    /// Creates the range `value` ± `half`, limited to the possible values.
     fn around(value: f64, half: f64, [least, most]: Ends<f64>) -> Self {
         let clamped = |number: f64| number.clamp(least, most.max(least));
         let ends = [clamped(value - half).floor() as u64, clamped(value + half).ceil() as u64];
@@ -51,7 +50,7 @@ impl ValueRange {
     }
 }
 
-/// Counts over the contents and the pages that were drawn.
+/// Counts over the contents and over the pages that were drawn.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DrawCounts {
     page: f64,
@@ -59,7 +58,7 @@ pub(crate) struct DrawCounts {
     stands_for: f64,
     /// Number of pages that are not same-filled.
     pub(crate) pages: u64,
-    /// Sizes of drawn pages whose content was not kept.
+    /// Sizes of the drawn pages whose contents were not kept.
     pub(crate) left_out: Sums,
     contents: u64,
     copies: u64,
@@ -68,11 +67,11 @@ pub(crate) struct DrawCounts {
     drawn: DrawSums,
 }
 
-/// Sums over the drawn pages whose content was kept, of `a` = 1/copies and the size `s`.
+/// Sums over the drawn pages whose contents were kept; `a` is 1/copies, and `s` is the size.
 #[derive(Debug, Clone, Copy, Default)]
 struct DrawSums {
     pages: f64,
-    /// Number of contents that have copies.
+    /// Number of contents that more than one page has.
     repeated: f64,
     s: f64,
     ss: f64,
@@ -114,7 +113,7 @@ impl DrawCounts {
         }
     }
 
-    /// Adds a content with this number of copies; `sized` of them were compressed, to `size` bytes.
+    /// Adds a content with this number of copies, of which `sized` were compressed to `size` bytes.
     pub(crate) fn content(&mut self, copies: u64, sized: u64, size: u64) {
         self.contents += 1;
         self.copies += copies;
@@ -127,7 +126,7 @@ impl DrawCounts {
         self.stands_for <= 1.0
     }
 
-    /// The estimated number of all contents, if `kept` of them were kept.
+    /// Estimates the number of all contents, if `kept` of them were kept.
     pub(crate) fn of_all(&self, kept: u64) -> u64 {
         (kept as f64 * self.stands_for) as u64
     }
@@ -142,7 +141,7 @@ impl DrawCounts {
         ValueRange::around(value, Z * self.different_error(), [surely as f64, most])
     }
 
-    /// The estimated number of different contents in the source.
+    /// Estimates the number of different contents in the source.
     fn different(&self) -> f64 {
         self.contents as f64 * self.stands_for
     }
@@ -151,7 +150,7 @@ impl DrawCounts {
         (self.different() * (self.stands_for - 1.0)).sqrt()
     }
 
-    /// Estimate of the bytes that storing duplicates once would save.
+    /// Estimates how many bytes storing duplicates only once would save.
     pub(crate) fn saved_bytes(&self) -> ValueRange {
         let duplicates = self.duplicates();
         let sized = self.drawn.pages + self.left_out.count() as f64;
@@ -170,8 +169,8 @@ impl DrawCounts {
         }
     }
 
-    /// The mean size of a duplicate times the number of duplicates, with its standard error, in
-    /// bytes.
+    /// Returns the mean size of a duplicate multiplied by the number of duplicates, with its
+    /// standard error, in bytes.
     fn by_ratio(&self, duplicates: f64, sized: f64) -> (f64, f64) {
         let drawn = &self.drawn;
         let weights = drawn.pages - drawn.a;
@@ -189,8 +188,8 @@ impl DrawCounts {
         (duplicates * size, duplicates * error)
     }
 
-    /// The bytes saved, as the size of all pages minus that of the different contents, with its
-    /// standard error.
+    /// Returns the saving in bytes, computed as the size of all pages minus that of the different
+    /// contents, with its standard error.
     fn by_difference(&self, sized: f64) -> (f64, f64) {
         let (drawn, pages) = (&self.drawn, self.pages as f64);
         let mut all = self.left_out;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Collects page after page what an estimate needs. Stores sums only; of a page's contents nothing
-//! except, if requested, a hash that distinguishes it from others.
+//! Adds up, page by page, what an estimate needs. Only sums are stored. The contents of a page are
+//! not, except for a hash that distinguishes different contents, if duplicates were requested.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -43,7 +43,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Prepares an encoder for each algorithm of the question.
+    /// Creates an encoder for each algorithm of the question.
     #[must_use]
     pub fn new(question: &Question) -> Self {
         let sizer = |algorithm: &Algorithm| Sizer::new(*algorithm, question.kernel.zstd);
@@ -55,8 +55,8 @@ impl Engine {
         }
     }
 
-    /// Compresses a page and adds it to a tally of the same question. The caller must pad a shorter
-    /// page, such as the last one of a file, with zeros.
+    /// Compresses a page and adds it to a tally of the same question. The caller must pad a page
+    /// that is too short, such as the last one of a file, with zeros.
     pub fn add(&mut self, page: &[u8], place: PagePosition, tally: &mut Tally) {
         tally.sized += 1;
         if self.tally_filled(page, place, tally) {
@@ -66,7 +66,8 @@ impl Engine {
         }
     }
 
-    /// Adds a page without compressing it: it counts only for duplicates and same-filled pages.
+    /// Adds a page without compressing it, so that only duplicates and same-filled pages are
+    /// counted.
     pub fn add_unsized(&mut self, page: &[u8], place: PagePosition, tally: &mut Tally) {
         let filled = self.tally_filled(page, place, tally);
         if let (false, Some(duplicates)) = (filled, &mut tally.duplicates) {
@@ -74,7 +75,7 @@ impl Engine {
         }
     }
 
-    /// Counts a page and returns whether it is same-filled.
+    /// Counts a page if it is same-filled, and returns whether it is.
     fn tally_filled(&self, page: &[u8], place: PagePosition, tally: &mut Tally) -> bool {
         debug_assert_eq!(page.len(), self.page);
         tally.sampled.add_share(1.0, place.share);
@@ -105,7 +106,7 @@ impl Engine {
 /// Sums over the sampled pages of a source.
 #[derive(Debug, Clone)]
 pub struct Tally {
-    /// Number of places sampled, with their shares of pages.
+    /// Number of places that were sampled, with their shares of pages.
     pub(crate) sampled: Sums,
     /// Number of sampled pages that were compressed.
     pub(crate) sized: u64,
@@ -117,11 +118,11 @@ pub struct Tally {
     pub(crate) huge: Huge,
 }
 
-/// The sums for one compression algorithm.
+/// Sums for one compression algorithm.
 #[derive(Debug, Clone)]
 pub(crate) struct Stores {
     pub(crate) compressed: Sums,
-    /// For each compressed page the bytes of a zspage that it takes.
+    /// For each compressed page, the number of bytes of a zspage that it takes.
     pub(crate) memory: Sums,
     pub(crate) compressed_bytes: u64,
     /// Number of pages that zram stores uncompressed.
@@ -130,7 +131,7 @@ pub(crate) struct Stores {
 }
 
 impl Tally {
-    /// A tally without pages.
+    /// Creates a tally without pages.
     #[must_use]
     pub fn new(question: &Question) -> Self {
         let pool = question.kernel.pool(question.page);
@@ -146,7 +147,7 @@ impl Tally {
         }
     }
 
-    /// Adds what another thread counted for the same source and question.
+    /// Adds the counts of another thread for the same source and question.
     pub fn merge(&mut self, other: Self) {
         self.add_counts(&other);
         self.huge.merge(&other.huge);
@@ -155,7 +156,7 @@ impl Tally {
         }
     }
 
-    /// The sum of the tallies of several sources; their duplicates are not included.
+    /// Returns the sum of the tallies of several sources, without their duplicates.
     #[must_use]
     pub fn of_all<'a>(question: &Question, sources: impl IntoIterator<Item = &'a Self>) -> Self {
         let mut all = Self { duplicates: None, ..Self::new(question) };
@@ -182,7 +183,7 @@ impl Tally {
         self.duplicates.as_ref().map_or(0, Duplicates::kept_hashes)
     }
 
-    /// If duplicates are tracked, keeps only the fraction 1 / 2^`halvings` of all contents.
+    /// If duplicates are counted, keeps only the fraction 1 / 2^`halvings` of all contents.
     pub fn thin(&mut self, halvings: u32) {
         if let Some(duplicates) = &mut self.duplicates {
             duplicates.thin(halvings);
@@ -201,15 +202,15 @@ impl Tally {
         self.same_filled
     }
 
-    /// Bytes that the sampled pages would add to zram's `compr_data_size`, with the algorithm of
-    /// this index.
+    /// Number of bytes that the sampled pages would add to zram's `compr_data_size` with the
+    /// algorithm of this index.
     #[must_use]
     pub fn compressed_bytes(&self, algorithm: usize) -> u64 {
         self.algorithms.get(algorithm).map_or(0, |stores| stores.compressed_bytes)
     }
 
-    /// Number of pages to sample in total, so that the compressed size of every algorithm has a
-    /// relative error of at most `error` in 95 of 100 samples.
+    /// Returns how many pages must be sampled in total, so that the relative error of each
+    /// algorithm's compressed size is at most `error` in 95 of 100 samples.
     #[must_use]
     pub fn needed_sample(&self, error: f64, population: u64) -> u64 {
         let needed = |stores: &Stores| stores.compressed.needed_sample(error, population);
@@ -250,8 +251,8 @@ impl Stores {
         self.stored.merge(&other.stored);
     }
 
-    /// Bytes for all places: the mean of the sample times the number of places; exact if all places
-    /// were sampled.
+    /// Returns the bytes for all places: the mean of the sample multiplied by the number of places.
+    /// The result is exact if all places were sampled.
     pub(crate) fn total(sums: &Sums, places: u64) -> (u64, Ends<u64>) {
         let scale = |mean: f64| (mean * places as f64).round() as u64;
         (scale(sums.mean()), sums.mean_interval(places).map(scale))

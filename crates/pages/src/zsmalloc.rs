@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Computes the memory that zsmalloc takes for objects of given sizes.
 //!
-//! Objects are stored in zspages, chains of a few pages that are divided into equal places. Sizes
-//! are rounded up in steps (16 bytes for 4 KiB pages), and for each step the chain length with the
-//! least waste is chosen; steps with the same division share their zspages (a size class). The
-//! limit of the chain length and the choice depend on the kernel: that is a [`Rule`]. A place also
-//! holds a handle of eight bytes. An object that would need a place for itself is stored as a whole
-//! page: *huge*.
+//! Objects are stored in zspages: chains of a few pages that are divided into equal slots. Object
+//! sizes are rounded up in steps (of 16 bytes for pages of 4 KiB), and for each step the chain
+//! length that wastes the least memory is used. Steps that divide a zspage in the same way share
+//! their zspages: they are one size class. The maximum chain length and the choice depend on the
+//! kernel, which is described by a [`Rule`]. A slot also contains a handle of eight bytes. An
+//! object that would need a slot of a whole page is *huge*: it is stored uncompressed.
 //!
-//! The result for a fresh fill is exact, whatever the order. A pool that has been used for a while
-//! holds more. The slot table (at least 16 bytes per page of disksize) belongs to zram and is not
-//! included.
+//! For a fresh pool the result is exact, in whatever order pages are stored. A pool that has been
+//! used for some time takes more memory. The slot table (at least 16 bytes per page of disksize)
+//! belongs to zram and is not included.
 //!
-//! Source: the kernel's zsmalloc documentation for the layout, `mem_used_total` of real devices for
-//! all numbers.
+//! Sources: the kernel's zsmalloc documentation for the layout, and `mem_used_total` of real
+//! devices for all numbers.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -23,11 +23,11 @@
 
 use pagewise_model::Bytes;
 
-/// Size in bytes of the smallest place for an object.
+/// Size in bytes of the smallest slot for an object.
 const SMALLEST: usize = 32;
 /// Number of steps to which object sizes are rounded, per page.
 const STEPS: usize = 256;
-/// Bytes in every place that zsmalloc uses for its own handle.
+/// Number of bytes in each slot that zsmalloc uses for its own handle.
 const HANDLE: usize = 8;
 
 /// How a kernel version chooses the number of pages in a zspage.
@@ -44,14 +44,14 @@ pub enum Rule {
     },
 }
 
-/// A size class: how its zspages are divided into places.
+/// A size class: how its zspages are divided into slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Class {
-    /// Size of a place for one object, in bytes.
+    /// Size of a slot for one object, in bytes.
     pub place: usize,
     /// Number of pages in a zspage.
     pub pages: usize,
-    /// Number of places for objects in a zspage.
+    /// Number of slots for objects in a zspage.
     pub objects: usize,
 }
 
@@ -70,7 +70,7 @@ impl Rule {
     fn chain(self, place: usize, page: usize) -> usize {
         let waste = |pages: &usize| pages * page % place;
         let used = |pages: &usize| (pages * page - waste(pages)) * 100 / (pages * page);
-        // of several chain lengths with equal waste the shortest is chosen
+        // if several chain lengths waste the same amount, the shortest is used
         match self {
             Self::UsedPercent => (1..=4).rev().max_by_key(used),
             Self::LeastWaste { .. } if place.is_power_of_two() => None,
@@ -84,15 +84,16 @@ impl Rule {
 #[derive(Debug, Clone)]
 pub struct Zsmalloc {
     page: usize,
-    /// The size classes, sorted by the size of the place.
+    /// The size classes, sorted by the size of their slots.
     classes: Vec<Class>,
-    /// For each size step the index of its class in `classes`.
+    /// For each step of object sizes, the index of its class in `classes`.
     of_step: Vec<usize>,
     huge: usize,
 }
 
 impl Zsmalloc {
-    /// The size classes of a kernel with this `rule`, for pages of `page` bytes (a power of two).
+    /// Creates the size classes of a kernel with this `rule`, for pages of `page` bytes (a power of
+    /// two).
     #[must_use]
     pub fn new(page: usize, rule: Rule) -> Self {
         let step = page / STEPS;
@@ -105,7 +106,7 @@ impl Zsmalloc {
             if huge == page && class.pages != 1 && class.objects != 1 {
                 huge = place + 1 - HANDLE;
             }
-            // of steps with the same division, the largest place is used
+            // if several steps have the same division, the largest slot is used
             if !classes.last().is_some_and(|last| last.is_cut_like(&class)) {
                 classes.push(class);
             }
@@ -116,25 +117,25 @@ impl Zsmalloc {
         Self { page, classes, of_step, huge }
     }
 
-    /// The size in bytes from which on a page is stored uncompressed.
+    /// The compressed size, in bytes, from which on a page is stored uncompressed.
     #[must_use]
     pub fn huge_from(&self) -> usize {
         self.huge
     }
 
-    /// All size classes, sorted by the size of the place.
+    /// All size classes, sorted by the size of their slots.
     #[must_use]
     pub fn classes(&self) -> &[Class] {
         &self.classes
     }
 
-    /// Bytes that a page with this compressed size adds to zram's `compr_data_size`.
+    /// Number of bytes that a page with this compressed size adds to zram's `compr_data_size`.
     #[must_use]
     pub fn stored_size(&self, size: usize) -> usize {
         if size >= self.huge { self.page } else { size }
     }
 
-    /// The class for a page with this compressed size, as an index into [`Self::classes`].
+    /// Returns the class for a page with this compressed size, as an index into [`Self::classes`].
     #[must_use]
     pub fn class_of(&self, size: usize) -> usize {
         let needed = self.stored_size(size) + HANDLE;
@@ -142,7 +143,7 @@ impl Zsmalloc {
         self.of_step[step.min(self.of_step.len() - 1)]
     }
 
-    /// The bytes of a zspage that a page with this compressed size takes: its share of the zspage.
+    /// Number of bytes of a zspage that a page with this compressed size takes.
     #[must_use]
     pub fn share_of_zspage(&self, size: usize) -> f64 {
         let class = self.classes[self.class_of(size)];
@@ -154,13 +155,13 @@ impl Zsmalloc {
         (class.pages * self.page) as f64
     }
 
-    /// Counters of stored pages per class, all zero.
+    /// Returns counters of stored pages per class that are all zero.
     #[must_use]
     pub fn nothing_stored(&self) -> ClassPages {
         ClassPages { classes: vec![ClassSample::default(); self.classes.len()] }
     }
 
-    /// zram's `mem_used_total` after these pages were stored in a fresh device.
+    /// Returns zram's `mem_used_total` after these pages were stored on a new device.
     #[must_use]
     pub fn used_after_fresh_fill(&self, stored: &ClassPages) -> Bytes {
         let zspages = |(class, seen): (Class, ClassSample)| {
@@ -174,9 +175,9 @@ impl Zsmalloc {
 /// The sampled objects that are stored in one size class.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct ClassSample {
-    /// Number of places in the sample whose page is stored in this class.
+    /// Number of sampled places whose page is stored in this class.
     pub(crate) objects: u64,
-    /// Sum of the shares of pages of these places, and the sum of the squares of the shares.
+    /// Sum of the shares of these places, and the sum of the squares of the shares.
     pub(crate) shares: f64,
     pub(crate) squares: f64,
 }
@@ -193,7 +194,7 @@ impl ClassPages {
         self.add_share(pool, size, 1.0);
     }
 
-    /// Counts a place with this share of a page.
+    /// Counts a place that has this share of a page.
     pub fn add_share(&mut self, pool: &Zsmalloc, size: usize, share: f64) {
         let seen = &mut self.classes[pool.class_of(size)];
         seen.objects += 1;
@@ -235,7 +236,8 @@ mod tests {
         assert_eq!((old.classes.len(), old.huge_from()), (69, 3257));
     }
 
-    /// Fills a pool naively: objects are stored one by one, with a new zspage if none has room.
+    /// Fills a pool in a simple way: objects are stored one by one, in a new zspage if no other has
+    /// a free slot.
     fn pack(pool: &Zsmalloc, sizes: &[usize]) -> u64 {
         let mut free = vec![0usize; pool.classes.len()];
         let mut pages = 0;
@@ -270,7 +272,7 @@ mod tests {
             prop_assert_eq!(pool.used_after_fresh_fill(&stored).get(), pack(&pool, &sizes));
         }
 
-        /// A place has room for the object and its handle, and is never larger than a page.
+        /// A slot has room for the object and its handle, and is never larger than a page.
         #[test]
         fn every_size_has_a_place(pool in any_pool(), size in 1usize..70_000) {
             let class = pool.classes[pool.class_of(size)];
