@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Parses a line of `/proc/PID/maps` into a [`Mapping`], and finds out what backs it.
+//! Parses a line of `/proc/PID/maps` into a [`Mapping`], and determines what kind of memory it is
+//! backed by.
 //!
-//! Only mappings that certainly consist of memory are read by `pagewise-sample`. The rest is left
-//! out: reading through a mapping of a device may access the device's registers, and reading these
-//! can have effects. So a mapping must be positively recognised as memory:
+//! `pagewise-sample` reads only mappings that certainly consist of memory. All others are left out,
+//! because reading through a mapping of a device may access the device's registers, which can have
+//! effects. A mapping must therefore be recognised as memory by one of these rules:
 //!
-//! - without a file, and with no name or one used for heap, stacks and memory that programs name:
-//!   anonymous;
-//! - a file on tmpfs, or on the file system that the kernel uses internally for shared memory
-//!   (memfd, System V, shared anonymous): shmem;
-//! - a file on a file system that stores files: a file, whose private copies are anonymous;
-//! - everything else (devices, hugetlb, secret memory, io_uring, the vDSO): left out.
+//! - anonymous: a mapping without a file that has no name, or a name that is used for heap, stacks
+//!   and memory named by programs;
+//! - shmem: a file on tmpfs, or on the kernel's internal file system for shared memory (memfd,
+//!   System V, shared anonymous memory);
+//! - file: a file on a file system that stores files; its private copies are anonymous;
+//! - everything else (devices, hugetlb, secret memory, io_uring, the vDSO) is left out.
 //!
-//! The name of a mapping is examined here and never shown.
+//! The name of a mapping is examined here, but never printed.
 
 use std::collections::HashMap;
 
@@ -41,33 +42,33 @@ pub struct Mapping {
     label: Label,
 }
 
-/// What the name of a mapping says about its kind.
+/// What the name of a mapping shows about its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Label {
     /// No name, or a name that the kernel gives only to memory.
     Memory,
     /// A name that the kernel gives to mappings that are not memory, such as `[vvar]`.
     Kernel,
-    /// A private mapping of `/dev/zero`: a traditional way to get anonymous memory.
+    /// A private mapping of `/dev/zero`, which is an old way to allocate anonymous memory.
     Zero,
     /// The path of a mapped file.
     File { in_dev: bool, deleted: bool },
 }
 
-/// What backs the pages of a mapping.
+/// The kind of memory that backs the pages of a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backing {
-    /// Anonymous memory, which only swap can back.
+    /// Anonymous memory, which can be reclaimed only by swapping.
     Anonymous,
-    /// Shared memory: a file on tmpfs, memfd, System V, shared anonymous.
+    /// Shared memory: a file on tmpfs, a memfd, System V or shared anonymous memory.
     Shmem,
-    /// A file whose data a file system stores, so that its pages can be read again.
+    /// A file that a file system stores, so that its pages can be read again.
     File,
-    /// Unknown, or not memory, so the mapping must not be read.
+    /// Unknown or not memory. Such a mapping must not be read.
     Other,
 }
 
-/// The kind of file system that a device number stands for.
+/// The kind of file system that has a certain device number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filesystem {
     /// tmpfs, or the kernel's internal file system for shared memory.
@@ -101,7 +102,7 @@ impl Mapping {
         })
     }
 
-    /// What backs the mapping, if that does not depend on the file system.
+    /// Returns what backs the mapping, if that does not depend on the file system.
     fn certain(&self) -> Option<Backing> {
         match self.label {
             Label::Memory | Label::Zero if self.inode == 0 || self.label == Label::Zero => {
@@ -113,8 +114,8 @@ impl Mapping {
         }
     }
 
-    /// What backs the mapping. `known` is called only if the answer depends on the file system,
-    /// and returns the kind of the file system.
+    /// Returns what backs the mapping. `known` returns the kind of the file system; it is called
+    /// only if the result depends on it.
     pub fn backing(&self, known: impl FnOnce() -> Option<Filesystem>) -> Backing {
         if let Some(certain) = self.certain() {
             return certain;
@@ -123,8 +124,8 @@ impl Mapping {
             Some(Filesystem::Shmem) => Backing::Shmem,
             Some(Filesystem::Files) => Backing::File,
             Some(Filesystem::Other) => Backing::Other,
-            // a file system of another mount namespace; files on the kernel's internal mounts are
-            // shown as deleted
+            // the file system is in another mount namespace; the kernel prints files on its
+            // internal mounts as deleted
             None => match self.label {
                 Label::File { deleted: false, .. } if !self.shared => Backing::File,
                 _ => Backing::Other,
@@ -132,20 +133,20 @@ impl Mapping {
         }
     }
 
-    /// Number of the page of the file that is mapped at an address: the same page of a file has
-    /// the same number in every mapping.
+    /// Number of the page in the file that is mapped at an address. The same page of a file has the
+    /// same number in all mappings.
     pub fn page_of_file(&self, address: u64, page_size: u64) -> u64 {
         self.offset.wrapping_add(address.wrapping_sub(self.start)) / page_size
     }
 
-    /// Whether the file itself has to be examined to find out if it is a device.
+    /// Whether the file itself must be examined to determine whether it is a device.
     pub fn might_be_device(&self) -> bool {
         self.inode != 0 && matches!(self.label, Label::File { .. })
     }
 }
 
-/// What the name of a mapping says. Any program can name memory, even with brackets in the name;
-/// the kernel shows such names as `[anon:…]`.
+/// Returns what the name of a mapping shows. Programs may give memory any name, even with brackets;
+/// the kernel prints such names as `[anon:…]`.
 fn label(name: &[u8], shared: bool) -> Label {
     const MEMORY: [&[u8]; 4] = [b"[heap]", b"[stack", b"[anon:", b"[anon_shmem:"];
     if name.is_empty() || MEMORY.iter().any(|known| name.starts_with(known)) {
@@ -161,9 +162,9 @@ fn label(name: &[u8], shared: bool) -> Label {
     Label::File { in_dev: is_in_dev(name, shared, deleted), deleted }
 }
 
-/// Whether the path is that of a device: below `/dev`, also that of another root folder. Not shared
-/// memory in `/dev/shm`, nor `/dev/zero (deleted)`, which is how the kernel shows shared anonymous
-/// memory.
+/// Whether the path is that of a device: below `/dev`, or below `dev` of another root folder. Two
+/// paths are excluded: shared memory in `/dev/shm`, and `/dev/zero (deleted)`, as which the kernel
+/// prints shared anonymous memory.
 fn is_in_dev(name: &[u8], shared: bool, deleted: bool) -> bool {
     let holds = |part: &[u8]| name.windows(part.len()).any(|window| window == part);
     let in_dev = name.starts_with(b"/dev/") || (shared && holds(b"/dev/"));
@@ -181,7 +182,7 @@ fn whole_hexadecimal(word: &[u8]) -> Option<u64> {
     hexadecimal(word).filter(|(_, rest)| rest.is_empty()).map(|(number, _)| number)
 }
 
-/// The kinds of the file systems in a `/proc/PID/mountinfo`, by device number.
+/// Returns the kinds of the file systems in `/proc/PID/mountinfo`, by device number.
 pub fn filesystems(mountinfo: &[u8]) -> HashMap<(u32, u32), Filesystem> {
     let lines = mountinfo.split(|&byte| byte == b'\n').filter_map(mount);
     lines.map(|mount| (mount.device, filesystem(mount.kind))).collect()

@@ -31,11 +31,11 @@ struct ScanArgument {
 
 const PAGEMAP_SCAN: libc::Ioctl = libc::_IOWR::<ScanArgument>(b'f' as u32, 16);
 
-/// Calls PAGEMAP_SCAN, which fills `regions`; returns the number of regions, and the address at
+/// Calls PAGEMAP_SCAN, which writes to `regions`. Returns the number of regions, and the address at
 /// which the kernel stopped.
 ///
 /// # Errors
-/// ENOTTY if the kernel has no such call, EINVAL if it does not know a category.
+/// ENOTTY if the kernel does not have this call, EINVAL if it does not know a category.
 pub(crate) fn pagemap_scan(
     pagemap: &File,
     search: Search,

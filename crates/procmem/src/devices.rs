@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Finds the kind of file system for the device number of a mapped file.
+//! Determines the kind of file system that a mapped file is on, from its device number.
 //!
 //! `/proc/PID/mountinfo` lists the mounts that the process sees. The file system that the kernel
-//! mounts internally for shared memory is not listed anywhere: its device number is read from a
-//! memfd that we create, empty, and close at once.
+//! mounts internally for shared memory is not listed anywhere. To find its device number, this
+//! process creates an empty memfd, reads its device number, and closes it at once.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ use crate::open;
 #[derive(Debug, Clone)]
 pub struct Devices {
     known: HashMap<(u32, u32), Filesystem>,
-    /// Id of the process whose mounts were read last.
+    /// Id of the process whose mounts were read most recently.
     looked_at: Option<u32>,
 }
 
@@ -30,13 +30,13 @@ impl Default for Devices {
 }
 
 impl Devices {
-    /// Starts with only the file system of shared memory.
+    /// Creates the list with only the file system of shared memory.
     pub fn new() -> Self {
         let shared = own_shared_memory().map(|device| (device, Filesystem::Shmem));
         Self { known: shared.into_iter().collect(), looked_at: None }
     }
 
-    /// What backs a mapping of the process.
+    /// Returns what backs a mapping of the process.
     pub fn backing(&mut self, pid: u32, mapping: &Mapping) -> Backing {
         let backing = mapping.backing(|| self.filesystem(pid, mapping.device));
         let file = matches!(backing, Backing::Shmem | Backing::File) && mapping.might_be_device();
@@ -58,9 +58,9 @@ impl Devices {
     }
 }
 
-/// Whether the mapped file is a device node, in whatever folder. Only root can find out; otherwise
-/// the file's path decides (see [`crate::backing`]). A server of the file is not asked: it might
-/// not answer.
+/// Whether the mapped file is a device node, whatever folder it is in. Only root can determine
+/// this; for other users the file's path is used (see [`crate::backing`]). If a server provides the
+/// file, the server is not asked, because it might not answer.
 fn is_device(pid: u32, mapping: &Mapping) -> bool {
     let path = format!("/proc/{pid}/{}", open::of_mapping(mapping));
     statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE)

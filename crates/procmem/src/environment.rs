@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Reads one variable of another process's environment, as it was when its program was started. No
-//! other variable is kept.
+//! Reads a single variable in the environment of another process, as it was when the program was
+//! started. No other variable is kept.
 
 use std::io;
 
 use crate::open::text_of_process;
 
-/// The value of a variable in the environment of a process; `None` if the process was started
-/// without it.
+/// Returns the value of a variable in the environment of a process; `None` if the process was
+/// started without it.
 ///
 /// # Errors
-/// If the process has exited, or belongs to another user and we are not root.
+/// If the process has exited, or if it belongs to another user and we are not root.
 pub fn variable(pid: u32, name: &str) -> io::Result<Option<Vec<u8>>> {
     let environment = text_of_process(pid, "environ")?;
     Ok(value(&environment, name).map(<[u8]>::to_vec))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How often a page frame is mapped and what kind of page it is, from `/proc/kpagecount` and
+//! Reads how often a page frame is mapped and what kind of page it is, from `/proc/kpagecount` and
 //! `/proc/kpageflags`.
 //!
-//! Only root may read them; for other users all results are "not known".
+//! Only root may read these files; for other users, all results are "not known".
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -16,14 +16,14 @@ const THP: u32 = 22;
 /// Bit of an entry of `/proc/kpageflags`: the page is the zero page, small or huge.
 const ZERO_PAGE: u32 = 24;
 
-/// The open files in which the kernel describes page frames, if we may read them.
+/// The open files with the kernel's description of page frames, if we may read them.
 #[derive(Debug, Default)]
 pub struct Frames {
     counts: Option<File>,
     flags: Option<File>,
 }
 
-/// A transparent huge page of which a frame is a part.
+/// Describes the transparent huge page that a frame is a part of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Huge {
     /// Whether the page is the kernel's huge zero page.
@@ -31,7 +31,7 @@ pub struct Huge {
 }
 
 impl Frames {
-    /// Opens `/proc/kpagecount` and `/proc/kpageflags`, if we may.
+    /// Opens `/proc/kpagecount` and `/proc/kpageflags`, if we may read them.
     pub fn open() -> Self {
         Self { counts: open::of_proc("kpagecount").ok(), flags: open::of_proc("kpageflags").ok() }
     }

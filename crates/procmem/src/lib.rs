@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Finds out which pages of a live process are where: in RAM, in swap, in huge pages; never what
-//! they contain.
+//! Determines which pages of a live process are in RAM, in swap and in huge pages, without reading
+//! their contents.
 //!
-//! - [`coverage`]: how much of a process is in huge pages, block by block;
-//! - [`walks`]: what address translation costs it, by hardware counters;
+//! - [`coverage`]: how much of a process's memory is in huge pages, block by block;
+//! - [`walks`]: how much time a process spends on address translation, measured with hardware
+//!   counters;
 //! - [`pagemap`], [`scan`], [`smaps`], [`frames`]: the kernel's files and its PAGEMAP_SCAN call,
-//!   for crates that search pages;
-//! - [`environment`]: one variable of its environment;
+//!   for crates that search for pages;
+//! - [`environment`]: a single variable of a process's environment;
 //! - [`backing`], [`devices`]: what backs a mapping, so that device memory is never read;
 //! - [`served`]: whether a server must answer before the file of a mapping can be opened.
 //!
-//! Only files below `/proc/PID` and, as root, `/proc/kpage*` are read, and only of live processes:
-//! a recording holds no addresses. Facts about the host are passed in by the caller, who has them
-//! from `pagewise-observe`.
+//! It reads only files below `/proc/PID` and, as root, `/proc/kpage*`, and only of live processes,
+//! because a recording does not contain addresses. Facts about the host are passed in by the
+//! caller, who reads them with `pagewise-observe`.
 
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 

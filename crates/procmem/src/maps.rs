@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Parses lines of `/proc/PID/maps` and `/proc/PID/smaps` into [`Mapping`]s.
 //!
-//! `smaps` has the lines of `maps`, each followed by sizes. To print it, the kernel walks every
-//! page, at 12 ms per GiB of base pages; so it is read only if values that it alone contains are
-//! needed.
+//! `smaps` contains the lines of `maps`, each followed by sizes. To print it, the kernel walks over
+//! every page, which takes 12 ms per GiB of base pages. It is therefore read only if values are
+//! needed that `maps` does not contain.
 
 use pagewise_model::text::{flag, kib, words};
 use pagewise_model::{Bytes, MappingKind, Name};
@@ -25,7 +25,7 @@ pub(crate) struct SmapsTotals {
     pub(crate) eligible: Option<bool>,
     pub(crate) anon_huge: Option<Bytes>,
     pub(crate) file_huge: Option<Bytes>,
-    /// Resident memory plus swap of the mapping.
+    /// Memory of the mapping in RAM and in swap.
     pub(crate) held: Option<Bytes>,
     pub(crate) advised: Option<bool>,
 }
@@ -34,14 +34,16 @@ pub(crate) struct SmapsTotals {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Line {
     Mapping(Mapping),
-    /// A line of smaps with a value of the mapping that an earlier line began.
+    /// A line of smaps with a value of the mapping that began some lines before.
     About,
     Garbled,
 }
 
-/// Parses one line of maps or smaps; values are stored in `last`.
+/// Parses one line of maps or smaps. Values of smaps are stored in `last`, the mapping that began
+/// before.
 pub(crate) fn line(line: &[u8], last: Option<&mut Mapping>) -> Line {
-    // a mapping starts with a lower-case hexadecimal digit, a value with an upper-case letter
+    // the line of a mapping begins with a lower-case hexadecimal digit, that of a value with an
+    // upper-case letter
     if !line.first().is_some_and(u8::is_ascii_uppercase) {
         return mapping(line).map_or(Line::Garbled, Line::Mapping);
     }
@@ -51,7 +53,8 @@ pub(crate) fn line(line: &[u8], last: Option<&mut Mapping>) -> Line {
     Line::About
 }
 
-/// Start and end address of the mapping that a line begins, and the rest of the line.
+/// Parses the start and end address in the line of a mapping, and returns them with the text after
+/// them.
 pub(crate) fn ends(line: &[u8]) -> Option<(u64, u64, &[u8])> {
     let (start, rest) = hexadecimal(line)?;
     let (end, rest) = hexadecimal(rest.strip_prefix(b"-")?)?;
@@ -72,8 +75,8 @@ pub(crate) struct Columns<'a> {
     pub(crate) name: &'a [u8],
 }
 
-/// Splits the first line of a mapping into its columns; `None` if the kernel does not write such
-/// lines. Processes with ten thousand lines are not rare, so each line is scanned once, and
+/// Splits the line of a mapping into its columns; `None` if the kernel does not print such lines.
+/// Processes with ten thousand mappings are not rare, so each line is scanned only once, and
 /// numbers that are not needed are not parsed.
 pub(crate) fn columns(line: &[u8]) -> Option<Columns<'_>> {
     let (start, end, rest) = ends(line)?;
@@ -92,14 +95,14 @@ fn mapping(line: &[u8]) -> Option<Mapping> {
     Some(Mapping { start, end, kind, name: Name::from_bytes(name), totals: SmapsTotals::default() })
 }
 
-/// The text up to the next space, and the rest after it.
+/// Returns the text up to the next space, and the text after it.
 fn word(text: &[u8]) -> (&[u8], &[u8]) {
     let end = text.iter().position(|&byte| byte == b' ').unwrap_or(text.len());
     (&text[..end], text.get(end + 1..).unwrap_or_default())
 }
 
-/// The hexadecimal number at the start of a text, and the rest; `None` if it does not fit in 64
-/// bits.
+/// Parses the hexadecimal number at the start of a text, and returns it with the text after it;
+/// `None` if it does not fit in 64 bits.
 pub(crate) fn hexadecimal(text: &[u8]) -> Option<(u64, &[u8])> {
     let mut value = 0u64;
     let mut digits = 0;
@@ -115,8 +118,9 @@ pub(crate) fn hexadecimal(text: &[u8]) -> Option<(u64, &[u8])> {
     (digits > 0).then(|| (value, &text[digits..]))
 }
 
-/// For each byte, its value as a hexadecimal digit; 16 for other bytes. A table takes half the
-/// time of comparisons, because branch prediction cannot guess whether the next digit is a letter.
+/// For each byte, its value as a hexadecimal digit; 16 for all other bytes. A table takes half the
+/// time of comparisons, because branch prediction cannot predict whether the next digit is a
+/// letter.
 const DIGITS: [u8; 256] = {
     let mut digits = [16; 256];
     let mut value = 0;
@@ -127,8 +131,8 @@ const DIGITS: [u8; 256] = {
     digits
 };
 
-/// The kind of a mapping. Names in brackets belong to the kernel, except for heap, stacks and
-/// memory that programs name.
+/// Returns the kind of a mapping. Names in brackets are given by the kernel, except those of heap,
+/// stacks and memory named by programs.
 fn kind(shared: bool, no_file: bool, name: &[u8]) -> MappingKind {
     const MEMORY: [&[u8]; 3] = [b"[heap]", b"[stack", b"[anon:"];
     let memory = name.is_empty() || MEMORY.iter().any(|known| name.starts_with(known));
@@ -159,7 +163,8 @@ fn about(line: &[u8], totals: &mut SmapsTotals) {
     }
 }
 
-/// The advice that a program gave for a mapping: `hg` is MADV_HUGEPAGE, `nh` MADV_NOHUGEPAGE.
+/// Returns the advice that the program gave for a mapping: `hg` is MADV_HUGEPAGE, `nh` is
+/// MADV_NOHUGEPAGE.
 fn huge_page_advice(flags: &[u8]) -> Option<bool> {
     words(flags).find_map(|flag| match flag {
         b"hg" => Some(true),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The only module of this crate that opens files: those below `/proc/PID`, and `/proc/kpage*`, for
-//! reading.
+//! Opens files below `/proc/PID`, and `/proc/kpage*`, for reading. No other module of this crate
+//! opens files.
 //!
-//! It does not open memory contents (`/proc/PID/mem`): only `pagewise-sample` does.
+//! It never opens memory contents (`/proc/PID/mem`), which only `pagewise-sample` does.
 
 #![expect(clippy::disallowed_methods, reason = "files are opened here only, for reading")]
 
@@ -14,7 +14,7 @@ use rustix::fs::{Dir, Mode, OFlags};
 
 use crate::backing::Mapping;
 
-/// Length limit of a text file that is read, in bytes; the rest of the file is ignored.
+/// Maximum length of a text file that is read, in bytes; what follows is ignored.
 const MOST_TEXT: u64 = 8 << 20;
 
 /// Opens a file of `/proc/PID`.
@@ -52,19 +52,19 @@ pub fn maps(pid: u32) -> io::Result<File> {
     of_process(pid, "maps")
 }
 
-/// Opens the file of a mapping for reading: that very file, whatever its path refers to now. Only
-/// root may do this.
+/// Opens the mapped file itself for reading, even if another file has its path now. Only root may
+/// do this.
 ///
 /// # Errors
-/// If the mapping is gone, or the kernel refuses.
+/// If the mapping does not exist any more, or if the kernel refuses.
 pub fn mapped_file(pid: u32, mapping: &Mapping) -> io::Result<File> {
     of_process(pid, &of_mapping(mapping))
 }
 
-/// The path of the file of a mapping, as the process sees it.
+/// Returns the path of the file of a mapping, as the process sees it.
 ///
 /// # Errors
-/// If the mapping is gone, or the kernel refuses.
+/// If the mapping does not exist any more, or if the kernel refuses.
 pub fn mapped_name(pid: u32, mapping: &Mapping) -> io::Result<Name> {
     let path = format!("/proc/{pid}/{}", of_mapping(mapping));
     let name = rustix::fs::readlink(path, Vec::new())?;
@@ -75,7 +75,7 @@ pub(crate) fn of_mapping(mapping: &Mapping) -> String {
     format!("map_files/{:x}-{:x}", mapping.start, mapping.end)
 }
 
-/// The ids of a process's threads, in order; empty if it has exited.
+/// Returns the ids of a process's threads, in order; empty if the process has exited.
 pub(crate) fn threads(pid: u32) -> Vec<i32> {
     let folder = open_with(&format!("/proc/{pid}/task"), OFlags::DIRECTORY);
     let Ok(entries) = folder.and_then(|folder| Ok(Dir::read_from(folder)?)) else {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reads `/proc/PID/pagemap`, which has eight bytes for each page of the process's address space.
 //!
-//! The open file belongs to the memory that the process had at that time: once this is gone (exit,
-//! exec) the file is empty, even if the process id was reused. Frame numbers are zero for all users
-//! but root.
+//! The open file belongs to the memory that the process had when it was opened. Once this memory is
+//! freed (by exit or exec), the file is empty, even if the process id was reused. For all users
+//! except root, frame numbers are zero.
 
 use std::fs::File;
 use std::io;
@@ -17,7 +17,7 @@ use crate::scan::{self, Region, Search};
 pub struct Entry(u64);
 
 impl Entry {
-    /// The pagemap entry with these bits, which are in the kernel's order.
+    /// Creates a pagemap entry from its 64 bits, as the kernel prints them.
     pub const fn new(bits: u64) -> Self {
         Self(bits)
     }
@@ -27,12 +27,13 @@ impl Entry {
         self.0 >> 63 & 1 == 1
     }
 
-    /// Whether the page is in swap. Also true for a moment while the page is being migrated in RAM.
+    /// Whether the page is in swap. This is also true for a moment while the page is migrated
+    /// within RAM.
     pub const fn is_swapped(self) -> bool {
         self.0 >> 62 & 1 == 1 && !self.is_guard()
     }
 
-    /// Whether the page is one of a file or of shmem, and not a private copy.
+    /// Whether the page belongs to a file or to shmem, and is not a private copy.
     pub const fn is_of_file(self) -> bool {
         self.0 >> 61 & 1 == 1
     }
@@ -48,7 +49,7 @@ impl Entry {
         self.0 >> 56 & 1 == 1
     }
 
-    /// Number of the page frame; `None` if the kernel hides it from us.
+    /// Number of the page frame; `None` if the kernel hides it from this user.
     pub const fn frame(self) -> Option<u64> {
         match self.0 & ((1 << 55) - 1) {
             frame if frame != 0 && self.is_present() => Some(frame),
@@ -72,11 +73,11 @@ impl Pagemap {
         open::of_process(pid, "pagemap").map(|file| Self { file })
     }
 
-    /// Reads at most `most` pagemap entries from page `first` on into `entries`. Fewer at the end
-    /// of the address space; none if the memory is gone.
+    /// Reads at most `most` entries from page `first` on into `entries`. There are fewer at the end
+    /// of the address space, and none if the memory was freed.
     ///
     /// # Errors
-    /// The error of the read.
+    /// If the file cannot be read.
     pub fn read(
         &self,
         first: u64,
@@ -94,11 +95,11 @@ impl Pagemap {
         Ok(entries.len() - before)
     }
 
-    /// Calls PAGEMAP_SCAN for this process, which fills `regions`; returns the number of regions,
-    /// and the address at which the kernel stopped.
+    /// Calls PAGEMAP_SCAN for this process, which writes to `regions`. Returns the number of
+    /// regions, and the address at which the kernel stopped.
     ///
     /// # Errors
-    /// ENOTTY if the kernel has no such call, EINVAL if it does not know a category.
+    /// ENOTTY if the kernel does not have this call, EINVAL if it does not know a category.
     pub fn scan(&self, search: Search, regions: &mut [Region]) -> io::Result<(usize, u64)> {
         scan::scan(&self.file, search, regions)
     }
@@ -109,8 +110,8 @@ impl Pagemap {
     }
 }
 
-/// Number of the frame of the kernel's zero page, if we may see frames: found by reading memory of
-/// our own that was never written.
+/// Returns the number of the frame of the kernel's zero page, if we may see frame numbers. It is
+/// found by reading memory of this process that was never written.
 pub fn zero_frame(page_size: u64) -> Option<u64> {
     const PAGES: u64 = 16;
     let bytes = usize::try_from(page_size.checked_mul(PAGES)?).ok()?;
@@ -123,7 +124,7 @@ pub fn zero_frame(page_size: u64) -> Option<u64> {
     entries.first().filter(|entry| !entry.is_exclusive()).and_then(|entry| entry.frame())
 }
 
-/// Whether we may see page frames: checked with our own stack.
+/// Whether we may see frame numbers, which is checked with this process's own stack.
 pub fn tells_frames(page_size: u64) -> bool {
     let here = 0u8;
     let page = (&raw const here) as u64 / page_size;

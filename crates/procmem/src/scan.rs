@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Regions of a process's address space whose pages are in the same categories (PAGEMAP_SCAN).
+//! Finds regions of a process's address space whose pages are in the same categories
+//! (PAGEMAP_SCAN).
 //!
-//! The kernel walks page tables and returns runs, so huge or untouched memory costs next to
-//! nothing. Kernels before 6.7 have no such call, and some know fewer categories: both are probed.
+//! The kernel walks the page tables and returns runs of pages, so that huge or untouched memory
+//! takes nearly no time. Kernels before 6.7 do not have this call, and some kernels know fewer
+//! categories; both is probed.
 
 use std::fs::File;
 use std::io;
@@ -11,8 +13,8 @@ use crate::calls;
 
 /// Categories of pages for PAGEMAP_SCAN, as bits of the kernel's PAGE_IS_… list.
 pub mod category {
-    /// The page belongs to a file or to shared memory. For this the kernel reads the `struct page`
-    /// of each page, which is ten times as slow.
+    /// The page belongs to a file or to shared memory. To determine this, the kernel reads the
+    /// `struct page` of each page, which is ten times as slow.
     pub const FILE: u64 = 1 << 2;
     /// The page is in RAM.
     pub const PRESENT: u64 = 1 << 3;
@@ -42,23 +44,23 @@ pub struct Region {
 /// Which pages PAGEMAP_SCAN searches. Addresses are in bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Search {
-    /// First address of the range.
+    /// Address at which the searched range begins.
     pub start: u64,
-    /// First address after the range.
+    /// First address after the searched range.
     pub end: u64,
     /// The search reports pages that are in any of these categories.
     pub any_of: u64,
-    /// The search says of each region which of these categories its pages are in.
+    /// For each region, the search reports which of these categories its pages are in.
     pub tell: u64,
     /// The search stops after this many pages.
     pub most: u64,
 }
 
-/// Calls PAGEMAP_SCAN, which fills `regions`; returns the number of regions, and the address at
+/// Calls PAGEMAP_SCAN, which writes to `regions`. Returns the number of regions, and the address at
 /// which the kernel stopped.
 ///
 /// # Errors
-/// ENOTTY if the kernel has no such call, EINVAL if it does not know a category.
+/// ENOTTY if the kernel does not have this call, EINVAL if it does not know a category.
 pub(crate) fn scan(
     pagemap: &File,
     search: Search,

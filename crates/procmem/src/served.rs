@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Tells whether another machine or a program serves a mapped file (NFS, SMB, FUSE …), without
-//! waiting for that server.
+//! Determines whether another machine or a program provides the contents of a mapped file (NFS,
+//! SMB, FUSE …), without waiting for that server.
 //!
-//! Opening such a file, and even fstatfs, waits for the server's answer; while the server hangs, the
-//! process that waits cannot be killed. So the file is not opened: the file system is found in
-//! `/proc/PID/mountinfo`, which the kernel answers by itself, by the device number that is in the
-//! mapping. Some file systems show another number there (a subvolume of btrfs); for these, statx
-//! tells the number of the mount, with a flag that keeps it from asking the server
-//! (`AT_STATX_DONT_SYNC`).
+//! Opening such a file, and even fstatfs, waits for the server's answer; if the server hangs, the
+//! waiting process cannot be killed. The file is therefore not opened. Its file system is looked up
+//! in `/proc/PID/mountinfo`, which the kernel answers without the server, by the device number in
+//! the mapping. Some file systems have another number there (for example for a subvolume of btrfs).
+//! For these, statx returns the number of the mount, with a flag that prevents it from asking the
+//! server (`AT_STATX_DONT_SYNC`).
 
 use std::collections::HashMap;
 
@@ -17,23 +17,23 @@ use crate::backing::{Mapping, Mount, mount};
 use crate::devices::own_shared_memory;
 use crate::open;
 
-/// Types of file systems whose data comes from another machine, or, with `fuse`, from a program.
+/// Types of file systems whose data are provided by another machine or, for `fuse`, by a program.
 const SERVED: [&str; 16] = [
     "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "afs", "coda", "lustre", "orangefs",
     "virtiofs", "vboxsf", "ncpfs", "autofs", "fuse",
 ];
 
-/// The mounts that a process and we see.
+/// The mounts that another process and this process see.
 #[derive(Debug)]
 pub struct MountTable {
     by_device: HashMap<(u32, u32), String>,
     by_number: HashMap<u64, String>,
-    /// The device of shared memory, which is mounted nowhere.
+    /// The device number of shared memory, which is not in any list of mounts.
     shared_memory: Option<(u32, u32)>,
 }
 
 impl MountTable {
-    /// The mounts of this process, and our own.
+    /// Reads the mounts of the process `pid` and of this process.
     #[must_use]
     pub fn of(pid: u32) -> Self {
         let mut table = Self::empty();
@@ -57,7 +57,7 @@ impl MountTable {
         }
     }
 
-    /// What serves the file of a mapping of the process, in words; `None` if the kernel itself does.
+    /// Returns in words what provides the file of a mapping; `None` if the kernel itself does.
     #[must_use]
     pub fn server(&self, pid: u32, mapping: &Mapping) -> Option<String> {
         self.server_of(mapping.device, || number_of_mount(pid, mapping))
@@ -69,7 +69,7 @@ impl MountTable {
         number: impl FnOnce() -> Option<u64>,
     ) -> Option<String> {
         let kind = self.by_device.get(&device);
-        // a disk, or memory of the kernel
+        // the file is on a disk or in memory of the kernel
         if kind.is_none() && (device.0 != 0 || self.shared_memory == Some(device)) {
             return None;
         }
@@ -112,7 +112,7 @@ mod tests {
         for kernels in [(254, 1), (0, 46), (0, 1), (8, 2)] {
             assert_eq!(of(kernels, None), None, "{kernels:?}");
         }
-        // a subvolume, a mount of NFS with another number, and one that is mounted nowhere
+        // a subvolume, a mount of NFS with another number, and a mount that is not listed
         assert_eq!(of((0, 50), Some(25)), None);
         assert!(of((0, 51), Some(22)).is_some_and(|kind| kind.ends_with("nfs4")));
         for number in [None, Some(99)] {
@@ -120,7 +120,7 @@ mod tests {
         }
     }
 
-    /// Our own code and a memory file: the kernel serves them.
+    /// This program and a memfd are provided by the kernel.
     #[test]
     fn our_own_program_is_served_by_the_kernel() {
         let pid = std::process::id();
@@ -129,7 +129,7 @@ mod tests {
         let files: Vec<Mapping> = lines.filter(|it| it.executable && it.inode != 0).collect();
         assert!(!files.is_empty());
         let table = MountTable::of(pid);
-        // only root may look at map_files, which file systems with other device numbers need
+        // only root may read map_files, which is needed for file systems with other device numbers
         if rustix::process::geteuid().is_root() {
             assert!(files.iter().all(|it| number_of_mount(pid, it).is_some()));
         }

@@ -2,10 +2,10 @@
 //! Reads from `/proc/PID/smaps` how many pages of each mapping are in RAM or in swap, and the
 //! process's proportional share of its shared pages.
 //!
-//! Reading it is expensive (12 ms per resident GiB). It is read only if pages of a large address
-//! space must be found without PAGEMAP_SCAN, for processes that share private pages if we may not
-//! see frames, and for processes whose accessed bits were cleared ([`read_unreferenced`]). The zero page
-//! and devices are not counted.
+//! Reading smaps is expensive (12 ms per resident GiB). It is read in three cases: if pages in a
+//! large address space must be found without PAGEMAP_SCAN; for processes that share private pages,
+//! if we may not see frame numbers; and for processes whose accessed bits were cleared
+//! ([`read_unreferenced`]). The zero page and devices are not included.
 
 use std::collections::HashMap;
 
@@ -15,11 +15,11 @@ use pagewise_model::{Bytes, WatchedProcess};
 use crate::maps::ends;
 use crate::open;
 
-/// Number of pages in RAM or swap, by the start address of their mapping.
+/// Number of pages in RAM or in swap for each mapping, by its start address.
 pub type Resident = HashMap<u64, u64>;
 
-/// The number of pages in RAM or swap of each mapping of a process. Empty if smaps cannot be read;
-/// mappings beyond the size limit are missing.
+/// Returns the number of pages in RAM or in swap of each mapping of a process. It is empty if smaps
+/// cannot be read; mappings after the size limit of the file are missing.
 pub fn resident(pid: u32, page_size: u64) -> Resident {
     parse(&open::text_of_process(pid, "smaps").unwrap_or_default(), page_size)
 }
@@ -40,17 +40,18 @@ fn parse(smaps: &[u8], page_size: u64) -> Resident {
     resident
 }
 
-/// For each mapping with shared pages, the average share of such a page that belongs to the
-/// process.
+/// For each mapping with shared pages: how much of such a page is accounted to the process, on
+/// average.
 #[derive(Debug, Default, PartialEq)]
 pub struct Proportions {
-    /// For each mapping, its first page, the page after its last one, and the share; in order of
-    /// address.
+    /// For each mapping, in order of address: its first page, the page after its last one, and the
+    /// share of a page that is accounted to the process.
     mappings: Vec<(u64, u64, f64)>,
 }
 
 impl Proportions {
-    /// The process's share of this page; `None` if the mapping is not known to have shared pages.
+    /// The share of this page that is accounted to the process; `None` if the mapping is not known
+    /// to have shared pages.
     pub fn of_page(&self, page: u64) -> Option<f64> {
         let after = self.mappings.partition_point(|(first, _, _)| *first <= page);
         let (_, end, part) = self.mappings.get(after.checked_sub(1)?)?;
@@ -58,7 +59,8 @@ impl Proportions {
     }
 }
 
-/// The process's share of the shared pages in each of its mappings. Empty if smaps cannot be read.
+/// Reads the process's share of the shared pages in each of its mappings. It is empty if smaps
+/// cannot be read.
 pub fn proportions(pid: u32) -> Proportions {
     let page_size = rustix::param::page_size() as u64;
     parse_proportions(&open::text_of_process(pid, "smaps").unwrap_or_default(), page_size)
@@ -73,8 +75,8 @@ struct Sizes {
 }
 
 impl Sizes {
-    /// The share of each shared page that counts for this process. Sizes are rounded down to KiB,
-    /// so the share is slightly too small.
+    /// The share of each shared page that is accounted to this process. Sizes in smaps are rounded
+    /// down to KiB, so that the share is slightly too small.
     fn part(self) -> Option<f64> {
         let of_shared = self.proportional.saturating_sub(self.private) as f64;
         (self.shared > 0).then(|| (of_shared / self.shared as f64).clamp(0.001, 1.0))
@@ -108,11 +110,11 @@ fn parse_proportions(smaps: &[u8], page_size: u64) -> Proportions {
     proportions
 }
 
-/// Memory that a process has not used since its accessed bits were cleared
-/// (`/proc/PID/clear_refs`), in proportional sizes. `Referenced` is one size for a whole mapping,
-/// with shared pages in full, so the same share of each kind of its memory is taken as idle. Locked
-/// memory does not count as idle. The accessed bit of a huge page applies to all of it. Mappings
-/// beyond the size limit count as used.
+/// Reads how much memory a process has not used since its accessed bits were cleared
+/// (`/proc/PID/clear_refs`), in proportional sizes. `Referenced` is a single size for a mapping, in
+/// which shared pages count in full; the same share of each kind of memory in the mapping is
+/// therefore considered idle. Locked memory is not considered idle. The accessed bit of a huge page
+/// applies to all of it. Mappings after the size limit of the file count as used.
 ///
 /// # Errors
 /// If the process has exited or the kernel refuses.
@@ -132,8 +134,8 @@ struct Use {
 }
 
 impl Use {
-    /// Adds the memory of this mapping to the sums. If the kernel does not report what was
-    /// referenced, all of it counts as used.
+    /// Adds the memory of this mapping to the sums. If the kernel does not report `Referenced`, all
+    /// of the memory counts as used.
     fn add_to(self, all: &mut WatchedProcess) {
         let add = |sum: &mut Bytes, more: u64| *sum = sum.saturating_add(Bytes::new(more));
         add(&mut all.looked_at, self.pss);
@@ -146,7 +148,7 @@ impl Use {
         add(&mut all.idle_file, idle - anon);
     }
 
-    /// `of`, scaled by `part` divided by the resident size; never more than `of`.
+    /// Returns `of`, multiplied by `part` and divided by the resident size; at most `of`.
     fn part_of_pss(self, part: u64, of: u64) -> u64 {
         let product = u128::from(of) * u128::from(part.min(self.rss));
         u64::try_from(product / u128::from(self.rss.max(1))).unwrap_or(of)
@@ -210,7 +212,8 @@ mod tests {
         assert_eq!(resident.len(), 2);
     }
 
-    /// With 8 MiB shared by two and 1 MiB private, half of each shared page belongs to the process.
+    /// If 8 MiB are shared by two processes and 1 MiB is private, half of each shared page is
+    /// accounted to the process.
     #[test]
     fn a_shared_page_is_divided_by_its_sharers() {
         let of = |proportional: u64, shared: [u64; 2], private: [u64; 2]| {
@@ -255,9 +258,9 @@ mod tests {
         };
         let read = |name, sizes| kib(parse_unreferenced(mapping(name, sizes).as_bytes()));
         assert_eq!(read("[heap]", [1000, 1000, 400, 1000, 0]), [1000, 600, 0]);
-        // two processes map the file: half of it belongs to this process
+        // two processes map the file, so half of it is accounted to this process
         assert_eq!(read("/usr/lib/x", [1000, 500, 200, 0, 0]), [500, 0, 400]);
-        // a private mapping of a file, of which a quarter was written
+        // a private mapping of a file, of which the process has written a quarter
         assert_eq!(read("/usr/lib/x", [1000, 1000, 0, 250, 0]), [1000, 250, 750]);
         assert_eq!(read("/memfd:x (deleted)", [1000, 1000, 500, 0, 0]), [1000, 500, 0]);
         assert_eq!(read("[heap]", [1000, 1000, 0, 1000, 1000]), [1000, 0, 0]);
@@ -266,7 +269,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the file contains, idle memory is part of the examined memory.
+        /// Whatever the file contains, idle memory is not more than the examined memory.
         #[test]
         fn idle_memory_is_never_more_than_there_is(
             sizes in any::<[u32; 5]>(), noise in proptest::collection::vec(any::<u8>(), 0..99),

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Finds the [`Block`]s in runs of pages: the parts of memory that a huge page could replace.
+//! Finds [`Block`]s in runs of pages: the parts of address space that a huge page could back.
 //!
-//! Only blocks that lie entirely in one private anonymous mapping count. A mapping that a program
-//! has split in two (mprotect, madvise) has blocks on each side of the split and none across it.
+//! Only blocks that are entirely in one private anonymous mapping are considered. If a program has
+//! split a mapping in two (with mprotect or madvise), there are blocks on each side of the split,
+//! but none across it.
 
 use std::io;
 
@@ -15,7 +16,7 @@ use crate::maps::Mapping;
 /// An aligned part of address space of the size of a huge page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Block {
-    /// First address of the block.
+    /// Address of the first byte of the block.
     pub address: u64,
     /// Number of pages of the block in RAM, without the zero page.
     pub present: u32,
@@ -23,8 +24,8 @@ pub struct Block {
     pub zero: u32,
     /// Number of pages of the block in swap.
     pub swapped: u32,
-    /// Whether the block is mapped as one huge page. Always false if the kernel has no
-    /// PAGEMAP_SCAN.
+    /// Whether the block is mapped as one huge page. If the kernel has no PAGEMAP_SCAN, this is not
+    /// known and always false.
     pub huge: bool,
 }
 
@@ -35,7 +36,7 @@ impl Block {
     }
 }
 
-/// How many pages of a block only this process maps, and in which state the others are.
+/// How many pages of a block are mapped by this process only, and the state of the others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Exclusive {
     /// Number of pages of the block in RAM.
@@ -44,12 +45,12 @@ pub struct Exclusive {
     pub exclusive: u32,
     /// Number of pages of the block in swap.
     pub swapped: u32,
-    /// Number of pages of the block that belong to files or shmem: the address space was mapped
-    /// differently since.
+    /// Number of pages of the block that belong to files or shmem. If there are any, something else
+    /// was mapped at these addresses since the block was found.
     pub of_file: u32,
 }
 
-/// The coverage of one mapping by huge pages, and its blocks.
+/// The huge pages of one mapping, and its blocks.
 #[derive(Debug, Default)]
 pub(super) struct MappingSums {
     pub(super) coverage: Coverage,
@@ -57,10 +58,11 @@ pub(super) struct MappingSums {
 }
 
 impl Memory {
-    /// Blocks of private anonymous memory with any page, by address, and the sums over all memory.
+    /// Returns all blocks of private anonymous memory that have at least one page, by address, and
+    /// the sums over all memory.
     ///
     /// # Errors
-    /// If the process is gone, or we may not examine it.
+    /// If the process has exited, or if we may not examine it.
     pub fn blocks(&self) -> Result<(Vec<Block>, Coverage), LookError> {
         let scans = self.can_scan();
         let mappings = self.mappings(!scans)?;
@@ -75,7 +77,7 @@ impl Memory {
     /// Checks whether the pages of a block are still mapped by this process only.
     ///
     /// # Errors
-    /// If the process is gone.
+    /// If the process has exited.
     pub fn exclusive(&self, address: u64) -> Result<Exclusive, LookError> {
         let most = usize::try_from(self.block / self.page).unwrap_or(usize::MAX);
         let mut entries = Vec::with_capacity(most);
@@ -94,10 +96,10 @@ impl Memory {
         Ok(found)
     }
 
-    /// The current state of the block at this address.
+    /// Returns the current state of the block at this address.
     ///
     /// # Errors
-    /// If the process is gone.
+    /// If the process has exited.
     pub fn block_at(&self, address: u64, scans: bool) -> Result<Block, LookError> {
         let mut filler = Filler::new(self, [address, address.saturating_add(self.block)]);
         let range = filler.range;
@@ -126,7 +128,7 @@ impl Memory {
         walked.map_err(|error| refuse(self.pid, "pagemap", error))
     }
 
-    /// Scans the page tables of adjacent mappings of the same kind together.
+    /// Scans the page tables of adjacent mappings of the same kind in one call.
     fn each_scanned<'a>(
         &self,
         mappings: &'a [Mapping],
@@ -170,8 +172,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Calls a function with each mapping and its sums, from pagemap. Only mappings that have
-    /// memory according to smaps are read.
+    /// Calls a function with each mapping and its sums, which are read from pagemap. Only mappings
+    /// that contain memory according to smaps are read.
     fn each_read<'a>(
         &self,
         mappings: &'a [Mapping],
@@ -200,7 +202,7 @@ struct Filler {
     range: [u64; 2],
     page: u64,
     block: u64,
-    /// Whether the mapping is anonymous memory, whose blocks are counted.
+    /// Whether the mapping is private anonymous memory, in which blocks are counted.
     anonymous: bool,
     summed: MappingSums,
 }
@@ -216,7 +218,7 @@ impl Filler {
         Self { anonymous, ..Self::new(memory, [mapping.start, mapping.end]) }
     }
 
-    /// Size of the whole blocks in the mapping, in bytes.
+    /// Size of the mapping's complete blocks, in bytes.
     fn aligned_bytes(&self) -> u64 {
         let first = self.range[0].next_multiple_of(self.block);
         (self.range[1] / self.block * self.block).saturating_sub(first)
@@ -280,7 +282,7 @@ impl Filler {
     }
 }
 
-/// Numbers of blocks, by how many of their pages exist.
+/// Counts blocks by how many of their pages are present.
 pub(super) fn count_blocks(blocks: &[Block], pages: u32, page: u64) -> Blocks {
     let mut counted = Blocks::default();
     for block in blocks {
@@ -322,7 +324,8 @@ mod tests {
         Filler { range, page: PAGE, block: BLOCK, anonymous: true, summed: MappingSums::default() }
     }
 
-    /// Runs with these pages, each page a run of its own or joined with the next.
+    /// Makes runs of these pages, in which each page is a run of its own or is joined with the next
+    /// page.
     fn runs(pages: &[(u64, PageState)]) -> Vec<Run> {
         let one = |(at, what): &(u64, PageState)| Run {
             start: at * PAGE,
@@ -340,7 +343,7 @@ mod tests {
     }
 
     proptest! {
-        /// Joined runs give the same result as counting page by page.
+        /// Joined runs give the same blocks as counting page by page.
         #[test]
         fn blocks_hold_what_counting_pages_finds(
             kinds in prop::collection::vec(0u8..5, 1..60), from in 0u64..20, length in 1u64..60,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The heaps that glibc's malloc created for the threads of a process, and how much of them is in
-//! RAM.
+//! Finds the heaps that glibc's malloc created for the threads of a process, and how much of them
+//! is in RAM.
 //!
-//! Each arena other than the main one gets its memory in heaps of 64 MiB of address space, aligned
-//! to that size; the first part is accessible and the rest is not yet. No other program makes
-//! mappings of that shape.
+//! Each malloc arena except the main one gets its memory in heaps of 64 MiB of address space, which
+//! are aligned to that size. The first part of a heap is accessible, the other part is not yet. No
+//! other program is known to make mappings of this form.
 
 use pagewise_model::{Bytes, MappingKind};
 
@@ -13,10 +13,10 @@ use crate::maps::Mapping;
 
 const HEAP: u64 = 64 << 20;
 
-/// Heaps of glibc's malloc that belong to other arenas than the main one.
+/// Heaps of glibc's malloc that do not belong to the main arena.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Heaps {
-    /// Number of heaps: at least one for each arena except the main one.
+    /// Number of heaps; each arena except the main one has at least one.
     pub count: u64,
     /// How much memory all these heaps have in RAM.
     pub held: Bytes,
@@ -25,7 +25,7 @@ pub struct Heaps {
 /// Finds the heaps of glibc's malloc in a process.
 ///
 /// # Errors
-/// If the process is gone, or we may not examine it.
+/// If the process has exited, or if we may not examine it.
 pub fn heaps(pid: u32, block: u64) -> Result<Heaps, LookError> {
     let memory = Memory::open(pid, block)?;
     let scans = memory.can_scan();
@@ -40,8 +40,8 @@ pub fn heaps(pid: u32, block: u64) -> Result<Heaps, LookError> {
     Ok(heaps)
 }
 
-/// Addresses of the heaps of glibc's malloc, recognised by an aligned pair of adjacent mappings,
-/// accessible and inaccessible, of together 64 MiB.
+/// Returns the addresses of the heaps of glibc's malloc. A heap is recognised as a pair of adjacent
+/// mappings, an accessible and an inaccessible one, which are aligned and together have 64 MiB.
 fn starts(mappings: &[Mapping]) -> impl Iterator<Item = u64> {
     let is_own = |mapping: &Mapping| {
         mapping.kind == MappingKind::Anonymous && mapping.name.as_str().is_empty()
@@ -76,7 +76,7 @@ mod tests {
         assert_eq!(starts(&[]).count(), 0);
     }
 
-    /// With glibc, threads that hold memory at the same time have separate arenas.
+    /// With glibc, threads that allocate memory at the same time have separate arenas.
     #[test]
     fn heaps_of_our_own_threads_are_found() {
         let (told, heard) = std::sync::mpsc::channel();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The [`Memory`] of a process: its open pagemap, and its mappings on request.
+//! The [`Memory`] of a process: its open pagemap, and functions to read its mappings.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -10,8 +10,8 @@ use crate::maps::{self, Line, Mapping};
 use crate::open;
 use crate::pagemap::Pagemap;
 
-/// Length limit of a line that is parsed, in bytes: a path has at most 4096 bytes, each escaped as
-/// up to four.
+/// Maximum length of a line that is parsed, in bytes. A path has at most 4096 bytes, each of which
+/// may be escaped as four bytes.
 const MOST_LINE: u64 = 1 << 15;
 /// Maximum number of mappings of a process that are read; the kernel's default limit is 65,530.
 const MOST_MAPPINGS: usize = 1 << 20;
@@ -22,7 +22,7 @@ const LINES_EACH: usize = 32;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LookError {
-    /// No process has this id, or it no longer has memory.
+    /// No process has this id, or the process has no memory any more.
     #[error("process {0}: it has ended")]
     Gone(u32),
     /// The process belongs to another user.
@@ -68,7 +68,7 @@ impl Memory {
     /// Opens the memory of a process; blocks have `block` bytes, the size of a huge page.
     ///
     /// # Errors
-    /// If the process is gone or belongs to another user.
+    /// If the process has exited or belongs to another user.
     pub fn open(pid: u32, block: u64) -> Result<Self, LookError> {
         let pagemap = Pagemap::open(pid).map_err(|error| refuse(pid, "pagemap", error))?;
         let page = rustix::param::page_size() as u64;
@@ -94,8 +94,8 @@ impl Memory {
         self.pagemap.is_alive()
     }
 
-    /// The mappings of the process by address; if `detailed`, with the values that only smaps
-    /// contains.
+    /// Returns the mappings of the process in order of address. If `detailed` is true, they have
+    /// the values that only smaps contains.
     pub(super) fn mappings(&self, detailed: bool) -> Result<Vec<Mapping>, LookError> {
         let mut found = Vec::<Mapping>::new();
         let (name, lines) = if detailed { ("smaps", LINES_EACH) } else { ("maps", 1) };
@@ -107,8 +107,8 @@ impl Memory {
         Ok(found)
     }
 
-    /// The mappings that may contain a block. Of the others, of which there may be thousands, only
-    /// the addresses are parsed.
+    /// Returns the mappings that are large enough to contain a block. Of all others, of which there
+    /// may be thousands, only the addresses are parsed.
     pub(super) fn large_mappings(&self) -> Result<Vec<Mapping>, LookError> {
         let mut found = Vec::new();
         self.each_line("maps", MOST_MAPPINGS, |line| {
@@ -134,7 +134,7 @@ impl Memory {
     }
 }
 
-/// Calls `see` with each line of a file, at most `most` of them; returns the number of lines.
+/// Calls `see` with each line of a file, for at most `most` lines. Returns the number of lines.
 fn read(file: File, most: usize, mut see: impl FnMut(&[u8])) -> io::Result<usize> {
     let mut lines = BufReader::with_capacity(1 << 16, file);
     let mut line = Vec::with_capacity(256);

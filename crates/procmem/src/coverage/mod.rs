@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Examines which pages of a live process are in RAM, in swap and in huge pages, block by block.
+//! Determines for a live process which of its pages are in RAM, in swap and in huge pages, block by
+//! block.
 //!
-//! [`Memory`] keeps the process's pagemap open. The file belongs to the memory that the process had
-//! when it was opened, and is empty once that memory is gone, even if the process id was reused. No
-//! page contents are read. A recording holds no addresses, so this works only for the live machine.
+//! [`Memory`] keeps the process's pagemap open. The open file belongs to the memory that the
+//! process had when it was opened. It is empty once that memory is freed, even if the process id
+//! was reused. No page contents are read. This works only on the live machine, because a recording
+//! does not contain addresses.
 //!
-//! If the kernel has PAGEMAP_SCAN, one pass over the page tables finds everything, at 3 to 6 ms per
-//! GiB of base pages; the mappings are read from `maps`. Otherwise smaps says how much of each
-//! mapping is in huge pages, and pagemap is read entry by entry (`walk`). If only the amount in
-//! huge pages is needed, [`share`] costs a tenth of that.
+//! If the kernel has PAGEMAP_SCAN, a single pass over the page tables is sufficient, which takes 3
+//! to 6 ms per GiB of base pages; the mappings are read from `maps`. Otherwise smaps says how much
+//! of each mapping is in huge pages, and pagemap is read entry by entry (module `walk`). If only
+//! the amount in huge pages is needed, [`share`] takes a tenth of the time.
 //!
-//! All of this takes the process's mmap lock for reading, for at most a millisecond at a time.
-//! Callers that cannot wait for a lock that another task holds use [`run_with_timeout`].
+//! All of this takes the process's mmap lock for reading, for at most a millisecond at a time. If
+//! another task holds the lock, callers that cannot wait for it use [`run_with_timeout`].
 
 mod blocks;
 mod heaps;
@@ -34,15 +36,15 @@ pub use survey::process;
 pub use watch_sample::take_sample;
 
 /// Runs `look` in a thread of its own and returns its result; `None` if it did not finish in time.
-/// In this case another task holds the process's mmap lock, and the thread is left behind waiting
-/// for it.
+/// If it did not, another task holds the process's mmap lock, and the thread continues to wait for
+/// it.
 pub fn run_with_timeout<T: Send + 'static>(
     patience: Duration,
     look: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
     let (tell, told) = sync_channel(1);
     let begun = std::thread::Builder::new().name("look".to_owned()).spawn(move || {
-        // the receiver may have given up
+        // sending fails if the receiver has stopped waiting
         let _ = tell.send(look());
     });
     begun.ok()?;

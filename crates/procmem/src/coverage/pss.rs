@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The proportional size of a process, read repeatedly to keep within a budget, and whether the
-//! process may have huge pages.
+//! Reads the proportional size of a process, which is needed repeatedly to keep within a budget,
+//! and whether the process may have huge pages.
 
 use std::io::Read;
 
@@ -12,17 +12,17 @@ use super::memory::{LookError, open_file, refuse};
 /// Length limit of `smaps_rollup` or `status` as read, in bytes.
 const MOST_TEXT: u64 = 1 << 14;
 
-/// The proportional set size of a process: `Pss` of smaps_rollup.
+/// Returns the proportional set size of a process: `Pss` of smaps_rollup.
 ///
 /// # Errors
-/// If it is gone, we may not examine it, or the kernel has no smaps_rollup.
+/// If the process has exited, if we may not examine it, or if the kernel has no smaps_rollup.
 pub fn proportional(pid: u32) -> Result<Bytes, LookError> {
     let text = text(pid, "smaps_rollup")?;
     field(&text, b"Pss:").and_then(kib).ok_or(LookError::Gone(pid))
 }
 
-/// Whether a process may have huge pages at all (`THP_enabled` of its status); `None` if the kernel
-/// does not say.
+/// Whether a process may have huge pages at all (`THP_enabled` in `/proc/PID/status`); `None` if
+/// the kernel does not report it.
 pub fn thp_allowed(pid: u32) -> Option<bool> {
     field(&text(pid, "status").ok()?, b"THP_enabled:").and_then(flag)
 }

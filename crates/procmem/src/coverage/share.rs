@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! How much of a process's anonymous memory is in huge pages, without examining every page.
+//! Measures how much of a process's anonymous memory is in huge pages without examining every page.
 //!
-//! A block is either one huge page or none, so its first page is sufficient. If that page is
-//! missing, the kernel skips to the next one that is present: untouched address space costs
-//! nothing, however large it is.
+//! A block is either one huge page or contains no huge page, so that examining its first page is
+//! sufficient. If that page is missing, the kernel skips to the next page that is present:
+//! untouched address space costs no time, however large it is.
 
 use pagewise_model::{Bytes, MappingKind, Percent};
 
@@ -18,7 +18,7 @@ use crate::scan::{Region, Search, category};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Share {
     /// All anonymous memory of the process, as the kernel counts it (`RssAnon`). Some kernels
-    /// update this with a delay of some pages per CPU.
+    /// update this only after some pages per CPU.
     pub anon: Bytes,
     /// The part of it that is mapped as huge pages.
     pub huge: Bytes,
@@ -32,11 +32,11 @@ impl Share {
     }
 }
 
-/// Measures how much anonymous memory of a process is in huge pages: one query for each block with
-/// any page, 0.5 ms per GiB.
+/// Measures how much anonymous memory of a process is in huge pages. It needs one query for each
+/// block that has a page, which takes 0.5 ms per GiB.
 ///
 /// # Errors
-/// If the process is gone, or we may not examine it.
+/// If the process has exited, or if we may not examine it.
 pub fn share(pid: u32, block: u64) -> Result<Share, LookError> {
     let memory = Memory::open(pid, block)?;
     let size = |file, key| Ok(field(&text(pid, file)?, key).and_then(kib).unwrap_or_default());
@@ -69,7 +69,7 @@ impl Memory {
         Ok(huge)
     }
 
-    /// The first page of the range that is in RAM or in swap.
+    /// Returns the first page of the range that is in RAM or in swap.
     fn first_page(&self, start: u64, end: u64) -> std::io::Result<Option<Region>> {
         use category::{HUGE, PRESENT, SWAPPED, ZERO_PAGE};
         let any_of = PRESENT | SWAPPED;
@@ -85,8 +85,8 @@ mod tests {
     use super::*;
     use crate::coverage::process;
 
-    /// Compared with a scan of every page of this process; repeated, because other tests may change
-    /// it in between.
+    /// The result equals that of a scan of every page of this process. It is compared repeatedly,
+    /// because other tests may change the memory in between.
     #[test]
     fn blocks_say_what_pages_say() {
         let held = vec![1u8; 64 << 20];

@@ -13,14 +13,15 @@ use super::blocks::count_blocks;
 use super::memory::{LookError, Memory};
 use crate::maps::Mapping;
 
-/// Number of mappings that the result names, largest first.
+/// Number of mappings that the result lists, the largest first.
 const LARGEST: usize = 20;
 
-/// Examines how much of a process's memory is in huge pages. `detailed` also reads smaps, which
-/// alone says what is eligible and advised, at 12 ms per GiB of base pages.
+/// Examines how much of a process's memory is in huge pages. If `detailed` is true, smaps is read
+/// as well, at 12 ms per GiB of base pages: only smaps says for which mappings huge pages would be
+/// used and were requested.
 ///
 /// # Errors
-/// If the process is gone, or we may not examine it.
+/// If the process has exited, or if we may not examine it.
 pub fn process(pid: u32, block: u64, detailed: bool) -> Result<ProcessCoverage, LookError> {
     let began = Instant::now();
     let memory = Memory::open(pid, block)?;
@@ -44,7 +45,7 @@ pub fn process(pid: u32, block: u64, detailed: bool) -> Result<ProcessCoverage, 
             let (coverage, blocks) = (summed.coverage, of_mapping);
             largest.push(LargeMapping { held, mapping, coverage, blocks });
         }
-        // bounds memory: no need to keep ten thousand mappings to show twenty
+        // this bounds the memory: ten thousand mappings need not be kept to list the largest twenty
         if largest.len() >= 64 * LARGEST {
             keep_largest(&mut largest);
         }
@@ -55,10 +56,10 @@ pub fn process(pid: u32, block: u64, detailed: bool) -> Result<ProcessCoverage, 
     Ok(found)
 }
 
-/// A mapping that may be among the largest of the process.
+/// A mapping that may be one of the largest of the process.
 struct LargeMapping<'a> {
-    /// How much memory of the mapping is in RAM, anonymous and of files, by which mappings are
-    /// ranked.
+    /// How much memory of the mapping is in RAM, anonymous memory and file pages together. Mappings
+    /// are sorted by this.
     held: Bytes,
     mapping: &'a Mapping,
     coverage: Coverage,
@@ -95,7 +96,7 @@ fn describe_mapping(pid: u32, large: &LargeMapping<'_>) -> MappingCoverage {
 mod tests {
     use super::*;
 
-    /// smaps and the walk over page tables agree about this process.
+    /// smaps and the page tables of this process give the same result.
     #[test]
     fn our_own_memory_is_found_either_way() {
         let held = vec![1u8; 16 << 20];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Runs of pages in a range of addresses that are in RAM or swap, in order.
+//! Finds the runs of pages in a range of addresses that are in RAM or in swap, in order.
 //!
-//! With PAGEMAP_SCAN the kernel returns runs. Without it each entry of pagemap is read and decoded;
-//! these do not say which pages are huge or the zero page.
+//! With PAGEMAP_SCAN, the kernel returns runs. Without it, each entry of pagemap is read and
+//! decoded; entries do not show which pages are huge or the zero page.
 
 use std::io;
 
@@ -15,8 +15,8 @@ use crate::scan::{Region, Search, category};
 
 /// Number of regions that one PAGEMAP_SCAN call requests.
 const REGIONS: usize = 512;
-/// Number of pages after which the kernel releases the mmap lock: it is held for under a
-/// millisecond for base pages.
+/// Number of pages after which the kernel releases the mmap lock. With base pages it holds the lock
+/// for less than a millisecond.
 const MOST_AT_ONCE: u64 = 1 << 14;
 /// Number of entries of pagemap that are read at one time.
 const ENTRIES: usize = 1 << 12;
@@ -38,8 +38,8 @@ pub(super) enum PageState {
     Zero,
 }
 
-/// The search for pages in RAM or in swap, with their categories. Requesting the categories in
-/// `more` makes it slower.
+/// Creates a search for pages in RAM or in swap, with their categories. Requesting the categories
+/// in `more` makes the search slower.
 fn in_use(start: u64, end: u64, more: u64) -> Search {
     use category::{HUGE, PRESENT, SWAPPED, ZERO_PAGE};
     let any_of = PRESENT | SWAPPED;
@@ -54,9 +54,9 @@ impl Memory {
         !matches!(asked, Err(error) if Errno::from_io_error(&error) == Some(Errno::NOTTY))
     }
 
-    /// Calls `see` with every run between two addresses, using PAGEMAP_SCAN. If all pages of this
-    /// kind of mapping are file pages or none are, the kernel is not asked which, because that is
-    /// slow.
+    /// Calls `see` with each run between two addresses, using PAGEMAP_SCAN. If a mapping's kind
+    /// already says that all of its pages are file pages, or that none are, the kernel is not asked
+    /// for this category, because that would be slow.
     pub(super) fn scan(
         &self,
         [start, end]: [u64; 2],
@@ -77,7 +77,7 @@ impl Memory {
                     what: page_state(region.categories | all),
                 });
             }
-            // without progress this would loop forever
+            // if the kernel made no progress, this loop would never end
             if stopped <= at {
                 break;
             }
@@ -86,7 +86,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Calls `see` with each run of pages in the same state, by reading pagemap.
+    /// Calls `see` with each run of pages in the same state, by reading pagemap entry by entry.
     pub(super) fn read(&self, [start, end]: [u64; 2], mut see: impl FnMut(Run)) -> io::Result<()> {
         let mut entries = Vec::new();
         let mut at = start;

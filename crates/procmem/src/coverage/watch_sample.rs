@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Takes a [`WatchSample`] of processes: their current state, all together.
+//! Takes a [`WatchSample`] of several processes: their current state, added up.
 //!
-//! It is taken a few times a second as long as the user watches. Each one is a walk over the page
-//! tables, and a read of smaps_rollup, which also walks them and takes longer.
+//! A sample is taken a few times per second as long as the user watches. Each sample needs a walk
+//! over the page tables, and a read of smaps_rollup, which also walks them and takes longer.
 
 use pagewise_model::{Bytes, WatchSample};
 
@@ -10,10 +10,10 @@ use super::memory::{LookError, Memory};
 use super::pss::{field, text};
 use pagewise_model::text::kib;
 
-/// One sample of the memory of those processes that are still alive; `None` if all have exited.
+/// Takes a sample of the memory of those processes that have not exited; `None` if all have exited.
 ///
 /// # Errors
-/// If we may not examine one of them.
+/// If we may not examine one of the processes.
 pub fn take_sample(pids: &[u32], block: u64) -> Result<Option<WatchSample>, LookError> {
     let mut all: Option<WatchSample> = None;
     for pid in pids {
@@ -51,8 +51,8 @@ fn plus(one: &WatchSample, other: &WatchSample) -> WatchSample {
     }
 }
 
-/// CPU time of a process in user and kernel mode: fields 14 and 15 of `stat`. The name in
-/// parentheses may contain anything, including parentheses and spaces.
+/// Returns the CPU time of a process in user and kernel mode: fields 14 and 15 of `stat`. The name
+/// in parentheses may contain any characters, including parentheses and spaces.
 fn processor_time(stat: &[u8]) -> Option<f64> {
     let after_name = stat.iter().rposition(|&byte| byte == b')')?;
     let rest = std::str::from_utf8(stat.get(after_name + 1..)?).ok()?;

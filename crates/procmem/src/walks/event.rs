@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Hardware events of a CPU, by the kernel's names.
+//! Hardware events of a CPU, with the names that `perf list` prints.
 
 use perf_event::Builder;
 #[cfg(test)]
@@ -26,11 +26,11 @@ pub(super) struct Event {
     pub(super) what: EventSource,
 }
 
-/// How the event is requested from the kernel.
+/// The way in which an event is requested from the kernel.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum EventSource {
     Hardware(Hardware),
-    /// A TLB miss, for which the kernel knows the event number of each CPU model.
+    /// A TLB miss; the kernel knows its event number for each CPU model.
     Miss(CacheId, CacheOp),
     /// The raw number of an event, which is valid only for one CPU model.
     Raw(u64),
@@ -38,7 +38,7 @@ pub(super) enum EventSource {
     Software(Software),
 }
 
-/// The events for which the kernel has a name.
+/// The events that the kernel knows by name.
 pub(super) const EVENTS: [Event; 5] = [
     event("cycles", Role::Cycles, EventSource::Hardware(Hardware::CPU_CYCLES)),
     event("instructions", Role::Instructions, EventSource::Hardware(Hardware::INSTRUCTIONS)),
@@ -52,7 +52,7 @@ pub(super) const fn event(name: &'static str, role: Role, what: EventSource) -> 
 }
 
 impl EventSource {
-    /// A counter for this event; the caller sets which thread or CPU to count.
+    /// Creates a counter for this event. The caller must set the thread or CPU to count.
     pub(super) fn counter<'a>(self) -> Builder<'a> {
         match self {
             Self::Hardware(hardware) => Builder::new(hardware),

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The events that count cycles of page walks on Intel CPUs, by CPU model.
+//! The event numbers for cycles of page walks on Intel CPUs, by CPU model.
 //!
-//! The kernel has no name for them. Source: Intel's event lists for each model
+//! The kernel has no names for these events. Source: Intel's event lists for each model
 //! (`DTLB_LOAD_MISSES.WALK_ACTIVE` and `DTLB_STORE_MISSES.WALK_ACTIVE` of Skylake, Ice Lake and
-//! Sapphire Rapids). Not tested on any of them, because only virtual machines were available.
+//! Sapphire Rapids). They were not tested on any of these CPUs, because only virtual machines were
+//! available.
 
 use super::event::{Event, EventSource, Role, event};
 
-/// Models of Intel's client and server CPUs of family 6 from Skylake to Rocket Lake.
+/// CPU models of Intel's client and server CPUs of family 6, from Skylake to Rocket Lake.
 const SKYLAKE_ON: [u32; 14] =
     [0x4E, 0x5E, 0x55, 0x8E, 0x9E, 0xA5, 0xA6, 0x6A, 0x6C, 0x7D, 0x7E, 0x8C, 0x8D, 0xA7];
-/// Models of Intel's Sapphire Rapids and Emerald Rapids.
+/// CPU models of Intel's Sapphire Rapids and Emerald Rapids.
 const SAPPHIRE_RAPIDS_ON: [u32; 2] = [0x8F, 0xCF];
 
-/// The event for cycles in which at least one page walk is active.
+/// Returns the event that counts cycles in which at least one page walk is active.
 const fn walks(number: u64) -> EventSource {
     const UMASK: u64 = 0x10 << 8;
     const AT_LEAST_ONE: u64 = 1 << 24;
@@ -23,8 +24,8 @@ const fn walks(number: u64) -> EventSource {
 const LOADS: &str = "dtlb_load_misses.walk_active";
 const STORES: &str = "dtlb_store_misses.walk_active";
 
-/// The events that count page walks for loads and for stores, by the model of an Intel CPU of
-/// family 6; empty if the model is not known.
+/// Returns the events that count page walks for loads and for stores on an Intel CPU of family 6
+/// with this model; empty if the model is not known.
 pub(super) fn walking(model: Option<u32>) -> Vec<Event> {
     let pair = |load, store| {
         vec![event(LOADS, Role::Walking, walks(load)), event(STORES, Role::Walking, walks(store))]

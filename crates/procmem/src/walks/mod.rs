@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The cost of TLB misses of processes, or of the whole machine, while they run ([`PageWalks`]),
-//! counted by the CPU (`perf_event_open`).
+//! Counts the cost of TLB misses of running processes, or of the whole machine ([`PageWalks`]),
+//! with the CPU's counters (`perf_event_open`).
 //!
-//! Nothing is sampled, and nothing that programs do is recorded: counters run beside them and are
-//! read once at the end. If a machine has no counters, as most virtual machines, each event says
-//! so.
+//! Nothing is sampled, and nothing about the programs is recorded: counters run beside the programs
+//! and are read once at the end. If a machine has no counters, like most virtual machines, the
+//! result of each event says so.
 
 mod event;
 mod intel;
@@ -18,19 +18,20 @@ use rustix::io::Errno;
 use crate::open::threads;
 use event::{EVENTS, Event};
 
-/// Maximum number of open counters: most systems allow a process 1,024 files.
+/// Maximum number of open counters; most systems allow a process 1,024 open files.
 const MOST_COUNTERS: usize = 900;
 
-/// Whose page walks are counted.
+/// The processes or CPUs whose page walks are counted.
 #[derive(Debug, Clone, Copy)]
 pub enum WalkTarget<'a> {
-    /// The threads of these processes, and the threads and processes that they start meanwhile.
+    /// The threads of these processes, and the threads and processes that they start while events
+    /// are counted.
     Processes(&'a [u32]),
     /// Everything that runs on these CPUs.
     Machine(&'a [u32]),
 }
 
-/// Hardware counters of page walks, while they are running.
+/// Hardware counters of page walks that are running.
 #[derive(Debug)]
 pub struct WalkCounters {
     began: Instant,
@@ -40,12 +41,12 @@ pub struct WalkCounters {
     counts: Vec<Count>,
 }
 
-/// One event, and the counters that count it for all threads or CPUs.
+/// An event, and the counters that count it for all threads or CPUs.
 #[derive(Debug)]
 struct Count {
     event: Event,
     counters: Vec<Counter>,
-    /// Why the event is not counted; `None` if it is.
+    /// Why the event is not counted; `None` if it is counted.
     refused: Option<Refused>,
 }
 
@@ -58,7 +59,7 @@ enum Refused {
     Other(String),
 }
 
-/// The thread or CPU that one counter counts.
+/// The thread or CPU whose events a counter counts.
 #[derive(Debug, Clone, Copy)]
 enum CounterScope {
     Thread(i32),
@@ -85,13 +86,13 @@ impl WalkCounters {
             counting.subjects += u64::from(counting.open(*subject));
         }
         let counters = counting.counts.iter_mut().flat_map(|count| &mut count.counters);
-        // a thread that has exited meanwhile cannot be started, and has nothing to count
+        // a thread that has exited in the meantime cannot be counted
         counters.for_each(|counter| drop(counter.enable()));
         counting.began = Instant::now();
         counting
     }
 
-    /// Opens a counter of each event for a thread or CPU. Returns false if nothing could be opened,
+    /// Opens a counter of each event for a thread or CPU. Returns `false` if none could be opened,
     /// for example because the thread has exited.
     fn open(&mut self, subject: CounterScope) -> bool {
         let mut opened = false;
@@ -112,12 +113,12 @@ impl WalkCounters {
         opened
     }
 
-    /// Whether any event is counted.
+    /// Whether at least one event is counted.
     pub fn counts(&self) -> bool {
         self.counts.iter().any(|count| !count.counters.is_empty())
     }
 
-    /// Reads the counters, and ends them.
+    /// Reads the counters and closes them.
     pub fn end(mut self) -> PageWalks {
         let seconds = self.began.elapsed().as_secs_f64();
         let (mut enabled, mut running) = (0, 0);
@@ -147,8 +148,8 @@ impl WalkCounters {
 }
 
 impl Count {
-    /// The sum of the counters of one event, each scaled to its whole time; and the times for
-    /// which they were enabled and for which they were running.
+    /// Returns the sum of the counters of an event, each extrapolated to the whole time, and the
+    /// times for which the counters were enabled and for which they were running.
     fn read(&mut self) -> (Reading<u64>, [u64; 2]) {
         let source = Source::file(format!("perf event {}", self.event.name));
         let reading = match &self.refused {
@@ -188,7 +189,7 @@ fn no_such_event() -> Reading<u64> {
     Reading::absent(why, Source::file("perf event"))
 }
 
-/// Adds a count to the sum, which becomes absent if either of them was not counted.
+/// Adds a count to the sum. The sum becomes absent if one of the two was not counted.
 fn add(sum: &mut Option<Reading<u64>>, more: Reading<u64>) {
     *sum = Some(match (sum.take(), more) {
         (None, more) => more,
@@ -200,13 +201,14 @@ fn add(sum: &mut Option<Reading<u64>>, more: Reading<u64>) {
     });
 }
 
-/// A count extrapolated to the whole time, because the kernel multiplexes counters.
+/// Extrapolates a count to the whole time for which the counter was enabled: the kernel runs a
+/// counter only for a part of this time if there are too many.
 fn scale(count: u64, enabled: u64, running: u64) -> u64 {
     let all = u128::from(count) * u128::from(enabled) / u128::from(running.max(1));
     u64::try_from(all).unwrap_or(u64::MAX)
 }
 
-/// Opens a counter for one event. An error without a reason means that the thread has exited.
+/// Opens a counter for an event. An error without a reason means that the thread has exited.
 fn build(event: Event, subject: CounterScope, user_only: bool) -> Result<Counter, Option<Refused>> {
     let mut builder = event.what.counter();
     builder.read_format(ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING);
@@ -246,16 +248,16 @@ mod tests {
     use super::event::{EventSource, Role, event};
     use super::*;
 
-    /// An event that every kernel counts, even without hardware counters: page faults. The
-    /// tests use it, because the same code counts it.
+    /// An event that every kernel counts even without hardware counters: page faults. The tests use
+    /// it, because it is counted by the same code.
     const FAULTS: Event =
         event("page-faults", Role::LoadMisses, EventSource::Software(Software::PAGE_FAULTS));
-    /// A software event that no kernel has. A raw number would not do: any of them may be an event
-    /// of the CPU.
+    /// A software event that no kernel has. A raw event number could not be used, because any
+    /// number may be an event of the CPU.
     const NONE: Event = event("none", Role::Cycles, EventSource::Software(Software(u64::MAX)));
 
     fn touch(pages: usize) {
-        // a buffer larger than what malloc reuses, so that the pages are new each time
+        // the buffer is larger than what malloc would reuse, so that its pages are new each time
         let mut fresh = vec![0u8; pages * 4096];
         fresh.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
         black_box(&fresh);
