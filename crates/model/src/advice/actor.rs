@@ -59,23 +59,23 @@ impl Actor {
         snapshot: &Snapshot,
     ) -> Option<Self> {
         let first = findings.first()?;
-        let proven = || first.evidence.iter().find_map(|it| Self::named_by(&it.path, snapshot));
+        let proven = || first.evidence.iter().find_map(|it| Self::find_by_file(&it.path, snapshot));
         let short = || {
             let group = verdict.groups.first().filter(|group| group.level == verdict.level)?;
             snapshot.cgroups.group(group.group.as_str()).map(Self::group)
         };
-        proven().or_else(|| Self::named_in(&first.title, snapshot)).or_else(short)
+        proven().or_else(|| Self::find_in_text(&first.title, snapshot)).or_else(short)
     }
 
     /// Finds the cgroup whose path occurs as a word in `text`.
-    fn named_in(text: &str, snapshot: &Snapshot) -> Option<Self> {
+    fn find_in_text(text: &str, snapshot: &Snapshot) -> Option<Self> {
         let words = text.split(' ').map(|word| word.trim_end_matches([',', ':', ';', ')']));
         let paths = words.filter(|word| word.starts_with('/') && word.len() > 1);
         paths.filter_map(|path| snapshot.cgroups.group(path)).map(Self::group).next()
     }
 
     /// Finds the process or the cgroup to which the file at `path` belongs.
-    fn named_by(path: &str, snapshot: &Snapshot) -> Option<Self> {
+    fn find_by_file(path: &str, snapshot: &Snapshot) -> Option<Self> {
         if let Some(rest) = path.strip_prefix("/proc/") {
             let pid: u32 = rest.split_once('/')?.0.parse().ok()?;
             return snapshot.processes.list.iter().find(|it| it.pid == pid).map(Self::process);

@@ -32,7 +32,7 @@ impl Snapshot {
     /// cannot be read.
     pub fn balloon(&self) -> Option<Balloon> {
         let size = size(self).filter(|size| size.get() > 0)?;
-        let is_in_total = hidden(self).map(|hidden| hidden < size);
+        let is_in_total = hidden_size(self).map(|hidden| hidden < size);
         Some(Balloon { size, is_in_total })
     }
 }
@@ -51,7 +51,7 @@ fn size(host: &Snapshot) -> Option<Bytes> {
 
 /// RAM that is present but not in `MemTotal`: memory that the kernel reserved at boot, and memory
 /// that balloons have subtracted.
-fn hidden(host: &Snapshot) -> Option<Bytes> {
+fn hidden_size(host: &Snapshot) -> Option<Bytes> {
     let present: Option<u64> =
         host.zones.iter().map(|zone| Some(zone.present_pages.get()?.get())).sum();
     let present = Pages::new(present?).to_bytes(host.page_size());

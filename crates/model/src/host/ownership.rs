@@ -108,16 +108,16 @@ fn judge(
     let reapplies = host.configuration.tuned.as_ref().is_some_and(|tuned| tuned.reapplies_sysctl);
     // a stable sort keeps lines of one mechanism in the order in which it applies them
     owners.sort_by_key(|owner| boot_order(owner, reapplies));
-    let (winner, why) = winner(target, &owners);
+    let (winner, why) = find_winner(target, &owners);
     let live = instances.reading(target);
     let running = match target {
-        Target::SwapArea(path) => priority(host, path),
-        _ => live.map_or_else(Reading::not_read, running),
+        Target::SwapArea(path) => running_priority(host, path),
+        _ => live.map_or_else(Reading::not_read, running_value),
     };
     let wanted = winner.and_then(|at| owners.get(at));
     let in_force = match (target, live, wanted) {
-        (Target::SwapArea(_), _, Some(wanted)) => same_number(&running, wanted),
-        (_, Some(live), Some(wanted)) => in_force(live, wanted, all),
+        (Target::SwapArea(_), _, Some(wanted)) => compare_numbers(&running, wanted),
+        (_, Some(live), Some(wanted)) => judge_in_force(live, wanted, all),
         _ => InForce::Unknown,
     };
     KnobOwnership { target: target.clone(), owners, winner, why, running, in_force }
@@ -134,9 +134,14 @@ pub fn boot_order(owner: &PersistentSetting, reapplies: bool) -> (Mechanism, boo
 /// The mechanisms that systemd does not order relative to each other.
 const UNORDERED: [Mechanism; 3] = [Mechanism::Udev, Mechanism::Sysctl, Mechanism::Tmpfiles];
 
-fn winner(target: &Target, owners: &[PersistentSetting]) -> (Option<usize>, Cow<'static, str>) {
+fn find_winner(
+    target: &Target,
+    owners: &[PersistentSetting],
+) -> (Option<usize>, Cow<'static, str>) {
     let mut applied = owners.iter().enumerate().filter(|(_, owner)| owner.is_applied());
-    let Some((last, wins)) = applied.next_back() else { return (None, none_applied(owners)) };
+    let Some((last, wins)) = applied.next_back() else {
+        return (None, explain_none_applied(owners));
+    };
     let others: Vec<&PersistentSetting> = applied.map(|(_, owner)| owner).collect();
     if others.is_empty() {
         return (Some(last), "it is the only line that is applied".into());
@@ -161,14 +166,14 @@ fn winner(target: &Target, owners: &[PersistentSetting]) -> (Option<usize>, Cow<
     let why = if wins.mechanism == Mechanism::Sysctl && after_tuned {
         "TuneD applies the sysctl files of /etc and /run again after its profile"
     } else if foreign.is_empty() {
-        same_mechanism(wins.mechanism)
+        explain_same_mechanism(wins.mechanism)
     } else {
-        later_mechanism(wins.mechanism)
+        explain_later_mechanism(wins.mechanism)
     };
     (Some(last), why.into())
 }
 
-fn none_applied(owners: &[PersistentSetting]) -> Cow<'static, str> {
+fn explain_none_applied(owners: &[PersistentSetting]) -> Cow<'static, str> {
     let is_unknown = |owner: &PersistentSetting| matches!(owner.effect, crate::Effect::Unknown(_));
     if owners.iter().any(is_unknown) {
         "no line is known to be applied".into()
@@ -187,7 +192,7 @@ fn is_of_zram(target: &Target) -> bool {
     }
 }
 
-const fn same_mechanism(mechanism: Mechanism) -> &'static str {
+const fn explain_same_mechanism(mechanism: Mechanism) -> &'static str {
     match mechanism {
         Mechanism::Sysctl => {
             "systemd-sysctl applies files in the order of their names; the last line wins, and a name wins over \
@@ -202,7 +207,7 @@ const fn same_mechanism(mechanism: Mechanism) -> &'static str {
     }
 }
 
-const fn later_mechanism(mechanism: Mechanism) -> &'static str {
+const fn explain_later_mechanism(mechanism: Mechanism) -> &'static str {
     match mechanism {
         Mechanism::CommandLine => "modprobe passes the kernel command line after its own options",
         Mechanism::Udev => {
@@ -217,14 +222,14 @@ const fn later_mechanism(mechanism: Mechanism) -> &'static str {
     }
 }
 
-fn running(reading: &KnobReading) -> Reading<Name> {
+fn running_value(reading: &KnobReading) -> Reading<Name> {
     match (reading.active(), reading.live.value()) {
         (Some(active), Some(_)) => Reading::found(Name::from(active), reading.live.source.clone()),
         _ => reading.live.clone(),
     }
 }
 
-fn priority(host: &Snapshot, path: &Name) -> Reading<Name> {
+fn running_priority(host: &Snapshot, path: &Name) -> Reading<Name> {
     let tier = host.tiers.iter().find(|tier| tier.path == *path);
     let source = || Source::file("/proc/swaps");
     tier.map_or_else(
@@ -233,7 +238,7 @@ fn priority(host: &Snapshot, path: &Name) -> Reading<Name> {
     )
 }
 
-fn same_number(running: &Reading<Name>, wanted: &PersistentSetting) -> InForce {
+fn compare_numbers(running: &Reading<Name>, wanted: &PersistentSetting) -> InForce {
     let number = |text: &str| text.parse::<i64>().ok();
     match (running.value().and_then(|value| number(value.as_str())), number(wanted.wanted())) {
         (Some(running), Some(wanted)) if running == wanted => InForce::Yes,
@@ -242,7 +247,7 @@ fn same_number(running: &Reading<Name>, wanted: &PersistentSetting) -> InForce {
     }
 }
 
-fn in_force(
+fn judge_in_force(
     live: &KnobReading,
     wanted: &PersistentSetting,
     all: &[(Target, Vec<PersistentSetting>)],
@@ -251,7 +256,7 @@ fn in_force(
         Some(false) if CHANGED_BY_DRIVER.contains(&live.knob.name) => InForce::Unknown,
         None => InForce::Unknown,
         Some(true) => InForce::Yes,
-        Some(false) if is_raised(live, wanted) || pair_rules(live, all) => InForce::Yes,
+        Some(false) if is_raised(live, wanted) || is_overridden_by_pair(live, all) => InForce::Yes,
         Some(false) => InForce::No,
     }
 }
@@ -271,7 +276,7 @@ fn is_raised(live: &KnobReading, wanted: &PersistentSetting) -> bool {
 
 /// Whether the live value is 0 because a configuration file sets the other setting of a pair that
 /// exclude each other, such as `vm.dirty_ratio` and `vm.dirty_bytes`.
-fn pair_rules(live: &KnobReading, all: &[(Target, Vec<PersistentSetting>)]) -> bool {
+fn is_overridden_by_pair(live: &KnobReading, all: &[(Target, Vec<PersistentSetting>)]) -> bool {
     let Undo::WriteBackNonZero { pair } = live.knob.undo else { return false };
     let is_owned = |(target, owners): &(Target, Vec<PersistentSetting>)| {
         target.knob() == Some(pair) && owners.iter().any(PersistentSetting::is_applied)
@@ -293,13 +298,13 @@ impl<'a> Instances<'a> {
         Self { by_knob }
     }
 
-    fn named(&self, knob: &str) -> &[&'a KnobReading] {
+    fn readings_named(&self, knob: &str) -> &[&'a KnobReading] {
         self.by_knob.get(knob).map_or(&[], Vec::as_slice)
     }
 
     fn reading(&self, target: &Target) -> Option<&'a KnobReading> {
         let Target::Knob { knob, instance } = target else { return None };
-        self.named(knob).iter().find(|reading| reading.instance == *instance).copied()
+        self.readings_named(knob).iter().find(|reading| reading.instance == *instance).copied()
     }
 
     /// Returns all targets on this host that `target` matches: there are several if it is a pattern
@@ -308,8 +313,8 @@ impl<'a> Instances<'a> {
         let Target::Knob { knob, instance: Some(wanted) } = target else {
             return vec![target.clone()];
         };
-        let all = self.named(knob).iter().filter_map(|reading| reading.instance.as_ref());
-        let is_meant = meaning(knob, wanted.as_str());
+        let all = self.readings_named(knob).iter().filter_map(|reading| reading.instance.as_ref());
+        let is_meant = instance_matcher(knob, wanted.as_str());
         let meant = all.filter(|instance| is_meant(instance.as_str()));
         let meant: Vec<Target> =
             meant.map(|it| Target::Knob { knob, instance: Some(it.clone()) }).collect();
@@ -320,7 +325,7 @@ impl<'a> Instances<'a> {
 /// Returns a predicate that says whether `wanted` matches the instance of a setting. For a cgroup,
 /// `foo.service` matches the last folder of its path, and `foo@.service` matches the units made
 /// from that template.
-fn meaning<'w>(knob: &str, wanted: &'w str) -> Box<dyn Fn(&str) -> bool + 'w> {
+fn instance_matcher<'w>(knob: &str, wanted: &'w str) -> Box<dyn Fn(&str) -> bool + 'w> {
     if knob.starts_with("cgroup.") {
         return Box::new(move |path| {
             let unit = path.rsplit('/').next().unwrap_or(path);

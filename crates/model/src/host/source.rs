@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use crate::Name;
-use crate::units::name::plain;
+use crate::units::name::as_plain_ascii;
 
 /// The file that a [`Reading`](crate::Reading) came from, and the line if the file has several.
 ///
@@ -28,7 +28,7 @@ impl Source {
     /// Creates a source for a line of a file, counted from 1.
     pub fn line(path: impl Into<Arc<str>>, line: u32) -> Self {
         let path = path.into();
-        let path = match plain(path.as_bytes()) {
+        let path = match as_plain_ascii(path.as_bytes()) {
             Some(_) => path,
             None => Name::from(&*path).as_str().into(),
         };

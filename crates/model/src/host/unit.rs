@@ -16,8 +16,8 @@ pub fn unit_of(cgroup: &Name) -> Option<String> {
     let path = cgroup.as_str().strip_suffix(" (deleted)").unwrap_or(cgroup.as_str());
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let containers = (0..parts.len()).rev().filter_map(|at| container(&parts, at));
-    let units = parts.iter().rev().filter(|part| is_unit(part)).map(|part| unescaped(part));
-    containers.chain(units).next().or_else(|| parts.last().map(|part| unescaped(part)))
+    let units = parts.iter().rev().filter(|part| is_unit(part)).map(|part| unescape(part));
+    containers.chain(units).next().or_else(|| parts.last().map(|part| unescape(part)))
 }
 
 /// Cuts the path of a cgroup after the folder of its container or unit, without cgroups that the
@@ -57,7 +57,7 @@ fn is_unit(part: &str) -> bool {
 }
 
 /// Replaces `\x2d` by `-`: systemd escapes a `-` within a name this way.
-fn unescaped(part: &str) -> String {
+fn unescape(part: &str) -> String {
     part.replace(r"\x2d", "-")
 }
 

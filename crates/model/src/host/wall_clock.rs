@@ -26,7 +26,7 @@ impl WallClock {
         if let Some(seconds) = stamp.strip_prefix('@') {
             return seconds.parse().ok().map(Self::Absolute);
         }
-        if let Ok(time) = with_colon(stamp).parse::<Timestamp>() {
+        if let Ok(time) = insert_colon(stamp).parse::<Timestamp>() {
             return Some(Self::Absolute(time.as_microsecond() as f64 / 1e6));
         }
         if let Ok(time) = stamp.replace(',', ".").parse::<DateTime>() {
@@ -56,7 +56,7 @@ impl WallClock {
 }
 
 /// Inserts the colon into the time zone that `journalctl -o short-iso` omits before systemd 255.
-fn with_colon(stamp: &str) -> String {
+fn insert_colon(stamp: &str) -> String {
     let bytes = stamp.as_bytes();
     let is_short = bytes.len() > 5
         && b"+-".contains(&bytes[bytes.len() - 5])

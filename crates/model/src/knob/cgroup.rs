@@ -113,7 +113,7 @@ pub(super) const ROWS: &[Knob] = &[
     )
     .with_access(Access::WriteOnly)
     .with_persist(&[Persist::Systemd, Persist::Agent])
-    .couples_with(&["cgroup.pressure"]),
+    .with_couples(&["cgroup.pressure"]),
     sysfs(
         "cgroup.pressure",
         "sys/fs/cgroup/{cgroup}/cgroup.pressure",
@@ -122,7 +122,7 @@ pub(super) const ROWS: &[Knob] = &[
     )
     .with_default("1")
     .with_persist(&[Persist::Agent])
-    .couples_with(&["cgroup.memory.pressure"]),
+    .with_couples(&["cgroup.memory.pressure"]),
     trigger(
         "node.reclaim",
         "sys/devices/system/node/node{node}/reclaim",

@@ -110,7 +110,7 @@ macro_rules! lru_sort {
 
 pub(super) const ADMIN: &[Knob] = &[
     admin!("nr_kdamonds", ["nr_kdamonds"], COUNT, "Folders for monitoring threads; a write removes and makes all of them, refused while one runs.").with_default("0"),
-    admin!("kdamond.state", ["{N}/state"], word(STATES), "on and off start and stop the thread, commit takes changed files over, update_* refreshes what it shows.").couples_with(&["damon_reclaim.enabled", "damon_lru_sort.enabled", "damon_stat.enabled"]),
+    admin!("kdamond.state", ["{N}/state"], word(STATES), "on and off start and stop the thread, commit takes changed files over, update_* refreshes what it shows.").with_couples(&["damon_reclaim.enabled", "damon_lru_sort.enabled", "damon_stat.enabled"]),
     admin!("kdamond.refresh_ms", ["{N}/refresh_ms"], COUNT, "How often the files that show results follow the thread, in ms; 0 is only on request.").with_default("0"),
     admin!("kdamond.nr_contexts", ["{N}/contexts/nr_contexts"], int(0, 1), "Monitoring contexts of the thread; more than one is not possible yet.").with_default("0"),
     context!("context.operations", "operations", word(&["vaddr", "fvaddr", "paddr"]), "What is monitored: a process's addresses, fixed ranges of them, or physical memory."),
@@ -161,7 +161,7 @@ pub(super) const RECLAIM: &[Knob] = &[
         "Finds cold memory by physical address and pages it out ahead of need."
     )
     .with_default("N")
-    .couples_with(&[
+    .with_couples(&[
         "damon_lru_sort.enabled",
         "damon_stat.enabled",
         "damon.kdamond.state",
@@ -169,107 +169,107 @@ pub(super) const RECLAIM: &[Knob] = &[
     ]),
     reclaim!("min_age", COUNT, "A region counts as cold when nobody touched it for this long.")
         .with_default("120000000")
-        .couples_with(&["damon_reclaim.commit_inputs"]),
+        .with_couples(&["damon_reclaim.commit_inputs"]),
     reclaim!(
         "quota_ms",
         COUNT,
         "Most CPU time for reclaim in one quota_reset_interval_ms, in ms; 0 is no limit."
     )
     .with_default("10")
-    .couples_with(&["damon_reclaim.commit_inputs"]),
+    .with_couples(&["damon_reclaim.commit_inputs"]),
     reclaim!(
         "quota_sz",
         COUNT,
         "Most bytes to reclaim in one quota_reset_interval_ms; 0 is no limit."
     )
     .with_default("134217728")
-    .couples_with(&["damon_reclaim.commit_inputs"]),
+    .with_couples(&["damon_reclaim.commit_inputs"]),
     reclaim!(
         "quota_reset_interval_ms",
         COUNT,
         "Length of the window that the quotas speak of, in ms."
     )
     .with_default("1000")
-    .couples_with(&["damon_reclaim.commit_inputs"]),
+    .with_couples(&["damon_reclaim.commit_inputs"]),
     reclaim!(
         "quota_mem_pressure_us",
         COUNT,
         "Pressure stall per window that the quota is tuned towards; 0 switches tuning off."
     )
     .with_default("0")
-    .couples_with(&["damon_reclaim.commit_inputs"]),
+    .with_couples(&["damon_reclaim.commit_inputs"]),
     reclaim!(
         "quota_autotune_feedback",
         COUNT,
         "The user's own score for tuning the quota, 10000 being the goal; 0 is none."
     )
     .with_default("0")
-    .couples_with(&["damon_reclaim.commit_inputs"]),
+    .with_couples(&["damon_reclaim.commit_inputs"]),
     reclaim!(
         "skip_anon",
         Domain::Bool,
         "Leaves anonymous pages alone: only page cache is reclaimed."
     )
     .with_default("N")
-    .couples_with(&["damon_reclaim.commit_inputs"]),
+    .with_couples(&["damon_reclaim.commit_inputs"]),
     reclaim!("wmarks_interval", COUNT, "How often free memory is compared with the watermarks.")
         .with_default("5000000")
-        .couples_with(&["damon_reclaim.commit_inputs"]),
+        .with_couples(&["damon_reclaim.commit_inputs"]),
     reclaim!("wmarks_high", PERMILLE, "Permille of free memory above which the module sleeps.")
         .with_default("500")
-        .couples_with(&["damon_reclaim.commit_inputs"]),
+        .with_couples(&["damon_reclaim.commit_inputs"]),
     reclaim!("wmarks_mid", PERMILLE, "Permille of free memory below which the module wakes up.")
         .with_default("400")
-        .couples_with(&["damon_reclaim.commit_inputs"]),
+        .with_couples(&["damon_reclaim.commit_inputs"]),
     reclaim!(
         "wmarks_low",
         PERMILLE,
         "Permille of free memory below which the module leaves all to normal reclaim."
     )
     .with_default("200")
-    .couples_with(&["damon_reclaim.commit_inputs"]),
+    .with_couples(&["damon_reclaim.commit_inputs"]),
     reclaim!("sample_interval", COUNT, "Time between looks at one page of each region.")
         .with_default("5000")
-        .couples_with(&["damon_reclaim.commit_inputs"]),
+        .with_couples(&["damon_reclaim.commit_inputs"]),
     reclaim!("aggr_interval", COUNT, "Time over which looks are added up.")
         .with_default("100000")
-        .couples_with(&["damon_reclaim.commit_inputs"]),
+        .with_couples(&["damon_reclaim.commit_inputs"]),
     reclaim!(
         "min_nr_regions",
         int(3, u64::MAX),
         "Regions at least: the fewer, the coarser the picture."
     )
     .with_default("10")
-    .couples_with(&["damon_reclaim.commit_inputs"]),
+    .with_couples(&["damon_reclaim.commit_inputs"]),
     reclaim!(
         "max_nr_regions",
         int(3, u64::MAX),
         "Regions at most: they bound the cost of monitoring."
     )
     .with_default("1000")
-    .couples_with(&["damon_reclaim.commit_inputs"]),
+    .with_couples(&["damon_reclaim.commit_inputs"]),
     reclaim!(
         "monitor_region_start",
         COUNT,
         "First monitored physical address; 0 with end 0 takes the largest block of memory."
     )
-    .couples_with(&["damon_reclaim.commit_inputs"]),
+    .with_couples(&["damon_reclaim.commit_inputs"]),
     reclaim!("monitor_region_end", COUNT, "End of the monitored physical addresses.")
-        .couples_with(&["damon_reclaim.commit_inputs"]),
+        .with_couples(&["damon_reclaim.commit_inputs"]),
     reclaim!(
         "addr_unit",
         int(1, u64::MAX),
         "Bytes per unit of address, for 32-bit kernels with more memory than they can name."
     )
     .with_default("1")
-    .couples_with(&["damon_reclaim.commit_inputs"]),
+    .with_couples(&["damon_reclaim.commit_inputs"]),
     reclaim!(
         "autotune_monitoring_intervals",
         Domain::Bool,
         "Lets the kernel choose sample_interval and aggr_interval."
     )
     .with_default("N")
-    .couples_with(&["damon_reclaim.commit_inputs"]),
+    .with_couples(&["damon_reclaim.commit_inputs"]),
     reclaim!(
         "commit_inputs",
         Domain::Bool,
@@ -278,7 +278,7 @@ pub(super) const RECLAIM: &[Knob] = &[
     .with_default("N")
     .with_persist(&[Persist::Agent])
     .without_undo("the parameters are in force already; write them back and commit again")
-    .couples_with(&[
+    .with_couples(&[
         "damon_reclaim.enabled",
         "damon_reclaim.min_age",
         "damon_reclaim.quota_ms",
@@ -305,30 +305,30 @@ pub(super) const RECLAIM: &[Knob] = &[
 pub(super) const LRU_SORT: &[Knob] = &[
     lru_sort!("enabled", Domain::Bool, "Moves hot and cold memory to where it belongs in the LRU lists.")
         .with_default("N")
-        .couples_with(&["damon_reclaim.enabled", "damon_stat.enabled", "damon.kdamond.state", "damon_lru_sort.commit_inputs"]),
-    lru_sort!("hot_thres_access_freq", PERMILLE, "A region counts as hot when this permille of looks found it accessed.").with_default("500").couples_with(&["damon_lru_sort.commit_inputs"]),
-    lru_sort!("cold_min_age", COUNT, "A region counts as cold when nobody touched it for this long.").with_default("120000000").couples_with(&["damon_lru_sort.commit_inputs"]),
-    lru_sort!("active_mem_bp", int(0, 10000), "Share of active memory in 1/10000 that the quotas are tuned towards; 0 switches tuning off.").with_default("0").couples_with(&["damon_lru_sort.commit_inputs"]),
-    lru_sort!("filter_young_pages", Domain::Bool, "Asks the page table again before a page is moved, so that fewer move wrongly.").with_default("N").couples_with(&["damon_lru_sort.commit_inputs"]),
-    lru_sort!("quota_ms", COUNT, "Most CPU time for sorting in one quota_reset_interval_ms, in ms; 0 is no limit.").with_default("10").couples_with(&["damon_lru_sort.commit_inputs"]),
-    lru_sort!("quota_reset_interval_ms", COUNT, "Length of the window that the quota speaks of, in ms.").with_default("1000").couples_with(&["damon_lru_sort.commit_inputs"]),
-    lru_sort!("wmarks_interval", COUNT, "How often free memory is compared with the watermarks.").with_default("5000000").couples_with(&["damon_lru_sort.commit_inputs"]),
-    lru_sort!("wmarks_high", PERMILLE, "Permille of free memory above which the module sleeps.").with_default("200").couples_with(&["damon_lru_sort.commit_inputs"]),
-    lru_sort!("wmarks_mid", PERMILLE, "Permille of free memory below which the module wakes up.").with_default("150").couples_with(&["damon_lru_sort.commit_inputs"]),
-    lru_sort!("wmarks_low", PERMILLE, "Permille of free memory below which the module leaves all to normal reclaim.").with_default("50").couples_with(&["damon_lru_sort.commit_inputs"]),
-    lru_sort!("sample_interval", COUNT, "Time between looks at one page of each region.").with_default("5000").couples_with(&["damon_lru_sort.commit_inputs"]),
-    lru_sort!("aggr_interval", COUNT, "Time over which looks are added up.").with_default("100000").couples_with(&["damon_lru_sort.commit_inputs"]),
-    lru_sort!("min_nr_regions", int(3, u64::MAX), "Regions at least: the fewer, the coarser the picture.").with_default("10").couples_with(&["damon_lru_sort.commit_inputs"]),
-    lru_sort!("max_nr_regions", int(3, u64::MAX), "Regions at most: they bound the cost of monitoring.").with_default("1000").couples_with(&["damon_lru_sort.commit_inputs"]),
-    lru_sort!("monitor_region_start", COUNT, "First monitored physical address; 0 with end 0 takes the largest block of memory.").couples_with(&["damon_lru_sort.commit_inputs"]),
-    lru_sort!("monitor_region_end", COUNT, "End of the monitored physical addresses.").couples_with(&["damon_lru_sort.commit_inputs"]),
-    lru_sort!("addr_unit", int(1, u64::MAX), "Bytes per unit of address, for 32-bit kernels with more memory than they can name.").with_default("1").couples_with(&["damon_lru_sort.commit_inputs"]),
-    lru_sort!("autotune_monitoring_intervals", Domain::Bool, "Lets the kernel choose sample_interval and aggr_interval.").with_default("N").couples_with(&["damon_lru_sort.commit_inputs"]),
+        .with_couples(&["damon_reclaim.enabled", "damon_stat.enabled", "damon.kdamond.state", "damon_lru_sort.commit_inputs"]),
+    lru_sort!("hot_thres_access_freq", PERMILLE, "A region counts as hot when this permille of looks found it accessed.").with_default("500").with_couples(&["damon_lru_sort.commit_inputs"]),
+    lru_sort!("cold_min_age", COUNT, "A region counts as cold when nobody touched it for this long.").with_default("120000000").with_couples(&["damon_lru_sort.commit_inputs"]),
+    lru_sort!("active_mem_bp", int(0, 10000), "Share of active memory in 1/10000 that the quotas are tuned towards; 0 switches tuning off.").with_default("0").with_couples(&["damon_lru_sort.commit_inputs"]),
+    lru_sort!("filter_young_pages", Domain::Bool, "Asks the page table again before a page is moved, so that fewer move wrongly.").with_default("N").with_couples(&["damon_lru_sort.commit_inputs"]),
+    lru_sort!("quota_ms", COUNT, "Most CPU time for sorting in one quota_reset_interval_ms, in ms; 0 is no limit.").with_default("10").with_couples(&["damon_lru_sort.commit_inputs"]),
+    lru_sort!("quota_reset_interval_ms", COUNT, "Length of the window that the quota speaks of, in ms.").with_default("1000").with_couples(&["damon_lru_sort.commit_inputs"]),
+    lru_sort!("wmarks_interval", COUNT, "How often free memory is compared with the watermarks.").with_default("5000000").with_couples(&["damon_lru_sort.commit_inputs"]),
+    lru_sort!("wmarks_high", PERMILLE, "Permille of free memory above which the module sleeps.").with_default("200").with_couples(&["damon_lru_sort.commit_inputs"]),
+    lru_sort!("wmarks_mid", PERMILLE, "Permille of free memory below which the module wakes up.").with_default("150").with_couples(&["damon_lru_sort.commit_inputs"]),
+    lru_sort!("wmarks_low", PERMILLE, "Permille of free memory below which the module leaves all to normal reclaim.").with_default("50").with_couples(&["damon_lru_sort.commit_inputs"]),
+    lru_sort!("sample_interval", COUNT, "Time between looks at one page of each region.").with_default("5000").with_couples(&["damon_lru_sort.commit_inputs"]),
+    lru_sort!("aggr_interval", COUNT, "Time over which looks are added up.").with_default("100000").with_couples(&["damon_lru_sort.commit_inputs"]),
+    lru_sort!("min_nr_regions", int(3, u64::MAX), "Regions at least: the fewer, the coarser the picture.").with_default("10").with_couples(&["damon_lru_sort.commit_inputs"]),
+    lru_sort!("max_nr_regions", int(3, u64::MAX), "Regions at most: they bound the cost of monitoring.").with_default("1000").with_couples(&["damon_lru_sort.commit_inputs"]),
+    lru_sort!("monitor_region_start", COUNT, "First monitored physical address; 0 with end 0 takes the largest block of memory.").with_couples(&["damon_lru_sort.commit_inputs"]),
+    lru_sort!("monitor_region_end", COUNT, "End of the monitored physical addresses.").with_couples(&["damon_lru_sort.commit_inputs"]),
+    lru_sort!("addr_unit", int(1, u64::MAX), "Bytes per unit of address, for 32-bit kernels with more memory than they can name.").with_default("1").with_couples(&["damon_lru_sort.commit_inputs"]),
+    lru_sort!("autotune_monitoring_intervals", Domain::Bool, "Lets the kernel choose sample_interval and aggr_interval.").with_default("N").with_couples(&["damon_lru_sort.commit_inputs"]),
     lru_sort!("commit_inputs", Domain::Bool, "Y takes the parameters over in the running module, then turns back to N by itself.")
         .with_default("N")
         .with_persist(&[Persist::Agent])
         .without_undo("the parameters are in force already; write them back and commit again")
-        .couples_with(&["damon_lru_sort.enabled", "damon_lru_sort.hot_thres_access_freq", "damon_lru_sort.cold_min_age", "damon_lru_sort.active_mem_bp", "damon_lru_sort.filter_young_pages", "damon_lru_sort.quota_ms", "damon_lru_sort.quota_reset_interval_ms", "damon_lru_sort.wmarks_interval", "damon_lru_sort.wmarks_high", "damon_lru_sort.wmarks_mid", "damon_lru_sort.wmarks_low", "damon_lru_sort.sample_interval", "damon_lru_sort.aggr_interval", "damon_lru_sort.min_nr_regions", "damon_lru_sort.max_nr_regions", "damon_lru_sort.monitor_region_start", "damon_lru_sort.monitor_region_end", "damon_lru_sort.addr_unit", "damon_lru_sort.autotune_monitoring_intervals"]),
+        .with_couples(&["damon_lru_sort.enabled", "damon_lru_sort.hot_thres_access_freq", "damon_lru_sort.cold_min_age", "damon_lru_sort.active_mem_bp", "damon_lru_sort.filter_young_pages", "damon_lru_sort.quota_ms", "damon_lru_sort.quota_reset_interval_ms", "damon_lru_sort.wmarks_interval", "damon_lru_sort.wmarks_high", "damon_lru_sort.wmarks_mid", "damon_lru_sort.wmarks_low", "damon_lru_sort.sample_interval", "damon_lru_sort.aggr_interval", "damon_lru_sort.min_nr_regions", "damon_lru_sort.max_nr_regions", "damon_lru_sort.monitor_region_start", "damon_lru_sort.monitor_region_end", "damon_lru_sort.addr_unit", "damon_lru_sort.autotune_monitoring_intervals"]),
 ];
 
 pub(super) const STAT: &[Knob] = &[parameter!(
@@ -337,4 +337,4 @@ pub(super) const STAT: &[Knob] = &[parameter!(
     Domain::Bool,
     "Measures how long all memory has been idle, at little cost; on in most builds."
 )
-.couples_with(&["damon_reclaim.enabled", "damon_lru_sort.enabled", "damon.kdamond.state"])];
+.with_couples(&["damon_reclaim.enabled", "damon_lru_sort.enabled", "damon.kdamond.state"])];

@@ -14,7 +14,7 @@ pub(super) const ROWS: &[Knob] = &[
         "0 stops, 1 merges, 2 stops and unmerges, which may need more memory than is free.",
     )
     .with_default("0")
-    .couples_with(&["ksm.merge_across_nodes", "ksm.max_page_sharing"]),
+    .with_couples(&["ksm.merge_across_nodes", "ksm.max_page_sharing"]),
     sysfs(
         "ksm.pages_to_scan",
         "sys/kernel/mm/ksm/pages_to_scan",
@@ -22,7 +22,7 @@ pub(super) const ROWS: &[Knob] = &[
         "Pages that one batch looks at; refused while an advisor is active.",
     )
     .with_default("100")
-    .couples_with(&["ksm.advisor_mode", "ksm.sleep_millisecs"]),
+    .with_couples(&["ksm.advisor_mode", "ksm.sleep_millisecs"]),
     sysfs(
         "ksm.sleep_millisecs",
         "sys/kernel/mm/ksm/sleep_millisecs",
@@ -30,7 +30,7 @@ pub(super) const ROWS: &[Knob] = &[
         "Rest between batches, in ms.",
     )
     .with_default("20")
-    .couples_with(&["ksm.pages_to_scan"]),
+    .with_couples(&["ksm.pages_to_scan"]),
     sysfs(
         "ksm.merge_across_nodes",
         "sys/kernel/mm/ksm/merge_across_nodes",
@@ -38,7 +38,7 @@ pub(super) const ROWS: &[Knob] = &[
         "Merges pages of different NUMA nodes too; busy while pages are shared, so unmerge first.",
     )
     .with_default("1")
-    .couples_with(&["ksm.run"]),
+    .with_couples(&["ksm.run"]),
     sysfs(
         "ksm.max_page_sharing",
         "sys/kernel/mm/ksm/max_page_sharing",
@@ -46,7 +46,7 @@ pub(super) const ROWS: &[Knob] = &[
         "Mappings that one merged page may serve, which bounds how long walking them takes.",
     )
     .with_default("256")
-    .couples_with(&["ksm.run"]),
+    .with_couples(&["ksm.run"]),
     sysfs(
         "ksm.stable_node_chains_prune_millisecs",
         "sys/kernel/mm/ksm/stable_node_chains_prune_millisecs",
@@ -75,7 +75,7 @@ pub(super) const ROWS: &[Knob] = &[
         "scan-time sets pages_to_scan by itself to reach the target time within the CPU cap.",
     )
     .with_default("none")
-    .couples_with(&[
+    .with_couples(&[
         "ksm.pages_to_scan",
         "ksm.advisor_max_cpu",
         "ksm.advisor_target_scan_time",
@@ -89,7 +89,7 @@ pub(super) const ROWS: &[Knob] = &[
         "Most of one CPU that the advisor lets the scanner use, in %.",
     )
     .with_default("70")
-    .couples_with(&["ksm.advisor_mode"]),
+    .with_couples(&["ksm.advisor_mode"]),
     sysfs(
         "ksm.advisor_target_scan_time",
         "sys/kernel/mm/ksm/advisor_target_scan_time",
@@ -97,7 +97,7 @@ pub(super) const ROWS: &[Knob] = &[
         "Seconds in which the advisor wants one scan of everything done.",
     )
     .with_default("200")
-    .couples_with(&["ksm.advisor_mode"]),
+    .with_couples(&["ksm.advisor_mode"]),
     sysfs(
         "ksm.advisor_min_pages_to_scan",
         "sys/kernel/mm/ksm/advisor_min_pages_to_scan",
@@ -105,7 +105,7 @@ pub(super) const ROWS: &[Knob] = &[
         "Least pages per batch that the advisor may choose.",
     )
     .with_default("500")
-    .couples_with(&["ksm.advisor_mode"]),
+    .with_couples(&["ksm.advisor_mode"]),
     sysfs(
         "ksm.advisor_max_pages_to_scan",
         "sys/kernel/mm/ksm/advisor_max_pages_to_scan",
@@ -113,5 +113,5 @@ pub(super) const ROWS: &[Knob] = &[
         "Most pages per batch that the advisor may choose.",
     )
     .with_default("30000")
-    .couples_with(&["ksm.advisor_mode"]),
+    .with_couples(&["ksm.advisor_mode"]),
 ];

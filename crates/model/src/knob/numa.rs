@@ -11,7 +11,7 @@ pub(super) const ROWS: &[Knob] = &[
         int(0, 3),
         "Bits: 1 moves pages to the node that uses them, 2 promotes hot pages out of slow tiers.",
     )
-    .couples_with(&["kernel.numa_balancing_promote_rate_limit_MBps"]),
+    .with_couples(&["kernel.numa_balancing_promote_rate_limit_MBps"]),
     sysctl(
         "kernel.numa_balancing_promote_rate_limit_MBps",
         "proc/sys/kernel/numa_balancing_promote_rate_limit_MBps",
@@ -19,7 +19,7 @@ pub(super) const ROWS: &[Knob] = &[
         "Most MB per second that promotion may move between tiers.",
     )
     .with_default("65536")
-    .couples_with(&["kernel.numa_balancing"]),
+    .with_couples(&["kernel.numa_balancing"]),
     sysfs(
         "numa.demotion_enabled",
         "sys/kernel/mm/numa/demotion_enabled",
@@ -33,7 +33,7 @@ pub(super) const ROWS: &[Knob] = &[
         int(1, 255),
         "The node's share of pages under weighted interleave; a write switches automatic weights off.",
     )
-    .couples_with(&[
+    .with_couples(&[
         "numa.weighted_interleave_auto",
         "numa.weighted_interleave_auto_type",
     ]),
@@ -43,14 +43,14 @@ pub(super) const ROWS: &[Knob] = &[
         Domain::Bool,
         "Weights follow the bandwidth that the firmware reports for each node.",
     )
-    .couples_with(&["numa.weighted_interleave"]),
+    .with_couples(&["numa.weighted_interleave"]),
     sysfs(
         "numa.weighted_interleave_auto_type",
         "sys/kernel/mm/mempolicy/weighted_interleave/__auto_type",
         Domain::Bool,
         "As weighted_interleave/auto, under the name that a macro gave it on kernels such as 6.18.",
     )
-    .couples_with(&["numa.weighted_interleave"]),
+    .with_couples(&["numa.weighted_interleave"]),
     info(
         "numa.tier_nodes",
         "sys/devices/virtual/memory_tiering/memory_tier{N}/nodelist",
@@ -72,7 +72,7 @@ pub(super) const ROWS: &[Knob] = &[
         "Smallest free block that a guest reports to its host, as a power of two of pages.",
     )
     .with_persist(&[Persist::KernelCommandLine, Persist::Tmpfiles])
-    .couples_with(&["page_reporting.delay_ms"]),
+    .with_couples(&["page_reporting.delay_ms"]),
     sysfs(
         "page_reporting.delay_ms",
         "sys/module/page_reporting/parameters/page_reporting_delay_ms",
@@ -80,5 +80,5 @@ pub(super) const ROWS: &[Knob] = &[
         "How long a guest waits before it reports free pages to its host, in ms.",
     )
     .with_persist(&[Persist::KernelCommandLine, Persist::Tmpfiles])
-    .couples_with(&["page_reporting.order"]),
+    .with_couples(&["page_reporting.order"]),
 ];

@@ -95,7 +95,7 @@ impl Knob {
         self
     }
 
-    pub(super) const fn couples_with(mut self, couples: &'static [&'static str]) -> Self {
+    pub(super) const fn with_couples(mut self, couples: &'static [&'static str]) -> Self {
         self.couples = couples;
         self
     }
@@ -112,7 +112,7 @@ impl Knob {
 
     /// Marks the row as one of two settings that exclude each other; `pair` contains the name of
     /// the other one.
-    pub(super) const fn excludes(mut self, pair: &'static [&'static str; 1]) -> Self {
+    pub(super) const fn with_pair(mut self, pair: &'static [&'static str; 1]) -> Self {
         self.undo = Undo::WriteBackNonZero { pair: pair[0] };
         self.couples = pair;
         self

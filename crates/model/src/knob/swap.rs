@@ -22,7 +22,7 @@ pub(super) const ROWS: &[Knob] = &[
     )
     .with_default("3")
     .with_persist(&[Persist::Sysctl, Persist::Udev])
-    .couples_with(&["swap.vma_ra_enabled"]),
+    .with_couples(&["swap.vma_ra_enabled"]),
     sysfs(
         "swap.vma_ra_enabled",
         "sys/kernel/mm/swap/vma_ra_enabled",
@@ -30,5 +30,5 @@ pub(super) const ROWS: &[Knob] = &[
         "Swap readahead follows virtual addresses; off, it follows swap slots; ignored on rotating disks.",
     )
     .with_default("true")
-    .couples_with(&["vm.page-cluster"]),
+    .with_couples(&["vm.page-cluster"]),
 ];

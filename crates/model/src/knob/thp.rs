@@ -20,7 +20,7 @@ pub(super) const ROWS: &[Knob] = &[
         "Which anonymous memory may get huge pages; sizes that say inherit follow it.",
     )
     .with_persist(BOOT)
-    .couples_with(&["thp.size.enabled", "vm.min_free_kbytes"]),
+    .with_couples(&["thp.size.enabled", "vm.min_free_kbytes"]),
     sysfs(
         "thp.size.enabled",
         "sys/kernel/mm/transparent_hugepage/hugepages-{size}/enabled",
@@ -28,7 +28,7 @@ pub(super) const ROWS: &[Knob] = &[
         "The same for one size; unset it is inherit for the PMD size and never for all others.",
     )
     .with_persist(BOOT)
-    .couples_with(&["thp.enabled", "vm.min_free_kbytes"]),
+    .with_couples(&["thp.enabled", "vm.min_free_kbytes"]),
     sysfs(
         "thp.defrag",
         "sys/kernel/mm/transparent_hugepage/defrag",
@@ -50,7 +50,7 @@ pub(super) const ROWS: &[Knob] = &[
         "Pressure splits huge pages with more zero pages than max_ptes_none, so never while that is 511.",
     )
     .with_default("1")
-    .couples_with(&["thp.khugepaged.max_ptes_none"]),
+    .with_couples(&["thp.khugepaged.max_ptes_none"]),
     Knob {
         access: Access::ReadOnly,
         persist: &[],
@@ -70,7 +70,7 @@ pub(super) const ROWS: &[Knob] = &[
     )
     .with_default("never")
     .with_persist(BOOT)
-    .couples_with(&["thp.size.shmem_enabled"]),
+    .with_couples(&["thp.size.shmem_enabled"]),
     sysfs(
         "thp.size.shmem_enabled",
         "sys/kernel/mm/transparent_hugepage/hugepages-{size}/shmem_enabled",
@@ -78,7 +78,7 @@ pub(super) const ROWS: &[Knob] = &[
         "The same for one size; unset it is inherit for the PMD size and never for all others.",
     )
     .with_persist(BOOT)
-    .couples_with(&["thp.shmem_enabled"]),
+    .with_couples(&["thp.shmem_enabled"]),
     sysfs(
         "thp.khugepaged.defrag",
         "sys/kernel/mm/transparent_hugepage/khugepaged/defrag",
@@ -93,7 +93,7 @@ pub(super) const ROWS: &[Knob] = &[
         "Pages that khugepaged looks at before it rests.",
     )
     .with_default("4096")
-    .couples_with(&["thp.khugepaged.scan_sleep_millisecs"]),
+    .with_couples(&["thp.khugepaged.scan_sleep_millisecs"]),
     sysfs(
         "thp.khugepaged.scan_sleep_millisecs",
         "sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs",
@@ -101,7 +101,7 @@ pub(super) const ROWS: &[Knob] = &[
         "Rest of khugepaged between passes, in ms; 0 keeps a CPU busy.",
     )
     .with_default("10000")
-    .couples_with(&["thp.khugepaged.pages_to_scan"]),
+    .with_couples(&["thp.khugepaged.pages_to_scan"]),
     sysfs(
         "thp.khugepaged.alloc_sleep_millisecs",
         "sys/kernel/mm/transparent_hugepage/khugepaged/alloc_sleep_millisecs",
@@ -116,7 +116,7 @@ pub(super) const ROWS: &[Knob] = &[
         "Empty pages that a collapse may fill with zeros: the larger, the more memory grows.",
     )
     .with_default("511")
-    .couples_with(&["thp.shrink_underused"]),
+    .with_couples(&["thp.shrink_underused"]),
     sysfs(
         "thp.khugepaged.max_ptes_swap",
         "sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_swap",

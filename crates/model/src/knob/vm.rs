@@ -16,7 +16,7 @@ pub(super) const ROWS: &[Knob] = &[
         SMALL,
         "kB kept free for the kernel, the min watermark; below 1024 breaks, and khugepaged raises it.",
     )
-    .couples_with(&["thp.enabled", "thp.size.enabled"]),
+    .with_couples(&["thp.enabled", "thp.size.enabled"]),
     sysctl(
         "vm.watermark_scale_factor",
         "proc/sys/vm/watermark_scale_factor",
@@ -52,7 +52,7 @@ pub(super) const ROWS: &[Knob] = &[
         "How much dentries and inodes are reclaimed beside page cache; 0 keeps them until none is left.",
     )
     .with_default("100")
-    .couples_with(&["vm.vfs_cache_pressure_denom"]),
+    .with_couples(&["vm.vfs_cache_pressure_denom"]),
     sysctl(
         "vm.vfs_cache_pressure_denom",
         "proc/sys/vm/vfs_cache_pressure_denom",
@@ -60,7 +60,7 @@ pub(super) const ROWS: &[Knob] = &[
         "What vfs_cache_pressure is divided by.",
     )
     .with_default("100")
-    .couples_with(&["vm.vfs_cache_pressure"]),
+    .with_couples(&["vm.vfs_cache_pressure"]),
     sysctl(
         "vm.overcommit_memory",
         "proc/sys/vm/overcommit_memory",
@@ -68,7 +68,7 @@ pub(super) const ROWS: &[Knob] = &[
         "0 refuses only obvious excess, 1 grants everything, 2 never grants over the commit limit.",
     )
     .with_default("0")
-    .couples_with(&[
+    .with_couples(&[
         "vm.overcommit_ratio",
         "vm.overcommit_kbytes",
         "vm.admin_reserve_kbytes",
@@ -81,8 +81,8 @@ pub(super) const ROWS: &[Knob] = &[
         "Commit limit in % of memory beside swap, under overcommit_memory 2.",
     )
     .with_default("50")
-    .excludes(&["vm.overcommit_kbytes"])
-    .couples_with(&["vm.overcommit_kbytes", "vm.overcommit_memory"]),
+    .with_pair(&["vm.overcommit_kbytes"])
+    .with_couples(&["vm.overcommit_kbytes", "vm.overcommit_memory"]),
     sysctl(
         "vm.overcommit_kbytes",
         "proc/sys/vm/overcommit_kbytes",
@@ -90,22 +90,22 @@ pub(super) const ROWS: &[Knob] = &[
         "The same limit in kB; a write puts overcommit_ratio to 0, and the other way round.",
     )
     .with_default("0")
-    .excludes(&["vm.overcommit_ratio"])
-    .couples_with(&["vm.overcommit_ratio", "vm.overcommit_memory"]),
+    .with_pair(&["vm.overcommit_ratio"])
+    .with_couples(&["vm.overcommit_ratio", "vm.overcommit_memory"]),
     sysctl(
         "vm.admin_reserve_kbytes",
         "proc/sys/vm/admin_reserve_kbytes",
         COUNT,
         "kB that only root may commit, so that root can still log in and kill.",
     )
-    .couples_with(&["vm.overcommit_memory"]),
+    .with_couples(&["vm.overcommit_memory"]),
     sysctl(
         "vm.user_reserve_kbytes",
         "proc/sys/vm/user_reserve_kbytes",
         COUNT,
         "kB that one process may not commit, under overcommit_memory 2, so that its user can recover.",
     )
-    .couples_with(&["vm.overcommit_memory"]),
+    .with_couples(&["vm.overcommit_memory"]),
     sysctl(
         "vm.dirty_ratio",
         "proc/sys/vm/dirty_ratio",
@@ -113,7 +113,7 @@ pub(super) const ROWS: &[Knob] = &[
         "% of available memory at which a writer must write dirty pages out itself.",
     )
     .with_default("20")
-    .excludes(&["vm.dirty_bytes"]),
+    .with_pair(&["vm.dirty_bytes"]),
     sysctl(
         "vm.dirty_bytes",
         "proc/sys/vm/dirty_bytes",
@@ -121,7 +121,7 @@ pub(super) const ROWS: &[Knob] = &[
         "The same in bytes, two pages or more; reads 0 while dirty_ratio rules, and 0 is refused.",
     )
     .with_default("0")
-    .excludes(&["vm.dirty_ratio"]),
+    .with_pair(&["vm.dirty_ratio"]),
     sysctl(
         "vm.dirty_background_ratio",
         "proc/sys/vm/dirty_background_ratio",
@@ -129,7 +129,7 @@ pub(super) const ROWS: &[Knob] = &[
         "% of available memory at which the kernel starts to write dirty pages out.",
     )
     .with_default("10")
-    .excludes(&["vm.dirty_background_bytes"]),
+    .with_pair(&["vm.dirty_background_bytes"]),
     sysctl(
         "vm.dirty_background_bytes",
         "proc/sys/vm/dirty_background_bytes",
@@ -137,7 +137,7 @@ pub(super) const ROWS: &[Knob] = &[
         "The same in bytes; reads 0 while dirty_background_ratio rules, and 0 is refused.",
     )
     .with_default("0")
-    .excludes(&["vm.dirty_background_ratio"]),
+    .with_pair(&["vm.dirty_background_ratio"]),
     sysctl(
         "vm.dirty_expire_centisecs",
         "proc/sys/vm/dirty_expire_centisecs",
@@ -145,7 +145,7 @@ pub(super) const ROWS: &[Knob] = &[
         "Age at which dirty pages must be written, in 1/100 s.",
     )
     .with_default("3000")
-    .couples_with(&["vm.dirty_writeback_centisecs"]),
+    .with_couples(&["vm.dirty_writeback_centisecs"]),
     sysctl(
         "vm.dirty_writeback_centisecs",
         "proc/sys/vm/dirty_writeback_centisecs",
@@ -153,7 +153,7 @@ pub(super) const ROWS: &[Knob] = &[
         "How often the writers wake up, in 1/100 s; 0 stops them from waking by themselves.",
     )
     .with_default("500")
-    .couples_with(&["vm.dirty_expire_centisecs"]),
+    .with_couples(&["vm.dirty_expire_centisecs"]),
     sysctl(
         "vm.zone_reclaim_mode",
         "proc/sys/vm/zone_reclaim_mode",
@@ -161,7 +161,7 @@ pub(super) const ROWS: &[Knob] = &[
         "Bits: 1 reclaims on the own node before using another, 2 also writes, 4 also unmaps.",
     )
     .with_default("0")
-    .couples_with(&["vm.min_unmapped_ratio", "vm.min_slab_ratio"]),
+    .with_couples(&["vm.min_unmapped_ratio", "vm.min_slab_ratio"]),
     sysctl(
         "vm.min_unmapped_ratio",
         "proc/sys/vm/min_unmapped_ratio",
@@ -169,7 +169,7 @@ pub(super) const ROWS: &[Knob] = &[
         "% of a node in unmapped cache above which zone_reclaim_mode acts; NUMA only.",
     )
     .with_default("1")
-    .couples_with(&["vm.zone_reclaim_mode"]),
+    .with_couples(&["vm.zone_reclaim_mode"]),
     sysctl(
         "vm.min_slab_ratio",
         "proc/sys/vm/min_slab_ratio",
@@ -177,7 +177,7 @@ pub(super) const ROWS: &[Knob] = &[
         "% of a node in reclaimable slab above which zone_reclaim_mode acts on it; NUMA only.",
     )
     .with_default("5")
-    .couples_with(&["vm.zone_reclaim_mode"]),
+    .with_couples(&["vm.zone_reclaim_mode"]),
     sysctl(
         "vm.compaction_proactiveness",
         "proc/sys/vm/compaction_proactiveness",
@@ -227,7 +227,7 @@ pub(super) const ROWS: &[Knob] = &[
         "Huge pages of the default size kept in the pool; it gets fewer when memory is fragmented.",
     )
     .with_default("0")
-    .couples_with(&["hugetlb.nr_hugepages", "vm.nr_hugepages_mempolicy"]),
+    .with_couples(&["hugetlb.nr_hugepages", "vm.nr_hugepages_mempolicy"]),
     sysctl(
         "vm.nr_overcommit_hugepages",
         "proc/sys/vm/nr_overcommit_hugepages",
@@ -235,7 +235,7 @@ pub(super) const ROWS: &[Knob] = &[
         "Huge pages of the default size that the pool may grow by on demand.",
     )
     .with_default("0")
-    .couples_with(&["hugetlb.nr_overcommit_hugepages"]),
+    .with_couples(&["hugetlb.nr_overcommit_hugepages"]),
     sysctl(
         "vm.nr_hugepages_mempolicy",
         "proc/sys/vm/nr_hugepages_mempolicy",
@@ -243,7 +243,7 @@ pub(super) const ROWS: &[Knob] = &[
         "As nr_hugepages, spread over the nodes that the writing task's memory policy allows.",
     )
     .with_default("0")
-    .couples_with(&["vm.nr_hugepages", "hugetlb.nr_hugepages_mempolicy"]),
+    .with_couples(&["vm.nr_hugepages", "hugetlb.nr_hugepages_mempolicy"]),
     sysctl(
         "vm.hugetlb_shm_group",
         "proc/sys/vm/hugetlb_shm_group",
@@ -272,7 +272,7 @@ pub(super) const ROWS: &[Knob] = &[
     )
     .with_default("0")
     .with_persist(&[Persist::Tmpfiles, Persist::KernelCommandLine])
-    .couples_with(&[
+    .with_couples(&[
         "vm.nr_hugepages",
         "hugetlb.nr_hugepages_mempolicy",
         "hugetlb.node.nr_hugepages",
@@ -285,7 +285,7 @@ pub(super) const ROWS: &[Knob] = &[
         "Huge pages of this size that the pool may grow by on demand; refused for gigantic ones.",
     )
     .with_default("0")
-    .couples_with(&["vm.nr_overcommit_hugepages"]),
+    .with_couples(&["vm.nr_overcommit_hugepages"]),
     sysfs(
         "hugetlb.nr_hugepages_mempolicy",
         "sys/kernel/mm/hugepages/hugepages-{size}/nr_hugepages_mempolicy",
@@ -293,7 +293,7 @@ pub(super) const ROWS: &[Knob] = &[
         "As nr_hugepages of this size, spread by the writing task's memory policy.",
     )
     .with_default("0")
-    .couples_with(&["hugetlb.nr_hugepages", "vm.nr_hugepages_mempolicy"]),
+    .with_couples(&["hugetlb.nr_hugepages", "vm.nr_hugepages_mempolicy"]),
     trigger(
         "hugetlb.demote",
         "sys/kernel/mm/hugepages/hugepages-{size}/demote",
@@ -301,14 +301,14 @@ pub(super) const ROWS: &[Knob] = &[
         "pages that were split do not come together again by themselves",
         "Splits this many free huge pages of the pool into the size in demote_size.",
     )
-    .couples_with(&["hugetlb.demote_size", "hugetlb.nr_hugepages"]),
+    .with_couples(&["hugetlb.demote_size", "hugetlb.nr_hugepages"]),
     sysfs(
         "hugetlb.demote_size",
         "sys/kernel/mm/hugepages/hugepages-{size}/demote_size",
         Domain::Text,
         "Smaller huge page size that demote splits into, as 2048kB.",
     )
-    .couples_with(&["hugetlb.demote"]),
+    .with_couples(&["hugetlb.demote"]),
     sysfs(
         "hugetlb.node.nr_hugepages",
         "sys/devices/system/node/node{node}/hugepages/hugepages-{size}/nr_hugepages",
@@ -316,7 +316,7 @@ pub(super) const ROWS: &[Knob] = &[
         "Huge pages of this size kept in the pool of this node.",
     )
     .with_default("0")
-    .couples_with(&["hugetlb.nr_hugepages"]),
+    .with_couples(&["hugetlb.nr_hugepages"]),
     sysctl(
         "vm.panic_on_oom",
         "proc/sys/vm/panic_on_oom",

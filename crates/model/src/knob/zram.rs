@@ -22,7 +22,7 @@ pub(super) const ROWS: &[Knob] = &[
     )
     .with_access(Access::ReadActs)
     .with_persist(&[Persist::Agent, Persist::Udev])
-    .couples_with(&["zram-control.hot_remove"]),
+    .with_couples(&["zram-control.hot_remove"]),
     trigger(
         "zram-control.hot_remove",
         "sys/class/zram-control/hot_remove",
@@ -31,7 +31,7 @@ pub(super) const ROWS: &[Knob] = &[
         "Removes the zram device of this number, which must not be in use.",
     )
     .with_persist(&[Persist::Agent, Persist::Udev])
-    .couples_with(&["zram-control.hot_add"]),
+    .with_couples(&["zram-control.hot_add"]),
     sysfs(
         "zram.comp_algorithm",
         "sys/block/zram{N}/comp_algorithm",
@@ -39,7 +39,7 @@ pub(super) const ROWS: &[Knob] = &[
         "Primary compressor; only before disksize, and newer kernels forget its parameters on a write.",
     )
     .with_persist(&[Persist::ZramGenerator, Persist::Udev])
-    .couples_with(&["zram.algorithm_params", "zram.disksize", "zram.reset"]),
+    .with_couples(&["zram.algorithm_params", "zram.disksize", "zram.reset"]),
     trigger(
         "zram.algorithm_params",
         "sys/block/zram{N}/algorithm_params",
@@ -48,7 +48,7 @@ pub(super) const ROWS: &[Knob] = &[
         "Level and dictionary of an algorithm; a write replaces them all, bad ones fail at disksize.",
     )
     .with_persist(&[Persist::ZramGenerator, Persist::Udev, Persist::Agent])
-    .couples_with(&[
+    .with_couples(&[
         "zram.comp_algorithm",
         "zram.recomp_algorithm",
         "zram.disksize",
@@ -62,7 +62,7 @@ pub(super) const ROWS: &[Knob] = &[
     )
     .with_persist(&[Persist::ZramGenerator, Persist::Udev])
     .without_undo(RESET_ONLY)
-    .couples_with(&[
+    .with_couples(&[
         "zram.algorithm_params",
         "zram.recompress",
         "zram.disksize",
@@ -75,7 +75,7 @@ pub(super) const ROWS: &[Knob] = &[
         ACTED,
         "Recompresses idle or huge slots now; without priority= kernels differ in what they try.",
     )
-    .couples_with(&["zram.recomp_algorithm", "zram.idle"]),
+    .with_couples(&["zram.recomp_algorithm", "zram.idle"]),
     sysfs(
         "zram.disksize",
         "sys/block/zram{N}/disksize",
@@ -85,7 +85,7 @@ pub(super) const ROWS: &[Knob] = &[
     .with_default("0")
     .with_persist(&[Persist::ZramGenerator, Persist::Udev])
     .without_undo("changing it needs a reset, which discards the data")
-    .couples_with(&[
+    .with_couples(&[
         "zram.comp_algorithm",
         "zram.algorithm_params",
         "zram.recomp_algorithm",
@@ -104,7 +104,7 @@ pub(super) const ROWS: &[Knob] = &[
     .with_access(Access::WriteOnly)
     .with_persist(&[Persist::ZramGenerator, Persist::Udev])
     .with_reported_undo("the fourth number of mm_stat")
-    .couples_with(&["zram.disksize", "zram.reset"]),
+    .with_couples(&["zram.disksize", "zram.reset"]),
     trigger(
         "zram.mem_used_max",
         "sys/block/zram{N}/mem_used_max",
@@ -119,7 +119,7 @@ pub(super) const ROWS: &[Knob] = &[
         "all data on the device are gone",
         "Frees everything and forgets the set-up; the device must be swapped off and closed.",
     )
-    .couples_with(&[
+    .with_couples(&[
         "zram.comp_algorithm",
         "zram.algorithm_params",
         "zram.recomp_algorithm",
@@ -144,7 +144,7 @@ pub(super) const ROWS: &[Knob] = &[
         "marks go away only when a slot is used",
         "Marks slots idle: all of them, or those unused for this many seconds where age is tracked.",
     )
-    .couples_with(&["zram.recompress", "zram.writeback"]),
+    .with_couples(&["zram.recompress", "zram.writeback"]),
     sysfs(
         "zram.backing_dev",
         "sys/block/zram{N}/backing_dev",
@@ -154,7 +154,7 @@ pub(super) const ROWS: &[Knob] = &[
     .with_default("none")
     .with_persist(&[Persist::ZramGenerator, Persist::Udev])
     .without_undo(RESET_ONLY)
-    .couples_with(&["zram.disksize", "zram.writeback", "zram.reset"]),
+    .with_couples(&["zram.disksize", "zram.writeback", "zram.reset"]),
     trigger(
         "zram.writeback",
         "sys/block/zram{N}/writeback",
@@ -162,7 +162,7 @@ pub(super) const ROWS: &[Knob] = &[
         ACTED,
         "Writes idle, huge or incompressible slots to the backing device now; wears flash.",
     )
-    .couples_with(&["zram.backing_dev", "zram.idle", "zram.writeback_limit"]),
+    .with_couples(&["zram.backing_dev", "zram.idle", "zram.writeback_limit"]),
     sysfs(
         "zram.writeback_limit_enable",
         "sys/block/zram{N}/writeback_limit_enable",
@@ -171,7 +171,7 @@ pub(super) const ROWS: &[Knob] = &[
     )
     .with_default("0")
     .with_persist(&[Persist::Udev, Persist::Agent])
-    .couples_with(&["zram.writeback_limit", "zram.reset"]),
+    .with_couples(&["zram.writeback_limit", "zram.reset"]),
     sysfs(
         "zram.writeback_limit",
         "sys/block/zram{N}/writeback_limit",
@@ -180,7 +180,7 @@ pub(super) const ROWS: &[Knob] = &[
     )
     .with_default("0")
     .with_persist(&[Persist::Agent])
-    .couples_with(&["zram.writeback_limit_enable", "zram.writeback", "zram.reset"]),
+    .with_couples(&["zram.writeback_limit_enable", "zram.writeback", "zram.reset"]),
     sysfs(
         "zram.writeback_batch_size",
         "sys/block/zram{N}/writeback_batch_size",
@@ -197,7 +197,7 @@ pub(super) const ROWS: &[Knob] = &[
     )
     .with_default("0")
     .with_persist(&[Persist::Udev])
-    .couples_with(&["zram.disksize", "zram.reset"]),
+    .with_couples(&["zram.disksize", "zram.reset"]),
     sysfs(
         "zram.max_comp_streams",
         "sys/block/zram{N}/max_comp_streams",

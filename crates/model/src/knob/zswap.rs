@@ -36,7 +36,7 @@ pub(super) const ROWS: &[Knob] = &[
     )
     .with_default("20")
     .with_persist(MODULE)
-    .couples_with(&["zswap.accept_threshold_percent"]),
+    .with_couples(&["zswap.accept_threshold_percent"]),
     sysfs(
         "zswap.accept_threshold_percent",
         "sys/module/zswap/parameters/accept_threshold_percent",
@@ -45,7 +45,7 @@ pub(super) const ROWS: &[Knob] = &[
     )
     .with_default("90")
     .with_persist(MODULE)
-    .couples_with(&["zswap.max_pool_percent"]),
+    .with_couples(&["zswap.max_pool_percent"]),
     sysfs(
         "zswap.shrinker_enabled",
         "sys/module/zswap/parameters/shrinker_enabled",

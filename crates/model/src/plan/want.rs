@@ -39,8 +39,8 @@ impl FromStr for Want {
     fn from_str(text: &str) -> Result<Self, String> {
         let (word, value) = text.split_once('=').map_or((text, None), |(a, b)| (a, Some(b)));
         match (word.trim(), value.map(str::trim)) {
-            ("zram", size) => Ok(Self::Zram { size: sized(size)? }),
-            ("swapfile" | "swap-file", size) => Ok(Self::SwapFile { size: sized(size)? }),
+            ("zram", size) => Ok(Self::Zram { size: parse_size(size)? }),
+            ("swapfile" | "swap-file", size) => Ok(Self::SwapFile { size: parse_size(size)? }),
             ("zswap", None) => Ok(Self::Zswap),
             ("zswap", Some(_)) => Err("zswap has no size: it takes a part of RAM as it needs it, \
                  at most zswap.max_pool_percent"
@@ -53,13 +53,13 @@ impl FromStr for Want {
                      `pagewise thp profiles` such as operator"
                     .to_owned())
             }
-            (name, Some(value)) => knob(name, value),
-            (name, None) => Err(unknown(name)),
+            (name, Some(value)) => parse_knob(name, value),
+            (name, None) => Err(explain_unknown(name)),
         }
     }
 }
 
-fn sized(text: Option<&str>) -> Result<Option<Bytes>, String> {
+fn parse_size(text: Option<&str>) -> Result<Option<Bytes>, String> {
     let Some(text) = text else { return Ok(None) };
     match text.parse::<Bytes>().map_err(|error| error.to_string())? {
         size if size == Bytes::new(0) => Err("a size of 0 is none".to_owned()),
@@ -69,13 +69,13 @@ fn sized(text: Option<&str>) -> Result<Option<Bytes>, String> {
 
 /// Creates the request for a setting, by its name in the table of kernel settings; the prefix `vm.`
 /// may be left out.
-fn knob(name: &str, value: &str) -> Result<Want, String> {
+fn parse_knob(name: &str, value: &str) -> Result<Want, String> {
     let bare = arm::instance(name).0;
     let known = |name: &str| KNOBS.iter().find(|knob| knob.name == name);
     let in_vm = format!("vm.{name}");
     let (name, knob) = match known(bare) {
         Some(knob) => (name, knob),
-        None => (in_vm.as_str(), known(&in_vm).ok_or_else(|| unknown(name))?),
+        None => (in_vm.as_str(), known(&in_vm).ok_or_else(|| explain_unknown(name))?),
     };
     let lasts = [Persist::Sysctl, Persist::Tmpfiles];
     if !knob.persist.iter().any(|way| lasts.contains(way)) {
@@ -86,7 +86,7 @@ fn knob(name: &str, value: &str) -> Result<Want, String> {
     arm::setting(&format!("{name}={value}")).map(Want::Knob)
 }
 
-fn unknown(name: &str) -> String {
+fn explain_unknown(name: &str) -> String {
     let in_vm = KNOBS.iter().filter_map(|knob| knob.name.strip_prefix("vm."));
     let names = KNOBS.iter().map(|knob| knob.name).chain(in_vm);
     let meant = most_similar(name, WORDS.into_iter().chain(names));

@@ -82,7 +82,7 @@ impl Collapse {
         (self.huge_before, self.anon_before) = (earlier.huge_before, earlier.anon_before);
         self.memory_before = earlier.memory_before;
         self.memory_peak = self.memory_peak.max(earlier.memory_peak);
-        self.count_in(&earlier);
+        self.add_counts(&earlier);
     }
 
     /// Sums the results over units. The budgets remain those of each unit.
@@ -102,12 +102,12 @@ impl Collapse {
             all.would_collapse += one.would_collapse;
             all.dry_run |= one.dry_run;
             all.left_alone = all.left_alone.plus(one.left_alone);
-            all.count_in(one);
+            all.add_counts(one);
         }
         Self { units, ..all }
     }
 
-    fn count_in(&mut self, other: &Self) {
+    fn add_counts(&mut self, other: &Self) {
         self.collapsed += other.collapsed;
         self.passes += other.passes;
         self.failed.no_memory += other.failed.no_memory;

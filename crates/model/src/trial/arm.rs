@@ -21,7 +21,8 @@ pub fn setting(text: &str) -> Result<TrialSetting, String> {
         .map(|(name, value)| (name.trim(), value.trim()))
         .ok_or_else(|| format!("expected KNOB=VALUE as vm.swappiness=60, found {text:?}"))?;
     let (bare, which) = instance(name);
-    let knob = KNOBS.iter().find(|knob| knob.name == bare).ok_or_else(|| unknown(bare))?;
+    let knob =
+        KNOBS.iter().find(|knob| knob.name == bare).ok_or_else(|| explain_unknown_setting(bare))?;
     match (knob.path.contains('{') && !is_of_zram(bare), which) {
         (true, None) => {
             return Err(format!(
@@ -37,7 +38,7 @@ pub fn setting(text: &str) -> Result<TrialSetting, String> {
     if let Some(why) = refusal(knob) {
         return Err(format!("{name} {why}"));
     }
-    match taken(knob.domain, value) {
+    match explain_rejection(knob.domain, value) {
         Some(expected) => Err(format!("{name}: expected {expected}, found {value:?}")),
         None => Ok(TrialSetting { knob: name.to_owned(), value: value.to_owned() }),
     }
@@ -86,7 +87,7 @@ pub fn of_neighbour(name: &str) -> Option<&str> {
 
 /// If `domain` does not accept `value`, returns a description of what it accepts; `None` if it
 /// accepts the value. Words that only the host's file lists are not checked here.
-fn taken(domain: Domain, value: &str) -> Option<String> {
+fn explain_rejection(domain: Domain, value: &str) -> Option<String> {
     let is_good = match domain {
         _ if value.is_empty() => false,
         Domain::Int { min, max } => value
@@ -109,7 +110,7 @@ fn taken(domain: Domain, value: &str) -> Option<String> {
     })
 }
 
-fn unknown(name: &str) -> String {
+fn explain_unknown_setting(name: &str) -> String {
     let near = most_similar(name, KNOBS.iter().map(|knob| knob.name));
     let hint = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
     format!("no setting {name:?} is known{hint}")

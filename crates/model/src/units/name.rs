@@ -28,7 +28,7 @@ impl Name {
         }
         // this is the fast path: nearly all names are plain ASCII, and a snapshot creates thousands
         // of names
-        if let Some(plain) = plain(raw) {
+        if let Some(plain) = as_plain_ascii(raw) {
             return Self(plain.into());
         }
         let mut shown = String::with_capacity(raw.len());
@@ -54,7 +54,7 @@ impl Name {
 
 /// Returns the text itself if it is printable ASCII, which needs no escapes. Returns `None` for all
 /// other text, even if it would need no escapes either.
-pub(crate) fn plain(raw: &[u8]) -> Option<&str> {
+pub(crate) fn as_plain_ascii(raw: &[u8]) -> Option<&str> {
     // no early exit, so that the compiler can vectorize the comparison
     let is_plain = raw.iter().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~'));
     is_plain.then(|| std::str::from_utf8(raw).ok()).flatten()
@@ -74,14 +74,14 @@ fn push_printable(shown: &mut String, c: char) {
 /// could not be distinguished from Pagewise's own here.
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
-    escaped(text, |c| c.is_control() && !matches!(c, '\n' | '\t'), push_printable)
+    escape_with(text, |c| c.is_control() && !matches!(c, '\n' | '\t'), push_printable)
 }
 
 /// Makes a JSON document safe to print without changing its meaning: control and invisible
 /// characters that serializers leave in strings are replaced by JSON escapes.
 #[must_use]
 pub fn printable_json(document: &str) -> Cow<'_, str> {
-    escaped(
+    escape_with(
         document,
         |c| matches!(c, '\u{7f}'..='\u{9f}'),
         |shown, c| {
@@ -93,7 +93,7 @@ pub fn printable_json(document: &str) -> Cow<'_, str> {
     )
 }
 
-fn escaped(
+fn escape_with(
     text: &str,
     is_control: impl Fn(char) -> bool,
     escape: impl Fn(&mut String, char),

@@ -45,9 +45,9 @@ quantity!(u64, None, ToString::to_string);
 quantity!(i32, None, ToString::to_string);
 quantity!(i64, None, ToString::to_string);
 quantity!(f64, None, ToString::to_string);
-quantity!(Vec<Pages>, Some("pages"), |all| joined(all.iter().map(|p| p.get())));
-quantity!(Vec<u64>, None, |all| joined(all.iter().copied()));
+quantity!(Vec<Pages>, Some("pages"), |all| join_numbers(all.iter().map(|p| p.get())));
+quantity!(Vec<u64>, None, |all| join_numbers(all.iter().copied()));
 
-fn joined(numbers: impl Iterator<Item = u64>) -> String {
+fn join_numbers(numbers: impl Iterator<Item = u64>) -> String {
     numbers.map(|number| number.to_string()).collect::<Vec<_>>().join(" ")
 }

@@ -86,7 +86,8 @@ pub fn parse_duration(text: &str) -> Result<Duration, NotADuration> {
 pub fn parse_duration_from(text: &str, least: Duration) -> Result<Duration, NotADuration> {
     let duration = match text {
         "0" => Duration::ZERO,
-        _ => friendly(text).ok_or_else(|| NotADuration::Unreadable(text.to_owned()))?,
+        _ => parse_friendly_duration(text)
+            .ok_or_else(|| NotADuration::Unreadable(text.to_owned()))?,
     };
     if duration > LONGEST {
         return Err(NotADuration::TooLong);
@@ -97,7 +98,7 @@ pub fn parse_duration_from(text: &str, least: Duration) -> Result<Duration, NotA
     Ok(duration)
 }
 
-fn friendly(text: &str) -> Option<Duration> {
+fn parse_friendly_duration(text: &str) -> Option<Duration> {
     const PARSER: SpanParser = SpanParser::new();
     let complete = with_digits_beside_the_point(text);
     PARSER.parse_unsigned_duration(complete.as_deref().unwrap_or(text)).ok()
