@@ -177,12 +177,12 @@ pub fn growing(interval: &Interval) -> Vec<Growth<'_>> {
     let changes: Vec<GrowingProcess<'_>> =
         interval.process_changes().iter().filter_map(GrowingProcess::new).collect();
     let mut growing: Vec<Growth<'_>> =
-        changes.iter().filter_map(|change| of_process(host, change, of_host)).collect();
+        changes.iter().filter_map(|change| growth_of_process(host, change, of_host)).collect();
     let pairs = groups::pairs(interval);
     let grown: Vec<GrowingGroup<'_>> = pairs.iter().filter_map(GrowingGroup::new).collect();
     // descendants are examined before their ancestors
     for (at, group) in grown.iter().enumerate().rev() {
-        let growth = of_group(host, group, of_host);
+        let growth = growth_of_group(host, group, of_host);
         if let Some(growth) = growth.filter(|_| !has_actor(group, &grown[at + 1..], &changes)) {
             add_group(&mut growing, growth, group.pair.now);
         }
@@ -323,7 +323,7 @@ fn pages_reclaimed(group: &Cgroup) -> Option<u64> {
     group.stat.get("pgsteal").get()
 }
 
-fn of_process<'a>(
+fn growth_of_process<'a>(
     host: &'a Snapshot,
     growing: &GrowingProcess<'a>,
     of_host: Option<Bytes>,
@@ -346,10 +346,10 @@ fn of_process<'a>(
         size,
     };
     let own = own.map(pagewise_model::Name::as_str);
-    growth.foreseen(host, own, || Some(host.age(process)?.get()), of_host)
+    growth.foresee(host, own, || Some(host.age(process)?.get()), of_host)
 }
 
-fn of_group<'a>(
+fn growth_of_group<'a>(
     host: &'a Snapshot,
     growing: &GrowingGroup<'a>,
     of_host: Option<Bytes>,
@@ -367,7 +367,7 @@ fn of_group<'a>(
             host.processes.list.iter().filter(|process| groups::holds(&group.path, process));
         processes.filter_map(|process| host.age(process)).map(pagewise_model::Millis::get).max()
     };
-    growth.foreseen(host, Some(group.path.as_str()), oldest, of_host)
+    growth.foresee(host, Some(group.path.as_str()), oldest, of_host)
 }
 
 /// The growth of a process or group over the interval, before limits are considered.
@@ -383,7 +383,7 @@ impl<'a> AddedMemory<'a> {
     /// Finds the limit that this growth reaches first: that of the cgroup `own`, of one of its
     /// ancestors, or of the host. Returns the growth with that limit and the time until it is
     /// reached; `None` if no limit is expected to be reached within the hour.
-    fn foreseen(
+    fn foresee(
         self,
         host: &'a Snapshot,
         own: Option<&str>,

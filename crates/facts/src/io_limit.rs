@@ -52,10 +52,10 @@ pub fn throttled<'a>(interval: &'a Interval, group: &Cgroup) -> Option<Throttled
         .iter()
         .rev()
         .filter(|pair| pair.now.path == group.path || groups::is_below(group, pair.now));
-    own_and_above.into_iter().find_map(|pair| at_limit(interval, pair))
+    own_and_above.into_iter().find_map(|pair| find_reached_limit(interval, pair))
 }
 
-fn at_limit<'a>(interval: &'a Interval, pair: &GroupPair<'a>) -> Option<Throttled<'a>> {
+fn find_reached_limit<'a>(interval: &'a Interval, pair: &GroupPair<'a>) -> Option<Throttled<'a>> {
     let group = pair.now;
     let of_file = pair.change(|group| &group.refault_file);
     // pages that are swapped in from compressed RAM are not read from a device

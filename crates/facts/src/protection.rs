@@ -112,7 +112,7 @@ pub fn largest(host: &Snapshot) -> Option<Protected<'_>> {
     // the usage is an upper bound of what is protected, which saves the search in the ancestors
     let candidates = kinds.filter(|(group, kind)| used_claim(*kind, group).is_some_and(is_much));
     let protected = candidates.filter_map(|(group, kind)| {
-        let held = held(host, group, kind).filter(|&held| is_much(held))?;
+        let held = protected_memory(host, group, kind).filter(|&held| is_much(held))?;
         Some(Protected { group, kind, held })
     });
     // parents come before children, so that a child with nearly as much memory replaces its parent
@@ -130,14 +130,15 @@ fn used_claim(kind: Kind, group: &Cgroup) -> Option<Bytes> {
 
 /// How much memory of a group is protected: at most the parent's protection, which siblings share
 /// in proportion to what each of them uses of it.
-fn held(host: &Snapshot, group: &Cgroup, kind: Kind) -> Option<Bytes> {
+fn protected_memory(host: &Snapshot, group: &Cgroup, kind: Kind) -> Option<Bytes> {
     let own = used_claim(kind, group)?;
     let above = parent(group.path.as_str());
     if above.is_empty() {
         return Some(own);
     }
     let groups = &host.cgroups.groups;
-    let of_parent = held(host, groups.iter().find(|it| it.path.as_str() == above)?, kind)?;
+    let of_parent =
+        protected_memory(host, groups.iter().find(|it| it.path.as_str() == above)?, kind)?;
     let children = groups.iter().filter(|it| parent(it.path.as_str()) == above);
     let claimed = children.filter_map(|it| used_claim(kind, it)).map(|it| u128::from(it.get()));
     let claimed = claimed.sum::<u128>().max(1);

@@ -31,7 +31,7 @@ pub fn room(host: &Snapshot) -> Option<Headroom> {
         total: host.memory.total.get().filter(|&total| total > Bytes::new(0))?,
         available: available(host)?,
         swap: swap_room(host),
-        swap_filled: swap_filled(host),
+        swap_filled: swap_filled_percent(host),
     })
 }
 
@@ -50,7 +50,7 @@ impl Headroom {
     }
 }
 
-fn swap_filled(host: &Snapshot) -> Option<Percent> {
+fn swap_filled_percent(host: &Snapshot) -> Option<Percent> {
     let (total, free) = (host.memory.swap_total.get()?, host.memory.swap_free.get()?);
     total.saturating_sub(free).percent_of(total)
 }

@@ -60,12 +60,12 @@ pub fn ended_seconds_ago(interval: &Interval) -> Option<f64> {
     let has_ended = match stalled {
         Some(stalled) => {
             let is_still = stalled.delta as f64 <= seconds * 1e6 * STILL;
-            is_still && (has_fallen(memory) || reclaims_nothing(interval) == Some(true))
+            is_still && (has_fallen(memory) || has_reclaimed_nothing(interval) == Some(true))
         }
         // the total decreased, which means that it was reset
         None if start_is_known => false,
         // recordings of older versions have no pressure for the start of the interval
-        None => reclaims_nothing(interval) == Some(true),
+        None => has_reclaimed_nothing(interval) == Some(true),
     };
     let most_recent = |stall: &Stall| seconds_since_end(stall, seconds);
     has_ended.then(|| most_recent(&memory.some)).flatten()
@@ -86,7 +86,7 @@ fn has_fallen(memory: &Pressure) -> bool {
 
 /// Whether no counter of reclaim changed over the interval; `None` if the kernel has none of these
 /// counters.
-fn reclaims_nothing(interval: &Interval) -> Option<bool> {
+fn has_reclaimed_nothing(interval: &Interval) -> Option<bool> {
     let before: &Snapshot = interval.start.as_deref()?;
     let is_reclaim = |name: &str| {
         RECLAIM.iter().any(|it| name == *it || it.ends_with('_') && name.starts_with(it))
@@ -108,12 +108,12 @@ fn seconds_since_end(stall: &Stall, least: f64) -> Option<f64> {
     let three_hundred = average(stall.avg300.get()?);
     // tasks cannot have stalled for more than 100 % of the time
     let most = 10.0 * (100.0 / ten).ln();
-    Some(fit([ten, sixty, three_hundred]).clamp(least, most.max(least)))
+    Some(fit_end([ten, sixty, three_hundred]).clamp(least, most.max(least)))
 }
 
 /// Finds the duration of the stall that best explains all three averages, and returns the time
 /// since its end.
-fn fit([ten, sixty, three_hundred]: [f64; 3]) -> f64 {
+fn fit_end([ten, sixty, three_hundred]: [f64; 3]) -> f64 {
     let [short, middle, long] = SPANS;
     let grown = |duration: f64, span: f64| 1.0 - (-duration / span).exp();
     let by_short = |duration: f64| {

@@ -47,21 +47,22 @@ pub struct SwapDisk<'a> {
 /// all disks are fast enough, if nothing is swapped to disks, or if this is not known.
 pub fn slow(interval: &Interval) -> Option<SwapDisk<'_>> {
     let (pages_in, pages_out) = pages_of_disks(interval)?;
-    let slow = |tier| slow_tier(interval, tier, pages_in, pages_out);
+    let slow = |tier| find_slow_tier(interval, tier, pages_in, pages_out);
     tiers::on_disk(&interval.end).filter_map(slow).max_by(|a, b| {
         let stands_still = |disk: &SwapDisk<'_>| disk.latency_ms.is_none();
         stands_still(a).cmp(&stands_still(b)).then(a.queue.total_cmp(&b.queue))
     })
 }
 
-fn slow_tier<'a>(
+fn find_slow_tier<'a>(
     interval: &'a Interval,
     tier: &'a Tier,
     pages_in: f64,
     pages_out: f64,
 ) -> Option<SwapDisk<'a>> {
     let name = tier.disk.name.value()?;
-    let (before, now) = (of(interval.start.as_deref()?, name)?, of(&interval.end, name)?);
+    let (before, now) =
+        (find_stats(interval.start.as_deref()?, name)?, find_stats(&interval.end, name)?);
     let seconds = interval.seconds()?;
     let reads = change(interval, name, |disk| &disk.reads)?;
     let writes = change(interval, name, |disk| &disk.writes)?;
@@ -99,7 +100,7 @@ fn slow_tier<'a>(
     })
 }
 
-fn of<'a>(host: &'a Snapshot, name: &Name) -> Option<&'a DiskStats> {
+fn find_stats<'a>(host: &'a Snapshot, name: &Name) -> Option<&'a DiskStats> {
     host.disk_stats.iter().find(|disk| disk.name == *name)
 }
 
@@ -108,7 +109,9 @@ fn change<T: Counter>(
     name: &Name,
     pick: impl Fn(&DiskStats) -> &Reading<T>,
 ) -> Option<Change> {
-    interval.change(|host| of(host, name).map_or_else(Reading::not_read, |disk| pick(disk).clone()))
+    interval.change(|host| {
+        find_stats(host, name).map_or_else(Reading::not_read, |disk| pick(disk).clone())
+    })
 }
 
 /// Pages per second that were swapped in from disks, and pages per second that were swapped out to

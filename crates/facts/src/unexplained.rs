@@ -34,12 +34,12 @@ pub fn unexplained(host: &Snapshot) -> Option<Bytes> {
         .into_iter()
         .chain(newer)
         .chain(balloon.map(|balloon| balloon.size))
-        .chain([of_programs(memory)?, compressed(host)?]);
+        .chain([program_memory(memory)?, compressed_memory(host)?]);
     Some(used.saturating_sub(known.sum()))
 }
 
 /// Memory of programs: anonymous memory, page cache with shmem, and the swap cache.
-fn of_programs(memory: &Memory) -> Option<Bytes> {
+fn program_memory(memory: &Memory) -> Option<Bytes> {
     let all = [
         memory.anon_pages.get()?,
         memory.cached.get()?,
@@ -50,7 +50,7 @@ fn of_programs(memory: &Memory) -> Option<Bytes> {
 }
 
 /// RAM that zram, zmerge and zswap take; `None` if it is not known for one of them.
-fn compressed(host: &Snapshot) -> Option<Bytes> {
+fn compressed_memory(host: &Snapshot) -> Option<Bytes> {
     let devices = host.compressed().filter(|device| device.initialised.get() != Some(false));
     let held: Option<Bytes> = devices.map(|device| device.mm_stat.memory_used.get()).sum();
     let is_zswap_on = host.zswap.enabled.get() == Some(true);

@@ -32,7 +32,7 @@ const LITTLE_COLD: f64 = 0.1;
 #[must_use]
 pub fn decide_swap(interval: &Interval, evidence: &SwapEvidence) -> SwapDecision {
     let case = Case { interval, host: &interval.end, evidence };
-    let settled = settle(&case).unwrap_or_else(words::missing);
+    let settled = choose_compression(&case).unwrap_or_else(words::explain_missing);
     let (zram, zswap) = (zram_settings(&case), zswap_settings(&case));
     let Settled { choice, why, changes } = settled;
     let trial =
@@ -40,42 +40,44 @@ pub fn decide_swap(interval: &Interval, evidence: &SwapEvidence) -> SwapDecision
     SwapDecision { choice, why, changes, zram, zswap, trial }
 }
 
-fn settle(case: &Case<'_>) -> Result<Settled, Missing> {
+fn choose_compression(case: &Case<'_>) -> Result<Settled, Missing> {
     if let Some(kind) = case.container()? {
-        return Ok(words::container(kind));
+        return Ok(words::explain_container(kind));
     }
     let disks: Vec<&Tier> = case.disks()?;
     if let Some(ratio) = case.ratio()?.filter(|&ratio| ratio < LEAST_RATIO) {
-        return Ok(words::settle_by_poor_compression(ratio));
+        return Ok(words::explain_poor_compression(ratio));
     }
-    if disks.is_empty() { without_disk(case) } else { with_disk(case, &disks) }
+    if disks.is_empty() { choose_without_disk(case) } else { choose_with_disk(case, &disks) }
 }
 
-fn without_disk(case: &Case<'_>) -> Result<Settled, Missing> {
+fn choose_without_disk(case: &Case<'_>) -> Result<Settled, Missing> {
     let host = case.host;
     if host.tiers.is_empty() && kubernetes::is_node(host) {
-        return Ok(words::kubernetes());
+        return Ok(words::explain_kubernetes());
     }
     if let Some(device) = case.resume_device()? {
-        return Ok(words::hibernation_alone(&device));
+        return Ok(words::explain_hibernation_alone(&device));
     }
     if !case.has_zram()? {
-        return Ok(words::no_kernel_part(false, case.has_zswap()?));
+        return Ok(words::explain_no_kernel_part(false, case.has_zswap()?));
     }
     match &case.evidence.trial {
-        Some(trial) if trial.better == Compression::Zswap => Ok(words::trial_needs_disk(trial)),
-        _ => Ok(words::zram_alone(case, pool_percent(host))),
+        Some(trial) if trial.better == Compression::Zswap => {
+            Ok(words::explain_trial_needs_disk(trial))
+        }
+        _ => Ok(words::explain_zram_alone(case, pool_percent(host))),
     }
 }
 
-fn with_disk(case: &Case<'_>, disks: &[&Tier]) -> Result<Settled, Missing> {
+fn choose_with_disk(case: &Case<'_>, disks: &[&Tier]) -> Result<Settled, Missing> {
     let host = case.host;
     if !case.has_zswap()? {
         let has_zram = case.has_zram()?;
         return Ok(if has_zram {
-            words::no_zswap(case, disks[0])
+            words::explain_no_zswap(case, disks[0])
         } else {
-            words::no_kernel_part(true, false)
+            words::explain_no_kernel_part(true, false)
         });
     }
     let slots = || case.slots(disks, pool_percent(host));
@@ -85,14 +87,14 @@ fn with_disk(case: &Case<'_>, disks: &[&Tier]) -> Result<Settled, Missing> {
             _ => case.has_zram()?,
         };
         if is_possible {
-            return Ok(words::trial(trial));
+            return Ok(words::explain_trial(trial));
         }
     }
     if !case.has_shrinker()? {
         let is_first =
             host.zswap.enabled.get() == Some(true) && tiers::in_ram(host).next().is_none();
         let is_open = is_first || !case.has_zram()?;
-        return Ok(words::no_shrinker(case, disks[0], is_open));
+        return Ok(words::explain_no_shrinker(case, disks[0], is_open));
     }
     let kinds: Vec<Option<DiskKind>> = disks.iter().map(|tier| case.kind(tier)).collect();
     for kind in [DiskKind::Network, DiskKind::Card] {
@@ -100,49 +102,49 @@ fn with_disk(case: &Case<'_>, disks: &[&Tier]) -> Result<Settled, Missing> {
             return Ok(words::explain_unsuited(kind, disks[at], case.has_zram()?));
         }
     }
-    if let Some(settled) = in_use(case, disks)? {
+    if let Some(settled) = choose_with_zram_in_use(case, disks)? {
         return Ok(settled);
     }
     if let Some(at) = kinds.iter().position(Option::is_none) {
         return Err(Missing(format!("on what kind of disk {} is", disks[at].path)));
     }
     if let Some(at) = kinds.iter().position(|&it| it == Some(DiskKind::Spinning)) {
-        return Ok(words::spinning(disks[at]));
+        return Ok(words::explain_spinning_disk(disks[at]));
     }
     if !case.has_mglru()? {
-        return Ok(words::classic_lru());
+        return Ok(words::explain_classic_lru());
     }
     if let Some(group) = case.group_at_limit()? {
-        return Ok(words::group_at_limit(group));
+        return Ok(words::explain_group_at_limit(group));
     }
     if let Some(closed) = case.closed_to_zswap(disks)? {
-        return Ok(words::closed_to_zswap(&closed));
+        return Ok(words::explain_closed_to_zswap(&closed));
     }
     if let Some(cold) = case.evidence.cold.filter(|&cold| cold < LITTLE_COLD) {
-        return Ok(words::little_cold(cold));
+        return Ok(words::explain_little_cold(cold));
     }
     let slots = slots()?;
     if slots.free < slots.wanted {
         let is_open = host.zswap.enabled.get() == Some(true) || !case.has_zram()?;
-        return Ok(words::few_slots(case, disks[0], &slots, is_open));
+        return Ok(words::explain_few_slots(case, disks[0], &slots, is_open));
     }
-    Ok(words::zswap(case, disks[0], &slots))
+    Ok(words::explain_zswap(case, disks[0], &slots))
 }
 
 /// Returns the decision if zram swap is already enabled; `None` if it is not.
-fn in_use(case: &Case<'_>, disks: &[&Tier]) -> Result<Option<Settled>, Missing> {
+fn choose_with_zram_in_use(case: &Case<'_>, disks: &[&Tier]) -> Result<Option<Settled>, Missing> {
     let mut full = None;
     for tier in tiers::in_ram(case.host) {
         match tier.is_full() {
             Some(true) => full = Some(tier),
             Some(false) if case.evidence.incompressible >= Some(MUCH_INCOMPRESSIBLE) => {
-                return Ok(Some(words::zram_incompressible(tier)));
+                return Ok(Some(words::explain_incompressible_zram(tier)));
             }
-            Some(false) => return Ok(Some(words::settle_by_room_in_zram(tier, disks[0]))),
+            Some(false) => return Ok(Some(words::explain_room_in_zram(tier, disks[0]))),
             None => return Err(Missing(format!("how full {} is", tier.path))),
         }
     }
-    Ok(full.map(|tier| words::zram_full(case, tier, disks[0])))
+    Ok(full.map(|tier| words::explain_full_zram(case, tier, disks[0])))
 }
 
 /// The recommended compression algorithm and size of a zram device, the same as in findings,

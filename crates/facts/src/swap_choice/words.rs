@@ -27,19 +27,19 @@ fn open(why: impl Into<String>, changes: &str) -> Settled {
     Settled { choice: None, why: why.into(), changes: changes.to_owned() }
 }
 
-pub(crate) fn missing(Missing(what): Missing) -> Settled {
+pub(crate) fn explain_missing(Missing(what): Missing) -> Settled {
     open(
         format!("It is not known {what}. Without that, either choice could be wrong."),
         "A decision needs this value.",
     )
 }
 
-pub(crate) fn container(kind: &str) -> Settled {
+pub(crate) fn explain_container(kind: &str) -> Settled {
     let why = format!("This is a container ({kind}). Swap belongs to its host.");
     neither(why, "On the host, `pagewise plan` decides.")
 }
 
-pub(crate) fn kubernetes() -> Settled {
+pub(crate) fn explain_kubernetes() -> Settled {
     neither(
         "This is a node of Kubernetes without swap. kubelet refuses to start while swap is on, unless failSwapOn is \
          false.",
@@ -47,7 +47,7 @@ pub(crate) fn kubernetes() -> Settled {
     )
 }
 
-pub(crate) fn settle_by_poor_compression(ratio: f64) -> Settled {
+pub(crate) fn explain_poor_compression(ratio: f64) -> Settled {
     let why = format!(
         "The memory in use compresses by {ratio:.2} : 1 only, so compression would free less than a tenth of it. Swap \
          on a disk frees all of it, but is slower."
@@ -55,7 +55,7 @@ pub(crate) fn settle_by_poor_compression(ratio: f64) -> Settled {
     neither(why, "Programs whose memory compresses better would change this (`pagewise scan`).")
 }
 
-pub(crate) fn no_kernel_part(has_disk: bool, has_zswap: bool) -> Settled {
+pub(crate) fn explain_no_kernel_part(has_disk: bool, has_zswap: bool) -> Settled {
     if has_zswap && !has_disk {
         return neither(
             "This kernel has no zram, and zswap needs a slot of swap on a disk for each page that it holds. No such \
@@ -69,7 +69,7 @@ pub(crate) fn no_kernel_part(has_disk: bool, has_zswap: bool) -> Settled {
     )
 }
 
-pub(crate) fn hibernation_alone(device: &str) -> Settled {
+pub(crate) fn explain_hibernation_alone(device: &str) -> Settled {
     let why = format!(
         "The machine is set up to resume from hibernation (device {device}), but no swap on a disk is on, and zram \
          cannot keep the image. With zram as the only swap, hibernation fails."
@@ -77,12 +77,12 @@ pub(crate) fn hibernation_alone(device: &str) -> Settled {
     open(why, "With swap on a disk, zram can be added beside it, or zswap used in front of it.")
 }
 
-pub(crate) fn trial_needs_disk(trial: &SwapTrial) -> Settled {
+pub(crate) fn explain_trial_needs_disk(trial: &SwapTrial) -> Settled {
     let why = format!("{}. But zswap needs swap on a disk, and none is on.", trial.told);
     open(why, "Swap on a disk would decide.")
 }
 
-pub(crate) fn trial(trial: &SwapTrial) -> Settled {
+pub(crate) fn explain_trial(trial: &SwapTrial) -> Settled {
     Settled {
         choice: Some(trial.better),
         why: format!("{}. It measured one command; other programs may differ.", trial.told),
@@ -90,7 +90,7 @@ pub(crate) fn trial(trial: &SwapTrial) -> Settled {
     }
 }
 
-pub(crate) fn zram_alone(case: &Case<'_>, percent: u64) -> Settled {
+pub(crate) fn explain_zram_alone(case: &Case<'_>, percent: u64) -> Settled {
     let has_zswap = case.host.zswap.enabled.value().is_some();
     let kernel = if has_zswap { "" } else { " and a kernel with zswap" };
     let size = case.host.memory.total.get().map(|ram| case.pool_holds(ram, percent));
@@ -105,7 +105,7 @@ pub(crate) fn zram_alone(case: &Case<'_>, percent: u64) -> Settled {
 }
 
 /// Returns a sentence that says what happens when a zram device in front of a disk is full.
-fn when_full(disk: &Tier) -> String {
+fn describe_when_full(disk: &Tier) -> String {
     format!(
         "When zram is full, the kernel writes newer pages to {} while older ones stay in RAM",
         disk.path
@@ -118,23 +118,23 @@ const FULL_READS: &str = "in guests with 6.12, a full zram device in front of a 
                           times as many pages from this disk as without zram";
 
 /// Returns a clause about the space for the hibernation image, if hibernation is set up.
-fn beside_hibernation(case: &Case<'_>) -> &'static str {
+fn describe_hibernation_space(case: &Case<'_>) -> &'static str {
     match case.resume_device() {
         Ok(Some(_)) => ", beside the swap on the disk, which stays on for the image of hibernation",
         _ => "",
     }
 }
 
-pub(crate) fn no_zswap(case: &Case<'_>, disk: &Tier) -> Settled {
+pub(crate) fn explain_no_zswap(case: &Case<'_>, disk: &Tier) -> Settled {
     let why = format!(
         "This kernel was built without zswap, so only zram can compress{}. {}, so it must be large enough: {FULL_READS}.",
-        beside_hibernation(case),
-        when_full(disk)
+        describe_hibernation_space(case),
+        describe_when_full(disk)
     );
     zram(why, BY_SHRINKER)
 }
 
-pub(crate) fn no_shrinker(case: &Case<'_>, disk: &Tier, is_open: bool) -> Settled {
+pub(crate) fn explain_no_shrinker(case: &Case<'_>, disk: &Tier, is_open: bool) -> Settled {
     let fact = "The zswap of this kernel has no shrinker: in guests with 6.1 it kept its first pages for good, and \
                 the disk was read as often as with zram in front of it (28.0 to 28.4 against 28.4 to 28.8 thousand \
                 pages, 2 seeds)";
@@ -145,8 +145,8 @@ pub(crate) fn no_shrinker(case: &Case<'_>, disk: &Tier, is_open: bool) -> Settle
     }
     let why = format!(
         "{fact}; but zram needs no slots of the disk{}. {}: {FULL_READS}.",
-        beside_hibernation(case),
-        when_full(disk)
+        describe_hibernation_space(case),
+        describe_when_full(disk)
     );
     zram(why, BY_SHRINKER)
 }
@@ -172,23 +172,23 @@ pub(crate) fn explain_unsuited(kind: DiskKind, disk: &Tier, has_zram: bool) -> S
     if !has_zram {
         return open(format!("{fact}. But this kernel has no zram."), BY_TRIAL);
     }
-    let why = format!("{fact}. {}, so {other}.", when_full(disk));
+    let why = format!("{fact}. {}, so {other}.", describe_when_full(disk));
     zram(why, "Swap on an SSD would change this.")
 }
 
-pub(crate) fn settle_by_room_in_zram(tier: &Tier, disk: &Tier) -> Settled {
+pub(crate) fn explain_room_in_zram(tier: &Tier, disk: &Tier) -> Settled {
     let held = tier.used.get().zip(tier.size.get()).map(|(used, size)| used.part_of(size));
     let why = format!(
         "{} is on and has room ({}), and a page costs as much CPU time in zswap (−5 to +9 % in guests), so a change \
          would gain nothing now. {}; then, {FEWER_READS}.",
         tier.path,
         held.unwrap_or_default(),
-        when_full(disk),
+        describe_when_full(disk),
     );
     zram(why, format!("A full {} would change this.", tier.path))
 }
 
-pub(crate) fn zram_full(case: &Case<'_>, tier: &Tier, disk: &Tier) -> Settled {
+pub(crate) fn explain_full_zram(case: &Case<'_>, tier: &Tier, disk: &Tier) -> Settled {
     let why = format!(
         "{} is full, so the kernel writes newer pages to {} while older ones stay in RAM; {FEWER_READS}. But all \
          pages in zram would have to move for a change, and the guests ran synthetic programs.",
@@ -204,7 +204,7 @@ pub(crate) fn zram_full(case: &Case<'_>, tier: &Tier, disk: &Tier) -> Settled {
     open(why, &format!("A trial with your own programs decides, or a larger zram device{idle}."))
 }
 
-pub(crate) fn zram_incompressible(tier: &Tier) -> Settled {
+pub(crate) fn explain_incompressible_zram(tier: &Tier) -> Settled {
     let why = format!(
         "Many pages do not compress, and {} keeps them in RAM at their full size. In guests, zswap wrote such pages to \
          the disk with 6.1 and 6.12, but kept them too with 7.2.",
@@ -213,7 +213,7 @@ pub(crate) fn zram_incompressible(tier: &Tier) -> Settled {
     open(why, BY_TRIAL)
 }
 
-pub(crate) fn spinning(disk: &Tier) -> Settled {
+pub(crate) fn explain_spinning_disk(disk: &Tier) -> Settled {
     let why = format!(
         "{} is on a hard disk, and what its seeks cost was not measured. By count, {FEWER_READS}, but zram that never \
          becomes full does not read the disk at all.",
@@ -222,7 +222,7 @@ pub(crate) fn spinning(disk: &Tier) -> Settled {
     open(why, BY_TRIAL)
 }
 
-pub(crate) fn classic_lru() -> Settled {
+pub(crate) fn explain_classic_lru() -> Settled {
     let why = "The multi-gen LRU is off or absent, and zswap's shrinker was measured only with it. Without it, the \
                kernel chooses other pages to swap out.";
     open(
@@ -231,7 +231,7 @@ pub(crate) fn classic_lru() -> Settled {
     )
 }
 
-pub(crate) fn group_at_limit(group: &Cgroup) -> Settled {
+pub(crate) fn explain_group_at_limit(group: &Cgroup) -> Settled {
     let why = format!(
         "The cgroup {} is at its memory limit, against which zswap's pool counts and zram's does not: in guests, such \
          a cgroup had 1.5 to 2.2 times as many page faults with zswap. But with zram, it takes more RAM than its limit \
@@ -244,7 +244,7 @@ pub(crate) fn group_at_limit(group: &Cgroup) -> Settled {
     )
 }
 
-pub(crate) fn closed_to_zswap(closed: &ClosedToZswap<'_>) -> Settled {
+pub(crate) fn explain_closed_to_zswap(closed: &ClosedToZswap<'_>) -> Settled {
     let ClosedToZswap { group, file, held, all } = closed;
     let why = format!(
         "{file} is 0 in {}, and cgroups with such a setting hold {held} of {all} of anonymous memory. zswap and its \
@@ -254,7 +254,7 @@ pub(crate) fn closed_to_zswap(closed: &ClosedToZswap<'_>) -> Settled {
     open(why, &format!("Another value of {file} would change this."))
 }
 
-pub(crate) fn little_cold(cold: f64) -> Settled {
+pub(crate) fn explain_little_cold(cold: f64) -> Settled {
     let why = format!(
         "Only {:.0} % of pages were not used lately (`pagewise scan`), so zswap's shrinker has few cold pages to write \
          to the disk. It was measured with 35 % of cold pages.",
@@ -263,7 +263,12 @@ pub(crate) fn little_cold(cold: f64) -> Settled {
     open(why, BY_TRIAL)
 }
 
-pub(crate) fn few_slots(case: &Case<'_>, disk: &Tier, slots: &Slots, is_open: bool) -> Settled {
+pub(crate) fn explain_few_slots(
+    case: &Case<'_>,
+    disk: &Tier,
+    slots: &Slots,
+    is_open: bool,
+) -> Settled {
     let Slots { free, wanted } = slots;
     let fact = format!(
         "Swap on a disk has {free} free, and zswap needs a slot of it for each page, so its pool could hold {free} of \
@@ -275,12 +280,13 @@ pub(crate) fn few_slots(case: &Case<'_>, disk: &Tier, slots: &Slots, is_open: bo
             format!("{fact}. But zswap is on, or there is no zram, and a change was not measured.");
         return open(why, &changes);
     }
-    let zram_too = beside_hibernation(case);
-    let why = format!("{fact}; zram needs none{zram_too}. {}: {FULL_READS}.", when_full(disk));
+    let zram_too = describe_hibernation_space(case);
+    let why =
+        format!("{fact}; zram needs none{zram_too}. {}: {FULL_READS}.", describe_when_full(disk));
     zram(why, changes)
 }
 
-pub(crate) fn zswap(case: &Case<'_>, disk: &Tier, slots: &Slots) -> Settled {
+pub(crate) fn explain_zswap(case: &Case<'_>, disk: &Tier, slots: &Slots) -> Settled {
     let is_flash = case.kind(disk) == Some(DiskKind::Flash);
     let kind = if is_flash { "an SSD" } else { "a virtual disk" };
     let is_encrypted = disk.disk.encrypted.get() == Some(true);
