@@ -28,12 +28,12 @@ pub(crate) enum Backing {
     /// The mapping has small pages, because huge pages are switched off or the kernel provided
     /// none.
     Small,
-    /// The mapping is advised (madvise), and it was not checked whether it is huge: the coverage
-    /// shows that.
+    /// Huge pages were requested with madvise(), and whether the kernel provided them was not
+    /// checked; `Pool::coverage` reads that.
     Unchecked,
 }
 
-/// The options of a pool that its arena follows.
+/// The options of a pool that its arena needs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Policy {
     pub(crate) switch: Switch,
@@ -64,13 +64,14 @@ pub(crate) struct Counts {
     pub(crate) mapped: usize,
     /// Bytes of empty huge pages, included in `mapped`.
     pub(crate) retained: usize,
-    /// Mapped bytes in huge pages; the next fields have those with another backing.
+    /// Mapped bytes in huge pages; `small` and `unchecked` count the bytes with the other backings.
     pub(crate) huge: usize,
     pub(crate) small: usize,
     pub(crate) unchecked: usize,
     /// Number of times that the kernel refused memory.
     pub(crate) out_of_memory: u64,
-    /// Released addresses that were no blocks in use, found when a thread's cache was emptied.
+    /// Number of addresses that were released although no block was in use there; they are found
+    /// when a thread's cache is returned to the pool.
     pub(crate) wrong_releases: u64,
     /// The last error number with which the kernel refused a huge page; 0 if it never did.
     pub(crate) huge_errno: i32,
@@ -94,12 +95,12 @@ pub(crate) struct Arena {
     chunk: usize,
     policy: Policy,
     entries: Vec<Option<Entry>>,
-    /// Numbers of empty `entries`, for reuse. The capacity is sufficient for the numbers of all
-    /// entries.
+    /// Indices of `entries` that are `None`, for reuse. The capacity always suffices for the
+    /// indices of all entries, so that an entry can be removed without allocating memory.
     vacant: Vec<u32>,
     /// For each size class, the chunks that have a free block of it.
     partial: Vec<BitSet>,
-    /// Numbers of the chunks that have a free span.
+    /// Indices in `entries` of the chunks that have a free span.
     open: BitSet,
     /// The address next to the last mapping, so that the kernel can merge the next mapping with it.
     hint: usize,
@@ -191,8 +192,9 @@ impl Arena {
         Ok((base, bytes))
     }
 
-    /// Finds room for a slab or run: a chunk with this many consecutive free spans, and the number
-    /// of the first of these.
+    /// Finds a chunk with `spans` consecutive free spans, for a slab or a run; maps a new chunk if
+    /// there is none. Returns the index of the chunk in `entries` and the number of the first of
+    /// the spans.
     fn room(&mut self, spans: usize) -> Result<(usize, usize), Error> {
         let chunk = |id: usize| self.entries[id].as_ref()?.chunk.as_ref();
         let found = self.open.iter().find_map(|id| Some((id, chunk(id)?.room(spans)?)));
@@ -287,14 +289,15 @@ impl Arena {
         }
     }
 
-    /// Requests huge pages for a new mapping, as the pool's switch says.
+    /// Requests huge pages for a new mapping, or small pages only, according to the pool's
+    /// [`Switch`].
     fn prepare(&mut self, mapping: &Mapping) -> Result<Backing, Error> {
         if self.policy.fork == Fork::Exclude {
             mapping.advise(Advice::Exclude).map_err(|error| self.refuse(&error))?;
         }
         match self.policy.switch {
             Switch::Off => {
-                // A kernel that refuses this advice has no huge pages anyway.
+                // A kernel that refuses MADV_NOHUGEPAGE has no huge pages anyway.
                 let _ = mapping.advise(Advice::Small);
                 Ok(Backing::Small)
             }
@@ -322,7 +325,8 @@ impl Arena {
         let advised = self.advise(mapping);
         match mapping.advise(Advice::Populate) {
             Ok(()) => {}
-            // Before Linux 5.14 this advice does not exist: page faults decide.
+            // Linux before 5.14 has no MADV_POPULATE_WRITE; there the first page fault decides
+            // whether the mapping becomes huge.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => return Ok(advised),
             Err(error) => return Err(self.refuse(&error)),
         }
@@ -362,7 +366,8 @@ impl Arena {
         let Some(chunk) = &mut entry.chunk else { return self.put_large(id, offset) };
         let put = chunk.put(offset)?;
         if let Some(class) = put.class {
-            // Only if the slab became free must others be searched for a free block.
+            // Another slab of the class in this chunk is looked for only if this slab became free
+            // spans.
             if put.freed.is_none() || chunk.has_free(class) {
                 self.partial[class.index()].insert(id);
             } else {
@@ -390,7 +395,8 @@ impl Arena {
         Ok(owner.ok_or(Error::Foreign)?.entry as usize)
     }
 
-    /// Retains a chunk that became empty, or returns it to the kernel.
+    /// If a chunk has become empty, keeps it mapped if the pool may retain that much, and otherwise
+    /// returns it to the kernel.
     fn note_emptied(&mut self, id: usize) {
         if !self.is_empty(id) {
             return;
@@ -461,8 +467,8 @@ impl Arena {
         Ok(ranges)
     }
 
-    /// Asks the kernel to collapse all memory of the pool into huge pages. Returns the bytes for
-    /// which it did not.
+    /// Asks the kernel to collapse all memory of the pool into huge pages. Returns the number of
+    /// bytes that the kernel did not collapse.
     pub(crate) fn collapse(&mut self) -> usize {
         let mut refused = 0;
         for entry in self.entries.iter_mut().flatten() {
@@ -472,7 +478,7 @@ impl Arena {
                 Err(error) => {
                     refused += bytes;
                     self.counts.huge_errno = error.raw_os_error().unwrap_or(libc::EIO);
-                    // A part of a large block may be huge.
+                    // After a refusal, a part of a large block may still be in huge pages.
                     if entry.chunk.is_some() { Backing::Small } else { Backing::Unchecked }
                 }
             };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A set of small numbers as a bitmap, which finds the smallest number quickly.
 //!
-//! Only `reserve` allocates, and may fail; no other function can.
+//! Only `reserve`, and `full`, which calls it, allocate memory. No other function can fail.
 
 use crate::Error;
 
@@ -9,7 +9,7 @@ use crate::Error;
 #[derive(Debug, Default)]
 pub(crate) struct BitSet {
     words: Vec<u64>,
-    /// Index of a word of the bitmap before which no word has a bit set.
+    /// Index in the bitmap before which no word has a bit set.
     first: usize,
 }
 

@@ -62,7 +62,7 @@ impl Chunk {
         self.free == 0
     }
 
-    /// The first of a number of consecutive free spans; `None` if there is no such place.
+    /// The first of `spans` consecutive free spans; `None` if there are not that many in a row.
     pub(crate) fn room(&self, spans: usize) -> Option<usize> {
         let mask = mask(0, spans);
         (0..=SPANS - spans).find(|first| self.free >> first & mask == mask)
@@ -128,7 +128,7 @@ impl Chunk {
     /// Releases the block at an offset; a slab without blocks in use becomes free spans.
     ///
     /// # Errors
-    /// As [`Slab::put`]; [`Error::DoubleRelease`] if the spans are free.
+    /// The errors of [`Slab::put`]; also [`Error::DoubleRelease`] if the spans are free.
     pub(crate) fn put(&mut self, offset: usize) -> Result<Put, Error> {
         let first = self.first_of(offset).ok_or(Error::DoubleRelease)?;
         let inside = offset - first * self.span;

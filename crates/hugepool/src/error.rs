@@ -44,7 +44,7 @@ pub enum Error {
         /// The value of the variable, cut after 40 characters.
         found: Box<str>,
     },
-    /// The kernel did not show how the memory is mapped.
+    /// The files in /proc that show how memory is mapped cannot be read.
     Unreadable {
         /// The error number of the system call, as in `errno.h`.
         errno: i32,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Finds, without a lock, the pool that mapped an address.
 //!
-//! A table of three levels over 48 bits of address, with one entry for each 2 MiB. Levels are
-//! allocated when they are first needed (20 KiB for each GiB of addresses) and never freed, so that
-//! a reader needs no lock. Looking up an address that no pool mapped returns nothing; it does not
-//! crash.
+//! The index is a table of three levels over 48 bits of address, with one entry for each 2 MiB.
+//! Levels are allocated when they are first needed (20 KiB for each GiB of addresses) and never
+//! freed, so that a reader needs no lock. Looking up an address that no pool mapped returns
+//! nothing; it does not crash.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -19,7 +19,7 @@ const FANOUT: usize = 1 << BITS;
 /// Number of address bits that the table covers.
 const COVERED: usize = SHIFT + 3 * BITS;
 
-/// The pool that a huge page belongs to, and the entry in its arena.
+/// The pool that a huge page belongs to, and the number of its entry in the pool's arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Owner {
     /// The number of the pool. Pools are numbered from 1, and no number is reused.
@@ -28,7 +28,8 @@ pub(crate) struct Owner {
 }
 
 struct Leaf {
-    /// The pool and its arena's entry as `pool << 32 | entry`; 0 if no pool has mapped the address.
+    /// The pool and the number of the arena's entry as `pool << 32 | entry`; 0 if no pool has
+    /// mapped the address.
     owner: AtomicU64,
     /// For each span, the size class of its slab plus one; 0 if the span is not in a slab.
     classes: [AtomicU8; SPANS],
@@ -61,8 +62,8 @@ fn make_leaf(address: usize) -> Option<&'static Leaf> {
     Some(&leaves[part(address, 0)])
 }
 
-/// The level of the table in a cell; allocates it if the cell is empty. `None` if there is no
-/// memory for it.
+/// Returns the level of the table in a cell, after allocating it if the cell is empty; `None` if
+/// there is no memory for it.
 fn get_or_fill<T>(cell: &OnceLock<Vec<T>>, new: impl FnMut() -> T) -> Option<&Vec<T>> {
     if cell.get().is_none() {
         let mut level = Vec::new();
@@ -106,8 +107,8 @@ pub(crate) fn owner(address: usize) -> Option<Owner> {
     Some(Owner { pool, entry: u32::try_from(entry & u64::from(u32::MAX)).ok()? })
 }
 
-/// Stores the class of the slab at spans of a chunk with this many bytes; `None` if the slab is
-/// gone.
+/// Stores the size class of the slab in a range of spans of the chunk at this address; `bytes` is
+/// the size of the chunk. The class is `None` if the spans are not in a slab any more.
 pub(crate) fn note_class(
     chunk: usize,
     bytes: usize,
@@ -117,7 +118,7 @@ pub(crate) fn note_class(
     let code = class.map_or(0, |class| u8::try_from(class.index() + 1).unwrap_or(0));
     let span = bytes / SPANS;
     for at in (first..first + spans).map(|at| chunk + at * span) {
-        // A chunk larger than an entry has several entries; each stores the spans inside it.
+        // A span of a chunk above 2 MiB has several slots in the table, one for each 64 KiB.
         for inside in (at..at + span).step_by(span.min(1 << 16)) {
             if let Some(leaf) = leaf(inside) {
                 leaf.classes[slot(inside)].store(code, Ordering::Relaxed);

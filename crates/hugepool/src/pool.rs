@@ -46,7 +46,8 @@ impl Pool {
         Ok(Self { core })
     }
 
-    /// Allocates a block of at least the layout's size. The slice has its whole usable size.
+    /// Allocates a block of at least the layout's size. The returned slice covers the whole usable
+    /// size of the block.
     ///
     /// It contains old data of an earlier block, or zeros.
     ///
@@ -121,10 +122,10 @@ impl Pool {
     /// Releases a block of unknown size, which is looked up by its address.
     ///
     /// # Errors
-    /// As [`Pool::release`]; [`Error::Foreign`] always, also without checks.
+    /// The errors of [`Pool::release`]; [`Error::Foreign`] is detected also without checks.
     ///
     /// # Safety
-    /// As [`Pool::release`].
+    /// The requirements of [`Pool::release`].
     #[inline]
     #[expect(unsafe_code, reason = "who releases a block promises not to use it any more")]
     pub unsafe fn release_any(&self, block: NonNull<u8>) -> Result<(), Error> {
@@ -146,7 +147,8 @@ impl Pool {
         let mut locked = self.core.locked.lock();
         let address = block.addr().get();
         let size = locked.arena.size_at(address);
-        // Spans without blocks have no size: `put` determines which error that is.
+        // If no block begins at the address, `size` is an error; `put` below returns the one that
+        // applies.
         if let (Ok(size), Some(layout)) = (&size, layout) {
             if *size < layout.size() || self.usable(layout).is_some_and(|usable| usable != *size) {
                 return Err(Error::WrongBlock);
@@ -191,8 +193,8 @@ impl Pool {
     }
 
     /// Asks the kernel to collapse the whole pool into huge pages now (`MADV_COLLAPSE`, Linux 6.1):
-    /// after a fork(), or if the kernel had no huge pages before. Returns the bytes for which it
-    /// did not; the pool's statistics say why.
+    /// after a fork(), or if the kernel had no huge pages before. Returns the number of bytes that
+    /// the kernel did not collapse; [`Statistics::huge_errno`] says why.
     ///
     /// Calls that need the pool's lock wait meanwhile. With [`Switch::Off`] nothing is done.
     pub fn collapse(&self) -> usize {
@@ -231,8 +233,8 @@ impl Pool {
     }
 }
 
-/// Handles of a pool for C: the pointer inside the [`Arc`], so that a handle needs no memory of its
-/// own.
+/// Conversions for C, where a handle of a pool is the pointer inside the [`Arc`], so that a handle
+/// needs no memory of its own.
 impl Pool {
     /// Turns the handle of a pool into a pointer without dropping it.
     pub(crate) fn into_raw(self) -> *const Core {
@@ -243,7 +245,8 @@ impl Pool {
     /// Turns a pointer from `into_raw` into a handle again.
     ///
     /// # Safety
-    /// The pointer is from `into_raw`. Of all handles that this makes from it, one may be dropped.
+    /// The pointer is from `into_raw`. Only one of the handles that are made from it may be
+    /// dropped.
     #[expect(unsafe_code, reason = "the pointer comes back from C")]
     pub(crate) unsafe fn from_raw(core: *const Core) -> Self {
         // SAFETY: `into_raw` kept the reference that this takes over.

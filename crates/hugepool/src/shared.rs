@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What all handles of a pool share, and the list of pools for fork().
+//! The state that all handles of a pool share, and the list of all pools, whose locks fork() takes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
@@ -11,7 +11,8 @@ use crate::options::{Fork, Options};
 use crate::sys::{Guard, Lock};
 use crate::tally::{Tallied, Tally};
 
-/// State of a pool: calls use the free blocks that threads cache.
+/// State of a pool that is in use; calls take blocks from, and return them to, the caches of
+/// threads.
 const OPEN: u8 = 0;
 /// State of a pool whose releases are checked: as [`OPEN`], but each call takes the lock.
 const CHECKED: u8 = 3;
@@ -126,7 +127,7 @@ impl Core {
 
     /// Adds the counters of a thread that ends to `tallied`.
     pub(crate) fn remove_tally(&self, tally: &Arc<Tally>) {
-        // A child without the pool's memory has nobody to read the counters; a closed pool has no
+        // A child without the pool's memory does not read the counters; a closed pool has no
         // statistics.
         if self.is_open() {
             let mut locked = self.locked.lock();

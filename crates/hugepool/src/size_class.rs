@@ -40,8 +40,8 @@ impl SizeClass {
         if last >= LARGEST {
             return None;
         }
-        // Without a branch on the size: up to 255, steps are 16 bytes; above that, an eighth of a
-        // power of two.
+        // The class is computed without a branch on the size: up to 255, steps are 16 bytes; above
+        // that, an eighth of a power of two.
         let doubling = ((last | 255).ilog2() - 7) as usize;
         Self::from_index((last >> (4 + doubling)) + 8 * doubling)
     }

@@ -237,7 +237,8 @@ mod memory {
                 Advice::Populate => libc::MADV_POPULATE_WRITE,
                 Advice::Collapse => libc::MADV_COLLAPSE,
             };
-            // SAFETY: the range is our mapping; none of the five changes what it holds in this process.
+            // SAFETY: the range is our mapping; none of the five kinds of advice changes its contents in this
+            // process.
             let done = unsafe { libc::madvise(self.base.as_ptr().cast(), self.bytes, advice) };
             if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
         }
@@ -246,7 +247,7 @@ mod memory {
     #[cfg(not(miri))]
     impl Drop for Mapping {
         fn drop(&mut self) {
-            // SAFETY: the range is our mapping. Who releases it has no block of it in use, which the contracts of
+            // SAFETY: the range is our mapping. No block in it is in use when it is dropped, as the contracts of
             // `Pool` and `Table` demand.
             unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
         }
@@ -295,8 +296,8 @@ mod memory {
         if cfg!(miri) {
             return Ok(());
         }
-        // SAFETY: the three take nothing and return nothing, as the contract demands, and are never unloaded: the C
-        // library is linked so that it stays (`-z nodelete`), or is part of the program.
+        // SAFETY: the three functions take nothing and return nothing, as pthread_atfork() demands, and are never
+        // unloaded: the C library is linked so that it stays (`-z nodelete`), or is part of the program.
         match unsafe { libc::pthread_atfork(Some(before), Some(parent), Some(child)) } {
             0 => Ok(()),
             errno => Err(io::Error::from_raw_os_error(errno)),
@@ -341,7 +342,7 @@ mod mutex {
 
         /// Takes the lock and holds it until `release_held` is called.
         pub(crate) fn hold(&self) {
-            // SAFETY: it is initialised statically and not moved once it is in use (see the type).
+            // SAFETY: the mutex is initialised statically and not moved once it is in use (see the type).
             unsafe { libc::pthread_mutex_lock(self.raw.get()) };
         }
 

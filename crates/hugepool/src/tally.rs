@@ -21,7 +21,7 @@ impl Default for Tally {
     }
 }
 
-/// Sums of the counters of threads. Bytes count with the size of the block's class.
+/// Sums of the counters of threads. The size of a block is that of its class.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tallied {
     pub(crate) allocations: u64,

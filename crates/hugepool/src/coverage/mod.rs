@@ -156,8 +156,9 @@ impl MapLine<'_> {
     }
 }
 
-/// Reads about this many pages at equal distances in huge pages. The distance is odd, so that they
-/// are not all at the same offset in their huge page.
+/// Reads about `samples` pages of the huge pages in `ranges`, at equal distances, and counts those
+/// that contain only zeros. The distance is an odd number of pages, so that the sampled pages are
+/// not all at the same offset in their huge page.
 fn sample(mappings: &mut [Mapping], ranges: &[(usize, u64, u64)], samples: u64) {
     let page = sys::page_size() as u64;
     let pages: u64 = ranges.iter().map(|(_, start, end)| (end - start) / page).sum();

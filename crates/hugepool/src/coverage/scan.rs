@@ -31,8 +31,8 @@ impl Scanner {
         }
     }
 
-    /// Adds resident memory and memory in huge pages between two addresses, and passes each range
-    /// of huge pages on.
+    /// Adds to `coverage` how many bytes between two addresses are resident and how many are in
+    /// huge pages. Calls `huge` for each range of huge pages.
     pub(super) fn count(
         &self,
         start: u64,

@@ -7,7 +7,8 @@ use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use super::result::{Code, INVALID, answer, code, store};
 use crate::coverage::{Coverage, Method, Process};
 
-/// The C structure `hugepool_coverage`, in bytes except for `sampled_pages` and `zero_pages`.
+/// The C structure `hugepool_coverage`. All fields are in bytes, except for the numbers of pages `sampled_pages`
+/// and `zero_pages`, and `by_scan`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CCoverage {
@@ -45,8 +46,9 @@ impl CCoverage {
     }
 }
 
-/// The callback `hugepool_mapping_function`. It receives the context, and of a mapping the name,
-/// the first address, the first address after it, and the coverage; it returns 0 to continue.
+/// The C type `hugepool_mapping_function`: the callback that is called for each mapping. Its arguments are the
+/// caller's context and, of the mapping, the name, the first address, the first address after the mapping, and the
+/// coverage. It returns 0 to continue.
 pub type MappingFunction =
     unsafe extern "C" fn(*mut c_void, *const c_char, u64, u64, *const CCoverage) -> c_int;
 

@@ -120,7 +120,7 @@ pub unsafe extern "C" fn hugepool_create(options: *const COptions, out: *mut *co
 pub unsafe extern "C" fn hugepool_destroy(pool: *const CPool) {
     if !pool.is_null() {
         let _ = answer(|| {
-            // SAFETY: the caller promises that it is from hugepool_create and not used any more.
+            // SAFETY: the caller promises that the pointer is from hugepool_create and not used any more.
             drop(unsafe { Pool::from_raw(pool.cast()) });
             Ok(())
         });
@@ -196,14 +196,16 @@ pub unsafe extern "C" fn hugepool_trim(pool: *const CPool) -> usize {
     unsafe { with_pool(pool, |pool| Ok(pool.trim())).unwrap_or(0) }
 }
 
-/// Asks the kernel to collapse the pool into huge pages; returns the bytes for which it did not.
+/// Asks the kernel to collapse a pool into huge pages; returns the number of bytes that the kernel did not
+/// collapse.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hugepool_collapse(pool: *const CPool) -> usize {
     // SAFETY: the caller promises a pool.
     unsafe { with_pool(pool, |pool| Ok(pool.collapse())).unwrap_or(0) }
 }
 
-/// The C structure `hugepool_stats`, in bytes except for counts.
+/// The C structure `hugepool_stats`: the state and counters of a pool. Sizes are in bytes, the other counters are
+/// numbers of blocks or calls.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct CStatistics {
@@ -306,7 +308,7 @@ pub unsafe extern "C" fn hugepool_table_create(
 pub unsafe extern "C" fn hugepool_table_destroy(table: *mut Table) {
     if !table.is_null() {
         let _ = answer(|| {
-            // SAFETY: the caller promises that it is from hugepool_table_create and not used any more.
+            // SAFETY: the caller promises that the pointer is from hugepool_table_create and not used any more.
             drop(unsafe { Box::from_raw(table) });
             Ok(())
         });

@@ -70,7 +70,7 @@ pub(super) unsafe fn store<T>(to: *mut T, value: T) -> Result<(), Code> {
     if to.is_null() {
         return Err(INVALID);
     }
-    // SAFETY: the caller of the C function promises that it may be written; see the headers.
+    // SAFETY: the caller of the C function promises that `to` may be written; see the headers.
     unsafe { to.write(value) };
     Ok(())
 }
