@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use pagewise_observe::DamonRegion;
 
-/// Which memory some processes accessed, sampled with DAMON; other processes have no samples.
+/// The memory regions that DAMON saw accessed, for the processes that were sampled.
 #[derive(Debug, Clone, Default)]
 pub struct AccessProfile {
     looks: BTreeMap<u32, Vec<Vec<DamonRegion>>>,
@@ -27,8 +27,9 @@ impl AccessProfile {
         self.looks.values().flatten().all(Vec::is_empty)
     }
 
-    /// The sum over the bytes of this range, each times the number of accesses seen; 0 also if
-    /// there is no sample.
+    /// How much a range was accessed: for each sampled region, the number of its bytes in the range
+    /// times the number of accesses that DAMON counted in it, summed over all samples of the
+    /// process. 0 if there are none.
     pub(crate) fn accesses(&self, pid: u32, start: u64, length: u64) -> u128 {
         let end = start.saturating_add(length);
         let looks = self.looks.get(&pid).into_iter().flatten();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Whether the machine, or the cgroup of the target, currently needs memory for something else.
+//! Determines whether the machine, or the cgroup of the target, currently needs memory for something else.
 //!
-//! This is checked a few times a second. Facts and rule are separate: [`BrakeSignals`] are read,
-//! and [`BrakeSignals::stop_reason`] evaluates them, with limits that leave room for what else happens
+//! This is checked a few times a second. Facts and rule are separate: [`BrakeSignals`] are read, and
+//! [`BrakeSignals::stop_reason`] compares them with limits. The limits leave a margin for memory that is used
 //! before the next check.
 
 use pagewise_model::Bytes;
@@ -11,14 +11,14 @@ use pagewise_observe::{Charge, Shortage, charge, shortage};
 
 /// Limit on the percentage of time in which some task waits for memory.
 const MOST_STALLED: f64 = 10.0;
-/// Divisor of RAM for the free memory that must be left, which is at least `LEAST_FREE` bytes.
+/// Divisor of RAM: collapsing stops if less than this part of RAM, or less than `LEAST_FREE` bytes, is available.
 const LEAST_SHARE: u64 = 32;
 const LEAST_FREE: u64 = 128 << 20;
 /// Free memory that must remain below a cgroup's limit, in blocks: during a collapse the new page
 /// and the old ones exist at once.
 const BLOCKS_BELOW_LIMIT: u64 = 4;
 
-/// The values on which it depends whether collapsing must stop.
+/// The measured values that decide whether collapsing must stop.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BrakeSignals {
     pub(crate) machine: Shortage,
@@ -27,7 +27,7 @@ pub(crate) struct BrakeSignals {
 }
 
 impl BrakeSignals {
-    /// Reads these values of the machine and of the targets' cgroups.
+    /// Reads the values of the machine and of the targets' cgroups.
     pub(crate) fn read(host: &HostRoot, groups: &[String], block: u64) -> Self {
         let charges = groups.iter().filter_map(|path| charge(host, path)).collect();
         Self { machine: shortage(host), charges, block }

@@ -2,10 +2,11 @@
 //! Limits how much memory may grow: a hard limit that is checked before each call and measured
 //! during the run.
 //!
-//! A call must fit into two accounts. *Ours* counts the pages that our calls had to add, over the
-//! whole run: a process that shares half its memory with a fork looks smaller than it is
-//! (proportional size), and must not get a larger budget from that. The *measured* account includes
-//! what the program itself does meanwhile: if it grows, less is left for us.
+//! Each call has to stay within two limits. The first applies to the pages that our calls have
+//! added over the whole run: a process that shares half its memory with a fork looks smaller than
+//! it is (proportional size), and must not get a larger budget from that. The second applies to the
+//! measured memory, which includes what the program itself allocates meanwhile: if the program
+//! grows, less is left for us.
 //!
 //! A block whose pages are all present adds nothing and is always within the budget: the kernel
 //! needs memory for the copy only temporarily.
@@ -26,8 +27,8 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// A budget of `share` of the measured memory, not counting the part `spent` that earlier calls
-    /// have added.
+    /// A budget that lets the memory grow by `share`. The memory is `measured` without the bytes
+    /// `spent`, which earlier calls have added and which count against the budget.
     pub(crate) fn new(measured: Bytes, share: f64, spent: Bytes) -> Self {
         let (measured, spent) = (measured.get(), spent.get());
         let before = measured.saturating_sub(spent);

@@ -206,7 +206,8 @@ impl<'a> Act<'a> {
         Some(ByAccess { blocks: found.len() as u64, used, unknown: None })
     }
 
-    /// Checks again whether huge pages are disabled: a program may switch this while it is watched.
+    /// Checks again which processes have huge pages disabled: a program may change this while it is
+    /// watched.
     fn recheck(&mut self) {
         for subject in self.subjects.iter_mut().filter(|subject| subject.memory.is_alive()) {
             let why = subject.recheck();
@@ -478,7 +479,7 @@ fn measure_memory(
     }
 }
 
-/// The answer of a process; `None` if it has exited meanwhile, which is not an error.
+/// Turns the error that a process has exited meanwhile into `None`; other errors remain.
 fn if_alive<T>(answer: Result<T, LookError>) -> Result<Option<T>, ActError> {
     match answer {
         Ok(value) => Ok(Some(value)),

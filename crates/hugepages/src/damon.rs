@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Measures with DAMON which memory of some processes is in use, as an [`AccessProfile`].
 //!
-//! A kernel thread repeatedly checks whether one page of each region was accessed, and adjusts the
-//! regions so that the pages of one are accessed equally often. One such thread is borrowed for
-//! each process, queried a few times for its regions, and returned. The check clears the accessed
-//! bit of the page, which reclaim uses too, so this runs only if the user asks for it.
+//! DAMON's kernel thread repeatedly checks whether one page of each region was accessed, and splits
+//! and merges regions until all pages of a region are accessed about equally often. One such thread
+//! is started for each process, queried a few times for its regions, and removed. The check clears
+//! the accessed bit of the page, which reclaim uses too, so this runs only if the user asks for it.
 //!
-//! The machine has one set of these threads: if somebody else has created some, this refuses.
-//! `damon_stat`, which newer kernels start by themselves and which only counts, is stopped
-//! meanwhile, because it excludes all others. A page counts as accessed if an access falls into a
-//! sampling period of at least 5 ms, so to distinguish rarely accessed memory from unused memory,
-//! measure for longer.
+//! The kernel has one set of these threads: if another program has created some, the measurement is
+//! refused. `damon_stat`, which newer kernels start by themselves and which only counts, is stopped
+//! during the measurement, because it excludes all other threads. A page counts as accessed if an
+//! access falls into a sampling period of at least 5 ms, so to distinguish rarely accessed memory
+//! from unused memory, measure for longer.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

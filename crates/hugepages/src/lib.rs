@@ -2,13 +2,13 @@
 //! Collapses memory of other processes into huge pages, and splits huge pages again. Neither can be
 //! undone.
 //!
-//! A loan of `pagewise-apply` changes a setting and restores it. Collapsed pages remain huge,
-//! whatever happens to this program. So one block is collapsed at a time, a memory budget and the
-//! state of the machine are checked before each, and the result says what was done. A run that is
-//! killed leaves complete blocks behind: nothing is half-done.
+//! Settings that `pagewise-apply` borrows are restored afterwards; collapsed pages remain huge,
+//! even after this program has ended. So one block is collapsed at a time, a memory budget and the
+//! state of the machine are checked before each, and the result says what was done. If a run is
+//! killed, each block is either collapsed or unchanged.
 //!
 //! - `pick`: which blocks of a process qualify, best first;
-//! - `access_profile`, `damon`: which of them are in use, if that was measured;
+//! - `access_profile`, `damon`: how much each block is accessed, if the user asked to measure that;
 //! - `budget`: how much memory may grow, computed before each call and measured;
 //! - `brake`: when the machine or the cgroup needs its memory for something else;
 //! - `subject`: one process, with permissions checked before anything is done;

@@ -2,9 +2,9 @@
 //! Chooses the blocks that qualify for a collapse, the fullest first, and gives the reason for the
 //! others.
 //!
-//! The kernel's own limit for filling gaps (`max_ptes_none`) does not apply to a collapse from
-//! outside: it would fill a block with only one page. So at least half of the pages must be
-//! present.
+//! The kernel's own limit for filling gaps (`max_ptes_none`) does not apply to a collapse by
+//! MADV_COLLAPSE, which would allocate a whole huge page for a block with a single page. So at
+//! least half of the pages must be present.
 
 use pagewise_model::LeftAlone;
 use pagewise_procmem::coverage::{Block, Exclusive};

@@ -2,7 +2,7 @@
 //! Splits huge pages of another process into base pages.
 //!
 //! The kernel has no call for this. But advice about *part* of a huge page makes the kernel split
-//! it, and so does the mildest advice (MADV_COLD: this page is not needed soon). Since Linux 6.12,
+//! it, and MADV_COLD (this page is not needed soon) has hardly any other effect. Since Linux 6.12,
 //! splitting also frees each base page that contains only zeros; before, such pages stay until
 //! reclaim finds them. So the caller measures how much was freed and does not assume it.
 //! `split_huge_pages` in debugfs would do the same, if it is mounted.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A [`Subject`]: a process whose memory we may collapse.
 //!
-//! It is identified by a pidfd and by its open pagemap, so another process that gets the same
-//! process id is never touched. Permissions are checked with an empty request, which has no effect,
-//! before anything is done.
+//! The process is identified by a pidfd and by its open pagemap, so another process that gets the
+//! same process id is never touched. Permissions are checked before anything is done, with a
+//! request for an empty range, which has no effect.
 
 use pagewise_model::Advice;
 use std::io;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Disables huge pages for this process and all that it starts.
 //!
-//! There is nothing to undo: the setting ends with the processes. It also prevents a collapse from
-//! outside.
+//! There is nothing to undo: the setting ends with the processes. It also prevents that another
+//! process collapses their memory.
 
 use std::io;
 
