@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Exit statuses: a table of all statuses of the program. `--help` lists each of them.
 //!
-//! Those above 100 follow the conventions of shells and of timeout(1).
+//! Statuses above 100 follow the conventions of shells and of timeout(1).
 
 use std::process::ExitCode;
 
@@ -17,9 +17,9 @@ pub const TIMED_OUT: u8 = 124;
 pub const GUEST_LOST: u8 = 125;
 /// The command does not exist.
 pub const NOT_FOUND: u8 = 127;
-/// SIGINT: Ctrl-C.
+/// The user stopped the program with Ctrl-C (SIGINT).
 pub const STOPPED: u8 = of_signal(2);
-/// SIGKILL, as sent by the OOM killer.
+/// The program was killed with SIGKILL, as the OOM killer does.
 pub const OUT_OF_MEMORY: u8 = of_signal(9);
 
 /// The status of a process that was ended by this signal.

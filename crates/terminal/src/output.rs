@@ -257,7 +257,7 @@ pub fn explained(path: &Path, error: std::io::Error) -> anyhow::Error {
     anyhow::Error::new(error).context(path.to_string())
 }
 
-/// As [`new_file_to_fill`], for a path below `folder`; creates the folders in between.
+/// Creates a file as [`new_file_to_fill`] does, at a path below `folder`, and the folders in between.
 pub fn new_file_to_fill_below(folder: &Path, path: &str) -> anyhow::Result<std::fs::File> {
     new_file_to_fill(&with_parent(folder, path)?)
 }

@@ -9,7 +9,7 @@ use pagewise_model::{Name, printable};
 
 use crate::{Global, output};
 
-/// For shorter waits nothing is shown.
+/// Shortest expected wait for which a spinner is shown.
 const WORTH_IT: Duration = Duration::from_millis(1500);
 
 /// Makes text safe to print: a bar draws itself without [`output`].
@@ -43,7 +43,7 @@ fn spinner(time: Duration) -> ProgressBar {
 pub struct PageBar(Option<ProgressBar>);
 
 impl PageBar {
-    /// A bar for zero pages: `expect` adds to them.
+    /// Starts a bar that expects no pages yet; `expect` adds to them.
     pub fn start(global: &Global) -> Self {
         let watched = std::io::stderr().is_terminal() && !global.quiet;
         let style = ProgressStyle::with_template(
@@ -56,7 +56,7 @@ impl PageBar {
         }))
     }
 
-    /// A bar that shows nothing.
+    /// Returns a bar that shows nothing.
     pub fn silent() -> Self {
         Self(None)
     }
@@ -81,7 +81,7 @@ impl PageBar {
 pub struct Measuring(Option<ProgressBar>);
 
 impl Measuring {
-    /// Starts a bar; `what` is the name of the measurement, as `canary`.
+    /// Starts a bar; `what` is the name of the measurement, for example `canary`.
     pub fn start(global: &Global, what: &str) -> Self {
         let watched = std::io::stderr().is_terminal() && !global.quiet;
         let style =
@@ -137,7 +137,7 @@ impl Measuring {
 pub struct Following(Option<ProgressBar>);
 
 impl Following {
-    /// Starts a bar; `what` is the work, as `merging zmerge0`.
+    /// Starts a bar; `what` is the work, for example `merging zmerge0`.
     pub fn start(global: &Global, what: &str) -> Self {
         let watched = std::io::stderr().is_terminal() && !global.quiet;
         let style = ProgressStyle::with_template(
@@ -265,7 +265,7 @@ impl Drop for StepSpinner {
     }
 }
 
-/// For shorter workloads nothing is shown.
+/// Shortest workload for which a bar is shown.
 const WORKLOAD_WORTH_IT: Duration = Duration::from_secs(2);
 /// Minimum time between two updates of the bar of a workload.
 const DRAWN_EVERY: Duration = Duration::from_millis(100);

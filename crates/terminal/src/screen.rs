@@ -32,7 +32,7 @@ pub(crate) fn has_colour(stream: &impl IsTerminal) -> bool {
     colour(stream.is_terminal(), |name| std::env::var_os(name))
 }
 
-/// Follows the conventions of no-color.org and bixense.com/clicolors.
+/// Whether to print colours, by the conventions of no-color.org and bixense.com/clicolors.
 fn colour(is_terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
     let is = |name: &str, value: &str| variable(name).is_some_and(|found| found == *value);
     let set = |name: &str| variable(name).is_some_and(|found| !found.is_empty());

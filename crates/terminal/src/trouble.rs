@@ -54,8 +54,8 @@ pub fn tell_of_usage<P: Parser>(error: &clap::Error) -> ExitCode {
     }
     let colour = screen::has_colour(&std::io::stderr());
     let typed = std::env::args_os().map(|word| Name::from_bytes(word.as_bytes()).to_string());
-    // an argument that is refused only because of unsafe bytes is accepted now: then the original
-    // text is printed
+    // the parser may accept an argument whose unsafe bytes were made visible; then the message
+    // about the original argument is printed
     match P::try_parse_from(typed) {
         Err(safe) if safe.use_stderr() => output::error_text(&rendered(&safe, colour), colour),
         _ => output::error_text(&rendered(error, false), false),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Draws frames on the terminal's alternate screen, and reports keys, signals and resizes.
 //!
-//! ratatui finds which cells changed, crossterm has the terminal's modes; keys are read here
-//! (ARCHITECTURE.md, "Written by hand", says why). The terminal is restored when the [`LiveScreen`]
-//! is dropped, before a panic is printed ([`restore`]), before a fatal signal takes effect, and
-//! while the program is stopped.
+//! ratatui finds which cells changed, and crossterm switches the terminal's modes. Keys are parsed
+//! in this crate; ARCHITECTURE.md, "Written by hand", says why. The terminal is restored when the
+//! [`LiveScreen`] is dropped, before a panic is printed ([`restore`]), before a fatal signal takes
+//! effect, and while the program is stopped.
 
 mod cells;
 mod key;
@@ -218,7 +218,8 @@ fn take_terminal() -> anyhow::Result<()> {
     enable_raw_mode()?;
     let stdin = std::io::stdin();
     let mut raw = tcgetattr(&stdin)?;
-    // another program may have changed it since crossterm did, if this one was stopped
+    // crossterm sets raw mode only once; another program may have changed the mode while this one
+    // was stopped
     raw.make_raw();
     raw.local_modes |= LocalModes::ISIG;
     tcsetattr(&stdin, OptionalActions::Now, &raw)?;
