@@ -2,7 +2,8 @@
 //! System calls without a safe wrapper: limits, prctl, capset, seccomp, Landlock, dropping root,
 //! and a private mapping with its madvise flags.
 //!
-//! All but the mapping only reduce privileges. This is the only module of the crate with `unsafe`.
+//! All calls except those of the mapping only reduce privileges. This is the only module of the
+//! crate with `unsafe`.
 
 #![expect(unsafe_code, reason = "none of these calls has a safe wrapper")]
 
@@ -53,11 +54,11 @@ fn prctl(option: libc::c_int, value: libc::c_ulong) {
 /// The user id of nobody on every Linux.
 const NOBODY: libc::uid_t = 65_534;
 
-/// Makes a process of root one of the user nobody, with its capabilities unchanged; other users
-/// are not affected. If the kernel refuses (a user namespace without this user), it remains root
-/// but without capabilities.
+/// If this process is root, changes its user to nobody and keeps its capabilities; a process of
+/// another user is not changed. If the kernel refuses (a user namespace without this user), the
+/// process remains root but without capabilities.
 pub(crate) fn leave_root() {
-    // SAFETY: takes no arguments, and cannot fail.
+    // SAFETY: geteuid takes no arguments, and cannot fail.
     if unsafe { libc::geteuid() } != 0 {
         return;
     }
@@ -107,13 +108,14 @@ pub(crate) fn keep_capabilities(bits: u64) -> io::Result<()> {
     let kept = data[0].permitted & u32::try_from(bits).unwrap_or(0);
     let first = CapabilityData { effective: kept, permitted: kept, inheritable: 0 };
     let data = [first, CapabilityData::default()];
-    // SAFETY: as above; it only reads.
+    // SAFETY: as for capget above; capset only reads `header` and `data`.
     check_result(unsafe { libc::syscall(libc::SYS_capset, &raw const header, data.as_ptr()) })
         .map(drop)
 }
 
-/// Applies a filter of system calls to all threads of this process. The function of seccompiler for
-/// that cannot leave out the mitigations, which kernels before 5.16 otherwise switch on.
+/// Applies a filter of system calls to all threads of this process. seccompiler's own function for
+/// this cannot switch off the Spectre mitigations, which kernels before 5.16 switch on with each
+/// filter.
 ///
 /// # Errors
 /// If the kernel has no seccomp, or the filter cannot be applied to a thread.
@@ -149,8 +151,8 @@ pub(crate) fn landlock_version() -> io::Result<u32> {
     u32::try_from(version).map_err(io::Error::other)
 }
 
-/// Applies a ruleset to the calling thread, and to those that it starts. The ruleset allows
-/// nothing of what it handles.
+/// Applies a ruleset to the calling thread, and to those that it starts. All access that the
+/// ruleset handles is refused.
 ///
 /// # Errors
 /// If the kernel refuses.
@@ -168,7 +170,7 @@ pub(crate) fn landlock(rules: &Ruleset) -> io::Result<()> {
     let made = i32::try_from(made).map_err(io::Error::other)?;
     // SAFETY: the call has just returned a new descriptor, which has no other owner.
     let made = unsafe { OwnedFd::from_raw_fd(made) };
-    // SAFETY: takes only numbers.
+    // SAFETY: the call takes only numbers.
     let entered = unsafe {
         libc::syscall(libc::SYS_landlock_restrict_self, made.as_raw_fd(), 0 as libc::c_ulong)
     };
@@ -188,7 +190,7 @@ pub(crate) struct Mapping {
 // SAFETY: the memory belongs to this value alone and is accessed only through it; like a Vec it may
 // be moved to another thread, and read by several.
 unsafe impl Send for Mapping {}
-// SAFETY: as above; writing requires a unique reference.
+// SAFETY: as for `Send`; writing requires a unique reference.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {

@@ -25,7 +25,7 @@ pub struct Confinement {
     leave_root: bool,
     /// Limit on the address space of the process, in bytes; `None` for no limit.
     address_space: Option<u64>,
-    /// Whether an open terminal may be configured, and signals be raised.
+    /// Whether the process may configure an open terminal and raise signals.
     terminal: bool,
 }
 
@@ -98,8 +98,8 @@ impl Confinement {
         Self { purpose, kept, landlock, leave_root, address_space: None, terminal }
     }
 
-    /// Drops all privileges but these permanently. Threads that are already running keep their
-    /// capabilities, but the filter applies to them too.
+    /// Permanently drops all privileges that this confinement does not keep. Threads that are
+    /// already running keep their capabilities, but the filter applies to them too.
     pub fn enter(self) -> Confined {
         if self.purpose.is_some() {
             crate::forbid_dumps();

@@ -44,8 +44,9 @@ pub(crate) fn architecture() -> Option<TargetArch> {
     TargetArch::try_from(std::env::consts::ARCH).ok()
 }
 
-/// The programs, all of which are to be applied. A program of seccompiler has one answer for the
-/// calls that match and one for the others, so each other answer needs a program of its own.
+/// Builds the programs, all of which are to be applied. A program of seccompiler has one result for
+/// the calls that match and one for all others, so calls that fail with another error need a
+/// program of their own.
 pub(crate) fn programs(
     architecture: TargetArch,
     rules: &[Rule],
@@ -70,8 +71,8 @@ pub(crate) fn programs(
     Ok(programs)
 }
 
-/// `None` if the condition never holds. A refused call passes here, so that its own program has the
-/// only answer.
+/// The rules of seccompiler for a condition; `None` if the condition never holds. A call that has
+/// to fail with another error than EPERM is allowed here, because a separate program refuses it.
 fn chain(condition: Condition) -> Result<Option<Chain>, seccompiler::BackendError> {
     use SeccompCmpArgLen::{Dword, Qword};
     use SeccompCmpOp::{Eq, MaskedEq};

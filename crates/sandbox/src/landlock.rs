@@ -61,7 +61,8 @@ pub(crate) fn enter() -> io::Result<u32> {
 mod tests {
     use super::*;
 
-    /// Only for the thread that enters it, so that other tests can continue to write.
+    /// Landlock applies only to the thread that enters it, so that other tests can continue to
+    /// write.
     #[test]
     fn a_thread_inside_reads_and_writes_nothing() {
         let folder = tempfile::tempdir().unwrap();

@@ -30,8 +30,8 @@ pub use table::Purpose;
 
 use std::sync::Once;
 
-/// After this, this process leaves no core dump, and other programs of the same user can neither
-/// trace it nor read its memory. Programs that it starts leave no core dump either.
+/// Keeps this process from leaving a core dump, and other programs of the same user from tracing it
+/// and reading its memory. Programs that it starts leave no core dump either.
 ///
 /// There is one drawback: files in `/proc/self` that only the owner may read, such as `pagemap`,
 /// now belong to root. If the kernel refuses part of this (because of a seccomp filter from
