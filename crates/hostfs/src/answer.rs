@@ -16,8 +16,8 @@ pub fn absolute(path: &str) -> String {
 /// Reason for an absence: the file does not exist.
 pub const NO_SUCH_FILE: &str = "no such file";
 
-/// What a copy of some files of a host says of a file that it lacks: whether the host had it is not
-/// known.
+/// Reason for an absence in a recording that has copies of some files of a host: it is not known
+/// whether the host had the file.
 pub const NOT_COLLECTED: &str = "not in this recording";
 
 /// Reason for an absence: the kernel has the feature, but it is switched off (`EOPNOTSUPP`).
@@ -57,8 +57,9 @@ impl Refusal {
         }
     }
 
-    /// What an error says about a file of a folder that holds copies of some files of a host. Which
-    /// were copied is not known, so that a file that is missing there proves nothing.
+    /// The refusal that an error of the kernel means for a file of a folder that holds copies of
+    /// some files of a host. It is not known which files were copied, so that a file that is
+    /// missing there proves nothing.
     pub(crate) fn of_copy(errno: Errno) -> Self {
         match errno {
             Errno::NOENT | Errno::NOTDIR => Self::Denied(NOT_COLLECTED.into()),
@@ -66,7 +67,7 @@ impl Refusal {
         }
     }
 
-    /// What an error of the kernel says about a file.
+    /// The refusal that an error of the kernel means for a file of the live machine.
     pub fn from_errno(errno: Errno) -> Self {
         match errno {
             Errno::NOENT | Errno::NOTDIR | Errno::SRCH => Self::Absent(NO_SUCH_FILE.into()),

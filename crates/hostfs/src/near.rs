@@ -3,18 +3,19 @@
 //! once and not for each of its files.
 //!
 //! For a file in sysfs, resolving its folder, five to eight names deep, costs about as much as
-//! everything else. If a folder does not exist, this is known for all files in it.
+//! opening, reading and closing the file. If a folder does not exist, no file in it has to be
+//! looked up.
 //!
-//! An open folder does not show that another one has replaced it under its name. So folders are
-//! kept open for one reading of the host and no longer ([`Near::forget`]).
+//! If a folder is replaced by another one of the same name, the open folder remains the old one. So
+//! folders are kept open for one reading of the host and no longer ([`Near::forget`]).
 
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-/// Maximum number of folders that are kept open. This depends on the depth of a tree, not on the
-/// number of its folders.
+/// Maximum number of folders that are kept open. A walk through a tree needs as many as the tree is
+/// deep, however many folders it has.
 const MOST: usize = 8;
 
 /// Number of files in a row that are read from a folder before it is opened. Folders of processes

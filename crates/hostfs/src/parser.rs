@@ -54,8 +54,8 @@ impl Parser {
         }
     }
 
-    /// The input for the files of `host`; `None` if it has none of them. Seeds are stored on disk,
-    /// so files with private contents count as missing.
+    /// The input that consists of the files of `host`; `None` if it has none of them. Seeds are
+    /// stored on disk, so files with private contents count as missing.
     pub fn seed(&self, host: &HostRoot) -> Option<Vec<u8>> {
         if let Read::Bytes(_, sample) = self.read {
             return Some(sample());
@@ -109,7 +109,7 @@ fn entry(part: &[u8]) -> Entry {
     }
 }
 
-/// A parser, for fuzzing, of a reader of these files.
+/// Makes the [`Parser`] of a reader that reads the files at these paths.
 pub const fn files(
     name: &'static str,
     paths: &'static [&'static str],
@@ -118,7 +118,7 @@ pub const fn files(
     Parser { name, paths, read: Read::Files(read) }
 }
 
-/// A parser for a reader of one raw input, with a function that returns a seed input.
+/// Makes the [`Parser`] of a reader of one raw input; `sample` returns a seed input.
 pub const fn bytes(name: &'static str, read: fn(&[u8]), sample: fn() -> Vec<u8>) -> Parser {
     Parser { name, paths: &[], read: Read::Bytes(read, sample) }
 }
@@ -146,8 +146,8 @@ fn manifest(bytes: &[u8]) {
     archive(&make_tar("host.toml", bytes));
 }
 
-/// The parser of archives: opens one and reads its problems. Its files have parsers of their own
-/// above.
+/// Opens an archive and reads its problems. The files in an archive are fuzzed by the other
+/// parsers.
 fn archive(bytes: &[u8]) {
     if let Ok(ends) = recording::unpack(bytes, "fuzz") {
         keep(ends.end.take_problems());

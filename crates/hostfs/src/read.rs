@@ -17,11 +17,10 @@ use crate::pieces::Pieces;
 
 /// Reads a host's files. Paths are given without the leading `/`.
 pub trait ReadHost: Sized {
-    /// This host, which from now on remembers every file that is read, and the result.
+    /// This host, which from now on remembers each file that is read, and the result of reading it.
     fn remembering(self) -> Self;
 
-    /// All files that were remembered, and their results, by path; empty unless
-    /// [`ReadHost::remembering`] was called.
+    /// The results of reading by path of the file; empty unless [`ReadHost::remembering`] was called.
     fn remembered(self) -> Files;
 
     /// Clock and page size of the host: current for the live machine, stored for a recording.

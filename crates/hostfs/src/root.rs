@@ -49,7 +49,8 @@ pub struct HostRoot {
     backing: Backing,
     /// Whether somebody copied some files of the host: what is missing may have been on the host.
     is_copy: bool,
-    /// Files of the host that texts of a collection contain, for those that it lacks.
+    /// Files of the host that were found inside of texts of a collection; they are used if the
+    /// collection lacks the file.
     contained: Files,
     label: Name,
     facts: Option<Facts>,
@@ -105,12 +106,12 @@ impl HostRoot {
         }
     }
 
-    /// The same files as copies of some files of a host, see [`HostRoot::is_copy`].
+    /// The same files, marked as a copy of some files of a host; see [`HostRoot::is_copy`].
     pub(crate) fn of_copy(self) -> Self {
         Self { is_copy: true, ..self }
     }
 
-    /// The same host, with files for those that it lacks.
+    /// The same host; `contained` is used for files that it lacks.
     pub(crate) fn with_contained(self, contained: Files) -> Self {
         Self { contained, ..self }
     }
@@ -178,7 +179,7 @@ impl HostRoot {
         bytes.map_err(|errno| self.refusal(errno))
     }
 
-    /// What an error says about a file of this host.
+    /// The refusal that an error means for a file of this host.
     fn refusal(&self, errno: Errno) -> Refusal {
         match self.backing {
             Backing::Folder(_) => Refusal::of_copy(errno),
@@ -186,7 +187,8 @@ impl HostRoot {
         }
     }
 
-    /// What a refusal of a file in memory says about the host.
+    /// The refusal that this host gives for a file that is missing in memory: in a copy of some
+    /// files, the host may have had it.
     fn of_stored(&self, refusal: Refusal) -> Refusal {
         if self.is_copy && refusal.is_missing() { Refusal::of_copy(Errno::NOENT) } else { refusal }
     }
@@ -696,7 +698,8 @@ mod tests {
         assert!(host.presence("proc/sys/vm/swappiness").is_ok());
     }
 
-    /// Even a setting that differs each time it is read, until the snapshot is complete.
+    /// A setting that differs each time it is read has the same value until the snapshot is
+    /// complete.
     #[test]
     fn a_setting_says_the_same_throughout_a_snapshot() {
         let host = HostRoot::live().unwrap();
@@ -720,7 +723,7 @@ mod tests {
         }
     }
 
-    /// A file larger than the first read, and than the buffer that is kept.
+    /// The file is larger than the first read, and than the buffer that is kept.
     #[test]
     fn long_files_are_read_to_their_end_and_the_next_is_not_spoiled() {
         let folder = tempfile::tempdir().unwrap();
@@ -741,7 +744,8 @@ mod tests {
         }
     }
 
-    /// A folder has copies of some files: one that is missing in it may have been on the host.
+    /// If a folder has copies of some files, a file that is missing in it may have been on the
+    /// host.
     #[test]
     fn a_file_that_a_folder_lacks_is_not_absent() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Answers queries from the files of a recording as its host would have.
 //!
-//! A recording contains files and no folders: a folder exists if there is a path below it, and
-//! contains these. Files that were absent are not stored.
+//! A recording contains files and no folders: a folder exists if there is a path below it. Files
+//! that were absent are not stored.
 
 use std::collections::BTreeSet;
 

@@ -39,8 +39,9 @@ impl Text {
         })
     }
 
-    /// As [`Text::lines`], but at most `most`: a hostile recording could contain millions of lines,
-    /// each of which would become a Reading. If there are more, a Problem says how many.
+    /// The first `most` lines of the file that are not empty: a hostile recording could contain
+    /// millions of lines, each of which would become a Reading. If there are more, a Problem says
+    /// how many.
     pub fn first_lines(&self, host: &HostRoot, most: usize) -> impl Iterator<Item = Line<'_>> {
         let breaks = memchr::memchr_iter(b'\n', &self.bytes).count();
         let excess = if breaks < most { None } else { self.lines().nth(most) };
@@ -94,7 +95,8 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// As [`Line::reading`], for a value that is not a Reading by itself.
+    /// The value that was parsed from this line, if no Reading is needed; if it is `None`, a
+    /// Problem says what was `expected`.
     pub fn understood<T>(&self, host: &HostRoot, expected: &str, value: Option<T>) -> Option<T> {
         if value.is_none() {
             host.problem(&self.source(), expected, self.bytes);
@@ -136,14 +138,14 @@ pub fn rewritten(raw: &[u8], mut keep: impl FnMut(&[u8]) -> Option<Vec<u8>>) -> 
     kept
 }
 
-/// As [`rewritten`], for lines that are either kept unchanged or emptied.
+/// Rewrites a file as [`rewritten`] does; each line is either kept unchanged or emptied.
 pub fn only_lines(raw: &[u8], keep: impl Fn(&[u8]) -> bool) -> Vec<u8> {
     rewritten(raw, |line| keep(line).then(|| line.to_vec()))
 }
 
 /// Decodes a path as the kernel prints it in `/proc/swaps` and mountinfo, with white space and
 /// backslashes as octal numbers. Of a word that is longer than any path, only the beginning is
-/// decoded: who makes text of it would otherwise need several times the size of the file.
+/// decoded: to convert all of it to text would take several times the size of the file.
 pub fn unescape(word: &[u8]) -> Vec<u8> {
     let mut word = &word[..word.len().min(Name::LONGEST)];
     let mut plain = Vec::with_capacity(word.len());

@@ -8,8 +8,8 @@
 //! before the last part: only the owner of an entry in it can replace that entry. Symbolic links
 //! are read and followed here, under the same rules.
 //!
-//! An owner without a number in this user namespace counts as somebody else. Nothing is written
-//! here: a caller that may create folders passes the function that does.
+//! An owner that has no id in this user namespace counts as another user. Nothing is written here:
+//! a caller that may create folders passes the function that creates them.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -45,7 +45,7 @@ pub enum FolderError {
     /// Another user could change what is in the folder.
     #[error("{}: {why}", path.display())]
     Untrusted {
-        /// The folder with that danger: the one to open, or one above it.
+        /// The folder that another user could change: the one to open, or one above it.
         path: PathBuf,
         /// Who owns that folder, or who may write to it.
         why: String,
@@ -108,7 +108,7 @@ impl TrustedFolder {
     /// Opens a folder below this one, and creates it if it is missing.
     ///
     /// # Errors
-    /// As for [`TrustedFolder::open_or_make`].
+    /// The errors of [`TrustedFolder::open_or_make`].
     pub fn open_subfolder(&self, name: &str, make: MakeFolder) -> Result<Self, FolderError> {
         let handle = self.handle.try_clone().map_err(|source| with_path(&self.path, source))?;
         Self { handle, path: self.path.clone() }.walk(Path::new(name), make, PathPosition::Last)

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Finds the programs that this one starts: for root, only such that no other user can replace.
+//! Finds the programs that this program starts. As root, it accepts only a program that no other
+//! user can replace.
 //!
 //! `sudo -E` and `su -m` keep PATH, HOME, TMPDIR, PAGER and the like of the user who called them.
 //! So root does not take a program from a folder of PATH that another user can change, and does not
 //! take one that another user owns or may write. A link is followed under the same rules. If `/`
-//! does not belong to root (a user namespace of a user without rights), nothing is root's, and this
-//! process can do only what that user can: then PATH counts as it is.
+//! does not belong to root (a user namespace of a user without rights), no file belongs to root,
+//! and this process can do only what that user can: then every program in PATH is accepted.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -25,16 +26,16 @@ const EXECUTABLE: u32 = 0o111;
 /// Why there is no program to start.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
-    /// No folder of PATH has it.
+    /// No folder of PATH has the program.
     #[error("{name} is not installed (looked through PATH)")]
     Missing {
         /// Name of the program.
         name: String,
     },
-    /// PATH leads only to one that another user could replace.
+    /// PATH has only a program of this name that another user could replace.
     #[error("{}: root does not start it: {why}", path.display())]
     Untrusted {
-        /// Where PATH leads to.
+        /// The path of that program.
         path: PathBuf,
         /// Which user could replace it, and how.
         why: String,
@@ -57,7 +58,8 @@ pub fn find_program(name: &OsStr) -> Result<PathBuf, ProgramError> {
     find_in(&path_variable(), name, acts_as_root())
 }
 
-/// Like [`find_program`], in `/usr/sbin` and `/sbin` too, which are not in every user's PATH.
+/// Finds a program as [`find_program`] does, in `/usr/sbin` and `/sbin` too, which are not in every
+/// user's PATH.
 ///
 /// # Errors
 /// If there is none.
@@ -95,8 +97,8 @@ fn is_regular(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
 }
 
-/// Checks that no other user can change or replace the regular file at this path. As they cannot
-/// replace a folder on the way either, the path keeps leading to this file.
+/// Checks that no other user can change or replace the regular file at this path. No folder on the
+/// path can be replaced either, so the path continues to lead to this file.
 ///
 /// # Errors
 /// Which other user could, and how; or why the file cannot be examined.
@@ -157,8 +159,7 @@ mod tests {
         find_in(&std::env::join_paths(folders).unwrap(), OsStr::new("tool"), guarded)
     }
 
-    /// The first folder of PATH may be written by others: root passes it over, other users' PATH
-    /// counts as it is.
+    /// The first folder of PATH may be written by others: root skips it; for other users it counts.
     #[test]
     fn root_passes_over_what_others_can_replace() {
         let base = tempfile::tempdir().unwrap();
@@ -191,7 +192,7 @@ mod tests {
         assert!(matches!(find(&[nowhere], true), Err(ProgramError::Missing { .. })));
     }
 
-    /// A folder of another user, as under `sudo -E`; only root can give files away.
+    /// The folder belongs to another user, as under `sudo -E`; only root can give files away.
     #[test]
     fn root_passes_over_a_folder_of_another_user() {
         let base = tempfile::tempdir().unwrap();

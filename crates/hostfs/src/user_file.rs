@@ -114,7 +114,7 @@ impl UserFile {
     /// whoever made the folder.
     ///
     /// # Errors
-    /// As [`UserFile::open`].
+    /// The errors of [`UserFile::open`].
     pub fn open_in(folder: &Path, name: &str, limit: u64) -> Result<Self, UserFileError> {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -168,17 +168,17 @@ impl UserFile {
     /// Reads the whole file as text.
     ///
     /// # Errors
-    /// As [`UserFile::into_bytes`], and if it is not UTF-8.
+    /// The errors of [`UserFile::into_bytes`], and an error if it is not UTF-8.
     pub fn into_text(self) -> Result<String, UserFileError> {
         let path = self.path.clone();
         String::from_utf8(self.into_bytes()?).map_err(|_| UserFileError::NoText { path })
     }
 
     /// Reads the whole file as text, unless its JSON has more than `most` values. A parsed value
-    /// takes a hundred times the memory of the byte that may stand for it.
+    /// can take a hundred times the memory of its text, which may be a single byte.
     ///
     /// # Errors
-    /// As [`UserFile::into_text`], and if there are more values.
+    /// The errors of [`UserFile::into_text`], and an error if there are more values.
     pub fn into_json(self, most: usize) -> Result<String, UserFileError> {
         let path = self.path.clone();
         let text = self.into_text()?;

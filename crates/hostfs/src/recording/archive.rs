@@ -175,7 +175,7 @@ fn take_entries(
             kind if kind.is_gnu_longname() => long.path = Some(gnu_path(&mut entry)?),
             kind if kind.is_gnu_longlink() => long.target = Some(gnu_path(&mut entry)?),
             kind if kind.is_pax_local_extensions() => long = pax_names(&mut entry)?,
-            // attributes for all files
+            // pax attributes that apply to all following files are not needed
             kind if kind.is_pax_global_extensions() => {}
             _ => {
                 let names = std::mem::take(&mut long);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which files of an archive are those of a host that a support tool collected, such as an
-//! sosreport.
+//! Determines which files of an archive are files of a host that a support tool, such as sosreport,
+//! collected.
 //!
-//! All files of such an archive are in one folder, whose name has the name of the host. Most of
-//! them are never read here; only those that a reader may ask for are kept. What the archive lacks
-//! was not collected, which does not say that the host lacked it.
+//! All files of such an archive are in one folder, whose name contains the name of the host. Most
+//! of them are never read here; only those that a reader may ask for are kept. A file that the
+//! archive lacks was not collected; the host may have had it.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -20,7 +20,7 @@ const OF_RECORDING: [&str; 3] = ["start", "end", "steps"];
 const OF_HOST: [&str; 11] =
     ["proc", "sys", "etc", "dev", "run", "usr", "lib", "boot", "var", "journal", "sos_commands"];
 
-/// Folders of which all files are kept. Readers of settings look at most of them.
+/// Folders of which all files are kept, because readers of settings read most of them.
 const KEPT: [&str; 14] = [
     "proc/",
     "sys/",
@@ -70,7 +70,7 @@ pub fn is_log(path: &str) -> bool {
     !is_of_kernel && (is_named || is_service || is_journal)
 }
 
-/// Whether only the whole file can be read, and not its end alone.
+/// Whether a log is in a format of which the end cannot be parsed without the beginning.
 pub(super) fn is_binary(path: &str) -> bool {
     [".gz", ".xz", ".zst", ".journal", ".journal~"].iter().any(|end| path.ends_with(end))
 }
@@ -101,7 +101,8 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Finds out what an entry with this path is. The first one determines the folder around all.
+    /// Finds out what an entry with this path is. The first entry determines the folder that is
+    /// around all files.
     pub(super) fn place(&mut self, raw: &[u8]) -> Place {
         let Ok(path) = std::str::from_utf8(raw) else { return Place::Recording(raw.to_vec()) };
         let path = path.strip_prefix("./").unwrap_or(path);

@@ -17,11 +17,13 @@ pub(super) const MAX_PATH: usize = 1024;
 /// Maximum depth of nested folders in a recording.
 pub(super) const MAX_DEPTH: usize = 64;
 
-/// An archive of files that somebody else collected is decompressed to at most this many bytes...
+/// Maximum number of bytes to which an archive of files that somebody else collected is
+/// decompressed.
 pub(super) const MAX_COLLECTED: u64 = 16 << 30;
 
-/// ... and, beyond [`MAX_SUM`], to at most this many times its packed size. Logs pack to a
-/// twentieth of their size; a bomb unpacks to a thousand times its size.
+/// Maximum ratio of unpacked to packed bytes of such an archive, if it unpacks to more than
+/// [`MAX_SUM`]. Logs pack to a twentieth of their size; a bomb unpacks to a thousand times its
+/// size.
 pub(super) const MAX_UNPACKED_PER_PACKED: u64 = 200;
 
 /// Maximum size in bytes of all logs of a collection together. The other files need the rest of

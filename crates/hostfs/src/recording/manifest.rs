@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reads and writes `host.toml` ([`Manifest`]): facts that the files of a recording do not contain.
 //!
-//! It may come from anywhere. A value that no host can have (a page size that is not a power of
-//! two, a clock that is not a number) is left out with a problem noted; text is made safe to print.
+//! The file may come from an untrusted source. A value that no host can have (a page size that is
+//! not a power of two, a clock that is not a number) is left out with a problem noted; text is made
+//! safe to print.
 
 use std::collections::BTreeMap;
 

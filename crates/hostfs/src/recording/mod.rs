@@ -7,22 +7,22 @@
 //! end/proc/meminfo …    the files at the later end
 //! ```
 //!
-//! A recording over time additionally has `steps/00001.json` and so on: the changes from each
-//! reading to the next; the first step starts from `end` (`step.rs`). It is opened as its last two
-//! readings, or reading by reading (`replay.rs`).
+//! A recording over time additionally has `steps/00001.json` and so on: the changes from each reading to the next;
+//! the first step starts from `end` (`step.rs`). [`open`] returns its last two readings; [`open_replay`] returns
+//! all of them (`replay.rs`).
 //!
 //! In an archive, a file with the same contents at both ends is stored once: its second entry is a
 //! hard link to the first, so that `tar` unpacks both. A link to anything but an earlier file of
 //! the same archive is refused. In a folder, both files are stored.
 //!
-//! A folder without `host.toml` that contains `proc` stands for one time; its files are read on
-//! demand. An archive of such a folder, also inside of one other folder, is read in the same way
-//! (`collected.rs`): what it lacks was not collected. Files of the host that are inside of other
-//! texts, as in a supportconfig, are read from there (`texts.rs`). All other recordings are read into memory first, within limits (`limits.rs`).
+//! A folder without `host.toml` that contains `proc` stands for one time; its files are read on demand. An archive
+//! of such a folder, also inside of one other folder, is read in the same way (`collected.rs`): a file that it
+//! lacks was not collected. Files of the host that are inside of other texts, as in a supportconfig, are read from
+//! there (`texts.rs`). All other recordings are read into memory first, within limits (`limits.rs`).
 //!
-//! A recording may come from anywhere and is not trusted. What cannot be used is left out and
-//! becomes a [`Problem`](pagewise_model::Problem) of the later end; only if nothing can be used
-//! there is an [`OpenError`]. Recordings are written by `pagewise-capture`.
+//! A recording may come from an untrusted source. What cannot be used is left out and becomes a
+//! [`Problem`](pagewise_model::Problem) of the later end; only if nothing can be used is the result an
+//! [`OpenError`]. Recordings are written by `pagewise-capture`.
 
 mod archive;
 mod collected;
@@ -75,8 +75,8 @@ pub fn unpack_replay(bytes: impl Read, label: &str) -> Result<Replay, OpenError>
     archive::unpack(bytes, Parts::keeping_steps()).replay(label)
 }
 
-/// Opens a folder or an archive. `opened` is called when it is open and nothing of it has been read
-/// yet, with whether it is a folder, whose files are opened later.
+/// Opens a folder or an archive. `opened` is called after opening and before anything is read; its argument is
+/// whether it is a folder, whose files are opened later.
 ///
 /// # Errors
 /// If it cannot be opened or is not a recording.
@@ -91,7 +91,7 @@ pub fn open(path: &Path, opened: impl FnOnce(bool)) -> Result<Ends, OpenError> {
 /// Opens a folder or an archive as [`open`] does, for going from one reading to the next.
 ///
 /// # Errors
-/// As for [`open`].
+/// The errors of [`open`].
 pub fn open_replay(path: &Path, opened: impl FnOnce(bool)) -> Result<Replay, OpenError> {
     let label = path.display().to_string();
     match open_any(path, opened)? {
@@ -146,7 +146,7 @@ const SOS_KERNEL: &str = "sos_commands/kernel";
 /// How many files of a folder are searched for files of the host.
 const MAX_TEXTS: usize = 200;
 
-/// The folder, with the files of the host that texts in it contain.
+/// Adds to the folder the files of the host that are inside of its texts.
 fn with_contained(host: HostRoot) -> HostRoot {
     let at_top = host.names(".").into_iter();
     let of_sos = host.names(SOS_KERNEL).into_iter().map(|name| format!("{SOS_KERNEL}/{name}"));

@@ -29,7 +29,8 @@ pub(super) struct Parts {
     manifest: Option<Vec<u8>>,
     start: Files,
     end: Files,
-    /// Files outside of both ends: a recording of one time without a description.
+    /// Files outside of the folders `start` and `end`, as in a recording of one time without
+    /// `host.toml`.
     bare: Files,
     troubles: Vec<PartProblem>,
     /// The first path of the recording that we may not read, and the number of such paths.
@@ -51,9 +52,9 @@ struct Collected {
     logs: usize,
     /// Logs that were left out because of their size.
     logs_left_out: usize,
-    /// Links to somewhere outside of the collection.
+    /// Number of links that lead to a path outside of the collection.
     links_left_out: usize,
-    /// Links by their path, and their targets.
+    /// The path and the target of each link.
     links: Vec<(String, String)>,
 }
 
@@ -146,7 +147,7 @@ impl Parts {
         self.take(path, bytes)
     }
 
-    /// Notes a link of a collection. It may stand before the file to which it leads.
+    /// Notes a link of a collection. The file to which it leads may come later in the archive.
     pub(super) fn link_collected(&mut self, path: &str, target: &str) -> Result<(), Full> {
         self.count()?;
         match collected::resolve(path, target) {
@@ -156,8 +157,8 @@ impl Parts {
         Ok(())
     }
 
-    /// Makes the links of a collection copies of the files to which they lead, also of whole
-    /// folders. A link to a link is not followed.
+    /// Replaces the links of a collection with copies of the files, or whole folders, to which they
+    /// lead. A link to a link is not followed.
     fn copy_linked(&mut self) {
         for (path, target) in std::mem::take(&mut self.collected.links) {
             let below = format!("{target}/");
@@ -355,7 +356,8 @@ impl Parts {
         Ok(if is_copy { Ends { end: ends.end.of_copy(), ..ends } } else { ends })
     }
 
-    /// The recording as its first reading and the steps after it, which must have been kept.
+    /// The first reading of the recording and the steps after it, which are there if
+    /// [`Parts::keeping_steps`] made the parts.
     pub(super) fn replay(mut self, label: &str) -> Result<Replay, OpenError> {
         let refused = self.steps.refused.map(|number| format!("step {number} cannot be used"));
         let broken = self.broken.as_ref().map(|why| format!("the file is not whole ({why})"));
@@ -364,7 +366,8 @@ impl Parts {
         Ok(Replay::new(self.assemble(label)?, kept, early))
     }
 
-    /// Puts problems of the recording as a whole first, because only the first ones are kept.
+    /// Moves the problems that concern the recording as a whole to the front, because only the
+    /// first problems are kept.
     fn tell_whole(&mut self) {
         let mut whole = Vec::new();
         if let Some(why) = self.broken.take() {
@@ -466,7 +469,7 @@ const MAX_LINKED: usize = 1000;
 
 const TOO_LARGE: &str = "readings of at most 20,000 files and 8 MiB";
 
-/// Notes at a host which parts of its recording were not used.
+/// Reports to the host which parts of its recording were not used.
 fn tell(troubles: &[PartProblem], host: &HostRoot) {
     for trouble in troubles {
         let _: Reading<()> = host.garbled(trouble.source(), &trouble.expected, &trouble.found);
@@ -484,7 +487,7 @@ pub fn stored_path(path: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Root may read everything, so there is nothing to test for it.
+    /// Needs no user other than root: root could read every file, so denials are noted by hand.
     #[test]
     fn what_may_not_be_read_is_denied_and_not_absent() {
         let manifest = "format = \"pagewise-recording/1\"\nname = \"host-1\"\nkernel = \"6.12\"\n";

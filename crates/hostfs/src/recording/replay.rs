@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! A recording over time, reading by reading ([`Replay`]).
 //!
-//! One reading is in memory; for each other one, only the step that leads to it from its neighbour,
-//! as a JSON document. When a step is applied, the step that leads back takes its place. Its
-//! contents were in a reading or a step before, so the sum of all hardly grows.
-//! before, so all of them together hardly grow.
+//! One reading is in memory. Of each other reading only the step that leads to it from its
+//! neighbour is kept, as a JSON document. When a step is applied, the step that leads back replaces
+//! it. What that step contains was in the reading before, so the total size hardly grows.
 
 use pagewise_model::Name;
 

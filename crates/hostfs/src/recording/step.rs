@@ -130,8 +130,8 @@ impl Step {
         }
     }
 
-    /// The step back from the files `after`, whose creation replaced `replaced`; `at` is the time
-    /// of the previous reading.
+    /// The step that leads back from the files `after` to the previous reading, whose time is `at`. `replaced` has
+    /// the entries of the previous reading that were replaced.
     pub(super) fn back(at: &End, replaced: Replaced, after: &Files) -> Self {
         let mut before = BTreeMap::new();
         for (path, entry) in replaced {

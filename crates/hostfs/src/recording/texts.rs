@@ -7,7 +7,7 @@
 //!   not these files.
 //! - Somebody may have copied files of `/proc` side by side into one folder: `meminfo.txt`.
 //!
-//! What the texts contain is never placed over a file that was copied as it is.
+//! A file that was copied as it is has precedence over the same file inside of a text.
 
 use pagewise_model::text::lines;
 
