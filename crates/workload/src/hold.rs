@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Takes memory step by step and keeps it, as the processes of a rebuilt kill do.
+//! Takes memory step by step and keeps it, to stand for a process of a host whose OOM kill is
+//! reproduced (`lab hold`).
 //!
-//! All pages have the same contents, so that swap on zram holds them without taking memory: its
-//! size is then all that counts, as on a disk.
+//! All pages have the same contents, so that zram stores them in almost no memory: swap on zram
+//! then behaves like swap on a disk, of which only the size counts.
 
 use std::io::Write;
 
@@ -10,12 +11,13 @@ use pagewise_model::Bytes;
 
 use super::error::{Error, ErrorContext};
 
-/// What every byte is. Not 0: pages of zeros are not swapped but dropped by some kernels.
+/// The value of every byte. It is not 0, because some kernels drop pages of zeros instead of
+/// swapping them.
 const FILLING: u8 = 0xa5;
-/// Size of a step.
+/// Number of bytes that are taken in a step.
 const STEP: usize = 1 << 20;
 
-/// Memory to take.
+/// How much memory a process takes and maps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holding {
     /// How much to take.
@@ -31,7 +33,7 @@ pub struct Held {
     _pieces: Vec<Vec<u8>>,
 }
 
-/// Takes the memory, and says after each step how much is held.
+/// Takes the memory; calls `on_held` after each step with the number of bytes that are held.
 ///
 /// # Errors
 /// If `on_held` fails, or a size is larger than an address.
@@ -64,7 +66,7 @@ pub fn hold(
     Ok(Held { _mapped: mapped, _pieces: pieces })
 }
 
-/// Writes as much to a file, which may be one of a tmpfs.
+/// Writes `take` bytes to a file, which may be on a tmpfs.
 ///
 /// # Errors
 /// If the file cannot be written, or `on_held` fails.

@@ -5,9 +5,9 @@
 //! If the data is barred from swapping, the kernel can only reclaim the code, which must be read
 //! again from disk for each touch. An iteration touches the data in a window that moves.
 //!
-//! Each touch of data is timed separately. A touch of code is not, but counts for the time of its
-//! iteration. Besides data and code the workload has about 8 MiB of memory of its own, including
-//! the program.
+//! Each touch of data is timed separately. A touch of code is not timed, but it takes part of the
+//! time of its iteration. Besides data and code the workload has about 8 MiB of memory of its own,
+//! including the program.
 
 use std::time::{Duration, Instant};
 

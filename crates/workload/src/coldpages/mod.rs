@@ -128,8 +128,8 @@ impl Sets {
         })
     }
 
-    /// Touches data `count` times, and the other sets accordingly; returns fewer if the time is
-    /// over.
+    /// Touches pages of the data up to `count` times, and pages of the other sets in proportion.
+    /// Returns the number of touches of data, which is smaller if the time is over.
     fn touch(&mut self, count: u64, record: &mut Record, end: Instant) -> Result<u64, Error> {
         for done in 0..count {
             for _ in 0..self.library_pace.operations_due(self.library_rate) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Which process the OOM killer should choose: the server, which has the data. This process must
-//! survive to report it.
+//! Makes the OOM killer choose the server, which has the data. This process must survive to report
+//! the kill.
 //!
 //! The OOM killer chooses the process with the largest score (`proc_pid_oom_score_adj(5)`). Until
 //! the memory of the first victim is freed it may choose a second: what we send to the server is
 //! charged to us too, and on Linux 6.18 our process was killed as well in 3 of 10 runs. So we set
-//! our score to the minimum, which requires `CAP_SYS_RESOURCE`. Nothing else depends on it: if it
-//! is refused and our process is killed, the conductor notices.
+//! our score to the minimum, which requires `CAP_SYS_RESOURCE`. If that is refused and our process
+//! is killed, the process that runs the experiment notices.
 
 use std::fs;
 

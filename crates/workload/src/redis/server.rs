@@ -109,7 +109,8 @@ impl Server {
         Ok(status.map(|status| Error::Ended(self.describe_end(status))))
     }
 
-    /// The server's end as the cause of another error, if it ends within a short time.
+    /// Returns the server's end as the cause of an error if the server ends within a short time,
+    /// `otherwise` if not.
     pub(super) fn cause_or(&mut self, otherwise: Error) -> Error {
         let until = Instant::now() + DYING;
         while Instant::now() < until {

@@ -7,7 +7,7 @@
 //! phase is always the first half of the accesses, so that all arms are compared over the same
 //! accesses.
 //!
-//! It ends after its accesses, however long they take: a truncated sequence would not be
+//! The workload ends after its accesses, however long they take: a truncated sequence would not be
 //! comparable.
 //!
 //! Memory of the workload itself: this program, 4 MiB while the sets are written, and 12 bytes for
@@ -52,7 +52,8 @@ pub(super) fn run(
     Ok(WorkloadSummary { workload: "tiers".to_owned(), values, course })
 }
 
-/// Major faults of this process so far: of its data, and of everything else of it that was evicted.
+/// Number of major faults of this process so far, on its data and on any other page that was
+/// evicted.
 fn major_faults() -> u64 {
     OwnUsage::of_ourselves().major_faults
 }
