@@ -2,12 +2,12 @@
 //! Reads the tree of memory cgroups into [`Cgroups`]; values of version 1 get the names of version
 //! 2.
 //!
-//! Both versions count alike under different names: `total_rss` is `anon`, `total_cache` is `file`
-//! (both include shmem), `total_rss_huge` is `anon_thp`. In version 1 the lines without `total_`
-//! exclude the children of a group; version 2 has no such lines. Version 1 prints "no limit" as a
-//! number: the largest 64-bit value, rounded down to pages. A value for which version 1 has no file
-//! is absent, with that reason. The soft limit of version 1 corresponds to neither `low` nor `high`
-//! and is not read.
+//! Both versions count the same things under different names: `total_rss` is `anon`, `total_cache`
+//! is `file` (both include shmem), `total_rss_huge` is `anon_thp`. In version 1 the lines without
+//! `total_` exclude the children of a group; version 2 has no such lines. Version 1 prints "no
+//! limit" as a number: the largest 64-bit value, rounded down to pages. A value for which version 1
+//! has no file is absent, with that reason. The soft limit of version 1 corresponds to neither
+//! `low` nor `high` and is not read.
 //!
 //! In version 2 a group without `memory.stat` has no memory controller, and neither have its
 //! children: they are not listed. Groups whose name is not UTF-8 are not found; their memory is
@@ -31,7 +31,7 @@ use pagewise_hostfs::{HostRoot, ReadHost, ReadValues, absolute};
 /// How many of the groups that are kept are chosen by memory usage; the rest are chosen by OOM
 /// kills and by how often they hit a limit.
 const LARGEST: usize = CGROUPS / 2;
-/// Whether a group is frozen is read from this memory usage on.
+/// Minimum memory usage of a group of which it is read whether the group is frozen.
 const LARGE: Bytes = Bytes::new(64 << 20);
 /// `io.max` is read if tasks of a group wait for memory for this share of the time, in percent.
 const WAITS_PERCENT: f64 = 1.0;

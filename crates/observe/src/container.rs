@@ -2,10 +2,10 @@
 //! Detects whether this process runs in a container, where zram, swap and modules belong to the
 //! host's kernel.
 //!
-//! Container managers leave different signs, some readable by root only; the first sign found
-//! decides. An image unpacked onto a disk of its own (as micro virtual machines do) keeps its
-//! `/.dockerenv`, so that file only counts if `/` is not the root of a file system on a block
-//! device. Of the environment of process 1 only `container=` is kept or recorded.
+//! Container managers leave different signs, some of which only root can read; the first sign that
+//! is found determines the result. An image unpacked onto a disk of its own (as micro virtual
+//! machines do) keeps its `/.dockerenv`, so that file only counts if `/` is not the root of a file
+//! system on a block device. Of the environment of process 1 only `container=` is kept or recorded.
 
 use pagewise_model::{Name, Reading, Source};
 

@@ -175,7 +175,8 @@ fn below_mappings(host: &HostRoot, disk: &str, at: &Source) -> (Reading<Name>, R
         }
         let slaves = format!("{folder}/slaves");
         let Some(slave) = host.names(&slaves).into_iter().next() else { break };
-        // for recordings alone: they contain a folder only if something in it was read
+        // this call makes a recording include the folder: it contains a folder only if something in
+        // it was read
         host.exists(&format!("{slaves}/{slave}"));
         let Ok(below) = whole_disk(host, &format!("sys/class/block/{slave}")) else { break };
         (lowest, at) = below;

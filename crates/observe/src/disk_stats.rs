@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reads `/proc/diskstats` into [`DiskStats`].
 //!
-//! Times are in ms, sizes in sectors of 512 bytes whatever the device has. Kernels before 2.6.25
-//! print four columns for a partition; the others are then absent. sysfs has the same numbers in one
-//! file for each device, but this file is one read.
+//! Times are in ms, sizes in sectors of 512 bytes, whatever the sector size of the device. Kernels before 2.6.25
+//! print four columns for a partition; the other columns are then absent. sysfs has the same numbers in one file
+//! for each device, but reading `/proc/diskstats` takes a single read.
 
 use pagewise_model::{Bytes, DiskStats, Millis, Name, Reading};
 

@@ -29,7 +29,7 @@ use crate::limits::{GPU_CLIENTS, OPEN_FILE_LINKS};
 const WORTH_PERCENT: f64 = 20.0;
 /// Longest fdinfo that is read, in bytes.
 const FDINFO_BYTES: u64 = 16 << 10;
-/// Stands for an address that the driver does not print.
+/// A recording has this in place of an address that the driver does not print.
 const NO_ADDRESS: &str = "-";
 
 pub(crate) fn read(host: &HostRoot, memory: &Memory, processes: &[Process]) -> Vec<GpuMemory> {
@@ -148,7 +148,7 @@ impl Client {
                 }
             }
         }
-        // of the names for the same memory, the most exact one
+        // a region may have several keys for the same memory: the most exact one is used
         regions.sort_by_key(|(region, rank, _)| (*region, *rank));
         regions.dedup_by_key(|(region, ..)| *region);
         let system: Bytes = regions.iter().map(|(_, _, size)| *size).sum();
@@ -157,8 +157,8 @@ impl Client {
     }
 }
 
-/// Keys of what a client has in a region, the most exact first. `drm-memory-` is the name that
-/// amdgpu had for what is resident.
+/// Keys for the memory of a client in a region, the most exact first. `drm-memory-` is the name that amdgpu
+/// formerly used for resident memory.
 const KEYS: [&[u8]; 3] = [b"drm-resident-", b"drm-memory-", b"drm-total-"];
 
 /// Whether a region with this name is in system memory.
@@ -167,7 +167,7 @@ fn is_system(region: &[u8]) -> bool {
         || region.strip_prefix(b"system").is_some_and(|rest| rest.iter().all(u8::is_ascii_digit))
 }
 
-/// A word of the kernel: letters, digits and what addresses have.
+/// The value if it consists of letters, digits and the punctuation of PCI addresses; `None` otherwise.
 fn plain(value: &[u8]) -> Option<String> {
     let word = words(value).next()?;
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(byte);

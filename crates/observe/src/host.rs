@@ -37,7 +37,7 @@ fn copies(host: &HostRoot) -> Copies {
     let missing = || Reading::denied(NOT_COLLECTED, Source::none());
     let date = DATE.into_iter().find_map(|path| {
         let text = host.bytes(path).ok()?;
-        // GNU date prints no more; timedatectl, which sos prefers, has it after a label
+        // GNU date prints only the time; timedatectl, which sos prefers, prints a label before it
         let line = text.split(|&byte| byte == b'\n').find(|line| !line.trim_ascii().is_empty())?;
         let is_date = line.len() <= 64 && line.iter().filter(|&&byte| byte == b':').count() == 2;
         is_date.then(|| Reading::found(Name::from_bytes(line.trim_ascii()), Source::file(path)))

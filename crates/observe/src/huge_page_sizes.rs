@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Folders `hugepages-<size>kB` → sizes of huge pages, smallest first.
+//! Reads the sizes of huge pages, smallest first, from the names of folders such as
+//! `hugepages-2048kB`.
 
 use pagewise_hostfs::{HostRoot, ReadHost};
 use pagewise_model::Bytes;

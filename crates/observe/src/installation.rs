@@ -75,7 +75,8 @@ fn init_system(host: &HostRoot) -> InitSystem {
     if host.exists("run/systemd/system") {
         return InitSystem::Systemd;
     }
-    // before PID 1: on Alpine Linux it is busybox, on Gentoo System V init, and both start OpenRC
+    // checked before PID 1, which is busybox on Alpine Linux and System V init on Gentoo; both
+    // start OpenRC
     if host.exists("run/openrc") {
         return InitSystem::OpenRc;
     }
@@ -90,7 +91,7 @@ fn init_system(host: &HostRoot) -> InitSystem {
     }
 }
 
-/// Tells the programs whose PID 1 is called `init` apart.
+/// Distinguishes the init systems whose process 1 is called `init`.
 fn init_by_tables(host: &HostRoot) -> InitSystem {
     if has_links(host, "etc/rcS.d") {
         let is_registered = host.exists("etc/init.d/.depend.boot");
@@ -126,7 +127,7 @@ fn script_of_link(name: &str) -> Option<&str> {
 
 /// The enabled script of an init system other than systemd that applies the files of sysctl.d.
 fn sysctl_reader(host: &HostRoot, init: InitSystem) -> Option<String> {
-    // procps of Debian, and sysctl of all others
+    // the script is called procps in Debian, and sysctl in all other distributions
     let is_reader = |name: &str| matches!(name, "sysctl" | "procps");
     let find = |folders: &[&str], has: &dyn Fn(&str) -> bool| {
         let of_folder = |folder: &&str| {

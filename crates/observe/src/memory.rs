@@ -36,8 +36,8 @@ pub(crate) fn other(memory: &Memory, name: &str) -> Reading<Bytes> {
     memory.other.get(name).cloned().unwrap_or_else(missing)
 }
 
-/// Sets every field of the memory values to this refusal, so that a line that does not follow has a
-/// reason.
+/// Sets every field of the memory values to this refusal, so that a field whose line is missing has
+/// a reason.
 fn mark(memory: &mut Memory, refusal: &Refusal) {
     for (_, field) in fields(memory) {
         *field = refusal.clone().reading(Source::file(absolute(PATH)));

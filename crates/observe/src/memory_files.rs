@@ -2,10 +2,10 @@
 //! Reads the usage of each tmpfs, and the deleted tmpfs files that processes keep open, into
 //! [`MemoryFiles`].
 //!
-//! No file of the kernel lists either. The usage comes from `statfs`, called once for each
-//! memory-backed file system mounted here; a recording stores the answer as `statfs/DEVICE`. A
-//! mount point below a file system that is not known to be local is skipped, because resolving its
-//! path could block. Mounts in other mount namespaces are not visible.
+//! No file of the kernel lists either of them. The usage comes from `statfs`, called once for each memory-backed
+//! file system mounted here; a recording stores the answer as `statfs/DEVICE`. A mount point below a file system
+//! that is not known to be local is skipped, because resolving its path could block. Mounts in other mount
+//! namespaces are not visible.
 //!
 //! Deleted files are found through the links in `/proc/PID/fd`. The link alone does not give the
 //! size, so a recording stores for each file a line with its numbers and its kind, as

@@ -102,7 +102,7 @@ pub fn open(path: &Path) -> Result<Recording, OpenError> {
 /// two and also the first two.
 ///
 /// # Errors
-/// As for [`open`].
+/// The errors of [`open`].
 pub fn open_readings(path: &Path) -> Result<(Recording, Option<Recording>), OpenError> {
     let Ends { start, end, first } = recording::open(path, |_| ())?;
     let first = first.map(|both| {
@@ -117,7 +117,7 @@ pub fn open_readings(path: &Path) -> Result<(Recording, Option<Recording>), Open
 /// they are read.
 ///
 /// # Errors
-/// As for [`open`].
+/// The errors of [`open`].
 pub fn open_with(path: &Path, opened: impl FnOnce(bool)) -> Result<Recording, OpenError> {
     recording::open(path, opened).map(Recording::from)
 }

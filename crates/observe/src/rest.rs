@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! What a reading of a part of the live machine leaves out ([`Rest`]), so that an earlier reading
-//! still describes it.
+//! Determines which files a reading of a part of the live machine leaves out ([`Rest`]): of these, an earlier
+//! reading is still valid.
 //!
 //! A file of a kind that the part includes is gone if it was not read again: those of cgroups always,
 //! and those of processes and disks that do not exist any more.
@@ -14,10 +14,11 @@ use crate::snapshot::{ProcessScope, Scope};
 /// The files that a reading leaves out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Rest {
-    /// None: what was not read does not exist.
+    /// No file was left out: a file that was not read does not exist.
     #[default]
     Nothing,
-    /// Those of other kinds than cgroups, and of processes and disks that still exist.
+    /// Files that were not read were left out, except those of cgroups, and of processes and disks that do not
+    /// exist any more.
     Unread {
         /// The processes that exist, if not all of them were read.
         processes: BTreeSet<u32>,

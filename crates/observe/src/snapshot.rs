@@ -48,7 +48,7 @@ pub enum ProcessScope {
     Nothing,
     /// All processes are read in full.
     Everything,
-    /// At most so many, those with the most memory in RAM.
+    /// At most this many processes are read, those with the most memory in RAM.
     Largest(usize),
 }
 
@@ -211,8 +211,8 @@ pub(crate) fn read_memory(host: &HostRoot) -> Memory {
     Memory { zfs_cache: zfs::read(host), ..memory::read(host) }
 }
 
-/// The time of this reading, and the boot: an interval needs both of its start. The time since
-/// boot distinguishes a process from a later one with the same id.
+/// The time of this reading, and the boot: an interval needs both at its start. The time since boot distinguishes a
+/// process from a later one with the same id.
 pub(crate) fn read_taken(host: &HostRoot) -> Taken {
     let facts = host.facts();
     Taken {

@@ -13,7 +13,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 
 const PATH: &str = "/proc/pressure/memory";
-/// The triggers to try, in microseconds: some task waited so long, within such a window.
+/// The triggers to try: some task was stalled for at least the first time within a window of the second, both in
+/// microseconds.
 const TRIGGERS: [&str; 2] = ["some 150000 1000000", "some 150000 2000000"];
 
 /// A trigger for stalls of memory.
@@ -38,7 +39,7 @@ impl StallAlarm {
     /// Sets the trigger with the shortest window that the kernel accepts from this process.
     ///
     /// # Errors
-    /// If there is no pressure stall information, or its kernel accepts no trigger.
+    /// If the kernel has no pressure stall information, or accepts no trigger.
     #[expect(
         clippy::disallowed_methods,
         reason = "a trigger is written to a file of its own, ends with it, and is never recorded"
@@ -62,7 +63,7 @@ impl StallAlarm {
         self.trigger
     }
 
-    /// Waits for a stall, at most so long.
+    /// Waits for a stall, at most for this time.
     pub fn wait(&self, time: Duration) -> Woken {
         let Ok(timeout) = Timespec::try_from(time) else { return Woken::NotStalled };
         let mut polled = [PollFd::new(&self.file, PollFlags::PRI)];

@@ -28,7 +28,7 @@ pub(crate) fn read(host: &HostRoot, mounts: &Mounts) -> Vec<Tier> {
     tiers
 }
 
-/// Whether a swap area is not in compressed RAM.
+/// Whether any swap area is on a disk or in a file, and not in compressed RAM.
 pub(crate) fn has_disk(host: &HostRoot) -> bool {
     let Ok(text) = host.text("proc/swaps") else { return false };
     let kind_of = |line: Line<'_>| {

@@ -126,7 +126,7 @@ fn khugepaged_times(host: &HostRoot) -> Khugepaged {
     }
 }
 
-/// The reading that `next` derives from `first`, or the refusal of `first`.
+/// Reads `next` with the value of `first`, or returns the refusal of `first`.
 fn after<A, B>(first: &Reading<A>, next: impl FnOnce(&A) -> Reading<B>) -> Reading<B> {
     match &first.outcome {
         Outcome::Value(value) => next(value),

@@ -77,8 +77,9 @@ fn stored_now(host: &HostRoot, zram: &Zram, file: impl Fn(&str) -> String) -> Zr
     }
 }
 
-/// Reads the values of a driver's devices from which rates are computed: failed requests. Of all
-/// devices, because it is one file for each and it is not known here which are swap.
+/// Reads the values of a driver's devices from which rates are computed: failed requests. All
+/// devices are read, because that takes one file for each, and it is not known here which ones are
+/// swap.
 pub(crate) fn read_counters(driver: Driver, host: &HostRoot) -> Vec<Zram> {
     let ids = host.list_numbers("sys/block", driver.name()).into_iter().take(MAX_COUNTED);
     let counters = |id| Zram {

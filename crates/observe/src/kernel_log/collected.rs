@@ -130,8 +130,8 @@ fn merge_texts(one: LogText, other: LogText) -> LogText {
     }
 }
 
-/// Adds what another log has to `log`. Its kills are taken to be the same if the processes are, and
-/// held the same.
+/// Adds to `log` what another log contains. Two kills are taken to be the same if their victims are
+/// equal: process id, name and sizes.
 fn merge(mut log: KernelLog, other: KernelLog) -> KernelLog {
     let is_same = |one: &OomKill, other: &OomKill| one.victim == other.victim;
     for kill in other.kills {
@@ -184,7 +184,7 @@ fn merge(mut log: KernelLog, other: KernelLog) -> KernelLog {
     }
 }
 
-/// A log that is read in order, within what is left for all logs.
+/// Reads a log from start to end, at most as many bytes as may still be read of all logs together.
 pub(super) struct Text<'a> {
     pub(super) pieces: Pieces<'a>,
     pub(super) at: u64,

@@ -549,8 +549,8 @@ fn sacrificed(text: &[u8]) -> Option<OomLine> {
     Some(OomLine::Chosen { message, pid: number(pid)?, name: name.to_vec() })
 }
 
-/// Parses `Task in A killed as a result of limit of B`. The first path lies below the second, which
-/// tells where the one ends if it contains the kernel's text.
+/// Parses `Task in A killed as a result of limit of B`. The first path is a descendant of the second, which shows
+/// where the first ends if it contains the kernel's text itself.
 fn task_in(text: &[u8]) -> Option<OomLine> {
     let rest = after(text, TASK_IN.0)?;
     let between = TASK_IN.1.as_bytes();

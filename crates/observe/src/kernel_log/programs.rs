@@ -24,12 +24,12 @@ use crate::limits::SYSLOG_MIB;
 /// Files of a syslog with the messages of programs, on Debian and on Fedora.
 const SYSLOGS: [&str; 2] = ["var/log/syslog", "var/log/messages"];
 
-/// The path of the number of messages in a recording.
+/// The path in a recording of the file with the number of messages.
 const PATH: &str = "journal/programs";
-/// Why it is not known of a recording.
+/// Why the number of messages is not known if a recording has no such file.
 const NOT_RECORDED: &str = "a recording has no messages of programs";
 
-/// Adds to `log` the kills by programs.
+/// Adds to `log` the kills by programs that journald's files or a syslog report.
 pub(super) fn complete(host: &HostRoot, log: KernelLog) -> KernelLog {
     if !host.is_live() {
         match host.bytes(PATH) {
@@ -54,7 +54,7 @@ pub(super) fn complete(host: &HostRoot, log: KernelLog) -> KernelLog {
     }
 }
 
-/// What a recording has of the messages: how many there were, and in which file.
+/// What a recording stores about the messages: how many there were, and in which file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Counted {
     read: u64,
@@ -102,12 +102,12 @@ impl Counted {
     }
 }
 
-/// What of a recorded count may be in a capture: numbers.
+/// Checks a recorded count for a capture: only its numbers may be in the capture.
 pub fn check_count(kept: &[u8]) -> Option<Vec<u8>> {
     Counted::parse(kept).map(|counted| counted.print())
 }
 
-/// Adds to `log` what the files of this host have.
+/// Adds to `log` the kills that the files of this host report.
 fn search(host: &HostRoot, log: &KernelLog) -> Result<KernelLog, Refusal> {
     let source = Source::file(absolute(FOLDERS[0].0));
     let mut messages = ProgramMessages::default();

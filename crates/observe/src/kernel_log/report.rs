@@ -42,7 +42,7 @@ struct Open {
     is_of_group: bool,
     victim_group: Option<Vec<u8>>,
     panic: Option<&'static str>,
-    /// The report is about an allocation that failed, and not about a kill.
+    /// The failed allocation, if the report is about one and not about a kill.
     failed: Option<Box<AllocationFailure>>,
     /// Size of a page in bytes, from the free blocks of a zone.
     page_size: Option<u64>,
@@ -53,12 +53,12 @@ struct Open {
     high_pages: Option<u64>,
     /// Number of records since the report began.
     records: usize,
-    /// Whether its first line was not seen, so that what follows may be no report.
+    /// Whether the first line of the report was not seen, so that the following lines may not be a report.
     is_beheaded: bool,
 }
 
-/// A report about a failed allocation has no last line. After so many records it is over; so is one
-/// that did not begin with its first line.
+/// Number of records after which a report that has no last line ends: one about a failed allocation, or one whose
+/// first line was not seen.
 const LONGEST_FAILURE: usize = 400;
 
 /// The time and the machine of a record, as a text log prints them.
@@ -76,10 +76,10 @@ pub(super) struct Reports {
     log: String,
     /// Whether the records are those of a text, of which somebody may have cut the beginning.
     is_text: bool,
-    /// Whether the text has its newest line first: then a report's lines stand after its kill, and
-    /// would be taken for those of the kill before.
+    /// Whether the text has its newest line first: then the lines of a report come after its kill, and would be
+    /// taken for lines of the previous kill.
     is_reversed: bool,
-    /// The size of a page in bytes that the last report shows only by its victim.
+    /// The size of a page in bytes, if the last report shows it only by the sizes of its victim.
     page_size_by_victim: Option<u64>,
     /// The stamp of the record that is being read.
     pub(super) stamp: Stamp,
@@ -116,12 +116,12 @@ impl Reports {
         }
     }
 
-    /// For the records of a text: a report may lack its first lines.
+    /// For the records of a text, in which a report may lack its first lines.
     pub(super) fn of_text(page_size: u64, log: &str) -> Self {
         Self { is_text: true, ..Self::new(page_size, log) }
     }
 
-    /// What was found, oldest first.
+    /// Ends reading; returns everything that was found, the oldest first.
     pub(super) fn finish(mut self) -> Found {
         self.close_failure();
         Found {
@@ -153,7 +153,7 @@ impl Reports {
             kill.victim = Some(victim);
             self.push(record, kill);
         } else if open.invoker.is_some() {
-            // a report that began, and whose result is missing
+            // the report began, but its result is missing
             self.not_understood += 1;
             let source = self.source(record);
             self.first_not_understood.get_or_insert(source);
@@ -170,7 +170,7 @@ impl Reports {
         self.is_last_unknown
     }
 
-    /// Whether a report of the OOM killer or a line is still incomplete.
+    /// Whether a report of the OOM killer, or a line of one, is still incomplete.
     pub(super) fn goes_on(&self) -> bool {
         self.open.is_some() || self.interrupted.is_some()
     }
@@ -181,7 +181,7 @@ impl Reports {
         self.goes_on() || Self::is_of_interest(text)
     }
 
-    /// Whether a text has words of the first line of a report, or of the only one.
+    /// Whether a text has words of the first line of a report, or of a line that is a whole report.
     pub(super) fn is_of_interest(text: &[u8]) -> bool {
         static OOM: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("oom"));
         static MEMORY: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("of memory"));
@@ -318,7 +318,7 @@ impl Reports {
                 let open = self.open.take();
                 let without_victim =
                     |last: &&mut OomKill| last.victim.is_none() && last.panic.is_none();
-                // the report that found nobody to kill stands before
+                // the report before this line found no process to kill
                 let last = self.kills.back_mut().filter(|_| open.is_none()).filter(without_victim);
                 if let Some(last) = last {
                     last.panic = Some(Name::from(*why));
@@ -352,7 +352,7 @@ impl Reports {
         }
     }
 
-    /// Whether this line about the choice of a process stands right after the line about its kill.
+    /// Whether this line about the choice of a process comes directly after the line about its kill.
     fn follows_its_kill(&self, record: &Record, line: &OomLine) -> bool {
         let pid = match line {
             OomLine::Choice(choice) => choice.pid,
@@ -577,9 +577,9 @@ impl Open {
         self
     }
 
-    /// The size of a page, if no zone's blocks show it: the line about the kill has the victim's
-    /// sizes in KiB, and the table has the same in pages. The tasks read so far get their sizes by
-    /// it. `None` if it is shown, or cannot be found.
+    /// Finds the size of a page if no zone's blocks show it: the line about the kill has the victim's sizes in KiB,
+    /// and the task table has the same sizes in pages. The sizes of the tasks read so far are corrected by it.
+    /// `None` if a zone shows the size, or it cannot be found.
     fn find_page_size(&mut self, killed: &Killed, assumed: u64) -> Option<u64> {
         if self.page_size.is_some() {
             return None;

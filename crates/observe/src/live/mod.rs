@@ -2,8 +2,9 @@
 //! Reads a live machine repeatedly into a [`Snapshot`] and a [`LiveSample`], from files that are
 //! cheap to read.
 //!
-//! What rarely changes (the kind of machine, settings of huge pages and of MGLRU) is read every 30
-//! seconds. The kernel log is read at the start and whenever the counter of OOM kills has grown.
+//! What rarely changes (the kind of machine, settings of huge pages and of MGLRU) is read only
+//! every 30 seconds. The kernel log is read at the start and whenever the counter of OOM kills has
+//! grown.
 
 mod groups;
 

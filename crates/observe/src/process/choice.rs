@@ -4,8 +4,9 @@
 //!
 //! Their sizes come from `statm`, the cheapest file of a process, read without recording it: a
 //! recording of a machine with 50,000 processes would otherwise have more files than are read of a
-//! recording. It has the number of processes that were left out, as the file [`PATH`]. A recording
-//! with too many processes was not made by this program, and the first ones are read.
+//! recording. A recording has the number of processes that were left out, as the file [`PATH`]. A
+//! recording with too many processes was not made by this program; of such a recording the first
+//! ones are read.
 
 use std::cmp::Reverse;
 
@@ -69,9 +70,9 @@ fn left_out_of_recording(host: &HostRoot) -> u64 {
 /// How much memory in RAM a process has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Size {
-    /// It has ended or is a kernel thread.
+    /// The process has ended or is a kernel thread.
     None,
-    /// A recording does not have it.
+    /// A recording does not contain the size of the process.
     Unknown,
     Pages(Pages),
 }
@@ -88,7 +89,7 @@ fn size(host: &HostRoot, pid: u32) -> Size {
 }
 
 fn size_in(line: &[u8]) -> Size {
-    // as if a page had one byte
+    // sizes are only compared, so a page may count as one byte
     let sizes = stat::sizes(line, Bytes::new(1));
     sizes.map_or(Size::None, |sizes| Size::Pages(Pages::new(sizes.resident.get())))
 }

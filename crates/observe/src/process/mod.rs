@@ -72,15 +72,15 @@ pub(crate) fn read(host: &HostRoot, budget: Duration, enough: usize) -> Processe
     processes
 }
 
-/// At most so many processes, those with the most memory in RAM, without proportional sizes (PSS).
+/// Reads at most `most` processes, those with the most memory in RAM, without proportional sizes (PSS).
 pub(crate) fn read_largest(host: &HostRoot, most: usize) -> Processes {
     let pids = choice::choose(host, most, PROCESS_IDS).pids;
     let list = pids.into_iter().filter_map(|pid| read_one(host, pid)).map(|process| *process);
     Processes { list: list.collect(), ..Processes::default() }
 }
 
-/// Anonymous memory and swap of every process, from the cheapest files; with `times` also CPU time
-/// and faults. Names are read only of processes whose swap is read.
+/// Reads anonymous memory and swap of every process, from the cheapest files; with `times` also CPU time and
+/// faults. Names are read only of processes whose swap is read.
 ///
 /// If no swap is in use on the host, the swap of every process is 0. Otherwise it is read from
 /// `status`, which costs as much as all other files here together, and therefore only of the

@@ -6,7 +6,7 @@ use pagewise_hostfs::text::number;
 use pagewise_model::Name;
 use serde_json::Value;
 
-/// What an entry says of its message.
+/// What an entry says about its message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct About {
     pub(super) micros: Option<u64>,
@@ -22,14 +22,14 @@ pub(super) struct Message {
     pub(super) about: About,
 }
 
-/// What a line is.
+/// What a line is in the forms that this module reads.
 #[derive(Debug)]
 pub(super) enum Entry {
-    /// No part of such an entry.
+    /// The line is no part of an entry.
     No,
-    /// A part of an entry whose end has not been read.
+    /// The line is a part of an entry whose end has not been read.
     Part,
-    /// The end of an entry: its messages, one for each of its lines, and the name of the form.
+    /// The line ends an entry: its messages, one for each of its lines, and the name of the form.
     Message(&'static str, Vec<Message>),
 }
 
@@ -42,8 +42,8 @@ pub(super) struct EntryReader {
     binary: Option<Vec<u8>>,
     /// Whether the last field is the message.
     is_in_text: bool,
-    /// Whether the fields are indented, as in `journalctl -o verbose`, where only a line that is not
-    /// ends an entry.
+    /// Whether the fields are indented, as in `journalctl -o verbose`, where only a line that is not indented ends
+    /// an entry.
     is_indented: bool,
     /// The time before a message in the JSON of `dmesg`.
     seconds: Option<f64>,
@@ -97,7 +97,7 @@ impl EntryReader {
         }
     }
 
-    /// `"time": 601.273226,` and `"msg": "…"` of `dmesg --json`, which prints one value in a line.
+    /// Parses a line of `dmesg --json`, which prints one value per line: `"time": 601.273226,` or `"msg": "…"`.
     fn dmesg(&mut self, line: &[u8]) -> Entry {
         let line = line.strip_suffix(b",").unwrap_or(line);
         let Some(value) = |name: &[u8]| -> Option<&[u8]> {
@@ -126,7 +126,7 @@ impl EntryReader {
         Entry::Message("JSON of dmesg", messages(text.as_bytes(), &about))
     }
 
-    /// `NAME=VALUE` of journald.
+    /// Parses a field of journald, `NAME=VALUE`.
     fn field(&mut self, line: &[u8], is_indented: bool) -> Entry {
         if line == b"MESSAGE" && !is_indented {
             self.is_indented = false;
@@ -161,7 +161,7 @@ impl EntryReader {
         Entry::Part
     }
 
-    /// The end of an entry, which an empty line or a new entry shows.
+    /// Ends the entry: an empty line, or the first line of the next entry, was read.
     pub(super) fn end(&mut self) -> Entry {
         let about = std::mem::take(&mut self.fields);
         match self.text.take() {
@@ -171,7 +171,7 @@ impl EntryReader {
     }
 }
 
-/// Keeps a field of journald.
+/// Keeps a field of journald that describes the message.
 fn set(about: &mut About, name: &[u8], value: &[u8]) {
     match name {
         b"_TRANSPORT" => about.is_kernel = Some(value == b"kernel"),
@@ -187,7 +187,7 @@ pub(super) fn wall_clock(micros: u64) -> Name {
     Name::from(format!("@{}.{:06}", micros / 1_000_000, micros % 1_000_000).as_str())
 }
 
-/// An object in a line of its own: `journalctl -o json`, or a container's log.
+/// Parses a JSON object in a line of its own, as in `journalctl -o json` or in a container's log.
 fn json(line: &[u8]) -> Entry {
     let Ok(Value::Object(object)) = serde_json::from_slice::<Value>(line) else {
         return Entry::No;

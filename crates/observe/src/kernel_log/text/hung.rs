@@ -12,7 +12,7 @@ use pagewise_model::{HungTask, Name};
 
 /// Maximum number of functions that are kept of a stack, the innermost first.
 const FUNCTIONS: usize = 24;
-/// After so many messages the stack is over.
+/// Number of messages after which a stack is taken to be complete.
 const LONGEST: usize = 64;
 /// The last line of a stack since Linux 5.17.
 const END: &str = " </TASK>";
@@ -40,7 +40,7 @@ impl HungTasks {
         BLOCKED.find(text).is_some()
     }
 
-    /// Takes a message of the kernel; `about` fills in where it stands and when.
+    /// Takes a message of the kernel; `about` adds the place and the time of the message.
     pub(crate) fn take(&mut self, text: &[u8], about: impl FnOnce(HungTask) -> HungTask) {
         if let Some(task) = parse(text) {
             if self.found.len() < KEPT {
@@ -97,7 +97,7 @@ impl HungTasks {
     }
 }
 
-/// `INFO: task jbd2/sda1-8:310 blocked for more than 120 seconds.` The name may have colons.
+/// Parses `INFO: task jbd2/sda1-8:310 blocked for more than 120 seconds.` The name may contain colons.
 fn parse(text: &[u8]) -> Option<HungTask> {
     let text = std::str::from_utf8(text).ok()?;
     let rest = text.strip_prefix("INFO: task ")?;
@@ -115,7 +115,8 @@ fn parse(text: &[u8]) -> Option<HungTask> {
     })
 }
 
-/// The name in a line of a stack. Lines with `?` are left-overs on the stack, and no callers.
+/// The name of the function in a line of a stack. A line with `?` is an old value on the stack and not a caller:
+/// the result is `None`.
 fn function(line: &[u8]) -> Option<&[u8]> {
     let line = line.trim_ascii();
     let line = match line.strip_prefix(b"[<") {

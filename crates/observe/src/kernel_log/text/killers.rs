@@ -3,10 +3,10 @@
 //! systemd-oomd, earlyoom, nohang, Android's lmkd, and kubelet's evictions; and Docker's events of
 //! kills by the kernel.
 //!
-//! The messages are those of `src/oom/oomd-manager.c` of systemd 248 to 257, `main.c` and `kill.c`
-//! of earlyoom 1.3 to 1.8, and `lmkd.cpp` of Android 12 to 15. A message that only announces a kill
-//! ("Marked … for killing") is not counted, because the kill has a message of its own; systemd's
-//! "systemd-oomd killed 12 process(es) in this unit" is, if no message of systemd-oomd is there.
+//! The messages are those of `src/oom/oomd-manager.c` of systemd 248 to 257, `main.c` and `kill.c` of earlyoom 1.3
+//! to 1.8, and `lmkd.cpp` of Android 12 to 15. A message that only announces a kill ("Marked … for killing") is not
+//! counted, because the kill has a message of its own. systemd's "systemd-oomd killed 12 process(es) in this unit"
+//! is counted only if there is no message of systemd-oomd.
 
 use memchr::memmem;
 use pagewise_hostfs::text::number;
@@ -15,7 +15,7 @@ use pagewise_model::{Name, Source, UnitKill, UserKill, UserKiller};
 /// Maximum number of kills by programs, and of messages about units, that are kept: the newest of
 /// journald's files, the first of a text.
 const KEPT: usize = 200;
-/// systemd writes that a process was killed and that the unit failed within this time, in seconds.
+/// Maximum time in seconds between systemd's messages that a process was killed and that its unit failed.
 const TOGETHER: f64 = 60.0;
 
 /// Where a message is, and when it was written.
@@ -78,8 +78,8 @@ impl Killers {
         true
     }
 
-    /// What was found; systemd's messages about kills by systemd-oomd only where those of
-    /// systemd-oomd itself are not there.
+    /// Returns what was found. systemd's messages about kills by systemd-oomd are left out if there are messages of
+    /// systemd-oomd itself.
     pub(crate) fn finish(self) -> (Vec<UserKill>, Vec<UnitKill>) {
         (without_repeated(self.kills), self.units)
     }
@@ -94,8 +94,8 @@ fn without_repeated(mut kills: Vec<UserKill>) -> Vec<UserKill> {
     kills
 }
 
-/// `UNIT: A process of this unit has been killed by the OOM killer.`, since systemd 243, and `UNIT:
-/// Failed with result 'oom-kill'.`
+/// Parses `UNIT: A process of this unit has been killed by the OOM killer.`, since systemd 243, and `UNIT: Failed
+/// with result 'oom-kill'.`
 fn parse_unit(text: &[u8]) -> Option<UnitKill> {
     let (unit, rest) = split(text, ": ")?;
     let is_process = rest.starts_with(b"A process of this unit has been killed by the OOM killer");
@@ -120,7 +120,7 @@ fn parse(text: &[u8]) -> Option<UserKill> {
         .or_else(|| docker(text))
 }
 
-/// The victim that nohang names some lines before it sends a signal: `PID: 77, name: indexer,
+/// Parses the line in which nohang names the victim, some lines before it sends a signal: `PID: 77, name: indexer,
 /// state: S, EUID: 1000, …`.
 fn nohang_victim(text: &[u8]) -> Option<(u32, Name)> {
     let rest = text.trim_ascii().strip_prefix(b"PID:")?;
@@ -129,7 +129,7 @@ fn nohang_victim(text: &[u8]) -> Option<(u32, Name)> {
     Some((number(pid.trim_ascii())?, Name::from_bytes(name)))
 }
 
-/// `Sending SIGTERM to the victim`, a line of its own. The victim is in another line.
+/// Parses nohang's line `Sending SIGTERM to the victim`. The victim is in an earlier line.
 fn nohang(text: &[u8]) -> Option<UserKill> {
     let rest = text.trim_ascii().strip_prefix(b"Sending SIG")?;
     let signal = rest.strip_suffix(b" to the victim")?;
@@ -137,8 +137,8 @@ fn nohang(text: &[u8]) -> Option<UserKill> {
     Some(kill(UserKiller::Nohang, b"a process that nohang does not name here", &reason))
 }
 
-/// `container oom 4c01db0b339c… (image=redis, name=cache)` of `docker events`. An exit code of 137
-/// is not counted: any SIGKILL gives it.
+/// Parses `container oom 4c01db0b339c… (image=redis, name=cache)` of `docker events`. An exit code of 137 is not
+/// counted, because any SIGKILL causes it.
 fn docker(text: &[u8]) -> Option<UserKill> {
     let (before, rest) = split(text, "container oom ")?;
     let is_start =
@@ -168,9 +168,8 @@ fn split<'a>(text: &'a [u8], words: &str) -> Option<(&'a [u8], &'a [u8])> {
     Some((&text[..at], &text[at + words.len()..]))
 }
 
-/// `Killed PATH due to memory pressure for PATH being 51.07% > 50.00% for > 20s with reclaim
-/// activity`, or `… due to memory used (U) / total (T) and swap used (U) / total (T) being more than
-/// 90.00%`.
+/// Parses `Killed PATH due to memory pressure for PATH being 51.07% > 50.00% for > 20s with reclaim activity`, or
+/// `… due to memory used (U) / total (T) and swap used (U) / total (T) being more than 90.00%`.
 fn oomd(text: &[u8]) -> Option<UserKill> {
     let rest = text.strip_prefix(b"Killed ")?;
     let (path, reason) = split(rest, " due to ")?;
@@ -178,7 +177,7 @@ fn oomd(text: &[u8]) -> Option<UserKill> {
     Some(kill(UserKiller::SystemdOomd, path, reason))
 }
 
-/// `UNIT: systemd-oomd killed 12 process(es) in this unit.`
+/// Parses `UNIT: systemd-oomd killed 12 process(es) in this unit.`
 fn systemd(text: &[u8]) -> Option<UserKill> {
     let (unit, rest) = split(text, ": systemd-oomd killed ")?;
     let (count, _) = split(rest, " process(es) in this unit")?;
@@ -189,7 +188,7 @@ fn systemd(text: &[u8]) -> Option<UserKill> {
     Some(found)
 }
 
-/// `sending SIGTERM to process 9999 uid 1000 "Web Content": badness 900, VmRSS 3000 MiB`
+/// Parses `sending SIGTERM to process 9999 uid 1000 "Web Content": badness 900, VmRSS 3000 MiB`
 fn earlyoom(text: &[u8]) -> Option<UserKill> {
     let (_, rest) = split(text, "sending SIG").filter(|(before, _)| before.is_empty())?;
     let (signal, rest) = split(rest, " to process ")?;
@@ -207,7 +206,7 @@ fn after_quote(text: &[u8]) -> &[u8] {
     text.strip_prefix(b"\": ").or_else(|| text.strip_prefix(b"\"")).unwrap_or(text)
 }
 
-/// `Kill 'com.example' (1234), uid 10123, oom_score_adj 900 to free 12345kB rss, …; reason: …`
+/// Parses `Kill 'com.example' (1234), uid 10123, oom_score_adj 900 to free 12345kB rss, …; reason: …`
 fn lmkd(text: &[u8]) -> Option<UserKill> {
     let rest = text.strip_prefix(b"Kill '")?;
     let (name, rest) = split(rest, "' (")?;
@@ -218,7 +217,7 @@ fn lmkd(text: &[u8]) -> Option<UserKill> {
     Some(found)
 }
 
-/// `Eviction manager: pod NAME is evicted successfully`
+/// Parses `Eviction manager: pod NAME is evicted successfully`
 fn kubelet(text: &[u8]) -> Option<UserKill> {
     let (_, rest) = split(text, "Eviction manager: pod ")?;
     let rest = rest.strip_prefix(b"\"").unwrap_or(rest);

@@ -33,13 +33,13 @@ use killers::{Killers, Place};
 pub use packed::unpack_text;
 use prefix::{Kind, Peeled, peel};
 
-/// A longer line is cut. The longest message of the kernel has 1 KiB, but a text of statistics may
-/// have its lines joined.
+/// Maximum number of bytes that are used of a line. The longest message of the kernel has 1 KiB, but a text of
+/// statistics may have its lines joined.
 const LONGEST_LINE: u64 = 256 << 10;
-/// So much of a text is read: more than any log rotation keeps, and an end for a packed text that
-/// unpacks to much more than its size.
+/// Maximum number of bytes that are read of a text: more than any log rotation keeps, and a limit for a packed text
+/// that unpacks to much more than its size.
 const LONGEST_TEXT: u64 = 4 << 30;
-/// At most this many machines are told apart.
+/// Maximum number of machines in a text that are distinguished.
 const MACHINES: usize = 256;
 
 /// The kernel's messages in a text, and what the text is.
@@ -59,7 +59,7 @@ pub fn read_text(text: impl BufRead, shown: &str) -> std::io::Result<(KernelLog,
             }
             Ok(false) => break,
             Err(error) if error.kind() == packed::TOO_MUCH => {
-                // the beginning of the line at which reading ended
+                // the part of a line that was read before the budget was exceeded
                 if !line.is_empty() {
                     front.lines += 1;
                     front.take_line(without_marks(&mut line));
@@ -88,8 +88,8 @@ fn read_line(text: &mut impl BufRead, line: &mut Vec<u8>) -> std::io::Result<boo
     Ok(read > 0)
 }
 
-/// A line without the mark at the beginning of a text and without NUL bytes: what is left of a
-/// text in UTF-16, of which the kernel's messages need only ASCII.
+/// The line without a byte order mark and without NUL bytes. Of a text in UTF-16 this leaves the ASCII characters,
+/// and the kernel's messages need no others.
 fn without_marks(line: &mut Vec<u8>) -> &[u8] {
     // a value of `journalctl -o export` begins with a length in eight bytes
     let zeros = memchr::memchr_iter(0, line).count();
@@ -268,7 +268,7 @@ impl Front {
         }
     }
 
-    /// Passes the pending message on.
+    /// Passes the pending message to the parser of the kernel log.
     fn flush(&mut self) {
         let Some(pending) = self.pending.take() else { return };
         let text = pending.record.text.as_slice();
@@ -420,8 +420,9 @@ impl Front {
 }
 
 impl Pending {
-    /// Adds a line that continues this message. One that a terminal has wrapped at its width goes on
-    /// in the middle of a word; a mail breaks between words; the kernel's own lines stay lines.
+    /// Adds a line that continues this message. A line that a terminal has wrapped at its width is continued
+    /// without a space, because it may be broken inside of a word; a line that a mail program has wrapped is
+    /// continued with a space; a line of statistics stays a line.
     fn extend(&mut self, text: &[u8], length: usize) {
         const WIDTH: usize = 80;
         const LONGEST: usize = 64 << 10;
@@ -443,7 +444,7 @@ impl Pending {
     }
 }
 
-/// What programs and Android's kernels write of a kill, whose report by the kernel is elsewhere.
+/// Phrases of programs, and of Android's kernels, about a kill that the kernel's own report describes elsewhere.
 const SIGNS: [&str; 10] = [
     "killed by the OOM killer",
     "Failed with result 'oom-kill'",
@@ -511,7 +512,7 @@ fn has_colons(text: &[u8]) -> bool {
         .all(|word| word.contains(&b':') || word.is_empty())
 }
 
-/// A line without colours, and with the characters that a web page writes as entities.
+/// The line without escape sequences for colours, and with the characters that a web page writes as entities.
 fn clean(raw: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(raw.len());
     let mut rest = raw;
@@ -526,7 +527,7 @@ fn clean(raw: &[u8]) -> Vec<u8> {
     text
 }
 
-/// What stands for an escape sequence, and its length.
+/// The replacement of an escape sequence, which is empty, and the length of the sequence.
 fn colour(text: &[u8]) -> (&[u8], usize) {
     const LONGEST: usize = 16;
     if text.get(1) != Some(&b'[') {

@@ -10,11 +10,11 @@ use std::rc::Rc;
 
 use pagewise_hostfs::CountedStream;
 
-/// What a text unpacks to at least before the budget counts, in bytes.
+/// Number of bytes that may be unpacked whatever the size of the packed text.
 const ALWAYS: u64 = 64 << 20;
-/// ... and beyond that, so many bytes for each byte of the packed text.
+/// Number of further bytes that may be unpacked for each byte of the packed text.
 const PER_PACKED: u64 = 200;
-/// The kind of error beyond the budget.
+/// The kind of the error if the budget is exceeded.
 pub(super) const TOO_MUCH: ErrorKind = ErrorKind::FileTooLarge;
 
 /// The contents of a log, packed or not.

@@ -96,7 +96,7 @@ fn digits(text: &[u8], count: usize) -> bool {
     text.len() >= count && text[..count].iter().all(u8::is_ascii_digit)
 }
 
-/// How much of `text` stands before `rest`, which is its end, without the blanks between.
+/// The part of `text` before `rest`, which is the end of `text`; without blanks at its end.
 fn before<'a>(text: &'a [u8], rest: &[u8]) -> &'a [u8] {
     text[..text.len().saturating_sub(rest.len())].trim_ascii_end()
 }
@@ -107,7 +107,7 @@ fn first_word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&text[..end], text[end..].trim_ascii_start())).filter(|(word, _)| !word.is_empty())
 }
 
-/// A mail's `> `, also before another, and blanks before a prefix.
+/// Removes the `> ` of a mail, also repeated, and blanks before a prefix.
 fn quote(peeled: &mut Peeled<'_>) -> Option<Kind> {
     let text = peeled.text;
     let begin = text.trim_ascii_start();
@@ -116,8 +116,8 @@ fn quote(peeled: &mut Peeled<'_>) -> Option<Kind> {
     Some(Kind::Quote)
 }
 
-/// `kern.log:`, `/var/log/kern.log-12-` and `12:` of `grep -H`, `-n` and `-C`. No message of the
-/// kernel begins with a number and a colon, or with the path of a log.
+/// Removes `kern.log:`, `/var/log/kern.log-12-` and `12:` of `grep -H`, `-n` and `-C`. No message
+/// of the kernel begins with a number and a colon, or with the path of a log.
 fn grep(peeled: &mut Peeled<'_>) -> Option<Kind> {
     const LONGEST_PATH: usize = 200;
     let mut rest = peeled.text;
@@ -140,7 +140,7 @@ fn grep(peeled: &mut Peeled<'_>) -> Option<Kind> {
     Some(Kind::Grep)
 }
 
-/// `1 2025-08-12T03:54:03.123456+02:00 host kernel - - - message` of RFC 5424, after its `<4>`.
+/// Removes `1 2025-08-12T03:54:03.123456+02:00 host kernel - - - ` of RFC 5424, after its `<4>`.
 fn rfc5424(peeled: &mut Peeled<'_>) -> Option<Kind> {
     let rest = peeled.text.strip_prefix(b"1 ")?;
     let (time, rest) = first_word(rest).filter(|(time, _)| is_iso_time(time))?;
@@ -159,7 +159,7 @@ fn rfc5424(peeled: &mut Peeled<'_>) -> Option<Kind> {
     Some(Kind::Syslog)
 }
 
-/// `Tue Aug 12 03:54:03 2025 kern.err kernel: ` of OpenWrt's logread.
+/// Removes `Tue Aug 12 03:54:03 2025 kern.err kernel: ` of OpenWrt's logread.
 fn logread(peeled: &mut Peeled<'_>) -> Option<Kind> {
     let text = peeled.text;
     let (_, rest) = first_word(text).filter(|(day, _)| day.len() == 3)?;
@@ -182,7 +182,7 @@ fn is_kernel_tag(tag: &[u8]) -> bool {
     matches!(tag, b"kernel" | b"vmunix")
 }
 
-/// `4,12,601273226,-;text`. The text's escapes stay.
+/// Removes `4,12,601273226,-;` of `/dev/kmsg`. Escapes in the text stay.
 fn kmsg(peeled: &mut Peeled<'_>) -> Option<Kind> {
     let semicolon = memchr::memchr(b';', peeled.text).filter(|&at| at < 80)?;
     let (head, text) = (&peeled.text[..semicolon], &peeled.text[semicolon + 1..]);
@@ -197,7 +197,7 @@ fn kmsg(peeled: &mut Peeled<'_>) -> Option<Kind> {
     Some(Kind::Kmsg)
 }
 
-/// `<4>`: below 8 the kernel wrote it.
+/// Removes `<4>`. If the number is below 8, the kernel wrote the message.
 fn level(peeled: &mut Peeled<'_>) -> Option<Kind> {
     let rest = peeled.text.trim_ascii_start().strip_prefix(b"<")?;
     let end = memchr::memchr(b'>', rest).filter(|&at| at <= 4)?;
@@ -207,7 +207,7 @@ fn level(peeled: &mut Peeled<'_>) -> Option<Kind> {
     Some(Kind::Level)
 }
 
-/// `kern  :err   : ` of `dmesg -x`, and `kern:    info: ` of Talos.
+/// Removes `kern  :err   : ` of `dmesg -x`, and `kern:    info: ` of Talos.
 fn facility(peeled: &mut Peeled<'_>) -> Option<Kind> {
     const FACILITIES: [&str; 12] = [
         "kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron",
@@ -228,7 +228,8 @@ fn facility(peeled: &mut Peeled<'_>) -> Option<Kind> {
     Some(Kind::Facility)
 }
 
-/// What stands in brackets: a time since boot, a difference, a time of day, or a caller.
+/// Removes a pair of brackets with a time since boot, a difference of times, a time of day, or a
+/// caller.
 fn brackets(peeled: &mut Peeled<'_>) -> Option<Kind> {
     const LONGEST: usize = 48;
     let rest = peeled.text.trim_ascii_start().strip_prefix(b"[")?;
@@ -266,7 +267,7 @@ fn brackets(peeled: &mut Peeled<'_>) -> Option<Kind> {
     Some(kind)
 }
 
-/// `601.273226`, with six decimal places.
+/// Parses a time since boot, such as `601.273226` with six decimal places.
 fn since_boot(text: &[u8]) -> Option<u64> {
     let dot = memchr::memchr(b'.', text)?;
     let (seconds, micros) = (&text[..dot], &text[dot + 1..]);
@@ -275,7 +276,7 @@ fn since_boot(text: &[u8]) -> Option<u64> {
     seconds.checked_mul(1_000_000)?.checked_add(micros)
 }
 
-/// `T123` or `C2`.
+/// Whether a text is a caller such as `T123` or `C2`.
 fn is_caller(text: &[u8]) -> bool {
     text.split_first().is_some_and(|(first, rest)| {
         matches!(first, b'T' | b'C') && !rest.is_empty() && rest.iter().all(u8::is_ascii_digit)
@@ -289,7 +290,8 @@ fn is_time_of_day(text: &[u8]) -> bool {
         && text.iter().any(u8::is_ascii_alphabetic)
 }
 
-/// `2026-07-25T14:23:17.527201795Z` or with a blank, and any offset.
+/// Whether a text is a time such as `2026-07-25T14:23:17.527201795Z`, also with a blank or with any
+/// offset.
 fn is_iso_time(text: &[u8]) -> bool {
     text.len() >= 19
         && digits(text, 4)
@@ -300,7 +302,8 @@ fn is_iso_time(text: &[u8]) -> bool {
         && digits(&text[14..], 2)
 }
 
-/// `2025-08-12T03:54:03.123456+02:00 host kernel: `, or with `stdout F ` of Kubernetes, or alone.
+/// Removes `2025-08-12T03:54:03.123456+02:00 host kernel: `, or the time with `stdout F ` of
+/// Kubernetes, or the time alone.
 fn iso(peeled: &mut Peeled<'_>) -> Option<Kind> {
     let (time, mut rest) = first_word(peeled.text)?;
     let mut end = time.len();
@@ -324,13 +327,13 @@ fn iso(peeled: &mut Peeled<'_>) -> Option<Kind> {
     Some(Kind::IsoTime)
 }
 
-/// `stdout F message`
+/// The message after `stdout F ` of a container's log.
 fn container(text: &[u8]) -> Option<&[u8]> {
     let rest = text.strip_prefix(b"stdout ").or_else(|| text.strip_prefix(b"stderr "))?;
     rest.strip_prefix(b"F ").or_else(|| rest.strip_prefix(b"P "))
 }
 
-/// `Aug 12 03:54:03 host kernel: `; the day has one digit or two.
+/// Removes `Aug 12 03:54:03 host kernel: `; the day has one digit or two.
 fn syslog(peeled: &mut Peeled<'_>) -> Option<Kind> {
     const MONTHS: [&[u8]; 12] = [
         b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov",
@@ -348,7 +351,7 @@ fn syslog(peeled: &mut Peeled<'_>) -> Option<Kind> {
     Some(Kind::Syslog)
 }
 
-/// `Tue 2025-08-12 03:54:03 UTC host kernel: ` of `journalctl -o short-full`.
+/// Removes `Tue 2025-08-12 03:54:03 UTC host kernel: ` of `journalctl -o short-full`.
 fn weekday(peeled: &mut Peeled<'_>) -> Option<Kind> {
     let text = peeled.text;
     let (_, rest) = first_word(text).filter(|(day, _)| day.len() <= 4)?;
@@ -362,7 +365,7 @@ fn weekday(peeled: &mut Peeled<'_>) -> Option<Kind> {
     Some(Kind::Syslog)
 }
 
-/// `1754970843.123456 host kernel: ` of `journalctl -o short-unix`.
+/// Removes `1754970843.123456 host kernel: ` of `journalctl -o short-unix`.
 fn unix_time(peeled: &mut Peeled<'_>) -> Option<Kind> {
     let (time, rest) = first_word(peeled.text)?;
     since_boot(time).filter(|_| time.len() >= 16)?;
@@ -373,7 +376,7 @@ fn unix_time(peeled: &mut Peeled<'_>) -> Option<Kind> {
     Some(Kind::Syslog)
 }
 
-/// `08-12 03:54:03.123  0  0 W kernel  : ` and `W/kernel  (    0): ` of Android.
+/// Removes `08-12 03:54:03.123  0  0 W kernel  : ` and `W/kernel  (    0): ` of Android.
 fn logcat(peeled: &mut Peeled<'_>) -> Option<Kind> {
     let text = peeled.text;
     let (_, rest) = first_word(text).filter(|(day, _)| {
@@ -391,7 +394,8 @@ fn logcat(peeled: &mut Peeled<'_>) -> Option<Kind> {
     Some(Kind::Logcat)
 }
 
-/// `host tag[pid]: message` of a syslog: the machine, whether the kernel wrote it, the message.
+/// Parses `host tag[pid]: message` of a syslog into the machine, whether the kernel wrote it, and
+/// the message.
 fn tagged(text: &[u8]) -> Option<(&[u8], bool, &[u8])> {
     const LONGEST_TAG: usize = 80;
     let (machine, rest) = first_word(text).filter(|(machine, _)| !machine.ends_with(b":"))?;
@@ -402,7 +406,7 @@ fn tagged(text: &[u8]) -> Option<(&[u8], bool, &[u8])> {
     is_tag.then_some((machine, is_kernel_tag(tag), message))
 }
 
-/// `host kernel: message`
+/// Parses `host kernel: message` into the machine and the message.
 fn named_kernel(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let (machine, rest) = first_word(text)?;
     let message = rest.strip_prefix(b"kernel:")?;
