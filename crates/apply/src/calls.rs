@@ -35,7 +35,7 @@ pub(crate) fn swap_off(area: &str) -> io::Result<()> {
     to_result(unsafe { libc::swapoff(area.as_ptr()) })
 }
 
-/// How often a swapoff that runs is checked.
+/// Interval at which a running swapoff is checked.
 const BETWEEN_CHECKS: Duration = Duration::from_millis(50);
 
 /// How a child process ended that called swapoff.
@@ -112,7 +112,7 @@ fn start_swap_off(area: &CStr) -> io::Result<libc::pid_t> {
             libc::write(score, WORST_SCORE.as_ptr().cast(), WORST_SCORE.count_bytes());
             libc::close(score);
         }
-        // whoever watches memory runs first, and other programs, too
+        // the process that watches memory must run before the child, and so must other programs
         libc::setpriority(libc::PRIO_PROCESS, 0, LOW_PRIORITY);
         let answer = libc::swapoff(area.as_ptr());
         libc::_exit(if answer == 0 { 0 } else { *libc::__errno_location() })
@@ -246,7 +246,7 @@ extern "C" fn crashed(signal: libc::c_int) {
 const LOOKS: u32 = 12_000;
 static BETWEEN: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 5_000_000 };
 
-/// What the forked child does.
+/// Waits in the forked child until the crashed process is gone, then executes the prepared command.
 ///
 /// # Safety
 /// Only after a fork: it closes all files.

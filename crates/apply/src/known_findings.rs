@@ -152,8 +152,8 @@ impl KnownFindingsFile {
     }
 }
 
-/// A lock by which the service that follows the findings all the time tells the others that they need
-/// not. It is a file that everybody may read, in the folder that systemd makes for the service below
+/// A lock that the service which follows the findings all the time holds, so that other runs know that they need
+/// not do so. The lock is a file that everybody may read, in the folder that systemd makes for the service below
 /// `/run`.
 #[derive(Debug)]
 pub struct FollowLock(#[expect(dead_code, reason = "open as long as the lock is held")] File);
@@ -173,7 +173,7 @@ impl FollowLock {
         Ok(Self(file))
     }
 
-    /// Whether a process holds the lock. What cannot be opened is not held.
+    /// Whether a process holds the lock. A file that cannot be opened counts as not held.
     pub fn is_held(path: &Path) -> bool {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let Ok(file) = rustix::fs::open(path, flags, Mode::empty()) else { return false };

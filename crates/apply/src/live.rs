@@ -117,9 +117,9 @@ impl Live {
     }
 }
 
-/// While this value exists, the kernel kills this process for lack of memory only as a last resort,
-/// and runs it before others: on a busy machine, memory could be gone between two looks at it.
-/// Without the rights to that (`CAP_SYS_RESOURCE`, `CAP_SYS_NICE`) this has no effect.
+/// While this value exists, the kernel kills this process for lack of memory only as a last resort, and runs it
+/// before others: on a busy machine, memory could be used up between two checks. Without the rights to that
+/// (`CAP_SYS_RESOURCE`, `CAP_SYS_NICE`) this has no effect.
 #[derive(Debug)]
 struct Watchman {
     score_before: Option<String>,

@@ -143,12 +143,13 @@ impl Advice for AgingError {
     }
 }
 
-/// What a run of agings needs of a machine.
+/// The operations on a machine that a run of agings needs.
 trait AgingHost {
     /// The group and those below it, empty if it is gone.
     fn generations(&self) -> io::Result<Vec<GroupGenerations>>;
     fn command(&mut self, command: &str) -> io::Result<()>;
-    /// What tells the group from another one of the same path; `None` if it is gone.
+    /// A number that distinguishes the group from another one that has the same path later; `None` if the group is
+    /// gone.
     fn identity(&self) -> Option<u64>;
     fn refaults(&self) -> Option<RefaultCounters>;
     /// Waits, and returns the seconds that passed; `None` if the user stopped the run.
@@ -340,7 +341,7 @@ fn is_same(listed: &Name, path: &str) -> bool {
     listed.as_str().trim_matches('/') == path.trim_matches('/')
 }
 
-/// Refaults over a time; `None` if the user stopped the run.
+/// Counts the group's refaults over this time; `None` if the user stopped the run.
 fn count(
     host: &mut dyn AgingHost,
     path: &str,

@@ -33,7 +33,7 @@ impl LruGen {
     /// Finds the file, and checks that it may be written.
     ///
     /// # Errors
-    /// If this is not root of the host, or the kernel has no debugfs or no multi-gen LRU.
+    /// If this process is not root of the host, or the kernel has no debugfs or no multi-gen LRU.
     pub(super) fn open() -> io::Result<Self> {
         let mounted = Self { root: None };
         if mounted.file(OFlags::RDWR).is_ok() {

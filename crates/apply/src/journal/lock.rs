@@ -115,8 +115,8 @@ fn make(folder: &Path) -> Result<(), FolderError> {
     Ok(())
 }
 
-/// Number of tries to take the lock: a killed process that was starting a program holds the lock
-/// until that program has executed.
+/// Number of tries to take the lock: if a process was killed while it was starting a program, the
+/// lock is held until that program has executed.
 const TRIES: u32 = 50;
 /// Number of tries to take the lock if the process that the lock file names has exited: on a busy
 /// machine, 1 s was once too short for the program to start.

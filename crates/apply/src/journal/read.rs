@@ -325,10 +325,11 @@ impl OpenChange {
         }
     }
 
-    /// Whether this is a part of a trial that undoes what is left: a later change of the plan's
-    /// steps that nobody else has changed since. A folder may be one of the trial's own.
+    /// Whether this change is the timer or the unit of a trial that still has something to undo: a later change of
+    /// the plan's steps that nobody else has changed since. Folders do not count, because a folder may have been
+    /// made for the trial's own files.
     ///
-    /// It is no dependency: a plan that was confirmed stays without the trial.
+    /// This is no dependency between the two changes: if the plan is confirmed, its changes stay without the trial.
     pub(crate) fn is_needed_by<'a>(&self, later: impl IntoIterator<Item = &'a Self>) -> bool {
         let is_of_step = |it: &Self| {
             let is_folder = matches!(it.change, RecordedChange::Folder(_));
@@ -337,7 +338,7 @@ impl OpenChange {
         self.change.is_of_trial() && later.into_iter().any(is_of_step)
     }
 
-    /// A later change that is in force and depends on this one, which therefore has to wait.
+    /// The first later change that is in force and depends on this one, which can only be undone after it.
     pub(crate) fn held_by<'a>(
         &self,
         later: impl IntoIterator<Item = &'a Self>,

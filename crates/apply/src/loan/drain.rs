@@ -32,7 +32,7 @@ pub(crate) fn least_left(total: Bytes) -> Bytes {
     Bytes::new(reserve(total).get() / 2)
 }
 
-/// What a [`Brake`] needs to know, with the cgroups.
+/// Reads what a [`Brake`] has to know, including the cgroups.
 pub(crate) fn sample(host: &dyn HostOps, at: Duration) -> DrainSample {
     DrainSample { at, areas: host.swaps(), facts: host.memory_facts(), strain: host.strain() }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A swap file: of all that is lent, the only thing that survives a reboot.
+//! Creates and removes a swap file, the only kind of loan that survives a reboot.
 //!
 //! After a reboot its file system may not be mounted yet. Then the folder at its mount point has
 //! another inode number, so the file is not taken for removed.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A memory cgroup of our own, in version 1 and 2.
+//! Creates and removes a memory cgroup of our own, in version 1 and 2.
 //!
 //! Processes in it are killed when it is returned: only our own workload was put there. So its
 //! identity must be the one in the journal; a folder on a disk is not accepted. Our own process is

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A temporary value of a knob of the table.
+//! Sets a knob of the knob table to a temporary value, and restores the old one.
 //!
 //! The journal stores the value as the kernel will print it (`Y` if `1` was requested, the one word
 //! in brackets), so that a later value written by somebody else is recognised. If the kernel stores

@@ -24,7 +24,7 @@ fn is_own(name: &str) -> bool {
     name.contains("pagewise")
 }
 
-/// systemd derives the name of a swap unit from the device's path.
+/// Whether this is the swap unit of a zram device; systemd derives its name from the device's path.
 fn is_zram_swap(name: &str) -> bool {
     name.strip_prefix("dev-zram")
         .is_some_and(|rest| rest.starts_with(|it: char| it.is_ascii_digit()))
@@ -45,7 +45,8 @@ const fn unit(suffix: &'static str, name: fn(&str) -> bool) -> Place {
     Place { folder: UNITS, suffix, name }
 }
 
-/// The file of a start script, or of the list of what an update of SteamOS keeps: one name only.
+/// A place for a single file name: a start script, or the list of files that an update of SteamOS
+/// keeps.
 const fn own(folder: &'static str, name: &'static str, is_it: fn(&str) -> bool) -> Place {
     Place { folder, suffix: name, name: is_it }
 }

@@ -40,7 +40,7 @@ pub(crate) fn enable_formatted(
     priority: Option<i16>,
 ) -> Result<(), Error> {
     match host.act(&HostChange::SwapOn { area, priority }) {
-        // the file has no holes and a valid header, so nothing else can be the reason
+        // the file has no holes and a valid header, so its file system must be the reason
         Err(error) if error.kind() == ErrorKind::InvalidInput => {
             Err(Error::Absent { what: area.to_owned(), why: "its file system holds no swap" })
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A zram device of our own.
+//! Creates and removes a zram device of our own.
 //!
 //! Reading `hot_add` creates a device and returns its number in one step, so the journal cannot
 //! contain the number beforehand. Instead, the existing devices and the newest sequence number of
@@ -26,7 +26,7 @@ const CONTROL: &str = "/sys/class/zram-control";
 /// size.
 const SETTLING: Duration = Duration::from_millis(250);
 
-/// What the borrower of a zram device learns about it.
+/// Describes a lent zram device for its borrower.
 pub(crate) fn lend(loan: LoanId, number: u32) -> ZramDevice {
     ZramDevice { loan, number, device: area(number).into(), sysfs: sysfs(number).into() }
 }

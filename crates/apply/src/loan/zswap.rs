@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The knobs of zswap to set for a specification, in an order that every kernel accepts.
+//! Determines which knobs of zswap to set for a specification, in an order that every kernel
+//! accepts.
 //!
 //! Each knob is a loan of its own and is restored separately, `enabled` first. Before zswap is
 //! first enabled after boot, the kernel accepts any compressor name, and uses its default when it

@@ -143,7 +143,8 @@ pub(crate) fn undo_before_removal(
     with_interrupted(undone, host, folder)
 }
 
-/// Adds what undoing the interrupted plans gives.
+/// Undoes the interrupted plans too, and adds the results to those of the plans that were undone
+/// already.
 fn with_interrupted(
     mut undone: Vec<Recovered>,
     host: &mut dyn HostOps,

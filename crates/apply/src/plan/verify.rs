@@ -338,7 +338,8 @@ fn compare_priority(host: &dyn HostOps, area: &str, to: i16) -> Vec<Difference> 
     }]
 }
 
-/// Another step may have created a device with the same number.
+/// Compares a swap area that the plan disabled. It is no difference if another step of the plan has
+/// created swap on a device with the same number.
 fn compare_drained(host: &dyn HostOps, plan: &Plan, target: &str) -> Vec<Difference> {
     let is_new = plan.steps.iter().any(|step| match &step.change {
         Change::AddZramSwap { to, .. } => is_as_planned(host, target, to),

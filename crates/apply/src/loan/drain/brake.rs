@@ -22,7 +22,7 @@ pub(crate) struct DrainSample {
     pub(crate) at: Duration,
     /// All areas that are enabled. The one that is being disabled is listed until it is empty.
     pub(crate) areas: Vec<Area>,
-    /// Without cgroups in those samples for which they were not read.
+    /// Facts about memory, without the cgroups in samples for which these were not read.
     pub(crate) facts: MemoryFacts,
     /// The kernel's counters of memory pressure.
     pub(crate) strain: Strain,
@@ -56,8 +56,8 @@ pub(crate) struct Brake {
 }
 
 impl Brake {
-    /// For disabling the area with this path. `kills_before`: how many processes the kernel had
-    /// killed for lack of memory before.
+    /// A brake for disabling the area with this path. `kills_before` is the number of processes
+    /// that the kernel had killed for lack of memory before.
     pub(crate) fn new(area: &str, reserve: Bytes, kills_before: u64) -> Self {
         let (area, reserve) = (area.to_owned(), reserve.get());
         Self { area, reserve, kills_before, past: VecDeque::new() }
@@ -71,7 +71,7 @@ impl Brake {
                 "the kernel killed {kills} processes for lack of memory meanwhile"
             ));
         }
-        // not listed: swapoff is about to return
+        // the area is empty and not listed any more: swapoff is about to return
         let Some(area) = sample.areas.iter().find(|it| it.path == self.area) else { return Ok(()) };
         let Need { has_room, needed } = needed(area, &sample.areas, Bytes::new(0), 0);
         let available = sample.facts.available;
