@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Prints a benchmark as CSV for other programs: first the columns that zram guides print, under
-//! their names, then our own.
+//! Prints a benchmark as CSV for other programs: first the columns that guides about zram print,
+//! under the names that the guides use, then columns of Pagewise's own.
 //!
 //! The guides call the size of a request `page-cluster`: 4 KiB is 0, 32 KiB is 3. This is unrelated
 //! to `vm.page-cluster`, the readahead of swap.

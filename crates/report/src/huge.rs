@@ -25,7 +25,8 @@ pub(crate) fn groups<'a>(seen: &HugeSeen<'a>) -> Vec<&'a Cgroup> {
 pub(crate) struct MadeHugePages {
     /// Huge pages allocated in a page fault.
     pub(crate) at_fault: Reading<u64>,
-    /// Allocated to collapse small pages into, by khugepaged or on request (`MADV_COLLAPSE`).
+    /// Huge pages allocated to collapse small pages into, by khugepaged or on request
+    /// (`MADV_COLLAPSE`).
     pub(crate) by_collapse: Reading<u64>,
 }
 

@@ -2,8 +2,8 @@
 //! Turns a trial and its runs into a row for each arm, and a row for each metric with the medians
 //! of all arms.
 //!
-//! A trial stores its second arm apart from further ones, because most trials have two. Here they
-//! are treated alike. The medians are those of the pairs that were compared: an arm without a
+//! A trial stores its second arm apart from further ones, because most trials have two. This module
+//! treats all arms alike. The medians are those of the pairs that were compared: an arm without a
 //! successful run has none, however much its runs used before they ended.
 
 use pagewise_model::{Trial, TrialArm, TrialComparison, TrialMetric, TrialRun, Verdict};

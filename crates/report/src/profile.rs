@@ -60,7 +60,7 @@ pub fn samples<'a>(trial: &'a Trial, runs: &'a [TrialRun]) -> Vec<Samples<'a>> {
     all.filter(|samples| samples.sum() > 0).collect()
 }
 
-/// The functions with the highest mean share over all arms, highest first.
+/// The names of the functions with the highest mean share over all arms, highest first.
 fn functions<'a>(all: &[Samples<'a>]) -> Vec<&'a str> {
     let mut names: Vec<&'a str> =
         all.iter().flat_map(|one| one.functions.keys().copied()).collect();
@@ -72,7 +72,9 @@ fn functions<'a>(all: &[Samples<'a>]) -> Vec<&'a str> {
     names
 }
 
-/// A row for each of these functions and two summary rows; a cell for each arm.
+/// The rows of the table: one for each of the most frequent functions, one for the total share of
+/// an arm's own ten most frequent functions, and one for the number of samples. A row has a label
+/// and a cell for each arm; a cell without a value is `none`.
 pub fn rows(all: &[Samples<'_>], none: &str) -> Vec<(String, Vec<String>)> {
     let shown = |share: Option<f64>| share.map_or_else(|| none.to_owned(), percent);
     let row = |function: &str| {

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{Answer, time};
 
-/// A document.
+/// A kind of document that `--json` prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(
     missing_docs,
@@ -105,7 +105,7 @@ impl Noun {
         }
     }
 
-    /// The command line that prints it.
+    /// The command line that prints the document.
     pub(super) const fn command(self) -> &'static str {
         match self {
             Self::Knobs => "trial --list-knobs",
@@ -118,7 +118,8 @@ impl Noun {
         }
     }
 
-    /// The value of its key `schema`; the number is raised if a key changes its meaning.
+    /// The value of the document's key `schema`; the number in it is raised if a key changes its
+    /// meaning.
     pub(super) const fn version(self) -> &'static str {
         match self {
             Self::Report => "pagewise/report/1",

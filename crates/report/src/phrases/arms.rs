@@ -84,7 +84,7 @@ fn size(bytes: u64) -> String {
     Bytes::new(bytes).to_string().replace(".0 ", " ")
 }
 
-/// What an arm runs differently from the others.
+/// Describes how the program of an arm differs from that of the other arms.
 fn describe_different_program(usual: &Program, own: &Program) -> String {
     let (Some(usual), Some(own_keys)) = (usual.workload(), own.workload()) else {
         return format!("runs {}", command_line(own));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A plan as a playbook of Ansible.
+//! Renders a plan as a playbook of Ansible.
 //!
 //! Ansible replaces `{{ … }}` in every text, so a text with a brace is marked as `!unsafe`.
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A plan as user data of Bottlerocket, which has settings for sysctl and no others that a plan needs.
+//! Renders a plan as user data of Bottlerocket, which has settings for sysctl and no others that a plan needs.
 
 use std::fmt::Write;
 

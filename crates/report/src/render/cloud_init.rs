@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A plan as user data of cloud-init.
+//! Renders a plan as user data of cloud-init.
 
 use std::fmt::Write;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A plan as a tar archive with the folder from which `dpkg-deb --build` makes a package.
+//! Renders a plan as a tar archive with the folder from which `dpkg-deb --build` makes a package.
 //!
 //! The files are at their paths; `DEBIAN/conffiles` lists them, so that dpkg asks before it replaces what
 //! an administrator changed. The installed package sets the running values in its `postinst`.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A plan as a config of Ignition, which runs once, before the first boot: the files then set all values.
+//! Renders a plan as a config of Ignition, which runs once, before the first boot: the files then set all values.
 //!
-//! Specification 3.0.0, which all later versions read.
+//! The config has version 3.0.0 of the specification, which all later versions can read.
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};

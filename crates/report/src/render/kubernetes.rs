@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A plan as a `ConfigMap` with the script of [`super::shell`], and a `DaemonSet` that runs it on each node.
+//! Renders a plan as a `ConfigMap` with the script of [`super::shell`], and a `DaemonSet` that runs it on each
+//! node.
 
 use super::layout::Layout;
 use super::{heading, quote, shell};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! The parts of a plan that other tools need ([`Layout`]): files, links, settings, swap, and what remains.
+//! Sorts a plan into the parts that other tools need ([`Layout`]): files, links, settings, swap, and what remains.
 
 use pagewise_model::knob::{KNOBS, Knob};
 use pagewise_model::plan::{Change, Plan, Step, SwapFilePlan, ZramSwap, config_mode};
@@ -224,7 +224,7 @@ impl<'a> Layout<'a> {
         self.files.is_empty() && self.links.is_empty() && self.commands().is_empty()
     }
 
-    /// What tools that write files and run commands leave out.
+    /// Sentences about what a tool that only writes files and runs commands leaves out of the plan.
     pub(super) fn left_out(&self) -> Vec<String> {
         let mut all = self.only_apply.clone();
         for setting in &self.only_running {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A plan in the file format of another tool ([`render`]).
+//! Renders a plan in the file format of another tool ([`render`]).
 //!
 //! Every format gets the contents of the files that `pagewise apply` would write, byte for byte; how the
 //! running values are then set differs by format. What a format cannot express is in [`Rendered::left_out`]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A plan as a module of NixOS, which makes the files of /etc itself.
+//! Renders a plan as a module of NixOS, which makes the files of /etc itself.
 
 use std::fmt::Write;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Texts, quoted for the formats of other tools.
+//! Quotes texts for the formats of other tools.
 
 use std::fmt::Write;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A plan as a script for any POSIX shell.
+//! Renders a plan as a script for any POSIX shell.
 //!
-//! The script checks all files before it writes the first: as with `apply`, a line that is neither in the
-//! plan's file nor in the one that the plan replaces is somebody else's, and stops it.
+//! The script checks all files before it writes the first. As with `apply`, a line that is neither in the plan's
+//! file nor in the one that the plan replaces was written by somebody else, and the script stops.
 
 use std::fmt::Write;
 

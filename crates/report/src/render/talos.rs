@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! A plan as patches of the machine configuration of Talos Linux.
+//! Renders a plan as patches of the machine configuration of Talos Linux.
 //!
 //! `machine.sysfs` names a file below /sys with full stops between the parts of its path. zswap has a
 //! document of its own, `ZswapConfig`, since Talos 1.11.

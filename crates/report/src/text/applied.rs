@@ -162,7 +162,7 @@ fn of_step(step: &StepVerified) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// As behind a symbolic link that is not followed.
+    /// A step is not compared if its path is behind a symbolic link, which is not followed.
     #[test]
     fn a_plan_of_which_no_step_was_compared_is_not_as_planned() {
         let step = |skipped: Option<&str>| StepVerified {

@@ -2,9 +2,9 @@
 //! The first screen of the report: the verdict, who causes it, and what to do now, in [`ROWS`] rows of
 //! a terminal.
 //!
-//! The machine, the verdict, the first finding with its command, and the actor always stand there. What
-//! else fits is added in the order of its use. A command is never shortened; if a row has no space, the
-//! text before it gives way.
+//! The machine, the verdict, the first finding with its command, and the actor are always shown. Whatever else fits
+//! is added, the most useful first. A command is never shortened; if a row has no space, the text before the
+//! command is shortened.
 
 use std::borrow::Cow;
 
@@ -19,15 +19,15 @@ use crate::Answer;
 /// Rows of the screen: one less than the smallest usual terminal has, for the prompt or the last line
 /// of the pager.
 const ROWS: usize = 23;
-/// Rows of the verdict before its last sentences are left out.
+/// Maximum number of rows of the verdict; beyond that, its last sentences are left out.
 const VERDICT_ROWS: usize = 7;
-/// Rows of the verdict even if they do not fit.
+/// Number of rows that the verdict gets even if they do not fit.
 const LEAST_VERDICT_ROWS: usize = 2;
 /// Column at which facts start.
 const FACTS: usize = 8;
-/// Findings that are shown at most.
+/// Maximum number of findings that are shown.
 const FINDINGS: usize = 3;
-/// Processes that are named, with the actor.
+/// Maximum number of processes that are named, the actor included.
 const LARGEST: usize = 3;
 /// Minimum share of RAM that a process must hold to be named beside another, in percent.
 const NAMED_PERCENT: f64 = 2.0;
@@ -48,7 +48,7 @@ pub(super) fn print(page: &mut Page, answer: &Answer<'_>, rest_follows: bool) {
     let shown: Vec<Page> = numbered
         .map(|(number, finding)| part(&|page| findings::now(page, number, finding)))
         .collect();
-    // the same whatever follows, so that the screen alone is the beginning of the report
+    // the number of rows does not depend on what follows, so the screen alone is the beginning of the report
     let last = part(&|page| print_more(page, answer, false)).rows();
     let first = shown.first().map_or(0, |first| first.rows() + 1);
     let fixed = header.rows() + 1 + first + 1 + who.rows() + 1 + last;
@@ -205,7 +205,7 @@ pub(super) fn tiles(answer: &Answer<'_>) -> [(String, String); 4] {
     ]
 }
 
-/// The actor of the first finding, then the largest processes; whether it is that actor.
+/// The actor of the first finding, then the largest processes; each with whether it is the actor of the finding.
 fn actors(answer: &Answer<'_>) -> Vec<(bool, Actor)> {
     let snapshot = &answer.interval.end;
     let actor = Actor::of_first(answer.findings, answer.verdict, snapshot);
@@ -215,14 +215,14 @@ fn actors(answer: &Answer<'_>) -> Vec<(bool, Actor)> {
     actor.iter().cloned().map(|it| (true, it)).chain(others).collect()
 }
 
-/// The actor of the first finding, then the largest processes.
+/// Prints the actor of the first finding, then the largest processes that hold much memory.
 fn print_who(page: &mut Page, answer: &Answer<'_>) {
     let snapshot = &answer.interval.end;
     let is_large = |it: &Actor| {
         let share = it.ram.and_then(|ram| ram.percent_of(snapshot.memory.total.get()?));
         share.is_some_and(|share| share.get() >= NAMED_PERCENT)
     };
-    // one is always named
+    // the first of them is always named
     let named = actors(answer)
         .into_iter()
         .map(|(_, it)| it)

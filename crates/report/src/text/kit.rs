@@ -178,7 +178,8 @@ pub(super) fn clip(text: &str, width: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}…", &text[..end]))
 }
 
-/// As [`clip`], but keeps the end, which is the more useful part of a long path.
+/// Cuts `text` to at most `width` columns at its start, where `…` marks the cut: the end of a long path is the more
+/// useful part.
 pub(super) fn clip_start(text: &str, width: usize) -> Cow<'_, str> {
     let mut start = 0;
     while text[start..].width() > width.saturating_sub(usize::from(start > 0)) {
@@ -212,7 +213,7 @@ fn glue(text: &str) -> String {
     glued
 }
 
-/// Joins what stands in single quotes in a shell command, so that no line breaks inside of it.
+/// Joins the words inside of single quotes in a shell command, so that no line breaks there.
 fn glue_quoted(command: &str) -> String {
     let (mut is_quoted, mut is_escaped) = (false, false);
     let glued = command.chars().map(|c| {

@@ -68,7 +68,8 @@ fn and_more(others: &[&Finding]) -> String {
     format!(" (and {} more: {}{dots})", others.len(), ids.join(", "))
 }
 
-/// The text without what separates it from the performance data, or begins another line.
+/// The text in one line of at most [`LONGEST`] characters, with an escape in place of `|`, which separates it from
+/// the performance data.
 fn one_line(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for (at, c) in text.chars().enumerate() {
@@ -86,7 +87,8 @@ fn one_line(text: &str) -> String {
     shown
 }
 
-/// `label=value[unit];warn;crit;min;max`. There are no thresholds: the rules decide.
+/// The performance data: `label=value[unit];warn;crit;min;max` for each value. The thresholds are empty, because
+/// the rules of `doctor` decide.
 fn performance_data(report: &ServiceReport<'_>) -> String {
     let memory = &report.host.memory;
     let used = memory.swap_total.get().zip(memory.swap_free.get());

@@ -400,7 +400,7 @@ fn full(page: &mut Page, kill: &OomExplanation, today: Option<Timestamp>) {
     print_explained(page, kill, today, (Role::Critical, "killed"));
 }
 
-/// Prints an explanation; the word stands in place of a time that is not known.
+/// Prints an explanation; `word` is printed in place of the time if that is not known.
 fn print_explained(
     page: &mut Page,
     kill: &OomExplanation,
@@ -427,7 +427,8 @@ fn print_explained(
     }
 }
 
-/// `a limit of 96.0 MiB for /a: would have delayed it by about 3 minutes: …`
+/// Describes another condition and its effect: `a limit of 96.0 MiB for /a: would have delayed it
+/// by about 3 minutes: …`.
 fn describe_what_if(what_if: &WhatIf) -> String {
     let effect = match what_if.effect {
         WhatIfEffect::Avoided => "would have avoided it",
@@ -508,14 +509,14 @@ fn clock(at: Timestamp, today: Option<Timestamp>) -> String {
     }
 }
 
-/// Describes the number of kills in the log, and the time of the last; `None` if there are none.
-/// The number of kills in the kernel log; `None` if there are none, or it was not read.
+/// The number of kills in the kernel log; `None` if there are none.
 pub(super) fn number(snapshot: &Snapshot) -> Option<String> {
     let log = &snapshot.kernel_log;
     let all = log.kills.len() as u64 + log.left_out;
     (all > 0).then(|| format!("{} in the log", plural(all, "OOM kill")))
 }
 
+/// Describes the number of kills in the logs, and the time of the last one; `None` if there are none.
 pub(super) fn glance(snapshot: &Snapshot) -> Option<String> {
     let log = &snapshot.kernel_log;
     let last = log.kills.last()?;

@@ -104,7 +104,7 @@ fn growth(interval: &Interval, row: &Row<'_>) -> Option<f64> {
     }
 }
 
-/// Describes the age of a process that started after the first reading.
+/// The age of a process that started after the first reading.
 fn new_process_age(interval: &Interval, row: &Row<'_>) -> Option<Millis> {
     let age = interval.end.age(row.process)?;
     (age.get() as f64 <= interval.seconds()? * 1000.0).then_some(age)

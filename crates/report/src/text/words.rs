@@ -14,7 +14,7 @@ const REFUSED: &str = "refused";
 
 /// The reason why there is no value if the file is not among copied files of a machine.
 pub(super) const UNCOLLECTED: &str = "not in this recording";
-/// The text for such a value in a table.
+/// The text in a table for a value whose file is not among copied files of a machine.
 const NOT_COLLECTED: &str = "not collected";
 
 /// Formats the priority of a planned swap area.
@@ -30,7 +30,7 @@ pub(super) fn format_reading<T: Quantity>(reading: &Reading<T>) -> String {
     spell_reading(reading, Quantity::shown)
 }
 
-/// Formats a Reading as [`shown`] does, with a spelling of the caller's choice.
+/// Formats a Reading as [`format_reading`] does, with a spelling of the caller's choice.
 pub(super) fn spell_reading<T>(reading: &Reading<T>, spell: impl FnOnce(&T) -> String) -> String {
     match &reading.outcome {
         Outcome::Value(value) => spell(value),

@@ -45,8 +45,8 @@ fn heading(page: &mut Page, benched: &Benched<'_>) {
     }
 }
 
-/// Ratios apply to the pages that reach the algorithm; with the same-filled pages included they are
-/// higher.
+/// Says how many same-filled pages were left out. Ratios apply to the pages that reach the
+/// algorithm; with the same-filled pages included they are higher.
 fn left_out(input: &BenchInput) -> String {
     let (left_out, pages) = (input.same_filled_left_out, input.pages);
     let times = (left_out + pages) as f64 / pages.max(1) as f64;

@@ -26,7 +26,7 @@ pub(super) fn print(page: &mut Page, benchmark: &Benchmark) {
     }
 }
 
-/// Describes the cost ratio of the balanced pick; --json has those of all algorithms.
+/// The cost ratio of the balanced pick; --json has those of all algorithms.
 fn best_of(benchmark: &Benchmark) -> Option<&CostRatio> {
     let best = benchmark.picks.balanced.as_ref().map(|pick| &pick.winner);
     let is_best = |ratio: &&CostRatio| best == Some(&ratio.compressor);

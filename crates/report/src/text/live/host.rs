@@ -125,7 +125,7 @@ fn tier_line(page: &mut Page, label: &str, tier: &Tier, snapshot: &Snapshot, win
     });
 }
 
-/// `3.0 GiB in 1.0 GiB (3.00 to 1)`
+/// Describes a store of compressed pages: `3.0 GiB in 1.0 GiB (3.00 to 1)`.
 fn describe_stored(stored: Bytes, pool: Bytes) -> String {
     let ratio = pagewise_model::Ratio::from_sizes(stored, pool);
     let ratio = ratio.map(|ratio| format!(" ({})", to_one(ratio))).unwrap_or_default();
