@@ -243,7 +243,7 @@ struct zm_packed zm_op_compress(void *ctx, struct zm_writer *writer, const void 
 struct zm_stats {
 	atomic64_t pages;		/* slots that are not empty */
 	atomic64_t same_pages;
-	atomic64_t stored_bytes;	/* of all objects */
+	atomic64_t stored_bytes;	/* length of all objects */
 	atomic64_t huge_pages;		/* slots whose object is uncompressed */
 	atomic64_t huge_pages_since;
 	atomic64_t merged_pages;	/* slots that share another slot's object */
@@ -285,10 +285,10 @@ struct zm_core {
 	atomic64_t forget_at;	/* the next slot for zm_forget_some() */
 	struct zm_counters counters;
 	struct zm_stats stats;
-	atomic64_t writes;	/* that have not ended */
+	atomic64_t writes;	/* number of writes that have not ended */
 	/*
-	 * Of the pass on request: its progress in slots, a request to stop, its memory limit and
-	 * its memory.
+	 * The pass on request: its progress in slots, a request to stop it, its memory limit and
+	 * the memory that it uses, both in bytes.
 	 */
 	atomic64_t pass_at;
 	atomic_t pass_stop;

@@ -380,8 +380,8 @@ static void zm_pass_remember(struct zm_pass *pass, u32 tag, u64 number)
 	while (pass->used >= zm_pass_full(pass) && pass->to - pass->from > 1)
 		zm_pass_halve(pass);
 	/*
-	 * It belongs to a later round now, or one tag fills the table, which does not happen by
-	 * chance.
+	 * The tag belongs to a later round now, or one tag fills the table, which does not happen
+	 * by chance.
 	 */
 	if (tag >= pass->to || pass->used >= zm_pass_full(pass))
 		return;

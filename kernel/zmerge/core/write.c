@@ -22,7 +22,7 @@
 /* Lookups between two decisions, and the copies among them from which lookups pay off. */
 #define ZM_WINDOW	512
 #define ZM_WORTH	8
-/* The same while asleep, with fewer lookups, because waking up too early costs little. */
+/* These numbers while asleep: fewer lookups, because waking up too early costs little. */
 #define ZM_WINDOW_ASLEEP 64
 #define ZM_WORTH_ASLEEP	2
 #define ZM_CANDIDATES	16	/* more objects than share a seeded 32-bit hash by chance */
@@ -241,7 +241,7 @@ u32 zm_tag(struct zm_core *zm, const void *page, u32 domain)
 	return zm_hash(page, PAGE_SIZE, zm_seed_of(zm, domain)) >> 32;
 }
 
-/* zm_find_copy(), and updates the sums and the adaptive mode. */
+/* Finds a copy by zm_find_copy(), and updates the sums and the state of the adaptive mode. */
 static struct zm_slot zm_look(struct zm_core *zm, const void *page, u32 domain)
 {
 	struct zm_slot found = zm_find_copy(zm, zm_tag(zm, page, domain), page);
@@ -343,7 +343,7 @@ int zm_write(struct zm_core *zm, u64 number, const void *page, u32 domain)
 
 /*
  * Removes the index entry of an object that only this slot has. The slot must be locked. True if
- * there was one.
+ * an entry was removed.
  */
 static bool zm_make_plain(struct zm_core *zm, struct zm_slot *slot)
 {
@@ -354,7 +354,10 @@ static bool zm_make_plain(struct zm_core *zm, struct zm_slot *slot)
 	return had;
 }
 
-/* The same for a slot that is not locked; false if it is. */
+/*
+ * zm_make_plain() for slot @number, which is locked for that without waiting. False if another task
+ * has locked it, or if its object has no index entry that can be removed.
+ */
 static bool zm_try_make_plain(struct zm_core *zm, u64 number)
 {
 	struct zm_slot slot;
