@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The file in which `doctor --journal` keeps what it has reported, between runs.
 //!
-//! It is one line in the form of a journal's, with a checksum, and is replaced as a whole: after a
-//! power cut there is the old one or the new one. A file that cannot be read is no error: its reader
-//! begins anew and says why. The file is private to Pagewise; other programs read the entries in
-//! the journal instead.
+//! The file is one line in the form of a journal's, with a checksum, and is replaced as a whole: a power cut leaves
+//! the old file or the new one. A file that cannot be read is no error: its reader begins anew and says why. The
+//! file is private to Pagewise; other programs read the entries in the journal instead.
 //!
-//! It does not go through [`HostOps`](crate::host_ops::HostOps): it changes nothing of the machine,
+//! The file is not written through [`HostOps`](crate::host_ops::HostOps), because it changes nothing of the machine
 //! and nothing has to be undone.
 
 use std::fs::File;
@@ -96,8 +95,8 @@ impl KnownFindingsFile {
         }
     }
 
-    /// What the last run kept, and what is wrong with the file if it cannot be understood: then
-    /// nothing is known. Nothing is known before the first run, either.
+    /// The findings that the last run kept, and what is wrong with the file if it cannot be parsed. If it cannot be
+    /// parsed, and before the first run, there are no findings.
     pub fn read(&self) -> (KnownFindings, Option<String>) {
         match self.parse() {
             Ok(known) => (known, None),

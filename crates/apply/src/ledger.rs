@@ -17,7 +17,7 @@ use crate::live::Live;
 
 const NAME: &str = "ledger";
 
-/// What one line of the ledger stores.
+/// The record in one line of the ledger file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "event")]
 enum LedgerRecord {

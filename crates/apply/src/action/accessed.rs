@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Clears the accessed bits of a process, to see which of its memory is used from then on.
 //!
-//! This changes no setting and no contents, so there is nothing to undo. But reclaim reads the same
-//! bits, so for a while it treats memory in use as idle. The kernel walks all page tables of the
-//! process with its mmap lock held for writing, and flushes the TLB.
+//! Clearing the bits changes no setting and no contents, so there is nothing to undo. But reclaim
+//! reads the same bits, so for a while it treats memory in use as idle. The kernel walks all page
+//! tables of the process with its mmap lock held for writing, and flushes the TLB.
 
 use std::io;
 

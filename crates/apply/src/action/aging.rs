@@ -428,7 +428,7 @@ fn path_in(folder: &str) -> String {
     format!("{folder}/{FILE}")
 }
 
-/// What one line of the record of actions stores.
+/// The record in one line of the file with all agings.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "event")]
 enum ActionRecord {

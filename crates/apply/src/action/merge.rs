@@ -2,10 +2,11 @@
 //! A merge pass of the zmerge module over one of its devices: identical pages are stored once, and
 //! the freed pages are released.
 //!
-//! It changes no setting and no contents, so there is nothing to undo; writing to a merged page
+//! A pass changes no setting and no contents, so there is nothing to undo; writing to a merged page
 //! separates it again. The kernel runs the pass beside I/O until it is complete, even if our
-//! process ends, unless 0 is written to `merge`. Reading `merge` returns the number of slots to go,
-//! which is zero once it has compacted; the file can be polled for changes.
+//! process ends, unless 0 is written to `merge`. Reading `merge` returns the number of slots that
+//! the pass still has to read, which is zero once it has compacted; the file can be polled for
+//! changes.
 
 use pagewise_model::Advice;
 use std::io;

@@ -246,7 +246,8 @@ mod tests {
         take(&state).unwrap();
     }
 
-    /// As when a killed process was just starting a program.
+    /// A process that was killed while it started a program leaves the lock held until that program
+    /// has executed.
     #[test]
     fn the_lock_of_one_that_has_ended_is_waited_for() {
         let folder = tempfile::tempdir().unwrap();

@@ -28,8 +28,8 @@ pub(crate) enum Record {
     /// confirmed before.
     Trial {
         until: u64,
-        /// The same in seconds since boot, with suspended time, which decides: the other clock can
-        /// be set. Missing in journals of version 0.1.
+        /// The end of the trial in seconds since boot, suspended time included. This clock decides,
+        /// because Unix time can be set. The field is missing in journals of version 0.1.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until_since_boot: Option<u64>,
     },

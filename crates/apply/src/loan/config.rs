@@ -98,7 +98,7 @@ pub(crate) fn describe(found: &Config) -> String {
     }
 }
 
-/// What a path held before the plan, or what the plan wrote there.
+/// The contents of a path before the plan, or the contents that the plan wrote.
 #[derive(Clone, Copy)]
 enum Entry<'a> {
     Nothing,

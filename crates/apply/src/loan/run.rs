@@ -8,7 +8,7 @@ use crate::error::Error;
 /// removed.
 pub(crate) const OURS: &str = "pagewise-";
 
-/// What is known of the run that made a change to undo.
+/// The facts about the run that made a change, as far as undoing the change depends on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) boot: Boot,

@@ -6,8 +6,8 @@
 //! page that is used. This needs no page ages (`CONFIG_ZRAM_TRACK_ENTRY_ACTIME`). A page is
 //! therefore written after one to two intervals without use.
 //!
-//! It runs in a thread, because a write to `writeback` returns only when all pages are written.
-//! There is nothing to undo: the device is removed with everything that it stores.
+//! The writing is done by a thread, because a write to `writeback` returns only when all pages are
+//! written. There is nothing to undo: the device is removed with everything that it stores.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(fake.world().written.len(), written.len(), "it has ended");
     }
 
-    /// As with a full backing device.
+    /// The kernel refuses the second pass, as if the backing device were full.
     #[test]
     fn a_pass_that_fails_is_the_last_and_is_told() {
         let fake = Fake::new(true, true);

@@ -22,8 +22,8 @@ use crate::loan::{drain, file as swap_file, knob, place, zram};
 
 /// A step compared with this machine: the change to make, with the state that was found.
 ///
-/// It exists beside the step because nothing is written until every step was compared, and because
-/// what was found then must still be there at the write.
+/// A step has this second form because nothing is written until every step was compared, and
+/// because the state that was found then must still be there at the write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CheckedStep {
     /// The step has nothing to do, because its target value is in place.
@@ -286,7 +286,7 @@ fn check_setting(
     Ok(CheckedStep::Setting(change))
 }
 
-/// What exists at a path, if a plan may write there and the folder is writable.
+/// Reads what exists at a path; fails if a plan may not write there or the folder is not writable.
 fn read_config(host: &dyn HostOps, path: &str) -> Result<Config, Error> {
     let kernel = |source| Error::Kernel { doing: path.to_owned(), source };
     host.may_write_config(folder_of(path)).map_err(kernel)?;

@@ -315,7 +315,7 @@ fn swap_paths(fake: &Fake) -> Vec<String> {
     fake.swaps().into_iter().map(|area| area.path).collect()
 }
 
-/// The pages of the disabled area are in the new swap then.
+/// The pages of the disabled area are in the new swap now, so the changes before it are kept.
 #[test]
 fn after_swap_was_switched_off_what_was_done_before_stays() {
     let FailedAfterDrain { fake, before, failed } = fail_after_drain(|_, options| {
@@ -328,7 +328,7 @@ fn after_swap_was_switched_off_what_was_done_before_stays() {
     assert_eq!(fake.world().state, before);
 }
 
-/// Disabled swap is what programs lack then.
+/// If programs are killed, they may lack the swap that was disabled: it is enabled again.
 #[test]
 fn if_programs_are_killed_swap_that_was_switched_off_is_on_again() {
     let FailedAfterDrain { fake, before, failed } =

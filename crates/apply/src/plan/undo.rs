@@ -23,7 +23,7 @@ pub enum UndoTarget<'a> {
     /// Plans on trial that were not confirmed in time or before a reboot; with `Some` only the plan
     /// with this journal.
     Unconfirmed(Option<&'a str>),
-    /// What [`UndoTarget::Interrupted`] has, and every plan on trial: once this program is removed, nothing
+    /// The plans of [`UndoTarget::Interrupted`], and every plan on trial: once this program is removed, nothing
     /// could undo them when their time is over.
     BeforeRemoval,
     /// The plan with this journal number or plan id.

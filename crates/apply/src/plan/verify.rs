@@ -49,7 +49,7 @@ pub(crate) fn doubtful_journals(journals: &[PlanJournal]) -> Vec<DoubtfulJournal
     doubtful.collect()
 }
 
-/// What a step is compared with, besides the machine.
+/// The journals that a step of a plan is compared with, in addition to the machine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Context<'a> {
     /// The journal of the plan that is compared, if the plan is in force.

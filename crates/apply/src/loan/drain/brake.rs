@@ -35,8 +35,8 @@ const GROWTH_TIME: Duration = Duration::from_millis(200);
 /// the longest that the process being read back is assumed to take.
 const REACTION: [Duration; 2] = [Duration::from_millis(250), Duration::from_millis(750)];
 
-/// What is kept of a sample: how much memory is available beyond what the pages in the area need
-/// (negative if they do not fit), and how much of the area is in use, in bytes.
+/// The values that are kept of a sample: how much memory is available beyond what the pages in the
+/// area need (negative if they do not fit), and how much of the area is in use, in bytes.
 #[derive(Debug, Clone, Copy)]
 struct Spare {
     at: Duration,
