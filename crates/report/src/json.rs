@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The documents that other programs may rely on (`--json`).
 //!
-//! Their structure is that of the types in `pagewise-model`, so a new field there appears here and
-//! in the schema without further changes. Sizes are in bytes; a value that a host lacks is
-//! `{"absent": why}`, never 0. All fields are borrowed: a document is written without a second copy
-//! of the snapshot.
+//! The structure of the documents is that of the types in `pagewise-model`, so a new field there
+//! appears here and in the schema without further changes. Sizes are in bytes; a value that a host
+//! lacks is `{"absent": why}`, never 0. All fields are borrowed: a document is written without a
+//! second copy of the snapshot.
 
 mod head;
 mod plans;

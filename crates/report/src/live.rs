@@ -114,7 +114,7 @@ pub struct LiveWindow {
 /// One line of a frame.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LiveLine {
-    /// Its pieces of text, from the left.
+    /// The pieces of text of the line, from the left.
     pub spans: Vec<LiveSpan>,
 }
 

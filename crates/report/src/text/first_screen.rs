@@ -133,7 +133,7 @@ fn print_bar(page: &mut Page, snapshot: &Snapshot) {
     page.item_row(Line::indent(FACTS), FACTS, &legend);
 }
 
-/// What is left, what waits, and how often processes were killed.
+/// Prints how much memory is left, for how much of the time programs wait, and how often processes were killed.
 fn print_state(page: &mut Page, snapshot: &Snapshot) {
     let memory = &snapshot.memory;
     let mut items = Vec::new();

@@ -29,7 +29,8 @@ pub(super) fn print(page: &mut Page, verb: &str, answer: &Answer<'_>) {
     }
 }
 
-/// What collected copies of files, and when: ` in an sosreport of Fri Nov 27 09:12:44 UTC 2026`.
+/// Says which tool collected the files of a recording, and when: ` in an sosreport of Fri Nov 27
+/// 09:12:44 UTC 2026`.
 fn copies(copies: &Copies) -> String {
     let kind = match copies.kind {
         CopiesKind::Sosreport => " in an sosreport",

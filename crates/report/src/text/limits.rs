@@ -75,8 +75,8 @@ fn has_denied_feature(snapshot: &Snapshot) -> bool {
     snapshot.capabilities.iter().any(|feature| feature.state == FeatureState::Denied)
 }
 
-/// What matters most and is not among copied files of a machine; empty if nothing is missing, or
-/// these are not such copies.
+/// The most important things that are not among copied files of a machine; empty if nothing is
+/// missing, or the files are not such copies.
 pub(super) fn missing(snapshot: &Snapshot) -> Vec<&'static str> {
     let s = snapshot;
     // the searches take time, and only copies lack files that their host had
@@ -149,7 +149,7 @@ impl Default for Search {
 
 /// The JSON that only a denied Reading prints: quotes inside of strings are escaped.
 const NEEDLE: &[u8] = b"\"denied\":\"run as root\"";
-/// The same for a file that is not among copied files of a machine.
+/// The JSON that only a Reading of a file prints that is not among copied files of a machine.
 const NOT_IN_COPY: &[u8] = b"\"denied\":\"not in this recording\"";
 
 impl Search {

@@ -110,7 +110,8 @@ fn unknown(page: &mut Page, interval: &Interval) {
 
 const QUIET: &str = "nothing was swapped, read again or searched for";
 
-/// Only the rates of memory movement; empty without a reading at the start of the interval.
+/// The rates of memory movement without their meaning; empty without a reading at the start of the
+/// interval.
 pub(super) fn glance(interval: &Interval) -> Vec<String> {
     if length(interval).is_none() {
         return Vec::new();

@@ -14,12 +14,12 @@ const LONGEST: usize = 600;
 /// Maximum number of further findings that are named by their id.
 const NAMED: usize = 5;
 
-/// What the line says.
+/// The values from which the line is made.
 #[derive(Debug, Clone, Copy)]
 pub struct ServiceReport<'a> {
     /// The state of the service.
     pub state: ServiceState,
-    /// What was read.
+    /// What was read of the host.
     pub host: &'a Snapshot,
     /// How short of memory the host is.
     pub verdict: &'a HostVerdict,

@@ -130,7 +130,7 @@ fn summary(interval: &Interval, sort: Sort, shown: usize, found: usize) -> Strin
     format!("{} of {all} {}; {order}{part}", count(found as u64), verb_of(interval, sort))
 }
 
-/// What the processes in a table of this order have in common, as text.
+/// Describes what the processes in a table of this order have in common.
 fn verb_of(interval: &Interval, sort: Sort) -> String {
     let over = interval.seconds().map_or_else(String::new, |time| format!(" in {}", seconds(time)));
     match sort {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The meaning of a piece of text: [`Role`].
 
-/// What a piece of text is; determines its colour.
+/// The kind of a piece of text, which determines its colour.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "severities, and kinds of memory")]
 pub enum Role {

@@ -15,7 +15,7 @@ const SWITCHED_OFF: &str = "Huge pages are switched off for this process (PR_SET
 /// Number of mappings shown of a process.
 const MOST: usize = 8;
 
-/// What decides whether a process gets huge pages, besides its mappings.
+/// The settings that decide whether a process gets huge pages, besides its mappings.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allowed<'a> {
     /// Whether `PR_SET_THP_DISABLE` is set: then neither a fault nor khugepaged nor a collapse

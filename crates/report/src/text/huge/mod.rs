@@ -47,7 +47,7 @@ fn host(page: &mut Page, interval: &Interval) {
     }
 }
 
-/// What khugepaged did in the interval; it may be runnable but wait for a CPU.
+/// Describes what khugepaged did in the interval; it may be runnable but wait for a CPU.
 fn now(interval: &Interval) -> Vec<String> {
     let Some(((cpu, waited), over)) = huge::khugepaged(interval).zip(interval.seconds()) else {
         return Vec::new();
