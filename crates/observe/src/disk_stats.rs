@@ -49,7 +49,7 @@ mod tests {
     use super::*;
     use crate::testing::{host, mangle};
 
-    /// As Linux 6.12 prints it; the second line as an old kernel prints a partition.
+    /// The text as Linux 6.12 prints it; the second line as an old kernel prints a partition.
     const TEXT: &str = "   8       0 sda 1200 30 96000 48000 800 90 64000 32000 60 41000 80500 0 0 0 0 12 500\n   \
                            8       1 sda1 10 80 20 160\n 104       0 cciss!c0d0 1 0 8 2 0 0 0 0 0 2 2\n";
 

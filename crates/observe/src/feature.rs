@@ -2,8 +2,9 @@
 //! The table of probed features: the file that shows each one, and the option or module that
 //! provides it.
 //!
-//! Not listed, because no file shows them and a probe needs a system call: `process_madvise`,
-//! `PAGEMAP_SCAN`, `MADV_COLLAPSE`, merging all memory of a process (`PR_SET_MEMORY_MERGE`).
+//! Some features are not listed, because no file shows them and a probe needs a system call:
+//! `process_madvise`, `PAGEMAP_SCAN`, `MADV_COLLAPSE`, merging all memory of a process
+//! (`PR_SET_MEMORY_MERGE`).
 
 /// One feature of the kernel.
 pub(crate) struct Feature {

@@ -251,7 +251,7 @@ pub(crate) fn short_fdinfo() -> Vec<u8> {
     AMDGPU.as_bytes().to_vec()
 }
 
-/// As amdgpu prints it in Linux 6.12, shortened.
+/// The text as amdgpu prints it in Linux 6.12, shortened.
 const AMDGPU: &str = "pos:\t0\nflags:\t02100002\nmnt_id:\t24\nino:\t500\ndrm-driver:\tamdgpu\n\
     drm-client-id:\t30\ndrm-pdev:\t0000:0b:00.0\npasid:\t32771\ndrm-total-vram:\t65536 KiB\n\
     drm-shared-vram:\t0\ndrm-resident-vram:\t65536 KiB\ndrm-total-gtt:\t3 MiB\ndrm-shared-gtt:\t0\n\

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reads System V shared memory and message queues: `/proc/sysvipc/shm` and `/proc/sysvipc/msg`.
 //!
-//! Both list only what belongs to the IPC namespace of the reader, so those of most containers are
-//! missing. The kernel keeps a segment after the last process has detached from it; its pages are
-//! part of `Shmem`. Messages are kernel memory. The first line names the columns; kernels before
-//! 2.6.37 lack the last two of segments, what is in RAM and what is in swap.
+//! Both files list only what belongs to the IPC namespace of the reader, so the segments and queues
+//! of most containers are missing. The kernel keeps a segment after the last process has detached
+//! from it; its pages are part of `Shmem`. Messages are kernel memory. The first line names the
+//! columns; kernels before 2.6.37 lack the last two columns of segments, the sizes in RAM and in
+//! swap.
 
 use std::cmp::Reverse;
 
@@ -96,7 +97,7 @@ mod tests {
     use super::*;
     use crate::testing::{host, mangle};
 
-    /// As Linux 6.12 prints it; the key may be negative.
+    /// The text as Linux 6.12 prints it; the key may be negative.
     const SHM: &str = "       key      shmid perms                  size  cpid  lpid nattch   uid   gid  cuid  cgid      atime      dtime      ctime                   rss                  swap\n         0          7   600             314572800   142   142      0  1000  1000  1000  1000 1764190000 1764190005 1764190000             314572800                  4096\n-559038737          8  1600                  8192   150   151      2     0     0     0     0          0          0 1764190000                  8192                     0\n";
     const MSG: &str = "       key      msqid perms      cbytes       qnum lspid lrpid   uid   gid  cuid  cgid      stime      rtime      ctime\n         0          3   644       16000         40   142     0  1000  1000  1000  1000 1764190000          0 1764190000\n";
 

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
     use crate::testing::{denied_entry, host, mangle};
 
-    /// As OpenZFS 2.2 prints it, shortened.
+    /// The text as OpenZFS 2.2 prints it, shortened.
     const TEXT: &str = "13 1 0x01 147 39984 5303291826 11405279345683\nname                            type data\nhits                            4    170384\nc                               4    8589934592\nc_min                           4    1073741824\nc_max                           4    17179869184\nsize                            4    6442450944\ncompressed_size                 4    3221225472\n";
 
     fn read_of(text: impl AsRef<[u8]>) -> ZfsCache {

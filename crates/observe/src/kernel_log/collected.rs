@@ -2,8 +2,8 @@
 //! Finds the logs among files that somebody else collected, and reads them as texts: those of an
 //! sosreport, a supportconfig, a must-gather, a crash dump, or a folder with a `dmesg.txt`.
 //!
-//! The same kill is often in several of them: in the output of `dmesg` and in a syslog. How far
-//! back the logs go together is not known, so that they are treated as if older messages had been
+//! The same kill is often in several logs: in the output of `dmesg` and in a syslog. How far back
+//! the logs go together is not known, so that they are treated as if older messages had been
 //! overwritten.
 
 use std::io::Read;

@@ -219,7 +219,7 @@ const CHOICE: &str = "oom-kill:constraint=";
 const BETWEEN: &str = ",task_memcg=";
 const BEFORE_NAME: &str = ",task=";
 const TASKS: &str = "[  pid  ]";
-/// As Linux 3.10 to 4.18 print it.
+/// The heading of the task table as Linux 3.10 to 4.18 print it.
 const OLD_TASKS: &str = "[ pid ]";
 const TASK_IN: (&str, &str) = ("Task in ", " killed as a result of limit of ");
 const SACRIFICE: (&str, &str) = (": Kill process ", " or sacrifice child");

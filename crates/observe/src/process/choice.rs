@@ -2,11 +2,11 @@
 //! Chooses which processes are read, if there are more than a limit: those with the most memory in
 //! RAM.
 //!
-//! Their sizes come from `statm`, the cheapest file of a process, read without recording it: a
-//! recording of a machine with 50,000 processes would otherwise have more files than are read of a
-//! recording. A recording has the number of processes that were left out, as the file [`PATH`]. A
-//! recording with too many processes was not made by this program; of such a recording the first
-//! ones are read.
+//! The sizes of processes come from `statm`, the cheapest file of a process, read without recording
+//! it: a recording of a machine with 50,000 processes would otherwise have more files than are read
+//! of a recording. A recording has the number of processes that were left out, as the file
+//! [`PATH`]. A recording with too many processes was not made by this program; of such a recording
+//! the first ones are read.
 
 use std::cmp::Reverse;
 
@@ -24,7 +24,7 @@ const STATM: usize = 256;
 /// The processes to read.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Chosen {
-    /// Their ids, in order.
+    /// The ids of the processes, in ascending order.
     pub(super) pids: Vec<u32>,
     /// Number of processes with memory that are left out.
     pub(super) left_out: u64,

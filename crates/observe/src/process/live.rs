@@ -55,7 +55,7 @@ struct Times {
     faults: u64,
 }
 
-/// What all processes share in one reading of them.
+/// The values that are the same for all processes in one reading.
 struct Round<'a> {
     host: &'a HostRoot,
     at: &'a Snapshot,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Reads `/proc/PID/stat` (times and faults) and `/proc/PID/statm` (sizes) of a process.
 //!
-//! Both are one line of numbers. The second field of `stat` is the name in parentheses, which may
-//! contain any byte, parentheses included: fields are counted from the last `)`. Times are in ticks
-//! of 10 ms; the start time counts from boot on the clock of `/proc/uptime`, which includes
-//! suspend. CPU time and faults are those of all threads, including ended ones; those of child
-//! processes are in separate fields.
+//! Each of the two files is one line of numbers. The second field of `stat` is the name in
+//! parentheses, which may contain any byte, parentheses included: fields are counted from the last
+//! `)`. Times are in ticks of 10 ms; the start time counts from boot on the clock of
+//! `/proc/uptime`, which includes suspend. CPU time and faults are those of all threads, including
+//! ended ones; those of child processes are in separate fields.
 //!
 //! `statm` costs a third of `status`. Anonymous memory is its resident minus its shared pages,
 //! where "shared" means file pages and shmem. It does not include swap.

@@ -203,7 +203,7 @@ impl Front {
         }
     }
 
-    /// Whether a message could matter, or continues one that does.
+    /// Whether a message may be a part of a report, or continues a message that may be.
     fn may_matter(&self, text: &[u8]) -> bool {
         let goes_on = self.pending.is_some()
             || self.hung.goes_on()

@@ -116,7 +116,7 @@ fn json(text: &str) -> String {
     serde_json::to_string(text).unwrap()
 }
 
-/// As `dmesg` prints.
+/// The prefix that `dmesg` prints.
 const DMESG: Prefix = |message, number| indented(&bracket(number), message);
 
 const PREFIXES: &[(&str, Prefix)] = &[
