@@ -2,11 +2,11 @@
 //! A reader together with the files that it reads, for fuzzing.
 //!
 //! One input contains all files of a reader, separated by `0xFF` bytes, in the order of
-//! [`Parser::paths`]. They are in one input because readers combine files, and a fuzzer finds out
-//! by itself which file a byte belongs to. The separator is `0xFF` because no file of the kernel
-//! contains it, and other bytes that are not UTF-8 remain for testing. A part that is only `0xFE`
-//! is a file that may not be read; `0xFD` is a missing file, and so is every file after the last
-//! part.
+//! [`Parser::paths`]. All files are in one input because readers combine files, and a fuzzer finds
+//! out by itself which file a byte belongs to. The separator is `0xFF` because no file of the
+//! kernel contains it, and other bytes that are not UTF-8 remain for testing. A part that is only
+//! `0xFE` is a file that may not be read; `0xFD` is a missing file, and so is every file after the
+//! last part.
 
 use std::fmt;
 use std::hint::black_box;

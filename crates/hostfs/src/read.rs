@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The interface for reading files of a host: [`ReadHost`].
 //!
-//! It is a trait so that only crates which depend on this one can read files of a host.
-//! `pagewise-observe` passes [`HostRoot`](crate::HostRoot) on without it: code that gets a host
-//! from there can only ask for parsed values.
+//! This is a trait so that only crates which depend on this one can read files of a host. `pagewise-observe`
+//! re-exports [`HostRoot`](crate::HostRoot) without the trait: code that gets a host from there can only ask for
+//! parsed values.
 
 use std::any::Any;
 use std::os::fd::OwnedFd;
