@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Determines whether the machine, or the cgroup of the target, currently needs memory for something else.
 //!
-//! This is checked a few times a second. Facts and rule are separate: [`BrakeSignals`] are read, and
+//! The state is checked a few times a second. Facts and rule are separate: [`BrakeSignals`] are read, and
 //! [`BrakeSignals::stop_reason`] compares them with limits. The limits leave a margin for memory that is used
 //! before the next check.
 
