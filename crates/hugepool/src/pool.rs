@@ -16,8 +16,8 @@ use crate::{Error, cache, index};
 
 /// A pool of memory in huge pages, for objects with similar lifetimes.
 ///
-/// This is a handle: clones refer to the same pool. When the last handle is dropped, all memory of
-/// the pool is returned to the kernel, including blocks in use. Any thread may call any method.
+/// A `Pool` is a handle: clones refer to the same pool. When the last handle is dropped, all memory
+/// of the pool is returned to the kernel, including blocks in use. Any thread may call any method.
 ///
 /// ```
 /// use std::alloc::Layout;
@@ -49,7 +49,7 @@ impl Pool {
     /// Allocates a block of at least the layout's size. The returned slice covers the whole usable
     /// size of the block.
     ///
-    /// It contains old data of an earlier block, or zeros.
+    /// The block contains old data of an earlier block, or zeros.
     ///
     /// # Errors
     /// [`Error::ZeroSize`]; [`Error::Alignment`] above a huge page; [`Error::Limit`];

@@ -312,7 +312,8 @@ mod mutex {
 
     /// A mutex that may be held across fork() and released on both sides, which std's guards do not allow.
     ///
-    /// It must not be moved after it was locked for the first time: pools keep theirs in an `Arc` or a `static`.
+    /// A lock must not be moved after it was locked for the first time: pools keep theirs in an `Arc` or a
+    /// `static`.
     pub(crate) struct Lock<T> {
         raw: UnsafeCell<libc::pthread_mutex_t>,
         value: UnsafeCell<T>,
