@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Measures the cost of this program: [`Cost`].
 //!
-//! Its own CPU time is read from a clock with a resolution of nanoseconds. That of helper processes
-//! that have ended is read from `/proc/self/stat` in ticks of 10 ms, because the more precise call
-//! has no safe wrapper.
+//! The CPU time of this process is read from a clock with a resolution of nanoseconds. That of
+//! helper processes that have ended is read from `/proc/self/stat` in ticks of 10 ms, because the
+//! more precise call has no safe wrapper.
 //!
-//! Both are kept over exec: if a shell replaces itself by its last command, that command starts
-//! with the CPU time of the shell and its children, which is not ours and is subtracted.
+//! Both times are kept over exec: if a shell replaces itself by its last command, that command
+//! starts with the CPU time of the shell and its children, which is not ours and is subtracted.
 
 use std::time::Instant;
 

@@ -2,7 +2,7 @@
 //! Handles Ctrl-C and similar signals: they end a wait, or set a flag if something has to be
 //! restored first.
 //!
-//! Otherwise they end the program as usual, because there is nothing to restore.
+//! If nothing has to be restored, the signals end the program as usual.
 
 use std::fmt;
 use std::os::unix::net::UnixStream;
