@@ -275,7 +275,7 @@ pub struct HugePages {
     pub data: Size,
     /// When the memory is advised.
     pub advise: Advise,
-    /// Only one of this many pages is written: with 8, seven of eight are left out.
+    /// One of this many pages is written: with 8, seven of eight pages are never touched.
     pub touch_each: u32,
     /// Size of memory of which every second page is freed beforehand, which fragments free memory.
     pub fragment: Size,
