@@ -153,7 +153,7 @@ impl Arena {
         give: &mut impl FnMut(NonNull<u8>),
     ) -> usize {
         let Some((mapping, chunk)) = self.chunk_mut(id) else { return 0 };
-        let taken = chunk.take(class, most, &mut |offset| give(mapping.at(offset)));
+        let taken = chunk.take(class, most, &mut |offset| give(mapping.pointer_at(offset)));
         if !chunk.has_free(class) {
             self.partial[class.index()].remove(id);
         }
@@ -161,13 +161,13 @@ impl Arena {
     }
 
     fn add_slab(&mut self, class: SizeClass) -> Result<(), Error> {
-        let (id, first) = self.room(class.slab_spans(self.chunk / SPANS))?;
+        let (id, first) = self.find_spans(class.slab_spans(self.chunk / SPANS))?;
         let was_empty = self.is_empty(id);
         let Some((mapping, chunk)) = self.chunk_mut(id) else { return Err(Error::RECORDS) };
         let spans = chunk.add_slab(first, class)?;
-        index::note_class(mapping.address(), mapping.bytes(), (first, spans), Some(class));
+        index::store_class(mapping.address(), mapping.bytes(), (first, spans), Some(class));
         self.partial[class.index()].insert(id);
-        self.close(id, was_empty);
+        self.note_taken_spans(id, was_empty);
         Ok(())
     }
 
@@ -175,11 +175,11 @@ impl Arena {
     pub(crate) fn take_run(&mut self, size: usize) -> Result<(NonNull<u8>, usize), Error> {
         let span = self.chunk / SPANS;
         let spans = size.div_ceil(span);
-        let (id, first) = self.room(spans)?;
+        let (id, first) = self.find_spans(spans)?;
         let was_empty = self.is_empty(id);
         let Some((mapping, chunk)) = self.chunk_mut(id) else { return Err(Error::RECORDS) };
-        let block = mapping.at(chunk.add_run(first, spans));
-        self.close(id, was_empty);
+        let block = mapping.pointer_at(chunk.add_run(first, spans));
+        self.note_taken_spans(id, was_empty);
         Ok((block, spans * span))
     }
 
@@ -188,22 +188,22 @@ impl Arena {
         let bytes = size.checked_next_multiple_of(self.chunk).ok_or(Error::TooLarge)?;
         let (mapping, backing) = self.map(bytes)?;
         let base = mapping.base();
-        self.enter(Entry { mapping, backing, chunk: None });
+        self.add_entry(Entry { mapping, backing, chunk: None });
         Ok((base, bytes))
     }
 
     /// Finds a chunk with `spans` consecutive free spans, for a slab or a run; maps a new chunk if
     /// there is none. Returns the index of the chunk in `entries` and the number of the first of
     /// the spans.
-    fn room(&mut self, spans: usize) -> Result<(usize, usize), Error> {
+    fn find_spans(&mut self, spans: usize) -> Result<(usize, usize), Error> {
         let chunk = |id: usize| self.entries[id].as_ref()?.chunk.as_ref();
-        let found = self.open.iter().find_map(|id| Some((id, chunk(id)?.room(spans)?)));
+        let found = self.open.iter().find_map(|id| Some((id, chunk(id)?.find_spans(spans)?)));
         if let Some(found) = found {
             return Ok(found);
         }
         let (mapping, backing) = self.map(self.chunk)?;
         self.counts.retained += self.chunk;
-        let id = self.enter(Entry { mapping, backing, chunk: Some(Chunk::new(self.chunk)) });
+        let id = self.add_entry(Entry { mapping, backing, chunk: Some(Chunk::new(self.chunk)) });
         self.open.insert(id);
         Ok((id, 0))
     }
@@ -218,7 +218,7 @@ impl Arena {
     }
 
     /// Updates the records after spans of a chunk were taken.
-    fn close(&mut self, id: usize, was_empty: bool) {
+    fn note_taken_spans(&mut self, id: usize, was_empty: bool) {
         if was_empty {
             self.counts.retained -= self.chunk;
         }
@@ -238,10 +238,10 @@ impl Arena {
             .ok_or(Error::Limit { limit })?;
         self.reserve()?;
         let mapped = Mapping::new(bytes, self.chunk, self.hint);
-        let mapping = mapped.map_err(|error| self.refuse(&error))?;
-        let backing = self.prepare(&mapping)?;
+        let mapping = mapped.map_err(|error| self.count_refusal(&error))?;
+        let backing = self.request_huge_pages(&mapping)?;
         let owner = Owner { pool: self.pool, entry: self.next_entry()? };
-        if !index::enter(mapping.address(), bytes, owner) {
+        if !index::insert(mapping.address(), bytes, owner) {
             index::remove(mapping.address(), bytes);
             return Err(Error::RECORDS);
         }
@@ -249,7 +249,7 @@ impl Arena {
         Ok((mapping, backing))
     }
 
-    fn refuse(&mut self, error: &std::io::Error) -> Error {
+    fn count_refusal(&mut self, error: &std::io::Error) -> Error {
         self.counts.out_of_memory += 1;
         match error.raw_os_error() {
             Some(libc::EOVERFLOW) => Error::TooLarge,
@@ -272,7 +272,7 @@ impl Arena {
     }
 
     /// Adds an entry for newly mapped memory; returns the number of the entry.
-    fn enter(&mut self, entry: Entry) -> usize {
+    fn add_entry(&mut self, entry: Entry) -> usize {
         let bytes = entry.mapping.bytes();
         self.counts.mapped += bytes;
         *self.counts.bytes_of(entry.backing) += bytes;
@@ -291,9 +291,9 @@ impl Arena {
 
     /// Requests huge pages for a new mapping, or small pages only, according to the pool's
     /// [`Switch`].
-    fn prepare(&mut self, mapping: &Mapping) -> Result<Backing, Error> {
+    fn request_huge_pages(&mut self, mapping: &Mapping) -> Result<Backing, Error> {
         if self.policy.fork == Fork::Exclude {
-            mapping.advise(Advice::Exclude).map_err(|error| self.refuse(&error))?;
+            mapping.advise(Advice::Exclude).map_err(|error| self.count_refusal(&error))?;
         }
         match self.policy.switch {
             Switch::Off => {
@@ -310,11 +310,11 @@ impl Arena {
     fn advise(&mut self, mapping: &Mapping) -> Backing {
         match mapping.advise(Advice::Huge) {
             Ok(()) => Backing::Unchecked,
-            Err(error) => self.no_huge_page(&error),
+            Err(error) => self.count_huge_refusal(&error),
         }
     }
 
-    fn no_huge_page(&mut self, error: &std::io::Error) -> Backing {
+    fn count_huge_refusal(&mut self, error: &std::io::Error) -> Backing {
         self.counts.huge_errno = error.raw_os_error().unwrap_or(libc::EIO);
         Backing::Small
     }
@@ -328,14 +328,14 @@ impl Arena {
             // Linux before 5.14 has no MADV_POPULATE_WRITE; there the first page fault decides
             // whether the mapping becomes huge.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => return Ok(advised),
-            Err(error) => return Err(self.refuse(&error)),
+            Err(error) => return Err(self.count_refusal(&error)),
         }
         if Scanner::open().and_then(|scanner| scanner.is_huge(mapping)).unwrap_or(false) {
             return Ok(Backing::Huge);
         }
         match mapping.advise(Advice::Collapse) {
             Ok(()) => Ok(Backing::Huge),
-            Err(error) => Ok(self.no_huge_page(&error)),
+            Err(error) => Ok(self.count_huge_refusal(&error)),
         }
     }
 
@@ -375,9 +375,9 @@ impl Arena {
             }
         }
         if let Some(freed) = put.freed {
-            index::note_class(entry.mapping.address(), entry.mapping.bytes(), freed, None);
+            index::store_class(entry.mapping.address(), entry.mapping.bytes(), freed, None);
             self.open.insert(id);
-            self.note_emptied(id);
+            self.retain_or_unmap(id);
         }
         Ok(put.size)
     }
@@ -391,13 +391,13 @@ impl Arena {
 
     /// Finds the number of the entry whose memory contains an address.
     fn entry(&self, address: usize) -> Result<usize, Error> {
-        let owner = index::owner(address).filter(|owner| owner.pool == self.pool);
+        let owner = index::find_owner(address).filter(|owner| owner.pool == self.pool);
         Ok(owner.ok_or(Error::Foreign)?.entry as usize)
     }
 
     /// If a chunk has become empty, keeps it mapped if the pool may retain that much, and otherwise
     /// returns it to the kernel.
-    fn note_emptied(&mut self, id: usize) {
+    fn retain_or_unmap(&mut self, id: usize) {
         if !self.is_empty(id) {
             return;
         }

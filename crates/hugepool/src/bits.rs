@@ -25,7 +25,7 @@ impl BitSet {
     }
 
     /// A set with all numbers below `capacity`.
-    pub(crate) fn full(capacity: usize) -> Result<Self, Error> {
+    pub(crate) fn new_full(capacity: usize) -> Result<Self, Error> {
         let mut set = Self::default();
         set.reserve(capacity)?;
         set.words.fill(u64::MAX);
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn a_full_set_has_each_number_once() {
         for capacity in [1, 63, 64, 65, 4096] {
-            let set = BitSet::full(capacity).unwrap();
+            let set = BitSet::new_full(capacity).unwrap();
             assert!(set.iter().eq(0..capacity), "{capacity}");
             assert!(!set.contains(capacity));
         }

@@ -94,12 +94,12 @@ impl Cache {
             return magazine.reserve();
         }
         let half = magazine.most / 2;
-        self.put_back(class, half);
+        self.return_oldest(class, half);
         Ok(())
     }
 
     /// Returns the oldest cached blocks of a size class to the pool.
-    fn put_back(&mut self, class: SizeClass, count: usize) {
+    fn return_oldest(&mut self, class: SizeClass, count: usize) {
         let mut arena = self.core.arena();
         for block in self.magazines[class.index()].blocks.drain(..count) {
             if arena.put(block.addr().get()).is_err() {
@@ -110,10 +110,10 @@ impl Cache {
         }
     }
 
-    fn put_all_back(&mut self) {
+    fn return_all(&mut self) {
         if self.core.is_open() {
             for class in SizeClass::all().take(KEPT) {
-                self.put_back(class, self.magazines[class.index()].blocks.len());
+                self.return_oldest(class, self.magazines[class.index()].blocks.len());
             }
         }
         self.magazines.iter_mut().for_each(|magazine| magazine.blocks.clear());
@@ -122,7 +122,7 @@ impl Cache {
 
 impl Drop for Cache {
     fn drop(&mut self) {
-        self.put_all_back();
+        self.return_all();
         self.core.remove_tally(&self.tally);
     }
 }
@@ -132,20 +132,20 @@ struct Caches(Vec<Option<Cache>>);
 
 impl Caches {
     #[inline]
-    fn of(&mut self, core: &Arc<Core>) -> Result<&mut Cache, Error> {
+    fn cache_for(&mut self, core: &Arc<Core>) -> Result<&mut Cache, Error> {
         let slot = core.slot();
         let is_its = self
             .0
             .get(slot)
             .is_some_and(|cache| matches!(cache, Some(cache) if Arc::ptr_eq(&cache.core, core)));
         if !is_its {
-            self.make(slot, core)?;
+            self.make_cache(slot, core)?;
         }
         self.0[slot].as_mut().ok_or(Error::RECORDS)
     }
 
     #[cold]
-    fn make(&mut self, slot: usize, core: &Arc<Core>) -> Result<(), Error> {
+    fn make_cache(&mut self, slot: usize, core: &Arc<Core>) -> Result<(), Error> {
         let more = (slot + 1).saturating_sub(self.0.len());
         self.0.try_reserve(more).map_err(|_| Error::RECORDS)?;
         self.0.resize_with(self.0.len() + more, || None);
@@ -162,13 +162,13 @@ thread_local! {
 /// Calls a function with this thread's cache of a pool; `None` if the thread is ending or is
 /// already in this function.
 #[inline]
-fn with<R>(
+fn with_cache<R>(
     core: &Arc<Core>,
     run: impl FnOnce(&mut Cache) -> Result<R, Error>,
 ) -> Option<Result<R, Error>> {
     let with = |caches: &RefCell<Caches>| {
         let mut caches = caches.try_borrow_mut().ok()?;
-        Some(caches.of(core).and_then(run))
+        Some(caches.cache_for(core).and_then(run))
     };
     CACHES.try_with(with).ok().flatten()
 }
@@ -176,7 +176,7 @@ fn with<R>(
 /// Takes a block from this thread's cache of free blocks; `None` if the thread has no cache.
 #[inline]
 pub(crate) fn take(core: &Arc<Core>, class: SizeClass) -> Option<Result<NonNull<[u8]>, Error>> {
-    with(core, |cache| cache.take(class))
+    with_cache(core, |cache| cache.take(class))
 }
 
 /// Adds a block to this thread's cache of free blocks; `None` if the thread has no cache.
@@ -186,13 +186,13 @@ pub(crate) fn put(
     block: NonNull<u8>,
     class: SizeClass,
 ) -> Option<Result<(), Error>> {
-    with(core, |cache| cache.put(block, class))
+    with_cache(core, |cache| cache.put(block, class))
 }
 
 /// Returns all of this thread's free blocks to the pool.
-pub(crate) fn put_all_back(core: &Arc<Core>) {
-    let _ = with(core, |cache| {
-        cache.put_all_back();
+pub(crate) fn return_all(core: &Arc<Core>) {
+    let _ = with_cache(core, |cache| {
+        cache.return_all();
         Ok(())
     });
 }

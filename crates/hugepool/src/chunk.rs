@@ -63,7 +63,7 @@ impl Chunk {
     }
 
     /// The first of `spans` consecutive free spans; `None` if there are not that many in a row.
-    pub(crate) fn room(&self, spans: usize) -> Option<usize> {
+    pub(crate) fn find_spans(&self, spans: usize) -> Option<usize> {
         let mask = mask(0, spans);
         (0..=SPANS - spans).find(|first| self.free >> first & mask == mask)
     }
@@ -117,7 +117,7 @@ impl Chunk {
     /// The size in bytes of the block that begins at an offset, free or not; `None` if none begins
     /// there.
     pub(crate) fn size_at(&self, offset: usize) -> Option<usize> {
-        let first = self.first_of(offset)?;
+        let first = self.first_span_of(offset)?;
         let inside = offset - first * self.span;
         match self.parts[first].as_ref()? {
             Part::Slab(slab) => Some(slab.class.size()).filter(|size| inside % size == 0),
@@ -130,7 +130,7 @@ impl Chunk {
     /// # Errors
     /// The errors of [`Slab::put`]; also [`Error::DoubleRelease`] if the spans are free.
     pub(crate) fn put(&mut self, offset: usize) -> Result<Put, Error> {
-        let first = self.first_of(offset).ok_or(Error::DoubleRelease)?;
+        let first = self.first_span_of(offset).ok_or(Error::DoubleRelease)?;
         let inside = offset - first * self.span;
         let (size, class, is_empty) = match &mut self.parts[first] {
             Some(Part::Slab(slab)) => {
@@ -140,18 +140,18 @@ impl Chunk {
             Some(Part::Run(spans)) if inside == 0 => (*spans * self.span, None, true),
             _ => return Err(Error::WrongBlock),
         };
-        let freed = if is_empty { self.clear(first) } else { None };
+        let freed = if is_empty { self.remove_part(first) } else { None };
         Ok(Put { size, class, freed })
     }
 
-    fn clear(&mut self, first: usize) -> Option<(usize, usize)> {
+    fn remove_part(&mut self, first: usize) -> Option<(usize, usize)> {
         let spans = self.parts[first].take()?.spans();
         self.free |= mask(first, spans);
         Some((first, spans))
     }
 
     /// The first span of the slab or run that contains an offset.
-    fn first_of(&self, offset: usize) -> Option<usize> {
+    fn first_span_of(&self, offset: usize) -> Option<usize> {
         let at = offset / self.span;
         let first = (0..=at).rev().find(|span| self.parts[*span].is_some())?;
         let spans = self.parts[first].as_ref()?.spans();
@@ -176,11 +176,11 @@ mod tests {
     fn parts_do_not_overlap_and_their_spans_come_back() {
         let mut chunk = Chunk::new(SPANS * SPAN);
         let class = SizeClass::for_size(40 << 10).unwrap();
-        let first = chunk.room(class.slab_spans(SPAN)).unwrap();
+        let first = chunk.find_spans(class.slab_spans(SPAN)).unwrap();
         let spans = chunk.add_slab(first, class).unwrap();
-        let run = chunk.add_run(chunk.room(3).unwrap(), 3);
+        let run = chunk.add_run(chunk.find_spans(3).unwrap(), 3);
         assert_eq!((first, run), (0, spans * SPAN));
-        assert_eq!(chunk.room(SPANS), None);
+        assert_eq!(chunk.find_spans(SPANS), None);
         let mut offsets = Vec::new();
         let taken = chunk.take(class, 1000, &mut |offset| offsets.push(offset));
         assert_eq!(taken, spans * SPAN / (40 << 10));
@@ -202,7 +202,7 @@ mod tests {
     fn a_run_can_be_the_whole_page() {
         let mut chunk = Chunk::new(SPANS * SPAN);
         assert_eq!(chunk.add_run(0, SPANS), 0);
-        assert!(chunk.is_full() && chunk.room(1).is_none());
+        assert!(chunk.is_full() && chunk.find_spans(1).is_none());
         assert_eq!(chunk.put(SPAN), Err(Error::WrongBlock));
         assert_eq!(chunk.put(0).unwrap().size, SPANS * SPAN);
         assert!(chunk.is_empty());

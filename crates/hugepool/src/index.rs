@@ -39,27 +39,27 @@ type Leaves = OnceLock<Vec<Leaf>>;
 
 static ROOT: [OnceLock<Vec<Leaves>>; FANOUT] = [const { OnceLock::new() }; FANOUT];
 
-fn part(address: usize, level: usize) -> usize {
+fn level_index(address: usize, level: usize) -> usize {
     address >> (SHIFT + level * BITS) & (FANOUT - 1)
 }
 
-fn leaf(address: usize) -> Option<&'static Leaf> {
+fn find_leaf(address: usize) -> Option<&'static Leaf> {
     if address >> COVERED != 0 {
         return None;
     }
-    let middle = ROOT[part(address, 2)].get()?;
-    let leaves = middle[part(address, 1)].get()?;
-    Some(&leaves[part(address, 0)])
+    let middle = ROOT[level_index(address, 2)].get()?;
+    let leaves = middle[level_index(address, 1)].get()?;
+    Some(&leaves[level_index(address, 0)])
 }
 
 fn make_leaf(address: usize) -> Option<&'static Leaf> {
     if address >> COVERED != 0 {
         return None;
     }
-    let middle = get_or_fill(&ROOT[part(address, 2)], OnceLock::new)?;
+    let middle = get_or_fill(&ROOT[level_index(address, 2)], OnceLock::new)?;
     let new = || Leaf { owner: AtomicU64::new(0), classes: [const { AtomicU8::new(0) }; SPANS] };
-    let leaves = get_or_fill(&middle[part(address, 1)], new)?;
-    Some(&leaves[part(address, 0)])
+    let leaves = get_or_fill(&middle[level_index(address, 1)], new)?;
+    Some(&leaves[level_index(address, 0)])
 }
 
 /// Returns the level of the table in a cell, after allocating it if the cell is empty; `None` if
@@ -77,9 +77,9 @@ fn get_or_fill<T>(cell: &OnceLock<Vec<T>>, new: impl FnMut() -> T) -> Option<&Ve
 
 /// Records that `bytes` at an address belong to an owner. Returns false if the table does not cover
 /// the address, or if there is no memory for the table.
-pub(crate) fn enter(address: usize, bytes: usize, owner: Owner) -> bool {
+pub(crate) fn insert(address: usize, bytes: usize, owner: Owner) -> bool {
     let entry = u64::from(owner.pool) << 32 | u64::from(owner.entry);
-    for at in pages(address, bytes) {
+    for at in huge_pages_of(address, bytes) {
         let Some(leaf) = make_leaf(at) else { return false };
         leaf.owner.store(entry, Ordering::Release);
     }
@@ -88,7 +88,7 @@ pub(crate) fn enter(address: usize, bytes: usize, owner: Owner) -> bool {
 
 /// Removes the entries of the table that `enter` added for this memory.
 pub(crate) fn remove(address: usize, bytes: usize) {
-    for leaf in pages(address, bytes).filter_map(leaf) {
+    for leaf in huge_pages_of(address, bytes).filter_map(find_leaf) {
         leaf.owner.store(0, Ordering::Release);
         for class in &leaf.classes {
             class.store(0, Ordering::Relaxed);
@@ -96,20 +96,20 @@ pub(crate) fn remove(address: usize, bytes: usize) {
     }
 }
 
-fn pages(address: usize, bytes: usize) -> impl Iterator<Item = usize> {
+fn huge_pages_of(address: usize, bytes: usize) -> impl Iterator<Item = usize> {
     (address..address + bytes).step_by(1 << SHIFT)
 }
 
 /// The pool that mapped an address, and the entry in its arena; `None` if no pool did.
-pub(crate) fn owner(address: usize) -> Option<Owner> {
-    let entry = leaf(address)?.owner.load(Ordering::Acquire);
+pub(crate) fn find_owner(address: usize) -> Option<Owner> {
+    let entry = find_leaf(address)?.owner.load(Ordering::Acquire);
     let pool = u32::try_from(entry >> 32).ok().filter(|pool| *pool != 0)?;
     Some(Owner { pool, entry: u32::try_from(entry & u64::from(u32::MAX)).ok()? })
 }
 
 /// Stores the size class of the slab in a range of spans of the chunk at this address; `bytes` is
 /// the size of the chunk. The class is `None` if the spans are not in a slab any more.
-pub(crate) fn note_class(
+pub(crate) fn store_class(
     chunk: usize,
     bytes: usize,
     (first, spans): (usize, usize),
@@ -120,23 +120,23 @@ pub(crate) fn note_class(
     for at in (first..first + spans).map(|at| chunk + at * span) {
         // A span of a chunk above 2 MiB has several slots in the table, one for each 64 KiB.
         for inside in (at..at + span).step_by(span.min(1 << 16)) {
-            if let Some(leaf) = leaf(inside) {
-                leaf.classes[slot(inside)].store(code, Ordering::Relaxed);
+            if let Some(leaf) = find_leaf(inside) {
+                leaf.classes[slot_of(inside)].store(code, Ordering::Relaxed);
             }
         }
     }
 }
 
-fn slot(address: usize) -> usize {
+fn slot_of(address: usize) -> usize {
     address >> (SHIFT - SPANS.ilog2() as usize) & (SPANS - 1)
 }
 
 /// The pool that mapped an address, and the size class of the slab there.
 #[inline]
-pub(crate) fn class(address: usize) -> Option<(u32, SizeClass)> {
-    let leaf = leaf(address)?;
+pub(crate) fn find_class(address: usize) -> Option<(u32, SizeClass)> {
+    let leaf = find_leaf(address)?;
     let pool = u32::try_from(leaf.owner.load(Ordering::Acquire) >> 32).ok()?;
-    let code = leaf.classes[slot(address)].load(Ordering::Relaxed);
+    let code = leaf.classes[slot_of(address)].load(Ordering::Relaxed);
     Some((pool, SizeClass::from_index(usize::from(code).checked_sub(1)?)?))
 }
 
@@ -150,26 +150,26 @@ mod tests {
     #[test]
     fn what_was_entered_is_found_until_it_is_removed() {
         let owner = Owner { pool: 7, entry: 3 };
-        assert!(enter(HIGH, 4 << 20, owner));
-        assert_eq!(super::owner(HIGH + (4 << 20) - 1), Some(owner));
-        assert_eq!(super::owner(HIGH + (4 << 20)), None);
-        assert_eq!(super::owner(HIGH - 1), None);
+        assert!(insert(HIGH, 4 << 20, owner));
+        assert_eq!(super::find_owner(HIGH + (4 << 20) - 1), Some(owner));
+        assert_eq!(super::find_owner(HIGH + (4 << 20)), None);
+        assert_eq!(super::find_owner(HIGH - 1), None);
         let class = SizeClass::for_size(100);
-        note_class(HIGH, 2 << 20, (3, 2), class);
-        let at = |span: usize| super::class(HIGH + span * (64 << 10) + 17);
+        store_class(HIGH, 2 << 20, (3, 2), class);
+        let at = |span: usize| super::find_class(HIGH + span * (64 << 10) + 17);
         assert_eq!([at(2), at(5)], [None, None]);
         assert_eq!([at(3), at(4)], [class.map(|class| (7, class)); 2]);
         remove(HIGH, 4 << 20);
-        assert_eq!((super::owner(HIGH), at(3)), (None, None));
+        assert_eq!((super::find_owner(HIGH), at(3)), (None, None));
     }
 
     #[test]
     fn a_chunk_of_32_mib_notes_classes_at_each_of_its_pages() {
         let chunk = HIGH + (256 << 20);
-        assert!(enter(chunk, 32 << 20, Owner { pool: 8, entry: 0 }));
+        assert!(insert(chunk, 32 << 20, Owner { pool: 8, entry: 0 }));
         let class = SizeClass::for_size(16);
-        note_class(chunk, 32 << 20, (1, 1), class);
-        let at = |offset: usize| super::class(chunk + offset);
+        store_class(chunk, 32 << 20, (1, 1), class);
+        let at = |offset: usize| super::find_class(chunk + offset);
         assert_eq!((at((1 << 20) - 1), at(2 << 20)), (None, None));
         assert_eq!([at(1 << 20), at((2 << 20) - 1)], [class.map(|class| (8, class)); 2]);
         remove(chunk, 32 << 20);
@@ -177,8 +177,8 @@ mod tests {
 
     #[test]
     fn addresses_that_are_not_covered_belong_to_nobody() {
-        assert!(!enter(1 << COVERED, 2 << 20, Owner { pool: 1, entry: 1 }));
-        assert_eq!((owner(usize::MAX), class(usize::MAX)), (None, None));
-        assert_eq!((owner(0), class(16)), (None, None));
+        assert!(!insert(1 << COVERED, 2 << 20, Owner { pool: 1, entry: 1 }));
+        assert_eq!((find_owner(usize::MAX), find_class(usize::MAX)), (None, None));
+        assert_eq!((find_owner(0), find_class(16)), (None, None));
     }
 }

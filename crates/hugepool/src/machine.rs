@@ -42,7 +42,7 @@ pub enum Availability {
 impl Availability {
     /// Reads the machine's setting, and whether huge pages are disabled for this process.
     pub fn read() -> Self {
-        if sys::is_disabled_for_process() {
+        if sys::are_huge_pages_disabled_for_process() {
             return Self::DisabledForProcess;
         }
         fs::read_to_string(format!("{FOLDER}/enabled")).map_or(Self::Absent, |text| parse(&text))

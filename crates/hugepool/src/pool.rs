@@ -57,7 +57,7 @@ impl Pool {
     #[inline]
     pub fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, Error> {
         let found = SizeClass::for_layout(layout.size(), layout.align());
-        let kept = found.filter(|class| class.is_kept() && self.core.is_quick());
+        let kept = found.filter(|class| class.is_cached_by_threads() && self.core.can_use_caches());
         match kept.and_then(|class| cache::take(&self.core, class)) {
             Some(block) => block,
             None => self.allocate_locked(layout, found),
@@ -112,7 +112,7 @@ impl Pool {
     #[expect(unsafe_code, reason = "who releases a block promises not to use it any more")]
     pub unsafe fn release(&self, block: NonNull<u8>, layout: Layout) -> Result<(), Error> {
         let found = SizeClass::for_layout(layout.size(), layout.align());
-        let kept = found.filter(|class| class.is_kept() && self.core.is_quick());
+        let kept = found.filter(|class| class.is_cached_by_threads() && self.core.can_use_caches());
         match kept.and_then(|class| cache::put(&self.core, block, class)) {
             Some(done) => done,
             None => self.release_locked(block, Some(layout)),
@@ -129,11 +129,11 @@ impl Pool {
     #[inline]
     #[expect(unsafe_code, reason = "who releases a block promises not to use it any more")]
     pub unsafe fn release_any(&self, block: NonNull<u8>) -> Result<(), Error> {
-        if !self.core.is_quick() {
+        if !self.core.can_use_caches() {
             return self.release_locked(block, None);
         }
-        match index::class(block.addr().get()) {
-            Some((pool, class)) if pool == self.core.number && class.is_kept() => {
+        match index::find_class(block.addr().get()) {
+            Some((pool, class)) if pool == self.core.number && class.is_cached_by_threads() => {
                 cache::put(&self.core, block, class)
                     .unwrap_or_else(|| self.release_locked(block, None))
             }
@@ -150,7 +150,9 @@ impl Pool {
         // If no block begins at the address, `size` is an error; `put` below returns the one that
         // applies.
         if let (Ok(size), Some(layout)) = (&size, layout) {
-            if *size < layout.size() || self.usable(layout).is_some_and(|usable| usable != *size) {
+            if *size < layout.size()
+                || self.usable_size_for(layout).is_some_and(|usable| usable != *size)
+            {
                 return Err(Error::WrongBlock);
             }
         }
@@ -160,7 +162,7 @@ impl Pool {
     }
 
     /// The usable size in bytes of a block for this layout; `None` if the layout has no size class.
-    fn usable(&self, layout: Layout) -> Option<usize> {
+    fn usable_size_for(&self, layout: Layout) -> Option<usize> {
         let is_small = layout.align() <= self.core.chunk / crate::chunk::SPANS;
         let class = SizeClass::for_layout(layout.size(), layout.align());
         class.filter(|_| is_small).map(SizeClass::size)
@@ -168,7 +170,7 @@ impl Pool {
 
     /// Whether the address is in memory that this pool has mapped.
     pub fn owns(&self, block: NonNull<u8>) -> bool {
-        index::owner(block.addr().get()).is_some_and(|owner| owner.pool == self.core.number)
+        index::find_owner(block.addr().get()).is_some_and(|owner| owner.pool == self.core.number)
     }
 
     /// The usable size of the block that begins at an address, in bytes.
@@ -188,7 +190,7 @@ impl Pool {
         if !self.core.is_open() {
             return 0;
         }
-        cache::put_all_back(&self.core);
+        cache::return_all(&self.core);
         self.core.arena().trim()
     }
 
@@ -229,7 +231,7 @@ impl Pool {
     pub(crate) fn coverage_and_method(&self) -> Result<(Coverage, coverage::Method), Error> {
         self.core.check_open()?;
         let ranges = self.core.arena().ranges()?;
-        coverage::of_ranges(ranges).map_err(|error| Error::unreadable(&error))
+        coverage::measure_ranges(ranges).map_err(|error| Error::unreadable(&error))
     }
 }
 

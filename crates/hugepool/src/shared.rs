@@ -103,7 +103,7 @@ impl Core {
 
     /// Whether calls may use the free blocks that threads cache.
     #[inline]
-    pub(crate) fn is_quick(&self) -> bool {
+    pub(crate) fn can_use_caches(&self) -> bool {
         self.state.load(Ordering::Relaxed) == OPEN
     }
 
@@ -196,26 +196,27 @@ mod registry {
         let mut done = DONE.lock();
         if !*done {
             let errno = |error: std::io::Error| error.raw_os_error().unwrap_or(libc::ENOMEM);
-            let registered = sys::on_fork(before, in_parent, in_child);
+            let registered =
+                sys::register_fork_handlers(lock_all, unlock_in_parent, unlock_in_child);
             registered.map_err(|error| Error::OutOfMemory { errno: errno(error) })?;
             *done = true;
         }
         Ok(())
     }
 
-    extern "C" fn before() {
+    extern "C" fn lock_all() {
         POOLS.hold();
         POOLS.with_held(|pools| pools.iter().flatten().for_each(|core| core.locked.hold()));
     }
 
-    extern "C" fn in_parent() {
+    extern "C" fn unlock_in_parent() {
         POOLS.with_held(|pools| {
             pools.iter().flatten().for_each(|core| core.locked.release_held());
         });
         POOLS.release_held();
     }
 
-    extern "C" fn in_child() {
+    extern "C" fn unlock_in_child() {
         POOLS.with_held(|pools| {
             for core in pools.iter().flatten() {
                 if core.fork == Fork::Exclude {

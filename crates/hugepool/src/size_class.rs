@@ -29,7 +29,7 @@ pub(crate) struct SizeClass(u8);
 impl SizeClass {
     /// Whether threads cache free blocks of the class.
     #[inline]
-    pub(crate) fn is_kept(self) -> bool {
+    pub(crate) fn is_cached_by_threads(self) -> bool {
         self.index() < KEPT
     }
 

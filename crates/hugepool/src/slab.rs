@@ -29,7 +29,14 @@ impl Slab {
         let spans = class.slab_spans(span);
         let capacity = spans * span / class.size();
         let size = u32::try_from(class.size()).map_err(|_| Error::TooLarge)?;
-        Ok(Self { class, size, spans, capacity, free: capacity, blocks: BitSet::full(capacity)? })
+        Ok(Self {
+            class,
+            size,
+            spans,
+            capacity,
+            free: capacity,
+            blocks: BitSet::new_full(capacity)?,
+        })
     }
 
     /// Takes the first free block; returns its offset from the start of the slab in bytes.

@@ -16,7 +16,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 
 #[cfg(feature = "pool")]
-pub(crate) use memory::{Advice, Mapping, on_fork};
+pub(crate) use memory::{Advice, Mapping, register_fork_handlers};
 #[cfg(feature = "pool")]
 pub(crate) use mutex::{Guard, Lock};
 
@@ -85,7 +85,7 @@ pub(crate) fn scan_present(
 
 /// Copies memory of this process that another thread may unmap at any time. Returns the number of
 /// bytes that were read.
-pub(crate) fn copy_own(from: u64, to: &mut [u8]) -> usize {
+pub(crate) fn copy_own_memory(from: u64, to: &mut [u8]) -> usize {
     let Ok(from) = usize::try_from(from) else { return 0 };
     let local = libc::iovec { iov_base: to.as_mut_ptr().cast(), iov_len: to.len() };
     let remote =
@@ -99,7 +99,7 @@ pub(crate) fn copy_own(from: u64, to: &mut [u8]) -> usize {
 }
 
 /// Whether huge pages are disabled for this process.
-pub(crate) fn is_disabled_for_process() -> bool {
+pub(crate) fn are_huge_pages_disabled_for_process() -> bool {
     if cfg!(miri) {
         return false;
     }
@@ -160,7 +160,7 @@ mod memory {
         }
 
         /// The address of the byte at an offset, which must be inside.
-        pub(crate) fn at(&self, offset: usize) -> NonNull<u8> {
+        pub(crate) fn pointer_at(&self, offset: usize) -> NonNull<u8> {
             assert!(offset < self.bytes, "offset {offset} of {}", self.bytes);
             // SAFETY: the offset was checked, and the mapping is smaller than isize::MAX.
             unsafe { self.base.add(offset) }
@@ -188,7 +188,7 @@ mod memory {
             }
             drop(first);
             let larger = bytes.checked_add(alignment).ok_or_else(too_large)?;
-            Ok(Self::map(larger, 0)?.trimmed(bytes, alignment))
+            Ok(Self::map(larger, 0)?.trim_to_alignment(bytes, alignment))
         }
 
         fn map(bytes: usize, hint: usize) -> io::Result<Self> {
@@ -209,10 +209,10 @@ mod memory {
         }
 
         /// Keeps the first aligned `bytes` of the mapping and unmaps the rest.
-        fn trimmed(self, bytes: usize, alignment: usize) -> Self {
+        fn trim_to_alignment(self, bytes: usize, alignment: usize) -> Self {
             let start = self.address();
             let front = start.next_multiple_of(alignment) - start;
-            let base = self.at(front);
+            let base = self.pointer_at(front);
             let behind = self.bytes - front - bytes;
             // SAFETY: both ranges are inside of our mapping, which nobody else knows, and outside of what is kept; an
             // empty range is refused by the kernel and changes nothing.
@@ -288,7 +288,7 @@ mod memory {
 
     /// Registers functions to be called before each fork(), and after it in the parent and in the
     /// child.
-    pub(crate) fn on_fork(
+    pub(crate) fn register_fork_handlers(
         before: unsafe extern "C" fn(),
         parent: unsafe extern "C" fn(),
         child: unsafe extern "C" fn(),

@@ -45,8 +45,8 @@ impl Table {
         if switch == Switch::On && machine::available_memory().is_some_and(|most| bytes > most) {
             return Err(Error::OutOfMemory { errno: libc::ENOMEM });
         }
-        let free = Lock::new(BitSet::full(count)?);
-        let mapping = Mapping::new(bytes, chunk, 0).map_err(|error| refuse(&error))?;
+        let free = Lock::new(BitSet::new_full(count)?);
+        let mapping = Mapping::new(bytes, chunk, 0).map_err(|error| to_error(&error))?;
         advise(&mapping, switch)?;
         Ok(Self { mapping, block, count, free })
     }
@@ -60,7 +60,7 @@ impl Table {
         let number = free.smallest().ok_or(Error::Full)?;
         free.remove(number);
         drop(free);
-        let start = self.mapping.at(number * self.block);
+        let start = self.mapping.pointer_at(number * self.block);
         Ok(NonNull::slice_from_raw_parts(start, self.block))
     }
 
@@ -123,7 +123,7 @@ impl Table {
 
     pub(crate) fn coverage_and_method(&self) -> Result<(Coverage, Method), Error> {
         let range = (self.mapping.address() as u64, self.mapping.bytes() as u64);
-        coverage::of_ranges(vec![range]).map_err(|error| Error::unreadable(&error))
+        coverage::measure_ranges(vec![range]).map_err(|error| Error::unreadable(&error))
     }
 }
 
@@ -134,14 +134,14 @@ fn advise(mapping: &Mapping, switch: Switch) -> Result<(), Error> {
         return Ok(());
     }
     match mapping.advise(Advice::Populate) {
-        Err(error) if error.raw_os_error() != Some(libc::EINVAL) => return Err(refuse(&error)),
+        Err(error) if error.raw_os_error() != Some(libc::EINVAL) => return Err(to_error(&error)),
         _ => {}
     }
     let _ = mapping.advise(Advice::Collapse);
     Ok(())
 }
 
-fn refuse(error: &std::io::Error) -> Error {
+fn to_error(error: &std::io::Error) -> Error {
     match error.raw_os_error() {
         Some(libc::EOVERFLOW) => Error::TooLarge,
         errno => Error::OutOfMemory { errno: errno.unwrap_or(libc::ENOMEM) },

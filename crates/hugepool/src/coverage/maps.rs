@@ -13,13 +13,13 @@ pub(super) struct MapLine<'a> {
 /// kernel's own (`[vdso]` and similar), and for lines in another format.
 ///
 /// A line is `START-END PERMISSIONS OFFSET DEVICE INODE NAME`; the name may be missing or contain spaces.
-pub(super) fn parse(line: &str) -> Option<MapLine<'_>> {
+pub(super) fn parse_line(line: &str) -> Option<MapLine<'_>> {
     let mut words = line.splitn(6, ' ');
     let (start, end) = words.next()?.split_once('-')?;
     let permissions = words.next()?;
     let inode = words.nth(2)?;
     let name = words.next().unwrap_or_default().trim();
-    let (start, end) = (address(start)?, address(end)?);
+    let (start, end) = (parse_address(start)?, parse_address(end)?);
     let is_private = permissions.ends_with('p') && inode == "0";
     let is_kernels = name.starts_with("[v") || name.starts_with("[u");
     (is_private && !is_kernels && start < end).then(|| {
@@ -28,7 +28,7 @@ pub(super) fn parse(line: &str) -> Option<MapLine<'_>> {
     })
 }
 
-fn address(text: &str) -> Option<u64> {
+fn parse_address(text: &str) -> Option<u64> {
     u64::from_str_radix(text, 16).ok()
 }
 
@@ -38,13 +38,13 @@ mod tests {
 
     #[test]
     fn private_mappings_without_a_file_are_read() {
-        let line = parse("7f00a0000000-7f00a0021000 rw-p 00000000 00:00 0 ");
+        let line = parse_line("7f00a0000000-7f00a0021000 rw-p 00000000 00:00 0 ");
         let expected =
             MapLine { start: 0x7f00_a000_0000, end: 0x7f00_a002_1000, name: "anonymous" };
         assert_eq!(line, Some(expected));
-        let heap = parse("55d0-55e0 rw-p 00000000 00:00 0                          [heap]");
+        let heap = parse_line("55d0-55e0 rw-p 00000000 00:00 0                          [heap]");
         assert_eq!(heap.unwrap().name, "[heap]");
-        let named = parse("55d0-55e0 rw-p 00000000 00:00 0      [anon:my pool]");
+        let named = parse_line("55d0-55e0 rw-p 00000000 00:00 0      [anon:my pool]");
         assert_eq!(named.unwrap().name, "[anon:my pool]");
     }
 
@@ -59,7 +59,7 @@ mod tests {
             "400000",
             "",
         ] {
-            assert_eq!(parse(line), None, "{line:?}");
+            assert_eq!(parse_line(line), None, "{line:?}");
         }
     }
 }

@@ -112,21 +112,21 @@ impl Process {
 
     fn read_files(samples: u32) -> io::Result<Self> {
         let huge = machine::huge_page_size().unwrap_or(machine::USUAL_SIZE) as u64;
-        let Some(scanner) = Scanner::working()? else {
+        let Some(scanner) = Scanner::open_if_supported()? else {
             let mappings = smaps::parse(&fs::read_to_string("/proc/self/smaps")?, huge);
             return Ok(Self { mappings, method: Method::Smaps });
         };
         let text = fs::read_to_string("/proc/self/maps")?;
         let mut mappings = Vec::new();
         let mut ranges = Vec::new();
-        for line in text.lines().filter_map(maps::parse) {
-            let mut mapping = line.mapping(huge);
-            scanner.count(line.start, line.end, &mut mapping.coverage, |start, end| {
+        for line in text.lines().filter_map(maps::parse_line) {
+            let mut mapping = line.to_mapping(huge);
+            scanner.count_pages(line.start, line.end, &mut mapping.coverage, |start, end| {
                 ranges.push((mappings.len(), start, end));
             })?;
             mappings.push(mapping);
         }
-        sample(&mut mappings, &ranges, u64::from(samples));
+        sample_pages(&mut mappings, &ranges, u64::from(samples));
         Ok(Self { mappings, method: Method::PagemapScan })
     }
 
@@ -139,12 +139,12 @@ impl Process {
 
     /// The sums over the mappings of each name, as lines in Prometheus's text format.
     pub fn prometheus(&self) -> String {
-        prometheus::text(&self.mappings)
+        prometheus::format_metrics(&self.mappings)
     }
 }
 
 impl MapLine<'_> {
-    fn mapping(&self, huge: u64) -> Mapping {
+    fn to_mapping(&self, huge: u64) -> Mapping {
         let first = self.start.next_multiple_of(huge);
         let last = self.end - self.end % huge;
         let coverage = Coverage {
@@ -159,7 +159,7 @@ impl MapLine<'_> {
 /// Reads about `samples` pages of the huge pages in `ranges`, at equal distances, and counts those
 /// that contain only zeros. The distance is an odd number of pages, so that the sampled pages are
 /// not all at the same offset in their huge page.
-fn sample(mappings: &mut [Mapping], ranges: &[(usize, u64, u64)], samples: u64) {
+fn sample_pages(mappings: &mut [Mapping], ranges: &[(usize, u64, u64)], samples: u64) {
     let page = sys::page_size() as u64;
     let pages: u64 = ranges.iter().map(|(_, start, end)| (end - start) / page).sum();
     let Some(step) = pages.checked_div(samples) else { return };
@@ -169,7 +169,7 @@ fn sample(mappings: &mut [Mapping], ranges: &[(usize, u64, u64)], samples: u64) 
     for (mapping, start, end) in ranges {
         let here = (end - start) / page;
         while skip < here {
-            let read = sys::copy_own(start + skip * page, &mut contents);
+            let read = sys::copy_own_memory(start + skip * page, &mut contents);
             let coverage = &mut mappings[*mapping].coverage;
             if read == contents.len() {
                 coverage.sampled += 1;
@@ -183,17 +183,17 @@ fn sample(mappings: &mut [Mapping], ranges: &[(usize, u64, u64)], samples: u64) 
 
 /// Counts resident memory and memory in huge pages within ranges of address and length.
 #[cfg(feature = "pool")]
-pub(crate) fn of_ranges(mut ranges: Vec<(u64, u64)>) -> io::Result<(Coverage, Method)> {
+pub(crate) fn measure_ranges(mut ranges: Vec<(u64, u64)>) -> io::Result<(Coverage, Method)> {
     let mapped = ranges.iter().map(|(_, bytes)| bytes).sum();
     let mut coverage = Coverage { mapped, eligible: mapped, ..Coverage::default() };
     ranges.sort_unstable();
-    let Some(scanner) = Scanner::working()? else {
+    let Some(scanner) = Scanner::open_if_supported()? else {
         let text = fs::read_to_string("/proc/self/smaps")?;
-        smaps::count(&text, &ranges, &mut coverage);
+        smaps::count_pages(&text, &ranges, &mut coverage);
         return Ok((coverage, Method::Smaps));
     };
-    for (start, end) in join(&ranges) {
-        scanner.count(start, end, &mut coverage, |_, _| {})?;
+    for (start, end) in join_ranges(&ranges) {
+        scanner.count_pages(start, end, &mut coverage, |_, _| {})?;
     }
     Ok((coverage, Method::PagemapScan))
 }
@@ -201,7 +201,7 @@ pub(crate) fn of_ranges(mut ranges: Vec<(u64, u64)>) -> io::Result<(Coverage, Me
 /// The ranges in ascending order, with adjacent ranges joined, as first address and first address
 /// after the range.
 #[cfg(feature = "pool")]
-fn join(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
+fn join_ranges(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut joined: Vec<(u64, u64)> = Vec::new();
     for (start, bytes) in ranges {
         match joined.last_mut() {
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     #[cfg(feature = "pool")]
     fn ranges_that_touch_are_read_in_one_call() {
-        assert_eq!(join(&[(0, 2), (2, 3), (7, 1)]), [(0, 5), (7, 8)]);
+        assert_eq!(join_ranges(&[(0, 2), (2, 3), (7, 1)]), [(0, 5), (7, 8)]);
     }
 
     #[test]

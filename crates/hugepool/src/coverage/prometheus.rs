@@ -18,7 +18,7 @@ const METRICS: &[(&str, &str, Value)] = &[
     ("growth", "Estimate of memory that huge pages added.", Coverage::growth),
 ];
 
-pub(super) fn text(mappings: &[Mapping]) -> String {
+pub(super) fn format_metrics(mappings: &[Mapping]) -> String {
     let mut sums: BTreeMap<&str, Coverage> = BTreeMap::new();
     for mapping in mappings {
         sums.entry(&mapping.name).or_default().add(&mapping.coverage);
@@ -60,7 +60,7 @@ mod tests {
                 ..Coverage::default()
             },
         };
-        let text = text(&[
+        let text = format_metrics(&[
             mapping("anonymous", 4096, 2),
             mapping("a\"b", 0, 0),
             mapping("anonymous", 4096, 0),

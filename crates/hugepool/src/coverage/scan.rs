@@ -23,7 +23,7 @@ impl Scanner {
     }
 
     /// Opens a scanner and checks that it works; `None` if the kernel has no PAGEMAP_SCAN.
-    pub(super) fn working() -> io::Result<Option<Self>> {
+    pub(super) fn open_if_supported() -> io::Result<Option<Self>> {
         let scanner = Self::open()?;
         match sys::scan_present(&scanner.0, 0, 0, &mut []) {
             Err(error) if error.raw_os_error() == Some(libc::ENOTTY) => Ok(None),
@@ -33,7 +33,7 @@ impl Scanner {
 
     /// Adds to `coverage` how many bytes between two addresses are resident and how many are in
     /// huge pages. Calls `huge` for each range of huge pages.
-    pub(super) fn count(
+    pub(super) fn count_pages(
         &self,
         start: u64,
         end: u64,
@@ -69,7 +69,7 @@ impl Scanner {
     pub(crate) fn is_huge(&self, mapping: &sys::Mapping) -> io::Result<bool> {
         let (start, bytes) = (mapping.address() as u64, mapping.bytes() as u64);
         let mut coverage = Coverage::default();
-        self.count(start, start + bytes, &mut coverage, |_, _| {})?;
+        self.count_pages(start, start + bytes, &mut coverage, |_, _| {})?;
         Ok(coverage.huge == bytes)
     }
 }

@@ -8,31 +8,31 @@ pub(super) fn parse(text: &str, huge: u64) -> Vec<Mapping> {
     let mut mappings: Vec<Mapping> = Vec::new();
     let mut is_ours = false;
     for line in text.lines() {
-        if let Some((key, bytes)) = size(line) {
+        if let Some((key, bytes)) = parse_size(line) {
             let Some(mapping) = mappings.last_mut().filter(|_| is_ours) else { continue };
             match key {
                 "Rss" => mapping.coverage.resident = bytes,
                 "AnonHugePages" => mapping.coverage.huge = bytes,
                 _ => {}
             }
-        } else if is_head(line) {
-            let head = maps::parse(line);
+        } else if is_first_line(line) {
+            let head = maps::parse_line(line);
             is_ours = head.is_some();
-            mappings.extend(head.map(|head| head.mapping(huge)));
+            mappings.extend(head.map(|head| head.to_mapping(huge)));
         }
     }
     mappings
 }
 
 /// Parses a line with a size, such as `Rss:      12 kB`, into its key and the size in bytes.
-fn size(line: &str) -> Option<(&str, u64)> {
+fn parse_size(line: &str) -> Option<(&str, u64)> {
     let (key, rest) = line.split_once(':')?;
     let kib: u64 = rest.trim().strip_suffix(" kB")?.parse().ok()?;
     Some((key, kib.checked_mul(1024)?))
 }
 
 /// Whether the line begins a mapping: with an address. Other lines begin with a capitalised key.
-fn is_head(line: &str) -> bool {
+fn is_first_line(line: &str) -> bool {
     let first = line.split(' ').next().unwrap_or_default();
     first.contains('-') && !first.ends_with(':')
 }
@@ -41,7 +41,7 @@ fn is_head(line: &str) -> bool {
 /// kernel may have merged a range with other memory into one mapping: then at most the size of the
 /// range is counted.
 #[cfg(feature = "pool")]
-pub(super) fn count(text: &str, ranges: &[(u64, u64)], coverage: &mut super::Coverage) {
+pub(super) fn count_pages(text: &str, ranges: &[(u64, u64)], coverage: &mut super::Coverage) {
     for mapping in parse(text, 1) {
         let inside = |range: &&(u64, u64)| {
             range.0 < mapping.end && mapping.start < range.0.saturating_add(range.1)
@@ -91,7 +91,11 @@ AnonHugePages:         0 kB
     #[cfg(feature = "pool")]
     fn a_range_inside_of_a_mapping_counts_at_most_itself() {
         let mut coverage = Coverage::default();
-        count(TEXT, &[(0x7f00_0000_0000, 2 << 20), (0x7f00_0040_0000, 1 << 20)], &mut coverage);
+        count_pages(
+            TEXT,
+            &[(0x7f00_0000_0000, 2 << 20), (0x7f00_0040_0000, 1 << 20)],
+            &mut coverage,
+        );
         assert_eq!((coverage.resident, coverage.huge), (3 << 20, 3 << 20));
     }
 }

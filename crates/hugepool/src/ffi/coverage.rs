@@ -4,7 +4,7 @@
 
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 
-use super::result::{Code, INVALID, answer, code, store};
+use super::result::{Code, INVALID, run_for_code, store, to_code};
 use crate::coverage::{Coverage, Method, Process};
 
 /// The C structure `hugepool_coverage`. All fields are in bytes, except for the numbers of pages `sampled_pages`
@@ -55,8 +55,8 @@ pub type MappingFunction =
 /// Stores the sums over all private anonymous mappings of this process in `out`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hugepool_coverage_process(samples: c_uint, out: *mut CCoverage) -> Code {
-    answer(|| {
-        let process = Process::read(samples).map_err(|error| code(&error))?;
+    run_for_code(|| {
+        let process = Process::read(samples).map_err(|error| to_code(&error))?;
         // SAFETY: the caller promises that `out` may be written.
         unsafe { store(out, CCoverage::new(&process.total(), process.method)) }
     })
@@ -69,9 +69,9 @@ pub unsafe extern "C" fn hugepool_coverage_mappings(
     function: Option<MappingFunction>,
     context: *mut c_void,
 ) -> Code {
-    answer(|| {
+    run_for_code(|| {
         let function = function.ok_or(INVALID)?;
-        let process = Process::read(samples).map_err(|error| code(&error))?;
+        let process = Process::read(samples).map_err(|error| to_code(&error))?;
         for mapping in &process.mappings {
             let coverage = CCoverage::new(&mapping.coverage, process.method);
             let name = CString::new(mapping.name.as_str()).unwrap_or_default();
@@ -96,8 +96,8 @@ pub unsafe extern "C" fn hugepool_coverage_prometheus(
     size: usize,
     needed: *mut usize,
 ) -> Code {
-    answer(|| {
-        let process = Process::read(samples).map_err(|error| code(&error))?;
+    run_for_code(|| {
+        let process = Process::read(samples).map_err(|error| to_code(&error))?;
         let text = CString::new(process.prometheus()).map_err(|_| INVALID)?;
         let text = text.as_bytes_with_nul();
         // SAFETY: the caller promises that `needed` may be written.

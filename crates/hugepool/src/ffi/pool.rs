@@ -8,7 +8,7 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
 use super::coverage::CCoverage;
-use super::result::{Code, INVALID, answer, code, store};
+use super::result::{Code, INVALID, run_for_code, store, to_code};
 use crate::shared::Core;
 use crate::{Error, Fork, Options, Pool, Statistics, Switch, Table};
 
@@ -40,7 +40,7 @@ pub struct COptions {
 }
 
 impl COptions {
-    fn options(&self) -> Result<Options, Code> {
+    fn to_options(&self) -> Result<Options, Code> {
         if self.size != size_of::<Self>() {
             return Err(INVALID);
         }
@@ -53,7 +53,7 @@ impl COptions {
                 1 => Fork::Exclude,
                 _ => return Err(INVALID),
             },
-            switch: switch(self.thp)?,
+            switch: to_switch(self.thp)?,
             checks: match self.checks {
                 -1 => usual.checks,
                 0 => false,
@@ -64,7 +64,7 @@ impl COptions {
     }
 }
 
-fn switch(number: c_int) -> Result<Option<Switch>, Code> {
+fn to_switch(number: c_int) -> Result<Option<Switch>, Code> {
     match number {
         -1 => Ok(None),
         0 => Ok(Some(Switch::Off)),
@@ -74,12 +74,12 @@ fn switch(number: c_int) -> Result<Option<Switch>, Code> {
     }
 }
 
-fn layout(size: usize, alignment: usize) -> Result<Layout, Code> {
+fn to_layout(size: usize, alignment: usize) -> Result<Layout, Code> {
     let alignment = if alignment == 0 { USUAL_ALIGNMENT } else { alignment };
     if !alignment.is_power_of_two() {
-        return Err(code(&Error::Alignment { requested: alignment, largest: 0 }));
+        return Err(to_code(&Error::Alignment { requested: alignment, largest: 0 }));
     }
-    Layout::from_size_align(size, alignment).map_err(|_| code(&Error::TooLarge))
+    Layout::from_size_align(size, alignment).map_err(|_| to_code(&Error::TooLarge))
 }
 
 /// Calls a function with the pool to which a pointer from C refers.
@@ -96,20 +96,20 @@ unsafe fn with_pool<R>(
     }
     // SAFETY: the pointer is from `Pool::into_raw`; this handle is not dropped.
     let pool = ManuallyDrop::new(unsafe { Pool::from_raw(pool.cast()) });
-    run(&pool).map_err(|error| code(&error))
+    run(&pool).map_err(|error| to_code(&error))
 }
 
 /// Creates a pool; if `options` is NULL, with the default options.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hugepool_create(options: *const COptions, out: *mut *const CPool) -> Code {
-    answer(|| {
+    run_for_code(|| {
         if out.is_null() {
             return Err(INVALID);
         }
         // SAFETY: the caller promises NULL or its options, whose size is checked before anything else is used.
         let options = unsafe { options.as_ref() };
-        let options = options.map_or_else(|| Ok(Options::default()), COptions::options)?;
-        let pool = Pool::new(&options).map_err(|error| code(&error))?;
+        let options = options.map_or_else(|| Ok(Options::default()), COptions::to_options)?;
+        let pool = Pool::new(&options).map_err(|error| to_code(&error))?;
         // SAFETY: the caller promises that `out` may be written.
         unsafe { store(out, pool.into_raw().cast()) }
     })
@@ -119,7 +119,7 @@ pub unsafe extern "C" fn hugepool_create(options: *const COptions, out: *mut *co
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hugepool_destroy(pool: *const CPool) {
     if !pool.is_null() {
-        let _ = answer(|| {
+        let _ = run_for_code(|| {
             // SAFETY: the caller promises that the pointer is from hugepool_create and not used any more.
             drop(unsafe { Pool::from_raw(pool.cast()) });
             Ok(())
@@ -135,11 +135,11 @@ pub unsafe extern "C" fn hugepool_allocate(
     alignment: usize,
     out: *mut *mut c_void,
 ) -> Code {
-    answer(|| {
+    run_for_code(|| {
         if out.is_null() {
             return Err(INVALID);
         }
-        let layout = layout(size, alignment)?;
+        let layout = to_layout(size, alignment)?;
         // SAFETY: the caller promises a pool, and that `out` may be written.
         unsafe {
             let block = with_pool(pool, |pool| pool.allocate(layout))?;
@@ -153,7 +153,7 @@ pub unsafe extern "C" fn hugepool_allocate(
 pub unsafe extern "C" fn hugepool_release(pool: *const CPool, block: *mut c_void) -> Code {
     let Some(block) = NonNull::new(block.cast()) else { return 0 };
     // SAFETY: the caller promises a pool and one of its blocks that is not used any more.
-    answer(|| unsafe { with_pool(pool, |pool| pool.release_any(block)) })
+    run_for_code(|| unsafe { with_pool(pool, |pool| pool.release_any(block)) })
 }
 
 /// Releases a block to its pool, with the size and alignment of its allocation. NULL is ignored.
@@ -165,8 +165,8 @@ pub unsafe extern "C" fn hugepool_release_sized(
     alignment: usize,
 ) -> Code {
     let Some(block) = NonNull::new(block.cast()) else { return 0 };
-    answer(|| {
-        let layout = layout(size, alignment)?;
+    run_for_code(|| {
+        let layout = to_layout(size, alignment)?;
         // SAFETY: the caller promises a pool and one of its blocks that is not used any more.
         unsafe { with_pool(pool, |pool| pool.release(block, layout)) }
     })
@@ -179,7 +179,7 @@ pub unsafe extern "C" fn hugepool_usable_size(
     block: *const c_void,
     out: *mut usize,
 ) -> Code {
-    answer(|| {
+    run_for_code(|| {
         let block = NonNull::new(block.cast_mut().cast()).ok_or(INVALID)?;
         // SAFETY: the caller promises a pool, and that `out` may be written.
         unsafe {
@@ -269,7 +269,7 @@ impl CStatistics {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hugepool_statistics(pool: *const CPool, out: *mut CStatistics) -> Code {
     // SAFETY: the caller promises a pool, and that `out` may be written.
-    answer(|| unsafe {
+    run_for_code(|| unsafe {
         let statistics = with_pool(pool, |pool| Ok(pool.statistics()))?;
         store(out, CStatistics::new(&statistics))
     })
@@ -279,7 +279,7 @@ pub unsafe extern "C" fn hugepool_statistics(pool: *const CPool, out: *mut CStat
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hugepool_pool_coverage(pool: *const CPool, out: *mut CCoverage) -> Code {
     // SAFETY: the caller promises a pool, and that `out` may be written.
-    answer(|| unsafe {
+    run_for_code(|| unsafe {
         let (coverage, method) = with_pool(pool, Pool::coverage_and_method)?;
         store(out, CCoverage::new(&coverage, method))
     })
@@ -293,11 +293,11 @@ pub unsafe extern "C" fn hugepool_table_create(
     thp: c_int,
     out: *mut *mut Table,
 ) -> Code {
-    answer(|| {
+    run_for_code(|| {
         if out.is_null() {
             return Err(INVALID);
         }
-        let table = Table::new(block, count, switch(thp)?).map_err(|error| code(&error))?;
+        let table = Table::new(block, count, to_switch(thp)?).map_err(|error| to_code(&error))?;
         // SAFETY: the caller promises that `out` may be written.
         unsafe { store(out, Box::into_raw(Box::new(table))) }
     })
@@ -307,7 +307,7 @@ pub unsafe extern "C" fn hugepool_table_create(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hugepool_table_destroy(table: *mut Table) {
     if !table.is_null() {
-        let _ = answer(|| {
+        let _ = run_for_code(|| {
             // SAFETY: the caller promises that the pointer is from hugepool_table_create and not used any more.
             drop(unsafe { Box::from_raw(table) });
             Ok(())
@@ -321,14 +321,14 @@ pub unsafe extern "C" fn hugepool_table_acquire(
     table: *const Table,
     out: *mut *mut c_void,
 ) -> Code {
-    answer(|| {
+    run_for_code(|| {
         if out.is_null() {
             return Err(INVALID);
         }
         // SAFETY: the caller promises NULL or a table, and that `out` may be written.
         unsafe {
             let table = table.as_ref().ok_or(INVALID)?;
-            let block = table.acquire().map_err(|error| code(&error))?;
+            let block = table.acquire().map_err(|error| to_code(&error))?;
             store(out, block.as_ptr().cast())
         }
     })
@@ -338,11 +338,11 @@ pub unsafe extern "C" fn hugepool_table_acquire(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hugepool_table_release(table: *const Table, block: *mut c_void) -> Code {
     let Some(block) = NonNull::new(block.cast()) else { return 0 };
-    answer(|| {
+    run_for_code(|| {
         // SAFETY: the caller promises NULL or a table, and a block that is not used any more.
         unsafe {
             let table = table.as_ref().ok_or(INVALID)?;
-            table.release(block).map_err(|error| code(&error))
+            table.release(block).map_err(|error| to_code(&error))
         }
     })
 }
@@ -350,11 +350,12 @@ pub unsafe extern "C" fn hugepool_table_release(table: *const Table, block: *mut
 /// Stores how much of a table is resident and in huge pages in `out`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hugepool_table_coverage(table: *const Table, out: *mut CCoverage) -> Code {
-    answer(|| {
+    run_for_code(|| {
         // SAFETY: the caller promises NULL or a table, and that `out` may be written.
         unsafe {
             let table = table.as_ref().ok_or(INVALID)?;
-            let (coverage, method) = table.coverage_and_method().map_err(|error| code(&error))?;
+            let (coverage, method) =
+                table.coverage_and_method().map_err(|error| to_code(&error))?;
             store(out, CCoverage::new(&coverage, method))
         }
     })

@@ -35,7 +35,7 @@ const MESSAGES: &[&CStr] = &[
     c"a mistake in hugepool: please report it",
 ];
 
-pub(super) fn code(error: &Error) -> Code {
+pub(super) fn to_code(error: &Error) -> Code {
     match error {
         Error::ZeroSize => 1,
         Error::Alignment { .. } => 2,
@@ -54,7 +54,7 @@ pub(super) fn code(error: &Error) -> Code {
 
 /// Runs the body of a C function, and returns the code of its result.
 #[inline]
-pub(super) fn answer(run: impl FnOnce() -> Result<(), Code>) -> Code {
+pub(super) fn run_for_code(run: impl FnOnce() -> Result<(), Code>) -> Code {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(())) => OK,
         Ok(Err(code)) => code,
@@ -92,7 +92,7 @@ mod tests {
         for number in 0..MESSAGES.len() {
             assert!(header.contains(&format!(" = {number},")), "{number}");
         }
-        assert_eq!(code(&Error::Unreadable { errno: 1 }), INVALID - 1);
+        assert_eq!(to_code(&Error::Unreadable { errno: 1 }), INVALID - 1);
         assert_eq!(MESSAGES.len(), usize::try_from(INTERNAL).unwrap() + 1);
         assert!(!hugepool_message(-1).is_null() && !hugepool_message(99).is_null());
     }
