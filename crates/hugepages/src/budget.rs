@@ -58,7 +58,7 @@ impl Budget {
 
     /// Whether the memory has to be measured again: more than an eighth of the allowance was added
     /// since the last measurement.
-    pub(crate) fn is_due(&self) -> bool {
+    pub(crate) fn is_measurement_due(&self) -> bool {
         self.since > self.allowance / 8
     }
 

@@ -85,10 +85,10 @@ pub fn collapse(
 ) -> Result<Collapse, ActError> {
     let began = (Instant::now(), cpu_time());
     let mut act = Act::begin(host, targets, wish, stop)?;
-    act.pass(tell)?;
+    act.run_pass(tell)?;
     while let Some(rest) = act.next_pass_after() {
         if act.sleep_until_pass(rest) {
-            act.pass(tell)?;
+            act.run_pass(tell)?;
         }
     }
     Ok(act.end(began))
@@ -149,13 +149,13 @@ impl<'a> Act<'a> {
     }
 
     /// Examines every process of the targets, and collapses the blocks that qualify.
-    fn pass(&mut self, tell: &mut dyn FnMut(u64, u64, &Collapse)) -> Result<(), ActError> {
+    fn run_pass(&mut self, tell: &mut dyn FnMut(u64, u64, &Collapse)) -> Result<(), ActError> {
         self.glanced = self.glanced.checked_sub(GLANCE).unwrap_or(self.glanced);
         let first = self.done.passes == 0 && self.done.anon_before == Bytes::new(0);
         self.until = Instant::now() + self.wish.deadline;
         self.without = 0;
         self.done.stopped = None;
-        self.recheck();
+        self.recheck_subjects();
         let mut left = LeftAlone::default();
         let mut found = Vec::new();
         let mut coverage = Coverage::default();
@@ -208,7 +208,7 @@ impl<'a> Act<'a> {
 
     /// Checks again which processes have huge pages disabled: a program may change this while it is
     /// watched.
-    fn recheck(&mut self) {
+    fn recheck_subjects(&mut self) {
         for subject in self.subjects.iter_mut().filter(|subject| subject.memory.is_alive()) {
             let why = subject.recheck();
             let named = self.done.processes.iter_mut().find(|named| named.pid == subject.pid);
@@ -226,7 +226,7 @@ impl<'a> Act<'a> {
             match subject.memory.exclusive(block.address) {
                 Err(_) => self.done.left_alone.changed += 1,
                 Ok(pages) => match self.policy().judge_again(block, pages) {
-                    Err(why) => pick::note(&mut self.done.left_alone, why),
+                    Err(why) => pick::count_skipped(&mut self.done.left_alone, why),
                     Ok(()) if !self.budget.has_room(growth) => {
                         self.done.left_alone.over_budget += 1;
                     }
@@ -250,7 +250,7 @@ impl<'a> Act<'a> {
             if let Some(why) = self.stop_reason()? {
                 return Ok(Some((why, reached)));
             }
-            self.collapse_paced(*at, block.address)?;
+            self.collapse_at_pace(*at, block.address)?;
             tell(reached as u64 + 1, found.len() as u64, &self.done);
         }
         self.retry_busy()
@@ -266,13 +266,13 @@ impl<'a> Act<'a> {
                 self.done.failed.busy += 1;
                 continue;
             }
-            self.collapse_paced(at, address)?;
+            self.collapse_at_pace(at, address)?;
         }
         self.busy.clear();
         Ok(None)
     }
 
-    fn collapse_paced(&mut self, at: usize, address: u64) -> Result<(), ActError> {
+    fn collapse_at_pace(&mut self, at: usize, address: u64) -> Result<(), ActError> {
         let cpu = cpu_time();
         self.collapse_block(at, address)?;
         self.sleep_for_pace(cpu_time().saturating_sub(cpu));
@@ -289,7 +289,7 @@ impl<'a> Act<'a> {
         let Some(pages) = if_alive(subject.memory.exclusive(address))? else { return Ok(()) };
         if let Err(why) = self.policy().judge_again(&block, pages) {
             let why = if why == SkipReason::Nothing { SkipReason::Changed } else { why };
-            pick::note(&mut self.done.left_alone, why);
+            pick::count_skipped(&mut self.done.left_alone, why);
         } else if self.budget.has_room(growth) {
             let called = subject.collapse(address)?;
             self.count_call(called, growth);
@@ -330,7 +330,7 @@ impl<'a> Act<'a> {
             let why = "no free huge pages: memory is fragmented, or the cgroup has no room";
             return Ok(Some(why.to_owned()));
         }
-        if self.budget.is_due() || self.weighed.elapsed() >= MEASURE {
+        if self.budget.is_measurement_due() || self.weighed.elapsed() >= MEASURE {
             self.weighed = Instant::now();
             let Some(now) =
                 if_target_alive(measure_memory(self.host, self.targets, &self.subjects))?

@@ -34,4 +34,4 @@ pub use collapse::{CollapseTargets, CollapseWish, collapse};
 pub use damon::{NoProfile, measure_accesses};
 pub use split::split;
 pub use subject::ActError;
-pub use switch::{Allowed, switch_off};
+pub use switch::{Allowed, disable_huge_pages};

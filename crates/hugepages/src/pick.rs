@@ -66,7 +66,7 @@ pub(crate) fn pick(blocks: Vec<Block>, policy: CollapsePolicy, left: &mut LeftAl
     let worth = |block: &Block| match policy.judge(block) {
         Ok(()) => true,
         Err(why) => {
-            note(left, why);
+            count_skipped(left, why);
             false
         }
     };
@@ -76,7 +76,7 @@ pub(crate) fn pick(blocks: Vec<Block>, policy: CollapsePolicy, left: &mut LeftAl
 }
 
 /// Counts a block that is skipped, by the reason.
-pub(crate) fn note(left: &mut LeftAlone, why: SkipReason) {
+pub(crate) fn count_skipped(left: &mut LeftAlone, why: SkipReason) {
     match why {
         SkipReason::Nothing => (),
         SkipReason::Sparse => left.sparse += 1,

@@ -21,6 +21,6 @@ pub enum Allowed {
 ///
 /// # Errors
 /// [`io::ErrorKind::InvalidInput`] if this kernel does not know [`Allowed::Advised`].
-pub fn switch_off(allowed: Allowed) -> io::Result<()> {
+pub fn disable_huge_pages(allowed: Allowed) -> io::Result<()> {
     disable_thp(allowed == Allowed::Advised)
 }

@@ -13,7 +13,7 @@ mod start;
 use pagewise_model::Refusal;
 use std::io::ErrorKind;
 
-use pagewise_hugepages::{Allowed, switch_off};
+use pagewise_hugepages::{Allowed, disable_huge_pages};
 use pagewise_observe::Scope;
 use pagewise_terminal::{Global, Outcome};
 
@@ -90,8 +90,8 @@ fn switch(args: &SwitchArgs, message: Option<&str>) -> anyhow::Result<Switch> {
 fn tell_kernel(switch: Switch, seen: &pagewise_model::Snapshot) -> anyhow::Result<()> {
     match switch {
         Switch::On => Ok(()),
-        Switch::Off => Ok(switch_off(Allowed::Nothing)?),
-        Switch::Advised => match switch_off(Allowed::Advised) {
+        Switch::Off => Ok(disable_huge_pages(Allowed::Nothing)?),
+        Switch::Advised => match disable_huge_pages(Allowed::Advised) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == ErrorKind::InvalidInput => by_policy(seen),
             Err(error) => Err(error.into()),
