@@ -42,7 +42,7 @@ pub fn answer(global: &Global, shown: &str) -> anyhow::Result<Printed> {
 
 /// Text as [`answer`] would print it, for another program that shows it on the terminal.
 pub fn guarded_text<'a>(global: &Global, shown: &'a str) -> Cow<'a, str> {
-    guarded(shown, screen::text_style(global).colour)
+    make_printable(shown, screen::text_style(global).colour)
 }
 
 /// Prints a JSON document, or one line of JSON Lines.
@@ -52,10 +52,10 @@ pub fn document(shown: &str) -> anyhow::Result<Printed> {
 
 /// Prints text, with or without our own colour sequences.
 pub fn text(shown: &str, colour: bool) -> anyhow::Result<Printed> {
-    write_out(guarded(shown, colour).as_bytes())
+    write_out(make_printable(shown, colour).as_bytes())
 }
 
-fn guarded(text: &str, colour: bool) -> Cow<'_, str> {
+fn make_printable(text: &str, colour: bool) -> Cow<'_, str> {
     if colour { escape_all_but_colours(text) } else { printable(text) }
 }
 
@@ -77,7 +77,7 @@ pub fn write_error(bytes: &[u8]) {
 
 /// Writes text of several lines to standard error: an answer whose standard output has the data.
 pub fn error_text(shown: &str, colour: bool) {
-    write_error(guarded(shown, colour).as_bytes());
+    write_error(make_printable(shown, colour).as_bytes());
 }
 
 /// Prints a message to standard error.
@@ -130,7 +130,7 @@ impl Foreign {
 /// name.
 pub fn new_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     refuse_dash(path)?;
-    let unfinished = unfinished(path);
+    let unfinished = temporary_path(path);
     let mut file = create_new(&unfinished).map_err(|error| explained(path, error))?;
     let written = file.write_all(bytes).and_then(|()| file.sync_all());
     if let Err(error) = written {
@@ -160,7 +160,7 @@ fn refuse_dash(path: &Path) -> anyhow::Result<()> {
 /// not followed.
 pub fn replace_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     refuse_dash(path)?;
-    let unfinished = unfinished(path);
+    let unfinished = temporary_path(path);
     remove(&unfinished);
     let mut file = create_new(&unfinished).map_err(|error| explained(path, error))?;
     let written = file.write_all(bytes);
@@ -174,7 +174,7 @@ pub fn replace_file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
 /// error if `path` exists already.
 pub fn begin_file(path: &Path) -> anyhow::Result<(PathBuf, std::fs::File)> {
     refuse_dash(path)?;
-    let unfinished = unfinished(path);
+    let unfinished = temporary_path(path);
     let file = create_new(&unfinished).map_err(|error| explained(path, error))?;
     // detected now instead of after the whole measurement
     if path.symlink_metadata().is_ok() {
@@ -186,18 +186,18 @@ pub fn begin_file(path: &Path) -> anyhow::Result<(PathBuf, std::fs::File)> {
 
 /// Renames a finished file to its final name; removes it if that fails.
 pub fn name_or_remove(unfinished: &Path, path: &Path) -> std::io::Result<()> {
-    name_it(unfinished, path).inspect_err(|_| remove(unfinished))
+    rename_new_file(unfinished, path).inspect_err(|_| remove(unfinished))
 }
 
 /// A temporary name in the same folder, so that it can be renamed; it contains the id of this
 /// process.
-fn unfinished(path: &Path) -> PathBuf {
+fn temporary_path(path: &Path) -> PathBuf {
     path.with_file_name(format!(".pagewise-{}.unfinished", std::process::id()))
 }
 
 /// Never replaces another file. On file systems that cannot guarantee this for a rename, a hard
 /// link is created first.
-fn name_it(unfinished: &Path, path: &Path) -> std::io::Result<()> {
+fn rename_new_file(unfinished: &Path, path: &Path) -> std::io::Result<()> {
     let here = rustix::fs::CWD;
     let flags = RenameFlags::NOREPLACE;
     match rustix::fs::renameat_with(here, unfinished, here, path, flags) {

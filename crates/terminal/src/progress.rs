@@ -13,7 +13,7 @@ use crate::{Global, output};
 const WORTH_IT: Duration = Duration::from_millis(1500);
 
 /// Makes text safe to print: a bar draws itself without [`output`].
-fn safe(text: &str) -> String {
+fn make_printable(text: &str) -> String {
     Name::from(text).to_string()
 }
 
@@ -25,11 +25,11 @@ impl Spinner {
     /// Starts a spinner; for a short `time` nothing is shown.
     pub fn start(global: &Global, time: Duration) -> Self {
         let watched = std::io::stderr().is_terminal() && !global.quiet && !global.json;
-        Self((watched && time > WORTH_IT).then(|| spinner(time)))
+        Self((watched && time > WORTH_IT).then(|| make_spinner(time)))
     }
 }
 
-fn spinner(time: Duration) -> ProgressBar {
+fn make_spinner(time: Duration) -> ProgressBar {
     let template = "{spinner} measuring rates for {msg}, {elapsed} so far (Ctrl-C stops)";
     let style = ProgressStyle::with_template(template);
     let bar = ProgressBar::new_spinner().with_message(format!("{:.1} s", time.as_secs_f64()));
@@ -87,7 +87,7 @@ impl Measuring {
         let style =
             ProgressStyle::with_template("{prefix} {bar:30} {percent} %, {msg} (Ctrl-C stops)");
         Self(watched.then(|| {
-            let bar = ProgressBar::new(0).with_prefix(safe(what));
+            let bar = ProgressBar::new(0).with_prefix(make_printable(what));
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         }))
@@ -127,7 +127,7 @@ impl Measuring {
         if let Some(bar) = &self.0 {
             bar.set_length(all.into());
             bar.set_position(done.into());
-            bar.set_message(safe(&message()));
+            bar.set_message(make_printable(&message()));
         }
     }
 }
@@ -144,7 +144,7 @@ impl Following {
             "{prefix} {bar:30} {percent} %, {elapsed} (Ctrl-C leaves it running)",
         );
         Self(watched.then(|| {
-            let bar = ProgressBar::new(0).with_prefix(safe(what));
+            let bar = ProgressBar::new(0).with_prefix(make_printable(what));
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         }))
@@ -186,7 +186,7 @@ impl Idling {
     /// Sets the reason.
     pub fn because(&self, why: &str) {
         if let Some(bar) = &self.0 {
-            bar.set_message(safe(why));
+            bar.set_message(make_printable(why));
             bar.tick();
         }
     }
@@ -231,7 +231,7 @@ impl StepSpinner {
         if let Some(bar) = &self.bar {
             bar.reset();
             bar.enable_steady_tick(TICK);
-            bar.set_prefix(safe(prefix));
+            bar.set_prefix(make_printable(prefix));
         }
     }
 
@@ -296,14 +296,14 @@ impl WorkloadBar {
             return;
         }
         self.drawn = Instant::now();
-        let bar = self.bar.get_or_insert_with(workload_bar);
-        bar.set_message(safe(what));
+        let bar = self.bar.get_or_insert_with(make_workload_bar);
+        bar.set_message(make_printable(what));
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 100")]
         bar.set_position((share.clamp(0.0, 1.0) * 100.0) as u64);
     }
 }
 
-fn workload_bar() -> ProgressBar {
+fn make_workload_bar() -> ProgressBar {
     let style = ProgressStyle::with_template("workload {bar:30} {percent} %, {msg} (Ctrl-C stops)");
     let bar = ProgressBar::new(100);
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));

@@ -18,7 +18,7 @@ pub fn text_style(global: &Global) -> TextStyle {
     let columns = terminal_size().filter(|_| is_terminal).map(|(Width(columns), _)| columns.into());
     TextStyle {
         width: columns.unwrap_or(UNWATCHED),
-        colour: !global.no_color && colour(is_terminal, |name| std::env::var_os(name)),
+        colour: !global.no_color && is_colour_enabled(is_terminal, |name| std::env::var_os(name)),
     }
 }
 
@@ -29,11 +29,11 @@ pub fn is_terminal() -> bool {
 
 /// Whether text of the command line parser (clap) may have colours on this stream.
 pub(crate) fn has_colour(stream: &impl IsTerminal) -> bool {
-    colour(stream.is_terminal(), |name| std::env::var_os(name))
+    is_colour_enabled(stream.is_terminal(), |name| std::env::var_os(name))
 }
 
 /// Whether to print colours, by the conventions of no-color.org and bixense.com/clicolors.
-fn colour(is_terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
+fn is_colour_enabled(is_terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
     let is = |name: &str, value: &str| variable(name).is_some_and(|found| found == *value);
     let set = |name: &str| variable(name).is_some_and(|found| !found.is_empty());
     if set("NO_COLOR") {
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     fn with(is_terminal: bool, set: &[(&str, &str)]) -> bool {
-        colour(is_terminal, |name| {
+        is_colour_enabled(is_terminal, |name| {
             set.iter().find(|(known, _)| *known == name).map(|(_, value)| OsString::from(value))
         })
     }

@@ -22,7 +22,7 @@ pub fn adviser<T: Advice + 'static>(cause: &Cause) -> Option<&dyn Advice> {
 
 /// The first answer to one question (state or next step) among the causes of an error, the
 /// outermost first.
-fn advice(
+fn find_advice(
     error: &anyhow::Error,
     advisers: &[Adviser],
     ask: fn(&dyn Advice) -> Option<String>,
@@ -33,9 +33,10 @@ fn advice(
 /// Prints the error with its causes, the resulting state, and what to do next, if an adviser knows
 /// it.
 pub fn tell(error: &anyhow::Error, advisers: &[Adviser]) {
-    let state = advice(error, advisers, |error| error.state()).map(|state| format!("; {state}"));
+    let state =
+        find_advice(error, advisers, |error| error.state()).map(|state| format!("; {state}"));
     output::message(format_args!("{error:#}{}", state.unwrap_or_default()));
-    advice(error, advisers, |error| error.next()).iter().for_each(output::hint);
+    find_advice(error, advisers, |error| error.next()).iter().for_each(output::hint);
 }
 
 /// Prints help and the version to standard output, or an error in the command line to standard
@@ -44,7 +45,7 @@ pub fn tell(error: &anyhow::Error, advisers: &[Adviser]) {
 pub fn tell_of_usage<P: Parser>(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
         let colour = screen::has_colour(&std::io::stdout());
-        return match output::text(&rendered(error, colour), colour) {
+        return match output::text(&render(error, colour), colour) {
             Ok(_) => ExitCode::SUCCESS,
             Err(error) => {
                 tell(&error, &[]);
@@ -57,13 +58,13 @@ pub fn tell_of_usage<P: Parser>(error: &clap::Error) -> ExitCode {
     // the parser may accept an argument whose unsafe bytes were made visible; then the message
     // about the original argument is printed
     match P::try_parse_from(typed) {
-        Err(safe) if safe.use_stderr() => output::error_text(&rendered(&safe, colour), colour),
-        _ => output::error_text(&rendered(error, false), false),
+        Err(safe) if safe.use_stderr() => output::error_text(&render(&safe, colour), colour),
+        _ => output::error_text(&render(error, false), false),
     }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(exit::USAGE))
 }
 
-fn rendered(error: &clap::Error, colour: bool) -> String {
+fn render(error: &clap::Error, colour: bool) -> String {
     let text = error.render();
     if colour { text.ansi().to_string() } else { text.to_string() }
 }

@@ -56,7 +56,7 @@ pub(super) fn parse_keys(typed: &[u8]) -> Vec<Key> {
                             break;
                         }
                     }
-                    keys.extend(known(&sequence));
+                    keys.extend(parse_sequence(&sequence));
                 }
             },
             '\r' | '\n' => keys.push(Key::Enter),
@@ -75,7 +75,7 @@ fn is_final(byte: u8) -> bool {
 
 /// The key of an escape sequence, given by its parameters and final letter. Home and End have
 /// several sequences.
-fn known(sequence: &str) -> Option<Key> {
+fn parse_sequence(sequence: &str) -> Option<Key> {
     let number = sequence.split([';', '~']).next().unwrap_or_default();
     match (sequence.chars().last()?, number) {
         ('A', _) => Some(Key::Up),

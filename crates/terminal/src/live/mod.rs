@@ -158,7 +158,7 @@ impl LiveScreen {
     /// If the terminal is gone.
     pub fn wait(&mut self, deadline: Instant) -> anyhow::Result<LiveEvent> {
         loop {
-            if let Some(event) = self.signalled()? {
+            if let Some(event) = self.take_signal_event()? {
                 return Ok(event);
             }
             let left = deadline.saturating_duration_since(Instant::now());
@@ -176,7 +176,7 @@ impl LiveScreen {
     }
 
     /// The event requested by signals since the last call.
-    fn signalled(&mut self) -> anyhow::Result<Option<LiveEvent>> {
+    fn take_signal_event(&mut self) -> anyhow::Result<Option<LiveEvent>> {
         let mut bytes = [0; 64];
         while rustix::io::read(&self.woken, &mut bytes).is_ok_and(|length| length == bytes.len()) {}
         let ending = self.signals.ending.swap(0, Ordering::SeqCst);
