@@ -21,7 +21,7 @@ type Resource = libc::__rlimit_resource_t;
 type Resource = libc::c_int;
 
 /// Lowers a resource limit of this process permanently. A limit that is lower already is kept.
-pub(crate) fn limit(resource: Resource, most: u64) {
+pub(crate) fn lower_limit(resource: Resource, most: u64) {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is ours and has the type that both calls expect.
     unsafe {
@@ -39,7 +39,7 @@ pub(crate) fn forbid_dumps() {
 }
 
 /// Makes sure that programs which we start gain no privileges; seccomp and Landlock require this.
-pub(crate) fn no_new_privileges() {
+pub(crate) fn forbid_new_privileges() {
     prctl(libc::PR_SET_NO_NEW_PRIVS, 1);
 }
 
@@ -119,7 +119,7 @@ pub(crate) fn keep_capabilities(bits: u64) -> io::Result<()> {
 ///
 /// # Errors
 /// If the kernel has no seccomp, or the filter cannot be applied to a thread.
-pub(crate) fn filter(program: &[sock_filter]) -> io::Result<()> {
+pub(crate) fn apply_filter(program: &[sock_filter]) -> io::Result<()> {
     const SET_MODE_FILTER: libc::c_ulong = 1;
     /// The filter applies to all threads, and without the Spectre mitigations that slow down
     /// branches.
@@ -156,7 +156,7 @@ pub(crate) fn landlock_version() -> io::Result<u32> {
 ///
 /// # Errors
 /// If the kernel refuses.
-pub(crate) fn landlock(rules: &Ruleset) -> io::Result<()> {
+pub(crate) fn apply_ruleset(rules: &Ruleset) -> io::Result<()> {
     // SAFETY: the kernel reads the given number of bytes. A kernel with an older interface requires
     // the rest to be zero, which it is: only fields of its version are set.
     let made = check_result(unsafe {

@@ -105,9 +105,9 @@ impl Confinement {
             crate::forbid_dumps();
         }
         if let Some(most) = self.address_space {
-            calls::limit(libc::RLIMIT_AS, most);
+            calls::lower_limit(libc::RLIMIT_AS, most);
         }
-        calls::no_new_privileges();
+        calls::forbid_new_privileges();
         if self.leave_root {
             calls::leave_root();
         }
@@ -116,8 +116,8 @@ impl Confinement {
         let landlock = self.landlock.then(|| landlock::enter().ok()).flatten();
         let filter = self.purpose.zip(filter::architecture()).is_some_and(|(purpose, known)| {
             let rules = table::rules(purpose, std::process::id(), self.terminal);
-            let apply = |program: &BpfProgram| calls::filter(program).is_ok();
-            filter::programs(known, &rules).is_ok_and(|programs| programs.iter().all(apply))
+            let apply = |program: &BpfProgram| calls::apply_filter(program).is_ok();
+            filter::build_programs(known, &rules).is_ok_and(|programs| programs.iter().all(apply))
         });
         Confined { capabilities, filter, landlock }
     }

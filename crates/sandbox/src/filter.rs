@@ -47,7 +47,7 @@ pub(crate) fn architecture() -> Option<TargetArch> {
 /// Builds the programs, all of which are to be applied. A program of seccompiler has one result for
 /// the calls that match and one for all others, so calls that fail with another error need a
 /// program of their own.
-pub(crate) fn programs(
+pub(crate) fn build_programs(
     architecture: TargetArch,
     rules: &[Rule],
 ) -> Result<Vec<BpfProgram>, seccompiler::BackendError> {
@@ -60,7 +60,7 @@ pub(crate) fn programs(
             let filter = SeccompFilter::new(refused, SeccompAction::Allow, action, architecture)?;
             programs.push(filter.try_into()?);
         }
-        if let Some(chain) = chain(rule.condition)? {
+        if let Some(chain) = build_chain(rule.condition)? {
             allowed.insert(number, chain);
         }
     }
@@ -73,7 +73,7 @@ pub(crate) fn programs(
 
 /// The rules of seccompiler for a condition; `None` if the condition never holds. A call that has
 /// to fail with another error than EPERM is allowed here, because a separate program refuses it.
-fn chain(condition: Condition) -> Result<Option<Chain>, seccompiler::BackendError> {
+fn build_chain(condition: Condition) -> Result<Option<Chain>, seccompiler::BackendError> {
     use SeccompCmpArgLen::{Dword, Qword};
     use SeccompCmpOp::{Eq, MaskedEq};
     let rule = |argument, length, operator, value| {
@@ -217,7 +217,7 @@ mod tests {
                 .map(|(number, condition)| Rule { number, condition })
                 .collect();
             let call = Call { number, architecture: X86_64, arguments };
-            let programs = programs(TargetArch::x86_64, &rules).unwrap();
+            let programs = build_programs(TargetArch::x86_64, &rules).unwrap();
             prop_assert_eq!(run_all(&programs, &call), naive(&rules, &call));
             let foreign = Call { architecture: X86_64 + 1, ..call };
             prop_assert_eq!(run_all(&programs, &foreign), KILL);

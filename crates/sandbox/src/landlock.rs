@@ -52,7 +52,7 @@ impl Ruleset {
 /// ENOSYS or EOPNOTSUPP if the kernel has none or it is disabled.
 pub(crate) fn enter() -> io::Result<u32> {
     let version = calls::landlock_version()?;
-    calls::landlock(&Ruleset::for_version(version))?;
+    calls::apply_ruleset(&Ruleset::for_version(version))?;
     Ok(version)
 }
 
@@ -70,7 +70,7 @@ mod tests {
         std::fs::write(&path, "there").unwrap();
         let entered = std::thread::scope(|scope| {
             let inside = || {
-                calls::no_new_privileges();
+                calls::forbid_new_privileges();
                 let entered = enter()?;
                 let refused = [
                     std::fs::write(&path, "changed").map_err(|error| error.kind()),

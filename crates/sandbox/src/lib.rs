@@ -39,7 +39,7 @@ use std::sync::Once;
 pub fn forbid_dumps() {
     static DONE: Once = Once::new();
     DONE.call_once(|| {
-        calls::limit(libc::RLIMIT_CORE, 0);
+        calls::lower_limit(libc::RLIMIT_CORE, 0);
         calls::forbid_dumps();
     });
 }
