@@ -34,13 +34,13 @@ fn check_exponent(value: f64) -> Result<(), Error> {
 }
 
 /// Converts a size to a number of pages; an error if that is 0.
-fn some_pages(key: &str, size: Size) -> Result<usize, Error> {
-    let pages = pages(key, size)?;
+fn nonzero_page_count(key: &str, size: Size) -> Result<usize, Error> {
+    let pages = page_count(key, size)?;
     require(pages > 0, key, "a page at least", size)?;
     Ok(pages)
 }
 
-pub(super) fn pages(key: &str, size: Size) -> Result<usize, Error> {
+pub(super) fn page_count(key: &str, size: Size) -> Result<usize, Error> {
     let page = u64::try_from(rustix::param::page_size()).unwrap_or(u64::MAX);
     let bytes = size.0.get();
     require(bytes % page == 0, key, &format!("whole pages of {page} bytes"), size)?;
@@ -51,16 +51,16 @@ pub(super) fn pages(key: &str, size: Size) -> Result<usize, Error> {
 }
 
 /// Parses the mix of contents of the pages.
-pub(super) fn contents(text: &str) -> Result<Mix, Error> {
+pub(super) fn parse_mix(text: &str) -> Result<Mix, Error> {
     text.parse().map_err(|error| Error::Unsound(format!("contents: {error}")))
 }
 
-pub(super) fn swap(settings: &Swap) -> Result<(), Error> {
-    let data = some_pages("data", settings.data)?;
-    let window = some_pages("window", settings.window)?;
-    let code = pages("code", settings.code)?;
-    pages("step", settings.step)?;
-    contents(&settings.contents)?;
+pub(super) fn check_swap(settings: &Swap) -> Result<(), Error> {
+    let data = nonzero_page_count("data", settings.data)?;
+    let window = nonzero_page_count("window", settings.window)?;
+    let code = page_count("code", settings.code)?;
+    page_count("step", settings.step)?;
+    parse_mix(&settings.contents)?;
     require(
         window <= data,
         "window",
@@ -83,11 +83,11 @@ pub(super) fn swap(settings: &Swap) -> Result<(), Error> {
     check_seconds(settings.seconds)
 }
 
-pub(super) fn coldpages(settings: &ColdPages) -> Result<(), Error> {
-    some_pages("data", settings.data)?;
-    some_pages("library", settings.library)?;
-    some_pages("stream", settings.stream)?;
-    contents(&settings.contents)?;
+pub(super) fn check_coldpages(settings: &ColdPages) -> Result<(), Error> {
+    nonzero_page_count("data", settings.data)?;
+    nonzero_page_count("library", settings.library)?;
+    nonzero_page_count("stream", settings.stream)?;
+    parse_mix(&settings.contents)?;
     check_exponent(settings.exponent)?;
     check_rate("library_per_data", settings.library_per_data)?;
     check_rate("stream_per_data", settings.stream_per_data)?;
@@ -101,10 +101,10 @@ pub(super) fn coldpages(settings: &ColdPages) -> Result<(), Error> {
     check_seconds(settings.seconds)
 }
 
-pub(super) fn tiers(settings: &Tiers) -> Result<(), Error> {
-    some_pages("hot", settings.hot)?;
-    let cold = pages("cold", settings.cold)?;
-    contents(&settings.contents)?;
+pub(super) fn check_tiers(settings: &Tiers) -> Result<(), Error> {
+    nonzero_page_count("hot", settings.hot)?;
+    let cold = page_count("cold", settings.cold)?;
+    parse_mix(&settings.contents)?;
     check_share("cold_share", settings.cold_share)?;
     require(
         cold > 0 || settings.cold_share == 0.0,
@@ -118,16 +118,16 @@ pub(super) fn tiers(settings: &Tiers) -> Result<(), Error> {
     require(halves, "operations", "two at least, as they have two halves", settings.operations)
 }
 
-pub(super) fn hugepages(settings: &HugePages) -> Result<(), Error> {
-    some_pages("data", settings.data)?;
-    pages("fragment", settings.fragment)?;
-    pages("neighbour", settings.neighbour)?;
+pub(super) fn check_hugepages(settings: &HugePages) -> Result<(), Error> {
+    nonzero_page_count("data", settings.data)?;
+    page_count("fragment", settings.fragment)?;
+    page_count("neighbour", settings.neighbour)?;
     let each = settings.touch_each;
     require((1..=512).contains(&each), "touch_each", "from 1 to 512", each)?;
     check_seconds(settings.seconds)
 }
 
-pub(super) fn redis(settings: &Redis) -> Result<(), Error> {
+pub(super) fn check_redis(settings: &Redis) -> Result<(), Error> {
     let records = (1..=1_000_000_000).contains(&settings.records);
     require(records, "records", "from 1 to 1000000000", settings.records)?;
     let bytes = (1..=1 << 20).contains(&settings.value_bytes);

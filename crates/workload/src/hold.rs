@@ -47,7 +47,7 @@ pub fn hold(
     };
     let (take, map) = (length(holding.take)?, length(holding.map)?);
     let mut mapped: Vec<u8> = Vec::new();
-    mapped.try_reserve_exact(map).map_err(|_| no_memory(holding.map))?;
+    mapped.try_reserve_exact(map).map_err(|_| map_error(holding.map))?;
     let mut pieces = Vec::new();
     let mut held = 0;
     while held < take {
@@ -56,7 +56,7 @@ pub fn hold(
             mapped.resize(mapped.len() + step, FILLING);
         } else {
             let mut piece = Vec::new();
-            piece.try_reserve_exact(step).map_err(|_| no_memory(Bytes::new(step as u64)))?;
+            piece.try_reserve_exact(step).map_err(|_| map_error(Bytes::new(step as u64)))?;
             piece.resize(step, FILLING);
             pieces.push(piece);
         }
@@ -87,7 +87,7 @@ pub fn fill_file(
     Ok(())
 }
 
-fn no_memory(size: Bytes) -> Error {
+fn map_error(size: Bytes) -> Error {
     Error::Ended(format!("the kernel did not map {size}"))
 }
 

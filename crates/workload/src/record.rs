@@ -12,7 +12,7 @@ use hdrhistogram::Histogram;
 use pagewise_model::Course;
 use pagewise_stats::median;
 
-use super::settle::find_settled;
+use super::settle::find_steady_start;
 
 /// Maximum number of points of a course.
 const MOST: usize = 200;
@@ -100,7 +100,7 @@ impl Record {
     /// point are left out, and so is an iteration that was cut short. If the workload did not
     /// settle, the values are those of the second half.
     pub(super) fn conclude(self) -> (Course, BTreeMap<String, f64>) {
-        let settled = find_settled(&self.seconds_each());
+        let settled = find_steady_start(&self.seconds_each());
         self.steady_from(settled)
     }
 

@@ -14,18 +14,18 @@ const LEAST: usize = 10;
 
 /// Index of the first value of the steady state; `None` if the series does not settle.
 #[must_use]
-pub(crate) fn find_settled(values: &[f64]) -> Option<usize> {
+pub(crate) fn find_steady_start(values: &[f64]) -> Option<usize> {
     let half = values.len() / 2;
     if values.len() < LEAST || !values.iter().all(|value| value.is_finite()) {
         return None;
     }
-    let errors = errors(values);
+    let errors = squared_errors(values);
     let least = errors[..=half].iter().copied().fold(f64::INFINITY, f64::min);
     errors[..=half].iter().position(|error| *error == least).filter(|at| *at < half)
 }
 
 /// For each number of values cut off: the squared standard error of the mean of the rest.
-fn errors(values: &[f64]) -> Vec<f64> {
+fn squared_errors(values: &[f64]) -> Vec<f64> {
     let (mut mean, mut squares, mut count) = (0.0, 0.0, 0.0);
     // standard errors from the end, adding one value at a time (Welford's algorithm)
     let mut errors: Vec<f64> = values
@@ -61,16 +61,20 @@ mod tests {
         let slow = (0..12u8).map(|at| 9.0 - 0.5 * f64::from(at));
         let noise = [1.0, 1.1, 0.9, 1.05, 0.95];
         let values: Vec<f64> = slow.chain(noise.into_iter().cycle().take(40)).collect();
-        assert!((10..=13).contains(&find_settled(&values).unwrap()), "{:?}", find_settled(&values));
+        assert!(
+            (10..=13).contains(&find_steady_start(&values).unwrap()),
+            "{:?}",
+            find_steady_start(&values)
+        );
     }
 
     #[test]
     fn what_is_steady_loses_nothing_and_what_moves_never_settles() {
-        assert_eq!(find_settled(&[2.0; 30]), Some(0));
+        assert_eq!(find_steady_start(&[2.0; 30]), Some(0));
         let slower: Vec<f64> = (0..30u8).map(f64::from).collect();
-        assert_eq!(find_settled(&slower), None);
-        assert_eq!(find_settled(&[1.0; 9]), None);
-        assert_eq!(find_settled(&[f64::NAN; 30]), None);
+        assert_eq!(find_steady_start(&slower), None);
+        assert_eq!(find_steady_start(&[1.0; 9]), None);
+        assert_eq!(find_steady_start(&[f64::NAN; 30]), None);
     }
 
     proptest! {
@@ -80,7 +84,7 @@ mod tests {
             values in proptest::collection::vec(0.001f64..1000.0, LEAST..60),
         ) {
             let half = values.len() / 2;
-            let at = find_settled(&values).unwrap_or(half);
+            let at = find_steady_start(&values).unwrap_or(half);
             let here = naive(&values[at..]);
             for other in 0..=half {
                 prop_assert!(here <= naive(&values[other..]) * (1.0 + 1e-9), "{other} and {at}");

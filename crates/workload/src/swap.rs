@@ -32,10 +32,10 @@ pub(super) fn run(
     progress: &mut Progress<'_>,
     mark: &mut dyn FnMut(&str),
 ) -> Result<WorkloadSummary, Error> {
-    check::swap(settings)?;
-    let contents = check::contents(&settings.contents)?;
+    check::check_swap(settings)?;
+    let contents = check::parse_mix(&settings.contents)?;
     let mut code = Code::new(settings, progress)?;
-    let pages = check::pages("data", settings.data)?;
+    let pages = check::page_count("data", settings.data)?;
     let mut data = store::map_filled(pages, settings.shared, &contents, settings.seed, progress)?;
     let mut rng = Rng::with_seed(settings.seed);
     let mut touches = TouchPattern::new(settings, &mut rng)?;
@@ -80,7 +80,7 @@ struct Code {
 
 impl Code {
     fn new(settings: &Swap, progress: &mut Progress<'_>) -> Result<Self, Error> {
-        let pages = check::pages("code", settings.code)?;
+        let pages = check::page_count("code", settings.code)?;
         let map =
             if pages > 0 { Some(MappedStore::new(pages, settings.seed, progress)?) } else { None };
         if let (Some(stored), Readahead::None) = (&map, settings.readahead) {
@@ -116,9 +116,9 @@ struct TouchPattern {
 
 impl TouchPattern {
     fn new(settings: &Swap, rng: &mut Rng) -> Result<Self, Error> {
-        let pages = check::pages("window", settings.window)?;
+        let pages = check::page_count("window", settings.window)?;
         let window = Window {
-            data: check::pages("data", settings.data)?,
+            data: check::page_count("data", settings.data)?,
             pages,
             parts: usize::try_from(settings.parts).unwrap_or(1),
             start: 0,
@@ -128,7 +128,7 @@ impl TouchPattern {
             rng.shuffle(&mut order);
             (Zipf::new(pages, 1.0), order)
         });
-        let step = check::pages("step", settings.step)?;
+        let step = check::page_count("step", settings.step)?;
         let (pattern, write_share) = (settings.pattern, settings.write_share);
         Ok(Self { window, step, pattern, zipf, write_share, of_the_last: 0 })
     }

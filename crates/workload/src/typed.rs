@@ -45,11 +45,11 @@ impl Workload {
     /// What is wrong with the parameters.
     pub fn check(&self) -> Result<(), Error> {
         match self {
-            Self::Swap(swap) => check::swap(swap),
-            Self::Coldpages(cold) => check::coldpages(cold),
-            Self::Tiers(tiers) => check::tiers(tiers),
-            Self::Hugepages(huge) => check::hugepages(huge),
-            Self::Redis(redis) => check::redis(redis),
+            Self::Swap(swap) => check::check_swap(swap),
+            Self::Coldpages(cold) => check::check_coldpages(cold),
+            Self::Tiers(tiers) => check::check_tiers(tiers),
+            Self::Hugepages(huge) => check::check_hugepages(huge),
+            Self::Redis(redis) => check::check_redis(redis),
             Self::Command { argv } if argv.is_empty() => {
                 Err(Error::Unsound("argv: expected a program, found nothing".to_owned()))
             }

@@ -43,7 +43,7 @@ pub(super) fn run(
     progress: &mut Progress<'_>,
     mark: &mut dyn FnMut(&str),
 ) -> Result<WorkloadSummary, Error> {
-    check::coldpages(settings)?;
+    check::check_coldpages(settings)?;
     let mut sets = Sets::new(settings, progress)?;
     let fork = || Sleeper::fork().about(|| "fork".to_owned());
     let _sharers = (1..settings.sharers).map(|_| fork()).collect::<Result<Vec<_>, _>>()?;
@@ -99,7 +99,7 @@ struct Sets {
 impl Sets {
     fn new(settings: &ColdPages, progress: &mut Progress<'_>) -> Result<Self, Error> {
         let mut rng = Rng::with_seed(settings.seed);
-        let pages = |key, size| check::pages(key, size);
+        let pages = |key, size| check::page_count(key, size);
         let library_pages = pages("library", settings.library)?;
         let stream_pages = pages("stream", settings.stream)?;
         let data_pages = pages("data", settings.data)?;
@@ -108,7 +108,7 @@ impl Sets {
         let stream = MappedStore::new(stream_pages, settings.seed.wrapping_add(1), progress)?;
         rustix::fs::fadvise(&stream.file, 0, None, rustix::fs::Advice::Random)
             .about(|| "POSIX_FADV_RANDOM".to_owned())?;
-        let contents = check::contents(&settings.contents)?;
+        let contents = check::parse_mix(&settings.contents)?;
         Ok(Self {
             data: store::map_filled(data_pages, false, &contents, settings.seed, progress)?,
             data_hot: ZipfPages::new(data_pages, settings.exponent, &mut rng),
@@ -138,7 +138,7 @@ impl Sets {
                 self.library_seen[page] = true;
             }
             for _ in 0..self.stream_pace.operations_due(self.stream_rate) {
-                self.read_on()?;
+                self.read_next_page()?;
             }
             let page = self.data_hot.draw(&mut self.rng);
             let writes = self.write_share > 0.0 && self.rng.f64() < self.write_share;
@@ -157,7 +157,7 @@ impl Sets {
         Ok(count)
     }
 
-    fn read_on(&mut self) -> Result<(), Error> {
+    fn read_next_page(&mut self) -> Result<(), Error> {
         let page = self.stream_read % self.stream_pages;
         let place = u64::try_from(page * self.buffer.len()).unwrap_or(u64::MAX);
         self.stream

@@ -37,12 +37,13 @@ pub(super) fn run(
     settings: &HugePages,
     progress: &mut Progress<'_>,
 ) -> Result<WorkloadSummary, Error> {
-    check::hugepages(settings)?;
-    let _holes = fragment_memory(check::pages("fragment", settings.fragment)?, progress)?;
-    let mut neighbour = map_memory(check::pages("neighbour", settings.neighbour)?, Advise::Never)?;
+    check::check_hugepages(settings)?;
+    let _holes = fragment_memory(check::page_count("fragment", settings.fragment)?, progress)?;
+    let mut neighbour =
+        map_memory(check::page_count("neighbour", settings.neighbour)?, Advise::Never)?;
     neighbour.fill(1, &mut |_| ());
     let before = khugepaged::processor_time();
-    let mut data = map_memory(check::pages("data", settings.data)?, settings.advise)?;
+    let mut data = map_memory(check::page_count("data", settings.data)?, settings.advise)?;
     let touch_each = usize::try_from(settings.touch_each).unwrap_or(1);
     data.fill(touch_each, &mut |share| progress("filling", share));
     if settings.advise == Advise::After {

@@ -41,7 +41,7 @@ const HUGE_PAGE: u64 = 2 << 20;
 
 /// Runs the workload.
 pub(super) fn run(settings: &Redis, progress: &mut Progress<'_>) -> Result<WorkloadSummary, Error> {
-    check::redis(settings)?;
+    check::check_redis(settings)?;
     let benchmark = find(BENCHMARK, "redis-tools").map_err(Error::Program)?;
     let end = Instant::now() + Duration::from_secs_f64(settings.seconds);
     let mut server = Server::start(settings.thp, end)?;
@@ -82,7 +82,7 @@ fn fill_server(
         stream.set_write_timeout(Some(left))?;
         fill::fill(&mut stream, settings, progress)
     };
-    fill(progress).about(|| "filling redis".to_owned()).map_err(|error| server.cause_or(error))
+    fill(progress).about(|| "filling redis".to_owned()).map_err(|error| server.find_cause_or(error))
 }
 
 fn arguments(settings: &Redis, test: &str, seed: Option<u64>) -> Vec<String> {
@@ -137,7 +137,7 @@ fn run_for_output(
         return Ok(out);
     }
     let output = last_lines(&format!("{out}\n{err}"), 2).join("; ");
-    Err(server.cause_or(Error::Ended(format!("{BENCHMARK}: {output} ({status})"))))
+    Err(server.find_cause_or(Error::Ended(format!("{BENCHMARK}: {output} ({status})"))))
 }
 
 /// A child process that is killed when this value is dropped.

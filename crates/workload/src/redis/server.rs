@@ -111,7 +111,7 @@ impl Server {
 
     /// Returns the server's end as the cause of an error if the server ends within a short time,
     /// `otherwise` if not.
-    pub(super) fn cause_or(&mut self, otherwise: Error) -> Error {
+    pub(super) fn find_cause_or(&mut self, otherwise: Error) -> Error {
         let until = Instant::now() + DYING;
         while Instant::now() < until {
             match self.why_ended() {

@@ -35,7 +35,7 @@ pub(super) fn run(
     progress: &mut Progress<'_>,
     mark: &mut dyn FnMut(&str),
 ) -> Result<WorkloadSummary, Error> {
-    check::tiers(settings)?;
+    check::check_tiers(settings)?;
     let mut sets = Sets::new(settings, progress)?;
     mark(FILLED);
     let mut record = Record::new();
@@ -74,9 +74,9 @@ struct Sets {
 impl Sets {
     /// Writes each page of the cold set, then each page of the hot set.
     fn new(settings: &Tiers, progress: &mut Progress<'_>) -> Result<Self, Error> {
-        let contents = check::contents(&settings.contents)?;
-        let cold_pages = check::pages("cold", settings.cold)?;
-        let hot_pages = check::pages("hot", settings.hot)?;
+        let contents = check::parse_mix(&settings.contents)?;
+        let cold_pages = check::page_count("cold", settings.cold)?;
+        let hot_pages = check::page_count("hot", settings.hot)?;
         let mut memory =
             |pages, seed| store::map_filled(pages, false, &contents, seed, &mut *progress);
         let cold = if cold_pages > 0 { Some(memory(cold_pages, settings.seed)?) } else { None };
