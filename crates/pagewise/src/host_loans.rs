@@ -51,7 +51,7 @@ impl HostLoans {
     /// this program.
     pub(crate) fn open_in(state: &Path, allow_shared_swap: bool) -> anyhow::Result<Self> {
         let (mut session, left_behind) = Session::open(state)?;
-        for line in left_behind.iter().flat_map(text::recovered) {
+        for line in left_behind.iter().flat_map(text::describe_recovered) {
             output::message(line);
         }
         let is_left = |run: &Recovered| {
@@ -78,7 +78,7 @@ impl HostLoans {
     pub(crate) fn end(self) -> Vec<String> {
         let returns = self.session.end();
         let unsettled = returns.iter().filter(|it| !it.outcome.is_settled());
-        unsettled.map(|it| text::returned(&it.what, &it.outcome)).collect()
+        unsettled.map(|it| text::describe_returned(&it.what, &it.outcome)).collect()
     }
 
     /// Returns everything, and reports on standard error what was not restored, with advice.

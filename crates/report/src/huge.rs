@@ -12,7 +12,7 @@ use crate::HugeSeen;
 pub(crate) fn groups<'a>(seen: &HugeSeen<'a>) -> Vec<&'a Cgroup> {
     let holds = |group: &&Cgroup| group.anon.get().is_some_and(|anon| anon > Bytes::new(0));
     let matches = |group: &&Cgroup| match (seen.cgroup, seen.pids) {
-        (Some(path), _) => below(group.path.as_str(), path),
+        (Some(path), _) => is_below(group.path.as_str(), path),
         (None, pids) => pids.is_none(),
     };
     let all = seen.interval.end.cgroups.groups.iter();
@@ -39,7 +39,7 @@ pub(crate) fn count_made(group: &Cgroup) -> MadeHugePages {
     }
 }
 
-fn below(path: &str, group: &str) -> bool {
+fn is_below(path: &str, group: &str) -> bool {
     let (path, group) = (path.trim_matches('/'), group.trim_matches('/'));
     let rest = path.strip_prefix(group);
     group.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -50,13 +50,13 @@ pub(crate) fn processes<'a>(seen: &HugeSeen<'a>) -> Vec<&'a Process> {
     let matches = |process: &&Process| seen.pids.is_none_or(|pids| pids.contains(&process.pid));
     let all = seen.interval.end.processes.list.iter();
     let mut processes: Vec<&Process> = all.filter(matches).collect();
-    processes.sort_by_key(|process| (Reverse(small(process)), process.pid));
+    processes.sort_by_key(|process| (Reverse(small_page_memory(process)), process.pid));
     processes
 }
 
 /// A process's anonymous memory in small pages; all its anonymous memory if the huge part is
 /// unknown.
-fn small(process: &Process) -> Bytes {
+fn small_page_memory(process: &Process) -> Bytes {
     let huge = process.anon_huge.get().unwrap_or_default();
     process.rss_anon.get().unwrap_or_default().saturating_sub(huge)
 }
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn groups_below_the_one_that_was_asked_for() {
-        assert!(below("/a/b", "a") && below("/a", "/a/") && below("/x", "/"));
-        assert!(!below("/ab", "/a"));
+        assert!(is_below("/a/b", "a") && is_below("/a", "/a/") && is_below("/x", "/"));
+        assert!(!is_below("/ab", "/a"));
     }
 }

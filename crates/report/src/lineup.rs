@@ -22,7 +22,7 @@ pub struct ArmPair<'a> {
 }
 
 /// The comparisons of all arms but the first with the first, in order.
-pub fn against(trial: &Trial) -> Vec<ArmPair<'_>> {
+pub fn compare_with_first(trial: &Trial) -> Vec<ArmPair<'_>> {
     let second = trial.arms.get(1).map(|arm| ArmPair {
         arm: &arm.name,
         verdict: trial.verdict,
@@ -35,7 +35,7 @@ pub fn against(trial: &Trial) -> Vec<ArmPair<'_>> {
 }
 
 /// Whether there are more arms than two.
-pub fn is_wide(trial: &Trial) -> bool {
+pub fn has_more_than_two_arms(trial: &Trial) -> bool {
     trial.arms.len() > 2
 }
 
@@ -61,7 +61,7 @@ pub struct Row<'a> {
 
 /// A row of the overview for each arm, in order.
 pub fn rows<'a>(trial: &'a Trial, runs: &[TrialRun]) -> Vec<Row<'a>> {
-    let others = against(trial);
+    let others = compare_with_first(trial);
     let row = |arm: &'a TrialArm| {
         let found = others.iter().find(|other| other.arm == arm.name);
         row(trial, runs, arm, found)
@@ -133,7 +133,7 @@ impl Medians<'_> {
 /// The medians of each metric, the primary one first; metrics without any median are left out.
 pub fn medians(trial: &Trial) -> Vec<Medians<'_>> {
     let mut all: Vec<Medians<'_>> = Vec::new();
-    for ArmPair { arm, metrics, .. } in against(trial) {
+    for ArmPair { arm, metrics, .. } in compare_with_first(trial) {
         for metric in metrics {
             let at = all.iter().position(|known| known.metric.name == metric.name);
             let at = at.unwrap_or_else(|| {
@@ -155,6 +155,6 @@ pub fn medians(trial: &Trial) -> Vec<Medians<'_>> {
 }
 
 /// Whether the metric is 0 in every arm.
-pub fn is_nothing(medians: &Medians<'_>) -> bool {
+pub fn is_zero_in_every_arm(medians: &Medians<'_>) -> bool {
     medians.values.iter().all(|(_, value)| *value == 0.0)
 }

@@ -33,7 +33,7 @@ impl Samples<'_> {
     }
 
     /// The total share of samples in the arm's own most frequent functions.
-    fn top(&self) -> Option<f64> {
+    fn top_share(&self) -> Option<f64> {
         let mut counts: Vec<u64> = self.functions.values().copied().collect();
         counts.sort_unstable_by(|a, b| b.cmp(a));
         self.share_of(total(counts.into_iter().take(TOP)))
@@ -76,12 +76,12 @@ fn functions<'a>(all: &[Samples<'a>]) -> Vec<&'a str> {
 /// an arm's own ten most frequent functions, and one for the number of samples. A row has a label
 /// and a cell for each arm; a cell without a value is `none`.
 pub fn rows(all: &[Samples<'_>], none: &str) -> Vec<(String, Vec<String>)> {
-    let shown = |share: Option<f64>| share.map_or_else(|| none.to_owned(), percent);
+    let shown = |share: Option<f64>| share.map_or_else(|| none.to_owned(), format_share);
     let row = |function: &str| {
         (function.to_owned(), all.iter().map(|of| shown(of.share(function))).collect())
     };
     let mut rows: Vec<_> = functions(all).into_iter().map(row).collect();
-    rows.push(("its own top ten".to_owned(), all.iter().map(|of| shown(of.top())).collect()));
+    rows.push(("its own top ten".to_owned(), all.iter().map(|of| shown(of.top_share())).collect()));
     rows.push(("samples".to_owned(), all.iter().map(|of| grouped(of.sum())).collect()));
     rows
 }
@@ -90,7 +90,7 @@ pub fn rows(all: &[Samples<'_>], none: &str) -> Vec<(String, Vec<String>)> {
 pub const MEANING: &str = "A share is of the thread's samples, not of the machine's time.";
 
 /// Formats a share as `12.3 %`; a share above zero is never printed as 0.
-fn percent(share: f64) -> String {
+fn format_share(share: f64) -> String {
     match share * 100.0 {
         0.0 => "0 %".to_owned(),
         little if little < 0.05 => "<0.1 %".to_owned(),
@@ -111,13 +111,13 @@ mod tests {
         let names: Vec<String> = (0..12).map(|at| format!("f{at}")).collect();
         let counts: Vec<(&str, u64)> = names.iter().map(|name| (name.as_str(), 10)).collect();
         let (flat, steep) = (samples("a", &counts), samples("b", &[("f3", 30), ("g", 10)]));
-        assert_eq!(flat.top(), Some(100.0 / 120.0));
+        assert_eq!(flat.top_share(), Some(100.0 / 120.0));
         assert_eq!(
-            (steep.share("f3"), steep.share("f1"), steep.top()),
+            (steep.share("f3"), steep.share("f1"), steep.top_share()),
             (Some(0.75), Some(0.0), Some(1.0))
         );
         let all = [flat, steep, samples("c", &[])];
         assert_eq!(functions(&all)[..2], ["f3", "g"]);
-        assert_eq!((functions(&all).len(), all[2].top()), (TOP, None));
+        assert_eq!((functions(&all).len(), all[2].top_share()), (TOP, None));
     }
 }

@@ -60,7 +60,7 @@ fn row(trial: &Trial, row: &Row<'_>) -> String {
 /// Formats a table with the medians of each arm.
 pub(super) fn medians(trial: &Trial) -> String {
     let (nothing, told): (Vec<Medians<'_>>, Vec<_>) =
-        lineup::medians(trial).into_iter().partition(lineup::is_nothing);
+        lineup::medians(trial).into_iter().partition(lineup::is_zero_in_every_arm);
     if told.is_empty() {
         return String::new();
     }
@@ -107,7 +107,7 @@ pub(super) fn side_by_side_table(
 
 /// Formats a table with all metrics of each arm; it is collapsed until the reader opens it.
 pub(super) fn each(trial: &Trial) -> String {
-    lineup::against(trial).iter().map(|other| in_full(trial, other)).collect()
+    lineup::compare_with_first(trial).iter().map(|other| in_full(trial, other)).collect()
 }
 
 fn in_full(trial: &Trial, other: &ArmPair<'_>) -> String {

@@ -10,11 +10,13 @@ use crate::page::escape;
 use pagewise_report::phrases;
 
 pub(super) fn table(trial: &Trial, arm: &str, metrics: &[TrialMetric]) -> String {
-    let listed =
-        metrics.iter().enumerate().filter(|(at, metric)| *at == 0 || !phrases::is_none(metric));
+    let listed = metrics
+        .iter()
+        .enumerate()
+        .filter(|(at, metric)| *at == 0 || !phrases::is_zero_in_both_arms(metric));
     let rows: String = listed.map(|(at, metric)| row(trial, metric, at == 0)).collect();
-    let none =
-        phrases::none(metrics).map(|none| format!("<p class=\"quiet\">{}</p>\n", escape(&none)));
+    let none = phrases::list_zero_metrics(metrics)
+        .map(|none| format!("<p class=\"quiet\">{}</p>\n", escape(&none)));
     let first = trial.arms.first().map_or("a", |arm| &arm.name);
     let (first, arm) = (escape(first), escape(arm));
     format!(

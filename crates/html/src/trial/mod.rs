@@ -17,7 +17,7 @@ use pagewise_report::{TrialReport, lineup, phrases};
 /// Returns the self-contained HTML page of a trial.
 pub fn trial(tried: &TrialReport<'_>) -> String {
     let trial = tried.trial;
-    let body = if lineup::is_wide(trial) { several(tried) } else { two(tried) };
+    let body = if lineup::has_more_than_two_arms(trial) { several(tried) } else { two(tried) };
     page(
         &phrases::prefix_name(tried.name, &title(trial)),
         &(body + &method(tried) + &runs::table(tried)),
@@ -25,7 +25,7 @@ pub fn trial(tried: &TrialReport<'_>) -> String {
 }
 
 fn title(trial: &Trial) -> String {
-    if lineup::is_wide(trial) {
+    if lineup::has_more_than_two_arms(trial) {
         format!("{} on {}", phrases::arms(trial), phrases::command(trial))
     } else {
         format!("{}: {}", phrases::arms(trial), phrases::verdict(trial.verdict))

@@ -9,7 +9,7 @@ use crate::page::escape;
 use pagewise_report::{TrialReport, lineup, phrases};
 
 pub(super) fn table(tried: &TrialReport<'_>) -> String {
-    let found = lineup::against(tried.trial);
+    let found = lineup::compare_with_first(tried.trial);
     let mut metrics: Vec<&TrialMetric> = Vec::new();
     for metric in found.iter().flat_map(|other| other.metrics) {
         if !metrics.iter().any(|known| known.name == metric.name) {

@@ -58,7 +58,7 @@ pub(super) fn run(
             return Err(print_complaints(global, started, &plan, &all)?);
         }
     };
-    left_behind.iter().flat_map(text::recovered).for_each(output::message);
+    left_behind.iter().flat_map(text::describe_recovered).for_each(output::message);
     let pending = ready.pending_steps();
     let listed = plan.steps.iter().filter(|step| pending.contains(&step.id.as_str()));
     let listed: Vec<&Step> = listed.collect();
@@ -69,7 +69,7 @@ pub(super) fn run(
     let shown = if global.json {
         document(ApplyOutcome::Applied { plan: &plan.id, applied: &applied }, started)?
     } else {
-        text::applied(&plan, &applied, args.trial_for)
+        text::describe_applied(&plan, &applied, args.trial_for)
     };
     output::answer(global, &shown).with_context(|| {
         let id = Name::from(plan.id.as_str());
@@ -171,7 +171,7 @@ pub(super) fn ask(plan: &Plan, steps: &[&Step]) -> anyhow::Result<()> {
     let already = plan.steps.len() - steps.len();
     let mut lines = vec![format!("plan {}:", Name::from(plan.id.as_str()))];
     for step in steps {
-        lines.extend(text::step(step));
+        lines.extend(text::describe_plan_step(step));
     }
     if already > 0 {
         lines.push(format!("{already} more steps are in place already"));

@@ -8,7 +8,7 @@ use pagewise_apply::{Conflicts, forget, recover, state_folder};
 use pagewise_model::undo::{InForce, Outcome as Ended, Recovered, Return};
 use pagewise_model::{Interval, Name, Refusal};
 use pagewise_observe::{HostRoot, Scope, snapshot};
-use pagewise_report::text::{describe_unsettled, recovered};
+use pagewise_report::text::{describe_recovered, describe_unsettled};
 use pagewise_report::{UndoReport, json};
 use pagewise_terminal::cost::{self, CostMeter};
 use pagewise_terminal::{Global, Outcome, output};
@@ -66,7 +66,7 @@ pub(super) fn run(
 
 /// What was undone, and what stays in force after the program is removed; empty if there is neither.
 fn describe_before_removal(runs: &[Recovered], plans: &[InForce]) -> String {
-    let mut lines: Vec<String> = runs.iter().flat_map(recovered).collect();
+    let mut lines: Vec<String> = runs.iter().flat_map(describe_recovered).collect();
     for plan in plans {
         let (id, journal) = (Name::from(plan.plan.id.as_str()), &plan.journal);
         let since = format_utc_to_minute(plan.unix_seconds);
@@ -144,7 +144,7 @@ pub(super) fn format_utc_to_minute(unix_seconds: u64) -> String {
 /// Describes what was restored before a journal was removed, and the changes that stay on the
 /// machine.
 fn describe_forgotten(run: &Recovered) -> String {
-    let mut all = if run.skipped.is_some() { Vec::new() } else { recovered(run) };
+    let mut all = if run.skipped.is_some() { Vec::new() } else { describe_recovered(run) };
     let journal = Name::from(run.journal.as_str());
     all.push(match &run.set_aside {
         Some(to) => {
@@ -171,7 +171,7 @@ fn document(started: CostMeter, runs: &[Recovered], plans: &[InForce]) -> anyhow
 }
 
 fn text(runs: &[Recovered]) -> String {
-    let lines: Vec<String> = runs.iter().flat_map(recovered).collect();
+    let lines: Vec<String> = runs.iter().flat_map(describe_recovered).collect();
     if lines.is_empty() {
         return "nothing to put back\n".to_owned();
     }

@@ -64,7 +64,7 @@ pub(super) fn run(
     let shown = if global.json {
         json::verify(&verified)
     } else {
-        text::verified(&verified, screen::text_style(global))
+        text::describe_verified(&verified, screen::text_style(global))
     };
     // without a plan, the text says that none is applied, which is not known then
     if global.json || doubtful.is_empty() || !plans.is_empty() {

@@ -14,7 +14,7 @@ pub fn arms(trial: &Trial) -> String {
         [a, b] if a == &TrialArm { name: a.name.clone(), ..b.clone() } => {
             format!("{}, twice", arm(&trial.program, a))
         }
-        [a, b] => one_knob(trial, a, b)
+        [a, b] => describe_single_knob(trial, a, b)
             .unwrap_or_else(|| format!("{} → {}", arm(&trial.program, a), arm(&trial.program, b))),
         several => {
             let names: Vec<&str> = several.iter().map(|arm| arm.name.as_str()).collect();
@@ -24,7 +24,7 @@ pub fn arms(trial: &Trial) -> String {
 }
 
 /// Describes the difference between the arms if it is only the value of one knob.
-fn one_knob(trial: &Trial, a: &TrialArm, b: &TrialArm) -> Option<String> {
+fn describe_single_knob(trial: &Trial, a: &TrialArm, b: &TrialArm) -> Option<String> {
     let ([one], [other]) = (a.settings.as_slice(), b.settings.as_slice()) else { return None };
     let alike = (&a.swap, &a.program, &one.knob) == (&b.swap, &b.program, &other.knob);
     let shared = arm(&trial.program, &TrialArm { settings: Vec::new(), ..a.clone() });
@@ -91,18 +91,19 @@ fn describe_different_program(usual: &Program, own: &Program) -> String {
     };
     let differs = own_keys.iter().filter(|(key, value)| usual.get(*key) != Some(*value));
     let words: Vec<String> =
-        differs.map(|(key, value)| format!("{key} = {}", plain(value))).collect();
+        differs.map(|(key, value)| format!("{key} = {}", format_value(value))).collect();
     words.join(", ")
 }
 
-fn plain(value: &Value) -> String {
+fn format_value(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// A built-in workload with all its parameters; empty for any other command.
 pub fn workload(program: &Program) -> String {
     let keys = program.workload().into_iter().flatten();
-    let words: Vec<String> = keys.map(|(key, value)| format!("{key} = {}", plain(value))).collect();
+    let words: Vec<String> =
+        keys.map(|(key, value)| format!("{key} = {}", format_value(value))).collect();
     words.join(", ")
 }
 

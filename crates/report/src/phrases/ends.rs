@@ -29,7 +29,9 @@ pub fn failures(runs: &[TrialRun], arm: &str) -> String {
             None => ends.push((words, 1, victims.collect())),
         }
     }
-    let told = ends.into_iter().map(|(words, count, names)| words + &times(count) + &who(&names));
+    let told = ends
+        .into_iter()
+        .map(|(words, count, names)| words + &format_times(count) + &list_names(&names));
     told.collect::<Vec<_>>().join(", ")
 }
 
@@ -41,12 +43,12 @@ pub fn describe_end(run: &TrialRun) -> String {
     }
 }
 
-fn times(count: usize) -> String {
+fn format_times(count: usize) -> String {
     if count == 1 { String::new() } else { format!(" ×{count}") }
 }
 
 /// Lists names in parentheses, each once.
-fn who(names: &[&str]) -> String {
+fn list_names(names: &[&str]) -> String {
     let mut each: Vec<&str> = Vec::new();
     names.iter().for_each(|name| {
         if !each.contains(name) {

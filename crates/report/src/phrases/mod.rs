@@ -101,13 +101,13 @@ fn describe_undecided(trial: &Trial, primary: &TrialMetric, interval: Option<Str
 }
 
 /// Whether the metric is 0 in both arms, however few pairs of runs there are.
-pub fn is_none(metric: &TrialMetric) -> bool {
+pub fn is_zero_in_both_arms(metric: &TrialMetric) -> bool {
     [metric.a, metric.b] == [Some(0.0), Some(0.0)]
 }
 
 /// The guard metrics that are 0 in both arms, in one line.
-pub fn none(metrics: &[TrialMetric]) -> Option<String> {
-    let none = metrics.iter().skip(1).filter(|metric| is_none(metric));
+pub fn list_zero_metrics(metrics: &[TrialMetric]) -> Option<String> {
+    let none = metrics.iter().skip(1).filter(|metric| is_zero_in_both_arms(metric));
     let names: Vec<&str> = none.map(|metric| metric.name.as_str()).collect();
     (!names.is_empty()).then(|| format!("0 in both: {}.", names.join(", ")))
 }
@@ -126,7 +126,7 @@ pub fn method(trial: &Trial) -> String {
         pairs => format!("{pairs} pairs"),
     };
     // with more than two arms there is no such figure
-    let paired = if trial.pairs > 0 && !crate::lineup::is_wide(trial) {
+    let paired = if trial.pairs > 0 && !crate::lineup::has_more_than_two_arms(trial) {
         " What is paired: \"b against a\" is the middle of the ratios within pairs (Hodges and Lehmann); \
          a and b are medians of all runs, so that their quotient may be another."
     } else {

@@ -18,7 +18,7 @@ pub fn change_and_interval(ratio: Option<f64>, ends: Option<Ends<f64>>) -> [Stri
     let is_percent = |ratio: &f64| (1.0 / MOST..FACTOR).contains(ratio);
     let all_percent = ratio.iter().chain(ends.iter().flatten()).all(is_percent);
     let (shown, unit): (fn(f64) -> String, _) =
-        if all_percent { (percent, "%") } else { (factor, "×") };
+        if all_percent { (format_percent, "%") } else { (format_factor, "×") };
     [
         ratio.map(|ratio| format!("{} {unit}", shown(ratio))).unwrap_or_default(),
         ends.map(|ends| ends.map(shown))
@@ -27,15 +27,15 @@ pub fn change_and_interval(ratio: Option<f64>, ends: Option<Ends<f64>>) -> [Stri
     ]
 }
 
-fn percent(ratio: f64) -> String {
-    points((ratio - 1.0) * 100.0)
+fn format_percent(ratio: f64) -> String {
+    format_points((ratio - 1.0) * 100.0)
 }
 
-fn factor(ratio: f64) -> String {
+fn format_factor(ratio: f64) -> String {
     match ratio {
         large if large > MOST => format!("> {MOST:.0}"),
         small if small < 1.0 / MOST => "< 0.001".to_owned(),
-        ratio => digits(ratio),
+        ratio => format_digits(ratio),
     }
 }
 
@@ -52,7 +52,7 @@ pub fn effect(effect: f64) -> String {
 }
 
 /// Formats a change in percent with a sign, and with one decimal unless the number is large.
-fn points(percent: f64) -> String {
+fn format_points(percent: f64) -> String {
     let shown = if percent.abs() < 99.95 {
         format!("{:.1}", percent.abs())
     } else {
@@ -67,7 +67,7 @@ fn points(percent: f64) -> String {
 }
 
 /// Formats a number with at least two significant digits; whole numbers unchanged.
-fn digits(number: f64) -> String {
+fn format_digits(number: f64) -> String {
     match number.abs() {
         whole if whole.fract() == 0.0 && whole < 1e15 => format!("{number:.0}"),
         large if large >= 100.0 => format!("{number:.0}"),
@@ -82,12 +82,12 @@ fn digits(number: f64) -> String {
 pub fn value(metric: &TrialMetric, value: f64) -> String {
     match metric.unit.as_str() {
         "seconds" => precise(value),
-        "bytes" => Bytes::new(whole(value)).to_string(),
-        "count" | "pages" => grouped(whole(value)),
+        "bytes" => Bytes::new(round_to_whole(value)).to_string(),
+        "count" | "pages" => grouped(round_to_whole(value)),
         "share" => format!("{:.1} %", value * 100.0),
-        "per second" if value >= 1000.0 => format!("{} /s", grouped(whole(value))),
-        "per second" => format!("{} /s", digits(value)),
-        _ => digits(value),
+        "per second" if value >= 1000.0 => format!("{} /s", grouped(round_to_whole(value))),
+        "per second" => format!("{} /s", format_digits(value)),
+        _ => format_digits(value),
     }
 }
 
@@ -96,7 +96,7 @@ pub fn value(metric: &TrialMetric, value: f64) -> String {
     clippy::cast_sign_loss,
     reason = "a count or a size; a median of two may end in a half"
 )]
-fn whole(value: f64) -> u64 {
+fn round_to_whole(value: f64) -> u64 {
     value.round().max(0.0) as u64
 }
 

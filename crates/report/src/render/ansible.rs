@@ -9,7 +9,7 @@ use super::layout::Layout;
 use super::{heading, quote};
 
 pub(super) fn render(layout: &Layout<'_>) -> (Option<String>, Vec<String>) {
-    let left_out = layout.left_out();
+    let left_out = layout.list_left_out();
     if layout.is_empty() {
         return (None, left_out);
     }
@@ -26,7 +26,7 @@ pub(super) fn render(layout: &Layout<'_>) -> (Option<String>, Vec<String>) {
             text,
             "    - name: Make a folder\n      ansible.builtin.file:\n        path: {}\n        \
              state: directory\n        mode: \"0755\"\n",
-            string(folder)
+            quote_string(folder)
         );
     }
     for file in &layout.files {
@@ -34,10 +34,10 @@ pub(super) fn render(layout: &Layout<'_>) -> (Option<String>, Vec<String>) {
             text,
             "    - name: Write a file\n      ansible.builtin.copy:\n        dest: {}\n        owner: root\n        \
              group: root\n        mode: \"{:04o}\"\n        content: {}{}",
-            string(file.path),
+            quote_string(file.path),
             file.mode(),
-            block(file.to),
-            notify(&commands)
+            quote_block(file.to),
+            notify_line(&commands)
         );
     }
     for link in &layout.links {
@@ -45,9 +45,9 @@ pub(super) fn render(layout: &Layout<'_>) -> (Option<String>, Vec<String>) {
             text,
             "    - name: Make a link\n      ansible.builtin.file:\n        src: {}\n        dest: {}\n        \
              state: link\n        force: true\n{}",
-            string(link.to),
-            string(link.path),
-            notify(&commands)
+            quote_string(link.to),
+            quote_string(link.path),
+            notify_line(&commands)
         );
     }
     if layout.files.is_empty() && layout.links.is_empty() {
@@ -64,7 +64,7 @@ pub(super) fn render(layout: &Layout<'_>) -> (Option<String>, Vec<String>) {
     (Some(text), left_out)
 }
 
-const fn notify(commands: &[Vec<String>]) -> &'static str {
+const fn notify_line(commands: &[Vec<String>]) -> &'static str {
     if commands.is_empty() { "" } else { "      notify: Set running values\n" }
 }
 
@@ -79,10 +79,11 @@ fn task(command: &[String], indent: &str) -> String {
         ["systemctl", "start", unit] => format!(
             "{indent}- name: Start a unit\n{indent}  ansible.builtin.systemd_service:\n{indent}    name: {}\n\
              {indent}    state: started\n",
-            string(unit)
+            quote_string(unit)
         ),
         _ => {
-            let listed = words.iter().map(|word| format!("{indent}      - {}\n", string(word)));
+            let listed =
+                words.iter().map(|word| format!("{indent}      - {}\n", quote_string(word)));
             format!(
                 "{indent}- name: Set a running value\n{indent}  ansible.builtin.command:\n{indent}    argv:\n{}\
                  {indent}  changed_when: true\n",
@@ -92,11 +93,15 @@ fn task(command: &[String], indent: &str) -> String {
     }
 }
 
-fn string(text: &str) -> String {
-    let quoted = quote::string(text);
+fn quote_string(text: &str) -> String {
+    let quoted = quote::quote_string(text);
     if text.contains('{') { format!("!unsafe {quoted}") } else { quoted }
 }
 
-fn block(text: &str) -> String {
-    if text.contains('{') { format!("{}\n", string(text)) } else { quote::yaml_block(text, 10) }
+fn quote_block(text: &str) -> String {
+    if text.contains('{') {
+        format!("{}\n", quote_string(text))
+    } else {
+        quote::yaml_block(text, 10)
+    }
 }

@@ -11,7 +11,12 @@ pub(super) fn render(layout: &Layout<'_>) -> (Option<String>, Vec<String>) {
     let mut lines = String::new();
     for setting in &layout.settings {
         if let Some(name) = setting.sysctl() {
-            let _ = writeln!(lines, "{} = {}", quote::string(&name), quote::string(&setting.value));
+            let _ = writeln!(
+                lines,
+                "{} = {}",
+                quote::quote_string(&name),
+                quote::quote_string(&setting.value)
+            );
         } else {
             let (path, value) = (&setting.path, &setting.value);
             left_out.push(format!("Not possible on Bottlerocket by a setting: {path} = {value}."));

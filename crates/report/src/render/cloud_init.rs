@@ -7,7 +7,7 @@ use super::layout::Layout;
 use super::{heading, quote};
 
 pub(super) fn render(layout: &Layout<'_>) -> (Option<String>, Vec<String>) {
-    let left_out = layout.left_out();
+    let left_out = layout.list_left_out();
     if layout.is_empty() {
         return (None, left_out);
     }
@@ -19,7 +19,7 @@ pub(super) fn render(layout: &Layout<'_>) -> (Option<String>, Vec<String>) {
         let _ = write!(
             text,
             "  - path: {}\n    owner: \"root:root\"\n    permissions: \"{:04o}\"\n    content: {}",
-            quote::string(file.path),
+            quote::quote_string(file.path),
             file.mode(),
             quote::yaml_block(file.to, 6)
         );

@@ -15,7 +15,7 @@ use super::layout::Layout;
 const NAME: &str = "pagewise-settings";
 
 pub(super) fn render(layout: &Layout<'_>) -> (Option<Vec<u8>>, Vec<String>) {
-    let left_out = layout.left_out();
+    let left_out = layout.list_left_out();
     if layout.is_empty() {
         return (None, left_out);
     }

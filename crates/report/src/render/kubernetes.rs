@@ -42,7 +42,7 @@ spec:
 "#;
 
 pub(super) fn render(layout: &Layout<'_>) -> (Option<String>, Vec<String>) {
-    let mut left_out = layout.left_out();
+    let mut left_out = layout.list_left_out();
     if layout.zram.is_some() || layout.swap_file.is_some() {
         let kubelet = "Swap on a node: kubelet starts only with failSwapOn: false, and pods use swap only with \
                        memorySwap.swapBehavior: LimitedSwap. Set both in its KubeletConfiguration first.";

@@ -225,7 +225,7 @@ impl<'a> Layout<'a> {
     }
 
     /// Sentences about what a tool that only writes files and runs commands leaves out of the plan.
-    pub(super) fn left_out(&self) -> Vec<String> {
+    pub(super) fn list_left_out(&self) -> Vec<String> {
         let mut all = self.only_apply.clone();
         for setting in &self.only_running {
             let PlannedSetting { path, value } = setting;

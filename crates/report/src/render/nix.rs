@@ -14,11 +14,11 @@ pub(super) fn render(layout: &Layout<'_>) -> (Option<String>, Vec<String>) {
         if let Some(name) = setting.sysctl() {
             // some options of NixOS accept only numbers
             let is_number = value.parse::<u32>().is_ok_and(|it| it.to_string() == value);
-            let literal = if is_number { value.to_owned() } else { quote::nix(value) };
-            let _ = writeln!(sysctls, "    {} = {literal};", quote::nix(&name));
+            let literal = if is_number { value.to_owned() } else { quote::quote_nix(value) };
+            let _ = writeln!(sysctls, "    {} = {literal};", quote::quote_nix(&name));
         } else {
             let line = format!("w {} - - - - {value}", setting.path);
-            let _ = writeln!(rules, "    {}", quote::nix(&line));
+            let _ = writeln!(rules, "    {}", quote::quote_nix(&line));
         }
     }
     if !sysctls.is_empty() {
@@ -34,7 +34,7 @@ pub(super) fn render(layout: &Layout<'_>) -> (Option<String>, Vec<String>) {
         let _ = writeln!(
             body,
             "  swapDevices = [ {{ device = {}; size = {size};{priority} }} ];",
-            quote::nix(path)
+            quote::quote_nix(path)
         );
     }
     for file in &layout.files {
@@ -62,7 +62,7 @@ fn zram(layout: &Layout<'_>) -> String {
         _ => 1000,
     };
     let level = zram.compressor.level.map(|level| format!("(level={level})")).unwrap_or_default();
-    let algorithm = quote::nix(&format!("{}{level}", zram.compressor.algorithm));
+    let algorithm = quote::quote_nix(&format!("{}{level}", zram.compressor.algorithm));
     let mut text = format!(
         "  zramSwap = {{\n    enable = true;\n    algorithm = {algorithm};\n    memoryPercent = {percent};\n    \
          memoryMax = {disksize};\n    priority = {};\n  }};\n",

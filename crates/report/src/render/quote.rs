@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 /// A string of JSON, YAML (double-quoted) and TOML (basic string) alike: the escapes that JSON needs mean
 /// the same in all three, and characters that YAML or TOML do not permit are escaped as well.
-pub(super) fn string(text: &str) -> String {
+pub(super) fn quote_string(text: &str) -> String {
     let mut out = String::from("\"");
     for letter in text.chars() {
         match letter {
@@ -37,7 +37,7 @@ pub(super) fn yaml_block(text: &str, indent: usize) -> String {
     let body = text.strip_suffix('\n').unwrap_or_default();
     let starts_plain = body.starts_with(|first: char| first.is_ascii_graphic());
     if !starts_plain || body.ends_with('\n') || !body.split('\n').all(is_plain) {
-        return format!("{}\n", string(text));
+        return format!("{}\n", quote_string(text));
     }
     let mut out = String::from("|\n");
     for line in body.split('\n') {
@@ -52,12 +52,12 @@ pub(super) fn yaml_block(text: &str, indent: usize) -> String {
 
 /// A list of YAML in one line.
 pub(super) fn yaml_list(words: &[String]) -> String {
-    let quoted: Vec<String> = words.iter().map(|word| string(word)).collect();
+    let quoted: Vec<String> = words.iter().map(|word| quote_string(word)).collect();
     format!("[{}]", quoted.join(", "))
 }
 
 /// A string of Nix.
-pub(super) fn nix(text: &str) -> String {
+pub(super) fn quote_nix(text: &str) -> String {
     let escaped = text
         .replace('\\', "\\\\")
         .replace('"', "\\\"")
@@ -68,7 +68,7 @@ pub(super) fn nix(text: &str) -> String {
 }
 
 /// A comment that ends with its line, in every format with `#`, folded to 100 columns.
-pub(super) fn comment(text: &str) -> String {
+pub(super) fn format_comment(text: &str) -> String {
     let plain: String = text.chars().map(|it| if is_printable(it) { it } else { '?' }).collect();
     let lines = textwrap::wrap(&plain, 98);
     lines.iter().map(|line| format!("# {line}\n")).collect()

@@ -67,7 +67,7 @@ if [ -z "$root" ] && [ "$(id -u)" -ne 0 ]; then stop "run this script as root"; 
 "#;
 
 pub(super) fn render(layout: &Layout<'_>) -> (Option<String>, Vec<String>) {
-    let left_out = layout.left_out();
+    let left_out = layout.list_left_out();
     if layout.is_empty() {
         return (None, left_out);
     }

@@ -19,7 +19,12 @@ pub(super) fn render(layout: &Layout<'_>) -> (Option<String>, Vec<String>) {
         let value = setting.value.as_str();
         let parameter = setting.path.strip_prefix(ZSWAP);
         if let Some(name) = setting.sysctl() {
-            let _ = writeln!(sysctls, "    {}: {}", quote::string(&name), quote::string(value));
+            let _ = writeln!(
+                sysctls,
+                "    {}: {}",
+                quote::quote_string(&name),
+                quote::quote_string(value)
+            );
         } else if parameter == Some("enabled") && value == "Y" {
             has_zswap = true;
         } else if parameter == Some("shrinker_enabled") && matches!(value, "Y" | "N") {
@@ -29,7 +34,12 @@ pub(super) fn render(layout: &Layout<'_>) -> (Option<String>, Vec<String>) {
         } else if let Some(path) = setting.path.strip_prefix("/sys/").filter(|it| !it.contains('.'))
         {
             let name = path.replace('/', ".");
-            let _ = writeln!(sysfs, "    {}: {}", quote::string(&name), quote::string(value));
+            let _ = writeln!(
+                sysfs,
+                "    {}: {}",
+                quote::quote_string(&name),
+                quote::quote_string(value)
+            );
         } else {
             left_out.push(format!("Not possible on Talos: {} = {value}.", setting.path));
         }

@@ -11,7 +11,7 @@ use super::words::{plural, priority};
 use crate::VerifiedPlans;
 
 /// Describes what a step of a plan will do, and why.
-pub fn step(step: &Step) -> Vec<String> {
+pub fn describe_plan_step(step: &Step) -> Vec<String> {
     let mut lines = match &step.change {
         Change::SetKnob { target, from, to } => vec![format!("  {target}: {from} -> {to}")],
         Change::WriteFile { target, from, to } => {
@@ -57,7 +57,7 @@ pub fn step(step: &Step) -> Vec<String> {
 
 /// The result of `apply`; `trial` is the time after which the plan is undone unless it is
 /// confirmed.
-pub fn applied(plan: &Plan, applied: &Applied, trial: Option<Duration>) -> String {
+pub fn describe_applied(plan: &Plan, applied: &Applied, trial: Option<Duration>) -> String {
     let id = Name::from(plan.id.as_str());
     let Some(journal) = &applied.journal else {
         return format!("plan {id}: nothing to do, every step is in place\n");
@@ -91,13 +91,15 @@ pub fn applied(plan: &Plan, applied: &Applied, trial: Option<Duration>) -> Strin
 }
 
 /// The applied plans compared with the machine, and the measurements of their gains.
-pub fn verified(verified: &VerifiedPlans<'_>, look: TextStyle) -> String {
+pub fn describe_verified(verified: &VerifiedPlans<'_>, look: TextStyle) -> String {
     if verified.plans.is_empty() {
         return "no plan is applied\n".to_owned();
     }
     let mut shown = String::new();
     for plan in verified.plans {
-        for line in [headline(plan)].into_iter().chain(plan.steps.iter().flat_map(of_step)) {
+        for line in
+            [headline(plan)].into_iter().chain(plan.steps.iter().flat_map(describe_step_result))
+        {
             shown.push_str(&line);
             shown.push('\n');
         }
@@ -138,7 +140,7 @@ fn headline(plan: &Verified) -> String {
     format!("plan {id} ({journal}): {verdict}")
 }
 
-fn of_step(step: &StepVerified) -> Vec<String> {
+fn describe_step_result(step: &StepVerified) -> Vec<String> {
     let name = |text: &str| Name::from(text).to_string();
     if let Some(why) = &step.skipped {
         return vec![format!("  {}: not compared: {}", name(&step.what), name(why))];

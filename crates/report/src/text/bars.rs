@@ -16,14 +16,14 @@ fn filled_cells(part: u64, whole: u64, cells: usize) -> usize {
 }
 
 /// A bar filled from the left.
-pub(super) fn fill(part: u64, whole: u64, cells: usize) -> String {
+pub(super) fn draw_bar(part: u64, whole: u64, cells: usize) -> String {
     let full = filled_cells(part, whole, cells);
     FULL.repeat(full) + &EMPTY.repeat(cells - full)
 }
 
 /// The number of cells for each of `parts` in a bar for `whole`. Borders are rounded instead of
 /// widths, so that the cells of several parts add up correctly.
-pub(super) fn split(parts: &[u64], whole: u64, cells: usize) -> Vec<usize> {
+pub(super) fn split_cells(parts: &[u64], whole: u64, cells: usize) -> Vec<usize> {
     let whole = u128::from(whole.max(1));
     let border = |sum: u128| {
         let cell = (sum * cells as u128 + whole / 2) / whole;
@@ -45,11 +45,11 @@ mod tests {
 
     #[test]
     fn a_little_shows_and_almost_full_is_not_full() {
-        assert_eq!(fill(0, 100, 4), "░░░░");
-        assert_eq!(fill(1, 1000, 4), "█░░░");
-        assert_eq!(fill(999, 1000, 4), "███░");
-        assert_eq!(fill(1000, 1000, 4), "████");
-        assert_eq!(fill(5, 0, 4), "░░░░");
+        assert_eq!(draw_bar(0, 100, 4), "░░░░");
+        assert_eq!(draw_bar(1, 1000, 4), "█░░░");
+        assert_eq!(draw_bar(999, 1000, 4), "███░");
+        assert_eq!(draw_bar(1000, 1000, 4), "████");
+        assert_eq!(draw_bar(5, 0, 4), "░░░░");
     }
 
     proptest! {
@@ -59,9 +59,9 @@ mod tests {
         fn cells_add_up(parts in proptest::collection::vec(any::<u64>(), 0..8), cells in 1usize..99) {
             let sum: u128 = parts.iter().map(|&part| u128::from(part)).sum();
             let whole = u64::try_from(sum).unwrap_or(u64::MAX);
-            let widths = split(&parts, whole, cells);
+            let widths = split_cells(&parts, whole, cells);
             prop_assert_eq!(widths.iter().sum::<usize>(), if sum == 0 { 0 } else { cells });
-            prop_assert!(split(&parts, 3, cells).iter().sum::<usize>() <= cells);
+            prop_assert!(split_cells(&parts, 3, cells).iter().sum::<usize>() <= cells);
         }
     }
 }

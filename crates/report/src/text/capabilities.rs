@@ -10,14 +10,14 @@ use super::words::plural;
 
 /// Prints the features of the kernel on a page of their own: those that exist, and those that are
 /// missing.
-pub(super) fn all(page: &mut Page, snapshot: &Snapshot) {
+pub(super) fn print_all(page: &mut Page, snapshot: &Snapshot) {
     let start = Line::default().span(Role::Strong, "pagewise capabilities");
     page.hang_items(start, 2, &machine(snapshot));
-    features(page, snapshot);
+    print_features(page, snapshot);
 }
 
 /// Prints which features the kernel has, and which are missing.
-pub(super) fn features(page: &mut Page, snapshot: &Snapshot) {
+pub(super) fn print_features(page: &mut Page, snapshot: &Snapshot) {
     let is_there = |it: &&Capability| it.state == FeatureState::Present;
     let there: Vec<&Capability> = snapshot.capabilities.iter().filter(is_there).collect();
     if !there.is_empty() {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use pagewise_model::{Bytes, Cgroup, Cgroups, Hierarchy, Interval, Limit, Percent, Reading};
 
 use super::kit::{Page, Role};
-use super::movement::per_second;
+use super::movement::format_per_second;
 use super::process_table::describe_growth;
 use super::table::{Cell, Column, NONE, Table};
 use super::words::{cell, cell_as, count, describe_stall, format_reading, plural};
@@ -17,7 +17,7 @@ pub(super) fn print(page: &mut Page, interval: &Interval, view: &View) {
     let start = Start::from_interval(interval);
     let groups = first(interval, &start, view);
     if groups.is_empty() {
-        return nothing(page, cgroups, view.sort());
+        return print_nothing(page, cgroups, view.sort());
     }
     page.heading("Memory cgroups", &summary(cgroups, groups.len(), view.sort()));
     let rates = interval.seconds().is_some();
@@ -88,7 +88,7 @@ fn anonymous(group: &Cgroup) -> Option<f64> {
     Some(group.anon.get()?.saturating_add(swap).get() as f64)
 }
 
-fn nothing(page: &mut Page, cgroups: &Cgroups, sort: Sort) {
+fn print_nothing(page: &mut Page, cgroups: &Cgroups, sort: Sort) {
     if matches!(sort, Sort::Swap | Sort::Growth | Sort::Refaults) && !cgroups.groups.is_empty() {
         let what = match sort {
             Sort::Swap => "has memory in swap",
@@ -197,7 +197,7 @@ fn refaults_per_second(interval: &Interval, group: &Cgroup, start: &Start<'_>) -
     match start.refaults_per_second(interval, group) {
         None => Cell::new(Role::Quiet, NONE),
         Some(none) if none <= 0.0 => "0".into(),
-        Some(rate) => per_second(rate).into(),
+        Some(rate) => format_per_second(rate).into(),
     }
 }
 

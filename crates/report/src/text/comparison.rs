@@ -7,7 +7,7 @@ use pagewise_model::{
 };
 
 use super::kit::{Line, Page, Role};
-use super::movement::per_second;
+use super::movement::format_per_second;
 use super::table::{Cell, Column, NONE, Table};
 use super::words::{cell, cell_as, count, plural, seconds};
 use crate::time;
@@ -211,7 +211,7 @@ fn shown_rate(row: &ActivityChange, rate: f64) -> String {
         (ActivityUnit::Pages, Some(page)) => {
             format!("{}/s", Percent::new(rate * 100.0).share_of(page))
         }
-        _ => format!("{}/s", per_second(rate)),
+        _ => format!("{}/s", format_per_second(rate)),
     }
 }
 

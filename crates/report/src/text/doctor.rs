@@ -9,12 +9,12 @@ use crate::Answer;
 pub(super) fn print(page: &mut Page, answer: &Answer<'_>, ignored: usize) {
     header::print(page, "doctor", answer);
     page.gap();
-    summary(page, answer, ignored);
-    answer.findings.iter().for_each(|finding| findings::full(page, finding));
+    print_summary(page, answer, ignored);
+    answer.findings.iter().for_each(|finding| findings::print_full(page, finding));
 }
 
 /// Prints the verdict, and the number of findings.
-pub(super) fn summary(page: &mut Page, answer: &Answer<'_>, ignored: usize) {
+pub(super) fn print_summary(page: &mut Page, answer: &Answer<'_>, ignored: usize) {
     if let Some(why) = verdict::unreadable(&answer.interval.end) {
         page.prose(2, Role::Strong, &why);
     } else {
@@ -24,7 +24,7 @@ pub(super) fn summary(page: &mut Page, answer: &Answer<'_>, ignored: usize) {
         && answer.findings.is_empty()
         && answer.hidden + ignored == 0
     {
-        return findings::none(page);
+        return findings::print_none(page);
     }
     let counted = count_findings(answer, ignored);
     if !counted.is_empty() {

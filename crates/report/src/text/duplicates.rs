@@ -8,7 +8,7 @@ use super::kit::{Page, Role};
 use super::words::{plural, share};
 
 /// Describes duplicates in a few words, for the line about kinds of pages.
-pub(super) fn in_short(whole: &Estimate) -> String {
+pub(super) fn describe_in_short(whole: &Estimate) -> String {
     let pages = match &whole.duplicate_pages.outcome {
         Outcome::Value(0) => return "duplicates none".to_owned(),
         Outcome::Value(pages) => *pages,
@@ -50,7 +50,7 @@ fn merging(whole: &Estimate, saved: Bytes) -> Vec<String> {
         let of_all = share(saved.get(), all.get()).unwrap_or_else(|| "0 %".to_owned());
         items.push(format!(
             "merging them in compressed RAM would save {saved}{} of the {all} with {} ({of_all})",
-            whole.duplicate_saved_bytes_interval.map(between).unwrap_or_default(),
+            whole.duplicate_saved_bytes_interval.map(format_range).unwrap_or_default(),
             first.name
         ));
     }
@@ -62,7 +62,7 @@ fn merging(whole: &Estimate, saved: Bytes) -> Vec<String> {
     items
 }
 
-fn between([low, high]: Ends<Bytes>) -> String {
+fn format_range([low, high]: Ends<Bytes>) -> String {
     if low < high { format!(" ({low} to {high})") } else { String::new() }
 }
 
@@ -76,7 +76,7 @@ fn name_contents(whole: &Estimate, repeated: &Repeated) -> String {
     let of_processes = !matches!(whole.source.kind.as_str(), "file" | "device" | "core");
     let in_many = (of_processes && repeated.sources > 1)
         .then(|| format!(" in {}", plural(repeated.sources, "process")));
-    let kinds: Vec<&str> = repeated.kinds.iter().map(|kind| word(*kind)).collect();
+    let kinds: Vec<&str> = repeated.kinds.iter().map(|kind| kind_word(*kind)).collect();
     let kinds = of_processes.then(|| format!(" ({})", kinds.join(", ")));
     format!(
         "{what} {} times{}{}",
@@ -86,7 +86,7 @@ fn name_contents(whole: &Estimate, repeated: &Repeated) -> String {
     )
 }
 
-fn word(kind: MemoryKind) -> &'static str {
+fn kind_word(kind: MemoryKind) -> &'static str {
     match kind {
         MemoryKind::Anonymous => "anonymous",
         MemoryKind::Shmem => "shmem",

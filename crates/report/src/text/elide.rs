@@ -44,7 +44,7 @@ fn shorten_all(names: &[&str], width: usize, keep: NamePart) -> Vec<String> {
     let alike: Vec<Vec<usize>> = alike.into_values().filter(|those| those.len() > 1).collect();
     for those in alike {
         let cluster: Vec<&str> = those.iter().map(|&at| names[at]).collect();
-        for (at, text) in those.into_iter().zip(from_difference(&cluster, width, keep)) {
+        for (at, text) in those.into_iter().zip(show_from_difference(&cluster, width, keep)) {
             short[at] = text;
         }
     }
@@ -59,7 +59,7 @@ fn clip_name(name: &str, width: usize, keep: NamePart) -> String {
 }
 
 /// Shows names with a common start or end from their first difference on.
-fn from_difference(names: &[&str], width: usize, keep: NamePart) -> Vec<String> {
+fn show_from_difference(names: &[&str], width: usize, keep: NamePart) -> Vec<String> {
     let start = common_start(names);
     let end = common_end(names, start);
     if start == 0 && end == 0 {
@@ -75,7 +75,7 @@ fn from_difference(names: &[&str], width: usize, keep: NamePart) -> Vec<String> 
         if start > 0 { prefix_of(names[0], head.min(names[0][..start].width())) } else { "" };
     let room = room - head.width();
     let middles = if longest <= room {
-        names.iter().map(|name| grow(name, start, end, room)).collect()
+        names.iter().map(|name| extend_difference(name, start, end, room)).collect()
     } else {
         shorten_all(&parts, room, keep)
     };
@@ -83,7 +83,7 @@ fn from_difference(names: &[&str], width: usize, keep: NamePart) -> Vec<String> 
 }
 
 /// The differing part of a name, and as much of what follows as fits.
-fn grow(name: &str, start: usize, end: usize, room: usize) -> String {
+fn extend_difference(name: &str, start: usize, end: usize, room: usize) -> String {
     let differs = &name[start..name.len() - end];
     let behind = prefix_of(&name[name.len() - end..], room - differs.width());
     format!("{differs}{behind}")

@@ -68,7 +68,7 @@ fn print_bars(page: &mut Page, title: &str, whole: Option<u64>, bars: &[Bar]) {
     let whole = whole.unwrap_or_else(largest);
     let room = page.width().saturating_sub(INDENT + names + amounts + 4);
     for bar in bars {
-        let cells = bars::fill(bar.amount, whole, room.min(LONGEST));
+        let cells = bars::draw_bar(bar.amount, whole, room.min(LONGEST));
         let space = " ".repeat(amounts.saturating_sub(bar.shown.width()));
         let line = Line::indent(INDENT).plain(bar.name.as_str()).pad_to(INDENT + names + 2);
         let line = line.plain(space).plain(bar.shown.as_str()).plain("  ");

@@ -13,41 +13,41 @@ const TITLE: usize = 15;
 const BODY: usize = 9;
 
 /// The most important findings under a heading.
-pub(super) fn section(page: &mut Page, findings: &[Finding]) {
+pub(super) fn print_section(page: &mut Page, findings: &[Finding]) {
     if !findings.is_empty() {
         page.heading(
             "Findings",
             "the most severe first, each with its reason and the next command",
         );
-        short(page, findings);
+        print_short(page, findings);
     }
 }
 
 /// The most important findings, each with its reason and the first command. Findings with the same
 /// reason, such as kills in several cgroups, print it once.
-pub(super) fn short(page: &mut Page, findings: &[Finding]) {
+pub(super) fn print_short(page: &mut Page, findings: &[Finding]) {
     if findings.is_empty() {
         return;
     }
     for (number, finding) in (1..).zip(findings.iter().take(SHOWN)) {
         page.gap();
-        head(page, number, finding);
+        print_head(page, number, finding);
         let earlier = (1..number).zip(findings).find(|(_, other)| other.why == finding.why);
         match earlier {
             Some((first, other)) if other.next.first() == finding.next.first() => {
-                labelled_prose(
+                print_labelled_prose(
                     page,
                     "why   ",
                     &format!("as for {first}, with the same next command"),
                 );
             }
             Some((first, _)) => {
-                labelled_prose(page, "why   ", &format!("as for {first}"));
-                command(page, finding);
+                print_labelled_prose(page, "why   ", &format!("as for {first}"));
+                print_command(page, finding);
             }
             None => {
-                labelled_prose(page, "why   ", &finding.why);
-                command(page, finding);
+                print_labelled_prose(page, "why   ", &finding.why);
+                print_command(page, finding);
             }
         }
     }
@@ -63,14 +63,14 @@ pub(super) fn short(page: &mut Page, findings: &[Finding]) {
 }
 
 /// A finding as the first screen shows it: its title, and the first command.
-pub(super) fn now(page: &mut Page, number: u32, finding: &Finding) {
-    head(page, number, finding);
+pub(super) fn print_now(page: &mut Page, number: u32, finding: &Finding) {
+    print_head(page, number, finding);
     if let Some(command) = finding.next.first() {
         page.command(Line::indent(5).span(Role::Quiet, "now"), TITLE, command);
     }
 }
 
-fn head(page: &mut Page, number: u32, finding: &Finding) {
+fn print_head(page: &mut Page, number: u32, finding: &Finding) {
     let start = Line::indent(2)
         .plain(format!("{number}  "))
         .span(role(finding.severity), label(finding.severity))
@@ -78,12 +78,12 @@ fn head(page: &mut Page, number: u32, finding: &Finding) {
     page.hang(start, TITLE, Role::Strong, &finding.title);
 }
 
-fn labelled_prose(page: &mut Page, label: &str, text: &str) {
+fn print_labelled_prose(page: &mut Page, label: &str, text: &str) {
     let start = Line::indent(TITLE).span(Role::Quiet, label);
     page.hang(start, TITLE + 6, Role::Plain, text);
 }
 
-fn command(page: &mut Page, finding: &Finding) {
+fn print_command(page: &mut Page, finding: &Finding) {
     if let Some(command) = finding.next.first() {
         page.command(Line::indent(TITLE).span(Role::Quiet, "next  "), TITLE + 6, command);
     }
@@ -106,7 +106,7 @@ pub(super) fn label(severity: Severity) -> &'static str {
 }
 
 /// Everything about one finding.
-pub(super) fn full(page: &mut Page, finding: &Finding) {
+pub(super) fn print_full(page: &mut Page, finding: &Finding) {
     page.gap();
     let start = Line::default()
         .span(role(finding.severity), label(finding.severity))
@@ -116,8 +116,8 @@ pub(super) fn full(page: &mut Page, finding: &Finding) {
     page.hang(start, BODY, Role::Strong, &finding.title);
     page.hang(label_line("what"), BODY, Role::Plain, &finding.what);
     page.hang(label_line("why"), BODY, Role::Plain, &finding.why);
-    proof(page, &finding.evidence);
-    next(page, &finding.next);
+    print_proof(page, &finding.evidence);
+    print_next(page, &finding.next);
 }
 
 fn label_line(label: &str) -> Line {
@@ -125,7 +125,7 @@ fn label_line(label: &str) -> Line {
 }
 
 /// Prints the source of each number, one line each.
-fn proof(page: &mut Page, evidence: &[Evidence]) {
+fn print_proof(page: &mut Page, evidence: &[Evidence]) {
     let mut start = label_line("proof");
     for evidence in evidence {
         let line = evidence.line.map(|line| format!(":{line}")).unwrap_or_default();
@@ -139,7 +139,7 @@ fn proof(page: &mut Page, evidence: &[Evidence]) {
     }
 }
 
-fn next(page: &mut Page, commands: &[String]) {
+fn print_next(page: &mut Page, commands: &[String]) {
     let mut start = label_line("next");
     for command in commands {
         page.command(start, BODY, command);
@@ -154,7 +154,7 @@ pub(super) fn in_a_line(finding: &Finding) -> String {
 }
 
 /// Prints the text if there are no findings.
-pub(super) fn none(page: &mut Page) {
+pub(super) fn print_none(page: &mut Page) {
     page.gap();
     page.prose(2, Role::Good, "No findings: no rule saw anything wrong.");
     page.prose(

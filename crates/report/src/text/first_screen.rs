@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use pagewise_model::{Actor, Bytes, Level, Process, Severity, Snapshot};
 
 use super::kit::{Line, Page, Role};
-use super::verdict::{label, role, second, unreadable};
+use super::verdict::{findings_line, label, role, unreadable};
 use super::words::{describe_stall, part_of};
 use super::{findings, header, memory, oom, pressure, processes};
 use crate::Answer;
@@ -46,7 +46,7 @@ pub(super) fn print(page: &mut Page, answer: &Answer<'_>, rest_follows: bool) {
     let bar = part(&|page| print_bar(page, snapshot));
     let numbered = (1..).zip(answer.findings.iter().take(FINDINGS));
     let shown: Vec<Page> = numbered
-        .map(|(number, finding)| part(&|page| findings::now(page, number, finding)))
+        .map(|(number, finding)| part(&|page| findings::print_now(page, number, finding)))
         .collect();
     // the number of rows does not depend on what follows, so the screen alone is the beginning of the report
     let last = part(&|page| print_more(page, answer, false)).rows();
@@ -86,7 +86,7 @@ fn print_verdict(page: &mut Page, answer: &Answer<'_>, most: usize) {
         return page.prose(2, Role::Strong, &why);
     }
     let verdict = answer.verdict;
-    let number = second(answer.findings, &snapshot.psi);
+    let number = findings_line(answer.findings, &snapshot.psi);
     let rows = |print: &dyn Fn(&mut Page)| {
         let mut part = page.part();
         print(&mut part);
@@ -128,7 +128,7 @@ fn fact(label: &str) -> Line {
 fn print_bar(page: &mut Page, snapshot: &Snapshot) {
     let Some(total) = snapshot.memory.total.get() else { return };
     let parts = memory::parts(snapshot, total);
-    memory::bar(page, fact("RAM"), &parts, total);
+    memory::print_bar(page, fact("RAM"), &parts, total);
     let legend: Vec<String> = parts.iter().map(super::MemoryPart::glance).collect();
     page.item_row(Line::indent(FACTS), FACTS, &legend);
 }

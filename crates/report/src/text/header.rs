@@ -89,7 +89,7 @@ fn minute(time: Timestamp) -> String {
 }
 
 /// Prints what reading cost pagewise itself; with the peak memory if that is known.
-pub(super) fn cost(page: &mut Page, answer: &Answer<'_>) {
+pub(super) fn print_cost(page: &mut Page, answer: &Answer<'_>) {
     let cost = answer.cost;
     let from = if recording(&answer.interval.end).is_some() { "recording" } else { "kernel" };
     let mut parts = vec![

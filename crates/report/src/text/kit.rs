@@ -146,11 +146,11 @@ impl Line {
     }
 
     fn render(&self, width: usize, colour: bool) -> String {
-        self.cut(width).iter().map(|part| styled(part.role, &part.text, colour)).collect()
+        self.cut(width).iter().map(|part| add_style(part.role, &part.text, colour)).collect()
     }
 }
 
-fn styled(role: Role, text: &str, colour: bool) -> String {
+fn add_style(role: Role, text: &str, colour: bool) -> String {
     let style = style(role);
     if colour && style != Style::new() {
         format!("{style}{text}{style:#}")
@@ -226,7 +226,7 @@ fn glue_quoted(command: &str) -> String {
 }
 
 /// Joins the words of each step of a command if the step fits into one line.
-fn whole_steps(command: &str, room: usize) -> String {
+fn glue_steps(command: &str, room: usize) -> String {
     let steps = command.split_inclusive(" && ").map(|step| match step.strip_suffix(" && ") {
         Some(step) if step.width() + 3 <= room => step.replace(' ', "\u{a0}") + "\u{a0}&& ",
         None if step.width() <= room => step.replace(' ', "\u{a0}"),
@@ -522,7 +522,7 @@ impl Page {
         let room = self.width.saturating_sub(indent + 2).max(1);
         let options =
             Options::new(room).word_splitter(WordSplitter::NoHyphenation).break_words(false);
-        let command = whole_steps(&glue_quoted(command), room);
+        let command = glue_steps(&glue_quoted(command), room);
         let mut lines: Vec<String> =
             textwrap::wrap(&command, options).iter().map(|line| line.replace(GLUE, " ")).collect();
         let last = lines.len().saturating_sub(1);
@@ -546,7 +546,7 @@ mod tests {
             Kernel, Compressed,
         ];
         for role in all {
-            let text = format!("a\n{}\tb", styled(role, "word", true));
+            let text = format!("a\n{}\tb", add_style(role, "word", true));
             assert_eq!(escape_all_but_colours(&text), text);
         }
         let foreign = "\x1b[1mbold\x1b[8mhidden\x1b]0;title\x07\x1b[2J\x1b[31\u{202e}";

@@ -27,7 +27,7 @@ pub(super) fn list(page: &mut Page, all: &[SettableKnob<'_>]) {
         let mut knobs = here.iter().filter(|knob| knob.scope == scope).peekable();
         if knobs.peek().is_some() {
             page.heading(title, note);
-            knobs.for_each(|knob| entry(page, knob));
+            knobs.for_each(|knob| print_entry(page, knob));
         }
     }
     if !lacking.is_empty() {
@@ -40,7 +40,7 @@ pub(super) fn list(page: &mut Page, all: &[SettableKnob<'_>]) {
     page.prose(2, Role::Quiet, groups);
 }
 
-fn entry(page: &mut Page, knob: &SettableKnob<'_>) {
+fn print_entry(page: &mut Page, knob: &SettableKnob<'_>) {
     let default = knob.default.map(|default| format!("; default {default}")).unwrap_or_default();
     let accepts = format!("{}{default}", knob.accepts);
     let place = knob.place.map(Name::from);

@@ -15,7 +15,7 @@ pub(super) fn print(page: &mut Page, report: &LedgerReport<'_>) {
     let ledger = report.ledger;
     let start = Line::default().span(Role::Strong, "pagewise verify --history");
     page.hang_items(start, 2, &machine(report.snapshot));
-    damage(page, report);
+    print_damage(page, report);
     if ledger.entries.is_empty() {
         let text = "No predicted gain was measured on this machine yet. To fill the ledger, apply a plan that \
                     states a gain (sudo pagewise apply plan.json), then run sudo pagewise verify.";
@@ -74,7 +74,7 @@ pub(super) fn print(page: &mut Page, report: &LedgerReport<'_>) {
     table.print(page);
 }
 
-fn damage(page: &mut Page, report: &LedgerReport<'_>) {
+fn print_damage(page: &mut Page, report: &LedgerReport<'_>) {
     let ledger = report.ledger;
     if !ledger.damaged_lines.is_empty() {
         let numbers: Vec<String> = ledger.damaged_lines.iter().map(ToString::to_string).collect();

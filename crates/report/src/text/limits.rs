@@ -11,12 +11,12 @@ use pagewise_model::{Bytes, FeatureState, Outcome, Reading, Snapshot};
 use serde::Serialize;
 
 use super::kit::{Line, Page, Role};
-use super::words::{UNCOLLECTED, count, plural, root_helps};
+use super::words::{UNCOLLECTED, can_root_read, count, plural};
 
 const SHOWN: usize = 10;
 
 /// Prints the Problems: places in the host's files that could not be parsed, and were skipped.
-pub(super) fn problems(page: &mut Page, snapshot: &Snapshot) {
+pub(super) fn print_problems(page: &mut Page, snapshot: &Snapshot) {
     let problems = &snapshot.problems;
     if problems.is_empty() {
         return;
@@ -45,7 +45,10 @@ fn denied_sections(snapshot: &Snapshot) -> Vec<String> {
     let s = snapshot;
     let sections = [
         ("the memory totals", has_denied(&s.memory)),
-        ("the counters of vmstat", root_helps(&s.vmstat.get("pgfault")) || has_denied(&s.vmstat)),
+        (
+            "the counters of vmstat",
+            can_root_read(&s.vmstat.get("pgfault")) || has_denied(&s.vmstat),
+        ),
         ("pressure", has_denied(&s.psi)),
         ("zones", has_denied(&s.zones)),
         ("fragmentation", has_denied(&s.free_blocks)),
@@ -84,8 +87,9 @@ pub(super) fn missing(snapshot: &Snapshot) -> Vec<&'static str> {
         return Vec::new();
     }
     let (psi, mglru) = (has_uncollected(&s.psi), has_uncollected(&s.mglru));
-    let memory = lacks(&s.memory.total);
-    let counters = lacks(&s.vmstat.get("pgfault")) || lacks(&s.vmstat.get("oom_kill"));
+    let memory = is_uncollected(&s.memory.total);
+    let counters =
+        is_uncollected(&s.vmstat.get("pgfault")) || is_uncollected(&s.vmstat.get("oom_kill"));
     if !(psi || mglru || memory || counters || has_uncollected(&s.knobs)) {
         return Vec::new();
     }
@@ -104,7 +108,7 @@ pub(super) fn missing(snapshot: &Snapshot) -> Vec<&'static str> {
     sections.into_iter().filter(|(_, missing)| *missing).map(|(name, _)| name).collect()
 }
 
-fn lacks<T>(reading: &Reading<T>) -> bool {
+fn is_uncollected<T>(reading: &Reading<T>) -> bool {
     matches!(&reading.outcome, Outcome::Denied(help) if help == UNCOLLECTED)
 }
 
@@ -118,7 +122,8 @@ fn has_uncollected(noun: &impl Serialize) -> bool {
 
 fn denied_processes(snapshot: &Snapshot) -> Option<String> {
     let processes = &snapshot.processes;
-    let denied = processes.list.iter().filter(|process| root_helps(&process.proportional)).count();
+    let denied =
+        processes.list.iter().filter(|process| can_root_read(&process.proportional)).count();
     if denied > 0 {
         return Some(format!("proportional sizes of up to {}", plural(denied as u64, "process")));
     }

@@ -28,25 +28,25 @@ pub(super) fn print(page: &mut Page, snapshot: &Snapshot) {
     if page.keeps_blocks() {
         page.keep(Block::Memory { parts, total });
     } else {
-        bar(page, Line::indent(4), &parts, total);
-        legend(page, &parts, total);
+        print_bar(page, Line::indent(4), &parts, total);
+        print_legend(page, &parts, total);
     }
-    totals(page, &snapshot.memory);
-    in_tmpfs(page, snapshot, total);
+    print_totals(page, &snapshot.memory);
+    print_in_tmpfs(page, snapshot, total);
 }
 
 /// Prints the bar of memory uses after `start`, without the meaning of each part.
-pub(super) fn bar(page: &mut Page, start: Line, parts: &[MemoryPart], total: Bytes) {
+pub(super) fn print_bar(page: &mut Page, start: Line, parts: &[MemoryPart], total: Bytes) {
     let cells = page.width().saturating_sub(start.width() + 4).min(80);
     let sizes: Vec<u64> = parts.iter().map(|part| part.bytes.get()).collect();
     let mut line = start;
-    for (part, width) in parts.iter().zip(bars::split(&sizes, total.get(), cells)) {
+    for (part, width) in parts.iter().zip(bars::split_cells(&sizes, total.get(), cells)) {
         line = line.span(part.role, part.glyph.repeat(width));
     }
     page.line(&line);
 }
 
-fn legend(page: &mut Page, parts: &[MemoryPart], total: Bytes) {
+fn print_legend(page: &mut Page, parts: &[MemoryPart], total: Bytes) {
     let columns = ["", ""].map(Column::left).into_iter();
     let numbers = ["", ""].map(Column::right);
     let mut table = Table::new(4, columns.chain(numbers).chain([Column::words("")]).collect());
@@ -62,7 +62,7 @@ fn legend(page: &mut Page, parts: &[MemoryPart], total: Bytes) {
     table.print(page);
 }
 
-fn totals(page: &mut Page, memory: &Memory) {
+fn print_totals(page: &mut Page, memory: &Memory) {
     let mut items = Vec::new();
     items.extend(memory.available.get().map(|size| format!("{size} available without swapping")));
     let of_zfs = memory.zfs_cache.reclaimable().filter(|size| size.get() > 0);
@@ -81,7 +81,7 @@ const SHOWN_PERCENT: f64 = 1.0;
 /// Maximum number of mounts shown, the fullest first.
 const SHOWN_MOUNTS: usize = 3;
 
-fn in_tmpfs(page: &mut Page, snapshot: &Snapshot, total: Bytes) {
+fn print_in_tmpfs(page: &mut Page, snapshot: &Snapshot, total: Bytes) {
     let mounts = snapshot.memory_files.mounts.iter().take(SHOWN_MOUNTS);
     let shown = mounts.filter_map(|mount| {
         let used = mount.used.get()?;

@@ -20,7 +20,7 @@ pub(super) fn print(page: &mut Page, merged: &Merged<'_>) {
         page.hang_items(start, 2, &[outcome(device)]);
         if let Some(after) = &device.after {
             page.fact_items("  memory", &memory(&device.before, after));
-            page.fact_items("  merged", &in_all(after));
+            page.fact_items("  merged", &describe_totals(after));
         }
         if let Some(pages) = device.predicted_pages {
             page.fact("  predicted", &describe_prediction(pages, device));
@@ -79,7 +79,7 @@ fn describe_freed(was: Bytes, is: Bytes) -> String {
 }
 
 /// Describes the total of what is shared now, and the memory that the index of merged pages needs.
-fn in_all(after: &Zram) -> Vec<String> {
+fn describe_totals(after: &Zram) -> Vec<String> {
     let of = |merging: &Merging| {
         let (pages, bytes) = merging.merged_pages.get().zip(merging.merged_bytes.get())?;
         let pages = plural(pages.get(), "page");

@@ -65,7 +65,7 @@ mod working_sets;
 mod zones;
 mod zram;
 
-pub use applied::{applied, step, verified};
+pub use applied::{describe_applied, describe_plan_step, describe_verified};
 pub use block::{Block, MemoryPart, TextCell, TextTable};
 
 use crate::view::{Section, View};
@@ -88,7 +88,7 @@ use pagewise_model::{
     ThpProfile, Trial,
 };
 pub use process_table::shown_processes;
-pub use recovered::{describe_unsettled, recovered, returned};
+pub use recovered::{describe_recovered, describe_returned, describe_unsettled};
 pub use role::Role;
 pub use style::TextStyle;
 pub use words::share;
@@ -142,7 +142,7 @@ pub fn verdict(answer: &Answer<'_>) -> Vec<Block> {
 /// The text of `doctor` before the findings, as blocks; `ignored` is the number of findings of
 /// ignored rules.
 pub fn doctor_verdict(answer: &Answer<'_>, ignored: usize) -> Vec<Block> {
-    in_blocks(|page| doctor::summary(page, answer, ignored))
+    in_blocks(|page| doctor::print_summary(page, answer, ignored))
 }
 
 /// The output of `scan` as blocks.
@@ -164,7 +164,7 @@ pub fn thp_blocks(seen: &HugeSeen<'_>) -> Vec<Block> {
 pub fn circumstances(verb: &str, answer: &Answer<'_>) -> Vec<Block> {
     in_blocks(|page| {
         header::print(page, verb, answer);
-        header::cost(page, answer);
+        header::print_cost(page, answer);
     })
 }
 
@@ -205,7 +205,7 @@ pub fn rule(rule: &RuleExplanation, subject: Option<&str>, look: TextStyle) -> S
 
 /// The features of the kernel, and what would provide the missing ones.
 pub fn capabilities(snapshot: &Snapshot, look: TextStyle) -> String {
-    render(look, |page| capabilities::all(page, snapshot))
+    render(look, |page| capabilities::print_all(page, snapshot))
 }
 
 /// The output of `pin`: locked code.

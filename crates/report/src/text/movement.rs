@@ -75,7 +75,7 @@ fn find_reclaimed(interval: &Interval) -> Option<Move> {
     let per_second = more.get() as f64 / seconds;
     let noise = interval.end.memory.total.get()?.get() as f64 * NOISE_PER_SECOND;
     (per_second > noise).then(|| Move {
-        rate: speed(more, seconds),
+        rate: format_speed(more, seconds),
         name: "taken",
         meaning: "anonymous memory and shmem that programs took; in RAM and in swap",
     })
@@ -83,7 +83,7 @@ fn find_reclaimed(interval: &Interval) -> Option<Move> {
 
 /// Prints every rate of memory movement with its meaning.
 pub(super) fn print(page: &mut Page, interval: &Interval) {
-    let Some(length) = length(interval) else { return unknown(page, interval) };
+    let Some(length) = length(interval) else { return print_unknown(page, interval) };
     let moves = moves(interval);
     if moves.is_empty() {
         page.gap();
@@ -99,7 +99,7 @@ pub(super) fn print(page: &mut Page, interval: &Interval) {
 }
 
 /// Prints the text if counters were read only once; nothing if they were not read at all.
-fn unknown(page: &mut Page, interval: &Interval) {
+fn print_unknown(page: &mut Page, interval: &Interval) {
     let vmstat = &interval.end.vmstat;
     let counted = MOVES.iter().any(|(counter, ..)| vmstat.get(counter).value().is_some());
     if interval.start.is_none() && counted {
@@ -131,10 +131,10 @@ fn moves(interval: &Interval) -> Vec<Move> {
     let moved = |(counter, counts, name, meaning): &(&str, Counts, &'static str, &'static str)| {
         let change = interval.vmstat(counter).filter(|change| change.delta > 0)?;
         let rate = match counts {
-            Counts::Events => format!("{}/s", per_second(change.per_second)),
+            Counts::Events => format!("{}/s", format_per_second(change.per_second)),
             Counts::Pages => {
                 let pages = Bytes::new(change.delta.saturating_mul(interval.end.page_size().get()));
-                speed(pages, change.seconds)
+                format_speed(pages, change.seconds)
             }
         };
         Some(Move { rate, name, meaning })
@@ -143,16 +143,16 @@ fn moves(interval: &Interval) -> Vec<Move> {
 }
 
 /// Formats a rate per second; one above zero is never printed as 0.
-pub(super) fn per_second(rate: f64) -> String {
+pub(super) fn format_per_second(rate: f64) -> String {
     match rate {
         slow if slow < 9.95 => format!("{slow:.1}"),
-        fast => count(whole(fast)),
+        fast => count(round_to_whole(fast)),
     }
 }
 
 /// Formats bytes over a time as bytes per second.
-pub(super) fn speed(bytes: Bytes, seconds: f64) -> String {
-    format!("{}/s", Bytes::new(whole(bytes.get() as f64 / seconds)))
+pub(super) fn format_speed(bytes: Bytes, seconds: f64) -> String {
+    format!("{}/s", Bytes::new(round_to_whole(bytes.get() as f64 / seconds)))
 }
 
 #[expect(
@@ -160,6 +160,6 @@ pub(super) fn speed(bytes: Bytes, seconds: f64) -> String {
     clippy::cast_sign_loss,
     reason = "the cast saturates, and a rate is never negative"
 )]
-fn whole(number: f64) -> u64 {
+fn round_to_whole(number: f64) -> u64 {
     number.round() as u64
 }

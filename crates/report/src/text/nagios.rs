@@ -53,13 +53,15 @@ fn describe(report: &ServiceReport<'_>) -> String {
         None => String::new(),
     };
     let text = match troubles.split_first() {
-        Some((worst, others)) => format!("{}: {}{}", worst.id, worst.title, and_more(others)),
+        Some((worst, others)) => {
+            format!("{}: {}{}", worst.id, worst.title, describe_others(others))
+        }
         None => report.verdict.line.trim_end_matches('.').to_owned(),
     };
     format!("{text}{ignored}{unknown}")
 }
 
-fn and_more(others: &[&Finding]) -> String {
+fn describe_others(others: &[&Finding]) -> String {
     if others.is_empty() {
         return String::new();
     }
@@ -96,8 +98,8 @@ fn performance_data(report: &ServiceReport<'_>) -> String {
     let stall = &report.host.psi.memory.some.avg60;
     let of = |severity| report.present.iter().filter(|it| it.severity == severity).count();
     [
-        bytes("available", memory.available.get(), &memory.total),
-        bytes("swap_used", used, &memory.swap_total),
+        format_bytes("available", memory.available.get(), &memory.total),
+        format_bytes("swap_used", used, &memory.swap_total),
         match stall.get().map(Percent::get) {
             Some(percent) => format!("stalled_60s={percent:.2}%;;;0;100"),
             None => "stalled_60s=U;;;0;100".to_owned(),
@@ -108,7 +110,7 @@ fn performance_data(report: &ServiceReport<'_>) -> String {
     .join(" ")
 }
 
-fn bytes(label: &str, value: Option<Bytes>, most: &Reading<Bytes>) -> String {
+fn format_bytes(label: &str, value: Option<Bytes>, most: &Reading<Bytes>) -> String {
     let most = most.get().map_or_else(String::new, |most| most.get().to_string());
     match value {
         Some(value) => format!("{label}={}B;;;0;{most}", value.get()),

@@ -9,7 +9,7 @@ use pagewise_model::{
 
 use super::kit::{Line, Page, Role};
 use super::table::{Cell, Column, NONE, Table};
-use super::words::{count, lack, plural};
+use super::words::{count, describe_lack, plural};
 use super::{findings, header};
 use crate::{Answer, OomFound, OomText, time};
 
@@ -31,7 +31,7 @@ pub(super) fn print(
     page.gap();
     page.prose(2, Role::Plain, &log(snapshot, explained.len()));
     if explained.is_empty() {
-        answer.findings.iter().for_each(|finding| findings::full(page, finding));
+        answer.findings.iter().for_each(|finding| findings::print_full(page, finding));
     }
     // the findings already contain these commands
     if !explained.is_empty() || answer.findings.is_empty() {
@@ -48,7 +48,7 @@ pub(super) fn print(
 /// Prints the time line, and all explanations.
 fn print_found(page: &mut Page, log: &KernelLog, found: &OomFound<'_>, today: Option<Timestamp>) {
     print_time_line(page, found, today);
-    found.explained.iter().for_each(|kill| full(page, kill, today));
+    found.explained.iter().for_each(|kill| print_full(page, kill, today));
     print_programs(page, found.programs, today);
     print_failures(page, log, found.failures);
     print_hung(page, log, found.hung);
@@ -137,12 +137,12 @@ fn row(kill: &OomKill) -> Vec<Cell> {
         victim.map_or("nothing could be killed", |victim| victim.name.as_str()).into(),
         victim.map_or_else(none, |victim| victim.pid.to_string()).into(),
         victim.and_then(OomVictim::resident).map_or_else(none, |size| size.to_string()).into(),
-        ran_out(kill).into(),
+        describe_shortage(kill).into(),
     ]
 }
 
-/// What ran out of memory: the machine, NUMA nodes, or the limit of a cgroup.
-fn ran_out(kill: &OomKill) -> String {
+/// Describes what ran out of memory: the machine, NUMA nodes, or the limit of a cgroup.
+fn describe_shortage(kill: &OomKill) -> String {
     let group = kill.group.as_ref().map(Name::as_str);
     match (kill.constraint, group) {
         (Some(OomConstraint::Host), _) => "the machine".to_owned(),
@@ -157,9 +157,9 @@ fn ran_out(kill: &OomKill) -> String {
 /// Prints the kills and failed allocations of a text from any machine, the newest first.
 pub(super) fn print_text(page: &mut Page, name: &str, log: &KernelLog, text: &OomText<'_>) {
     let start = Line::default().span(Role::Strong, "pagewise oom");
-    page.hang_items(start, 2, &[name.to_owned(), what_it_is(text.about)]);
+    page.hang_items(start, 2, &[name.to_owned(), describe_text(text.about)]);
     page.gap();
-    page.prose(2, Role::Plain, &found_in_text(log, text));
+    page.prose(2, Role::Plain, &describe_found(log, text));
     print_found(page, log, &text.found, None);
 }
 
@@ -190,8 +190,8 @@ fn print_programs(page: &mut Page, programs: &[OomExplanation], today: Option<Ti
         .for_each(|kill| print_explained(page, kill, today, (Role::Critical, "killed")));
 }
 
-/// What a text is, in a few words.
-fn what_it_is(text: &LogText) -> String {
+/// Describes in a few words what kind of text was read: lines, boots, machines, kernels and prefixes.
+fn describe_text(text: &LogText) -> String {
     let mut items = vec![plural(text.lines, "line")];
     items.extend((text.boots > 1).then(|| format!("{} boots", count(text.boots))));
     items.extend((text.machines.len() > 1).then(|| format!("{} machines", text.machines.len())));
@@ -209,8 +209,8 @@ fn what_it_is(text: &LogText) -> String {
     items.join(" · ")
 }
 
-/// What was found in a text, and what was not understood or not used.
-fn found_in_text(log: &KernelLog, text: &OomText<'_>) -> String {
+/// Describes what was found in a text, and what was not understood or not used.
+fn describe_found(log: &KernelLog, text: &OomText<'_>) -> String {
     let all = log.kills.len() as u64 + log.left_out;
     let shown = text.found.explained.len() as u64;
     let mut told = vec![match all {
@@ -226,11 +226,13 @@ fn found_in_text(log: &KernelLog, text: &OomText<'_>) -> String {
             "No kill was found; the kernel says of tasks that they did not run.".to_owned()
         }
         0 => format!("No kill was found in {}.", plural(text.about.lines, "line")),
-        all if all > shown => format!("{}, the last {shown} of which are shown.", reports(all)),
-        all => format!("{}.", reports(all)),
+        all if all > shown => {
+            format!("{}, the last {shown} of which are shown.", format_report_count(all))
+        }
+        all => format!("{}.", format_report_count(all)),
     }];
-    told.extend(not_understood(log));
-    told.extend(signs(text.about).filter(|_| all == 0));
+    told.extend(describe_not_understood(log));
+    told.extend(describe_signs(text.about).filter(|_| all == 0));
     if text.about.by_programs > 0 {
         told.push(format!(
             "{} about kills were written by programs and not by the kernel, and are not used.",
@@ -270,7 +272,7 @@ fn found_in_text(log: &KernelLog, text: &OomText<'_>) -> String {
 }
 
 /// Says that something was killed of which the text has no report.
-fn signs(about: &LogText) -> Option<String> {
+fn describe_signs(about: &LogText) -> Option<String> {
     (about.signs > 0).then(|| {
         let first = about.first_sign.as_ref();
         let first = first.map_or_else(String::new, |first| format!(" (the first: {first})"));
@@ -283,7 +285,7 @@ fn signs(about: &LogText) -> Option<String> {
 }
 
 /// Says how many records about kills were not understood, and where the first is.
-fn not_understood(log: &KernelLog) -> Option<String> {
+fn describe_not_understood(log: &KernelLog) -> Option<String> {
     (log.not_understood > 0).then(|| {
         let first = log.first_not_understood.as_ref();
         let first = first.map_or_else(String::new, |first| format!(" (the first: {first})"));
@@ -296,7 +298,7 @@ fn not_understood(log: &KernelLog) -> Option<String> {
 }
 
 /// Says what the kernel's own counter says, if it counts kills of which no report was found.
-fn counted(snapshot: &Snapshot) -> Option<String> {
+fn describe_kernel_counter(snapshot: &Snapshot) -> Option<String> {
     let kills = snapshot.vmstat.get("oom_kill").get().filter(|kills| *kills > 0)?;
     Some(format!(
         "The kernel counts {} since boot (oom_kill in /proc/vmstat), of which no report was found.",
@@ -310,7 +312,7 @@ fn log(snapshot: &Snapshot, shown: usize) -> String {
     let searched = [records(log), journal(log)];
     let searched: Vec<&str> = searched.iter().flatten().map(String::as_str).collect();
     let all = log.kills.len() as u64 + log.left_out;
-    let counted = counted(snapshot).filter(|_| all == 0);
+    let counted = describe_kernel_counter(snapshot).filter(|_| all == 0);
     let is_sure = log.not_understood == 0 && counted.is_none() && !log.wrapped;
     let is_by_programs = !log.user_kills.is_empty() || !log.unit_kills.is_empty();
     let knows_programs = log.program_messages.get().is_some();
@@ -322,14 +324,14 @@ fn log(snapshot: &Snapshot, shown: usize) -> String {
         0 if is_sure => "The kernel killed no process for lack of memory".to_owned(),
         0 => "No kill was found".to_owned(),
         all if all > shown as u64 => {
-            format!("{}, the last {shown} of which are shown", reports(all))
+            format!("{}, the last {shown} of which are shown", format_report_count(all))
         }
-        all => reports(all),
+        all => format_report_count(all),
     };
     let found = format!("{found}: {}.", searched.join("; "));
     let told = Some(found).filter(|_| all > 0 || !searched.is_empty());
-    let more = counted.into_iter().chain(not_understood(log));
-    told.into_iter().chain(more).chain(not_read(log)).collect::<Vec<_>>().join(" ")
+    let more = counted.into_iter().chain(describe_not_understood(log));
+    told.into_iter().chain(more).chain(describe_not_read(log)).collect::<Vec<_>>().join(" ")
 }
 
 /// The kernel log itself; other sources are logs that somebody collected.
@@ -362,10 +364,10 @@ fn journal(log: &KernelLog) -> Option<String> {
 }
 
 /// Describes the logs that could not be read, and what would help.
-fn not_read(log: &KernelLog) -> Vec<String> {
+fn describe_not_read(log: &KernelLog) -> Vec<String> {
     let mut told = Vec::new();
     if log.records.get().is_none() {
-        let why = lack(&log.records).unwrap_or_else(|| "not read".to_owned());
+        let why = describe_lack(&log.records).unwrap_or_else(|| "not read".to_owned());
         let or = if log.records.is_denied() {
             ", or kernel.dmesg_restrict=0 to let every user read it"
         } else {
@@ -374,11 +376,11 @@ fn not_read(log: &KernelLog) -> Vec<String> {
         told.push(format!("The kernel log could not be read: {why}{or}."));
     }
     if log.journal_files.is_denied() {
-        let help = lack(&log.journal_files).unwrap_or_default();
+        let help = describe_lack(&log.journal_files).unwrap_or_default();
         told.push(format!("Files of journald could not be read: {help}."));
     }
     if log.program_messages.get().is_none() {
-        let why = lack(&log.program_messages).unwrap_or_else(|| "not read".to_owned());
+        let why = describe_lack(&log.program_messages).unwrap_or_else(|| "not read".to_owned());
         told.push(format!(
             "Kills by programs (systemd-oomd, earlyoom and others): not known: {why}."
         ));
@@ -392,11 +394,11 @@ fn not_read(log: &KernelLog) -> Vec<String> {
     told
 }
 
-fn reports(number: u64) -> String {
+fn format_report_count(number: u64) -> String {
     format!("{} of the OOM killer", plural(number, "report"))
 }
 
-fn full(page: &mut Page, kill: &OomExplanation, today: Option<Timestamp>) {
+fn print_full(page: &mut Page, kill: &OomExplanation, today: Option<Timestamp>) {
     print_explained(page, kill, today, (Role::Critical, "killed"));
 }
 

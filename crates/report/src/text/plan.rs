@@ -22,7 +22,7 @@ pub(super) fn print(page: &mut Page, planned: &PlannedChanges<'_>) {
     let start = Line::default().span(Role::Strong, "pagewise plan");
     page.hang_items(start, 2, &machine(planned.snapshot));
     let steps = plural(plan.steps.len() as u64, "step");
-    let items = [format!("goal {}", goal(plan.goal)), steps, format!("plan {}", plan.id)];
+    let items = [format!("goal {}", describe_goal(plan.goal)), steps, format!("plan {}", plan.id)];
     page.items(2, &items);
     for (number, step) in (1..).zip(&plan.steps) {
         page.gap();
@@ -42,7 +42,7 @@ pub(super) fn print(page: &mut Page, planned: &PlannedChanges<'_>) {
     }
 }
 
-const fn goal(goal: Goal) -> &'static str {
+const fn describe_goal(goal: Goal) -> &'static str {
     match goal {
         Goal::Throughput => "throughput",
         Goal::Latency => "latency",
@@ -54,7 +54,7 @@ const fn goal(goal: Goal) -> &'static str {
 fn print_step(page: &mut Page, number: u32, step: &Step) {
     let start = Line::indent(2).plain(format!("{number:<3} ")).span(Role::Strong, step.id.clone());
     let lost = if is_lost(step) { " (until the next boot)" } else { "" };
-    let text = format!("{}{lost}", what(&step.change));
+    let text = format!("{}{lost}", describe_change(&step.change));
     page.hang(start.plain("   "), BODY, Role::Plain, &text);
     print_labelled(page, "why", &step.reason);
     if let Some(expected) = &step.expected {
@@ -94,7 +94,7 @@ fn print_labelled(page: &mut Page, label: &str, text: &str) {
     page.hang(start, BODY + LABEL, Role::Plain, text);
 }
 
-fn what(change: &Change) -> String {
+fn describe_change(change: &Change) -> String {
     match change {
         Change::SetKnob { target, from, to } => format!("{target}: {from} → {to}"),
         Change::WriteFile { target, from: None, .. } => format!("new file {target}"),
@@ -103,7 +103,7 @@ fn what(change: &Change) -> String {
         Change::ReloadUnits { .. } => "systemctl daemon-reload".to_owned(),
         Change::AddZramSwap { target, to } => {
             let device = target.as_deref().unwrap_or("a new zram device");
-            format!("swap on {device}: {}", zram(to))
+            format!("swap on {device}: {}", describe_zram(to))
         }
         Change::AddSwapFile { target, to } => {
             format!("swap on the new file {target}: {}, {}", to.size_bytes, priority(to.priority))
@@ -117,7 +117,7 @@ fn what(change: &Change) -> String {
     }
 }
 
-fn zram(zram: &ZramSwap) -> String {
+fn describe_zram(zram: &ZramSwap) -> String {
     let limit = zram.mem_limit_bytes.map(|limit| format!(", at most {limit} of RAM"));
     format!(
         "{} before compression, {}, priority {}{}",

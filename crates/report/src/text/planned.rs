@@ -16,7 +16,7 @@ pub(super) fn print(page: &mut Page, planned: &PlannedExperiment) {
     for (name, value) in &planned.workload {
         page.fact(name, value);
     }
-    arms(page, planned);
+    print_arms(page, planned);
     page.heading("Machine", "");
     planned.machines.iter().for_each(|machine| page.prose(2, Role::Plain, machine));
     page.heading("Measured", "");
@@ -28,7 +28,7 @@ pub(super) fn print(page: &mut Page, planned: &PlannedExperiment) {
 }
 
 /// Prints the settings of the arms; those that all arms share are printed once.
-fn arms(page: &mut Page, planned: &PlannedExperiment) {
+fn print_arms(page: &mut Page, planned: &PlannedExperiment) {
     page.heading("Arms", "the others are compared with the first");
     let settings = |sets: &'_ str| -> Vec<String> {
         sets.split(", ").filter(|set| !set.is_empty()).map(str::to_owned).collect()

@@ -5,7 +5,7 @@ use pagewise_model::{Pressure, Psi, Stall};
 
 use super::kit::Page;
 use super::table::{Cell, Column, Table};
-use super::words::{cell_as, describe_stall, lack};
+use super::words::{cell_as, describe_lack, describe_stall};
 
 pub(super) fn print(page: &mut Page, psi: &Psi) {
     if let Some(why) = unknown(psi) {
@@ -43,7 +43,7 @@ fn averages(stall: &Stall) -> [Cell; 3] {
 
 /// Why memory pressure is unknown; `None` if it is known, or was not read.
 pub(super) fn unknown(psi: &Psi) -> Option<String> {
-    let why = lack(&psi.memory.some.avg10)?;
+    let why = describe_lack(&psi.memory.some.avg10)?;
     Some(match why.as_str() {
         "compiled in but switched off" => format!("{why}: boot with psi=1"),
         _ => why,

@@ -8,7 +8,7 @@
 use pagewise_model::{Bytes, Interval, Millis, Process, ProcessChange, unit_of};
 
 use super::kit::{Page, Role};
-use super::processes::{left_out, proportional};
+use super::processes::{print_left_out, proportional};
 use super::table::{Cell, Column, NONE, Table};
 use super::words::{cell, count, describe_stall, plural, seconds};
 use crate::view::{Field, ProcessView, Sort, View};
@@ -23,7 +23,7 @@ pub(super) fn print(page: &mut Page, interval: &Interval, view: &View, chosen: &
     let all = sort_rows(interval, chosen.sort);
     let shown = &all[..all.len().min(view.most_rows())];
     if shown.is_empty() {
-        return nothing(page, interval, chosen.sort);
+        return print_nothing(page, interval, chosen.sort);
     }
     page.heading("Processes", &summary(interval, chosen.sort, shown.len(), all.len()));
     let fields = chosen.shown_fields();
@@ -32,17 +32,17 @@ pub(super) fn print(page: &mut Page, interval: &Interval, view: &View, chosen: &
         table.row(fields.iter().map(|field| value(*field, row, interval, chosen)).collect());
     }
     table.print(page);
-    notes(page, interval, chosen, &fields);
+    print_notes(page, interval, chosen, &fields);
 }
 
 /// Prints the text if no process has a value in this order.
-fn nothing(page: &mut Page, interval: &Interval, sort: Sort) {
+fn print_nothing(page: &mut Page, interval: &Interval, sort: Sort) {
     let is_rate = matches!(sort, Sort::Growth | Sort::Refaults | Sort::Cpu);
     let text = match sort {
         _ if is_rate && interval.seconds().is_none() => {
             "unknown: the host was read once, and this needs two readings".to_owned()
         }
-        _ if is_rate && !known_at_start(interval) => {
+        _ if is_rate && !is_known_at_start(interval) => {
             "not known: the recording has no processes at its earlier end".to_owned()
         }
         _ => {
@@ -57,7 +57,7 @@ fn nothing(page: &mut Page, interval: &Interval, sort: Sort) {
     };
     page.gap();
     page.fact("Processes", &text);
-    left_out(page, &interval.end.processes);
+    print_left_out(page, &interval.end.processes);
 }
 
 /// A process and its change over the interval.
@@ -180,7 +180,7 @@ fn value(field: Field, row: &Row<'_>, interval: &Interval, chosen: &ProcessView)
         Field::File => cell(&process.rss_file),
         Field::Shmem => cell(&process.rss_shmem),
         Field::Swap => cell(&process.swap),
-        Field::Growth => known_cell(growth_shown(interval, row)),
+        Field::Growth => known_cell(describe_row_growth(interval, row)),
         Field::Faults => known_cell(faults_per_second(row).map(|rate| format!("{rate:.0}"))),
         Field::Cpu => {
             known_cell(row.change.and_then(|change| change.cpu_percent()).map(describe_stall))
@@ -201,7 +201,7 @@ fn user(process: &Process, chosen: &ProcessView) -> Cell {
 
 /// Formats the growth of a process: `+24.0 MiB`, `-3.0 KiB`, `0`; with `new` for a process that
 /// started meanwhile.
-fn growth_shown(interval: &Interval, row: &Row<'_>) -> Option<String> {
+fn describe_row_growth(interval: &Interval, row: &Row<'_>) -> Option<String> {
     let rate = growth(interval, row)?;
     let new = if row.change.is_none() { " new" } else { "" };
     Some(describe_growth(rate) + new)
@@ -232,12 +232,12 @@ fn age(age: Millis) -> String {
 }
 
 /// Prints explanations of the table's columns.
-fn notes(page: &mut Page, interval: &Interval, chosen: &ProcessView, fields: &[Field]) {
+fn print_notes(page: &mut Page, interval: &Interval, chosen: &ProcessView, fields: &[Field]) {
     let mut note = |text: &str| page.prose(4, Role::Quiet, text);
     let needs_start = fields.contains(&Field::Growth) || chosen.needs_rates();
     if needs_start && interval.seconds().is_none() {
         note("The host was read once: growth, faults and CPU time need two readings.");
-    } else if needs_start && !known_at_start(interval) {
+    } else if needs_start && !is_known_at_start(interval) {
         note("The earlier look has no processes: growth, faults and CPU time are not known.");
     }
     if fields.contains(&Field::Growth) {
@@ -249,9 +249,9 @@ fn notes(page: &mut Page, interval: &Interval, chosen: &ProcessView, fields: &[F
             counts refaults per cgroup, not per process.",
         );
     }
-    left_out(page, &interval.end.processes);
+    print_left_out(page, &interval.end.processes);
 }
 
-fn known_at_start(interval: &Interval) -> bool {
+fn is_known_at_start(interval: &Interval) -> bool {
     interval.start.as_deref().is_some_and(|start| !start.processes.list.is_empty())
 }

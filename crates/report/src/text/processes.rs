@@ -5,7 +5,7 @@ use pagewise_model::{Bytes, Process, Processes};
 
 use super::kit::{Page, Role};
 use super::table::{Cell, Column, Table};
-use super::words::{cell, count, plural, root_helps};
+use super::words::{can_root_read, cell, count, plural};
 
 pub(super) fn print(page: &mut Page, processes: &Processes, most: usize) {
     let largest = largest(processes, most);
@@ -18,11 +18,11 @@ pub(super) fn print(page: &mut Page, processes: &Processes, most: usize) {
     table.print(page);
     page.prose(4, Role::Quiet, MEANING);
     page.prose(4, Role::Quiet, &reading(processes));
-    left_out(page, processes);
+    print_left_out(page, processes);
 }
 
 /// Says how many processes were not read, if the host has more than are read.
-pub(super) fn left_out(page: &mut Page, processes: &Processes) {
+pub(super) fn print_left_out(page: &mut Page, processes: &Processes) {
     if processes.left_out > 0 {
         let read = processes.list.len() as u64;
         let all = plural(read.saturating_add(processes.left_out), "process");
@@ -107,7 +107,7 @@ pub(super) fn proportional(process: &Process) -> Cell {
 /// Describes how many proportional sizes were read, and why the others were not.
 fn reading(processes: &Processes) -> String {
     let tally = &processes.smaps;
-    let root_could = processes.list.iter().filter(|process| root_helps(&process.proportional));
+    let root_could = processes.list.iter().filter(|process| can_root_read(&process.proportional));
     let root_could = root_could.count() as u64;
     let others = [
         (tally.not_read, "not read (would not fit into the time allowed)"),

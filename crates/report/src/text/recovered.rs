@@ -5,7 +5,7 @@ use pagewise_model::Name;
 use pagewise_model::undo::{Outcome, Recovered};
 
 /// Describes the result of undoing the changes of a killed run, in lines.
-pub fn recovered(run: &Recovered) -> Vec<String> {
+pub fn describe_recovered(run: &Recovered) -> Vec<String> {
     let journal = &Name::from(run.journal.as_str());
     if let Some(skipped) = &run.skipped {
         let why = &skipped.why;
@@ -21,7 +21,9 @@ pub fn recovered(run: &Recovered) -> Vec<String> {
             Some(plan) => format!("plan {} (journal {id}):", Name::from(plan.as_str())),
             None => format!("{who}{when} was ended before it could put back (journal {id}):"),
         });
-        lines.extend(run.returns.iter().map(|it| format!("  {}", returned(&it.what, &it.outcome))));
+        lines.extend(
+            run.returns.iter().map(|it| format!("  {}", describe_returned(&it.what, &it.outcome))),
+        );
     }
     if let Some(at) = run.damaged_line {
         lines.push(format!(
@@ -45,7 +47,8 @@ pub fn describe_unsettled(run: &Recovered) -> Vec<String> {
         return vec![format!("all that it may name: it was not read, since {}", skipped.why)];
     }
     let returns = run.returns.iter().filter(|it| !it.outcome.is_settled());
-    let mut lines: Vec<String> = returns.map(|it| returned(&it.what, &it.outcome)).collect();
+    let mut lines: Vec<String> =
+        returns.map(|it| describe_returned(&it.what, &it.outcome)).collect();
     if let Some(at) = run.damaged_line {
         lines.push(format!("whatever line {at} named, which is damaged"));
     }
@@ -53,7 +56,7 @@ pub fn describe_unsettled(run: &Recovered) -> Vec<String> {
 }
 
 /// Describes the result of returning one loan, in a line.
-pub fn returned(what: &str, outcome: &Outcome) -> String {
+pub fn describe_returned(what: &str, outcome: &Outcome) -> String {
     match outcome {
         Outcome::Returned => format!("{what}: put back"),
         Outcome::Gone => format!("{what}: nothing to put back"),

@@ -22,12 +22,14 @@ pub(super) fn print(page: &mut Page, answer: &Answer<'_>, view: &View) {
     for (section, _, _) in SECTIONS {
         match section {
             // the first screen has the verdict
-            Section::Findings if view.is_complete() => findings::section(page, answer.findings),
+            Section::Findings if view.is_complete() => {
+                findings::print_section(page, answer.findings)
+            }
             section if view.shows(section) => print_section(page, answer, view, section),
             _ => (),
         }
     }
-    header::cost(page, answer);
+    header::print_cost(page, answer);
 }
 
 pub(super) fn print_section(page: &mut Page, answer: &Answer<'_>, view: &View, section: Section) {
@@ -35,17 +37,17 @@ pub(super) fn print_section(page: &mut Page, answer: &Answer<'_>, view: &View, s
     match section {
         Section::Findings => {
             verdict::print(page, answer);
-            findings::short(page, answer.findings);
+            findings::print_short(page, answer.findings);
         }
         Section::Memory => memory::print(page, snapshot),
         Section::Swap => tiers::print(page, snapshot),
-        Section::Contents => gain(page, answer, view),
+        Section::Contents => print_gain(page, answer, view),
         Section::Movement => movement::print(page, answer.interval),
         Section::Pressure => pressure::print(page, &snapshot.psi),
         Section::Zones => zones::print(page, snapshot),
         Section::Zram => zram::print(page, snapshot),
         Section::Thp => thp::print(page, snapshot),
-        Section::Savers => savers(page, answer),
+        Section::Savers => print_savers(page, answer),
         Section::Cgroups => cgroups::print(page, answer.interval, view),
         Section::Processes => match &view.processes {
             Some(chosen) => process_table::print(page, answer.interval, view, chosen),
@@ -54,26 +56,26 @@ pub(super) fn print_section(page: &mut Page, answer: &Answer<'_>, view: &View, s
         Section::Settings => settings::print(page, &snapshot.knobs),
         Section::Owners => owners::print(page, answer.owners),
         Section::Missing => {
-            limits::problems(page, snapshot);
+            limits::print_problems(page, snapshot);
             limits::print_denied(page, snapshot);
         }
-        Section::Capabilities => capabilities::features(page, snapshot),
+        Section::Capabilities => capabilities::print_features(page, snapshot),
     }
 }
 
 /// Prints the estimated gain by compression if a sample of pages was read; otherwise the reason why
 /// not, if the view has one.
-fn gain(page: &mut Page, answer: &Answer<'_>, view: &View) {
+fn print_gain(page: &mut Page, answer: &Answer<'_>, view: &View) {
     if let Some((whole, parts)) = answer.estimates.split_first() {
         page.gap();
-        scan::gain(page, whole, parts.len());
+        scan::print_gain(page, whole, parts.len());
     } else if let Some(why) = &view.no_contents {
         page.gap();
         page.fact("Compressible", why);
     }
 }
 
-fn savers(page: &mut Page, answer: &Answer<'_>) {
+fn print_savers(page: &mut Page, answer: &Answer<'_>) {
     let facts = savers::facts(&answer.interval.end);
     if !facts.is_empty() {
         page.gap();

@@ -32,16 +32,16 @@ fn severities(rule: &RuleExplanation) -> String {
 pub(super) fn explain(page: &mut Page, rule: &RuleExplanation, subject: Option<&str>) {
     let head = Line::default().span(Role::Strong, rule.id).plain("   ");
     page.line(&head.span(role(rule.most), severities(rule)));
-    part(page, "what", rule.doc);
-    part(page, "reads", &rule.readings.join(", "));
-    part(page, "when", rule.thresholds);
-    part(page, "act", rule.act);
+    print_part(page, "what", rule.doc);
+    print_part(page, "reads", &rule.readings.join(", "));
+    print_part(page, "when", rule.thresholds);
+    print_part(page, "act", rule.act);
     if let Some(subject) = subject {
-        part(page, "more", &format!("pagewise explain {subject}"));
+        print_part(page, "more", &format!("pagewise explain {subject}"));
     }
-    part(page, "quiet", &format!("pagewise doctor --ignore {}", rule.id));
+    print_part(page, "quiet", &format!("pagewise doctor --ignore {}", rule.id));
 }
 
-fn part(page: &mut Page, label: &str, text: &str) {
+fn print_part(page: &mut Page, label: &str, text: &str) {
     page.hang(Line::indent(2).span(Role::Quiet, label).pad_to(9), 9, Role::Plain, text);
 }

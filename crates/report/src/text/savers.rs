@@ -3,7 +3,7 @@
 
 use pagewise_model::{Damon, Ksm, Mglru, Ratio, Snapshot, Zswap};
 
-use super::words::{count, format_pages, format_reading, lack, plural, to_one};
+use super::words::{count, describe_lack, format_pages, format_ratio, format_reading, plural};
 
 /// Label and text of each means to save memory that was read.
 pub(super) fn facts(snapshot: &Snapshot) -> Vec<(&'static str, String)> {
@@ -17,7 +17,7 @@ pub(super) fn facts(snapshot: &Snapshot) -> Vec<(&'static str, String)> {
 }
 
 pub(super) fn zswap(zswap: &Zswap) -> Option<String> {
-    let Some(&on) = zswap.enabled.value() else { return lack(&zswap.enabled) };
+    let Some(&on) = zswap.enabled.value() else { return describe_lack(&zswap.enabled) };
     let mut parts = vec![if on { "on" } else { "off" }.to_owned()];
     if on {
         let allocator = zswap.zpool.value().map(|zpool| format!(" in {zpool}")).unwrap_or_default();
@@ -33,7 +33,8 @@ pub(super) fn zswap(zswap: &Zswap) -> Option<String> {
         parts.push(format!("shrinker {}", format_reading(&zswap.shrinker_enabled)));
     }
     if let Some((stored, pool)) = zswap.stored.get().zip(zswap.pool.get()).filter(|_| on) {
-        let gain = Ratio::from_sizes(stored, pool).map(|ratio| format!(" ({})", to_one(ratio)));
+        let gain =
+            Ratio::from_sizes(stored, pool).map(|ratio| format!(" ({})", format_ratio(ratio)));
         parts.push(format!("holds {stored} in {pool}{}", gain.unwrap_or_default()));
     }
     let written = zswap.written_back.get().filter(|&pages| pages > 0);
@@ -46,7 +47,7 @@ pub(super) fn zswap(zswap: &Zswap) -> Option<String> {
 
 pub(super) fn ksm(snapshot: &Snapshot) -> Option<String> {
     let ksm = &snapshot.ksm;
-    let Some(&run) = ksm.run.value() else { return lack(&ksm.run) };
+    let Some(&run) = ksm.run.value() else { return describe_lack(&ksm.run) };
     let state = match run {
         0 => "off",
         1 => "on",
@@ -86,7 +87,7 @@ fn profit(bytes: i64) -> String {
 }
 
 pub(super) fn mglru(mglru: &Mglru) -> Option<String> {
-    let Some(&bits) = mglru.enabled.value() else { return lack(&mglru.enabled) };
+    let Some(&bits) = mglru.enabled.value() else { return describe_lack(&mglru.enabled) };
     let core = match (mglru.is_on(), bits & 7) {
         (Some(true), 7) => "on, all parts".to_owned(),
         (Some(true), _) => format!("on in part (0x{bits:04x})"),
@@ -112,7 +113,7 @@ pub(super) fn damon(damon: &Damon) -> Option<String> {
     if !parts.is_empty() {
         return Some(parts.join("; "));
     }
-    lack(&damon.kdamonds)
+    describe_lack(&damon.kdamonds)
         .or_else(|| damon.kdamonds.value().map(|_| "there, and nobody uses it".to_owned()))
 }
 

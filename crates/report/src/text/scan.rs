@@ -17,44 +17,47 @@ const PARTS: usize = 10;
 
 pub(super) fn print(page: &mut Page, scanned: &ScanReport<'_>) {
     let Some((whole, parts)) = scanned.estimates.split_first() else { return };
-    heading(page, whole, scanned);
+    print_heading(page, whole, scanned);
     if whole.sampled_pages == 0 {
         page.gap();
         page.prose(2, Role::Strong, &nothing(whole));
     } else {
-        algorithms(page, whole);
-        kinds(page, whole);
-        meaning(page, whole);
-        effective(page, whole, scanned.effective);
+        print_algorithms(page, whole);
+        print_kinds(page, whole);
+        print_meaning(page, whole);
+        print_effective(page, whole, scanned.effective);
     }
-    self::parts(page, parts);
-    notes(page, whole, scanned);
+    print_parts(page, parts);
+    print_notes(page, whole, scanned);
 }
 
 /// Prints a few words for each algorithm, for the report.
-pub(super) fn gain(page: &mut Page, whole: &Estimate, processes: usize) {
+pub(super) fn print_gain(page: &mut Page, whole: &Estimate, processes: usize) {
     let of = match processes {
         0 => "the one process".to_owned(),
         some => format!("the {some} largest processes"),
     };
     let size = bytes(whole, whole.pages);
     let mut items = vec![format!("{size} of {of} that may be read would take, swapped to zram")];
-    items.extend(whole.algorithms.iter().map(in_short));
-    items.push(format!("{} pages sampled: pagewise scan says more", grouped(whole.sampled_pages)));
+    items.extend(whole.algorithms.iter().map(describe_in_short));
+    items.push(format!(
+        "{} pages sampled: pagewise scan says more",
+        format_grouped(whole.sampled_pages)
+    ));
     page.fact_items("Compressible", &items);
 }
 
 /// Describes an algorithm's estimate in short: `zstd 21.2 MiB (ratio 4.44, 4.38 to 4.51)`.
-fn in_short(algorithm: &AlgorithmEstimate) -> String {
+fn describe_in_short(algorithm: &AlgorithmEstimate) -> String {
     let used = algorithm.memory_in_pool_bytes.saturating_add(algorithm.slot_table_bytes);
     let interval = algorithm.original_per_compressed_interval.filter(|[low, high]| low < high);
-    let between = interval.map(|ends| format!(", {}", between(ends.map(two_digits))));
-    let ratio = algorithm.original_per_compressed.map(two_digits);
+    let between = interval.map(|ends| format!(", {}", format_range(ends.map(format_ratio))));
+    let ratio = algorithm.original_per_compressed.map(format_ratio);
     let ratio = ratio.map(|ratio| format!(" (ratio {ratio}{})", between.unwrap_or_default()));
     format!("{} {used}{}", algorithm.name, ratio.unwrap_or_default())
 }
 
-fn heading(page: &mut Page, whole: &Estimate, scanned: &ScanReport<'_>) {
+fn print_heading(page: &mut Page, whole: &Estimate, scanned: &ScanReport<'_>) {
     let source = &whole.source;
     let pid = source.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
     let size = bytes(whole, whole.pages);
@@ -62,19 +65,19 @@ fn heading(page: &mut Page, whole: &Estimate, scanned: &ScanReport<'_>) {
         true if whole.sized_pages < whole.mapped_pages => format!(
             "all {} read, {} compressed",
             plural(whole.mapped_pages, "page"),
-            grouped(whole.sized_pages)
+            format_grouped(whole.sized_pages)
         ),
         true => format!("all {} read", plural(whole.mapped_pages, "page")),
         false => {
             let what = if whole.mapped_pages == whole.pages { "page" } else { "mapped page" };
             let all = plural(whole.mapped_pages, what);
-            format!("{} of {all} sampled", grouped(whole.sampled_pages))
+            format!("{} of {all} sampled", format_grouped(whole.sampled_pages))
         }
     };
     let [low, high] = whole.pages_interval.map(|pages| bytes(whole, pages));
     let size = if low < high { format!("{size} ({low} to {high})") } else { size.to_string() };
     let mut items = vec![size, seen];
-    items.extend(error(whole));
+    items.extend(describe_error(whole));
     items.push(format!("{:.2} s CPU", scanned.cost.cpu_seconds));
     let start = Line::default().span(Role::Strong, format!("scan of {}{pid}", source.name));
     page.hang_items(start, 2, &items);
@@ -83,7 +86,7 @@ fn heading(page: &mut Page, whole: &Estimate, scanned: &ScanReport<'_>) {
     }
 }
 
-fn grouped(number: u64) -> String {
+fn format_grouped(number: u64) -> String {
     pagewise_model::grouped(number)
 }
 
@@ -95,7 +98,7 @@ fn nothing(whole: &Estimate) -> String {
 }
 
 /// Describes the error of the least certain compression ratio.
-fn error(whole: &Estimate) -> Option<String> {
+fn describe_error(whole: &Estimate) -> Option<String> {
     let half = |algorithm: &AlgorithmEstimate| {
         let [low, high] = algorithm.original_per_compressed_interval?;
         Some((high - low) / 2.0 / algorithm.original_per_compressed?)
@@ -104,7 +107,7 @@ fn error(whole: &Estimate) -> Option<String> {
     (worst > 0.0).then(|| format!("± {:.1} %", worst * 100.0))
 }
 
-fn algorithms(page: &mut Page, whole: &Estimate) {
+fn print_algorithms(page: &mut Page, whole: &Estimate) {
     page.gap();
     let columns = vec![
         Column::left("algorithm"),
@@ -120,27 +123,27 @@ fn algorithms(page: &mut Page, whole: &Estimate) {
 }
 
 fn row(whole: &Estimate, algorithm: &AlgorithmEstimate) -> Vec<Cell> {
-    let ratio = algorithm.original_per_compressed.map(two_digits).unwrap_or_default();
+    let ratio = algorithm.original_per_compressed.map(format_ratio).unwrap_or_default();
     let interval = algorithm.original_per_compressed_interval.filter(|[low, high]| low < high);
     vec![
         Cell::new(Role::Strong, algorithm.compressor().to_string()),
         algorithm.compressed_bytes.to_string().into(),
         algorithm.memory_used_bytes.to_string().into(),
         ratio.into(),
-        interval.map(|ends| between(ends.map(two_digits))).unwrap_or_default().into(),
+        interval.map(|ends| format_range(ends.map(format_ratio))).unwrap_or_default().into(),
         share(algorithm.huge_pages, whole.pages).unwrap_or_default().into(),
     ]
 }
 
-fn two_digits(ratio: f64) -> String {
+fn format_ratio(ratio: f64) -> String {
     format!("{ratio:.2}")
 }
 
-fn between<T: Display>([low, high]: Ends<T>) -> String {
+fn format_range<T: Display>([low, high]: Ends<T>) -> String {
     format!("{low} to {high}")
 }
 
-fn kinds(page: &mut Page, whole: &Estimate) {
+fn print_kinds(page: &mut Page, whole: &Estimate) {
     page.gap();
     let of_all = |pages| share(pages, whole.pages).unwrap_or_else(|| "0 %".to_owned());
     let mut items = vec![format!(
@@ -148,17 +151,17 @@ fn kinds(page: &mut Page, whole: &Estimate) {
         of_all(whole.same_filled_pages),
         of_all(whole.zero_pages)
     )];
-    items.push(duplicates::in_short(whole));
+    items.push(duplicates::describe_in_short(whole));
     if whole.swapped_pages > 0 {
         items.push(format!("{} in swap already, not read", bytes(whole, whole.swapped_pages)));
     }
-    items.extend(huge(whole));
+    items.extend(describe_huge_pages(whole));
     page.items(2, &items);
     duplicates::print(page, whole);
 }
 
 /// Describes huge pages, if the kernel shows which pages belong to one.
-fn huge(whole: &Estimate) -> Option<String> {
+fn describe_huge_pages(whole: &Estimate) -> Option<String> {
     let mapped = whole.huge.mapped_pages.get()?;
     let part = share(mapped, whole.pages).unwrap_or_else(|| "0 %".to_owned());
     let zeros = whole.huge.zero_pages.get().filter(|zeros| *zeros > 0);
@@ -168,7 +171,7 @@ fn huge(whole: &Estimate) -> Option<String> {
     Some(format!("in huge pages {part}{}{}", bloat.unwrap_or_default(), more.unwrap_or_default()))
 }
 
-fn meaning(page: &mut Page, whole: &Estimate) {
+fn print_meaning(page: &mut Page, whole: &Estimate) {
     let Some(first) = whole.algorithms.first() else { return };
     page.gap();
     let size = bytes(whole, whole.pages);
@@ -209,7 +212,7 @@ fn own_zspages(first: &AlgorithmEstimate) -> String {
     )
 }
 
-fn effective(page: &mut Page, whole: &Estimate, effective: Option<Effective>) {
+fn print_effective(page: &mut Page, whole: &Estimate, effective: Option<Effective>) {
     let (Some(effective), Some(first)) = (effective, whole.algorithms.first()) else { return };
     let text = format!(
         "For example: a zram of {} (what doctor recommends) full of memory like this takes {} with {}, so that \
@@ -232,7 +235,7 @@ fn kernel(algorithm: &AlgorithmEstimate) -> String {
     }
 }
 
-fn parts(page: &mut Page, parts: &[Estimate]) {
+fn print_parts(page: &mut Page, parts: &[Estimate]) {
     let mut largest: Vec<&Estimate> = parts.iter().filter(|part| part.sampled_pages > 0).collect();
     if largest.len() < 2 {
         return;
@@ -263,21 +266,21 @@ fn part_row(part: &Estimate) -> Vec<Cell> {
         part.source.name.to_string().into(),
         part.source.pid.map(|pid| pid.to_string()).unwrap_or_default().into(),
         bytes(part, part.pages).to_string().into(),
-        grouped(part.sampled_pages).into(),
+        format_grouped(part.sampled_pages).into(),
         first.map(|first| first.compressed_bytes.to_string()).unwrap_or_default().into(),
-        ratio.map(two_digits).unwrap_or_default().into(),
-        interval.map(|ends| between(ends.map(two_digits))).unwrap_or_default().into(),
+        ratio.map(format_ratio).unwrap_or_default().into(),
+        interval.map(|ends| format_range(ends.map(format_ratio))).unwrap_or_default().into(),
         share(part.same_filled_pages, part.pages).unwrap_or_default().into(),
     ]
 }
 
-fn notes(page: &mut Page, whole: &Estimate, scanned: &ScanReport<'_>) {
+fn print_notes(page: &mut Page, whole: &Estimate, scanned: &ScanReport<'_>) {
     page.gap();
     let disturbed = &whole.disturbed;
     let text = format!(
         "Looking marked {} as used, unshared at most {} and caused {}.",
         plural(disturbed.referenced_pages, "page"),
-        grouped(disturbed.unshared_pages),
+        format_grouped(disturbed.unshared_pages),
         plural(disturbed.faults, "fault")
     );
     page.prose(2, Role::Quiet, &text);

@@ -26,15 +26,15 @@ pub(super) fn print(page: &mut Page, found: &SelfTest) {
     };
     page.prose(2, role, verdict);
     page.gap();
-    metrics(page, &found.metrics);
+    print_metrics(page, &found.metrics);
     page.gap();
     let text = "A false alarm is due in 1 of 20 trials. What can be shown is for a command as short \
         as this one (some dozens of milliseconds); longer ones vary less.";
     page.prose(2, Role::Quiet, text);
-    noise(page, found);
+    print_noise(page, found);
 }
 
-fn metrics(page: &mut Page, metrics: &[SelfTestMetric]) {
+fn print_metrics(page: &mut Page, metrics: &[SelfTestMetric]) {
     let columns = vec![
         Column::left("metric"),
         Column::right("false alarms"),
@@ -57,7 +57,7 @@ fn metrics(page: &mut Page, metrics: &[SelfTestMetric]) {
     table.print(page);
 }
 
-fn noise(page: &mut Page, found: &SelfTest) {
+fn print_noise(page: &mut Page, found: &SelfTest) {
     let mut output = Vec::new();
     let mut processors = |who: &str, count: Option<f64>| {
         output.extend(count.map(|count| format!("{who} {count:.2} processors")));

@@ -46,7 +46,7 @@ pub(super) fn print(page: &mut Page, knobs: &[KnobReading]) {
         page.prose(4, Role::Quiet, &format!("and {rest} more: {LISTED}"));
     }
     if !of_damon.is_empty() {
-        page.prose(4, Role::Quiet, &format!("and {}: {LISTED}", set_up(of_damon.len())));
+        page.prose(4, Role::Quiet, &format!("and {}: {LISTED}", describe_set_up(of_damon.len())));
     }
 }
 
@@ -56,14 +56,16 @@ const DAMON: &str = "damon.";
 
 const LISTED: &str = "pagewise report --json lists all";
 
-fn set_up(number: usize) -> String {
+fn describe_set_up(number: usize) -> String {
     format!("{} of the DAMON that somebody set up", count(number as u64))
 }
 
 fn print_unchanged(page: &mut Page, known: u64, of_damon: usize) {
     let mut parts = Vec::new();
     parts.extend((known > 0).then(|| format!("{} have the kernel's default", count(known))));
-    parts.extend((of_damon > 0).then(|| format!("but not {} ({LISTED})", set_up(of_damon))));
+    parts.extend(
+        (of_damon > 0).then(|| format!("but not {} ({LISTED})", describe_set_up(of_damon))),
+    );
     if !parts.is_empty() {
         page.gap();
         page.fact("Settings", &parts.join(", "));
@@ -103,24 +105,24 @@ const AGAIN: [&str; 4] = [
 
 /// The setting's live value and its default, if both are known and differ.
 fn difference(knob: &KnobReading) -> Option<(&str, &'static str)> {
-    let live = active(&knob.live)?;
+    let live = active_value(&knob.live)?;
     let default = knob.default?;
     let (one, other) = match knob.knob.domain {
-        Domain::Bool => (switch(live), switch(default)),
+        Domain::Bool => (normalize_switch(live), normalize_switch(default)),
         _ => (live, default),
     };
     (one != other).then_some((live, default))
 }
 
 /// The active value of a setting: the word in brackets if there are several choices.
-fn active(live: &Reading<Name>) -> Option<&str> {
+fn active_value(live: &Reading<Name>) -> Option<&str> {
     let text = live.value()?.as_str();
     let bracketed = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     Some(bracketed.map_or(text, |(inside, _)| inside))
 }
 
 /// Spells the value of a switch as 1 or 0, so that equal values compare as equal.
-fn switch(word: &str) -> &str {
+fn normalize_switch(word: &str) -> &str {
     match word {
         "Y" | "y" | "true" => "1",
         "N" | "n" | "false" => "0",

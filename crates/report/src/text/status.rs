@@ -5,7 +5,7 @@ use pagewise_model::{Actor, Pressure, Snapshot, Tier};
 
 use super::block::MemoryPart;
 use super::kit::{FACTS, Line, Page, Role};
-use super::words::{describe_stall, format_reading, lack, part_of, share};
+use super::words::{describe_lack, describe_stall, format_reading, part_of, share};
 use super::{
     findings, first_screen, header, memory, movement, oom, pressure, processes, savers, thp,
     verdict, zones, zram,
@@ -22,14 +22,14 @@ pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
         page.prose(2, verdict::role(answer.verdict.level), &answer.verdict.line);
         page.gap();
     }
-    who(page, answer);
-    where_memory_is(page, snapshot);
-    swap(page, snapshot);
-    zram_devices(page, snapshot);
-    waiting(page, snapshot);
-    zone_states(page, snapshot);
-    moving(page, answer);
-    huge_pages(page, snapshot);
+    print_who(page, answer);
+    print_where_memory_is(page, snapshot);
+    print_swap(page, snapshot);
+    print_zram_devices(page, snapshot);
+    print_waiting(page, snapshot);
+    print_zone_states(page, snapshot);
+    print_moving(page, answer);
+    print_huge_pages(page, snapshot);
     savers::facts(snapshot).iter().for_each(|(label, text)| page.fact(label, text));
     if let Some(killed) = oom::glance(snapshot) {
         page.fact("OOM kills", &killed);
@@ -38,7 +38,7 @@ pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
 
 /// The worst finding, and the process or the cgroup that it is about; the largest process if it is
 /// about the machine as a whole.
-fn who(page: &mut Page, answer: &Answer<'_>) {
+fn print_who(page: &mut Page, answer: &Answer<'_>) {
     let Some(worst) = answer.findings.first() else { return };
     let label = findings::label(worst.severity);
     page.fact("Finding", &format!("{label} {} (pagewise doctor)", worst.title));
@@ -51,19 +51,19 @@ fn who(page: &mut Page, answer: &Answer<'_>) {
     }
 }
 
-fn where_memory_is(page: &mut Page, snapshot: &Snapshot) {
+fn print_where_memory_is(page: &mut Page, snapshot: &Snapshot) {
     let Some(total) = snapshot.memory.total.get() else { return };
     let parts = memory::parts(snapshot, total);
     let mut items: Vec<String> = Vec::new();
     items.extend(memory::in_use(&snapshot.memory).map(|used| format!("{used} in use")));
     items.extend(snapshot.memory.available.get().map(|size| format!("{size} available")));
     page.fact_items("Memory", &items);
-    memory::bar(page, Line::indent(FACTS), &parts, total);
+    memory::print_bar(page, Line::indent(FACTS), &parts, total);
     let legend: Vec<String> = parts.iter().map(MemoryPart::glance).collect();
     page.fact_items("", &legend);
 }
 
-fn swap(page: &mut Page, snapshot: &Snapshot) {
+fn print_swap(page: &mut Page, snapshot: &Snapshot) {
     let memory = &snapshot.memory;
     if snapshot.tiers.is_empty() {
         if memory.swap_total.get().is_some_and(|total| total.get() == 0) {
@@ -82,7 +82,7 @@ fn tier(tier: &Tier) -> String {
     format!("{} {used}{share}, priority {}", tier.path, format_reading(&tier.priority))
 }
 
-fn zram_devices(page: &mut Page, snapshot: &Snapshot) {
+fn print_zram_devices(page: &mut Page, snapshot: &Snapshot) {
     for (label, devices) in [("zram", &snapshot.zram), ("zmerge", &snapshot.zmerge)] {
         if !devices.is_empty() {
             page.fact_items(label, &devices.iter().map(zram::glance).collect::<Vec<_>>());
@@ -90,7 +90,7 @@ fn zram_devices(page: &mut Page, snapshot: &Snapshot) {
     }
 }
 
-fn waiting(page: &mut Page, snapshot: &Snapshot) {
+fn print_waiting(page: &mut Page, snapshot: &Snapshot) {
     if let Some(why) = pressure::unknown(&snapshot.psi) {
         return page.fact("Pressure", &why);
     }
@@ -112,26 +112,28 @@ fn describe_wait(name: &str, pressure: &Pressure) -> Option<String> {
     Some(format!("{name} {some}{}", full.unwrap_or_default()))
 }
 
-fn zone_states(page: &mut Page, snapshot: &Snapshot) {
-    let states: Vec<String> = zones::by_state(&snapshot.zones)
+fn print_zone_states(page: &mut Page, snapshot: &Snapshot) {
+    let states: Vec<String> = zones::group_by_state(&snapshot.zones)
         .iter()
-        .map(|(state, names)| format!("{}: kswapd {}", names.join(", "), zones::doing(*state)))
+        .map(|(state, names)| {
+            format!("{}: kswapd {}", names.join(", "), zones::describe_state(*state))
+        })
         .collect();
     if !states.is_empty() {
         page.fact_items("Zones", &states);
     }
 }
 
-fn moving(page: &mut Page, answer: &Answer<'_>) {
+fn print_moving(page: &mut Page, answer: &Answer<'_>) {
     let moves = movement::glance(answer.interval);
     if !moves.is_empty() {
         page.fact_items("Movement", &moves);
     }
 }
 
-fn huge_pages(page: &mut Page, snapshot: &Snapshot) {
+fn print_huge_pages(page: &mut Page, snapshot: &Snapshot) {
     let thp = &snapshot.thp;
-    if let Some(why) = lack(&thp.enabled) {
+    if let Some(why) = describe_lack(&thp.enabled) {
         page.fact("Huge pages", &why);
     } else if thp.enabled.value().is_some() {
         let mut items = vec![format_reading(&thp.enabled)];

@@ -31,7 +31,7 @@ impl TextCell {
 
     /// A cell with a bar of this many block characters.
     pub(super) fn bar(role: Role, part: u64, whole: u64, cells: usize) -> Self {
-        let text = bars::fill(part, whole, cells);
+        let text = bars::draw_bar(part, whole, cells);
         Self { text, role, fill: Some([part, whole]) }
     }
 
@@ -111,7 +111,7 @@ impl Column {
     }
 
     /// The column's width below which other columns are left out instead.
-    fn least(&self, natural: usize) -> usize {
+    fn least_width(&self, natural: usize) -> usize {
         match self.give {
             Give::Stiff => natural,
             Give::End => natural.min(SHRUNK),
@@ -145,7 +145,7 @@ impl Table {
     /// Prints the table; with titles only if at least one column has a title.
     pub(super) fn print(self, page: &mut Page) {
         if page.keeps_blocks() {
-            return page.keep(Block::Table(self.without_width()));
+            return page.keep(Block::Table(self.into_text_table()));
         }
         let plan = self.plan(page.table_width().saturating_sub(self.indent));
         let rows = self.shorten(&plan);
@@ -159,7 +159,7 @@ impl Table {
     }
 
     /// The table as all its columns that have any content, without widths.
-    fn without_width(self) -> TextTable {
+    fn into_text_table(self) -> TextTable {
         let shown: Vec<usize> =
             (0..self.columns.len()).filter(|&at| self.has_content(at)).collect();
         let column =
@@ -190,10 +190,12 @@ impl Table {
 
     /// Computes which columns are shown, by index, and their widths.
     fn plan(&self, room: usize) -> Vec<(usize, usize)> {
-        let natural: Vec<usize> = (0..self.columns.len()).map(|at| self.natural(at)).collect();
+        let natural: Vec<usize> =
+            (0..self.columns.len()).map(|at| self.natural_width(at)).collect();
         let mut shown: Vec<usize> = (0..natural.len()).filter(|&at| self.has_content(at)).collect();
-        let least =
-            |shown: &[usize]| total(shown.iter().map(|&at| self.columns[at].least(natural[at])));
+        let least = |shown: &[usize]| {
+            total(shown.iter().map(|&at| self.columns[at].least_width(natural[at])))
+        };
         while least(&shown) > room {
             let sparest = shown.iter().copied().max_by_key(|&at| self.columns[at].rank);
             match sparest.filter(|&at| self.columns[at].rank > 0) {
@@ -210,13 +212,13 @@ impl Table {
     /// sentences, then of all of these.
     fn shrink(&self, widths: &mut [(usize, usize)], room: usize) {
         let cut = |give: Give| matches!(give, Give::End | Give::Start);
-        self.shrink_those(widths, room, cut, SHRUNK);
-        self.shrink_those(widths, room, |give| give == Give::Wrap, WRAPPED);
-        self.shrink_those(widths, room, |give| give != Give::Stiff, FLOOR);
+        self.shrink_columns(widths, room, cut, SHRUNK);
+        self.shrink_columns(widths, room, |give| give == Give::Wrap, WRAPPED);
+        self.shrink_columns(widths, room, |give| give != Give::Stiff, FLOOR);
     }
 
     /// Shrinks the widest of the matching columns, until they are `floor` wide.
-    fn shrink_those(
+    fn shrink_columns(
         &self,
         widths: &mut [(usize, usize)],
         room: usize,
@@ -235,7 +237,7 @@ impl Table {
         }
     }
 
-    fn natural(&self, at: usize) -> usize {
+    fn natural_width(&self, at: usize) -> usize {
         let cells = self.rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.text.width());
         cells.max().unwrap_or(0).max(self.columns[at].title.width())
     }
@@ -251,7 +253,7 @@ impl Table {
         for &(at, width) in plan {
             let Some(cell) = row.get(at) else { continue };
             let column = &self.columns[at];
-            let (text, rest) = column.fit(&cell.text, width);
+            let (text, rest) = column.fit_cell(&cell.text, width);
             let missing = width.saturating_sub(text.width());
             let start = edge + if column.right { missing } else { 0 };
             line = line.pad_to(start).span(cell.role, text);
@@ -276,7 +278,7 @@ impl Column {
     }
 
     /// A cell's text cut to the column's width, and the lines that follow below it.
-    fn fit(&self, text: &str, width: usize) -> (String, Vec<String>) {
+    fn fit_cell(&self, text: &str, width: usize) -> (String, Vec<String>) {
         match self.give {
             Give::Stiff => (text.to_owned(), Vec::new()),
             Give::End | Give::Start => (clip(text, width).into_owned(), Vec::new()),

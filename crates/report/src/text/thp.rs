@@ -7,14 +7,16 @@ use pagewise_model::{
 
 use super::kit::Page;
 use super::table::{Cell, Column, Table};
-use super::words::{cell, cell_as, count, format_reading, lack, plural, seconds, share, was_asked};
+use super::words::{
+    cell, cell_as, count, describe_lack, format_reading, is_requested, plural, seconds, share,
+};
 
 pub(super) fn print(page: &mut Page, snapshot: &Snapshot) {
     let thp = &snapshot.thp;
-    if let Some(why) = lack(&thp.enabled) {
+    if let Some(why) = describe_lack(&thp.enabled) {
         page.gap();
         page.fact("Huge pages", &why);
-    } else if was_asked(&thp.enabled) {
+    } else if is_requested(&thp.enabled) {
         page.heading("Huge pages", "larger pages that the kernel makes by itself");
         let in_use = in_use(&snapshot.memory);
         if !in_use.is_empty() {
@@ -22,9 +24,9 @@ pub(super) fn print(page: &mut Page, snapshot: &Snapshot) {
         }
         page.fact_items("  policy", &policy(thp));
         page.fact_items("  khugepaged", &khugepaged(&thp.khugepaged));
-        sizes(page, &thp.sizes);
+        print_sizes(page, &thp.sizes);
     }
-    pools(page, &snapshot.hugetlb);
+    print_pools(page, &snapshot.hugetlb);
 }
 
 /// Describes how much of each kind of memory is in huge pages.
@@ -39,10 +41,10 @@ pub(super) fn in_use(memory: &Memory) -> String {
         ("file", &memory.file_huge_pages, file),
     ];
     let known = kinds.iter().filter(|(_, huge, _)| huge.value().is_some());
-    known.map(|(name, huge, all)| of_kind(name, huge, *all)).collect::<Vec<_>>().join(", ")
+    known.map(|(name, huge, all)| describe_kind(name, huge, *all)).collect::<Vec<_>>().join(", ")
 }
 
-fn of_kind(name: &str, huge: &Reading<Bytes>, all: Option<Bytes>) -> String {
+fn describe_kind(name: &str, huge: &Reading<Bytes>, all: Option<Bytes>) -> String {
     let part = huge.get().zip(all).filter(|(huge, _)| huge.get() > 0);
     let part = part.and_then(|(huge, all)| share(huge.get(), all.get()));
     let part = part.map(|share| format!(" ({share})")).unwrap_or_default();
@@ -73,19 +75,19 @@ fn khugepaged(thread: &Khugepaged) -> Vec<String> {
     items.extend(
         nanos(&thread.run_queue_wait).map(|wait| format!("waited {} for one", seconds(wait))),
     );
-    items.extend(pace(thread));
+    items.extend(describe_pace(thread));
     items.extend(thread.max_ptes_none.get().map(|most| format!("max_ptes_none {most}")));
     items
 }
 
-fn pace(thread: &Khugepaged) -> Option<String> {
+fn describe_pace(thread: &Khugepaged) -> Option<String> {
     let (pages, rest) = thread.pages_to_scan.get().zip(thread.scan_sleep.get())?;
     let rest = seconds(rest.get() as f64 / 1000.0);
     Some(format!("looks at {} pages every {rest}", count(pages)))
 }
 
 /// Prints the huge page sizes that are allowed or were used.
-fn sizes(page: &mut Page, sizes: &[ThpSize]) {
+fn print_sizes(page: &mut Page, sizes: &[ThpSize]) {
     let counters = ["in use", "made at fault", "fell back", "split"].map(Column::right);
     let mut columns = vec![Column::right("  size"), Column::left("anon"), Column::left("shmem")];
     columns.extend(counters.into_iter().zip(1..).map(|(column, rank)| column.spare(rank)));
@@ -125,7 +127,7 @@ fn number(stats: &Counters, name: &str) -> Cell {
 
 /// Prints the pools of preallocated huge pages; sizes without pages, or without known values, are
 /// left out.
-fn pools(page: &mut Page, pools: &[HugePool]) {
+fn print_pools(page: &mut Page, pools: &[HugePool]) {
     let has_pages =
         |pool: &&HugePool| pool.total.get().map_or(pool.total.is_denied(), |pages| pages > 0);
     let used: Vec<&HugePool> = pools.iter().filter(has_pages).collect();

@@ -12,7 +12,7 @@ const BAR: usize = 8;
 
 pub(super) fn print(page: &mut Page, snapshot: &Snapshot) {
     if snapshot.tiers.is_empty() {
-        return none(page, snapshot);
+        return print_none(page, snapshot);
     }
     page.heading("Swap tiers", "filled from the top; equal priorities take turns");
     let columns = vec![
@@ -32,7 +32,7 @@ pub(super) fn print(page: &mut Page, snapshot: &Snapshot) {
     table.print(page);
 }
 
-fn none(page: &mut Page, snapshot: &Snapshot) {
+fn print_none(page: &mut Page, snapshot: &Snapshot) {
     if snapshot.memory.swap_total.get().is_some_and(|total| total.get() == 0) {
         page.gap();
         page.fact("Swap tiers", "none: anonymous memory has nowhere to go");
@@ -45,7 +45,7 @@ fn row(order: u64, tier: &Tier, snapshot: &Snapshot) -> Vec<Cell> {
     let role = if fill.is_some() && used >= size { Role::Warning } else { Role::Plain };
     vec![
         Cell::new(Role::Quiet, order.to_string()),
-        Cell::new(Role::Strong, short(tier)),
+        Cell::new(Role::Strong, short_path(tier)),
         kind(tier, snapshot.host.virtualization.value().is_some()).into(),
         format_reading(&tier.priority).into(),
         fill.map_or_else(|| format_reading(&tier.used), |(used, size)| part_of(used, size)).into(),
@@ -56,7 +56,7 @@ fn row(order: u64, tier: &Tier, snapshot: &Snapshot) -> Vec<Cell> {
 }
 
 /// The path of a swap tier without `/dev/`.
-fn short(tier: &Tier) -> &str {
+fn short_path(tier: &Tier) -> &str {
     let path = tier.path.as_str();
     path.strip_prefix("/dev/").unwrap_or(path)
 }
@@ -67,7 +67,7 @@ fn kind(tier: &Tier, in_guest: bool) -> String {
     if tier.kind.is_ram() {
         return "compressed RAM".to_owned();
     }
-    if let Some(file) = behind_loop(tier) {
+    if let Some(file) = describe_loop(tier) {
         return file;
     }
     let medium = medium(tier.disk.rotational.get(), in_guest);
@@ -80,7 +80,7 @@ fn kind(tier: &Tier, in_guest: bool) -> String {
 }
 
 /// For a loop device: that it is one, and what is behind it.
-fn behind_loop(tier: &Tier) -> Option<String> {
+fn describe_loop(tier: &Tier) -> Option<String> {
     let name = tier.disk.name.value().filter(|name| name.as_str().starts_with("loop"))?;
     let behind = match (tier.disk.backing_file_system.value(), tier.disk.backing_file.value()) {
         (Some(file_system), Some(file)) => format!(": {file_system}, {file}"),
@@ -116,5 +116,5 @@ fn note(tier: &Tier, snapshot: &Snapshot) -> String {
 
 /// The zram or zmerge device of the swap tier.
 fn device<'a>(tier: &Tier, snapshot: &'a Snapshot) -> Option<&'a Zram> {
-    snapshot.compressed().find(|zram| tier.kind.is_ram() && zram.name() == short(tier))
+    snapshot.compressed().find(|zram| tier.kind.is_ram() && zram.name() == short_path(tier))
 }

@@ -17,7 +17,7 @@ pub(super) fn print(page: &mut Page, tuned: &TunedPlan<'_>) {
     page.gap();
     match tuned.trial {
         Some(trial) => print_end(page, tuned, &trial),
-        None if tuned.plan.steps.is_empty() => nothing(page, &tuned.plan.declined),
+        None if tuned.plan.steps.is_empty() => print_nothing(page, &tuned.plan.declined),
         None => {
             page.prose(2, Role::Good, "Nothing to do: every step of the plan is in place already.");
         }
@@ -29,7 +29,7 @@ pub(super) fn print(page: &mut Page, tuned: &TunedPlan<'_>) {
     }
 }
 
-fn nothing(page: &mut Page, declined: &[Declined]) {
+fn print_nothing(page: &mut Page, declined: &[Declined]) {
     page.prose(2, Role::Good, "Nothing to change.");
     if !declined.is_empty() {
         page.heading("Considered and left out", "");

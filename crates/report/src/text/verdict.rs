@@ -5,7 +5,7 @@ use pagewise_model::{Finding, Level, Psi, Severity, Snapshot};
 
 use super::kit::{Page, Role};
 use super::pressure;
-use super::words::{MISSING, absence, join_words, lack, plural};
+use super::words::{MISSING, absence, describe_lack, join_words, plural};
 use crate::Answer;
 
 pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
@@ -18,7 +18,7 @@ pub(super) fn print(page: &mut Page, answer: &Answer<'_>) {
     } else {
         page.prose(2, role(answer.verdict.level), &answer.verdict.line);
     }
-    page.prose(2, Role::Plain, &second(answer.findings, &snapshot.psi));
+    page.prose(2, Role::Plain, &findings_line(answer.findings, &snapshot.psi));
 }
 
 /// The text if the reading is unusable: not even the total memory is known.
@@ -32,7 +32,7 @@ pub(super) fn unreadable(snapshot: &Snapshot) -> Option<String> {
             Some("no such file; is /proc mounted?".to_owned())
         }
         Some(MISSING) => Some("not in this recording".to_owned()),
-        _ => lack(total),
+        _ => describe_lack(total),
     };
     let why = why.map(|why| format!(" ({}: {why})", total.source));
     Some(format!("The state of memory on this host could not be read{}.", why.unwrap_or_default()))
@@ -85,7 +85,7 @@ pub(super) fn sentences(answer: &Answer<'_>) -> Vec<(Level, String)> {
 }
 
 /// The second line of the verdict: the number of findings, and what limits the diagnosis.
-pub(super) fn second(findings: &[Finding], psi: &Psi) -> String {
+pub(super) fn findings_line(findings: &[Finding], psi: &Psi) -> String {
     let mut sentences = vec![match findings.len() {
         0 => "No rule found anything to improve.".to_owned(),
         _ => format!("{}.", count_findings(findings)),

@@ -35,14 +35,14 @@ pub(super) fn spell_reading<T>(reading: &Reading<T>, spell: impl FnOnce(&T) -> S
     match &reading.outcome {
         Outcome::Value(value) => spell(value),
         Outcome::Absent(_) => NONE.to_owned(),
-        Outcome::Denied(_) if root_helps(reading) => NEEDS_ROOT.to_owned(),
+        Outcome::Denied(_) if can_root_read(reading) => NEEDS_ROOT.to_owned(),
         Outcome::Denied(help) if help == UNCOLLECTED => NOT_COLLECTED.to_owned(),
         Outcome::Denied(_) => REFUSED.to_owned(),
     }
 }
 
 /// Whether the Reading was denied, but root could read the value.
-pub(super) fn root_helps<T>(reading: &Reading<T>) -> bool {
+pub(super) fn can_root_read<T>(reading: &Reading<T>) -> bool {
     matches!(&reading.outcome, Outcome::Denied(help) if help == AS_ROOT)
 }
 
@@ -58,15 +58,15 @@ pub(super) fn cell_as<T>(reading: &Reading<T>, spell: impl FnOnce(&T) -> String)
 }
 
 /// Why a Reading has no value, in words; `None` if it has one or was not read.
-pub(super) fn lack<T>(reading: &Reading<T>) -> Option<String> {
+pub(super) fn describe_lack<T>(reading: &Reading<T>) -> Option<String> {
     match &reading.outcome {
         Outcome::Value(_) => None,
-        Outcome::Absent(_) if !was_asked(reading) => None,
+        Outcome::Absent(_) if !is_requested(reading) => None,
         Outcome::Absent(why) if why == MISSING => {
             Some(format!("none here (no {})", reading.source.path()))
         }
         Outcome::Absent(why) => Some(why.to_string()),
-        Outcome::Denied(_) if root_helps(reading) => Some(NEEDS_ROOT.to_owned()),
+        Outcome::Denied(_) if can_root_read(reading) => Some(NEEDS_ROOT.to_owned()),
         Outcome::Denied(help) => Some(help.to_string()),
     }
 }
@@ -80,7 +80,7 @@ pub(super) fn absence<T>(reading: &Reading<T>) -> Option<&str> {
 }
 
 /// Whether the Reading was read at all; the scope of a snapshot may leave values out.
-pub(super) fn was_asked<T>(reading: &Reading<T>) -> bool {
+pub(super) fn is_requested<T>(reading: &Reading<T>) -> bool {
     reading.value().is_some() || reading.is_denied() || !reading.source.path().is_empty()
 }
 
@@ -122,7 +122,7 @@ pub(super) fn plural(number: u64, noun: &str) -> String {
 pub(super) use pagewise_model::duration::rough as seconds;
 
 /// Formats a compression ratio: `2.82 to 1`.
-pub(super) fn to_one(ratio: Ratio) -> String {
+pub(super) fn format_ratio(ratio: Ratio) -> String {
     format!("{:.2} to 1", ratio.get())
 }
 
@@ -195,7 +195,7 @@ mod tests {
             "refused"
         );
         let lacking = Reading::<u64>::absent("no such file", at());
-        assert_eq!(lack(&lacking).as_deref(), Some("none here (no /sys/x)"));
-        assert_eq!(lack(&Reading::<u64>::not_read()), None);
+        assert_eq!(describe_lack(&lacking).as_deref(), Some("none here (no /sys/x)"));
+        assert_eq!(describe_lack(&Reading::<u64>::not_read()), None);
     }
 }

@@ -7,7 +7,7 @@ use pagewise_model::{
 };
 
 use super::kit::{Line, Page, Role};
-use super::movement::per_second;
+use super::movement::format_per_second;
 use super::table::{Cell, Column, NONE, Table};
 use super::words::{cell, cell_as, count, describe_stall, plural, seconds};
 
@@ -86,7 +86,7 @@ fn limit(limit: &Limit) -> String {
 }
 
 fn refaults(rate: f64) -> String {
-    if rate > 0.0 { per_second(rate) } else { "0".to_owned() }
+    if rate > 0.0 { format_per_second(rate) } else { "0".to_owned() }
 }
 
 fn idle_size(idle: &IdleMemory) -> String {

@@ -16,7 +16,7 @@ pub(super) fn print(page: &mut Page, snapshot: &Snapshot) {
         page.heading("Zones", "free memory against the marks between which the kernel reclaims");
         table(&zones, snapshot.page_size()).print(page);
     }
-    fragmentation(page, snapshot);
+    print_fragmentation(page, snapshot);
 }
 
 /// Whether a zone has memory; zones without any are left out.
@@ -35,7 +35,7 @@ fn table(zones: &[&Zone], page_size: Bytes) -> Table {
         Column::words("so kswapd"),
     ];
     let mut table = Table::new(4, columns);
-    let several = several_nodes(zones.iter().copied());
+    let several = has_several_nodes(zones.iter().copied());
     for zone in zones {
         let mut cells = vec![Cell::from(name(zone.node, zone.name.as_str(), several))];
         let marks = [
@@ -45,14 +45,14 @@ fn table(zones: &[&Zone], page_size: Bytes) -> Table {
             &zone.low_pages,
             &zone.high_pages,
         ];
-        cells.extend(marks.map(|pages| in_bytes(pages, page_size)));
+        cells.extend(marks.map(|pages| cell_in_bytes(pages, page_size)));
         cells.push(state(zone));
         table.row(cells);
     }
     table
 }
 
-fn several_nodes<'a>(zones: impl IntoIterator<Item = &'a Zone>) -> bool {
+fn has_several_nodes<'a>(zones: impl IntoIterator<Item = &'a Zone>) -> bool {
     let mut nodes = zones.into_iter().map(|zone| zone.node);
     let first = nodes.next();
     nodes.any(|node| Some(node) != first)
@@ -62,14 +62,14 @@ fn name(node: u32, zone: &str, several_nodes: bool) -> String {
     if several_nodes { format!("node {node} {zone}") } else { zone.to_owned() }
 }
 
-fn in_bytes(pages: &Reading<Pages>, page_size: Bytes) -> Cell {
+fn cell_in_bytes(pages: &Reading<Pages>, page_size: Bytes) -> Cell {
     cell_as(pages, |pages| format_pages(*pages, page_size))
 }
 
 fn state(zone: &Zone) -> Cell {
     match zone.pressure() {
         None => Cell::default(),
-        Some(state) => Cell::new(role(state), doing(state)),
+        Some(state) => Cell::new(role(state), describe_state(state)),
     }
 }
 
@@ -82,7 +82,7 @@ fn role(state: ZonePressure) -> Role {
 }
 
 /// The four states in plain words: what kswapd, the kernel's reclaim thread, does.
-pub(super) fn doing(state: ZonePressure) -> &'static str {
+pub(super) fn describe_state(state: ZonePressure) -> &'static str {
     match state {
         ZonePressure::Idle => "sleeps (above high)",
         ZonePressure::Balanced => "finishes if awake (below high)",
@@ -92,8 +92,8 @@ pub(super) fn doing(state: ZonePressure) -> &'static str {
 }
 
 /// The names of the zones in each state, the worst state first.
-pub(super) fn by_state(zones: &[Zone]) -> Vec<(ZonePressure, Vec<String>)> {
-    let several = several_nodes(zones);
+pub(super) fn group_by_state(zones: &[Zone]) -> Vec<(ZonePressure, Vec<String>)> {
+    let several = has_several_nodes(zones);
     let all = [
         ZonePressure::Direct,
         ZonePressure::Background,
@@ -107,10 +107,13 @@ pub(super) fn by_state(zones: &[Zone]) -> Vec<(ZonePressure, Vec<String>)> {
     states.into_iter().filter(|(_, names)| !names.is_empty()).collect()
 }
 
-fn fragmentation(page: &mut Page, snapshot: &Snapshot) {
+fn print_fragmentation(page: &mut Page, snapshot: &Snapshot) {
     let several = snapshot.free_blocks.iter().any(|blocks| blocks.node > 0);
-    let shares: Vec<String> =
-        snapshot.free_blocks.iter().filter_map(|blocks| unusable(blocks, several)).collect();
+    let shares: Vec<String> = snapshot
+        .free_blocks
+        .iter()
+        .filter_map(|blocks| describe_unusable(blocks, several))
+        .collect();
     if shares.is_empty() {
         return;
     }
@@ -125,7 +128,7 @@ fn fragmentation(page: &mut Page, snapshot: &Snapshot) {
     );
 }
 
-fn unusable(blocks: &FreeBlocks, several: bool) -> Option<String> {
+fn describe_unusable(blocks: &FreeBlocks, several: bool) -> Option<String> {
     let share = blocks.unusable_free_index.get(HUGE_ORDER).copied().flatten()?;
     Some(format!("{} {:.0} %", name(blocks.node, blocks.zone.as_str(), several), share * 100.0))
 }

@@ -9,25 +9,27 @@ use pagewise_model::{Bytes, Driver, Merging, Pages, Ratio, Reading, SizeBand, Sn
 
 use super::kit::{Page, Role};
 use super::table::{Cell, Column, Table};
-use super::words::{cell, cell_as, count, format_reading, join_words, lack, plural, share, to_one};
+use super::words::{
+    cell, cell_as, count, describe_lack, format_ratio, format_reading, join_words, plural, share,
+};
 
 pub(super) fn print(page: &mut Page, snapshot: &Snapshot) {
-    section(page, Driver::Zram, &snapshot.zram, snapshot.page_size());
-    section(page, Driver::Zmerge, &snapshot.zmerge, snapshot.page_size());
+    print_section(page, Driver::Zram, &snapshot.zram, snapshot.page_size());
+    print_section(page, Driver::Zmerge, &snapshot.zmerge, snapshot.page_size());
 }
 
-fn section(page: &mut Page, driver: Driver, devices: &[Zram], page_size: Bytes) {
+fn print_section(page: &mut Page, driver: Driver, devices: &[Zram], page_size: Bytes) {
     let (ready, empty): (Vec<&Zram>, Vec<&Zram>) =
         devices.iter().partition(|zram| zram.initialised.get() != Some(false));
     if devices.is_empty() {
         return;
     }
-    page.heading(driver.name(), &about(driver, ready.is_empty()));
+    page.heading(driver.name(), &describe_driver(driver, ready.is_empty()));
     let together = if page.width() < 80 { 1 } else { 3 };
     let (known, unknown): (Vec<&Zram>, Vec<&Zram>) =
         ready.into_iter().partition(|zram| zram.mm_stat.original.value().is_some());
     known.chunks(together).for_each(|devices| table(devices, page_size).print(page));
-    devices.iter().for_each(|zram| size_classes(page, zram, page_size));
+    devices.iter().for_each(|zram| print_size_classes(page, zram, page_size));
     unknown.iter().for_each(|zram| page.prose(4, Role::Quiet, &glance(zram)));
     if !empty.is_empty() {
         let names: Vec<String> = empty.iter().map(|zram| zram.name()).collect();
@@ -37,7 +39,7 @@ fn section(page: &mut Page, driver: Driver, devices: &[Zram], page_size: Bytes) 
 }
 
 /// A short explanation of the driver, which follows its name.
-fn about(driver: Driver, nothing_set_up: bool) -> String {
+fn describe_driver(driver: Driver, nothing_set_up: bool) -> String {
     match driver {
         Driver::Zram if nothing_set_up => "compressed RAM as a block device".to_owned(),
         Driver::Zram => {
@@ -69,7 +71,7 @@ fn table(devices: &[&Zram], page_size: Bytes) -> Table {
 }
 
 /// Prints the stored pages by size class; nothing if the kernel does not show that.
-fn size_classes(page: &mut Page, zram: &Zram, page_size: Bytes) {
+fn print_size_classes(page: &mut Page, zram: &Zram, page_size: Bytes) {
     let Some(classes) = zram.size_classes.value().filter(|all| !all.classes().is_empty()) else {
         return;
     };
@@ -126,19 +128,19 @@ fn measures() -> &'static [(&'static str, &'static str, Measure)] {
         }),
         ("merging", "when identical pages are searched", |zram, _| mode(zram)),
         ("  pass limit", "the most RAM that a merge pass may use", |zram, _| {
-            of_merging(zram, pass)
+            merging_cell(zram, pass)
         }),
         ("merged", "pages that share a stored one", |zram, size| {
-            of_merging(zram, |merging| pages(&merging.merged_pages, zram, size))
+            merging_cell(zram, |merging| pages(&merging.merged_pages, zram, size))
         }),
         ("  saved", "what those would take", |zram, _| {
-            of_merging(zram, |merging| cell(&merging.merged_bytes))
+            merging_cell(zram, |merging| cell(&merging.merged_bytes))
         }),
         ("found", "share of the pages searched when written that had a copy", |zram, _| {
-            of_merging(zram, found_cell)
+            merging_cell(zram, found_cell)
         }),
         ("index", "RAM for finding and counting copies; in no number above", |zram, _| {
-            of_merging(zram, |merging| cell(&merging.index_bytes))
+            merging_cell(zram, |merging| cell(&merging.index_bytes))
         }),
         ("slot table", "RAM for the list of slots, used or not; in no number above", |zram, _| {
             cell(&zram.slot_table)
@@ -149,7 +151,7 @@ fn measures() -> &'static [(&'static str, &'static str, Measure)] {
 }
 
 fn ratio(ratio: Option<Ratio>) -> Cell {
-    ratio.map(to_one).unwrap_or_default().into()
+    ratio.map(format_ratio).unwrap_or_default().into()
 }
 
 fn limit_in_words(limit: Bytes) -> String {
@@ -184,14 +186,14 @@ fn failed_cell(zram: &Zram) -> Cell {
     }
 }
 
-fn of_merging(zram: &Zram, cell: impl FnOnce(&Merging) -> Cell) -> Cell {
+fn merging_cell(zram: &Zram, cell: impl FnOnce(&Merging) -> Cell) -> Cell {
     zram.merging.as_ref().map(cell).unwrap_or_default()
 }
 
 /// A table's cell about merging: the mode (such as `request`), whether merging is limited to
 /// cgroups, and the progress of a running pass.
 fn mode(zram: &Zram) -> Cell {
-    of_merging(zram, |merging| {
+    merging_cell(zram, |merging| {
         let domain = if merging.is_within_cgroups() { ", within cgroups" } else { "" };
         match merging.slots_left.get().filter(|&left| left > 0) {
             Some(left) => {
@@ -226,7 +228,7 @@ pub(super) fn glance(zram: &Zram) -> String {
     if zram.initialised.get() == Some(false) {
         return format!("{name}: not initialised");
     }
-    if let Some(why) = lack(&zram.mm_stat.original) {
+    if let Some(why) = describe_lack(&zram.mm_stat.original) {
         return format!("{name}: {why}");
     }
     if zram.mm_stat.original.get() == Some(Bytes::new(0)) {
@@ -241,7 +243,7 @@ pub(super) fn glance(zram: &Zram) -> String {
         format_reading(&zram.mm_stat.original),
         format_reading(&zram.mm_stat.memory_used)
     );
-    let gain = zram.original_per_memory_used.map(|ratio| format!(", {}", to_one(ratio)));
+    let gain = zram.original_per_memory_used.map(|ratio| format!(", {}", format_ratio(ratio)));
     let merged = zram.merging.as_ref().and_then(describe_merged).unwrap_or_default();
     format!(
         "{name} ({}) holds {held}{}{merged}",

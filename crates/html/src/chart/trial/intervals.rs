@@ -23,9 +23,9 @@ struct Row<'a> {
 pub fn intervals(trial: &Trial, arm: &str) -> Option<String> {
     // clamped: a metric that grew a hundredfold would compress the others to a line
     let far = |value: f64| percent(value).clamp(-100.0, 200.0);
-    let found = lineup::against(trial).into_iter().find(|other| other.arm == arm)?;
+    let found = lineup::compare_with_first(trial).into_iter().find(|other| other.arm == arm)?;
     let shown = |metric: &&TrialMetric| {
-        phrases::is_judged(trial.clock, metric) && !phrases::is_none(metric)
+        phrases::is_judged(trial.clock, metric) && !phrases::is_zero_in_both_arms(metric)
     };
     let metrics = found.metrics.iter().filter(shown);
     let rows: Vec<Row<'_>> = metrics
@@ -47,7 +47,7 @@ pub fn intervals(trial: &Trial, arm: &str) -> Option<String> {
 
 /// Draws the primary metric of each arm as a ratio to that of the first arm, on a logarithmic axis.
 pub fn arms(trial: &Trial) -> Option<String> {
-    let others = lineup::against(trial);
+    let others = lineup::compare_with_first(trial);
     let primary = |other: &ArmPair<'_>| {
         other.metrics.first().is_some_and(|metric| phrases::is_judged(trial.clock, metric))
     };

@@ -12,7 +12,7 @@ use pagewise_report::lineup::{self, ArmPair};
 
 /// Draws a chart for each arm that was compared with the first arm.
 pub fn pairs(trial: &Trial, runs: &[TrialRun]) -> Vec<String> {
-    let others = lineup::against(trial);
+    let others = lineup::compare_with_first(trial);
     others.iter().filter_map(|other| of_arm(trial, other, runs)).collect()
 }
 
@@ -25,7 +25,8 @@ fn of_arm(trial: &Trial, other: &ArmPair<'_>, runs: &[TrialRun]) -> Option<Strin
     let values: Vec<f64> = values.chain([least, -least]).collect();
     let last = points.last()?.0 + 1.0;
     let first = &trial.arms.first()?.name;
-    let (is_wide, what) = (lineup::is_wide(trial), format!("{} against {first}", other.arm));
+    let (is_wide, what) =
+        (lineup::has_more_than_two_arms(trial), format!("{} against {first}", other.arm));
     let axes = Axes {
         title: if is_wide { &what } else { "Every pair" },
         across: Axis { title: "pair", ends: [0.0, last], scale: Scale::Plain },

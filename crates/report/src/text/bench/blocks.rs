@@ -5,7 +5,7 @@ use pagewise_model::{BenchRow, Benchmark, Direction, Figures, Reference, Shape};
 
 use super::super::kit::{Page, Role};
 use super::super::table::{Cell, Column, Table};
-use super::{percentile, time};
+use super::{format_time, percentile};
 
 pub(super) fn print(page: &mut Page, benchmark: &Benchmark) {
     let rows = &benchmark.rows;
@@ -25,30 +25,30 @@ pub(super) fn print(page: &mut Page, benchmark: &Benchmark) {
         Column::right("CPU/page").spare(1),
     ];
     let mut table = Table::new(2, columns);
-    let firsts = rows.iter().filter(|row| is_one(&row.shape, Direction::Read));
+    let firsts = rows.iter().filter(|row| has_shape(&row.shape, Direction::Read));
     let mut last = None;
     for row in firsts {
         table.row(cells(row, benchmark, jobs, last != Some(&row.compressor)));
         last = Some(&row.compressor);
     }
     table.print(page);
-    references(page, benchmark);
+    print_references(page, benchmark);
 }
 
-fn is_one(shape: &Shape, direction: Direction) -> bool {
+fn has_shape(shape: &Shape, direction: Direction) -> bool {
     shape.jobs == 1 && shape.direction == direction
 }
 
 /// The figures of the same algorithm with another request shape.
-fn same(rows: &[BenchRow], of: &BenchRow, shape: Shape) -> Option<Figures> {
+fn find_same(rows: &[BenchRow], of: &BenchRow, shape: Shape) -> Option<Figures> {
     let is_same = |row: &&BenchRow| row.compressor == of.compressor && row.shape == shape;
     rows.iter().find(is_same).map(|row| row.figures)
 }
 
 fn cells(row: &BenchRow, benchmark: &Benchmark, jobs: u32, is_first: bool) -> Vec<Cell> {
     let rows = &benchmark.rows;
-    let write = same(rows, row, Shape { direction: Direction::Write, ..row.shape });
-    let by_many = same(rows, row, Shape { jobs, ..row.shape });
+    let write = find_same(rows, row, Shape { direction: Direction::Write, ..row.shape });
+    let by_many = find_same(rows, row, Shape { jobs, ..row.shape });
     let once =
         |text: Option<String>| if is_first { text.unwrap_or_default() } else { String::new() };
     vec![
@@ -59,14 +59,14 @@ fn cells(row: &BenchRow, benchmark: &Benchmark, jobs: u32, is_first: bool) -> Ve
         format!("{:.0}", row.figures.bytes_per_second / f64::from(1 << 20)).into(),
         format!("{:.0}", row.figures.iops).into(),
         by_many.map(|many| format!("{:.0}", many.iops)).unwrap_or_default().into(),
-        time(row.figures.mean_ns).into(),
+        format_time(row.figures.mean_ns).into(),
         percentile(row.figures.p99_ns, &benchmark.noise).into(),
-        write.map(|write| time(write.mean_ns)).unwrap_or_default().into(),
-        write.map(|write| time(write.cpu_ns_per_page)).unwrap_or_default().into(),
+        write.map(|write| format_time(write.mean_ns)).unwrap_or_default().into(),
+        write.map(|write| format_time(write.cpu_ns_per_page)).unwrap_or_default().into(),
     ]
 }
 
-fn references(page: &mut Page, benchmark: &Benchmark) {
+fn print_references(page: &mut Page, benchmark: &Benchmark) {
     let references = &benchmark.references;
     let Some(smallest) = references.iter().map(|one| one.shape.block_bytes).min() else { return };
     page.gap();
@@ -80,8 +80,8 @@ fn references(page: &mut Page, benchmark: &Benchmark) {
     let mut table = Table::new(2, columns);
     let reads = references
         .iter()
-        .filter(|one| is_one(&one.shape, Direction::Read) && one.shape.block_bytes == smallest);
-    reads.for_each(|one| table.row(beside(one, benchmark)));
+        .filter(|one| has_shape(&one.shape, Direction::Read) && one.shape.block_bytes == smallest);
+    reads.for_each(|one| table.row(reference_row(one, benchmark)));
     table.print(page);
     page.prose(2, Role::Quiet, LAYERS);
 }
@@ -89,15 +89,15 @@ fn references(page: &mut Page, benchmark: &Benchmark) {
 const LAYERS: &str = "block: the same way as zram's, with data that does not compress, or none at all; file and \
     memory skip that way, and are no goal for a block device.";
 
-fn beside(one: &Reference, benchmark: &Benchmark) -> Vec<Cell> {
+fn reference_row(one: &Reference, benchmark: &Benchmark) -> Vec<Cell> {
     let shape = Shape { direction: Direction::Write, ..one.shape };
     let write =
         benchmark.references.iter().find(|other| other.name == one.name && other.shape == shape);
     vec![
         one.name.to_string().into(),
         one.layer.to_string().into(),
-        time(one.figures.mean_ns).into(),
+        format_time(one.figures.mean_ns).into(),
         percentile(one.figures.p99_ns, &benchmark.noise).into(),
-        write.map(|write| time(write.figures.mean_ns)).unwrap_or_default().into(),
+        write.map(|write| format_time(write.figures.mean_ns)).unwrap_or_default().into(),
     ]
 }

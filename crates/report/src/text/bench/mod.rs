@@ -14,14 +14,14 @@ use crate::Benched;
 
 pub(super) fn print(page: &mut Page, benched: &Benched<'_>) {
     let benchmark = benched.benchmark;
-    heading(page, benched);
+    print_heading(page, benched);
     picks::print(page, benchmark);
     blocks::print(page, benchmark);
     swap::print(page, benchmark);
-    remarks(page, benchmark);
+    print_remarks(page, benchmark);
 }
 
-fn heading(page: &mut Page, benched: &Benched<'_>) {
+fn print_heading(page: &mut Page, benched: &Benched<'_>) {
     let (input, cost) = (&benched.benchmark.input, benched.cost);
     let layer = match benched.benchmark.layer {
         BenchLayer::Zram => "zram of this kernel",
@@ -47,7 +47,7 @@ fn heading(page: &mut Page, benched: &Benched<'_>) {
 
 /// Says how many same-filled pages were left out. Ratios apply to the pages that reach the
 /// algorithm; with the same-filled pages included they are higher.
-fn left_out(input: &BenchInput) -> String {
+fn describe_left_out(input: &BenchInput) -> String {
     let (left_out, pages) = (input.same_filled_left_out, input.pages);
     let times = (left_out + pages) as f64 / pages.max(1) as f64;
     format!(
@@ -59,7 +59,7 @@ fn left_out(input: &BenchInput) -> String {
 }
 
 /// Formats a time in nanoseconds in a suitable unit.
-fn time(ns: f64) -> String {
+fn format_time(ns: f64) -> String {
     match ns {
         ..1_000.0 => format!("{ns:.0} ns"),
         ..100_000.0 => format!("{:.2} µs", ns / 1e3),
@@ -68,18 +68,18 @@ fn time(ns: f64) -> String {
     }
 }
 
-fn remarks(page: &mut Page, benchmark: &Benchmark) {
+fn print_remarks(page: &mut Page, benchmark: &Benchmark) {
     page.gap();
-    noise(page, &benchmark.noise);
-    if let Some(step) = coarse(&benchmark.noise) {
+    print_noise(page, &benchmark.noise);
+    if let Some(step) = coarse_resolution(&benchmark.noise) {
         let text = format!(
             "This machine's clock goes by steps of {}: only means over many requests say anything.",
-            time(step)
+            format_time(step)
         );
         page.prose(2, Role::Warning, &text);
     }
     if benchmark.input.same_filled_left_out > 0 {
-        page.prose(2, Role::Quiet, &left_out(&benchmark.input));
+        page.prose(2, Role::Quiet, &describe_left_out(&benchmark.input));
     }
     for missing in &benchmark.not_measured {
         page.prose(2, Role::Warning, &format!("not measured: {}: {}", missing.what, missing.why));
@@ -90,11 +90,15 @@ fn remarks(page: &mut Page, benchmark: &Benchmark) {
 
 /// Formats a percentile of a time, unless the resolution of the clock is too low for it.
 fn percentile(ns: f64, noise: &Noise) -> String {
-    if coarse(noise).is_some_and(|step| ns < 10.0 * step) { "–".to_owned() } else { time(ns) }
+    if coarse_resolution(noise).is_some_and(|step| ns < 10.0 * step) {
+        "–".to_owned()
+    } else {
+        format_time(ns)
+    }
 }
 
 /// The resolution of a clock that is too coarse to time single requests.
-fn coarse(noise: &Noise) -> Option<f64> {
+fn coarse_resolution(noise: &Noise) -> Option<f64> {
     noise.clock_step_ns.filter(|step| *step > 500.0)
 }
 
@@ -102,7 +106,7 @@ fn coarse(noise: &Noise) -> Option<f64> {
 /// warning.
 const RESTLESS: f64 = 0.2;
 
-fn noise(page: &mut Page, noise: &Noise) {
+fn print_noise(page: &mut Page, noise: &Noise) {
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     let mut parts = Vec::new();
     parts.extend(

@@ -5,7 +5,7 @@ use pagewise_model::{Benchmark, Pick, RunnerUp};
 
 use super::super::kit::{Page, Role};
 use super::super::table::{Cell, Column, Table};
-use super::time;
+use super::format_time;
 
 pub(super) fn print(page: &mut Page, benchmark: &Benchmark) {
     let picks = &benchmark.picks;
@@ -40,19 +40,19 @@ pub(super) fn print(page: &mut Page, benchmark: &Benchmark) {
 }
 
 fn row(goal: &str, pick: &Pick) -> Vec<Cell> {
-    let next = pick.runner_up.as_ref().map(|next| behind(next, pick.unit.as_str()));
+    let next = pick.runner_up.as_ref().map(|next| describe_runner_up(next, pick.unit.as_str()));
     vec![
         goal.into(),
         Cell::new(Role::Strong, pick.winner.to_string()),
-        value(pick.value, pick.unit.as_str()).into(),
+        format_value(pick.value, pick.unit.as_str()).into(),
         next.unwrap_or_else(|| "there is no other".to_owned()).into(),
     ]
 }
 
-fn value(value: f64, unit: &str) -> String {
+fn format_value(value: f64, unit: &str) -> String {
     match unit {
         "bytes_per_second" => format!("{:.0} MiB/s", value / f64::from(1 << 20)),
-        "ns" => format!("{} a read", time(value)),
+        "ns" => format!("{} a read", format_time(value)),
         "iops" => format!("{value:.0} reads/s"),
         "original_per_memory_used" => format!("{value:.2} to 1"),
         _ => format!("{value:.2} × ideal"),
@@ -60,8 +60,8 @@ fn value(value: f64, unit: &str) -> String {
 }
 
 /// Describes the runner-up: `lzo-rle 5.01 µs a read, 1.47 times the cost (1.44 to 1.50)`.
-fn behind(next: &RunnerUp, unit: &str) -> String {
-    let who = format!("{} {}", next.contender, value(next.value, unit));
+fn describe_runner_up(next: &RunnerUp, unit: &str) -> String {
+    let who = format!("{} {}", next.contender, format_value(next.value, unit));
     let between = next.interval.map(|[low, high]| format!(" ({low:.2} to {high:.2})"));
     let between = between.unwrap_or_default();
     if next.is_real {

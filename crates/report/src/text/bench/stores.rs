@@ -9,7 +9,7 @@ use pagewise_model::{
 use super::super::kit::{Page, Role};
 use super::super::table::{Cell, Column, Table};
 use super::super::words::plural;
-use super::time;
+use super::format_time;
 use crate::phrases::{change_and_interval, effect};
 
 /// The name of the kind of swap store, as in the table.
@@ -35,25 +35,25 @@ pub(super) fn names(effects: &[ClusterEffect]) -> String {
 pub(super) fn print(page: &mut Page, benchmark: &Benchmark) {
     for out in benchmark.swap_out.iter().filter(|out| out.store.kind == StoreKind::Zswap) {
         let rows = benchmark.faults.iter().filter(|row| row.store == out.store);
-        past_pool(page, &out.store, &rows.collect::<Vec<_>>());
+        print_past_pool(page, &out.store, &rows.collect::<Vec<_>>());
     }
-    comparisons(page, benchmark);
-    writebacks(page, &benchmark.writebacks);
+    print_comparisons(page, benchmark);
+    print_writebacks(page, &benchmark.writebacks);
 }
 
 /// Prints what writeback costs: `zswap lz4: a page that is written back to the swap file takes 12.3
 /// µs of CPU time (11.0 µs to 13.4 µs).`
-fn writebacks(page: &mut Page, all: &[WritebackCost]) {
+fn print_writebacks(page: &mut Page, all: &[WritebackCost]) {
     if !all.is_empty() {
         page.gap();
     }
     for cost in all {
-        let [least, largest] = cost.cpu_spread.map(time);
+        let [least, largest] = cost.cpu_spread.map(format_time);
         let text = format!(
             "zswap {}: a page that is written back to the swap file takes {} of CPU time ({least} to {largest}), \
              without the time of the disk; {} in {}.",
             cost.compressor,
-            time(cost.cpu_ns_per_page),
+            format_time(cost.cpu_ns_per_page),
             plural(cost.written_pages, "page"),
             plural(u64::from(cost.rounds), "round"),
         );
@@ -63,7 +63,7 @@ fn writebacks(page: &mut Page, all: &[WritebackCost]) {
 
 /// Prints how many pages zswap did not keep: `zswap lz4: 30 of 2,048 pages went to the swap area
 /// behind the pool; the pool refused 30; 28 came back from there.`
-fn past_pool(page: &mut Page, store: &SwapStore, rows: &[&FaultRow]) {
+fn print_past_pool(page: &mut Page, store: &SwapStore, rows: &[&FaultRow]) {
     let past: Vec<&BackingTraffic> = rows.iter().filter_map(|row| row.backing.as_ref()).collect();
     let written: u64 = past.iter().map(|past| past.written_pages).sum();
     if written == 0 {
@@ -85,7 +85,7 @@ fn past_pool(page: &mut Page, store: &SwapStore, rows: &[&FaultRow]) {
 }
 
 /// Prints comparisons for private memory in random order only; --json has the others.
-fn comparisons(page: &mut Page, benchmark: &Benchmark) {
+fn print_comparisons(page: &mut Page, benchmark: &Benchmark) {
     let is_shown =
         |one: &&StoreComparison| (one.memory, one.access) == (SwappedKind::Private, Access::Random);
     let mut table = Table::new(

@@ -9,20 +9,20 @@ use pagewise_model::{
 
 use super::super::kit::{Page, Role};
 use super::super::table::{Cell, Column, Table};
-use super::{percentile, stores, time};
+use super::{format_time, percentile, stores};
 
 pub(super) fn print(page: &mut Page, benchmark: &Benchmark) {
     if benchmark.faults.is_empty() {
         return;
     }
     page.heading("In swap", "a cgroup and devices of our own; each page touched once");
-    faults(page, benchmark);
+    print_faults(page, benchmark);
     stores::print(page, benchmark);
-    effects(page, &benchmark.cluster_effects);
-    benchmark.cluster_choices.iter().for_each(|choice| cluster(page, choice));
+    print_effects(page, &benchmark.cluster_effects);
+    benchmark.cluster_choices.iter().for_each(|choice| print_cluster(page, choice));
     match best_of(benchmark) {
         None => page.prose(2, Role::Quiet, NO_DISK),
-        Some(ratio) => against_disk(page, benchmark, ratio),
+        Some(ratio) => print_against_disk(page, benchmark, ratio),
     }
 }
 
@@ -34,11 +34,11 @@ fn best_of(benchmark: &Benchmark) -> Option<&CostRatio> {
     ratios.iter().find(is_best).or(ratios.first())
 }
 
-fn against_disk(page: &mut Page, benchmark: &Benchmark, ratio: &CostRatio) {
-    swappiness(page, ratio);
-    mixes(page, benchmark);
+fn print_against_disk(page: &mut Page, benchmark: &Benchmark, ratio: &CostRatio) {
+    print_swappiness(page, ratio);
+    print_mixes(page, benchmark);
     let is_its = |one: &&BreakEven| one.contender == ratio.compressor;
-    benchmark.break_even.iter().filter(is_its).for_each(|one| break_even(page, one));
+    benchmark.break_even.iter().filter(is_its).for_each(|one| print_break_even(page, one));
 }
 
 const NO_DISK: &str = "vm.swappiness weighs swap against files: --disk FOLDER measures a file on that disk \
@@ -46,7 +46,7 @@ const NO_DISK: &str = "vm.swappiness weighs swap against files: --disk FOLDER me
 
 /// Prints the costs of faults on private memory in random order without readahead: a row per store.
 /// The kind of store is named only if there are two.
-fn faults(page: &mut Page, benchmark: &Benchmark) {
+fn print_faults(page: &mut Page, benchmark: &Benchmark) {
     let columns = vec![
         Column::left("algorithm"),
         Column::left("store"),
@@ -64,7 +64,7 @@ fn faults(page: &mut Page, benchmark: &Benchmark) {
     for out in &benchmark.swap_out {
         let is_its = |row: &&FaultRow| row.store == out.store;
         let Some(row) = benchmark.faults.iter().find(is_its) else { continue };
-        let exact = |ns| Cell::from(time(ns));
+        let exact = |ns| Cell::from(format_time(ns));
         let of_one = |ns| Cell::from(percentile(ns, &benchmark.noise));
         let store = if has_zswap { stores::name(out.store.kind) } else { "" };
         let name = Cell::new(Role::Strong, out.store.compressor.to_string());
@@ -79,7 +79,7 @@ fn faults(page: &mut Page, benchmark: &Benchmark) {
     table.print(page);
 }
 
-fn effects(page: &mut Page, effects: &[ClusterEffect]) {
+fn print_effects(page: &mut Page, effects: &[ClusterEffect]) {
     let Some(first) = effects.first() else { return };
     page.gap();
     let [low, high] = first.page_clusters;
@@ -116,7 +116,7 @@ fn effect_row(effect: &ClusterEffect, has_zswap: bool) -> Vec<Cell> {
         memory(effect.memory).into(),
         access(effect.access).into(),
         format!("{few:.2} → {many:.2}").into(),
-        format!("{} → {}", time(short), time(long)).into(),
+        format!("{} → {}", format_time(short), format_time(long)).into(),
         verdict.into(),
     ]
 }
@@ -136,7 +136,7 @@ fn access(access: Access) -> &'static str {
     }
 }
 
-fn cluster(page: &mut Page, choice: &ClusterChoice) {
+fn print_cluster(page: &mut Page, choice: &ClusterChoice) {
     let text = match choice.implied {
         _ if choice.memory.is_empty() => {
             "vm.page-cluster does nothing for zram here: this kernel reads nothing ahead from it."
@@ -153,29 +153,29 @@ fn cluster(page: &mut Page, choice: &ClusterChoice) {
     page.prose(2, Role::Plain, &text);
 }
 
-fn swappiness(page: &mut Page, ratio: &CostRatio) {
+fn print_swappiness(page: &mut Page, ratio: &CostRatio) {
     let name = &ratio.compressor;
     let [low, high] = ratio.file_per_swap_spread;
     let [least, most] = ratio.swappiness_spread;
     let text = format!(
         "vm.swappiness: with {name} a page is swapped in within {}, one of a file is read from the disk within {}: {:.1} times \
          ({low:.1} to {high:.1}) as long. By the kernel's rule that is a swappiness of {} ({least} to {most}).",
-        time(ratio.swap_ns_per_page),
-        time(ratio.file_ns_per_page),
+        format_time(ratio.swap_ns_per_page),
+        format_time(ratio.file_ns_per_page),
         ratio.file_per_swap,
         ratio.swappiness,
     );
     page.prose(2, Role::Plain, &text);
 }
 
-fn mixes(page: &mut Page, benchmark: &Benchmark) {
+fn print_mixes(page: &mut Page, benchmark: &Benchmark) {
     let parts: Vec<String> = benchmark
         .tier_mixes
         .iter()
         .skip(1)
         .map(|mix| {
             let share = mix.zram_share * 100.0;
-            format!("{share:.0} % from zram: {} ({})", mix.swappiness, time(mix.fault_ns))
+            format!("{share:.0} % from zram: {} ({})", mix.swappiness, format_time(mix.fault_ns))
         })
         .collect();
     if !parts.is_empty() {
@@ -187,8 +187,9 @@ fn mixes(page: &mut Page, benchmark: &Benchmark) {
     }
 }
 
-fn break_even(page: &mut Page, one: &BreakEven) {
-    let (out, fault, other) = (time(one.out_ns), time(one.fault_ns), time(one.other_fault_ns));
+fn print_break_even(page: &mut Page, one: &BreakEven) {
+    let (out, fault, other) =
+        (format_time(one.out_ns), format_time(one.fault_ns), format_time(one.other_fault_ns));
     let pays = match one.faults_per_page {
         Some(faults) => format!("it pays from {faults:.2} faults per page on"),
         None => "it never pays in time".to_owned(),

@@ -22,13 +22,13 @@ const NOBODY: &str =
     "No process with as much anonymous memory as a huge page was started with PAGEWISE_THP=on.";
 
 fn print_one(page: &mut Page, collapse: &Collapse, unit: &str) {
-    let targets = whom(&collapse.processes);
+    let targets = describe_targets(&collapse.processes);
     let what = if collapse.dry_run { "would collapse in" } else { "collapse of" };
     let start = Line::default().span(Role::Strong, format!("{unit}{what} {targets}"));
     page.hang_items(start, 2, &describe_made(collapse));
     page.fact_items("  memory", &memory(collapse));
     if let Some(by_access) = &collapse.by_access {
-        page.fact_items("  first", &[first(by_access)]);
+        page.fact_items("  first", &[describe_first(by_access)]);
     }
     let left = describe_left(collapse);
     if !left.is_empty() {
@@ -44,7 +44,7 @@ fn print_one(page: &mut Page, collapse: &Collapse, unit: &str) {
     }
 }
 
-fn whom(processes: &[CollapsedProcess]) -> String {
+fn describe_targets(processes: &[CollapsedProcess]) -> String {
     let done = || processes.iter().filter(|process| process.left_out.is_none());
     match (done().next(), done().count()) {
         (Some(one), 1) => format!("{} (pid {})", one.name, one.pid),
@@ -93,7 +93,7 @@ fn memory(collapse: &Collapse) -> Vec<String> {
     items
 }
 
-fn first(by_access: &ByAccess) -> String {
+fn describe_first(by_access: &ByAccess) -> String {
     let ByAccess { blocks, used, unknown } = by_access;
     match unknown {
         Some(why) => format!("what is fullest; access is not known: {why}"),

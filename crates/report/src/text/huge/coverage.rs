@@ -59,11 +59,11 @@ pub(super) fn print(page: &mut Page, process: &ProcessCoverage, allowed: Allowed
     let start = Line::default().span(Role::Strong, title);
     page.hang_items(start, 2, &sizes(process));
     page.items(2, &blocks(&process.blocks, process.block));
-    mappings(page, process, allowed);
+    print_mappings(page, process, allowed);
     if allowed.switched_off {
         return page.prose(2, Role::Warning, SWITCHED_OFF);
     }
-    advice(page, process);
+    print_advice(page, process);
 }
 
 fn sizes(process: &ProcessCoverage) -> Vec<String> {
@@ -111,7 +111,7 @@ fn blocks(blocks: &Blocks, size: Bytes) -> Vec<String> {
     items
 }
 
-fn mappings(page: &mut Page, process: &ProcessCoverage, allowed: Allowed<'_>) {
+fn print_mappings(page: &mut Page, process: &ProcessCoverage, allowed: Allowed<'_>) {
     let mappings = &process.largest;
     if mappings.is_empty() {
         return;
@@ -168,7 +168,7 @@ fn yes_no(answer: Option<bool>) -> Cell {
 }
 
 /// Prints what the suggested command would do for the process.
-fn advice(page: &mut Page, process: &ProcessCoverage) {
+fn print_advice(page: &mut Page, process: &ProcessCoverage) {
     let could = process.blocks.full + process.blocks.half;
     if could == 0 {
         return;

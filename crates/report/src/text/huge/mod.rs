@@ -22,10 +22,10 @@ const MOST: usize = 10;
 
 pub(super) fn print(page: &mut Page, seen: &HugeSeen<'_>) {
     if seen.pids.is_none() || seen.cgroup.is_some() {
-        host(page, seen.interval);
-        groups(page, &huge::groups(seen));
+        print_host(page, seen.interval);
+        print_groups(page, &huge::groups(seen));
     }
-    processes(page, &huge::processes(seen), &seen.interval.end);
+    print_processes(page, &huge::processes(seen), &seen.interval.end);
     for process in seen.looked {
         coverage::print(page, process, Allowed::select(&seen.interval.end, process.pid));
     }
@@ -39,7 +39,7 @@ pub(super) fn print(page: &mut Page, seen: &HugeSeen<'_>) {
     page.prose(0, Role::Quiet, &format!("looking took {:.3} s of CPU", seen.cost.cpu_seconds));
 }
 
-fn host(page: &mut Page, interval: &Interval) {
+fn print_host(page: &mut Page, interval: &Interval) {
     super::thp::print(page, &interval.end);
     let facts = [("  khugepaged now", now(interval)), ("  since boot", counters(&interval.end))];
     for (label, items) in facts.iter().filter(|(_, items)| !items.is_empty()) {
@@ -73,7 +73,7 @@ fn counters(end: &Snapshot) -> Vec<String> {
     SHOWN.iter().filter_map(describe).collect()
 }
 
-fn groups(page: &mut Page, groups: &[&Cgroup]) {
+fn print_groups(page: &mut Page, groups: &[&Cgroup]) {
     if groups.is_empty() {
         return;
     }
@@ -106,10 +106,10 @@ fn groups(page: &mut Page, groups: &[&Cgroup]) {
         ]);
     }
     table.print(page);
-    more(page, groups.len());
+    print_more(page, groups.len());
 }
 
-fn processes(page: &mut Page, processes: &[&Process], end: &Snapshot) {
+fn print_processes(page: &mut Page, processes: &[&Process], end: &Snapshot) {
     if processes.is_empty() {
         return;
     }
@@ -128,7 +128,7 @@ fn processes(page: &mut Page, processes: &[&Process], end: &Snapshot) {
     let mut table = Table::new(4, columns);
     processes.iter().take(MOST).for_each(|process| table.row(row(process)));
     table.print(page);
-    more(page, processes.len());
+    print_more(page, processes.len());
     let tally = &end.processes.smaps;
     if tally.not_read > 0 {
         let listed = format!(
@@ -176,7 +176,7 @@ fn coverage(huge: &Reading<Bytes>, all: Option<Bytes>) -> Cell {
     part.map_or_else(|| Cell::new(Role::Quiet, NONE), Cell::from)
 }
 
-fn more(page: &mut Page, all: usize) {
+fn print_more(page: &mut Page, all: usize) {
     if all > MOST {
         page.line(&Line::indent(4).span(Role::Quiet, format!("and {} more (--json)", all - MOST)));
     }

@@ -14,12 +14,12 @@ pub(in crate::text) fn print(page: &mut Page, profiles: &[ThpProfile], knobs: &[
         }
         let start = Line::default().span(Role::Strong, profile.name);
         page.hang(start.plain("  "), 2, Role::Plain, profile.purpose);
-        values(page, profile, knobs);
+        print_values(page, profile, knobs);
         page.prose(2, Role::Quiet, &format!("from: {}", profile.source));
     }
 }
 
-fn values(page: &mut Page, profile: &ThpProfile, knobs: &[KnobReading]) {
+fn print_values(page: &mut Page, profile: &ThpProfile, knobs: &[KnobReading]) {
     let columns = vec![Column::left("knob"), Column::right("value"), Column::right("here")];
     let mut table = Table::new(4, columns);
     for (name, value) in profile.knobs {

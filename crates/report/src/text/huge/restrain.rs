@@ -28,7 +28,7 @@ pub(in crate::text) fn print(page: &mut Page, done: &Restrained<'_>) {
         page.prose(2, Role::Warning, &format!("partial: {why}"));
     }
     if restrain.bloated > 0 {
-        advice(page, done);
+        print_advice(page, done);
     }
 }
 
@@ -55,7 +55,7 @@ fn split(restrain: &Restrain) -> Vec<String> {
 
 /// Prints whether the kernel itself splits huge pages that are mostly zeros, and the two settings
 /// for it.
-fn advice(page: &mut Page, done: &Restrained<'_>) {
+fn print_advice(page: &mut Page, done: &Restrained<'_>) {
     let thp = &done.snapshot.thp;
     let none = thp.khugepaged.max_ptes_none.get();
     let text = match (thp.shrink_underused.get(), none) {

@@ -11,7 +11,7 @@ use crate::text::words::{plural, seconds};
 pub(super) fn print(page: &mut Page, walks: &PageWalks, named: bool) {
     if walks.is_blank() {
         page.heading("Page walks", "not counted");
-        page.prose(4, Role::Warning, why(&walks.cycles));
+        page.prose(4, Role::Warning, describe_reason(&walks.cycles));
         page.prose(4, Role::Quiet, CANARY);
         return;
     }
@@ -22,7 +22,7 @@ pub(super) fn print(page: &mut Page, walks: &PageWalks, named: bool) {
             page.fact_items(label, &items);
         }
     }
-    short(walks).iter().for_each(|told| page.prose(4, Role::Quiet, told));
+    describe_missing(walks).iter().for_each(|told| page.prose(4, Role::Quiet, told));
 }
 
 const CANARY: &str =
@@ -50,8 +50,8 @@ fn cycles(walks: &PageWalks) -> Vec<String> {
     walking.into_iter().chain(each).collect()
 }
 
-/// What the numbers of page walks do not include.
-fn short(walks: &PageWalks) -> Vec<String> {
+/// Describes what the numbers of page walks do not include.
+fn describe_missing(walks: &PageWalks) -> Vec<String> {
     let left_out = (walks.left_out > 0)
         .then(|| format!("{} more were not counted: too many files would be open", walks.left_out));
     let user =
@@ -64,11 +64,11 @@ fn short(walks: &PageWalks) -> Vec<String> {
         )
     });
     let walking = (walks.walking.get().is_none())
-        .then(|| format!("time spent walking: {}", why(&walks.walking)));
+        .then(|| format!("time spent walking: {}", describe_reason(&walks.walking)));
     [left_out, user, turns, walking].into_iter().flatten().collect()
 }
 
-fn why(count: &Reading<u64>) -> &str {
+fn describe_reason(count: &Reading<u64>) -> &str {
     match &count.outcome {
         Outcome::Value(_) => "",
         Outcome::Absent(why) | Outcome::Denied(why) => why,

@@ -4,11 +4,13 @@
 use pagewise_model::{Bytes, Percent, Reading, Snapshot, Tier, Zone};
 
 use super::super::kit::{Line, Page, Role, wrap};
-use super::super::movement::{per_second, speed};
-use super::super::words::{describe_stall, format_pages, lack, part_of, share, to_one};
+use super::super::movement::{format_per_second, format_speed};
+use super::super::words::{
+    describe_lack, describe_stall, format_pages, format_ratio, part_of, share,
+};
 use super::super::{MemoryPart, memory};
 use super::super::{bars, pressure, thp};
-use super::{FACTS, fact, fact_line, render};
+use super::{FACTS, print_fact, print_fact_line, render};
 use crate::live::{LiveFrame, LiveLine, LiveWindow};
 
 /// Number of cells of a bar next to numbers.
@@ -24,21 +26,21 @@ const TIERS: usize = 4;
 pub(super) fn sections(frame: &LiveFrame<'_>, window: LiveWindow) -> Vec<Vec<LiveLine>> {
     let snapshot = &frame.interval.end;
     let mut all = vec![
-        render(window, |page| memory_left(page, snapshot)),
-        render(window, |page| swap(page, snapshot, window)),
-        render(window, |page| waiting(page, frame, window)),
-        render(window, |page| kswapd(page, frame)),
-        render(window, |page| effective(page, snapshot)),
-        render(window, |page| rates(page, frame, window)),
-        render(window, |page| huge_pages(page, snapshot)),
+        render(window, |page| print_memory_left(page, snapshot)),
+        render(window, |page| print_swap(page, snapshot, window)),
+        render(window, |page| print_waiting(page, frame, window)),
+        render(window, |page| print_kswapd(page, frame)),
+        render(window, |page| print_effective(page, snapshot)),
+        render(window, |page| print_rates(page, frame, window)),
+        render(window, |page| print_huge_pages(page, snapshot)),
     ];
     if window.height > HIGH {
-        all.insert(1, render(window, |page| bar(page, snapshot, window)));
+        all.insert(1, render(window, |page| print_bar(page, snapshot, window)));
     }
     all
 }
 
-fn memory_left(page: &mut Page, snapshot: &Snapshot) {
+fn print_memory_left(page: &mut Page, snapshot: &Snapshot) {
     let Some(total) = snapshot.memory.total.get() else { return };
     let available = snapshot.memory.available.get();
     let available = available.map(|size| {
@@ -47,13 +49,13 @@ fn memory_left(page: &mut Page, snapshot: &Snapshot) {
     });
     let free = snapshot.memory.free.get().map(|free| format!("{free} free"));
     let parts: Vec<String> = available.into_iter().chain(free).collect();
-    fact(page, "Memory", parts.join(", "));
+    print_fact(page, "Memory", parts.join(", "));
 }
 
-fn bar(page: &mut Page, snapshot: &Snapshot, window: LiveWindow) {
+fn print_bar(page: &mut Page, snapshot: &Snapshot, window: LiveWindow) {
     let Some(total) = snapshot.memory.total.get() else { return };
     let parts = memory::parts(snapshot, total);
-    memory::bar(page, Line::indent(FACTS), &parts, total);
+    memory::print_bar(page, Line::indent(FACTS), &parts, total);
     if window.height > 2 * HIGH - 10 {
         let legend: Vec<String> = parts.iter().map(MemoryPart::glance).collect();
         print_wrapped(page, "", &legend.join(" · "), window);
@@ -61,17 +63,17 @@ fn bar(page: &mut Page, snapshot: &Snapshot, window: LiveWindow) {
 }
 
 /// The effective memory: compressed pages count with their size before compression.
-fn effective(page: &mut Page, snapshot: &Snapshot) {
+fn print_effective(page: &mut Page, snapshot: &Snapshot) {
     let memory = snapshot.effective_memory();
     let Some(known) = memory.value() else {
-        if let Some(why) = lack(&memory) {
-            fact(page, "Effective", why);
+        if let Some(why) = describe_lack(&memory) {
+            print_fact(page, "Effective", why);
         }
         return;
     };
     let Some(ratio) = known.stored_per_pool() else { return };
     let of_ram = known.of_ram().map(|share| format!(" ({:.0} % of RAM)", share.get()));
-    fact(
+    print_fact(
         page,
         "Effective",
         format!(
@@ -80,28 +82,34 @@ fn effective(page: &mut Page, snapshot: &Snapshot) {
             of_ram.unwrap_or_default(),
             known.stored,
             known.pool,
-            to_one(ratio)
+            format_ratio(ratio)
         ),
     );
 }
 
-fn swap(page: &mut Page, snapshot: &Snapshot, window: LiveWindow) {
+fn print_swap(page: &mut Page, snapshot: &Snapshot, window: LiveWindow) {
     if snapshot.tiers.is_empty() {
-        return fact(page, "Swap", "none");
+        return print_fact(page, "Swap", "none");
     }
     let mut label = "Swap";
     for tier in snapshot.tiers.iter().take(TIERS) {
-        tier_line(page, label, tier, snapshot, window);
+        print_tier_line(page, label, tier, snapshot, window);
         label = "";
     }
     let zswap = &snapshot.zswap;
     let stored = zswap.stored.get().zip(zswap.pool.get()).filter(|(stored, _)| stored.get() > 0);
     if let Some((stored, pool)) = stored {
-        fact(page, "zswap", describe_stored(stored, pool));
+        print_fact(page, "zswap", describe_stored(stored, pool));
     }
 }
 
-fn tier_line(page: &mut Page, label: &str, tier: &Tier, snapshot: &Snapshot, window: LiveWindow) {
+fn print_tier_line(
+    page: &mut Page,
+    label: &str,
+    tier: &Tier,
+    snapshot: &Snapshot,
+    window: LiveWindow,
+) {
     let path = tier.path.as_str();
     let name = path.strip_prefix("/dev/").unwrap_or(path);
     let fill = tier.used.get().zip(tier.size.get());
@@ -112,10 +120,10 @@ fn tier_line(page: &mut Page, label: &str, tier: &Tier, snapshot: &Snapshot, win
         let (stored, pool) = zram.mm_stat.original.get().zip(zram.mm_stat.memory_used.get())?;
         (stored.get() > 0).then(|| describe_stored(stored, pool))
     });
-    fact_line(page, label, |mut line| {
+    print_fact_line(page, label, |mut line| {
         line = line.plain(name).plain(" ");
         if let Some((used, size)) = fill.filter(|_| window.width >= BARS) {
-            line = line.span(role, bars::fill(used.get(), size.get(), BAR)).plain(" ");
+            line = line.span(role, bars::draw_bar(used.get(), size.get(), BAR)).plain(" ");
         }
         if let Some((used, size)) = fill {
             let share = share(used.get(), size.get()).map(|share| format!(" ({share})"));
@@ -128,21 +136,21 @@ fn tier_line(page: &mut Page, label: &str, tier: &Tier, snapshot: &Snapshot, win
 /// Describes a store of compressed pages: `3.0 GiB in 1.0 GiB (3.00 to 1)`.
 fn describe_stored(stored: Bytes, pool: Bytes) -> String {
     let ratio = pagewise_model::Ratio::from_sizes(stored, pool);
-    let ratio = ratio.map(|ratio| format!(" ({})", to_one(ratio))).unwrap_or_default();
+    let ratio = ratio.map(|ratio| format!(" ({})", format_ratio(ratio))).unwrap_or_default();
     format!("stores {stored} in {pool}{ratio}")
 }
 
-fn waiting(page: &mut Page, frame: &LiveFrame<'_>, window: LiveWindow) {
+fn print_waiting(page: &mut Page, frame: &LiveFrame<'_>, window: LiveWindow) {
     let psi = &frame.interval.end.psi;
     if let Some(why) = pressure::unknown(psi) {
-        return fact(page, "Pressure", why);
+        return print_fact(page, "Pressure", why);
     }
     let share = |reading: &Reading<Percent>| {
         reading.get().map_or_else(|| "–".to_owned(), |share| describe_stall(share.get()))
     };
     let text =
         format!("some {}, all {}", share(&psi.memory.some.avg10), share(&psi.memory.full.avg10));
-    fact_line(page, "Pressure", |line| {
+    print_fact_line(page, "Pressure", |line| {
         let line = line.plain(text).plain("  ");
         let span = format!(" {}", super::super::words::seconds(frame.pressure_seconds));
         let room = window.width.saturating_sub(line.width() + span.len() + 1).min(60);
@@ -173,7 +181,7 @@ fn sparkline(values: &[f64], cells: usize) -> String {
     chunks.map(|chunk| block(chunk.iter().copied().fold(0.0, f64::max))).collect()
 }
 
-fn kswapd(page: &mut Page, frame: &LiveFrame<'_>) {
+fn print_kswapd(page: &mut Page, frame: &LiveFrame<'_>) {
     let snapshot = &frame.interval.end;
     let mut parts = Vec::new();
     parts.extend(frame.sample.kswapd_percent.map(|percent| match percent {
@@ -183,7 +191,7 @@ fn kswapd(page: &mut Page, frame: &LiveFrame<'_>) {
     let size = snapshot.page_size();
     parts.extend(snapshot.tightest_zone().and_then(|zone| marks(zone, size)));
     if !parts.is_empty() {
-        fact(page, "kswapd", parts.join("; "));
+        print_fact(page, "kswapd", parts.join("; "));
     }
 }
 
@@ -207,30 +215,30 @@ const PAGES: [(&[&str], &str); 4] = [
     (&["pgscan_kswapd", "pgscan_direct"], "scanned"),
 ];
 
-fn rates(page: &mut Page, frame: &LiveFrame<'_>, window: LiveWindow) {
+fn print_rates(page: &mut Page, frame: &LiveFrame<'_>, window: LiveWindow) {
     let interval = frame.interval;
     let Some(seconds) = interval.seconds() else { return };
     let moved = |(counters, name): &(&[&str], &str)| {
         let deltas = counters.iter().filter_map(|counter| interval.vmstat(counter));
         let pages = deltas.map(|change| change.delta).reduce(u64::saturating_add)?;
         let bytes = Bytes::new(pages.saturating_mul(interval.end.page_size().get()));
-        Some(format!("{name} {}", speed(bytes, seconds)))
+        Some(format!("{name} {}", format_speed(bytes, seconds)))
     };
     let mut items: Vec<String> = PAGES.iter().filter_map(moved).collect();
     let faults = interval.vmstat("pgmajfault");
     let faults = faults.map(|change| match change.delta {
         0 => "major faults 0/s".to_owned(),
-        _ => format!("major faults {}/s", per_second(change.per_second)),
+        _ => format!("major faults {}/s", format_per_second(change.per_second)),
     });
     items.splice(1.min(items.len())..1.min(items.len()), faults);
     items.extend(frame.kills.map(|kills| format!("OOM kills {kills} since start")));
     print_wrapped(page, "Rates", &items.join(", "), window);
 }
 
-fn huge_pages(page: &mut Page, snapshot: &Snapshot) {
+fn print_huge_pages(page: &mut Page, snapshot: &Snapshot) {
     let memory = &snapshot.memory;
     if memory.anon_huge_pages.value().is_some() {
-        fact(page, "Huge", thp::in_use(memory));
+        print_fact(page, "Huge", thp::in_use(memory));
     }
 }
 

@@ -41,8 +41,8 @@ pub fn live_with_rows(frame: &LiveFrame<'_>, window: LiveWindow) -> (Vec<LiveLin
     let wanted = table_lines(frame.view, window.height).min(room.saturating_sub(lines.len()));
     if frame.view.shows_help {
         lines.extend(render(window, |page| match frame.replay {
-            Some(_) => help(page, &replay::KEYS),
-            None => help(page, &LIVE_KEYS),
+            Some(_) => print_help(page, &replay::KEYS),
+            None => print_help(page, &LIVE_KEYS),
         }));
     } else {
         for section in host::sections(frame, window) {
@@ -109,11 +109,11 @@ fn verdict_lines(frame: &LiveFrame<'_>, window: LiveWindow) -> Vec<LiveLine> {
 }
 
 /// A label and its content, cut to the width.
-fn fact(page: &mut Page, label: &str, text: impl Into<String>) {
-    fact_line(page, label, |line| line.plain(text));
+fn print_fact(page: &mut Page, label: &str, text: impl Into<String>) {
+    print_fact_line(page, label, |line| line.plain(text));
 }
 
-fn fact_line(page: &mut Page, label: &str, fill: impl FnOnce(Line) -> Line) {
+fn print_fact_line(page: &mut Page, label: &str, fill: impl FnOnce(Line) -> Line) {
     let start = Line::default().span(Role::Strong, label).pad_to(FACTS - 1).plain(" ");
     page.line(&fill(start));
 }
@@ -134,9 +134,9 @@ const KEYS: [(&str, &str); 6] = [
     ("?", "this help"),
 ];
 
-fn help(page: &mut Page, special: &[(&str, &str)]) {
+fn print_help(page: &mut Page, special: &[(&str, &str)]) {
     for (key, meaning) in special.iter().chain(&KEYS) {
-        fact(page, key, *meaning);
+        print_fact(page, key, *meaning);
     }
 }
 

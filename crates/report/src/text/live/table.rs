@@ -63,7 +63,7 @@ fn print_processes(page: &mut Page, shown: &[&LiveProcess], view: &LiveView) {
             known_cell(process.cpu_percent.map(describe_stall)),
         ]);
     }
-    rows(page, table, view);
+    print_rows(page, table, view);
 }
 
 fn print_groups(page: &mut Page, shown: &[&LiveGroup], view: &LiveView) {
@@ -89,10 +89,10 @@ fn print_groups(page: &mut Page, shown: &[&LiveGroup], view: &LiveView) {
             known_cell(group.refaults_per_second.map(|rate| format!("{rate:.0}"))),
         ]);
     }
-    rows(page, table, view);
+    print_rows(page, table, view);
 }
 
-fn rows(page: &mut Page, table: Table, view: &LiveView) {
+fn print_rows(page: &mut Page, table: Table, view: &LiveView) {
     if !table.is_empty() {
         return table.print(page);
     }
@@ -101,7 +101,7 @@ fn rows(page: &mut Page, table: Table, view: &LiveView) {
         "" => String::new(),
         filter => format!(" with {filter:?} in its name"),
     };
-    super::fact(page, "", format!("no {what}{named}"));
+    super::print_fact(page, "", format!("no {what}{named}"));
 }
 
 /// The cell that marks the selected row. The column is never empty, so that the other columns do

@@ -12,7 +12,7 @@ use crate::text::words::join_words;
 use crate::{TrialReport, phrases};
 
 /// Prints the number of arms, and their settings.
-pub(super) fn heading(page: &mut Page, tried: &TrialReport<'_>) {
+pub(super) fn print_heading(page: &mut Page, tried: &TrialReport<'_>) {
     let trial = tried.trial;
     let arms = phrases::prefix_name(tried.name, &format!("{} arms on", trial.arms.len()));
     let start = Line::default().span(Role::Strong, arms);
@@ -46,7 +46,7 @@ pub(super) fn print(page: &mut Page, tried: &TrialReport<'_>) {
     rows.into_iter().for_each(|row| table.row(arm(row)));
     table.print(page);
     page.gap();
-    medians(page, trial);
+    print_medians(page, trial);
 }
 
 fn arm(row: Row<'_>) -> Vec<Cell> {
@@ -62,16 +62,16 @@ fn arm(row: Row<'_>) -> Vec<Cell> {
 }
 
 /// Prints the medians of each arm: a column for each arm, as many as fit.
-fn medians(page: &mut Page, trial: &Trial) {
+fn print_medians(page: &mut Page, trial: &Trial) {
     let (nothing, told): (Vec<Medians<'_>>, Vec<_>) =
-        lineup::medians(trial).into_iter().partition(lineup::is_nothing);
+        lineup::medians(trial).into_iter().partition(lineup::is_zero_in_every_arm);
     let names: Vec<&str> = trial.arms.iter().map(|arm| arm.name.as_str()).collect();
     let rows = told.iter().map(|of| {
         let describe_arm =
             trial.arms.iter().map(|arm| of.describe_arm(arm).unwrap_or_else(|| NONE.to_owned()));
         (of.metric.name.clone(), describe_arm.collect())
     });
-    beside(page, "median", &names, &rows.collect::<Vec<_>>());
+    print_beside(page, "median", &names, &rows.collect::<Vec<_>>());
     if !nothing.is_empty() {
         let names: Vec<&str> = nothing.iter().map(|of| of.metric.name.as_str()).collect();
         page.prose(2, Role::Quiet, &format!("0 in all: {}.", names.join(", ")));
@@ -79,7 +79,12 @@ fn medians(page: &mut Page, trial: &Trial) {
 }
 
 /// Prints a table with a column for each name, or several if they do not fit into one.
-pub(super) fn beside(page: &mut Page, title: &str, names: &[&str], rows: &[(String, Vec<String>)]) {
+pub(super) fn print_beside(
+    page: &mut Page,
+    title: &str,
+    names: &[&str],
+    rows: &[(String, Vec<String>)],
+) {
     const LABEL: usize = 26;
     let cells = rows.iter().flat_map(|(_, cells)| cells.iter().map(|cell| cell.chars().count()));
     let widest = cells.chain(names.iter().map(|name| name.chars().count())).max().unwrap_or(1);
@@ -100,13 +105,13 @@ pub(super) fn beside(page: &mut Page, title: &str, names: &[&str], rows: &[(Stri
 
 /// Prints the differences of an arm to the first; metrics without a difference in one line. Its
 /// medians are in the table above.
-pub(super) fn differences(page: &mut Page, trial: &Trial, other: &ArmPair<'_>) {
+pub(super) fn print_differences(page: &mut Page, trial: &Trial, other: &ArmPair<'_>) {
     if trial.dropped.iter().any(|dropped| dropped.arm == other.arm) {
         return;
     }
     let describe = |metric: &&TrialMetric| {
         let judged = phrases::is_judged(trial.clock, metric) && metric.lack.is_none();
-        judged && metric.interval.is_some() && !phrases::is_none(metric)
+        judged && metric.interval.is_some() && !phrases::is_zero_in_both_arms(metric)
     };
     let (differ, rest): (Vec<&TrialMetric>, Vec<_>) = (other.metrics.iter().filter(describe))
         .partition(|metric| matches!(metric.verdict, Verdict::Better | Verdict::Worse));

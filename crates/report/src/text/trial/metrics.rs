@@ -9,8 +9,10 @@ use crate::text::kit::{Page, Role};
 use crate::text::table::{Cell, Column, Table};
 
 pub(super) fn print(page: &mut Page, clock: Clock, metrics: &[TrialMetric]) {
-    let shown =
-        metrics.iter().enumerate().filter(|(at, metric)| *at == 0 || !phrases::is_none(metric));
+    let shown = metrics
+        .iter()
+        .enumerate()
+        .filter(|(at, metric)| *at == 0 || !phrases::is_zero_in_both_arms(metric));
     let columns = vec![
         Column::name("metric"),
         Column::right("a").spare(2),
@@ -22,7 +24,7 @@ pub(super) fn print(page: &mut Page, clock: Clock, metrics: &[TrialMetric]) {
     let mut table = Table::new(2, columns);
     shown.for_each(|(at, metric)| table.row(row(clock, metric, at == 0)));
     table.print(page);
-    if let Some(none) = phrases::none(metrics) {
+    if let Some(none) = phrases::list_zero_metrics(metrics) {
         page.prose(2, Role::Quiet, &none);
     }
 }

@@ -13,14 +13,14 @@ use crate::{TrialReport, lineup, phrases};
 
 pub(super) fn print(page: &mut Page, tried: &TrialReport<'_>) {
     let trial = tried.trial;
-    if lineup::is_wide(trial) {
-        arms::heading(page, tried);
+    if lineup::has_more_than_two_arms(trial) {
+        arms::print_heading(page, tried);
         arms::print(page, tried);
-        for other in lineup::against(trial) {
-            arms::differences(page, trial, &other);
+        for other in lineup::compare_with_first(trial) {
+            arms::print_differences(page, trial, &other);
         }
     } else {
-        heading(page, tried);
+        print_heading(page, tried);
         metrics::print(page, trial.clock, &trial.metrics);
     }
     profile::print(page, tried);
@@ -40,7 +40,7 @@ fn role(verdict: Verdict) -> Role {
     }
 }
 
-fn heading(page: &mut Page, tried: &TrialReport<'_>) {
+fn print_heading(page: &mut Page, tried: &TrialReport<'_>) {
     let trial = tried.trial;
     let arms = phrases::prefix_name(tried.name, &phrases::arms(trial));
     let line = Line::default()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Where kswapd spent its time: its most frequent functions, one column for each arm.
 
-use super::arms::beside;
+use super::arms::print_beside;
 use crate::text::kit::{Page, Role};
 use crate::text::table::NONE;
 use crate::{TrialReport, profile};
@@ -13,6 +13,6 @@ pub(super) fn print(page: &mut Page, tried: &TrialReport<'_>) {
     }
     page.heading("kswapd", "share of its samples");
     let names: Vec<&str> = all.iter().map(|samples| samples.arm).collect();
-    beside(page, "function", &names, &profile::rows(&all, NONE));
+    print_beside(page, "function", &names, &profile::rows(&all, NONE));
     page.prose(2, Role::Quiet, profile::MEANING);
 }

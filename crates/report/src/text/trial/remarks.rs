@@ -15,7 +15,7 @@ pub(super) fn print(page: &mut Page, trial: &Trial) {
     };
     quiet(&phrases::method(trial));
     // with more than two arms each has a detectable effect of its own
-    let primary = trial.metrics.first().filter(|_| !lineup::is_wide(trial));
+    let primary = trial.metrics.first().filter(|_| !lineup::has_more_than_two_arms(trial));
     let judged = primary.filter(|primary| phrases::is_judged(trial.clock, primary));
     if let Some(detectable) = judged.and_then(|it| it.detectable_effect) {
         quiet(&format!(
